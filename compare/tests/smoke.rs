@@ -337,6 +337,8 @@ fn a_bus_runs_beside_others_and_accounts_for_every_message() {
         ("fan/2", "thalweg bus, recv", "time_per_message"),
         ("burst/150k", "thalweg bus, default", "lost_low"),
         ("burst/300k", "thalweg bus, own reserves", "lost_high"),
+        ("overload", "thalweg bus, slowed", "high_lost"),
+        ("overload", "thalweg bus, blocked", "taken"),
     ] {
         let row = format!(r#""case":"{case}","subject":"{subject}","metric":"{metric}""#);
         assert!(rows.contains(&row), "{row}\n{rows}");

@@ -8,6 +8,7 @@
 mod admission;
 mod broker;
 mod flow;
+mod overload;
 mod peers;
 mod publish;
 mod stall;
@@ -34,10 +35,12 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 /// Repetitions, `[full, quick]`.
 const REPETITIONS: [usize; 2] = [21, 3];
 const BURST_REPETITIONS: [usize; 2] = [11, 2];
+const OVERLOAD_REPETITIONS: [usize; 2] = [1, 1];
 /// Spans of a run, ns, `[full, quick]`.
 const PUBLISH_NS: [u64; 2] = [10_000_000, 2_000_000];
 const HOP_NS: [u64; 2] = [40_000_000, 8_000_000];
 const STREAM_NS: [u64; 2] = [25_000_000, 5_000_000];
+const OVERLOAD_NS: [u64; 2] = [60_000_000_000, 1_000_000_000];
 /// What a message of a stream is taken to cost, to say how many there are.
 const MESSAGE_NS: u64 = 50;
 /// Capacities that are published into: the default, and one that fits into a near cache.
@@ -48,6 +51,8 @@ const SHAPES: [(&str, usize, usize); 3] = [("stream/1", 1, 1), ("stream/2", 2, 1
 /// Limits of what the issue of the bus promised, ns: a publish by one and by two, and a hop.
 const PUBLISH_NS_MAX: [f64; 2] = [15.0, 20.0];
 const HOP_P50_NS_MAX: f64 = 200.0;
+/// What counts as flat.
+const MEMORY_GROWN_BYTES_MAX: f64 = 1_048_576.0;
 
 const TOLD: &str = "Told of mccc-bus on a machine like this, not measured: a publish of 30.9 ns \
                     into its queue for several producers, 23.2 into that for one; end to end p50 \
@@ -142,6 +147,50 @@ impl Course<'_> {
         }
     }
 
+    fn overload(&mut self) {
+        let case = "overload";
+        let subjects = overload::subjects();
+        let wanted = self.settings.wanted(case, &subjects);
+        if wanted.is_empty() {
+            return;
+        }
+        let repetitions = self.settings.repetitions_or(OVERLOAD_REPETITIONS);
+        let span_ns = self.settings.span_ns_or(OVERLOAD_NS);
+        let count = wanted.len();
+        progress_note(&format!("{case}: {count} subjects, {repetitions} runs"));
+        let load = overload::Load { span_ns };
+        let trial = interleave(case, overload::METRICS, &wanted, &load, repetitions);
+        let heading = format!(
+            "{case}: {} publishers bring {} messages a second each, the consumer takes {}; room \
+             for {}",
+            overload::PUBLISHERS,
+            overload::SERVED_PER_S,
+            overload::SERVED_PER_S,
+            overload::CAPACITY
+        );
+        self.report.figures(&heading, &trial);
+        for (what, metric, limit) in [
+            (
+                "overload, longest wait of the bound",
+                overload::OF_BOUND,
+                1.0,
+            ),
+            ("overload, high lost", overload::HIGH_LOST, 0.0),
+            (
+                "overload, memory grown",
+                overload::GROWN,
+                MEMORY_GROWN_BYTES_MAX,
+            ),
+        ] {
+            let measured = trial
+                .of(overload::SLOWED)
+                .map(|series| middle(series, metric));
+            let show = |value: f64| format!("{value:.2}");
+            let target = Target::new(what, Limit::AtMost(limit), measured, show);
+            self.targets.push(target);
+        }
+    }
+
     fn bursts(&mut self) {
         for (name, total) in stall::TOTALS {
             for rule in stall::Rule::EACH {
@@ -215,6 +264,7 @@ fn run(settings: &Settings) -> Report {
     course.hops();
     course.streams();
     course.bursts();
+    course.overload();
     course.report.say(TOLD);
     course.report.targets(&course.targets, settings);
     course.report

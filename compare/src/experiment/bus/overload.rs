@@ -1,0 +1,240 @@
+//! Twice as much comes as is served, for a long time: what of it gets in, how long that waits, what
+//! becomes of high priority, and how publishers are held up.
+//!
+//! Two publishers bring what is due once a millisecond and sleep in between, as on two cores nobody
+//! could spin beside the consumer. One that was held up does not catch up: it has been slowed.
+//! How long a message waits counts from when `publish` returned, so that the wait for room is not
+//! in it, until the consumer has it.
+
+use std::fs;
+use std::sync::Barrier;
+use std::thread;
+use std::time::Duration;
+
+use thalweg::bus::{Bus, Message, Policy, Priority, Publisher, Rule, TopicId, TopicInfo, Topics};
+use thalweg_measure::clock::Clock;
+use thalweg_measure::statistics::quantile;
+
+use crate::experiment::channels::crew;
+use crate::runner::{Metric, Run, Subject};
+
+/// Messages that may wait.
+pub(super) const CAPACITY: usize = 1_024;
+/// Messages that the consumer takes in a second.
+pub(super) const SERVED_PER_S: u64 = 20_000;
+const SERVICE_NS: u64 = 1_000_000_000 / SERVED_PER_S;
+pub(super) const PUBLISHERS: u64 = 2;
+/// One of so many is of high priority.
+const HIGH_EACH: u64 = 10;
+const ROUND_NS: u64 = 1_000_000;
+
+pub(super) const METRICS: &[Metric] = &[
+    Metric::lower("waits_p50", "ns"),
+    Metric::lower("waits_longest", "ns"),
+    Metric::lower("longest_of_bound", ""),
+    Metric::lower("high_waits_longest", "ns"),
+    Metric::lower("high_lost", "messages"),
+    Metric::lower("publish_p99", "ns"),
+    Metric::lower("publish_longest", "ns"),
+    Metric::higher("taken", "1/s"),
+    Metric::lower("memory_grown", "bytes"),
+];
+/// The longest wait, in times that the consumer took for as many messages as there is room for.
+pub(super) const OF_BOUND: usize = 2;
+pub(super) const HIGH_LOST: usize = 4;
+pub(super) const GROWN: usize = 8;
+
+pub(super) const SLOWED: &str = "thalweg bus, slowed";
+
+/// A reading, or an alarm.
+#[derive(Debug, Clone, Copy)]
+struct Item {
+    publisher: usize,
+    number: usize,
+    is_high: bool,
+}
+
+impl Message for Item {
+    const TOPICS: &'static [TopicInfo] = &[
+        TopicInfo {
+            priority: Priority::Low,
+            policy: Policy::Block,
+            ..TopicInfo::new("reading")
+        },
+        TopicInfo {
+            priority: Priority::High,
+            policy: Policy::Reject,
+            ..TopicInfo::new("alarm")
+        },
+    ];
+
+    fn topic(&self) -> TopicId {
+        TopicId::new(usize::from(self.is_high))
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Load {
+    pub(super) span_ns: u64,
+}
+
+struct Slow(&'static str, Rule);
+
+/// The bus with its publishers slowed, and with publishers that run into the limit.
+pub(super) fn subjects() -> Vec<Box<dyn Subject<Load>>> {
+    let slowing = Rule::slow_producers();
+    vec![
+        Box::new(Slow(SLOWED, slowing)),
+        Box::new(Slow("thalweg bus, blocked", slowing.off())),
+    ]
+}
+
+/// What a publisher saw, by the number of the message.
+struct Published {
+    returned_ns: Vec<u64>,
+    calls_ns: Vec<f64>,
+    high_lost: u64,
+}
+
+impl Published {
+    /// For so many messages. Written before, so that memory grows by nothing of ours.
+    fn with_room(most: usize) -> Self {
+        Self {
+            returned_ns: vec![1; most],
+            calls_ns: vec![1.0; most],
+            high_lost: 0,
+        }
+    }
+
+    fn publish(mut self, mut tx: Publisher<Item>, publisher: usize, span_ns: u64) -> Self {
+        let clock = Clock::global();
+        let now_ns = || clock.ns(clock.ticks());
+        let (begin, gap_ns) = (now_ns(), SERVICE_NS);
+        let (mut due, mut number) = (begin, 0);
+        while due < begin + span_ns {
+            let now = now_ns();
+            while due <= now && number < self.calls_ns.len() {
+                let is_high = (number as u64).is_multiple_of(HIGH_EACH);
+                let called = now_ns();
+                let outcome = tx.publish(Item {
+                    publisher,
+                    number,
+                    is_high,
+                });
+                let returned = now_ns();
+                self.high_lost += u64::from(outcome.is_err());
+                self.returned_ns[number] = returned;
+                self.calls_ns[number] = (returned - called) as f64;
+                number += 1;
+                // What it could not bring while it was held up, it does not bring later.
+                due = (due + gap_ns).max(returned.saturating_sub(ROUND_NS));
+            }
+            thread::sleep(Duration::from_nanos(ROUND_NS));
+        }
+        self.returned_ns.truncate(number);
+        self.calls_ns.truncate(number);
+        self
+    }
+}
+
+/// Memory of this process that is in use.
+fn memory_bytes() -> f64 {
+    let statm = fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages = statm.split(' ').nth(1).and_then(|pages| pages.parse().ok());
+    pages.unwrap_or(0.0) * 4096.0
+}
+
+impl Subject<Load> for Slow {
+    fn name(&self) -> String {
+        self.0.to_owned()
+    }
+
+    fn run(&self, load: &Load) -> Result<Run, String> {
+        let span_ns = load.span_ns.max(100_000_000);
+        let builder = Bus::<Item>::builder().capacity(CAPACITY).slowing(self.1);
+        let bus = builder.build().map_err(|error| error.to_string())?;
+        let mut rx = bus
+            .subscribe(Topics::ALL)
+            .map_err(|error| error.to_string())?;
+        let most = (span_ns / SERVICE_NS + 1_000) as usize;
+        let txs: Result<Vec<_>, _> = (0..PUBLISHERS).map(|_| bus.publisher("source")).collect();
+        let txs = txs.map_err(|error| error.to_string())?;
+        drop(bus);
+        let start = Barrier::new(PUBLISHERS as usize + 1);
+        let mut publishers: Vec<crew::Job<'_, Published>> = Vec::new();
+        for (publisher, tx) in txs.into_iter().enumerate() {
+            let start = &start;
+            publishers.push(Box::new(move || {
+                let published = Published::with_room(most);
+                start.wait();
+                published.publish(tx, publisher, span_ns)
+            }));
+        }
+        let consume: crew::Job<'_, _> = Box::new(|| {
+            let clock = Clock::global();
+            let none = Item {
+                publisher: 0,
+                number: 1,
+                is_high: false,
+            };
+            let mut taken = vec![(none, 1_u64); 2 * most];
+            let (mut count, mut before) = (0, 0.0);
+            start.wait();
+            let begin = clock.ns(clock.ticks());
+            while let Ok(delivery) = rx.recv() {
+                let now = clock.ns(clock.ticks());
+                taken[count] = (delivery.message, now);
+                count += 1;
+                if before == 0.0 && now > begin + span_ns / 4 {
+                    before = memory_bytes();
+                }
+                while clock.ns(clock.ticks()) < now + SERVICE_NS {
+                    std::hint::spin_loop();
+                }
+            }
+            taken.truncate(count);
+            let span_s = (clock.ns(clock.ticks()) - begin) as f64 / 1e9;
+            (taken, (memory_bytes() - before).max(0.0), span_s)
+        });
+        let (published, consumed) = crew::run(publishers, vec![consume]);
+        let (taken, grown, span_s) = &consumed[0];
+        Ok(summary(&published, taken, *grown, *span_s))
+    }
+}
+
+fn summary(published: &[Published], taken: &[(Item, u64)], grown: f64, span_s: f64) -> Run {
+    let waited = |(item, at): &(Item, u64)| {
+        let returned = published[item.publisher].returned_ns[item.number];
+        (item.is_high, at.saturating_sub(returned) as f64)
+    };
+    let waits: Vec<(bool, f64)> = taken.iter().map(waited).collect();
+    let all: Vec<f64> = waits.iter().map(|wait| wait.1).collect();
+    let longest = |values: &mut dyn Iterator<Item = f64>| values.fold(0.0, f64::max);
+    let calls = || {
+        published
+            .iter()
+            .flat_map(|one| one.calls_ns.iter().copied())
+    };
+    let all_calls: Vec<f64> = calls().collect();
+    let at = |values: &[f64], q| quantile(values, q).unwrap_or(f64::NAN);
+    let high_lost: u64 = published.iter().map(|one| one.high_lost).sum();
+    let sent: usize = published.iter().map(|one| one.returned_ns.len()).sum();
+    let taken_per_s = taken.len() as f64 / span_s;
+    let bound_ns = CAPACITY as f64 * 1e9 / taken_per_s;
+    Run {
+        values: vec![
+            at(&all, 0.5),
+            longest(&mut all.iter().copied()),
+            longest(&mut all.iter().copied()) / bound_ns,
+            longest(&mut waits.iter().filter(|wait| wait.0).map(|wait| wait.1)),
+            high_lost as f64,
+            at(&all_calls, 0.99),
+            longest(&mut calls()),
+            taken_per_s,
+            grown,
+        ],
+        disturbance: 0.0,
+        lost: (sent as u64 - high_lost).abs_diff(taken.len() as u64),
+        cut: false,
+    }
+}
