@@ -173,5 +173,6 @@ const FEW_FUTEX: Clue = ramp(Figure::One("call.futex"), 50.0, 25.0, TIMERS);
 const OFTEN_TIMED_OUT: Clue = ramp(Figure::One("call.futex"), 25.0, 50.0, TIMERS);
 const OFTEN_POLLED: Clue = ramp(Figure::One("call.poll"), 25.0, 50.0, TIMERS);
 const RARELY_POLLED: Clue = ramp(Figure::One("call.poll"), 50.0, 25.0, TIMERS);
-const TIMERS: Origin =
-    Origin::Measured("the timers of a runtime that idles tick 20 times a second (OpenJDK 50 ms)");
+const TIMERS: Origin = Origin::Literature(
+    "OpenJDK, PerfDataSamplingInterval: a runtime that idles wakes 20 times a second",
+);
