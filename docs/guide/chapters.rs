@@ -47,6 +47,7 @@ pages! {
     readme_thalweg: "../../crates/thalweg/README.md",
     readme_cli: "../../crates/thalweg-cli/README.md",
     readme_client: "../../crates/thalweg-client/README.md",
+    readme_doctor: "../../crates/thalweg-doctor/README.md",
     readme_exchange: "../../crates/thalweg-exchange/README.md",
     readme_hash: "../../crates/thalweg-hash/README.md",
     readme_journal: "../../crates/thalweg-journal/README.md",

@@ -45,6 +45,7 @@ fn work(end: Instant) {
                 );
             }
         }
+        // ORDERING: Relaxed; it is read when all threads have ended.
         SECTIONS.fetch_add(1, Ordering::Relaxed);
         unlock();
     }
@@ -61,5 +62,6 @@ fn main() {
     for thread in threads {
         thread.join().expect("no panic");
     }
+    // ORDERING: Relaxed; the threads have ended.
     println!("{} sections", SECTIONS.load(Ordering::Relaxed));
 }
