@@ -50,8 +50,9 @@ pub(crate) enum Command {
     /// Say which kind of bottleneck a program has, with evidence and a next step
     ///
     /// Runs COMMAND, in any language, as root or not, and watches it, its threads and its children
-    /// from outside. Its input, output, terminal and signals are its own: nothing is changed for
-    /// it. docs/diagnosing.md says what each verdict means, and where each figure comes from.
+    /// from outside. Its input, output and terminal are its own; Ctrl-C reaches it, and three
+    /// within a second kill it. docs/diagnosing.md says what each verdict means, and where each
+    /// figure comes from.
     ///
     /// Exit code: that of COMMAND; 128 and its number after a signal; 126 if COMMAND cannot be run,
     /// 127 if there is none; 2 misuse, or a report that cannot be written. Linux only.

@@ -97,10 +97,12 @@ impl Sink {
             Exit::Running => None,
         };
         let report = Report::new(command, exit, observed.evidence);
+        // A full disk for one of them does not take the other.
+        let told = self.report.show(&report, shown);
         if let Some(html) = &mut self.html {
             write(html, &report.html(&observed.recording, None))?;
         }
-        self.report.show(&report, shown)
+        told
     }
 }
 

@@ -67,7 +67,8 @@ impl Observation {
 /// Runs a command to its end and watches it. Its input, output and terminal are ours.
 ///
 /// Signals that ask for an end are passed on if the program has not got them from the terminal;
-/// at a second one, or after [`Options::grace`], all of its processes are killed.
+/// at a second one, or after [`Options::grace`], all of its processes are killed. So they are when
+/// three come from the terminal within a second.
 ///
 /// # Errors
 /// There is no such program, it cannot be run, or the system refuses what nothing goes without.

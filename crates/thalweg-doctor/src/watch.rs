@@ -43,7 +43,7 @@ fn own_cpu_s() -> f64 {
 pub(crate) struct Calls {
     /// By number.
     pub(crate) counts: HashMap<u64, f64>,
-    /// Of those that poll.
+    /// Of those that poll, with a timeout that is known.
     pub(crate) polls: f64,
     pub(crate) polls_timed: f64,
     /// Of futex, and of those that wake.
@@ -58,9 +58,9 @@ impl Calls {
         *self.counts.entry(number).or_default() += weight;
         match calls::class(number) {
             Class::Poll => {
-                self.polls += weight;
-                if calls::polls_often(number, arguments) {
-                    self.polls_timed += weight;
+                if let Some(often) = calls::polls_often(number, arguments) {
+                    self.polls += weight;
+                    self.polls_timed += if often { weight } else { 0.0 };
                 }
             }
             Class::Futex => {

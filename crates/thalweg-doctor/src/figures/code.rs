@@ -110,6 +110,8 @@ impl Figures<'_> {
                 self.evidence
                     .lack(&format!("call.{name}"), format!("sys_enter: {why}"));
             }
+            let why = format!("sys_enter: {why}");
+            self.evidence.lack("futex.wake_share", why);
             return self.polls(watch.waits.polls as f64, watch.waits.polls_timed as f64);
         };
         let counted_ns = watch.ration.counted_ns(watch.to_ns);
@@ -135,7 +137,11 @@ impl Figures<'_> {
             let part = matching.fold(0.0, |sum, (_, count)| sum + count) / seen.max(1.0);
             self.sampled(name, part * per_s, "raw_syscalls:sys_enter");
         }
-        self.polls(watch.calls.polls, watch.calls.polls_timed);
+        // In a short run the samples may have missed all of them; the looks at `/proc` have not.
+        match watch.calls.polls > 0.0 {
+            true => self.polls(watch.calls.polls, watch.calls.polls_timed),
+            false => self.polls(watch.waits.polls as f64, watch.waits.polls_timed as f64),
+        }
         match watch.calls.futexes > 0.0 {
             true => {
                 let share = watch.calls.futexes_wake / watch.calls.futexes;
@@ -150,9 +156,10 @@ impl Figures<'_> {
     fn polls(&mut self, all: f64, timed: f64) {
         match all > 0.0 {
             true => self.sampled("poll.timed_share", timed / all, "arguments of system calls"),
-            false => self
-                .evidence
-                .lack("poll.timed_share", "no call that polls was seen"),
+            false => self.evidence.lack(
+                "poll.timed_share",
+                "no poll whose timeout can be told was seen",
+            ),
         }
     }
 

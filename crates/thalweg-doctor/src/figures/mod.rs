@@ -75,20 +75,31 @@ impl Figures<'_> {
         } else {
             0.0
         };
-        self.put("cpu.system_share", share, source);
-        // Nobody waits for some processes, and their time is in the records only.
+        // Nobody waits for some processes, and their time is in the records only: what else they
+        // did is missing.
         let ran_s = self.watch.timeline.totals.all.ran_ns as f64 / 1e9;
-        if ran_s > self.cpu_s * 1.05 + 0.02 {
+        let all = ran_s <= self.cpu_s * 1.05 + 0.02;
+        let quality = if all {
+            Quality::Exact
+        } else {
+            Quality::Sampled
+        };
+        for (name, value) in [
+            ("cpu.system_share", share),
+            ("fault.minor", used.faults_minor as f64 / wall_s),
+            ("fault.major", used.faults_major as f64 / wall_s),
+            ("io.read", used.bytes_read as f64 / wall_s),
+            ("io.written", used.bytes_written as f64 / wall_s),
+        ] {
+            self.evidence.put(name, value, quality, source);
+        }
+        if !all {
             self.system_s *= ran_s / self.cpu_s.max(1e-9);
             self.cpu_s = ran_s;
             self.recorded("cpu.used", ran_s / wall_s, "PERF_RECORD_SWITCH");
         } else {
             self.put("cpu.used", self.cpu_s / wall_s, source);
         }
-        self.put("fault.minor", used.faults_minor as f64 / wall_s, source);
-        self.put("fault.major", used.faults_major as f64 / wall_s, source);
-        self.put("io.read", used.bytes_read as f64 / wall_s, source);
-        self.put("io.written", used.bytes_written as f64 / wall_s, source);
     }
 
     fn threads(&mut self) {

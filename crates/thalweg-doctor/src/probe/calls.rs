@@ -54,7 +54,8 @@ classes! {
         #[cfg(target_arch = "x86_64")] SYS_open
         #[cfg(target_arch = "x86_64")] SYS_rename
         #[cfg(target_arch = "x86_64")] SYS_unlink;
-    Child: SYS_wait4 SYS_waitid;
+    // A parent waits in vfork until the child runs another program.
+    Child: SYS_wait4 SYS_waitid SYS_clone SYS_clone3 #[cfg(target_arch = "x86_64")] SYS_vfork;
     Yield: SYS_sched_yield;
 }
 
@@ -68,27 +69,25 @@ pub(crate) fn wakes(arguments: &[u64; 4]) -> bool {
     )
 }
 
-/// Does a call that polls look again within 100 ms, whether something has come or not?
-pub(crate) fn polls_often(number: u64, arguments: &[u64; 4]) -> bool {
-    poll_timeout_ms(number, arguments).is_some_and(|timeout| timeout < 100)
+/// Does a call that polls look again within 100 ms, whether something has come or not? Nothing
+/// if only the program's memory tells, as for `select` and `ppoll`.
+pub(crate) fn polls_often(number: u64, arguments: &[u64; 4]) -> Option<bool> {
+    poll_timeout_ms(number, arguments).map(|timeout| (0..100).contains(&timeout))
 }
 
-/// The timeout of a call that polls, in ms: nothing if it waits for ever, or if only the
+/// The timeout of a call that polls, in ms, below 0 if it waits for ever: nothing if only the
 /// program's memory tells.
-fn poll_timeout_ms(number: u64, arguments: &[u64; 4]) -> Option<i64> {
+fn poll_timeout_ms(number: u64, arguments: &[u64; 4]) -> Option<i32> {
     let number = libc::c_long::try_from(number).ok()?;
     #[cfg(target_arch = "x86_64")]
     if number == libc::SYS_poll {
-        return Some(i64::from(arguments[2] as i32)).filter(|&timeout| timeout >= 0);
+        return Some(arguments[2] as i32);
     }
     #[cfg(target_arch = "x86_64")]
     if number == libc::SYS_epoll_wait {
-        return Some(i64::from(arguments[3] as i32)).filter(|&timeout| timeout >= 0);
+        return Some(arguments[3] as i32);
     }
-    let waits = number == libc::SYS_epoll_pwait;
-    waits
-        .then_some(i64::from(arguments[3] as i32))
-        .filter(|&timeout| timeout >= 0)
+    (number == libc::SYS_epoll_pwait).then_some(arguments[3] as i32)
 }
 
 #[cfg(test)]
@@ -107,7 +106,11 @@ mod tests {
     fn a_poll_for_ever_has_no_timeout() {
         let wait = libc::SYS_epoll_pwait as u64;
         assert_eq!(poll_timeout_ms(wait, &[3, 0, 8, 5]), Some(5));
-        assert_eq!(poll_timeout_ms(wait, &[3, 0, 8, u64::from(u32::MAX)]), None);
+        assert_eq!(
+            polls_often(wait, &[3, 0, 8, u64::from(u32::MAX)]),
+            Some(false)
+        );
+        assert_eq!(polls_often(libc::SYS_pselect6 as u64, &[3, 0, 8, 5]), None);
         assert_eq!(poll_timeout_ms(libc::SYS_read as u64, &[3, 0, 8, 5]), None);
     }
 }

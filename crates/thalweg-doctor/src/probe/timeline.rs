@@ -17,8 +17,8 @@ pub(crate) struct Thread {
     pub(crate) ran_ns: u64,
     pub(crate) waited_ns: u64,
     pub(crate) blocked_ns: u64,
-    /// It was seen to sleep while blocked this time.
-    pub(crate) sleeps: bool,
+    /// When it was first seen to sleep, in a span that the records have not ended yet.
+    pub(crate) slept_ns: Option<u64>,
 }
 
 impl Thread {
@@ -123,7 +123,7 @@ impl Timeline {
             ran_ns: 0,
             waited_ns: 0,
             blocked_ns: 0,
-            sleeps: false,
+            slept_ns: None,
         });
         self.totals.threads_max = self.totals.threads_max.max(self.threads.len());
         new
@@ -253,9 +253,13 @@ impl Timeline {
         if thread.state != state {
             thread.add(now_ns);
             let from_ns = thread.since_ns;
-            if std::mem::take(&mut thread.sleeps) {
-                self.sleeps += 1;
-                self.sleeps_per_ns += 1.0 / now_ns.saturating_sub(from_ns).max(1) as f64;
+            // Records come late: the look may belong to a span after this one.
+            if thread.slept_ns.is_some_and(|at_ns| at_ns <= now_ns) {
+                if thread.state == State::Blocked && thread.slept_ns >= Some(from_ns) {
+                    self.sleeps += 1;
+                    self.sleeps_per_ns += 1.0 / (now_ns - from_ns).max(1) as f64;
+                }
+                thread.slept_ns = None;
             }
             span(Past {
                 tid,
@@ -363,8 +367,16 @@ impl Timeline {
     pub(crate) fn close(&mut self, now_ns: u64, span: &mut impl FnMut(Past)) {
         self.advance(now_ns);
         self.totals.end_blocked();
+        let none_ended = self.sleeps == 0;
         for (&tid, thread) in &mut self.threads {
             thread.add(now_ns);
+            // Where no sleep has ended, those that go on tell: they are at least so long.
+            let sleeps = thread.state == State::Blocked && thread.slept_ns >= Some(thread.since_ns);
+            if none_ended && sleeps {
+                let span_ns = now_ns.saturating_sub(thread.since_ns);
+                self.sleeps += 1;
+                self.sleeps_per_ns += 1.0 / span_ns.max(1) as f64;
+            }
             span(Past {
                 tid,
                 state: thread.state,

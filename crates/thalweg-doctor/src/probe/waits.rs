@@ -3,6 +3,7 @@
 use super::calls::{self, Class};
 use super::timeline::{Thread, Timeline};
 use crate::recording::State;
+use crate::watch::now_ns;
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::Read as _;
@@ -99,12 +100,15 @@ impl Waits {
             let Some(thread) = timeline.threads.get_mut(&tid) else {
                 continue;
             };
+            let looked_ns = now_ns();
             match self.wait(thread.pid, tid) {
                 Seen::Blocked(wait) => {
                     if wait.cause == Cause::Futex && wait.call.is_some() {
                         *futexes.entry((thread.pid, wait.arguments[0])).or_default() += scale;
                     }
-                    thread.sleeps |= wait.cause == Cause::Sleep && !by_state;
+                    if wait.cause == Cause::Sleep && !by_state {
+                        thread.slept_ns.get_or_insert(looked_ns);
+                    }
                     seen.push((tid, wait));
                 }
                 Seen::Running => running += scale,
@@ -207,12 +211,15 @@ impl Waits {
             None => (None, [0; 4]),
         };
         let class = number.map_or(Class::Other, calls::class);
-        if let (Class::Poll, Some(number)) = (class, number) {
+        if let (Class::Poll, Some(number)) = (class, number)
+            && let Some(often) = calls::polls_often(number, &arguments)
+        {
             self.polls += 1;
-            self.polls_timed += u64::from(calls::polls_often(number, &arguments));
+            self.polls_timed += u64::from(often);
         }
         let cause = match class {
-            _ if state == 'D' => Cause::Disk,
+            // The kernel names that state after the disk; the parent of a vfork is in it too.
+            _ if state == 'D' && class != Class::Child => Cause::Disk,
             Class::Futex => Cause::Futex,
             Class::Sleep => Cause::Sleep,
             Class::Poll => Cause::Poll,
