@@ -14,12 +14,14 @@ pub(crate) const TESTS: &[(&str, fn())] = &[
     ("ctrl_c_reaches_the_program_once", ctrl_c),
 ];
 
+/// A job in the background may have been started with signals ignored, which a shell cannot trap.
+const DEFAULTS: &str = "--default-signal=INT,TERM,HUP,QUIT,USR1";
 const WAITS: &str = "while :; do sleep 0.01; done";
 
 fn passed_on() {
     for (signal, code) in [("INT", 5), ("TERM", 6), ("HUP", 7), ("USR1", 8)] {
         let script = format!("trap 'exit {code}' {signal}; echo ready; {WAITS}");
-        let mut doctor = AtWork::start(&["sh", "-c", &script]);
+        let mut doctor = AtWork::start(&["env", DEFAULTS, "sh", "-c", &script]);
         assert_eq!(doctor.line(), "ready");
         doctor.send(signal);
         let seen = doctor.finish();
@@ -89,7 +91,7 @@ fn ctrl_c() {
         .args(["--ctty", "--wait"])
         .arg(doctor.get_program())
         .args(doctor.get_args())
-        .args(["--grace-ms", "1000000", "sh", "-c", script])
+        .args(["--grace-ms", "1000000", "env", DEFAULTS, "sh", "-c", script])
         .stdin(open())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
