@@ -155,7 +155,7 @@ fn tsan(workspace: &Workspace) -> Result<Outcome, String> {
             "--test",
             "tasks",
             "--test",
-            "slot",
+            "by_hand",
         ])
         .args(["--target", host])
         .env("RUSTC", &rustc)
