@@ -4,7 +4,7 @@ use crate::watchdog::watched;
 use crate::{check_totals, sum};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 use thalweg::bus::{Bus, Message, Policy, Publisher, TopicId, TopicInfo, Topics};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,15 +18,16 @@ type Hook = dyn Fn(Moment, u64) + Send + Sync;
 
 /// What a test does at each moment of a message of its own; nothing before it is set.
 #[derive(Clone, Default)]
-struct Hooks(Arc<OnceLock<Box<Hook>>>);
+struct Hooks(Arc<Mutex<Option<Arc<Hook>>>>);
 
 impl Hooks {
     fn set(&self, hook: impl Fn(Moment, u64) + Send + Sync + 'static) {
-        assert!(self.0.set(Box::new(hook)).is_ok(), "set once");
+        *self.0.lock().unwrap() = Some(Arc::new(hook));
     }
 
     fn run(&self, moment: Moment, value: u64) {
-        if let Some(hook) = self.0.get() {
+        let hook = self.0.lock().unwrap().clone();
+        if let Some(hook) = hook {
             hook(moment, value);
         }
     }
@@ -218,6 +219,14 @@ fn call_back(bus: &Bus<Trap>, other: &Mutex<Publisher<Trap>>, replays: bool) {
             hooks,
         };
         let _ = other.lock().unwrap().publish(trap);
+    }
+}
+
+impl Drop for World {
+    /// The hook may hold the bus, and messages in the bus the hook.
+    fn drop(&mut self) {
+        let hook = self.hooks.0.lock().unwrap().take();
+        drop(hook);
     }
 }
 
