@@ -100,7 +100,7 @@ impl Sink {
         // A full disk for one of them does not take the other.
         let told = self.report.show(&report, shown);
         if let Some(html) = &mut self.html {
-            write(html, &report.html(&observed.recording, None))?;
+            write(html, &report.html(&observed.recording))?;
         }
         told
     }

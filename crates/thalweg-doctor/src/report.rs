@@ -11,8 +11,6 @@ use crate::verdict::Verdict;
 use serde::Serialize;
 use std::fs;
 
-pub use html::Latency;
-
 /// How the observed program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -118,8 +116,8 @@ impl Report {
     /// One self-contained HTML page, with pictures of the recording and nothing from outside. The
     /// same report gives the same page. With 64 busy threads it has some megabytes.
     #[must_use]
-    pub fn html(&self, recording: &Recording, latency: Option<&Latency>) -> String {
-        html::page(self, recording, latency)
+    pub fn html(&self, recording: &Recording) -> String {
+        html::page(self, recording)
     }
 
     /// One JSON object.

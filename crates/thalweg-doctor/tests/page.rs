@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use thalweg_doctor::evidence::{Evidence, Quality};
 use thalweg_doctor::recording::{Recording, Span, Stack, State, Track};
-use thalweg_doctor::report::{Ending, Latency, Report};
+use thalweg_doctor::report::{Ending, Report};
 
 /// The names under which a Chromium may be installed.
 const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
@@ -223,18 +223,7 @@ fn recording() -> Recording {
 fn sample() -> String {
     let command = ["./burst", "20x1", "</title><script>alert(1)</script>"];
     let command = command.map(str::to_owned).to_vec();
-    let points = (0..=400).map(|i| {
-        let nines = f64::from(i) / 100.0;
-        (
-            1.0 - 10_f64.powf(-nines),
-            (900.0 * 7_f64.powf(nines)) as u64,
-        )
-    });
-    let latency = Latency {
-        points: points.collect(),
-        source: "/dev/shm/burst.figures: histogram end_to_end".to_owned(),
-    };
-    Report::new(command, Some(Ending::Code(0)), evidence()).html(&recording(), Some(&latency))
+    Report::new(command, Some(Ending::Code(0)), evidence()).html(&recording())
 }
 
 /// How many pixels of a picture have such a colour.
@@ -264,7 +253,6 @@ fn a_browser_shows_it() {
         "<h2>1. PAGE-FAULTS</h2>",
         "Where the time went",
         "Threads over time",
-        "Latency by percentile",
         "All figures",
         "./burst 20x1 &lt;/title&gt;&lt;script&gt;",
     ] {

@@ -3,7 +3,6 @@
 mod cards;
 mod figures;
 mod flames;
-mod percentiles;
 mod timeline;
 
 use super::page::{facts, spent};
@@ -12,12 +11,10 @@ use super::{Host, Report};
 use crate::recording::Recording;
 use thalweg_measure::svg::{self, escape, section};
 
-pub use percentiles::Latency;
-
 const STYLE: &str = include_str!("html/style.css");
 
 /// The page.
-pub(super) fn page(report: &Report, recording: &Recording, latency: Option<&Latency>) -> String {
+pub(super) fn page(report: &Report, recording: &Recording) -> String {
     let body = [
         head(report),
         cards::verdicts(report),
@@ -25,12 +22,9 @@ pub(super) fn page(report: &Report, recording: &Recording, latency: Option<&Late
         section("Threads over time", &timeline::threads(recording)),
         section("On a core", &flames::on_cpu(recording)),
         section("Waiting", &flames::off_cpu(recording)),
-        latency.map_or_else(String::new, |latency| {
-            section("Latency by percentile", &percentiles::curve(latency))
-        }),
         section(
             "What could not be measured here",
-            &list(&missing(report, recording, latency)),
+            &list(&missing(report, recording)),
         ),
         section("All figures", &figures::all(&report.evidence)),
     ]
@@ -102,12 +96,9 @@ fn times(report: &Report) -> String {
 }
 
 /// Everything that is not there, and why.
-fn missing(report: &Report, recording: &Recording, latency: Option<&Latency>) -> Vec<String> {
+fn missing(report: &Report, recording: &Recording) -> Vec<String> {
     let mut all = report.cannot_tell.clone();
     all.extend(recording.lacks.iter().cloned());
-    if latency.is_none() {
-        all.push("latency curve: the program exports none".to_owned());
-    }
     all
 }
 

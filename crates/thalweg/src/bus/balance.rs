@@ -19,8 +19,8 @@ const LOAD_END: f64 = 0.95;
 const STANDING_PERCENT: u64 = 50;
 const STANDING_END_PERCENT: u64 = 25;
 
-/// Counters of an inbox at one moment. They only grow, but that what is given back when the bus
-/// ends was not issued; they may be read one after the other while others
+/// Counters of an inbox at one moment. They only grow, except that a message which is given back
+/// when the bus ends no longer counts as issued. They may be read one after the other while others
 /// write them, and so need not agree to the last message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Reading {

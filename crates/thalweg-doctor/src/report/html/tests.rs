@@ -72,11 +72,7 @@ fn hostile_names_cannot_become_markup() {
         next: HOSTILE.to_owned(),
     }];
     report.machine.processor = Some(HOSTILE.to_owned());
-    let latency = Latency {
-        points: vec![(0.5, 1)],
-        source: HOSTILE.to_owned(),
-    };
-    let page = page(&report, &largest(HOSTILE), Some(&latency));
+    let page = page(&report, &largest(HOSTILE));
     assert!(!page.contains("<img") && !page.contains("onerror=\""));
     // Those of the two graphs, and of each one script of ours and one of its own.
     assert_eq!(page.matches("</iframe>").count(), 2);
@@ -86,7 +82,7 @@ fn hostile_names_cannot_become_markup() {
 
 #[test]
 fn nothing_comes_from_outside() {
-    let page = page(&report("a", Evidence::new()), &largest("f"), None);
+    let page = page(&report("a", Evidence::new()), &largest("f"));
     for outside in [" src=", "href=", "url(h", "@import", "<link", "import("] {
         assert!(!page.contains(outside), "{outside} is in the page");
     }
@@ -104,7 +100,7 @@ fn a_report_of_nothing_says_why() {
         lacks: vec!["threads: perf_event_open: EACCES".to_owned()],
         ..Recording::default()
     };
-    let page = page(&report("true", Evidence::new()), &recording, None);
+    let page = page(&report("true", Evidence::new()), &recording);
     for part in [
         "<h2>No verdict</h2>",
         "The figures fit no kind of bottleneck.",
@@ -113,7 +109,6 @@ fn a_report_of_nothing_says_why() {
         "No stacks of running threads were taken:",
         "No waiting was seen:",
         "Nothing was measured.",
-        "latency curve: the program exports none",
     ] {
         assert!(page.contains(part), "{part} is not in the page");
     }
@@ -133,12 +128,12 @@ fn the_largest_recording_has_some_megabytes_and_the_same_page_twice() {
     }
     let report = report("a", evidence);
     let recording = largest("a thread");
-    let first = page(&report, &recording, None);
+    let first = page(&report, &recording);
     assert!(first.len() < 4 << 20, "{} bytes", first.len());
     assert_eq!(first.matches("class=\"rest\"").count(), 2 * 64);
     assert!(first.contains("Threads left out, with less processor time: 3."));
     assert!(first.contains("(their totals are exact): 64."));
-    assert!(first == page(&report, &recording, None));
+    assert!(first == page(&report, &recording));
 }
 
 #[test]
@@ -155,7 +150,7 @@ fn every_verdict_is_a_card() {
     });
     report.verdicts = verdicts.collect();
     assert!(report.verdicts.len() >= 20);
-    let page = page(&report, &Recording::default(), None);
+    let page = page(&report, &Recording::default());
     for (place, verdict) in report.verdicts.iter().enumerate() {
         let card = format!("<h2>{}. {}</h2>", place + 1, verdict.id.name());
         assert!(page.contains(&card), "{card} is not in the page");
@@ -170,7 +165,7 @@ fn figures_have_value_unit_threshold_quality_and_source() {
     let mut evidence = Evidence::new();
     evidence.put("fault.minor", 250_000.0, Quality::Exact, "rusage");
     evidence.lack("hardware.ipc", "no counters");
-    let page = page(&report("a", evidence), &Recording::default(), None);
+    let page = page(&report("a", evidence), &Recording::default());
     let cell = |name: &str, text: &str| {
         format!("<td role=\"cell\" class=\"{name}\" data-name=\"{name}\">{text}</td>")
     };
