@@ -1,19 +1,16 @@
 //! `thalweg doctor compare`.
 
+use crate::arguments::Format;
 use crate::arguments::doctor_compare::Compare;
-use crate::failure::{Failure, Finding};
+use crate::failure::{Failure, Finding, print, print_json};
+use crate::terminal::{Interruption, Notes};
+use thalweg_doctor::contrast::{Comparison, Error, Line, Plan};
 
 /// Runs two commands in turn, and says which is faster.
 ///
 /// # Errors
 /// A command is none, cannot be started or fails.
-#[cfg(target_os = "linux")]
 pub(crate) fn compare(options: &Compare) -> Result<Finding, Failure> {
-    use crate::arguments::Format;
-    use crate::failure::{print, print_json};
-    use crate::terminal::{Interruption, Notes};
-    use thalweg_doctor::contrast::{Comparison, Error, Line, Plan};
-
     let line = |name: &str, text: &str| {
         Line::parse(text).map_err(|error| Failure::Misuse(format!("--{name} '{text}': {error}")))
     };
@@ -44,15 +41,4 @@ pub(crate) fn compare(options: &Compare) -> Result<Finding, Failure> {
         Some(_) => Finding::Negative,
         None => Finding::Fine,
     })
-}
-
-/// Measuring the runs of a command takes `/proc`.
-///
-/// # Errors
-/// Always.
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn compare(_: &Compare) -> Result<Finding, Failure> {
-    Err(Failure::Misuse(
-        "commands are compared on Linux only".to_owned(),
-    ))
 }

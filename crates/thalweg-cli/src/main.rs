@@ -4,7 +4,9 @@
 mod arguments;
 mod conform;
 mod costs;
+#[cfg(target_os = "linux")]
 mod doctor;
+#[cfg(target_os = "linux")]
 mod doctor_compare;
 #[cfg(unix)]
 mod durable;
@@ -58,7 +60,12 @@ fn main() -> ExitCode {
         Command::Exchange(Exchange::Serve(options)) => serve::serve(&options),
         #[cfg(unix)]
         Command::Exchange(Exchange::Durable(asked)) => durable::durable(&asked),
+        #[cfg(target_os = "linux")]
         Command::Doctor(asked) => doctor::doctor(&asked),
+        #[cfg(not(target_os = "linux"))]
+        Command::Doctor(_) => Err(Failure::Misuse(
+            "programs are observed on Linux only".to_owned(),
+        )),
         Command::Hash(options) => hash::hash(&options),
         #[cfg(unix)]
         Command::Journal(command) => journal::journal(&command),
