@@ -126,8 +126,10 @@ impl Words {
         let in_turn: Vec<&i32> = tids.intersection(&alone).filter(in_turn).collect();
         let share = sum_ns(in_turn.iter().copied(), ran) / sum_ns(ran.keys(), ran).max(1.0);
         let waiting = in_turn.iter().filter_map(|tid| self.waited.get(tid));
+        // One that waits beside the one that runs may be its partner in a hand-over.
+        let waiters = waiting.sum::<f64>() / self.rounds.max(1.0) - 1.0;
         let line = Line {
-            waiters: waiting.sum::<f64>() / self.rounds.max(1.0),
+            waiters: waiters.max(0.0),
             locked: Some(locked),
         };
         (share >= RAN_ALL).then_some(line)
@@ -260,14 +262,14 @@ mod tests {
         let words = seen(&[own(1), own(2), own(3), own(4), own(77)], 10);
         let turns = ran([(1, 400), (2, 400), (3, 400), (4, 400)]);
         let line = words.line(&wakes, &turns).unwrap();
-        assert_eq!(line.waiters, 4.0);
+        assert_eq!(line.waiters, 3.0);
         assert!(line.locked > Some(0.5), "{line:?}");
         // A runtime of Go wakes threads that find nothing to do.
         let one = ran([(1, 1_000), (2, 1), (3, 1), (4, 1)]);
         assert!(words.line(&wakes, &one).unwrap().waiters <= 1.0);
         // Who wakes whom is not known: it is half a clue.
         let line = words.line(&Wakes::default(), &turns).unwrap();
-        assert_eq!((line.waiters, line.locked), (4.0, Some(RAN_APART)));
+        assert_eq!((line.waiters, line.locked), (3.0, Some(RAN_APART)));
     }
 
     /// Where wakes are not told: threads at one condition that compute in turns (one interpreter
