@@ -57,7 +57,7 @@ metrics! {
     "call.all" "1/s" "system calls of all threads, per second";
     "call.cpu_share" "share" "part of the processor time spent in system calls";
     "call.yield" "1/s" "calls of sched_yield, per second";
-    "call.futex" "1/s" "calls of futex, per second";
+    "call.futex" "1/s" "calls of futex, per second; without root, those that block or wake";
     "call.sleep" "1/s" "calls of nanosleep and clock_nanosleep, per second";
     "call.poll" "1/s" "calls of poll, select and epoll_wait, per second";
     "call.io" "1/s" "calls that read, write or sync files, pipes or sockets, per second";
@@ -74,13 +74,16 @@ metrics! {
     "block.child" "share" "that part, in waiting for child processes";
     "block.other" "share" "that part, in anything else";
     "sleep.us" "µs" "how long one sleep lasts, on average";
-    "futex.wake_share" "share" "part of the calls of futex that wake, rather than wait";
+    "futex.wake_share" "share"
+        "part of block.futex that another thread ended, rather than a timeout";
     "poll.timed_share" "share"
         "part of the calls of poll, select and epoll_wait that have a timeout below 100 ms";
 
-    "lock.waiters" "threads" "threads that wait at the same futex, on average while one waits";
+    "lock.waiters" "threads"
+        "threads that wait for the busiest lock, or else at the busiest futex, on average";
     "lock.waiters_max" "threads" "most threads seen waiting at the same futex";
-    "lock.same_share" "share" "part of the threads blocked in futex that wait at the busiest one";
+    "lock.held_share" "share"
+        "how far they wait for what one of them holds: a lock, rather than a condition";
 
     "io.read" "bytes/s" "bytes read from a disk, per second";
     "io.written" "bytes/s" "bytes written towards a disk, per second";

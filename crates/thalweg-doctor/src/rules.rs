@@ -257,3 +257,5 @@ mod cases;
 mod documented;
 #[cfg(test)]
 mod properties;
+#[cfg(test)]
+mod recorded;

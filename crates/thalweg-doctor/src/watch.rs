@@ -1,7 +1,7 @@
 //! All probes at work.
 
 use crate::observe::Options;
-use crate::probe::calls::{self, Class};
+use crate::probe::calls;
 use crate::probe::host::Host;
 use crate::probe::memory::Memory;
 use crate::probe::perf::{Counter, Perf};
@@ -14,6 +14,7 @@ use crate::probe::timeline::Timeline;
 use crate::probe::tree;
 use crate::probe::usage::Usage;
 use crate::probe::waits::Waits;
+use crate::probe::wakes::Wakes;
 use crate::recording::Recording;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::time::{ClockId, clock_gettime};
@@ -46,30 +47,16 @@ pub(crate) struct Calls {
     /// Of those that poll, with a timeout that is known.
     pub(crate) polls: f64,
     pub(crate) polls_timed: f64,
-    /// Of futex, and of those that wake.
-    pub(crate) futexes: f64,
-    pub(crate) futexes_wake: f64,
     /// Counted.
     pub(crate) total: Option<u64>,
 }
 
 impl Calls {
-    fn add(&mut self, number: u64, arguments: &[u64; 4], weight: f64) {
+    fn add(&mut self, number: u64, arguments: &[u64; 6], weight: f64) {
         *self.counts.entry(number).or_default() += weight;
-        match calls::class(number) {
-            Class::Poll => {
-                if let Some(often) = calls::polls_often(number, arguments) {
-                    self.polls += weight;
-                    self.polls_timed += if often { weight } else { 0.0 };
-                }
-            }
-            Class::Futex => {
-                self.futexes += weight;
-                if calls::wakes(arguments) {
-                    self.futexes_wake += weight;
-                }
-            }
-            _ => {}
+        if let Some(often) = calls::polls_often(number, arguments) {
+            self.polls += weight;
+            self.polls_timed += if often { weight } else { 0.0 };
         }
     }
 }
@@ -80,6 +67,7 @@ pub(crate) struct Watch {
     pub(crate) perf: io::Result<Perf>,
     pub(crate) timeline: Timeline,
     pub(crate) waits: Waits,
+    pub(crate) wakes: Wakes,
     pub(crate) ticks: Ticks,
     pub(crate) memory: Memory,
     pub(crate) symbols: Symbols,
@@ -116,6 +104,7 @@ impl Watch {
             timeline: Timeline::new(from_ns, whole),
             perf,
             waits: Waits::default(),
+            wakes: Wakes::default(),
             ticks: Ticks::default(),
             memory: Memory::default(),
             symbols: Symbols::default(),
@@ -215,19 +204,30 @@ impl Watch {
         for event in events {
             match event.what {
                 What::Woken { .. } => self.ration.add(0.0, 1.0),
+                What::Roused { waker } => {
+                    self.ration.add(0.0, 1.0);
+                    let ours = |tid: &i32| self.timeline.threads.contains_key(tid);
+                    if let Some(waker) = waker.filter(ours).filter(|_| ours(&event.tid)) {
+                        self.wakes.add(waker, event.tid);
+                    }
+                }
                 // A clock that belongs to a thread is set at each switch.
                 What::In if !whole => self.ration.add(0.0, 1.0),
                 What::Called { weight, .. } => self.ration.add(weight as f64, 0.0),
                 _ => {}
             }
-            self.timeline
-                .apply(&event, &mut |span| self.recorder.add(span));
+            self.waits.pass(event.time_ns, self.timeline.idle_since_ns);
+            let mut span = |span| self.recorder.add(span);
+            if self.timeline.apply(&event, &mut span).is_some() {
+                self.waits.end_idle(Some(event.tid), &self.timeline);
+            }
             if self.timeline.processes.contains(&event.pid) {
                 self.keep(event);
             } else if event.what == What::Exited {
                 self.memory.clear(event.pid);
             }
         }
+        self.waits.pass(until_ns, self.timeline.idle_since_ns);
     }
 
     fn keep(&mut self, event: Event) {
@@ -263,6 +263,7 @@ impl Watch {
             self.calls.total = perf.count(Counter::Calls);
         }
         self.take_in(u64::MAX);
+        self.waits.end_idle(None, &self.timeline);
         self.timeline
             .close(self.to_ns, &mut |span| self.recorder.add(span));
         self.usage.look(self.timeline.processes.iter().copied());

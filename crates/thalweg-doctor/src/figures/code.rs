@@ -12,7 +12,7 @@ const SPINNER_PAUSE_SHARE: f64 = 0.25;
 const SPINNER_TICKS_MIN: u64 = 20;
 
 impl Figures<'_> {
-    fn all_threads(&self) -> impl Iterator<Item = (i32, &Thread)> {
+    pub(super) fn all_threads(&self) -> impl Iterator<Item = (i32, &Thread)> {
         let timeline = &self.watch.timeline;
         let alive = timeline.threads.iter().map(|(&tid, thread)| (tid, thread));
         alive.chain(timeline.gone.iter().map(|(tid, thread)| (*tid, thread)))
@@ -106,13 +106,15 @@ impl Figures<'_> {
                     .to_string(),
                 Err(why) => why.to_string(),
             };
-            for name in ["all", "yield", "futex", "sleep", "poll", "io"] {
-                self.evidence
-                    .lack(&format!("call.{name}"), format!("sys_enter: {why}"));
-            }
             let why = format!("sys_enter: {why}");
-            self.evidence.lack("futex.wake_share", why);
-            return self.polls(watch.waits.polls as f64, watch.waits.polls_timed as f64);
+            for name in ["call.all", "call.yield", "call.io"] {
+                self.evidence.lack(name, &why);
+            }
+            self.calls_by_blocks(&why);
+            return self.polls(
+                watch.waits.files.polls as f64,
+                watch.waits.files.polls_timed as f64,
+            );
         };
         let counted_ns = watch.ration.counted_ns(watch.to_ns);
         let per_s = total as f64 / (counted_ns.max(1) as f64 / 1e9);
@@ -140,16 +142,34 @@ impl Figures<'_> {
         // In a short run the samples may have missed all of them; the looks at `/proc` have not.
         match watch.calls.polls > 0.0 {
             true => self.polls(watch.calls.polls, watch.calls.polls_timed),
-            false => self.polls(watch.waits.polls as f64, watch.waits.polls_timed as f64),
+            false => self.polls(
+                watch.waits.files.polls as f64,
+                watch.waits.files.polls_timed as f64,
+            ),
         }
-        match watch.calls.futexes > 0.0 {
-            true => {
-                let share = watch.calls.futexes_wake / watch.calls.futexes;
-                self.sampled("futex.wake_share", share, "arguments of system calls");
+    }
+
+    /// Without a count of calls: a thread blocks in the calls that it is seen in, and somebody
+    /// calls futex once more to wake it.
+    fn calls_by_blocks(&mut self, why: &str) {
+        let watch = self.watch;
+        let mut counts = [0.0; 3];
+        for (tid, thread) in self.all_threads() {
+            if let Some(habit) = watch.waits.habits.get(&tid) {
+                let blocks = thread.blocks as f64 / habit.blocked;
+                counts[0] += 2.0 * blocks * habit.futex;
+                counts[1] += blocks * habit.sleep;
+                counts[2] += blocks * habit.poll;
             }
-            false => self
-                .evidence
-                .lack("futex.wake_share", "no call of futex was seen"),
+        }
+        for (name, count) in ["call.futex", "call.sleep", "call.poll"].iter().zip(counts) {
+            match watch.perf.is_ok() {
+                true => {
+                    let source = "PERF_RECORD_SWITCH, /proc/*/task/*/syscall: calls that block";
+                    self.sampled(name, count / self.wall_s, source);
+                }
+                false => self.evidence.lack(name, why),
+            }
         }
     }
 

@@ -1,7 +1,11 @@
 //! What blocked threads waited for.
 
 use super::Figures;
-use crate::probe::waits::Cause;
+use crate::probe::files::Cause;
+use std::collections::HashMap;
+
+const SYSCALL: &str = "/proc/*/task/*/syscall";
+const NO_FUTEX: &str = "no thread was seen waiting at a futex";
 
 impl Figures<'_> {
     pub(super) fn waits(&mut self) {
@@ -14,29 +18,8 @@ impl Figures<'_> {
                 false => self.evidence.lack(name, "it was never seen wholly blocked"),
             }
         }
-        if waits.futex_rounds > 0 {
-            let rounds = waits.futex_rounds as f64;
-            self.sampled(
-                "lock.waiters",
-                waits.waiters / rounds,
-                "/proc/*/task/*/syscall",
-            );
-            self.sampled(
-                "lock.waiters_max",
-                waits.waiters_max,
-                "/proc/*/task/*/syscall",
-            );
-            self.sampled(
-                "lock.same_share",
-                waits.same_share / rounds,
-                "/proc/*/task/*/syscall",
-            );
-        } else {
-            for name in ["lock.waiters", "lock.waiters_max", "lock.same_share"] {
-                self.evidence
-                    .lack(name, "no thread was seen waiting at a futex");
-            }
-        }
+        self.lines();
+        self.wake_share();
         let timeline = &self.watch.timeline;
         match timeline.sleeps {
             0 => self
@@ -49,5 +32,48 @@ impl Figures<'_> {
                 self.sampled("sleep.us", mean_us, source);
             }
         }
+    }
+    /// Threads that wait in line for a lock.
+    fn lines(&mut self) {
+        let (waits, wakes) = (&self.watch.waits, &self.watch.wakes);
+        match waits.words.waiters_max() {
+            Some(most) => self.sampled("lock.waiters_max", most, SYSCALL),
+            None => (self.evidence).lack("lock.waiters_max", NO_FUTEX),
+        }
+        let ran: HashMap<i32, u64> = self
+            .all_threads()
+            .map(|(tid, thread)| (tid, thread.ran_ns))
+            .collect();
+        let Some(line) = waits.words.line(wakes, &ran) else {
+            self.evidence.lack("lock.waiters", NO_FUTEX);
+            return self.evidence.lack("lock.held_share", NO_FUTEX);
+        };
+        self.sampled("lock.waiters", line.waiters, SYSCALL);
+        match line.locked {
+            Some(share) => {
+                let source = "/proc/*/task/*/syscall, sched_waking or PERF_RECORD_SWITCH";
+                self.sampled("lock.held_share", share, source);
+            }
+            None => {
+                let why = "neither who wakes whom nor who ran how long is known";
+                self.evidence.lack("lock.held_share", why);
+            }
+        }
+    }
+
+    /// A thread ended the wait if it has no timeout; none did if that was seen while none ran.
+    fn wake_share(&mut self) {
+        let waits = &self.watch.waits;
+        let all = waits.critical.get(&Cause::Futex).copied().unwrap_or(0.0) - waits.open;
+        if all < 0.5 {
+            let why = "it was never seen wholly blocked at a futex that tells who ended it";
+            return self.evidence.lack("futex.wake_share", why);
+        }
+        let source = "/proc/*/task/*/syscall: timeouts";
+        self.sampled(
+            "futex.wake_share",
+            (1.0 - waits.timed / all).clamp(0.0, 1.0),
+            source,
+        );
     }
 }

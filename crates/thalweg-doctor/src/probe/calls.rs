@@ -59,25 +59,56 @@ classes! {
     Yield: SYS_sched_yield;
 }
 
-/// Does a call of futex wake somebody, rather than wait? The operation is its second argument.
-pub(crate) fn wakes(arguments: &[u64; 4]) -> bool {
-    const PRIVATE_OR_CLOCK: u64 = 128 | 256;
-    // WAKE, REQUEUE, CMP_REQUEUE, WAKE_OP, UNLOCK_PI, WAKE_BITSET, CMP_REQUEUE_PI
-    matches!(
-        arguments[1] & !PRIVATE_OR_CLOCK,
-        1 | 3 | 4 | 5 | 7 | 10 | 12
-    )
+const PRIVATE: u64 = 128;
+const CLOCK_REALTIME: u64 = 256;
+
+/// The operation of a call of futex: its second argument.
+fn operation(arguments: &[u64; 6]) -> u64 {
+    arguments[1] & !(PRIVATE | CLOCK_REALTIME)
+}
+
+/// Is the word of a call of futex of one process only?
+pub(crate) fn is_private(arguments: &[u64; 6]) -> bool {
+    arguments[1] & PRIVATE != 0
+}
+
+/// Does a call of futex wait for a lock that is taken? So say LOCK_PI and LOCK_PI2, and a word that
+/// holds 2: taken, and somebody waits (Drepper, Futexes Are Tricky; the C library, Rust and Go);
+/// musl's holds EBUSY and a flag.
+pub(crate) fn awaits_lock(arguments: &[u64; 6]) -> bool {
+    matches!(operation(arguments), 6 | 13) || matches!(arguments[2] as u32, 2 | 0x8000_0010)
+}
+
+/// Does a call of futex come back by itself?
+pub(crate) fn futex_is_timed(arguments: &[u64; 6]) -> bool {
+    arguments[3] != 0
 }
 
 /// Does a call that polls look again within 100 ms, whether something has come or not? Nothing
 /// if only the program's memory tells, as for `select` and `ppoll`.
-pub(crate) fn polls_often(number: u64, arguments: &[u64; 4]) -> Option<bool> {
+pub(crate) fn polls_often(number: u64, arguments: &[u64; 6]) -> Option<bool> {
     poll_timeout_ms(number, arguments).map(|timeout| (0..100).contains(&timeout))
+}
+
+/// Where in the program's memory the timeout of a call that polls is, 0 if it has none, and how
+/// many ns its second word counts in.
+pub(crate) fn timeout_at(number: u64, arguments: &[u64; 6]) -> Option<(u64, i64)> {
+    let number = libc::c_long::try_from(number).ok()?;
+    #[cfg(target_arch = "x86_64")]
+    if number == libc::SYS_select {
+        return Some((arguments[4], 1_000));
+    }
+    match number {
+        libc::SYS_pselect6 => Some((arguments[4], 1)),
+        libc::SYS_ppoll => Some((arguments[2], 1)),
+        libc::SYS_epoll_pwait2 => Some((arguments[3], 1)),
+        _ => None,
+    }
 }
 
 /// The timeout of a call that polls, in ms, below 0 if it waits for ever: nothing if only the
 /// program's memory tells.
-fn poll_timeout_ms(number: u64, arguments: &[u64; 4]) -> Option<i32> {
+fn poll_timeout_ms(number: u64, arguments: &[u64; 6]) -> Option<i32> {
     let number = libc::c_long::try_from(number).ok()?;
     #[cfg(target_arch = "x86_64")]
     if number == libc::SYS_poll {
@@ -105,12 +136,18 @@ mod tests {
     #[test]
     fn a_poll_for_ever_has_no_timeout() {
         let wait = libc::SYS_epoll_pwait as u64;
-        assert_eq!(poll_timeout_ms(wait, &[3, 0, 8, 5]), Some(5));
+        assert_eq!(poll_timeout_ms(wait, &[3, 0, 8, 5, 0, 0]), Some(5));
         assert_eq!(
-            polls_often(wait, &[3, 0, 8, u64::from(u32::MAX)]),
+            polls_often(wait, &[3, 0, 8, u64::from(u32::MAX), 0, 0]),
             Some(false)
         );
-        assert_eq!(polls_often(libc::SYS_pselect6 as u64, &[3, 0, 8, 5]), None);
-        assert_eq!(poll_timeout_ms(libc::SYS_read as u64, &[3, 0, 8, 5]), None);
+        assert_eq!(
+            polls_often(libc::SYS_pselect6 as u64, &[3, 0, 8, 5, 0, 0]),
+            None
+        );
+        assert_eq!(
+            poll_timeout_ms(libc::SYS_read as u64, &[3, 0, 8, 5, 0, 0]),
+            None
+        );
     }
 }

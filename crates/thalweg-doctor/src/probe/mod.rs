@@ -3,6 +3,7 @@
 mod attributes;
 pub(crate) mod calls;
 pub(crate) mod fault;
+pub(crate) mod files;
 pub(crate) mod host;
 pub(crate) mod memory;
 pub(crate) mod perf;
@@ -17,3 +18,5 @@ pub(crate) mod tracefs;
 pub(crate) mod tree;
 pub(crate) mod usage;
 pub(crate) mod waits;
+pub(crate) mod wakes;
+pub(crate) mod words;

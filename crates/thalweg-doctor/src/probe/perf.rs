@@ -16,8 +16,6 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 const RING_BYTES: usize = 4 << 20;
 const RING_BYTES_FEW: usize = 512 << 10;
 const RING_BYTES_MIN: usize = 64 << 10;
-/// Calls looked at per second and thread; all are counted.
-const CALLS_HZ: u64 = 1_009;
 
 /// Whose events there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -193,7 +191,12 @@ impl Perf {
             attributes.__bindgen_anon_1.sample_period = 1;
             self.add(&attributes, Kind::Wake { tid_at, core_at }, &[-1], cores)?;
         }
-        Ok(())
+        // Of a wake across cores, the other one says only where the thread will run.
+        let format = formats.read("sched/sched_waking")?;
+        let (tid_at, flags_at) = (format.offset("pid")?, format.offset("common_flags")?);
+        let mut attributes = tracepoint(format.id);
+        attributes.__bindgen_anon_1.sample_period = 1;
+        self.add(&attributes, Kind::Rouse { tid_at, flags_at }, &[-1], cores)
     }
 
     fn add_calls(
@@ -208,8 +211,8 @@ impl Perf {
         attributes.set_inherit(1);
         self.add_counter(&attributes, Counter::Calls, tids)?;
         attributes.sample_type |= u64::from(PERF_SAMPLE_PERIOD);
-        attributes.set_freq(1);
-        attributes.__bindgen_anon_1.sample_freq = CALLS_HZ;
+        // A period above one may see the same one of several calls in turn again and again.
+        attributes.__bindgen_anon_1.sample_period = 1;
         self.add(
             &attributes,
             Kind::Call {
@@ -291,7 +294,7 @@ impl Perf {
     /// threads, and so is set anew at each switch.
     pub(crate) fn set_rationed_counting(&self, on: bool) {
         let costly = |kind: &Kind| match kind {
-            Kind::Wake { .. } | Kind::Call { .. } => true,
+            Kind::Wake { .. } | Kind::Rouse { .. } | Kind::Call { .. } => true,
             Kind::Clock => self.scope == Scope::Program,
             Kind::Carrier => false,
         };

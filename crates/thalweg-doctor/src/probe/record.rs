@@ -31,6 +31,10 @@ pub(crate) enum What {
     Woken {
         target: u32,
     },
+    /// It is about to be able to run, as this thread or nobody caused it: an interrupt did.
+    Roused {
+        waker: Option<i32>,
+    },
     /// A thread or process begins.
     Forked {
         parent: i32,
@@ -48,7 +52,7 @@ pub(crate) enum What {
     /// It made a system call, which stands for `weight` of them.
     Called {
         number: u64,
-        arguments: [u64; 4],
+        arguments: [u64; 6],
         weight: u64,
     },
     /// The kernel had no room for so many records, or stopped an event for a moment.
@@ -74,6 +78,11 @@ pub(crate) enum Kind {
     Wake {
         tid_at: usize,
         core_at: usize,
+    },
+    /// Where in the raw data the woken thread is, and the flags that tell an interrupt.
+    Rouse {
+        tid_at: usize,
+        flags_at: usize,
     },
     /// Where in the raw data the number and the arguments of a call are.
     Call {
@@ -114,6 +123,8 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// Flags of a tracepoint: it happened in an interrupt, hard or soft.
+const IN_INTERRUPT: u8 = 0x08 | 0x10;
 /// What stands at the end of every record that is no sample.
 const TRAILER_BYTES: usize = 32;
 
@@ -221,6 +232,12 @@ fn sample(mut body: Reader<'_>, kinds: &[(u64, Kind)]) -> Option<Event> {
                 target: at(core_at)?,
             }
         }
+        Kind::Rouse { tid_at, flags_at } => {
+            body.u32()?;
+            let waker = (body.0.get(flags_at)? & IN_INTERRUPT == 0 && tid > 0).then_some(tid);
+            tid = Reader(body.0.get(tid_at..)?).i32()?;
+            What::Roused { waker }
+        }
         Kind::Call {
             number_at,
             arguments_at,
@@ -228,7 +245,7 @@ fn sample(mut body: Reader<'_>, kinds: &[(u64, Kind)]) -> Option<Event> {
             let weight = body.u64()?;
             body.u32()?;
             let at = |bytes: usize| Reader(body.0.get(bytes..)?).u64();
-            let mut arguments = [0; 4];
+            let mut arguments = [0; 6];
             for (index, argument) in arguments.iter_mut().enumerate() {
                 *argument = at(arguments_at + 8 * index)?;
             }

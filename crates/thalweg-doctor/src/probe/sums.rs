@@ -1,5 +1,7 @@
 //! What a timeline adds up.
 
+use crate::recording::State;
+
 /// Sums over time. A thread-nanosecond is one thread for a nanosecond.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Sums {
@@ -53,5 +55,34 @@ impl Totals {
     pub(crate) fn blocked_mean_ns(&self) -> Option<f64> {
         let squares = self.blocked_square + (self.blocked_since_ns as f64).powi(2);
         (self.all.blocked_ns > 0).then(|| squares / self.all.blocked_ns as f64)
+    }
+}
+
+/// A thread of the program.
+#[derive(Debug, Clone)]
+pub(crate) struct Thread {
+    pub(crate) pid: i32,
+    pub(crate) name: Box<str>,
+    pub(crate) state: State,
+    pub(crate) since_ns: u64,
+    pub(crate) core: usize,
+    pub(crate) gone_ns: Option<u64>,
+    pub(crate) ran_ns: u64,
+    pub(crate) waited_ns: u64,
+    pub(crate) blocked_ns: u64,
+    /// When it was first seen to sleep, in a span that the records have not ended yet.
+    pub(crate) slept_ns: Option<u64>,
+    /// How often it blocked.
+    pub(crate) blocks: u64,
+}
+
+impl Thread {
+    pub(super) fn add(&mut self, now_ns: u64) {
+        let span_ns = now_ns.saturating_sub(self.since_ns);
+        match self.state {
+            State::Running => self.ran_ns += span_ns,
+            State::Runnable => self.waited_ns += span_ns,
+            State::Blocked => self.blocked_ns += span_ns,
+        }
     }
 }

@@ -1,36 +1,10 @@
 //! Who ran, waited and was blocked, and when.
 
 use super::record::{Event, What};
+pub(crate) use super::sums::Thread;
 use super::sums::{Sums, Totals};
 use crate::recording::State;
 use std::collections::{BTreeSet, HashMap, HashSet};
-
-/// A thread of the program.
-#[derive(Debug, Clone)]
-pub(crate) struct Thread {
-    pub(crate) pid: i32,
-    pub(crate) name: Box<str>,
-    pub(crate) state: State,
-    pub(crate) since_ns: u64,
-    pub(crate) core: usize,
-    pub(crate) gone_ns: Option<u64>,
-    pub(crate) ran_ns: u64,
-    pub(crate) waited_ns: u64,
-    pub(crate) blocked_ns: u64,
-    /// When it was first seen to sleep, in a span that the records have not ended yet.
-    pub(crate) slept_ns: Option<u64>,
-}
-
-impl Thread {
-    fn add(&mut self, now_ns: u64) {
-        let span_ns = now_ns.saturating_sub(self.since_ns);
-        match self.state {
-            State::Running => self.ran_ns += span_ns,
-            State::Runnable => self.waited_ns += span_ns,
-            State::Blocked => self.blocked_ns += span_ns,
-        }
-    }
-}
 
 /// Who has a core.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,8 +46,8 @@ pub(crate) struct Timeline {
     /// Blocked for sleeping: how often seen, and the sum of 1/length.
     pub(crate) sleeps: u64,
     pub(crate) sleeps_per_ns: f64,
-    /// The thread that ran last, if none runs.
-    pub(crate) last_ran: Option<i32>,
+    /// Since when all threads are blocked, if they are.
+    pub(crate) idle_since_ns: Option<u64>,
     cores: Vec<Core>,
     running: u64,
     queued_peers: u64,
@@ -96,7 +70,7 @@ impl Timeline {
             now_ns: from_ns,
             sleeps: 0,
             sleeps_per_ns: 0.0,
-            last_ran: None,
+            idle_since_ns: Some(from_ns),
             cores: Vec::new(),
             running: 0,
             queued_peers: 0,
@@ -124,6 +98,7 @@ impl Timeline {
             waited_ns: 0,
             blocked_ns: 0,
             slept_ns: None,
+            blocks: 0,
         });
         self.totals.threads_max = self.totals.threads_max.max(self.threads.len());
         new
@@ -178,8 +153,16 @@ impl Timeline {
         ours
     }
 
-    /// Takes an event in; they must come in the order of time.
-    pub(crate) fn apply(&mut self, event: &Event, span: &mut impl FnMut(Past)) {
+    /// Takes an event in; they must come in the order of time. Since when all threads were
+    /// blocked, if this ends that.
+    pub(crate) fn apply(&mut self, event: &Event, span: &mut impl FnMut(Past)) -> Option<u64> {
+        self.take_in(event, span);
+        let (before, now_ns) = (self.idle_since_ns, self.now_ns);
+        self.idle_since_ns = (!self.is_busy()).then(|| before.unwrap_or(now_ns));
+        before.filter(|_| self.idle_since_ns.is_none())
+    }
+
+    fn take_in(&mut self, event: &Event, span: &mut impl FnMut(Past)) {
         self.advance(event.time_ns);
         let (pid, tid, core) = (event.pid, event.tid, event.core as usize);
         match &event.what {
@@ -281,7 +264,6 @@ impl Timeline {
     fn switched_in(&mut self, pid: i32, tid: i32, core: usize, span: &mut impl FnMut(Past)) {
         let owner = if self.ours(pid, tid) {
             self.set_state(tid, State::Running, core, span);
-            self.last_ran = Some(tid);
             Owner::Peer
         } else if pid <= 0 || pid == self.own_pid {
             Owner::Nobody
@@ -315,6 +297,9 @@ impl Timeline {
                 false => self.totals.switches_blocked += 1,
             }
             self.set_state(tid, state, core, span);
+            if let Some(thread) = self.threads.get_mut(&tid) {
+                thread.blocks += u64::from(!preempted);
+            }
         }
         // Whoever took the core from it has it; if it is one of ours, its record follows.
         let taken = preempted && !self.whole_machine;

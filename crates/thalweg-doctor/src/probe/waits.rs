@@ -1,85 +1,133 @@
 //! What blocked threads wait for, as the files under `/proc` tell a few times a second.
 
-use super::calls::{self, Class};
+use super::calls;
+use super::files::{Cause, Files, Seen, Wait};
 use super::timeline::{Thread, Timeline};
+use super::words::Words;
 use crate::recording::State;
 use crate::watch::now_ns;
-use std::collections::HashMap;
-use std::fs::{self, File};
-use std::io::Read as _;
-use std::os::unix::fs::FileTypeExt as _;
+use std::collections::{HashMap, VecDeque};
 
 /// Threads looked at in one round.
 const THREADS_MAX: usize = 64;
-
-/// What a thread waits for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum Cause {
-    Futex,
-    Disk,
-    Stream,
-    Sleep,
-    Poll,
-    Child,
-    Other,
-}
-
-impl Cause {
-    pub(crate) const ALL: [(Cause, &'static str); 7] = [
-        (Cause::Futex, "block.futex"),
-        (Cause::Disk, "block.disk"),
-        (Cause::Stream, "block.stream"),
-        (Cause::Sleep, "block.sleep"),
-        (Cause::Poll, "block.poll"),
-        (Cause::Child, "block.child"),
-        (Cause::Other, "block.other"),
-    ];
-}
-
-/// A blocked thread.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Wait {
-    pub(crate) cause: Cause,
-    /// The number of its system call, if it is in one.
-    pub(crate) call: Option<u64>,
-    pub(crate) arguments: [u64; 4],
-}
+/// Threads whose habits are remembered.
+const HABITS_MAX: usize = 4_096;
+/// Looks that wait for records: some milliseconds of them.
+const PENDING_MAX: usize = 16 * THREADS_MAX;
 
 /// The name of a blocked thread, its call and its wait channel.
 type Place = (Box<str>, Option<u64>, Box<str>);
+
+/// What a look saw: true only of its moment.
+#[derive(Debug)]
+struct Look {
+    at_ns: u64,
+    tid: i32,
+    wait: Wait,
+    /// The wait is over, and the thread has no core yet.
+    woken: bool,
+}
+
+/// The looks of a thread, by what it waited for.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Habit {
+    pub(crate) blocked: f64,
+    pub(crate) futex: f64,
+    pub(crate) sleep: f64,
+    pub(crate) poll: f64,
+}
 
 /// What was seen in all rounds.
 #[derive(Debug, Default)]
 pub(crate) struct Waits {
     pub(crate) rounds: u64,
-    /// Rounds in which every thread of the program was blocked, by cause.
+    /// Rounds in which every thread of the program was blocked, by what the thread waited for
+    /// whose wake ended that: the others waited for it.
     pub(crate) critical: HashMap<Cause, f64>,
+    /// Of those at a futex, the ones that a timeout ended: a thread did not, as none ran.
+    pub(crate) timed: f64,
+    /// The ones that have a timeout, but were over: anything may have ended them.
+    pub(crate) open: f64,
     /// The same by thread, call and wait channel.
     stacks: HashMap<Place, f64>,
-    /// Rounds in which a thread waited at a futex; sums over these.
-    pub(crate) futex_rounds: u64,
-    pub(crate) waiters: f64,
-    pub(crate) waiters_max: f64,
-    pub(crate) same_share: f64,
-    pub(crate) polls: u64,
-    pub(crate) polls_timed: u64,
+    channels: HashMap<(i32, Option<u64>), Box<str>>,
+    pub(crate) words: Words,
+    pub(crate) habits: HashMap<i32, Habit>,
     /// Without events: threads that ran or wanted to, and rounds with such a one.
     pub(crate) busy_threads: f64,
     pub(crate) busy_rounds: u64,
-    /// A file that could not be read for want of a right.
-    pub(crate) refused: bool,
+    /// Looks that the records have not come to.
+    pending: VecDeque<Look>,
+    /// The last look at each thread since all of them are blocked, and how many there were.
+    held: HashMap<i32, (Look, f64)>,
+    /// What each thread was last seen waiting for.
+    last: HashMap<i32, Wait>,
     cursor: usize,
-    text: String,
+    pub(crate) files: Files,
 }
 
 impl Waits {
-    /// Looks at the threads that the timeline has blocked (at all of them if `by_state`, as nobody
-    /// tells it).
+    /// Looks at the threads of the program. Unless `by_state`, the records tell when none ran.
     pub(crate) fn look(&mut self, timeline: &mut Timeline, by_state: bool) {
         self.rounds += 1;
-        let busy = timeline.is_busy();
-        let last = timeline.last_ran;
-        let wanted = |(_, thread): &(&i32, &Thread)| by_state || thread.state == State::Blocked;
+        let (tids, scale) = self.chosen(timeline, by_state);
+        let mut blocked = Vec::new();
+        let mut running = 0.0;
+        for tid in tids {
+            let Some(thread) = timeline.threads.get_mut(&tid) else {
+                continue;
+            };
+            let looked_ns = now_ns();
+            match self.files.wait(thread.pid, tid) {
+                Seen::Blocked(wait) => {
+                    if wait.cause == Cause::Futex && wait.call.is_some() {
+                        self.words.add(thread.pid, tid, &wait.arguments, scale);
+                    }
+                    if wait.cause == Cause::Sleep && !by_state {
+                        thread.slept_ns.get_or_insert(looked_ns);
+                    }
+                    self.add_habit(tid, wait.cause);
+                    self.add_channel(thread.pid, tid, wait.call);
+                    blocked.push(Look {
+                        at_ns: looked_ns,
+                        tid,
+                        wait,
+                        woken: false,
+                    });
+                    self.last.insert(tid, wait);
+                }
+                Seen::Running => {
+                    running += scale;
+                    let last = self.last.get(&tid).filter(|_| !by_state);
+                    blocked.extend(last.map(|&wait| Look {
+                        at_ns: looked_ns,
+                        tid,
+                        wait,
+                        woken: true,
+                    }));
+                }
+                Seen::Gone => {}
+            }
+        }
+        self.words.end_round(running > 0.0);
+        self.busy_threads += running;
+        self.busy_rounds += u64::from(running > 0.0);
+        if !by_state {
+            self.pending.extend(blocked);
+            let over = self.pending.len().saturating_sub(PENDING_MAX);
+            self.pending.drain(..over);
+        } else if running == 0.0 {
+            let weight = 1.0 / blocked.len() as f64;
+            let all = blocked.iter();
+            all.for_each(|look| self.charge(look, weight, timeline));
+        }
+    }
+
+    /// The threads to look at, and how many each of them stands for. If there are too many, those
+    /// that run are left out.
+    fn chosen(&mut self, timeline: &Timeline, by_state: bool) -> (Vec<i32>, f64) {
+        let few = by_state || timeline.threads.len() <= THREADS_MAX;
+        let wanted = |(_, thread): &(&i32, &Thread)| few || thread.state == State::Blocked;
         let threads = timeline.threads.iter().filter(wanted);
         let mut tids: Vec<i32> = threads.map(|(&tid, _)| tid).collect();
         tids.sort_unstable();
@@ -88,89 +136,72 @@ impl Waits {
             self.cursor = (self.cursor + THREADS_MAX) % all;
             tids.rotate_left(self.cursor);
             tids.truncate(THREADS_MAX);
-            if let Some(last) = last.filter(|last| !busy && !tids.contains(last)) {
-                tids.push(last);
-            }
         }
         let scale = all as f64 / tids.len().max(1) as f64;
-        let mut futexes: HashMap<(i32, u64), f64> = HashMap::new();
-        let mut seen = Vec::new();
-        let mut running = 0.0;
-        for tid in tids {
-            let Some(thread) = timeline.threads.get_mut(&tid) else {
-                continue;
-            };
-            let looked_ns = now_ns();
-            match self.wait(thread.pid, tid) {
-                Seen::Blocked(wait) => {
-                    if wait.cause == Cause::Futex && wait.call.is_some() {
-                        *futexes.entry((thread.pid, wait.arguments[0])).or_default() += scale;
-                    }
-                    if wait.cause == Cause::Sleep && !by_state {
-                        thread.slept_ns.get_or_insert(looked_ns);
-                    }
-                    seen.push((tid, wait));
-                }
-                Seen::Running => running += scale,
-                Seen::Gone => {}
-            }
-        }
-        self.busy_threads += running;
-        self.busy_rounds += u64::from(running > 0.0);
-        let idle = if by_state { running == 0.0 } else { !busy };
-        if idle {
-            self.add_critical(&seen, last.filter(|_| !by_state), timeline);
-        }
-        self.add_futexes(&futexes);
+        (tids, scale)
     }
 
-    fn add_critical(&mut self, seen: &[(i32, Wait)], last: Option<i32>, timeline: &Timeline) {
-        let seen: Vec<_> = match last {
-            Some(last) => seen.iter().filter(|(tid, _)| *tid == last).collect(),
-            None => seen.iter().collect(),
-        };
-        for (tid, wait) in &seen {
-            let weight = 1.0 / seen.len() as f64;
-            *self.critical.entry(wait.cause).or_default() += weight;
-            let Some(thread) = timeline.threads.get(tid) else {
-                continue;
-            };
-            let channel = self.channel(thread.pid, *tid);
-            *self
-                .stacks
-                .entry((thread.name.clone(), wait.call, channel))
-                .or_default() += weight;
-        }
-    }
-
-    fn add_futexes(&mut self, futexes: &HashMap<(i32, u64), f64>) {
-        let most = futexes.values().copied().fold(0.0, f64::max);
-        if most > 0.0 {
-            self.futex_rounds += 1;
-            self.waiters += most;
-            self.waiters_max = self.waiters_max.max(most);
-            self.same_share += most / futexes.values().sum::<f64>();
-        }
-    }
-
-    /// Reads a file under `/proc` into `text`.
-    fn read(&mut self, path: &str) -> Option<()> {
-        self.text.clear();
-        let mut read = || File::open(path)?.read_to_string(&mut self.text);
-        match read() {
-            Ok(_) => Some(()),
-            Err(error) => {
-                self.refused |= error.kind() == std::io::ErrorKind::PermissionDenied;
-                None
+    /// The records have come to `now_ns`; since `idle_since_ns` all threads are blocked.
+    pub(crate) fn pass(&mut self, now_ns: u64, idle_since_ns: Option<u64>) {
+        while let Some(look) = self.pending.pop_front_if(|look| look.at_ns < now_ns) {
+            if idle_since_ns.is_some_and(|since_ns| since_ns <= look.at_ns) {
+                let looks = self.held.get(&look.tid).map_or(0.0, |(_, looks)| *looks);
+                self.held.insert(look.tid, (look, looks + 1.0));
             }
         }
     }
 
-    /// Where in the kernel a thread is blocked; empty if that is hidden.
-    fn channel(&mut self, pid: i32, tid: i32) -> Box<str> {
-        match self.read(&format!("/proc/{pid}/task/{tid}/wchan")) {
-            Some(()) if self.text != "0" => self.text.as_str().into(),
-            _ => "".into(),
+    /// This thread ended the time in which all were blocked: its wait is what they waited for.
+    /// Without one, it may be any of them.
+    pub(crate) fn end_idle(&mut self, first: Option<i32>, timeline: &Timeline) {
+        if self.held.is_empty() {
+            return;
+        }
+        let held = std::mem::take(&mut self.held);
+        let threads = first.map_or(held.len(), |_| 1) as f64;
+        let is_first = |tid: &i32| first.is_none_or(|first| first == *tid);
+        for (_, (look, looks)) in held.iter().filter(|(tid, _)| is_first(tid)) {
+            self.charge(look, looks / threads, timeline);
+        }
+    }
+
+    fn charge(&mut self, look: &Look, weight: f64, timeline: &Timeline) {
+        let (tid, wait) = (look.tid, &look.wait);
+        *self.critical.entry(wait.cause).or_default() += weight;
+        if wait.cause == Cause::Futex && calls::futex_is_timed(&wait.arguments) {
+            match look.woken {
+                true => self.open += weight,
+                false => self.timed += weight,
+            }
+        }
+        if let Some(thread) = timeline.threads.get(&tid) {
+            let channel = self.channels.get(&(tid, wait.call));
+            let channel = channel.cloned().unwrap_or_default();
+            let place = (thread.name.clone(), wait.call, channel);
+            *self.stacks.entry(place).or_default() += weight;
+        }
+    }
+
+    fn add_habit(&mut self, tid: i32, cause: Cause) {
+        if self.habits.len() >= HABITS_MAX && !self.habits.contains_key(&tid) {
+            return;
+        }
+        let habit = self.habits.entry(tid).or_default();
+        habit.blocked += 1.0;
+        match cause {
+            Cause::Futex => habit.futex += 1.0,
+            Cause::Sleep => habit.sleep += 1.0,
+            Cause::Poll => habit.poll += 1.0,
+            _ => {}
+        }
+    }
+
+    /// Where in the kernel a thread is blocked in a call is read once.
+    fn add_channel(&mut self, pid: i32, tid: i32, call: Option<u64>) {
+        let known = self.channels.contains_key(&(tid, call));
+        if !known && self.channels.len() < HABITS_MAX {
+            let channel = self.files.channel(pid, tid);
+            self.channels.insert((tid, call), channel);
         }
     }
 
@@ -190,112 +221,82 @@ impl Waits {
         };
         self.stacks.iter().map(stack).collect()
     }
-
-    fn wait(&mut self, pid: i32, tid: i32) -> Seen {
-        let folder = format!("/proc/{pid}/task/{tid}");
-        let Some(()) = self.read(&format!("{folder}/stat")) else {
-            return Seen::Gone;
-        };
-        let state = state(&self.text);
-        match state {
-            'R' => return Seen::Running,
-            'S' | 'D' => {}
-            _ => return Seen::Gone,
-        }
-        let known = self
-            .read(&format!("{folder}/syscall"))
-            .and_then(|()| call(&self.text));
-        let (number, arguments) = match known {
-            Some(Call::Running) => return Seen::Running,
-            Some(Call::In(number, arguments)) => (Some(number), arguments),
-            None => (None, [0; 4]),
-        };
-        let class = number.map_or(Class::Other, calls::class);
-        if let (Class::Poll, Some(number)) = (class, number)
-            && let Some(often) = calls::polls_often(number, &arguments)
-        {
-            self.polls += 1;
-            self.polls_timed += u64::from(often);
-        }
-        let cause = match class {
-            // The kernel names that state after the disk; the parent of a vfork is in it too.
-            _ if state == 'D' && class != Class::Child => Cause::Disk,
-            Class::Futex => Cause::Futex,
-            Class::Sleep => Cause::Sleep,
-            Class::Poll => Cause::Poll,
-            Class::File if streams(pid, arguments[0]) => Cause::Stream,
-            Class::File | Class::Disk => Cause::Disk,
-            Class::Stream => Cause::Stream,
-            Class::Child => Cause::Child,
-            Class::Yield | Class::Other => Cause::Other,
-        };
-        Seen::Blocked(Wait {
-            cause,
-            call: number,
-            arguments,
-        })
-    }
-}
-
-enum Seen {
-    Blocked(Wait),
-    Running,
-    Gone,
-}
-
-/// The letter of `/proc/…/stat`: the name before it may hold anything, brackets too.
-fn state(stat: &str) -> char {
-    let after = stat.rsplit_once(')').map_or("", |(_, after)| after);
-    after.trim_start().chars().next().unwrap_or('?')
-}
-
-enum Call {
-    Running,
-    In(u64, [u64; 4]),
-}
-
-/// A line of `/proc/…/syscall`: nothing for a thread that is blocked outside of a call.
-fn call(line: &str) -> Option<Call> {
-    let mut words = line.split_whitespace();
-    let first = words.next()?;
-    if first == "running" {
-        return Some(Call::Running);
-    }
-    let mut arguments = [0; 4];
-    let number = first.parse().ok()?;
-    for argument in &mut arguments {
-        *argument = u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok()?;
-    }
-    Some(Call::In(number, arguments))
-}
-
-/// Is this open file a pipe, a socket or a terminal?
-fn streams(pid: i32, file: u64) -> bool {
-    fs::metadata(format!("/proc/{pid}/fd/{file}")).is_ok_and(|file| {
-        let kind = file.file_type();
-        kind.is_fifo() || kind.is_socket() || kind.is_char_device()
-    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn wait(cause: Cause, call: i64, timeout: u64) -> Wait {
+        Wait {
+            cause,
+            call: u64::try_from(call).ok(),
+            arguments: [0, 0, 0, timeout, 0, 0],
+        }
+    }
+
+    /// All threads are blocked from 100 ns on, and were looked at; which of them wakes first?
+    fn charged(waits: &[(i32, Wait, bool)], first: Option<i32>) -> Waits {
+        let mut timeline = Timeline::new(0, true);
+        let mut seen = Waits::default();
+        for (at_ns, &(tid, wait, woken)) in (101..).zip(waits) {
+            timeline.adopt(1, tid, "a");
+            seen.pending.push_back(Look {
+                at_ns,
+                tid,
+                wait,
+                woken,
+            });
+        }
+        seen.pass(200, Some(100));
+        seen.end_idle(first, &timeline);
+        seen
+    }
+
+    /// The client ran last, and waits for an answer; the server's timeout ends that.
     #[test]
-    fn the_state_comes_after_a_name_with_brackets() {
-        assert_eq!(state("12 (a) b) D 1 12"), 'D');
-        assert_eq!(state("12"), '?');
+    fn all_wait_for_the_one_that_wakes_first() {
+        let server = (1, wait(Cause::Poll, libc::SYS_epoll_pwait, 1), false);
+        let client = (2, wait(Cause::Futex, libc::SYS_futex, 0), false);
+        let seen = charged(&[server, client], Some(1));
+        assert_eq!(seen.critical, HashMap::from([(Cause::Poll, 1.0)]));
+        let nobody = charged(&[server, client], None);
+        assert_eq!(nobody.critical.values().sum::<f64>(), 1.0);
+        assert_eq!(charged(&[client], Some(1)).critical, HashMap::new());
     }
 
     #[test]
-    fn a_call_has_a_number_and_arguments() {
-        let line = "202 0x7f00 0x80 0x2 0x0 0x0 0x0 0x7ffd 0x7f12\n";
-        assert!(matches!(
-            call(line),
-            Some(Call::In(202, [0x7f00, 0x80, 2, 0]))
-        ));
-        assert!(matches!(call("running\n"), Some(Call::Running)));
-        assert!(call("-1 0x7ffd 0x7f12\n").is_none());
-        assert!(call("").is_none());
+    fn a_look_counts_only_while_nothing_runs() {
+        let mut seen = charged(&[], None);
+        let wait = wait(Cause::Sleep, libc::SYS_nanosleep, 0);
+        for at_ns in [50, 150] {
+            seen.pending.push_back(Look {
+                at_ns,
+                tid: 1,
+                wait,
+                woken: false,
+            });
+        }
+        seen.pass(100, None);
+        seen.pass(120, Some(110));
+        seen.end_idle(Some(1), &Timeline::new(0, true));
+        assert_eq!(seen.critical, HashMap::new());
+        seen.pass(200, Some(110));
+        seen.end_idle(Some(1), &Timeline::new(0, true));
+        assert_eq!(seen.critical, HashMap::from([(Cause::Sleep, 1.0)]));
+    }
+
+    /// `rendezvous` was called SLEEP-POLLING, by samples of calls that saw no wake.
+    #[test]
+    fn a_wait_without_a_timeout_is_ended_by_a_thread() {
+        let waits = |timeout, woken| {
+            let one = (1, wait(Cause::Futex, libc::SYS_futex, timeout), woken);
+            let seen = charged(&[one], Some(1));
+            (seen.timed, seen.open)
+        };
+        assert_eq!(waits(0, false), (0.0, 0.0));
+        assert_eq!(waits(0, true), (0.0, 0.0));
+        assert_eq!(waits(0x7f00, false), (1.0, 0.0));
+        assert_eq!(waits(0x7f00, true), (0.0, 1.0));
     }
 }

@@ -5,20 +5,29 @@ use super::{Claim, Clue, Curve, Figure, Origin, Rule, Weighed, above, ramp};
 use crate::budget::Part;
 use crate::verdict::Id;
 
-/// Several threads wait where one lets them in, again and again.
+/// Several threads wait in line for a lock, which goes round.
 pub(super) const ONE_LOCK: Weighed = Weighed {
     clues: &[
         above(
             "lock.waiters",
-            1.5,
-            Origin::Definition("a queue: two wait at least half of the time that one waits"),
+            1.0,
+            Origin::Definition("waiting in line takes the whole time of a thread"),
         ),
         above(
-            "lock.same_share",
-            0.6,
-            Origin::Definition("most of those that wait, wait at the same place"),
+            "lock.held_share",
+            0.5,
+            Origin::Definition(
+                "half of the waits are for what another of these threads has: those who wake \
+                 wait there too, or the word is that of a taken lock (Drepper, Futexes Are Tricky)",
+            ),
         ),
-        MANY_FUTEX,
+        above(
+            "switch.blocked",
+            20.0,
+            Origin::Definition(
+                "two switches for each hand-over: the lock changes hands ten times a second",
+            ),
+        ),
     ],
     weight: 0.5,
 };
@@ -62,11 +71,10 @@ const UNTIMED: Clue = ramp(Figure::One("poll.timed_share"), 0.5, 0.25, MOST_TIME
 const MOST_TIMED: Origin = Origin::Definition("half of the calls come back by themselves");
 
 /// Threads that wait at a futex are woken by the clock, not by each other.
-const NOBODY_WAKES: Clue = ramp(Figure::One("futex.wake_share"), 0.25, 0.1, WAKES);
-const SOMEBODY_WAKES: Clue = ramp(Figure::One("futex.wake_share"), 0.1, 0.25, WAKES);
-const WAKES: Origin = Origin::Definition(
-    "where threads wake each other, a wake comes with each wait: a share of half",
-);
+const NOBODY_WAKES: Clue = ramp(Figure::One("futex.wake_share"), 0.5, 0.25, WAKES);
+const SOMEBODY_WAKES: Clue = ramp(Figure::One("futex.wake_share"), 0.25, 0.5, WAKES);
+const WAKES: Origin =
+    Origin::Definition("at a half, as much of the time ends by a hand-over as by a timeout");
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -87,7 +95,10 @@ pub(super) const RULES: &[Rule] = &[
             )],
             weight: 0.3,
         }],
-        contradicts: &[],
+        contradicts: &[Weighed {
+            weight: 0.3,
+            ..ONE_LOCK
+        }],
         blind: &[("state.blocked_us", "whether each wait is short")],
         limits: &["why the disk or the other end takes so long"],
         next: "Do not wait for each answer: have several requests on their way, sync once for \
@@ -104,7 +115,10 @@ pub(super) const RULES: &[Rule] = &[
         needs: &[MANY_FUTEX],
         raises: &[],
         contradicts: &[ONE_LOCK],
-        blind: &[("lock.waiters", "whether several threads wait for one lock")],
+        blind: &[(
+            "lock.held_share",
+            "whether several threads wait for one lock",
+        )],
         limits: &[],
         next: "Wake less often: hand over batches, spin for a few µs before parking where a core \
                is free, or do both sides' work in one thread.",
@@ -117,6 +131,11 @@ pub(super) const RULES: &[Rule] = &[
             (Part::Work, &[]),
             (Part::OtherCalls, &[]),
             (Part::Spin, &[]),
+            // Whoever has it may sleep or wait meanwhile.
+            (Part::Sleep, &[]),
+            (Part::Disk, &[]),
+            (Part::Stream, &[]),
+            (Part::Poll, &[]),
         ]),
         curve: Curve::Overhead,
         required: &["lock.waiters"],
@@ -124,9 +143,7 @@ pub(super) const RULES: &[Rule] = &[
         raises: &[],
         contradicts: &[],
         blind: &[],
-        limits: &[
-            "idle workers at one semaphore look the same: see where they wait (--html, off-CPU)",
-        ],
+        limits: &["threads that pass a turn round look the same"],
         next: "Hold the lock for less: move work out of it, split it into shards, give each \
                thread a copy and merge, or hand over by messages.",
     },
@@ -141,7 +158,7 @@ pub(super) const RULES: &[Rule] = &[
         required: &[],
         needs: &[],
         raises: &[],
-        contradicts: &[],
+        contradicts: &[ONE_LOCK],
         blind: &[],
         limits: &["a program that only keeps a schedule looks the same"],
         next: "Wait for the event itself: a condition variable, channel, eventfd or inotify. A \

@@ -37,11 +37,11 @@ const BASE: &[(&str, f64)] = &[
     ("switch.blocked", 1e6),
     ("switch.run_us", 1.0),
     ("lock.waiters", 4.0),
-    ("lock.same_share", 1.0),
+    ("lock.held_share", 1.0),
     ("hardware.memory_share", 0.8),
     ("hardware.ipc", 0.1),
     ("io.delay_share", 0.9),
-    ("futex.wake_share", 0.5),
+    ("futex.wake_share", 0.6),
     ("sleep.us", 10.0),
 ];
 
@@ -70,9 +70,9 @@ fn crowd(speaks: bool, with: Beside) -> Vec<Border> {
 
 fn lock(speaks: bool, with: Beside) -> Vec<Border> {
     vec![
-        ("lock.waiters", 0.75, 1.5, speaks, with),
-        ("lock.same_share", 0.3, 0.6, speaks, with),
-        ("call.futex", 100.0, 200.0, speaks, with),
+        ("lock.waiters", 0.5, 1.0, speaks, with),
+        ("lock.held_share", 0.25, 0.5, speaks, with),
+        ("switch.blocked", 10.0, 20.0, speaks, with),
     ]
 }
 
@@ -127,12 +127,14 @@ fn borders(id: Id) -> Vec<Border> {
         Id::MemoryBound => all.extend(crowd(AGAINST, LOCKED)),
         Id::LockConvoy => all.extend(lock(FOR, NO_CALLS_LOCKED)),
         Id::FutexParking => {
-            all.extend(lock(AGAINST, PARKED).into_iter().take(2));
+            all.extend(lock(AGAINST, PARKED));
         }
         _ => {}
     }
     match id {
         Id::CpuCompute | Id::MemoryBound => all.extend(lock(AGAINST, NO_CALLS_LOCKED)),
+        Id::BlockingIo => all.extend(lock(AGAINST, blocked!("block.disk" 1.0))),
+        Id::SleepPolling => all.extend(lock(AGAINST, blocked!("block.sleep" 1.0))),
         Id::SpinStarvesPeer | Id::SpinBurnsCpu => all.extend(lock(AGAINST, SPINS)),
         _ => {}
     }
@@ -177,15 +179,15 @@ fn waits(id: Id) -> Vec<Border> {
             ("io.delay_share", 0.05, 0.1, FOR, blocked!("block.disk" 1.0)),
         ],
         Id::FutexParking => vec![
-            ("futex.wake_share", 0.1, 0.25, FOR, PARKED),
+            ("futex.wake_share", 0.25, 0.5, FOR, PARKED),
             ("call.futex", 100.0, 200.0, FOR, alone),
         ],
-        Id::LockConvoy => vec![("futex.wake_share", 0.1, 0.25, FOR, PARKED)],
+        Id::LockConvoy => vec![("futex.wake_share", 0.25, 0.5, FOR, PARKED)],
         Id::SleepPolling => vec![
             ("sleep.us", 100_000.0, 50_000.0, FOR, sleep),
             ("poll.timed_share", 0.25, 0.5, FOR, polls),
             ("call.poll", 25.0, 50.0, FOR, polls),
-            ("futex.wake_share", 0.25, 0.1, FOR, timer),
+            ("futex.wake_share", 0.5, 0.25, FOR, timer),
             ("call.futex", 25.0, 50.0, FOR, timer),
         ],
         Id::Idle => vec![

@@ -41,7 +41,7 @@ const PLAIN: &[(&str, f64)] = &[
     ("block.child", 0.0),
     ("block.other", 0.0),
     ("lock.waiters", 0.0),
-    ("lock.same_share", 0.0),
+    ("lock.held_share", 0.0),
     ("io.delay_share", 0.0),
     ("host.steal_share", 0.0),
     ("host.wait_others", 0.01),
@@ -57,7 +57,7 @@ pub(super) fn evidence(figures: &[(&str, f64)]) -> Evidence {
 }
 
 /// As [`PLAIN`], and it blocks for nine tenths of the time.
-fn blocked(figures: &[(&str, f64)]) -> Evidence {
+pub(super) fn blocked(figures: &[(&str, f64)]) -> Evidence {
     let mut all = vec![("state.running", 0.1), ("state.blocked", 0.9)];
     all.extend([("cpu.used", 0.1), ("threads.busy", 0.1)]);
     all.extend(figures);
@@ -85,7 +85,7 @@ fn confidence(id: Id, evidence: &Evidence) -> f64 {
 
 /// The first verdict is this one, with a confidence of 0.6 and more.
 #[track_caller]
-fn first(id: Id, evidence: &Evidence) -> Verdict {
+pub(super) fn first(id: Id, evidence: &Evidence) -> Verdict {
     let verdicts = judge(evidence);
     let short: Vec<_> = verdicts.iter().map(|v| (v.id, v.confidence)).collect();
     assert_eq!(short.first().map(|found| found.0), Some(id), "{short:?}");
@@ -185,7 +185,7 @@ fn threads_that_wait_for_each_other_are_told() {
         ("switch.run_us", 5.0),
         ("futex.wake_share", 0.5),
         ("lock.waiters", 1.0),
-        ("lock.same_share", 1.0),
+        ("lock.held_share", 0.0),
     ];
     first(Id::FutexParking, &evidence(&parking));
     let convoy = [
@@ -196,7 +196,7 @@ fn threads_that_wait_for_each_other_are_told() {
         ("switch.run_us", 40.0),
         ("futex.wake_share", 0.5),
         ("lock.waiters", 2.8),
-        ("lock.same_share", 0.99),
+        ("lock.held_share", 0.99),
     ];
     first(Id::LockConvoy, &evidence(&convoy));
     let pipes = [
@@ -327,8 +327,9 @@ fn of_two_the_larger_part_of_the_time_comes_first() {
 fn idle_workers_of_a_busy_thread_are_no_convoy() {
     let pool = [
         ("lock.waiters", 7.0),
-        ("lock.same_share", 1.0),
+        ("lock.held_share", 0.0),
         ("call.futex", 20.0),
+        ("switch.blocked", 500.0),
     ];
     first(Id::CpuCompute, &evidence(&pool));
 }

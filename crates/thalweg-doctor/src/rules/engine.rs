@@ -16,6 +16,11 @@ const UNKNOWN: f64 = 0.5;
 pub(super) const CONTAMINATED_MAX: f64 = 0.6;
 /// From this confidence on the evidence counts as contaminated: a tenth of the time.
 const CONTAMINATED_FROM: f64 = 0.5;
+/// Between the first two answers, so that the first may be sure: the confidence moves about as much
+/// from one run of the same program to the next.
+const MARGIN: f64 = 0.15;
+/// The most that is left of an answer that another one is too near to.
+const UNDECIDED_MAX: f64 = 0.6;
 /// Verdicts below this say nothing.
 const LEAST: f64 = 0.1;
 /// A run this short gives a hundred samples a second too few chances: ten samples.
@@ -35,7 +40,20 @@ pub(super) fn judge(rules: &[&Rule], evidence: &Evidence) -> Vec<Verdict> {
     }
     found.retain(|verdict| verdict.confidence >= LEAST);
     found.sort_by(|a, b| b.confidence.total_cmp(&a.confidence));
+    doubt(&mut found);
     found
+}
+
+/// Where the second answer is about as likely as the first, neither is sure.
+fn doubt(found: &mut [Verdict]) {
+    let [first, second, ..] = &mut *found else {
+        return;
+    };
+    if first.confidence - second.confidence < MARGIN && first.id != Id::Contaminated {
+        for verdict in found {
+            verdict.confidence = verdict.confidence.min(UNDECIDED_MAX);
+        }
+    }
 }
 
 /// What one rule says, surely or not.

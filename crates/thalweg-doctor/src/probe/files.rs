@@ -1,0 +1,195 @@
+//! What the files under `/proc` tell of a blocked thread.
+
+use super::calls::{self, Class};
+use std::fs::{self, File};
+use std::io::Read as _;
+use std::os::unix::fs::{FileExt as _, FileTypeExt as _};
+
+/// What a thread waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Cause {
+    Futex,
+    Disk,
+    Stream,
+    Sleep,
+    Poll,
+    Child,
+    Other,
+}
+
+impl Cause {
+    pub(crate) const ALL: [(Cause, &'static str); 7] = [
+        (Cause::Futex, "block.futex"),
+        (Cause::Disk, "block.disk"),
+        (Cause::Stream, "block.stream"),
+        (Cause::Sleep, "block.sleep"),
+        (Cause::Poll, "block.poll"),
+        (Cause::Child, "block.child"),
+        (Cause::Other, "block.other"),
+    ];
+}
+
+/// A blocked thread.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Wait {
+    pub(crate) cause: Cause,
+    /// The number of its system call, if it is in one.
+    pub(crate) call: Option<u64>,
+    pub(crate) arguments: [u64; 6],
+}
+
+/// Reads the files of threads.
+#[derive(Debug, Default)]
+pub(crate) struct Files {
+    /// Calls that poll, and those of them that have a short timeout.
+    pub(crate) polls: u64,
+    pub(crate) polls_timed: u64,
+    text: String,
+}
+
+impl Files {
+    /// Reads a file under `/proc` into `text`.
+    fn read(&mut self, path: &str) -> Option<()> {
+        self.text.clear();
+        let mut file = File::open(path).ok()?;
+        file.read_to_string(&mut self.text).ok().map(drop)
+    }
+
+    /// Where in the kernel a thread is blocked; empty if that is hidden.
+    pub(super) fn channel(&mut self, pid: i32, tid: i32) -> Box<str> {
+        match self.read(&format!("/proc/{pid}/task/{tid}/wchan")) {
+            Some(()) if self.text != "0" => self.text.as_str().into(),
+            _ => "".into(),
+        }
+    }
+
+    pub(super) fn wait(&mut self, pid: i32, tid: i32) -> Seen {
+        let folder = format!("/proc/{pid}/task/{tid}");
+        let known = self
+            .read(&format!("{folder}/syscall"))
+            .and_then(|()| call(&self.text));
+        let (number, arguments) = match known {
+            Some(Call::Running) => return Seen::Running,
+            Some(Call::In(number, arguments)) => (Some(number), arguments),
+            None => (None, [0; 6]),
+        };
+        let class = number.map_or(Class::Other, calls::class);
+        if let (Class::Poll, Some(number)) = (class, number)
+            && let Some(often) = calls::polls_often(number, &arguments)
+                .or_else(|| polls_often(pid, number, &arguments))
+        {
+            self.polls += 1;
+            self.polls_timed += u64::from(often);
+        }
+        // Only where the disk may matter: each file costs time.
+        let light = matches!(class, Class::Futex | Class::Sleep | Class::Poll);
+        let state = match light {
+            true => 'S',
+            false => match self.read(&format!("{folder}/stat")) {
+                Some(()) => state(&self.text),
+                None => return Seen::Gone,
+            },
+        };
+        match state {
+            'R' => return Seen::Running,
+            'S' | 'D' => {}
+            _ => return Seen::Gone,
+        }
+        let cause = match class {
+            // The kernel names that state after the disk; the parent of a vfork is in it too.
+            _ if state == 'D' && class != Class::Child => Cause::Disk,
+            Class::Futex => Cause::Futex,
+            Class::Sleep => Cause::Sleep,
+            Class::Poll => Cause::Poll,
+            Class::File if streams(pid, arguments[0]) => Cause::Stream,
+            Class::File | Class::Disk => Cause::Disk,
+            Class::Stream => Cause::Stream,
+            Class::Child => Cause::Child,
+            Class::Yield | Class::Other => Cause::Other,
+        };
+        Seen::Blocked(Wait {
+            cause,
+            call: number,
+            arguments,
+        })
+    }
+}
+
+/// What a look at a thread saw.
+pub(super) enum Seen {
+    Blocked(Wait),
+    Running,
+    Gone,
+}
+
+/// The letter of `/proc/…/stat`: the name before it may hold anything, brackets too.
+fn state(stat: &str) -> char {
+    let after = stat.rsplit_once(')').map_or("", |(_, after)| after);
+    after.trim_start().chars().next().unwrap_or('?')
+}
+
+enum Call {
+    Running,
+    In(u64, [u64; 6]),
+}
+
+/// A line of `/proc/…/syscall`: nothing for a thread that is blocked outside of a call.
+fn call(line: &str) -> Option<Call> {
+    let mut words = line.split_whitespace();
+    let first = words.next()?;
+    if first == "running" {
+        return Some(Call::Running);
+    }
+    let mut arguments = [0; 6];
+    let number = first.parse().ok()?;
+    for argument in &mut arguments {
+        *argument = u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok()?;
+    }
+    Some(Call::In(number, arguments))
+}
+
+/// As [`calls::polls_often`], where the timeout is in the program's memory.
+fn polls_often(pid: i32, number: u64, arguments: &[u64; 6]) -> Option<bool> {
+    let (address, unit_ns) = calls::timeout_at(number, arguments)?;
+    if address == 0 {
+        return Some(false);
+    }
+    let mut time = [0; 16];
+    let memory = File::open(format!("/proc/{pid}/mem")).ok()?;
+    memory.read_exact_at(&mut time, address).ok()?;
+    let (seconds, parts) = time.split_at(8);
+    let seconds = i64::from_ne_bytes(seconds.try_into().ok()?);
+    let parts = i64::from_ne_bytes(parts.try_into().ok()?);
+    Some(seconds == 0 && parts.checked_mul(unit_ns)? < 100_000_000)
+}
+
+/// Is this open file a pipe, a socket or a terminal?
+fn streams(pid: i32, file: u64) -> bool {
+    fs::metadata(format!("/proc/{pid}/fd/{file}")).is_ok_and(|file| {
+        let kind = file.file_type();
+        kind.is_fifo() || kind.is_socket() || kind.is_char_device()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_state_comes_after_a_name_with_brackets() {
+        assert_eq!(state("12 (a) b) D 1 12"), 'D');
+        assert_eq!(state("12"), '?');
+    }
+
+    #[test]
+    fn a_call_has_a_number_and_arguments() {
+        let line = "202 0x7f00 0x80 0x2 0x0 0x0 0x0 0x7ffd 0x7f12\n";
+        assert!(matches!(
+            call(line),
+            Some(Call::In(202, [0x7f00, 0x80, 2, 0, 0, 0]))
+        ));
+        assert!(matches!(call("running\n"), Some(Call::Running)));
+        assert!(call("-1 0x7ffd 0x7f12\n").is_none());
+        assert!(call("").is_none());
+    }
+}

@@ -1,0 +1,165 @@
+//! Who wakes whom.
+
+use std::collections::{HashMap, HashSet};
+
+/// Pairs of threads that are remembered.
+const PAIRS_MAX: usize = 4_096;
+/// Fewer wakes than this say nothing of who wakes whom.
+const WAKES_MIN: f64 = 8.0;
+/// A thread has a part in a lock if it is in this part of the wakes between threads.
+const PART_MIN: f64 = 0.02;
+
+/// Wakes of the threads of the program, by whoever caused them.
+#[derive(Debug, Default)]
+pub(crate) struct Wakes {
+    /// By waker and woken thread.
+    pairs: HashMap<(i32, i32), f64>,
+}
+
+impl Wakes {
+    /// A thread of the program woke another one.
+    pub(crate) fn add(&mut self, waker: i32, woken: i32) {
+        let pair = (waker, woken);
+        let known = self.pairs.len() < PAIRS_MAX || self.pairs.contains_key(&pair);
+        if waker != woken && known {
+            *self.pairs.entry(pair).or_default() += 1.0;
+        }
+    }
+
+    /// Of the wakes of these threads by threads of the program, the part by one of these threads.
+    pub(crate) fn within(&self, tids: &HashSet<i32>) -> Option<f64> {
+        let (mut all, mut within) = (0.0, 0.0);
+        for ((waker, _), count) in self.pairs.iter().filter(|((_, to), _)| tids.contains(to)) {
+            all += count;
+            within += if tids.contains(waker) { *count } else { 0.0 };
+        }
+        (all >= WAKES_MIN).then(|| within / all)
+    }
+
+    /// The part of the wakes between threads that stays on one side, however the threads are
+    /// divided into two, and the threads that have a part in it. Senders and receivers wake each
+    /// other across, and leave nothing; threads that take turns leave a third and more.
+    pub(crate) fn one_sided(&self) -> Option<(f64, HashSet<i32>)> {
+        let all: f64 = self.pairs.values().sum();
+        if all < WAKES_MIN {
+            return None;
+        }
+        let mut pairs: HashMap<(i32, i32), f64> = HashMap::new();
+        for (&(a, b), count) in &self.pairs {
+            *pairs.entry((a.min(b), a.max(b))).or_default() += count;
+        }
+        let mut pairs: Vec<_> = pairs.into_iter().collect();
+        pairs.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        let sides = divide(&pairs);
+        let mut parts: HashMap<i32, f64> = HashMap::new();
+        let mut same = 0.0;
+        for ((a, b), count) in pairs {
+            if sides[&a] == sides[&b] {
+                same += count;
+            }
+            *parts.entry(a).or_default() += count;
+            *parts.entry(b).or_default() += count;
+        }
+        parts.retain(|_, count| *count >= PART_MIN * all);
+        Some((same / all, parts.into_keys().collect()))
+    }
+}
+
+/// Divides threads into two sides, so that few wakes stay on one: each thread goes where it has the
+/// fewest, until none gains by a change. The heaviest pairs are set first.
+fn divide(pairs: &[((i32, i32), f64)]) -> HashMap<i32, bool> {
+    let mut near: HashMap<i32, Vec<(i32, f64)>> = HashMap::new();
+    let mut order = Vec::new();
+    for &((a, b), count) in pairs {
+        for (from, to) in [(a, b), (b, a)] {
+            let of = near.entry(from).or_default();
+            if of.is_empty() {
+                order.push(from);
+            }
+            of.push((to, count));
+        }
+    }
+    let mut sides = HashMap::new();
+    for &first in &order {
+        let mut open = vec![first];
+        while let Some(tid) = open.pop().filter(|tid| !sides.contains_key(tid)) {
+            sides.insert(tid, gain(&sides, &near[&tid]) < 0.0);
+            open.extend(near[&tid].iter().rev().map(|&(to, _)| to));
+            open.retain(|tid| !sides.contains_key(tid));
+        }
+    }
+    // Each change takes wakes from those that stay on a side, so this ends; the bound is for time.
+    for _ in 0..order.len() {
+        let mut changed = false;
+        for tid in &order {
+            let side = sides[tid];
+            let sign = if side { 1.0 } else { -1.0 };
+            if sign * gain(&sides, &near[tid]) > 0.0 {
+                sides.insert(*tid, !side);
+                changed = true;
+            }
+        }
+        if !changed {
+            break;
+        }
+    }
+    sides
+}
+
+/// How many more wakes a thread has with those on the one side than with those on the other.
+fn gain(sides: &HashMap<i32, bool>, near: &[(i32, f64)]) -> f64 {
+    let signed = |&(tid, count): &(i32, f64)| match sides.get(&tid) {
+        Some(true) => count,
+        Some(false) => -count,
+        None => 0.0,
+    };
+    near.iter().map(signed).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wakes(pairs: &[(i32, i32, usize)]) -> Wakes {
+        let mut wakes = Wakes::default();
+        for &(waker, woken, count) in pairs {
+            (0..count).for_each(|_| wakes.add(waker, woken));
+        }
+        wakes
+    }
+
+    fn share(pairs: &[(i32, i32, usize)]) -> f64 {
+        wakes(pairs).one_sided().expect("enough wakes").0
+    }
+
+    #[test]
+    fn senders_and_receivers_wake_each_other_across() {
+        let queue = [(1, 9, 50), (2, 9, 40), (9, 1, 45), (9, 2, 44)];
+        assert_eq!(share(&queue), 0.0);
+        let stages = [(1, 2, 50), (2, 3, 50), (3, 4, 50), (4, 3, 20), (2, 1, 9)];
+        assert_eq!(share(&stages), 0.0);
+    }
+
+    #[test]
+    fn threads_that_take_turns_have_no_two_sides() {
+        let turns = |threads: i32| {
+            let pairs = (0..threads).flat_map(|a| (0..threads).map(move |b| (a, b, 3)));
+            share(&pairs.filter(|(a, b, _)| a != b).collect::<Vec<_>>())
+        };
+        assert!((turns(3) - 1.0 / 3.0).abs() < 1e-9, "{}", turns(3));
+        assert!((turns(6) - 6.0 / 15.0).abs() < 1e-9, "{}", turns(6));
+        let (_, threads) = wakes(&[(1, 2, 9), (2, 3, 9), (3, 1, 9)])
+            .one_sided()
+            .unwrap();
+        assert_eq!(threads, HashSet::from([1, 2, 3]));
+    }
+
+    #[test]
+    fn the_wakers_of_a_lock_have_waited_there() {
+        let queue = wakes(&[(9, 1, 45), (9, 2, 44), (1, 2, 1)]);
+        assert!(queue.within(&HashSet::from([1, 2])) < Some(0.02));
+        let lock = wakes(&[(1, 2, 9), (2, 3, 9), (3, 1, 9), (9, 1, 1)]);
+        assert!(lock.within(&HashSet::from([1, 2, 3])) > Some(0.9));
+        assert_eq!(lock.within(&HashSet::from([7])), None);
+    }
+}
