@@ -1,5 +1,11 @@
 //! System calls by what they are for.
 
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+
+/// What a call is given.
+pub(crate) type Arguments = [u64; 6];
+
 /// What a thread waits for in a system call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Class {
@@ -60,7 +66,7 @@ classes! {
 }
 
 /// Does a call of futex wake somebody, rather than wait? The operation is its second argument.
-pub(crate) fn wakes(arguments: &[u64; 4]) -> bool {
+pub(crate) fn wakes(arguments: &Arguments) -> bool {
     const PRIVATE_OR_CLOCK: u64 = 128 | 256;
     // WAKE, REQUEUE, CMP_REQUEUE, WAKE_OP, UNLOCK_PI, WAKE_BITSET, CMP_REQUEUE_PI
     matches!(
@@ -69,25 +75,71 @@ pub(crate) fn wakes(arguments: &[u64; 4]) -> bool {
     )
 }
 
-/// Does a call that polls look again within 100 ms, whether something has come or not? Nothing
-/// if only the program's memory tells, as for `select` and `ppoll`.
-pub(crate) fn polls_often(number: u64, arguments: &[u64; 4]) -> Option<bool> {
-    poll_timeout_ms(number, arguments).map(|timeout| (0..100).contains(&timeout))
+/// Two words of a program's memory.
+pub(crate) type Words = [i64; 2];
+
+/// Two words at an address of a process, which does not change them while it waits in a call.
+pub(crate) fn words_at(pid: i32, address: u64) -> Option<Words> {
+    let mut bytes = [[0; 8]; 2];
+    let memory = File::open(format!("/proc/{pid}/mem")).ok()?;
+    memory
+        .read_exact_at(bytes.as_flattened_mut(), address)
+        .ok()?;
+    Some(bytes.map(i64::from_ne_bytes))
 }
 
-/// The timeout of a call that polls, in ms, below 0 if it waits for ever: nothing if only the
-/// program's memory tells.
-fn poll_timeout_ms(number: u64, arguments: &[u64; 4]) -> Option<i32> {
-    let number = libc::c_long::try_from(number).ok()?;
-    #[cfg(target_arch = "x86_64")]
-    if number == libc::SYS_poll {
-        return Some(arguments[2] as i32);
+/// Does a call that polls look again within 100 ms, whether something has come or not? `select`
+/// and its like have their timeout in the program's memory, which `words` reads: nothing if it
+/// cannot.
+pub(crate) fn polls_often(
+    number: u64,
+    arguments: &Arguments,
+    words: impl Fn(u64) -> Option<Words>,
+) -> Option<bool> {
+    let timeout = poll_timeout_ms(number, arguments, words);
+    timeout.map(|timeout| (0..100).contains(&timeout))
+}
+
+/// Where a call that polls has its timeout.
+enum Timeout {
+    /// The number of the argument that is it, in ms.
+    Ms(usize),
+    /// That of the argument that leads to seconds and to so many parts of a second.
+    At(usize, i64),
+}
+
+/// The timeout of a call that polls, in ms, below 0 if it waits for ever: nothing if it cannot be
+/// told.
+fn poll_timeout_ms(
+    number: u64,
+    arguments: &Arguments,
+    words: impl Fn(u64) -> Option<Words>,
+) -> Option<i64> {
+    let timeout = match libc::c_long::try_from(number).ok()? {
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_poll => Timeout::Ms(2),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_epoll_wait => Timeout::Ms(3),
+        libc::SYS_epoll_pwait => Timeout::Ms(3),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_select => Timeout::At(4, 1_000_000),
+        libc::SYS_pselect6 => Timeout::At(4, 1_000_000_000),
+        libc::SYS_ppoll => Timeout::At(2, 1_000_000_000),
+        libc::SYS_epoll_pwait2 => Timeout::At(3, 1_000_000_000),
+        _ => return None,
+    };
+    match timeout {
+        Timeout::Ms(at) => Some((arguments[at] as i32).into()),
+        Timeout::At(at, _) if arguments[at] == 0 => Some(-1),
+        Timeout::At(at, parts) => {
+            let [seconds, rest] = words(arguments[at])?;
+            Some(
+                seconds
+                    .saturating_mul(1_000)
+                    .saturating_add(rest / (parts / 1_000)),
+            )
+        }
     }
-    #[cfg(target_arch = "x86_64")]
-    if number == libc::SYS_epoll_wait {
-        return Some(arguments[3] as i32);
-    }
-    (number == libc::SYS_epoll_pwait).then_some(arguments[3] as i32)
 }
 
 #[cfg(test)]
@@ -103,14 +155,34 @@ mod tests {
     }
 
     #[test]
-    fn a_poll_for_ever_has_no_timeout() {
-        let wait = libc::SYS_epoll_pwait as u64;
-        assert_eq!(poll_timeout_ms(wait, &[3, 0, 8, 5]), Some(5));
-        assert_eq!(
-            polls_often(wait, &[3, 0, 8, u64::from(u32::MAX)]),
-            Some(false)
-        );
-        assert_eq!(polls_often(libc::SYS_pselect6 as u64, &[3, 0, 8, 5]), None);
-        assert_eq!(poll_timeout_ms(libc::SYS_read as u64, &[3, 0, 8, 5]), None);
+    fn a_poll_has_a_timeout_or_waits_for_ever() {
+        let words = |address| (address == 0x70).then_some([0, 5_000_000]);
+        let often = |call: libc::c_long, arguments| polls_often(call as u64, &arguments, words);
+        let for_ever = u64::from(u32::MAX);
+        let wait = libc::SYS_epoll_pwait;
+        assert_eq!(often(wait, [3, 0, 8, 5, 0, 0]), Some(true));
+        assert_eq!(often(wait, [3, 0, 8, 500, 0, 0]), Some(false));
+        assert_eq!(often(wait, [3, 0, 8, for_ever, 0, 0]), Some(false));
+        for (call, at) in [
+            (libc::SYS_pselect6, 4),
+            (libc::SYS_ppoll, 2),
+            (libc::SYS_epoll_pwait2, 3),
+        ] {
+            let mut arguments = [9, 0, 0, 0, 0, 0];
+            assert_eq!(often(call, arguments), Some(false), "for ever");
+            arguments[at] = 0x70;
+            assert_eq!(often(call, arguments), Some(true), "5 ms");
+            arguments[at] = 0x80;
+            assert_eq!(often(call, arguments), None, "memory that is not there");
+        }
+        assert_eq!(often(libc::SYS_read, [3, 0, 8, 5, 0, 0]), None);
+    }
+
+    #[test]
+    fn words_of_a_process_are_read() {
+        let words: Words = [7, -8];
+        let own = std::process::id().cast_signed();
+        assert_eq!(words_at(own, words.as_ptr() as u64), Some(words));
+        assert_eq!(words_at(own, 8), None);
     }
 }

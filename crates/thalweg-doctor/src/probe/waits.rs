@@ -1,6 +1,6 @@
 //! What blocked threads wait for, as the files under `/proc` tell a few times a second.
 
-use super::calls::{self, Class};
+use super::calls::{self, Arguments, Class};
 use super::timeline::{Thread, Timeline};
 use crate::recording::State;
 use crate::watch::now_ns;
@@ -42,7 +42,7 @@ pub(crate) struct Wait {
     pub(crate) cause: Cause,
     /// The number of its system call, if it is in one.
     pub(crate) call: Option<u64>,
-    pub(crate) arguments: [u64; 4],
+    pub(crate) arguments: Arguments,
 }
 
 /// The name of a blocked thread, its call and its wait channel.
@@ -208,11 +208,12 @@ impl Waits {
         let (number, arguments) = match known {
             Some(Call::Running) => return Seen::Running,
             Some(Call::In(number, arguments)) => (Some(number), arguments),
-            None => (None, [0; 4]),
+            None => (None, Arguments::default()),
         };
         let class = number.map_or(Class::Other, calls::class);
         if let (Class::Poll, Some(number)) = (class, number)
-            && let Some(often) = calls::polls_often(number, &arguments)
+            && let Some(often) =
+                calls::polls_often(number, &arguments, |at| calls::words_at(pid, at))
         {
             self.polls += 1;
             self.polls_timed += u64::from(often);
@@ -251,7 +252,7 @@ fn state(stat: &str) -> char {
 
 enum Call {
     Running,
-    In(u64, [u64; 4]),
+    In(u64, Arguments),
 }
 
 /// A line of `/proc/…/syscall`: nothing for a thread that is blocked outside of a call.
@@ -261,7 +262,7 @@ fn call(line: &str) -> Option<Call> {
     if first == "running" {
         return Some(Call::Running);
     }
-    let mut arguments = [0; 4];
+    let mut arguments = Arguments::default();
     let number = first.parse().ok()?;
     for argument in &mut arguments {
         *argument = u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok()?;
@@ -292,7 +293,7 @@ mod tests {
         let line = "202 0x7f00 0x80 0x2 0x0 0x0 0x0 0x7ffd 0x7f12\n";
         assert!(matches!(
             call(line),
-            Some(Call::In(202, [0x7f00, 0x80, 2, 0]))
+            Some(Call::In(202, [0x7f00, 0x80, 2, 0, 0, 0]))
         ));
         assert!(matches!(call("running\n"), Some(Call::Running)));
         assert!(call("-1 0x7ffd 0x7f12\n").is_none());
