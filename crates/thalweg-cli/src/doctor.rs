@@ -82,6 +82,13 @@ impl Sink {
             (None, Format::Text) => Place::Error,
         };
         let html = shown.html.as_deref().map(Output::open).transpose()?;
+        if let (Place::Output(report), Some(html)) = (&report, &html)
+            && report.is_same(html)
+        {
+            let name = html.name();
+            let text = format!("the report and the page of --html would both go to {name}");
+            return Err(Failure::Misuse(text));
+        }
         Ok(Sink { report, html })
     }
 
@@ -95,6 +102,7 @@ impl Sink {
             Exit::Code(code) => Some(Ending::Code(code)),
             Exit::Signal(signal) => Some(Ending::Signal(signal)),
             Exit::Running => None,
+            Exit::Unknown => Some(Ending::Unknown),
         };
         let report = Report::new(command, exit, observed.evidence);
         // A full disk for one of them does not take the other.

@@ -3,7 +3,7 @@
 
 mod program;
 
-use program::{Scratch, thalweg};
+use program::{Ended, Scratch, command, thalweg};
 
 #[test]
 fn output_and_exit_code_are_the_programs() {
@@ -29,6 +29,16 @@ fn ends_have_the_codes_that_a_shell_gives() {
     assert_eq!(code(&[&text.file("text", b"no program")]), Some(126));
     assert_eq!(code(&["true"]), Some(0));
     assert_eq!(thalweg(&["doctor"]).code, Some(2));
+    let same = text.path("same");
+    let both = [
+        "doctor", "--output", &same, "--html", &same, "--", "echo", "ran",
+    ];
+    let out = thalweg(&both);
+    assert_eq!((out.code, out.stdout.as_str()), (Some(2), ""));
+    let why = "the report and the page of --html would both go to";
+    assert!(out.stderr.contains(why), "{}", out.stderr);
+    let both = ["doctor", "--json", "--html", "-", "--", "echo", "ran"];
+    assert_eq!(thalweg(&both).code, Some(2));
     let nowhere = ["doctor", "--output", "/nonexistent/report", "--", "true"];
     assert_eq!(thalweg(&nowhere).code, Some(2));
 }
@@ -71,6 +81,52 @@ fn a_program_that_computes_is_told_with_its_figures() {
     assert!(told, "{}", out.stderr);
     for part in ["   Next: ", "state.running", "\ntime.wall "] {
         assert!(out.stderr.contains(part), "{part} is not in {}", out.stderr);
+    }
+}
+
+#[test]
+fn the_latencies_that_an_exchange_exports_are_drawn() {
+    let scratch = Scratch::new();
+    let exports = scratch.path("exports");
+    std::fs::create_dir(&exports).expect("a directory");
+    let page = scratch.path("report.html");
+    let own = env!("CARGO_BIN_EXE_thalweg");
+    let out = command(&["doctor", "--html", &page, "--", own])
+        .args(["exchange", "run", "--commands", "5000", "--quiet"])
+        .args(["--format", "json"])
+        .env("THALWEG_EXPORT", &exports)
+        .output();
+    let out = Ended::from(out.expect("the program can be started"));
+    assert_eq!(out.code, Some(0), "{}", out.stderr);
+    let files = std::fs::read_dir(&exports).expect("a directory");
+    assert!(files.count() >= 2, "they are the user's, and stay");
+    let printed: serde_json::Value = serde_json::from_str(&out.stdout).expect("JSON");
+    let times = &printed["latency"]["end_to_end"];
+    let shown = |name: &str| {
+        let ns = times[name].as_f64().expect("a time");
+        thalweg_measure::table::Nanoseconds(ns).to_string()
+    };
+    let figures = format!(
+        "Latency  p50 {}, p99 {}, max {}: end to end, 5000 messages\n",
+        shown("p50_ns"),
+        shown("p99_ns"),
+        shown("max_ns")
+    );
+    assert!(
+        out.stderr.contains(&figures),
+        "{figures} is not in {}",
+        out.stderr
+    );
+    let page = std::fs::read_to_string(page).expect("a page");
+    let section = page.split("<h2>Latency</h2>").nth(1).expect("its section");
+    let row = section
+        .split("<td")
+        .find(|cell| cell.contains("end to end"));
+    assert!(row.is_some() && section.contains("class=\"curve total\""));
+    // So few commands have no other percentiles in what the exchange prints.
+    for name in ["p50_ns", "p90_ns", "p99_ns", "max_ns"] {
+        let cell = format!(">{}<", shown(name));
+        assert!(section.contains(&cell), "{cell} of {name} is not there");
     }
 }
 

@@ -8,10 +8,12 @@
 
 mod directory;
 mod file;
+mod latency;
 mod load;
 
 pub use directory::{Directory, VARIABLE, directory_of, read};
-pub use file::{Exported, Inbox, Latency, Queue, Stage};
+pub use file::{Exported, Inbox, Latency, Named, Queue, Stage};
+pub use latency::{fill_latency, latencies};
 pub use load::fill;
 
 /// The figures of the time between two readings: counters of `after` less those of `before`, of

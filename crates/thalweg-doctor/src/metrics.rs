@@ -36,6 +36,7 @@ metrics! {
     "threads.spinners" "threads"
         "threads that ran or waited for a core nearly all the time they lived, and spun";
     "processes.started" "processes" "processes started, the command included";
+    "processes.left" "processes" "processes that went on when the command had ended";
 
     "state.running" "share" "part of the time in which at least one of its threads ran";
     "state.waiting" "share" "part of the time in which none ran and one waited for a core";
@@ -108,6 +109,9 @@ metrics! {
     "export.queue_share" "share" "part of a message's latency that it waited in queues";
     "export.full_share" "share" "part of the time that the fullest queue was full";
     "export.burst" "messages" "longest run of messages that came faster than they were served";
+    "export.latency_p50" "µs" "what half of the messages took at most, as the program exports it";
+    "export.latency_p99" "µs" "what 99 of 100 messages took at most";
+    "export.latency_max" "µs" "what the slowest message took";
     "export.stage_share" "share" "part of the slowest stage's time that it was busy";
 }
 

@@ -56,9 +56,15 @@ impl Observation {
         watch.end();
         let mut evidence = figures::evidence(&mut watch, ended);
         export::fill(&mut evidence, exported);
+        let latencies = export::latencies(exported);
+        export::fill_latency(&mut evidence, &latencies);
+        let recording = Recording {
+            latencies,
+            ..watch.recording()
+        };
         Observation {
             evidence,
-            recording: watch.recording(),
+            recording,
             exit,
         }
     }
@@ -86,9 +92,15 @@ impl Observation {
 /// ```
 pub fn observe(target: &Target, options: &Options) -> Result<Observation, Error> {
     // Without a place there is nothing to read, and all else can be seen.
-    let place = export::Directory::new().ok();
+    let place = export::Directory::named_or_new().ok();
+    let read = || place.as_ref().map(|place| export::read(place.path()));
+    let before = read().unwrap_or_default();
     let (watch, exit, ended) = run(target, place.as_ref(), options)?;
-    let exported = place.map_or_else(Vec::new, |place| export::read(place.path()));
+    let mut exported = export::between(&before, &read().unwrap_or_default());
+    if place.is_some_and(|place| place.is_users()) {
+        let processes = watch.timeline.all_processes();
+        exported.retain(|one| processes.contains(&one.process.cast_signed()));
+    }
     Ok(Observation::of(watch, Some(&ended), exit, &exported))
 }
 
@@ -97,7 +109,8 @@ fn run(
     place: Option<&export::Directory>,
     options: &Options,
 ) -> Result<(Watch, Exit, Ended), Error> {
-    let mut keeper = Keeper::new(options.grace).map_err(|why| Error::System("signals", why))?;
+    let mut keeper =
+        Keeper::new(options.grace, true).map_err(|why| Error::System("signals", why))?;
     let begin = |pid| Watch::begin(&[(pid, pid)], options);
     let exports = place.map(|place| (export::VARIABLE, place.path()));
     let (started, mut watch) = Started::start(target, exports, &keeper.signals, begin)?;
@@ -131,13 +144,13 @@ pub fn attach(pid: i32, time: Duration, options: &Options) -> Result<Observation
         .filter(|_| pid > 0)
         .ok_or(Error::NoProcess(pid))?;
     let end = pidfd_open(id, PidfdFlags::empty()).map_err(|_| Error::NoProcess(pid))?;
-    let mut keeper = Keeper::new(options.grace).map_err(|why| Error::System("signals", why))?;
+    let mut keeper =
+        Keeper::new(options.grace, false).map_err(|why| Error::System("signals", why))?;
+    let threads = threads_of(pid)?;
     let processes = tree::descendants(pid);
+    let others = processes.iter().filter(|&&child| child != pid);
     let of = |&pid: &i32| tree::threads(pid).into_iter().map(move |tid| (pid, tid));
-    let threads: Vec<(i32, i32)> = processes.iter().flat_map(of).collect();
-    if threads.is_empty() {
-        return Err(Error::NoProcess(pid));
-    }
+    let threads: Vec<(i32, i32)> = threads.into_iter().chain(others.flat_map(of)).collect();
     // Of all that goes there, what these processes wrote.
     let place = u32::try_from(pid).ok().and_then(export::directory_of);
     let read = |processes: &[i32]| -> Vec<Exported> {
@@ -157,7 +170,32 @@ pub fn attach(pid: i32, time: Duration, options: &Options) -> Result<Observation
     }
     let after = read(&tree::descendants(pid));
     let exported = export::between(&before, &after);
-    Ok(Observation::of(watch, None, Exit::Running, &exported))
+    let exit = match has_ended(end.as_fd()) {
+        true => Exit::Unknown,
+        false => Exit::Running,
+    };
+    Ok(Observation::of(watch, None, exit, &exported))
+}
+
+/// The threads of a process that can be watched. The first may have ended before the others.
+fn threads_of(pid: i32) -> Result<Vec<(i32, i32)>, Error> {
+    let threads = tree::threads(pid).into_iter();
+    let states = threads.filter_map(|tid| Some((tid, tree::state(pid, tid)?)));
+    let mut alive = Vec::new();
+    let mut any = false;
+    for (tid, state) in states {
+        any = true;
+        match state {
+            tree::State::Kernels => return Err(Error::IsKernels(pid)),
+            tree::State::Over => {}
+            tree::State::Alive => alive.push((pid, tid)),
+        }
+    }
+    match (alive.is_empty(), any) {
+        (false, _) => Ok(alive),
+        (true, true) => Err(Error::IsOver(pid)),
+        (true, false) => Err(Error::NoProcess(pid)),
+    }
 }
 
 fn has_ended(process: BorrowedFd<'_>) -> bool {

@@ -51,6 +51,22 @@ pub struct Stack {
     pub weight_ns: u64,
 }
 
+/// How long messages took, as the program exports it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Latency {
+    /// From where to where.
+    pub name: String,
+    /// Messages that were timed.
+    pub count: u64,
+    /// What so many of them did not exceed, ns, at each of [`Latency::PERCENTILES`].
+    pub at_ns: [u64; 6],
+}
+
+impl Latency {
+    /// Each but the last is so many nines: half of them, 90 %, 99 % …
+    pub const PERCENTILES: [&str; 6] = ["50", "90", "99", "99.9", "99.99", "max"];
+}
+
 /// What happened when, in bounded memory: at most [`Recording::TRACKS_MAX`] tracks of at most
 /// [`Recording::SPANS_MAX`] spans.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -65,6 +81,8 @@ pub struct Recording {
     pub on_cpu: Vec<Stack>,
     /// What threads waited for while the program did not run: system call, then wait channel.
     pub off_cpu: Vec<Stack>,
+    /// Of the program's pipelines; the most messages first, and the whole before its stages.
+    pub latencies: Vec<Latency>,
     /// What of this could not be had here, and why.
     pub lacks: Vec<String>,
 }

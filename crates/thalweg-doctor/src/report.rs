@@ -20,6 +20,8 @@ pub enum Ending {
     Code(i32),
     /// By a signal of this number.
     Signal(i32),
+    /// Only its parent was told.
+    Unknown,
 }
 
 /// What it was observed on.

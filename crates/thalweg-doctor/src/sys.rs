@@ -9,6 +9,7 @@
 //! 4. Between `fork` and `exec` the child makes async-signal-safe calls only.
 
 pub(crate) mod rusage;
+pub(crate) mod witness;
 
 use crate::probe::usage::Used;
 use perf_event_open_sys::bindings::{perf_event_attr, perf_event_mmap_page};

@@ -1,14 +1,14 @@
 //! All probes at work.
 
 use crate::observe::Options;
-use crate::probe::calls;
 use crate::probe::host::Host;
 use crate::probe::memory::Memory;
 use crate::probe::perf::{Counter, Perf};
-use crate::probe::ration::Ration;
+use crate::probe::ration::{Pace, Ration};
 use crate::probe::record::{Event, What};
 use crate::probe::recorder::{Recorder, weighed};
 use crate::probe::symbols::Symbols;
+use crate::probe::tally::Tally;
 use crate::probe::ticks::Ticks;
 use crate::probe::timeline::Timeline;
 use crate::probe::tree;
@@ -18,7 +18,6 @@ use crate::probe::wakes::Wakes;
 use crate::recording::Recording;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::time::{ClockId, clock_gettime};
-use std::collections::HashMap;
 use std::io;
 use std::os::fd::BorrowedFd;
 
@@ -39,28 +38,6 @@ fn own_cpu_s() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-/// Samples of system calls.
-#[derive(Debug, Default)]
-pub(crate) struct Calls {
-    /// By number.
-    pub(crate) counts: HashMap<u64, f64>,
-    /// Of those that poll, with a timeout that is known.
-    pub(crate) polls: f64,
-    pub(crate) polls_timed: f64,
-    /// Counted.
-    pub(crate) total: Option<u64>,
-}
-
-impl Calls {
-    fn add(&mut self, number: u64, arguments: &[u64; 6], weight: f64) {
-        *self.counts.entry(number).or_default() += weight;
-        if let Some(often) = calls::polls_often(number, arguments) {
-            self.polls += weight;
-            self.polls_timed += if often { weight } else { 0.0 };
-        }
-    }
-}
-
 /// What the probes have seen of a program.
 #[derive(Debug)]
 pub(crate) struct Watch {
@@ -71,16 +48,22 @@ pub(crate) struct Watch {
     pub(crate) ticks: Ticks,
     pub(crate) memory: Memory,
     pub(crate) symbols: Symbols,
-    pub(crate) calls: Calls,
+    /// Of system calls: nothing where they are not counted.
+    pub(crate) calls: Option<Tally>,
     pub(crate) usage: Usage,
     pub(crate) ration: Ration,
     /// At the start and at the end.
     pub(crate) host: (Host, Host),
     pub(crate) usable_cores: f64,
+    /// Processes that were still there at the end.
+    pub(crate) left: Vec<i32>,
     /// Processor time of the doctor itself.
     pub(crate) own_s: f64,
     pub(crate) to_ns: u64,
     recorder: Recorder,
+    /// How long threads had run, and calls that were counted, when the last span ended in which
+    /// calls were counted or were not.
+    span_from: (u64, u64),
     /// Records that may have others before them still.
     early: Vec<Event>,
     next_look_ns: u64,
@@ -97,6 +80,7 @@ impl Watch {
             false => Err(io::Error::other("not asked for")),
         };
         let whole = perf.as_ref().is_ok_and(Perf::is_whole_machine);
+        let pace = perf.as_ref().map_or(Pace::Few, Perf::first_pace);
         let host = Host::look(threads[0].0);
         let usage = Usage::begin(threads.iter().map(|&(pid, _)| pid));
         let from_ns = now_ns();
@@ -108,14 +92,16 @@ impl Watch {
             ticks: Ticks::default(),
             memory: Memory::default(),
             symbols: Symbols::default(),
-            calls: Calls::default(),
+            calls: None,
             usage,
-            ration: Ration::new(from_ns),
+            ration: Ration::new(from_ns, pace),
             host: (host.clone(), host),
             usable_cores: 1.0,
+            left: Vec::new(),
             own_s: own_cpu_s(),
             to_ns: from_ns,
             recorder: Recorder::new(from_ns),
+            span_from: (0, 0),
             early: Vec::new(),
             next_look_ns: 0,
             next_host_ns: 0,
@@ -128,6 +114,7 @@ impl Watch {
         }
         watch.usable_cores = tree::usable_cores(&watch.timeline).unwrap_or(1.0);
         if let Ok(perf) = &watch.perf {
+            watch.calls = perf.missing("sys_enter").is_none().then(Tally::default);
             perf.set_counting(true);
         }
         watch
@@ -142,6 +129,7 @@ impl Watch {
             .collect();
         let wait_ns = self
             .next_look_ns
+            .min(self.ration.next_ns())
             .min(until_ns)
             .saturating_sub(now_ns())
             .min(999_999_999);
@@ -159,10 +147,10 @@ impl Watch {
     pub(crate) fn round(&mut self, pid: i32) {
         let began_ns = now_ns();
         self.take_in(began_ns.saturating_sub(LATE_NS));
+        self.turn();
         if began_ns < self.next_look_ns {
             return;
         }
-        self.turn();
         let looked_ns = now_ns();
         let host = began_ns >= self.next_host_ns;
         if self.perf.is_err() || (host && self.timeline.totals.lost > 0) {
@@ -182,14 +170,32 @@ impl Watch {
 
     /// Lets the events that cost by the piece count, or pause.
     fn turn(&mut self) {
-        let Some(on) = self.ration.turn(now_ns()) else {
+        let call_ns = self.ration.call_s() * 1e9;
+        let was_on = self.ration.is_on();
+        let Some(pace) = self.ration.turn(now_ns()) else {
             return;
         };
         let Ok(perf) = &self.perf else { return };
-        perf.set_rationed_counting(on);
+        perf.set_pace(pace);
         let now_ns = now_ns();
         self.take_in(now_ns);
-        self.timeline.set_told(on, now_ns);
+        self.timeline.set_told(pace != Pace::Paused, now_ns);
+        self.end_span(was_on, call_ns);
+    }
+
+    /// A span ends in which calls were counted, or were not.
+    fn end_span(&mut self, counted: bool, call_ns: f64) {
+        let (Ok(perf), Some(calls)) = (&self.perf, &mut self.calls) else {
+            return;
+        };
+        let ran_ns = self.timeline.totals.all.ran_ns;
+        let span_ns = ran_ns - std::mem::replace(&mut self.span_from.0, ran_ns);
+        if !counted {
+            return calls.end_pause(span_ns);
+        }
+        let count = perf.count(Counter::Calls).unwrap_or(0);
+        let before = std::mem::replace(&mut self.span_from.1, count);
+        calls.end_window(count - before, span_ns, call_ns);
     }
 
     /// Takes in the records up to a time.
@@ -246,7 +252,9 @@ impl Watch {
                 arguments,
                 weight,
             } => {
-                self.calls.add(number, &arguments, weight as f64);
+                if let Some(calls) = &mut self.calls {
+                    calls.add(number, &arguments, weight as f64);
+                }
             }
             What::Mapped(mapping) => self.memory.add(pid, *mapping),
             What::Forked { parent } => self.memory.fork(parent, pid),
@@ -260,13 +268,20 @@ impl Watch {
         self.to_ns = now_ns();
         if let Ok(perf) = &self.perf {
             perf.set_counting(false);
-            self.calls.total = perf.count(Counter::Calls);
         }
         self.take_in(u64::MAX);
         self.waits.end_idle(None, &self.timeline);
         self.timeline
             .close(self.to_ns, &mut |span| self.recorder.add(span));
+        self.end_span(self.ration.is_on(), self.ration.call_s() * 1e9);
+        if let Some(calls) = &mut self.calls {
+            calls.end();
+        }
         self.usage.look(self.timeline.processes.iter().copied());
+        let known = self.timeline.processes.iter().copied();
+        let is_alive = |pid: &i32| tree::state(*pid, *pid) == Some(tree::State::Alive);
+        self.left = known.filter(is_alive).collect();
+        self.left.sort_unstable();
         // The groups of the program can be found only while it is there.
         let host = Host::look(std::process::id().cast_signed());
         let (quota, throttled_s) = (

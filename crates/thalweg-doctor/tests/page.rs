@@ -6,7 +6,7 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use thalweg_doctor::evidence::{Evidence, Quality};
-use thalweg_doctor::recording::{Recording, Span, Stack, State, Track};
+use thalweg_doctor::recording::{Latency, Recording, Span, Stack, State, Track};
 use thalweg_doctor::report::{Ending, Report};
 
 /// The names under which a Chromium may be installed.
@@ -177,6 +177,11 @@ fn recording() -> Recording {
         length_ns: 2_400 * MS,
         tracks: tracks(),
         tracks_left_out: 2,
+        latencies: vec![Latency {
+            name: "end to end".to_owned(),
+            count: 20_000_000,
+            at_ns: [900, 1_600, 2_900, 8_000, 41_000, 97_000_000],
+        }],
         on_cpu: vec![
             stack(
                 &format!("{burst};{fault};do_anonymous_page_[k];clear_page_erms_[k]"),
@@ -253,6 +258,7 @@ fn a_browser_shows_it() {
         "<h2>1. PAGE-FAULTS</h2>",
         "Where the time went",
         "Threads over time",
+        "percentile of the messages",
         "All figures",
         "./burst 20x1 &lt;/title&gt;&lt;script&gt;",
     ] {

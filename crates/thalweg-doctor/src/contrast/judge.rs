@@ -3,7 +3,9 @@
 use super::metric::{METRICS, Metric, Unit};
 use super::{Arm, Line, Plan, Run, Taken};
 use serde::Serialize;
-use thalweg_measure::statistics::{holm, median, rank_sum, shift_interval};
+use thalweg_measure::statistics::{
+    Interval, REPETITIONS_MIN, holm, median, rank_sum, shift_interval,
+};
 
 /// A difference is told where Holm's p is below this.
 pub const LEVEL: f64 = 0.05;
@@ -24,7 +26,7 @@ pub enum Finding {
     /// B has more of it.
     More,
     /// The runs do not tell the two apart.
-    #[serde(rename = "no difference told")]
+    #[serde(rename = "not shown to differ")]
     Untold,
     /// Others took more from one of the two.
     Contaminated,
@@ -41,12 +43,41 @@ pub struct Bounded {
     pub high: f64,
 }
 
+impl From<Interval> for Bounded {
+    fn from(interval: Interval) -> Bounded {
+        Bounded {
+            value: interval.value,
+            low: interval.low,
+            high: interval.high,
+        }
+    }
+}
+
 impl Bounded {
+    const NONE: Bounded = Bounded {
+        value: 0.0,
+        low: f64::NEG_INFINITY,
+        high: f64::INFINITY,
+    };
+
     fn times(self, factor: f64) -> Bounded {
         Bounded {
             value: self.value * factor,
             low: self.low * factor,
             high: self.high * factor,
+        }
+    }
+
+    /// Whether there were enough runs for bounds.
+    pub(super) fn is_bounded(self) -> bool {
+        self.low.is_finite() && self.high.is_finite()
+    }
+
+    /// With one decimal and the sign; the bounds where there are any.
+    pub(super) fn shown(self) -> String {
+        match self.is_bounded() {
+            true => format!("{:+.1} [{:+.1}, {:+.1}]", self.value, self.low, self.high),
+            false => format!("{:+.1}", self.value),
         }
     }
 }
@@ -100,6 +131,8 @@ pub struct Comparison {
     /// The command that others took more from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub contaminated: Option<Arm>,
+    /// What others took of B's runs less what they took of A's, in parts of their time.
+    pub taken_shift: Bounded,
     /// What to do next.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
@@ -138,6 +171,7 @@ impl Comparison {
         let mut comparison = Comparison {
             verdict: wall.unwrap_or(Finding::Untold),
             contaminated,
+            taken_shift: taken_shift(pairs, plan.seed),
             next: None,
             metrics,
             n: pairs.len(),
@@ -162,25 +196,43 @@ impl Comparison {
             ));
         }
         if a.max(b) > CONTAMINATION {
+            let shift = self.taken_shift.times(100.0);
+            let apart = match shift.is_bounded() {
+                true => format!("B's less A's: {}", shift.shown()),
+                false => "too few runs for an interval".to_owned(),
+            };
             return Some(format!(
-                "Others took {:.1} % of the time of A's runs and {:.1} % of B's: about the same, \
-                 so the comparison is fair. On a quiet machine it would tell smaller differences.",
+                "Others took {:.1} % of the time of A's runs and {:.1} % of B's, which is not \
+                 shown to differ ({apart}); what they took of one alone may still be a part of a \
+                 difference. A quiet machine tells more.",
                 a * 100.0,
                 b * 100.0
             ));
         }
-        (self.verdict == Finding::Untold).then(|| {
-            let row = &self.metrics[0];
-            let percent = row.shift_percent.map_or(0.0, |shift| {
-                shift.low.abs().max(shift.high.abs()).max(shift.value.abs())
-            });
-            format!(
-                "The wall times differ by {percent:.1} % at most, as far as these runs can tell; \
-                 four times as many (-n {}) would halve that.",
+        let shift = self.metrics.first()?.shift_percent?;
+        (self.verdict == Finding::Untold).then(|| match shift.is_bounded() {
+            true => format!(
+                "The wall times differ by {:.1} % at most, as far as these runs can tell; four \
+                 times as many (-n {}) would halve that.",
+                shift.low.abs().max(shift.high.abs()).max(shift.value.abs()),
                 self.n * 4
-            )
+            ),
+            false => format!(
+                "{} runs of each are too few to tell how large a difference may be: ask for {} or \
+                 more (-n).",
+                self.n, REPETITIONS_MIN
+            ),
         })
     }
+}
+
+/// How much more others took of B than of A, of their time.
+fn taken_shift(pairs: &[(Run, Run)], seed: u64) -> Bounded {
+    let shares = pairs
+        .iter()
+        .map(|(a, b)| (a.taken.share(), b.taken.share()));
+    let shares: Vec<(f64, f64)> = shares.collect();
+    shift_interval(&shares, seed).map_or(Bounded::NONE, Bounded::from)
 }
 
 fn taken(runs: &[Run]) -> Taken {
@@ -235,12 +287,7 @@ fn row(metric: &Metric, pairs: &[(Run, Run)], seed: u64) -> Option<Row> {
     let values = values?;
     let (a, b): (Vec<f64>, Vec<f64>) = values.iter().copied().unzip();
     let told = rank_sum(&a, &b)?;
-    let interval = shift_interval(&values, seed)?;
-    let shift = Bounded {
-        value: interval.value,
-        low: interval.low,
-        high: interval.high,
-    };
+    let shift = Bounded::from(shift_interval(&values, seed)?);
     let middle = median(&a)?;
     Some(Row {
         metric: metric.name,
@@ -363,10 +410,7 @@ mod tests {
         let found = Comparison::of(&plan(6), ["old", "new | cat"], &pairs);
         assert_eq!(found.verdict, Finding::Untold);
         let page = found.to_string();
-        assert!(
-            page.contains(": no difference told in wall time, but in user CPU +"),
-            "{page}"
-        );
+        assert!(page.contains("] %; but user CPU +"), "{page}");
     }
 
     #[test]
@@ -408,9 +452,35 @@ mod tests {
         assert_eq!(compared(4, 20, 1.3, [0.0, 0.01]).verdict, Finding::Slower);
         let both = compared(4, 20, 1.3, [0.2, 0.2]);
         assert_eq!((both.contaminated, both.verdict), (None, Finding::Slower));
+        let next = both.next.expect("there is a step");
         assert!(
-            both.next
-                .is_some_and(|next| next.contains("the comparison is fair"))
+            next.contains("not shown to differ (B's less A's: "),
+            "{next}"
+        );
+    }
+
+    #[test]
+    fn what_is_not_shown_to_differ_is_not_called_the_same() {
+        // As chance has it: others took half as much again of B, and four runs do not show that.
+        let page = (0..100).find_map(|seed| {
+            let found = compared(seed, 4, 1.0, [0.5, 0.7]);
+            let [a, b] = [&found.a, &found.b].map(|side| side.taken.share());
+            let is_apart = found.contaminated.is_none() && b > a + 0.1;
+            is_apart.then(|| found.to_string())
+        });
+        let page = page.expect("one of them is so");
+        assert!(
+            page.contains("not shown to differ (too few runs for an"),
+            "{page}"
+        );
+        let few = compared(2, 4, 1.0, [0.0; 2]);
+        let next = few.next.expect("there is a step");
+        assert!(next.starts_with("4 runs of each are too few"), "{next}");
+        let page = compared(2, 20, 1.0, [0.0; 2]).to_string();
+        assert!(page.contains(": not shown to differ: wall time "), "{page}");
+        assert!(
+            !page.contains("inf") && !page.contains("the same"),
+            "{page}"
         );
     }
 
@@ -420,7 +490,7 @@ mod tests {
         assert_eq!(json["verdict"], "slower");
         assert_eq!(json["metrics"][0]["metric"], "wall");
         assert_eq!(json["metrics"][0]["unit"], "s");
-        assert_eq!(json["metrics"][5]["verdict"], "no difference told");
+        assert_eq!(json["metrics"][5]["verdict"], "not shown to differ");
         assert_eq!(
             (&json["a"]["shell"], &json["b"]["shell"]),
             (&false.into(), &true.into())

@@ -11,7 +11,7 @@ impl fmt::Display for Finding {
             Finding::Slower => "B is slower",
             Finding::Less => "B has less",
             Finding::More => "B has more",
-            Finding::Untold => "no difference told",
+            Finding::Untold => "not shown to differ",
             Finding::Contaminated => "contaminated",
         })
     }
@@ -25,26 +25,19 @@ fn p(p: f64) -> String {
     }
 }
 
-fn percent(shift: Bounded) -> String {
-    format!(
-        "{:+.1} [{:+.1}, {:+.1}]",
-        shift.value, shift.low, shift.high
-    )
-}
-
 fn cells(row: &Row) -> [Cell; 7] {
-    let difference = format!(
-        "{} [{}, {}]",
-        row.unit.signed(row.shift.value),
-        row.unit.signed(row.shift.low),
-        row.unit.signed(row.shift.high)
-    );
+    let mut difference = row.unit.signed(row.shift.value);
+    if row.shift.is_bounded() {
+        let [low, high] = [row.shift.low, row.shift.high].map(|bound| row.unit.signed(bound));
+        difference += &format!(" [{low}, {high}]");
+    }
+    let percent = row.shift_percent.map(Bounded::shown);
     [
         Cell::Text(row.title.to_owned()),
         Cell::Number(row.unit.shown(row.a)),
         Cell::Number(row.unit.shown(row.b)),
         Cell::Number(difference),
-        Cell::Number(row.shift_percent.map_or_else(|| "-".to_owned(), percent)),
+        Cell::Number(percent.unwrap_or_else(|| "-".to_owned())),
         Cell::Number(p(row.p_holm)),
         Cell::Text(row.verdict.to_string()),
     ]
@@ -55,19 +48,20 @@ impl Comparison {
     fn headline(&self) -> String {
         let is_told = |row: &&Row| matches!(row.verdict, Finding::Faster | Finding::Slower);
         let told = |row: &Row| {
-            let shift = row.shift_percent.map_or_else(String::new, percent);
+            let shift = row.shift_percent.map_or_else(String::new, Bounded::shown);
             format!("{} {shift} %", row.title)
         };
         let times: Vec<String> = self.metrics.iter().filter(is_told).map(told).collect();
-        match (self.verdict, times.is_empty()) {
-            (Finding::Untold, false) => {
-                format!(
-                    "no difference told in wall time, but in {}",
-                    times.join(", ")
-                )
+        let times = times.join(", ");
+        match (self.verdict, self.metrics.first()) {
+            (Finding::Untold, Some(wall)) if times.is_empty() => {
+                format!("{}: {}", Finding::Untold, told(wall))
             }
-            (verdict, false) => format!("{verdict}: {}", times.join(", ")),
-            (verdict, true) => verdict.to_string(),
+            (Finding::Untold, Some(wall)) => {
+                format!("{}: {}; but {times}", Finding::Untold, told(wall))
+            }
+            (verdict, _) if times.is_empty() => verdict.to_string(),
+            (verdict, _) => format!("{verdict}: {times}"),
         }
     }
 }

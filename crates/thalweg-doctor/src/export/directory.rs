@@ -1,13 +1,13 @@
 //! Where the files are.
 
 use std::ffi::OsStr;
-use std::fs::{self, DirBuilder, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::OFlags;
+use rustix::fs::{FlockOperation, OFlags, flock};
 
 use super::file::Exported;
 
@@ -24,13 +24,37 @@ const ENVIRONMENT_BYTES_MAX: u64 = 6 << 20;
 /// Names that are tried for a new directory.
 const NAMES_MAX: u32 = 1_000;
 
-/// A directory in memory for a program that the doctor starts. It goes with this.
+/// What begins the names of the doctor's own.
+const NAME: &str = "thalweg-doctor-";
+
+/// A directory for a program that the doctor starts: one in memory that goes with this, or that
+/// which the user names in [`VARIABLE`].
 #[derive(Debug)]
-pub struct Directory(PathBuf);
+pub struct Directory {
+    path: PathBuf,
+    /// Locked as long as it is used, so that others see whether its owner is gone. None: it is the
+    /// user's.
+    lock: Option<File>,
+}
 
 impl Directory {
+    /// That which the user names, or else a new one.
+    ///
+    /// # Errors
+    /// Those of [`Directory::new`].
+    pub fn named_or_new() -> io::Result<Self> {
+        let named = std::env::var_os(VARIABLE).filter(|named| !named.is_empty());
+        match named {
+            Some(named) => Ok(Self {
+                path: named.into(),
+                lock: None,
+            }),
+            None => Self::new(),
+        }
+    }
+
     /// A new one that only this user can read: in `/dev/shm`, or where that is not there, where
-    /// temporary files are.
+    /// temporary files are. What doctors that were killed have left there is removed.
     ///
     /// # Errors
     /// None can be made there.
@@ -40,6 +64,7 @@ impl Directory {
             true => memory.to_owned(),
             false => std::env::temp_dir(),
         };
+        clear(&place);
         Self::within(&place)
     }
 
@@ -47,12 +72,19 @@ impl Directory {
         let process = std::process::id();
         let mut number = 0;
         loop {
-            let path = place.join(format!("thalweg-doctor-{process}-{number}"));
+            let path = place.join(format!("{NAME}{process}-{number}"));
             // One that is there already may be anybody's.
             match DirBuilder::new().mode(0o700).create(&path) {
-                Ok(()) => return Ok(Self(path)),
+                // Whoever clears up may have had it first.
+                Ok(()) => {
+                    if let Some(lock) = lock(&path) {
+                        let lock = Some(lock);
+                        return Ok(Self { path, lock });
+                    }
+                    number += 1;
+                }
                 Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-                Err(error) if number == NAMES_MAX => return Err(error),
+                Err(error) if number >= NAMES_MAX => return Err(error),
                 Err(_) => number += 1,
             }
         }
@@ -61,15 +93,61 @@ impl Directory {
     /// Where it is: the value of [`VARIABLE`] for the program.
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.0
+        &self.path
+    }
+
+    /// Whether it is the user's, and may hold the figures of other programs as well.
+    #[must_use]
+    pub fn is_users(&self) -> bool {
+        self.lock.is_none()
     }
 }
 
 impl Drop for Directory {
     fn drop(&mut self) {
-        // It is in nobody's way, and may hold what the program put there.
-        let _ = fs::remove_dir_all(&self.0);
+        if !self.is_users() {
+            // It is in nobody's way, and may hold what the program put there.
+            let _ = fs::remove_dir_all(&self.path);
+        }
     }
+}
+
+/// Locks a directory, if nobody else has, and it is there still.
+fn lock(path: &Path) -> Option<File> {
+    let flags = OFlags::NOFOLLOW | OFlags::DIRECTORY;
+    let mut options = OpenOptions::new();
+    options.read(true).custom_flags(flags.bits().cast_signed());
+    let file = options.open(path).ok()?;
+    flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
+    let (locked, there) = (file.metadata().ok()?, fs::symlink_metadata(path).ok()?);
+    ((locked.dev(), locked.ino()) == (there.dev(), there.ino())).then_some(file)
+}
+
+/// Removes the directories of doctors that are gone, unless a program writes there still.
+fn clear(place: &Path) {
+    let user = rustix::process::geteuid().as_raw();
+    let entries = fs::read_dir(place).into_iter().flatten().flatten();
+    for entry in entries {
+        let path = entry.path();
+        let is_doctors = entry.file_name().to_string_lossy().starts_with(NAME);
+        let is_ours = || fs::symlink_metadata(&path).is_ok_and(|it| it.uid() == user);
+        if is_doctors
+            && is_ours()
+            && let Some(_lock) = lock(&path)
+            && !is_written(&path)
+        {
+            // Somebody else may be faster.
+            let _ = fs::remove_dir_all(&path);
+        }
+    }
+}
+
+/// Does a process still run that wrote a file there?
+fn is_written(directory: &Path) -> bool {
+    let names = fs::read_dir(directory).into_iter().flatten().flatten();
+    let writers = names.filter_map(|entry| numbers(entry.file_name().to_str()?));
+    let mut alive = writers.map(|(process, _)| format!("/proc/{process}"));
+    alive.any(|process| Path::new(&process).exists())
 }
 
 /// The directory of a program that runs already: that of its environment, seen as the program sees
@@ -153,6 +231,24 @@ mod tests {
         let path = first.path().to_owned();
         drop(first);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn what_doctors_that_are_gone_have_left_is_removed() {
+        let place = Directory::new().expect("there is a place");
+        let mine = Directory::within(place.path()).expect("it takes directories");
+        let gone = Directory::within(place.path()).expect("it takes directories");
+        let path = gone.path().to_owned();
+        // As if it had been killed: the lock goes, and the directory stays.
+        drop(std::mem::ManuallyDrop::new(gone).lock.take());
+        let own = path.join(format!("{}-1", std::process::id()));
+        fs::write(&own, "figures").expect("it takes files");
+        clear(place.path());
+        assert!(path.exists(), "a program writes there");
+        fs::rename(&own, path.join(format!("{}-1", u32::MAX))).expect("another name");
+        clear(place.path());
+        assert!(!path.exists());
+        assert!(mine.path().exists(), "its owner is there");
     }
 
     #[test]

@@ -10,7 +10,7 @@ pub struct Exported {
     pub(super) format: String,
     /// Of the format.
     pub(super) version: u32,
-    /// `pipeline` or `bus`.
+    /// `pipeline`, `bus` or `latencies`.
     pub kind: String,
     /// The process, as it sees itself.
     pub process: u32,
@@ -37,6 +37,8 @@ pub struct Exported {
     pub stages: Vec<Stage>,
     /// Of a bus.
     pub inboxes: Vec<Inbox>,
+    /// That the program has measured itself.
+    pub latencies: Vec<Named>,
 }
 
 /// What was seen of a queue.
@@ -68,7 +70,26 @@ pub struct Latency {
     /// ns.
     pub p50_ns: u64,
     /// ns.
+    pub p90_ns: u64,
+    /// ns.
     pub p99_ns: u64,
+    /// ns.
+    pub p999_ns: u64,
+    /// ns.
+    pub p9999_ns: u64,
+    /// ns.
+    pub max_ns: u64,
+}
+
+/// Times with a name.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct Named {
+    /// What they are of.
+    pub name: String,
+    /// The times.
+    #[serde(flatten)]
+    pub times: Latency,
 }
 
 /// A stage of a pipeline.
@@ -118,7 +139,8 @@ impl Exported {
         is_known.then_some(exported)
     }
 
-    /// What happened since an earlier snapshot of the same.
+    /// What happened since an earlier snapshot of the same. The quantiles of times are still those
+    /// since the beginning: they have no difference.
     pub(super) fn since(&self, old: &Self) -> Self {
         let mut new = self.clone();
         new.active_ns = new.active_ns.saturating_sub(old.active_ns);

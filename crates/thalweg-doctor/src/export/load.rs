@@ -178,7 +178,7 @@ fn share(part: u64, whole: u64) -> f64 {
 }
 
 /// A name as it can be shown on a terminal.
-fn plain(name: &str) -> String {
+pub(super) fn plain(name: &str) -> String {
     let shown = name
         .chars()
         .map(|it| if it.is_control() { '?' } else { it });

@@ -15,6 +15,44 @@ fn example() -> String {
     block.split("```").next().expect("its end").to_owned()
 }
 
+#[test]
+fn latencies_are_the_programs_own_or_those_of_its_busiest_pipeline() {
+    let with = |number, published, p99_ns| Exported {
+        published,
+        end_to_end: Latency {
+            count: 10,
+            p99_ns,
+            max_ns: p99_ns,
+            ..Latency::default()
+        },
+        ..pipeline(number, &[("match", 1, 100)])
+    };
+    let unused = Exported::default();
+    let one = latencies(&[unused.clone(), with(1, 1_000, 700)]);
+    assert_eq!((one[0].name.as_str(), one[0].at_ns[2]), ("end to end", 700));
+    let two = latencies(&[with(1, 1_000, 700), with(2, 2_000, 900)]);
+    assert_eq!(two[0].name, "pipeline 2 (PID 7), end to end");
+    let own = Exported {
+        latencies: vec![Named {
+            name: "end_to_end".to_owned(),
+            times: Latency {
+                count: 3,
+                p99_ns: 5_000,
+                max_ns: 9_000,
+                ..Latency::default()
+            },
+        }],
+        ..Exported::default()
+    };
+    let own = latencies(&[with(1, 1_000, 700), own]);
+    assert_eq!(own.len(), 1);
+    let mut evidence = Evidence::new();
+    fill_latency(&mut evidence, &own);
+    assert_eq!(evidence.value("export.latency_p99"), Some(5.0));
+    fill_latency(&mut evidence, &latencies(&[unused]));
+    assert_eq!(evidence.value("export.latency_p99"), Some(5.0), "it stays");
+}
+
 /// What is read of these files.
 fn written(files: &[(&str, &[u8])]) -> Vec<Exported> {
     let directory = Directory::new().expect("there is a place");

@@ -1,8 +1,9 @@
 //! What the processor time went into.
 
 use super::Figures;
-use crate::probe::calls::{self, Class};
+use crate::probe::calls::Class;
 use crate::probe::perf::Counter;
+use crate::probe::ration::Pace;
 use crate::probe::ticks::KernelShares;
 use crate::probe::{fault, timeline::Thread};
 
@@ -10,6 +11,14 @@ use crate::probe::{fault, timeline::Thread};
 const SPINNER_BUSY_SHARE: f64 = 0.9;
 const SPINNER_PAUSE_SHARE: f64 = 0.25;
 const SPINNER_TICKS_MIN: u64 = 20;
+
+const CALLS: &[(&str, &[Class])] = &[
+    ("call.yield", &[Class::Yield]),
+    ("call.futex", &[Class::Futex]),
+    ("call.sleep", &[Class::Sleep]),
+    ("call.poll", &[Class::Poll]),
+    ("call.io", &[Class::File, Class::Stream, Class::Disk]),
+];
 
 impl Figures<'_> {
     pub(super) fn all_threads(&self) -> impl Iterator<Item = (i32, &Thread)> {
@@ -98,7 +107,7 @@ impl Figures<'_> {
 
     pub(super) fn calls(&mut self) {
         let watch = self.watch;
-        let Some(total) = watch.calls.total else {
+        let Some(calls) = &watch.calls else {
             let why = match &watch.perf {
                 Ok(perf) => perf
                     .missing("sys_enter")
@@ -111,41 +120,18 @@ impl Figures<'_> {
                 self.evidence.lack(name, &why);
             }
             self.calls_by_blocks(&why);
-            return self.polls(
-                watch.waits.files.polls as f64,
-                watch.waits.files.polls_timed as f64,
-            );
+            let files = &watch.waits.files;
+            return self.polls(files.polls as f64, files.polls_timed as f64);
         };
-        let counted_ns = watch.ration.counted_ns(watch.to_ns);
-        let per_s = total as f64 / (counted_ns.max(1) as f64 / 1e9);
-        match watch.ration.has_paused() {
-            false => self.put("call.all", per_s, "raw_syscalls:sys_enter"),
-            true => {
-                let source = "raw_syscalls:sys_enter for a part of the time";
-                self.sampled("call.all", per_s, source);
-            }
+        self.called("call.all", calls.count());
+        for &(name, classes) in CALLS {
+            self.called(name, calls.count_of(classes));
         }
-        let seen: f64 = watch.calls.counts.values().sum();
-        let classes: [(&str, &[Class]); 5] = [
-            ("call.yield", &[Class::Yield]),
-            ("call.futex", &[Class::Futex]),
-            ("call.sleep", &[Class::Sleep]),
-            ("call.poll", &[Class::Poll]),
-            ("call.io", &[Class::File, Class::Stream, Class::Disk]),
-        ];
-        for (name, wanted) in classes {
-            let counts = watch.calls.counts.iter();
-            let matching = counts.filter(|(number, _)| wanted.contains(&calls::class(**number)));
-            let part = matching.fold(0.0, |sum, (_, count)| sum + count) / seen.max(1.0);
-            self.sampled(name, part * per_s, "raw_syscalls:sys_enter");
-        }
-        // In a short run the samples may have missed all of them; the looks at `/proc` have not.
-        match watch.calls.polls > 0.0 {
-            true => self.polls(watch.calls.polls, watch.calls.polls_timed),
-            false => self.polls(
-                watch.waits.files.polls as f64,
-                watch.waits.files.polls_timed as f64,
-            ),
+        // Where most have their timeout in memory, the looks at `/proc` tell it.
+        let files = &watch.waits.files;
+        match calls.polls < 0.5 * calls.polls_all && files.polls > 0 {
+            true => self.polls(files.polls as f64, files.polls_timed as f64),
+            false => self.polls(calls.polls, calls.polls_timed),
         }
     }
 
@@ -170,6 +156,21 @@ impl Figures<'_> {
                 }
                 false => self.evidence.lack(name, why),
             }
+        }
+    }
+
+    /// So many calls in all.
+    fn called(&mut self, name: &str, count: f64) {
+        let perf = self.watch.perf.as_ref();
+        let is_each = perf.is_ok_and(|it| it.first_pace() == Pace::Each) || name == "call.all";
+        let per_s = count / self.wall_s;
+        match (self.watch.ration.has_paused(), is_each) {
+            (true, _) => {
+                let source = "raw_syscalls:sys_enter for a part of the time";
+                self.sampled(name, per_s, source);
+            }
+            (false, true) => self.recorded(name, per_s, "raw_syscalls:sys_enter"),
+            (false, false) => self.sampled(name, per_s, "raw_syscalls:sys_enter"),
         }
     }
 

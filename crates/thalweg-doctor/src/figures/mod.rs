@@ -46,7 +46,42 @@ pub(crate) fn evidence(watch: &mut Watch, ended: Option<&Ended>) -> Evidence {
     figures.waits();
     figures.host();
     figures.hardware();
-    figures.evidence
+    match has_lost_sight(watch, wall_s) {
+        true => without_events(&figures.evidence),
+        false => figures.evidence,
+    }
+}
+
+/// The part of the time in which the events must have shown a thread of the program, and how long
+/// they may have shown none after its end.
+const SEEN_MIN: f64 = 0.5;
+const LATE_S: f64 = 0.1;
+
+/// Did the events show no thread of the program for most of the time?
+fn has_lost_sight(watch: &Watch, wall_s: f64) -> bool {
+    let all = watch.timeline.totals.all;
+    let seen_s = (all.running_ns + all.waiting_ns + all.blocked_ns) as f64 / 1e9;
+    watch.perf.is_ok() && seen_s < SEEN_MIN * wall_s && wall_s - seen_s > LATE_S
+}
+
+/// What is left where the kernel ended the events while the program ran.
+fn without_events(evidence: &Evidence) -> Evidence {
+    let stays = |name: &str| {
+        let groups = ["time.", "cpu.", "io.", "processes.", "host.", "fault.m"];
+        groups.iter().any(|group| name.starts_with(group)) && name != "host.wait_others"
+    };
+    let mut left = Evidence::new();
+    for (name, reading) in evidence.readings() {
+        match reading.value.filter(|_| stays(name)) {
+            Some(value) => left.put(name, value, reading.quality, reading.source.clone()),
+            None => left.lack(
+                name,
+                "the kernel ended the events, as it does where a program gets the rights of \
+                 another user",
+            ),
+        }
+    }
+    left
 }
 
 impl Figures<'_> {
@@ -111,6 +146,12 @@ impl Figures<'_> {
         };
         self.recorded("threads.max", totals.threads_max as f64, source);
         self.recorded("processes.started", totals.processes as f64, source);
+        let left = &self.watch.left;
+        let such = left
+            .first()
+            .map_or_else(String::new, |pid| format!(", such as {pid}"));
+        let source = format!("/proc/*/stat{such}");
+        self.put("processes.left", left.len() as f64, &source);
         let affinity = self.watch.usable_cores;
         let quota = self.watch.host.1.quota;
         let usable = quota.map_or(affinity, |quota| quota.min(affinity));

@@ -1,5 +1,11 @@
 //! System calls by what they are for.
 
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+
+/// What a call is given.
+pub(crate) type Arguments = [u64; 6];
+
 /// What a thread waits for in a system call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Class {
@@ -63,62 +69,92 @@ const PRIVATE: u64 = 128;
 const CLOCK_REALTIME: u64 = 256;
 
 /// The operation of a call of futex: its second argument.
-fn operation(arguments: &[u64; 6]) -> u64 {
+fn operation(arguments: &Arguments) -> u64 {
     arguments[1] & !(PRIVATE | CLOCK_REALTIME)
 }
 
 /// Is the word of a call of futex of one process only?
-pub(crate) fn is_private(arguments: &[u64; 6]) -> bool {
+pub(crate) fn is_private(arguments: &Arguments) -> bool {
     arguments[1] & PRIVATE != 0
 }
 
 /// Does a call of futex wait for a lock that is taken? So say LOCK_PI and LOCK_PI2, and a word that
 /// holds 2: taken, and somebody waits (Drepper, Futexes Are Tricky; the C library, Rust and Go);
 /// musl's holds EBUSY and a flag.
-pub(crate) fn awaits_lock(arguments: &[u64; 6]) -> bool {
+pub(crate) fn awaits_lock(arguments: &Arguments) -> bool {
     matches!(operation(arguments), 6 | 13) || matches!(arguments[2] as u32, 2 | 0x8000_0010)
 }
 
 /// Does a call of futex come back by itself?
-pub(crate) fn futex_is_timed(arguments: &[u64; 6]) -> bool {
+pub(crate) fn futex_is_timed(arguments: &Arguments) -> bool {
     arguments[3] != 0
 }
 
-/// Does a call that polls look again within 100 ms, whether something has come or not? Nothing
-/// if only the program's memory tells, as for `select` and `ppoll`.
-pub(crate) fn polls_often(number: u64, arguments: &[u64; 6]) -> Option<bool> {
-    poll_timeout_ms(number, arguments).map(|timeout| (0..100).contains(&timeout))
+/// Two words of a program's memory.
+pub(crate) type Words = [i64; 2];
+
+/// Two words at an address of a process, which does not change them while it waits in a call.
+pub(crate) fn words_at(pid: i32, address: u64) -> Option<Words> {
+    let mut bytes = [[0; 8]; 2];
+    let memory = File::open(format!("/proc/{pid}/mem")).ok()?;
+    memory
+        .read_exact_at(bytes.as_flattened_mut(), address)
+        .ok()?;
+    Some(bytes.map(i64::from_ne_bytes))
 }
 
-/// Where in the program's memory the timeout of a call that polls is, 0 if it has none, and how
-/// many ns its second word counts in.
-pub(crate) fn timeout_at(number: u64, arguments: &[u64; 6]) -> Option<(u64, i64)> {
-    let number = libc::c_long::try_from(number).ok()?;
-    #[cfg(target_arch = "x86_64")]
-    if number == libc::SYS_select {
-        return Some((arguments[4], 1_000));
-    }
-    match number {
-        libc::SYS_pselect6 => Some((arguments[4], 1)),
-        libc::SYS_ppoll => Some((arguments[2], 1)),
-        libc::SYS_epoll_pwait2 => Some((arguments[3], 1)),
-        _ => None,
-    }
+/// Does a call that polls look again within 100 ms, whether something has come or not? `select`
+/// and its like have their timeout in the program's memory, which `words` reads: nothing if it
+/// cannot.
+pub(crate) fn polls_often(
+    number: u64,
+    arguments: &Arguments,
+    words: impl Fn(u64) -> Option<Words>,
+) -> Option<bool> {
+    let timeout = poll_timeout_ms(number, arguments, words);
+    timeout.map(|timeout| (0..100).contains(&timeout))
 }
 
-/// The timeout of a call that polls, in ms, below 0 if it waits for ever: nothing if only the
-/// program's memory tells.
-fn poll_timeout_ms(number: u64, arguments: &[u64; 6]) -> Option<i32> {
-    let number = libc::c_long::try_from(number).ok()?;
-    #[cfg(target_arch = "x86_64")]
-    if number == libc::SYS_poll {
-        return Some(arguments[2] as i32);
+/// Where a call that polls has its timeout.
+enum Timeout {
+    /// The number of the argument that is it, in ms.
+    Ms(usize),
+    /// That of the argument that leads to seconds and to so many parts of a second.
+    At(usize, i64),
+}
+
+/// The timeout of a call that polls, in ms, below 0 if it waits for ever: nothing if it cannot be
+/// told.
+fn poll_timeout_ms(
+    number: u64,
+    arguments: &Arguments,
+    words: impl Fn(u64) -> Option<Words>,
+) -> Option<i64> {
+    let timeout = match libc::c_long::try_from(number).ok()? {
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_poll => Timeout::Ms(2),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_epoll_wait => Timeout::Ms(3),
+        libc::SYS_epoll_pwait => Timeout::Ms(3),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_select => Timeout::At(4, 1_000_000),
+        libc::SYS_pselect6 => Timeout::At(4, 1_000_000_000),
+        libc::SYS_ppoll => Timeout::At(2, 1_000_000_000),
+        libc::SYS_epoll_pwait2 => Timeout::At(3, 1_000_000_000),
+        _ => return None,
+    };
+    match timeout {
+        Timeout::Ms(at) => Some((arguments[at] as i32).into()),
+        Timeout::At(at, _) if arguments[at] == 0 => Some(-1),
+        Timeout::At(at, parts) => {
+            let [seconds, rest] = words(arguments[at])?;
+            Some(
+                seconds
+                    .saturating_mul(1_000)
+                    .saturating_add(rest / (parts / 1_000)),
+            )
+        }
     }
-    #[cfg(target_arch = "x86_64")]
-    if number == libc::SYS_epoll_wait {
-        return Some(arguments[3] as i32);
-    }
-    (number == libc::SYS_epoll_pwait).then_some(arguments[3] as i32)
 }
 
 #[cfg(test)]
@@ -134,20 +170,34 @@ mod tests {
     }
 
     #[test]
-    fn a_poll_for_ever_has_no_timeout() {
-        let wait = libc::SYS_epoll_pwait as u64;
-        assert_eq!(poll_timeout_ms(wait, &[3, 0, 8, 5, 0, 0]), Some(5));
-        assert_eq!(
-            polls_often(wait, &[3, 0, 8, u64::from(u32::MAX), 0, 0]),
-            Some(false)
-        );
-        assert_eq!(
-            polls_often(libc::SYS_pselect6 as u64, &[3, 0, 8, 5, 0, 0]),
-            None
-        );
-        assert_eq!(
-            poll_timeout_ms(libc::SYS_read as u64, &[3, 0, 8, 5, 0, 0]),
-            None
-        );
+    fn a_poll_has_a_timeout_or_waits_for_ever() {
+        let words = |address| (address == 0x70).then_some([0, 5_000_000]);
+        let often = |call: libc::c_long, arguments| polls_often(call as u64, &arguments, words);
+        let for_ever = u64::from(u32::MAX);
+        let wait = libc::SYS_epoll_pwait;
+        assert_eq!(often(wait, [3, 0, 8, 5, 0, 0]), Some(true));
+        assert_eq!(often(wait, [3, 0, 8, 500, 0, 0]), Some(false));
+        assert_eq!(often(wait, [3, 0, 8, for_ever, 0, 0]), Some(false));
+        for (call, at) in [
+            (libc::SYS_pselect6, 4),
+            (libc::SYS_ppoll, 2),
+            (libc::SYS_epoll_pwait2, 3),
+        ] {
+            let mut arguments = [9, 0, 0, 0, 0, 0];
+            assert_eq!(often(call, arguments), Some(false), "for ever");
+            arguments[at] = 0x70;
+            assert_eq!(often(call, arguments), Some(true), "5 ms");
+            arguments[at] = 0x80;
+            assert_eq!(often(call, arguments), None, "memory that is not there");
+        }
+        assert_eq!(often(libc::SYS_read, [3, 0, 8, 5, 0, 0]), None);
+    }
+
+    #[test]
+    fn words_of_a_process_are_read() {
+        let words: Words = [7, -8];
+        let own = std::process::id().cast_signed();
+        assert_eq!(words_at(own, words.as_ptr() as u64), Some(words));
+        assert_eq!(words_at(own, 8), None);
     }
 }

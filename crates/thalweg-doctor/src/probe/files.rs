@@ -1,9 +1,9 @@
 //! What the files under `/proc` tell of a blocked thread.
 
-use super::calls::{self, Class};
+use super::calls::{self, Arguments, Class};
 use std::fs::{self, File};
 use std::io::Read as _;
-use std::os::unix::fs::{FileExt as _, FileTypeExt as _};
+use std::os::unix::fs::FileTypeExt as _;
 
 /// What a thread waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -35,7 +35,7 @@ pub(crate) struct Wait {
     pub(crate) cause: Cause,
     /// The number of its system call, if it is in one.
     pub(crate) call: Option<u64>,
-    pub(crate) arguments: [u64; 6],
+    pub(crate) arguments: Arguments,
 }
 
 /// Reads the files of threads.
@@ -71,12 +71,12 @@ impl Files {
         let (number, arguments) = match known {
             Some(Call::Running) => return Seen::Running,
             Some(Call::In(number, arguments)) => (Some(number), arguments),
-            None => (None, [0; 6]),
+            None => (None, Arguments::default()),
         };
         let class = number.map_or(Class::Other, calls::class);
         if let (Class::Poll, Some(number)) = (class, number)
-            && let Some(often) = calls::polls_often(number, &arguments)
-                .or_else(|| polls_often(pid, number, &arguments))
+            && let Some(often) =
+                calls::polls_often(number, &arguments, |at| calls::words_at(pid, at))
         {
             self.polls += 1;
             self.polls_timed += u64::from(often);
@@ -130,7 +130,7 @@ fn state(stat: &str) -> char {
 
 enum Call {
     Running,
-    In(u64, [u64; 6]),
+    In(u64, Arguments),
 }
 
 /// A line of `/proc/…/syscall`: nothing for a thread that is blocked outside of a call.
@@ -140,27 +140,12 @@ fn call(line: &str) -> Option<Call> {
     if first == "running" {
         return Some(Call::Running);
     }
-    let mut arguments = [0; 6];
+    let mut arguments = Arguments::default();
     let number = first.parse().ok()?;
     for argument in &mut arguments {
         *argument = u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok()?;
     }
     Some(Call::In(number, arguments))
-}
-
-/// As [`calls::polls_often`], where the timeout is in the program's memory.
-fn polls_often(pid: i32, number: u64, arguments: &[u64; 6]) -> Option<bool> {
-    let (address, unit_ns) = calls::timeout_at(number, arguments)?;
-    if address == 0 {
-        return Some(false);
-    }
-    let mut time = [0; 16];
-    let memory = File::open(format!("/proc/{pid}/mem")).ok()?;
-    memory.read_exact_at(&mut time, address).ok()?;
-    let (seconds, parts) = time.split_at(8);
-    let seconds = i64::from_ne_bytes(seconds.try_into().ok()?);
-    let parts = i64::from_ne_bytes(parts.try_into().ok()?);
-    Some(seconds == 0 && parts.checked_mul(unit_ns)? < 100_000_000)
 }
 
 /// Is this open file a pipe, a socket or a terminal?

@@ -12,6 +12,7 @@ pub(crate) mod record;
 pub(crate) mod recorder;
 pub(crate) mod sums;
 pub(crate) mod symbols;
+pub(crate) mod tally;
 pub(crate) mod ticks;
 pub(crate) mod timeline;
 pub(crate) mod tracefs;

@@ -1,12 +1,13 @@
 //! The kernel's events: which of them this user may have, and the rings that they are written to.
 
 use super::attributes::{attributes, carrier, clock, tracepoint};
+use super::ration::Pace;
 use super::record::{Event, Kind, parse};
 use super::tracefs;
 use crate::sys::{self, Ring};
 use perf_event_open_sys::bindings::{
     PERF_COUNT_HW_CACHE_MISSES, PERF_COUNT_HW_CPU_CYCLES, PERF_COUNT_HW_INSTRUCTIONS,
-    PERF_SAMPLE_PERIOD, PERF_TYPE_HARDWARE, perf_event_attr,
+    PERF_TYPE_HARDWARE, perf_event_attr,
 };
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -16,6 +17,11 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 const RING_BYTES: usize = 4 << 20;
 const RING_BYTES_FEW: usize = 512 << 10;
 const RING_BYTES_MIN: usize = 64 << 10;
+/// Where calls are too many to look at each, one in so many is: a prime, so that it keeps in step
+/// with few loops.
+pub(crate) const CALLS_EVERY: u64 = 13;
+/// With more threads at the start than this, that is so from the start: an event takes a file.
+const THREADS_FEW: usize = 64;
 
 /// Whose events there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +53,7 @@ pub(crate) struct Perf {
     others: Vec<(Kind, File)>,
     kinds: Vec<(u64, Kind)>,
     counters: Vec<(Counter, File)>,
+    looks_at_each: bool,
     /// Events that are not to be had, and why.
     missing: Vec<(&'static str, String)>,
     bytes: Vec<u8>,
@@ -98,6 +105,7 @@ impl Perf {
             others: Vec::new(),
             kinds: Vec::new(),
             counters: Vec::new(),
+            looks_at_each: false,
             missing: Vec::new(),
             bytes: Vec::new(),
         };
@@ -210,18 +218,26 @@ impl Perf {
         let mut attributes = tracepoint(format.id);
         attributes.set_inherit(1);
         self.add_counter(&attributes, Counter::Calls, tids)?;
-        attributes.sample_type |= u64::from(PERF_SAMPLE_PERIOD);
-        // A period above one may see the same one of several calls in turn again and again.
-        attributes.__bindgen_anon_1.sample_period = 1;
-        self.add(
-            &attributes,
-            Kind::Call {
+        let is_few = tids.len() <= THREADS_FEW;
+        for weight in [1, CALLS_EVERY].into_iter().skip(usize::from(!is_few)) {
+            attributes.__bindgen_anon_1.sample_period = weight;
+            let kind = Kind::Call {
                 number_at,
                 arguments_at,
-            },
-            tids,
-            cores,
-        )
+                weight,
+            };
+            self.add(&attributes, kind, tids, cores)?;
+        }
+        self.looks_at_each = is_few;
+        Ok(())
+    }
+
+    /// The pace that there are events for.
+    pub(crate) fn first_pace(&self) -> Pace {
+        match self.looks_at_each {
+            true => Pace::Each,
+            false => Pace::Few,
+        }
     }
 
     /// Why an event is not to be had, if it is not.
@@ -275,34 +291,42 @@ impl Perf {
         }
     }
 
-    /// Lets all events count, or stops them.
+    /// Lets the events count, or stops them all.
     pub(crate) fn set_counting(&self, on: bool) {
-        for event in self
-            .carriers
-            .iter()
-            .chain(self.others.iter().map(|(_, event)| event))
-        {
+        let pace = if on { self.first_pace() } else { Pace::Paused };
+        self.set_pace(pace);
+        let others = self.others.iter().filter(|(kind, _)| !self.is_costly(kind));
+        let counters = self.counters.iter().map(|(_, event)| event);
+        let others = others.map(|(_, event)| event).chain(counters);
+        for event in self.carriers.iter().chain(others) {
             // One of a thread that is gone has nothing to count.
-            let _ = sys::set_counting(event, on);
-        }
-        for (_, event) in &self.counters {
             let _ = sys::set_counting(event, on);
         }
     }
 
-    /// The same for those that cost by the piece. The clock is one of them where it belongs to
-    /// threads, and so is set anew at each switch.
-    pub(crate) fn set_rationed_counting(&self, on: bool) {
-        let costly = |kind: &Kind| match kind {
+    /// Does it cost by the piece? The clock does where it belongs to threads, and so is set anew at
+    /// each switch.
+    fn is_costly(&self, kind: &Kind) -> bool {
+        match kind {
             Kind::Wake { .. } | Kind::Rouse { .. } | Kind::Call { .. } => true,
             Kind::Clock => self.scope == Scope::Program,
             Kind::Carrier => false,
+        }
+    }
+
+    /// The same for those that cost by the piece.
+    pub(crate) fn set_pace(&self, pace: Pace) {
+        let counts = |kind: &Kind| match (pace, kind) {
+            (Pace::Paused, _) => false,
+            (Pace::Few, Kind::Call { weight, .. }) => *weight == CALLS_EVERY,
+            (Pace::Each, Kind::Call { weight, .. }) => *weight == 1,
+            _ => true,
         };
-        for (_, event) in self.others.iter().filter(|(kind, _)| costly(kind)) {
-            let _ = sys::set_counting(event, on);
+        for (kind, event) in self.others.iter().filter(|(kind, _)| self.is_costly(kind)) {
+            let _ = sys::set_counting(event, counts(kind));
         }
         for (_, event) in self.counters.iter().filter(|(of, _)| *of == Counter::Calls) {
-            let _ = sys::set_counting(event, on);
+            let _ = sys::set_counting(event, pace != Pace::Paused);
         }
     }
 

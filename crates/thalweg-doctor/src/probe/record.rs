@@ -1,5 +1,6 @@
 //! What the kernel writes into a ring, as events.
 
+use super::calls::Arguments;
 use perf_event_open_sys::bindings::{
     PERF_RECORD_COMM, PERF_RECORD_EXIT, PERF_RECORD_FORK, PERF_RECORD_LOST,
     PERF_RECORD_MISC_COMM_EXEC, PERF_RECORD_MISC_SWITCH_OUT, PERF_RECORD_MISC_SWITCH_OUT_PREEMPT,
@@ -52,7 +53,7 @@ pub(crate) enum What {
     /// It made a system call, which stands for `weight` of them.
     Called {
         number: u64,
-        arguments: [u64; 6],
+        arguments: Arguments,
         weight: u64,
     },
     /// The kernel had no room for so many records, or stopped an event for a moment.
@@ -84,10 +85,12 @@ pub(crate) enum Kind {
         tid_at: usize,
         flags_at: usize,
     },
-    /// Where in the raw data the number and the arguments of a call are.
+    /// Where in the raw data the number and the arguments of a call are, and for how many it
+    /// stands.
     Call {
         number_at: usize,
         arguments_at: usize,
+        weight: u64,
     },
 }
 
@@ -241,11 +244,11 @@ fn sample(mut body: Reader<'_>, kinds: &[(u64, Kind)]) -> Option<Event> {
         Kind::Call {
             number_at,
             arguments_at,
+            weight,
         } => {
-            let weight = body.u64()?;
             body.u32()?;
             let at = |bytes: usize| Reader(body.0.get(bytes..)?).u64();
-            let mut arguments = [0; 6];
+            let mut arguments = Arguments::default();
             for (index, argument) in arguments.iter_mut().enumerate() {
                 *argument = at(arguments_at + 8 * index)?;
             }

@@ -348,6 +348,12 @@ impl Timeline {
         }
     }
 
+    /// All processes that were seen, also those that have ended.
+    pub(crate) fn all_processes(&self) -> HashSet<i32> {
+        let gone = self.gone.iter().map(|(_, thread)| thread.pid);
+        self.processes.iter().copied().chain(gone).collect()
+    }
+
     /// Ends the spans that are open.
     pub(crate) fn close(&mut self, now_ns: u64, span: &mut impl FnMut(Past)) {
         self.advance(now_ns);

@@ -18,6 +18,34 @@ pub(crate) fn threads(pid: i32) -> Vec<i32> {
     numbers(&format!("/proc/{pid}/task"))
 }
 
+/// What there is to watch of a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    Alive,
+    /// It has ended, and is in the list still.
+    Over,
+    Kernels,
+}
+
+/// The state of a thread; nothing if it is not in the list.
+pub(crate) fn state(pid: i32, tid: i32) -> Option<State> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat")).ok()?;
+    parse_state(&stat)
+}
+
+fn parse_state(stat: &str) -> Option<State> {
+    /// `PF_KTHREAD` of `include/linux/sched.h`.
+    const KERNELS: u64 = 0x0020_0000;
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+    let letter = fields.next()?;
+    let flags: u64 = fields.nth(5)?.parse().ok()?;
+    Some(match letter {
+        _ if flags & KERNELS != 0 => State::Kernels,
+        "Z" | "X" => State::Over,
+        _ => State::Alive,
+    })
+}
+
 fn numbers(folder: &str) -> Vec<i32> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries
@@ -99,4 +127,27 @@ pub(crate) fn usable_cores(timeline: &Timeline) -> Option<f64> {
         usable.extend((0..rustix::thread::CpuSet::MAX_CPU).filter(|&core| set.is_set(core)));
     }
     (!usable.is_empty()).then_some(usable.len() as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_is_that_behind_the_name() {
+        let state = |text| parse_state(text);
+        assert_eq!(
+            state("7 (a) Z (b) S 1 7 7 0 -1 4194560 1"),
+            Some(State::Alive)
+        );
+        assert_eq!(state("7 (a) Z 1 7 7 0 -1 4194560 1"), Some(State::Over));
+        assert_eq!(
+            state("2 (kthreadd) S 0 0 0 0 -1 2129984 0"),
+            Some(State::Kernels)
+        );
+        assert_eq!(state(""), None);
+        let own = std::process::id().cast_signed();
+        assert_eq!(super::state(own, own), Some(State::Alive));
+        assert_eq!(super::state(own, i32::MAX), None);
+    }
 }

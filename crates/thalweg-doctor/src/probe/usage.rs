@@ -1,6 +1,6 @@
 //! What processes used while they were watched, where nobody waits for them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 
 /// Sums over processes.
@@ -16,14 +16,59 @@ pub(crate) struct Used {
 }
 
 impl Used {
-    /// A process up to now; nothing if it is gone.
+    /// A process itself up to now; nothing if it is gone.
     pub(crate) fn of(pid: i32) -> Option<Used> {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        let io = fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
-        Used::parse(&stat, &io)
+        Some(Account::of(pid)?.own)
     }
 
-    fn parse(stat: &str, io: &str) -> Option<Used> {
+    fn add(&mut self, more: Used) {
+        *self = self.with(more, |one, other| one + other, |one, other| one + other);
+    }
+
+    /// What is more of it than of `other`.
+    fn less(self, other: Used) -> Used {
+        self.with(
+            other,
+            |one, other| (one - other).max(0.0),
+            u64::saturating_sub,
+        )
+    }
+
+    /// The larger of each.
+    fn max(self, other: Used) -> Used {
+        self.with(other, f64::max, u64::max)
+    }
+
+    fn with(self, other: Used, s: fn(f64, f64) -> f64, n: fn(u64, u64) -> u64) -> Used {
+        Used {
+            user_s: s(self.user_s, other.user_s),
+            system_s: s(self.system_s, other.system_s),
+            faults_minor: n(self.faults_minor, other.faults_minor),
+            faults_major: n(self.faults_major, other.faults_major),
+            bytes_read: n(self.bytes_read, other.bytes_read),
+            bytes_written: n(self.bytes_written, other.bytes_written),
+        }
+    }
+}
+
+/// What `/proc` says of a process at one look.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct Account {
+    parent: i32,
+    own: Used,
+    /// Of the children that it waited for, and of theirs. The kernel adds up the bytes of a process
+    /// and of these: here they are among them.
+    waited: Used,
+}
+
+impl Account {
+    fn of(pid: i32) -> Option<Account> {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let io = fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
+        Account::parse(&stat, &io)
+    }
+
+    fn parse(stat: &str, io: &str) -> Option<Account> {
         let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
         // The first one here is the third of the file.
         let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
@@ -33,55 +78,100 @@ impl Used {
             line.and_then(|value| value.trim().parse().ok())
                 .unwrap_or(0)
         };
-        Some(Used {
-            user_s: field(14)? as f64 * tick_s,
-            system_s: field(15)? as f64 * tick_s,
-            faults_minor: field(10)?,
-            faults_major: field(12)?,
-            bytes_read: bytes("read_bytes:"),
-            bytes_written: bytes("write_bytes:"),
+        let used = |user, system, minor, major| {
+            Some(Used {
+                user_s: field(user)? as f64 * tick_s,
+                system_s: field(system)? as f64 * tick_s,
+                faults_minor: field(minor)?,
+                faults_major: field(major)?,
+                ..Used::default()
+            })
+        };
+        Some(Account {
+            parent: i32::try_from(field(4)?).ok()?,
+            own: used(14, 15, 10, 12)?,
+            waited: Used {
+                bytes_read: bytes("read_bytes:"),
+                bytes_written: bytes("write_bytes:"),
+                ..used(16, 17, 11, 13)?
+            },
         })
     }
 
-    fn add_since(&mut self, now: Used, before: Used) {
-        self.user_s += (now.user_s - before.user_s).max(0.0);
-        self.system_s += (now.system_s - before.system_s).max(0.0);
-        self.faults_minor += now.faults_minor.saturating_sub(before.faults_minor);
-        self.faults_major += now.faults_major.saturating_sub(before.faults_major);
-        self.bytes_read += now.bytes_read.saturating_sub(before.bytes_read);
-        self.bytes_written += now.bytes_written.saturating_sub(before.bytes_written);
+    fn all(&self) -> Used {
+        let mut all = self.own;
+        all.add(self.waited);
+        all
     }
 }
 
 /// What each process used, first and last.
 #[derive(Debug, Default)]
-pub(crate) struct Usage(HashMap<i32, (Used, Used)>);
+pub(crate) struct Usage {
+    processes: HashMap<i32, (Account, Account)>,
+    /// Not there any more at the last look.
+    ended: HashSet<i32>,
+}
 
 impl Usage {
     /// Begins with processes that were there before.
     pub(crate) fn begin(pids: impl Iterator<Item = i32>) -> Usage {
-        Usage(
-            pids.filter_map(|pid| Used::of(pid).map(|used| (pid, (used, used))))
-                .collect(),
-        )
+        let known = pids.filter_map(|pid| Some((pid, Account::of(pid)?)));
+        Usage {
+            processes: known.map(|(pid, used)| (pid, (used, used))).collect(),
+            ended: HashSet::new(),
+        }
     }
 
     /// Looks again; those that are new began at nothing.
     pub(crate) fn look(&mut self, pids: impl Iterator<Item = i32>) {
+        self.ended = self.processes.keys().copied().collect();
         for pid in pids {
-            if let Some(now) = Used::of(pid) {
-                self.0.entry(pid).or_default().1 = now;
+            if let Some(now) = Account::of(pid) {
+                let first = Account {
+                    parent: now.parent,
+                    ..Account::default()
+                };
+                self.processes.entry(pid).or_insert((first, first)).1 = now;
+                self.ended.remove(&pid);
             }
         }
     }
 
-    /// The sum of what all of them used.
+    /// The sum of what all of them used. Children that came and went between two looks are in what
+    /// their parent says of those that it waited for.
     pub(crate) fn total(&self) -> Used {
+        let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
         let mut total = Used::default();
-        for &(first, last) in self.0.values() {
-            total.add_since(last, first);
+        let is_told = |(pid, parent): (i32, i32)| {
+            self.ended.contains(&pid) && pid != parent && self.processes.contains_key(&parent)
+        };
+        for (&pid, (_, last)) in &self.processes {
+            if is_told((pid, last.parent)) {
+                children.entry(last.parent).or_default().push(pid);
+            }
+        }
+        for (&pid, (_, last)) in &self.processes {
+            if !is_told((pid, last.parent)) {
+                total.add(self.of_tree(pid, &children));
+            }
         }
         total
+    }
+
+    /// What a process used, with those of its children that ended.
+    fn of_tree(&self, pid: i32, children: &HashMap<i32, Vec<i32>>) -> Used {
+        let (first, last) = self.processes[&pid];
+        let (mut seen, mut before) = (Used::default(), first.waited);
+        for &child in children.get(&pid).into_iter().flatten() {
+            seen.add(self.of_tree(child, children));
+            // Its parent says all that it ever used.
+            before.add(self.processes[&child].0.all());
+        }
+        // Of a child that nobody waits for there is only what was seen of it.
+        let mut used = last.own.less(first.own);
+        used.add(last.waited.less(before).max(seen));
+        used
     }
 }
 
@@ -91,12 +181,17 @@ mod tests {
 
     #[test]
     fn fields_are_counted_as_the_manual_does() {
-        let stat = "7 (a) b) S 1 7 7 0 -1 4194560 101 0 3 0 250 50 0 0 20 0 1 0 1 1 1";
-        let used = Used::parse(stat, "rchar: 5\nread_bytes: 4096\nwrite_bytes: 512\n").unwrap();
-        assert_eq!((used.faults_minor, used.faults_major), (101, 3));
-        assert_eq!((used.bytes_read, used.bytes_written), (4096, 512));
-        assert!((used.user_s / used.system_s - 5.0).abs() < 1e-9);
-        assert_eq!(Used::parse("", ""), None);
+        let stat = "7 (a) b) S 1 7 7 0 -1 4194560 101 9 3 2 250 50 100 200 20 0 1 0 1 1 1";
+        let io = "rchar: 5\nread_bytes: 4096\nwrite_bytes: 512\n";
+        let used = Account::parse(stat, io).unwrap();
+        assert_eq!(used.parent, 1);
+        assert_eq!((used.own.faults_minor, used.own.faults_major), (101, 3));
+        assert_eq!((used.waited.faults_minor, used.waited.faults_major), (9, 2));
+        let bytes = (used.waited.bytes_read, used.waited.bytes_written);
+        assert_eq!(bytes, (4096, 512));
+        assert!((used.own.user_s / used.own.system_s - 5.0).abs() < 1e-9);
+        assert!((used.waited.user_s / used.waited.system_s - 0.5).abs() < 1e-9);
+        assert_eq!(Account::parse("", ""), None);
     }
 
     #[test]
@@ -107,5 +202,47 @@ mod tests {
         known.look([own].into_iter());
         new.look([own].into_iter());
         assert!(known.total().faults_minor < new.total().faults_minor);
+    }
+
+    /// Faults of a process itself, and of the children that it waited for.
+    fn account(parent: i32, own: u64, waited: u64) -> Account {
+        let faults = |faults_minor| Used {
+            faults_minor,
+            ..Used::default()
+        };
+        Account {
+            parent,
+            own: faults(own),
+            waited: faults(waited),
+        }
+    }
+
+    fn total(processes: &[(i32, Account, Account)], ended: &[i32]) -> u64 {
+        let known = processes
+            .iter()
+            .map(|&(pid, first, last)| (pid, (first, last)));
+        let usage = Usage {
+            processes: known.collect(),
+            ended: ended.iter().copied().collect(),
+        };
+        usage.total().faults_minor
+    }
+
+    #[test]
+    fn children_that_came_and_went_are_counted_once() {
+        let shell = (7, account(1, 100, 50), account(1, 110, 650));
+        assert_eq!(total(&[shell], &[]), 610, "none of them was seen");
+        let none = account(7, 0, 0);
+        let seen = (8, none, account(7, 30, 0));
+        assert_eq!(total(&[shell, seen], &[8]), 610, "its parent told more");
+        assert_eq!(total(&[shell, seen], &[]), 640, "it still runs");
+        let before = (9, account(7, 200, 0), account(7, 220, 0));
+        let told = total(&[shell, before], &[9]);
+        assert_eq!(told, 410, "200 of what its parent told were before");
+        let alone = (7, account(1, 100, 50), account(1, 110, 50));
+        assert_eq!(total(&[alone, seen], &[8]), 40, "nobody waited for it");
+        let deep = (10, account(8, 0, 0), account(8, 5, 0));
+        assert_eq!(total(&[alone, seen, deep], &[8, 10]), 45);
+        assert_eq!(total(&[shell, seen], &[7, 8]), 610, "both have ended");
     }
 }

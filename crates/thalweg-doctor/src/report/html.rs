@@ -3,6 +3,7 @@
 mod cards;
 mod figures;
 mod flames;
+mod latency;
 mod timeline;
 
 use super::page::{facts, spent};
@@ -19,6 +20,7 @@ pub(super) fn page(report: &Report, recording: &Recording) -> String {
         head(report),
         cards::verdicts(report),
         section("Where the time went", &times(report)),
+        latency::curves(recording),
         section("Threads over time", &timeline::threads(recording)),
         section("On a core", &flames::on_cpu(recording)),
         section("Waiting", &flames::off_cpu(recording)),

@@ -6,6 +6,7 @@ use crate::budget::Part;
 use crate::evidence::{Evidence, Quality};
 use crate::metrics;
 use crate::verdict::{Exhibit, Verdict};
+use thalweg_measure::table::Nanoseconds;
 
 /// Verdicts that are shown; more would only confuse.
 const VERDICTS: usize = 3;
@@ -22,6 +23,7 @@ pub(super) fn page(report: &Report, colours: bool) -> String {
     let mut lines = head(report);
     lines.push(String::new());
     lines.extend(times(&report.evidence));
+    lines.extend(latency(&report.evidence));
     if report.verdicts.is_empty() {
         lines.push(String::new());
         lines.push(why_none(&report.evidence).to_owned());
@@ -48,6 +50,7 @@ pub(super) fn facts(report: &Report) -> Vec<String> {
     facts.push(match report.exit {
         Some(Ending::Code(code)) => format!("exit code {code}"),
         Some(Ending::Signal(signal)) => format!("ended by signal {signal}"),
+        Some(Ending::Unknown) => "ended meanwhile".to_owned(),
         None => "still running".to_owned(),
     });
     if let (Some(used), Some(usable)) = (value("cpu.used"), value("cpu.usable")) {
@@ -60,6 +63,16 @@ pub(super) fn facts(report: &Report) -> Vec<String> {
         if let Some(count) = value(name) {
             let noun = if count == 1.0 { one } else { many };
             facts.push(format!("{count:.0} {noun}"));
+        }
+    }
+    if let Some(left) = value("processes.left").filter(|&left| left > 0.0) {
+        let reading = report.evidence.reading("processes.left");
+        let such = reading.and_then(|reading| reading.source.rsplit_once(", "));
+        let such = such.map_or("", |(_, such)| such);
+        if report.exit.is_some() {
+            facts.push(format!(
+                "{left:.0} went on, unobserved ({such}: see attach)"
+            ));
         }
     }
     facts
@@ -131,6 +144,18 @@ fn times(evidence: &Evidence) -> Vec<String> {
     lines
 }
 
+/// How long messages took, where the program says.
+fn latency(evidence: &Evidence) -> Option<String> {
+    let shown = |name: &str| {
+        let us = evidence.value(&format!("export.latency_{name}"))?;
+        Some(format!("{name} {}", Nanoseconds(us * 1e3)))
+    };
+    let source = &evidence.reading("export.latency_p99")?.source;
+    let figures = [shown("p50")?, shown("p99")?, shown("max")?].join(", ");
+    let text = format!("Latency  {figures}: {}", plain(source));
+    Some(cut(&text, COLUMNS))
+}
+
 /// The first verdict with all that it rests on, the others in short.
 fn answer(place: usize, verdict: &Verdict, colours: bool) -> Vec<String> {
     let name = verdict.id.name();
@@ -150,13 +175,26 @@ fn answer(place: usize, verdict: &Verdict, colours: bool) -> Vec<String> {
         return lines;
     }
     lines.extend(verdict.evidence.iter().take(FIGURES).map(in_full));
-    if !verdict.contradicts.is_empty() {
-        let against = verdict.contradicts.iter().map(in_short);
-        let against = against.collect::<Vec<_>>().join(", ");
+    let against = against(verdict).map(in_short);
+    let against = against.collect::<Vec<_>>().join(", ");
+    if !against.is_empty() {
         lines.extend(wrapped("   Against: ", &against, 2));
     }
     lines.extend(wrapped("   Next: ", &verdict.next, 4));
     lines
+}
+
+/// What speaks against a verdict. Of figures that do so only together, one may speak for it: it is
+/// left out here.
+pub(super) fn against(verdict: &Verdict) -> impl Iterator<Item = &Exhibit> {
+    let is_for = |exhibit: &Exhibit| {
+        let mut others = verdict.evidence.iter();
+        others.any(|it| (it.metric, &it.threshold) == (exhibit.metric, &exhibit.threshold))
+    };
+    verdict
+        .contradicts
+        .iter()
+        .filter(move |exhibit| !is_for(exhibit))
 }
 
 fn value(exhibit: &Exhibit) -> String {

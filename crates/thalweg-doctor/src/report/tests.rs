@@ -83,6 +83,79 @@ fn a_program_that_ended_at_once_is_not_judged() {
 }
 
 #[test]
+fn what_speaks_for_a_verdict_is_not_listed_against_it() {
+    let mut evidence = Evidence::new();
+    let figures = [
+        ("time.wall", 2.0),
+        ("state.running", 0.1),
+        ("state.waiting", 0.0),
+        ("state.blocked", 0.9),
+        ("block.futex", 1.0),
+        ("call.futex", 50_000.0),
+        ("futex.wake_share", 0.5),
+        ("lock.waiters", 1.6),
+        ("lock.same_share", 0.9),
+    ];
+    for (name, value) in figures {
+        evidence.put(name, value, Quality::Sampled, "by hand");
+    }
+    let mut report = Report::new(vec!["queue".to_owned()], Some(Ending::Unknown), evidence);
+    let is_parking = |verdict: &Verdict| verdict.id == crate::verdict::Id::FutexParking;
+    report.verdicts.retain(is_parking);
+    let page = report.page(false);
+    let against = page.split("Against: ").nth(1).expect("a lock has a queue");
+    let against = against.split("Next: ").next().expect("the end of the list");
+    assert!(
+        against.contains("lock.waiters 1.60 threads (> 1.5)"),
+        "{page}"
+    );
+    assert!(!against.contains("call.futex"), "{page}");
+    let html = report.html(&Recording::default());
+    let against = html.split("Against it").nth(1).expect("the same in HTML");
+    let against = against
+        .split("</table>")
+        .next()
+        .expect("the end of the table");
+    assert!(
+        against.contains("lock.waiters") && !against.contains("call.futex"),
+        "{against}"
+    );
+    assert!(page.contains("ended meanwhile"), "{page}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_page_says_how_long_messages_took() {
+    let mut evidence = Evidence::new();
+    let latency = crate::recording::Latency {
+        name: "end to end".to_owned(),
+        count: 3_906,
+        at_ns: [1_100, 1_900, 2_900, 8_000, 41_000, 41_000],
+    };
+    crate::export::fill_latency(&mut evidence, &[latency]);
+    let page = Report::new(vec!["a".to_owned()], None, evidence).page(false);
+    let line = "\nLatency  p50 1.10 µs, p99 2.90 µs, max 41.0 µs: end to end, 3906 messages\n";
+    assert!(page.contains(line), "{page}");
+}
+
+#[test]
+fn processes_that_go_on_are_told() {
+    let mut evidence = Evidence::new();
+    evidence.put("time.wall", 0.001, Quality::Exact, "a clock");
+    evidence.put(
+        "processes.left",
+        2.0,
+        Quality::Exact,
+        "/proc/*/stat, such as 4711",
+    );
+    let page = Report::new(vec!["d".to_owned()], Some(Ending::Code(0)), evidence).page(false);
+    assert!(
+        page.contains("2 went on, unobserved (such as 4711: see attach)"),
+        "{page}"
+    );
+}
+
+#[test]
 fn json_has_all_keys() {
     let json: serde_json::Value =
         serde_json::from_str(&fault_bound().json().expect("JSON")).expect("JSON");

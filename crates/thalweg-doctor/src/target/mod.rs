@@ -30,6 +30,8 @@ pub enum Exit {
     Signal(i32),
     /// It had not ended when it was looked at last.
     Running,
+    /// It ended, and only its parent was told how.
+    Unknown,
 }
 
 impl Exit {
@@ -46,7 +48,7 @@ impl Exit {
         match self {
             Exit::Code(code) => code,
             Exit::Signal(signal) => 128 + signal,
-            Exit::Running => 0,
+            Exit::Running | Exit::Unknown => 0,
         }
     }
 }
@@ -61,6 +63,10 @@ pub enum Error {
     NotExecutable(OsString, io::Error),
     /// There is no such process.
     NoProcess(i32),
+    /// The process has ended, and its parent has not taken note of it.
+    IsOver(i32),
+    /// The process is a thread of the kernel.
+    IsKernels(i32),
     /// The process belongs to somebody else.
     NotYours(i32),
     /// The system refused something that nothing goes without.
@@ -74,7 +80,7 @@ impl Error {
         match self {
             Error::NotFound(_) => 127,
             Error::NotExecutable(..) => 126,
-            Error::NoProcess(_) | Error::NotYours(_) | Error::System(..) => 2,
+            _ => 2,
         }
     }
 }
@@ -85,6 +91,18 @@ impl fmt::Display for Error {
             Error::NotFound(program) => write!(f, "{}: no such program", program.display()),
             Error::NotExecutable(program, why) => write!(f, "{}: {why}", program.display()),
             Error::NoProcess(pid) => write!(f, "there is no process {pid}"),
+            Error::IsOver(pid) => {
+                write!(
+                    f,
+                    "process {pid} has ended, and waits for its parent to take note"
+                )
+            }
+            Error::IsKernels(pid) => {
+                write!(
+                    f,
+                    "process {pid} is a thread of the kernel, and runs no program"
+                )
+            }
             Error::NotYours(pid) => {
                 write!(
                     f,

@@ -1,5 +1,6 @@
 //! Signals that come while a program is observed.
 
+use crate::sys::witness::Witness;
 use crate::sys::{self, Signals};
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -27,22 +28,28 @@ fn ignores(pid: i32, signal: i32) -> bool {
 /// A signal of the terminal has reached the program already, as it is of the same process group,
 /// and the program may have its own use for it, as a prompt has: whoever insists wants an end, and
 /// whoever faces a program that ignores it.
-/// Any other one came to this process only, as far as can be told, and is passed on.
+/// So has one that was sent to the group. One that came to this process alone is passed on.
 #[derive(Debug)]
 pub(crate) struct Keeper {
     pub(crate) signals: Signals,
     grace: Duration,
+    /// None where nothing is passed on, or no process can be started.
+    witness: Option<Witness>,
     /// When the first one came, and which.
     asked: Option<(Instant, i32)>,
     pressed: Vec<Instant>,
 }
 
 impl Keeper {
-    pub(crate) fn new(grace: Duration) -> io::Result<Keeper> {
-        let signals = Signals::hold(&[&ENDING[..], &PASSED[..]].concat())?;
+    /// One that passes signals on to a program of this process's group, or to none.
+    pub(crate) fn new(grace: Duration, passes_on: bool) -> io::Result<Keeper> {
+        let held = [&ENDING[..], &PASSED[..]].concat();
+        let signals = Signals::hold(&held)?;
+        let witness = passes_on.then(|| Witness::start(&held).ok()).flatten();
         Ok(Keeper {
             signals,
             grace,
+            witness,
             asked: None,
             pressed: Vec::new(),
         })
@@ -68,8 +75,11 @@ impl Keeper {
                 }
                 continue;
             }
-            // Who may not signal it can still end this process.
-            let _ = sys::send(pid, arrived.signal);
+            let witness = self.witness.as_mut();
+            if !witness.is_some_and(|witness| witness.saw(arrived.signal)) {
+                // Who may not signal it can still end this process.
+                let _ = sys::send(pid, arrived.signal);
+            }
             if ending {
                 // Who signals the whole group, as timeout does, sends the same one twice.
                 let again = |(since, first): (Instant, i32)| {

@@ -1,13 +1,20 @@
 //! Processes that run already.
 
-use crate::doctor::{see, this};
-use std::io::{BufRead as _, BufReader};
-use std::process::Stdio;
+use crate::doctor::{AtWork, is_alive, see, skip, this};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Command, Stdio};
 
 pub(crate) const TESTS: &[(&str, fn())] = &[
     ("a_process_that_runs_is_watched_for_a_while", spinner),
     ("a_process_that_ends_ends_the_watch", ends),
     ("a_process_that_is_not_there_is_an_error", missing),
+    ("a_process_that_has_ended_is_an_error", zombie),
+    ("a_thread_of_the_kernel_is_an_error", kernels),
+    ("children_that_come_and_go_are_counted", children),
+    (
+        "a_process_whose_first_thread_has_ended_is_watched",
+        headless,
+    ),
 ];
 
 fn spinner() {
@@ -43,6 +50,105 @@ fn ends() {
     let seen = see(&["--attach", &patient.id().to_string(), "1000000"]);
     patient.wait().unwrap();
     assert_eq!(seen.code, 0, "{}", seen.stderr);
+    assert_eq!(seen.report()["exit"], "unknown");
+}
+
+fn zombie() {
+    let mut patient = this("as-patient").args(["spin", "0"]).spawn().unwrap();
+    let pid = patient.id();
+    while is_alive(pid) {
+        std::thread::yield_now();
+    }
+    let seen = see(&["--attach", &pid.to_string(), "10"]);
+    patient.wait().unwrap();
+    let why = format!("doctor: process {pid} has ended, and waits for its parent to take note\n");
+    assert_eq!((seen.code, seen.stderr), (2, why));
+}
+
+fn kernels() {
+    let stat = std::fs::read_to_string("/proc/2/stat").unwrap_or_default();
+    if !stat.contains("(kthreadd)") || !rustix::process::geteuid().is_root() {
+        return skip("no thread of the kernel can be seen, or not by this user");
+    }
+    let seen = see(&["--attach", "2", "10"]);
+    let why = "doctor: process 2 is a thread of the kernel, and runs no program\n";
+    assert_eq!((seen.code, seen.stderr.as_str()), (2, why));
+}
+
+/// Faults of children that live for some ms each, against what the kernel says of a parent.
+fn children() {
+    let script = "read -r line; i=0; while [ $i -lt 200 ]; do /bin/true; i=$((i + 1)); done; \
+                  echo done; read -r line";
+    let mut patient = Command::new("sh")
+        .args(["-c", script])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let pid = patient.id();
+    let doctor = AtWork::start(&["--attach", &pid.to_string(), "1000000"]);
+    // The doctor's events count before it waits, and then it sleeps.
+    while !sleeps_in_poll(doctor.child.id()) {
+        std::thread::yield_now();
+    }
+    let before = faults(pid);
+    let mut input = patient.stdin.take().unwrap();
+    input.write_all(b"go\n").unwrap();
+    let mut output = BufReader::new(patient.stdout.take().unwrap());
+    output.read_line(&mut String::new()).unwrap();
+    let made = faults(pid) - before;
+    doctor.send("INT");
+    let seen = doctor.finish();
+    drop(input);
+    patient.wait().unwrap();
+    let told = seen.value("fault.minor") * seen.value("time.wall");
+    assert!(made > 200.0 * 30.0, "{made}");
+    assert!(
+        (told / made - 1.0).abs() < 0.05,
+        "{told}, and {made} were made"
+    );
+}
+
+/// Does its first thread sleep in a call that polls?
+fn sleeps_in_poll(pid: u32) -> bool {
+    let channel = std::fs::read_to_string(format!("/proc/{pid}/wchan"));
+    channel.is_ok_and(|channel| channel.contains("poll"))
+}
+
+/// Minor page faults of a process and of the children that it waited for.
+fn faults(pid: u32) -> f64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let fields = stat.rsplit_once(')').unwrap().1.split_whitespace();
+    let counts = fields
+        .skip(7)
+        .take(2)
+        .map(|field| field.parse::<f64>().unwrap());
+    counts.sum()
+}
+
+fn headless() {
+    let script = "import ctypes, threading, time\n\
+                  def rest():\n    print('rests', flush=True)\n    time.sleep(1000)\n\
+                  threading.Thread(target=rest).start()\n\
+                  ctypes.CDLL(None).pthread_exit(None)";
+    let mut python = Command::new("python3");
+    python.args(["-c", script]).stdout(Stdio::piped());
+    let Ok(mut patient) = python.spawn() else {
+        return skip("there is no python3 to end a first thread alone");
+    };
+    let pid = patient.id();
+    let mut output = BufReader::new(patient.stdout.take().unwrap());
+    output.read_line(&mut String::new()).unwrap();
+    while is_alive(pid) {
+        std::thread::yield_now();
+    }
+    let seen = see(&["--attach", &pid.to_string(), "300"]);
+    patient.kill().unwrap();
+    patient.wait().unwrap();
+    assert_eq!(seen.code, 0, "{}", seen.stderr);
+    assert_eq!(seen.report()["exit"], "running");
+    assert_eq!(seen.value("threads.max"), 1.0);
+    assert!(seen.value("state.blocked") > 0.5, "{}", seen.stderr);
 }
 
 fn missing() {

@@ -9,6 +9,7 @@ pub(crate) const TESTS: &[(&str, fn())] = &[
     ("thousands_of_short_processes_are_counted", processes),
     ("without_events_there_is_proc", without_events),
     ("a_user_without_rights_gets_figures", without_rights),
+    ("what_cannot_be_watched_is_not_judged", other_rights),
 ];
 
 /// A figure from records is exact, or says that records were lost.
@@ -51,6 +52,40 @@ fn without_events() {
     assert!(seen.value("state.running") > 0.5, "{}", seen.stderr);
     assert_eq!(seen.quality("run.wait_share"), "absent");
     assert_eq!(seen.quality("switch.blocked"), "exact");
+}
+
+/// The kernel ends the events of a program that gets the rights of another user.
+fn other_rights() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    if !rustix::process::geteuid().is_root() {
+        return skip("only root can make a program that gets other rights");
+    }
+    let place = std::env::temp_dir().join(format!("thalweg-doctor-{}-s", std::process::id()));
+    std::fs::copy(std::env::current_exe().unwrap(), &place).unwrap();
+    let own = std::env::temp_dir().join(format!("thalweg-doctor-{}-d", std::process::id()));
+    std::fs::copy(std::env::current_exe().unwrap(), &own).unwrap();
+    let rights = std::fs::Permissions::from_mode(0o4755);
+    std::fs::set_permissions(&place, rights).unwrap();
+    let mut doctor = std::process::Command::new(&own);
+    doctor.arg("as-doctor").arg(&place);
+    doctor.args(["as-patient", "poll", "1", "300"]);
+    let seen = finish(
+        doctor
+            .uid(65_534)
+            .gid(65_534)
+            .current_dir("/")
+            .stdin(Stdio::null()),
+    );
+    std::fs::remove_file(&place).unwrap();
+    std::fs::remove_file(&own).unwrap();
+    assert_eq!(seen.code, 0, "{}", seen.stderr);
+    assert!(seen.value("time.wall") > 0.3);
+    match seen.quality("state.running").as_str() {
+        "absent" => {}
+        // Where files of other users get no rights, or nobody may have events, all can be seen.
+        _ => assert!(seen.value("state.running") < 0.5, "{}", seen.stderr),
+    }
 }
 
 fn without_rights() {

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use std::ffi::OsString;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::os::unix::process::ExitStatusExt as _;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Child, ChildStdout, Command, ExitCode, Stdio};
 use std::time::Duration;
 use thalweg_doctor::observe::{Options, attach, observe};
@@ -112,9 +112,17 @@ pub(crate) struct AtWork {
 
 impl AtWork {
     pub(crate) fn start(words: &[&str]) -> AtWork {
-        let mut command = this("as-doctor");
-        command.args(words).stdin(Stdio::null());
+        AtWork::spawn(this("as-doctor").args(words))
+    }
+
+    /// The same in a process group of its own, whose number is that of the doctor.
+    pub(crate) fn start_in_group(words: &[&str]) -> AtWork {
+        AtWork::spawn(this("as-doctor").args(words).process_group(0))
+    }
+
+    pub(crate) fn spawn(command: &mut Command) -> AtWork {
         let mut child = command
+            .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -135,14 +143,16 @@ impl AtWork {
     }
 
     pub(crate) fn finish(mut self) -> Seen {
-        let (mut stdout, mut stderr) = (Vec::new(), String::new());
+        // At the same time: a report may be larger than a pipe.
+        let mut errors = self.child.stderr.take().unwrap();
+        let errors = std::thread::spawn(move || {
+            let mut stderr = String::new();
+            errors.read_to_string(&mut stderr).unwrap();
+            stderr
+        });
+        let mut stdout = Vec::new();
         self.stdout.read_to_end(&mut stdout).unwrap();
-        self.child
-            .stderr
-            .take()
-            .unwrap()
-            .read_to_string(&mut stderr)
-            .unwrap();
+        let stderr = errors.join().unwrap();
         let status = self.child.wait().unwrap();
         assert_eq!(status.signal(), None, "the doctor itself was killed");
         Seen {

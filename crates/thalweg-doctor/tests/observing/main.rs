@@ -11,6 +11,8 @@
 #[cfg(target_os = "linux")]
 mod attached;
 #[cfg(target_os = "linux")]
+mod counted;
+#[cfg(target_os = "linux")]
 mod crowd;
 #[cfg(target_os = "linux")]
 mod doctor;
@@ -44,7 +46,14 @@ fn run(arguments: &[std::ffi::OsString]) -> std::process::ExitCode {
         .into_iter()
         .filter(|word| !word.starts_with('-'))
         .collect();
-    let tests = [ends::TESTS, signalled::TESTS, crowd::TESTS, attached::TESTS].concat();
+    let tests = [
+        ends::TESTS,
+        signalled::TESTS,
+        crowd::TESTS,
+        attached::TESTS,
+        counted::TESTS,
+    ]
+    .concat();
     let mut failed = 0;
     for (name, test) in tests {
         if !words.is_empty() && !words.iter().any(|word| name.contains(word)) {

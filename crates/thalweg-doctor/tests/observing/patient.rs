@@ -1,5 +1,6 @@
 //! The part of a program that has many threads, or burns time.
 
+use rustix::event::{Timespec, poll};
 use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::Barrier;
@@ -13,6 +14,8 @@ pub(crate) fn play(arguments: &[OsString]) -> ExitCode {
     match words[..] {
         ["threads", count] => threads(count.parse().unwrap()),
         ["spin", ms] => spin(ms.parse().unwrap()),
+        ["calls", count] => calls(count.parse().unwrap()),
+        ["poll", ms, count] => poll_for(ms.parse().unwrap(), count.parse().unwrap()),
         _ => panic!("no such part: {words:?}"),
     }
     ExitCode::SUCCESS
@@ -26,6 +29,27 @@ fn threads(count: usize) {
             scope.spawn(|| barrier.wait());
         }
     });
+}
+
+/// So many yields, and a tenth as many polls that do not wait.
+fn calls(count: u64) {
+    for number in 0..count {
+        std::thread::yield_now();
+        if number % 10 == 0 {
+            poll_for(0, 1);
+        }
+    }
+}
+
+/// Polls nothing for so long, so often.
+fn poll_for(ms: i64, count: u64) {
+    let timeout = Timespec {
+        tv_sec: ms / 1_000,
+        tv_nsec: ms % 1_000 * 1_000_000,
+    };
+    for _ in 0..count {
+        poll(&mut [], Some(&timeout)).unwrap();
+    }
 }
 
 /// Spins, and says that it does.

@@ -12,6 +12,7 @@ pub(crate) const TESTS: &[(&str, fn())] = &[
     ("a_program_that_ignores_signals_has_a_time_of_grace", grace),
     ("an_ignored_signal_stays_ignored", ignored),
     ("ctrl_c_reaches_the_program_once", ctrl_c),
+    ("a_signal_to_the_group_reaches_the_program_once", group),
 ];
 
 /// A job in the background may have been started with signals ignored, which a shell cannot trap.
@@ -61,6 +62,32 @@ fn ignored() {
     );
     let output = Command::new("sh").args(["-c", &script]).output().unwrap();
     assert_eq!(output.status.code(), Some(3));
+}
+
+/// Says that it is there, and ends with the number of signals that came, the first and those within
+/// some 100 ms. It starts no process, so that none is missed.
+const COUNTS: &str = "n=0; trap 'n=$((n + 1))' INT TERM; echo ready; while [ $n = 0 ]; do :; done; \
+                      i=0; while [ $i -lt 100000 ]; do i=$((i + 1)); done; exit $n";
+
+fn group() {
+    let own = std::env::current_exe().unwrap();
+    let nested = [own.to_str().unwrap(), "as-doctor"];
+    for depth in 0..3 {
+        let outer = nested.iter().copied().cycle().take(2 * depth);
+        let words = outer.chain(["env", DEFAULTS, "sh", "-c", COUNTS]);
+        let mut doctor = AtWork::start_in_group(&words.collect::<Vec<_>>());
+        assert_eq!(doctor.line(), "ready");
+        let group = format!("-{}", doctor.child.id());
+        let mut kill = Command::new("kill");
+        kill.args(["-s", "INT", "--", &group]);
+        assert!(kill.status().unwrap().success());
+        assert_eq!(doctor.finish().code, 1, "{depth} doctors of doctors");
+    }
+    let words = [&nested[..], &["env", DEFAULTS, "sh", "-c", COUNTS]].concat();
+    let mut doctor = AtWork::start_in_group(&words);
+    assert_eq!(doctor.line(), "ready");
+    doctor.send("TERM");
+    assert_eq!(doctor.finish().code, 1, "what came to the doctor alone");
 }
 
 fn ctrl_c() {

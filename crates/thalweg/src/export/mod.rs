@@ -36,10 +36,13 @@
 
 mod arrivals;
 mod json;
+mod latencies;
 mod reporter;
 
 pub(crate) use arrivals::Arrivals;
 pub(crate) use json::Json;
+pub use latencies::latencies;
+pub(crate) use latencies::write_times;
 pub(crate) use reporter::{Export, Kept, Source};
 
 use crate::ring::sync::IS_MODEL;

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use super::control::Control;
 use super::figures::Figures;
 use super::stats::{StageStats, Stats};
-use crate::export::{Arrivals, Json, Kept, Source, is_full};
-use thalweg_measure::histogram::Histogram;
+use crate::export::{Arrivals, Json, Kept, Source, is_full, write_times};
 
 /// Events that wait.
 #[derive(Debug, Default, Clone, Copy)]
@@ -173,13 +172,4 @@ fn write_stage(json: &mut Json, stage: &StageStats) {
         json.put_fraction("mean", stage.batch_events.mean());
         json.put("max", stage.batch_events.max());
     });
-}
-
-fn write_times(json: &mut Json, times: &Histogram, mean_ns: f64) {
-    let summary = times.summary();
-    json.put("count", summary.count);
-    json.put_fraction("mean_ns", mean_ns);
-    json.put("p50_ns", summary.p50);
-    json.put("p99_ns", summary.p99);
-    json.put("max_ns", summary.max);
 }

@@ -26,7 +26,10 @@ fn assert_times(exported: &Value, times: &Histogram, mean_ns: f64) {
     let summary = times.summary();
     assert_eq!(exported["count"], summary.count);
     assert_eq!(exported["p50_ns"], summary.p50);
+    assert_eq!(exported["p90_ns"], summary.p90);
     assert_eq!(exported["p99_ns"], summary.p99);
+    assert_eq!(exported["p999_ns"], summary.p999);
+    assert_eq!(exported["p9999_ns"], summary.p9999);
     assert_eq!(exported["max_ns"], summary.max);
     assert_near(&exported["mean_ns"], mean_ns);
 }

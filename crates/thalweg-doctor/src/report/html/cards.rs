@@ -3,7 +3,7 @@
 use super::figures::{Row, table};
 use super::{empty, list};
 use crate::report::Report;
-use crate::report::page::why_none;
+use crate::report::page::{against, why_none};
 use crate::report::text::plain;
 use crate::verdict::{Exhibit, Verdict};
 use thalweg_measure::svg::{escape, section};
@@ -41,14 +41,13 @@ fn card(place: usize, verdict: &Verdict) -> String {
 
 fn evidence(verdict: &Verdict) -> String {
     let part = |name: &str, content: String| format!("<h3>{name}</h3>\n{content}");
-    let table = |exhibits: &[Exhibit]| table(exhibits.iter().map(row));
-    let mut out = part("For it", table(&verdict.evidence));
+    let mut out = part("For it", table(verdict.evidence.iter().map(row)));
     out += &part(
         "Against it",
-        if verdict.contradicts.is_empty() {
+        if against(verdict).next().is_none() {
             empty("Nothing that was measured speaks against it", &[])
         } else {
-            table(&verdict.contradicts)
+            table(against(verdict).map(row))
         },
     );
     if !verdict.cannot_tell.is_empty() {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::evidence::{Evidence, Quality};
 use crate::metrics::METRICS;
-use crate::recording::{Span, Stack, State, Track};
+use crate::recording::{Latency, Span, Stack, State, Track};
 use crate::report::Ending;
 use crate::verdict::{Exhibit, Verdict};
 
@@ -14,6 +14,35 @@ fn report(command: &str, evidence: Evidence) -> Report {
         machine: Host::default(),
         ..Report::new(vec![command.to_owned()], Some(Ending::Code(0)), evidence)
     }
+}
+
+fn latency(name: &str) -> Latency {
+    Latency {
+        name: name.to_owned(),
+        count: 3_906,
+        at_ns: [1_100, 1_900, 2_900, 8_000, 41_000, 41_000],
+    }
+}
+
+#[test]
+fn latencies_are_a_curve_and_a_table() {
+    let with = Recording {
+        latencies: vec![latency("end to end"), latency("match, served")],
+        ..Recording::default()
+    };
+    let curves = page(&report("a", Evidence::new()), &with);
+    for part in [
+        "<h2>Latency</h2>",
+        "class=\"curve total\"",
+        "class=\"curve s0\"",
+        ">99.99</text>",
+        ">3,906</td>",
+        ">2.90 µs</td>",
+    ] {
+        assert!(curves.contains(part), "{part} is not in {curves}");
+    }
+    let none = page(&report("a", Evidence::new()), &Recording::default());
+    assert!(!none.contains("<h2>Latency</h2>"));
 }
 
 /// The worst that fits into a recording: every column of every thread differs from the next.
@@ -45,6 +74,7 @@ fn largest(name: &str) -> Recording {
         tracks_left_out: 3,
         on_cpu: (0..500).map(stack).collect(),
         off_cpu: (0..50).map(stack).collect(),
+        latencies: vec![latency(name)],
         lacks: vec![name.to_owned()],
     }
 }

@@ -1,0 +1,171 @@
+//! How often the program made each system call.
+
+use super::calls::{self, Arguments, Class};
+use std::collections::HashMap;
+
+/// Calls of a time in which they were counted, by number, and how long the threads ran in it but
+/// for what the counting took.
+#[derive(Debug, Default)]
+struct Window {
+    calls: HashMap<u64, f64>,
+    ran_ns: f64,
+}
+
+impl Window {
+    fn count(&self) -> f64 {
+        self.calls.values().sum()
+    }
+
+    fn add(&mut self, other: &Window, scale: f64) {
+        for (number, calls) in &other.calls {
+            *self.calls.entry(*number).or_default() += calls * scale;
+        }
+    }
+}
+
+/// What counting may leave of the time that threads ran, at least.
+const LEFT_MIN: f64 = 0.2;
+
+/// Counts calls, all the time or in windows. In a pause between two windows there were as many for
+/// the time that the threads ran as in these two: they make fewer while they are counted.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    /// Of all windows that ended, and of the pauses between them.
+    all: Window,
+    open: Window,
+    /// The window before the pause, and how long threads ran in that.
+    last: Option<(Window, f64)>,
+    /// There was a pause between two windows.
+    has_begun: bool,
+    /// Of those that poll: all, and those with a timeout that is known.
+    pub(crate) polls_all: f64,
+    pub(crate) polls: f64,
+    pub(crate) polls_timed: f64,
+}
+
+impl Tally {
+    /// A call that stands for `weight` of them.
+    pub(crate) fn add(&mut self, number: u64, arguments: &Arguments, weight: f64) {
+        *self.open.calls.entry(number).or_default() += weight;
+        if calls::class(number) == Class::Poll {
+            self.polls_all += weight;
+            // When this is read, the program's memory may have changed.
+            if let Some(often) = calls::polls_often(number, arguments, |_| None) {
+                self.polls += weight;
+                self.polls_timed += if often { weight } else { 0.0 };
+            }
+        }
+    }
+
+    /// A window ends: so many calls were counted in it, the threads ran for so long, and each call
+    /// took `cost_ns` more because it was counted.
+    pub(crate) fn end_window(&mut self, counted: u64, ran_ns: u64, cost_ns: f64) {
+        let mut window = std::mem::take(&mut self.open);
+        let scale = counted as f64 / window.count().max(1.0);
+        window.calls.values_mut().for_each(|calls| *calls *= scale);
+        let ran_ns = ran_ns as f64;
+        window.ran_ns = (ran_ns - counted as f64 * cost_ns).max(LEFT_MIN * ran_ns);
+        if let Some((last, pause_ns)) = self.last.take() {
+            // In the first window the program was started: that says little of the pause.
+            let last = if self.has_begun {
+                last
+            } else {
+                Window::default()
+            };
+            let scale = pause_ns / (last.ran_ns + window.ran_ns).max(1.0);
+            self.all.add(&last, scale);
+            self.all.add(&window, scale);
+            self.has_begun = true;
+        }
+        self.all.add(&window, 1.0);
+        self.last = Some((window, 0.0));
+    }
+
+    /// A pause ends, in which the threads ran for so long.
+    pub(crate) fn end_pause(&mut self, ran_ns: u64) {
+        if let Some((_, pause_ns)) = &mut self.last {
+            *pause_ns = ran_ns as f64;
+        }
+    }
+
+    /// There is no window after the pause.
+    pub(crate) fn end(&mut self) {
+        if let Some((last, pause_ns)) = self.last.take() {
+            self.all.add(&last, pause_ns / last.ran_ns.max(1.0));
+        }
+    }
+
+    /// Calls in all.
+    pub(crate) fn count(&self) -> f64 {
+        self.all.count()
+    }
+
+    /// Calls of some classes.
+    pub(crate) fn count_of(&self, classes: &[Class]) -> f64 {
+        let calls = self.all.calls.iter();
+        let wanted = calls.filter(|(number, _)| classes.contains(&calls::class(**number)));
+        wanted.map(|(_, calls)| calls).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const YIELD: u64 = libc::SYS_sched_yield as u64;
+    const READ: u64 = libc::SYS_read as u64;
+    const NONE: Arguments = [0; 6];
+
+    #[test]
+    fn what_is_always_counted_is_exact() {
+        let mut tally = Tally::default();
+        for _ in 0..1_000 {
+            tally.add(YIELD, &NONE, 1.0);
+            tally.add(READ, &NONE, 1.0);
+        }
+        tally.end_window(2_000, 1_000_000, 300.0);
+        tally.end();
+        assert_eq!(tally.count(), 2_000.0);
+        assert_eq!(tally.count_of(&[Class::Yield]), 1_000.0);
+        assert_eq!(tally.count_of(&[Class::Futex, Class::Poll]), 0.0);
+    }
+
+    /// A program makes a call every `gap_ns`; while it is counted, each takes 250 ns more.
+    #[test]
+    fn pauses_are_filled_in_by_the_time_that_threads_ran() {
+        for gap_ns in [200.0_f64, 500.0, 5_000.0] {
+            let (mut tally, mut made) = (Tally::default(), 0.0);
+            for _ in 0..10 {
+                let counted = 5e6 / (gap_ns + 250.0);
+                tally.add(YIELD, &NONE, counted.ceil());
+                tally.end_window(counted as u64, 5_000_000, 250.0);
+                tally.end_pause(60_000_000);
+                made += counted + 60e6 / gap_ns;
+            }
+            tally.end();
+            let share = tally.count() / made;
+            assert!((share - 1.0).abs() < 0.01, "{gap_ns}: {share}");
+        }
+    }
+
+    #[test]
+    fn a_pause_between_two_kinds_of_work_has_half_of_each() {
+        let mut tally = Tally::default();
+        let mut window = |number, calls| {
+            tally.add(number, &NONE, 1.0);
+            tally.end_window(calls, 1_000, 0.0);
+            tally.end_pause(4_000);
+            [Class::File, Class::Yield].map(|class| tally.count_of(&[class]))
+        };
+        assert_eq!(window(YIELD, 7), [0.0, 7.0]);
+        assert_eq!(
+            window(READ, 100),
+            [100.0 + 400.0, 7.0],
+            "not as it was started"
+        );
+        let [reads, yields] = window(YIELD, 300);
+        assert_eq!((reads, yields), (500.0 + 200.0, 7.0 + 300.0 + 600.0));
+        tally.end();
+        assert_eq!(tally.count_of(&[Class::Yield]), yields + 1_200.0);
+    }
+}

@@ -1,0 +1,139 @@
+//! System calls, timeouts, and what a program exports.
+
+use crate::doctor::{AtWork, Seen, finish, is_alive, see, send, skip, this};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+pub(crate) const TESTS: &[(&str, fn())] = &[
+    ("few_calls_are_counted_exactly", few),
+    ("many_calls_are_estimated", many),
+    ("a_poll_whose_timeout_is_in_memory_is_timed", timed),
+    ("the_users_directory_of_exports_is_kept", users),
+    ("a_killed_doctor_leaves_nothing_for_long", leftovers),
+];
+
+fn calls(count: u64) -> Seen {
+    let own = std::env::current_exe().unwrap();
+    let count = count.to_string();
+    see(&[own.to_str().unwrap(), "as-patient", "calls", &count])
+}
+
+fn made(seen: &Seen, name: &str) -> f64 {
+    seen.value(name) * seen.value("time.wall")
+}
+
+fn few() {
+    let seen = calls(300);
+    match seen.quality("call.all").as_str() {
+        "absent" => skip("no events for this user"),
+        "sampled" => skip("calls were too many to look at each, or records were lost"),
+        _ => {
+            assert_eq!(made(&seen, "call.yield").round(), 300.0);
+            // A program of Rust polls once when it begins.
+            let polls = made(&seen, "call.poll").round();
+            assert!((30.0..=31.0).contains(&polls), "{polls}");
+            assert!(made(&seen, "call.all") > 330.0);
+        }
+    }
+}
+
+fn many() {
+    let count = 2_000_000;
+    let seen = calls(count);
+    if seen.quality("call.all") == "absent" {
+        return skip("no events for this user");
+    }
+    let count = count as f64;
+    for (name, expected) in [
+        ("call.all", 1.1 * count),
+        ("call.yield", count),
+        ("call.poll", 0.1 * count),
+    ] {
+        let share = made(&seen, name) / expected;
+        assert!((0.75..1.3).contains(&share), "{name}: {share} of them");
+    }
+}
+
+fn timed() {
+    let own = std::env::current_exe().unwrap();
+    let own = own.to_str().unwrap();
+    let seen = see(&[own, "as-patient", "poll", "1", "500"]);
+    assert_eq!(seen.value("poll.timed_share"), 1.0, "{}", seen.stderr);
+    let seen = see(&[own, "as-patient", "poll", "400", "2"]);
+    assert_eq!(seen.value("poll.timed_share"), 0.0, "{}", seen.stderr);
+}
+
+/// A directory that goes with this.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Place {
+        let place = format!("thalweg-observing-{}-{name}", std::process::id());
+        let place = std::env::temp_dir().join(place);
+        fs::create_dir(&place).unwrap();
+        Place(place)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The figures of a pipeline of this process, after so many events in a second.
+fn exported(process: &str, events: u64) -> String {
+    format!(
+        r#"{{"format":"thalweg-export","version":1,"kind":"pipeline","process":{process},"number":1,
+        "active_ns":1000000000,"published":{events},"capacity":64,"looks":100,"full_looks":0,
+        "arrived":{events},"arrived_ns":1000000000,"stages":[{{"name":"work","thread":1,
+        "events":{events},"busy_ns":500000000}}]}}"#
+    )
+}
+
+fn users() {
+    let place = Place::new("users");
+    let other = std::process::id().to_string();
+    let others = place.0.join(format!("{other}-1"));
+    fs::write(&others, exported(&other, 5)).unwrap();
+    let script = format!(
+        "echo $THALWEG_EXPORT; echo '{}' >$THALWEG_EXPORT/$$-1; \
+         echo '{}' >$THALWEG_EXPORT/{other}-1",
+        exported("'$$'", 1_000),
+        exported(&other, 900_000),
+    );
+    let seen = finish(
+        this("as-doctor")
+            .args(["sh", "-c", &script])
+            .env("THALWEG_EXPORT", &place.0)
+            .stdin(Stdio::null()),
+    );
+    assert_eq!(seen.code, 0, "{}", seen.stderr);
+    let told = String::from_utf8(seen.stdout.clone()).unwrap();
+    assert_eq!(Path::new(told.trim_end()), place.0);
+    // Another program's figures are not this one's.
+    assert_eq!(seen.value("export.arrival"), 1_000.0);
+    assert_eq!(fs::read_dir(&place.0).unwrap().count(), 2, "they stay");
+}
+
+fn leftovers() {
+    let script = "echo $THALWEG_EXPORT; echo $$; exec sleep 1000";
+    let mut doctor = this("as-doctor");
+    doctor
+        .args(["sh", "-c", script])
+        .env_remove("THALWEG_EXPORT");
+    let mut doctor = AtWork::spawn(&mut doctor);
+    let left = PathBuf::from(doctor.line());
+    let program = doctor.line().parse().unwrap();
+    assert!(left.is_dir());
+    doctor.send("KILL");
+    doctor.child.wait().unwrap();
+    assert!(left.is_dir(), "nobody could remove it");
+    send(program, "KILL");
+    while is_alive(program) {
+        std::thread::yield_now();
+    }
+    assert_eq!(see(&["true"]).code, 0);
+    assert!(!left.exists(), "the next doctor removes it");
+}
