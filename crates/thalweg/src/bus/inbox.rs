@@ -349,6 +349,7 @@ impl<M: Message> Inbox<M> {
         let now = clock.ticks();
         let Totals { flow, service } = self.totals(len, now, |ticks| clock.ns(ticks));
         let sum = |counts: [u64; Priority::COUNT]| counts.iter().sum();
+        let capacity = self.limits[Priority::COUNT - 1];
         Reading {
             at_ns: clock.ns(now),
             issued: sum(flow.issued),
@@ -356,8 +357,8 @@ impl<M: Message> Inbox<M> {
             lost: flow.lost(),
             taken: service.taken(),
             busy_ns: service.busy_ns,
-            waiting: service.waiting,
-            capacity: self.limits[Priority::COUNT - 1],
+            waiting: service.waiting.min(capacity),
+            capacity,
             consumers: lock(&self.members).meters.len() as u64,
         }
     }

@@ -46,3 +46,27 @@ fn each_open_inbox_has_its_own_and_a_balance_takes_them() {
     drop(worker);
     assert_eq!(bus.readings().len(), 1, "an inbox that has gone has none");
 }
+
+#[test]
+fn what_waits_is_no_more_than_the_capacity() {
+    const CAPACITY: usize = 64;
+    let bus = bus(CAPACITY);
+    let mut rx = bus.subscribe(Topics::ALL).unwrap();
+    let mut tx = bus.publisher("feed").unwrap();
+    let mut fill = |topic| while tx.try_publish(note(topic, 0)).is_ok() {};
+    fill(BLOCK);
+    let mut most = 0;
+    // Batches grow with what waits: the one that is taken leaves its places to others.
+    for _ in 0..100 {
+        rx.recv_each(CAPACITY, |_| {
+            fill(BLOCK);
+            most = most.max(bus.totals().service.waiting);
+            let reading = bus.readings()[0].1;
+            assert!(reading.waiting <= reading.capacity, "{reading:?}");
+        });
+    }
+    assert!(
+        most > CAPACITY as u64,
+        "a batch is with the consumer: {most}"
+    );
+}
