@@ -318,19 +318,20 @@ fn the_room_for_losses_is_exact_and_shrinks_with_balances_below_zero() {
 #[test]
 fn the_room_that_quirks_of_the_reference_take_is_taken_for_good() {
     const OVERFLOW: ResultCode = ResultCode::RiskArithmeticOverflow;
-    // A maker fee 6 above the taker fee: 24 for four lots, for each of the orders.
-    let mut state = market_with_room(Rules::REFERENCE, spec(3, 9), 47);
+    // A maker fee 6 above the taker fee: 24 for four lots, for each of the orders; and as much
+    // again, as that may be owed while it is reserved.
+    let mut state = market_with_room(Rules::REFERENCE, spec(3, 9), 2 * 48 - 1);
     let bid = |uid| order(uid, OrderType::Gtc, Action::Bid, 1, 4);
     assert_eq!(run(&mut state, &bid(1)), ResultCode::Success);
     assert_eq!(run(&mut state, &bid(2)), OVERFLOW);
     // An ask moved to −3: four lots may each lose 3·2 and a fee of 7, and one for good measure.
-    for (room, expected) in [(4 * 14 - 1, OVERFLOW), (4 * 14, ResultCode::Success)] {
+    for (room, expected) in [(2 * 56 - 1, OVERFLOW), (2 * 56, ResultCode::Success)] {
         let mut state = market_with_room(Rules::REFERENCE, spec(7, 3), room);
         run(&mut state, &order(1, OrderType::Gtc, Action::Ask, 50, 4));
         assert_eq!(run(&mut state, &moved(1, -3)), expected);
     }
-    // A bid at a price below zero is paid for resting.
-    for (room, expected) in [(2 * (6 * 2 + 11) - 1, OVERFLOW), (46, ResultCode::Success)] {
+    // A bid at a price below zero is paid for resting: two lots of 6·2 and 11.
+    for (room, expected) in [(2 * 46 - 1, OVERFLOW), (2 * 46, ResultCode::Success)] {
         let mut state = market_with_room(Rules::REFERENCE, spec(7, 3), room);
         let bid = order(1, OrderType::Gtc, Action::Bid, -3, 2);
         assert_eq!(run(&mut state, &bid), expected);

@@ -94,7 +94,8 @@ fn what_speaks_for_a_verdict_is_not_listed_against_it() {
         ("call.futex", 50_000.0),
         ("futex.wake_share", 0.5),
         ("lock.waiters", 1.6),
-        ("lock.same_share", 0.9),
+        ("lock.held_share", 0.9),
+        ("switch.blocked", 25_000.0),
     ];
     for (name, value) in figures {
         evidence.put(name, value, Quality::Sampled, "by hand");
