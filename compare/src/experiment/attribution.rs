@@ -8,9 +8,9 @@ use thalweg_measure::clock::Clock;
 use thalweg_measure::statistics::median_interval;
 use thalweg_measure::table::{Cell, Table};
 
-use super::{Experiment, Settings, progress_note};
+use super::{Experiment, REPETITIONS, Settings};
 use crate::report::{Report, small_ns};
-use crate::runner::{Metric, Run, Subject, Trial, interleave};
+use crate::runner::{Metric, Run, Subject, Trial};
 use crate::target::{Limit, Target};
 use crate::workload::CAPACITY;
 
@@ -122,12 +122,10 @@ impl Subject<Batches> for NearEmpty {
         let took_ns = clock.ns(now.saturating_sub(begin));
         let stats = pipeline.join().map_err(|failure| failure.to_string())?;
         let passed = stats.stages.last().map_or(0, |stage| stage.events);
-        Ok(Run {
-            values: vec![took_ns as f64 / sent as f64, parts_off(&stats)],
-            disturbance: 0.0,
-            lost: sent.abs_diff(passed),
-            cut: false,
-        })
+        Ok(
+            Run::of(vec![took_ns as f64 / sent as f64, parts_off(&stats)])
+                .with_lost(sent.abs_diff(passed)),
+        )
     }
 }
 
@@ -162,14 +160,10 @@ fn run(settings: &Settings) -> Report {
     let mut targets = Vec::new();
     for (events, limit_ns) in BATCHES {
         let case = format!("batch {events}");
-        let wanted = settings.wanted(&case, &subjects);
-        if wanted.is_empty() {
-            continue;
-        }
-        progress_note(&case);
         let span_ns = settings.span_ns;
         let load = Batches { events, span_ns };
-        let trial = interleave(&case, METRICS, &wanted, &load, settings.repetitions);
+        let trial = settings.trial(&case, METRICS, &subjects, &load, [REPETITIONS; 2]);
+        let Some(trial) = trial else { continue };
         let costs = costs(&mut report, &trial);
         report.say(format!("In batches of {events}"));
         report.say(table(&trial));
@@ -198,16 +192,11 @@ fn threaded(settings: &Settings, report: &mut Report) -> Option<Target> {
                 placement: Placement::threads(3),
             })
         });
-    let wanted = settings.wanted(case, &subjects);
-    if wanted.is_empty() {
-        return None;
-    }
-    progress_note(case);
     let load = Batches {
         events: 16,
         span_ns: settings.span_ns,
     };
-    let trial = interleave(case, METRICS, &wanted, &load, settings.repetitions);
+    let trial = settings.trial(case, METRICS, &subjects, &load, [REPETITIONS; 2])?;
     for series in &trial.series {
         report.measured(case, &series.subject, METRICS[1], &series.values(1));
     }
@@ -294,14 +283,7 @@ mod tests {
     fn the_cost_is_the_median_of_the_differences_of_pairs() {
         let series = |sampling: Sampling, times: [f64; 3]| Series {
             subject: sampling.name().to_owned(),
-            runs: times
-                .map(|time| Run {
-                    values: vec![time, 0.002],
-                    disturbance: 0.0,
-                    lost: 0,
-                    cut: false,
-                })
-                .to_vec(),
+            runs: times.map(|time| Run::of(vec![time, 0.002])).to_vec(),
         };
         let trial = Trial {
             case: "batch 1".to_owned(),

@@ -116,12 +116,7 @@ impl Subject<Load> for Truth {
             false => truth(&timed, load, elapsed),
         };
         let passed = stats.stages.last().map_or(0, |stage| stage.events);
-        Ok(Run {
-            values,
-            disturbance: 0.0,
-            lost: events.abs_diff(passed),
-            cut: false,
-        })
+        Ok(Run::of(values).with_lost(events.abs_diff(passed)))
     }
 }
 

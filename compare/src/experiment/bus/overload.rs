@@ -221,20 +221,16 @@ fn summary(published: &[Published], taken: &[(Item, u64)], grown: f64, span_s: f
     let sent: usize = published.iter().map(|one| one.returned_ns.len()).sum();
     let taken_per_s = taken.len() as f64 / span_s;
     let bound_ns = CAPACITY as f64 * 1e9 / taken_per_s;
-    Run {
-        values: vec![
-            at(&all, 0.5),
-            longest(&mut all.iter().copied()),
-            longest(&mut all.iter().copied()) / bound_ns,
-            longest(&mut waits.iter().filter(|wait| wait.0).map(|wait| wait.1)),
-            high_lost as f64,
-            at(&all_calls, 0.99),
-            longest(&mut calls()),
-            taken_per_s,
-            grown,
-        ],
-        disturbance: 0.0,
-        lost: (sent as u64 - high_lost).abs_diff(taken.len() as u64),
-        cut: false,
-    }
+    Run::of(vec![
+        at(&all, 0.5),
+        longest(&mut all.iter().copied()),
+        longest(&mut all.iter().copied()) / bound_ns,
+        longest(&mut waits.iter().filter(|wait| wait.0).map(|wait| wait.1)),
+        high_lost as f64,
+        at(&all_calls, 0.99),
+        longest(&mut calls()),
+        taken_per_s,
+        grown,
+    ])
+    .with_lost((sent as u64 - high_lost).abs_diff(taken.len() as u64))
 }

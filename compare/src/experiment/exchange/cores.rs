@@ -99,12 +99,7 @@ fn figures(wire: &Wire, begin: u64, state: &State, total: Option<Total>) -> Run 
         assert_eq!(total, wire.total, "wrong result: other bytes went out");
     }
     let per_s = flow.commands.len() as f64 * 1e9 / took_ns as f64;
-    Run {
-        values: vec![per_s],
-        disturbance: 0.0,
-        lost: 0,
-        cut: false,
-    }
+    Run::of(vec![per_s])
 }
 
 fn bare_loop(wire: &Wire, mut state: State) -> Run {

@@ -92,12 +92,7 @@ impl Crowd {
         let books = state.matching.books();
         let left = books.iter().map(|book| book.order_count()).sum::<usize>();
         assert_eq!(left, self.left, "wrong result: other orders rest");
-        Run {
-            values: vec![took_ns as f64 / count as f64],
-            disturbance: 0.0,
-            lost: 0,
-            cut: false,
-        }
+        Run::of(vec![took_ns as f64 / count as f64])
     }
 }
 
