@@ -43,6 +43,23 @@ pub(crate) struct Run {
     pub(crate) cut: bool,
 }
 
+impl Run {
+    /// A run that lost nothing, and whose disturbance is not watched.
+    pub(crate) const fn of(values: Vec<f64>) -> Self {
+        Self {
+            values,
+            disturbance: 0.0,
+            lost: 0,
+            cut: false,
+        }
+    }
+
+    /// The same where so many events are unaccounted for.
+    pub(crate) fn with_lost(self, lost: u64) -> Self {
+        Self { lost, ..self }
+    }
+}
+
 /// One of the things compared under a load of type `L`.
 pub(crate) trait Subject<L>: Sync {
     /// As it stands in tables and rows.
@@ -52,6 +69,31 @@ pub(crate) trait Subject<L>: Sync {
     /// # Errors
     /// Why it cannot run here.
     fn run(&self, load: &L) -> Result<Run, String>;
+}
+
+/// A subject whose run is a function.
+struct Named<F> {
+    name: String,
+    run: F,
+}
+
+impl<L, F: Fn(&L) -> Result<Run, String> + Sync> Subject<L> for Named<F> {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn run(&self, load: &L) -> Result<Run, String> {
+        (self.run)(load)
+    }
+}
+
+/// A subject whose run is a function.
+pub(crate) fn subject<L>(
+    name: impl Into<String>,
+    run: impl Fn(&L) -> Result<Run, String> + Sync + 'static,
+) -> Box<dyn Subject<L>> {
+    let name = name.into();
+    Box::new(Named { name, run })
 }
 
 /// All runs of one subject, one per repetition.
@@ -157,12 +199,7 @@ impl Trial {
         subjects: &[(&str, &[f64])],
     ) -> Self {
         let series = subjects.iter().map(|(subject, values)| {
-            let run = Run {
-                values: values.to_vec(),
-                disturbance: 0.0,
-                lost: 0,
-                cut: false,
-            };
+            let run = Run::of(values.to_vec());
             Series {
                 subject: (*subject).to_owned(),
                 runs: vec![run; 6],

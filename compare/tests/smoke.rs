@@ -16,17 +16,57 @@ fn text(bytes: &[u8]) -> String {
 
 const TINY: [&str; 4] = ["--repetitions", "2", "--seconds", "0.002"];
 
+/// What a tiny run with these arguments says, and what it notes on standard error.
+fn tiny(arguments: &[&str]) -> (String, String) {
+    let output = compare(&[arguments, &TINY[..]].concat());
+    let (said, noted) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{noted}\n{said}");
+    (said, noted)
+}
+
+/// The rows of a tiny run of these cases.
+fn rows_of(experiment: &str, cases: &str) -> String {
+    tiny(&[experiment, "--quick", "--cases", cases, "--format", "json"]).0
+}
+
+/// Each has a row of this case and subject, which goes on so.
+fn assert_ran(rows: &str, expected: &[(&str, &str)], goes_on: &str) {
+    for (case, subject) in expected {
+        let row = format!(r#""case":"{case}","subject":"{subject}"{goes_on}"#);
+        assert!(rows.contains(&row), "{row}\n{rows}");
+    }
+}
+
+/// The same, with a metric.
+fn assert_measured(rows: &str, expected: &[(&str, &str, &str)]) {
+    for (case, subject, metric) in expected {
+        let row = format!(r#""case":"{case}","subject":"{subject}","metric":"{metric}""#);
+        assert!(rows.contains(&row), "{row}\n{rows}");
+    }
+}
+
+/// Each has a line that begins so and has this limit.
+fn assert_limits(report: &str, expected: &[(&str, &str)]) {
+    for (what, limit) in expected {
+        let mut lines = report.lines();
+        let told = lines.any(|line| line.starts_with(what) && line.contains(limit));
+        assert!(told, "{what} {limit}\n{report}");
+    }
+}
+
+/// Rows of lost messages whose subject begins so, all of which must say 0.
+fn losses(rows: &str, subject: &str) -> usize {
+    let subject = format!(r#""subject":"{subject}"#);
+    let lost = rows
+        .lines()
+        .filter(|row| row.contains(&subject) && row.contains(r#""metric":"lost""#));
+    lost.inspect(|row| assert!(row.contains(r#""value":0.0"#), "{row}"))
+        .count()
+}
+
 #[test]
 fn the_pipeline_runs_every_subject_and_loses_nothing() {
-    let output = compare(
-        &[
-            &["pipeline", "--cases", "1M/s,max", "--format", "json"],
-            &TINY[..],
-        ]
-        .concat(),
-    );
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    let rows = text(&output.stdout);
+    let rows = tiny(&["pipeline", "--cases", "1M/s,max", "--format", "json"]).0;
     for subject in [
         "thalweg inline",
         "thalweg auto",
@@ -38,27 +78,16 @@ fn the_pipeline_runs_every_subject_and_loses_nothing() {
             "{subject}\n{rows}"
         );
     }
-    let mut lost = 0;
-    for row in rows.lines() {
-        assert!(
-            row.starts_with(r#"{"experiment":"pipeline","case":""#),
-            "{row}"
-        );
-        if row.contains(r#""metric":"lost""#) {
-            assert!(row.contains(r#""value":0.0"#), "{row}");
-            lost += 1;
-        }
-    }
+    let ours = r#"{"experiment":"pipeline","case":""#;
+    assert!(rows.lines().all(|row| row.starts_with(ours)), "{rows}");
+    let lost = losses(&rows, "");
     assert!(lost >= 3 * 15, "{lost} rows of lost events");
     assert!(rows.contains(r#""subject":"thalweg threads:3","versus":"disruptor busy-spin:3""#));
 }
 
 #[test]
 fn only_the_wanted_cases_run() {
-    let cases = ["pipeline", "--cases", "100k*inline"];
-    let output = compare(&[&cases, &TINY[..]].concat());
-    assert!(output.status.success());
-    let report = text(&output.stdout);
+    let report = tiny(&["pipeline", "--cases", "100k*inline"]).0;
     assert!(report.contains("Open loop, 100k/s"), "{report}");
     assert!(report.contains("thalweg inline"), "{report}");
     assert!(!report.contains("Open loop, 1M/s") && !report.contains("disruptor sleep:1 "));
@@ -74,21 +103,9 @@ fn the_other_experiments_run() {
         ("progress", "side by side"),
         ("attribution", "cost of the default sampling"),
     ] {
-        let output = compare(&[&[experiment], &TINY[..]].concat());
-        assert!(output.status.success(), "{}", text(&output.stderr));
-        let report = text(&output.stdout);
+        let report = tiny(&[experiment]).0;
         assert!(report.contains(part), "{report}");
     }
-}
-
-/// Rows of messages lost by this project, all of which must say 0.
-fn losses_of_ours(rows: &str) -> usize {
-    let ours = r#""subject":"thalweg"#;
-    let lost = rows
-        .lines()
-        .filter(|row| row.contains(ours) && row.contains(r#""metric":"lost""#));
-    lost.inspect(|row| assert!(row.contains(r#""value":0.0"#), "{row}"))
-        .count()
 }
 
 #[test]
@@ -96,12 +113,9 @@ fn channels_run_in_every_job_and_lose_nothing() {
     let cases = "one/8B/1024,batch/32B/1024,roundtrip/32B/thalweg,roundtrip/8B/crossbeam,paced/8B/\
                  thalweg,sparse/20us/regular*/std,sparse/20us/poisson/shared-core/crossbeam,\
                  fanin/4x1,fanout/1x20/crossbeam,many/2x2,oneshot/,idle/std";
-    let arguments = ["channels", "--quick", "--cases", cases, "--format", "json"];
-    let output = compare(&[&arguments[..], &TINY[..]].concat());
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    let rows = text(&output.stdout);
-    assert!(losses_of_ours(&rows) >= 15, "{rows}");
-    for (case, subject) in [
+    let rows = rows_of("channels", cases);
+    assert!(losses(&rows, "thalweg") >= 15, "{rows}");
+    let expected = [
         ("one/8B/1024", "disruptor"),
         ("batch/32B/1024", "gil spsc"),
         ("roundtrip/8B", "crossbeam blocking"),
@@ -113,61 +127,34 @@ fn channels_run_in_every_job_and_lose_nothing() {
         ("oneshot/alone", "tokio oneshot"),
         ("oneshot/across", "oneshot"),
         ("idle", "std"),
-    ] {
-        let row = format!(r#""case":"{case}","subject":"{subject}""#);
-        assert!(rows.contains(&row), "{row}\n{rows}");
-    }
+    ];
+    assert_ran(&rows, &expected, "");
     assert!(rows.contains(r#""versus":"ringbuf","ratio":"#), "{rows}");
 }
 
 #[test]
 fn a_burst_arrives_whole() {
-    let cases = [
-        "burst",
-        "--cases",
-        "5x1/thalweg,5x1/std,1x5/crossbeam",
-        "--format",
-        "json",
-    ];
-    let output = compare(&[&cases[..], &TINY[..]].concat());
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    let rows = text(&output.stdout);
-    assert!(losses_of_ours(&rows) >= 1, "{rows}");
-    for row in [
-        r#""case":"5x1","subject":"std","metric":"wall""#,
-        r#""case":"1x5","subject":"crossbeam","metric":"latency_p99""#,
-    ] {
-        assert!(rows.contains(row), "{row}\n{rows}");
-    }
+    let rows = rows_of("burst", "5x1/thalweg,5x1/std,1x5/crossbeam");
+    assert!(losses(&rows, "thalweg") >= 1, "{rows}");
+    let expected = [("5x1", "std", "wall"), ("1x5", "crossbeam", "latency_p99")];
+    assert_measured(&rows, &expected);
 }
 
 #[test]
 fn the_goals_of_channels_and_bursts_are_told_with_their_limits() {
-    let burst = [
-        "burst",
-        "--cases",
-        "1x1/thalweg,1x1/crossbeam,5x1/thalweg,5x1/crossbeam",
-    ];
-    let output = compare(&[&burst[..], &TINY[..]].concat());
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    let report = text(&output.stdout);
-    for (what, limit) in [
+    let cases = "1x1/thalweg,1x1/crossbeam,5x1/thalweg,5x1/crossbeam";
+    let report = tiny(&["burst", "--cases", cases]).0;
+    let expected = [
         ("5x1 wall: thalweg over crossbeam", "≥ 1.05×"),
         ("5x1 latency_p99: thalweg over crossbeam", "≥ 2.00×"),
         ("1x1 wall: thalweg soft limit over crossbeam", "≥ 0.95×"),
         ("orders lost by this library", "≤ 0"),
-    ] {
-        let mut lines = report.lines();
-        let told = lines.any(|line| line.starts_with(what) && line.contains(limit));
-        assert!(told, "{what} {limit}\n{report}");
-    }
+    ];
+    assert_limits(&report, &expected);
     assert!(!report.contains("not run"), "{report}");
 
-    let channels = ["channels", "--quick", "--cases"];
     let cases = "roundtrip/32B/thalweg spsc,roundtrip/32B/std";
-    let output = compare(&[&channels[..], &[cases], &TINY[..]].concat());
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    let report = text(&output.stdout);
+    let report = tiny(&["channels", "--quick", "--cases", cases]).0;
     for (what, limit) in [
         ("roundtrip/32B round_trip_p50: thalweg", "≥ 1.15×"),
         ("roundtrip/32B round_trip_p99: thalweg", "≥ 1.30×"),
@@ -185,11 +172,8 @@ fn the_goals_of_channels_and_bursts_are_told_with_their_limits() {
 #[test]
 fn the_exchange_runs_its_own_streams_and_tells_its_goals() {
     let cases = "core/sweeps,peers/place_cancel,cores/bytes/trading";
-    let arguments = ["exchange", "--quick", "--cases", cases];
-    let output = compare(&[&arguments[..], &TINY[..]].concat());
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    let report = text(&output.stdout);
-    for (what, limit) in [
+    let report = tiny(&["exchange", "--quick", "--cases", cases]).0;
+    let expected = [
         (
             "core/sweeps: thalweg all parts, CPU time a trade",
             "≤ 20.0 ns",
@@ -203,29 +187,18 @@ fn the_exchange_runs_its_own_streams_and_tells_its_goals() {
             "≥ 1.00×",
         ),
         ("cores/bytes/trading: thalweg ", "≥ 1.30×"),
-    ] {
-        let mut lines = report.lines();
-        let told = lines.any(|line| line.starts_with(what) && line.contains(limit));
-        assert!(told, "{what} {limit}\n{report}");
-    }
+    ];
+    assert_limits(&report, &expected);
     assert!(!report.contains("skipped"), "{report}");
 
-    let open = [
-        "exchange",
-        "--cases",
-        "open/1M/s/thalweg inline",
-        "--format",
-        "json",
-    ];
-    let output = compare(&[&open[..], &TINY[..]].concat());
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    let rows = text(&output.stdout);
-    if text(&output.stderr).contains("SKIPPED") {
+    let cases = "open/1M/s/thalweg inline";
+    let (rows, noted) = tiny(&["exchange", "--cases", cases, "--format", "json"]);
+    if noted.contains("SKIPPED") {
         // The stream is not part of this repository.
-        eprintln!("skipped: {}", text(&output.stderr));
+        eprintln!("skipped: {noted}");
         return;
     }
-    assert_eq!(losses_of_ours(&rows), 1);
+    assert_eq!(losses(&rows, "thalweg"), 1);
     for row in [
         r#""subject":"thalweg inline","metric":"latency_max""#,
         r#""subject":"thalweg inline settle","metric":"service_mean""#,
@@ -237,38 +210,27 @@ fn the_exchange_runs_its_own_streams_and_tells_its_goals() {
 #[test]
 fn hashes_are_those_of_the_reference_and_tell_their_goals() {
     let cases = "short/7,one/512B,scatter/1,many/512B,keys/8B";
-    let output = compare(&[&["hash", "--cases", cases][..], &TINY[..]].concat());
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    let report = text(&output.stdout);
-    for what in [
+    let report = tiny(&["hash", "--cases", cases]).0;
+    let expected = [
         "short, the worst length: thalweg over C",
         "one/512B time: thalweg over C",
         "scatter/1 time: thalweg over C",
         "many/512B time: thalweg over ",
         "keys/8B time: thalweg over C",
-    ] {
-        let told = report
-            .lines()
-            .any(|line| line.starts_with(what) && line.contains('≥'));
-        assert!(told, "{what}\n{report}");
-    }
+    ];
+    assert_limits(&report, &expected.map(|what| (what, "≥")));
 }
 
 #[test]
 fn records_come_into_the_buffer_and_into_every_log() {
-    let output = compare(&[&["append"], &TINY[..]].concat());
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    let report = text(&output.stdout);
+    let report = tiny(&["append"]).0;
     let told = "28 bytes in place over 28 bytes by value";
     assert!(report.contains(told), "{report}");
     assert!(!report.contains("skipped"), "{report}");
 
     let cases = "unsynced,commit/256,commit/4096/okaywal,producers/2";
-    let arguments = ["journal", "--quick", "--cases", cases];
-    let output = compare(&[&arguments[..], &["--format", "json"], &TINY[..]].concat());
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    let rows = text(&output.stdout);
-    for (case, subject) in [
+    let rows = rows_of("journal", cases);
+    let expected = [
         ("unsynced", "thalweg-journal"),
         ("unsynced", "BufWriter 64 KiB, no checksum"),
         ("commit/256", "thalweg-journal"),
@@ -279,10 +241,8 @@ fn records_come_into_the_buffer_and_into_every_log() {
         ("commit/4096", "okaywal"),
         ("producers/2", "ring to a journal's thread"),
         ("producers/2", "Shared"),
-    ] {
-        let row = format!(r#""case":"{case}","subject":"{subject}","metric":""#);
-        assert!(rows.contains(&row), "{row}\n{rows}");
-    }
+    ];
+    assert_ran(&rows, &expected, r#","metric":""#);
 }
 
 #[test]
@@ -291,13 +251,8 @@ fn messages_to_coroutines_all_arrive() {
     let output = compare(&[&["tasks", "--format", "json"], &tiny[..]].concat());
     assert!(output.status.success(), "{}", text(&output.stderr));
     let rows = text(&output.stdout);
-    for row in rows
-        .lines()
-        .filter(|row| row.contains(r#""metric":"lost""#))
-    {
-        assert!(row.contains(r#""value":0.0"#), "{row}");
-    }
-    for (case, subject) in [
+    losses(&rows, "");
+    let expected = [
         ("one", "thalweg Local, destructor"),
         ("many/random", "thalweg Shared"),
         ("many/in order", "thalweg fiber"),
@@ -315,20 +270,16 @@ fn messages_to_coroutines_all_arrive() {
         ("peers/random", "oneshot, by hand"),
         ("burst", "tokio mpsc, one a task"),
         ("atomics", "locked read-modify-write"),
-    ] {
-        let row = format!(r#""case":"{case}","subject":"{subject}","metric":"time"#);
-        assert!(rows.contains(&row), "{row}\n{rows}");
-    }
+    ];
+    assert_ran(&rows, &expected, r#","metric":"time"#);
 }
 
 #[test]
 fn a_bus_runs_beside_others_and_accounts_for_every_message() {
-    let output = compare(&[&["bus", "--format", "json"], &TINY[..]].concat());
-    let rows = text(&output.stdout);
-    // 1 if a burst is not accounted for.
-    assert!(output.status.success(), "{}\n{rows}", text(&output.stderr));
-    losses_of_ours(&rows);
-    for (case, subject, metric) in [
+    // It fails if a burst is not accounted for.
+    let rows = tiny(&["bus", "--format", "json"]).0;
+    losses(&rows, "thalweg");
+    let expected = [
         ("publish/1/65536", "bus", "time_of_a_call"),
         ("publish/1/1024", "tokio broadcast", "time_of_a_call"),
         ("stream/1", "crossbeam, callbacks", "time_per_message"),
@@ -339,20 +290,15 @@ fn a_bus_runs_beside_others_and_accounts_for_every_message() {
         ("burst/300k", "thalweg bus, own reserves", "lost_high"),
         ("overload", "thalweg bus, slowed", "high_lost"),
         ("overload", "thalweg bus, blocked", "taken"),
-    ] {
-        let row = format!(r#""case":"{case}","subject":"{subject}","metric":"{metric}""#);
-        assert!(rows.contains(&row), "{row}\n{rows}");
-    }
+    ];
+    assert_measured(&rows, &expected);
 }
 
 #[test]
 fn an_exchange_in_this_process_runs_beside_what_it_is_measured_against() {
     let cases = "in-process/,recovery,snapshot/";
-    let arguments = ["serve", "--quick", "--cases", cases];
-    let output = compare(&[&arguments[..], &["--format", "json"], &TINY[..]].concat());
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    let rows = text(&output.stdout);
-    for (case, subject, metric) in [
+    let rows = rows_of("serve", cases);
+    let expected = [
         ("in-process/500k", "durable exchange", "acknowledged p99"),
         (
             "in-process/500k",
@@ -375,10 +321,8 @@ fn an_exchange_in_this_process_runs_beside_what_it_is_measured_against() {
         ("recovery", "read, decoded and applied", "commands a second"),
         ("snapshot/1m", "with snapshots", "acknowledged longest"),
         ("snapshot/1m", "without", "acknowledged longest"),
-    ] {
-        let row = format!(r#""case":"{case}","subject":"{subject}","metric":"{metric}""#);
-        assert!(rows.contains(&row), "{row}\n{rows}");
-    }
+    ];
+    assert_measured(&rows, &expected);
     let ratio = r#""subject":"unsynced exchange","versus":"service without a journal","ratio":"#;
     assert!(rows.contains(ratio), "{rows}");
 }
@@ -389,16 +333,9 @@ fn principles_run_on_one_core_and_on_two_and_make_a_page() {
     let path = page.to_str().expect("UTF-8");
     let cases = "state/,waiting/20us,loss/,diagnosis,optimise/stream,optimise/lanes";
     let arguments = ["principles", "--cases", cases, "--html", path];
-    let output = compare(&[&arguments[..], &["--format", "json"], &TINY[..]].concat());
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    let rows = text(&output.stdout);
-    for row in rows
-        .lines()
-        .filter(|row| row.contains(r#""metric":"lost""#))
-    {
-        assert!(row.contains(r#""value":0.0"#), "{row}");
-    }
-    for (case, subject) in [
+    let rows = tiny(&[&arguments[..], &["--format", "json"]].concat()).0;
+    losses(&rows, "");
+    let expected = [
         ("state/article", "four flags, result dropped"),
         ("state/path/1 core", "one word"),
         ("waiting/20us/1 core", "article's adaptive, as described"),
@@ -408,10 +345,8 @@ fn principles_run_on_one_core_and_on_two_and_make_a_page() {
         ("diagnosis/1 core", "lock convoy"),
         ("optimise/stream/1 core", "without the cached index"),
         ("optimise/lanes/1 core", "a lane for the urgent"),
-    ] {
-        let row = format!(r#""case":"{case}","subject":"{subject}""#);
-        assert!(rows.contains(&row), "{row}\n{rows}");
-    }
+    ];
+    assert_ran(&rows, &expected, "");
     let html = std::fs::read_to_string(&page).expect("the page was written");
     std::fs::remove_file(&page).expect("it is there");
     for part in ["1. State", "5. Optimisations", "cannot tell", "</html>"] {

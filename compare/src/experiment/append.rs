@@ -13,9 +13,9 @@ use std::time::Instant;
 use counts::records::{Fields, Packed, Padded};
 use thalweg_journal::AppendBuffer;
 
-use super::{Experiment, Settings, progress_note};
+use super::{Experiment, Settings};
 use crate::report::Report;
-use crate::runner::{Metric, Run, Subject, interleave};
+use crate::runner::{Metric, Run, Subject, subject};
 use crate::target::{Limit, Target};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
@@ -123,31 +123,13 @@ struct Load {
     records: u64,
 }
 
-struct Timed {
-    name: &'static str,
-    append: fn(u64) -> (u64, f64),
-}
-
-impl Subject<Load> for Timed {
-    fn name(&self) -> String {
-        self.name.to_owned()
-    }
-
-    fn run(&self, load: &Load) -> Result<Run, String> {
-        (self.append)(load.records / 8);
-        let (came, ns) = (self.append)(load.records);
-        Ok(Run {
-            values: vec![ns / load.records as f64],
-            disturbance: 0.0,
-            lost: load.records - came,
-            cut: false,
-        })
-    }
-}
-
 fn subjects() -> Vec<Box<dyn Subject<Load>>> {
-    let subject = |name, append: fn(u64) -> (u64, f64)| -> Box<dyn Subject<Load>> {
-        Box::new(Timed { name, append })
+    let subject = |name, append: fn(u64) -> (u64, f64)| {
+        subject(name, move |&Load { records }: &Load| {
+            append(records / 8);
+            let (came, ns) = append(records);
+            Ok(Run::of(vec![ns / records as f64]).with_lost(records - came))
+        })
     };
     vec![
         subject(COPIED_28, timed::<Packed, Copied>),
@@ -173,17 +155,12 @@ const GOALS: [([&str; 2], Limit); 5] = [
 
 fn run(settings: &Settings) -> Report {
     let mut report = Report::new(EXPERIMENT.name);
-    let subjects = subjects();
-    let wanted = settings.wanted(CASE, &subjects);
-    let repetitions = settings.repetitions_or(REPETITIONS);
     let load = Load {
         records: (settings.span_ns_or(SPAN_NS) / 3).max(RECORDS as u64),
     };
-    progress_note(&format!(
-        "{CASE}: {} subjects, {repetitions} runs",
-        wanted.len()
-    ));
-    let trial = interleave(CASE, METRICS, &wanted, &load, repetitions);
+    let Some(trial) = settings.trial(CASE, METRICS, &subjects(), &load, REPETITIONS) else {
+        return report;
+    };
     report.figures(
         "time of a record, in a buffer that fits into the first cache",
         &trial,

@@ -8,9 +8,9 @@ use thalweg_measure::clock::Clock;
 use thalweg_measure::statistics::median_interval;
 use thalweg_measure::table::{Cell, Table};
 
-use super::{Experiment, Settings, progress_note};
+use super::{Experiment, REPETITIONS, Settings};
 use crate::report::{Report, small_ns};
-use crate::runner::{Metric, Run, Subject, Trial, interleave};
+use crate::runner::{Metric, Run, Subject, Trial, subject};
 use crate::target::{Limit, Target};
 use crate::workload::CAPACITY;
 
@@ -70,65 +70,53 @@ struct Batches {
 }
 
 /// Three stages that do next to nothing.
-#[derive(Debug, Clone)]
-struct NearEmpty {
-    sampling: Sampling,
+fn near_empty(load: &Batches, sampling: Sampling, placement: &Placement) -> Result<Run, String> {
+    let builder = Pipeline::builder(CAPACITY, || 0_u64)
+        .stage("first", |event, _| *event = event.wrapping_mul(3))
+        .stage("second", |event, _| *event ^= 5)
+        .after("first")
+        .stage("third", |event, _| *event = event.wrapping_add(7))
+        .after("second")
+        .placement(placement.clone());
+    let built = sampling.set(builder).build();
+    let mut pipeline = built.map_err(|error| error.to_string())?;
+    let clock = Clock::global();
+    let begin = clock.ticks();
+    let end = begin + clock.ticks_from_ns(load.span_ns);
+    let mut sent: u64 = 0;
+    let mut now = begin;
+    while now < end {
+        // Some thousand events between two looks at the clock.
+        for _ in 0..CAPACITY / load.events {
+            let published = if load.events == 1 {
+                pipeline.publish(|event| *event = sent)
+            } else {
+                pipeline.publish_batch(load.events, |at, event| *event = sent + at as u64)
+            };
+            published.map_err(|stopped| stopped.to_string())?;
+            sent += load.events as u64;
+        }
+        now = clock.ticks();
+    }
+    let took_ns = clock.ns(now.saturating_sub(begin));
+    let stats = pipeline.join().map_err(|failure| failure.to_string())?;
+    let passed = stats.stages.last().map_or(0, |stage| stage.events);
+    Ok(
+        Run::of(vec![took_ns as f64 / sent as f64, parts_off(&stats)])
+            .with_lost(sent.abs_diff(passed)),
+    )
+}
+
+fn subjects<const N: usize>(
+    samplings: [Sampling; N],
     placement: Placement,
-}
-
-impl NearEmpty {
-    fn inline(sampling: Sampling) -> Self {
-        let placement = Placement::inline();
-        Self {
-            sampling,
-            placement,
-        }
-    }
-}
-
-impl Subject<Batches> for NearEmpty {
-    fn name(&self) -> String {
-        self.sampling.name().to_owned()
-    }
-
-    fn run(&self, load: &Batches) -> Result<Run, String> {
-        let builder = Pipeline::builder(CAPACITY, || 0_u64)
-            .stage("first", |event, _| *event = event.wrapping_mul(3))
-            .stage("second", |event, _| *event ^= 5)
-            .after("first")
-            .stage("third", |event, _| *event = event.wrapping_add(7))
-            .after("second")
-            .placement(self.placement.clone());
-        let built = self.sampling.set(builder).build();
-        let mut pipeline = built.map_err(|error| error.to_string())?;
-        let clock = Clock::global();
-        let begin = clock.ticks();
-        let end = begin + clock.ticks_from_ns(load.span_ns);
-        let mut sent: u64 = 0;
-        let mut now = begin;
-        while now < end {
-            // Some thousand events between two looks at the clock.
-            for _ in 0..CAPACITY / load.events {
-                let published = if load.events == 1 {
-                    pipeline.publish(|event| *event = sent)
-                } else {
-                    pipeline.publish_batch(load.events, |at, event| *event = sent + at as u64)
-                };
-                published.map_err(|stopped| stopped.to_string())?;
-                sent += load.events as u64;
-            }
-            now = clock.ticks();
-        }
-        let took_ns = clock.ns(now.saturating_sub(begin));
-        let stats = pipeline.join().map_err(|failure| failure.to_string())?;
-        let passed = stats.stages.last().map_or(0, |stage| stage.events);
-        Ok(Run {
-            values: vec![took_ns as f64 / sent as f64, parts_off(&stats)],
-            disturbance: 0.0,
-            lost: sent.abs_diff(passed),
-            cut: false,
+) -> [Box<dyn Subject<Batches>>; N] {
+    samplings.map(|sampling| {
+        let placement = placement.clone();
+        subject(sampling.name(), move |load| {
+            near_empty(load, sampling, &placement)
         })
-    }
+    })
 }
 
 /// How far the sum of the mean wait to be sent and the stages' mean waits and services is from the
@@ -157,19 +145,14 @@ fn run(settings: &Settings) -> Report {
         settings.span_ns as f64 / 1e6,
         small_ns(Clock::global().read_cost_ns()),
     ));
-    let subjects = Sampling::EACH
-        .map(|sampling| -> Box<dyn Subject<Batches>> { Box::new(NearEmpty::inline(sampling)) });
+    let subjects = subjects(Sampling::EACH, Placement::inline());
     let mut targets = Vec::new();
     for (events, limit_ns) in BATCHES {
         let case = format!("batch {events}");
-        let wanted = settings.wanted(&case, &subjects);
-        if wanted.is_empty() {
-            continue;
-        }
-        progress_note(&case);
         let span_ns = settings.span_ns;
         let load = Batches { events, span_ns };
-        let trial = interleave(&case, METRICS, &wanted, &load, settings.repetitions);
+        let trial = settings.trial(&case, METRICS, &subjects, &load, [REPETITIONS; 2]);
+        let Some(trial) = trial else { continue };
         let costs = costs(&mut report, &trial);
         report.say(format!("In batches of {events}"));
         report.say(table(&trial));
@@ -191,23 +174,12 @@ fn run(settings: &Settings) -> Report {
 /// show beside the hand-overs.
 fn threaded(settings: &Settings, report: &mut Report) -> Option<Target> {
     let case = "threads:3 batch 16";
-    let subjects =
-        [Sampling::Default, Sampling::All].map(|sampling| -> Box<dyn Subject<Batches>> {
-            Box::new(NearEmpty {
-                sampling,
-                placement: Placement::threads(3),
-            })
-        });
-    let wanted = settings.wanted(case, &subjects);
-    if wanted.is_empty() {
-        return None;
-    }
-    progress_note(case);
+    let subjects = subjects([Sampling::Default, Sampling::All], Placement::threads(3));
     let load = Batches {
         events: 16,
         span_ns: settings.span_ns,
     };
-    let trial = interleave(case, METRICS, &wanted, &load, settings.repetitions);
+    let trial = settings.trial(case, METRICS, &subjects, &load, [REPETITIONS; 2])?;
     for series in &trial.series {
         report.measured(case, &series.subject, METRICS[1], &series.values(1));
     }
@@ -294,14 +266,7 @@ mod tests {
     fn the_cost_is_the_median_of_the_differences_of_pairs() {
         let series = |sampling: Sampling, times: [f64; 3]| Series {
             subject: sampling.name().to_owned(),
-            runs: times
-                .map(|time| Run {
-                    values: vec![time, 0.002],
-                    disturbance: 0.0,
-                    lost: 0,
-                    cut: false,
-                })
-                .to_vec(),
+            runs: times.map(|time| Run::of(vec![time, 0.002])).to_vec(),
         };
         let trial = Trial {
             case: "batch 1".to_owned(),
@@ -325,9 +290,8 @@ mod tests {
         for sampling in Sampling::EACH {
             for events in [1, 16] {
                 let span_ns = 200_000;
-                let run = NearEmpty::inline(sampling)
-                    .run(&Batches { events, span_ns })
-                    .unwrap();
+                let load = Batches { events, span_ns };
+                let run = near_empty(&load, sampling, &Placement::inline()).unwrap();
                 assert_eq!(run.lost, 0);
                 assert!(run.values[0] > 0.0);
                 assert!(

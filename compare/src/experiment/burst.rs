@@ -114,18 +114,14 @@ impl CrowdJob<Order> for Burst {
         let lost = (sent.abs_diff(count)) as u64 + torn + wrong_ids;
         let samples = Samples::merged(receipts.into_iter().map(|receipt| receipt.samples));
         let [p50, p90, p99] = samples.quantiles_of_ns([0.5, 0.9, 0.99]);
-        Ok(Run {
-            values: vec![
-                wall.as_nanos() as f64,
-                flow.as_nanos() as f64,
-                p50,
-                p90,
-                p99,
-            ],
-            disturbance: 0.0,
-            lost,
-            cut: false,
-        })
+        Ok(Run::of(vec![
+            wall.as_nanos() as f64,
+            flow.as_nanos() as f64,
+            p50,
+            p90,
+            p99,
+        ])
+        .with_lost(lost))
     }
 }
 

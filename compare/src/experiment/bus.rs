@@ -22,7 +22,7 @@ use super::channels::scoreboard::{middle, show_trial};
 use super::{Experiment, Settings, progress_note};
 use crate::channels::Shape;
 use crate::report::{Report, small_ns};
-use crate::runner::{Metric, Subject, Trial, interleave};
+use crate::runner::{Metric, Subject, Trial};
 use crate::target::{Limit, Target};
 use broker::{Broker, Ours};
 
@@ -75,14 +75,9 @@ impl Course<'_> {
         subjects: &[Box<dyn Subject<L>>],
         load: &L,
     ) -> Option<Trial> {
-        let wanted = self.settings.wanted(case, subjects);
-        if wanted.is_empty() {
-            return None;
-        }
-        let repetitions = self.settings.repetitions_or(REPETITIONS);
-        let count = wanted.len();
-        progress_note(&format!("{case}: {count} subjects, {repetitions} runs"));
-        let trial = interleave(case, metrics, &wanted, load, repetitions);
+        let trial = self
+            .settings
+            .trial(case, metrics, subjects, load, REPETITIONS)?;
         let heading = format!("{case}: {heading}");
         show_trial(&mut self.report, &heading, &trial, judged);
         Some(trial)
@@ -149,17 +144,13 @@ impl Course<'_> {
 
     fn overload(&mut self) {
         let case = "overload";
-        let subjects = overload::subjects();
-        let wanted = self.settings.wanted(case, &subjects);
-        if wanted.is_empty() {
-            return;
-        }
-        let repetitions = self.settings.repetitions_or(OVERLOAD_REPETITIONS);
         let span_ns = self.settings.span_ns_or(OVERLOAD_NS);
-        let count = wanted.len();
-        progress_note(&format!("{case}: {count} subjects, {repetitions} runs"));
         let load = overload::Load { span_ns };
-        let trial = interleave(case, overload::METRICS, &wanted, &load, repetitions);
+        let (metrics, subjects) = (overload::METRICS, overload::subjects());
+        let trial = self
+            .settings
+            .trial(case, metrics, &subjects, &load, OVERLOAD_REPETITIONS);
+        let Some(trial) = trial else { return };
         let heading = format!(
             "{case}: {} publishers bring {} messages a second each, the consumer takes {}; room \
              for {}",

@@ -23,8 +23,6 @@ use crate::runner::{Metric, Subject, Trial, interleave};
 use engine::{Load, OfTrades, Part, RULES, TRADING_METRICS};
 use flow::Flow;
 use mixes::Resting;
-use peers::Other;
-use service_time::Body;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "exchange",
@@ -173,7 +171,7 @@ impl Session<'_> {
             let heading = "100,000 resting orders whose ids somebody chose";
             self.core((&case, heading), &all[..1], || Ok(shape.flow(commands)));
         }
-        let subjects: Boxed<Load> = vec![Box::new(Body::Apply), Box::new(Body::Empty)];
+        let subjects = service_time::subjects();
         let names = ("core/service_time", "one command, by the processor's clock");
         let load = || Ok(Load::new(Flow::shared(PAIR)?));
         self.case(names, |_: &Load| service_time::METRICS, &subjects, load);
@@ -206,9 +204,7 @@ impl Session<'_> {
             Box::new(Part::All(RULES[0].0, RULES[0].1)),
             Box::new(Part::Matching),
         ];
-        for other in Other::EACH {
-            subjects.push(Box::new(other));
-        }
+        subjects.extend(peers::subjects());
         let placing = Resting {
             moves: 0,
             reduces: 0,

@@ -6,9 +6,9 @@
 mod goals;
 mod job;
 
-use super::{Experiment, Settings, progress_note};
+use super::{Experiment, Settings};
 use crate::report::{Report, times};
-use crate::runner::{Metric, Trial, interleave};
+use crate::runner::{Metric, Trial};
 use job::{Load, Subjects};
 use thalweg_hash::Kernel;
 use thalweg_measure::table::{Cell, Table};
@@ -57,16 +57,8 @@ struct Session<'s> {
 
 impl Session<'_> {
     fn trial(&self, case: &str, subjects: &Subjects, load: &Load) -> Option<Trial> {
-        let wanted = self.settings.wanted(case, subjects);
-        if wanted.is_empty() {
-            return None;
-        }
-        let repetitions = self.settings.repetitions_or(REPETITIONS);
-        progress_note(&format!(
-            "{case}: {} subjects, {repetitions} runs",
-            wanted.len()
-        ));
-        Some(interleave(case, METRICS, &wanted, load, repetitions))
+        self.settings
+            .trial(case, METRICS, subjects, load, REPETITIONS)
     }
 
     fn case(&mut self, case: &str, heading: &str, subjects: &Subjects, load: &Load) {

@@ -21,9 +21,9 @@ use thalweg_measure::statistics::quantile;
 
 use device::Device;
 
-use super::{Experiment, Settings, progress_note};
+use super::{Experiment, Settings};
 use crate::report::Report;
-use crate::runner::{Metric, Run, Subject, Trial, interleave};
+use crate::runner::{Metric, Run, Subject, subject};
 use crate::target::{Limit, Target};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
@@ -119,9 +119,8 @@ fn bytes_of(record: &Record) -> [[u8; 8]; 8] {
 
 type Opened = Result<Box<dyn Log>, String>;
 
-struct Way {
-    name: &'static str,
-    open: fn(&Path, &Load) -> Opened,
+fn told(error: impl std::fmt::Display) -> String {
+    error.to_string()
 }
 
 /// A directory that goes when its run ends.
@@ -144,45 +143,32 @@ impl Drop for Scratch {
     }
 }
 
-impl Subject<Load> for Way {
-    fn name(&self) -> String {
-        self.name.to_owned()
-    }
-
-    fn run(&self, load: &Load) -> Result<Run, String> {
-        let place = Scratch::new(self.name);
-        let mut log = (self.open)(&place.0, load)?;
-        let mut times = Vec::with_capacity(load.groups as usize);
-        let device = Device::of(&std::env::temp_dir());
-        let before = device.as_ref().and_then(Device::asked);
+fn ran(name: &str, open: fn(&Path, &Load) -> Opened, load: &Load) -> Result<Run, String> {
+    let place = Scratch::new(name);
+    let mut log = open(&place.0, load)?;
+    let mut times = Vec::with_capacity(load.groups as usize);
+    let device = Device::of(&std::env::temp_dir());
+    let before = device.as_ref().and_then(Device::asked);
+    let begin = Instant::now();
+    for group in 0..load.groups {
         let begin = Instant::now();
-        for group in 0..load.groups {
-            let begin = Instant::now();
-            log.group(group * load.group, load.group)?;
-            times.push(begin.elapsed().as_nanos() as f64);
-        }
-        let ns = begin.elapsed().as_nanos() as f64;
-        let of = |q| quantile(&times, q).unwrap_or(f64::NAN);
-        let mut values = vec![ns / (load.group * load.groups) as f64, of(0.5), of(0.99)];
-        let after = device.as_ref().and_then(Device::asked);
-        if let (Some(before), Some(after)) = (before, after) {
-            let a_commit = |now: u64, then: u64| (now - then) as f64 / load.groups as f64;
-            values.push(a_commit(after.writes, before.writes));
-            values.push(a_commit(after.flushes, before.flushes));
-        }
-        Ok(Run {
-            values,
-            disturbance: 0.0,
-            lost: 0,
-            cut: false,
-        })
+        log.group(group * load.group, load.group)?;
+        times.push(begin.elapsed().as_nanos() as f64);
     }
+    let ns = begin.elapsed().as_nanos() as f64;
+    let of = |q| quantile(&times, q).unwrap_or(f64::NAN);
+    let mut values = vec![ns / (load.group * load.groups) as f64, of(0.5), of(0.99)];
+    let after = device.as_ref().and_then(Device::asked);
+    if let (Some(before), Some(after)) = (before, after) {
+        let a_commit = |now: u64, then: u64| (now - then) as f64 / load.groups as f64;
+        values.push(a_commit(after.writes, before.writes));
+        values.push(a_commit(after.flushes, before.flushes));
+    }
+    Ok(Run::of(values))
 }
 
 fn subjects(is_synced: bool) -> Vec<Box<dyn Subject<Load>>> {
-    let way = |name, open: fn(&Path, &Load) -> Opened| -> Box<dyn Subject<Load>> {
-        Box::new(Way { name, open })
-    };
+    let way = |name, open| subject(name, move |load: &Load| ran(name, open, load));
     let ours = way(OURS, logs::ours);
     match is_synced {
         false => vec![ours, way(BUFFERED, logs::buffered)],
@@ -214,20 +200,14 @@ fn run(settings: &Settings) -> Report {
     let mut targets = Vec::new();
     for (case, load) in CASES {
         let subjects = subjects(load.is_synced);
-        let wanted = settings.wanted(case, &subjects);
-        if wanted.is_empty() {
-            continue;
-        }
-        progress_note(&format!(
-            "{case}: {} subjects, {repetitions} runs",
-            wanted.len()
-        ));
         let parts = if settings.quick { QUICK_PART } else { 1 };
         let load = Load {
             groups: load.groups.div_ceil(parts),
             ..load
         };
-        let trial: Trial = interleave(case, metrics(), &wanted, &load, repetitions);
+        let Some(trial) = settings.trial(case, metrics(), &subjects, &load, REPETITIONS) else {
+            continue;
+        };
         report.figures(&format!("{case}: {} records a commit", load.group), &trial);
         let sides = match load.is_synced {
             true => [OURS, GROWING],
@@ -241,12 +221,13 @@ fn run(settings: &Settings) -> Report {
             Limit::AtLeast(goal(case)),
             ratio,
         ));
-        for peer in wanted.iter().map(|subject| subject.name()).skip(2) {
-            report.compare(&trial, [OURS, &peer], TIME);
+        let ran = trial.series.iter().map(|series| &series.subject[..]);
+        for peer in ran.filter(|subject| !sides.contains(subject)) {
+            report.compare(&trial, [OURS, peer], TIME);
         }
     }
-    load::run(&mut report, settings, repetitions, &mut targets);
-    producers::run(&mut report, settings, repetitions);
+    load::run(&mut report, settings, &mut targets);
+    producers::run(&mut report, settings);
     report.targets(&targets, settings);
     report
 }

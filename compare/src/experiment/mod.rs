@@ -19,7 +19,7 @@ use thalweg_measure::statistics::REPETITIONS_MIN;
 
 use crate::case::Cases;
 use crate::report::Report;
-use crate::runner::Subject;
+use crate::runner::{Metric, Subject, Trial, interleave};
 
 /// Something to compare.
 #[derive(Debug)]
@@ -123,6 +123,25 @@ impl Settings {
             .iter()
             .filter(|subject| self.cases.wants(case, &subject.name()));
         wanted.map(|subject| &**subject).collect()
+    }
+
+    /// Runs the wanted subjects of a case `[full, quick]` times; `None` if there are none.
+    fn trial<L: Sync>(
+        &self,
+        case: &str,
+        metrics: &'static [Metric],
+        subjects: &[Box<dyn Subject<L>>],
+        load: &L,
+        repetitions: [usize; 2],
+    ) -> Option<Trial> {
+        let wanted = self.wanted(case, subjects);
+        if wanted.is_empty() {
+            return None;
+        }
+        let repetitions = self.repetitions_or(repetitions);
+        let count = wanted.len();
+        progress_note(&format!("{case}: {count} subjects, {repetitions} runs"));
+        Some(interleave(case, metrics, &wanted, load, repetitions))
     }
 }
 

@@ -8,9 +8,9 @@ mod goals;
 use thalweg::pipeline::Placement;
 use thalweg::wait::{Strategy, cores};
 
-use super::{Experiment, Settings, progress_note};
+use super::{Experiment, REPETITIONS, Settings};
 use crate::report::Report;
-use crate::runner::{Subject, Trial, interleave};
+use crate::runner::{Subject, Trial};
 use crate::sender::{LATENCY, Load, THROUGHPUT};
 use crate::subject::{Alone, Disruptor, Thalweg, Waiting};
 use crate::workload::{STAGES, Workload};
@@ -99,12 +99,9 @@ fn run(settings: &Settings) -> Report {
         .into_iter()
         .chain(BATCHES.map(|(case, batch)| (case, THROUGHPUT, Load::Closed { batch, span_ns })));
     for (case, metrics, load) in loads {
-        let wanted = settings.wanted(case, &subjects);
-        if wanted.is_empty() {
+        let Some(trial) = settings.trial(case, metrics, &subjects, &load, [REPETITIONS; 2]) else {
             continue;
-        }
-        progress_note(&format!("{case}: {} subjects", wanted.len()));
-        let trial = interleave(case, metrics, &wanted, &load, settings.repetitions);
+        };
         let heading = match load {
             Load::Open { .. } => format!("Open loop, {case}: latency from the intended send time"),
             Load::Closed { .. } => format!("Closed loop, {case}"),

@@ -5,9 +5,9 @@ use thalweg::pipeline::Placement;
 use thalweg_measure::statistics::median;
 use thalweg_measure::table::{Cell, Table};
 
-use super::{Experiment, Settings, progress_note};
+use super::{Experiment, REPETITIONS, Settings, progress_note};
 use crate::report::{Report, ns, per_second};
-use crate::runner::{Subject, Trial, interleave};
+use crate::runner::{Subject, Trial};
 use crate::sender::{LATENCY, Load, THROUGHPUT};
 use crate::subject::Thalweg;
 use crate::workload::Workload;
@@ -66,12 +66,9 @@ fn run(settings: &Settings) -> Report {
         let span_ns = settings.span_ns;
         let closed = Load::Closed { batch: 1, span_ns };
         let case = "max batch 1";
-        let wanted = settings.wanted(case, &subjects);
-        if wanted.is_empty() {
-            continue;
-        }
         progress_note(&format!("{name}: saturation"));
-        let most = interleave(case, THROUGHPUT, &wanted, &closed, settings.repetitions);
+        let most = settings.trial(case, THROUGHPUT, &subjects, &closed, [REPETITIONS; 2]);
+        let Some(most) = most else { continue };
         report.trial(&format!("{name}, closed loop"), &most);
         let Some(saturation) = saturation(&most, name) else {
             continue;
@@ -80,13 +77,12 @@ fn run(settings: &Settings) -> Report {
         for percent in PERCENTS {
             let case = case_of(percent);
             let per_s = (saturation * percent as f64 / 100.0) as u64;
-            let wanted = settings.wanted(&case, &subjects);
-            if wanted.is_empty() || per_s == 0 {
+            if per_s == 0 {
                 continue;
             }
-            progress_note(&format!("{name}: {case}, {}", per_second(per_s as f64)));
             let load = Load::Open { per_s, span_ns };
-            let trial = interleave(&case, LATENCY, &wanted, &load, settings.repetitions);
+            let trial = settings.trial(&case, LATENCY, &subjects, &load, [REPETITIONS; 2]);
+            let Some(trial) = trial else { continue };
             let heading = format!("{name}, open loop, {case}: {}", per_second(per_s as f64));
             report.trial(&heading, &trial);
             trials.push(trial);

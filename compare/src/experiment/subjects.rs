@@ -6,7 +6,7 @@ use crate::channels::{
     BatchPair, BatchPairs, BlockingPair, BlockingPairs, Crowd, Crowds, Element, Message, Shape,
     TryPair, TryPairs, each_batch_pair, each_blocking_pair, each_crowd, each_try_pair,
 };
-use crate::runner::{Run, Subject};
+use crate::runner::{Run, Subject, subject};
 
 /// What is done with channels under a load.
 pub(super) trait Job: 'static {
@@ -36,22 +36,6 @@ pub(super) trait CrowdJob<M: Element>: Job {
     fn run<C: Crowd<M>>(load: &Self::Load) -> Result<Run, String>;
 }
 
-/// A channel in a job.
-struct Named<L> {
-    name: String,
-    run: fn(&L) -> Result<Run, String>,
-}
-
-impl<L> Subject<L> for Named<L> {
-    fn name(&self) -> String {
-        self.name.clone()
-    }
-
-    fn run(&self, load: &L) -> Result<Run, String> {
-        (self.run)(load)
-    }
-}
-
 /// Subjects of a job, in the order in which they are added.
 pub(super) struct Subjects<J: Job> {
     all: Vec<Box<dyn Subject<J::Load>>>,
@@ -68,12 +52,12 @@ impl<J: Job> Subjects<J> {
     }
 
     fn add(&mut self, name: String, run: fn(&J::Load) -> Result<Run, String>) {
-        self.all.push(Box::new(Named { name, run }));
+        self.all.push(subject(name, run));
     }
 
     /// Adds something that is no channel.
-    pub(super) fn with(mut self, subject: impl Subject<J::Load> + 'static) -> Self {
-        self.all.push(Box::new(subject));
+    pub(super) fn with(mut self, subject: Box<dyn Subject<J::Load>>) -> Self {
+        self.all.push(subject);
         self
     }
 

@@ -13,9 +13,9 @@ mod peers;
 
 use thalweg_measure::statistics::median;
 
-use super::{Experiment, Settings, progress_note};
+use super::{Experiment, Settings};
 use crate::report::{Report, small_ns};
-use crate::runner::{Metric, Subject, Trial, interleave};
+use crate::runner::{Metric, Subject, Trial};
 use crate::target::{Limit, Target};
 use load::{Load, METRICS, Order, TIME};
 
@@ -41,7 +41,6 @@ const PEER_ROUNDS: u64 = 20;
 struct Course<'s> {
     settings: &'s Settings,
     report: Report,
-    repetitions: usize,
     /// Messages of a run with one coroutine.
     messages: u64,
     targets: Vec<Target>,
@@ -53,7 +52,6 @@ impl<'s> Course<'s> {
         Self {
             settings,
             report,
-            repetitions: settings.repetitions_or(REPETITIONS),
             messages: (settings.span_ns_or(SPAN_NS) / MESSAGE_NS).max(1_000),
             targets: Vec::new(),
         }
@@ -67,13 +65,9 @@ impl<'s> Course<'s> {
         subjects: &[Box<dyn Subject<L>>],
         load: &L,
     ) -> Option<Trial> {
-        let wanted = self.settings.wanted(case, subjects);
-        if wanted.is_empty() {
-            return None;
-        }
-        let (count, repetitions) = (wanted.len(), self.repetitions);
-        progress_note(&format!("{case}: {count} subjects, {repetitions} runs"));
-        let trial = interleave(case, metrics, &wanted, load, repetitions);
+        let trial = self
+            .settings
+            .trial(case, metrics, subjects, load, REPETITIONS)?;
         self.report.figures(&format!("{case}: {heading}"), &trial);
         Some(trial)
     }
@@ -109,7 +103,7 @@ impl<'s> Course<'s> {
 
 fn run(settings: &Settings) -> Report {
     let mut course = Course::new(settings);
-    let repetitions = course.repetitions;
+    let repetitions = settings.repetitions_or(REPETITIONS);
     course.report.say(format!(
         "{repetitions} interleaved runs of each, on one thread unless another is named"
     ));

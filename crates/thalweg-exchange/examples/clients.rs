@@ -11,8 +11,8 @@ use thalweg_exchange::market::{
 };
 use thalweg_exchange::service::{Client, ClientError, SharedOptions, SharedService};
 use thalweg_exchange::{
-    AccountSpec, Action, Command, CurrencyId, Event, OrderId, OrderType, Place, ResultCode, State,
-    SymbolId, SymbolSpec, UserId,
+    AccountSpec, Action, Command, CurrencyId, Event, OrderId, Place, ResultCode, State, SymbolId,
+    SymbolSpec, UserId,
 };
 
 const CLIENTS: i64 = 4;
@@ -21,14 +21,9 @@ const SYMBOL: SymbolId = SymbolId(1);
 
 fn setup() -> [Command; 2] {
     let spec = SymbolSpec {
-        id: SYMBOL,
-        base_currency: CurrencyId(1),
-        quote_currency: CurrencyId(2),
-        base_scale: 1,
-        quote_scale: 1,
         taker_fee: 2,
         maker_fee: 1,
-        ..SymbolSpec::default()
+        ..SymbolSpec::pair(SYMBOL, CurrencyId(1), CurrencyId(2))
     };
     let account = |uid| AccountSpec {
         uid: UserId(uid),
@@ -55,17 +50,12 @@ fn trade(mut client: Client, uid: i64) -> Result<(i64, i64), ClientError> {
             Action::Bid
         };
         let price = 1_000 + at / 250 + dice / 2 % 11 - 5;
-        let order = Command::Place(Place {
-            uid: UserId(uid),
-            symbol: SYMBOL,
-            order_id: OrderId(uid * ORDERS + at),
-            order_type: OrderType::Gtc,
+        let order = Command::Place(Place::limit(
+            (UserId(uid), OrderId(uid * ORDERS + at)),
+            SYMBOL,
             action,
-            price,
-            reserve_price: price,
-            size: 1 + dice / 22 % 10,
-            flags: thalweg_exchange::OrderFlags::NONE,
-        });
+            (price, 1 + dice / 22 % 10),
+        ));
         let reply = client.call(&order)?;
         assert_eq!(reply.result, ResultCode::Success);
         for event in reply.events() {

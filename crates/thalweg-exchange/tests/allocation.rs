@@ -121,17 +121,12 @@ struct Mix {
 impl Mix {
     fn setup() -> [Command; 3] {
         let spec = |id, symbol_type| SymbolSpec {
-            id: SymbolId(id),
             symbol_type,
-            base_currency: CurrencyId(1),
-            quote_currency: CurrencyId(2),
-            base_scale: 1,
-            quote_scale: 1,
             taker_fee: 3,
             maker_fee: 2,
             margin_buy: 5,
             margin_sell: 6,
-            ..SymbolSpec::default()
+            ..SymbolSpec::pair(SymbolId(id), CurrencyId(1), CurrencyId(2))
         };
         let specs = [
             spec(1, SymbolType::CurrencyPair),

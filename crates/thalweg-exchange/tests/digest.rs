@@ -40,15 +40,8 @@ fn account(uid: i64, balances: &[(i32, i64)]) -> AccountSpec {
 /// A bid that meets nobody.
 fn bid() -> Place {
     Place {
-        uid: UserId(1),
-        symbol: SymbolId(1),
-        order_id: OrderId(10),
-        order_type: OrderType::Gtc,
-        action: Action::Bid,
-        price: 50,
         reserve_price: 60,
-        size: 7,
-        flags: OrderFlags::NONE,
+        ..Place::limit((UserId(1), OrderId(10)), SymbolId(1), Action::Bid, (50, 7))
     }
 }
 

@@ -2,8 +2,8 @@
 
 use thalweg_exchange::report::{book_report, currency_totals, open_interest, user_report};
 use thalweg_exchange::{
-    AccountSpec, Action, AdjustmentKind, Command, CurrencyId, Events, OrderId, OrderType, Place,
-    ResultCode, Rules, State, SymbolId, SymbolSpec, SymbolType, UserId, apply,
+    AccountSpec, Action, AdjustmentKind, Command, CurrencyId, Events, OrderId, Place, ResultCode,
+    Rules, State, SymbolId, SymbolSpec, SymbolType, UserId, apply,
 };
 
 const QUOTE: CurrencyId = CurrencyId(20);
@@ -19,14 +19,7 @@ const MARGIN: Rules = Rules {
 /// A pair and a futures contract in one currency; users 1 to 3 with `money` of it.
 fn market(rules: Rules, money: i64, margin: i64) -> State {
     let mut state = State::new(rules);
-    let pair = SymbolSpec {
-        id: PAIR,
-        base_currency: CurrencyId(10),
-        quote_currency: QUOTE,
-        base_scale: 1,
-        quote_scale: 1,
-        ..SymbolSpec::default()
-    };
+    let pair = SymbolSpec::pair(PAIR, CurrencyId(10), QUOTE);
     let futures = SymbolSpec {
         id: FUTURES,
         symbol_type: SymbolType::Futures,
@@ -54,17 +47,12 @@ fn run(state: &mut State, command: &Command) -> ResultCode {
 }
 
 fn order(uid: i64, symbol: SymbolId, action: Action, price: i64, size: i64) -> Command {
-    Command::Place(Place {
-        uid: UserId(uid),
+    Command::Place(Place::limit(
+        (UserId(uid), OrderId(uid)),
         symbol,
-        order_id: OrderId(uid),
-        order_type: OrderType::Gtc,
         action,
-        price,
-        reserve_price: price,
-        size,
-        flags: thalweg_exchange::OrderFlags::NONE,
-    })
+        (price, size),
+    ))
 }
 
 fn withdraw(uid: i64, amount: i64, transaction_id: i64) -> Command {

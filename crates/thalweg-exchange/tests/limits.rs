@@ -3,8 +3,8 @@
 use thalweg_exchange::report::state_text::write_state;
 use thalweg_exchange::risk::ID_WINDOW;
 use thalweg_exchange::{
-    AccountSpec, Action, Command, ConditionalOrder, CurrencyId, Events, OrderFlags, OrderId,
-    OrderType, Place, ResultCode, State, SymbolId, SymbolSpec, UserId, UserLimits, apply,
+    AccountSpec, Action, Command, ConditionalOrder, CurrencyId, Events, OrderId, OrderType, Place,
+    ResultCode, State, SymbolId, SymbolSpec, UserId, UserLimits, apply,
 };
 
 const SYMBOL: SymbolId = SymbolId(1);
@@ -13,14 +13,7 @@ const RICH: i64 = 1 << 40;
 
 fn exchange() -> State {
     let mut state = State::default();
-    let spec = |id| SymbolSpec {
-        id: SymbolId(id),
-        base_currency: CurrencyId(1),
-        quote_currency: CurrencyId(2),
-        base_scale: 1,
-        quote_scale: 1,
-        ..SymbolSpec::default()
-    };
+    let spec = |id| SymbolSpec::pair(SymbolId(id), CurrencyId(1), CurrencyId(2));
     let account = |uid| AccountSpec {
         uid: UserId(uid),
         balances: vec![(CurrencyId(1), RICH), (CurrencyId(2), RICH)],
@@ -49,17 +42,7 @@ fn text(state: &State) -> String {
 }
 
 fn order(uid: UserId, id: i64, size: i64) -> Place {
-    Place {
-        uid,
-        symbol: SYMBOL,
-        order_id: OrderId(id),
-        order_type: OrderType::Gtc,
-        action: Action::Ask,
-        price: 100,
-        reserve_price: 100,
-        size,
-        flags: OrderFlags::NONE,
-    }
+    Place::limit((uid, OrderId(id)), SYMBOL, Action::Ask, (100, size))
 }
 
 fn limited(open_orders: u32, order_size: i64) -> Option<UserLimits> {

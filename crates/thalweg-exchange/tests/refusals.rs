@@ -6,9 +6,8 @@ use std::sync::Arc;
 
 use thalweg_exchange::report::state_text::{StateHash, state_hash};
 use thalweg_exchange::{
-    AccountSpec, Action, AdjustmentKind, Command, ConditionalOrder, CurrencyId, Events, OrderFlags,
-    OrderId, OrderType, Place, ResultCode, Rules, State, SymbolId, SymbolSpec, SymbolType, UserId,
-    apply,
+    AccountSpec, Action, AdjustmentKind, Command, ConditionalOrder, CurrencyId, Events, OrderId,
+    Place, ResultCode, Rules, State, SymbolId, SymbolSpec, SymbolType, UserId, apply,
 };
 
 const PAIR: SymbolId = SymbolId(1);
@@ -36,17 +35,7 @@ fn spec(id: SymbolId, symbol_type: SymbolType) -> SymbolSpec {
 }
 
 fn place(uid: i64, symbol: SymbolId, order: i64, action: Action, price: i64, size: i64) -> Place {
-    Place {
-        uid: UserId(uid),
-        symbol,
-        order_id: OrderId(order),
-        order_type: OrderType::Gtc,
-        action,
-        price,
-        reserve_price: price,
-        size,
-        flags: OrderFlags::NONE,
-    }
+    Place::limit((UserId(uid), OrderId(order)), symbol, action, (price, size))
 }
 
 fn balance(uid: i64, amount: i64, transaction_id: i64) -> Command {

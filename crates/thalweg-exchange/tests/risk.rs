@@ -46,15 +46,8 @@ fn run(state: &mut State, command: &Command) -> ResultCode {
 
 fn order(uid: i64, order_type: OrderType, action: Action, price: i64, size: i64) -> Command {
     Command::Place(Place {
-        uid: UserId(uid),
-        symbol: SYMBOL,
-        order_id: OrderId(uid),
         order_type,
-        action,
-        price,
-        reserve_price: price,
-        size,
-        flags: thalweg_exchange::OrderFlags::NONE,
+        ..Place::limit((UserId(uid), OrderId(uid)), SYMBOL, action, (price, size))
     })
 }
 
@@ -375,15 +368,8 @@ fn a_budget_that_is_filled_in_part_gives_back_exactly_the_rest() {
     let mut state = market(Rules::default(), spec(7, 3), 1_000);
     for (id, price) in [(8, 5), (9, 8)] {
         let ask = Place {
-            uid: UserId(2),
-            symbol: SYMBOL,
-            order_id: OrderId(id),
-            order_type: OrderType::Gtc,
-            action: Action::Ask,
-            price,
             reserve_price: 0,
-            size: 4,
-            flags: thalweg_exchange::OrderFlags::NONE,
+            ..Place::limit((UserId(2), OrderId(id)), SYMBOL, Action::Ask, (price, 4))
         };
         assert_eq!(run(&mut state, &Command::Place(ask)), ResultCode::Success);
     }
@@ -454,15 +440,8 @@ fn a_suspended_user_neither_places_nor_moves_when_mended() {
         for command in [
             order(1, OrderType::Gtc, Action::Bid, 5, 1),
             Command::Place(Place {
-                uid,
-                symbol: SYMBOL,
-                order_id: OrderId(9),
-                order_type: OrderType::Gtc,
-                action: Action::Ask,
-                price: 7,
                 reserve_price: 0,
-                size: 2,
-                flags: thalweg_exchange::OrderFlags::NONE,
+                ..Place::limit((uid, OrderId(9)), SYMBOL, Action::Ask, (7, 2))
             }),
             Command::Suspend { uid },
         ] {

@@ -132,8 +132,6 @@ fn touch(touched: &mut Vec<Arc<Session>>, session: &Arc<Session>) {
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, Instant};
-
     use thalweg_exchange::codec::REPORT_BYTES;
     use thalweg_exchange::codec::session::decode_server_frame;
     use thalweg_exchange::execution::{Execution, ExecutionReport};
@@ -141,23 +139,9 @@ mod tests {
     use thalweg_exchange::{OrderId, ResultCode, SymbolId, UserId};
 
     use super::*;
-    use crate::session::Terms;
 
     fn session(id: u64, holder: i64) -> Arc<Session> {
-        let terms = Terms {
-            id,
-            key: SessionKey {
-                role: Role::Trade,
-                holder,
-                number: 0,
-            },
-            shown: None,
-            cancels_on_disconnect: false,
-            wants_reports: true,
-            heartbeat: Duration::from_secs(1),
-            out_bytes_max: 1 << 16,
-        };
-        let session = Session::new(terms, Instant::now());
+        let session = Session::unkeyed(id, Role::Trade, holder, true);
         session.outbox.push_reports(ReportNumber(1), &[]);
         Arc::new(session)
     }

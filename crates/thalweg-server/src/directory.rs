@@ -84,28 +84,12 @@ impl Directory {
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, Instant};
-
     use thalweg_exchange::session::Role;
 
     use super::*;
-    use crate::session::Terms;
 
     fn session(id: u64, holder: i64) -> Arc<Session> {
-        let terms = Terms {
-            id,
-            key: SessionKey {
-                role: Role::Trade,
-                holder,
-                number: 0,
-            },
-            shown: None,
-            cancels_on_disconnect: false,
-            wants_reports: true,
-            heartbeat: Duration::from_secs(1),
-            out_bytes_max: 100,
-        };
-        Arc::new(Session::new(terms, Instant::now()))
+        Arc::new(Session::unkeyed(id, Role::Trade, holder, true))
     }
 
     #[test]

@@ -174,3 +174,24 @@ impl Session {
         (interest.version != since).then(|| interest.clone())
     }
 }
+
+#[cfg(test)]
+impl Session {
+    /// A holder's first session, without a key.
+    pub(crate) fn unkeyed(id: u64, role: Role, holder: i64, wants_reports: bool) -> Self {
+        let terms = Terms {
+            id,
+            key: SessionKey {
+                role,
+                holder,
+                number: 0,
+            },
+            shown: None,
+            cancels_on_disconnect: false,
+            wants_reports,
+            heartbeat: Duration::from_secs(1),
+            out_bytes_max: 1 << 20,
+        };
+        Self::new(terms, Instant::now())
+    }
+}

@@ -9,7 +9,6 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::process::ExitCode;
 use std::rc::Rc;
 use std::thread;
 use std::time::Duration;
@@ -21,81 +20,36 @@ use thalweg_measure::load::{OpenLoop, Rate};
 use thalweg_measure::table::{Nanoseconds, Table};
 use thalweg_task::{Core, Handle, Local, SlotRx, SlotTx, TaskId, slot};
 
-const HELP: &str = "\
-Serves requests with a task for each, and prints how long they took.
-
-usage: requests [OPTION VALUE]...
-  --requests N   how many requests the client sends (100000)
-  --rate R       how many of them are due a second, such as 200k (200k)
-  --backend MS   milliseconds that the backend takes for an answer (50)
-  --stuck N      every Nth request gets no answer in time; 0: none (1000)
-  --deadline MS  milliseconds that a task waits for its answer (250)
-  --tasks N      how many requests are served at once, at most (20000)
-  --ring N       room for requests, and for replies, between the threads (1024)
-  --help         says this";
-
 /// What is to be done.
 #[derive(Debug, Clone)]
 struct Plan {
+    /// How many requests the client sends.
     requests: u64,
+    /// How many of them are due a second.
     rate: Rate,
+    /// What the backend takes for an answer.
     backend: Duration,
+    /// Every such request gets no answer in time; 0 for none.
     stuck: u64,
+    /// How long a task waits for its answer.
     deadline: Duration,
+    /// How many requests are served at once, at most.
     tasks: usize,
+    /// Room for requests, and for replies, between the threads.
     ring: usize,
 }
 
-impl Plan {
-    /// The plan of these arguments; nothing where they ask for help.
-    fn parse(mut args: impl Iterator<Item = String>) -> Result<Option<Self>, String> {
-        let mut plan = Self {
+impl Default for Plan {
+    fn default() -> Self {
+        Self {
             requests: 100_000,
-            rate: Rate::per_second(200_000).map_err(|error| error.to_string())?,
+            rate: Rate::per_second(200_000).expect("it is a rate"),
             backend: Duration::from_millis(50),
             stuck: 1_000,
             deadline: Duration::from_millis(250),
             tasks: 20_000,
             ring: 1_024,
-        };
-        while let Some(option) = args.next() {
-            if option == "--help" {
-                return Ok(None);
-            }
-            let known = [
-                "requests", "rate", "backend", "stuck", "deadline", "tasks", "ring",
-            ];
-            let Some(name) = option
-                .strip_prefix("--")
-                .filter(|name| known.contains(name))
-            else {
-                return Err(format!("there is no option {option:?}; see --help"));
-            };
-            let Some(value) = args.next() else {
-                return Err(format!("{option} needs a value"));
-            };
-            let number = |least: u32, most: u32| match value.parse() {
-                Ok(number) if (least..=most).contains(&number) => Ok(number),
-                _ => Err(format!(
-                    "{option} {value}: not a number from {least} to {most}"
-                )),
-            };
-            let time = || number(0, 3_600_000).map(|ms| Duration::from_millis(ms.into()));
-            match name {
-                "requests" => plan.requests = number(1, u32::MAX)?.into(),
-                "rate" => {
-                    plan.rate = value
-                        .parse()
-                        .map_err(|error| format!("{option}: {error}"))?
-                }
-                "backend" => plan.backend = time()?,
-                "stuck" => plan.stuck = number(0, u32::MAX)?.into(),
-                "deadline" => plan.deadline = time()?,
-                "tasks" => plan.tasks = number(1, 1 << 20)? as usize,
-                _ => plan.ring = number(1, 1 << 20)? as usize,
-            }
         }
-        Ok(Some(plan))
     }
 }
 
@@ -367,50 +321,36 @@ fn run(plan: &Plan) -> Result<String, String> {
     ))
 }
 
-fn program(args: impl Iterator<Item = String>) -> ExitCode {
-    let plan = match Plan::parse(args) {
-        Ok(Some(plan)) => plan,
-        Ok(None) => {
-            println!("{HELP}");
-            return ExitCode::SUCCESS;
-        }
-        Err(misuse) => {
-            eprintln!("requests: {misuse}");
-            return ExitCode::from(2);
-        }
-    };
-    match run(&plan) {
-        Ok(text) => {
-            print!("{text}");
-            ExitCode::SUCCESS
-        }
-        Err(failure) => {
-            eprintln!("requests: {failure}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn main() -> ExitCode {
-    program(std::env::args().skip(1))
+fn main() -> Result<(), String> {
+    print!("{}", run(&Plan::default())?);
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn words(line: &str) -> impl Iterator<Item = String> + '_ {
-        line.split_whitespace().map(str::to_owned)
+    /// Whose requests are all due at once.
+    fn plan(requests: u64, backend_ms: u64, deadline_ms: u64) -> Plan {
+        Plan {
+            requests,
+            rate: Rate::MAX,
+            backend: Duration::from_millis(backend_ms),
+            deadline: Duration::from_millis(deadline_ms),
+            ..Plan::default()
+        }
     }
 
-    fn output(line: &str) -> String {
-        let plan = Plan::parse(words(line)).expect("the options are right");
-        run(&plan.expect("no help is asked for")).expect("all requests are answered")
+    fn output(plan: &Plan) -> String {
+        run(plan).expect("all requests are answered")
     }
 
     #[test]
     fn every_request_has_its_reply() {
-        let text = output("--requests 10000 --rate max --backend 1 --stuck 0 --deadline 60000");
+        let text = output(&Plan {
+            stuck: 0,
+            ..plan(10_000, 1, 60_000)
+        });
         assert!(text.contains("p99.9"), "{text}");
         assert!(
             text.starts_with("10000 requests answered, 0 without"),
@@ -420,7 +360,7 @@ mod tests {
 
     #[test]
     fn a_task_waits_no_longer_than_its_deadline() {
-        let text = output("--requests 300 --rate max --backend 60000 --deadline 1");
+        let text = output(&plan(300, 60_000, 1));
         assert!(
             text.starts_with("0 requests answered, 300 without"),
             "{text}"
@@ -430,34 +370,12 @@ mod tests {
 
     #[test]
     fn with_hardly_any_room_nothing_is_lost() {
-        let text =
-            output("--requests 300 --rate max --backend 1 --ring 1 --tasks 2 --deadline 60000");
+        let text = output(&Plan {
+            ring: 1,
+            tasks: 2,
+            ..plan(300, 1, 60_000)
+        });
         assert!(text.starts_with("300 requests answered"), "{text}");
         assert!(text.contains("at most 2 at once"), "{text}");
-    }
-
-    #[test]
-    fn misuse_is_named() {
-        for (line, text) in [
-            ("--frob 1", "there is no option \"--frob\"; see --help"),
-            ("requests", "there is no option \"requests\"; see --help"),
-            ("--ring", "--ring needs a value"),
-            ("--tasks 0", "--tasks 0: not a number from 1 to 1048576"),
-            (
-                "--backend -1",
-                "--backend -1: not a number from 0 to 3600000",
-            ),
-        ] {
-            assert_eq!(Plan::parse(words(line)).expect_err(line), text);
-            assert_eq!(program(words(line)), ExitCode::from(2));
-        }
-        assert!(Plan::parse(words("--rate x")).is_err_and(|text| text.starts_with("--rate: ")));
-        let options = HELP
-            .lines()
-            .filter_map(|line| line.trim().strip_prefix("--"));
-        for option in options.filter_map(|line| line.split(' ').next()) {
-            let plan = Plan::parse(words(&format!("--{option} 7")));
-            assert_eq!(plan.expect(option).is_none(), option == "help");
-        }
     }
 }

@@ -12,7 +12,7 @@ use thalweg_measure::table::{Cell, Table};
 
 use crate::experiment::{Settings, progress_note};
 use crate::report::{Report, small_ns};
-use crate::runner::{Metric, Run, Subject, Trial, interleave};
+use crate::runner::{Metric, Run, Trial, interleave, subject};
 use crate::target::{Limit, Target};
 use crate::workload::{CAPACITY, Event, STAGES, Stamp, Step, rounds_for};
 
@@ -77,52 +77,37 @@ struct Timed {
     call_ticks: u64,
 }
 
-struct Truth {
-    is_sampled: bool,
-}
-
-impl Subject<Load> for Truth {
-    fn name(&self) -> String {
-        if self.is_sampled { WITH } else { WITHOUT }.to_owned()
-    }
-
-    fn run(&self, load: &Load) -> Result<Run, String> {
-        let sampling = (!self.is_sampled).then_some(SAMPLE_EVERY_MAX);
-        let mut pipeline = load.pipeline(sampling)?;
-        let clock = Clock::global();
-        let begin = clock.ticks();
-        let end = begin + clock.ticks_from_ns(load.span_ns);
-        let (mut calls, mut timed, mut now) = (0_u64, Timed::default(), begin);
-        while now < end {
-            for _ in 0..(CAPACITY / load.batch).min(512) {
-                let is_timed = !self.is_sampled && calls % TIMED_EVERY == 0;
-                publish(
-                    &mut pipeline,
-                    load.batch,
-                    calls,
-                    is_timed.then_some(&mut timed),
-                )?;
-                calls += 1;
-            }
-            now = clock.ticks();
+fn run_of(load: &Load, is_sampled: bool) -> Result<Run, String> {
+    let sampling = (!is_sampled).then_some(SAMPLE_EVERY_MAX);
+    let mut pipeline = load.pipeline(sampling)?;
+    let clock = Clock::global();
+    let begin = clock.ticks();
+    let end = begin + clock.ticks_from_ns(load.span_ns);
+    let (mut calls, mut timed, mut now) = (0_u64, Timed::default(), begin);
+    while now < end {
+        for _ in 0..(CAPACITY / load.batch).min(512) {
+            let is_timed = !is_sampled && calls % TIMED_EVERY == 0;
+            publish(
+                &mut pipeline,
+                load.batch,
+                calls,
+                is_timed.then_some(&mut timed),
+            )?;
+            calls += 1;
         }
-        pipeline.drain().map_err(|stopped| stopped.to_string())?;
-        let took_ns = clock.ns(clock.ticks().saturating_sub(begin));
-        let stats = pipeline.join().map_err(|failure| failure.to_string())?;
-        let events = calls * load.batch as u64;
-        let elapsed = took_ns as f64 / events as f64;
-        let values = match self.is_sampled {
-            true => said(&stats, elapsed),
-            false => truth(&timed, load, elapsed),
-        };
-        let passed = stats.stages.last().map_or(0, |stage| stage.events);
-        Ok(Run {
-            values,
-            disturbance: 0.0,
-            lost: events.abs_diff(passed),
-            cut: false,
-        })
+        now = clock.ticks();
     }
+    pipeline.drain().map_err(|stopped| stopped.to_string())?;
+    let took_ns = clock.ns(clock.ticks().saturating_sub(begin));
+    let stats = pipeline.join().map_err(|failure| failure.to_string())?;
+    let events = calls * load.batch as u64;
+    let elapsed = took_ns as f64 / events as f64;
+    let values = match is_sampled {
+        true => said(&stats, elapsed),
+        false => truth(&timed, load, elapsed),
+    };
+    let passed = stats.stages.last().map_or(0, |stage| stage.events);
+    Ok(Run::of(values).with_lost(events.abs_diff(passed)))
 }
 
 #[inline]
@@ -242,8 +227,10 @@ fn percent(fraction: f64) -> String {
 }
 
 fn trial(settings: &Settings, case: &str, load: &Load) -> Option<Trial> {
-    let subjects = [false, true]
-        .map(|is_sampled| -> Box<dyn Subject<Load>> { Box::new(Truth { is_sampled }) });
+    let subjects = [
+        subject(WITHOUT, |load| run_of(load, false)),
+        subject(WITH, |load| run_of(load, true)),
+    ];
     let wanted = settings.wanted(case, &subjects);
     if wanted.len() < subjects.len() {
         return None;
@@ -328,7 +315,7 @@ mod tests {
                 span_ns: 200_000,
             };
             for is_sampled in [false, true] {
-                let run = Truth { is_sampled }.run(&load).unwrap();
+                let run = run_of(&load, is_sampled).unwrap();
                 assert_eq!((run.lost, run.values.len()), (0, METRICS.len()));
                 assert!(run.values[0] > 0.0, "{:?}", run.values);
             }

@@ -3,7 +3,7 @@
 use thalweg::bus::{Admission, Bus, Consumer, Message, Publisher, TopicId, TopicInfo, Topics};
 
 use crate::channels::Shape;
-use crate::runner::{Run, Subject};
+use crate::runner::{Run, Subject, subject};
 
 /// What is published: 24 bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -172,36 +172,10 @@ impl Checker {
     }
 }
 
-/// A run in which this was measured.
-pub(super) fn measured(values: Vec<f64>, lost: u64) -> Run {
-    Run {
-        values,
-        disturbance: 0.0,
-        lost,
-        cut: false,
-    }
-}
-
 /// What is measured, of every bus.
 pub(super) trait Job: 'static {
     type Load: Sync + 'static;
     fn run<B: Broker>(load: &Self::Load) -> Result<Run, String>;
-}
-
-/// A bus in a job.
-struct Named<L> {
-    name: &'static str,
-    run: fn(&L) -> Result<Run, String>,
-}
-
-impl<L: Sync> Subject<L> for Named<L> {
-    fn name(&self) -> String {
-        self.name.to_owned()
-    }
-
-    fn run(&self, load: &L) -> Result<Run, String> {
-        (self.run)(load)
-    }
 }
 
 /// Those that are compared, as subjects of a job.
@@ -221,10 +195,7 @@ impl<J: Job> Subjects<J> {
     /// Adds one, if it can have so many publishers and consumers.
     pub(super) fn with<B: Broker>(mut self) -> Self {
         if B::fits(self.shape) {
-            self.all.push(Box::new(Named {
-                name: B::NAME,
-                run: J::run::<B>,
-            }));
+            self.all.push(subject(B::NAME, J::run::<B>));
         }
         self
     }

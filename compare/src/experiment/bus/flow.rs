@@ -8,9 +8,7 @@ use thalweg_measure::clock::Clock;
 use thalweg_measure::load::{OpenLoop, Rate};
 use thalweg_measure::noise::GapMeter;
 
-use super::broker::{
-    Broker, Checker, Job, Ours, OursWaiting, Publish, Subjects, Take, Tick, measured,
-};
+use super::broker::{Broker, Checker, Job, Ours, OursWaiting, Publish, Subjects, Take, Tick};
 use super::peers::{Callbacks, Disruptor, TheCrate, Tokio};
 use crate::channels::Shape;
 use crate::experiment::channels::crew;
@@ -86,7 +84,7 @@ impl Job for Hop {
         let ((disturbance, _), checker) = seats.run(publisher, consumer)?;
         let quantiles = samples.quantiles_ns([0.5, 0.99]);
         let values = quantiles.map(|ns| ns - clock.read_cost_ns()).to_vec();
-        let run = measured(values, checker.lost(count));
+        let run = Run::of(values).with_lost(checker.lost(count));
         Ok(Run { disturbance, ..run })
     }
 }
@@ -147,7 +145,7 @@ impl Job for Stream {
         // The slower one, where there are two.
         let each_ns = taken.iter().map(|(_, each_ns)| *each_ns);
         let each_ns = each_ns.fold(0.0, f64::max);
-        Ok(measured(vec![each_ns], lost))
+        Ok(Run::of(vec![each_ns]).with_lost(lost))
     }
 }
 

@@ -16,7 +16,7 @@ use thalweg_measure::clock::Clock;
 use thalweg_measure::statistics::quantile;
 
 use crate::experiment::channels::crew;
-use crate::runner::{Metric, Run, Subject};
+use crate::runner::{Metric, Run, Subject, subject};
 
 /// Messages that may wait.
 pub(super) const CAPACITY: usize = 1_024;
@@ -78,14 +78,12 @@ pub(super) struct Load {
     pub(super) span_ns: u64,
 }
 
-struct Slow(&'static str, Rule);
-
 /// The bus with its publishers slowed, and with publishers that run into the limit.
 pub(super) fn subjects() -> Vec<Box<dyn Subject<Load>>> {
     let slowing = Rule::slow_producers();
     vec![
-        Box::new(Slow(SLOWED, slowing)),
-        Box::new(Slow("thalweg bus, blocked", slowing.off())),
+        subject(SLOWED, move |load| run(load, slowing)),
+        subject("thalweg bus, blocked", move |load| run(load, slowing.off())),
     ]
 }
 
@@ -144,62 +142,56 @@ fn memory_bytes() -> f64 {
     pages.unwrap_or(0.0) * 4096.0
 }
 
-impl Subject<Load> for Slow {
-    fn name(&self) -> String {
-        self.0.to_owned()
-    }
-
-    fn run(&self, load: &Load) -> Result<Run, String> {
-        let span_ns = load.span_ns.max(100_000_000);
-        let builder = Bus::<Item>::builder().capacity(CAPACITY).slowing(self.1);
-        let bus = builder.build().map_err(|error| error.to_string())?;
-        let mut rx = bus
-            .subscribe(Topics::ALL)
-            .map_err(|error| error.to_string())?;
-        let most = (span_ns / SERVICE_NS + 1_000) as usize;
-        let txs: Result<Vec<_>, _> = (0..PUBLISHERS).map(|_| bus.publisher("source")).collect();
-        let txs = txs.map_err(|error| error.to_string())?;
-        drop(bus);
-        let start = Barrier::new(PUBLISHERS as usize + 1);
-        let mut publishers: Vec<crew::Job<'_, Published>> = Vec::new();
-        for (publisher, tx) in txs.into_iter().enumerate() {
-            let start = &start;
-            publishers.push(Box::new(move || {
-                let published = Published::with_room(most);
-                start.wait();
-                published.publish(tx, publisher, span_ns)
-            }));
-        }
-        let consume: crew::Job<'_, _> = Box::new(|| {
-            let clock = Clock::global();
-            let none = Item {
-                publisher: 0,
-                number: 1,
-                is_high: false,
-            };
-            let mut taken = vec![(none, 1_u64); 2 * most];
-            let (mut count, mut before) = (0, 0.0);
+fn run(load: &Load, slowing: Rule) -> Result<Run, String> {
+    let span_ns = load.span_ns.max(100_000_000);
+    let builder = Bus::<Item>::builder().capacity(CAPACITY).slowing(slowing);
+    let bus = builder.build().map_err(|error| error.to_string())?;
+    let mut rx = bus
+        .subscribe(Topics::ALL)
+        .map_err(|error| error.to_string())?;
+    let most = (span_ns / SERVICE_NS + 1_000) as usize;
+    let txs: Result<Vec<_>, _> = (0..PUBLISHERS).map(|_| bus.publisher("source")).collect();
+    let txs = txs.map_err(|error| error.to_string())?;
+    drop(bus);
+    let start = Barrier::new(PUBLISHERS as usize + 1);
+    let mut publishers: Vec<crew::Job<'_, Published>> = Vec::new();
+    for (publisher, tx) in txs.into_iter().enumerate() {
+        let start = &start;
+        publishers.push(Box::new(move || {
+            let published = Published::with_room(most);
             start.wait();
-            let begin = clock.ns(clock.ticks());
-            while let Ok(delivery) = rx.recv() {
-                let now = clock.ns(clock.ticks());
-                taken[count] = (delivery.message, now);
-                count += 1;
-                if before == 0.0 && now > begin + span_ns / 4 {
-                    before = memory_bytes();
-                }
-                while clock.ns(clock.ticks()) < now + SERVICE_NS {
-                    std::hint::spin_loop();
-                }
-            }
-            taken.truncate(count);
-            let span_s = (clock.ns(clock.ticks()) - begin) as f64 / 1e9;
-            (taken, (memory_bytes() - before).max(0.0), span_s)
-        });
-        let (published, consumed) = crew::run(publishers, vec![consume]);
-        let (taken, grown, span_s) = &consumed[0];
-        Ok(summary(&published, taken, *grown, *span_s))
+            published.publish(tx, publisher, span_ns)
+        }));
     }
+    let consume: crew::Job<'_, _> = Box::new(|| {
+        let clock = Clock::global();
+        let none = Item {
+            publisher: 0,
+            number: 1,
+            is_high: false,
+        };
+        let mut taken = vec![(none, 1_u64); 2 * most];
+        let (mut count, mut before) = (0, 0.0);
+        start.wait();
+        let begin = clock.ns(clock.ticks());
+        while let Ok(delivery) = rx.recv() {
+            let now = clock.ns(clock.ticks());
+            taken[count] = (delivery.message, now);
+            count += 1;
+            if before == 0.0 && now > begin + span_ns / 4 {
+                before = memory_bytes();
+            }
+            while clock.ns(clock.ticks()) < now + SERVICE_NS {
+                std::hint::spin_loop();
+            }
+        }
+        taken.truncate(count);
+        let span_s = (clock.ns(clock.ticks()) - begin) as f64 / 1e9;
+        (taken, (memory_bytes() - before).max(0.0), span_s)
+    });
+    let (published, consumed) = crew::run(publishers, vec![consume]);
+    let (taken, grown, span_s) = &consumed[0];
+    Ok(summary(&published, taken, *grown, *span_s))
 }
 
 fn summary(published: &[Published], taken: &[(Item, u64)], grown: f64, span_s: f64) -> Run {
@@ -221,20 +213,16 @@ fn summary(published: &[Published], taken: &[(Item, u64)], grown: f64, span_s: f
     let sent: usize = published.iter().map(|one| one.returned_ns.len()).sum();
     let taken_per_s = taken.len() as f64 / span_s;
     let bound_ns = CAPACITY as f64 * 1e9 / taken_per_s;
-    Run {
-        values: vec![
-            at(&all, 0.5),
-            longest(&mut all.iter().copied()),
-            longest(&mut all.iter().copied()) / bound_ns,
-            longest(&mut waits.iter().filter(|wait| wait.0).map(|wait| wait.1)),
-            high_lost as f64,
-            at(&all_calls, 0.99),
-            longest(&mut calls()),
-            taken_per_s,
-            grown,
-        ],
-        disturbance: 0.0,
-        lost: (sent as u64 - high_lost).abs_diff(taken.len() as u64),
-        cut: false,
-    }
+    Run::of(vec![
+        at(&all, 0.5),
+        longest(&mut all.iter().copied()),
+        longest(&mut all.iter().copied()) / bound_ns,
+        longest(&mut waits.iter().filter(|wait| wait.0).map(|wait| wait.1)),
+        high_lost as f64,
+        at(&all_calls, 0.99),
+        longest(&mut calls()),
+        taken_per_s,
+        grown,
+    ])
+    .with_lost((sent as u64 - high_lost).abs_diff(taken.len() as u64))
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use thalweg_measure::clock::Clock;
 
-use super::broker::{Broker, Checker, Job, Ours, Publish, Subjects, Take, Tick, measured};
+use super::broker::{Broker, Checker, Job, Ours, Publish, Subjects, Take, Tick};
 use super::peers::{Callbacks, Disruptor, TheCrate, Tokio};
 use crate::channels::Shape;
 use crate::experiment::channels::duo::Seats;
@@ -94,7 +94,7 @@ impl Job for One {
             }
         }
         let ns = each_ns(ticks, bursts, load.burst());
-        Ok(measured(vec![ns, ns], checker.lost(sent)))
+        Ok(Run::of(vec![ns, ns]).with_lost(checker.lost(sent)))
     }
 }
 
@@ -172,7 +172,7 @@ impl Job for Two {
             each_ns(calls, 2 * bursts, load.burst()),
             each_ns(all, bursts, 2 * load.burst()),
         ];
-        Ok(measured(values, checker.lost(2 * sent)))
+        Ok(Run::of(values).with_lost(checker.lost(2 * sent)))
     }
 }
 

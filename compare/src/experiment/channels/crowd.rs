@@ -75,12 +75,10 @@ impl CrowdJob<u64> for Team {
             .fold(0, |all: u64, (_, _, sum)| all.wrapping_add(*sum));
         let begin = begins.into_iter().min().unwrap_or(0);
         let end = ends.iter().map(|(end, _, _)| *end).max().unwrap_or(begin);
-        Ok(Run {
-            values: vec![clock.ns(end.saturating_sub(begin)) as f64 / sent as f64],
-            disturbance: 0.0,
-            lost: sent.abs_diff(received) + u64::from(sum != expected),
-            cut: false,
-        })
+        Ok(Run::of(vec![
+            clock.ns(end.saturating_sub(begin)) as f64 / sent as f64,
+        ])
+        .with_lost(sent.abs_diff(received) + u64::from(sum != expected)))
     }
 }
 

@@ -137,12 +137,7 @@ impl BlockingJob<u64> for Waiting {
         let ([rx_begin, tx_begin], [rx_end, tx_end]) = (begin?, end?);
         let [rx_cpu, rx_switches] = rx_end.since(rx_begin, seconds);
         let [tx_cpu, tx_switches] = tx_end.since(tx_begin, seconds);
-        Ok(Run {
-            values: vec![rx_cpu, tx_cpu, rx_switches, tx_switches],
-            disturbance: 0.0,
-            lost,
-            cut: false,
-        })
+        Ok(Run::of(vec![rx_cpu, tx_cpu, rx_switches, tx_switches]).with_lost(lost))
     }
 }
 

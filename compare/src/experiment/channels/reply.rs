@@ -9,7 +9,7 @@ use thalweg_measure::clock::Clock;
 use super::duo::Seats;
 use super::samples::Samples;
 use crate::channels::{Oneshot, Oneshots, each_oneshot};
-use crate::runner::{Metric, Run, Subject};
+use crate::runner::{Metric, Run, Subject, subject};
 
 pub(super) const ALONE_METRICS: &[Metric] = &[Metric::lower("time_per_reply", "ns")];
 pub(super) const ACROSS_METRICS: &[Metric] = &[
@@ -45,7 +45,7 @@ fn alone<O: Oneshot<u64>>(load: Load) -> Run {
         rounds += LOOK_EVERY;
         passed = clock.ticks().saturating_sub(begin);
     }
-    run(vec![clock.ns(passed) as f64 / rounds as f64], lost)
+    Run::of(vec![clock.ns(passed) as f64 / rounds as f64]).with_lost(lost)
 }
 
 /// The time from before the channel is made until the reply is there. Requests go through the same
@@ -79,31 +79,14 @@ fn across<O: Oneshot<u64>>(load: Load) -> Result<Run, String> {
         }
     };
     let ((samples, lost), ()) = Seats::apart()?.run(client, server)?;
-    Ok(run(samples.quantiles_ns([0.5, 0.99]).to_vec(), lost))
-}
-
-fn run(values: Vec<f64>, lost: u64) -> Run {
-    Run {
-        values,
-        disturbance: 0.0,
-        lost,
-        cut: false,
-    }
+    Ok(Run::of(samples.quantiles_ns([0.5, 0.99]).to_vec()).with_lost(lost))
 }
 
 /// A channel in both jobs.
-struct Named<O>(std::marker::PhantomData<fn() -> O>);
-
-impl<O: Oneshot<u64>> Subject<Load> for Named<O> {
-    fn name(&self) -> String {
-        O::NAME.to_owned()
-    }
-
-    fn run(&self, load: &Load) -> Result<Run, String> {
-        match load.across {
-            true => across::<O>(*load),
-            false => Ok(alone::<O>(*load)),
-        }
+fn run<O: Oneshot<u64>>(load: &Load) -> Result<Run, String> {
+    match load.across {
+        true => across::<O>(*load),
+        false => Ok(alone::<O>(*load)),
     }
 }
 
@@ -111,7 +94,7 @@ struct All(Vec<Box<dyn Subject<Load>>>);
 
 impl Oneshots<u64> for All {
     fn meet<O: Oneshot<u64>>(&mut self) {
-        self.0.push(Box::new(Named::<O>(std::marker::PhantomData)));
+        self.0.push(subject(O::NAME, run::<O>));
     }
 }
 

@@ -70,12 +70,8 @@ fn trips<M: Message>(
         }
     };
     let ((checker, sent, samples), ()) = seats.run(client, server)?;
-    Ok(Run {
-        values: samples.quantiles_ns([0.5, 0.99]).to_vec(),
-        disturbance: 0.0,
-        lost: checker.lost(sent) + u64::from(!checker.over),
-        cut: false,
-    })
+    Ok(Run::of(samples.quantiles_ns([0.5, 0.99]).to_vec())
+        .with_lost(checker.lost(sent) + u64::from(!checker.over)))
 }
 
 pub(super) fn put<M: Message>(mut tx: impl TrySend<M>) -> impl FnMut(M) + Send {

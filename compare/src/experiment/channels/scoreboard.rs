@@ -209,12 +209,7 @@ mod tests {
         let series = |subject: &str, scale: f64, lost: u64| Series {
             subject: subject.to_owned(),
             runs: [1.0, 1.1, 1.2, 1.0, 1.1, 1.2]
-                .map(|value| Run {
-                    values: vec![value * scale, 3.0],
-                    disturbance: 0.0,
-                    lost,
-                    cut: false,
-                })
+                .map(|value| Run::of(vec![value * scale, 3.0]).with_lost(lost))
                 .to_vec(),
         };
         Trial {

@@ -18,7 +18,7 @@ use super::duo::Seats;
 use super::samples::Samples;
 use crate::channels::{BlockingPair, BlockingRecv, BlockingSend, Message};
 use crate::experiment::subjects::{BlockingJob, Job, Subjects};
-use crate::runner::{Metric, Run, Subject};
+use crate::runner::{Metric, Run, Subject, subject};
 
 pub(super) const METRICS: &[Metric] = &[
     Metric::lower("latency_p50", "ns"),
@@ -194,36 +194,21 @@ impl BlockingJob<u64> for Waiting {
         let [p50, p99] = samples.quantiles_ns([0.5, 0.99]);
         let total = received.cpu_ns + sent.cpu_ns;
         let lost = sent.count.abs_diff(received.count) + u64::from(sent.sum != received.sum);
-        Ok(Run {
-            values: vec![p50, p99, received.cpu_ns, sent.cpu_ns, total],
-            disturbance: 0.0,
-            lost,
-            cut: false,
-        })
+        Ok(Run::of(vec![p50, p99, received.cpu_ns, sent.cpu_ns, total]).with_lost(lost))
     }
 }
 
 /// Nothing is sent: how late the sender is by itself, and what its waiting costs.
-struct NoChannel;
-
-impl Subject<Load> for NoChannel {
-    fn name(&self) -> String {
-        "raw schedule, nothing sent (its lateness)".to_owned()
-    }
-
-    fn run(&self, load: &Load) -> Result<Run, String> {
-        let ((side, late), ()) = load.seats()?.run(|| send(*load, |_| ()), || ())?;
-        let [p50, p99] = late.quantiles_ns([0.5, 0.99]);
-        Ok(Run {
-            values: vec![p50, p99, 0.0, side.cpu_ns, side.cpu_ns],
-            disturbance: 0.0,
-            lost: 0,
-            cut: false,
-        })
-    }
+fn nothing_sent(load: &Load) -> Result<Run, String> {
+    let ((side, late), ()) = load.seats()?.run(|| send(*load, |_| ()), || ())?;
+    let [p50, p99] = late.quantiles_ns([0.5, 0.99]);
+    Ok(Run::of(vec![p50, p99, 0.0, side.cpu_ns, side.cpu_ns]))
 }
 
 pub(super) fn subjects() -> Vec<Box<dyn Subject<Load>>> {
-    let floor = Subjects::<Waiting>::new().with(NoChannel);
-    floor.waiting::<u64>().all()
+    let floor = subject("raw schedule, nothing sent (its lateness)", nothing_sent);
+    Subjects::<Waiting>::new()
+        .with(floor)
+        .waiting::<u64>()
+        .all()
 }

@@ -100,12 +100,7 @@ fn receive(load: Load, mut receive: impl FnMut(&mut Checker)) -> (Checker, f64) 
 }
 
 fn figures(sent: u64, (checker, each_ns): (Checker, f64)) -> Run {
-    Run {
-        values: vec![each_ns],
-        disturbance: 0.0,
-        lost: checker.lost(sent),
-        cut: false,
-    }
+    Run::of(vec![each_ns]).with_lost(checker.lost(sent))
 }
 
 /// One message a call.

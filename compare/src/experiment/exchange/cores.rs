@@ -15,7 +15,7 @@ use thalweg_exchange::{Command, Events, State, apply};
 use thalweg_measure::clock::Clock;
 
 use super::wire::{Desk, Incoming, Total, Wire};
-use crate::runner::{Metric, Run, Subject};
+use crate::runner::{Metric, Run, Subject, subject};
 
 pub(super) const METRICS: &[Metric] = &[Metric::higher("throughput", "commands/s")];
 
@@ -35,23 +35,7 @@ pub(super) const TWO_THREADS: [&str; 3] = [
     "thalweg threads:1",
 ];
 
-/// Who moves the commands.
-#[derive(Debug, Clone)]
-enum Mover {
-    /// A loop on one thread.
-    Loop,
-    /// The service.
-    Service(Placement),
-}
-
-/// A way to run the engine.
-#[derive(Debug, Clone)]
-pub(super) struct Way {
-    mover: Mover,
-    bytes: bool,
-}
-
-/// The bare engine, or from bytes to bytes: all ways.
+/// The bare engine, or from bytes to bytes: a loop on one thread, and the service.
 pub(super) fn subjects(bytes: bool) -> Vec<Box<dyn Subject<Wire>>> {
     let two = Placement::caller_and_threads;
     let services = [
@@ -61,32 +45,23 @@ pub(super) fn subjects(bytes: bool) -> Vec<Box<dyn Subject<Wire>>> {
         Placement::threads(1),
         Placement::threads(2),
     ];
-    let movers = [Mover::Loop]
-        .into_iter()
-        .chain(services.map(Mover::Service));
-    let way = |mover| -> Box<dyn Subject<Wire>> { Box::new(Way { mover, bytes }) };
-    movers.map(way).collect()
-}
-
-impl Subject<Wire> for Way {
-    fn name(&self) -> String {
-        match &self.mover {
-            Mover::Loop => PLAIN.to_owned(),
-            Mover::Service(placement) => format!("thalweg {placement}"),
-        }
-    }
-
-    fn run(&self, wire: &Wire) -> Result<Run, String> {
-        let (state, desk) = wire.ready();
-        match &self.mover {
-            Mover::Loop if self.bytes => Ok(loop_of_bytes(wire, state, desk)),
-            Mover::Loop => Ok(bare_loop(wire, state)),
-            Mover::Service(placement) if self.bytes => {
-                service_of_bytes(wire, options(placement), state, desk)
+    let service = |placement: Placement| {
+        subject(format!("thalweg {placement}"), move |wire: &Wire| {
+            let (state, desk) = wire.ready();
+            match bytes {
+                true => service_of_bytes(wire, options(&placement), state, desk),
+                false => bare_service(wire, options(&placement), state),
             }
-            Mover::Service(placement) => bare_service(wire, options(placement), state),
-        }
-    }
+        })
+    };
+    let plain = subject(PLAIN, move |wire: &Wire| {
+        let (state, desk) = wire.ready();
+        Ok(match bytes {
+            true => loop_of_bytes(wire, state, desk),
+            false => bare_loop(wire, state),
+        })
+    });
+    [plain].into_iter().chain(services.map(service)).collect()
 }
 
 /// The figures of a run from `begin`, if its book and its bytes are the right ones.
@@ -99,12 +74,7 @@ fn figures(wire: &Wire, begin: u64, state: &State, total: Option<Total>) -> Run 
         assert_eq!(total, wire.total, "wrong result: other bytes went out");
     }
     let per_s = flow.commands.len() as f64 * 1e9 / took_ns as f64;
-    Run {
-        values: vec![per_s],
-        disturbance: 0.0,
-        lost: 0,
-        cut: false,
-    }
+    Run::of(vec![per_s])
 }
 
 fn bare_loop(wire: &Wire, mut state: State) -> Run {

@@ -56,12 +56,7 @@ impl Load {
         if self.metrics.len() > PER_TRADE {
             values.push(cpu_ns / self.tape.trades as f64);
         }
-        Run {
-            values,
-            disturbance: 0.0,
-            lost: 0,
-            cut: false,
-        }
+        Run::of(values)
     }
 }
 
@@ -214,12 +209,7 @@ impl Subject<Load> for OfTrades {
             }
             _ => return Err("runs no command by itself".to_owned()),
         };
-        Ok(Run {
-            values: vec![ns],
-            disturbance: 0.0,
-            lost: 0,
-            cut: false,
-        })
+        Ok(Run::of(vec![ns]))
     }
 }
 

@@ -4,9 +4,8 @@ use super::cores::{self, PLAIN, STAGES, TWO_THREADS};
 use super::engine::{PER_COMMAND, PER_TRADE, Part, RULES};
 use super::large;
 use super::mixes::IDS;
-use super::peers::Other;
-use super::service_time::{self, Body};
-use super::{paced, paced::RATES};
+use super::service_time;
+use super::{paced, paced::RATES, peers};
 use crate::report::{ns, small_ns};
 use crate::runner::Trial;
 use crate::target::{Limit, Target};
@@ -97,10 +96,13 @@ fn service(trials: &[Trial]) -> Vec<Target> {
         return Vec::new();
     }
     let of = |subject: &str, metric| figure(trials, name, subject, metric);
-    let clock = of(Body::EMPTY, service_time::P50);
-    let net = || Some(of(Body::APPLY, service_time::P999)? - clock?);
-    let what = format!("{name}: {}, p99.9 less the clock's own cost", Body::APPLY);
-    let own = format!("{name}: the clock's own cost, {} p50", Body::EMPTY);
+    let clock = of(service_time::EMPTY, service_time::P50);
+    let net = || Some(of(service_time::APPLY, service_time::P999)? - clock?);
+    let what = format!(
+        "{name}: {}, p99.9 less the clock's own cost",
+        service_time::APPLY
+    );
+    let own = format!("{name}: the clock's own cost, {} p50", service_time::EMPTY);
     vec![
         Target::new(what, Limit::AtMost(500.0), net(), ns),
         Target::new(own, Limit::Shown, clock, ns),
@@ -127,8 +129,8 @@ fn against_peers(trials: &[Trial]) -> Vec<Target> {
         .iter()
         .filter(|trial| trial.case.starts_with("peers/"))
     {
-        for other in Other::EACH {
-            let sides = [Part::MATCHING, other.title()];
+        for peer in peers::NAMES {
+            let sides = [Part::MATCHING, peer];
             let ratio = trial.interval(sides, PER_COMMAND);
             targets.push(Target::ratio(
                 &trial.case,
@@ -238,8 +240,8 @@ mod tests {
                 "core/service_time",
                 SERVICE_METRICS,
                 &[
-                    (Body::APPLY, &[90.0, 200.0, 520.0]),
-                    (Body::EMPTY, &[20.0, 20.0, 30.0]),
+                    (service_time::APPLY, &[90.0, 200.0, 520.0]),
+                    (service_time::EMPTY, &[20.0, 20.0, 30.0]),
                 ],
             ),
         ];

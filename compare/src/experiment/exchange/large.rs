@@ -18,7 +18,7 @@ use thalweg_measure::clock::Clock;
 
 use super::mixes::Resting;
 use super::{LARGE_COMMANDS, Session};
-use crate::runner::{Metric, Run, Subject};
+use crate::runner::{Metric, Run, Subject, subject};
 
 pub(super) const METRICS: &[Metric] = &[Metric::lower("time_per_command", "ns")];
 pub(super) const PLAIN: &str = "service-1m/plain";
@@ -92,12 +92,7 @@ impl Crowd {
         let books = state.matching.books();
         let left = books.iter().map(|book| book.order_count()).sum::<usize>();
         assert_eq!(left, self.left, "wrong result: other orders rest");
-        Run {
-            values: vec![took_ns as f64 / count as f64],
-            disturbance: 0.0,
-            lost: 0,
-            cut: false,
-        }
+        Run::of(vec![took_ns as f64 / count as f64])
     }
 }
 
@@ -130,67 +125,47 @@ fn spread(mut command: Command, symbols: i32) -> Command {
     command
 }
 
-/// Who executes the commands.
-#[derive(Debug, Clone)]
-pub(super) enum Body {
-    /// The engine alone, command by command.
-    Apply,
-    /// The engine alone, in batches.
-    Batches,
-    /// The service.
-    Service(Placement),
-}
-
 pub(super) const INLINE: &str = "thalweg service, inline";
 
+/// The service, and the engine alone, in batches and command by command.
 pub(super) fn subjects() -> Vec<Box<dyn Subject<Crowd>>> {
-    let services = [Placement::inline(), Placement::threads(1)].map(Body::Service);
-    let bodies = services.into_iter().chain([Body::Batches, Body::Apply]);
-    let subject = |body| -> Box<dyn Subject<Crowd>> { Box::new(body) };
-    bodies.map(subject).collect()
+    let service = |placement: Placement| {
+        let name = format!("thalweg service, {placement}");
+        subject(name, move |crowd| served(crowd, &placement))
+    };
+    vec![
+        service(Placement::inline()),
+        service(Placement::threads(1)),
+        subject("thalweg apply_batch, no service", |crowd| {
+            Ok(alone(crowd, true))
+        }),
+        subject("thalweg apply, no service", |crowd| Ok(alone(crowd, false))),
+    ]
 }
 
-impl Subject<Crowd> for Body {
-    fn name(&self) -> String {
-        match self {
-            Self::Apply => "thalweg apply, no service".to_owned(),
-            Self::Batches => "thalweg apply_batch, no service".to_owned(),
-            Self::Service(placement) => format!("thalweg service, {placement}"),
-        }
-    }
-
-    fn run(&self, crowd: &Crowd) -> Result<Run, String> {
-        let state = crowd.state.clone();
-        match self {
-            Self::Service(placement) => served(crowd, state, placement),
-            Self::Apply | Self::Batches => Ok(self.alone(crowd, state)),
-        }
-    }
-}
-
-impl Body {
-    fn alone(&self, crowd: &Crowd, mut state: State) -> Run {
-        let mut events = Events::with_capacity(1024);
-        let mut succeeded = 0;
-        let begin = Clock::global().ticks();
-        for batch in crowd.commands.chunks(BATCH) {
-            if let Self::Batches = self {
-                apply_batch(&mut state, batch, &mut events, |_, result, _| {
-                    succeeded += u64::from(result == ResultCode::Success);
-                });
-            } else {
-                for command in batch {
-                    let result = black_box(apply(&mut state, command, &mut events));
-                    succeeded += u64::from(result == ResultCode::Success);
-                }
+fn alone(crowd: &Crowd, in_batches: bool) -> Run {
+    let mut state = crowd.state.clone();
+    let mut events = Events::with_capacity(1024);
+    let mut succeeded = 0;
+    let begin = Clock::global().ticks();
+    for batch in crowd.commands.chunks(BATCH) {
+        if in_batches {
+            apply_batch(&mut state, batch, &mut events, |_, result, _| {
+                succeeded += u64::from(result == ResultCode::Success);
+            });
+        } else {
+            for command in batch {
+                let result = black_box(apply(&mut state, command, &mut events));
+                succeeded += u64::from(result == ResultCode::Success);
             }
         }
-        let ticks = Clock::global().ticks().saturating_sub(begin);
-        crowd.figures(ticks, &state, succeeded)
     }
+    let ticks = Clock::global().ticks().saturating_sub(begin);
+    crowd.figures(ticks, &state, succeeded)
 }
 
-fn served(crowd: &Crowd, state: State, placement: &Placement) -> Result<Run, String> {
+fn served(crowd: &Crowd, placement: &Placement) -> Result<Run, String> {
+    let state = crowd.state.clone();
     let options = Options {
         capacity: CAPACITY,
         placement: placement.clone(),

@@ -11,7 +11,7 @@ use thalweg_exchange::{Action, Command};
 
 use super::engine::{Load, cpu_ns};
 use super::flow::{Flow, Tape};
-use crate::runner::{Run, Subject};
+use crate::runner::{Run, Subject, subject};
 
 /// Levels of a side that are compared; our streams for peers have fewer.
 const DEPTH_MAX: usize = 1 << 12;
@@ -183,36 +183,16 @@ fn time<P: Peer>(flow: &Flow, tape: &Tape) -> Result<f64, String> {
     Ok(took)
 }
 
-/// One of them.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Other {
-    Lobster,
-    OrderbookRs,
-}
+pub(super) const NAMES: [&str; 2] = ["lobster", "orderbook-rs"];
 
-impl Other {
-    pub(super) const EACH: [Self; 2] = [Self::Lobster, Self::OrderbookRs];
-
-    pub(super) const fn title(self) -> &'static str {
-        match self {
-            Self::Lobster => "lobster",
-            Self::OrderbookRs => "orderbook-rs",
-        }
+pub(super) fn subjects() -> [Box<dyn Subject<Load>>; 2] {
+    fn peer<P: Peer>(load: &Load) -> Result<Run, String> {
+        Ok(load.run(time::<P>(&load.flow, &load.tape)?))
     }
-}
-
-impl Subject<Load> for Other {
-    fn name(&self) -> String {
-        self.title().to_owned()
-    }
-
-    fn run(&self, load: &Load) -> Result<Run, String> {
-        let time = match self {
-            Self::Lobster => time::<lobster::OrderBook>,
-            Self::OrderbookRs => time::<DefaultOrderBook>,
-        };
-        Ok(load.run(time(&load.flow, &load.tape)?))
-    }
+    [
+        subject(NAMES[0], peer::<lobster::OrderBook>),
+        subject(NAMES[1], peer::<DefaultOrderBook>),
+    ]
 }
 
 #[cfg(test)]
@@ -229,8 +209,8 @@ mod tests {
         };
         for flow in [placing.flow(2_000), mixes::trading(2_000)] {
             let load = Load::new(flow);
-            for other in Other::EACH {
-                let run = other.run(&load);
+            for peer in subjects() {
+                let run = peer.run(&load);
                 assert!(run.as_ref().is_ok_and(|run| run.values[0] > 0.0), "{run:?}");
             }
         }
@@ -239,7 +219,7 @@ mod tests {
     #[test]
     fn what_they_cannot_do_is_told() {
         let load = Load::new(Resting::plain(100, 10, 5).flow(500));
-        let error = Other::Lobster.run(&load).unwrap_err();
+        let error = subjects()[0].run(&load).unwrap_err();
         assert_eq!(error, "has neither moves nor reductions like ours");
     }
 }

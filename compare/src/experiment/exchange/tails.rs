@@ -20,7 +20,7 @@ use thalweg_measure::random::SplitMix;
 use super::mixes::Resting;
 use super::{Boxed, Session};
 use crate::experiment::progress_note;
-use crate::runner::{Metric, Run, Subject};
+use crate::runner::{Metric, Run, subject};
 
 /// Each of a command, in the order of their cost.
 pub(super) const METRICS: &[Metric] = &[
@@ -119,14 +119,7 @@ impl Tail {
     /// Symbols that are added one by one.
     pub(super) fn symbols(symbols: i32) -> Self {
         let add = |id| {
-            let spec = SymbolSpec {
-                id: SymbolId(id),
-                base_currency: BASE,
-                quote_currency: QUOTE,
-                base_scale: 1,
-                quote_scale: 1,
-                ..SymbolSpec::default()
-            };
+            let spec = SymbolSpec::pair(SymbolId(id), BASE, QUOTE);
             Command::AddSymbols([spec].into())
         };
         Self {
@@ -211,68 +204,49 @@ impl Session<'_> {
             ),
         ];
         for (case, heading, load) in cases {
-            let subjects: Boxed<Tail> = vec![Box::new(Room::New), Box::new(Room::ForAll)];
             let metrics = |_: &Tail| METRICS;
-            self.case((case, heading), metrics, &subjects, || Ok(load()));
+            self.case((case, heading), metrics, &subjects(), || Ok(load()));
         }
     }
 }
 
-/// Of which state.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Room {
-    /// A new one.
-    New,
-    /// One whose books have room for all orders.
-    ForAll,
+const NEW: &str = "thalweg all parts";
+
+/// On a new state, and on one whose books have room for all orders.
+fn subjects() -> Boxed<Tail> {
+    let roomy = format!("{NEW}, with room for all orders");
+    vec![
+        subject(NEW, |tail| Ok(run(NEW, tail, || State::new(Rules::MENDED)))),
+        subject(roomy.clone(), move |tail: &Tail| {
+            let state = || State {
+                matching: Matching::with_capacity(Rules::MENDED, tail.orders),
+                ..State::new(Rules::MENDED)
+            };
+            Ok(run(&roomy, tail, state))
+        }),
+    ]
 }
 
-impl Room {
-    pub(super) const NEW: &str = "thalweg all parts";
-
-    fn state(self, tail: &Tail) -> State {
-        let mut state = State::new(Rules::MENDED);
-        if let Self::ForAll = self {
-            state.matching = Matching::with_capacity(Rules::MENDED, tail.orders);
-        }
-        state
+fn run(name: &str, tail: &Tail, state: impl Fn() -> State) -> Run {
+    let mut least = vec![u64::MAX; tail.commands.len()];
+    for _ in 0..EXECUTIONS {
+        execute(state(), tail, &mut least);
     }
-}
-
-impl Subject<Tail> for Room {
-    fn name(&self) -> String {
-        match self {
-            Self::New => Self::NEW.to_owned(),
-            Self::ForAll => format!("{}, with room for all orders", Self::NEW),
-        }
-    }
-
-    fn run(&self, tail: &Tail) -> Result<Run, String> {
-        let mut least = vec![u64::MAX; tail.commands.len()];
-        for _ in 0..EXECUTIONS {
-            execute(self.state(tail), tail, &mut least);
-        }
-        let clock = Clock::global();
-        let mut by_cost: Vec<(u64, usize)> = (0..)
-            .zip(least)
-            .map(|(at, ticks)| (clock.ns(ticks), at))
-            .collect();
-        let mean = by_cost.iter().map(|(ns, _)| *ns as f64).sum::<f64>() / by_cost.len() as f64;
-        by_cost.sort_unstable_by(|one, other| other.cmp(one));
-        let slowest = by_cost
-            .iter()
-            .take(5)
-            .map(|(ns, at)| format!("{ns} ns (command {at})"));
-        let slowest = slowest.collect::<Vec<_>>().join(", ");
-        progress_note(&format!("{}: slowest {slowest}", self.name()));
-        let of = |rank: usize| by_cost[(rank - 1).min(by_cost.len() - 1)].0 as f64;
-        Ok(Run {
-            values: vec![of(1), of(10), of(1_000), mean],
-            disturbance: 0.0,
-            lost: 0,
-            cut: false,
-        })
-    }
+    let clock = Clock::global();
+    let mut by_cost: Vec<(u64, usize)> = (0..)
+        .zip(least)
+        .map(|(at, ticks)| (clock.ns(ticks), at))
+        .collect();
+    let mean = by_cost.iter().map(|(ns, _)| *ns as f64).sum::<f64>() / by_cost.len() as f64;
+    by_cost.sort_unstable_by(|one, other| other.cmp(one));
+    let slowest = by_cost
+        .iter()
+        .take(5)
+        .map(|(ns, at)| format!("{ns} ns (command {at})"));
+    let slowest = slowest.collect::<Vec<_>>().join(", ");
+    progress_note(&format!("{name}: slowest {slowest}"));
+    let of = |rank: usize| by_cost[(rank - 1).min(by_cost.len() - 1)].0 as f64;
+    Run::of(vec![of(1), of(10), of(1_000), mean])
 }
 
 /// Executes everything, and keeps the least ticks of each command.
@@ -311,8 +285,8 @@ mod tests {
             Tail::cancelling(3_000, one),
         ];
         for tail in &tails {
-            for room in [Room::New, Room::ForAll] {
-                let values = room.run(tail).unwrap().values;
+            for subject in subjects() {
+                let values = subject.run(tail).unwrap().values;
                 assert!(values[..3].is_sorted_by(|one, next| one >= next));
                 assert!(values[3] > 0.0 && values[0] >= values[3], "{values:?}");
             }

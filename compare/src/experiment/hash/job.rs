@@ -8,7 +8,7 @@ use thalweg_hash::{Kernel, Key, Stride, xxh64, xxh64_keys, xxh64_many, xxh64_str
 use thalweg_measure::random::SplitMix;
 
 use super::{C, OURS};
-use crate::runner::{Run, Subject};
+use crate::runner::{Run, Subject, subject};
 
 /// The protected sectors of a storage device.
 const SECTORS: Stride = Stride { take: 512, skip: 8 };
@@ -87,53 +87,35 @@ fn reference_each(load: &Load, seed: u64, out: &mut [u64]) {
     }
 }
 
-/// A way to hash a load: with this seed, into these places.
-struct Job<F> {
-    name: String,
-    hash: F,
-    /// Another hash: its values differ, and it is shown for orientation.
-    other: bool,
-}
-
-impl<F: Fn(&Load, u64, &mut [u64]) + Sync> Subject<Load> for Job<F> {
-    fn name(&self) -> String {
-        self.name.clone()
-    }
-
-    fn run(&self, load: &Load) -> Result<Run, String> {
-        let mut hashes = vec![0; load.hashes];
-        (self.hash)(load, 1, &mut hashes);
-        if !self.other && hashes != load.expected {
-            return Err("another hash than that of the reference".to_owned());
-        }
-        for seed in 0..load.calls / 8 {
-            (self.hash)(black_box(load), seed, &mut hashes);
-            black_box(&mut hashes);
-        }
-        let begin = Instant::now();
-        for seed in 0..load.calls {
-            (self.hash)(black_box(load), seed, &mut hashes);
-            black_box(&mut hashes);
-        }
-        let ns = begin.elapsed().as_nanos() as f64;
-        Ok(Run {
-            values: vec![ns / (load.calls * load.hashes as u64) as f64],
-            disturbance: 0.0,
-            lost: 0,
-            cut: false,
-        })
-    }
-}
-
+/// A way to hash a load, with this seed and into these places, whose hashes are checked.
 fn job(
     name: impl Into<String>,
     hash: impl Fn(&Load, u64, &mut [u64]) + Sync + 'static,
 ) -> Box<dyn Subject<Load>> {
-    Box::new(Job {
-        name: name.into(),
-        hash,
-        other: false,
+    subject(name, move |load: &Load| {
+        let mut hashes = vec![0; load.hashes];
+        hash(load, 1, &mut hashes);
+        if hashes != load.expected {
+            return Err("another hash than that of the reference".to_owned());
+        }
+        Ok(timed(load, &hash))
     })
+}
+
+/// The time of a hash.
+fn timed(load: &Load, hash: impl Fn(&Load, u64, &mut [u64])) -> Run {
+    let mut hashes = vec![0; load.hashes];
+    for seed in 0..load.calls / 8 {
+        hash(black_box(load), seed, &mut hashes);
+        black_box(&mut hashes);
+    }
+    let begin = Instant::now();
+    for seed in 0..load.calls {
+        hash(black_box(load), seed, &mut hashes);
+        black_box(&mut hashes);
+    }
+    let ns = begin.elapsed().as_nanos() as f64;
+    Run::of(vec![ns / (load.calls * load.hashes as u64) as f64])
 }
 
 /// One buffer, ours and the reference.
@@ -161,10 +143,11 @@ pub(super) fn one() -> Subjects {
     subjects.push(job("twox-hash", |load, seed, out| {
         out[0] = twox_hash::XxHash64::oneshot(seed, &load.data);
     }));
-    subjects.push(Box::new(Job {
-        name: "XXH3 in C (another hash)".to_owned(),
-        hash: |load: &Load, _, out: &mut [u64]| out[0] = xxhash_c::xxh3_64(&load.data),
-        other: true,
+    // For orientation: its values differ.
+    subjects.push(subject("XXH3 in C (another hash)", |load| {
+        Ok(timed(load, |load, _, out| {
+            out[0] = xxhash_c::xxh3_64(&load.data)
+        }))
     }));
     subjects
 }

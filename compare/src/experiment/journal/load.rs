@@ -11,12 +11,12 @@ use std::time::Instant;
 
 use thalweg_journal::{Journal, Options};
 
-use super::{BUFFERED, OURS, RECORD_BYTES, Record, Scratch, bytes_of, record};
+use super::{
+    BUFFERED, OURS, RECORD_BYTES, REPETITIONS, Record, Scratch, Settings, bytes_of, record, told,
+};
 use crate::report::Report;
-use crate::runner::{Metric, Run, Subject, interleave};
+use crate::runner::{Metric, Run, Subject, subject};
 use crate::target::{Limit, Target};
-
-use super::super::{Settings, progress_note};
 
 /// Length of a run in bytes, `[full, quick]`: 16 segments, and 3.
 const BYTES: [u64; 2] = [512 << 20, 96 << 20];
@@ -34,13 +34,7 @@ struct Load {
     is_synced: bool,
 }
 
-fn told(error: impl std::fmt::Display) -> String {
-    error.to_string()
-}
-
 /// Appends all, and gives the time that it took, ns.
-type Append = fn(&Path, &Load) -> Result<f64, String>;
-
 fn ours(place: &Path, load: &Load) -> Result<f64, String> {
     let mut journal = Journal::<Record>::open(place, Options::default()).map_err(told)?;
     let begin = Instant::now();
@@ -70,29 +64,6 @@ fn buffered(place: &Path, load: &Load) -> Result<f64, String> {
     Ok(begin.elapsed().as_nanos() as f64)
 }
 
-struct Way {
-    name: &'static str,
-    append: Append,
-}
-
-impl Subject<Load> for Way {
-    fn name(&self) -> String {
-        self.name.to_owned()
-    }
-
-    fn run(&self, load: &Load) -> Result<Run, String> {
-        settle()?;
-        let place = Scratch::new(self.name);
-        let ns = (self.append)(&place.0, load)?;
-        Ok(Run {
-            values: vec![ns / load.records as f64],
-            disturbance: 0.0,
-            lost: 0,
-            cut: false,
-        })
-    }
-}
-
 /// Lets the system write what it has to write.
 #[cfg(target_os = "linux")]
 pub(in crate::experiment) fn settle() -> Result<(), String> {
@@ -106,28 +77,27 @@ pub(in crate::experiment) fn settle() -> Result<(), String> {
 }
 
 fn subjects() -> Vec<Box<dyn Subject<Load>>> {
-    let way = |name, append: Append| -> Box<dyn Subject<Load>> { Box::new(Way { name, append }) };
+    let way = |name, append: fn(&Path, &Load) -> Result<f64, String>| {
+        subject(name, move |load: &Load| {
+            settle()?;
+            let place = Scratch::new(name);
+            let ns = append(&place.0, load)?;
+            Ok(Run::of(vec![ns / load.records as f64]))
+        })
+    };
     vec![way(OURS, ours), way(BUFFERED, buffered)]
 }
 
 /// The cases `load/unsynced` and `load/synced`.
-pub(super) fn run(
-    report: &mut Report,
-    settings: &Settings,
-    repetitions: usize,
-    targets: &mut Vec<Target>,
-) {
+pub(super) fn run(report: &mut Report, settings: &Settings, targets: &mut Vec<Target>) {
     let subjects = subjects();
     let bytes = BYTES[usize::from(settings.quick)];
     for (case, is_synced, goal) in CASES {
-        let wanted = settings.wanted(case, &subjects);
-        if wanted.is_empty() {
-            continue;
-        }
-        progress_note(&format!("{case}: {} subjects", wanted.len()));
         let records = bytes / RECORD_BYTES;
         let load = Load { records, is_synced };
-        let trial = interleave(case, METRICS, &wanted, &load, repetitions);
+        let Some(trial) = settings.trial(case, METRICS, &subjects, &load, REPETITIONS) else {
+            continue;
+        };
         report.figures(&format!("{case}: {} MiB", bytes >> 20), &trial);
         let sides = [OURS, BUFFERED];
         let ratio = report.compare(&trial, sides, TIME);

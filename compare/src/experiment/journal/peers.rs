@@ -9,11 +9,7 @@ use fjall::{KeyspaceCreateOptions, PersistMode};
 use okaywal::{Configuration, Entry, EntryId, LogManager, SegmentReader, WriteAheadLog};
 use redb::{Database, TableDefinition};
 
-use super::{Load, Log, Opened, RECORD_BYTES, bytes_of, record};
-
-fn told(error: impl std::fmt::Display) -> String {
-    error.to_string()
-}
+use super::{Load, Log, Opened, RECORD_BYTES, bytes_of, record, told};
 
 /// Neither recovers nor checkpoints: a run only appends.
 #[derive(Debug)]

@@ -11,11 +11,9 @@ use thalweg::channel::{self, Mpsc, Receiver, oneshot};
 use thalweg_journal::{Durable, GroupCommit, Journal, Lsn, Options};
 use thalweg_measure::statistics::quantile;
 
-use super::{Record, Scratch, bytes_of, record};
+use super::{REPETITIONS, Record, Scratch, Settings, bytes_of, record, told};
 use crate::report::Report;
-use crate::runner::{Metric, Run, Subject, interleave};
-
-use super::super::{Settings, progress_note};
+use crate::runner::{Metric, Run, Subject, subject};
 
 const PRODUCERS: [usize; 4] = [1, 2, 4, 8];
 /// Length of a run, `[full, quick]`.
@@ -55,10 +53,6 @@ type Sent = (Instant, oneshot::Receiver<Durable<Lsn>>);
 
 /// Times from before a record is sent until it is acknowledged, ns.
 type Times = Result<Vec<f64>, String>;
-
-fn told(error: impl std::fmt::Display) -> String {
-    error.to_string()
-}
 
 /// Appends what has come, commits it once, and acknowledges.
 fn serve(mut journal: Journal<Record>, mut inbox: Receiver<Request, Mpsc>) -> Result<(), String> {
@@ -182,33 +176,14 @@ where
     })
 }
 
-struct Way {
-    name: &'static str,
-    produce: fn(&Scratch, &Load) -> Times,
-}
-
-impl Subject<Load> for Way {
-    fn name(&self) -> String {
-        self.name.to_owned()
-    }
-
-    fn run(&self, load: &Load) -> Result<Run, String> {
-        let place = Scratch::new(self.name);
-        let times = (self.produce)(&place, load)?;
-        let of = |q| quantile(&times, q).unwrap_or(f64::NAN);
-        let time = load.span.as_nanos() as f64 / times.len() as f64;
-        Ok(Run {
-            values: vec![time, of(0.5), of(0.99)],
-            disturbance: 0.0,
-            lost: 0,
-            cut: false,
-        })
-    }
-}
-
 fn subjects() -> Vec<Box<dyn Subject<Load>>> {
-    let way = |name, produce: fn(&Scratch, &Load) -> Times| -> Box<dyn Subject<Load>> {
-        Box::new(Way { name, produce })
+    let way = |name, produce: fn(&Scratch, &Load) -> Times| {
+        subject(name, move |load: &Load| {
+            let times = produce(&Scratch::new(name), load)?;
+            let of = |q| quantile(&times, q).unwrap_or(f64::NAN);
+            let time = load.span.as_nanos() as f64 / times.len() as f64;
+            Ok(Run::of(vec![time, of(0.5), of(0.99)]))
+        })
     };
     vec![
         way(RING, |place, load| ring(place, load, 1)),
@@ -219,19 +194,15 @@ fn subjects() -> Vec<Box<dyn Subject<Load>>> {
 }
 
 /// The cases `producers/1` to `producers/8`.
-pub(super) fn run(report: &mut Report, settings: &Settings, repetitions: usize) {
+pub(super) fn run(report: &mut Report, settings: &Settings) {
     let subjects = subjects();
     for producers in PRODUCERS {
         let case = format!("producers/{producers}");
-        let wanted = settings.wanted(&case, &subjects);
-        if wanted.is_empty() {
-            continue;
-        }
-        let count = wanted.len();
-        progress_note(&format!("{case}: {count} subjects, {repetitions} runs"));
         let span = Duration::from_nanos(settings.span_ns_or(SPAN_NS));
         let load = Load { producers, span };
-        let trial = interleave(&case, METRICS, &wanted, &load, repetitions);
+        let Some(trial) = settings.trial(&case, METRICS, &subjects, &load, REPETITIONS) else {
+            continue;
+        };
         report.figures(&format!("{case}: each waits for its records"), &trial);
         for metric in [TIME, P99] {
             report.compare(&trial, [RING, SHARED], metric);

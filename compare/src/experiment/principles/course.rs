@@ -6,9 +6,9 @@ use thalweg_measure::table::Table;
 use super::page::{Chart, Figure, Section, interval, page};
 use super::place::Cores;
 use super::verdict::{Claim, Finding};
-use crate::experiment::{Settings, progress_note};
+use crate::experiment::Settings;
 use crate::report::{Report, times};
-use crate::runner::{Metric, Subject, Trial, interleave};
+use crate::runner::{Metric, Subject, Trial};
 
 /// A run of the whole experiment.
 pub(super) struct Course<'s> {
@@ -51,14 +51,9 @@ impl<'s> Course<'s> {
         load: &L,
         repetitions: [usize; 2],
     ) -> Option<Trial> {
-        let wanted = self.settings.wanted(case, subjects);
-        if wanted.is_empty() {
-            return None;
-        }
-        let repetitions = self.settings.repetitions_or(repetitions);
-        let count = wanted.len();
-        progress_note(&format!("{case}: {count} subjects, {repetitions} runs"));
-        let trial = interleave(case, metrics, &wanted, load, repetitions);
+        let trial = self
+            .settings
+            .trial(case, metrics, subjects, load, repetitions)?;
         self.report.figures(&format!("{case}: {heading}"), &trial);
         (!trial.series.is_empty()).then_some(trial)
     }

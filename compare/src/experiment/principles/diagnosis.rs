@@ -11,10 +11,10 @@ use thalweg::channel::{Builder, spsc};
 use thalweg::wait::{Mode, cores};
 use thalweg_measure::clock::Clock;
 
-use super::place::{Cores, ran, sleep_ns, sleep_precisely, subject, work_ns};
+use super::place::{Cores, sleep_ns, sleep_precisely, work_ns};
 use crate::experiment::channels::idle::Account;
 use crate::experiment::channels::samples::Samples;
-use crate::runner::{Metric, Run, Subject};
+use crate::runner::{Metric, Run, Subject, subject};
 
 pub(super) const METRICS: &[Metric] = &[
     Metric::lower("consumer_cpu", "percent"),
@@ -222,7 +222,7 @@ impl Program {
             consumed.occupancy,
             p99,
         ];
-        Ok(ran(values, produced.sent.abs_diff(consumed.taken)))
+        Ok(Run::of(values).with_lost(produced.sent.abs_diff(consumed.taken)))
     }
 }
 

@@ -5,9 +5,9 @@ use thalweg::ring::{self, Consumer, Layout, Producer};
 use thalweg_measure::clock::Clock;
 
 use super::formula::Burst;
-use super::place::{Cores, ran, subject, work_ns};
+use super::place::{Cores, work_ns};
 use crate::experiment::channels::samples::Samples;
-use crate::runner::{Metric, Run, Subject};
+use crate::runner::{Metric, Run, Subject, subject};
 
 pub(super) const METRICS: &[Metric] = &[
     Metric::lower("lost_share", "percent"),
@@ -157,7 +157,7 @@ fn run(load: &Load, queue: Queue) -> Result<Run, String> {
     let share = 100.0 * counted as f64 / (load.messages - load.from) as f64;
     let [p50, p99] = samples.quantiles_ns([0.5, 0.99]);
     let unaccounted = load.messages.abs_diff(lost + taken);
-    Ok(ran(vec![share, 100.0 - share, p50, p99], unaccounted))
+    Ok(Run::of(vec![share, 100.0 - share, p50, p99]).with_lost(unaccounted))
 }
 
 fn queued(name: String, queue: Queue) -> Box<dyn Subject<Load>> {

@@ -5,10 +5,10 @@ use std::time::Instant;
 
 use thalweg_measure::clock::Clock;
 
-use super::place::{Cores, ran, subject, work_ns};
+use super::place::{Cores, work_ns};
 use super::rings::{Apart, Positions, Ring, Together};
 use crate::experiment::channels::samples::Samples;
-use crate::runner::{Metric, Run, Subject};
+use crate::runner::{Metric, Run, Subject, subject};
 
 pub(super) const STREAM: &[Metric] = &[Metric::lower("time of one", "ns")];
 pub(super) const LANES: &[Metric] = &[
@@ -68,7 +68,7 @@ fn stream<P: Positions, const IS_CACHED: bool>(batch: u64, load: &Load) -> Resul
     };
     let (begin, (end, wrong)) = load.cores.seats()?.run(sender, receiver)?;
     let ns = end.saturating_duration_since(begin).as_nanos() as f64;
-    Ok(ran(vec![ns / load.messages as f64], wrong))
+    Ok(Run::of(vec![ns / load.messages as f64]).with_lost(wrong))
 }
 
 pub(super) fn streams() -> Vec<Box<dyn Subject<Load>>> {
@@ -155,7 +155,7 @@ fn lanes(has_two: bool, load: &Load) -> Result<Run, String> {
         _ => samples.map(|samples| samples.quantiles_ns([0.99])),
     };
     let each = ns / (bursts * BURST) as f64;
-    Ok(ran(vec![urgent, other, each], counts[0].abs_diff(expected)))
+    Ok(Run::of(vec![urgent, other, each]).with_lost(counts[0].abs_diff(expected)))
 }
 
 pub(super) fn lane_subjects() -> Vec<Box<dyn Subject<Load>>> {

@@ -7,7 +7,6 @@ use rustix::thread::set_current_timer_slack;
 use thalweg_measure::clock::Clock;
 
 use crate::experiment::channels::duo::Seats;
-use crate::runner::{Run, Subject};
 
 /// On how many cores the two threads of a run are pinned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,41 +99,3 @@ pub(super) fn work_ns(ns: u64) {
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(super) struct Line<T>(pub(super) T);
-
-/// A run that gave these values, and in which so many messages are unaccounted for.
-pub(super) fn ran(values: Vec<f64>, lost: u64) -> Run {
-    Run {
-        values,
-        disturbance: 0.0,
-        lost,
-        cut: false,
-    }
-}
-
-type Job<L> = Box<dyn Fn(&L) -> Result<Run, String> + Send + Sync>;
-
-/// A subject whose run is a function.
-struct Named<L> {
-    name: String,
-    job: Job<L>,
-}
-
-impl<L> Subject<L> for Named<L> {
-    fn name(&self) -> String {
-        self.name.clone()
-    }
-
-    fn run(&self, load: &L) -> Result<Run, String> {
-        (self.job)(load)
-    }
-}
-
-pub(super) fn subject<L: 'static>(
-    name: impl Into<String>,
-    job: impl Fn(&L) -> Result<Run, String> + Send + Sync + 'static,
-) -> Box<dyn Subject<L>> {
-    Box::new(Named {
-        name: name.into(),
-        job: Box::new(job),
-    })
-}

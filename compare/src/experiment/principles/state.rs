@@ -10,8 +10,8 @@ use std::time::Instant;
 
 use thalweg_measure::clock::Clock;
 
-use super::place::{Cores, Line, ran, subject};
-use crate::runner::{Metric, Run, Subject};
+use super::place::{Cores, Line};
+use crate::runner::{Metric, Run, Subject, subject};
 
 pub(super) const METRICS: &[Metric] = &[Metric::lower("time of one", "ns")];
 /// The state is paused, and goes on at once, every so often.
@@ -186,7 +186,7 @@ fn read<S: State>(load: &Load) -> Result<Run, String> {
         Cores::One => load.reads - went,
         Cores::Two => 0,
     };
-    Ok(ran(vec![ns / load.reads as f64], lost))
+    Ok(Run::of(vec![ns / load.reads as f64]).with_lost(lost))
 }
 
 /// All states; where there is other work, also none.
@@ -226,7 +226,7 @@ fn article(loops: fn(u64)) -> impl Fn(&Load) -> Result<Run, String> + Send + Syn
         let begin = Instant::now();
         loops(black_box(load.reads));
         let ns = begin.elapsed().as_nanos() as f64;
-        Ok(ran(vec![ns / load.reads as f64], 0))
+        Ok(Run::of(vec![ns / load.reads as f64]))
     }
 }
 

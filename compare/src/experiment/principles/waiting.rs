@@ -7,13 +7,13 @@
 use rustix::time::{ClockId, clock_gettime};
 use thalweg_measure::clock::Clock;
 
-use super::place::{Cores, ran, sleep_precisely, subject};
+use super::place::{Cores, sleep_precisely};
 use super::strategies::{
     Article, Backoff, Balanced, Get, Latency, Park, Polled, Power, Put, Sleep, Spin, Way,
 };
 use crate::experiment::channels::idle::Account;
 use crate::experiment::channels::samples::Samples;
-use crate::runner::{Metric, Run, Subject};
+use crate::runner::{Metric, Run, Subject, subject};
 
 pub(super) const METRICS: &[Metric] = &[
     Metric::lower("latency_p50", "ns"),
@@ -154,7 +154,7 @@ fn run<W: Way>(load: &Load) -> Result<Run, String> {
     let [p50, p99] = received.samples.quantiles_ns([0.5, 0.99]);
     let cpu = (received.cpu_ns + send_ns) / measured;
     let values = vec![p50, p99, cpu, received.switches / measured];
-    Ok(ran(values, lost + u64::from(received.sum != sum)))
+    Ok(Run::of(values).with_lost(lost + u64::from(received.sum != sum)))
 }
 
 pub(super) fn subjects() -> Vec<Box<dyn Subject<Load>>> {

@@ -10,10 +10,10 @@ use super::bare::{self, Log};
 use super::child::{Child, Work};
 use super::greeting::figure;
 use super::loader::{Ran, connect_all, open};
-use super::{Settings, Told, progress_note};
+use super::{Settings, Told};
 use crate::experiment::journal::Scratch;
 use crate::report::Report;
-use crate::runner::{Metric, Run, Subject, interleave};
+use crate::runner::{Metric, Run, Subject, subject};
 
 const CASE: &str = "open-tcp/50k";
 const SESSIONS: u32 = 8;
@@ -41,14 +41,7 @@ struct Load {
     span: Duration,
 }
 
-enum Way {
-    Served(SyncName),
-    Bare(fn(&Path) -> Told<Box<dyn Log>>),
-}
-
-struct Named(&'static str, Way);
-
-fn served(sync: SyncName, span: Duration) -> Told<(Ran, u64)> {
+fn served(sync: SyncName, &Load { span }: &Load) -> Told<Run> {
     let child = Child::start(Work::Serve(sync))?;
     let mut sessions = connect_all(&child, SESSIONS, true)?;
     let before = commits(child.http)?;
@@ -56,7 +49,23 @@ fn served(sync: SyncName, span: Duration) -> Told<(Ran, u64)> {
     // All of the run, and its warm-up: a part of them is what counts.
     let commits = commits(child.http)? - before;
     let part = span.as_secs_f64() / (span + WARM_UP).as_secs_f64();
-    Ok((ran, (commits as f64 * part) as u64))
+    Ok(figures(&ran, (commits as f64 * part) as u64, span))
+}
+
+fn bare(make: fn(&Path) -> Told<Box<dyn Log>>, &Load { span }: &Load) -> Told<Run> {
+    let place = Scratch::new("bare-loop");
+    let (ran, commits) = bare::open(&mut *make(&place.0)?, PER_S, [WARM_UP, span])?;
+    Ok(figures(&ran, commits, span))
+}
+
+fn figures(ran: &Ran, commits: u64, span: Duration) -> Run {
+    let quantile = |q| ran.latency_ns.quantile(q) as f64;
+    Run::of(vec![
+        quantile(0.5),
+        quantile(0.99),
+        ran.lateness_ns.quantile(0.99) as f64,
+        commits as f64 / span.as_secs_f64(),
+    ])
 }
 
 /// How many commits the server counts.
@@ -65,56 +74,22 @@ fn commits(http: Option<SocketAddr>) -> Told<u64> {
     figure(http, "thalweg_journal_commits_total")
 }
 
-impl Subject<Load> for Named {
-    fn name(&self) -> String {
-        self.0.to_owned()
-    }
-
-    fn run(&self, load: &Load) -> Told<Run> {
-        let (ran, commits) = match self.1 {
-            Way::Served(sync) => served(sync, load.span)?,
-            Way::Bare(make) => {
-                let place = Scratch::new("bare-loop");
-                bare::open(&mut *make(&place.0)?, PER_S, [WARM_UP, load.span])?
-            }
-        };
-        let quantile = |q| ran.latency_ns.quantile(q) as f64;
-        Ok(Run {
-            values: vec![
-                quantile(0.5),
-                quantile(0.99),
-                ran.lateness_ns.quantile(0.99) as f64,
-                commits as f64 / load.span.as_secs_f64(),
-            ],
-            disturbance: 0.0,
-            lost: 0,
-            cut: false,
-        })
-    }
-}
-
 fn subjects() -> Vec<Box<dyn Subject<Load>>> {
-    let subject = |name, way| -> Box<dyn Subject<Load>> { Box::new(Named(name, way)) };
     vec![
-        subject(SERVED, Way::Served(SyncName::Always)),
-        subject(UNSYNCED, Way::Served(SyncName::Never)),
-        subject(JOURNAL, Way::Bare(bare::journal)),
-        subject(FILE, Way::Bare(bare::prepared)),
+        subject(SERVED, |load| served(SyncName::Always, load)),
+        subject(UNSYNCED, |load| served(SyncName::Never, load)),
+        subject(JOURNAL, |load| bare(bare::journal, load)),
+        subject(FILE, |load| bare(bare::prepared, load)),
     ]
 }
 
 /// The case `open-tcp/50k`.
 pub(super) fn run(report: &mut Report, settings: &Settings) {
-    let repetitions = settings.repetitions_or(REPETITIONS);
-    let subjects = subjects();
-    let wanted = settings.wanted(CASE, &subjects);
-    if wanted.is_empty() {
-        return;
-    }
-    let count = wanted.len();
-    progress_note(&format!("{CASE}: {count} subjects, {repetitions} runs"));
     let span = Duration::from_nanos(settings.span_ns_or(SPAN_NS));
-    let trial = interleave(CASE, METRICS, &wanted, &Load { span }, repetitions);
+    let Some(trial) = settings.trial(CASE, METRICS, &subjects(), &Load { span }, REPETITIONS)
+    else {
+        return;
+    };
     let heading = format!("{CASE}: {PER_S} commands a second by {SESSIONS} sessions, open loop");
     report.figures(&heading, &trial);
     for bare in [JOURNAL, FILE] {

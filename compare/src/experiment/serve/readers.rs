@@ -22,9 +22,9 @@ use tokio::runtime::Builder;
 use super::child::{Child, Work};
 use super::greeting::{administer, bytes_of, figure, hello};
 use super::venue;
-use super::{Settings, Told, bursts, progress_note, told};
+use super::{Settings, Told, bursts, told};
 use crate::report::{Report, mebibytes};
-use crate::runner::{Metric, Run, Subject, interleave};
+use crate::runner::{Metric, Run, Subject};
 use crate::target::{Limit, Target};
 
 const CASE: &str = "readers/1000";
@@ -226,19 +226,15 @@ impl Subject<Load> for Crowd {
         let [now, most] = after.unwrap_or_default().map(|bytes| bytes as f64);
         let gained = now - before.map_or(now, |[begin, _]| begin as f64);
         let quantile = |q| seen.delay_ns.quantile(q) as f64;
-        Ok(Run {
-            values: vec![
-                quantile(0.5),
-                quantile(0.99),
-                now,
-                most,
-                gained.max(0.0),
-                seen.conflated as f64,
-            ],
-            disturbance: 0.0,
-            lost: expected.saturating_sub(seen.bursts),
-            cut: false,
-        })
+        Ok(Run::of(vec![
+            quantile(0.5),
+            quantile(0.99),
+            now,
+            most,
+            gained.max(0.0),
+            seen.conflated as f64,
+        ])
+        .with_lost(expected.saturating_sub(seen.bursts)))
     }
 }
 
@@ -249,16 +245,10 @@ fn crowds() -> Vec<Box<dyn Subject<Load>>> {
 
 /// The case `readers/1000`.
 pub(super) fn run(report: &mut Report, settings: &Settings, targets: &mut Vec<Target>) {
-    let repetitions = settings.repetitions_or(REPETITIONS);
-    let crowds = crowds();
-    let wanted = settings.wanted(CASE, &crowds);
-    if wanted.is_empty() {
-        return;
-    }
-    let count = wanted.len();
-    progress_note(&format!("{CASE}: {count} subjects, {repetitions} runs"));
     let span = Duration::from_nanos(settings.span_ns_or(SPAN_NS));
-    let trial = interleave(CASE, METRICS, &wanted, &Load { span }, repetitions);
+    let Some(trial) = settings.trial(CASE, METRICS, &crowds(), &Load { span }, REPETITIONS) else {
+        return;
+    };
     report.figures(&format!("{CASE}: {}", bursts::words()), &trial);
     let ratio = report.compare(&trial, [ALONE, BESIDE], P99);
     let sides = [ALONE, BESIDE];

@@ -115,18 +115,13 @@ impl Subject<Load> for Way {
         let of_command = |ns: u64| ns as f64 / ran.answers.max(1) as f64;
         let total = |spent: &Spent| spent.values().sum();
         let quantile = |q| ran.latency_ns.quantile(q) as f64;
-        Ok(Run {
-            values: vec![
-                ran.answers as f64 * 1e9 / ran.ns.max(1) as f64,
-                quantile(0.5),
-                quantile(0.99),
-                of_command(total(&ran.spent)),
-                of_command(ran.loader_ns),
-            ],
-            disturbance: 0.0,
-            lost: 0,
-            cut: false,
-        })
+        Ok(Run::of(vec![
+            ran.answers as f64 * 1e9 / ran.ns.max(1) as f64,
+            quantile(0.5),
+            quantile(0.99),
+            of_command(total(&ran.spent)),
+            of_command(ran.loader_ns),
+        ]))
     }
 }
 

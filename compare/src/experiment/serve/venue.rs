@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use thalweg_exchange::{
-    AccountSpec, Action, Command, CurrencyId, OrderFlags, OrderId, OrderType, Place, SymbolId,
-    SymbolSpec, SymbolType, UserId,
+    AccountSpec, Action, Command, CurrencyId, OrderId, OrderType, Place, SymbolId, SymbolSpec,
+    UserId,
 };
 use thalweg_measure::random::SplitMix;
 
@@ -23,15 +23,7 @@ const LOTS: i64 = 5;
 
 /// A pair without fees, and users with money in both currencies.
 pub(super) fn set_up(users: impl Iterator<Item = i64>) -> [Command; 2] {
-    let symbol = SymbolSpec {
-        id: SYMBOL,
-        symbol_type: SymbolType::CurrencyPair,
-        base_currency: BASE,
-        quote_currency: QUOTE,
-        base_scale: 1,
-        quote_scale: 1,
-        ..SymbolSpec::default()
-    };
+    let symbol = SymbolSpec::pair(SYMBOL, BASE, QUOTE);
     let account = |uid| AccountSpec {
         uid: UserId(uid),
         balances: vec![(BASE, MONEY), (QUOTE, MONEY)],
@@ -45,17 +37,7 @@ pub(super) fn set_up(users: impl Iterator<Item = i64>) -> [Command; 2] {
 
 /// A limit order on the symbol that rests.
 pub(super) fn order(user: UserId, order_id: OrderId, price: i64, size: i64) -> Place {
-    Place {
-        uid: user,
-        symbol: SYMBOL,
-        order_id,
-        order_type: OrderType::Gtc,
-        action: Action::Bid,
-        price,
-        reserve_price: price,
-        size,
-        flags: OrderFlags::NONE,
-    }
+    Place::limit((user, order_id), SYMBOL, Action::Bid, (price, size))
 }
 
 /// The orders of one session, around a price: one in sixteen or so trades, the others come and go.

@@ -7,8 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use super::load::Timed;
-use crate::runner::{Run, Subject};
+use crate::runner::{Run, Subject, subject};
 
 /// Operations of a run.
 #[derive(Debug)]
@@ -19,43 +18,40 @@ fn timed(times: &Times, mut operation: impl FnMut()) -> Result<Run, String> {
     for _ in 0..times.0 {
         operation();
     }
-    Ok(Run {
-        values: vec![begin.elapsed().as_nanos() as f64 / times.0 as f64],
-        disturbance: 0.0,
-        lost: 0,
-        cut: false,
-    })
+    Ok(Run::of(vec![
+        begin.elapsed().as_nanos() as f64 / times.0 as f64,
+    ]))
 }
 
 pub(super) fn subjects() -> Vec<Box<dyn Subject<Times>>> {
     vec![
-        Timed::boxed("plain read-modify-write", |times| {
+        subject("plain read-modify-write", |times| {
             let word = Cell::new(0_u64);
             timed(times, || {
                 let word = black_box(&word);
                 word.set(word.get() + 1);
             })
         }),
-        Timed::boxed("locked read-modify-write", |times| {
+        subject("locked read-modify-write", |times| {
             let word = AtomicU64::new(0);
             // ORDERING: Relaxed; nobody else knows the word, the lock prefix is what costs.
             timed(times, || {
                 _ = black_box(&word).fetch_add(1, Ordering::Relaxed)
             })
         }),
-        Timed::boxed("Rc clone + drop", |times| {
+        subject("Rc clone + drop", |times| {
             let rc = Rc::new(0_u64);
             timed(times, || drop(black_box(Rc::clone(black_box(&rc)))))
         }),
-        Timed::boxed("Arc clone + drop", |times| {
+        subject("Arc clone + drop", |times| {
             let arc = Arc::new(0_u64);
             timed(times, || drop(black_box(Arc::clone(black_box(&arc)))))
         }),
-        Timed::boxed("RefCell borrow", |times| {
+        subject("RefCell borrow", |times| {
             let cell = RefCell::new(0_u64);
             timed(times, || *black_box(&cell).borrow_mut() += 1)
         }),
-        Timed::boxed("Mutex lock + unlock", |times| {
+        subject("Mutex lock + unlock", |times| {
             let mutex = Mutex::new(0_u64);
             timed(times, || {
                 let locked = black_box(&mutex).lock();

@@ -12,9 +12,9 @@ use thalweg_task::{Core, Local, slot};
 use tokio::sync::mpsc;
 use tokio::task::LocalSet;
 
-use super::load::{self, Timed};
+use super::load;
 use crate::experiment::channels::duo::Seats;
-use crate::runner::{Run, Subject};
+use crate::runner::{Run, Subject, subject};
 
 pub(super) const TASKS: usize = 64;
 /// Messages of a burst, the tasks in turn.
@@ -187,9 +187,9 @@ pub(super) const TOKIO_HANDED_ON: &str = "tokio mpsc, handed on";
 
 pub(super) fn subjects() -> Vec<Box<dyn Subject<Bursts>>> {
     vec![
-        Timed::boxed(OURS, fed),
-        Timed::boxed(TOKIO_EACH, tokio_each),
-        Timed::boxed(TOKIO_HANDED_ON, tokio_handed_on),
+        subject(OURS, fed),
+        subject(TOKIO_EACH, tokio_each),
+        subject(TOKIO_HANDED_ON, tokio_handed_on),
     ]
 }
 

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use thalweg_measure::random::SplitMix;
 
-use crate::runner::{Metric, Run, Subject};
+use crate::runner::{Metric, Run};
 
 /// Where it is a message: it is sent, its receiver is resumed, takes it, and waits for the next.
 pub(super) const METRICS: &[Metric] = &[Metric::lower("time of one", "ns")];
@@ -93,38 +93,7 @@ impl Load {
 /// sum of those that were taken is `sum`.
 pub(super) fn run(sum: u64, sent: u64, ns: f64) -> Run {
     let all = (1..=sent).fold(0, u64::wrapping_add);
-    Run {
-        values: vec![ns],
-        disturbance: 0.0,
-        lost: u64::from(sum != all),
-        cut: false,
-    }
-}
-
-/// A subject whose run is a function.
-pub(super) struct Timed<L> {
-    name: String,
-    run: fn(&L) -> Result<Run, String>,
-}
-
-impl<L: Sync + 'static> Timed<L> {
-    pub(super) fn boxed(
-        name: impl Into<String>,
-        run: fn(&L) -> Result<Run, String>,
-    ) -> Box<dyn Subject<L>> {
-        let name = name.into();
-        Box::new(Self { name, run })
-    }
-}
-
-impl<L: Sync> Subject<L> for Timed<L> {
-    fn name(&self) -> String {
-        self.name.clone()
-    }
-
-    fn run(&self, load: &L) -> Result<Run, String> {
-        (self.run)(load)
-    }
+    Run::of(vec![ns]).with_lost(u64::from(sum != all))
 }
 
 #[cfg(test)]

@@ -8,8 +8,8 @@ use counts::timers::Timers;
 use thalweg_task::fiber::{Generator, StackOptions, StackPool, Step};
 use thalweg_task::{Family, Local, Shared};
 
-use super::load::{self, Load, Timed};
-use crate::runner::{Run, Subject};
+use super::load::{self, Load};
+use crate::runner::{Run, Subject, subject};
 
 pub(super) const LOCAL: &str = "thalweg Local";
 pub(super) const LOCAL_DESTRUCTOR: &str = "thalweg Local, destructor";
@@ -102,27 +102,24 @@ fn switch(load: &Load) -> Result<Run, String> {
 /// Those that get messages.
 pub(super) fn receivers() -> Vec<Box<dyn Subject<Load>>> {
     vec![
-        Timed::boxed(LOCAL, tasks::<u64, Local>),
-        Timed::boxed(LOCAL_DESTRUCTOR, tasks::<Counted, Local>),
-        Timed::boxed(LOCAL_BY_CALL, by_call::<u64, Local>),
-        Timed::boxed("thalweg Local, by boxed call", by_boxed_call),
-        Timed::boxed("thalweg Local, deferred", deferred::<u64, Local>),
-        Timed::boxed("thalweg Shared", tasks::<u64, Shared>),
-        Timed::boxed("thalweg Shared, destructor", tasks::<Counted, Shared>),
-        Timed::boxed("thalweg Shared, deferred", deferred::<u64, Shared>),
-        Timed::boxed(FIBER, fibers::<u64, Local>),
-        Timed::boxed("thalweg fiber, destructor", fibers::<Counted, Local>),
-        Timed::boxed(SWITCH, switch),
+        subject(LOCAL, tasks::<u64, Local>),
+        subject(LOCAL_DESTRUCTOR, tasks::<Counted, Local>),
+        subject(LOCAL_BY_CALL, by_call::<u64, Local>),
+        subject("thalweg Local, by boxed call", by_boxed_call),
+        subject("thalweg Local, deferred", deferred::<u64, Local>),
+        subject("thalweg Shared", tasks::<u64, Shared>),
+        subject("thalweg Shared, destructor", tasks::<Counted, Shared>),
+        subject("thalweg Shared, deferred", deferred::<u64, Shared>),
+        subject(FIBER, fibers::<u64, Local>),
+        subject("thalweg fiber, destructor", fibers::<Counted, Local>),
+        subject(SWITCH, switch),
     ]
 }
 
 /// Those that stand beside the peers: one slot for all messages, which they are held against, and
 /// one for each.
 pub(super) fn beside_peers() -> Vec<Box<dyn Subject<Load>>> {
-    vec![
-        Timed::boxed(LOCAL, tasks::<u64, Local>),
-        Timed::boxed(ANEW, anew),
-    ]
+    vec![subject(LOCAL, tasks::<u64, Local>), subject(ANEW, anew)]
 }
 
 fn ended(load: &Load, operation: impl Fn(&Spawner, u64) -> u64) -> Result<Run, String> {
@@ -134,13 +131,13 @@ fn ended(load: &Load, operation: impl Fn(&Spawner, u64) -> u64) -> Result<Run, S
 /// Tasks from their beginning to their end.
 pub(super) fn ends() -> Vec<Box<dyn Subject<Load>>> {
     vec![
-        Timed::boxed(CREATE, |load| {
+        subject(CREATE, |load| {
             ended(load, |spawner, number| spawner.create(number))
         }),
-        Timed::boxed("thalweg closed while it waits", |load| {
+        subject("thalweg closed while it waits", |load| {
             ended(load, |spawner, number| spawner.close(number))
         }),
-        Timed::boxed("thalweg cancelled while it waits", |load| {
+        subject("thalweg cancelled while it waits", |load| {
             ended(load, |spawner, number| spawner.cancel(number))
         }),
     ]
@@ -148,7 +145,7 @@ pub(super) fn ends() -> Vec<Box<dyn Subject<Load>>> {
 
 /// Apart, since it takes a hundred times as long.
 pub(super) fn panics() -> Vec<Box<dyn Subject<Load>>> {
-    vec![Timed::boxed("thalweg panics", |load| {
+    vec![subject("thalweg panics", |load| {
         ended(load, |spawner, number| spawner.panic(number))
     })]
 }
@@ -167,9 +164,9 @@ fn timed(load: &Load, operation: impl Fn(&Timers, u64)) -> Result<Run, String> {
 /// What takes a timer. The first is told when it ends, so it reads no clock; the others do.
 pub(super) fn timers() -> Vec<Box<dyn Subject<Load>>> {
     vec![
-        Timed::boxed(TIMER, |load| timed(load, Timers::insert_cancel)),
-        Timed::boxed("thalweg sleep", |load| timed(load, Timers::sleep)),
-        Timed::boxed("thalweg task with a deadline", |load| {
+        subject(TIMER, |load| timed(load, Timers::insert_cancel)),
+        subject("thalweg sleep", |load| timed(load, Timers::sleep)),
+        subject("thalweg task with a deadline", |load| {
             timed(load, |timers, number| {
                 assert_eq!(timers.deadline(number), number);
             })

@@ -19,8 +19,8 @@ use thalweg_task::{Local, SlotTx, slot};
 use tokio::sync::{mpsc as tokio_mpsc, oneshot as tokio_oneshot};
 use tokio::task::LocalSet;
 
-use super::load::{self, Load, Timed};
-use crate::runner::{Run, Subject};
+use super::load::{self, Load};
+use crate::runner::{Run, Subject, subject};
 
 /// Ends of a channel with which one coroutine gets one message after the other.
 trait Line: 'static {
@@ -121,8 +121,8 @@ fn in_local_set<L: Line>(load: &Load) -> Result<Run, String> {
 
 fn both<L: Line>() -> [Box<dyn Subject<Load>>; 2] {
     [
-        Timed::boxed(by_hand_name(L::NAME), by_hand::<L>),
-        Timed::boxed(format!("{}, LocalSet", L::NAME), in_local_set::<L>),
+        subject(by_hand_name(L::NAME), by_hand::<L>),
+        subject(format!("{}, LocalSet", L::NAME), in_local_set::<L>),
     ]
 }
 

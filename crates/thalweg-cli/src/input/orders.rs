@@ -222,15 +222,8 @@ fn place(fields: &mut Fields<'_>) -> Result<Place, String> {
     let price = fields.number("price", 1)?;
     let size = fields.number("size", 1)?;
     Ok(Place {
-        uid,
-        symbol,
-        order_id,
         order_type,
-        action,
-        price,
-        reserve_price: price,
-        size,
-        flags: thalweg_exchange::OrderFlags::NONE,
+        ..Place::limit((uid, order_id), symbol, action, (price, size))
     })
 }
 
@@ -326,17 +319,7 @@ mod tests {
                 by: 3
             })
         );
-        let place = Place {
-            uid,
-            symbol,
-            order_id,
-            order_type: OrderType::Gtc,
-            action: Action::Bid,
-            price: 50,
-            reserve_price: 50,
-            size: 4,
-            flags: thalweg_exchange::OrderFlags::NONE,
-        };
+        let place = Place::limit((uid, order_id), symbol, Action::Bid, (50, 4));
         assert_eq!(one("place,7,1,9,buy,gtc,50,4"), Ok(Command::Place(place)));
         let reserved = Place {
             reserve_price: 60,
@@ -396,17 +379,12 @@ mod tests {
             assert_eq!(one(line), Ok(command), "{line}");
         }
         let spec = SymbolSpec {
-            id: symbol,
             symbol_type: SymbolType::Futures,
-            base_currency: CurrencyId(10),
-            quote_currency: CurrencyId(20),
-            base_scale: 1,
-            quote_scale: 1,
             taker_fee: 3,
             maker_fee: 2,
             margin_buy: 40,
             margin_sell: 50,
-            ..SymbolSpec::default()
+            ..SymbolSpec::pair(symbol, CurrencyId(10), CurrencyId(20))
         };
         assert_eq!(
             one("futures,1,10,20,1,1,3,2,40,50"),

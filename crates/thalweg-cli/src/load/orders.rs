@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use thalweg_client::TradeCommand;
 use thalweg_exchange::{
-    AccountSpec, Action, Command, CurrencyId, OrderFlags, OrderId, OrderType, Place, SymbolId,
-    SymbolSpec, SymbolType, UserId,
+    AccountSpec, Action, Command, CurrencyId, OrderId, OrderType, Place, SymbolId, SymbolSpec,
+    UserId,
 };
 use thalweg_measure::random::SplitMix;
 
@@ -74,34 +74,19 @@ impl Orders {
             self.resting.push_back(order_id);
         }
         TradeCommand::from(Place {
-            uid: self.user,
-            symbol: self.symbol,
-            order_id,
             order_type: if takes {
                 OrderType::Ioc
             } else {
                 OrderType::Gtc
             },
-            action,
-            price,
-            reserve_price: price,
-            size: LOTS,
-            flags: OrderFlags::NONE,
+            ..Place::limit((self.user, order_id), self.symbol, action, (price, LOTS))
         })
     }
 }
 
 /// A pair without fees, and users with money in both currencies. Those that are there stay.
 pub(super) fn set_up(asked: &Load, users: impl Iterator<Item = i64>) -> Vec<Command> {
-    let symbol = SymbolSpec {
-        id: SymbolId(asked.symbol),
-        symbol_type: SymbolType::CurrencyPair,
-        base_currency: BASE,
-        quote_currency: QUOTE,
-        base_scale: 1,
-        quote_scale: 1,
-        ..SymbolSpec::default()
-    };
+    let symbol = SymbolSpec::pair(SymbolId(asked.symbol), BASE, QUOTE);
     let account = |uid| AccountSpec {
         uid: UserId(uid),
         balances: vec![(BASE, MONEY), (QUOTE, MONEY)],

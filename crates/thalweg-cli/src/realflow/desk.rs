@@ -85,14 +85,7 @@ impl Desk {
             line: 0,
             last_own: 0,
         };
-        let symbol = SymbolSpec {
-            id: SYMBOL,
-            base_currency: BASE,
-            quote_currency: QUOTE,
-            base_scale: 1,
-            quote_scale: 1,
-            ..SymbolSpec::default()
-        };
+        let symbol = SymbolSpec::pair(SYMBOL, BASE, QUOTE);
         let funds =
             [(Action::Bid, QUOTE), (Action::Ask, BASE)].map(|(action, currency)| AccountSpec {
                 uid: account(action),
@@ -113,15 +106,8 @@ impl Desk {
         size: i64,
     ) -> Result<(), DeskError> {
         let code = self.send(Command::Place(Place {
-            uid: account(action),
-            symbol: SYMBOL,
-            order_id,
             order_type,
-            action,
-            price,
-            reserve_price: price,
-            size,
-            flags: thalweg_exchange::OrderFlags::NONE,
+            ..Place::limit((account(action), order_id), SYMBOL, action, (price, size))
         }));
         match code {
             ResultCode::Success => Ok(()),

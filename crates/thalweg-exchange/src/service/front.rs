@@ -266,7 +266,7 @@ impl Drop for Front {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::{Action, AdjustmentKind, OrderFlags, OrderType, Place};
+    use crate::command::{Action, AdjustmentKind, Place};
     use crate::command::{SymbolSpec, SymbolType};
     use crate::engine::state::State;
     use crate::ids::{CurrencyId, OrderId, SymbolId};
@@ -275,17 +275,12 @@ mod tests {
     const SYMBOL: SymbolId = SymbolId(1);
 
     fn order(uid: i64, action: Action, price: i64) -> Command {
-        Command::Place(Place {
-            uid: UserId(uid),
-            symbol: SYMBOL,
-            order_id: OrderId(price),
-            order_type: OrderType::Gtc,
+        Command::Place(Place::limit(
+            (UserId(uid), OrderId(price)),
+            SYMBOL,
             action,
-            price,
-            reserve_price: price,
-            size: 1,
-            flags: OrderFlags::NONE,
-        })
+            (price, 1),
+        ))
     }
 
     fn payment(uid: i64, transaction_id: i64) -> Command {

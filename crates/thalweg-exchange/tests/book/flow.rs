@@ -158,15 +158,9 @@ impl Flow {
             .below(self.prices.width.min(1 << 30))
             .cast_signed();
         Command::Place(Place {
-            uid,
-            symbol: SYMBOL,
-            order_id,
             order_type,
-            action,
-            price,
             reserve_price: price.saturating_add(over),
-            size,
-            flags: thalweg_exchange::OrderFlags::NONE,
+            ..Place::limit((uid, order_id), SYMBOL, action, (price, size))
         })
     }
 

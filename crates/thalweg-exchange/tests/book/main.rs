@@ -254,30 +254,18 @@ proptest! {
 
 fn place(order_type: OrderType, action: Action, price: i64, size: i64) -> Command {
     Command::Place(Place {
-        uid: UserId(1),
-        symbol: SYMBOL,
-        order_id: OrderId(99),
         order_type,
-        action,
-        price,
-        reserve_price: price,
-        size,
-        flags: thalweg_exchange::OrderFlags::NONE,
+        ..Place::limit((UserId(1), OrderId(99)), SYMBOL, action, (price, size))
     })
 }
 
 fn rest(id: i64, action: Action, price: i64, size: i64) -> Command {
-    Command::Place(Place {
-        uid: UserId(id),
-        symbol: SYMBOL,
-        order_id: OrderId(id),
-        order_type: OrderType::Gtc,
+    Command::Place(Place::limit(
+        (UserId(id), OrderId(id)),
+        SYMBOL,
         action,
-        price,
-        reserve_price: price,
-        size,
-        flags: thalweg_exchange::OrderFlags::NONE,
-    })
+        (price, size),
+    ))
 }
 
 fn with_asks() -> Pair {

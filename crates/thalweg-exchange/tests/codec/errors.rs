@@ -14,8 +14,8 @@ use thalweg_exchange::market::{
     BestPrices, Body, Channels, Epoch, FeedSequence, Message, Snapshot, SymbolSequence,
 };
 use thalweg_exchange::{
-    AccountSpec, Action, Command, ConditionalOrder, CurrencyId, Event, Events, OrderFlags, OrderId,
-    OrderType, Place, RejectReason, Removal, ResultCode, SymbolId, SymbolSpec, UserId,
+    AccountSpec, Action, Command, ConditionalOrder, CurrencyId, Event, Events, OrderId, OrderType,
+    Place, RejectReason, Removal, ResultCode, SymbolId, SymbolSpec, UserId,
 };
 
 fn bytes_of(command: &Command) -> Vec<u8> {
@@ -42,15 +42,9 @@ fn said(frame: &[u8], at: usize, bytes: &[u8]) -> String {
 
 fn place() -> Place {
     Place {
-        uid: UserId(1),
-        symbol: SymbolId(2),
-        order_id: OrderId(3),
         order_type: OrderType::Ioc,
-        action: Action::Bid,
-        price: 4,
         reserve_price: 5,
-        size: 6,
-        flags: OrderFlags::NONE,
+        ..Place::limit((UserId(1), OrderId(3)), SymbolId(2), Action::Bid, (4, 6))
     }
 }
 

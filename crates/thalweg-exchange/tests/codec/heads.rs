@@ -11,8 +11,7 @@ use thalweg_exchange::codec::{
 use thalweg_exchange::digest::Digest;
 use thalweg_exchange::market::Snapshot;
 use thalweg_exchange::{
-    Action, Command, ConditionalOrder, Events, OrderFlags, OrderId, OrderType, Place, ResultCode,
-    SymbolId, UserId,
+    Action, Command, ConditionalOrder, Events, OrderId, Place, ResultCode, SymbolId, UserId,
 };
 
 /// How long a frame of a kind can be; the shortest batch that has an item.
@@ -144,15 +143,8 @@ fn peek_knows_kinds_and_their_lengths() {
 #[test]
 fn an_order_with_no_condition_is_one_without() {
     let place = Place {
-        uid: UserId(1),
-        symbol: SymbolId(2),
-        order_id: OrderId(3),
-        order_type: OrderType::Gtc,
-        action: Action::Bid,
-        price: 4,
         reserve_price: 5,
-        size: 6,
-        flags: OrderFlags::NONE,
+        ..Place::limit((UserId(1), OrderId(3)), SymbolId(2), Action::Bid, (4, 6))
     };
     let plain = Command::Place(place);
     let with = Command::PlaceWith(Arc::new(ConditionalOrder::from(place)));

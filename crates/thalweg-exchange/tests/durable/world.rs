@@ -10,8 +10,8 @@ use thalweg_exchange::durable::{
 use thalweg_exchange::service::{self, Answer};
 use thalweg_exchange::session::{ClientSequence, Refusal, Role, SessionKey};
 use thalweg_exchange::{
-    AccountSpec, Action, Command, CurrencyId, OrderFlags, OrderId, OrderType, Place, ResultCode,
-    SymbolId, SymbolSpec, UserId,
+    AccountSpec, Action, Command, CurrencyId, OrderId, Place, ResultCode, SymbolId, SymbolSpec,
+    UserId,
 };
 
 /// What was published, in a form that is easy to compare.
@@ -100,17 +100,12 @@ pub(crate) fn by(holder: i64, sequence: u64) -> Origin {
 }
 
 pub(crate) fn order(uid: i64, id: i64, action: Action) -> Command {
-    Command::Place(Place {
-        uid: UserId(uid),
-        symbol: SymbolId(1),
-        order_id: OrderId(id),
-        order_type: OrderType::Gtc,
+    Command::Place(Place::limit(
+        (UserId(uid), OrderId(id)),
+        SymbolId(1),
         action,
-        price: 10,
-        reserve_price: 10,
-        size: 1,
-        flags: OrderFlags::NONE,
-    })
+        (10, 1),
+    ))
 }
 
 /// Users 1 to 4 with money in both currencies, and a pair.
@@ -119,14 +114,7 @@ pub(crate) fn market<S: Storage>(exchange: &mut Exchange<S>) {
         uid: UserId(uid),
         balances: vec![(CurrencyId(1), 1 << 30), (CurrencyId(2), 1 << 30)],
     };
-    let symbol = SymbolSpec {
-        id: SymbolId(1),
-        base_currency: CurrencyId(1),
-        quote_currency: CurrencyId(2),
-        base_scale: 1,
-        quote_scale: 1,
-        ..SymbolSpec::default()
-    };
+    let symbol = SymbolSpec::pair(SymbolId(1), CurrencyId(1), CurrencyId(2));
     for command in [
         Command::AddAccounts((1..=4).map(account).collect()),
         Command::AddSymbols([symbol].into()),

@@ -7,21 +7,14 @@ use thalweg_exchange::market::{
     Replica, ReplicaError, Snapshot, SymbolSequence,
 };
 use thalweg_exchange::{
-    AccountSpec, Action, Command, ConditionalOrder, CurrencyId, Events, OrderId, OrderType, Place,
-    ResultCode, State, SymbolId, SymbolSpec, UserId, apply,
+    AccountSpec, Action, Command, ConditionalOrder, CurrencyId, Events, OrderId, Place, ResultCode,
+    State, SymbolId, SymbolSpec, UserId, apply,
 };
 
 pub(crate) const SYMBOL: SymbolId = SymbolId(5);
 
 pub(crate) fn setup() -> [Command; 2] {
-    let spec = SymbolSpec {
-        id: SYMBOL,
-        base_currency: CurrencyId(1),
-        quote_currency: CurrencyId(2),
-        base_scale: 1,
-        quote_scale: 1,
-        ..SymbolSpec::default()
-    };
+    let spec = SymbolSpec::pair(SYMBOL, CurrencyId(1), CurrencyId(2));
     let account = AccountSpec {
         uid: UserId(1),
         balances: vec![(CurrencyId(1), 1_000_000), (CurrencyId(2), 1_000_000)],
@@ -33,17 +26,12 @@ pub(crate) fn setup() -> [Command; 2] {
 }
 
 pub(crate) fn order(id: i64, action: Action, price: i64, size: i64) -> Command {
-    Command::Place(Place {
-        uid: UserId(1),
-        symbol: SYMBOL,
-        order_id: OrderId(id),
-        order_type: OrderType::Gtc,
+    Command::Place(Place::limit(
+        (UserId(1), OrderId(id)),
+        SYMBOL,
         action,
-        price,
-        reserve_price: price,
-        size,
-        flags: thalweg_exchange::OrderFlags::NONE,
-    })
+        (price, size),
+    ))
 }
 
 pub(crate) fn feed(builder: &mut Builder, state: &mut State, commands: &[Command]) -> Vec<Message> {

@@ -1,9 +1,8 @@
 //! A pair and a futures symbol in one currency, and short names.
 
 use thalweg_exchange::{
-    AccountSpec, Action, AdjustmentKind, Command, ConditionalOrder, CurrencyId, Events, OrderFlags,
-    OrderId, OrderType, Place, ResultCode, Rules, State, SymbolId, SymbolSpec, SymbolType, UserId,
-    apply,
+    AccountSpec, Action, AdjustmentKind, Command, ConditionalOrder, CurrencyId, Events, OrderId,
+    OrderType, Place, ResultCode, Rules, State, SymbolId, SymbolSpec, SymbolType, UserId, apply,
 };
 
 pub(crate) const GOODS: CurrencyId = CurrencyId(10);
@@ -22,14 +21,9 @@ impl Market {
     /// nothing.
     pub(crate) fn new(rules: Rules) -> Self {
         let pair = SymbolSpec {
-            id: PAIR,
-            base_currency: GOODS,
-            quote_currency: MONEY,
-            base_scale: 1,
-            quote_scale: 1,
             taker_fee: 10,
             maker_fee: 1,
-            ..SymbolSpec::default()
+            ..SymbolSpec::pair(PAIR, GOODS, MONEY)
         };
         let futures = SymbolSpec {
             id: FUTURES,
@@ -118,17 +112,7 @@ pub(crate) fn order(
     price: i64,
     size: i64,
 ) -> Place {
-    Place {
-        uid: UserId(uid),
-        symbol,
-        order_id: OrderId(id),
-        order_type: OrderType::Gtc,
-        action,
-        price,
-        reserve_price: price,
-        size,
-        flags: OrderFlags::NONE,
-    }
+    Place::limit((UserId(uid), OrderId(id)), symbol, action, (price, size))
 }
 
 pub(crate) fn buy(uid: i64, id: i64, symbol: SymbolId, price: i64, size: i64) -> Command {

@@ -12,6 +12,8 @@ mod late;
 mod open_orders;
 mod pipelines;
 mod removal;
+#[path = "../properties/served.rs"]
+mod served;
 mod stream;
 mod twin;
 

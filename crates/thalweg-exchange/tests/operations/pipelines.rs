@@ -1,14 +1,11 @@
 //! The same through a pipeline, whatever waits for what.
 
-use std::sync::{Arc, Mutex};
-
 use proptest::prelude::*;
-use thalweg::pipeline::Placement;
 use thalweg_exchange::report::state_text::state_hash;
-use thalweg_exchange::service::{Options, Service};
 use thalweg_exchange::{Command, Events, ResultCode, Rules, State, apply};
 
 use crate::late::late_agrees;
+use crate::served::served;
 use crate::stream::market;
 
 /// Events with how books stand.
@@ -20,27 +17,6 @@ fn serial(rules: Rules, commands: &[Command]) -> (State, Answers) {
     let mut answer = |command| (apply(&mut state, command, &mut events), events.clone());
     let answers = commands.iter().map(&mut answer).collect();
     (state, answers)
-}
-
-fn served(rules: Rules, commands: &[Command], shards: usize) -> (State, Answers) {
-    let answers = Arc::new(Mutex::new(Answers::new()));
-    let publish = Arc::clone(&answers);
-    let options = Options {
-        placement: Placement::threads(2),
-        capacity: 64,
-        risk_shards: shards,
-        match_shards: shards,
-        ..Options::default()
-    };
-    let mut service = Service::start(State::new(rules), options, move |outcome| {
-        let answer = (outcome.result, outcome.events.clone());
-        publish.lock().expect("no panic").push(answer);
-    })
-    .expect("the options are good");
-    service.submit_batch(commands, |_| 0).expect("it runs");
-    let finished = service.join().expect("no stage panics");
-    let answers = Arc::into_inner(answers).expect("all stages have ended");
-    (finished.state, answers.into_inner().expect("no panic"))
 }
 
 proptest! {
@@ -63,7 +39,9 @@ proptest! {
     fn two_threads_and_any_shards_do_the_same((rules, commands) in market(300)) {
         let (expected, answers) = serial(rules, &commands);
         for shards in 1..4 {
-            let (state, served) = served(rules, &commands, shards);
+            let (state, served) = served(rules, &commands, shards, |outcome| {
+                (outcome.result, outcome.events.clone())
+            });
             prop_assert_eq!(&served, &answers, "{} shards", shards);
             prop_assert_eq!(state_hash(&state), state_hash(&expected));
         }

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use thalweg_exchange::{
-    Action, Command, CurrencyId, Events, OrderFlags, OrderId, OrderType, Place, ResultCode, Rules,
-    State, SymbolId, SymbolSpec, SymbolType, UserId, apply,
+    Action, Command, CurrencyId, Events, OrderId, Place, ResultCode, Rules, State, SymbolId,
+    SymbolSpec, SymbolType, UserId, apply,
 };
 
 use crate::stream::market;
@@ -69,17 +69,12 @@ fn the_streams_remove_symbols_and_add_them_again() {
 }
 
 fn place(uid: i64, order_id: i64, action: Action, price: i64) -> Command {
-    Command::Place(Place {
-        uid: UserId(uid),
-        symbol: SymbolId(5),
-        order_id: OrderId(order_id),
-        order_type: OrderType::Gtc,
+    Command::Place(Place::limit(
+        (UserId(uid), OrderId(order_id)),
+        SymbolId(5),
         action,
-        price,
-        reserve_price: price,
-        size: 1,
-        flags: OrderFlags::NONE,
-    })
+        (price, 1),
+    ))
 }
 
 #[test]
@@ -127,13 +122,8 @@ fn a_futures_symbol_goes_when_its_positions_are_closed() {
 fn an_empty_record_goes_with_its_symbol() {
     let symbol = SymbolId(5);
     let other = SymbolSpec {
-        id: symbol,
         symbol_type: SymbolType::Futures,
-        base_currency: CurrencyId(10),
-        quote_currency: CurrencyId(30),
-        base_scale: 1,
-        quote_scale: 1,
-        ..SymbolSpec::default()
+        ..SymbolSpec::pair(symbol, CurrencyId(10), CurrencyId(30))
     };
     let Command::Place(without_size) = place(1, 1, Action::Ask, 9) else {
         unreachable!("it is a new order");

@@ -180,16 +180,8 @@ pub(crate) fn accounts() -> Command {
 
 /// Users 4 and 5 put all they have into an order, and are suspended.
 fn suspended_with_orders() -> [Command; 4] {
-    let place = |uid, action, price| Place {
-        uid: UserId(uid),
-        symbol: SymbolId(2),
-        order_id: OrderId(uid),
-        order_type: OrderType::Gtc,
-        action,
-        price,
-        reserve_price: price,
-        size: 1,
-        flags: thalweg_exchange::OrderFlags::NONE,
+    let place = |uid, action, price| {
+        Place::limit((UserId(uid), OrderId(uid)), SymbolId(2), action, (price, 1))
     };
     [
         Command::Place(place(4, Action::Ask, 10)),
@@ -236,15 +228,14 @@ fn place(mix: Mix) -> impl Strategy<Value = Command> {
                     Action::Bid => price + shift,
                 };
                 Command::Place(Place {
-                    uid: UserId(uid),
-                    symbol,
-                    order_id: OrderId(order_id),
                     order_type,
-                    action,
-                    price,
                     reserve_price,
-                    size,
-                    flags: thalweg_exchange::OrderFlags::NONE,
+                    ..Place::limit(
+                        (UserId(uid), OrderId(order_id)),
+                        symbol,
+                        action,
+                        (price, size),
+                    )
                 })
             },
         )
@@ -412,15 +403,9 @@ pub(crate) fn extreme_command() -> impl Strategy<Value = Command> {
         |(uid, symbol, order_id, order_type, action, (price, other, same), size)| {
             let reserve_price = if same { price } else { other };
             Command::Place(Place {
-                uid,
-                symbol,
-                order_id,
                 order_type,
-                action,
-                price,
                 reserve_price,
-                size,
-                flags: thalweg_exchange::OrderFlags::NONE,
+                ..Place::limit((uid, order_id), symbol, action, (price, size))
             })
         },
     );

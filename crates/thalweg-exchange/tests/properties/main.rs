@@ -19,8 +19,8 @@ use thalweg_exchange::report::state_text::{state_hash, write_state};
 use thalweg_exchange::report::{currency_totals, open_interest};
 use thalweg_exchange::risk::UserStatus;
 use thalweg_exchange::{
-    Action, Command, Event, Events, OrderId, OrderType, Place, ResultCode, Rules, State, SymbolId,
-    UserId, apply,
+    Action, Command, Event, Events, OrderId, Place, ResultCode, Rules, State, SymbolId, UserId,
+    apply,
 };
 
 use self::commands::{Mix, extreme_command, rules, stream};
@@ -306,17 +306,12 @@ proptest! {
 #[test]
 fn an_order_in_a_pair_waits_for_the_fees_of_futures() {
     let place = |uid, symbol, action, price, size| {
-        Command::Place(Place {
-            uid: UserId(uid),
-            symbol: SymbolId(symbol),
-            order_id: OrderId(uid),
-            order_type: OrderType::Gtc,
+        Command::Place(Place::limit(
+            (UserId(uid), OrderId(uid)),
+            SymbolId(symbol),
             action,
-            price,
-            reserve_price: price,
-            size,
-            flags: thalweg_exchange::OrderFlags::NONE,
-        })
+            (price, size),
+        ))
     };
     let mut commands = draining::setup(1);
     commands.extend([

@@ -10,20 +10,13 @@ use thalweg_exchange::service::{
     ClientError, IN_FLIGHT_MAX, Options, SharedOptions, SharedService, Ticket,
 };
 use thalweg_exchange::{
-    AccountSpec, Action, Command, CurrencyId, Event, Events, OrderId, OrderType, Place, ResultCode,
-    State, SymbolId, SymbolSpec, UserId, apply,
+    AccountSpec, Action, Command, CurrencyId, Event, Events, OrderId, Place, ResultCode, State,
+    SymbolId, SymbolSpec, UserId, apply,
 };
 
 /// Four users with money, and a symbol.
 pub(crate) fn market() -> [Command; 2] {
-    let spec = SymbolSpec {
-        id: SymbolId(1),
-        base_currency: CurrencyId(1),
-        quote_currency: CurrencyId(2),
-        base_scale: 1,
-        quote_scale: 1,
-        ..SymbolSpec::default()
-    };
+    let spec = SymbolSpec::pair(SymbolId(1), CurrencyId(1), CurrencyId(2));
     let account = |uid| AccountSpec {
         uid: UserId(uid),
         balances: vec![(CurrencyId(1), 1 << 40), (CurrencyId(2), 1 << 40)],
@@ -42,17 +35,12 @@ pub(crate) fn order(uid: i64, at: i64) -> Command {
         Action::Bid
     };
     let price = 100 + (uid * 7 + at * 13) % 5;
-    Command::Place(Place {
-        uid: UserId(uid),
-        symbol: SymbolId(1),
-        order_id: OrderId(uid * 1_000_000 + at),
-        order_type: OrderType::Gtc,
+    Command::Place(Place::limit(
+        (UserId(uid), OrderId(uid * 1_000_000 + at)),
+        SymbolId(1),
         action,
-        price,
-        reserve_price: price,
-        size: 1 + at % 7,
-        flags: thalweg_exchange::OrderFlags::NONE,
-    })
+        (price, 1 + at % 7),
+    ))
 }
 
 /// A command as the publish stage saw it.

@@ -53,15 +53,9 @@ pub(crate) fn welcome() -> Welcome {
 
 pub(crate) fn place() -> Place {
     Place {
-        uid: UserId(7),
-        symbol: SymbolId(2),
-        order_id: OrderId(3),
         order_type: OrderType::Ioc,
-        action: Action::Bid,
-        price: 4,
         reserve_price: 5,
-        size: 6,
-        flags: OrderFlags::NONE,
+        ..Place::limit((UserId(7), OrderId(3)), SymbolId(2), Action::Bid, (4, 6))
     }
 }
 

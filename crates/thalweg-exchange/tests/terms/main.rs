@@ -17,6 +17,8 @@ mod post_only;
 mod random;
 mod reports;
 mod self_trade;
+#[path = "../properties/served.rs"]
+mod served;
 mod stops;
 #[path = "../money/totals.rs"]
 #[allow(dead_code)] // seeded faults need the rest

@@ -1,17 +1,14 @@
 //! The same through pipelines, whatever waits for what, and for those who follow the market.
 
-use std::sync::{Arc, Mutex};
-
 use proptest::prelude::*;
-use thalweg::pipeline::Placement;
 use thalweg_exchange::execution::{ExecutionReport, ExecutionReports};
 use thalweg_exchange::market::{self, Builder, Epoch};
 use thalweg_exchange::report::state_text::state_hash;
-use thalweg_exchange::service::{Options, Service};
 use thalweg_exchange::{Action, Command, Event, Events, ResultCode, Rules, State, apply};
 
 use crate::late::late_agrees;
 use crate::random::{money, stream};
+use crate::served::served;
 use crate::world::{FUTURES, SYMBOLS, ask, bid, fitted, good_till, in_symbol, opening, with};
 
 /// Results, events, and what users are told.
@@ -27,28 +24,6 @@ fn serial(rules: Rules, commands: &[Command]) -> (State, Answers) {
     };
     let answers = (0..).zip(commands).map(&mut answer).collect();
     (state, answers)
-}
-
-fn served(rules: Rules, commands: &[Command], shards: usize) -> (State, Answers) {
-    let answers = Arc::new(Mutex::new(Answers::new()));
-    let publish = Arc::clone(&answers);
-    let options = Options {
-        placement: Placement::threads(2),
-        capacity: 64,
-        risk_shards: shards,
-        match_shards: shards,
-        ..Options::default()
-    };
-    let mut service = Service::start(State::new(rules), options, move |outcome| {
-        let told = outcome.reports().collect();
-        let answer = (outcome.result, outcome.events.to_vec(), told);
-        publish.lock().expect("no panic").push(answer);
-    })
-    .expect("the options are good");
-    service.submit_batch(commands, |_| 0).expect("it runs");
-    let finished = service.join().expect("no stage panics");
-    let answers = Arc::into_inner(answers).expect("all stages have ended");
-    (finished.state, answers.into_inner().expect("no panic"))
 }
 
 fn world(length: usize) -> impl Strategy<Value = (Rules, Vec<Command>)> {
@@ -80,7 +55,9 @@ proptest! {
     fn two_threads_and_any_shards_give_the_same_answers_and_state((rules, commands) in world(400)) {
         let (expected, answers) = serial(rules, &commands);
         for shards in 1..4 {
-            let (state, served) = served(rules, &commands, shards);
+            let (state, served) = served(rules, &commands, shards, |outcome| {
+                (outcome.result, outcome.events.to_vec(), outcome.reports().collect())
+            });
             prop_assert_eq!(&served, &answers, "{} shards", shards);
             prop_assert_eq!(state_hash(&state), state_hash(&expected));
         }

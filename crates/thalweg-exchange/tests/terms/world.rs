@@ -194,17 +194,7 @@ pub(crate) fn text(state: &State) -> String {
 }
 
 pub(crate) fn gtc(uid: i64, id: i64, action: Action, price: i64, size: i64) -> Place {
-    Place {
-        uid: UserId(uid),
-        symbol: PAIR,
-        order_id: OrderId(id),
-        order_type: OrderType::Gtc,
-        action,
-        price,
-        reserve_price: price,
-        size,
-        flags: OrderFlags::NONE,
-    }
+    Place::limit((UserId(uid), OrderId(id)), PAIR, action, (price, size))
 }
 
 pub(crate) fn ask(uid: i64, id: i64, price: i64, size: i64) -> Place {

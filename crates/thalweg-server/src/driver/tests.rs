@@ -12,7 +12,6 @@ use tokio::sync::oneshot;
 use super::*;
 use crate::outbox::Taken;
 use crate::request::Requests;
-use crate::session::Terms;
 
 /// A driver on a simulated disk, and the way to it.
 fn driver(disk: &SimDisk) -> (Driver<SimDisk>, Requests) {
@@ -35,21 +34,7 @@ fn driver(disk: &SimDisk) -> (Driver<SimDisk>, Requests) {
 }
 
 fn session(role: Role) -> Arc<Session> {
-    let key = SessionKey {
-        role,
-        holder: 1,
-        number: 0,
-    };
-    let terms = Terms {
-        id: 1,
-        key,
-        shown: None,
-        cancels_on_disconnect: false,
-        wants_reports: false,
-        heartbeat: Duration::from_secs(1),
-        out_bytes_max: 1 << 20,
-    };
-    Arc::new(Session::new(terms, Instant::now()))
+    Arc::new(Session::unkeyed(1, role, 1, false))
 }
 
 fn commands(session: &Arc<Session>, sequence: u64, command: Command) -> Request {

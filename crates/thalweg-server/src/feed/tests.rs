@@ -11,9 +11,9 @@ use thalweg_exchange::{
 
 use super::*;
 use crate::session::Interest;
+use thalweg_exchange::Action;
 use thalweg_exchange::codec::session::ServerFrame;
 use thalweg_exchange::market::Replica;
-use thalweg_exchange::{Action, OrderFlags, OrderType};
 
 /// An exchange whose outcomes go to a tape.
 struct Market {
@@ -72,17 +72,12 @@ impl Market {
     fn bids(&mut self, symbol: i32, count: i64) {
         for _ in 0..count {
             let price = 1 + self.number as i64;
-            self.run(Command::Place(Place {
-                uid: UserId(7),
-                symbol: SymbolId(symbol),
-                order_id: OrderId(price),
-                action: Action::Bid,
-                order_type: OrderType::Gtc,
-                price,
-                reserve_price: price,
-                size: 1,
-                flags: OrderFlags::NONE,
-            }));
+            self.run(Command::Place(Place::limit(
+                (UserId(7), OrderId(price)),
+                SymbolId(symbol),
+                Action::Bid,
+                (price, 1),
+            )));
         }
     }
 

@@ -12,9 +12,7 @@ use thalweg_exchange::codec::session::{
 use thalweg_exchange::codec::{CodecError, decode_message, decode_snapshot};
 use thalweg_exchange::market::{Message, Snapshot};
 use thalweg_exchange::session::{ClientSequence, ReportNumber, Role};
-use thalweg_exchange::{
-    Action, Command, OrderFlags, OrderId, OrderType, Place, ResultCode, SymbolId, UserId,
-};
+use thalweg_exchange::{Action, Command, OrderId, Place, ResultCode, SymbolId, UserId};
 
 /// What a server said.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,17 +64,12 @@ pub(crate) fn submit_of(sequence: u64, command: &Command) -> Vec<u8> {
 
 /// A plain order in symbol 1.
 pub(crate) fn order(user: i64, id: i64, action: Action, price: i64, size: i64) -> Command {
-    Command::Place(Place {
-        uid: UserId(user),
-        symbol: SymbolId(1),
-        order_id: OrderId(id),
+    Command::Place(Place::limit(
+        (UserId(user), OrderId(id)),
+        SymbolId(1),
         action,
-        order_type: OrderType::Gtc,
-        price,
-        reserve_price: price,
-        size,
-        flags: OrderFlags::NONE,
-    })
+        (price, size),
+    ))
 }
 
 #[derive(Debug)]

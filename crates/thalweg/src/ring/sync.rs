@@ -176,6 +176,17 @@ pub(crate) mod fault {
         caught_by(name, &loom::model::Builder::new(), model)
     }
 
+    /// The model holds, and notices each of these faults.
+    ///
+    /// # Panics
+    /// It does not.
+    pub(crate) fn check(model: impl Fn() + Send + Sync + Copy + 'static, faults: &[&'static str]) {
+        loom::model(model);
+        for fault in faults {
+            assert!(caught(fault, model), "`{fault}` was not caught");
+        }
+    }
+
     /// As [`caught`], explored as far as `builder` says.
     pub(crate) fn caught_by(
         name: &'static str,

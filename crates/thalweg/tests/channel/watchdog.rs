@@ -5,27 +5,25 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
+/// For a hang only: no case comes near it.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Runs `case` in a thread of its own, and panics if that is not done within a minute. The thread
-/// is left behind then.
-pub(crate) fn watched(case: fn()) {
+/// Runs `case` in a thread of its own, and gives what it gives. Panics if that is not done within a
+/// minute; the thread is left behind then.
+pub(crate) fn watched<R: Send + 'static>(case: impl FnOnce() -> R + Send + 'static) -> R {
     let (done, finished) = channel();
     let thread = thread::current();
     let name = thread.name().unwrap_or("case").to_owned();
     let runner = thread::Builder::new()
         .name(name)
-        .spawn(move || {
-            // Dropped at the end, also by a panic.
-            let _done = done;
-            case();
-        })
-        .unwrap();
-    let outcome: Result<(), _> = finished.recv_timeout(PATIENCE);
-    if outcome == Err(RecvTimeoutError::Timeout) {
+        .spawn(move || _ = done.send(case()))
+        .expect("there are threads");
+    let outcome = finished.recv_timeout(PATIENCE);
+    if matches!(outcome, Err(RecvTimeoutError::Timeout)) {
         panic!("hangs: not done after {PATIENCE:?}");
     }
     if let Err(panic) = runner.join() {
         resume_unwind(panic);
     }
+    outcome.expect("it sends before it ends")
 }

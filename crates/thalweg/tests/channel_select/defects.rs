@@ -1,11 +1,11 @@
 //! What was wrong once.
 
+use super::executor::Alarm;
 use super::{LONG, SHORT, linger, watched};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::Instant;
 use thalweg::channel::{Ready, Select, SelectTimeout, Source, TryRecvError, mpmc, spsc, unbounded};
@@ -206,7 +206,7 @@ fn both_ends_of_a_rendezvous_do_not_wake_themselves() {
     watched(|| {
         let (mut tx, mut rx) = mpmc::<u32>(0);
         let (mut other, mut others) = (rx.clone(), tx.clone());
-        let alarm = Arc::new(Alarm::default());
+        let alarm = Alarm::new();
         let waker = Waker::from(Arc::clone(&alarm));
         let context = &mut Context::from_waker(&waker);
         let mut ready = Ready::new();
@@ -215,7 +215,7 @@ fn both_ends_of_a_rendezvous_do_not_wake_themselves() {
         for _ in 0..3 {
             assert!(wait.as_mut().poll(context).is_pending());
         }
-        assert_eq!(alarm.0.load(Ordering::SeqCst), 0, "by itself");
+        assert_eq!(alarm.count(), 0, "by itself");
         // Another one that wishes is seen, and another one that offers.
         let mut wish = other.recv_async();
         assert!(
@@ -223,25 +223,15 @@ fn both_ends_of_a_rendezvous_do_not_wake_themselves() {
                 .poll(&mut Context::from_waker(Waker::noop()))
                 .is_pending()
         );
-        assert_eq!(alarm.0.load(Ordering::SeqCst), 1);
+        assert_eq!(alarm.count(), 1);
         assert_eq!(wait.as_mut().poll(context), Poll::Ready(Ok(0)));
         drop((wait, wish));
         let mut wait = Box::pin(ready.wait_async(&mut list));
         assert!(wait.as_mut().poll(context).is_pending());
         assert_eq!(others.try_send(5), Ok(()));
-        assert_eq!(alarm.0.load(Ordering::SeqCst), 2);
+        assert_eq!(alarm.count(), 2);
         assert_eq!(wait.as_mut().poll(context), Poll::Ready(Ok(1)));
         drop(wait);
         assert_eq!(rx.try_recv(), Ok(5));
     });
-}
-
-/// Counts how often it is woken.
-#[derive(Default)]
-struct Alarm(AtomicUsize);
-
-impl Wake for Alarm {
-    fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, Ordering::SeqCst);
-    }
 }

@@ -3,6 +3,9 @@
 #![allow(clippy::unwrap_used)] // cases are tests, though they are not #[test]
 
 mod defects;
+#[allow(dead_code)] // the suite of the channels needs more of it
+#[path = "../channel/executor.rs"]
+mod executor;
 mod fairness;
 mod lists;
 mod peers;
@@ -11,11 +14,13 @@ mod select;
 mod tasks;
 mod threads;
 mod timers;
+#[path = "../channel/watchdog.rs"]
+mod watchdog;
 
-use std::panic::resume_unwind;
-use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
+
+use watchdog::watched;
 
 /// Longer than any test should wait for what does come.
 const LONG: Duration = Duration::from_secs(60);
@@ -33,19 +38,5 @@ fn linger() {
 fn until(mut happened: impl FnMut() -> bool) {
     while !happened() {
         thread::yield_now();
-    }
-}
-
-/// Runs a case in a thread of its own, and says so if it hangs.
-fn watched(case: impl FnOnce() + Send + 'static) {
-    let (done, finished) = channel::<()>();
-    let runner = thread::spawn(move || {
-        let _done = done;
-        case();
-    });
-    let outcome = finished.recv_timeout(LONG);
-    assert_ne!(outcome, Err(RecvTimeoutError::Timeout), "it hangs");
-    if let Err(panic) = runner.join() {
-        resume_unwind(panic);
     }
 }

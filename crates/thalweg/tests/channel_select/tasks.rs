@@ -1,42 +1,11 @@
 //! Tasks that select, and that are given up.
 
-use super::LONG;
-use std::future::Future;
+use super::executor::{Alarm, block_on};
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{self, Thread};
+use std::task::{Context, Poll, Waker};
+use std::thread;
 use thalweg::channel::{Ready, Select, SelectEmpty, Source, TryRecvError, mpmc, spsc};
-
-/// Wakes a thread, and counts.
-struct Unpark(Thread, AtomicUsize);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.1.fetch_add(1, SeqCst);
-        self.0.unpark();
-    }
-}
-
-fn waker() -> (Arc<Unpark>, Waker) {
-    let unpark = Arc::new(Unpark(thread::current(), AtomicUsize::new(0)));
-    (Arc::clone(&unpark), Waker::from(unpark))
-}
-
-/// Runs a future to its end on this thread.
-pub(crate) fn run<F: Future>(future: F) -> F::Output {
-    let (_, waker) = waker();
-    let mut context = Context::from_waker(&waker);
-    let mut future = pin!(future);
-    loop {
-        match future.as_mut().poll(&mut context) {
-            Poll::Ready(output) => return output,
-            // Woken at once if it was woken before.
-            Poll::Pending => thread::park_timeout(LONG),
-        }
-    }
-}
 
 #[test]
 fn a_task_selects() {
@@ -58,7 +27,7 @@ fn a_task_selects() {
         let select = Select::new()
             .recv(&mut rx, |got| got.unwrap())
             .recv(&mut from_zero, |got| got.unwrap());
-        got.push(run(select.wait_async()));
+        got.push(block_on(select.wait_async()));
     }
     drop(other.join().unwrap());
     got.sort_unstable();
@@ -70,7 +39,8 @@ fn a_select_that_is_given_up_passes_its_notification_on() {
     let (mut tx, mut rx) = mpmc(1);
     let (_other, mut silent) = mpmc::<u8>(1);
     let mut second = rx.clone();
-    let (count, waker) = waker();
+    let alarm = Alarm::new();
+    let waker = Waker::from(Arc::clone(&alarm));
     let mut context = Context::from_waker(&waker);
     let mut waiting = pin!(second.recv_async());
     {
@@ -84,9 +54,9 @@ fn a_select_that_is_given_up_passes_its_notification_on() {
         assert!(select.as_mut().poll(&mut context).is_pending());
         assert!(waiting.as_mut().poll(&mut context).is_pending());
         tx.send(1).unwrap();
-        assert_eq!(count.1.load(SeqCst), 1, "the one that came first");
+        assert_eq!(alarm.count(), 1, "the one that came first");
     }
-    assert_eq!(count.1.load(SeqCst), 2, "it went, and told the next");
+    assert_eq!(alarm.count(), 2, "it went, and told the next");
     assert_eq!(waiting.as_mut().poll(&mut context), Poll::Ready(Ok(1)));
 }
 
@@ -94,7 +64,7 @@ fn a_select_that_is_given_up_passes_its_notification_on() {
 fn a_select_that_is_given_up_loses_no_element() {
     let (mut tx, mut rx) = mpmc::<u8>(0);
     let (mut out, mut sink) = mpmc::<String>(0);
-    let (_, waker) = waker();
+    let waker = Waker::from(Alarm::new());
     let mut context = Context::from_waker(&waker);
     let mut value = Some(String::from("mine"));
     {
@@ -123,10 +93,10 @@ fn tasks_that_are_given_up_again_and_again_lose_nothing() {
                 Select::new()
                     .send(&mut tx, &mut a, |sent| sent)
                     .send(&mut queue, &mut b, |sent| sent);
-            run(select.wait_async()).unwrap();
+            block_on(select.wait_async()).unwrap();
         }
     });
-    let (_, waker) = waker();
+    let waker = Waker::from(Alarm::new());
     let mut context = Context::from_waker(&waker);
     let (mut sum, mut count, mut open) = (0, 0, [true; 2]);
     let mut turns = 0_u32;
@@ -172,7 +142,7 @@ fn a_task_waits_until_something_is_ready() {
     let (mut ready, mut got) = (Ready::new(), Vec::new());
     while got.len() < 1_000 {
         let mut list: [&mut dyn Source; 2] = [&mut rx, &mut from_zero];
-        match run(ready.wait_async(&mut list)) {
+        match block_on(ready.wait_async(&mut list)) {
             Ok(0) => got.extend(rx.try_recv()),
             Ok(_) => got.extend(from_zero.try_recv()),
             Err(SelectEmpty) => panic!("there are two"),
@@ -181,14 +151,15 @@ fn a_task_waits_until_something_is_ready() {
     drop(other.join().unwrap());
     got.sort_unstable();
     assert!(got.into_iter().eq(0..1_000));
-    assert_eq!(run(ready.wait_async(&mut [])), Err(SelectEmpty));
+    assert_eq!(block_on(ready.wait_async(&mut [])), Err(SelectEmpty));
 }
 
 #[test]
 fn a_wait_for_readiness_that_is_given_up_keeps_what_it_was_handed() {
     let (mut tx, mut rx) = mpmc::<u8>(0);
     let (_other, mut silent) = mpmc::<u8>(1);
-    let (count, waker) = waker();
+    let alarm = Alarm::new();
+    let waker = Waker::from(Arc::clone(&alarm));
     let mut context = Context::from_waker(&waker);
     let mut ready = Ready::new();
     {
@@ -197,7 +168,7 @@ fn a_wait_for_readiness_that_is_given_up_keeps_what_it_was_handed() {
         assert!(waiting.as_mut().poll(&mut context).is_pending());
         assert!(waiting.as_mut().poll(&mut context).is_pending());
         tx.try_send(4).unwrap();
-        assert_eq!(count.1.load(SeqCst), 1);
+        assert_eq!(alarm.count(), 1);
     }
     assert_eq!(rx.try_recv(), Ok(4));
 
@@ -213,5 +184,5 @@ fn a_wait_for_readiness_that_is_given_up_keeps_what_it_was_handed() {
         queue.send(1).unwrap();
     }
     assert_eq!(waiting.as_mut().poll(&mut context), Poll::Ready(Ok(1)));
-    assert_eq!(count.1.load(SeqCst), 3, "it went, and told the next");
+    assert_eq!(alarm.count(), 3, "it went, and told the next");
 }

@@ -1,9 +1,8 @@
 //! Room that is claimed, partly used and given back, among plain sends.
 
-use crate::ledger::{Seen, seen_once};
+use crate::ledger::{Seen, joined, on_threads, seen_once};
 use crate::over_stores;
 use crate::store::Ends;
-use shuttle::thread;
 use thalweg::channel::Shape;
 
 /// Rounds of each sender.
@@ -11,54 +10,43 @@ const ROUNDS: usize = 4;
 
 /// What is written arrives; what is not makes room, wakes who waits for it, and holds nobody back.
 fn unused_room_comes_back<S: Shape>(ends: Ends<S>) {
-    let senders = ends.senders.into_iter().enumerate().map(|(n, mut tx)| {
-        let mut items = ends.ledger.items(n);
-        thread::spawn(move || {
-            let mut sent = 0;
-            for round in n..n + ROUNDS {
-                match round % 4 {
-                    // Half of it.
-                    0 => {
-                        let mut claim = tx.claim(2).unwrap();
+    let ledger = ends.ledger.clone();
+    let senders = on_threads(ends.senders, move |n, mut tx| {
+        let mut items = ledger.items(n);
+        let mut sent = 0;
+        for round in n..n + ROUNDS {
+            match round % 4 {
+                // Half of it.
+                0 => {
+                    let mut claim = tx.claim(2).unwrap();
+                    claim.push(items.next().unwrap()).unwrap();
+                    sent += claim.commit();
+                }
+                // Nothing of it.
+                1 => drop(tx.claim(1 + n % 2).unwrap()),
+                2 => {
+                    tx.send(items.next().unwrap()).unwrap();
+                    sent += 1;
+                }
+                // All of it, if there is room at once.
+                _ => {
+                    if let Ok(mut claim) = tx.try_claim(1) {
                         claim.push(items.next().unwrap()).unwrap();
                         sent += claim.commit();
                     }
-                    // Nothing of it.
-                    1 => drop(tx.claim(1 + n % 2).unwrap()),
-                    2 => {
-                        tx.send(items.next().unwrap()).unwrap();
-                        sent += 1;
-                    }
-                    // All of it, if there is room at once.
-                    _ => {
-                        if let Ok(mut claim) = tx.try_claim(1) {
-                            claim.push(items.next().unwrap()).unwrap();
-                            sent += claim.commit();
-                        }
-                    }
                 }
             }
-            sent
-        })
+        }
+        sent
     });
-    let senders: Vec<_> = senders.collect();
-    let receivers = ends.receivers.into_iter().map(|mut rx| {
-        thread::spawn(move || {
-            let mut seen = Seen::default();
-            rx.iter().for_each(|item| seen.see(&item));
-            assert_eq!((rx.len(), rx.is_closed()), (0, true));
-            seen
-        })
+    let receivers = on_threads(ends.receivers, move |_, mut rx| {
+        let mut seen = Seen::default();
+        rx.iter().for_each(|item| seen.see(&item));
+        assert_eq!((rx.len(), rx.is_closed()), (0, true));
+        seen
     });
-    let receivers: Vec<_> = receivers.collect();
-    let sent = senders
-        .into_iter()
-        .map(|thread| thread.join().unwrap())
-        .sum();
-    let seen: Vec<_> = receivers
-        .into_iter()
-        .map(|thread| thread.join().unwrap())
-        .collect();
+    let sent = joined(senders).into_iter().sum();
+    let seen = joined(receivers);
     assert_eq!(seen_once(&seen), sent);
     ends.ledger.check_all_gone(sent);
 }
@@ -69,24 +57,21 @@ over_stores! { unused_room_comes_back: packed slotted lanes ordered tickets pack
 fn batches_arrive_whole<S: Shape>(ends: Ends<S>) {
     const EACH: usize = 5;
     let made = ends.senders.len() * EACH;
-    let senders = ends.senders.into_iter().enumerate().map(|(n, mut tx)| {
-        let items = ends.ledger.items(n).take(EACH);
-        thread::spawn(move || tx.send_many(items).unwrap())
+    let ledger = ends.ledger.clone();
+    let senders = on_threads(ends.senders, move |n, mut tx| {
+        let items = ledger.items(n).take(EACH);
+        tx.send_many(items).unwrap()
     });
-    let senders: Vec<_> = senders.collect();
-    let receivers = ends.receivers.into_iter().enumerate().map(|(n, mut rx)| {
-        thread::spawn(move || {
-            let mut seen = Seen::default();
-            let mut items = Vec::new();
-            while rx.recv_many(&mut items, 2).is_ok() {
-                items.drain(..).for_each(|item| seen.see(&item));
-                // One leaves some of its batches unread.
-                rx.batch(2).take(n).for_each(|item| seen.see(&item));
-            }
-            seen
-        })
+    let receivers = on_threads(ends.receivers, move |n, mut rx| {
+        let mut seen = Seen::default();
+        let mut items = Vec::new();
+        while rx.recv_many(&mut items, 2).is_ok() {
+            items.drain(..).for_each(|item| seen.see(&item));
+            // One leaves some of its batches unread.
+            rx.batch(2).take(n).for_each(|item| seen.see(&item));
+        }
+        seen
     });
-    let receivers: Vec<_> = receivers.collect();
     ends.ledger.check_all_received(senders, receivers, made);
 }
 

@@ -1,6 +1,6 @@
 //! Senders that multiply and leave while receivers go to sleep, or leave.
 
-use crate::ledger::{Seen, seen_once};
+use crate::ledger::{Seen, joined, on_threads, seen_once};
 use crate::store::Ends;
 use crate::{explore, over_stores};
 use shuttle::thread;
@@ -12,33 +12,25 @@ const EACH: usize = 3;
 /// A sender is followed by its clone after each element; all arrives, and then the end.
 fn clones_are_heard<S: ManySenders>(ends: Ends<S>) {
     let made = ends.senders.len() * EACH;
-    let senders = ends.senders.into_iter().enumerate().map(|(n, mut tx)| {
-        let items = ends.ledger.items(n).take(EACH);
-        thread::spawn(move || {
-            for item in items {
-                tx.send(item).unwrap();
-                // The original goes when its clone is there.
-                tx = tx.clone();
-            }
-        })
+    let ledger = ends.ledger.clone();
+    let senders = on_threads(ends.senders, move |n, mut tx| {
+        let items = ledger.items(n).take(EACH);
+        for item in items {
+            tx.send(item).unwrap();
+            // The original goes when its clone is there.
+            tx = tx.clone();
+        }
     });
-    let senders: Vec<_> = senders.collect();
-    let receivers = ends.receivers.into_iter().map(|mut rx| {
-        thread::spawn(move || {
-            let mut numbers = Vec::new();
-            while let Ok(item) = rx.recv() {
-                numbers.push((item.sender, item.number));
-            }
-            numbers
-        })
+    let receivers = on_threads(ends.receivers, move |_, mut rx| {
+        let mut numbers = Vec::new();
+        while let Ok(item) = rx.recv() {
+            numbers.push((item.sender, item.number));
+        }
+        numbers
     });
-    let receivers: Vec<_> = receivers.collect();
-    senders
-        .into_iter()
-        .for_each(|thread| thread.join().unwrap());
+    joined(senders);
     // Clones are senders of their own: elements of two of them are in no order.
-    let joined = receivers.into_iter().map(|thread| thread.join().unwrap());
-    let mut seen: Vec<_> = joined.flatten().collect();
+    let mut seen: Vec<_> = joined(receivers).into_iter().flatten().collect();
     seen.sort_unstable();
     let all = (0..made).map(|n| (n / EACH, n % EACH));
     assert_eq!(seen, all.collect::<Vec<_>>());
@@ -47,45 +39,37 @@ fn clones_are_heard<S: ManySenders>(ends: Ends<S>) {
 
 /// Clones are made while the receivers leave, and wait for room: each is told that there is nobody.
 fn clones_are_told_of_the_end<S: ManySenders>(ends: Ends<S>) {
-    let senders = ends.senders.into_iter().enumerate().map(|(n, tx)| {
-        let mut items = ends.ledger.items(n);
-        thread::spawn(move || {
-            let mut clones: Vec<_> = (1..EACH).map(|_| tx.clone()).collect();
-            clones.insert(0, tx);
-            let mut made = 0;
-            // The last one waits for room until it is told.
-            for (n, clone) in clones.iter_mut().enumerate() {
-                loop {
-                    made += 1;
-                    let is_told = clone.send(items.next().unwrap()).is_err();
-                    if is_told || n + 1 < EACH {
-                        break;
-                    }
+    let ledger = ends.ledger.clone();
+    let senders = on_threads(ends.senders, move |n, tx| {
+        let mut items = ledger.items(n);
+        let mut clones: Vec<_> = (1..EACH).map(|_| tx.clone()).collect();
+        clones.insert(0, tx);
+        let mut made = 0;
+        // The last one waits for room until it is told.
+        for (n, clone) in clones.iter_mut().enumerate() {
+            loop {
+                made += 1;
+                let is_told = clone.send(items.next().unwrap()).is_err();
+                if is_told || n + 1 < EACH {
+                    break;
                 }
             }
-            made
-        })
+        }
+        made
     });
-    let senders: Vec<_> = senders.collect();
-    let receivers = ends.receivers.into_iter().enumerate().map(|(n, mut rx)| {
-        thread::spawn(move || {
-            let mut seen = Seen::default();
-            // Unless another has closed it already.
-            if n % 2 == 1 {
-                rx.recv().iter().for_each(|item| seen.see(item));
-            }
-            rx.close();
-            seen
-        })
+    let receivers = on_threads(ends.receivers, move |n, mut rx| {
+        let mut seen = Seen::default();
+        // Unless another has closed it already.
+        if n % 2 == 1 {
+            rx.recv().iter().for_each(|item| seen.see(item));
+        }
+        rx.close();
+        seen
     });
-    let receivers: Vec<_> = receivers.collect();
-    let seen: Vec<_> = receivers
-        .into_iter()
-        .map(|thread| thread.join().unwrap())
-        .collect();
+    let seen = joined(receivers);
     seen_once(&seen);
-    let made = senders.into_iter().map(|thread| thread.join().unwrap());
-    ends.ledger.check_all_gone(made.sum());
+    ends.ledger
+        .check_all_gone(joined(senders).into_iter().sum());
 }
 
 over_stores! {

@@ -1,6 +1,6 @@
 //! Sending and receiving by several threads at once, and the end of either side.
 
-use crate::ledger::{Seen, seen_once};
+use crate::ledger::{Seen, joined, on_threads, seen_once};
 use crate::over_stores;
 use crate::store::Ends;
 use shuttle::thread;
@@ -14,30 +14,22 @@ const EACH: usize = 4;
 fn all_arrives<S: Shape>(ends: Ends<S>) {
     let made = ends.senders.len() * EACH;
     let watch_lanes = ends.has_lanes;
-    let senders = ends.senders.into_iter().enumerate().map(|(n, mut tx)| {
-        let items = ends.ledger.items(n);
-        thread::spawn(move || {
-            items.take(EACH).for_each(|item| tx.send(item).unwrap());
-            let counters = tx.counters();
-            assert!(!watch_lanes || counters.sent == EACH as u64);
-        })
+    let ledger = ends.ledger.clone();
+    let senders = on_threads(ends.senders, move |n, mut tx| {
+        let items = ledger.items(n);
+        items.take(EACH).for_each(|item| tx.send(item).unwrap());
+        let counters = tx.counters();
+        assert!(!watch_lanes || counters.sent == EACH as u64);
     });
-    let senders: Vec<_> = senders.collect();
-    let receivers = ends.receivers.into_iter().map(|mut rx| {
-        thread::spawn(move || {
-            let mut seen = Seen::default();
-            while let Ok(item) = rx.recv() {
-                seen.see(&item);
-            }
-            (seen, rx)
-        })
+    let receivers = on_threads(ends.receivers, move |_, mut rx| {
+        let mut seen = Seen::default();
+        while let Ok(item) = rx.recv() {
+            seen.see(&item);
+        }
+        (seen, rx)
     });
-    let receivers: Vec<_> = receivers.collect();
-    senders
-        .into_iter()
-        .for_each(|thread| thread.join().unwrap());
-    let joined = receivers.into_iter().map(|thread| thread.join().unwrap());
-    let (seen, receivers): (Vec<_>, Vec<_>) = joined.unzip();
+    joined(senders);
+    let (seen, receivers): (Vec<_>, Vec<_>) = joined(receivers).into_iter().unzip();
     assert_eq!(seen_once(&seen), made);
     let counters = receivers[0].counters();
     assert_eq!(
@@ -56,41 +48,32 @@ over_stores! {
 /// A receiver closes the channel at some moment: what was sent until then is received, the rest
 /// comes back.
 fn what_was_sent_before_the_close_arrives<S: Shape>(ends: Ends<S>) {
-    let senders = ends.senders.into_iter().enumerate().map(|(n, mut tx)| {
-        let items = ends.ledger.items(n);
-        thread::spawn(move || {
-            for (sent, item) in items.enumerate() {
-                if let Err(error) = tx.send(item) {
-                    let SendError::Disconnected(back) = error else {
-                        unreachable!("a channel that blocks is never full");
-                    };
-                    assert_eq!(back.number, sent);
-                    return sent;
-                }
+    let ledger = ends.ledger.clone();
+    let senders = on_threads(ends.senders, move |n, mut tx| {
+        let items = ledger.items(n);
+        for (sent, item) in items.enumerate() {
+            if let Err(error) = tx.send(item) {
+                let SendError::Disconnected(back) = error else {
+                    unreachable!("a channel that blocks is never full");
+                };
+                assert_eq!(back.number, sent);
+                return sent;
             }
-            unreachable!("the channel is closed before all are sent");
-        })
+        }
+        unreachable!("the channel is closed before all are sent");
     });
-    let senders: Vec<_> = senders.collect();
-    let receivers = ends.receivers.into_iter().map(|mut rx| {
-        thread::spawn(move || {
-            let mut seen = Seen::default();
-            while let Ok(item) = rx.recv() {
-                seen.see(&item);
-                if seen.len() == 2 {
-                    rx.close();
-                }
+    let receivers = on_threads(ends.receivers, move |_, mut rx| {
+        let mut seen = Seen::default();
+        while let Ok(item) = rx.recv() {
+            seen.see(&item);
+            if seen.len() == 2 {
+                rx.close();
             }
-            (seen, rx)
-        })
+        }
+        (seen, rx)
     });
-    let receivers: Vec<_> = receivers.collect();
-    let joined = receivers.into_iter().map(|thread| thread.join().unwrap());
-    let (mut seen, mut receivers): (Vec<_>, Vec<_>) = joined.unzip();
-    let sent: Vec<usize> = senders
-        .into_iter()
-        .map(|thread| thread.join().unwrap())
-        .collect();
+    let (mut seen, mut receivers): (Vec<_>, Vec<_>) = joined(receivers).into_iter().unzip();
+    let sent = joined(senders);
     // A send that was under way may have come after the end, where each sender has its own ring.
     for (seen, rx) in seen.iter_mut().zip(&mut receivers) {
         rx.try_iter().for_each(|item| seen.see(&item));
@@ -105,30 +88,21 @@ fn what_was_sent_before_the_close_arrives<S: Shape>(ends: Ends<S>) {
 /// Receivers leave one by one: what was sent is received or discarded.
 fn what_is_left_is_discarded<S: Shape>(ends: Ends<S>) {
     let has_lanes = ends.has_lanes;
-    let senders = ends.senders.into_iter().enumerate().map(|(n, mut tx)| {
-        let mut items = ends.ledger.items(n);
-        thread::spawn(move || {
-            let is_sent = |_: &()| tx.send(items.next().unwrap()).is_ok();
-            let sent = std::iter::repeat(()).take_while(is_sent).count();
-            (sent, tx)
-        })
+    let ledger = ends.ledger.clone();
+    let senders = on_threads(ends.senders, move |n, mut tx| {
+        let mut items = ledger.items(n);
+        let is_sent = |_: &()| tx.send(items.next().unwrap()).is_ok();
+        let sent = std::iter::repeat(()).take_while(is_sent).count();
+        (sent, tx)
     });
-    let senders: Vec<_> = senders.collect();
-    let receivers = ends.receivers.into_iter().enumerate().map(|(n, mut rx)| {
-        thread::spawn(move || {
-            let mut seen = Seen::default();
-            // One of three leaves at once.
-            (0..(n + 1) % 3).for_each(|_| seen.see(&rx.recv().unwrap()));
-            seen
-        })
+    let receivers = on_threads(ends.receivers, move |n, mut rx| {
+        let mut seen = Seen::default();
+        // One of three leaves at once.
+        (0..(n + 1) % 3).for_each(|_| seen.see(&rx.recv().unwrap()));
+        seen
     });
-    let receivers: Vec<_> = receivers.collect();
-    let seen: Vec<_> = receivers
-        .into_iter()
-        .map(|thread| thread.join().unwrap())
-        .collect();
-    let joined = senders.into_iter().map(|thread| thread.join().unwrap());
-    let (sent, senders): (Vec<usize>, Vec<_>) = joined.unzip();
+    let seen = joined(receivers);
+    let (sent, senders): (Vec<usize>, Vec<_>) = joined(senders).into_iter().unzip();
     let received = seen_once(&seen);
     let figure = |of| Ends::figure(&senders, has_lanes, of);
     assert_eq!(figure(|counters| counters.sent), sent.iter().sum());
@@ -160,34 +134,29 @@ over_stores! {
 /// Both sides wait with a limit that is over, and so may give up at any moment, or try.
 fn who_gives_up_loses_nothing<S: Shape>(ends: Ends<S>) {
     let made = ends.senders.len() * EACH;
-    let senders = ends.senders.into_iter().enumerate().map(|(n, mut tx)| {
-        let items = ends.ledger.items(n).take(EACH);
-        thread::spawn(move || {
-            for mut item in items {
-                while let Err(error) = tx.send_deadline(item, Instant::now()) {
-                    let SendTimeoutError::Timeout(back) = error else {
-                        unreachable!("receivers stay until the end");
-                    };
-                    item = back;
-                    thread::yield_now();
-                }
+    let ledger = ends.ledger.clone();
+    let senders = on_threads(ends.senders, move |n, mut tx| {
+        let items = ledger.items(n).take(EACH);
+        for mut item in items {
+            while let Err(error) = tx.send_deadline(item, Instant::now()) {
+                let SendTimeoutError::Timeout(back) = error else {
+                    unreachable!("receivers stay until the end");
+                };
+                item = back;
+                thread::yield_now();
             }
-        })
+        }
     });
-    let senders: Vec<_> = senders.collect();
-    let receivers = ends.receivers.into_iter().map(|mut rx| {
-        thread::spawn(move || {
-            let mut seen = Seen::default();
-            loop {
-                match rx.recv_deadline(Instant::now()) {
-                    Ok(item) => seen.see(&item),
-                    Err(RecvTimeoutError::Timeout) => thread::yield_now(),
-                    Err(_) => return seen,
-                }
+    let receivers = on_threads(ends.receivers, move |_, mut rx| {
+        let mut seen = Seen::default();
+        loop {
+            match rx.recv_deadline(Instant::now()) {
+                Ok(item) => seen.see(&item),
+                Err(RecvTimeoutError::Timeout) => thread::yield_now(),
+                Err(_) => return seen,
             }
-        })
+        }
     });
-    let receivers: Vec<_> = receivers.collect();
     ends.ledger.check_all_received(senders, receivers, made);
 }
 

@@ -1,6 +1,6 @@
 //! Elements whose drops are counted one by one, and the check that all is as it should be.
 
-use shuttle::thread::JoinHandle;
+use shuttle::thread::{self, JoinHandle};
 use std::sync::Arc;
 // Not the model's: what counts is not what is modelled.
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
@@ -67,14 +67,8 @@ impl Ledger {
         receivers: Vec<JoinHandle<Seen>>,
         made: usize,
     ) {
-        senders
-            .into_iter()
-            .for_each(|thread| thread.join().unwrap());
-        let seen: Vec<_> = receivers
-            .into_iter()
-            .map(|thread| thread.join().unwrap())
-            .collect();
-        assert_eq!(seen_once(&seen), made);
+        joined(senders);
+        assert_eq!(seen_once(&joined(receivers)), made);
         self.check_all_gone(made);
     }
 
@@ -83,6 +77,24 @@ impl Ledger {
         assert_eq!(self.dropped(), made, "elements dropped");
         assert_eq!(Arc::strong_count(&self.0), 1, "elements leaked");
     }
+}
+
+/// A thread for each end, which is told its number.
+pub(crate) fn on_threads<T: Send + 'static, R: Send + 'static>(
+    ends: Vec<T>,
+    work: impl Fn(usize, T) -> R + Clone + Send + 'static,
+) -> Vec<JoinHandle<R>> {
+    let spawn = |(n, end)| {
+        let work = work.clone();
+        thread::spawn(move || work(n, end))
+    };
+    ends.into_iter().enumerate().map(spawn).collect()
+}
+
+/// What they give, when all have ended.
+pub(crate) fn joined<R>(threads: Vec<JoinHandle<R>>) -> Vec<R> {
+    let threads = threads.into_iter();
+    threads.map(|thread| thread.join().unwrap()).collect()
 }
 
 /// What a receiver saw: sender and number of each element, and that those of a sender came in

@@ -1,7 +1,7 @@
 //! Policies for a full channel: nothing is lost that is not counted, and told to one receiver.
 
 use crate::explore;
-use crate::ledger::{Item, Ledger, Seen, seen_once};
+use crate::ledger::{Item, Ledger, Seen, joined, on_threads, seen_once};
 use crate::store::{Ends, many_to_many, many_to_one, one_to_one};
 use shuttle::thread;
 use std::sync::Arc;
@@ -27,37 +27,27 @@ fn offer<S: Shape>(tx: &mut Sender<Item, S>, ledger: &Ledger, sender: usize) -> 
 /// Receivers sleep in between, until the end.
 fn all_is_counted<S: Shape>(overflow: Overflow, ends: Ends<S>) {
     let offered = ends.senders.len() * EACH;
-    let senders = ends.senders.into_iter().enumerate().map(|(n, mut tx)| {
-        let ledger = ends.ledger.clone();
-        thread::spawn(move || offer(&mut tx, &ledger, n))
-    });
-    let senders: Vec<_> = senders.collect();
+    let ledger = ends.ledger.clone();
+    let senders = on_threads(ends.senders, move |n, mut tx| offer(&mut tx, &ledger, n));
     let is_alone = ends.receivers.len() == 1 && senders.len() == 1;
-    let receivers = ends.receivers.into_iter().map(|mut rx| {
-        thread::spawn(move || {
-            let (mut seen, mut told, mut next) = (Seen::default(), 0, 0);
-            while let Ok(item) = rx.recv() {
-                told += rx.lost_before() as usize;
-                next += 1 + rx.lost_before() as usize;
-                let is_told = item.number + 1 == next || overflow == Overflow::Reject;
-                assert!(is_told || !is_alone, "{item:?} instead of {}", next - 1);
-                seen.see(&item);
-            }
-            (seen, told, rx)
-        })
+    let receivers = on_threads(ends.receivers, move |_, mut rx| {
+        let (mut seen, mut told, mut next) = (Seen::default(), 0, 0);
+        while let Ok(item) = rx.recv() {
+            told += rx.lost_before() as usize;
+            next += 1 + rx.lost_before() as usize;
+            let is_told = item.number + 1 == next || overflow == Overflow::Reject;
+            assert!(is_told || !is_alone, "{item:?} instead of {}", next - 1);
+            seen.see(&item);
+        }
+        (seen, told, rx)
     });
-    let receivers: Vec<_> = receivers.collect();
-    let refused: usize = senders
-        .into_iter()
-        .map(|thread| thread.join().unwrap())
-        .sum();
+    let refused: usize = joined(senders).into_iter().sum();
     let mut told = 0;
-    let joined = receivers.into_iter().map(|thread| {
-        let (seen, told_here, rx) = thread.join().unwrap();
+    let all = joined(receivers).into_iter().map(|(seen, told_here, rx)| {
         told += told_here;
         (seen, rx)
     });
-    let (seen, receivers): (Vec<_>, Vec<_>) = joined.unzip();
+    let (seen, receivers): (Vec<_>, Vec<_>) = all.unzip();
     let received = seen_once(&seen);
     let counters = receivers[0].counters();
     assert_eq!(counters.received, received as u64);
@@ -78,42 +68,31 @@ fn all_is_counted<S: Shape>(overflow: Overflow, ends: Ends<S>) {
 fn all_is_told<S: Shape>(ends: Ends<S>) {
     let count = ends.senders.len();
     let done = Arc::new(AtomicUsize::new(0));
-    let senders = ends.senders.into_iter().enumerate().map(|(n, mut tx)| {
-        let (ledger, done) = (ends.ledger.clone(), Arc::clone(&done));
-        thread::spawn(move || {
-            offer(&mut tx, &ledger, n);
+    let (ledger, count_up) = (ends.ledger.clone(), Arc::clone(&done));
+    let senders = on_threads(ends.senders, move |n, mut tx| {
+        offer(&mut tx, &ledger, n);
+        // ORDERING: SeqCst; a test's count.
+        count_up.fetch_add(1, SeqCst);
+        tx
+    });
+    let receivers = on_threads(ends.receivers, move |_, mut rx| {
+        let (mut seen, mut told) = (0, 0);
+        loop {
             // ORDERING: SeqCst; a test's count.
-            done.fetch_add(1, SeqCst);
-            tx
-        })
-    });
-    let senders: Vec<_> = senders.collect();
-    let receivers = ends.receivers.into_iter().map(|mut rx| {
-        let done = Arc::clone(&done);
-        thread::spawn(move || {
-            let (mut seen, mut told) = (0, 0);
-            loop {
-                // ORDERING: SeqCst; a test's count.
-                let is_last_look = done.load(SeqCst) == count;
-                match rx.try_recv() {
-                    Ok(_) => {
-                        seen += 1;
-                        told += rx.lost_before() as usize;
-                    }
-                    Err(TryRecvError::Empty) if !is_last_look => thread::yield_now(),
-                    Err(_) => return (seen, told, rx),
+            let is_last_look = done.load(SeqCst) == count;
+            match rx.try_recv() {
+                Ok(_) => {
+                    seen += 1;
+                    told += rx.lost_before() as usize;
                 }
+                Err(TryRecvError::Empty) if !is_last_look => thread::yield_now(),
+                Err(_) => return (seen, told, rx),
             }
-        })
+        }
     });
-    let receivers: Vec<_> = receivers.collect();
-    let mut senders: Vec<_> = senders
-        .into_iter()
-        .map(|thread| thread.join().unwrap())
-        .collect();
+    let mut senders = joined(senders);
     let (mut seen, mut told, mut rest) = (0, 0, Vec::new());
-    for thread in receivers {
-        let (seen_here, told_here, rx) = thread.join().unwrap();
+    for (seen_here, told_here, rx) in joined(receivers) {
         seen += seen_here;
         told += told_here;
         rest.push(rx);

@@ -2,6 +2,7 @@
 //! for a reply is told that none will come, though the channel of requests has senders still.
 
 use crate::explore;
+use crate::ledger::{joined, on_threads};
 use shuttle::future::block_on;
 use shuttle::thread;
 use thalweg::channel::{
@@ -55,25 +56,17 @@ fn a_worker_leaves<S: Shape>(
     answers: usize,
     ask: fn(&mut Asker<S>, Request) -> bool,
 ) {
-    let askers: Vec<_> = askers
-        .into_iter()
-        .map(|mut tx| {
-            thread::spawn(move || {
-                let (request, mut reply) = spsc(1);
-                let is_answered = ask(&mut tx, request) && reply.recv().is_ok();
-                (usize::from(is_answered), tx)
-            })
-        })
-        .collect();
+    let askers = on_threads(askers, move |_, mut tx| {
+        let (request, mut reply) = spsc(1);
+        let is_answered = ask(&mut tx, request) && reply.recv().is_ok();
+        (usize::from(is_answered), tx)
+    });
     let worker = thread::spawn(move || {
         let answer = |mut request: Request| request.send(7).unwrap();
         worker.iter().take(answers).for_each(answer);
     });
     worker.join().unwrap();
-    let (answered, askers): (Vec<_>, Vec<_>) = askers
-        .into_iter()
-        .map(|thread| thread.join().unwrap())
-        .unzip();
+    let (answered, askers): (Vec<_>, Vec<_>) = joined(askers).into_iter().unzip();
     assert!(answered.iter().sum::<usize>() <= answers);
     for tx in &askers {
         let counters = tx.counters();

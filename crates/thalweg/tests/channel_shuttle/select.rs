@@ -1,6 +1,6 @@
 //! Waiting for several channels at once.
 
-use crate::ledger::{Item, Ledger, Seen, seen_once};
+use crate::ledger::{Item, Ledger, Seen, joined, on_threads, seen_once};
 use crate::store::{Ends, many_to_many};
 use crate::{explore, over_stores, store};
 use shuttle::thread;
@@ -78,11 +78,8 @@ fn each_element_is_sent_and_received_by_one_arm<S: Shape>(ends: Ends<S>) {
     });
     let receivers: Vec<_> = receivers.collect();
     drop(from_left);
-    senders
-        .into_iter()
-        .for_each(|thread| thread.join().unwrap());
-    let joined = receivers.into_iter().map(|thread| thread.join().unwrap());
-    let mut seen: Vec<_> = joined.flatten().collect();
+    joined(senders);
+    let mut seen: Vec<_> = joined(receivers).into_iter().flatten().collect();
     seen.sort_unstable();
     seen.dedup();
     assert_eq!(seen.len(), made * EACH);
@@ -188,9 +185,7 @@ fn watches(builders: [Builder; 3]) {
             Err(_) => drop(watched.remove(at)),
         }
     }
-    senders
-        .into_iter()
-        .for_each(|thread| thread.join().unwrap());
+    joined(senders);
     assert_eq!(seen, made);
 }
 
@@ -230,14 +225,12 @@ fn selects_and_plain_receives_share() {
         seen
     });
     let made = ends.senders.len() * EACH;
-    let senders = ends.senders.into_iter().enumerate().map(|(n, mut tx)| {
-        let items = ends.ledger.items(n).take(EACH);
-        thread::spawn(move || items.for_each(|item| tx.send(item).unwrap()))
+    let ledger = ends.ledger.clone();
+    let senders = on_threads(ends.senders, move |n, mut tx| {
+        let items = ledger.items(n).take(EACH);
+        items.for_each(|item| tx.send(item).unwrap());
     });
-    let senders: Vec<_> = senders.collect();
-    senders
-        .into_iter()
-        .for_each(|thread| thread.join().unwrap());
+    joined(senders);
     let seen = [selecting.join().unwrap(), plain.join().unwrap()];
     assert_eq!(seen_once(&seen), made);
     ends.ledger.check_all_gone(made);

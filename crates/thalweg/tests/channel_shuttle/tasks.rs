@@ -1,6 +1,6 @@
 //! Futures that are dropped before they are done, on both sides, all the time.
 
-use crate::ledger::Seen;
+use crate::ledger::{Seen, joined, on_threads};
 use crate::over_stores;
 use crate::store::Ends;
 use shuttle::future::block_on;
@@ -28,50 +28,45 @@ fn dropped_futures_lose_nothing<S: Shape>(ends: Ends<S>) {
     } else {
         Seen::default
     };
-    let senders = ends.senders.into_iter().enumerate().map(|(n, mut tx)| {
-        let items = ends.ledger.items(n).take(EACH);
-        thread::spawn(move || {
-            block_on(async {
-                for item in items {
-                    let changes = (item.sender + item.number) % 3;
-                    let mut place = Some(item);
-                    for _ in 0..changes {
-                        let is_over = look(&mut tx.send_from_async(&mut place)).await.is_ready();
-                        // Somebody may have taken it since.
-                        assert!(place.is_none() || !is_over);
-                    }
-                    tx.send_from_async(&mut place).await.unwrap();
-                    assert!(place.is_none());
+    let ledger = ends.ledger.clone();
+    let senders = on_threads(ends.senders, move |n, mut tx| {
+        let items = ledger.items(n).take(EACH);
+        block_on(async {
+            for item in items {
+                let changes = (item.sender + item.number) % 3;
+                let mut place = Some(item);
+                for _ in 0..changes {
+                    let is_over = look(&mut tx.send_from_async(&mut place)).await.is_ready();
+                    // Somebody may have taken it since.
+                    assert!(place.is_none() || !is_over);
                 }
-            });
-        })
-    });
-    let senders: Vec<_> = senders.collect();
-    let receivers = ends.receivers.into_iter().enumerate().map(|(n, mut rx)| {
-        thread::spawn(move || {
-            let mut seen = new_seen();
-            if n == 1 {
-                rx.iter().for_each(|item| seen.see(&item));
-                return seen;
+                tx.send_from_async(&mut place).await.unwrap();
+                assert!(place.is_none());
             }
-            block_on(async {
-                loop {
-                    for _ in 0..(n + seen.len()) % 3 {
-                        match look(&mut rx.recv_async()).await {
-                            Poll::Ready(Ok(item)) => seen.see(&item),
-                            Poll::Ready(Err(_)) => return seen,
-                            Poll::Pending => {}
-                        }
-                    }
-                    match rx.recv_async().await {
-                        Ok(item) => seen.see(&item),
-                        Err(_) => return seen,
+        });
+    });
+    let receivers = on_threads(ends.receivers, move |n, mut rx| {
+        let mut seen = new_seen();
+        if n == 1 {
+            rx.iter().for_each(|item| seen.see(&item));
+            return seen;
+        }
+        block_on(async {
+            loop {
+                for _ in 0..(n + seen.len()) % 3 {
+                    match look(&mut rx.recv_async()).await {
+                        Poll::Ready(Ok(item)) => seen.see(&item),
+                        Poll::Ready(Err(_)) => return seen,
+                        Poll::Pending => {}
                     }
                 }
-            })
+                match rx.recv_async().await {
+                    Ok(item) => seen.see(&item),
+                    Err(_) => return seen,
+                }
+            }
         })
     });
-    let receivers: Vec<_> = receivers.collect();
     ends.ledger.check_all_received(senders, receivers, made);
 }
 
@@ -88,13 +83,10 @@ fn a_task_that_goes_passes_its_wake_up_on<S: Shape>(mut ends: Ends<S>) {
         let got = block_on(async { look(&mut gone.recv_async()).await });
         (matches!(got, Poll::Ready(Ok(_))), gone)
     });
-    let receivers = ends.receivers.into_iter().map(|mut rx| {
-        thread::spawn(move || {
-            rx.recv().unwrap();
-            rx
-        })
+    let receivers = on_threads(ends.receivers, move |_, mut rx| {
+        rx.recv().unwrap();
+        rx
     });
-    let receivers: Vec<_> = receivers.collect();
     let mut tx = ends.senders.pop().unwrap();
     let mut made = receivers.len();
     for number in 0..made {
@@ -105,10 +97,7 @@ fn a_task_that_goes_passes_its_wake_up_on<S: Shape>(mut ends: Ends<S>) {
         tx.send(ends.ledger.item(0, made)).unwrap();
         made += 1;
     }
-    let receivers: Vec<_> = receivers
-        .into_iter()
-        .map(|thread| thread.join().unwrap())
-        .collect();
+    let receivers = joined(receivers);
     drop((gone, receivers, tx, ends.senders));
     ends.ledger.check_all_gone(made);
 }

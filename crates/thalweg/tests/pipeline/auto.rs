@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use thalweg::pipeline::{Pipeline, Placement};
 
-use crate::ends;
+use crate::watchdog::watched;
 
 #[test]
 fn auto_gives_stages_away_under_load_and_takes_them_back() {
@@ -135,7 +135,7 @@ fn an_answer_from_the_last_stage_comes_also_while_stages_are_taken_back() {
     let cost_ns = Arc::new(AtomicU64::new(0));
     let answered = Arc::new(AtomicU64::new(0));
     let (first, last, answer) = (cost_ns.clone(), cost_ns.clone(), answered.clone());
-    let recalls = ends(move || {
+    let recalls = watched(move || {
         let mut pipeline = Pipeline::builder(64, || 0u64)
             .stage("a", move |_, _| work_for(first.load(SeqCst)))
             .stage("b", move |_, context| {
@@ -183,7 +183,7 @@ fn a_panic_of_the_callers_stage_ends_the_worker_wherever_the_later_stages_are() 
         let (fault, slow) = (Arc::default(), Arc::default());
         let (seen, pause): (Arc<AtomicBool>, Arc<AtomicBool>) =
             (Arc::clone(&fault), Arc::clone(&slow));
-        let failure = ends(move || {
+        let failure = watched(move || {
             let mut pipeline = Pipeline::builder(256, || 0u64)
                 .stage("a", move |_, _| {
                     assert!(!seen.load(SeqCst), "seeded");

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use thalweg::pipeline::{Failure, Flow, Pipeline, Placement};
 use thalweg::wait::Strategy;
 
-use crate::ends;
+use crate::watchdog::watched;
 
 /// Lets an event pass only when stage "b" is done with the one before, which it never is from event
 /// 4 on, since "b" panics at 3.
@@ -40,14 +40,14 @@ fn blocked_behind_a_panic(placement: Placement) -> Failure {
 
 #[test]
 fn a_stage_that_waits_on_a_thread_for_one_that_panicked_does_not_wait_for_ever() {
-    let failure = ends(|| blocked_behind_a_panic(Placement::threads(2)));
+    let failure = watched(|| blocked_behind_a_panic(Placement::threads(2)));
     assert_eq!(failure.stage, "b");
 }
 
 #[test]
 fn a_stage_that_waits_on_the_caller_for_one_that_panicked_does_not_wait_for_ever() {
     let placement = Placement::explicit().on_caller(["a"]).on_thread(["b"]);
-    let failure = ends(|| blocked_behind_a_panic(placement));
+    let failure = watched(|| blocked_behind_a_panic(placement));
     assert_eq!(failure.stage, "b");
 }
 
@@ -71,23 +71,27 @@ impl Drop for Tally {
     }
 }
 
-#[test]
-fn what_a_stage_holds_may_panic_in_its_drop_and_that_is_the_stages_failure() {
-    let placements = [
+/// Of stages "a", "b" and "c".
+fn placements() -> [Placement; 5] {
+    [
         Placement::inline(),
         Placement::threads(1),
         Placement::threads(3),
         Placement::explicit().on_caller(["b"]).on_thread(["a", "c"]),
         Placement::explicit().on_thread(["b"]).on_caller(["a", "c"]),
-    ];
-    for placement in placements {
+    ]
+}
+
+#[test]
+fn what_a_stage_holds_may_panic_in_its_drop_and_that_is_the_stages_failure() {
+    for placement in placements() {
         for producers in [0, 1] {
             let asleep = placement.clone().waiting(Strategy::Park);
             let dropped = Arc::new(AtomicU64::new(0));
             let (first, bomb, last) = (Tally(Arc::clone(&dropped)), Bomb, Tally(dropped.clone()));
             let seen = Arc::new(AtomicU64::new(0));
             let see = Arc::clone(&seen);
-            let failure = ends(move || {
+            let failure = watched(move || {
                 let mut pipeline = Pipeline::builder(4, || 0u64)
                     .stage("a", move |_: &mut u64, _| _ = &first)
                     .stage("b", move |_, _| _ = &bomb)
@@ -140,14 +144,7 @@ impl Drop for Thrower {
 /// `publish`.
 #[test]
 fn what_a_panic_throws_may_panic_in_its_drop_and_everybody_is_told() {
-    let placements = [
-        Placement::inline(),
-        Placement::threads(1),
-        Placement::threads(3),
-        Placement::explicit().on_caller(["b"]).on_thread(["a", "c"]),
-        Placement::explicit().on_thread(["b"]).on_caller(["a", "c"]),
-    ];
-    for placement in placements {
+    for placement in placements() {
         for (producers, at_work) in [(0, true), (0, false), (1, true), (1, false)] {
             let asleep = placement.clone().waiting(Strategy::Park);
             let dropped = Arc::new(AtomicU64::new(0));
@@ -176,7 +173,7 @@ fn what_a_panic_throws_may_panic_in_its_drop_and_everybody_is_told() {
                 pipeline.join().unwrap_err()
             };
             // Whoever drops what is thrown here panics, so nobody may.
-            let failure = ends(|| catch_unwind(AssertUnwindSafe(run)).map_err(std::mem::forget));
+            let failure = watched(|| catch_unwind(AssertUnwindSafe(run)).map_err(std::mem::forget));
             let failure = failure.expect("the panic goes no further");
             assert_eq!(failure.stage, "b", "{placement}");
             assert_eq!(
@@ -215,7 +212,7 @@ fn an_event_may_panic_in_its_drop_and_that_is_a_failure() {
                 pipeline.drain().unwrap();
                 pipeline.join().unwrap_err()
             };
-            let failure = ends(|| catch_unwind(AssertUnwindSafe(run)).map_err(drop));
+            let failure = watched(|| catch_unwind(AssertUnwindSafe(run)).map_err(drop));
             let failure = failure.expect("the panic goes no further");
             assert_eq!(failure.message, "seeded in drop", "{placement}");
             assert_eq!(dropped.load(SeqCst), 2, "{placement}: the stages go too");
@@ -247,7 +244,7 @@ fn an_owner_that_waits_for_its_lane_hears_of_a_failure_behind_its_own_stage() {
     const IN_FLIGHT: u64 = 8;
     let written = Arc::new(AtomicU64::new(0));
     let see = Arc::clone(&written);
-    let (published, failure) = ends(move || {
+    let (published, failure) = watched(move || {
         let mut pipeline = Pipeline::builder(4, || 0u64)
             .stage("a", |_, _| ())
             .stage("b", move |_, _| {
@@ -279,7 +276,7 @@ fn an_owner_that_waits_for_its_lane_hears_of_a_failure_behind_its_own_stage() {
 fn dropping_the_pipeline_loses_nothing_of_what_its_owner_put_into_a_lane() {
     let seen = Arc::new(AtomicU64::new(0));
     let out = Arc::clone(&seen);
-    ends(move || {
+    watched(move || {
         let mut pipeline = Pipeline::builder(4, || 0u64)
             .stage("quick", |_, _| ())
             .observe("slow", move |_, _| {

@@ -9,10 +9,11 @@ mod options;
 mod room;
 mod shards;
 mod state;
+#[path = "../channel/watchdog.rs"]
+mod watchdog;
 
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, mpsc};
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
 
 use thalweg::pipeline::{Builder, Flow, Pipeline, Placement};
 use thalweg::wait::Strategy;
@@ -41,22 +42,6 @@ fn placements() -> Vec<Placement> {
         all.push(Placement::threads(2).waiting(strategy));
     }
     all
-}
-
-/// Runs `work` on a thread of its own and gives what it gives. Fails if it does not end: patience
-/// is for a hang only, no run comes near it.
-fn ends<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> R {
-    const PATIENCE: Duration = Duration::from_secs(20);
-    let (sender, receiver) = mpsc::channel();
-    let thread = std::thread::spawn(move || _ = sender.send(work()));
-    match receiver.recv_timeout(PATIENCE) {
-        Ok(result) => result,
-        Err(mpsc::RecvTimeoutError::Timeout) => panic!("it hangs: no end after {PATIENCE:?}"),
-        Err(mpsc::RecvTimeoutError::Disconnected) => match thread.join() {
-            Ok(()) => unreachable!("it sends before it ends"),
-            Err(panic) => std::panic::resume_unwind(panic),
-        },
-    }
 }
 
 /// Three stages in a row, each of which adds its mark; the last notes what it sees.

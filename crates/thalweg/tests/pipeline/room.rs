@@ -1,13 +1,14 @@
 //! Waiting for room: `publish` needs one free slot, and waits for no more than that.
 #![allow(clippy::unwrap_used)] // tests, though their functions are not #[test]
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
 
 use thalweg::pipeline::{Builder, Pipeline, Placement};
 use thalweg::wait::Strategy;
 
-use crate::ends;
+use crate::watchdog::watched;
 
 const CAPACITY: usize = 64;
 
@@ -99,35 +100,42 @@ fn served_for_one_slot(placement: Placement, producers: usize) -> u64 {
 fn publish_returns_once_there_is_room_for_its_event() {
     for placement in elsewhere() {
         let told = placement.clone();
-        let served = ends(move || served_for_one_slot(placement, 0));
+        let served = watched(move || served_for_one_slot(placement, 0));
         // The giver may have been a few permits ahead of a thread that had to wake up.
         assert!(served <= 4, "{told}: {served} events for one slot");
     }
 }
 
-/// The last stage sends into a channel of `room` elements, which the caller drains between two
-/// publishes and nowhere else.
-fn drained_between(placement: Placement, room: usize, batch: usize) {
-    const COUNT: u64 = 2_000;
-    let (sender, receiver) = mpsc::sync_channel(room);
-    let mut pipeline = two(move |event| sender.send(event).unwrap())
-        .placement(placement)
-        .build()
-        .unwrap();
+/// Publishes the numbers up to `count` that were not, in batches, and takes results between two
+/// publishes and nowhere else, then the rest.
+fn drain_between(
+    mut pipeline: Pipeline<u64>,
+    receiver: &mpsc::Receiver<u64>,
+    numbers: Range<u64>,
+    batch: usize,
+) {
+    let count = numbers.end;
     let mut received = Vec::new();
-    for first in (0..COUNT).step_by(batch) {
+    for first in numbers.step_by(batch) {
         pipeline
             .publish_batch(batch, |at, event| *event = first + at as u64)
             .unwrap();
         received.extend(receiver.try_iter());
     }
-    while (received.len() as u64) < COUNT {
+    while (received.len() as u64) < count {
         received.push(receiver.recv().unwrap());
     }
-    assert_eq!(received, (0..COUNT).collect::<Vec<_>>());
+    assert_eq!(received, (0..count).collect::<Vec<_>>());
     // All is answered, and the pipeline is alive: it has nothing to end for.
     pipeline.drain().unwrap();
     pipeline.join().unwrap();
+}
+
+/// The last stage sends into a channel of `room` elements.
+fn drained_between(placement: Placement, room: usize, batch: usize) {
+    let (sender, receiver) = mpsc::sync_channel(room);
+    let builder = two(move |event| sender.send(event).unwrap()).placement(placement);
+    drain_between(builder.build().unwrap(), &receiver, 0..2_000, batch);
 }
 
 #[test]
@@ -135,19 +143,18 @@ fn a_last_stage_may_wait_for_the_caller_to_take_its_results_between_publishes() 
     for placement in elsewhere() {
         for (room, batch) in [(2, 1), (CAPACITY, 1), (CAPACITY, 8)] {
             let placement = placement.clone();
-            ends(move || drained_between(placement, room, batch));
+            watched(move || drained_between(placement, room, batch));
         }
     }
 }
 
 /// Two last stages, of which one waits until the caller has taken its results between publishes.
 fn two_last(on_thread: &[&[&str]], strategy: Strategy) {
-    const COUNT: u64 = 300;
     let (sender, receiver) = mpsc::sync_channel(2);
     let placement = on_thread.iter().fold(Placement::explicit(), |all, stages| {
         all.on_thread(stages.iter().copied())
     });
-    let mut pipeline = Pipeline::builder(CAPACITY, || 0_u64)
+    let pipeline = Pipeline::builder(CAPACITY, || 0_u64)
         .stage("a", |_: &mut u64, _| ())
         .observe("other", |_, _| ())
         .after("a")
@@ -156,18 +163,7 @@ fn two_last(on_thread: &[&[&str]], strategy: Strategy) {
         .placement(placement.waiting(strategy))
         .build()
         .unwrap();
-    let mut received = Vec::new();
-    for number in 0..COUNT {
-        pipeline.publish(|event| *event = number).unwrap();
-        received.extend(receiver.try_iter());
-    }
-    while (received.len() as u64) < COUNT {
-        received.push(receiver.recv().unwrap());
-    }
-    assert_eq!(received, (0..COUNT).collect::<Vec<_>>());
-    // All is answered, and the pipeline is alive: it has nothing to end for.
-    pipeline.drain().unwrap();
-    pipeline.join().unwrap();
+    drain_between(pipeline, &receiver, 0..300, 1);
 }
 
 const STRATEGIES: [Strategy; 4] = [
@@ -180,15 +176,14 @@ const STRATEGIES: [Strategy; 4] = [
 #[test]
 fn one_of_two_last_stages_on_a_thread_may_wait_for_the_caller() {
     for strategy in STRATEGIES {
-        ends(move || two_last(&[&["a", "other", "waits"]], strategy));
-        ends(move || two_last(&[&["other", "waits"], &["a"]], strategy));
+        watched(move || two_last(&[&["a", "other", "waits"]], strategy));
+        watched(move || two_last(&[&["other", "waits"], &["a"]], strategy));
     }
 }
 
 /// As [`two_last`] with the first stage on another thread, which comes ahead while the one that
 /// does not wait is at its first event: the one that waits must not go ahead of its fellow.
 fn ahead_of_its_fellow(strategy: Strategy) {
-    const COUNT: u64 = 300;
     let (sender, receiver) = mpsc::sync_channel(2);
     let ahead = Arc::new(AtomicU64::new(0));
     let reached = Arc::clone(&ahead);
@@ -215,35 +210,25 @@ fn ahead_of_its_fellow(strategy: Strategy) {
         )
         .build()
         .unwrap();
-    let mut received = Vec::new();
     // Alone, so that it is the only one that "other" finds.
     pipeline.publish(|event| *event = 0).unwrap();
     while !is_begun.load(SeqCst) {
         std::thread::yield_now();
     }
-    for number in 1..COUNT {
-        pipeline.publish(|event| *event = number).unwrap();
-        received.extend(receiver.try_iter());
-    }
-    while (received.len() as u64) < COUNT {
-        received.push(receiver.recv().unwrap());
-    }
-    assert_eq!(received, (0..COUNT).collect::<Vec<_>>());
-    pipeline.drain().unwrap();
-    pipeline.join().unwrap();
+    drain_between(pipeline, &receiver, 1..300, 1);
 }
 
 #[test]
 fn a_last_stage_that_may_wait_does_not_go_ahead_of_its_fellow_on_the_thread() {
     for strategy in STRATEGIES {
-        ends(move || ahead_of_its_fellow(strategy));
+        watched(move || ahead_of_its_fellow(strategy));
     }
 }
 
 #[test]
 fn a_last_stage_may_wait_for_the_caller_though_another_thread_needs_its_fellow() {
     for strategy in STRATEGIES {
-        ends(move || two_last(&[&["a", "waits"], &["other"]], strategy));
+        watched(move || two_last(&[&["a", "waits"], &["other"]], strategy));
     }
 }
 
@@ -282,6 +267,6 @@ fn waits_for_a_later_stage(strategy: Strategy) {
 #[test]
 fn a_stage_with_a_progress_of_1_may_wait_for_a_later_one_however_threads_wait() {
     for strategy in STRATEGIES {
-        ends(move || waits_for_a_later_stage(strategy));
+        watched(move || waits_for_a_later_stage(strategy));
     }
 }

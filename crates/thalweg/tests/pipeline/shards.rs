@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 use thalweg::pipeline::{Chunk, Flow, Pipeline, Placement};
 
-use super::ends;
+use crate::watchdog::watched;
 
 fn placements() -> [Placement; 5] {
     [
@@ -60,7 +60,7 @@ fn a_shard_that_waits_is_offered_its_events_again_and_nothing_is_lost() {
         }
         let name = placement.to_string();
         let mut pipeline = builder.placement(placement).build().unwrap();
-        let stats = ends(move || {
+        let stats = watched(move || {
             for round in 0..40_u64 {
                 pipeline
                     .publish_batch(50, |at, event| *event = (at * 5, round))
@@ -103,7 +103,7 @@ fn a_shard_that_panics_is_named_and_nobody_hangs() {
             })
             .build()
             .unwrap();
-        let failure = ends(move || {
+        let failure = watched(move || {
             // It is told sooner or later.
             let _ = (0..100_000).find_map(|n| pipeline.publish(|event| *event = n).err());
             pipeline.join().unwrap_err()
@@ -148,7 +148,7 @@ fn a_stage_looks_at_its_share_of_a_chunk_before_it_works_on_it() {
             })
             .build()
             .unwrap();
-        ends(move || {
+        watched(move || {
             for at in 0..500 {
                 let count = at % 70;
                 let write = |at, event: &mut (usize, u64)| *event = (at * 5, 0);

@@ -1,7 +1,7 @@
 //! From the caller to its stage threads and back: answers, room, and the hand-over of `auto`.
 
 use crate::{answering, explore};
-use shuttle::sync::mpsc::sync_channel;
+use shuttle::sync::mpsc::{Receiver, sync_channel};
 use thalweg::pipeline::{Pipeline, Placement};
 use thalweg::wait::Strategy;
 
@@ -70,19 +70,9 @@ fn room_comes_while_stages_change_hands() {
     explore(|| through_a_full_ring(Placement::auto().waiting(Strategy::Park)));
 }
 
-/// The last stage waits until the caller takes its results, which it does between publishes.
-fn drained_between(placement: Placement) {
+/// Publishes, takes results between publishes, and then the rest.
+fn drain_between(mut pipeline: Pipeline<u64>, results: &Receiver<u64>) {
     const COUNT: u64 = 8;
-    let (sender, results) = sync_channel(1);
-    let mut pipeline = Pipeline::builder(4, || 0_u64)
-        .stage("a", |_: &mut u64, _| ())
-        .observe("b", move |event, _| sender.send(*event).unwrap())
-        .after("a")
-        .placement(placement)
-        // As above.
-        .sample_every(2)
-        .build()
-        .unwrap();
     let mut seen = Vec::new();
     for number in 0..COUNT {
         pipeline.publish(|event| *event = number).unwrap();
@@ -93,6 +83,21 @@ fn drained_between(placement: Placement) {
     }
     assert_eq!(seen, (0..COUNT).collect::<Vec<_>>());
     pipeline.join().unwrap();
+}
+
+/// The last stage waits until the caller takes its results.
+fn drained_between(placement: Placement) {
+    let (sender, results) = sync_channel(1);
+    let pipeline = Pipeline::builder(4, || 0_u64)
+        .stage("a", |_: &mut u64, _| ())
+        .observe("b", move |event, _| sender.send(*event).unwrap())
+        .after("a")
+        .placement(placement)
+        // As above.
+        .sample_every(2)
+        .build()
+        .unwrap();
+    drain_between(pipeline, &results);
 }
 
 #[test]
@@ -119,9 +124,8 @@ fn results_of_two_threads_are_drained_between_publishes() {
 #[test]
 fn results_are_drained_beside_another_last_stage() {
     explore(|| {
-        const COUNT: u64 = 8;
         let (sender, results) = sync_channel(1);
-        let mut pipeline = Pipeline::builder(4, || 0_u64)
+        let pipeline = Pipeline::builder(4, || 0_u64)
             .stage("a", |_: &mut u64, _| ())
             .observe("other", |_, _| ())
             .after("a")
@@ -135,16 +139,7 @@ fn results_are_drained_beside_another_last_stage() {
             )
             .build()
             .unwrap();
-        let mut seen = Vec::new();
-        for number in 0..COUNT {
-            pipeline.publish(|event| *event = number).unwrap();
-            seen.extend(results.try_iter());
-        }
-        while (seen.len() as u64) < COUNT {
-            seen.push(results.recv().unwrap());
-        }
-        assert_eq!(seen, (0..COUNT).collect::<Vec<_>>());
-        pipeline.join().unwrap();
+        drain_between(pipeline, &results);
     });
 }
 

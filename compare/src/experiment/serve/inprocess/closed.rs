@@ -12,14 +12,13 @@ use thalweg_exchange::durable::SyncMode;
 use thalweg_exchange::service::{self, Service};
 use thalweg_exchange::{Rules, State};
 
-use super::super::progress_note;
 use super::super::venue::set_up;
 use super::flow::{BATCH, Flow, open_new, send_all, users};
 use super::{Settings, Told, told};
 use crate::experiment::journal::Scratch;
 use crate::experiment::journal::load::settle;
 use crate::report::Report;
-use crate::runner::{Metric, Run, Subject, interleave};
+use crate::runner::{Metric, Run, Subject, subject};
 use crate::target::{Limit, Target};
 
 const CASE: &str = "in-process/max";
@@ -59,8 +58,6 @@ struct Load {
     committed: Mutex<Committed>,
 }
 
-struct Way(&'static str, fn(&Load) -> Told<Vec<f64>>);
-
 fn process_ns() -> u64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
@@ -80,9 +77,9 @@ impl Meter {
         }
     }
 
-    fn values(&self, commands: u64, commits: u64) -> Vec<f64> {
+    fn run(&self, commands: u64, commits: u64) -> Run {
         let (seconds, commands) = (self.begin.elapsed().as_secs_f64(), commands as f64);
-        vec![
+        Run::of(vec![
             commands / seconds,
             (process_ns() - self.spent_ns) as f64 / commands,
             commits as f64 / seconds,
@@ -91,11 +88,12 @@ impl Meter {
             } else {
                 commands / commits as f64
             },
-        ]
+        ])
     }
 }
 
-fn without(load: &Load) -> Told<Vec<f64>> {
+fn without(load: &Load) -> Told<Run> {
+    settle()?;
     let options = service::Options {
         placement: Placement::caller_and_threads(3, 1),
         digest: Some(Digest::new()),
@@ -121,10 +119,11 @@ fn without(load: &Load) -> Told<Vec<f64>> {
         }
     }
     service.drain().map_err(told)?;
-    Ok(meter.values(next, 0))
+    Ok(meter.run(next, 0))
 }
 
-fn with(load: &Load, sync: SyncMode) -> Told<Vec<f64>> {
+fn with(load: &Load, sync: SyncMode) -> Told<Run> {
+    settle()?;
     let place = Scratch::new("in-process");
     let (mut exchange, _) = open_new(&place.0, sync)?;
     let stats = exchange.stats().ok_or("it is closed")?.journal;
@@ -138,18 +137,19 @@ fn with(load: &Load, sync: SyncMode) -> Told<Vec<f64>> {
     exchange.drain().map_err(told)?;
     let stats = exchange.stats().ok_or("it is closed")?.journal;
     let commits = stats.commits - commits_before;
-    let values = meter.values(next, commits);
+    let run = meter.run(next, commits);
     if sync == SyncMode::Always {
         let mut committed = load.committed();
         committed.commands += next;
         committed.bytes += stats.bytes - bytes_before;
         committed.commits += commits;
     }
-    Ok(values)
+    Ok(run)
 }
 
 /// Writes and syncs as many bytes as a commit has had so far.
-fn bare(load: &Load) -> Told<Vec<f64>> {
+fn bare(load: &Load) -> Told<Run> {
+    settle()?;
     if load.committed().commits == 0 {
         with(load, SyncMode::Always)?;
     }
@@ -174,7 +174,7 @@ fn bare(load: &Load) -> Told<Vec<f64>> {
         at += group.len() as u64;
         commits += 1;
     }
-    Ok(meter.values(commits * of_commit, commits))
+    Ok(meter.run(commits * of_commit, commits))
 }
 
 impl Load {
@@ -185,48 +185,25 @@ impl Load {
     }
 }
 
-impl Subject<Load> for Way {
-    fn name(&self) -> String {
-        self.0.to_owned()
-    }
-
-    fn run(&self, load: &Load) -> Told<Run> {
-        settle()?;
-        Ok(Run {
-            values: (self.1)(load)?,
-            disturbance: 0.0,
-            lost: 0,
-            cut: false,
-        })
-    }
-}
-
 fn subjects() -> Vec<Box<dyn Subject<Load>>> {
-    let way = |name, run| -> Box<dyn Subject<Load>> { Box::new(Way(name, run)) };
     vec![
-        way(NONE, without),
-        way(UNSYNCED, |load| with(load, SyncMode::Never)),
-        way(SYNCED, |load| with(load, SyncMode::Always)),
-        way(BARE, bare),
+        subject(NONE, without),
+        subject(UNSYNCED, |load| with(load, SyncMode::Never)),
+        subject(SYNCED, |load| with(load, SyncMode::Always)),
+        subject(BARE, bare),
     ]
 }
 
 /// The case `in-process/max`.
 pub(super) fn run(report: &mut Report, settings: &Settings, targets: &mut Vec<Target>) {
-    let repetitions = settings.repetitions_or(REPETITIONS);
-    let subjects = subjects();
-    let wanted = settings.wanted(CASE, &subjects);
-    if wanted.is_empty() {
-        return;
-    }
-    let count = wanted.len();
-    progress_note(&format!("{CASE}: {count} subjects, {repetitions} runs"));
     let load = Load {
         flow: Flow::new(),
         span: Duration::from_nanos(settings.span_ns_or(SPAN_NS)),
         committed: Mutex::default(),
     };
-    let trial = interleave(CASE, METRICS, &wanted, &load, repetitions);
+    let Some(trial) = settings.trial(CASE, METRICS, &subjects(), &load, REPETITIONS) else {
+        return;
+    };
     let heading = format!("{CASE}: batches of {BATCH} commands, as many as are taken");
     report.figures(&heading, &trial);
     let ratio = report.compare(&trial, [UNSYNCED, NONE], THROUGHPUT);

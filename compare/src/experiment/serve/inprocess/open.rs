@@ -7,13 +7,12 @@ use thalweg_exchange::durable::{Exchange, SyncMode};
 use thalweg_measure::clock::Clock;
 
 use super::super::bare::{self, Log, pause};
-use super::super::progress_note;
 use super::flow::{BATCH, Flow, open_new, send};
 use super::{Settings, Told, told};
 use crate::experiment::journal::Scratch;
 use crate::experiment::journal::load::settle;
 use crate::report::Report;
-use crate::runner::{Metric, Run, Subject, interleave};
+use crate::runner::{Metric, Run, Subject, subject};
 
 const CASE: &str = "in-process/500k";
 const PER_S: u64 = 500_000;
@@ -44,13 +43,6 @@ struct Load {
     flow: Flow,
     span: Duration,
 }
-
-enum Way {
-    Exchange(SyncMode),
-    Bare(fn(&Path) -> Told<Box<dyn Log>>),
-}
-
-struct Named(&'static str, Way);
 
 /// When commands are due, and which of them count.
 pub(super) struct Schedule {
@@ -104,7 +96,8 @@ impl Schedule {
     }
 }
 
-fn exchange(sync: SyncMode, load: &Load) -> Told<Vec<f64>> {
+fn exchange(sync: SyncMode, load: &Load) -> Told<Run> {
+    settle()?;
     let place = Scratch::new("in-process");
     let (mut exchange, acknowledged) = open_new(&place.0, sync)?;
     let schedule = Schedule {
@@ -117,74 +110,48 @@ fn exchange(sync: SyncMode, load: &Load) -> Told<Vec<f64>> {
     let latency_ns = acknowledged.snapshot(|ticks| clock.ns(ticks));
     let stats = exchange.stats().ok_or("it is closed")?;
     let all = (WARM_UP + load.span).as_secs_f64();
-    Ok(vec![
+    Ok(Run::of(vec![
         latency_ns.quantile(0.5) as f64,
         latency_ns.quantile(0.99) as f64,
         latency_ns.quantile(0.999) as f64,
         latency_ns.max() as f64,
         latency_ns.count() as f64 * 1e9 / ns.max(1) as f64,
         stats.journal.commits as f64 / all,
-    ])
+    ]))
 }
 
-fn bare(make: fn(&Path) -> Told<Box<dyn Log>>, load: &Load) -> Told<Vec<f64>> {
+fn bare(make: fn(&Path) -> Told<Box<dyn Log>>, load: &Load) -> Told<Run> {
+    settle()?;
     let place = Scratch::new("bare-loop");
     let (ran, commits) = bare::open(&mut *make(&place.0)?, PER_S, [WARM_UP, load.span])?;
-    Ok(vec![
+    Ok(Run::of(vec![
         ran.latency_ns.quantile(0.5) as f64,
         ran.latency_ns.quantile(0.99) as f64,
         ran.latency_ns.quantile(0.999) as f64,
         ran.latency_ns.max() as f64,
         ran.latency_ns.count() as f64 * 1e9 / ran.ns.max(1) as f64,
         commits as f64 / load.span.as_secs_f64(),
-    ])
-}
-
-impl Subject<Load> for Named {
-    fn name(&self) -> String {
-        self.0.to_owned()
-    }
-
-    fn run(&self, load: &Load) -> Told<Run> {
-        settle()?;
-        let values = match self.1 {
-            Way::Exchange(sync) => exchange(sync, load)?,
-            Way::Bare(make) => bare(make, load)?,
-        };
-        Ok(Run {
-            values,
-            disturbance: 0.0,
-            lost: 0,
-            cut: false,
-        })
-    }
+    ]))
 }
 
 fn subjects() -> Vec<Box<dyn Subject<Load>>> {
-    let subject = |name, way| -> Box<dyn Subject<Load>> { Box::new(Named(name, way)) };
     vec![
-        subject(SYNCED, Way::Exchange(SyncMode::Always)),
-        subject(UNSYNCED, Way::Exchange(SyncMode::Never)),
-        subject(JOURNAL, Way::Bare(bare::journal)),
-        subject(FILE, Way::Bare(bare::prepared)),
+        subject(SYNCED, |load| exchange(SyncMode::Always, load)),
+        subject(UNSYNCED, |load| exchange(SyncMode::Never, load)),
+        subject(JOURNAL, |load| bare(bare::journal, load)),
+        subject(FILE, |load| bare(bare::prepared, load)),
     ]
 }
 
 /// The case `in-process/500k`.
 pub(super) fn run(report: &mut Report, settings: &Settings) {
-    let repetitions = settings.repetitions_or(REPETITIONS);
-    let subjects = subjects();
-    let wanted = settings.wanted(CASE, &subjects);
-    if wanted.is_empty() {
-        return;
-    }
-    let count = wanted.len();
-    progress_note(&format!("{CASE}: {count} subjects, {repetitions} runs"));
     let load = Load {
         flow: Flow::new(),
         span: Duration::from_nanos(settings.span_ns_or(SPAN_NS)),
     };
-    let trial = interleave(CASE, METRICS, &wanted, &load, repetitions);
+    let Some(trial) = settings.trial(CASE, METRICS, &subjects(), &load, REPETITIONS) else {
+        return;
+    };
     let heading = format!("{CASE}: {PER_S} commands a second of 8 sessions, open loop");
     report.figures(&heading, &trial);
     for bare in [JOURNAL, FILE] {

@@ -13,7 +13,7 @@ use super::flow::{Flow, open, open_new, send_all};
 use super::{Settings, Told, told};
 use crate::experiment::journal::Scratch;
 use crate::report::{Report, per_second};
-use crate::runner::{Metric, Run, Subject, interleave};
+use crate::runner::{Metric, Run, Subject, interleave, subject};
 use crate::target::{Limit, Target};
 
 const CASE: &str = "recovery";
@@ -46,11 +46,6 @@ fn leave(commands: u64) -> Told<Left> {
     let commands = before + commands;
     Ok(Left { place, commands })
 }
-
-/// How long it took for all commands.
-type Do = fn(&Left) -> Told<Duration>;
-
-struct Way(&'static str, Do);
 
 fn opened(left: &Left) -> Told<Duration> {
     let begin = Instant::now();
@@ -121,25 +116,15 @@ fn applied(left: &Left) -> Told<Duration> {
 
 struct Load(Mutex<Left>);
 
-impl Subject<Load> for Way {
-    fn name(&self) -> String {
-        self.0.to_owned()
-    }
-
-    fn run(&self, load: &Load) -> Told<Run> {
-        let left = load.0.lock().map_err(told)?;
-        let took = (self.1)(&left)?;
-        Ok(Run {
-            values: vec![left.commands as f64 / took.as_secs_f64()],
-            disturbance: 0.0,
-            lost: 0,
-            cut: false,
-        })
-    }
-}
-
 fn subjects() -> Vec<Box<dyn Subject<Load>>> {
-    let way = |name, work: Do| -> Box<dyn Subject<Load>> { Box::new(Way(name, work)) };
+    // Each gives how long it took for all commands.
+    let way = |name, work: fn(&Left) -> Told<Duration>| {
+        subject(name, move |load: &Load| {
+            let left = load.0.lock().map_err(told)?;
+            let took = work(&left)?;
+            Ok(Run::of(vec![left.commands as f64 / took.as_secs_f64()]))
+        })
+    };
     vec![
         way(OPENED, opened),
         way(READ, only_read),

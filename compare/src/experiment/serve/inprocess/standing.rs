@@ -7,7 +7,6 @@ use thalweg_exchange::session::{ClientSequence, Role, SessionKey};
 use thalweg_exchange::{AccountSpec, Command, OrderId, UserId};
 use thalweg_measure::clock::Clock;
 
-use super::super::progress_note;
 use super::super::venue::{PRICE, QUOTE, order};
 use super::flow::{BATCH, Flow, open_new, send};
 use super::open::Schedule;
@@ -15,7 +14,7 @@ use super::{Settings, Told, told};
 use crate::experiment::journal::Scratch;
 use crate::experiment::journal::load::settle;
 use crate::report::{Report, ns};
-use crate::runner::{Metric, Run, Subject, interleave};
+use crate::runner::{Metric, Run, Subject, subject};
 use crate::target::{Limit, Target};
 
 const CASE: &str = "snapshot/1m";
@@ -55,11 +54,6 @@ struct Load {
     flow: Flow,
     orders: i64,
     span: Duration,
-}
-
-struct Way {
-    name: &'static str,
-    has_snapshots: bool,
 }
 
 /// Has so many orders rest.
@@ -103,78 +97,59 @@ fn rest(exchange: &mut Exchange, orders: i64) -> Told<()> {
     exchange.drain().map_err(told)
 }
 
-impl Subject<Load> for Way {
-    fn name(&self) -> String {
-        self.name.to_owned()
-    }
-
-    fn run(&self, load: &Load) -> Told<Run> {
-        let place = Scratch::new("snapshots");
-        let (mut exchange, acknowledged) = open_new(&place.0, SyncMode::Always)?;
-        rest(&mut exchange, load.orders)?;
-        settle()?;
-        let schedule = Schedule {
-            per_s: PER_S,
-            warm_up: WARM_UP,
-            span: load.span,
-        };
-        let mut asked = Instant::now();
-        schedule.keep(&mut exchange, &load.flow, |exchange| {
-            if self.has_snapshots && asked.elapsed() >= ASK_EVERY {
-                exchange.snapshot_now();
-                asked = Instant::now();
-            }
-        })?;
-        let clock = Clock::global();
-        let latency_ns = acknowledged.snapshot(|ticks| clock.ns(ticks));
-        let made = exchange.stats().ok_or("it is closed")?.snapshots;
-        if let Some(failed) = made.failed {
-            return Err(told(failed));
+fn ran(load: &Load, has_snapshots: bool) -> Told<Run> {
+    let place = Scratch::new("snapshots");
+    let (mut exchange, acknowledged) = open_new(&place.0, SyncMode::Always)?;
+    rest(&mut exchange, load.orders)?;
+    settle()?;
+    let schedule = Schedule {
+        per_s: PER_S,
+        warm_up: WARM_UP,
+        span: load.span,
+    };
+    let mut asked = Instant::now();
+    schedule.keep(&mut exchange, &load.flow, |exchange| {
+        if has_snapshots && asked.elapsed() >= ASK_EVERY {
+            exchange.snapshot_now();
+            asked = Instant::now();
         }
-        let last = made.last;
-        Ok(Run {
-            values: vec![
-                latency_ns.quantile(0.5) as f64,
-                latency_ns.quantile(0.99) as f64,
-                latency_ns.quantile(0.999) as f64,
-                latency_ns.max() as f64,
-                made.made as f64,
-                last.map_or(0.0, |last| last.took.as_nanos() as f64),
-                last.map_or(0.0, |last| last.bytes as f64),
-            ],
-            disturbance: 0.0,
-            lost: 0,
-            cut: false,
-        })
+    })?;
+    let clock = Clock::global();
+    let latency_ns = acknowledged.snapshot(|ticks| clock.ns(ticks));
+    let made = exchange.stats().ok_or("it is closed")?.snapshots;
+    if let Some(failed) = made.failed {
+        return Err(told(failed));
     }
+    let last = made.last;
+    Ok(Run::of(vec![
+        latency_ns.quantile(0.5) as f64,
+        latency_ns.quantile(0.99) as f64,
+        latency_ns.quantile(0.999) as f64,
+        latency_ns.max() as f64,
+        made.made as f64,
+        last.map_or(0.0, |last| last.took.as_nanos() as f64),
+        last.map_or(0.0, |last| last.bytes as f64),
+    ]))
 }
 
 fn subjects() -> Vec<Box<dyn Subject<Load>>> {
-    let way = |name, has_snapshots| -> Box<dyn Subject<Load>> {
-        Box::new(Way {
-            name,
-            has_snapshots,
-        })
-    };
-    vec![way(WITH, true), way(WITHOUT, false)]
+    vec![
+        subject(WITH, |load| ran(load, true)),
+        subject(WITHOUT, |load| ran(load, false)),
+    ]
 }
 
 /// The case `snapshot/1m`.
 pub(super) fn run(report: &mut Report, settings: &Settings, targets: &mut Vec<Target>) {
-    let repetitions = settings.repetitions_or(REPETITIONS);
-    let subjects = subjects();
-    let wanted = settings.wanted(CASE, &subjects);
-    if wanted.is_empty() {
-        return;
-    }
     let orders = ORDERS[usize::from(settings.quick)];
-    progress_note(&format!("{CASE}: {orders} orders, {repetitions} runs"));
     let load = Load {
         flow: Flow::new(),
         orders,
         span: Duration::from_nanos(settings.span_ns_or(SPAN_NS)),
     };
-    let trial = interleave(CASE, METRICS, &wanted, &load, repetitions);
+    let Some(trial) = settings.trial(CASE, METRICS, &subjects(), &load, REPETITIONS) else {
+        return;
+    };
     let heading = format!(
         "{CASE}: {PER_S} commands a second, {orders} resting orders, one snapshot after \
              the other"

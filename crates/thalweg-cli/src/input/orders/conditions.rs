@@ -106,19 +106,9 @@ fn self_trade(value: &[u8]) -> Result<SelfTrade, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use thalweg_exchange::{Action, OrderId, OrderType, SymbolId, UserId};
+    use thalweg_exchange::{Action, OrderId, SymbolId, UserId};
 
-    const PLACE: Place = Place {
-        uid: UserId(7),
-        symbol: SymbolId(1),
-        order_id: OrderId(9),
-        order_type: OrderType::Gtc,
-        action: Action::Bid,
-        price: 50,
-        reserve_price: 50,
-        size: 4,
-        flags: OrderFlags::NONE,
-    };
+    const PLACE: Place = Place::limit((UserId(7), OrderId(9)), SymbolId(1), Action::Bid, (50, 4));
 
     fn read(line: &str) -> Result<Command, String> {
         let mut fields = Fields::new(line.as_bytes());

@@ -31,14 +31,7 @@ pub(super) fn beginning() -> [Command; 2] {
         uid: UserId(uid),
         balances: vec![(CurrencyId(1), 1 << 40), (CurrencyId(2), 1 << 40)],
     };
-    let pair = SymbolSpec {
-        id: SymbolId(1),
-        base_currency: CurrencyId(1),
-        quote_currency: CurrencyId(2),
-        base_scale: 1,
-        quote_scale: 1,
-        ..SymbolSpec::default()
-    };
+    let pair = SymbolSpec::pair(SymbolId(1), CurrencyId(1), CurrencyId(2));
     [
         Command::AddAccounts((1..=USERS as i64).map(account).collect()),
         Command::AddSymbols([pair].into()),

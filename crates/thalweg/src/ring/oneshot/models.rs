@@ -8,16 +8,6 @@ use super::{Taker, oneshot};
 use crate::ring::PopError;
 use crate::ring::sync::{Arc, fault};
 
-fn check(model: fn(), faults: &[&'static str]) {
-    loom::model(model);
-    for fault in faults {
-        assert!(
-            fault::caught(fault, model),
-            "the fault `{fault}` was not caught"
-        );
-    }
-}
-
 struct Unpark(thread::Thread);
 
 impl Wake for Unpark {
@@ -56,7 +46,7 @@ fn an_element_reaches_who_waits() {
         "oneshot_look_again",
         "oneshot_kept",
     ];
-    check(waits, &faults);
+    fault::check(waits, &faults);
 }
 
 /// A giver that goes wakes who waits.
@@ -70,7 +60,7 @@ fn goes() {
 
 #[test]
 fn a_giver_that_goes_wakes_who_waits() {
-    check(goes, &["tell", "oneshot_look_again", "oneshot_kept"]);
+    fault::check(goes, &["tell", "oneshot_look_again", "oneshot_kept"]);
 }
 
 /// The taker goes while the giver sends: the element is one's or the other's, and is dropped once.
@@ -83,7 +73,7 @@ fn both_go() {
 
 #[test]
 fn both_go_at_once() {
-    check(both_go, &["leave", "oneshot_kept"]);
+    fault::check(both_go, &["leave", "oneshot_kept"]);
 }
 
 /// A wait that is given up while the element comes leaves its waker to one of the two.
@@ -103,7 +93,7 @@ fn gives_up() {
 
 #[test]
 fn a_wait_is_given_up() {
-    check(
+    fault::check(
         gives_up,
         &["tell", "leave", "oneshot_taken_anyway", "oneshot_kept"],
     );
@@ -124,7 +114,7 @@ fn closes() {
 
 #[test]
 fn a_giver_learns_that_it_is_closed() {
-    check(closes, &["tell", "oneshot_look_again", "oneshot_kept"]);
+    fault::check(closes, &["tell", "oneshot_look_again", "oneshot_kept"]);
 }
 
 /// A close beside a send: the taker has it, or the giver has it back.
@@ -139,7 +129,7 @@ fn closes_beside_a_send() {
 
 #[test]
 fn a_close_beside_a_send_decides() {
-    check(closes_beside_a_send, &["oneshot_closed"]);
+    fault::check(closes_beside_a_send, &["oneshot_closed"]);
 }
 
 /// A task that is polled again lists another waker while the element comes.
@@ -154,5 +144,5 @@ fn lists_again() {
 
 #[test]
 fn a_wait_lists_another_waker() {
-    check(lists_again, &["tell", "oneshot_listed_anyway"]);
+    fault::check(lists_again, &["tell", "oneshot_listed_anyway"]);
 }

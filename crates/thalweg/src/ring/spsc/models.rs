@@ -14,11 +14,7 @@ use crate::ring::sync::fault;
 /// The model holds, and notices each of the `faults`.
 fn check(model: fn(Layout), faults: &[&'static str]) {
     for layout in [Layout::Packed, Layout::Slotted] {
-        loom::model(move || model(layout));
-        for fault in faults {
-            let caught = fault::caught(fault, move || model(layout));
-            assert!(caught, "{layout:?}: a weak `{fault}` was not caught");
-        }
+        fault::check(move || model(layout), faults);
     }
 }
 

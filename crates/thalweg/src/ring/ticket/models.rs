@@ -66,6 +66,15 @@ fn push<T>(mut value: T, mut try_push: impl FnMut(T) -> Result<(), PushError<T>>
     }
 }
 
+/// Runs this on a thread that has the ring too.
+fn beside<T: 'static, R: 'static>(
+    ring: &Arc<Ticket<T>>,
+    work: impl FnOnce(&Ticket<T>) -> R + 'static,
+) -> thread::JoinHandle<R> {
+    let ring = Arc::clone(ring);
+    thread::spawn(move || work(&ring))
+}
+
 fn joined<T>(thread: thread::JoinHandle<T>) -> T {
     thread.join().expect("no panic in the thread")
 }
@@ -94,10 +103,8 @@ fn two_producers_deliver_each_element_once() {
     check(
         || {
             let ring = ring(2);
-            let senders = [1_u8, 2].map(|n| {
-                let ring = Arc::clone(&ring);
-                thread::spawn(move || assert!(push(n, |n| ring.try_push(n))))
-            });
+            let senders = [1_u8, 2]
+                .map(|n| beside(&ring, move |ring| assert!(push(n, |n| ring.try_push(n)))));
             begin();
             let got = [(); 2].map(|()| pop(|| ring.try_pop()).expect("not closed"));
             assert!(got == [1, 2] || got == [2, 1]);
@@ -135,10 +142,8 @@ fn two_consumers_take_each_element_once() {
     check(
         || {
             let ring = ring(2);
-            let receivers = [(), ()].map(|()| {
-                let ring = Arc::clone(&ring);
-                thread::spawn(move || ring.try_pop().unwrap_or(0))
-            });
+            let receivers =
+                [(), ()].map(|()| beside(&ring, move |ring| ring.try_pop().unwrap_or(0)));
             begin();
             assert_eq!(ring.push_slice(&[1_u8, 2]), 2);
             let mut sum: u8 = receivers.into_iter().map(joined).sum();
@@ -156,10 +161,9 @@ fn a_slot_is_reused_after_its_release() {
     check(
         || {
             let ring = ring(1);
-            let sender = {
-                let ring = Arc::clone(&ring);
-                thread::spawn(move || (0..3_u8).all(|n| push(n, |n| ring.try_push(n))))
-            };
+            let sender = beside(&ring, |ring| {
+                (0..3_u8).all(|n| push(n, |n| ring.try_push(n)))
+            });
             begin();
             for n in 0..3 {
                 assert_eq!(pop(|| ring.try_pop_at()), Some((u64::from(n), n)));
@@ -201,16 +205,13 @@ fn a_batch_is_taken_whole() {
     check(
         || {
             let ring = ring(2);
-            let sender = {
-                let ring = Arc::clone(&ring);
-                thread::spawn(move || {
-                    let mut next = 0_u8;
-                    while next < 3 {
-                        next += ring.push_slice(&[0, 1, 2][next as usize..]) as u8;
-                        thread::yield_now();
-                    }
-                })
-            };
+            let sender = beside(&ring, |ring| {
+                let mut next = 0_u8;
+                while next < 3 {
+                    next += ring.push_slice(&[0, 1, 2][next as usize..]) as u8;
+                    thread::yield_now();
+                }
+            });
             begin();
             let mut out = Vec::with_capacity(4);
             while out.len() < 3 {
@@ -234,10 +235,7 @@ fn a_push_before_the_close_is_delivered_and_none_after() {
             DROPS.set(0);
             let ring = ring(2);
             let told = Arc::new(UnsafeCell::new(0));
-            let sender = {
-                let ring = Arc::clone(&ring);
-                thread::spawn(move || ring.try_push(Item).is_ok())
-            };
+            let sender = beside(&ring, |ring| ring.try_push(Item).is_ok());
             let closer = {
                 let (ring, told) = (Arc::clone(&ring), Arc::clone(&told));
                 thread::spawn(move || {
@@ -295,19 +293,16 @@ fn holes_are_passed_over() {
         || {
             DROPS.set(0);
             let ring = ring(2);
-            let sender = {
-                let ring = Arc::clone(&ring);
-                thread::spawn(move || {
-                    let mut claim = ring.claim(1).expect("an empty ring");
-                    claim.push(Item).ok().expect("room for one");
-                    // Behind the claim.
-                    assert!(ring.try_push(Item).is_ok());
-                    drop(claim);
-                    // The lap after: a slot whose element was taken back.
-                    push(Item, |item| ring.try_push(item));
-                    ring.close();
-                })
-            };
+            let sender = beside(&ring, |ring| {
+                let mut claim = ring.claim(1).expect("an empty ring");
+                claim.push(Item).ok().expect("room for one");
+                // Behind the claim.
+                assert!(ring.try_push(Item).is_ok());
+                drop(claim);
+                // The lap after: a slot whose element was taken back.
+                push(Item, |item| ring.try_push(item));
+                ring.close();
+            });
             begin();
             for behind in [1, 2] {
                 let got = pop(|| ring.try_pop_at()).map(|(position, _)| position);
@@ -326,14 +321,11 @@ fn a_hole_hands_its_slot_to_the_next_lap() {
     check(
         || {
             let ring = ring(1);
-            let sender = {
-                let ring = Arc::clone(&ring);
-                thread::spawn(move || {
-                    // What was written does not go back.
-                    let mut claim = ring.claim(1).expect("an empty ring");
-                    claim.push(1_u8).ok().expect("room for one");
-                })
-            };
+            let sender = beside(&ring, |ring| {
+                // What was written does not go back.
+                let mut claim = ring.claim(1).expect("an empty ring");
+                claim.push(1_u8).ok().expect("room for one");
+            });
             begin();
             // Passes over the hole when it is there; then the slot is free.
             let mut tries = 0;
@@ -363,14 +355,8 @@ fn an_unused_ticket_goes_back_or_becomes_a_hole() {
     check(
         || {
             let ring = ring(2);
-            let claimer = {
-                let ring = Arc::clone(&ring);
-                thread::spawn(move || drop(ring.claim(1)))
-            };
-            let sender = {
-                let ring = Arc::clone(&ring);
-                thread::spawn(move || assert!(push(1_u8, |n| ring.try_push(n))))
-            };
+            let claimer = beside(&ring, |ring| drop(ring.claim(1)));
+            let sender = beside(&ring, |ring| assert!(push(1_u8, |n| ring.try_push(n))));
             begin();
             let (position, value) = pop(|| ring.try_pop_at()).expect("not closed");
             assert_eq!(value, 1);
@@ -396,10 +382,7 @@ fn a_ticket_that_went_back_is_drawn_again() {
             let ring = ring(1);
             // It may see the tail where the claim put it, and be ahead of it then.
             let mut end = TicketEnd::new(Arc::clone(&ring));
-            let claimer = {
-                let ring = Arc::clone(&ring);
-                thread::spawn(move || drop(ring.claim(1)))
-            };
+            let claimer = beside(&ring, |ring| drop(ring.claim(1)));
             begin();
             for n in 0..2_u8 {
                 // Waits while the claim has the only slot.
@@ -418,10 +401,7 @@ fn an_unused_ticket_goes_back_before_a_close_only() {
     check(
         || {
             let ring = ring::<u8>(2);
-            let claimer = {
-                let ring = Arc::clone(&ring);
-                thread::spawn(move || drop(ring.claim(1)))
-            };
+            let claimer = beside(&ring, |ring| drop(ring.claim(1)));
             begin();
             assert!(ring.close());
             assert!(pop(|| ring.try_pop()).is_none());
@@ -440,10 +420,7 @@ fn elements_left_inside_are_dropped_once() {
         || {
             DROPS.set(0);
             let ring = ring(2);
-            let threads = [(), ()].map(|()| {
-                let ring = Arc::clone(&ring);
-                thread::spawn(move || drop(ring.try_push(Item)))
-            });
+            let threads = [(), ()].map(|()| beside(&ring, move |ring| drop(ring.try_push(Item))));
             begin();
             drop(ring.try_pop());
             drop(ring);
@@ -459,17 +436,14 @@ fn a_hole_in_the_next_lap_is_passed_over() {
     check(
         || {
             let ring = ring(2);
-            let sender = {
-                let ring = Arc::clone(&ring);
-                thread::spawn(move || {
-                    assert!(ring.try_push(1_u8).is_ok());
-                    let claim = ring.claim(1).expect("one is free");
-                    push(2, |n| ring.try_push(n));
-                    // Behind it there is one in the slot of the first.
-                    drop(claim);
-                    ring.close();
-                })
-            };
+            let sender = beside(&ring, |ring| {
+                assert!(ring.try_push(1_u8).is_ok());
+                let claim = ring.claim(1).expect("one is free");
+                push(2, |n| ring.try_push(n));
+                // Behind it there is one in the slot of the first.
+                drop(claim);
+                ring.close();
+            });
             begin();
             assert_eq!(pop(|| ring.try_pop_at()), Some((0, 1)));
             assert_eq!(pop(|| ring.try_pop_at()), Some((2, 2)));

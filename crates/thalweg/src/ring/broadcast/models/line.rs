@@ -45,17 +45,7 @@ fn line() {
 
 #[test]
 fn a_line_is_led_through_each_element() {
-    loom::model(line);
-}
-
-#[test]
-fn a_relaxed_observe_of_a_line_is_caught() {
-    assert!(fault::caught("observe", line));
-}
-
-#[test]
-fn a_relaxed_release_of_a_line_is_caught() {
-    assert!(fault::caught("release", line));
+    fault::check(line, &["observe", "release"]);
 }
 
 /// The publisher's own thread leads the first reader of a ring of one slot, without a look at the
@@ -87,17 +77,7 @@ fn own_line() {
 
 #[test]
 fn a_line_is_led_through_what_its_own_thread_publishes() {
-    loom::model(own_line);
-}
-
-#[test]
-fn a_relaxed_release_of_an_own_line_is_caught() {
-    assert!(fault::caught("release", own_line));
-}
-
-#[test]
-fn a_relaxed_reclaim_behind_an_own_line_is_caught() {
-    assert!(fault::caught("reclaim", own_line));
+    fault::check(own_line, &["release", "reclaim"]);
 }
 
 /// Two readers of one thread, and a third of another that comes between them.
@@ -126,12 +106,7 @@ fn open_line() {
 
 #[test]
 fn a_line_with_somebody_between_is_not_led() {
-    loom::model(open_line);
-}
-
-#[test]
-fn leading_an_open_line_is_caught() {
-    assert!(fault::caught("line_open", open_line));
+    fault::check(open_line, &["line_open"]);
 }
 
 /// A line gives its only slot back early; the publisher writes it again meanwhile.
@@ -160,12 +135,7 @@ fn line_gives_back() {
 
 #[test]
 fn a_slot_that_a_line_gives_back_is_written_again() {
-    loom::model(line_gives_back);
-}
-
-#[test]
-fn a_relaxed_release_of_a_slot_that_a_line_gives_back_is_caught() {
-    assert!(fault::caught("release", line_gives_back));
+    fault::check(line_gives_back, &["release"]);
 }
 
 /// The publisher's own thread leads two readers of a ring of one slot, each released after its
@@ -198,14 +168,10 @@ fn own_line_beside_another() {
 
 #[test]
 fn a_line_is_led_beside_a_reader_of_another_thread() {
-    loom::model(own_line_beside_another);
-}
-
-#[test]
-fn weak_orderings_beside_an_own_line_are_caught() {
-    for weak in ["release", "reclaim", "observe", "close", "closed"] {
-        assert!(fault::caught(weak, own_line_beside_another), "{weak}");
-    }
+    fault::check(
+        own_line_beside_another,
+        &["release", "reclaim", "observe", "close", "closed"],
+    );
 }
 
 /// A line gives back the first of two elements in its hand; the publisher writes that slot again
@@ -248,12 +214,8 @@ fn hand_gives_back_the_first() {
 
 #[test]
 fn the_first_in_a_hand_is_written_again_while_the_second_is_looked_at() {
-    loom::model(hand_gives_back_the_first);
-}
-
-#[test]
-fn weak_orderings_of_a_hand_that_gives_back_are_caught() {
-    for weak in ["publish", "observe", "release", "reclaim"] {
-        assert!(fault::caught(weak, hand_gives_back_the_first), "{weak}");
-    }
+    fault::check(
+        hand_gives_back_the_first,
+        &["publish", "observe", "release", "reclaim"],
+    );
 }

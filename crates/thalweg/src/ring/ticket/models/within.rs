@@ -1,6 +1,6 @@
 //! Models of pushes below a limit: never one too many, never one too few.
 
-use super::{begin, check, joined, pop, ring};
+use super::{begin, beside, check, joined, pop, ring};
 use crate::ring::{PushError, TicketEnd};
 use loom::sync::Arc;
 use loom::thread;
@@ -18,10 +18,7 @@ fn two_producers_share_what_the_limit_allows() {
     check(
         || {
             let ring = ring(2);
-            let other = {
-                let ring = Arc::clone(&ring);
-                thread::spawn(move || u8::from(ring.try_push_within(1, 1).is_ok()))
-            };
+            let other = beside(&ring, |ring| u8::from(ring.try_push_within(1, 1).is_ok()));
             begin();
             let own = u8::from(ring.try_push_within(2, 1).is_ok());
             assert_eq!(own + joined(other), 1, "one below the limit of 1");
