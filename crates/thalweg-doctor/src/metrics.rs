@@ -105,7 +105,7 @@ metrics! {
     "export.queue_share" "share" "part of a message's latency that it waited in queues";
     "export.full_share" "share" "part of the time that the fullest queue was full";
     "export.burst" "messages" "longest run of messages that came faster than they were served";
-    "export.stage_share" "share" "part of the slowest stage's time that it was busy";
+    "export.stage_share" "share" "part of the time that the thread of the slowest stage was busy";
 }
 
 #[cfg(test)]

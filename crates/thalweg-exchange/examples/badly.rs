@@ -1,8 +1,9 @@
-//! An exchange that is run badly on purpose: a thread for each stage, whatever cores there are, and
-//! one or several of: `spin`, all of them spin, the caller's too; `batch`, a stage tells the next
-//! one how far it is at the end of all that it found waiting, not every 64 commands; `ring`, 64
-//! slots. `well` leaves everything as it comes. Commands come as fast as they are taken, or `RATE`
-//! times a second `BURST` at once. `THALWEG_EXPORT=DIR` leaves the figures in a file there.
+//! An exchange that is run badly on purpose, in one or several of three ways: `spin`, a thread for
+//! each stage, whatever cores there are, and all of them spin, the caller's too; `batch`, a stage
+//! tells the next one how far it is at the end of all that it found waiting, not every 64 commands;
+//! `ring`, 64 slots. Without `spin` one thread runs all stages. `well` leaves everything as it comes.
+//! Commands come as fast as they are taken, or `RATE` times a second `BURST` at once.
+//! `THALWEG_EXPORT=DIR` leaves the figures in a file there.
 //!
 //! `cargo run --release -p thalweg-exchange --example badly -- [HOW] [COMMANDS] [max|RATExBURST]`
 
@@ -41,11 +42,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         sample_every: 16,
         ..Options::default()
     };
-    if !is("well") {
-        options.placement = Placement::threads(4);
-    }
     if is("spin") {
-        options.placement = options.placement.waiting(Strategy::Spin);
+        options.placement = Placement::threads(4).waiting(Strategy::Spin);
+    } else if !is("well") {
+        options.placement = Placement::threads(1);
     }
     if is("batch") {
         options.progress = Some(usize::MAX);

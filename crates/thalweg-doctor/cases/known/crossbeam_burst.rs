@@ -1,5 +1,5 @@
 //! Bursts through crossbeam-channel: 20 senders, one receiver, and for each burst a new bounded
-//! channel of 8-byte messages.
+//! channel of 8-byte messages. `burst SLOTS SECONDS [BURSTS [SENDERS]]`
 //!
 //! `burst 1000000`: PAGE-FAULTS. The channel fills in all of its 1,000,000 slots before the first
 //! message: 16 MB of pages, and 400 messages hardly count. From the second burst on, glibc would
@@ -14,12 +14,10 @@
 //! faults, 2.73 s user and 0.18 s system; `strace -f -c`: `futex` and `sched_yield` only.
 use std::time::{Duration, Instant};
 
-const SENDERS: u64 = 20;
-
-fn burst(slots: usize, messages: u64) -> u64 {
+fn burst(slots: usize, senders: u64, messages: u64) -> u64 {
     let (sender, receiver) = crossbeam_channel::bounded::<u64>(slots);
     std::thread::scope(|scope| {
-        for first in 0..SENDERS {
+        for first in 0..senders {
             let sender = sender.clone();
             scope.spawn(move || {
                 for number in 0..messages {
@@ -40,15 +38,21 @@ fn main() {
     let seconds = arguments
         .next()
         .map_or(1.5, |text| text.parse().expect("seconds"));
+    let most = arguments
+        .next()
+        .map_or(u64::MAX, |text| text.parse().expect("bursts"));
+    let senders = arguments
+        .next()
+        .map_or(20, |text| text.parse().expect("senders"));
     let messages = if slots > 1_000 { 20 } else { 50_000 };
     let start = Instant::now();
     let (mut bursts, mut sum) = (0, 0);
-    while start.elapsed() < Duration::from_secs_f64(seconds) {
-        sum += burst(slots, messages);
+    while bursts < most && start.elapsed() < Duration::from_secs_f64(seconds) {
+        sum += burst(slots, senders, messages);
         bursts += 1;
     }
     println!(
         "{bursts} bursts of {} messages, sum {sum}",
-        SENDERS * messages
+        senders * messages
     );
 }

@@ -10,7 +10,7 @@ const LOOKS_MIN: u64 = 5;
 const SERVED_FACTOR: f64 = 2.0;
 const SERVED_SLACK: f64 = 0.05;
 /// Full for more of the time, a queue has no room between two bursts: its sender waits for room.
-const FULL_MAX: f64 = 0.95;
+const FULL_MAX: f64 = 0.8;
 /// Characters of a stage's name.
 const NAME_MAX: usize = 64;
 
@@ -40,9 +40,7 @@ struct Load {
     queue_share: Option<f64>,
     full_share: Option<f64>,
     burst: u64,
-    /// How busy the stage was.
-    stage_share: f64,
-    /// How busy its thread was, with all of its stages.
+    /// How busy the stage's thread was, with all of its stages.
     thread_share: f64,
 }
 
@@ -54,7 +52,7 @@ impl Load {
         if full > SERVED_FACTOR * self.thread_share + SERVED_SLACK {
             Some("its queue was full while nobody served it")
         } else if full > FULL_MAX {
-            Some("its queue was full all the time")
+            Some("its queue was full nearly all the time")
         } else {
             None
         }
@@ -88,7 +86,7 @@ pub fn fill(evidence: &mut Evidence, exported: &[Exported]) {
             no_burst.is_none().then_some(load.burst as f64),
             no_burst.unwrap_or_default(),
         ),
-        (Some(load.stage_share), ""),
+        (Some(load.thread_share), ""),
     ];
     for (name, (value, why)) in METRICS.into_iter().zip(values) {
         match value.filter(|value| value.is_finite()) {
@@ -134,7 +132,6 @@ fn of_pipeline(exported: &Exported, of: String) -> Option<Load> {
         queue_share: queue_share(exported),
         full_share: full_share(&exported.queue),
         burst: exported.queue.burst,
-        stage_share: share(slowest.busy_ns, exported.active_ns),
         thread_share: thread_share(exported, slowest.thread),
     })
 }
@@ -172,7 +169,7 @@ fn of_inbox(inbox: &Inbox, of: String) -> Option<Load> {
         inbox.events.saturating_add(inbox.waiting),
         inbox.active_ns,
     )?;
-    let stage_share = share(inbox.busy_ns, inbox.active_ns.saturating_mul(consumers));
+    let thread_share = share(inbox.busy_ns, inbox.active_ns.saturating_mul(consumers));
     Some(Load {
         of,
         limited_by: format!("inbox {}", inbox.inbox),
@@ -183,8 +180,7 @@ fn of_inbox(inbox: &Inbox, of: String) -> Option<Load> {
         queue_share: None,
         full_share: full_share(queue),
         burst: queue.burst,
-        stage_share,
-        thread_share: stage_share,
+        thread_share,
     })
 }
 

@@ -98,6 +98,8 @@ fn stages_of_a_thread_share_its_time() {
     let evidence = filled(&[together]);
     assert_eq!(source(&evidence), "stage a of pipeline 1 (PID 7)");
     assert_eq!(evidence.value("export.service"), Some(2_000_000.0));
+    // 500 ns of each 4,000.
+    assert_eq!(evidence.value("export.stage_share"), Some(0.125));
 }
 
 #[test]
@@ -133,22 +135,22 @@ fn a_queue_that_is_full_while_nobody_serves_it_is_no_burst() {
     served.queue.burst = 900;
     served.active_ns /= 5;
     assert_eq!(filled(&[served.clone()]).value("export.burst"), Some(900.0));
-    // Half the time at work, and full nearly always.
-    served.queue.full_looks = 95;
+    // Half the time at work, and full for four fifths.
+    served.queue.full_looks = 80;
     assert_eq!(filled(&[served.clone()]).value("export.burst"), Some(900.0));
     // No room between two bursts.
-    served.queue.full_looks = 96;
+    served.queue.full_looks = 81;
     let evidence = filled(&[served.clone()]);
     let burst = evidence.reading("export.burst").expect("it is there");
     assert_eq!(burst.value, None);
-    assert!(burst.source.ends_with("full all the time"), "{burst:?}");
+    assert!(burst.source.ends_with("nearly all the time"), "{burst:?}");
     // A tenth.
     served.active_ns *= 5;
     let evidence = filled(&[served]);
     let burst = evidence.reading("export.burst").expect("it is there");
     assert_eq!(burst.value, None);
     assert!(burst.source.ends_with("nobody served it"), "{burst:?}");
-    assert_eq!(evidence.value("export.full_share"), Some(0.96));
+    assert_eq!(evidence.value("export.full_share"), Some(0.81));
 }
 
 #[test]

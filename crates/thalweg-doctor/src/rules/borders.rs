@@ -172,6 +172,7 @@ fn waits(id: Id) -> Vec<Border> {
         ("export.arrival", 10.0),
         ("export.service", 100.0),
         ("export.queue_share", 0.6),
+        ("export.full_share", 0.2),
         ("export.burst", 1.0),
     ];
     match id {
@@ -202,10 +203,15 @@ fn waits(id: Id) -> Vec<Border> {
             ("call.futex", 50.0, 25.0, FOR, idle_futex),
         ],
         Id::RateImbalance => vec![("export.arrival", 95.0, 105.0, FOR, served)],
-        Id::Burst => vec![("export.arrival", 100.0, 90.0, FOR, served)],
+        Id::Burst => vec![
+            ("export.arrival", 100.0, 90.0, FOR, served),
+            ("run.wait_peers", 0.1, 0.2, AGAINST, lively),
+        ],
         Id::QueueingDelay => vec![
             ("export.arrival", 100.0, 90.0, FOR, served),
             ("run.wait_peers", 0.1, 0.2, AGAINST, lively),
+            ("export.full_share", 0.05, 0.1, AGAINST, lively),
+            ("export.burst", 0.5, 1.0, AGAINST, lively),
         ],
         Id::StageBound => vec![("export.arrival", 100.0, 90.0, AGAINST, served)],
         _ => Vec::new(),

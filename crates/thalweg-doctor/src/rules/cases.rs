@@ -246,6 +246,9 @@ fn what_programs_export_is_told() {
         ("export.burst", 9_000.0),
     ];
     let verdict = first(Id::Burst, &with(&burst));
+    // What waits in the queue meanwhile is its consequence.
+    let waiting = with(&[&burst[..], &[("export.queue_share", 0.998)]].concat());
+    first(Id::Burst, &waiting);
     assert!(verdict.next.contains("9000 messages"), "{}", verdict.next);
     let queueing = [
         ("export.arrival", 50.0),

@@ -1,7 +1,7 @@
 //! What programs built on Thalweg say of their own queues and stages.
 
 use super::running::PEERS_WAIT;
-use super::{Claim, Clue, Curve, Figure, Origin, Rule, Weighed, ramp};
+use super::{Claim, Clue, Curve, Figure, Origin, Rule, Weighed, above, ramp};
 use crate::verdict::Id;
 
 /// More comes than the slowest stage can serve.
@@ -20,6 +20,23 @@ const SPARE: Clue = ramp(
     0.9,
     Origin::Measured("a sender that only waits for room sends at 0.97 (Zen 4, KVM)"),
 );
+
+/// Its threads wait for a core, and what they would serve waits with them.
+const NO_CORE: Weighed = Weighed {
+    clues: &[PEERS_WAIT],
+    weight: 0.5,
+};
+
+/// Senders meet a full queue now and then, and wait there as well.
+const TOO_SHORT: Weighed = Weighed {
+    clues: &[
+        above("export.full_share", 0.1, NO_ROOM),
+        above("export.burst", 1.0, NO_ROOM),
+    ],
+    weight: 0.5,
+};
+const NO_ROOM: Origin =
+    Origin::Definition("senders find no room for a tenth of the time, in bursts of a known size");
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -42,7 +59,7 @@ pub(super) const RULES: &[Rule] = &[
         required: &["export.burst"],
         needs: &[SPARE],
         raises: &[],
-        contradicts: &[],
+        contradicts: &[NO_CORE],
         blind: &[],
         limits: &[],
         next: "A queue of {export.burst} messages would have taken the longest burst. On \
@@ -55,10 +72,7 @@ pub(super) const RULES: &[Rule] = &[
         required: &[],
         needs: &[SPARE],
         raises: &[],
-        contradicts: &[Weighed {
-            clues: &[PEERS_WAIT],
-            weight: 0.5,
-        }],
+        contradicts: &[NO_CORE, TOO_SHORT],
         blind: &[],
         limits: &[],
         next: "Messages wait longer than they are served, most of all for \
