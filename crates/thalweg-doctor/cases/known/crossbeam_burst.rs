@@ -3,8 +3,9 @@
 //!
 //! `burst 1000000`: PAGE-FAULTS. The channel fills in all of its 1,000,000 slots before the first
 //! message: 16 MB of pages, and 400 messages hardly count. From the second burst on, glibc would
-//! keep the freed memory, and starting threads would take the time; `MALLOC_MMAP_THRESHOLD_=1048576`
-//! lets it give large blocks back, so that each burst meets what the first one of a process meets.
+//! keep the freed memory, and starting threads would take the time;
+//! `MALLOC_MMAP_THRESHOLD_=1048576` lets it give large blocks back, so that each burst meets what
+//! the first one of a process meets.
 //! `burst 64`: SPIN-STARVES-PEER. 50,000 messages of each sender meet 64 slots: those that wait for
 //! room pause in a loop, then yield, then park, beside 19 others and the receiver on two cores.
 //!

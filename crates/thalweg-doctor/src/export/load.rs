@@ -45,8 +45,8 @@ struct Load {
 }
 
 impl Load {
-    /// Why the longest queue is not that of a burst. A queue that is full while its thread is not at
-    /// work waits for a thread that has no core, or that waits itself.
+    /// Why the longest queue is not that of a burst. A queue that is full while its thread is not
+    /// at work waits for a thread that has no core, or that waits itself.
     fn why_no_burst(&self) -> Option<&'static str> {
         let full = self.full_share?;
         if full > SERVED_FACTOR * self.thread_share + SERVED_SLACK {
