@@ -112,7 +112,7 @@ metrics! {
     "export.latency_p50" "µs" "what half of the messages took at most, as the program exports it";
     "export.latency_p99" "µs" "what 99 of 100 messages took at most";
     "export.latency_max" "µs" "what the slowest message took";
-    "export.stage_share" "share" "part of the slowest stage's time that it was busy";
+    "export.stage_share" "share" "part of the time that the thread of the slowest stage was busy";
 }
 
 #[cfg(test)]

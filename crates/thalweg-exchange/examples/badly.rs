@@ -1,7 +1,11 @@
-//! An exchange that is run badly on purpose: a ring of 64 slots, a thread for each stage, and all
-//! of them spin, the caller's too. On two cores each waits for its turn while another one waits for
-//! it. `THALWEG_EXPORT=DIR` leaves the figures in a file there.
-//! `cargo run --release -p thalweg-exchange --example badly -- [COMMANDS]`
+//! An exchange that is run badly on purpose, in one or several of three ways: `spin`, a thread for
+//! each stage, whatever cores there are, and all of them spin, the caller's too; `batch`, a stage
+//! tells the next one how far it is at the end of all that it found waiting, not every 64 commands;
+//! `ring`, 64 slots. Without `spin` one thread runs all stages; `well` leaves everything as it is.
+//! Commands come as fast as they are taken, or `RATE` times a second `BURST` at once.
+//! `THALWEG_EXPORT=DIR` leaves the figures in a file there.
+//!
+//! `cargo run --release -p thalweg-exchange --example badly -- [HOW] [COMMANDS] [max|RATExBURST]`
 
 use std::error::Error;
 
@@ -11,36 +15,69 @@ use thalweg_exchange::service::{Options, Service};
 use thalweg_exchange::{
     AccountSpec, Action, Command, CurrencyId, OrderId, Place, State, SymbolId, SymbolSpec, UserId,
 };
+use thalweg_measure::clock::Clock;
+use thalweg_measure::load::{OpenLoop, Rate};
+
+const SYMBOL: SymbolId = SymbolId(1);
+const USERS: [UserId; 2] = [UserId(1), UserId(2)];
+
+fn order(number: i64) -> Command {
+    let (user, action) = match number % 2 {
+        0 => (USERS[0], Action::Ask),
+        _ => (USERS[1], Action::Bid),
+    };
+    let terms = (1_000 + number % 7, 1 + number % 5);
+    Command::Place(Place::limit((user, OrderId(number)), SYMBOL, action, terms))
+}
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let commands: i64 = std::env::args()
-        .nth(1)
-        .as_deref()
-        .unwrap_or("2000")
-        .parse()?;
-    let (symbol, coin, euro) = (SymbolId(1), CurrencyId(1), CurrencyId(2));
-    let users = [UserId(1), UserId(2)];
+    let mut arguments = std::env::args().skip(1);
+    let how = arguments
+        .next()
+        .unwrap_or_else(|| "spin+batch+ring".to_owned());
+    let commands: i64 = arguments.next().as_deref().unwrap_or("2000").parse()?;
+    let load = arguments.next().unwrap_or_else(|| "max".to_owned());
+    let is = |fault| how.split('+').any(|word| word == fault);
+    let mut options = Options {
+        sample_every: 16,
+        ..Options::default()
+    };
+    if is("spin") {
+        options.placement = Placement::threads(4).waiting(Strategy::Spin);
+    } else if !is("well") {
+        options.placement = Placement::threads(1);
+    }
+    if is("batch") {
+        options.progress = Some(usize::MAX);
+    }
+    if is("ring") {
+        options.capacity = 64;
+    }
+    let mut service = Service::start(State::default(), options, |_| ())?;
+    let (coin, euro) = (CurrencyId(1), CurrencyId(2));
+    let spec = SymbolSpec::pair(SYMBOL, coin, euro);
     let account = |uid| AccountSpec {
         uid,
         balances: vec![(coin, 1 << 40), (euro, 1 << 50)],
     };
-    let options = Options {
-        capacity: 64,
-        placement: Placement::threads(4).waiting(Strategy::Spin),
-        ..Options::default()
-    };
-    let mut service = Service::start(State::default(), options, |_| ())?;
-    let spec = SymbolSpec::pair(symbol, coin, euro);
     service.submit(&Command::AddSymbols([spec].into()), 0)?;
-    service.submit(&Command::AddAccounts(users.map(account).into()), 0)?;
-    for number in 0..commands {
-        let (user, action) = match number % 2 {
-            0 => (users[0], Action::Ask),
-            _ => (users[1], Action::Bid),
-        };
-        let terms = (1_000 + number % 7, 1 + number % 5);
-        let place = Place::limit((user, OrderId(number)), symbol, action, terms);
-        service.submit(&Command::Place(place), 0)?;
+    service.submit(&Command::AddAccounts(USERS.map(account).into()), 0)?;
+    if load == "max" {
+        for number in 0..commands {
+            service.submit(&order(number), 0)?;
+        }
+    } else {
+        let (rate, burst) = load.split_once('x').unwrap_or((&load, "1"));
+        let (rate, burst): (Rate, i64) = (rate.parse()?, burst.parse()?);
+        let mut load = OpenLoop::new(Clock::global(), rate);
+        let mut due = 0;
+        for number in 0..commands {
+            if number % burst == 0 {
+                due = load.next_due();
+                load.wait_until(due);
+            }
+            service.submit_due(&order(number), due, 0)?;
+        }
     }
     print!("{}", service.join()?.stats);
     Ok(())

@@ -3,6 +3,8 @@
 // its time slice, while the thread that it waits for has no core.
 // `spin two`: SPIN-BURNS-CPU. Each has a core: a turn takes a fraction of a microsecond, and both
 // cores are busy all the time with waiting.
+// `spin free`: bound to nothing, so `taskset -c 0 spin free` is the first again, and `spin free` the
+// second.
 //
 // Checked on 2 cores of a virtual machine: `time ./spin one`: 314 turns, 1.19 s user in 1.5 s, 414
 // involuntary switches, so most turns take a time slice; `spin two`: 3,357,739 turns, no system
@@ -19,6 +21,7 @@
 static _Alignas(128) atomic_long turn;
 static _Alignas(128) int cores[2];
 static double end;
+static int is_bound = 1;
 
 static double now(void) {
     struct timespec t;
@@ -31,7 +34,8 @@ static void *play(void *argument) {
     cpu_set_t set;
     CPU_ZERO(&set);
     CPU_SET(cores[self], &set);
-    sched_setaffinity(0, sizeof set, &set);
+    if (is_bound)
+        sched_setaffinity(0, sizeof set, &set);
     for (;;) {
         long seen;
         while ((seen = atomic_load(&turn)) >= 0 && seen % 2 != self) {
@@ -61,6 +65,8 @@ int main(int count, char **arguments) {
             cores[found++] = core;
     if (count > 1 && strcmp(arguments[1], "one") == 0)
         cores[1] = cores[0];
+    else if (count > 1 && strcmp(arguments[1], "free") == 0)
+        is_bound = 0;
     else if (found < 2) {
         fprintf(stderr, "needs two cores\n");
         return 77;

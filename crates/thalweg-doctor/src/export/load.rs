@@ -9,6 +9,8 @@ const LOOKS_MIN: u64 = 5;
 /// a thread is not at work between two chunks.
 const SERVED_FACTOR: f64 = 2.0;
 const SERVED_SLACK: f64 = 0.05;
+/// Full for more of the time, a queue has no room between two bursts: its sender waits for room.
+const FULL_MAX: f64 = 0.8;
 /// Characters of a stage's name.
 const NAME_MAX: usize = 64;
 
@@ -28,6 +30,8 @@ struct Load {
     of: String,
     /// Such as `stage match`.
     limited_by: String,
+    /// The stage that messages wait for longest.
+    awaited: String,
     /// Messages a second.
     arrival: f64,
     /// What all of a message's time on the busiest thread allows, messages a second.
@@ -36,18 +40,22 @@ struct Load {
     queue_share: Option<f64>,
     full_share: Option<f64>,
     burst: u64,
-    /// How busy the stage was.
-    stage_share: f64,
-    /// How busy its thread was, with all of its stages.
+    /// How busy the stage's thread was, with all of its stages.
     thread_share: f64,
 }
 
 impl Load {
-    /// Whether the queue was full while its thread was at work, as it is in a burst. A queue that
-    /// is full while nobody serves it waits for a thread that has no core, or that waits itself.
-    fn is_served_when_full(&self) -> bool {
-        self.full_share
-            .is_none_or(|full| full <= SERVED_FACTOR * self.thread_share + SERVED_SLACK)
+    /// Why the longest queue is not that of a burst. A queue that is full while its thread is not
+    /// at work waits for a thread that has no core, or that waits itself.
+    fn why_no_burst(&self) -> Option<&'static str> {
+        let full = self.full_share?;
+        if full > SERVED_FACTOR * self.thread_share + SERVED_SLACK {
+            Some("its queue was full while nobody served it")
+        } else if full > FULL_MAX {
+            Some("its queue was full nearly all the time")
+        } else {
+            None
+        }
     }
 }
 
@@ -64,21 +72,25 @@ pub fn fill(evidence: &mut Evidence, exported: &[Exported]) {
         METRICS.iter().for_each(|name| evidence.lack(name, why));
         return;
     };
-    let source = format!("{} of {}", load.limited_by, load.of);
+    let source = |name: &str| match name {
+        "export.queue_share" => format!("{} of {}", load.awaited, load.of),
+        _ => format!("{} of {}", load.limited_by, load.of),
+    };
+    let no_burst = load.why_no_burst();
     let values = [
         (Some(load.arrival), ""),
         (Some(load.service), ""),
         (load.queue_share, "no message of it was sampled"),
         (load.full_share, "it was looked at too rarely"),
         (
-            (load.is_served_when_full()).then_some(load.burst as f64),
-            "its queue was full while nobody served it",
+            no_burst.is_none().then_some(load.burst as f64),
+            no_burst.unwrap_or_default(),
         ),
-        (Some(load.stage_share), ""),
+        (Some(load.thread_share), ""),
     ];
     for (name, (value, why)) in METRICS.into_iter().zip(values) {
         match value.filter(|value| value.is_finite()) {
-            Some(value) => evidence.put(name, value, Quality::Sampled, source.as_str()),
+            Some(value) => evidence.put(name, value, Quality::Sampled, source(name)),
             None => evidence.lack(name, format!("{}: {why}", load.of)),
         }
     }
@@ -109,20 +121,36 @@ fn of_pipeline(exported: &Exported, of: String) -> Option<Load> {
         let by_thread = of_thread(a.thread).total_cmp(&of_thread(b.thread));
         by_thread.then(work(a).total_cmp(&work(b)))
     })?;
-    let latency = &exported.end_to_end;
-    let queue_share = (latency.count > 0 && latency.mean_ns > 0.0)
-        .then(|| (exported.waited_mean_ns / latency.mean_ns).clamp(0.0, 1.0));
+    let mean_wait = |stage: &super::Stage| stage.queueing.mean_ns;
+    let awaited = stages().max_by(|a, b| mean_wait(a).total_cmp(&mean_wait(b)))?;
     Some(Load {
         of,
         limited_by: format!("stage {}", plain(&slowest.name)),
+        awaited: format!("stage {}", plain(&awaited.name)),
         arrival: arrival(&exported.queue, exported.published, exported.active_ns)?,
         service: per_second(of_thread(slowest.thread))?,
-        queue_share,
+        queue_share: queue_share(exported),
         full_share: full_share(&exported.queue),
         burst: exported.queue.burst,
-        stage_share: share(slowest.busy_ns, exported.active_ns),
         thread_share: thread_share(exported, slowest.thread),
     })
+}
+
+/// The part of a message's latency that it waited: of the mean and of the median, the smaller. One
+/// stall of some ms decides a mean, and of a message in the middle most of it may still be service.
+fn queue_share(exported: &Exported) -> Option<f64> {
+    let latency = &exported.end_to_end;
+    if latency.count == 0 || latency.mean_ns <= 0.0 {
+        return None;
+    }
+    let of_mean = exported.waited_mean_ns / latency.mean_ns;
+    let served = exported.stages.iter().map(|stage| stage.service.p50_ns);
+    let served = served.fold(0_u64, u64::saturating_add) as f64;
+    let of_median = match latency.p50_ns {
+        0 => of_mean,
+        p50 => 1.0 - served / p50 as f64,
+    };
+    Some(of_mean.min(of_median).clamp(0.0, 1.0))
 }
 
 fn thread_share(exported: &Exported, thread: u64) -> f64 {
@@ -141,18 +169,18 @@ fn of_inbox(inbox: &Inbox, of: String) -> Option<Load> {
         inbox.events.saturating_add(inbox.waiting),
         inbox.active_ns,
     )?;
-    let stage_share = share(inbox.busy_ns, inbox.active_ns.saturating_mul(consumers));
+    let thread_share = share(inbox.busy_ns, inbox.active_ns.saturating_mul(consumers));
     Some(Load {
         of,
         limited_by: format!("inbox {}", inbox.inbox),
+        awaited: format!("inbox {}", inbox.inbox),
         arrival,
         service,
         // Its messages are not timed one by one.
         queue_share: None,
         full_share: full_share(queue),
         burst: queue.burst,
-        stage_share,
-        thread_share: stage_share,
+        thread_share,
     })
 }
 

@@ -122,7 +122,7 @@ fn the_documented_example_is_read_and_its_slowest_stage_named() {
     assert_eq!(value("export.service").round(), 1_250_000.0);
     assert_eq!(value("export.stage_share"), 0.8);
     assert_eq!(value("export.full_share"), 0.25);
-    assert_eq!(value("export.queue_share"), 0.75);
+    assert_eq!(value("export.queue_share"), 1.0 - 280.0 / 1_100.0);
     assert_eq!(value("export.burst"), 64.0);
 }
 
@@ -136,6 +136,8 @@ fn stages_of_a_thread_share_its_time() {
     let evidence = filled(&[together]);
     assert_eq!(source(&evidence), "stage a of pipeline 1 (PID 7)");
     assert_eq!(evidence.value("export.service"), Some(2_000_000.0));
+    // 500 ns of each 4,000.
+    assert_eq!(evidence.value("export.stage_share"), Some(0.125));
 }
 
 #[test]
@@ -171,14 +173,44 @@ fn a_queue_that_is_full_while_nobody_serves_it_is_no_burst() {
     served.queue.burst = 900;
     served.active_ns /= 5;
     assert_eq!(filled(&[served.clone()]).value("export.burst"), Some(900.0));
-    // Half the time at work, and full nearly always.
-    served.queue.full_looks = 99;
+    // Half the time at work, and full for four fifths.
+    served.queue.full_looks = 80;
     assert_eq!(filled(&[served.clone()]).value("export.burst"), Some(900.0));
+    // No room between two bursts.
+    served.queue.full_looks = 81;
+    let evidence = filled(&[served.clone()]);
+    let burst = evidence.reading("export.burst").expect("it is there");
+    assert_eq!(burst.value, None);
+    assert!(burst.source.ends_with("nearly all the time"), "{burst:?}");
     // A tenth.
     served.active_ns *= 5;
     let evidence = filled(&[served]);
-    assert_eq!(evidence.value("export.burst"), None);
-    assert_eq!(evidence.value("export.full_share"), Some(0.99));
+    let burst = evidence.reading("export.burst").expect("it is there");
+    assert_eq!(burst.value, None);
+    assert!(burst.source.ends_with("nobody served it"), "{burst:?}");
+    assert_eq!(evidence.value("export.full_share"), Some(0.81));
+}
+
+#[test]
+fn a_stall_that_few_messages_meet_is_no_queueing() {
+    let mut stalled = pipeline(1, &[("a", 1, 300), ("b", 2, 100)]);
+    stalled.end_to_end.mean_ns = 90_000.0;
+    stalled.waited_mean_ns = 89_600.0;
+    stalled.end_to_end.p50_ns = 500;
+    for (stage, ns) in stalled.stages.iter_mut().zip([300, 100]) {
+        stage.service.p50_ns = ns;
+    }
+    let evidence = filled(&[stalled.clone()]);
+    let share = evidence.value("export.queue_share").expect("it is there");
+    assert!((share - 0.2).abs() < 1e-9, "{share}");
+    // Where most wait, the stage that they wait for is named.
+    stalled.end_to_end.p50_ns = 80_000;
+    stalled.stages[1].queueing.mean_ns = 89_000.0;
+    let evidence = filled(&[stalled]);
+    let queue = evidence.reading("export.queue_share").expect("it is there");
+    assert!(queue.value > Some(0.99), "{queue:?}");
+    assert_eq!(queue.source, "stage b of pipeline 1 (PID 7)");
+    assert_eq!(source(&evidence), "stage a of pipeline 1 (PID 7)");
 }
 
 #[test]

@@ -170,6 +170,13 @@ fn waits(id: Id) -> Vec<Border> {
         ("export.burst", 1.0),
         ("export.stage_share", 0.9),
     ];
+    let lively: &[_] = &[
+        ("export.arrival", 10.0),
+        ("export.service", 100.0),
+        ("export.queue_share", 0.6),
+        ("export.full_share", 0.2),
+        ("export.burst", 1.0),
+    ];
     match id {
         Id::BlockingIo => vec![
             ("fault.major", 100.0, 50.0, FOR, blocked!("block.disk" 1.0)),
@@ -198,8 +205,17 @@ fn waits(id: Id) -> Vec<Border> {
             ("call.futex", 50.0, 25.0, FOR, idle_futex),
         ],
         Id::RateImbalance => vec![("export.arrival", 95.0, 105.0, FOR, served)],
-        Id::Burst | Id::QueueingDelay => vec![("export.arrival", 105.0, 95.0, FOR, served)],
-        Id::StageBound => vec![("export.arrival", 105.0, 95.0, AGAINST, served)],
+        Id::Burst => vec![
+            ("export.arrival", 100.0, 90.0, FOR, served),
+            ("run.wait_peers", 0.1, 0.2, AGAINST, lively),
+        ],
+        Id::QueueingDelay => vec![
+            ("export.arrival", 100.0, 90.0, FOR, served),
+            ("run.wait_peers", 0.1, 0.2, AGAINST, lively),
+            ("export.full_share", 0.05, 0.1, AGAINST, lively),
+            ("export.burst", 0.5, 1.0, AGAINST, lively),
+        ],
+        Id::StageBound => vec![("export.arrival", 100.0, 90.0, AGAINST, served)],
         _ => Vec::new(),
     }
 }

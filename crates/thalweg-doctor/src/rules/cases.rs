@@ -246,6 +246,9 @@ fn what_programs_export_is_told() {
         ("export.burst", 9_000.0),
     ];
     let verdict = first(Id::Burst, &with(&burst));
+    // What waits in the queue meanwhile is its consequence.
+    let waiting = with(&[&burst[..], &[("export.queue_share", 0.998)]].concat());
+    first(Id::Burst, &waiting);
     assert!(verdict.next.contains("9000 messages"), "{}", verdict.next);
     let queueing = [
         ("export.arrival", 50.0),
@@ -253,6 +256,26 @@ fn what_programs_export_is_told() {
         ("export.queue_share", 0.97),
     ];
     first(Id::QueueingDelay, &with(&queueing));
+    // The threads that should serve have no core, as a peer spins on it: that comes first.
+    let starved = [
+        ("run.wait_peers", 0.6),
+        ("spin.cpu_share", 0.65),
+        ("state.running", 0.99),
+        ("threads.busy", 5.0),
+    ];
+    let starved = with(&[&queueing[..], &starved].concat());
+    first(Id::SpinStarvesPeer, &starved);
+    assert!(confidence(Id::QueueingDelay, &starved) < 0.55);
+    // A sender that only waits for room, as measured.
+    let closed = [
+        ("export.arrival", 390_894.0),
+        ("export.service", 401_810.0),
+        ("export.full_share", 0.992),
+        ("export.queue_share", 0.999),
+        ("export.stage_share", 0.882),
+    ];
+    first(Id::StageBound, &with(&closed));
+    assert!(confidence(Id::Burst, &with(&closed)) < 0.3);
     let mut stage = with(&[("export.arrival", 99.0), ("export.service", 80.0)]);
     stage.put("export.stage_share", 0.99, Quality::Exact, "stage match");
     let verdict = first(Id::StageBound, &stage);

@@ -7,7 +7,7 @@ use crate::rules::blocked::ONE_LOCK;
 use crate::verdict::Id;
 
 /// Peers want the core that a thread spins on.
-const PEERS_WAIT: Clue = above(
+pub(super) const PEERS_WAIT: Clue = above(
     "run.wait_peers",
     0.2,
     Origin::Definition("its own threads wait for a core for a fifth of the time they want one"),

@@ -116,6 +116,9 @@ pub struct Options {
     pub capacity: usize,
     /// Which threads run the stages.
     pub placement: Placement,
+    /// Commands that a stage does at most before the next one sees them, 1 or more; `None` for what
+    /// pipelines do. See [`Builder::progress`](thalweg::pipeline::Builder::progress).
+    pub progress: Option<usize>,
     /// One command in so many is timed at every stage; see
     /// [`Builder::sample_every`](thalweg::pipeline::Builder::sample_every).
     pub sample_every: u64,
@@ -174,6 +177,7 @@ impl Default for Options {
         Self {
             capacity: 4096,
             placement: Placement::auto(),
+            progress: None,
             sample_every: SAMPLE_EVERY,
             is_timed: false,
             events: 8,

@@ -122,29 +122,33 @@ pub(super) fn start_with(
     let events = options.events;
     let slot = move || Slot::new(events);
     let mut builder = Pipeline::builder(options.capacity, slot);
+    let paced = |builder: Builder<Slot>| match options.progress {
+        Some(commands) => builder.progress(commands),
+        None => builder,
+    };
     let backlog = Arc::new(Backlog::new(events));
     let is_sharded = options.risk_shards > 1 || options.match_shards > 1;
     if is_sharded {
         let front_stage = Front::new(&shards, &waits);
-        builder = front(builder, front_stage, Arc::clone(&backlog));
+        builder = paced(front(builder, front_stage, Arc::clone(&backlog)));
     }
     let times = [options.risk_shards, options.match_shards]
         .map(|shards| Times::new(options.is_timed, shards, options.capacity));
     let readers = times.each_ref().map(Times::reader);
     let [risk_times, match_times] = times;
-    builder = risk(builder, &shards, risk_times);
+    builder = paced(risk(builder, &shards, risk_times));
     builder = if is_sharded {
         matching(builder.after("front"), &shards, &backlog, match_times)
     } else {
         whole_matching(builder, &shards, Arc::clone(&backlog), match_times)
     };
-    builder = settle(builder.after("risk"), &shards);
+    builder = settle(paced(builder.after("risk")), &shards, paced);
     let slots = Slots {
         backlog,
         times: readers,
     };
     let stage = Publishing::new(slots, first, digest.as_ref());
-    let pipeline = publish(builder, stage)
+    let pipeline = paced(publish(builder, stage))
         .placement(options.placement)
         .sample_every(options.sample_every)
         .build()?;
@@ -322,27 +326,30 @@ pub(super) fn book(ledger: &mut Ledger, slot: &Slot, sequence: u64) {
 }
 
 /// One looker a shard, each of which sees all events and books those of its own users.
-fn settle(mut builder: Builder<Slot>, shards: &Arc<Shards>) -> Builder<Slot> {
+fn settle(
+    mut builder: Builder<Slot>,
+    shards: &Arc<Shards>,
+    paced: impl Fn(Builder<Slot>) -> Builder<Slot>,
+) -> Builder<Slot> {
     let count = shards.risk_shards();
     for shard in 0..count {
         let shards = Arc::clone(shards);
         let name = settle_name(shard, count);
-        builder = builder
-            .observe_chunks(name, move |view| {
-                let mut ledger = shards.risk(shard);
-                let mut last = None;
-                let handled = view.for_each(|slot: &Slot, context| {
-                    let sequence = context.sequence();
-                    seeded("settle", shard, slot);
-                    book(&mut ledger, slot, sequence);
-                    last = Some(sequence);
-                });
-                if let Some(last) = last {
-                    shards.set_settled(shard, last + 1);
-                }
-                handled
-            })
-            .after("match");
+        builder = paced(builder.observe_chunks(name, move |view| {
+            let mut ledger = shards.risk(shard);
+            let mut last = None;
+            let handled = view.for_each(|slot: &Slot, context| {
+                let sequence = context.sequence();
+                seeded("settle", shard, slot);
+                book(&mut ledger, slot, sequence);
+                last = Some(sequence);
+            });
+            if let Some(last) = last {
+                shards.set_settled(shard, last + 1);
+            }
+            handled
+        }));
+        builder = builder.after("match");
     }
     builder
 }

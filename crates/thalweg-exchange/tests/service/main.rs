@@ -213,6 +213,13 @@ fn impossible_options_are_refused_with_the_limit() {
     );
     assert_eq!(
         start(Options {
+            progress: Some(0),
+            ..Options::default()
+        }),
+        "stage \"risk\" has a progress interval of 0 events; 1 or more"
+    );
+    assert_eq!(
+        start(Options {
             events: usize::MAX,
             ..Options::default()
         }),
