@@ -1,7 +1,7 @@
 //! When the events that cost by the piece may count.
 
-/// What a record costs the program, in seconds: a wake 0.5 µs, within the noise of a ping-pong of two
-/// threads; a call the same.
+/// What a record costs the program, in seconds. Of a wake 0.5 µs were measured, within the noise of
+/// a ping-pong of two threads; a call is assumed to cost the same.
 const CALL_S: f64 = 0.5e-6;
 const WAKE_S: f64 = 0.5e-6;
 /// The part of a core that these records may cost.
