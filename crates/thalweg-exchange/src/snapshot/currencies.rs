@@ -1,13 +1,10 @@
 //! Currencies: what was collected, paid in and paid out, and the room that quirks took.
 
-use std::collections::BTreeMap;
-
 use super::SnapshotError;
 use super::field::{Field, told};
 use super::money::Money;
 use super::reader::{Reader, ascends, within};
 use super::writer::Writer;
-use crate::command::{Action, SymbolType};
 use crate::engine::state::State;
 use crate::ids::CurrencyId;
 use crate::risk::Risk;
@@ -15,12 +12,10 @@ use crate::risk::Risk;
 const BYTES: usize = 37;
 
 pub(super) fn encode(state: &State, out: &mut Writer<'_>) {
-    let reserved = reserved_by_futures(state);
     let currencies = state.risk.currencies();
     out.count(currencies.len());
     for currency in currencies {
-        let found = reserved.get(&currency.id).copied().unwrap_or(0);
-        let room = i64::try_from(currency.reserved() - found);
+        let room = i64::try_from(currency.room());
         let room = room.expect("the ledger's rule keeps it inside 64 bits");
         out.int(currency.id.0);
         out.byte(u8::from(state.risk.looks_for_short(currency)));
@@ -31,37 +26,6 @@ pub(super) fn encode(state: &State, out: &mut Writer<'_>) {
             told(Field::Room, room),
         ]);
     }
-}
-
-/// R of futures that are not covered: it falls when lots trade, go, or are closed. The rest of R
-/// was taken by quirks, and stays.
-fn reserved_by_futures(state: &State) -> BTreeMap<CurrencyId, i128> {
-    let mut reserved: BTreeMap<CurrencyId, i128> = BTreeMap::new();
-    let rules = state.risk.rules();
-    if rules.cover_futures || !rules.margin_trading {
-        return reserved;
-    }
-    for book in state.matching.books() {
-        let spec = book.spec();
-        if spec.symbol_type != SymbolType::Futures {
-            continue;
-        }
-        let resting = [Action::Ask, Action::Bid].into_iter();
-        let resting = resting.flat_map(|side| book.orders(side));
-        let resting = resting.map(|order| (order.price, order.size - order.filled));
-        let waiting = book
-            .waiting()
-            .map(|stop| (stop.place.price, stop.place.size));
-        let lots = resting.chain(waiting);
-        let sum: i128 = lots
-            .map(|(price, lots)| state.risk.reserved_for(spec.id, price, lots))
-            .sum();
-        *reserved.entry(spec.quote_currency).or_default() += sum;
-    }
-    for position in state.risk.users().iter().flat_map(|user| user.positions()) {
-        *reserved.entry(position.currency).or_default() += i128::from(position.open_volume);
-    }
-    reserved
 }
 
 pub(super) fn decode(

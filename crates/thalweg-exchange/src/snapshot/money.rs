@@ -143,8 +143,7 @@ impl Money {
         let rules = *risk.rules();
         for (slot, sum) in (0..).zip(&self.sums) {
             sum.check(&rules)?;
-            let reserved = sum.reserved + sum.room;
-            let totals = [sum.negative, reserved, sum.pool];
+            let totals = [sum.negative, sum.reserved, sum.room, sum.pool];
             risk.restore_totals(slot, totals, sum.is_shaky);
         }
         let may_be_short = rules.margin_trading && rules.cover_futures;

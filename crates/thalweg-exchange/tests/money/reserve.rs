@@ -4,9 +4,10 @@
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
-use thalweg_exchange::{Action, Command, Event, Events, Rules, State, apply};
+use thalweg_exchange::{Action, Command, Event, Events, OrderType, Place, Rules, State, apply};
 
-use crate::hostile::{USUAL, everybody, everybody_for};
+use crate::hostile::{OTHER_PAIR, USUAL, everybody, everybody_for, opening};
+use crate::market::{PAIR, order};
 use crate::totals::{Kept, hold, kept, reserves_are_exact, totals_hold};
 
 /// Nothing but margin: no quirk takes room.
@@ -83,6 +84,39 @@ proptest! {
     }
 }
 
+/// Orders whose money, some times over, is all the room that there is.
+fn at_the_end_of_room() -> impl Strategy<Value = Vec<Command>> {
+    let terms = (
+        prop::sample::select(OrderType::ALL.to_vec()),
+        prop::sample::select(vec![Action::Ask, Action::Bid]),
+        prop::bool::weighted(0.7),
+        prop::sample::select(vec![PAIR, OTHER_PAIR]),
+    );
+    let numbers = (1..=4_i64, 0..9_i64, 1..12_i64, 1..100_i64);
+    let order = (terms, numbers).prop_map(|(terms, (uid, id, size, part))| {
+        let (order_type, action, is_below, symbol) = terms;
+        let price = i64::MAX / 3 / size / 100 * part;
+        let price = if is_below { -price } else { price };
+        let place = order(uid, id, symbol, action, price, size);
+        Command::Place(Place {
+            order_type,
+            ..place
+        })
+    });
+    prop::collection::vec(order, 1..8).prop_map(|orders| {
+        let mut all = opening(1_000_000, USUAL);
+        all.extend(orders);
+        all
+    })
+}
+
+proptest! {
+    #[test]
+    fn the_bound_holds_where_room_ends(commands in at_the_end_of_room()) {
+        holds(Rules::REFERENCE, &commands, Fault::None)?;
+    }
+}
+
 fn runner() -> TestRunner {
     let random = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
     TestRunner::new_with_rng(ProptestConfig::default(), random)
@@ -147,7 +181,7 @@ fn a_total_that_is_off_is_noticed() {
 #[test]
 fn a_bound_that_is_passed_is_noticed() {
     let mut state = State::new(Rules::REFERENCE);
-    let commands = crate::hostile::opening(i64::MAX / 8, USUAL);
+    let commands = opening(i64::MAX / 8, USUAL);
     for command in &commands {
         apply(&mut state, command, &mut Events::new());
     }

@@ -26,7 +26,8 @@ impl Currency {
             AdjustmentKind::Suspend => &mut self.suspends,
         };
         *total = total.checked_sub(amount)?;
-        self.has_room(0).then_some(self)
+        // Who takes money out needs no room.
+        (amount <= 0 || self.has_room(0)).then_some(self)
     }
 }
 

@@ -2,7 +2,9 @@
 //!
 //! *Rule*, with D what was deposited: max(D, 0) + [N](Currency::negative) +
 //! [R](Currency::reserved) ≤ `i64::MAX`. It is checked, with the most that a command could lose
-//! added, before a deposit or a command that could make an account negative is accepted.
+//! added, before a deposit or a command that could make an account negative is accepted. What
+//! quirks of the reference took of R counts twice then: it is never given back, and the same
+//! amount may come to N later.
 //! `tests/money/totals.rs` computes each total by its definition. Property tests compare after
 //! every command, and look at the bound and at what follows from it.
 //!
@@ -34,6 +36,8 @@ pub struct Currency {
     pub suspends: i64,
     pub(super) negative: i128,
     pub(super) reserved: i128,
+    /// What quirks of the reference took of `reserved`.
+    pub(super) room: i128,
     /// Losses in covered futures that were paid in, less profit that was paid out.
     pub(super) pool: i128,
     /// A band of covered futures was moved: somebody may be short. See the `cover` module.
@@ -49,6 +53,7 @@ impl Currency {
             suspends: 0,
             negative: 0,
             reserved: 0,
+            room: 0,
             pool: 0,
             is_shaky: false,
         }
@@ -76,6 +81,11 @@ impl Currency {
         self.pool
     }
 
+    /// What quirks of the reference took of R.
+    pub(crate) const fn room(&self) -> i128 {
+        self.room
+    }
+
     /// D of the bound: below zero where more was withdrawn, as quirks make possible.
     fn deposits(&self) -> i128 {
         -(i128::from(self.adjustments) + i128::from(self.suspends))
@@ -83,7 +93,7 @@ impl Currency {
 
     /// True where `more` can still be deposited, reserved or lost without leaving 64 bits.
     pub(super) fn has_room(&self, more: i128) -> bool {
-        let used = self.deposits().max(0) + self.negative + self.reserved;
+        let used = self.deposits().max(0) + self.negative + self.reserved + self.room;
         used.saturating_add(more) <= i128::from(i64::MAX)
     }
 
@@ -105,6 +115,12 @@ impl Currency {
     pub(super) const fn note_stake(&mut self, before: Stake, after: Stake) {
         self.negative += after.debt - before.debt;
         self.reserved += after.lots - before.lots;
+    }
+
+    /// Reserves what a quirk of the reference could cost, for good.
+    pub(super) const fn take_room(&mut self, amount: i128) {
+        self.reserved += amount;
+        self.room += amount;
     }
 
     /// Adds to the fees.

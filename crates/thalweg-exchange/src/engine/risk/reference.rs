@@ -17,6 +17,16 @@ pub(super) struct Exposure {
     pub(super) quote: i128,
 }
 
+impl Exposure {
+    /// As room is asked for it: it stays in R, and may come to N.
+    const fn twice(self) -> Self {
+        Self {
+            base: self.base.saturating_mul(2),
+            quote: self.quote.saturating_mul(2),
+        }
+    }
+}
+
 /// What is remembered of a symbol's orders.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
@@ -218,7 +228,7 @@ impl Risk {
             return Ok(());
         }
         let exposure = symbol.quirks_of_place(place, rules);
-        let mut worst = exposure;
+        let mut worst = exposure.twice();
         let loss = symbol.loss_of_budget_ask(place, rules);
         worst.quote = worst.quote.saturating_add(loss);
         let side = match place.action {
@@ -240,7 +250,7 @@ impl Risk {
             return Ok(());
         }
         let exposure = symbol.quirks_of_move(price, &self.rules);
-        self.ledger.check_room(symbol, &exposure)?;
+        self.ledger.check_room(symbol, &exposure.twice())?;
         symbol.drains |= exposure != Exposure::default();
         symbol.note_move(price, &self.rules);
         self.ledger.reserve(symbol, &exposure);
@@ -295,8 +305,8 @@ impl Ledger {
 
     fn reserve(&mut self, symbol: &Symbol, exposure: &Exposure) {
         if *exposure != Exposure::default() {
-            self.get_mut(symbol.quote).reserved += exposure.quote;
-            self.get_mut(symbol.base).reserved += exposure.base;
+            self.get_mut(symbol.quote).take_room(exposure.quote);
+            self.get_mut(symbol.base).take_room(exposure.base);
         }
     }
 }

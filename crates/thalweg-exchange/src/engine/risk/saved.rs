@@ -263,16 +263,16 @@ impl Risk {
         Some(sum.is_some())
     }
 
-    /// Gives a currency its totals; true where they obey the ledger's bound.
+    /// Gives a currency its totals: N, R of futures, the room that quirks took, and the pool.
     pub(crate) fn restore_totals(
         &mut self,
         currency: u32,
-        [negative, reserved, pool]: [i128; 3],
+        [negative, reserved, room, pool]: [i128; 4],
         is_shaky: bool,
-    ) -> bool {
+    ) {
         let total = self.ledger.get_mut(currency);
         (total.negative, total.reserved, total.pool) = (negative, reserved, pool);
+        total.take_room(room);
         total.is_shaky = is_shaky;
-        total.has_room(0)
     }
 }

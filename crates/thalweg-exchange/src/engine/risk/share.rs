@@ -238,6 +238,7 @@ impl Ledger {
         move_to(&mut to.suspends, &mut from.suspends);
         to.negative += std::mem::take(&mut from.negative);
         to.reserved += std::mem::take(&mut from.reserved);
+        to.room += std::mem::take(&mut from.room);
         to.pool += std::mem::take(&mut from.pool);
         to.is_shaky |= from.is_shaky;
     }
