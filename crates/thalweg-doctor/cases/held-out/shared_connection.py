@@ -1,6 +1,10 @@
 # LOCK-CONVOY: six workers of a web server share one connection to the database, and hold its lock
 # from the query to the answer, 2 ms later. One waits for the database; five wait for the lock, and
 # would be served at the same time if each had a connection. The database runs beside the program.
+#
+# Checked on 2 cores of a virtual machine, in 1.5 s: 705 queries, 0.05 s of processor time.
+# `/proc/PID/task/*/syscall`: one of the six is in recvfrom, the other five (and the main thread,
+# which joins them) in futex, the five at one address.
 import os
 import socket
 import sys

@@ -1,6 +1,10 @@
 // SCHED-CHURN: a client and a server in two processes on one core send 32 bytes to and fro over TCP
 // (loopback), one request at a time. Neither computes anything; each message costs a call to send
 // it and a switch to the other process.
+//
+// Checked on 2 cores of a virtual machine, in 1.5 s: `perf stat`: 94,201 answers, 188,572 switches
+// (126,000 a second), 1.38 s system, 0.09 s user of one core. `strace -f -c`: as many reads as
+// writes, no other in the loop.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
