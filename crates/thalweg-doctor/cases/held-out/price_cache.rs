@@ -23,6 +23,7 @@ fn update(prices: &RwLock<Vec<u64>>, end: Instant, count: &AtomicU64) {
         }
         prices[..4096].sort_unstable();
         drop(prices);
+        // ORDERING: Relaxed, a count; it is read after the threads are joined.
         count.fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -37,6 +38,7 @@ fn look_up(prices: &RwLock<Vec<u64>>, end: Instant, count: &AtomicU64) {
         for _ in 0..2_000 {
             answer = black_box(answer.rotate_left(5) ^ price);
         }
+        // ORDERING: Relaxed, a count; it is read after the threads are joined.
         count.fetch_add(1, Ordering::Relaxed);
     }
 }
