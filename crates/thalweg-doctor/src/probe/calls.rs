@@ -105,14 +105,15 @@ pub(crate) fn words_at(pid: i32, address: u64) -> Option<Words> {
 
 /// Does a call that polls look again within 100 ms, whether something has come or not? `select`
 /// and its like have their timeout in the program's memory, which `words` reads: nothing if it
-/// cannot.
+/// cannot; and nothing for a call that does not wait at all, as Go's runtime makes between others.
 pub(crate) fn polls_often(
     number: u64,
     arguments: &Arguments,
     words: impl Fn(u64) -> Option<Words>,
 ) -> Option<bool> {
     let timeout = poll_timeout_ms(number, arguments, words);
-    timeout.map(|timeout| (0..100).contains(&timeout))
+    let timeout = timeout.filter(|&timeout| timeout != 0);
+    timeout.map(|timeout| (1..100).contains(&timeout))
 }
 
 /// Where a call that polls has its timeout.
@@ -151,7 +152,8 @@ fn poll_timeout_ms(
             Some(
                 seconds
                     .saturating_mul(1_000)
-                    .saturating_add(rest / (parts / 1_000)),
+                    // A part of a ms is a wait, too.
+                    .saturating_add((rest as u64).div_ceil(parts as u64 / 1_000).cast_signed()),
             )
         }
     }
@@ -171,12 +173,17 @@ mod tests {
 
     #[test]
     fn a_poll_has_a_timeout_or_waits_for_ever() {
-        let words = |address| (address == 0x70).then_some([0, 5_000_000]);
+        let words = |address| match address {
+            0x70 => Some([0, 5_000_000]),
+            0x78 => Some([0, 5]),
+            _ => None,
+        };
         let often = |call: libc::c_long, arguments| polls_often(call as u64, &arguments, words);
         let for_ever = u64::from(u32::MAX);
         let wait = libc::SYS_epoll_pwait;
         assert_eq!(often(wait, [3, 0, 8, 5, 0, 0]), Some(true));
         assert_eq!(often(wait, [3, 0, 8, 500, 0, 0]), Some(false));
+        assert_eq!(often(wait, [3, 0, 8, 0, 0, 0]), None, "it does not wait");
         assert_eq!(often(wait, [3, 0, 8, for_ever, 0, 0]), Some(false));
         for (call, at) in [
             (libc::SYS_pselect6, 4),
@@ -187,6 +194,8 @@ mod tests {
             assert_eq!(often(call, arguments), Some(false), "for ever");
             arguments[at] = 0x70;
             assert_eq!(often(call, arguments), Some(true), "5 ms");
+            arguments[at] = 0x78;
+            assert_eq!(often(call, arguments), Some(true), "5 ns");
             arguments[at] = 0x80;
             assert_eq!(often(call, arguments), None, "memory that is not there");
         }
