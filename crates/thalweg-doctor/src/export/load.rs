@@ -66,7 +66,10 @@ pub fn fill(evidence: &mut Evidence, exported: &[Exported]) {
     let usage = |load: &Load| load.arrival / load.service;
     let Some(load) = loads.max_by(|a, b| usage(a).total_cmp(&usage(b))) else {
         let why = match exported {
-            [] => "the program exports no figures: it is not built on Thalweg, or ended too soon",
+            [] => {
+                "the program exports no figures: it is not built on Thalweg, ended too \
+                   soon, or cannot write where THALWEG_EXPORT says"
+            }
             _ => "nothing went through the program's pipelines and buses",
         };
         METRICS.iter().for_each(|name| evidence.lack(name, why));

@@ -162,7 +162,7 @@ pub(super) const RULES: &[Rule] = &[
         blind: &[],
         limits: &["a program that only keeps a schedule looks the same"],
         next: "Wait for the event itself: a condition variable, channel, eventfd or inotify. A \
-               sleep adds half of its length to each answer, and {sleep.us} µs is its mean.",
+               sleep or a timeout adds half of its length to each answer.",
     },
     Rule {
         id: Id::Idle,

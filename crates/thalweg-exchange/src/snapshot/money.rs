@@ -175,6 +175,9 @@ impl Sum {
         let what = "holds below zero";
         within(what, at, self.holds_below, 0, self.room)?;
         within("losses paid in", at, self.pool, 0, MOST)?;
+        let taken = self.deposits.max(0) + 2 * self.room;
+        let what = "deposits and twice the room that quirks took";
+        within(what, at, taken, 0, MOST)?;
         let below = self.negative + self.reserved + self.room;
         let most = self.deposits.max(0) + below;
         within("deposits, debts and reserves", at, most, 0, MOST)?;

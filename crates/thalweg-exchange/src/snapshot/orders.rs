@@ -34,6 +34,8 @@ pub(super) struct Terms {
     /// Lots are not: an order of negative size was accepted once.
     has_inverted: bool,
     ask_min: i64,
+    /// The largest order in a pair that is remembered, where one is.
+    size_max: Option<i64>,
     /// Of covered futures.
     band: (i64, i64),
     clock: Option<i64>,
@@ -69,6 +71,7 @@ impl Terms {
             } else {
                 i64::MIN
             },
+            size_max: (is_pair && rules.remember_orders()).then_some(symbol.saved.seen.size_max),
             band: if is_covered {
                 (limits.low, limits.high)
             } else {
@@ -113,6 +116,11 @@ impl Terms {
             "an order",
             "it has more lots than 64 bits",
         )?;
+        if let (Some(size), Some(most)) = (size, self.size_max) {
+            // A move takes room for so many lots.
+            let (size, most) = (i128::from(size).abs(), most.into());
+            within("the size of an order", at, size, 0, most)?;
+        }
         Ok(all.unwrap_or(left))
     }
 

@@ -4,7 +4,9 @@
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
-use thalweg_exchange::{Action, Command, Event, Events, OrderType, Place, Rules, State, apply};
+use thalweg_exchange::{
+    Action, Amend, Command, Event, Events, OrderType, Place, Rules, State, apply,
+};
 
 use crate::hostile::{OTHER_PAIR, USUAL, everybody, everybody_for, opening};
 use crate::market::{PAIR, order};
@@ -110,7 +112,43 @@ fn at_the_end_of_room() -> impl Strategy<Value = Vec<Command>> {
     })
 }
 
+/// An ask that grows step by step, is moved to where it may lose all the room that there is, and
+/// is bought.
+fn grown_and_moved() -> impl Strategy<Value = Vec<Command>> {
+    let bought = prop::collection::vec(1..5_i64, 1..4);
+    (2..6_i64, 1..100_i64, bought).prop_map(|(size, part, bought)| {
+        let ask = order(1, 1, PAIR, Action::Ask, 50, 1);
+        let amend = |size| Amend {
+            uid: ask.uid,
+            symbol: PAIR,
+            order_id: ask.order_id,
+            action: Action::Ask,
+            reserve_price: ask.reserve_price,
+            size_before: size - 1,
+            price: ask.price,
+            size,
+        };
+        let grow = (2..=size).map(|size| Command::Amend(amend(size).into()));
+        let fall = Command::Move {
+            uid: ask.uid,
+            symbol: PAIR,
+            order_id: ask.order_id,
+            price: -(i64::MAX / 3 / 100 * part),
+        };
+        let buy = |(id, size)| Command::Place(order(2, id, PAIR, Action::Bid, 50, size));
+        let mut all = opening(1_000_000, USUAL);
+        all.push(Command::Place(ask));
+        all.extend(grow.chain([fall]).chain((2..).zip(bought).map(buy)));
+        all
+    })
+}
+
 proptest! {
+    #[test]
+    fn an_order_that_grew_takes_its_room_when_it_is_moved(commands in grown_and_moved()) {
+        holds(Rules::REFERENCE, &commands, Fault::None)?;
+    }
+
     #[test]
     fn the_bound_holds_where_room_ends(commands in at_the_end_of_room()) {
         holds(Rules::REFERENCE, &commands, Fault::None)?;

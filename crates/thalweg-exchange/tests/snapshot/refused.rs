@@ -1,7 +1,10 @@
 //! What is wrong with bytes is told: what, where, and what it may be.
 
-use thalweg_exchange::Rules;
 use thalweg_exchange::snapshot::{SnapshotError, decode_state};
+use thalweg_exchange::{
+    AccountSpec, Action, Command, CurrencyId, Events, OrderId, Place, ResultCode, Rules, State,
+    SymbolId, SymbolSpec, UserId, apply,
+};
 
 use crate::bazaar::state;
 use crate::twins::bytes;
@@ -289,6 +292,38 @@ fn what_users_have_must_add_up() {
     ] {
         assert_eq!(refusal(&put(at, &new)).to_string(), expected);
     }
+}
+
+/// A move by the reference's rules takes room for the largest order that is remembered.
+#[test]
+fn no_order_is_larger_than_the_largest_that_is_remembered() {
+    const SIZE: i64 = 777_777;
+    let (uid, symbol, [goods, money]) = (UserId(1), SymbolId(1), [1, 2].map(CurrencyId));
+    let ask = |id, size| {
+        let place = Place::limit((uid, OrderId(id)), symbol, Action::Ask, (5, size));
+        Command::Place(place)
+    };
+    let balances = vec![(goods, 10 * SIZE)];
+    let mut state = State::new(Rules::REFERENCE);
+    for command in [
+        Command::AddSymbols([SymbolSpec::pair(symbol, goods, money)].into()),
+        Command::AddAccounts([AccountSpec { uid, balances }].into()),
+        ask(1, SIZE),
+        ask(2, 3),
+    ] {
+        let result = apply(&mut state, &command, &mut Events::new());
+        assert_eq!(result, ResultCode::Success);
+    }
+    let mut bytes = bytes(&state);
+    let most = longs([SIZE]);
+    let at = bytes.windows(8).position(|bytes| bytes == most);
+    bytes[at.expect("the largest order")] -= 1;
+    let told = refusal(&bytes).to_string();
+    assert!(told.starts_with("the size of an order at byte"), "{told}");
+    assert!(
+        told.ends_with("is 777777, it may be from 0 to 777776"),
+        "{told}"
+    );
 }
 
 #[test]

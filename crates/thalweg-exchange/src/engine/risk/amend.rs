@@ -57,7 +57,9 @@ impl Risk {
             size: more,
             flags: OrderFlags::NONE,
         };
-        self.check_lots(&further, true, false)
+        let checked = self.check_lots(&further, true, false)?;
+        self.symbols.at_mut(slot).note_size(amend.size);
+        Ok(checked)
     }
 
     const fn amends(&self, symbol: &Symbol) -> bool {

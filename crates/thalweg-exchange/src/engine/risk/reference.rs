@@ -162,6 +162,13 @@ impl Symbol {
         self.seen.size_max = self.seen.size_max.max(size);
     }
 
+    /// Remembers how large an order gets that is amended: its further lots were noted as an order.
+    pub(super) fn note_size(&mut self, size: i64) {
+        if self.remembers {
+            self.seen.size_max = self.seen.size_max.max(size);
+        }
+    }
+
     /// Remembers an accepted move.
     pub(super) fn note_move(&mut self, price: i64, rules: &Rules) {
         if !self.remembers {
