@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::PublisherId;
 use super::error::{PublishError, Reason};
 use super::inbox::{Envelope, Inbox, Item, Options, Sender};
-use super::ledger::Ledger;
+use super::ledger::{Count, Ledger};
 use super::priority::Priority;
 use super::registry::{Core, Entry};
 use super::slowing::Slow;
@@ -36,6 +36,8 @@ pub(super) struct Link<M: Message> {
     pacing: Pacing,
     /// By what shelves know the publisher.
     pub(super) link: u32,
+    /// Messages admitted beside the ring.
+    shelved: u64,
     /// By topic: what the inbox lost since the last message that it took.
     pub(super) lost: [u64; Topics::COUNT_MAX],
 }
@@ -81,6 +83,7 @@ impl<M: Message> Link<M> {
             core: Arc::clone(core),
             pacing: Pacing::default(),
             link,
+            shelved: 0,
             lost: [0; Topics::COUNT_MAX],
         }
     }
@@ -241,6 +244,7 @@ impl<M: Message> Link<M> {
         let own = &self.ledger.own;
         own.issued[priority].add(1);
         own.admitted[priority].add(1);
+        self.shelved += 1;
         Ok(pushed.unwrap_or(false))
     }
 }
@@ -262,9 +266,9 @@ impl<M: Message> Drop for Link<M> {
         if !is_model_over() {
             let is_untold = self.lost.iter().any(|&lost| lost > 0);
             let (popped, pushed) = self.sender.positions();
-            // Nothing of one that got nothing in is in the ring.
-            let has_any = self.ledger.own.admitted.iter().any(|count| count.get() > 0);
-            let end = if has_any { pushed } else { 0 };
+            // Nothing of one that got nothing into the ring is there; shelves know what they hold.
+            let admitted: u64 = self.ledger.own.admitted.iter().map(Count::get).sum();
+            let end = if admitted > self.shelved { pushed } else { 0 };
             self.inbox.part(self.link, is_untold, popped, end);
         }
     }

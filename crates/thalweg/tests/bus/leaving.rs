@@ -1,6 +1,6 @@
 //! Publishers that come and go, and messages that cannot be cloned.
 
-use crate::note::{BLOCK, CONFLATE, Note, OLDEST, REJECT, bus, keyed, note};
+use crate::note::{BLOCK, CONFLATE, KEPT, Note, OLDEST, REJECT, bus, keyed, note};
 use crate::{check_totals, sum};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -33,6 +33,25 @@ fn publishers_that_have_gone_are_a_sum() {
     let snapshot = bus.snapshot();
     assert_eq!(sum(snapshot.inboxes[0].flow.admitted), 3_001);
     check_totals(&snapshot.totals);
+}
+
+/// Whatever they publish, and though nobody reads.
+#[test]
+fn publishers_that_have_gone_take_no_memory_where_nobody_reads() {
+    for topic in [BLOCK, REJECT, OLDEST, CONFLATE] {
+        let bus = bus(8);
+        let rx = bus.subscribe(Topics::ALL).unwrap();
+        for n in 0..1_000 {
+            let mut tx = bus.publisher("passing").unwrap();
+            let _ = tx.try_publish(keyed(topic, n % 20, n));
+        }
+        // Those whose messages are there, some with a loss that nobody was told of, and the last.
+        let most = 8 + KEPT + 64 + 1;
+        assert!(rx.losses().len() <= most, "{topic:?} {}", rx.losses().len());
+        let issued = sum(bus.totals().flow.issued);
+        assert_eq!(issued, 1_000);
+        check_totals(&bus.totals());
+    }
 }
 
 #[test]
