@@ -153,8 +153,7 @@ impl<M: Message> Publisher<M> {
     }
 
     /// Discards what came too late to be received by these links.
-    fn discard_left(&mut self, late: &[usize]) {
-        let mut panics = Panics::default();
+    fn discard_left(&mut self, late: &[usize], mut panics: Panics) {
         for &link in late {
             let link = &mut self.links[link];
             panics.catch(|| link.inbox.discard_left(&mut link.sender));
@@ -206,12 +205,14 @@ impl<M: Message> Publisher<M> {
         let is_ended = taken.is_empty() && core.is_over();
         let is_done = has_all && taken.len() <= messages.len() && !is_ended;
         let mut before = None;
+        if is_done {
+            self.routes[topic.index()].sequence += 1;
+        }
         if is_done && let (Some(all), Some(message)) = (&mut retained, kept.take()) {
             let new = Shared::new(Mutex::new(envelope(message, 0)));
             before = all[topic.index()].replace(new);
         }
         drop(retained);
-        drop((old, kept, before));
         let (count, mut late) = (taken.len(), Vec::new());
         for Taken {
             link,
@@ -234,14 +235,14 @@ impl<M: Message> Publisher<M> {
                 late.push(link);
             }
         }
-        self.discard_left(&late);
+        // The user's code runs when no place is held any more: it may panic, publish or wait.
+        let mut panics = Panics::default();
+        panics.catch(|| drop((old, kept, before)));
+        self.discard_left(&late, panics);
         match messages.pop() {
             Some(message) if !is_done => Err(message),
             // One for an inbox that has just gone, or for nobody.
-            _ => {
-                self.routes[topic.index()].sequence += 1;
-                Ok(count)
-            }
+            _ => Ok(count),
         }
     }
 }

@@ -2,13 +2,14 @@
 
 use crate::watchdog::watched;
 use crate::{check_totals, sum};
+use futures_executor::block_on;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use thalweg::bus::{Bus, Message, Policy, Publisher, TopicId, TopicInfo, Topics};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Moment {
+pub(crate) enum Moment {
     Clone,
     Drop,
     Key,
@@ -18,10 +19,10 @@ type Hook = dyn Fn(Moment, u64) + Send + Sync;
 
 /// What a test does at each moment of a message of its own; nothing before it is set.
 #[derive(Clone, Default)]
-struct Hooks(Arc<Mutex<Option<Arc<Hook>>>>);
+pub(crate) struct Hooks(Arc<Mutex<Option<Arc<Hook>>>>);
 
 impl Hooks {
-    fn set(&self, hook: impl Fn(Moment, u64) + Send + Sync + 'static) {
+    pub(crate) fn set(&self, hook: impl Fn(Moment, u64) + Send + Sync + 'static) {
         *self.0.lock().unwrap() = Some(Arc::new(hook));
     }
 
@@ -33,9 +34,9 @@ impl Hooks {
     }
 }
 
-struct Trap {
+pub(crate) struct Trap {
     topic: TopicId,
-    value: u64,
+    pub(crate) value: u64,
     hooks: Hooks,
 }
 
@@ -43,6 +44,21 @@ const PLAIN: TopicId = TopicId::new(0);
 const OLDEST: TopicId = TopicId::new(1);
 const CONFLATE: TopicId = TopicId::new(2);
 const RETAINED: TopicId = TopicId::new(3);
+pub(crate) const BLOCK: TopicId = TopicId::new(4);
+const BLOCK_RETAINED: TopicId = TopicId::new(5);
+const TOPICS: [TopicId; 6] = [PLAIN, OLDEST, CONFLATE, RETAINED, BLOCK, BLOCK_RETAINED];
+
+impl Trap {
+    /// One without hooks.
+    pub(crate) fn new(topic: TopicId, value: u64) -> Self {
+        let hooks = Hooks::default();
+        Self {
+            topic,
+            value,
+            hooks,
+        }
+    }
+}
 
 impl Message for Trap {
     const TOPICS: &'static [TopicInfo] = &[
@@ -62,6 +78,11 @@ impl Message for Trap {
             policy: Policy::Reject,
             is_retained: true,
             ..TopicInfo::new("retained")
+        },
+        TopicInfo::new("block"),
+        TopicInfo {
+            is_retained: true,
+            ..TopicInfo::new("block.retained")
         },
     ];
 
@@ -92,27 +113,37 @@ impl Drop for Trap {
 }
 
 /// Without the noise of a panic hook.
-fn throw() {
+pub(crate) fn throw() {
     resume_unwind(Box::new("the user's code"));
 }
 
-struct World {
-    bus: Bus<Trap>,
-    tx: Publisher<Trap>,
-    hooks: Hooks,
+pub(crate) struct World {
+    pub(crate) bus: Bus<Trap>,
+    pub(crate) tx: Publisher<Trap>,
+    pub(crate) hooks: Hooks,
+    /// Publishes as a task does.
+    is_task: bool,
 }
 
+/// As a thread, and as a task.
+const BOTH: [bool; 2] = [false, true];
+
 impl World {
-    fn new() -> Self {
-        let bus = Bus::builder().capacity(64).build().unwrap();
+    fn new(is_task: bool) -> Self {
+        Self::with(is_task, 256)
+    }
+
+    pub(crate) fn with(is_task: bool, capacity: usize) -> Self {
+        let bus = Bus::builder().capacity(capacity).build().unwrap();
         Self {
             tx: bus.publisher("feed").unwrap(),
             bus,
             hooks: Hooks::default(),
+            is_task,
         }
     }
 
-    fn trap(&self, topic: TopicId, value: u64) -> Trap {
+    pub(crate) fn trap(&self, topic: TopicId, value: u64) -> Trap {
         Trap {
             topic,
             value,
@@ -121,18 +152,21 @@ impl World {
     }
 
     /// Whether it panicked.
-    fn publish(&mut self, topic: TopicId, value: u64) -> bool {
+    pub(crate) fn publish(&mut self, topic: TopicId, value: u64) -> bool {
         let trap = self.trap(topic, value);
-        let tx = &mut self.tx;
-        let publish = AssertUnwindSafe(|| assert!(tx.publish(trap).is_ok()));
+        let (tx, is_task) = (&mut self.tx, self.is_task);
+        let publish = AssertUnwindSafe(|| match is_task {
+            true => assert!(block_on(tx.publish_async(trap)).is_ok()),
+            false => assert!(tx.publish(trap).is_ok()),
+        });
         catch_unwind(publish).is_err()
     }
 }
 
 /// Whatever panics, gaps in the sequences are losses, and are told.
 fn a_panic_leaves_no_untold_gap(at: Moment) {
-    for topic in [PLAIN, OLDEST, CONFLATE, RETAINED] {
-        let mut world = World::new();
+    for (topic, is_task) in TOPICS.into_iter().flat_map(|t| BOTH.map(|b| (t, b))) {
+        let mut world = World::new(is_task);
         let mut consumers = [(); 3].map(|()| world.bus.subscribe(Topics::ALL).unwrap());
         let left = AtomicU64::new(1);
         world.hooks.set(move |moment, value| {
@@ -180,23 +214,26 @@ fn a_drop_that_panics_leaves_no_untold_gap() {
 /// What is retained has a number of its own, also if what it replaces panics.
 #[test]
 fn what_is_retained_is_published() {
-    let mut world = World::new();
-    let mut rx = world.bus.subscribe(Topics::ALL).unwrap();
-    assert!(!world.publish(RETAINED, 1));
-    rx.recv().unwrap();
-    world.hooks.set(|moment, value| {
-        if (moment, value) == (Moment::Drop, 1) {
-            throw();
-        }
-    });
-    assert!(world.publish(RETAINED, 2), "the one that it replaces");
-    let got = rx.try_recv().unwrap();
-    assert_eq!((got.message.value, got.sequence), (2, 1));
-    let late = world.bus.subscription(Topics::ALL).replay_retained();
-    let got = late.open().unwrap().recv().unwrap();
-    assert_eq!((got.message.value, got.sequence), (2, 1));
-    assert!(!world.publish(RETAINED, 3));
-    assert_eq!(rx.recv().unwrap().sequence, 2);
+    let cases = [RETAINED, BLOCK_RETAINED].map(|topic| BOTH.map(|is_task| (topic, is_task)));
+    for (topic, is_task) in cases.into_iter().flatten() {
+        let mut world = World::new(is_task);
+        let mut rx = world.bus.subscribe(Topics::ALL).unwrap();
+        assert!(!world.publish(topic, 1));
+        rx.recv().unwrap();
+        world.hooks.set(|moment, value| {
+            if (moment, value) == (Moment::Drop, 1) {
+                throw();
+            }
+        });
+        assert!(world.publish(topic, 2), "the one that it replaces");
+        let got = rx.try_recv().unwrap();
+        assert_eq!((got.message.value, got.sequence), (2, 1));
+        let late = world.bus.subscription(Topics::ALL).replay_retained();
+        let got = late.open().unwrap().recv().unwrap();
+        assert_eq!((got.message.value, got.sequence), (2, 1));
+        assert!(!world.publish(topic, 3));
+        assert_eq!(rx.recv().unwrap().sequence, 2);
+    }
 }
 
 /// All that a bus offers, from inside of the user's code; a clone does not ask for more clones of
@@ -209,16 +246,9 @@ fn call_back(bus: &Bus<Trap>, other: &Mutex<Publisher<Trap>>, replays: bool) {
     let rx = if replays { rx.replay_retained() } else { rx };
     drop(rx.open());
     drop(bus.publisher("inside"));
-    let hooks = Hooks::default();
-    for topic in [PLAIN, OLDEST, CONFLATE, RETAINED] {
-        let hooks = hooks.clone();
-        let value = 100;
-        let trap = Trap {
-            topic,
-            value,
-            hooks,
-        };
-        let _ = other.lock().unwrap().publish(trap);
+    for topic in TOPICS {
+        let trap = Trap::new(topic, 100);
+        let _ = other.lock().unwrap().try_publish(trap);
     }
 }
 
@@ -231,8 +261,8 @@ impl Drop for World {
 }
 
 fn the_users_code_may_call_the_bus(at: Moment) {
-    for topic in [PLAIN, OLDEST, CONFLATE, RETAINED] {
-        let mut world = World::new();
+    for (topic, is_task) in TOPICS.into_iter().flat_map(|t| BOTH.map(|b| (t, b))) {
+        let mut world = World::new(is_task);
         let other = Mutex::new(world.bus.publisher("other").unwrap());
         let calls = Arc::new(AtomicU64::new(0));
         let mut rx = world.bus.subscribe(Topics::ALL).unwrap();
@@ -272,7 +302,7 @@ fn a_clone_may_call_the_bus() {
 #[test]
 fn a_clone_for_a_late_joiner_may_call_the_bus() {
     watched(|| {
-        let mut world = World::new();
+        let mut world = World::new(false);
         assert!(!world.publish(RETAINED, 1));
         let other = Mutex::new(world.bus.publisher("other").unwrap());
         let (inside, is_inside) = (world.bus.clone(), AtomicU64::new(0));
@@ -292,7 +322,7 @@ fn a_clone_for_a_late_joiner_may_call_the_bus() {
 
 #[test]
 fn a_clone_for_a_late_joiner_that_panics_leaves_no_inbox() {
-    let mut world = World::new();
+    let mut world = World::new(false);
     assert!(!world.publish(RETAINED, 1));
     world.hooks.set(|moment, value| {
         if (moment, value) == (Moment::Clone, 1) {
@@ -323,7 +353,7 @@ fn a_key_may_call_the_bus() {
 fn the_users_code_may_end_the_bus() {
     watched(|| {
         for ends in 0..4 {
-            let mut world = World::new();
+            let mut world = World::new(false);
             let mut rx = world.bus.subscribe(Topics::ALL).unwrap();
             let kept = Mutex::new(Some(world.bus.subscribe(Topics::ALL).unwrap()));
             let bus = world.bus.clone();
