@@ -356,6 +356,10 @@ impl<M: Message> Drop for Consumer<M> {
             return;
         }
         let mut panics = Panics::default();
+        let inbox = &self.inbox;
+        // First of all: where the drop of a message publishes, it must not wait for this consumer.
+        let each = |item| inbox.discard_item(item, &mut panics);
+        let is_last = self.receiver.leave_with(each);
         let ahead = std::mem::take(&mut self.ahead).into_iter();
         for (at, item) in ahead.enumerate() {
             if at < self.replays {
@@ -367,9 +371,7 @@ impl<M: Message> Drop for Consumer<M> {
         let clock = self.core.clock;
         let ns = |ticks| clock.ns(ticks);
         self.inbox.leave(&self.meter, clock.ticks(), ns);
-        let inbox = &self.inbox;
-        let each = |item| inbox.discard_item(item, &mut panics);
-        if self.receiver.leave_with(each) {
+        if is_last {
             inbox.discard_rest(&mut panics);
             self.core.remove(inbox);
         } else {

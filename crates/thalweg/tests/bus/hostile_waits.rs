@@ -1,14 +1,15 @@
 //! Waits that others disturb, while everybody stays alive: futures that are given up, wakers that
 //! panic, members that panic, joiners in the middle of retained messages.
 
+use crate::hostile_types::{self, Moment, Trap, World, throw};
 use crate::note::{BLOCK, Note, OLDEST, RETAINED, bus, note};
 use crate::watchdog::watched;
 use crate::{Random, check_totals};
 use std::future::Future;
-use std::panic::resume_unwind;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread, yield_now};
 use std::time::Duration;
@@ -163,5 +164,42 @@ fn a_late_joiner_goes_on_where_the_retained_one_was() {
         let tx = publishing.join().unwrap();
         check_totals(&bus.totals());
         drop(tx);
+    });
+}
+
+/// A consumer goes with a batch that it holds, while its inbox is full; as these messages are
+/// dropped, they publish to it. It was the only one.
+#[test]
+fn a_drop_that_publishes_does_not_wait_for_the_consumer_that_goes() {
+    watched(|| {
+        let mut world = World::with(false, 16);
+        let mut rx = world.bus.subscribe(Topics::ALL).unwrap();
+        for value in 0..6 {
+            assert!(!world.publish(hostile_types::BLOCK, value));
+        }
+        let mut count = 0;
+        let bad = AssertUnwindSafe(|| {
+            rx.recv_each(9, |_| {
+                count += 1;
+                if count == 2 {
+                    throw();
+                }
+            })
+        });
+        catch_unwind(bad).unwrap_err();
+        let fill = |world: &mut World| {
+            let trap = world.trap(hostile_types::BLOCK, 100);
+            world.tx.try_publish(trap).is_ok()
+        };
+        while fill(&mut world) {}
+        let other = Mutex::new(world.bus.publisher("other").unwrap());
+        world.hooks.set(move |moment, value| {
+            if moment == Moment::Drop && value < 100 {
+                let trap = Trap::new(hostile_types::BLOCK, 200);
+                assert_eq!(other.lock().unwrap().publish(trap).ok(), Some(0));
+            }
+        });
+        drop(rx);
+        check_totals(&world.bus.totals());
     });
 }
