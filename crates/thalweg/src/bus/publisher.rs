@@ -91,12 +91,16 @@ impl<M: Message> Publisher<M> {
         self.routes[topic.index()].sequence
     }
 
-    /// How full the fullest of its inboxes is, as it was found when one was looked at last: where
-    /// publishers are slowed, while one is above half of a limit, and by
-    /// [`Bus::snapshot`](super::Bus::snapshot). For publishers that could publish less.
+    /// How full the fullest of its inboxes is, or was a millisecond ago: it looks at each of them
+    /// that nobody has looked at since, which takes some µs. For publishers that could publish
+    /// less.
     pub fn level(&self) -> Level {
-        let levels = self.links.iter().map(|link| link.inbox.governor.level());
-        levels.max().unwrap_or_default()
+        let (clock, now_ns) = (&self.core.clock, self.core.now_ns());
+        let level = |link: &Link<M>| {
+            link.inbox.look_if_due(link.sender.len(), clock, now_ns);
+            link.inbox.governor.level()
+        };
+        self.links.iter().map(level).max().unwrap_or_default()
     }
 
     /// Publishes a message with the priority of its topic, and gives how many inboxes took it.

@@ -1,9 +1,14 @@
 //! What the bus decides by itself, and what it tells of that.
 
 use crate::note::{BLOCK, CONFLATE, Note, OLDEST, REJECT, bus, keyed, note};
+use crate::watchdog::watched;
 use crate::{check_totals, sum};
+use futures_executor::block_on;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use thalweg::bus::{Bus, Consumer, Decision, Event, Level, Publisher, Rule, Topics, Verdict};
+use std::thread::yield_now;
+use thalweg::bus::{
+    Bus, Consumer, Decision, Event, Level, Priority, Publisher, Rule, Topics, Verdict,
+};
 use thalweg::state::Lifecycle;
 use thalweg::wait::Mode;
 
@@ -243,4 +248,34 @@ fn a_snapshot_has_all_figures() {
     assert_eq!((tx.level(), inbox.service.taken()), (Level::Normal, 80));
     let of = |event| move |decision: &&Decision| decision.event == event;
     assert_eq!(bus.trace().iter().filter(of(Event::Level)).count(), 2);
+}
+
+/// Whoever publishes, and however: nobody else has to look.
+#[test]
+fn a_publisher_learns_the_level_by_asking() {
+    watched(|| {
+        for rule in [Rule::slow_producers(), Rule::slow_producers().off()] {
+            let bus = Bus::builder().capacity(100).slowing(rule);
+            let bus = bus.build().unwrap();
+            let (mut tx, mut rx) = ends(&bus);
+            for round in 0..9_u64 {
+                for n in 0..80 {
+                    let message = note(BLOCK, n);
+                    let published = match round % 3 {
+                        0 => tx.try_publish(message),
+                        1 => block_on(tx.publish_at_async(Priority::High, message)),
+                        _ => tx.publish_at(Priority::High, message),
+                    };
+                    published.unwrap();
+                }
+                while tx.level() != Level::High {
+                    yield_now();
+                }
+                assert_eq!(rx.recv_each(99, drop), 80);
+                while tx.level() != Level::Normal {
+                    yield_now();
+                }
+            }
+        }
+    });
 }
