@@ -27,6 +27,11 @@ use thalweg_measure::clock::Clock;
 
 /// How old a look may be where publishers are slowed. It takes some µs.
 const LOOK_NS: u64 = 1_000_000;
+/// A publisher is at work until it has published nothing for so long, and for so many of the gaps
+/// that it keeps at three quarters of a limit. One that is counted for too long makes the others a
+/// little slower; one that is not counted lets the inbox fill up to the limit.
+const ACTIVE_NS: u64 = 100_000_000;
+const ACTIVE_SHARES: u64 = 8;
 /// How old the count of cores may be, which takes some 50 µs.
 const CORES_NS: u64 = 100_000_000;
 
@@ -201,7 +206,12 @@ impl<M: Message> Inbox<M> {
             note(event, was.into(), rule.is_on().into(), percent);
         }
         let slowing = match watch.slow.is_on() {
-            true => Slowing::new(facts.service_per_s, self.active_publishers()),
+            true => {
+                // Longer than the gaps that they keep, and however often somebody looks.
+                let window_ns = self.governor.share_ns.get().saturating_mul(ACTIVE_SHARES);
+                let active = self.active_publishers(now_ns, window_ns.max(ACTIVE_NS));
+                Slowing::new(facts.service_per_s, active)
+            }
             false => None,
         };
         let share_ns = slowing.map_or(0, |slowing| slowing.share_ns());

@@ -176,6 +176,7 @@ impl<M: Message> Inbox<M> {
             publisher,
             link,
             seen: 0,
+            active_ns: None,
             name: Shared::clone(name),
             ledger: Shared::clone(&ledger),
             left: None,
@@ -318,14 +319,10 @@ impl<M: Message> Inbox<M> {
         Totals { flow, service }
     }
 
-    /// Publishers that have published since this was asked last.
-    pub(super) fn active_publishers(&self) -> usize {
-        let mut active = 0;
-        for row in &mut lock(&self.publishers).rows {
-            let issued = row.ledger.own.issued.iter().map(Count::get).sum();
-            active += usize::from(std::mem::replace(&mut row.seen, issued) != issued);
-        }
-        active
+    /// Publishers that are there and have published within so many ns before `now_ns`, as far as
+    /// this was asked in that time.
+    pub(super) fn active_publishers(&self, now_ns: u64, window_ns: u64) -> usize {
+        lock(&self.publishers).active(now_ns, window_ns)
     }
 
     /// What the consumer that waits least has learned; see [`Meter::waits_ns`].

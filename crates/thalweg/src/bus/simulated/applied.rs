@@ -19,6 +19,8 @@ const CAPACITY: usize = 4_096;
 const LIMIT: u64 = 3_276;
 const SERVICE_NS: u64 = 1_000;
 const PRODUCERS: u64 = 4;
+/// Between two looks.
+const LOOK_NS: u64 = 1_000_000;
 
 #[derive(Clone)]
 struct Job(u64);
@@ -61,15 +63,17 @@ struct Script {
     began_ns: u64,
     now: u64,
     busy_ns: u64,
+    looked: u64,
     refused: u64,
+    service_ns: u64,
 }
 
 impl Script {
-    fn new() -> Self {
+    fn new(producers: u64, service_ns: u64) -> Self {
         let (bus, rx) = bus(Rule::slow_producers());
         let producer = |n| (bus.publisher("producer").unwrap(), 0, n);
         Self {
-            producers: (0..PRODUCERS).map(producer).collect(),
+            producers: (0..producers).map(producer).collect(),
             urgent: bus.publisher("urgent").unwrap(),
             inbox: inbox(&bus),
             began_ns: bus.0.0.now_ns(),
@@ -77,7 +81,9 @@ impl Script {
             rx,
             now: 0,
             busy_ns: 0,
+            looked: 0,
             refused: 0,
+            service_ns,
         }
     }
 
@@ -90,10 +96,10 @@ impl Script {
     fn run(&mut self, services: u64, gap_ns: u64) -> Vec<f64> {
         let mut depths = Vec::new();
         for service in 1..=services {
-            self.now += SERVICE_NS;
+            self.now += self.service_ns;
             self.publish(gap_ns);
             if self.rx.try_recv().is_ok() {
-                self.busy_ns += SERVICE_NS;
+                self.busy_ns += self.service_ns;
             }
             if service % 100 == 0 {
                 let urgent = self.urgent.try_publish_at(Priority::High, Job(0));
@@ -104,7 +110,8 @@ impl Script {
                 );
                 depths.push(self.waiting() as f64);
             }
-            if service % 1_000 == 0 {
+            if self.now - self.looked >= LOOK_NS {
+                self.looked = self.now;
                 self.look();
             }
         }
@@ -113,6 +120,7 @@ impl Script {
 
     fn publish(&mut self, gap_ns: u64) {
         let mut waiting = self.waiting();
+        let look_ns = (50 * self.service_ns).min(LOOK_NS);
         while let Some((tx, last, look)) = self.producers.iter_mut().min_by_key(|tx| tx.2)
             && *look < self.now
         {
@@ -127,7 +135,7 @@ impl Script {
             };
             let due = last.saturating_add(gap_ns);
             if due > now {
-                *look = due.min(now + 50_000);
+                *look = due.min(now + look_ns);
                 continue;
             }
             let published = tx.try_publish(Job(now)).is_ok();
@@ -155,7 +163,7 @@ impl Script {
 
 #[test]
 fn an_overloaded_bus_comes_to_rest_and_starts_anew() {
-    let mut script = Script::new();
+    let mut script = Script::new(PRODUCERS, SERVICE_NS);
     for round in 0..3 {
         // Twice what is served, then half of it.
         let depths = script.run(60_000, 2 * SERVICE_NS);
@@ -178,6 +186,25 @@ fn an_overloaded_bus_comes_to_rest_and_starts_anew() {
     assert!(levels.len() <= 12, "{levels:?}");
     let totals = script.bus.totals();
     assert_eq!(totals.flow.refused[Priority::High.index()], 0);
+}
+
+/// Where the gaps that publishers keep are longer than the time between two looks.
+#[test]
+fn a_slow_service_settles_as_a_fast_one_does() {
+    for (producers, service_ns) in [(4, 1_000_000), (16, 300_000), (64, 20_000)] {
+        let mut script = Script::new(producers, service_ns);
+        let depths = script.run(20_000, producers * service_ns / 2);
+        let settled = &depths[100..];
+        assert_eq!(swings(settled, 100.0), 0, "{producers}: {settled:?}");
+        let within = |depth: &f64| (0.65..0.85).contains(&(depth / LIMIT as f64));
+        assert!(settled.iter().all(within), "{producers}: {settled:?}");
+        // Whoever else looks changes nothing.
+        let gap_ns = |script: &Script| script.inbox.governor.slowing().map(|s| s.share_ns());
+        let before = gap_ns(&script);
+        script.now += 1;
+        script.look();
+        assert!(before.is_some() && gap_ns(&script) == before, "{before:?}");
+    }
 }
 
 #[test]
