@@ -294,6 +294,7 @@ impl<M: Message> Core<M> {
 
     /// The figures of now.
     pub(super) fn snapshot(&self) -> Snapshot {
+        self.stop_if_empty();
         let clock = &self.clock;
         let figures = |inbox: &Inbox<M>, len, looked: Looked| {
             let Totals { flow, service } = inbox.totals(len, clock.ticks(), |t| clock.ns(t));

@@ -50,6 +50,8 @@ fn a_bus_with_messages_that_wait_is_not_stopped() {
         rx.recv().unwrap();
         received += 1;
     }
+    // Whoever asks first.
+    assert_eq!(bus.snapshot().state, Lifecycle::Stopped);
     assert_eq!(received, 2);
     assert!(rx.recv().is_err());
     assert!(bus.state().is(Lifecycle::Stopped));
