@@ -8,7 +8,8 @@
 //!
 //! *What a reserve guarantees.* Let r be `limit[p]` less the limit of the next lower priority.
 //! While consumers stall, the lower ones take what is below theirs at most; so the first r messages
-//! of p are admitted, whatever the lower ones do. Higher ones may take that room, too. A reserve
+//! of p are admitted, whatever the lower ones do. Higher ones may take that room, too; so may an
+//! element of each shelf, which comes in whatever its priority, and r has to count those. A reserve
 //! is a number of messages, for a rate and a time: a percentage that is enough for one capacity is
 //! not for another ([`Reserves`]).
 
@@ -76,7 +77,9 @@ impl Admission {
     }
 
     /// Messages for which room is kept free: so many for medium priority and above, so many more
-    /// for high and above, and so many more for critical alone. Low ones have the rest.
+    /// for high and above, and so many more for critical alone. Low ones have the rest. Add to each
+    /// of them one for each topic of the inbox that drops the oldest or conflates: what waits there
+    /// takes one place, whatever its priority.
     pub const fn reserve(medium: u64, high: u64, critical: u64) -> Self {
         Self(Shares::Reserve([0, medium, high, critical]))
     }

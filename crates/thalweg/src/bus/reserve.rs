@@ -20,6 +20,8 @@ const BURSTS_MAX: usize = 100_000;
 /// as long as it and those above it send no more than was given, the consumer serves the rate that
 /// was given, and no stall is longer or comes before the last one is forgotten. A priority without
 /// a burst gets no room of its own and is guaranteed nothing; above others, it must send nothing.
+/// Topics that drop the oldest or conflate are admitted whatever their priority, and take one place
+/// each: where an inbox has any, add their number to each reserve that is not 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reserves {
     /// Elements that must be between the limit below and its own.
