@@ -1,4 +1,4 @@
-//! Lines at locks and at conditions, as they were recorded.
+//! Lines at locks and at conditions.
 
 use super::*;
 
@@ -129,7 +129,7 @@ fn those_who_wake_must_have_run() {
     assert_eq!(Words::default().line(&Wakes::default(), &equally()), None);
 }
 
-/// Five readers and two writers at Rust's lock, recorded of `price-cache`: the readers wait
+/// Readers and writers at Rust's lock, made after `price-cache`: the readers wait
 /// at the lock's word, the writers at a count beside it.
 #[test]
 fn readers_and_writers_wait_in_one_line() {
