@@ -12,6 +12,7 @@ use crate::probe::tally::Tally;
 use crate::probe::ticks::Ticks;
 use crate::probe::timeline::Timeline;
 use crate::probe::tree;
+use crate::probe::turns::Turns;
 use crate::probe::usage::Usage;
 use crate::probe::waits::Waits;
 use crate::probe::wakes::Wakes;
@@ -45,6 +46,8 @@ pub(crate) struct Watch {
     pub(crate) timeline: Timeline,
     pub(crate) waits: Waits,
     pub(crate) wakes: Wakes,
+    /// Where wakes are not told.
+    turns: Option<Turns>,
     pub(crate) ticks: Ticks,
     pub(crate) memory: Memory,
     pub(crate) symbols: Symbols,
@@ -80,6 +83,8 @@ impl Watch {
             false => Err(io::Error::other("not asked for")),
         };
         let whole = perf.as_ref().is_ok_and(Perf::is_whole_machine);
+        let untold = |perf: &Perf| perf.missing("sched_wakeup").is_some();
+        let turns = perf.as_ref().is_ok_and(untold).then(Turns::default);
         let pace = perf.as_ref().map_or(Pace::Few, Perf::first_pace);
         let host = Host::look(threads[0].0);
         let usage = Usage::begin(threads.iter().map(|&(pid, _)| pid));
@@ -89,6 +94,7 @@ impl Watch {
             perf,
             waits: Waits::default(),
             wakes: Wakes::default(),
+            turns,
             ticks: Ticks::default(),
             memory: Memory::default(),
             symbols: Symbols::default(),
@@ -221,6 +227,13 @@ impl Watch {
                 What::In if !whole => self.ration.add(0.0, 1.0),
                 What::Called { weight, .. } => self.ration.add(weight as f64, 0.0),
                 _ => {}
+            }
+            let turns = self
+                .turns
+                .as_mut()
+                .filter(|_| self.timeline.threads.contains_key(&event.tid));
+            if let Some(waker) = turns.and_then(|turns| turns.see(&event)) {
+                self.wakes.add(waker, event.tid);
             }
             self.waits.pass(event.time_ns, self.timeline.idle_since_ns);
             let mut span = |span| self.recorder.add(span);

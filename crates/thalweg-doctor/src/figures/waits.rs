@@ -2,7 +2,8 @@
 
 use super::Figures;
 use crate::probe::files::Cause;
-use std::collections::HashMap;
+use crate::probe::timeline::Thread;
+use crate::probe::words::Deeds;
 
 const SYSCALL: &str = "/proc/*/task/*/syscall";
 const NO_FUTEX: &str = "no thread was seen waiting at a futex";
@@ -40,11 +41,13 @@ impl Figures<'_> {
             Some(most) => self.sampled("lock.waiters_max", most, SYSCALL),
             None => (self.evidence).lack("lock.waiters_max", NO_FUTEX),
         }
-        let ran: HashMap<i32, u64> = self
-            .all_threads()
-            .map(|(tid, thread)| (tid, thread.ran_ns))
-            .collect();
-        let Some(line) = waits.words.line(wakes, &ran) else {
+        let deeds = |thread: &Thread| Deeds {
+            ran_ns: thread.ran_ns,
+            blocks: thread.blocks,
+        };
+        let threads = self.all_threads();
+        let deeds = threads.map(|(tid, thread)| (tid, deeds(thread))).collect();
+        let Some(line) = waits.words.line(wakes, &deeds) else {
             self.evidence.lack("lock.waiters", NO_FUTEX);
             return self.evidence.lack("lock.held_share", NO_FUTEX);
         };

@@ -80,9 +80,19 @@ pub(crate) fn is_private(arguments: &Arguments) -> bool {
 
 /// Does a call of futex wait for a lock that is taken? So say LOCK_PI and LOCK_PI2, and a word that
 /// holds 2: taken, and somebody waits (Drepper, Futexes Are Tricky; the C library, Rust and Go);
-/// musl's holds EBUSY and a flag.
+/// musl's holds EBUSY and a flag. Of locks for readers and writers that of the C library holds 3
+/// while there is a writer (`pthread_rwlock_common.c`); Rust's has all of its 30 lower bits set,
+/// and flags of those that wait (`sys/sync/rwlock/futex.rs`).
 pub(crate) fn awaits_lock(arguments: &Arguments) -> bool {
-    matches!(operation(arguments), 6 | 13) || matches!(arguments[2] as u32, 2 | 0x8000_0010)
+    let value = arguments[2] as u32;
+    matches!(operation(arguments), 6 | 13)
+        || matches!(value, 2 | 3 | 0x8000_0010 | 0x7fff_ffff | 0xbfff_ffff)
+}
+
+/// May it wait for such a lock? With both flags Rust's holds what a parked thread of Rust waits at,
+/// which is a word of its own.
+pub(crate) fn may_await_lock(arguments: &Arguments) -> bool {
+    arguments[2] as u32 == u32::MAX
 }
 
 /// Does a call of futex come back by itself?

@@ -17,6 +17,7 @@ pub(crate) mod ticks;
 pub(crate) mod timeline;
 pub(crate) mod tracefs;
 pub(crate) mod tree;
+pub(crate) mod turns;
 pub(crate) mod usage;
 pub(crate) mod waits;
 pub(crate) mod wakes;

@@ -19,6 +19,7 @@ const KEPT_MAX: usize = 50_000;
 struct Code {
     pauses: bool,
     yields: bool,
+    calls: bool,
 }
 
 /// The ticks of a thread.
@@ -42,8 +43,9 @@ pub(crate) struct Ticks {
     pub(crate) all: u64,
     /// Outside the kernel.
     pub(crate) user: u64,
-    /// Beside a pause, or a call of `sched_yield`.
+    /// Beside a pause, a system call, or one of `sched_yield`.
     pub(crate) pause: u64,
+    pub(crate) calls: u64,
     pub(crate) yields: u64,
     pub(crate) threads: HashMap<i32, OfThread>,
     /// Of each name of a thread, stacks with the innermost frame first.
@@ -68,6 +70,7 @@ impl Ticks {
             self.user += 1;
             code = self.code(pid, address, memory);
             self.pause += u64::from(code.pauses);
+            self.calls += u64::from(code.calls);
             self.yields += u64::from(code.yields);
         }
         let thread = self.threads.entry(tid).or_default();
@@ -100,6 +103,7 @@ impl Ticks {
         let code = Code {
             pauses: has_pause(&bytes[..count]),
             yields: has_yield(&bytes[..count]),
+            calls: has_call(&bytes[..count]),
         };
         if self.codes.len() < KEPT_MAX {
             self.codes.insert(frame, code);
@@ -204,6 +208,15 @@ fn has_pause(code: &[u8]) -> bool {
     code.windows(2).any(|pair| pair == [0xf3, 0x90])
 }
 
+/// Is there a system call?
+fn has_call(code: &[u8]) -> bool {
+    if cfg!(target_arch = "aarch64") {
+        let svc = 0xd400_0001_u32.to_le_bytes();
+        return code.chunks_exact(4).any(|word| word == svc);
+    }
+    code.windows(2).any(|pair| pair == [0x0f, 0x05])
+}
+
 /// Is there a call of `sched_yield`, as C libraries make it?
 fn has_yield(code: &[u8]) -> bool {
     if cfg!(target_arch = "aarch64") {
@@ -235,6 +248,8 @@ mod tests {
         assert!(!has_pause(&[0x8a, 0x07, 0x90, 0xeb, 0xfa]));
         assert!(has_yield(&[0x90, 0xb8, 0x18, 0, 0, 0, 0x0f, 0x05, 0xc3]));
         assert!(!has_yield(&[0x90, 0xb8, 0x19, 0, 0, 0, 0x0f, 0x05, 0xc3]));
+        assert!(has_call(&[0x90, 0xb8, 0x19, 0, 0, 0, 0x0f, 0x05, 0xc3]));
+        assert!(!has_call(&[0x8a, 0x07, 0xf3, 0x90, 0xeb, 0xfa]));
     }
 
     #[test]

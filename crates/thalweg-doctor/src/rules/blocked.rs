@@ -126,7 +126,8 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: Id::LockConvoy,
         claim: Claim::Parts(&[
-            (Part::Futex, &[SOMEBODY_WAKES]),
+            // Whoever has it may sleep meanwhile, which Java and Go do in futex.
+            (Part::Futex, &[]),
             (Part::FutexCalls, &[]),
             (Part::Work, &[]),
             (Part::OtherCalls, &[]),

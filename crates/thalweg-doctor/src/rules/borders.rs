@@ -49,6 +49,13 @@ const CALLS: &[(&str, f64)] = &[("call.cpu_share", 0.4), ("call.yield", 0.0)];
 const ALL_CALLS: &[(&str, f64)] = &[("call.cpu_share", 0.8)];
 const YIELDS: &[(&str, f64)] = &[("yield.cpu_share", 0.4)];
 const SPINS: &[(&str, f64)] = &[("spin.cpu_share", 0.4), ("call.futex", 500.0)];
+/// All of it is claimed, however much of it spins.
+const UNSPUN: &[(&str, f64)] = &[("fault.cpu_share", 1.0)];
+const BURSTS: &[(&str, f64)] = &[
+    ("spin.cpu_share", 0.4),
+    ("export.full_share", 0.2),
+    ("export.burst", 9.0),
+];
 const LOCKED: &[(&str, f64)] = &[("call.futex", 500.0)];
 const NO_CALLS: &[(&str, f64)] = &[("call.cpu_share", 0.0)];
 const FAULTS: &[(&str, f64)] = &[("fault.cpu_share", 0.4)];
@@ -90,7 +97,8 @@ fn borders(id: Id) -> Vec<Border> {
                 ("switch.run_us", 50.0, 25.0, AGAINST, BASE),
                 ("switch.blocked", 2_500.0, 5_000.0, AGAINST, BASE),
             ];
-            [crowd(FOR, &[]), brief.to_vec()].concat()
+            let spins = [("spin.cpu_share", 0.125, 0.25, AGAINST, UNSPUN)];
+            [crowd(FOR, &[]), brief.to_vec(), spins.to_vec()].concat()
         }
         Id::CpuCompute => vec![("hardware.memory_share", 0.15, 0.3, AGAINST, NO_CALLS)],
         Id::MemoryBound => vec![
@@ -109,6 +117,8 @@ fn borders(id: Id) -> Vec<Border> {
         Id::SpinBurnsCpu => vec![
             ("threads.spinners", 0.5, 1.0, FOR, SPINS),
             ("run.wait_peers", 0.1, 0.2, AGAINST, SPINS),
+            ("export.full_share", 0.05, 0.1, AGAINST, BURSTS),
+            ("export.burst", 0.5, 1.0, AGAINST, BURSTS),
         ],
         Id::SyscallBound => vec![
             ("cpu.system_share", 0.2, 0.4, FOR, CALLS),
@@ -189,7 +199,6 @@ fn waits(id: Id) -> Vec<Border> {
             ("futex.wake_share", 0.25, 0.5, FOR, PARKED),
             ("call.futex", 100.0, 200.0, FOR, alone),
         ],
-        Id::LockConvoy => vec![("futex.wake_share", 0.25, 0.5, FOR, PARKED)],
         Id::SleepPolling => vec![
             ("sleep.us", 100_000.0, 50_000.0, FOR, sleep),
             ("poll.timed_share", 0.25, 0.5, FOR, polls),

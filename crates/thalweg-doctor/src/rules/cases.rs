@@ -64,7 +64,7 @@ pub(super) fn blocked(figures: &[(&str, f64)]) -> Evidence {
     evidence(&all)
 }
 
-fn without(evidence: &Evidence, names: &[&str]) -> Evidence {
+pub(super) fn without(evidence: &Evidence, names: &[&str]) -> Evidence {
     let mut less = Evidence::new();
     for (name, reading) in evidence.readings() {
         match reading.value {
@@ -77,7 +77,7 @@ fn without(evidence: &Evidence, names: &[&str]) -> Evidence {
     less
 }
 
-fn confidence(id: Id, evidence: &Evidence) -> f64 {
+pub(super) fn confidence(id: Id, evidence: &Evidence) -> f64 {
     let verdicts = judge(evidence);
     let found = verdicts.iter().find(|verdict| verdict.id == id);
     found.map_or(0.0, |verdict| verdict.confidence)

@@ -19,7 +19,8 @@ const CONTAMINATED_FROM: f64 = 0.5;
 /// Between the first two answers, so that the first may be sure: the confidence moves about as much
 /// from one run of the same program to the next.
 const MARGIN: f64 = 0.15;
-/// The most that is left of an answer that another one is too near to.
+/// The most that is left of an answer that another one is too near to, or that what is known speaks
+/// against where the figure that decides is absent.
 const UNDECIDED_MAX: f64 = 0.6;
 /// Verdicts below this say nothing.
 const LEAST: f64 = 0.1;
@@ -77,6 +78,9 @@ pub(super) fn weigh(rule: &Rule, evidence: &Evidence) -> Verdict {
             None if weighed.clues.iter().any(|clue| is_blind(rule, clue)) => 1.0,
             None => WITHOUT_CHECK,
         };
+    }
+    if rule.contradicts.iter().any(|it| is_suspect(it, evidence)) {
+        confidence = confidence.min(UNDECIDED_MAX);
     }
     let unchecked = rule.blind.iter().filter(|(name, _)| lacks(name)).count();
     confidence *= WITHOUT_CHECK.powi(i32::try_from(unchecked).unwrap_or(i32::MAX));
@@ -136,6 +140,14 @@ fn together(weighed: &Weighed, evidence: &Evidence) -> Option<f64> {
         .collect();
     let weakest = holds.iter().flatten().copied().fold(1.0, f64::min);
     (weakest == 0.0 || holds.iter().all(Option::is_some)).then_some(weakest)
+}
+
+/// Does all that is known of it hold wholly, while another figure is absent?
+fn is_suspect(weighed: &Weighed, evidence: &Evidence) -> bool {
+    let holds = || weighed.clues.iter().map(|clue| clue.holds(evidence));
+    let known = holds().flatten().count();
+    let is_open = known > 0 && known < weighed.clues.len();
+    is_open && holds().flatten().all(|holds| holds >= 1.0)
 }
 
 /// The figures that the claim rests on, and the clues that hold at least by half.

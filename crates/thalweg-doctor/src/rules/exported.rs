@@ -28,7 +28,7 @@ const NO_CORE: Weighed = Weighed {
 };
 
 /// Senders meet a full queue now and then, and wait there as well.
-const TOO_SHORT: Weighed = Weighed {
+pub(super) const TOO_SHORT: Weighed = Weighed {
     clues: &[
         above("export.full_share", 0.1, NO_ROOM),
         above("export.burst", 1.0, NO_ROOM),

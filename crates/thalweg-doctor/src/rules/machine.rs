@@ -81,7 +81,7 @@ pub(super) const RULES: &[Rule] = &[
         required: &["threads.busy"],
         needs: TOO_FEW_CORES.clues,
         raises: &[],
-        contradicts: &[BRIEF_RUNS],
+        contradicts: &[BRIEF_RUNS, SPINNING],
         blind: &[],
         limits: &[],
         next: "Start as many threads or processes as there are cores ({cpu.usable} here, \
@@ -101,6 +101,16 @@ pub(super) const RULES: &[Rule] = &[
                switch costs 2 to 5 µs, and the threads run for {switch.run_us} µs between two.",
     },
 ];
+
+/// Threads that spin have no work to get cores for.
+const SPINNING: Weighed = Weighed {
+    clues: &[above(
+        "spin.cpu_share",
+        0.25,
+        Origin::Definition("a quarter of the time is worth an answer of its own"),
+    )],
+    weight: 0.6,
+};
 
 /// A good part of the calls end in a switch to another thread.
 pub(super) const SWITCHING_CALLS: super::Clue = above_ratio(

@@ -1,6 +1,6 @@
 //! Evidence recorded of programs that were judged wrongly.
 
-use super::cases::{blocked, evidence, first};
+use super::cases::{blocked, confidence, evidence, first, without};
 use super::*;
 
 #[test]
@@ -52,4 +52,74 @@ fn two_answers_that_are_near_are_not_sure() {
     for verdict in verdicts {
         assert!(verdict.confidence <= 0.6, "{verdict:?}");
     }
+}
+
+/// Made by hand after what users without root saw: they were surely wrong.
+#[test]
+fn where_it_is_not_told_who_wakes_whom_it_is_not_sure() {
+    // Six threads, and whoever has the lock waits for a database: it was BLOCKING-IO at 0.93.
+    let connection = [
+        ("block.stream", 1.0),
+        ("state.blocked_us", 2_100.0),
+        ("call.futex", 900.0),
+        ("switch.blocked", 1_350.0),
+        ("lock.waiters", 4.89),
+    ];
+    let unknown = without(&blocked(&connection), &["lock.held_share"]);
+    assert!(confidence(Id::BlockingIo, &unknown) <= 0.6);
+    let asleep = [
+        ("block.sleep", 1.0),
+        ("sleep.us", 2_000.0),
+        connection[3],
+        connection[4],
+    ];
+    let unknown = without(&blocked(&asleep), &["lock.held_share"]);
+    assert!(confidence(Id::SleepPolling, &unknown) <= 0.6);
+    // Workers that have nothing to do, beside one that waits for a disk.
+    let pool = [connection[0], connection[1], connection[3], connection[4]];
+    first(
+        Id::BlockingIo,
+        &blocked(&[&pool[..], &[("lock.held_share", 0.0)]].concat()),
+    );
+}
+
+/// Java sleeps in futex, and nobody wakes who sleeps. Made by hand: of such a program the probes
+/// still say `lock.held_share` 0.05 where threads take turns in a fixed order.
+#[test]
+fn a_monitor_that_is_held_asleep_is_a_lock() {
+    let monitor = [
+        ("block.futex", 1.0),
+        ("futex.wake_share", 0.08),
+        ("call.futex", 2_400.0),
+        ("switch.blocked", 950.0),
+        ("lock.waiters", 4.8),
+        ("lock.held_share", 0.8),
+    ];
+    first(Id::LockConvoy, &blocked(&monitor));
+}
+
+/// Made by hand after `crossbeam-64` and `slow_stage`, which were judged wrongly now and then.
+#[test]
+fn spinning_is_neither_work_nor_a_burst() {
+    let crowd = [
+        ("threads.busy", 9.0),
+        ("run.wait_peers", 0.7),
+        ("spin.cpu_share", 0.3),
+        ("call.cpu_share", 0.3),
+        ("switch.run_us", 60.0),
+        ("switch.blocked", 4_000.0),
+    ];
+    let verdicts = judge(&evidence(&crowd));
+    assert_ne!(verdicts[0].id, Id::Oversubscribed, "{verdicts:?}");
+    // Its sender spins until the next burst is due: that is a core, and no message's delay.
+    let bursts = [
+        ("spin.cpu_share", 0.45),
+        ("threads.spinners", 1.0),
+        ("export.arrival", 270_000.0),
+        ("export.service", 400_000.0),
+        ("export.full_share", 0.15),
+        ("export.burst", 998.0),
+    ];
+    let verdicts = judge(&evidence(&bursts));
+    assert_eq!(verdicts[0].id, Id::Burst, "{verdicts:?}");
 }

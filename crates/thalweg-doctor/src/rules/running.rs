@@ -4,6 +4,7 @@ use super::machine::{SWITCHING_CALLS, TOO_FEW_CORES};
 use super::{Claim, Clue, Curve, Origin, Rule, Weighed, above, above_ratio, below};
 use crate::budget::Part;
 use crate::rules::blocked::ONE_LOCK;
+use crate::rules::exported::TOO_SHORT;
 use crate::verdict::Id;
 
 /// Peers want the core that a thread spins on.
@@ -151,6 +152,11 @@ pub(super) const RULES: &[Rule] = &[
                 weight: 0.8,
             },
             ONE_LOCK,
+            // A core that nobody wants delays no message. A queue without room does.
+            Weighed {
+                weight: 0.3,
+                ..TOO_SHORT
+            },
         ],
         blind: &[],
         limits: &["whether the latency that spinning buys is worth a core"],

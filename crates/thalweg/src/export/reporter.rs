@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::{EXPORTS_MAX, Json, VERSION};
 
-/// Between two looks.
+/// Between two looks, on average.
 const LOOK: Duration = Duration::from_millis(10);
 /// A snapshot every so many looks.
 const LOOKS: u32 = 10;
@@ -28,6 +28,27 @@ pub(crate) trait Source: Send {
 
     /// Writes the figures down.
     fn write(&mut self, json: &mut Json);
+}
+
+/// When to look. At a fixed rate, what comes at a multiple of it would always be met at the same
+/// place; so the time between two looks is anything from a half of [`LOOK`] to one and a half.
+#[derive(Debug)]
+struct Pace(u64);
+
+impl Pace {
+    fn new() -> Self {
+        let since = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
+        Self(since.as_nanos() as u64 ^ u64::from(std::process::id()) << 32)
+    }
+
+    fn wait(&mut self) -> Duration {
+        // SplitMix64: Steele, Lea and Flood 2014, Fast Splittable Pseudorandom Number Generators.
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        let part = (mixed >> 32) as f64 / f64::from(u32::MAX);
+        LOOK.mul_f64(0.5 + part)
+    }
 }
 
 struct Entry {
@@ -183,8 +204,9 @@ fn write_new(path: &PathBuf, text: &str) -> io::Result<()> {
 fn report() {
     let mut looks = 0_u32;
     let mut due = Instant::now();
+    let mut pace = Pace::new();
     loop {
-        due = (due + LOOK).max(Instant::now());
+        due = (due + pace.wait()).max(Instant::now());
         let Some(entries) = next(due) else { return };
         looks = (looks + 1) % LOOKS;
         for entry in &entries {
@@ -213,4 +235,27 @@ fn next(due: Instant) -> Option<Vec<Arc<Entry>>> {
     }
     registry.has_thread = false;
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each burst fills the queue for 0.4 of the time to the next one.
+    #[test]
+    fn looks_meet_bursts_at_any_place() {
+        for bursts_per_s in [100.0, 200.0, 300.0, 1_000.0, 37.0] {
+            for seed in 0..4 {
+                let (mut pace, mut now, mut full) = (Pace(seed), Duration::ZERO, 0);
+                for _ in 0..10_000 {
+                    now += pace.wait();
+                    full += u32::from((now.as_secs_f64() * bursts_per_s).fract() < 0.4);
+                }
+                let share = f64::from(full) / 10_000.0;
+                assert!((share - 0.4).abs() < 0.03, "{bursts_per_s}: {share}");
+                let mean = now / 10_000;
+                assert!(mean.abs_diff(LOOK) < LOOK / 50, "{mean:?}");
+            }
+        }
+    }
 }

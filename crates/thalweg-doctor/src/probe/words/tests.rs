@@ -1,0 +1,222 @@
+//! Lines at locks and at conditions.
+
+use super::*;
+
+const WAIT: u64 = 128;
+
+/// How long each thread ran, in ms.
+fn ran<const N: usize>(ms: [(i32, u64); N]) -> HashMap<i32, Deeds> {
+    let deeds = |ms| Deeds {
+        ran_ns: ms * 1_000_000,
+        blocks: 0,
+    };
+    HashMap::from(ms.map(|(tid, ms)| (tid, deeds(ms))))
+}
+
+fn equally() -> HashMap<i32, Deeds> {
+    ran([(1, 400), (2, 400), (3, 400), (9, 400)])
+}
+
+fn seen(words: &[(i32, [u64; 6])], rounds: usize) -> Words {
+    let mut seen = Words::default();
+    for _ in 0..rounds {
+        words
+            .iter()
+            .for_each(|(tid, word)| seen.add(1, *tid, word, 1.0));
+        seen.end_round(true);
+    }
+    seen
+}
+
+/// Recorded of six threads at a mutex of the C library, as a user without events of wakes.
+#[test]
+fn a_taken_mutex_is_a_lock() {
+    let mutex = [0x4040c0, WAIT, 2, 0, 0, 0];
+    let waiting = [
+        (1, mutex),
+        (2, mutex),
+        (3, mutex),
+        (4, [0x7f0010, 265, 4, 0, 0, 0]),
+    ];
+    let line = seen(&waiting, 10)
+        .line(&Wakes::default(), &equally())
+        .unwrap();
+    assert_eq!((line.waiters, line.locked), (3.0, Some(1.0)));
+}
+
+/// Two senders at a condition variable were called a lock.
+#[test]
+fn a_condition_is_no_lock() {
+    let mut words = Words::default();
+    for value in 0..10 {
+        words.add(1, 1, &[0x1000, WAIT, value, 0, 0, 0], 1.0);
+        words.add(1, 2, &[0x1000, WAIT, value, 0, 0, 0], 1.0);
+        words.end_round(true);
+    }
+    let line = words.line(&Wakes::default(), &equally()).unwrap();
+    assert_eq!((line.waiters, line.locked), (2.0, Some(0.0)));
+    let mut wakes = Wakes::default();
+    (0..50).for_each(|turn| wakes.add(9, 1 + turn % 2));
+    // The one of the receiver is beside that of the senders.
+    let (zero, next) = ([0x1000, WAIT, 0, 0, 0, 0], [0x1004, WAIT, 0, 0, 0, 0]);
+    let line = seen(&[(1, zero), (2, zero), (9, next)], 10)
+        .line(&wakes, &equally())
+        .unwrap();
+    assert_eq!((line.waiters, line.locked), (2.0, Some(0.0)));
+}
+
+#[test]
+fn a_condition_of_the_c_library_has_two_words() {
+    let mut words = Words::default();
+    for turn in 0..10 {
+        let word = [0x1000 + turn % 2 * 4, WAIT, 0, 0, 0, 0];
+        (1..4).for_each(|tid| words.add(1, tid, &word, 1.0));
+        words.end_round(true);
+    }
+    assert_eq!(
+        words.line(&Wakes::default(), &equally()).unwrap().waiters,
+        3.0
+    );
+}
+
+/// Java parks each thread at a word of its own.
+#[test]
+fn threads_that_take_turns_are_in_line_wherever_they_wait() {
+    let mut wakes = Wakes::default();
+    for (waker, woken) in (0..60).map(|turn| (1 + turn % 4, 1 + turn / 4 % 4)) {
+        wakes.add(waker, woken);
+    }
+    let own = |tid: i32| {
+        (
+            tid,
+            [0x1000 * u64::from(tid.unsigned_abs()), 393, 0, 0, 0, 0],
+        )
+    };
+    let words = seen(&[own(1), own(2), own(3), own(4), own(77)], 10);
+    let turns = ran([(1, 400), (2, 400), (3, 400), (4, 400)]);
+    let line = words.line(&wakes, &turns).unwrap();
+    assert_eq!(line.waiters, 3.0);
+    assert!(line.locked > Some(0.5), "{line:?}");
+    // A runtime of Go wakes threads that find nothing to do.
+    let one = ran([(1, 1_000), (2, 1), (3, 1), (4, 1)]);
+    assert!(words.line(&wakes, &one).unwrap().waiters <= 1.0);
+    // Who wakes whom is not known: it is half a clue.
+    let line = words.line(&Wakes::default(), &turns).unwrap();
+    assert_eq!((line.waiters, line.locked), (3.0, Some(RAN_APART)));
+}
+
+/// Where wakes are not told: threads at one condition that compute in turns (one interpreter
+/// lock), workers at one that have nothing to do, and senders whose receiver runs as well.
+#[test]
+fn those_who_wake_must_have_run() {
+    let zero = [0x1000, WAIT, 0, 0, 0, 0];
+    let words = seen(&[(1, zero), (2, zero), (3, zero)], 10);
+    let line = |ran| words.line(&Wakes::default(), &ran).unwrap();
+    let turns = line(ran([(1, 400), (2, 390), (3, 410), (8, 2)]));
+    assert_eq!((turns.waiters, turns.locked), (3.0, Some(RAN_AT_WORD)));
+    assert_eq!(line(ran([(1, 1), (2, 1), (8, 1_200)])).locked, Some(0.0));
+    assert_eq!(line(equally()).locked, Some(0.0));
+    assert_eq!(line(HashMap::new()).locked, None);
+    let mut start = ran([(1, 1), (2, 1), (3, 1), (8, 1_200)]);
+    start
+        .iter_mut()
+        .for_each(|(tid, it)| it.blocks = if *tid == 8 { 9 } else { 99 });
+    assert_eq!(
+        line(start).locked,
+        None,
+        "they block, and who wakes them is not known"
+    );
+    assert_eq!(Words::default().line(&Wakes::default(), &equally()), None);
+}
+
+/// Readers and writers at Rust's lock, made after `price-cache`: the readers wait
+/// at the lock's word, the writers at a count beside it.
+#[test]
+fn readers_and_writers_wait_in_one_line() {
+    let mut words = Words::default();
+    for value in 0..10 {
+        let readers = [0x1000, WAIT, 0x7fff_ffff, 0, 0, 0];
+        (1..=4).for_each(|tid| words.add(1, tid, &readers, 1.0));
+        words.add(1, 6, &[0x1004, WAIT, value, 0, 0, 0], 1.0);
+        words.end_round(true);
+    }
+    // Writers wake the readers, and never wait where these do.
+    let mut wakes = Wakes::default();
+    (0..50).for_each(|turn| wakes.add(6 + turn % 2, 1 + turn % 5));
+    for wakes in [wakes, Wakes::default()] {
+        let line = words.line(&wakes, &equally()).unwrap();
+        assert_eq!(line.waiters, 5.0);
+        assert!(line.locked > Some(0.8), "{line:?}");
+    }
+}
+
+/// A mutex beside the condition variable that it belongs to: few wait for it.
+#[test]
+fn a_mutex_makes_no_lock_of_the_condition_beside_it() {
+    let mut words = Words::default();
+    for value in 0..10 {
+        let condition = [0x1004, WAIT, 100 + value, 0, 0, 0];
+        (1..4).for_each(|tid| words.add(1, tid, &condition, 1.0));
+        words.end_round(true);
+    }
+    words.add(1, 9, &[0x1000, WAIT, 2, 0, 0, 0], 1.0);
+    words.end_round(true);
+    let mut wakes = Wakes::default();
+    (0..50).for_each(|turn| wakes.add(9, 1 + turn % 3));
+    let line = words.line(&wakes, &equally()).unwrap();
+    assert!(line.waiters * line.locked.unwrap_or(1.0) < 0.5, "{line:?}");
+}
+
+/// Whatever two threads wait for, they wake each other; a third that was seen once is no part
+/// of it. Two at a mutex are told by its value.
+#[test]
+fn two_threads_tell_no_lock_from_a_hand_over() {
+    let mut wakes = Wakes::default();
+    (0..50).for_each(|turn| wakes.add(1 + turn % 2, 2 - turn % 2));
+    let line = |value| {
+        let word = [0x1000, WAIT, value, 0, 0, 0];
+        let mut words = seen(&[(1, word), (2, word)], 100);
+        words.add(1, 3, &word, 1.0);
+        words.line(&wakes, &equally()).unwrap().locked
+    };
+    assert_eq!((line(0), line(2)), (Some(0.0), Some(1.0)));
+}
+
+/// What a parked thread of Rust waits at looks like a lock with readers and writers.
+#[test]
+fn a_parked_thread_waits_for_no_lock() {
+    let at = |address| [address, WAIT, u64::from(u32::MAX), 0, 0, 0];
+    let locked = |words: &[(i32, [u64; 6])]| {
+        let line = seen(words, 10).line(&Wakes::default(), &HashMap::new());
+        line.unwrap().locked
+    };
+    assert_eq!(locked(&[(1, at(0x1000))]), Some(0.0));
+    let both = [(1, at(0x1000)), (2, at(0x1000)), (3, at(0x1000))];
+    assert_eq!(locked(&both), Some(1.0));
+}
+
+/// A monitor of Java that is held asleep: the virtual machine's start had most of the run time.
+#[test]
+fn threads_that_hold_a_lock_asleep_take_turns() {
+    let mut wakes = Wakes::default();
+    (0..60).for_each(|turn| wakes.add(1 + turn % 4, 1 + turn / 4 % 4));
+    let own = |tid: i32| {
+        (
+            tid,
+            [0x1000 * u64::from(tid.unsigned_abs()), 393, 0, 0, 0, 0],
+        )
+    };
+    let mut words = Words::default();
+    for _ in 0..10 {
+        (1..=4).for_each(|tid| words.add(1, tid, &own(tid).1, 1.0));
+        words.end_round(false);
+    }
+    let mut deeds = ran([(1, 4), (2, 4), (3, 4), (4, 4), (9, 200)]);
+    let blocks = |tid: &i32| if *tid == 9 { 20 } else { 100 };
+    deeds
+        .iter_mut()
+        .for_each(|(tid, it)| it.blocks = blocks(tid));
+    let line = words.line(&wakes, &deeds).unwrap();
+    assert_eq!(line.waiters, 3.0);
+    assert!(line.locked > Some(0.5), "{line:?}");
+}
