@@ -269,7 +269,7 @@ fn figure_table(trial: &Trial) -> Table {
         for (at, metric) in trial.metrics.iter().enumerate() {
             let show = match metric.unit {
                 "ns" => tenths_or_rounded,
-                "requests" | "switches" | "percent" => two_decimals,
+                "" | "requests" | "switches" | "percent" => two_decimals,
                 "commits/s" | "switches/s" | "messages" | "commands" | "snapshots" => whole,
                 "bytes" => mebibytes,
                 _ => per_second,

@@ -160,22 +160,24 @@ impl Course<'_> {
             overload::CAPACITY
         );
         self.report.figures(&heading, &trial);
-        for (what, metric, limit) in [
+        let [of_bound, high_lost] = ["overload, longest wait of the bound", "overload, high lost"];
+        for (subject, what, metric, limit) in [
+            (overload::SLOWED, of_bound, overload::OF_BOUND, 1.0),
+            (overload::SLOWED, high_lost, overload::HIGH_LOST, 0.0),
             (
-                "overload, longest wait of the bound",
-                overload::OF_BOUND,
-                1.0,
-            ),
-            ("overload, high lost", overload::HIGH_LOST, 0.0),
-            (
+                overload::SLOWED,
                 "overload, memory grown",
                 overload::GROWN,
                 MEMORY_GROWN_BYTES_MAX,
             ),
+            (
+                overload::EXPRESS,
+                "overload, express lane, high p99, ns",
+                overload::HIGH_P99,
+                overload::HIGH_WAITS_NS_MAX,
+            ),
         ] {
-            let measured = trial
-                .of(overload::SLOWED)
-                .map(|series| middle(series, metric));
+            let measured = trial.of(subject).map(|series| middle(series, metric));
             let show = |value: f64| format!("{value:.2}");
             let target = Target::new(what, Limit::AtMost(limit), measured, show);
             self.targets.push(target);

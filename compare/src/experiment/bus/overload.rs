@@ -11,7 +11,9 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::Duration;
 
-use thalweg::bus::{Bus, Message, Policy, Priority, Publisher, Rule, TopicId, TopicInfo, Topics};
+use thalweg::bus::{
+    Builder, Bus, Message, Policy, Priority, Publisher, Rule, TopicId, TopicInfo, Topics,
+};
 use thalweg_measure::clock::Clock;
 use thalweg_measure::statistics::quantile;
 
@@ -32,6 +34,7 @@ pub(super) const METRICS: &[Metric] = &[
     Metric::lower("waits_p50", "ns"),
     Metric::lower("waits_longest", "ns"),
     Metric::lower("longest_of_bound", ""),
+    Metric::lower("high_waits_p99", "ns"),
     Metric::lower("high_waits_longest", "ns"),
     Metric::lower("high_lost", "messages"),
     Metric::lower("publish_p99", "ns"),
@@ -41,10 +44,17 @@ pub(super) const METRICS: &[Metric] = &[
 ];
 /// The longest wait, in times that the consumer took for as many messages as there is room for.
 pub(super) const OF_BOUND: usize = 2;
-pub(super) const HIGH_LOST: usize = 4;
-pub(super) const GROWN: usize = 8;
+pub(super) const HIGH_P99: usize = 3;
+pub(super) const HIGH_LOST: usize = 5;
+pub(super) const GROWN: usize = 9;
 
 pub(super) const SLOWED: &str = "thalweg bus, slowed";
+pub(super) const EXPRESS: &str = "thalweg bus, slowed, express";
+/// Messages of high priority that may wait in the express lane.
+const EXPRESS_CAPACITY: usize = 64;
+/// What comes of high priority in a round waits for one another, and for what is being served.
+pub(super) const HIGH_WAITS_NS_MAX: f64 =
+    ((1 + PUBLISHERS * ROUND_NS / SERVICE_NS / HIGH_EACH) * SERVICE_NS) as f64;
 
 /// A reading, or an alarm.
 #[derive(Debug, Clone, Copy)]
@@ -78,12 +88,19 @@ pub(super) struct Load {
     pub(super) span_ns: u64,
 }
 
-/// The bus with its publishers slowed, and with publishers that run into the limit.
+/// The bus with its publishers slowed, with an express lane besides, and with publishers that run
+/// into the limit.
 pub(super) fn subjects() -> Vec<Box<dyn Subject<Load>>> {
-    let slowing = Rule::slow_producers();
+    let slowed = || {
+        let builder = Bus::<Item>::builder().capacity(CAPACITY);
+        builder.slowing(Rule::slow_producers())
+    };
+    let express = move || slowed().express(Priority::High, EXPRESS_CAPACITY);
+    let blocked = || Bus::builder().capacity(CAPACITY);
     vec![
-        subject(SLOWED, move |load| run(load, slowing)),
-        subject("thalweg bus, blocked", move |load| run(load, slowing.off())),
+        subject(SLOWED, move |load| run(load, slowed())),
+        subject(EXPRESS, move |load| run(load, express())),
+        subject("thalweg bus, blocked", move |load| run(load, blocked())),
     ]
 }
 
@@ -142,9 +159,8 @@ fn memory_bytes() -> f64 {
     pages.unwrap_or(0.0) * 4096.0
 }
 
-fn run(load: &Load, slowing: Rule) -> Result<Run, String> {
+fn run(load: &Load, builder: Builder<Item>) -> Result<Run, String> {
     let span_ns = load.span_ns.max(100_000_000);
-    let builder = Bus::<Item>::builder().capacity(CAPACITY).slowing(slowing);
     let bus = builder.build().map_err(|error| error.to_string())?;
     let mut rx = bus
         .subscribe(Topics::ALL)
@@ -201,6 +217,8 @@ fn summary(published: &[Published], taken: &[(Item, u64)], grown: f64, span_s: f
     };
     let waits: Vec<(bool, f64)> = taken.iter().map(waited).collect();
     let all: Vec<f64> = waits.iter().map(|wait| wait.1).collect();
+    let high = waits.iter().filter(|wait| wait.0).map(|wait| wait.1);
+    let high: Vec<f64> = high.collect();
     let longest = |values: &mut dyn Iterator<Item = f64>| values.fold(0.0, f64::max);
     let calls = || {
         published
@@ -217,7 +235,8 @@ fn summary(published: &[Published], taken: &[(Item, u64)], grown: f64, span_s: f
         at(&all, 0.5),
         longest(&mut all.iter().copied()),
         longest(&mut all.iter().copied()) / bound_ns,
-        longest(&mut waits.iter().filter(|wait| wait.0).map(|wait| wait.1)),
+        at(&high, 0.99),
+        longest(&mut high.iter().copied()),
         high_lost as f64,
         at(&all_calls, 0.99),
         longest(&mut calls()),

@@ -36,11 +36,11 @@ pub struct Reading {
     pub taken: u64,
     /// Time that consumers were at work, of all of them together, in ns.
     pub busy_ns: u64,
-    /// Messages in the inbox, and with consumers that have not got them yet; no more than
-    /// `capacity`, which says that it is full. There may be more: a consumer that takes a batch
-    /// frees its places at once, topics that drop the oldest or conflate have places besides, and
-    /// a batch that is just being taken may count twice. [`Service::waiting`](super::Service)
-    /// has no such bound.
+    /// Messages in the inbox, but for its express lane, and with consumers that have not got them
+    /// yet; no more than `capacity`, which says that it is full. There may be more: a consumer that
+    /// takes a batch frees its places at once, topics that drop the oldest or conflate have places
+    /// besides, and a batch that is just being taken may count twice.
+    /// [`Service::waiting`](super::Service) has no such bound.
     pub waiting: u64,
     /// How many messages its ring holds.
     pub capacity: u64,

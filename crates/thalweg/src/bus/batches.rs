@@ -9,7 +9,8 @@ use crate::channel::RecvError;
 impl<M: Message> Consumer<M> {
     /// Calls `work` with up to `max` messages that are there now; gives how many. It takes them out
     /// of the inbox in batches, whose size follows what waits ([`Batching`](super::Batching)): room
-    /// comes back by batches, and in a group the others cannot have what is in one.
+    /// comes back by batches, and in a group the others cannot have what is in one. A message of
+    /// the [express lane](super::Subscription::express) that comes meanwhile is the next.
     ///
     /// If `work` panics, the message that it has is gone, and the others are still there.
     pub fn recv_each(&mut self, max: usize, mut work: impl FnMut(Delivery<M>)) -> usize {
@@ -48,7 +49,12 @@ impl<M: Message> Consumer<M> {
     fn recv_more(&mut self, max: usize, mut work: impl FnMut(Delivery<M>)) -> usize {
         let mut count = 0;
         while count < max && (!self.ahead.is_empty() || self.take_batch(max - count)) {
-            let Some(delivery) = self.deliver_ahead().or_else(|| self.next().ok()) else {
+            let delivery = match self.express {
+                None => self.deliver_ahead().or_else(|| self.next().ok()),
+                // What is there overtakes the rest of the batch.
+                Some(_) => self.next().ok(),
+            };
+            let Some(delivery) = delivery else {
                 break;
             };
             work(delivery);
@@ -62,7 +68,7 @@ impl<M: Message> Consumer<M> {
     fn take_batch(&mut self, max: usize) -> bool {
         let waiting = self.receiver.len();
         if waiting == 0 {
-            return false;
+            return self.has_express();
         }
         let Some(batching) = &mut self.batching else {
             return true;

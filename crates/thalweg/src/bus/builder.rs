@@ -8,7 +8,7 @@ use super::consumer::Consumer;
 use super::exported::Exported;
 use super::handle::{Bus, Handle};
 use super::inbox::Options;
-use super::priority::{Admission, AdmissionError};
+use super::priority::{Admission, AdmissionError, Priority};
 use super::registry::Core;
 use super::rules::Rule;
 use super::topic::{Message, TopicError, TopicInfo, Topics};
@@ -34,6 +34,8 @@ pub enum BuildError {
     Admission(AdmissionError),
     /// An inbox, or what it keeps for a topic, is out of range, or there is no memory for it.
     Inbox(channel::BuildError),
+    /// An express lane for every priority would leave nothing to overtake.
+    Express,
     /// The bus was drained or stopped.
     Closed,
 }
@@ -42,6 +44,7 @@ errors!(BuildError {
     Self::Topics(error) => "topics of a bus: {error}";
     Self::Admission(error) => "inbox of a bus: {error}";
     Self::Inbox(error) => "inbox of a bus: {error}";
+    Self::Express => "an express lane needs a priority above low: else every message is in it";
     Self::Closed => "the bus was drained or stopped";
 });
 
@@ -94,6 +97,41 @@ macro_rules! inbox_options {
                 self
             }
 
+            /// Messages of this priority and above overtake: they have an express lane, a ring of
+            /// their own for so many of them, which consumers empty first. By default there is
+            /// none, and messages are received in the order in which they came.
+            ///
+            /// A message of the lane is admitted if and only if fewer than `messages` are in the
+            /// lane, whatever else waits; [`Admission`] says nothing of it, and the lane keeps no
+            /// reserve for critical ones. Those of one publisher keep their order in each lane,
+            /// and have none across the two. Consumers take other messages only while the lane is
+            /// empty: if it never is, those wait for ever.
+            ///
+            /// Topics that drop the oldest or conflate go to the lane if the *topic* has such a
+            /// priority, and not by that of a message.
+            ///
+            /// ```
+            /// # use thalweg::bus::{Bus, Message, Priority, TopicId, TopicInfo, Topics};
+            /// # #[derive(Clone)] struct Job(u32);
+            /// # impl Message for Job {
+            /// #     const TOPICS: &'static [TopicInfo] = &[TopicInfo::new("job")];
+            /// #     fn topic(&self) -> TopicId { TopicId::new(0) }
+            /// # }
+            /// let bus = Bus::<Job>::new()?;
+            /// let options = bus.subscription(Topics::ALL).capacity(1_000);
+            /// let mut rx = options.express(Priority::High, 100).open()?;
+            /// let mut tx = bus.publisher("dispatcher")?;
+            /// tx.publish(Job(1))?;
+            /// tx.publish_at(Priority::High, Job(2))?;
+            /// assert_eq!(rx.recv()?.message.0, 2);
+            /// assert_eq!(rx.recv()?.message.0, 1);
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
+            /// ```
+            pub fn express(mut self, from: Priority, messages: usize) -> Self {
+                self.options.express = Some((from, messages));
+                self
+            }
+
             /// How publishers and consumers wait; default [`Mode::Balanced`].
             pub fn mode(mut self, mode: Mode) -> Self {
                 self.options.mode = mode;
@@ -135,6 +173,7 @@ impl<M: Message> Builder<M> {
                 mode: Mode::default(),
                 batching: Rule::batch_by_occupancy(),
                 slowing: Rule::slow_producers().off(),
+                express: None,
             },
             decisions: DECISIONS,
             export_to: None,
@@ -179,11 +218,16 @@ impl<M: Message> Builder<M> {
 
 impl Options {
     fn check(&self) -> Result<(), BuildError> {
-        let asked = self.capacity;
-        if !(1..=CAPACITY_MAX / 2).contains(&asked) {
-            return Err(CapacityError { asked, bytes: 0 }.into());
+        let (from, express) = self.express.unzip();
+        for asked in [self.capacity].into_iter().chain(express) {
+            if !(1..=CAPACITY_MAX / 2).contains(&asked) {
+                return Err(CapacityError { asked, bytes: 0 }.into());
+            }
         }
-        self.admission.limits(asked)?;
+        if from == Some(Priority::Low) {
+            return Err(BuildError::Express);
+        }
+        self.admission.limits(self.capacity)?;
         Ok(())
     }
 }

@@ -4,15 +4,13 @@ use std::collections::VecDeque;
 use std::sync::Arc as Shared;
 use std::time::{Duration, Instant};
 
-use super::InboxId;
 use super::batching::Batching;
 use super::delivery::Delivery;
 use super::inbox::{Envelope, Inbox, Item, Receiver};
-use super::ledger::{Losses, Meter, Service};
-use super::priority::Priority;
+use super::ledger::Meter;
 use super::registry::{Core, Opened};
-use super::topic::{Message, TopicId, Topics};
-use crate::channel::{RecvError, RecvTimeoutError, TryRecvError};
+use super::topic::{Message, TopicId};
+use crate::channel::{Express, RecvError, RecvTimeoutError, TryRecvError};
 use crate::ring::sync::{Arc, fault, is_model_over, lock};
 use crate::wait::Panics;
 
@@ -24,6 +22,11 @@ pub struct Consumer<M: Message> {
     pub(super) receiver: Receiver<M>,
     /// To be delivered before what the ring has: a batch of it, what was on a shelf, or retained.
     pub(super) ahead: VecDeque<Item<M>>,
+    /// The ring whose messages overtake these, where there is one.
+    pub(super) express: Option<Express<Item<M>>>,
+    /// How many of those ahead, at the front, no message overtakes: retained ones, or what was on
+    /// a shelf of the express lane.
+    pub(super) fixed: usize,
     /// How large batches are, where there are any.
     pub(super) batching: Option<Batching>,
     /// How many of these, at the front, are retained ones.
@@ -48,17 +51,19 @@ impl<M: Message> Consumer<M> {
             let copy = lock(&retained).clone();
             consumer.ahead.push_back(Item::Message(copy));
             consumer.replays += 1;
+            consumer.fixed += 1;
         }
         consumer
     }
 
     fn member(receiver: Receiver<M>, core: Arc<Core<M>>, inbox: Arc<Inbox<M>>) -> Self {
-        let capacity = inbox.limits[Priority::COUNT - 1];
-        let is_batching = inbox.batches(capacity);
+        let capacity = inbox.capacity as usize;
         let consumer = Self {
             receiver,
             ahead: VecDeque::new(),
-            batching: is_batching.then(|| Batching::new(capacity as usize)),
+            express: inbox.lane.as_ref().map(|lane| lane.end.clone()),
+            fixed: 0,
+            batching: inbox.batches().then(|| Batching::new(capacity)),
             replays: 0,
             is_busy: false,
             meter: inbox.enter(),
@@ -144,7 +149,11 @@ impl<M: Message> Consumer<M> {
                 Err(TryRecvError::Disconnected) => return Err(RecvError),
                 Err(TryRecvError::Empty) => {}
             }
-            let Ok(item) = self.receiver.recv_async().await else {
+            let item = match &mut self.express {
+                Some(express) => self.receiver.recv_either_async(express).await,
+                None => self.receiver.recv_async().await,
+            };
+            let Ok(item) = item else {
                 return self.rest().ok_or(RecvError);
             };
             if let Some(delivery) = self.open(item) {
@@ -153,40 +162,11 @@ impl<M: Message> Consumer<M> {
         }
     }
 
-    /// The inbox.
-    pub fn inbox(&self) -> InboxId {
-        self.inbox.id
-    }
-
-    /// The topics that it wants.
-    pub fn topics(&self) -> Topics {
-        self.inbox.topics
-    }
-
-    /// Messages in the inbox below which each [`Priority`] is admitted, by its index. The last one
-    /// is the capacity.
-    pub fn limits(&self) -> [u64; Priority::COUNT] {
-        self.inbox.limits
-    }
-
-    /// What publishers sent to this inbox and what became of it, by publisher: of those that are
-    /// there, those whose messages are not all taken yet, and the last 64 that left with a loss
-    /// that no later message told. [`Bus::snapshot`](super::Bus::snapshot) has the sum of all that
-    /// there were. Takes a lock that is not needed for messages.
-    pub fn losses(&self) -> Vec<Losses> {
-        self.inbox.losses()
-    }
-
-    /// What consumers of this inbox have done. Takes locks, of which topics that drop the oldest or
-    /// conflate need one.
-    pub fn service(&self) -> Service {
-        let clock = self.core.clock;
-        let ns = |ticks| clock.ns(ticks);
-        (self.inbox).service(self.receiver.len(), clock.ticks(), ns)
-    }
-
     #[inline(always)]
     pub(super) fn next(&mut self) -> Result<Delivery<M>, TryRecvError> {
+        if self.express.is_some() {
+            return self.next_of_two();
+        }
         loop {
             if !self.ahead.is_empty()
                 && let Some(delivery) = self.next_ahead()
@@ -209,7 +189,7 @@ impl<M: Message> Consumer<M> {
     /// What is on shelves when the ring has come to its end.
     #[cold]
     #[inline(never)]
-    fn rest(&mut self) -> Option<Delivery<M>> {
+    pub(super) fn rest(&mut self) -> Option<Delivery<M>> {
         if fault::is("end_unlooked") {
             return None;
         }
@@ -246,9 +226,10 @@ impl<M: Message> Consumer<M> {
                 let (inbox, core) = (&self.inbox, &self.core);
                 inbox.look_if_due(self.receiver.len(), &core.clock, core.now_ns());
             }
-            let item = match deadline {
-                Some(deadline) => self.receiver.recv_deadline(deadline),
-                None => self.receiver.recv().map_err(RecvTimeoutError::from),
+            let item = match (&mut self.express, deadline) {
+                (Some(express), _) => self.receiver.recv_either(express, deadline),
+                (None, Some(deadline)) => self.receiver.recv_deadline(deadline),
+                (None, None) => self.receiver.recv().map_err(RecvTimeoutError::from),
             };
             self.tell_waits();
             match item {
@@ -268,7 +249,7 @@ impl<M: Message> Consumer<M> {
 
     /// The message that the ring carried, or the first of the shelf.
     #[inline(always)]
-    fn open(&mut self, item: Item<M>) -> Option<Delivery<M>> {
+    pub(super) fn open(&mut self, item: Item<M>) -> Option<Delivery<M>> {
         match item {
             Item::Message(envelope) => Some(self.deliver(envelope)),
             Item::Token(topic) => self.open_shelf(topic),
@@ -286,12 +267,16 @@ impl<M: Message> Consumer<M> {
         }
         let taken = self.ahead.len() - behind;
         self.ahead.rotate_right(taken);
+        if self.inbox.is_express_topic(topic) {
+            self.fixed = taken;
+        }
         self.next_ahead()
     }
 
     #[cold]
     #[inline(never)]
-    fn next_ahead(&mut self) -> Option<Delivery<M>> {
+    pub(super) fn next_ahead(&mut self) -> Option<Delivery<M>> {
+        self.fixed = self.fixed.saturating_sub(1);
         self.deliver_ahead()
     }
 
@@ -359,7 +344,10 @@ impl<M: Message> Drop for Consumer<M> {
         let inbox = &self.inbox;
         // First of all: where the drop of a message publishes, it must not wait for this consumer.
         let each = |item| inbox.discard_item(item, &mut panics);
-        let is_last = self.receiver.leave_with(each);
+        let is_last = match &mut self.express {
+            Some(express) => self.receiver.leave_either_with(express, each),
+            None => self.receiver.leave_with(each),
+        };
         let ahead = std::mem::take(&mut self.ahead).into_iter();
         for (at, item) in ahead.enumerate() {
             if at < self.replays {

@@ -19,7 +19,7 @@ pub struct Delivery<M> {
     pub publisher: PublisherId,
     /// How many messages of this topic that publisher had published before, lost ones included.
     pub sequence: u64,
-    /// How many of these this inbox lost since the last one that it took.
+    /// How many of these this inbox lost since the last one that it took: those just before it.
     pub lost_before: u64,
     /// It was published before the inbox was opened, and is the last one of its topic.
     pub is_replay: bool,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
 use super::balance::Reading;
+use super::express::ExpressLane;
 use super::registry::Core;
 use super::topic::Message;
 use super::{Bus, InboxId};
@@ -19,13 +20,45 @@ struct Inbox {
     waiting_max: u64,
     looks: u64,
     full_looks: u64,
+    express: Option<Express>,
     /// When it was seen first, and when it last had moved.
     active: (u64, u64),
     arrivals: Arrivals,
 }
 
+/// The same of an express lane.
+#[derive(Debug)]
+struct Express {
+    last: ExpressLane,
+    waiting_max: u64,
+    full_looks: u64,
+}
+
+impl Express {
+    /// `before` is what it has come to before this look.
+    fn seen(before: Option<Self>, last: ExpressLane) -> Self {
+        let (waiting_max, full_looks) = match before {
+            Some(before) => (before.waiting_max, before.full_looks),
+            None => (0, 0),
+        };
+        Self {
+            last,
+            waiting_max: waiting_max.max(last.waiting),
+            full_looks: full_looks + u64::from(is_full(last.waiting, last.capacity)),
+        }
+    }
+
+    fn write(&self, json: &mut Json) {
+        json.put("express_capacity", self.last.capacity);
+        json.put("express_waiting", self.last.waiting);
+        json.put("express_waiting_max", self.waiting_max);
+        json.put("express_full_looks", self.full_looks);
+    }
+}
+
 impl Inbox {
-    fn see(&mut self, reading: Reading) {
+    fn see(&mut self, reading: Reading, express: Option<ExpressLane>) {
+        self.express = express.map(|lane| Express::seen(self.express.take(), lane));
         let last = self.last;
         let has_moved = (reading.issued, reading.taken) != (last.issued, last.taken);
         if has_moved {
@@ -47,6 +80,9 @@ impl Inbox {
         json.put("waiting_max", self.waiting_max);
         json.put("looks", self.looks);
         json.put("full_looks", self.full_looks);
+        if let Some(express) = &self.express {
+            express.write(json);
+        }
         json.put("consumers", last.consumers);
         json.put("issued", last.issued);
         json.put("admitted", last.admitted);
@@ -80,7 +116,7 @@ impl<M: Message> Exported<M> {
         }
     }
 
-    fn see(&mut self, id: InboxId, reading: Reading) {
+    fn see(&mut self, id: InboxId, reading: Reading, express: Option<ExpressLane>) {
         let since_ns = self.looked_ns;
         if self.inboxes.len() >= INBOXES_MAX && !self.inboxes.contains_key(&id) {
             return;
@@ -93,7 +129,7 @@ impl<M: Message> Exported<M> {
             inbox.arrivals.see(0, since_ns, None);
             inbox
         });
-        inbox.see(reading);
+        inbox.see(reading, express);
     }
 }
 
@@ -104,8 +140,8 @@ impl<M: Message> Source for Exported<M> {
 
     fn look(&mut self) -> Kept {
         let core = self.core.upgrade()?;
-        for (id, reading) in core.readings() {
-            self.see(id, reading);
+        for (id, reading, express) in core.readings() {
+            self.see(id, reading, express);
         }
         self.looked_ns = core.clock.ns(core.clock.ticks());
         // It may be the last of the bus: that takes locks, and drops messages.

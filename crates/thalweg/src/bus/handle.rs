@@ -181,7 +181,8 @@ impl<M: Message> Bus<M> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn readings(&self) -> Vec<(InboxId, Reading)> {
-        self.0.0.readings()
+        let readings = self.0.0.readings().into_iter();
+        readings.map(|(id, reading, _)| (id, reading)).collect()
     }
 
     /// Why each rule of each open inbox is on or off, with what it was compared with: as it is now.

@@ -4,15 +4,16 @@
 //! The ring is a channel's, so waiting, waking, ends and async receives are those of channels. An
 //! element is a message, or the token of a shelf (`shelf.rs`). Publishers push below the limit of
 //! the message's priority (`priority.rs`); tokens have room besides, since the ring has a place
-//! more for each shelf.
+//! more for each shelf. An inbox may have a second ring, which consumers empty first
+//! (`express.rs`).
 
 use std::collections::VecDeque;
 use std::sync::Arc as Shared;
 
-use super::balance::Reading;
 use super::builder::BuildError;
+use super::express::{Lane, Lanes};
 use super::governor::Governor;
-use super::ledger::{Count, Ledger, Losses, Meter, Service, Totals};
+use super::ledger::{Ledger, Meter, Service};
 use super::priority::{Admission, Priority};
 use super::publishers::{Left, Publishers, Row};
 use super::rules::Rule;
@@ -24,7 +25,6 @@ use super::{InboxId, PublisherId};
 use crate::channel::{self, Mpmc};
 use crate::ring::sync::{Mutex, lock};
 use crate::wait::{Mode, Panics};
-use thalweg_measure::clock::Clock;
 
 /// A message on its way.
 #[derive(Clone)]
@@ -57,33 +57,39 @@ pub(super) struct Options {
     pub(super) batching: Rule,
     /// Whether publishers keep a gap where an inbox fills.
     pub(super) slowing: Rule,
+    /// From which priority on messages overtake, and how many of them may wait.
+    pub(super) express: Option<(Priority, usize)>,
 }
 
 /// All of an inbox but its ring.
 pub(super) struct Inbox<M> {
     pub(super) id: InboxId,
     pub(super) topics: Topics,
+    /// Messages that the ring holds.
+    pub(super) capacity: u64,
+    /// Of each priority, in the ring that it goes to.
     pub(super) limits: [u64; Priority::COUNT],
-    /// Those up to which nobody is slowed.
+    /// Those of the ring up to which nobody is slowed; 0 for what goes to the express lane.
     pub(super) free_limits: [u64; Priority::COUNT],
     /// Elements that the ring holds, tokens included.
     pub(super) places: u64,
-    /// Messages that the ring and all shelves hold together.
+    pub(super) lane: Option<Lane<M>>,
+    /// Messages that the rings and all shelves hold together.
     pub(super) messages_max: usize,
     pub(super) batching: Rule,
     pub(super) governor: Governor,
     /// By topic.
-    shelves: Vec<Option<Shelf<M>>>,
-    publishers: Mutex<Publishers>,
-    members: Mutex<Members>,
+    pub(super) shelves: Vec<Option<Shelf<M>>>,
+    pub(super) publishers: Mutex<Publishers>,
+    pub(super) members: Mutex<Members>,
 }
 
 /// The consumers.
 #[derive(Default)]
-struct Members {
-    meters: Vec<Shared<Meter>>,
+pub(super) struct Members {
+    pub(super) meters: Vec<Shared<Meter>>,
     /// What those did that are gone.
-    gone: Service,
+    pub(super) gone: Service,
 }
 
 /// Up to where nobody is slowed: the higher priorities never are.
@@ -105,7 +111,7 @@ impl<M: Message> Inbox<M> {
         recorder: &Shared<Recorder>,
         now_ns: u64,
     ) -> Result<(Self, Sender<M>, Receiver<M>), BuildError> {
-        let limits = options.admission.limits(options.capacity)?;
+        let mut limits = options.admission.limits(options.capacity)?;
         let mut messages_max = options.capacity;
         let shelf = |(index, info): (usize, &super::TopicInfo)| {
             let is_wanted = topics.contains(TopicId::new(index));
@@ -121,21 +127,34 @@ impl<M: Message> Inbox<M> {
         let shelves = shelves.collect::<Result<Vec<_>, _>>()?;
         // Limits keep messages to the capacity. With all of its slots the ring asks for one stamp
         // a push, not two.
-        let places = options.capacity + shelves.iter().flatten().count();
-        let places = places.next_power_of_two();
+        let tokens = shelves.iter().flatten().count();
+        let places = (options.capacity + tokens).next_power_of_two();
         let (tx, rx) = channel::Builder::new(places)
             .mode(options.mode)
             .soft_limit(None)
             .mpmc()?;
+        let governor = Governor::new(&options, &limits, recorder, now_ns);
+        let mut free_limits = free_limits(limits, &options.slowing);
+        let lane = match options.express {
+            Some((from, messages)) => {
+                limits[from.index()..].fill(messages as u64);
+                free_limits[from.index()..].fill(0);
+                messages_max = messages_max.saturating_add(messages);
+                Some(Lane::new(from, messages, tokens, &rx)?)
+            }
+            None => None,
+        };
         let inbox = Self {
             id,
             topics,
+            capacity: options.capacity as u64,
             limits,
-            free_limits: free_limits(limits, &options.slowing),
+            free_limits,
             places: places as u64,
+            lane,
             messages_max,
             batching: options.batching,
-            governor: Governor::new(&options, &limits, recorder, now_ns),
+            governor,
             shelves,
             publishers: Mutex::default(),
             members: Mutex::default(),
@@ -159,7 +178,7 @@ impl<M: Message> Inbox<M> {
         &self,
         publisher: PublisherId,
         name: &Shared<str>,
-        popped: u64,
+        popped: Lanes,
         next: impl Fn(usize) -> u64,
     ) -> (Shared<Ledger>, u32) {
         let ledger = Shared::new(Ledger::default());
@@ -185,7 +204,7 @@ impl<M: Message> Inbox<M> {
     }
 
     /// A publisher goes, when consumers are at `popped` and its last message is before `end`.
-    pub(super) fn part(&self, link: u32, is_untold: bool, popped: u64, end: u64) {
+    pub(super) fn part(&self, link: u32, is_untold: bool, popped: Lanes, end: Lanes) {
         let mut publishers = lock(&self.publishers);
         let is_here = |row: &&mut Row| row.link == link;
         if let Some(row) = publishers.rows.iter_mut().find(is_here) {
@@ -196,8 +215,8 @@ impl<M: Message> Inbox<M> {
 
     /// Whether consumers take batches: the capacity is all that the rule asks for that is known
     /// before anything comes.
-    pub(super) fn batches(&self, capacity: u64) -> bool {
-        !self.batching.is_forced_off() && capacity >= self.batching.limits.capacity_min
+    pub(super) fn batches(&self) -> bool {
+        !self.batching.is_forced_off() && self.capacity >= self.batching.limits.capacity_min
     }
 
     /// Another consumer.
@@ -220,7 +239,9 @@ impl<M: Message> Inbox<M> {
     pub(super) fn is_taken(&self) -> bool {
         let is_empty = |shelf: &Shelf<M>| shelf.len().0 == 0;
         let is_free = |meter: &Shared<Meter>| meter.held.get() == 0;
-        self.shelves.iter().flatten().all(is_empty)
+        let is_over = |lane: &Lane<M>| lane.end.is_over();
+        self.lane.as_ref().is_none_or(is_over)
+            && self.shelves.iter().flatten().all(is_empty)
             && lock(&self.members).meters.iter().all(is_free)
     }
 
@@ -281,101 +302,16 @@ impl<M: Message> Inbox<M> {
     }
 
     /// Discards what nobody received, though it was admitted: for a caller that was told so.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn discard_left(&self, sender: &mut Sender<M>) {
+    pub(super) fn discard_left<'s>(&self, senders: impl IntoIterator<Item = &'s mut Sender<M>>)
+    where
+        M: 's,
+    {
         let mut panics = Panics::default();
-        while let Some(item) = sender.take_left() {
-            self.discard_item(item, &mut panics);
+        for sender in senders {
+            while let Some(item) = sender.take_left() {
+                self.discard_item(item, &mut panics);
+            }
         }
         panics.resume();
-    }
-
-    /// What became of messages, by publisher.
-    pub(super) fn losses(&self) -> Vec<Losses> {
-        let publishers = lock(&self.publishers);
-        let losses = |row: &Row| {
-            let mut flow = row.ledger.flow();
-            flow.catch_up(&[0; Priority::COUNT]);
-            Losses {
-                publisher: row.publisher,
-                name: Shared::clone(&row.name),
-                flow,
-            }
-        };
-        publishers.rows.iter().map(losses).collect()
-    }
-
-    /// What became of all messages, where the ring holds `len` elements at `now`.
-    pub(super) fn totals(&self, len: usize, now: u64, ns: impl Fn(u64) -> u64) -> Totals {
-        // Flow last: what was taken was issued before.
-        let service = self.service(len, now, ns);
-        let publishers = lock(&self.publishers);
-        let mut flow = publishers.gone;
-        for row in &publishers.rows {
-            flow.add(&row.ledger.flow());
-        }
-        flow.catch_up(&service.delivered);
-        Totals { flow, service }
-    }
-
-    /// Publishers that are there and have published within so many ns before `now_ns`, as far as
-    /// this was asked in that time.
-    pub(super) fn active_publishers(&self, now_ns: u64, window_ns: u64) -> usize {
-        lock(&self.publishers).active(now_ns, window_ns)
-    }
-
-    /// What the consumer that waits least has learned; see [`Meter::waits_ns`].
-    pub(super) fn waits_ns(&self) -> (u64, u64) {
-        let members = lock(&self.members);
-        let learned = |meter: &Shared<Meter>| meter.waits_ns.each_ref().map(Count::get);
-        let least = members.meters.iter().map(learned).min();
-        let [gap_ns, wake_ns] = least.unwrap_or_default();
-        (gap_ns, wake_ns)
-    }
-
-    /// The largest batch that a consumer takes.
-    pub(super) fn batch(&self) -> u64 {
-        let members = lock(&self.members);
-        let batches = members.meters.iter().map(|meter| meter.batch.get());
-        batches.max().unwrap_or(1)
-    }
-
-    /// The figures of now, where the ring holds `len` elements.
-    pub(super) fn reading(&self, len: usize, clock: &Clock) -> Reading {
-        let now = clock.ticks();
-        let Totals { flow, service } = self.totals(len, now, |ticks| clock.ns(ticks));
-        let sum = |counts: [u64; Priority::COUNT]| counts.iter().sum();
-        let capacity = self.limits[Priority::COUNT - 1];
-        Reading {
-            at_ns: clock.ns(now),
-            issued: sum(flow.issued),
-            admitted: sum(flow.admitted),
-            lost: flow.lost(),
-            taken: service.taken(),
-            busy_ns: service.busy_ns,
-            waiting: service.waiting.min(capacity),
-            capacity,
-            consumers: lock(&self.members).meters.len() as u64,
-        }
-    }
-
-    /// What consumers have done, where the ring holds `len` elements.
-    pub(super) fn service(&self, len: usize, now: u64, ns: impl Fn(u64) -> u64) -> Service {
-        let members = lock(&self.members);
-        let mut service = members.gone;
-        for meter in &members.meters {
-            service.count(meter, now, &ns);
-        }
-        drop(members);
-        // A token is in the ring, or held by a consumer, and no message.
-        let (mut waiting, mut tokens) = (service.waiting + len as u64, 0);
-        for shelf in self.shelves.iter().flatten() {
-            let (len, has_token) = shelf.len();
-            waiting += len as u64;
-            tokens += u64::from(has_token);
-        }
-        service.waiting = waiting.saturating_sub(tokens);
-        service
     }
 }

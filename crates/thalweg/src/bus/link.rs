@@ -1,16 +1,16 @@
-//! A publisher's way to one inbox, and what becomes of a message in all of them.
+//! A publisher's way to one inbox.
 
 use std::sync::Arc as Shared;
 use std::time::{Duration, Instant};
 
 use super::PublisherId;
-use super::error::{PublishError, Reason};
+use super::error::Reason;
 use super::inbox::{Envelope, Inbox, Item, Options, Sender};
-use super::ledger::{Count, Ledger};
+use super::ledger::{Count, Ledger, Own};
 use super::priority::Priority;
 use super::registry::{Core, Entry};
 use super::slowing::Slow;
-use super::topic::{Message, Policy, TopicId, Topics};
+use super::topic::{Message, TopicId, Topics};
 use crate::channel::SendTimeoutError;
 use crate::ring::PushError;
 use crate::ring::sync::{Arc, fault, is_model_over, yield_now};
@@ -28,8 +28,11 @@ pub(super) enum Patience {
 /// A publisher's way to an inbox.
 pub(super) struct Link<M: Message> {
     pub(super) sender: Sender<M>,
+    /// Into the express lane, where there is one.
+    pub(super) express: Option<Sender<M>>,
     pub(super) ledger: Shared<Ledger>,
-    /// Those of the usual path: the inbox's, or where it slows publishers, half of them.
+    /// Those of the usual path: the inbox's, or where it slows publishers, half of them; 0 where
+    /// messages go to the express lane.
     pub(super) limits: [u64; Priority::COUNT],
     pub(super) inbox: Arc<Inbox<M>>,
     core: Arc<Core<M>>,
@@ -74,9 +77,11 @@ impl<M: Message> Link<M> {
         next: impl Fn(usize) -> u64,
     ) -> Self {
         let Entry { inbox, sender } = entry;
-        let (ledger, link) = inbox.join(publisher, name, sender.positions().0, next);
+        let (popped, _) = inbox.positions(sender.positions());
+        let (ledger, link) = inbox.join(publisher, name, popped, next);
         Self {
             sender,
+            express: inbox.express_sender(),
             ledger,
             limits: inbox.free_limits,
             inbox,
@@ -88,29 +93,47 @@ impl<M: Message> Link<M> {
         }
     }
 
+    /// By the usual path.
     #[inline(always)]
     pub(super) fn push(&mut self, envelope: Envelope<M>) -> Result<bool, PushError<Item<M>>> {
-        let priority = envelope.priority.index();
-        let topic = envelope.topic.index() % Topics::COUNT_MAX;
-        let lost = envelope.lost_before;
-        let own = &self.ledger.own;
-        own.issued[priority].add(1);
-        let limit = self.limits[priority];
-        match self.sender.try_send_within(Item::Message(envelope), limit) {
-            Ok(is_late) => {
-                own.admitted[priority].add(1);
-                if lost > 0 {
-                    self.lost[topic] = 0;
-                }
-                Ok(is_late)
+        let (own, limits) = (&self.ledger.own, &self.limits);
+        push_counted(&mut self.sender, own, limits, &mut self.lost, envelope)
+    }
+
+    /// Into the ring to which the priority of the message belongs.
+    #[inline]
+    pub(super) fn push_either(
+        &mut self,
+        envelope: Envelope<M>,
+    ) -> Result<bool, PushError<Item<M>>> {
+        match &mut self.express {
+            Some(sender) if self.inbox.is_express(envelope.priority.index()) => {
+                let (own, limits) = (&self.ledger.own, &self.inbox.limits);
+                push_counted(sender, own, limits, &mut self.lost, envelope)
             }
-            Err(error) => Err(error),
+            _ => self.push(envelope),
         }
+    }
+
+    /// The sender into the express lane, or into the ring.
+    pub(super) fn sender_of(&mut self, is_express: bool) -> &mut Sender<M> {
+        match &mut self.express {
+            Some(sender) if is_express => sender,
+            _ => &mut self.sender,
+        }
+    }
+
+    /// Discards what nobody received, though it was admitted.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn discard_left(&mut self) {
+        let senders = [&mut self.sender].into_iter().chain(&mut self.express);
+        self.inbox.discard_left(senders);
     }
 
     /// What becomes of a message that did not fit.
     #[cold]
-    fn settle(&mut self, error: PushError<Item<M>>, patience: Patience) -> Outcome<M> {
+    pub(super) fn settle(&mut self, error: PushError<Item<M>>, patience: Patience) -> Outcome<M> {
         let (envelope, is_full) = match error {
             PushError::Full(Item::Message(envelope)) => (envelope, true),
             PushError::Closed(Item::Message(envelope)) => (envelope, false),
@@ -151,9 +174,12 @@ impl<M: Message> Link<M> {
         patience: Patience,
     ) -> Result<bool, (Item<M>, Option<Reason>)> {
         let limit = self.inbox.limits[priority];
+        let is_express = self.inbox.is_express(priority);
         if self.limits[priority] < limit {
-            self.keep_gap(limit, patience);
-            match self.sender.try_send_within(item, limit) {
+            if !is_express {
+                self.keep_gap(limit, patience);
+            }
+            match self.sender_of(is_express).try_send_within(item, limit) {
                 Ok(is_late) => return Ok(is_late),
                 Err(PushError::Full(back)) => item = back,
                 Err(PushError::Closed(back)) => return Err((back, None)),
@@ -164,7 +190,7 @@ impl<M: Message> Link<M> {
             Patience::Until(deadline) => Some(deadline),
             Patience::Endless => None,
         };
-        let sent = self.sender.send_within(item, limit, deadline);
+        let sent = (self.sender_of(is_express)).send_within(item, limit, deadline);
         sent.map_err(|error| {
             let is_late = matches!(error, SendTimeoutError::Timeout(_));
             (error.into_inner(), is_late.then_some(Reason::TimedOut))
@@ -208,7 +234,7 @@ impl<M: Message> Link<M> {
 
     /// Counts a message that could not be copied for this inbox.
     #[cold]
-    fn miss(&mut self, envelope: &Envelope<M>) {
+    pub(super) fn miss(&mut self, envelope: &Envelope<M>) {
         let (topic, priority) = (envelope.topic.index(), envelope.priority.index());
         self.ledger.own.issued[priority].add(1);
         self.ledger.own.refused[priority].add(1);
@@ -219,21 +245,34 @@ impl<M: Message> Link<M> {
     }
 
     /// Puts a message on its topic's shelf.
-    fn shelve(&mut self, key: u64, envelope: Envelope<M>, panics: &mut Panics) -> Outcome<M> {
+    pub(super) fn shelve(
+        &mut self,
+        key: u64,
+        envelope: Envelope<M>,
+        panics: &mut Panics,
+    ) -> Outcome<M> {
         let (topic, priority) = (envelope.topic, envelope.priority.index());
         let Some(shelf) = self.inbox.shelf(topic) else {
             unreachable!("an inbox has a shelf for each topic with such a policy");
         };
-        if self.sender.is_closed() {
+        let (is_express, places) = (
+            self.inbox.is_express_topic(topic),
+            self.inbox.places_of(topic),
+        );
+        let sender = match &mut self.express {
+            Some(sender) if is_express => sender,
+            _ => &mut self.sender,
+        };
+        if sender.is_closed() {
             return Err((None, envelope.message));
         }
         let sequence = envelope.sequence;
         let put = shelf.put(self.link, key, envelope);
         panics.catch(|| drop(put.evicted));
         let pushed = if put.needs_token {
-            push_token(&mut self.sender, topic, self.inbox.places)
+            push_token(sender, topic, places)
         } else {
-            (!self.sender.is_closed()).then_some(false)
+            (!sender.is_closed()).then_some(false)
         };
         if pushed.is_none()
             && !fault::is("left_behind")
@@ -246,6 +285,31 @@ impl<M: Message> Link<M> {
         own.admitted[priority].add(1);
         self.shelved += 1;
         Ok(pushed.unwrap_or(false))
+    }
+}
+
+/// Pushes a message below the limit of its priority, and counts it.
+#[inline(always)]
+fn push_counted<M>(
+    sender: &mut Sender<M>,
+    own: &Own,
+    limits: &[u64; Priority::COUNT],
+    lost: &mut [u64; Topics::COUNT_MAX],
+    envelope: Envelope<M>,
+) -> Result<bool, PushError<Item<M>>> {
+    let priority = envelope.priority.index();
+    let topic = envelope.topic.index() % Topics::COUNT_MAX;
+    let lost_before = envelope.lost_before;
+    own.issued[priority].add(1);
+    match sender.try_send_within(Item::Message(envelope), limits[priority]) {
+        Ok(is_late) => {
+            own.admitted[priority].add(1);
+            if lost_before > 0 {
+                lost[topic] = 0;
+            }
+            Ok(is_late)
+        }
+        Err(error) => Err(error),
     }
 }
 
@@ -265,125 +329,11 @@ impl<M: Message> Drop for Link<M> {
     fn drop(&mut self) {
         if !is_model_over() {
             let is_untold = self.lost.iter().any(|&lost| lost > 0);
-            let (popped, pushed) = self.sender.positions();
-            // Nothing of one that got nothing into the ring is there; shelves know what they hold.
+            let (popped, pushed) = self.inbox.positions(self.sender.positions());
+            // Nothing of one that got nothing into the rings is there; shelves know what they hold.
             let admitted: u64 = self.ledger.own.admitted.iter().map(Count::get).sum();
-            let end = if admitted > self.shelved { pushed } else { 0 };
+            let end = if admitted > self.shelved { pushed } else { [0; 2] };
             self.inbox.part(self.link, is_untold, popped, end);
         }
-    }
-}
-
-/// How long to wait in this topic.
-pub(super) fn link_patience<M: Message>(topic: TopicId, patience: Patience) -> Patience {
-    match M::TOPICS[topic.index()].policy {
-        Policy::Block => patience,
-        _ => Patience::None,
-    }
-}
-
-/// What became of one message in all inboxes.
-pub(super) struct Sum<M> {
-    /// Of what the user's code threw, the first.
-    pub(super) panics: Panics,
-    admitted: usize,
-    reason: Option<Reason>,
-    back: Option<M>,
-}
-
-impl<M> Default for Sum<M> {
-    fn default() -> Self {
-        Self {
-            panics: Panics::default(),
-            admitted: 0,
-            reason: None,
-            back: None,
-        }
-    }
-}
-
-impl<M: Message> Sum<M> {
-    /// Sends a copy. If that panics, it is lost for this inbox, and others get theirs.
-    pub(super) fn send_copy(
-        &mut self,
-        link: &mut Link<M>,
-        envelope: &Envelope<M>,
-        key: u64,
-        patience: Patience,
-    ) {
-        match self.panics.catch(|| envelope.clone()) {
-            Some(copy) => self.send(link, copy, key, patience),
-            None => link.miss(envelope),
-        }
-    }
-
-    pub(super) fn send(
-        &mut self,
-        link: &mut Link<M>,
-        mut envelope: Envelope<M>,
-        key: u64,
-        patience: Patience,
-    ) {
-        let topic = envelope.topic;
-        match M::TOPICS[topic.index()].policy {
-            Policy::Block | Policy::Reject => {
-                envelope.lost_before = link.lost[topic.index()];
-                let pushed = link.push(envelope);
-                self.add(link, patience, pushed);
-            }
-            Policy::DropOldest { .. } | Policy::Conflate { .. } => {
-                let outcome = link.shelve(key, envelope, &mut self.panics);
-                self.note(link, outcome);
-            }
-        }
-    }
-
-    pub(super) fn add(
-        &mut self,
-        link: &mut Link<M>,
-        patience: Patience,
-        pushed: Result<bool, PushError<Item<M>>>,
-    ) {
-        let outcome = match pushed {
-            Ok(is_late) => Ok(is_late),
-            Err(error) => link.settle(error, patience),
-        };
-        self.note(link, outcome);
-    }
-
-    fn note(&mut self, link: &mut Link<M>, outcome: Outcome<M>) {
-        match outcome {
-            Ok(is_late) => {
-                self.admitted += 1;
-                if is_late {
-                    self.panics
-                        .catch(|| link.inbox.discard_left(&mut link.sender));
-                }
-            }
-            Err((reason, message)) => {
-                self.reason = self.reason.or(reason);
-                let old = self.back.replace(message);
-                self.panics.catch(|| drop(old));
-            }
-        }
-    }
-
-    pub(super) fn outcome(self, core: &Core<M>) -> Result<usize, PublishError<M>> {
-        self.panics.resume();
-        let admitted = self.admitted;
-        let Some(message) = self.back else {
-            return Ok(admitted);
-        };
-        let reason = match self.reason {
-            None if admitted == 0 && core.is_over() => Reason::Closed,
-            // Only inboxes whose consumers have just gone did not take it.
-            None => return Ok(admitted),
-            Some(reason) => reason,
-        };
-        Err(PublishError {
-            message,
-            reason,
-            admitted,
-        })
     }
 }

@@ -1,6 +1,7 @@
 //! What a bus does now, as figures.
 
 use super::balance::{Reading, Report};
+use super::express::ExpressLane;
 use super::ledger::{Flow, Service, Totals};
 use super::level::Level;
 use super::{InboxId, Topics};
@@ -40,6 +41,8 @@ pub struct InboxFigures {
     pub service: Service,
     /// The largest batch that one of its consumers takes at present.
     pub batch: u64,
+    /// Its express lane, if it has one.
+    pub express: Option<ExpressLane>,
     /// The gap in ns that each publisher keeps at three quarters of its limit, if they are slowed.
     pub gap_ns: Option<u64>,
 }

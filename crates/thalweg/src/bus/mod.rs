@@ -47,7 +47,8 @@
 //! # Priorities
 //! An inbox admits a message if fewer messages wait in its ring than the limit of that
 //! [`Priority`] says, at the moment at which it takes its place; see [`Admission`]. Order is not
-//! changed by priority.
+//! changed by priority, unless the inbox has an express lane ([`Subscription::express`]): a ring of
+//! its own for high priorities, which consumers empty first.
 //!
 //! # Where there is no room
 //! The [`Policy`] of the topic says what happens:
@@ -106,6 +107,8 @@ mod dispatch;
 mod error;
 #[cfg(not(any(loom, shuttle)))]
 mod exported;
+mod express;
+mod figures;
 mod governor;
 mod handle;
 mod inbox;
@@ -115,6 +118,7 @@ mod link;
 mod metrics;
 #[cfg(all(test, loom))]
 mod models;
+mod outcome;
 mod pattern;
 mod priority;
 mod publish_async;
@@ -140,6 +144,7 @@ pub use builder::{BuildError, Builder, Subscription};
 pub use consumer::Consumer;
 pub use delivery::Delivery;
 pub use error::{PublishError, Reason};
+pub use express::ExpressLane;
 pub use governor::Explained;
 pub use handle::Bus;
 pub use ledger::{Flow, Losses, Service, Totals};

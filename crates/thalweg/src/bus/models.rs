@@ -1,6 +1,8 @@
 //! loom models of a bus: subscribing, admission, shelves and leaving. Each has a seeded fault that
 //! it must catch.
 
+mod express;
+
 use super::*;
 use crate::channel::models::{begin, cancelling::run, check, kept::Kept};
 use crate::state::Lifecycle;

@@ -109,7 +109,11 @@ impl<M: Message> Publisher<M> {
                     // It gets there from wherever it is.
                     let _ = self.core.state.reached(Lifecycle::SETTLED).await;
                 }
-                Held::Full(link, limit) => self.links[link].sender.room_within(limit).await,
+                Held::Full(link, limit) => {
+                    let link = &mut self.links[link];
+                    let is_express = link.inbox.is_express(priority.index());
+                    link.sender_of(is_express).room_within(limit).await;
+                }
                 Held::Again => yield_now(),
             }
         }
@@ -135,7 +139,9 @@ impl<M: Message> Publisher<M> {
         for (at, link) in self.links.iter().enumerate() {
             if link.inbox.topics.contains(topic) {
                 let limit = self.limit(link, priority);
-                if !link.sender.has_room_within(limit) {
+                let express = link.express.as_ref();
+                let express = express.filter(|_| link.inbox.is_express(priority.index()));
+                if !express.unwrap_or(&link.sender).has_room_within(limit) {
                     return Err((message, Held::Full(at, limit)));
                 }
                 inboxes += 1;
@@ -156,7 +162,7 @@ impl<M: Message> Publisher<M> {
     fn discard_left(&mut self, late: &[usize], mut panics: Panics) {
         for &link in late {
             let link = &mut self.links[link];
-            panics.catch(|| link.inbox.discard_left(&mut link.sender));
+            panics.catch(|| link.discard_left());
         }
         panics.resume();
     }
@@ -165,7 +171,8 @@ impl<M: Message> Publisher<M> {
     fn limit(&self, link: &Link<M>, priority: Priority) -> u64 {
         let (inbox, priority) = (&link.inbox, priority.index());
         let (free, limit) = (inbox.free_limits[priority], inbox.limits[priority]);
-        if free < limit && !link.sender.has_room_within(free) {
+        let is_slowed = free < limit && !inbox.is_express(priority);
+        if is_slowed && !link.sender.has_room_within(free) {
             inbox.look_if_due(link.sender.len(), &self.core.clock, self.core.now_ns());
             if inbox.governor.slowing().is_some() {
                 return free + (limit - free) / 2;
@@ -201,7 +208,7 @@ impl<M: Message> Publisher<M> {
             .iter()
             .map(|link| self.limit(link, priority))
             .collect();
-        let (taken, has_all) = places(&mut self.links, topic, &limits);
+        let (taken, has_all) = places(&mut self.links, topic, priority, &limits);
         let is_ended = taken.is_empty() && core.is_over();
         let is_done = has_all && taken.len() <= messages.len() && !is_ended;
         let mut before = None;
@@ -252,6 +259,7 @@ impl<M: Message> Publisher<M> {
 fn places<'p, M: Message>(
     links: &'p mut [Link<M>],
     topic: TopicId,
+    priority: Priority,
     limits: &[u64],
 ) -> (Vec<Taken<'p, M>>, bool) {
     let mut taken = Vec::new();
@@ -259,7 +267,11 @@ fn places<'p, M: Message>(
         if !link.inbox.topics.contains(topic) {
             continue;
         }
-        match link.sender.place_within(*limit) {
+        let sender = match &mut link.express {
+            Some(sender) if link.inbox.is_express(priority.index()) => sender,
+            _ => &mut link.sender,
+        };
+        match sender.place_within(*limit) {
             Ok(place) => taken.push(Taken {
                 link: at,
                 place,

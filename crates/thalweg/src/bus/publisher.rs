@@ -15,7 +15,8 @@ use super::error::{PublishError, Reason};
 use super::handle::Handle;
 use super::inbox::{Envelope, Item};
 use super::level::Level;
-use super::link::{Link, Patience, Sum, link_patience};
+use super::link::{Link, Patience};
+use super::outcome::{Sum, link_patience};
 use super::priority::Priority;
 use super::registry::{Core, Entry, Seen};
 use super::topic::{Message, Policy, TopicId, Topics};
@@ -208,7 +209,7 @@ impl<M: Message> Publisher<M> {
         match link.push(envelope) {
             Ok(false) => Ok(1),
             Ok(true) => {
-                link.inbox.discard_left(&mut link.sender);
+                link.discard_left();
                 Ok(1)
             }
             Err(error) => self.unpublished(topic, error, patience),
@@ -346,8 +347,10 @@ impl<M: Message> Publisher<M> {
             let first = self.links.iter().position(wants);
             let is_sole = first == self.links.iter().rposition(wants);
             let is_plain = matches!(info.policy, Policy::Block | Policy::Reject);
+            let is_usual = is_sole && is_plain && is_running && !info.is_retained;
+            let overtakes = |link: usize| self.links[link].inbox.is_express(info.priority.index());
             self.routes[index].sole = match first {
-                Some(link) if is_sole && is_plain && is_running && !info.is_retained => link as u32,
+                Some(link) if is_usual && !overtakes(link) => link as u32,
                 _ => NONE,
             };
         }

@@ -3,6 +3,7 @@
 use std::sync::Arc as Shared;
 
 use super::PublisherId;
+use super::express::Lanes;
 use super::ledger::{Count, Flow, Ledger};
 use super::shelf::Shelf;
 
@@ -33,8 +34,8 @@ pub(super) struct Row {
 /// How a publisher went.
 #[derive(Clone, Copy)]
 pub(super) struct Left {
-    /// The position in the ring behind its last message.
-    pub(super) end: u64,
+    /// The positions in the rings behind its last messages.
+    pub(super) end: Lanes,
     /// No message came after one that was lost.
     pub(super) is_untold: bool,
 }
@@ -58,13 +59,14 @@ impl Publishers {
 
     /// Keeps only the sum of those that have left, and whose messages consumers at `popped` have
     /// taken, unless somebody may ask where a loss came from.
-    pub(super) fn fold<M>(&mut self, popped: u64, shelves: &[Option<Shelf<M>>]) {
+    pub(super) fn fold<M>(&mut self, popped: Lanes, shelves: &[Option<Shelf<M>>]) {
         let Self {
             rows, gone, free, ..
         } = self;
         // `None`: still at work here. Else whether something was not told.
         let is_untold = |row: &Row| {
-            let left = row.left.filter(|left| left.end <= popped)?;
+            let is_taken = |left: &Left| left.end.iter().zip(&popped).all(|(end, at)| end <= at);
+            let left = row.left.filter(is_taken)?;
             let mut shelves = shelves.iter().flatten().map(|shelf| shelf.left(row.link));
             shelves.try_fold(left.is_untold, |untold, (waits, is_told)| {
                 (!waits).then_some(untold || !is_told)

@@ -20,6 +20,7 @@ use std::sync::OnceLock;
 
 use super::balance::Reading;
 use super::builder::BuildError;
+use super::express::ExpressLane;
 use super::governor::Looked;
 use super::inbox::{Envelope, Inbox, Item, Options, Receiver, Sender};
 use super::ledger::Totals;
@@ -125,8 +126,8 @@ impl<M: Message> Core<M> {
     pub(super) fn drain(&self, why: &'static str) -> bool {
         let entries = self.end(Lifecycle::Draining, why);
         let has_changed = entries.is_some();
-        for Entry { mut sender, .. } in entries.into_iter().flatten() {
-            sender.close();
+        for entry in entries.into_iter().flatten() {
+            entry.close();
         }
         self.stop_if_empty();
         has_changed
@@ -137,9 +138,10 @@ impl<M: Message> Core<M> {
         let entries = self.end(Lifecycle::Stopped, "stopped");
         let has_changed = entries.is_some();
         let mut panics = Panics::default();
-        for Entry { inbox, mut sender } in entries.into_iter().flatten() {
-            sender.close();
-            panics.catch(|| inbox.discard_left(&mut sender));
+        for entry in entries.into_iter().flatten() {
+            let inbox = Arc::clone(&entry.inbox);
+            let mut senders = entry.close();
+            panics.catch(|| inbox.discard_left(&mut senders));
             inbox.discard_rest(&mut panics);
         }
         panics.resume();
@@ -307,6 +309,7 @@ impl<M: Message> Core<M> {
                 service,
                 flow,
                 batch: inbox.batch(),
+                express: inbox.express(),
                 gap_ns: inbox.governor.slowing().map(|slowing| slowing.share_ns()),
             }
         };
@@ -320,11 +323,12 @@ impl<M: Message> Core<M> {
     }
 
     /// The figures of each inbox that is open.
-    pub(super) fn readings(&self) -> Vec<(InboxId, Reading)> {
+    pub(super) fn readings(&self) -> Vec<(InboxId, Reading, Option<ExpressLane>)> {
         let registry = lock(&self.registry);
         let reading = |entry: &Entry<M>| {
             let inbox = &entry.inbox;
-            (inbox.id, inbox.reading(entry.sender.len(), &self.clock))
+            let reading = inbox.reading(entry.sender.len(), &self.clock);
+            (inbox.id, reading, inbox.express())
         };
         registry.entries.iter().map(reading).collect()
     }
@@ -352,6 +356,16 @@ impl<M> Entry<M> {
             inbox: Arc::clone(&self.inbox),
             sender: self.sender.clone(),
         }
+    }
+}
+
+impl<M: Message> Entry<M> {
+    /// Closes the inbox; gives its senders, to take out what is left.
+    fn close(self) -> Vec<Sender<M>> {
+        let mut senders = vec![self.sender];
+        senders.extend(self.inbox.express_sender());
+        senders.iter_mut().for_each(Sender::close);
+        senders
     }
 }
 

@@ -34,7 +34,7 @@ const UNBOUNDED: &str = "unbounded storage";
 /// Shared rings up to this capacity give each element lines of its own, if nobody says: neighbours
 /// are written by different threads. (2-core Intel virtual machine, 1,024 elements: 4 → 1 25.7 ns a
 /// message instead of 32.0, 20 → 1 36.4 instead of 40.5, 2 × 2 30.9 instead of 32.0.)
-const SHARED_SLOTTED_CAPACITY_MAX: usize = 1024;
+pub(super) const SHARED_SLOTTED_CAPACITY_MAX: usize = 1024;
 
 /// Why a channel can't be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -343,7 +343,7 @@ impl Builder {
     }
 
     /// Slotted up to `capacity_max` elements, if nobody says.
-    fn layout_up_to<T>(&self, capacity: usize, capacity_max: usize) -> Layout {
+    pub(super) fn layout_up_to<T>(&self, capacity: usize, capacity_max: usize) -> Layout {
         let is_small = size_of::<T>() <= SLOTTED_BYTES_MAX && capacity <= capacity_max;
         let usual = if is_small {
             Layout::Slotted

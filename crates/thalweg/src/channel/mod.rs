@@ -62,6 +62,7 @@ mod claim;
 mod closed;
 mod discard;
 mod error;
+mod express;
 mod future;
 mod gap;
 mod hub;
@@ -88,6 +89,7 @@ mod slip;
 mod stream;
 mod weak;
 mod within;
+pub(crate) use express::Express;
 pub(crate) use within::Place;
 
 pub use batch::Batch;

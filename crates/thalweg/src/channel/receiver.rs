@@ -207,18 +207,29 @@ impl<T, S: Shape> Receiver<T, S> {
         if self.source.end.meeting().is_some() {
             return self.meet(deadline);
         }
-        let moved = (self.source.end.popped(), self.hub.endpoints());
+        self.wait_by(deadline, self.hub.endpoints(), Source::pop)
+    }
+
+    /// Waits, as one of so many endpoints, until `pop` gives something.
+    #[inline]
+    pub(super) fn wait_by(
+        &mut self,
+        deadline: Option<Instant>,
+        endpoints: u64,
+        mut pop: impl FnMut(&mut Source<T>) -> Result<T, PopError>,
+    ) -> Result<T, RecvTimeoutError> {
+        let moved = (self.source.end.popped(), endpoints);
         let source = &mut self.source;
         let found = self
             .slip
-            .wait(moved, &mut self.pace, deadline, || match source.pop() {
+            .wait(moved, &mut self.pace, deadline, || match pop(source) {
                 Err(PopError::Empty) => Err(source.end.popped()),
                 found => Ok(found),
             });
         if let Some(found) = found {
             return found.map_err(|_| RecvTimeoutError::Disconnected);
         }
-        let attempt = || match self.source.pop() {
+        let attempt = || match pop(&mut self.source) {
             Err(PopError::Empty) => None,
             found => Some(found),
         };

@@ -11,6 +11,8 @@ use thalweg::bus::{Bus, Consumer, Delivery, Priority, Publisher, Topics};
 
 const PUBLISHERS: u64 = 4;
 const TOPICS: [thalweg::bus::TopicId; 5] = [BLOCK, REJECT, OLDEST, CONFLATE, RETAINED];
+/// What overtakes, where something does.
+const EXPRESS: Priority = Priority::High;
 /// Values of the last message of each publisher and topic, after which no loss is untold.
 const LAST: u64 = u64::MAX;
 
@@ -35,6 +37,35 @@ impl Account {
         self.delivered += 1;
         self.told += got.lost_before;
         self.last += usize::from(got.message.value == LAST);
+    }
+}
+
+/// As [`Account`], where some messages overtake others: each sequence is delivered once, or in one
+/// gap that was told; in each lane they ascend.
+#[derive(Default)]
+struct Mixed {
+    seen: HashMap<(usize, usize), Vec<bool>>,
+    next: HashMap<(usize, usize, bool), u64>,
+    account: Account,
+}
+
+impl Mixed {
+    fn take(&mut self, got: &Delivery<Note>) {
+        let of = (got.publisher.index(), got.topic.index());
+        let has_shelf = got.topic == OLDEST || got.topic == CONFLATE;
+        let is_express = got.priority >= EXPRESS && !has_shelf;
+        let next = self.next.entry((of.0, of.1, is_express)).or_default();
+        assert!(*next <= got.sequence, "{got:?} after {next}");
+        *next = got.sequence + 1;
+        let seen = self.seen.entry(of).or_default();
+        let at = got.sequence as usize;
+        seen.resize(seen.len().max(at + 1), false);
+        for place in &mut seen[at - got.lost_before as usize..=at] {
+            assert!(!std::mem::replace(place, true), "twice: {got:?}");
+        }
+        self.account.delivered += 1;
+        self.account.told += got.lost_before;
+        self.account.last += usize::from(got.message.value == LAST);
     }
 }
 
@@ -77,18 +108,26 @@ fn publish(
 /// Takes everything, and stalls now and then until its inbox is full.
 fn take_all(mut rx: Consumer<Note>, seed: u64, stalls: bool) -> (Account, Consumer<Note>) {
     let mut random = Random(seed);
-    let mut account = Account::default();
+    let mut mixed = Mixed::default();
     let mut stall = 0;
-    while account.last < (PUBLISHERS as usize) * TOPICS.len() {
+    let has_lane = rx.express().is_some();
+    while mixed.account.last < (PUBLISHERS as usize) * TOPICS.len() {
         if stalls && random.below(2_000) == 0 {
             stall = random.below(3_000);
         }
         for _ in 0..std::mem::take(&mut stall) {
             yield_now();
         }
-        rx.wait_each(1 + random.below(32), |got| account.take(&got))
-            .unwrap();
+        let take = |got: Delivery<Note>| match has_lane {
+            true => mixed.take(&got),
+            false => mixed.account.take(&got),
+        };
+        rx.wait_each(1 + random.below(32), take).unwrap();
     }
+    let all: usize = mixed.seen.values().map(Vec::len).sum();
+    let Mixed { account, seen, .. } = mixed;
+    assert!(seen.into_values().flatten().all(|was_seen| was_seen));
+    assert!(!has_lane || all as u64 == account.delivered + account.told);
     (account, rx)
 }
 
@@ -98,7 +137,11 @@ fn come_and_go(bus: &Bus<Note>, seed: u64, end: Instant) -> u64 {
     let mut lives = 0;
     while Instant::now() < end {
         lives += 1;
-        let options = bus.subscription(Topics::ALL).capacity(1 + random.below(64));
+        let mut options = bus.subscription(Topics::ALL).capacity(1 + random.below(64));
+        let has_lane = random.below(2) == 0;
+        if has_lane {
+            options = options.express(EXPRESS, 1 + random.below(16));
+        }
         let mut rx = options.replay_retained().open().unwrap();
         let (takes, panics) = (random.below(300), random.below(2) == 0);
         let life = thread::spawn(move || {
@@ -108,7 +151,8 @@ fn come_and_go(bus: &Bus<Note>, seed: u64, end: Instant) -> u64 {
                     continue;
                 };
                 let key = (got.publisher.index(), got.topic.index());
-                if let Some(next) = next.insert(key, got.sequence + 1) {
+                // What overtakes leaves a gap that is none.
+                if !has_lane && let Some(next) = next.insert(key, got.sequence + 1) {
                     let lost = got.sequence - next;
                     // What is lost between the retained one and the opening is not this inbox's.
                     assert!(lost >= got.lost_before, "{got:?}");
@@ -151,11 +195,16 @@ fn every_message_is_accounted_for() {
     let seconds = seconds.map_or(2, |asked| asked.parse().unwrap());
     let end = Instant::now() + Duration::from_secs(seconds);
     let bus = bus(256);
-    let stable = [false, true].map(|stalls| {
-        let rx = bus.subscribe(Topics::ALL).unwrap();
+    let stable = [(false, false), (true, false), (true, true)].map(|(stalls, has_lane)| {
+        let mut options = bus.subscription(Topics::ALL);
+        if has_lane {
+            options = options.express(EXPRESS, 64);
+        }
+        let rx = options.open().unwrap();
         thread::spawn(move || take_all(rx, 5 + u64::from(stalls), stalls))
     });
-    let group = bus.subscribe(Topics::ALL).unwrap();
+    let group = bus.subscription(Topics::ALL).express(EXPRESS, 64);
+    let group = group.open().unwrap();
     let group = thread::spawn(move || share_out(group, end));
     let guests = [11, 12].map(|seed| {
         let bus = bus.clone();

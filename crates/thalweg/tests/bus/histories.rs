@@ -2,7 +2,7 @@
 //!
 //! A world is a bus with its publishers and one inbox; it goes through many histories, each of
 //! which begins and ends with an empty inbox. `THALWEG_BUS_HISTORIES=1000000` makes it so many
-//! (`--release`).
+//! (`--release`). Every other world has an express lane.
 
 use crate::note::{BLOCK, CONFLATE, KEPT, Note, OLDEST, REJECT, bus, keyed};
 use crate::{Random, check_totals};
@@ -36,10 +36,15 @@ enum Element {
 struct Model {
     limits: [u64; Priority::COUNT],
     ring: VecDeque<Element>,
+    /// The express lane, and from which priority on messages go there.
+    lane: VecDeque<Element>,
+    from: Option<Priority>,
     /// By topic.
     shelves: [VecDeque<Sent>; 4],
     /// Taken from a shelf.
     ahead: VecDeque<Sent>,
+    /// Taken from the lane.
+    first: VecDeque<Sent>,
     /// By publisher and topic.
     sequences: [[u64; 4]; PUBLISHERS],
     untold: [[u64; 4]; PUBLISHERS],
@@ -50,12 +55,22 @@ struct Model {
 }
 
 impl Model {
+    fn overtakes(&self, priority: Priority) -> bool {
+        self.from.is_some_and(|from| priority >= from)
+    }
+
+    fn ring_of(&mut self, priority: Priority) -> &mut VecDeque<Element> {
+        match self.overtakes(priority) {
+            true => &mut self.lane,
+            false => &mut self.ring,
+        }
+    }
+
     /// Whether it is admitted.
     fn publish(&mut self, publisher: usize, note: Note, priority: Priority) -> bool {
         let topic = note.topic.index();
         let sequence = self.sequences[publisher][topic];
         self.sequences[publisher][topic] += 1;
-        let untold = &mut self.untold[publisher][topic];
         let mut sent = Sent {
             publisher,
             note,
@@ -67,22 +82,26 @@ impl Model {
             self.shelve(sent);
             return true;
         }
-        if self.ring.len() as u64 >= self.limits[priority.index()] {
+        let waiting = self.ring_of(priority).len() as u64;
+        let untold = &mut self.untold[publisher][topic];
+        if waiting >= self.limits[priority.index()] {
             *untold += 1;
             self.refused[priority.index()] += 1;
             return false;
         }
         sent.lost_before = std::mem::take(untold);
-        self.ring.push_back(Element::Message(sent));
+        self.ring_of(priority).push_back(Element::Message(sent));
         true
     }
 
     fn shelve(&mut self, sent: Sent) {
         let topic = sent.note.topic;
-        let shelf = &mut self.shelves[topic.index()];
-        if shelf.is_empty() {
-            self.ring.push_back(Element::Token(topic));
+        if self.shelves[topic.index()].is_empty() {
+            // Both of these topics are of medium priority.
+            let ring = self.ring_of(Priority::Medium);
+            ring.push_back(Element::Token(topic));
         }
+        let shelf = &mut self.shelves[topic.index()];
         let same = |other: &Sent| topic == CONFLATE && other.note.key == sent.note.key;
         let older = shelf.iter().position(same);
         let full = (shelf.len() == KEPT).then_some(0);
@@ -93,32 +112,53 @@ impl Model {
         shelf.push_back(sent);
     }
 
+    /// What a message or token stands for.
+    fn open(&mut self, element: Element) -> VecDeque<Sent> {
+        let topic = match element {
+            Element::Message(sent) => return VecDeque::from([sent]),
+            Element::Token(topic) => topic,
+        };
+        let mut all = std::mem::take(&mut self.shelves[topic.index()]);
+        for sent in &mut all {
+            // Of a shelf, what is not there was evicted.
+            let next = &mut self.untold[sent.publisher][topic.index()];
+            sent.lost_before = sent.sequence - *next;
+            *next = sent.sequence + 1;
+        }
+        all
+    }
+
     fn receive(&mut self) -> Option<Sent> {
-        if self.ahead.is_empty() {
-            match self.ring.pop_front()? {
-                Element::Message(sent) => self.ahead.push_back(sent),
-                Element::Token(topic) => {
-                    for mut sent in self.shelves[topic.index()].drain(..) {
-                        // Of a shelf, what is not there was evicted.
-                        let next = &mut self.untold[sent.publisher][topic.index()];
-                        sent.lost_before = sent.sequence - *next;
-                        *next = sent.sequence + 1;
-                        self.ahead.push_back(sent);
-                    }
-                }
+        if self.first.is_empty() {
+            if let Some(element) = self.lane.pop_front() {
+                self.first = self.open(element);
+            } else if self.ahead.is_empty() {
+                let element = self.ring.pop_front()?;
+                self.ahead = self.open(element);
             }
         }
-        let sent = self.ahead.pop_front()?;
+        let sent = self.first.pop_front().or_else(|| self.ahead.pop_front())?;
         self.delivered[sent.priority.index()] += 1;
         self.told += sent.lost_before;
         Some(sent)
     }
 
+    /// Messages in the lane.
+    fn in_lane(&self) -> u64 {
+        let messages = |element: &&Element| matches!(element, Element::Message(_));
+        let shelves: usize = match self.overtakes(Priority::Medium) {
+            true => self.shelves.iter().map(VecDeque::len).sum(),
+            false => 0,
+        };
+        (self.lane.iter().filter(messages).count() + shelves) as u64
+    }
+
     fn waiting(&self) -> u64 {
         let messages = |element: &&Element| matches!(element, Element::Message(_));
-        let ring = self.ring.iter().filter(messages).count();
+        let rings = self.ring.iter().chain(&self.lane);
+        let rings = rings.filter(messages).count();
         let shelves: usize = self.shelves.iter().map(VecDeque::len).sum();
-        (ring + shelves + self.ahead.len()) as u64
+        (rings + shelves + self.ahead.len() + self.first.len()) as u64
     }
 }
 
@@ -146,19 +186,23 @@ impl World {
             Admission::reserve(reserves[0], reserves[1], reserves[2])
         };
         let bus = bus(8);
-        let consumer = bus
-            .subscription(Topics::ALL)
-            .capacity(capacity)
-            .admission(admission);
-        let consumer = consumer.open().unwrap();
+        let mut limits = admission.limits(capacity).unwrap();
+        let mut options = bus.subscription(Topics::ALL).capacity(capacity);
+        let from = [None, Some(Priority::ALL[1 + random.below(3)])][random.below(2)];
+        if let Some(from) = from {
+            let messages = 1 + random.below(4);
+            options = options.express(from, messages);
+            limits[from.index()..].fill(messages as u64);
+        }
+        let consumer = options.admission(admission).open().unwrap();
         let publisher = |n: usize| bus.publisher(&n.to_string()).unwrap();
-        let limits = admission.limits(capacity).unwrap();
         assert_eq!(limits, consumer.limits());
         Self {
             publishers: (0..PUBLISHERS).map(publisher).collect(),
             consumer,
             model: Model {
                 limits,
+                from,
                 ..Model::default()
             },
             bus,
@@ -197,6 +241,8 @@ impl World {
         assert_eq!(totals.service.delivered, model.delivered);
         assert_eq!(totals.service.told, model.told);
         assert_eq!(totals.service.waiting, model.waiting());
+        let in_lane = self.consumer.express().map(|lane| lane.waiting);
+        assert_eq!(in_lane, model.from.map(|_| model.in_lane()));
     }
 }
 

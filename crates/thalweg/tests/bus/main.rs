@@ -16,6 +16,7 @@ mod joining;
 mod leaving;
 mod losses;
 mod note;
+mod overtaking;
 mod pausing;
 mod publishing;
 mod readings;
