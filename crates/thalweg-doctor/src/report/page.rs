@@ -151,7 +151,8 @@ fn times(time: &[Spent]) -> Vec<String> {
     lines
 }
 
-/// Each state with its share and those of its parts in whole percent. No sum is more than its whole.
+/// Each state with its share and those of its parts in whole percent: no sum is more than its
+/// whole.
 pub(super) fn in_percent(time: &[Spent]) -> impl Iterator<Item = (&Spent, u32, Vec<u32>)> {
     let shares = percents(time.iter().map(|spent| spent.share), 100);
     time.iter().zip(shares).map(|(spent, share)| {
