@@ -108,22 +108,24 @@ impl Taken {
             return Taken::default();
         }
         let busy_s = since(|host| host.busy_s);
-        // What others did not use, they did not take: the rest is waiting for one's own threads.
         let others_s = (busy_s - run_s - lookers_s).max(0.0);
         let seen = seen.unwrap_or_default();
-        let waited_s = match seen.run_s < SEEN_MIN * run_s {
-            true => {
-                let idle_s = total_s - busy_s - steal_s;
-                let slack_s = idle_s + TICK_S * total_s / wall_s;
-                let most_s = since(|host| host.pressure_s.unwrap_or(0.0));
-                // That somebody waited (PSI) is no more than a bound: it may have been for a thread
-                // of the same run. And while a core is idle, what others use is taken from nobody.
-                seen.wait_s.max((others_s - slack_s).clamp(0.0, most_s))
-            }
-            false => seen.wait_s,
+        let error_s = TICK_S * total_s / wall_s;
+        let taken_s = if seen.run_s < SEEN_MIN * run_s {
+            // That somebody waited (PSI) is no more than a bound: it may have been for a thread of
+            // the same run. And while a core is idle, what others use is taken from nobody.
+            let idle_s = total_s - busy_s - steal_s;
+            let most_s = since(|host| host.pressure_s.unwrap_or(0.0)).max(seen.wait_s);
+            (others_s - idle_s - error_s).clamp(0.0, most_s)
+        } else if seen.run_s + seen.wait_s > wall_s {
+            // Threads of the run may have waited for each other, so what the counts may be wrong by
+            // is not held against others.
+            seen.wait_s.min((others_s - error_s).max(0.0))
+        } else {
+            seen.wait_s.min(others_s)
         };
         Taken {
-            wait_share: waited_s.min(others_s) / wall_s,
+            wait_share: taken_s / wall_s,
             steal_share: (steal_s / total_s).min(1.0),
         }
     }
@@ -172,6 +174,9 @@ mod tests {
         assert_eq!(taken(None, 6.0, 16.0, 3.0), 0.3);
         // Its own threads, too short to be seen, waited for each other, and others had idle cores.
         assert_eq!(taken(None, 14.0, 15.0, 9.0), 0.0);
+        // So did one that was seen, and others used no more than the counts may be wrong by.
+        assert_eq!(taken(Some((3.0, 1.5)), 14.0, 15.0, 9.0), 0.0);
+        assert_eq!(taken(Some((19.0, 8.0)), 19.985, 20.0, 9.0), 0.0);
         // They left no core idle: others took what they used, as far as the counts tell.
         assert!((taken(None, 18.0, 20.0, 9.0) - 0.198).abs() < 1e-9);
         let unknown = (&Host::default(), &Host::default());
