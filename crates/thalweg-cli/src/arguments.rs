@@ -34,7 +34,8 @@ pub(crate) const COMMANDS: u64 = 1_000_000;
 #[command(name = "thalweg", version, propagate_version = true)]
 #[command(
     after_help = "Data goes to standard output, everything else to standard error.\n\
-    Exit codes: 0 fine, 1 a negative finding, 2 misuse or failure, 130 Ctrl-C, 143 SIGTERM.\n\
+    Exit codes: 0 fine, 1 a negative finding, 2 misuse or failure, 130 Ctrl-C, 143 SIGTERM;\n\
+    `thalweg doctor -- COMMAND` has that of COMMAND.\n\
     NO_COLOR turns colours off."
 )]
 pub(crate) struct Arguments {
@@ -54,8 +55,9 @@ pub(crate) enum Command {
     /// within a second kill it. docs/diagnosing.md says what each verdict means, and where each
     /// figure comes from.
     ///
-    /// Exit code: that of COMMAND; 128 and its number after a signal; 126 if COMMAND cannot be run,
-    /// 127 if there is none; 2 misuse, or a report that cannot be written. Linux only.
+    /// Exit code: that of COMMAND; 128 plus the number of the signal that ended it; 126 if COMMAND
+    /// cannot be run, 127 if it does not exist; 2 misuse, or a report that cannot be written. Linux
+    /// only.
     Doctor(Box<doctor::Doctor>),
     /// Print or check XXH64 checksums, in the format of xxhsum -H64
     ///

@@ -40,6 +40,7 @@ mod terminal;
 use arguments::{Arguments, Command, Exchange};
 use clap::{CommandFactory, Parser};
 use failure::{Failure, Finding};
+use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
@@ -48,7 +49,11 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
-        Err(error) => return misuse(&error),
+        Err(mut error) => {
+            let line: Vec<OsString> = std::env::args_os().collect();
+            arguments::doctor::hint(&mut error, &line);
+            return misuse(&error);
+        }
     };
     let result = match arguments.command {
         Command::Exchange(Exchange::Run(options)) => run::run(&options),

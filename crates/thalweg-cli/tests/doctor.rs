@@ -131,6 +131,27 @@ fn the_latencies_that_an_exchange_exports_are_drawn() {
 }
 
 #[test]
+fn help_says_what_the_exit_codes_mean() {
+    let one_line = |words: &[&str]| {
+        let help = thalweg(words).fine().to_owned();
+        help.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let attach = one_line(&["doctor", "attach", "--help"]);
+    for part in [
+        "Exit code: 0 observed, in whole or in part; 2 misuse or failure",
+        "all processes that descend from it",
+        "JSON to standard output, after what a COMMAND wrote there",
+    ] {
+        assert!(attach.contains(part), "{attach}");
+    }
+    let run = one_line(&["doctor", "--help"]);
+    let signal = "128 plus the number of the signal that ended it";
+    assert!(run.contains(signal), "{run}");
+    let tip = "tip: a program is run behind --: 'thalweg doctor -- ls -l'";
+    thalweg(&["doctor", "ls", "-l"]).refused(&[tip]);
+}
+
+#[test]
 fn capabilities_are_listed() {
     let out = thalweg(&["doctor", "caps"]);
     assert_eq!(out.code, Some(0));

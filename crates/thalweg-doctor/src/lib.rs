@@ -9,6 +9,8 @@ pub mod budget;
 pub mod caps;
 #[cfg(target_os = "linux")]
 pub mod contrast;
+#[cfg(all(test, target_os = "linux"))]
+mod documented;
 pub mod evidence;
 #[cfg(target_os = "linux")]
 pub mod export;

@@ -46,7 +46,8 @@ metrics! {
         "how long all of its threads are blocked at a time, on average over that time";
 
     "run.wait_share" "share" "part of the time that threads wanted a core and had none";
-    "run.wait_peers" "share" "that part, where a thread of the same program had the core";
+    "run.wait_peers" "share"
+        "part of the time that threads wanted a core that a thread of the same program had";
     "switch.blocked" "1/s" "times a thread blocked, per second";
     "switch.preempted" "1/s" "times a thread that could run lost its core, per second";
     "switch.run_us" "µs" "how long a thread ran between two switches, on average";
@@ -66,15 +67,16 @@ metrics! {
     "spin.cpu_share" "share" "part of the processor time spent beside a pause instruction";
     "yield.cpu_share" "share" "part of the processor time spent in sched_yield";
 
-    "block.futex" "share" "part of the blocked time of the program spent in futex";
+    "block.futex" "share" "part of the blocked time in futex";
     "block.disk" "share"
-        "that part, in reading, writing or syncing files, or in uninterruptible sleep";
-    "block.stream" "share" "that part, in pipes, sockets and terminals";
-    "block.sleep" "share" "that part, in nanosleep and clock_nanosleep";
-    "block.poll" "share" "that part, in poll, select and epoll_wait";
-    "block.child" "share" "that part, in waiting for child processes";
-    "block.other" "share" "that part, in anything else";
-    "sleep.us" "µs" "how long one sleep lasts, on average";
+        "part of the blocked time in file reads, writes and syncs, or in uninterruptible sleep";
+    "block.stream" "share" "part of the blocked time in pipes, sockets and terminals";
+    "block.sleep" "share" "part of the blocked time in nanosleep and clock_nanosleep";
+    "block.poll" "share" "part of the blocked time in poll, select and epoll_wait";
+    "block.child" "share" "part of the blocked time in waiting for child processes";
+    "block.other" "share" "part of the blocked time in anything else";
+    "sleep.us" "µs"
+        "how long a sleep lasts until the thread is woken: the mean over all sleeps";
     "futex.wake_share" "share"
         "part of block.futex that another thread ended, rather than a timeout";
     "poll.timed_share" "share"

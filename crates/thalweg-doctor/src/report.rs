@@ -1,8 +1,13 @@
 //! What a run of the doctor says: a page of text or HTML for people, JSON for programs.
 
 mod html;
+mod json;
+mod marks;
 mod page;
 mod text;
+mod time;
+
+pub use time::{Piece, Spent};
 
 use crate::evidence::Evidence;
 use crate::recording::Recording;
@@ -73,12 +78,14 @@ fn is_root() -> bool {
 }
 
 /// Everything that there is to say about one run.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Report {
     /// The command and its arguments; for a process that ran already, its name.
     pub command: Vec<String>,
     /// Nothing if it still runs.
     pub exit: Option<Ending>,
+    /// Where the time went.
+    pub time: Vec<Spent>,
     /// Most likely first.
     pub verdicts: Vec<Verdict>,
     /// All figures.
@@ -96,6 +103,7 @@ impl Report {
         Report {
             command,
             exit,
+            time: time::spent(&evidence),
             verdicts: rules::judge(&evidence),
             cannot_tell: evidence.absent(evidence.readings().map(|(name, _)| name)),
             evidence,

@@ -30,7 +30,7 @@ mod ranks;
 mod shift;
 
 pub use ranks::{RankSum, holm, rank_sum};
-pub use shift::{RESAMPLES, shift, shift_interval};
+pub use shift::{RESAMPLES, relative_shift_interval, shift, shift_interval};
 
 /// Fewer values than this have no interval.
 pub const REPETITIONS_MIN: usize = 6;

@@ -39,11 +39,13 @@ pub(crate) struct Doctor {
 /// What the doctor can do beside running a command.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Other {
-    /// Observe a process that runs already, with all of its threads and new children
+    /// Observe a process that runs already, with its threads and all processes that descend from it
     ///
-    /// It goes on undisturbed afterwards. Ctrl-C ends the observation early.
+    /// It goes on undisturbed afterwards. Ctrl-C ends the observation early, and so does the end of
+    /// the process, whose exit code only its parent is told.
     ///
-    /// Exit code: 0 fine; 2 misuse or failure: there is no such process, or it is another user's.
+    /// Exit code: 0 observed, in whole or in part; 2 misuse or failure, such as a process that does
+    /// not exist or is another user's, or a report that cannot be written.
     Attach(Attach),
     /// Run two commands in turn, and say which is faster, by how much, and how sure that is
     ///
@@ -81,8 +83,8 @@ pub(crate) struct Attach {
 /// How a report is shown.
 #[derive(Debug, Args)]
 pub(crate) struct Shown {
-    /// Format of the report: text goes to standard error, JSON to standard output behind what the
-    /// program wrote there
+    /// Format of the report: text goes to standard error, JSON to standard output, after what a
+    /// COMMAND wrote there
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
 
@@ -108,6 +110,32 @@ impl Shown {
     /// The format that was asked for, in either way.
     pub(crate) fn format(&self) -> Format {
         if self.json { Format::Json } else { self.format }
+    }
+}
+
+/// Adds to the error of a line without `--` what the user has probably meant.
+pub(crate) fn hint(error: &mut clap::Error, line: &[OsString]) {
+    use clap::error::{ContextKind, ContextValue};
+    let is_other = |word: &OsString| {
+        let other = ["attach", "compare", "caps", "help", "--"];
+        other.iter().any(|other| word == other)
+    };
+    let is_doctors = line.get(1).is_some_and(|word| word == "doctor");
+    if !is_doctors || line.iter().skip(2).any(is_other) {
+        return;
+    }
+    let kinds = [ContextKind::InvalidArg, ContextKind::InvalidSubcommand];
+    let wrong = kinds.iter().find_map(|&kind| match error.get(kind)? {
+        ContextValue::String(word) if !word.starts_with('-') => Some(word.clone()),
+        _ => None,
+    });
+    let begin = wrong.and_then(|wrong| line.iter().position(|word| *word == *wrong));
+    if let Some(begin) = begin {
+        let words = line[begin..].iter().map(|word| word.to_string_lossy());
+        let words = words.collect::<Vec<_>>().join(" ");
+        let tip = format!("a program is run behind --: 'thalweg doctor -- {words}'");
+        let tips = vec![clap::builder::StyledStr::from(tip)];
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
     }
 }
 
@@ -140,6 +168,28 @@ mod tests {
             panic!("not attach");
         };
         assert_eq!((attach.pid, attach.time), (4711, Duration::from_secs(10)));
+    }
+
+    #[test]
+    fn a_program_without_dashes_is_told_of_them() {
+        let said = |line: &[&str]| {
+            let mut error = parsed(line).expect_err("it is refused");
+            let words = ["thalweg", "doctor"].iter().chain(line);
+            hint(&mut error, &words.map(OsString::from).collect::<Vec<_>>());
+            error.to_string()
+        };
+        for (line, tip) in [
+            (&["ls", "-l"][..], "'thalweg doctor -- ls -l'"),
+            (&["--json", "./server"], "'thalweg doctor -- ./server'"),
+        ] {
+            let said = said(line);
+            assert!(said.contains("tip: a program is run behind --: "), "{said}");
+            assert!(said.contains(tip), "{said}");
+        }
+        let others: [&[&str]; 4] = [&["--no-such", "ls"], &["attach", "x"], &["caps", "ls"], &[]];
+        for line in others {
+            assert!(!said(line).contains("behind --:"), "{line:?}");
+        }
     }
 
     #[test]

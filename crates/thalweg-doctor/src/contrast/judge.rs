@@ -4,7 +4,7 @@ use super::metric::{METRICS, Metric, Unit};
 use super::{Arm, Line, Plan, Run, Taken};
 use serde::Serialize;
 use thalweg_measure::statistics::{
-    Interval, REPETITIONS_MIN, holm, median, rank_sum, shift_interval,
+    Interval, REPETITIONS_MIN, holm, median, rank_sum, relative_shift_interval, shift_interval,
 };
 
 /// A difference is told where Holm's p is below this.
@@ -71,6 +71,11 @@ impl Bounded {
     /// Whether there were enough runs for bounds.
     pub(super) fn is_bounded(self) -> bool {
         self.low.is_finite() && self.high.is_finite()
+    }
+
+    /// Whether there are bounds, both above 0 or both below.
+    pub(super) fn leaves_out_0(self) -> bool {
+        self.is_bounded() && (self.low > 0.0 || self.high < 0.0)
     }
 
     /// With one decimal and the sign; the bounds where there are any.
@@ -202,11 +207,12 @@ impl Comparison {
                 false => "too few runs for an interval".to_owned(),
             };
             return Some(format!(
-                "Others took {:.1} % of the time of A's runs and {:.1} % of B's, which is not \
-                 shown to differ ({apart}); what they took of one alone may still be a part of a \
-                 difference. A quiet machine tells more.",
+                "Others took {:.1} % of the time of A's runs and {:.1} % of B's. That these differ \
+                 by more than {:.0} % is not shown ({apart}); what they took of one alone may \
+                 still be a part of a difference. A quiet machine tells more.",
                 a * 100.0,
-                b * 100.0
+                b * 100.0,
+                CONTAMINATION * 100.0,
             ));
         }
         let shift = self.metrics.first()?.shift_percent?;
@@ -296,7 +302,8 @@ fn row(metric: &Metric, pairs: &[(Run, Run)], seed: u64) -> Option<Row> {
         a: middle,
         b: median(&b)?,
         shift,
-        shift_percent: (middle > 0.0).then(|| shift.times(100.0 / middle)),
+        shift_percent: relative_shift_interval(&values, seed)
+            .map(|relative| Bounded::from(relative).times(100.0)),
         u: told.u,
         p: told.p,
         p_holm: 1.0,
@@ -315,7 +322,7 @@ mod tests {
         let system = 0.001 * random.below(20) as f64;
         Run {
             wall,
-            user: wall - system,
+            user: (wall - system).max(0.0),
             system,
             max_rss: (1_000 + random.below(8)) as f64 * 4096.0,
             minor_faults: 100.0 + random.below(3) as f64,
@@ -410,7 +417,7 @@ mod tests {
         let found = Comparison::of(&plan(6), ["old", "new | cat"], &pairs);
         assert_eq!(found.verdict, Finding::Untold);
         let page = found.to_string();
-        assert!(page.contains("] %; but user CPU +"), "{page}");
+        assert!(page.contains("; but user CPU +"), "{page}");
     }
 
     #[test]
@@ -454,7 +461,7 @@ mod tests {
         assert_eq!((both.contaminated, both.verdict), (None, Finding::Slower));
         let next = both.next.expect("there is a step");
         assert!(
-            next.contains("not shown to differ (B's less A's: "),
+            next.contains("differ by more than 2 % is not shown (B's less A's: "),
             "{next}"
         );
     }
@@ -470,7 +477,7 @@ mod tests {
         });
         let page = page.expect("one of them is so");
         assert!(
-            page.contains("not shown to differ (too few runs for an"),
+            page.contains("more than 2 % is not shown (too few runs for an"),
             "{page}"
         );
         let few = compared(2, 4, 1.0, [0.0; 2]);
@@ -482,6 +489,37 @@ mod tests {
             !page.contains("inf") && !page.contains("the same"),
             "{page}"
         );
+    }
+
+    #[test]
+    fn an_interval_that_leaves_out_0_is_explained_where_nothing_is_told() {
+        let found = (0..200).find_map(|seed| {
+            let found = compared(seed, 20, 1.004, [0.0; 2]);
+            let leaves_out = wall(&found).shift.leaves_out_0();
+            (found.verdict == Finding::Untold && leaves_out).then_some(found)
+        });
+        let found = found.expect("one of them is so");
+        let why = format!(
+            " % (taken alone; p over all metrics is {:.3})",
+            wall(&found).p_holm
+        );
+        assert!(found.to_string().contains(&why), "{found}");
+        let others = (0..20).map(|seed| compared(seed, 20, 1.0, [0.0; 2]));
+        let other = others
+            .into_iter()
+            .find(|other| !wall(other).shift.leaves_out_0());
+        let other = other.expect("one of them is so").to_string();
+        assert!(!other.contains("alone"), "{other}");
+    }
+
+    #[test]
+    fn nothing_falls_by_more_than_all_of_it() {
+        let faster = compared(5, 20, 0.01, [0.0; 2]);
+        for row in &faster.metrics {
+            let low = row.shift_percent.map_or(0.0, |shift| shift.low);
+            assert!(low >= -100.0, "{row:?}");
+        }
+        assert_eq!(faster.verdict, Finding::Faster);
     }
 
     #[test]

@@ -53,13 +53,16 @@ impl Comparison {
         };
         let times: Vec<String> = self.metrics.iter().filter(is_told).map(told).collect();
         let times = times.join(", ");
+        let but = match times.is_empty() {
+            true => String::new(),
+            false => format!("; but {times}"),
+        };
         match (self.verdict, self.metrics.first()) {
-            (Finding::Untold, Some(wall)) if times.is_empty() => {
-                format!("{}: {}", Finding::Untold, told(wall))
+            (Finding::Untold, Some(wall)) if wall.shift.leaves_out_0() => {
+                let all = format!("(taken alone; p over all metrics is {})", p(wall.p_holm));
+                format!("{}: {} {all}{but}", Finding::Untold, told(wall))
             }
-            (Finding::Untold, Some(wall)) => {
-                format!("{}: {}; but {times}", Finding::Untold, told(wall))
-            }
+            (Finding::Untold, Some(wall)) => format!("{}: {}{but}", Finding::Untold, told(wall)),
             (verdict, _) if times.is_empty() => verdict.to_string(),
             (verdict, _) => format!("{verdict}: {times}"),
         }

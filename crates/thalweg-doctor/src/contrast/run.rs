@@ -1,7 +1,8 @@
 //! One run of a command, measured.
 
-use super::watch::{Host, Taken, Waits};
+use super::watch::{Taken, Waits};
 use super::{Error, Line};
+use crate::probe::host::Host;
 use crate::sys::rusage::{self, Usage};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use rustix::time::{ClockId, clock_gettime};
@@ -82,7 +83,8 @@ fn command(line: &Line, shows_output: bool) -> Command {
 pub(super) fn run(line: &Line, shows_output: bool, stop: &AtomicBool) -> Result<Outcome, Error> {
     let mut command = command(line, shows_output);
     let own_before_s = own_cpu_s();
-    let host_before = Host::now();
+    let own = std::process::id().cast_signed();
+    let host_before = Host::look(own);
     let began = Instant::now();
     let process = command.spawn().map_err(Error::Start)?.id();
     let has_ended = AtomicBool::new(false);
@@ -97,8 +99,7 @@ pub(super) fn run(line: &Line, shows_output: bool, stop: &AtomicBool) -> Result<
     });
     let wall_s = wall.map_err(Error::System)?.as_secs_f64();
     waits.look_last(process);
-    let host = Host::now().zip(host_before);
-    let host = host.map(|(after, before)| after.since(before));
+    let host = (&host_before, &Host::look(own));
     let (status, usage) = rusage::wait4(process).map_err(Error::System)?;
     // ORDERING: Relaxed, pairs with the store of the signal; nothing else is read because of it.
     if stop.load(Ordering::Relaxed) {

@@ -1,6 +1,7 @@
 //! What the system says about a run beside the process's own account: how long its threads waited
 //! for a core, and what others took meanwhile.
 
+use crate::probe::host::Host;
 use std::collections::{HashMap, HashSet};
 use std::fs;
 
@@ -77,69 +78,6 @@ impl Schedule {
     }
 }
 
-/// The machine's counts at a moment, in seconds of processor time and of time.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Host {
-    /// All processors at work.
-    busy_s: f64,
-    /// Taken by the hypervisor.
-    steal_s: f64,
-    /// Time in which something waited for a core, PSI.
-    pressure_s: Option<f64>,
-    processors: usize,
-}
-
-/// Ticks of `/proc/stat` a second: 100 for all programs, whatever the kernel's own are.
-const TICKS_PER_S: f64 = 100.0;
-
-impl Host {
-    /// Nothing where the system does not say.
-    pub(super) fn now() -> Option<Host> {
-        let pressure = fs::read_to_string("/proc/pressure/cpu").ok();
-        let stat = fs::read_to_string("/proc/stat").ok()?;
-        Some(Host {
-            pressure_s: pressure.and_then(|text| pressure_s(&text)),
-            ..Host::of_stat(&stat)?
-        })
-    }
-
-    fn of_stat(stat: &str) -> Option<Host> {
-        // user, nice, system, idle, iowait, irq, softirq, steal; guests are in user.
-        let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
-        let ticks: Vec<f64> = line.split_whitespace().flat_map(str::parse).collect();
-        let &[user, nice, system, _, _, irq, softirq, steal] = ticks.get(..8)? else {
-            return None;
-        };
-        let is_one = |line: &&str| {
-            let number = line.strip_prefix("cpu");
-            number.is_some_and(|number| number.starts_with(|c: char| c.is_ascii_digit()))
-        };
-        Some(Host {
-            busy_s: (user + nice + system + irq + softirq) / TICKS_PER_S,
-            steal_s: steal / TICKS_PER_S,
-            pressure_s: None,
-            processors: stat.lines().filter(is_one).count().max(1),
-        })
-    }
-
-    /// What happened since `before`.
-    pub(super) fn since(self, before: Host) -> Host {
-        let pressure = self.pressure_s.zip(before.pressure_s);
-        Host {
-            busy_s: self.busy_s - before.busy_s,
-            steal_s: self.steal_s - before.steal_s,
-            pressure_s: pressure.map(|(after, before)| after - before),
-            processors: self.processors,
-        }
-    }
-}
-
-/// The total of the first line, `some`, in µs.
-fn pressure_s(text: &str) -> Option<f64> {
-    let total = text.lines().next()?.split("total=").nth(1)?;
-    Some(total.trim().parse::<f64>().ok()? / 1e6)
-}
-
 /// What others took of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Default, serde::Serialize)]
 pub struct Taken {
@@ -152,31 +90,43 @@ pub struct Taken {
 
 /// The part of a run's processor time that its threads must have been seen with.
 const SEEN_MIN: f64 = 0.8;
+/// What the counts of a core may be wrong by.
+const TICK_S: f64 = 0.01;
 
 impl Taken {
-    /// From what was seen of the run's threads, and from the processor time of the run and of those
-    /// who look at it; nothing is taken where nothing is known.
+    /// From what was seen of the run's threads, from the processor time of the run and of those who
+    /// look at it, and from the machine before and after; nothing is taken where nothing is known.
     pub(super) fn of(
         wall_s: f64,
         seen: Option<Schedule>,
         [run_s, lookers_s]: [f64; 2],
-        host: Option<Host>,
+        (before, after): (&Host, &Host),
     ) -> Taken {
-        let Some(host) = host.filter(|_| wall_s > 0.0) else {
+        let since = |of: fn(&Host) -> f64| (of(after) - of(before)).max(0.0);
+        let (total_s, steal_s) = (since(|host| host.total_s), since(|host| host.steal_s));
+        if wall_s <= 0.0 || total_s <= 0.0 {
             return Taken::default();
-        };
-        // Threads that were not seen wait too. Where they did much of the work, PSI says how long
-        // anybody waited.
+        }
+        let busy_s = since(|host| host.busy_s);
+        let others_s = (busy_s - run_s - lookers_s).max(0.0);
         let seen = seen.unwrap_or_default();
-        let waited_s = match seen.run_s < SEEN_MIN * run_s {
-            true => seen.wait_s.max(host.pressure_s.unwrap_or(0.0)),
-            false => seen.wait_s,
+        let error_s = TICK_S * total_s / wall_s;
+        let taken_s = if seen.run_s < SEEN_MIN * run_s {
+            // That somebody waited (PSI) is no more than a bound: it may have been for a thread of
+            // the same run. And while a core is idle, what others use is taken from nobody.
+            let idle_s = total_s - busy_s - steal_s;
+            let most_s = since(|host| host.pressure_s.unwrap_or(0.0)).max(seen.wait_s);
+            (others_s - idle_s - error_s).clamp(0.0, most_s)
+        } else if seen.run_s + seen.wait_s > wall_s {
+            // Threads of the run may have waited for each other, so what the counts may be wrong by
+            // is not held against others.
+            seen.wait_s.min((others_s - error_s).max(0.0))
+        } else {
+            seen.wait_s.min(others_s)
         };
-        // What others did not use, they did not take: the rest is waiting for one's own threads.
-        let others_s = (host.busy_s - run_s - lookers_s).max(0.0);
         Taken {
-            wait_share: waited_s.min(others_s) / wall_s,
-            steal_share: host.steal_s / (wall_s * host.processors as f64),
+            wait_share: taken_s / wall_s,
+            steal_share: (steal_s / total_s).min(1.0),
         }
     }
 
@@ -193,14 +143,6 @@ mod tests {
 
     #[test]
     fn files_of_the_system_are_read() {
-        let stat = "cpu  100 1 50 9 9 3 6 40 0 0\ncpu0 1 2\ncpu1 3 4\nintr 5\n";
-        let host = Host::of_stat(stat).expect("the line is there");
-        let read = (host.busy_s, host.steal_s, host.processors);
-        assert_eq!(read, (1.6, 0.4, 2));
-        assert_eq!(Host::of_stat("cpu  1 2 3\n"), None);
-        let some = "some avg10=0.00 avg60=0.11 avg300=0.05 total=2500000\nfull avg10=0.00\n";
-        assert_eq!(pressure_s(some), Some(2.5));
-        assert_eq!(pressure_s("nothing"), None);
         let schedule = Schedule::of("3000000000 500000000 3\n").expect("both are there");
         assert_eq!((schedule.run_s, schedule.wait_s), (3.0, 0.5));
         assert_eq!(Schedule::of("81"), None);
@@ -209,14 +151,18 @@ mod tests {
     #[test]
     fn only_what_was_wanted_and_used_by_others_is_taken() {
         let taken = |seen: Option<(f64, f64)>, run_s, busy_s, pressure_s| {
-            let host = Host {
+            let before = Host {
+                pressure_s: Some(1.0),
+                ..Host::default()
+            };
+            let after = Host {
                 busy_s,
-                steal_s: 0.0,
-                pressure_s: Some(pressure_s),
-                processors: 2,
+                total_s: 20.0,
+                pressure_s: Some(1.0 + pressure_s),
+                ..Host::default()
             };
             let seen = seen.map(|(run_s, wait_s)| Schedule { run_s, wait_s });
-            Taken::of(10.0, seen, [run_s, 0.0], Some(host)).share()
+            Taken::of(10.0, seen, [run_s, 0.0], (&before, &after)).share()
         };
         // Others used a core that the program did not want, and even waited for each other.
         assert_eq!(taken(Some((10.0, 0.0)), 10.0, 20.0, 9.0), 0.0);
@@ -226,7 +172,15 @@ mod tests {
         assert_eq!(taken(Some((6.0, 4.0)), 6.0, 16.0, 9.0), 0.4);
         assert_eq!(taken(Some((3.0, 1.0)), 6.0, 16.0, 5.0), 0.5);
         assert_eq!(taken(None, 6.0, 16.0, 3.0), 0.3);
-        assert_eq!(Taken::of(1.0, None, [1.0, 0.0], None), Taken::default());
+        // Its own threads, too short to be seen, waited for each other, and others had idle cores.
+        assert_eq!(taken(None, 14.0, 15.0, 9.0), 0.0);
+        // So did one that was seen, and others used no more than the counts may be wrong by.
+        assert_eq!(taken(Some((3.0, 1.5)), 14.0, 15.0, 9.0), 0.0);
+        assert_eq!(taken(Some((19.0, 8.0)), 19.985, 20.0, 9.0), 0.0);
+        // They left no core idle: others took what they used, as far as the counts tell.
+        assert!((taken(None, 18.0, 20.0, 9.0) - 0.198).abs() < 1e-9);
+        let unknown = (&Host::default(), &Host::default());
+        assert_eq!(Taken::of(1.0, None, [1.0, 0.0], unknown), Taken::default());
     }
 
     #[test]
@@ -236,7 +190,5 @@ mod tests {
         waits.look_last(std::process::id());
         assert!(waits.total().is_some_and(|seen| seen.run_s > 0.0));
         assert_eq!(Waits::default().total(), None);
-        let host = Host::now().expect("Linux has /proc/stat");
-        assert!(host.busy_s > 0.0 && host.since(host).busy_s == 0.0);
     }
 }

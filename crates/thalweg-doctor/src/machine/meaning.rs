@@ -3,15 +3,24 @@
 use super::{Cost, Machine};
 use thalweg_measure::table::Nanoseconds;
 
-/// Three or four sentences, with figures.
+/// Three or four sentences, with figures; before them whether to believe them.
 pub(super) fn of(machine: &Machine) -> Vec<String> {
     let sentences = [
+        caveat(machine),
         spinning(machine),
         placement(machine),
         sharing(machine),
         pausing(machine),
     ];
     sentences.into_iter().flatten().collect()
+}
+
+fn caveat(machine: &Machine) -> Option<String> {
+    let percent = machine.disturbed_percent()?;
+    Some(format!(
+        "Do not go by what follows before you have measured again while nothing else runs: others \
+         took {percent:.0} % of the cores, and every figure here is too high."
+    ))
 }
 
 /// How long to spin before sleeping.

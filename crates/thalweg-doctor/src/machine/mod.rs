@@ -79,7 +79,7 @@ pub struct Machine {
     pub cores: Vec<usize>,
     /// What the library's clock reads.
     pub clock: &'static str,
-    /// Part of the time that others took of an idle core before the measurement, 0 to 1.
+    /// Part of the time that others took of the first two cores between the measurements, 0 to 1.
     pub disturbance: f64,
     /// All costs that could be measured, in ns.
     #[serde(serialize_with = "by_name")]
@@ -139,9 +139,11 @@ impl std::error::Error for Error {
 /// cores of a guest, shows in the intervals.
 const PASSES: usize = 4;
 
-/// How long an idle core is watched, and what counts as taken from it.
-const IDLE_NS: u64 = 20_000_000;
+/// How long an idle core is watched in each pass, and what counts as taken from it.
+const IDLE_NS: u64 = 10_000_000;
 const GAP_NS: u64 = 5_000;
+/// Others that take more of a core than this make all figures too high.
+const DISTURBED: f64 = 0.01;
 
 impl Machine {
     /// Measures this machine: some 3 s, quickly less than 1 s, and more with many cores.
@@ -161,12 +163,16 @@ impl Machine {
                 at_most: Duration::from_millis(150),
             },
         };
-        let disturbance = GapLoop::new(Clock::global(), GAP_NS)
-            .run(IDLE_NS)
-            .disturbance();
         let cores = threads::cores().map_err(Error::Cores)?;
         let mut values = Values::new(&cores);
+        let watched = &cores[..cores.len().min(2)];
+        let mut disturbance = 0.0;
         for _ in 0..PASSES {
+            for &core in watched {
+                let idle = || GapLoop::new(Clock::global(), GAP_NS).run(IDLE_NS);
+                let gaps = threads::alone(core, idle).map_err(Error::Cores)?;
+                disturbance += gaps.disturbance() / (PASSES * watched.len()) as f64;
+            }
             values
                 .measure_single(&cores, effort)
                 .map_err(Error::Cores)?;
@@ -183,6 +189,11 @@ impl Machine {
             values.put(Cost::DiskSync, &syncs.values_ns);
         }
         Ok(values.summed_up(options, cores, disturbance))
+    }
+
+    /// How much others took, in per cent, if that makes the figures too high.
+    fn disturbed_percent(&self) -> Option<f64> {
+        (self.disturbance > DISTURBED).then_some(self.disturbance * 100.0)
     }
 
     /// A cost in ns, if it could be measured.

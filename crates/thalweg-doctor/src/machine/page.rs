@@ -26,11 +26,10 @@ impl fmt::Display for Machine {
         let count = self.cores.len();
         let cores = if count == 1 { "core" } else { "cores" };
         writeln!(f, "{processor}, {count} usable {cores}")?;
-        if self.disturbance > 0.01 {
-            let percent = self.disturbance * 100.0;
+        if let Some(percent) = self.disturbed_percent() {
             writeln!(
                 f,
-                "Others took {percent:.0} % of an idle core: the figures are too high."
+                "Others took {percent:.0} % of its cores meanwhile: the figures are too high."
             )?;
         }
         let mut table = Table::new(["what it costs", "median", "interval of 95 %", "n"]);

@@ -93,6 +93,26 @@ fn one_core_and_a_directory_in_memory_change_the_advice() {
 }
 
 #[test]
+fn advice_from_a_disturbed_machine_says_so_first() {
+    let mut machine = made_up(2);
+    machine.disturbance = 0.124;
+    let meaning = meaning::of(&machine);
+    assert!(
+        meaning[0].contains("Do not go by what follows"),
+        "{meaning:?}"
+    );
+    assert!(
+        meaning[0].contains("others took 12 % of the cores"),
+        "{meaning:?}"
+    );
+    assert_eq!(meaning[1..], made_up(2).meaning[..]);
+    let head = "Others took 12 % of its cores meanwhile: the figures are too high.\n";
+    assert!(machine.to_string().contains(head), "{machine}");
+    machine.disturbance = 0.01;
+    assert_eq!(meaning::of(&machine), made_up(2).meaning);
+}
+
+#[test]
 fn pairs_are_all_or_those_that_show_the_shape() {
     assert_eq!(pairs(&[3]), []);
     assert_eq!(pairs(&[0, 2, 5]), [(0, 2), (0, 5), (2, 5)]);

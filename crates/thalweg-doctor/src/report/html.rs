@@ -6,8 +6,8 @@ mod flames;
 mod latency;
 mod timeline;
 
-use super::page::{facts, spent};
-use super::text::{cut, percent, plain};
+use super::page::{facts, in_percent};
+use super::text::{cut, plain};
 use super::{Host, Report};
 use crate::recording::Recording;
 use thalweg_measure::svg::{self, escape, section};
@@ -69,20 +69,19 @@ fn machine(host: &Host) -> String {
 /// A bar for each state of the program and for each of its parts.
 fn times(report: &Report) -> String {
     let mut rows = String::new();
-    let bar = |name: &str, share: f64, class: &str| {
+    let bar = |name: &str, share: f64, percent: u32, class: &str| {
         let width = 100.0 * share.clamp(0.0, 1.0);
         format!(
-            "<div class=\"row\"><b>{}</b><span>{}</span><div class=\"bar\">\
+            "<div class=\"row\"><b>{}</b><span>{percent} %</span><div class=\"bar\">\
              <i class=\"fill {class}\" style=\"width:{width:.1}%\"></i></div></div>\n",
             escape(name),
-            percent(share)
         )
     };
-    for ((state, share, parts), class) in spent(&report.evidence).iter().zip(timeline::CLASSES) {
-        rows += &bar(state, *share, class);
-        let parts = parts.iter();
+    for ((spent, percent, parts), class) in in_percent(&report.time).zip(timeline::CLASSES) {
+        rows += &bar(spent.state, spent.share, percent, class);
+        let parts = spent.parts.iter().zip(parts);
         let parts: String = parts
-            .map(|(share, part)| bar(part.name(), *share, class))
+            .map(|(piece, percent)| bar(piece.part, piece.share, percent, class))
             .collect();
         rows += &format!("<div class=\"parts\">\n{parts}</div>\n");
     }
@@ -100,7 +99,11 @@ fn times(report: &Report) -> String {
 /// Everything that is not there, and why.
 fn missing(report: &Report, recording: &Recording) -> Vec<String> {
     let mut all = report.cannot_tell.clone();
-    all.extend(recording.lacks.iter().cloned());
+    for lack in &recording.lacks {
+        if !all.contains(lack) {
+            all.push(lack.clone());
+        }
+    }
     all
 }
 

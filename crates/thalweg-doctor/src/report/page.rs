@@ -1,28 +1,65 @@
 //! The page.
 
-use super::text::{COLUMNS, cut, number, percent, plain, quantity, wrapped};
-use super::{Ending, Report};
-use crate::budget::Part;
+use super::text::{COLUMNS, cut, number, percents, plain, quantity, wrapped};
+use super::{Ending, Report, Spent, marks};
 use crate::evidence::{Evidence, Quality};
 use crate::metrics;
 use crate::verdict::{Exhibit, Verdict};
+use std::collections::BTreeSet;
 use thalweg_measure::table::Nanoseconds;
 
-/// Verdicts that are shown; more would only confuse.
+/// Verdicts that are shown in full; more would only confuse.
 const VERDICTS: usize = 3;
-/// Figures of the first verdict that are shown.
-const FIGURES: usize = 6;
-/// Open questions that are shown.
-const QUESTIONS: usize = 3;
+/// Lines of a page.
+const LINES: usize = 40;
+
+/// How much of each thing is shown.
+struct Room {
+    /// Figures of the first verdict.
+    figures: usize,
+    /// Lines of each list and of what to do next.
+    lines: usize,
+    /// Open questions.
+    questions: usize,
+}
+
+/// The first that fits is taken. The last fits whatever is measured.
+const ROOMS: [Room; 4] = [
+    Room::of(6, 4, 3),
+    Room::of(5, 3, 2),
+    Room::of(4, 2, 1),
+    Room::of(3, 1, 1),
+];
+
+impl Room {
+    const fn of(figures: usize, lines: usize, questions: usize) -> Room {
+        Room {
+            figures,
+            lines,
+            questions,
+        }
+    }
+}
 
 const BOLD: &str = "\x1b[1m";
 const PLAIN: &str = "\x1b[0m";
 
-/// A page of at most 40 lines.
+/// A page of at most [`LINES`] lines.
 pub(super) fn page(report: &Report, colours: bool) -> String {
+    let mut lines = Vec::new();
+    for room in &ROOMS {
+        lines = page_in(report, colours, room);
+        if lines.len() <= LINES {
+            break;
+        }
+    }
+    lines.join("\n") + "\n"
+}
+
+fn page_in(report: &Report, colours: bool, room: &Room) -> Vec<String> {
     let mut lines = head(report);
     lines.push(String::new());
-    lines.extend(times(&report.evidence));
+    lines.extend(times(&report.time));
     lines.extend(latency(&report.evidence));
     if report.verdicts.is_empty() {
         lines.push(String::new());
@@ -30,14 +67,20 @@ pub(super) fn page(report: &Report, colours: bool) -> String {
     }
     for (place, verdict) in report.verdicts.iter().take(VERDICTS).enumerate() {
         lines.push(String::new());
-        lines.extend(answer(place, verdict, colours));
+        lines.extend(answer(place, verdict, report, colours, room));
     }
-    let questions = questions(report);
+    let others = report.verdicts.iter().skip(VERDICTS);
+    let others = others.map(|it| format!("{} {:.2}", it.id.name(), it.confidence));
+    let others = others.collect::<Vec<_>>().join(", ");
+    if !others.is_empty() {
+        lines.extend(wrapped("Less likely: ", &others, 1));
+    }
+    let questions = questions(report, room);
     if !questions.is_empty() {
         lines.push(String::new());
         lines.extend(questions);
     }
-    lines.join("\n") + "\n"
+    lines
 }
 
 /// For how long it ran, how it ended, and on how much it ran.
@@ -56,13 +99,13 @@ pub(super) fn facts(report: &Report) -> Vec<String> {
     if let (Some(used), Some(usable)) = (value("cpu.used"), value("cpu.usable")) {
         facts.push(format!("{} of {} cores used", number(used), usable));
     }
-    for (name, one, many) in [
-        ("threads.max", "thread", "threads"),
-        ("processes.started", "process", "processes"),
+    for (name, one, many, when) in [
+        ("threads.max", "thread", "threads", "at once"),
+        ("processes.started", "process", "processes", "in all"),
     ] {
         if let Some(count) = value(name) {
             let noun = if count == 1.0 { one } else { many };
-            facts.push(format!("{count:.0} {noun}"));
+            facts.push(format!("{count:.0} {noun} {when}"));
         }
     }
     if let Some(left) = value("processes.left").filter(|&left| left > 0.0) {
@@ -93,55 +136,29 @@ pub(super) fn why_none(evidence: &Evidence) -> &'static str {
     }
 }
 
-/// A state of the program, its share of the time, and its parts, the largest first.
-pub(super) type Spent = (&'static str, f64, Vec<(f64, Part)>);
-
-/// Where the time went, as far as it is known.
-pub(super) fn spent(evidence: &Evidence) -> Vec<Spent> {
-    use Part::{Child, Disk, Faults, Futex, FutexCalls, Other, OtherCalls, Poll};
-    use Part::{Queue, Quota, Sleep, Spin, Stream, Work, Yield};
-    let states: [(&str, &str, &[Part]); 3] = [
-        (
-            "state.running",
-            "running",
-            &[Work, Faults, Spin, Yield, FutexCalls, OtherCalls],
-        ),
-        ("state.waiting", "waiting for a core", &[Queue, Quota]),
-        (
-            "state.blocked",
-            "blocked",
-            &[Futex, Disk, Stream, Sleep, Poll, Child, Other],
-        ),
-    ];
-    let mut spent = Vec::new();
-    for (name, state, parts) in states {
-        let Some(share) = evidence.value(name) else {
-            continue;
-        };
-        let known = parts
-            .iter()
-            .filter_map(|&part| Some((part.share(evidence)?, part)));
-        let mut known: Vec<(f64, Part)> = known.filter(|(share, _)| *share >= 0.005).collect();
-        known.sort_by(|a, b| b.0.total_cmp(&a.0));
-        spent.push((state, share, known));
-    }
-    spent
-}
-
 /// A line for each state, with its largest parts.
-fn times(evidence: &Evidence) -> Vec<String> {
+fn times(time: &[Spent]) -> Vec<String> {
     let mut lines = Vec::new();
-    for (state, share, parts) in spent(evidence) {
-        let each = parts
-            .iter()
-            .map(|(share, part)| format!("{} {}", part.name(), percent(*share)));
+    for (spent, share, parts) in in_percent(time) {
+        let each = spent.parts.iter().zip(parts).filter(|(_, it)| *it > 0);
+        let each = each.map(|(piece, percent)| format!("{} {percent} %", piece.part));
         let each: Vec<String> = each.collect();
         let colon = if each.is_empty() { "" } else { ": " };
         let head = if lines.is_empty() { "Time  " } else { "      " };
-        let text = format!("{state} {}{colon}{}", percent(share), each.join(", "));
+        let text = format!("{} {share} %{colon}{}", spent.state, each.join(", "));
         lines.extend(wrapped(head, &text, 2));
     }
     lines
+}
+
+/// Each state with its share and those of its parts in whole percent: no sum is more than its
+/// whole.
+pub(super) fn in_percent(time: &[Spent]) -> impl Iterator<Item = (&Spent, u32, Vec<u32>)> {
+    let shares = percents(time.iter().map(|spent| spent.share), 100);
+    time.iter().zip(shares).map(|(spent, share)| {
+        let parts = percents(spent.parts.iter().map(|piece| piece.share), share);
+        (spent, share, parts)
+    })
 }
 
 /// How long messages took, where the program says.
@@ -157,7 +174,13 @@ fn latency(evidence: &Evidence) -> Option<String> {
 }
 
 /// The first verdict with all that it rests on, the others in short.
-fn answer(place: usize, verdict: &Verdict, colours: bool) -> Vec<String> {
+fn answer(
+    place: usize,
+    verdict: &Verdict,
+    report: &Report,
+    colours: bool,
+    room: &Room,
+) -> Vec<String> {
     let name = verdict.id.name();
     let title = format!(
         "{} (confidence {:.2}): {}",
@@ -169,19 +192,41 @@ fn answer(place: usize, verdict: &Verdict, colours: bool) -> Vec<String> {
     if colours {
         lines[0] = lines[0].replacen(name, &format!("{BOLD}{name}{PLAIN}"), 1);
     }
+    let missed = |it: &&Exhibit| misses(verdict, it, report);
+    let (below, reached): (Vec<_>, Vec<_>) = verdict.evidence.iter().partition(missed);
+    let in_short = |it: &Exhibit| in_short(it, misses(verdict, it, report));
+    let list = |head: &str, exhibits: &[&Exhibit], hidden: usize| {
+        let mut texts: Vec<String> = exhibits.iter().map(|it| in_short(it)).collect();
+        if hidden > 0 {
+            texts.push(format!("… and {hidden} more"));
+        }
+        match texts.is_empty() {
+            true => Vec::new(),
+            false => wrapped(head, &texts.join(", "), room.lines.min(2)),
+        }
+    };
     if place > 0 {
-        let shown = verdict.evidence.iter().take(3).map(in_short);
-        lines.extend(wrapped("   ", &shown.collect::<Vec<_>>().join(", "), 1));
+        let shown = reached.len().min(3);
+        let all = [&reached[..shown], &below].concat();
+        lines.extend(list("   ", &all, reached.len() - shown));
+        lines.extend(wrapped("   Next: ", &verdict.next, room.lines.min(2)));
         return lines;
     }
-    lines.extend(verdict.evidence.iter().take(FIGURES).map(in_full));
-    let against = against(verdict).map(in_short);
-    let against = against.collect::<Vec<_>>().join(", ");
-    if !against.is_empty() {
-        lines.extend(wrapped("   Against: ", &against, 2));
+    lines.extend(reached.iter().take(room.figures).map(|it| in_full(it)));
+    let more = reached.len().saturating_sub(room.figures);
+    if more > 0 {
+        lines.push(format!("   … and {more} more: --json"));
     }
-    lines.extend(wrapped("   Next: ", &verdict.next, 4));
+    lines.extend(list("   Missed: ", &below, 0));
+    let against: Vec<&Exhibit> = against(verdict).collect();
+    lines.extend(list("   Against: ", &against, 0));
+    lines.extend(wrapped("   Next: ", &verdict.next, room.lines));
     lines
+}
+
+/// Whether a figure is known not to reach its threshold.
+pub(super) fn misses(verdict: &Verdict, exhibit: &Exhibit, report: &Report) -> bool {
+    marks::reached(verdict.id, exhibit, &report.evidence) == Some(false)
 }
 
 /// What speaks against a verdict. Of figures that do so only together, one may speak for it: it is
@@ -202,9 +247,10 @@ fn value(exhibit: &Exhibit) -> String {
     known.unwrap_or_else(|| "absent".to_owned())
 }
 
-fn in_short(exhibit: &Exhibit) -> String {
+fn in_short(exhibit: &Exhibit, misses: bool) -> String {
+    let not = if misses { "not " } else { "" };
     format!(
-        "{} {} ({})",
+        "{} {} ({not}{})",
         exhibit.metric,
         value(exhibit),
         exhibit.threshold
@@ -227,26 +273,35 @@ fn in_full(exhibit: &Exhibit) -> String {
     cut(line.trim_end(), COLUMNS)
 }
 
-/// What cannot be told, of the first verdict or of any.
-fn questions(report: &Report) -> Vec<String> {
+/// What cannot be told, of the first verdict or of any. A figure is named once.
+fn questions(report: &Report, room: &Room) -> Vec<String> {
     let first = report.verdicts.first();
-    let own = first.map_or(&[][..], |verdict| &verdict.cannot_tell[..]);
-    let mut all: Vec<&String> = own.iter().collect();
-    all.extend(report.cannot_tell.iter().filter(|text| !own.contains(text)));
+    let mut all = first.map_or_else(Vec::new, |verdict| verdict.cannot_tell.clone());
+    let told: BTreeSet<&str> = all.iter().flat_map(|text| names(text)).collect();
+    let others = report.evidence.readings().map(|(name, _)| name);
+    let others = others.filter(|name| !told.contains(name));
+    let mut others = report.evidence.absent(others);
+    all.append(&mut others);
     let mut lines = Vec::new();
-    for question in all.iter().take(QUESTIONS) {
+    for question in all.iter().take(room.questions) {
         let head = if lines.is_empty() {
             "Cannot tell: "
         } else {
             "             "
         };
-        lines.extend(wrapped(head, &plain(question), 2));
+        lines.extend(wrapped(head, &plain(question), room.lines.min(2)));
     }
-    let more = all.len().saturating_sub(QUESTIONS);
+    let more = all.len().saturating_sub(room.questions);
     if more > 0 {
-        lines.push(format!("             and {more} more (--json lists them)"));
+        lines.push(format!("             … and {more} more: --json"));
     }
     lines
+}
+
+/// The words of a text that may be names of figures.
+fn names(text: &str) -> impl Iterator<Item = &str> {
+    let is_other = |c: char| !(c.is_ascii_lowercase() || c.is_ascii_digit() || "._".contains(c));
+    text.split(is_other)
 }
 
 /// A table of all figures.

@@ -3,6 +3,7 @@
 use super::*;
 use crate::evidence::Quality;
 use crate::metrics::METRICS;
+use crate::verdict::Exhibit;
 
 fn fault_bound() -> Report {
     let mut evidence = Evidence::new();
@@ -33,7 +34,7 @@ fn a_page_says_what_and_why_and_what_next() {
     let page = fault_bound().page(false);
     for part in [
         "thalweg doctor: ./touch \\u{1b}[2Ja\n",
-        "2.00 s, exit code 3, 1.00 of 2 cores used, 1 thread\n",
+        "2.00 s, exit code 3, 1.00 of 2 cores used, 1 thread at once\n",
         "Time  running 90 %: page faults 54 %, computing 36 %\n",
         "blocked 10 %: futex 10 %\n",
         "1. PAGE-FAULTS (confidence ",
@@ -122,6 +123,145 @@ fn what_speaks_for_a_verdict_is_not_listed_against_it() {
         "{against}"
     );
     assert!(page.contains("ended meanwhile"), "{page}");
+}
+
+/// Faults take half of the time, though fewer than usual, and calls of the kernel a third.
+fn faults_and_calls() -> Report {
+    let mut evidence = Evidence::new();
+    let figures = [
+        ("time.wall", 2.0),
+        ("threads.max", 6.0),
+        ("processes.started", 41.0),
+        ("cpu.used", 1.0),
+        ("cpu.usable", 2.0),
+        ("cpu.system_share", 0.9),
+        ("state.running", 0.995),
+        ("state.waiting", 0.005),
+        ("fault.major", 0.0),
+        ("block.disk", 0.0),
+        ("state.blocked", 0.0),
+        ("run.wait_peers", 0.3),
+        ("fault.cpu_share", 0.505),
+        ("fault.minor", 15_000.0),
+        ("call.cpu_share", 0.415),
+        ("call.all", 40_000.0),
+        ("call.futex", 0.0),
+        ("call.yield", 0.0),
+        ("call.io", 40_000.0),
+        ("spin.cpu_share", 0.0),
+        ("switch.blocked", 100.0),
+        ("switch.run_us", 900.0),
+    ];
+    for (name, value) in figures {
+        evidence.put(name, value, Quality::Exact, "by hand");
+    }
+    Report::new(vec!["burst".to_owned()], Some(Ending::Code(0)), evidence)
+}
+
+#[test]
+fn a_figure_that_misses_its_threshold_is_marked_everywhere() {
+    let report = faults_and_calls();
+    let page = report.page(false);
+    let first = page.split("2. ").next().expect("the first verdict");
+    assert!(first.contains("1. PAGE-FAULTS"), "{page}");
+    let below = "   Missed: fault.minor 15,000/s (not > 20000)\n";
+    assert!(first.contains(below), "{page}");
+    assert!(!first.contains("   fault.minor "), "{page}");
+    let calls = page.split("SYSCALL-BOUND").nth(1).expect("the second");
+    assert!(
+        calls.contains("call.all 40,000/s (not > 50000 × cpu.used)"),
+        "{page}"
+    );
+    let html = report.html(&Recording::default());
+    let below = html.split("Looked at, and not at its threshold").nth(1);
+    let below = below.and_then(|rest| rest.split("</table>").next());
+    let below = below.expect("a table of its own");
+    assert!(
+        below.contains("fault.minor") && below.contains(">not &gt; 20000<"),
+        "{below}"
+    );
+    assert!(!below.contains("fault.cpu_share"), "{below}");
+    let json = serde_json::to_value(&report).expect("JSON");
+    let evidence = json["verdicts"][0]["evidence"].as_array().expect("a list");
+    for (metric, reached) in [("fault.cpu_share", true), ("fault.minor", false)] {
+        let shown = evidence.iter().find(|shown| shown["metric"] == metric);
+        assert_eq!(shown.expect(metric)["reached"], reached, "{json}");
+    }
+}
+
+#[test]
+fn what_is_cut_is_said_and_each_verdict_has_a_next_step() {
+    let mut report = faults_and_calls();
+    let page = report.page(false);
+    let shown = report.verdicts.len().min(3);
+    assert!(shown >= 2, "{page}");
+    assert_eq!(page.matches("   Next: ").count(), shown, "{page}");
+    let first = &mut report.verdicts[0];
+    let one = first.evidence[0].clone();
+    for metric in METRICS.iter().take(9) {
+        first.evidence.push(Exhibit {
+            metric: metric.name,
+            ..one.clone()
+        });
+    }
+    let of = first.evidence.len() - 1;
+    while report.verdicts.len() < 5 {
+        report.verdicts.push(report.verdicts[1].clone());
+    }
+    let page = report.page(false);
+    let lines = page.lines().filter(|line| line.contains("by hand")).count();
+    let cut = format!("   … and {} more: --json\n", of - lines);
+    assert!(lines >= 3 && page.contains(&cut), "{page}");
+    assert!(page.contains("\nLess likely: SYSCALL-BOUND 0."), "{page}");
+}
+
+#[test]
+fn the_head_says_what_is_counted() {
+    let page = faults_and_calls().page(false);
+    let head = "1.00 of 2 cores used, 6 threads at once, 41 processes in all";
+    assert!(page.replace("\n  ", " ").contains(head), "{page}");
+}
+
+#[test]
+fn parts_of_the_page_are_not_more_than_their_state() {
+    let page = faults_and_calls().page(false);
+    let line = "running 100 %: page faults 50 %, other system calls 41 %, computing 8 %\n";
+    assert!(page.contains(line), "{page}");
+    let html = faults_and_calls().html(&Recording::default());
+    for (name, percent) in [("running", 100), ("page faults", 50), ("computing", 8)] {
+        let row = format!("<b>{name}</b><span>{percent} %</span>");
+        assert!(html.contains(&row), "{row} is not in the page");
+    }
+    let json = serde_json::to_value(faults_and_calls()).expect("JSON");
+    assert_eq!(json["time"][0]["state"], "running");
+    assert_eq!(json["time"][0]["parts"][0]["part"], "page faults");
+}
+
+#[test]
+fn what_cannot_be_told_is_said_once() {
+    // The first verdict and the report miss the same figure, and two verdicts do.
+    let mut report = fault_bound();
+    let missing = "hardware.memory_share: no counters here".to_owned();
+    let first = &mut report.verdicts[0];
+    first.cannot_tell.insert(0, missing);
+    let second = first.clone();
+    report.verdicts.push(second);
+    let page = report.page(false).replace("\n             ", " ");
+    let told = page
+        .split("Cannot tell: ")
+        .nth(1)
+        .expect("there is something");
+    assert_eq!(told.matches("hardware.memory_share").count(), 1, "{page}");
+    let html = report.html(&Recording::default());
+    let cards = html.split("Where the time went").next().expect("the cards");
+    for text in &report.verdicts[1].cannot_tell {
+        let item = format!("<li>{text}</li>");
+        assert_eq!(cards.matches(&item).count(), 1, "{text}");
+    }
+    assert!(
+        cards.contains("<li>what is said of this above</li>"),
+        "{cards}"
+    );
 }
 
 #[cfg(target_os = "linux")]

@@ -39,6 +39,23 @@ pub(super) fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
+/// Shares of the time as whole percent, so that together they are not more than `most`: of what
+/// rounding down leaves, the largest rests get one each.
+pub(super) fn percents(shares: impl IntoIterator<Item = f64>, most: u32) -> Vec<u32> {
+    let exact: Vec<f64> = shares.into_iter().map(|share| share * 100.0).collect();
+    let mut whole: Vec<u32> = exact.iter().map(|exact| *exact as u32).collect();
+    let sum = exact.iter().sum::<f64>().round() as u32;
+    let mut left = sum.min(most).saturating_sub(whole.iter().sum());
+    let mut order: Vec<usize> = (0..exact.len()).collect();
+    order.sort_by(|&a, &b| exact[b].fract().total_cmp(&exact[a].fract()));
+    for at in order {
+        let one = left.min(1);
+        whole[at] += one;
+        left -= one;
+    }
+    whole
+}
+
 /// The text in so many columns, cut with an ellipsis where it is longer.
 pub(super) fn cut(text: &str, columns: usize) -> String {
     if text.chars().count() <= columns {
@@ -122,7 +139,18 @@ mod tests {
         assert_eq!(quantity(2.0, "cores"), "2.00 cores");
         assert_eq!(quantity(2_000.0, "1/s"), "2,000/s");
         assert_eq!(quantity(0.5, "share"), "0.50");
+    }
+
+    #[test]
+    fn percents_of_a_whole_are_not_more_than_it() {
         assert_eq!(percent(0.255), "26 %");
+        assert_eq!(percents([0.255], 100), [26]);
+        // Each rounded by itself would make 102.
+        let parts = [0.255, 0.255, 0.245, 0.245];
+        assert_eq!(percents(parts, 100).iter().sum::<u32>(), 100);
+        assert_eq!(percents([0.356, 0.297, 0.296], 94), [35, 30, 29]);
+        assert_eq!(percents([0.3, 0.1], 100), [30, 10]);
+        assert!(percents([], 100).is_empty());
     }
 
     #[test]

@@ -26,13 +26,15 @@ pub const RESAMPLES: usize = 2_000;
 /// ```
 #[must_use]
 pub fn shift(first: &[f64], second: &[f64]) -> Option<f64> {
-    let sorted = |group: &[f64]| {
-        let mut group = group.to_vec();
-        group.sort_by(f64::total_cmp);
-        let is_sound = !group.is_empty() && group.iter().all(|value| value.is_finite());
-        is_sound.then_some(group)
-    };
     Some(median_difference(&sorted(first)?, &sorted(second)?))
+}
+
+/// `None` for no values, and for one that is not finite.
+fn sorted(group: &[f64]) -> Option<Vec<f64>> {
+    let mut group = group.to_vec();
+    group.sort_by(f64::total_cmp);
+    let is_sound = !group.is_empty() && group.iter().all(|value| value.is_finite());
+    is_sound.then_some(group)
 }
 
 /// The shift of paired runs, `(first, second)`, with its interval; the bounds are infinite for
@@ -40,8 +42,39 @@ pub fn shift(first: &[f64], second: &[f64]) -> Option<f64> {
 /// The same `seed` gives the same interval. Some 10 ms for 20 pairs.
 #[must_use]
 pub fn shift_interval(pairs: &[(f64, f64)], seed: u64) -> Option<Interval> {
+    bootstrap(pairs, seed, median_difference)
+}
+
+/// The same as a part of the first group's median, in each series that of its own: so values that
+/// are never negative are never shown to fall by more than all of them. `None` where the median of
+/// the first group is not above 0 as well; a bound is infinite where that of many series is not.
+#[must_use]
+pub fn relative_shift_interval(pairs: &[(f64, f64)], seed: u64) -> Option<Interval> {
+    let first: Vec<f64> = pairs.iter().map(|pair| pair.0).collect();
+    super::median(&first).filter(|&middle| middle > 0.0)?;
+    bootstrap(pairs, seed, |first, second| {
+        let difference = median_difference(first, second);
+        match middle_of(first) {
+            _ if difference == 0.0 => 0.0,
+            middle if middle > 0.0 => difference / middle,
+            _ => difference.signum() * f64::INFINITY,
+        }
+    })
+}
+
+fn middle_of(sorted: &[f64]) -> f64 {
+    let last = sorted.len() - 1;
+    sorted[last / 2].midpoint(sorted[last - last / 2])
+}
+
+/// A statistic of two sorted groups, with the middle 95 % of what it is in series drawn from them.
+fn bootstrap(
+    pairs: &[(f64, f64)],
+    seed: u64,
+    of: impl Fn(&[f64], &[f64]) -> f64,
+) -> Option<Interval> {
     let (first, second): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
-    let value = shift(&first, &second)?;
+    let value = of(&sorted(&first)?, &sorted(&second)?);
     if pairs.len() < REPETITIONS_MIN {
         return Some(Interval {
             low: f64::NEG_INFINITY,
@@ -64,7 +97,7 @@ pub fn shift_interval(pairs: &[(f64, f64)], seed: u64) -> Option<Interval> {
                 .flat_map(|(value, times)| std::iter::repeat_n(value, times))
                 .collect()
         };
-        shifts.push(median_difference(
+        shifts.push(of(
             &resample(&first, &order_first),
             &resample(&second, &order_second),
         ));
@@ -178,6 +211,26 @@ mod tests {
         let enough = shift_interval(&pairs, 1).expect("pairs");
         assert_eq!((enough.low, enough.value, enough.high), (1.0, 1.0, 1.0));
         assert_eq!(shift_interval(&[], 1), None);
+    }
+
+    #[test]
+    fn what_is_never_negative_falls_by_all_of_it_at_most() {
+        let mut random = SplitMix::new(3);
+        let pairs: Vec<(f64, f64)> = (0..20)
+            .map(|_| (1.0 + random.exponential(), 0.01 * random.exponential()))
+            .collect();
+        let relative = relative_shift_interval(&pairs, 1).expect("pairs");
+        assert!(-1.0 <= relative.low && relative.high < -0.9, "{relative:?}");
+        // As a part of one median the lower bound would be below -100 %.
+        let shift = shift_interval(&pairs, 1).expect("pairs");
+        let first: Vec<f64> = pairs.iter().map(|pair| pair.0).collect();
+        let middle = crate::statistics::median(&first).expect("values");
+        assert!(shift.low / middle < -1.0, "{shift:?}");
+        assert!((shift.value / middle - relative.value).abs() < 1e-12);
+        assert_eq!(relative_shift_interval(&[(0.0, 1.0); 6], 1), None);
+        assert_eq!(relative_shift_interval(&[], 1), None);
+        let same = relative_shift_interval(&[(0.5, 0.5); 6], 1).expect("pairs");
+        assert_eq!((same.low, same.high), (0.0, 0.0));
     }
 
     #[test]

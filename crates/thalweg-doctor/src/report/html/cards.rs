@@ -3,9 +3,10 @@
 use super::figures::{Row, table};
 use super::{empty, list};
 use crate::report::Report;
-use crate::report::page::{against, why_none};
+use crate::report::page::{against, misses, why_none};
 use crate::report::text::plain;
 use crate::verdict::{Exhibit, Verdict};
+use std::collections::BTreeSet;
 use thalweg_measure::svg::{escape, section};
 
 /// All of them, the most likely first; the evidence of the others is folded.
@@ -16,11 +17,18 @@ pub(super) fn verdicts(report: &Report) -> String {
             &empty(why_none(&report.evidence).trim_end_matches('.'), &[]),
         );
     }
+    let mut told = BTreeSet::new();
     let cards = report.verdicts.iter().enumerate();
-    cards.map(|(place, verdict)| card(place, verdict)).collect()
+    let cards = cards.map(|(place, verdict)| card(place, verdict, report, &mut told));
+    cards.collect()
 }
 
-fn card(place: usize, verdict: &Verdict) -> String {
+fn card<'a>(
+    place: usize,
+    verdict: &'a Verdict,
+    report: &Report,
+    told: &mut BTreeSet<&'a str>,
+) -> String {
     let title = format!("{}. {}", place + 1, verdict.id.name());
     let confidence = verdict.confidence.clamp(0.0, 1.0);
     let open = if place == 0 { " open" } else { "" };
@@ -30,38 +38,59 @@ fn card(place: usize, verdict: &Verdict) -> String {
          <span class=\"gauge\" aria-hidden=\"true\"><i style=\"width:{:.0}%\"></i></span>\
          <b>{confidence:.2}</b></p>\n\
          <p class=\"next\"><b>Next</b> {}</p>\n\
-         <details{open}>\n<summary>Evidence</summary>\n{}</details>\n",
+         <details{open}>\n<summary>Evidence</summary>\n{}{}</details>\n",
         escape(verdict.id.meaning()),
         100.0 * confidence,
         escape(&plain(&verdict.next)),
-        evidence(verdict)
+        evidence(verdict, report),
+        questions(verdict, told),
     );
     section(&title, &content)
 }
 
-fn evidence(verdict: &Verdict) -> String {
-    let part = |name: &str, content: String| format!("<h3>{name}</h3>\n{content}");
-    let mut out = part("For it", table(verdict.evidence.iter().map(row)));
-    out += &part(
-        "Against it",
-        if against(verdict).next().is_none() {
-            empty("Nothing that was measured speaks against it", &[])
-        } else {
-            table(against(verdict).map(row))
-        },
-    );
-    if !verdict.cannot_tell.is_empty() {
-        out += &part("Cannot tell", list(&verdict.cannot_tell));
-    }
-    out
+fn part(name: &str, content: &str) -> String {
+    format!("<h3>{name}</h3>\n{content}")
 }
 
-fn row(exhibit: &Exhibit) -> Row<'_> {
+fn evidence(verdict: &Verdict, report: &Report) -> String {
+    let missed = |it: &&Exhibit| misses(verdict, it, report);
+    let (below, reached): (Vec<_>, Vec<_>) = verdict.evidence.iter().partition(missed);
+    let rows = |exhibits: &[&Exhibit]| table(exhibits.iter().map(|it| row(it, verdict, report)));
+    let against: Vec<&Exhibit> = against(verdict).collect();
+    let mut out = part("For it", &rows(&reached));
+    if !below.is_empty() {
+        out += &part("Looked at, and not at its threshold", &rows(&below));
+    }
+    out + &part(
+        "Against it",
+        &match against.is_empty() {
+            true => empty("Nothing that was measured speaks against it", &[]),
+            false => rows(&against),
+        },
+    )
+}
+
+/// What it cannot tell. What another card above says is not said again.
+fn questions<'a>(verdict: &'a Verdict, told: &mut BTreeSet<&'a str>) -> String {
+    let all = verdict.cannot_tell.iter();
+    let new = all.filter(|text| told.insert(text)).cloned();
+    let mut new: Vec<String> = new.collect();
+    if new.len() < verdict.cannot_tell.len() {
+        new.push("what is said of this above".to_owned());
+    }
+    match new.is_empty() {
+        true => String::new(),
+        false => part("Cannot tell", &list(&new)),
+    }
+}
+
+fn row<'a>(exhibit: &'a Exhibit, verdict: &Verdict, report: &Report) -> Row<'a> {
+    let not = misses(verdict, exhibit, report);
     Row {
         metric: exhibit.metric,
         value: exhibit.value,
         unit: exhibit.unit,
-        threshold: Some(&exhibit.threshold),
+        threshold: Some((&exhibit.threshold, not)),
         quality: exhibit.quality,
         source: &exhibit.source,
     }

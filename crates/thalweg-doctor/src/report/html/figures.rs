@@ -11,8 +11,8 @@ pub(super) struct Row<'a> {
     pub(super) metric: &'a str,
     pub(super) value: Option<f64>,
     pub(super) unit: &'a str,
-    /// Nothing where a figure is held against none.
-    pub(super) threshold: Option<&'a str>,
+    /// Whether it is missed as well; nothing where a figure is held against none.
+    pub(super) threshold: Option<(&'a str, bool)>,
     pub(super) quality: Quality,
     pub(super) source: &'a str,
 }
@@ -53,7 +53,11 @@ fn line(row: &Row<'_>, thresholds: bool) -> String {
     };
     let mut cells = cell("value", &value) + &cell("unit", unit);
     if thresholds {
-        cells += &cell("threshold", row.threshold.unwrap_or(""));
+        let threshold = row.threshold.map(|(text, is_missed)| match is_missed {
+            true => format!("not {text}"),
+            false => text.to_owned(),
+        });
+        cells += &cell("threshold", &threshold.unwrap_or_default());
     }
     cells += &cell("quality", quality);
     cells += &cell("source", &plain(row.source));

@@ -1,0 +1,184 @@
+//! The keys in `docs/doctor-json.md` are those of the program's JSON.
+
+use crate::contrast::{Comparison, Line, Plan, Run, Taken};
+use crate::evidence::{Evidence, Quality};
+use crate::machine::{Cost, Machine, Options};
+use crate::metrics::METRICS;
+use crate::report::{Ending, Report};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+/// The lines of the page between the marks of this name.
+fn section(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/doctor-json.md");
+    let page = fs::read_to_string(path).expect("docs/doctor-json.md");
+    let (_, rest) = page
+        .split_once(&format!("<!-- {name} -->\n"))
+        .expect("where it begins");
+    let (found, _) = rest
+        .split_once(&format!("<!-- end of {name} -->"))
+        .expect("where it ends");
+    found.to_owned()
+}
+
+/// The keys that its table documents.
+fn documented(name: &str) -> BTreeSet<String> {
+    let section = section(name);
+    let keys = section
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split_once('`'));
+    keys.map(|(key, _)| key.to_owned()).collect()
+}
+
+/// The paths of all values that are neither objects nor lists, and of lists and nulls; keys of the
+/// objects at the paths in `named` are names.
+fn keys(value: &Value, path: &str, named: &[&str], found: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(object) => {
+            for (key, value) in object {
+                let key = if named.contains(&path) { "NAME" } else { key };
+                let dot = if path.is_empty() { "" } else { "." };
+                keys(value, &format!("{path}{dot}{key}"), named, found);
+            }
+        }
+        Value::Array(list) => {
+            for value in list {
+                keys(value, &format!("{path}[]"), named, found);
+            }
+        }
+        _ => {
+            found.insert(path.to_owned());
+        }
+    }
+}
+
+/// Nothing is documented that is not there, and nothing is there that is not documented. A key of
+/// the page whose members are there as well says what a null or an element is.
+fn compare(name: &str, values: &[Value], named: &[&str]) {
+    let mut found = BTreeSet::new();
+    values
+        .iter()
+        .for_each(|value| keys(value, "", named, &mut found));
+    let documented = documented(name);
+    let missing: Vec<&String> = found.difference(&documented).collect();
+    assert!(missing.is_empty(), "not on the page: {missing:?}");
+    let is_there = |key: &String| {
+        let inside = format!("{key}.");
+        found.iter().any(|it| it == key || it.starts_with(&inside))
+    };
+    let lost: Vec<&String> = documented.iter().filter(|key| !is_there(key)).collect();
+    assert!(lost.is_empty(), "not in the JSON: {lost:?}");
+}
+
+fn json(value: &impl serde::Serialize) -> Value {
+    serde_json::to_value(value).expect("it can be written")
+}
+
+fn report(value: f64, exit: Option<Ending>) -> Value {
+    let mut evidence = Evidence::new();
+    for metric in METRICS {
+        match (metric.name, metric.unit) {
+            ("hardware.memory_share" | "io.delay_share", _) => evidence.lack(metric.name, "none"),
+            (name, "share") => evidence.put(name, value, Quality::Exact, "by hand"),
+            (name, _) => evidence.put(name, 50_000.0, Quality::Exact, "by hand"),
+        }
+    }
+    json(&Report::new(vec!["a".to_owned()], exit, evidence))
+}
+
+#[test]
+fn a_report_is_documented() {
+    let exits = [
+        None,
+        Some(Ending::Code(0)),
+        Some(Ending::Signal(9)),
+        Some(Ending::Unknown),
+    ];
+    compare(
+        "report",
+        &exits.map(|exit| report(0.5, exit)),
+        &["evidence"],
+    );
+}
+
+#[test]
+fn figures_have_their_units_and_meanings() {
+    let mut table = "| figure | unit | meaning |\n|---|---|---|\n".to_owned();
+    for metric in METRICS {
+        let (name, unit, meaning) = (metric.name, metric.unit, metric.meaning);
+        table += &format!("| `{name}` | {unit} | {meaning} |\n");
+    }
+    let found = section("figures");
+    assert!(found == table, "the table should be\n{table}");
+}
+
+#[test]
+fn a_comparison_is_documented() {
+    let run = |wall: f64| Run {
+        wall,
+        user: wall,
+        system: 0.0,
+        max_rss: 4096.0,
+        minor_faults: 1.0,
+        major_faults: 0.0,
+        voluntary_switches: 1.0,
+        involuntary_switches: 0.0,
+        queue_wait: Some(0.0),
+        taken: Taken::default(),
+    };
+    let plan = Plan {
+        a: Line::parse("a").expect("a command"),
+        b: Line::parse("b").expect("a command"),
+        runs: 8,
+        warmup: 1,
+        seed: 1,
+        ignores_failure: false,
+        shows_output: false,
+    };
+    let compared = |taken: f64| {
+        let pair = |at: u32| {
+            let of_b = Taken {
+                wait_share: taken * f64::from(at),
+                steal_share: 0.0,
+            };
+            let wall = f64::from(at);
+            (
+                run(wall),
+                Run {
+                    taken: of_b,
+                    ..run(wall)
+                },
+            )
+        };
+        let pairs: Vec<(Run, Run)> = (1..9).map(pair).collect();
+        let mut value = json(&Comparison::of(&plan, ["a", "b"], &pairs));
+        value.as_object_mut().and_then(|object| object.remove("b"));
+        value
+    };
+    compare("compare", &[compared(0.0), compared(0.5)], &[]);
+}
+
+#[test]
+fn capabilities_are_documented() {
+    compare("caps", &[json(&crate::caps::capabilities())], &[]);
+}
+
+#[test]
+fn the_costs_of_a_machine_are_documented() {
+    let options = Options {
+        is_quick: true,
+        directory: std::env::temp_dir(),
+    };
+    let mut machine = Machine::measure(&options).expect("it can be written to");
+    let why = "one core only".to_owned();
+    machine.absent.push((Cost::Clock, why));
+    let (cost, figure) = machine.costs[0];
+    assert!(figure.n > 0, "{cost:?}");
+    let (from, to) = (0, 1);
+    machine
+        .pairs
+        .push(crate::machine::Pair { from, to, figure });
+    compare("machine", &[json(&machine)], &["costs", "absent"]);
+}
