@@ -177,6 +177,7 @@ impl Watch {
     fn turn(&mut self) {
         let call_ns = self.ration.call_s() * 1e9;
         let was_on = self.ration.is_on();
+        let (spent_ns, besides_ns) = self.ration.spent_ns();
         let Some(pace) = self.ration.turn(now_ns()) else {
             return;
         };
@@ -187,17 +188,18 @@ impl Watch {
         self.timeline.set_told(pace.is_on(), now_ns);
         let mut span = |span| self.recorder.add(span);
         if pace == Pace::Blind {
-            self.timeline.begin_gap(now_ns, &mut span);
+            self.timeline.begin_gap(now_ns, spent_ns, &mut span);
             self.waits.lose_sight();
         } else if self.timeline.in_gap() {
             self.timeline.end_gap(now_ns, &mut span);
             self.next_look_ns = now_ns;
         }
-        self.end_span(was_on, call_ns);
+        self.end_span(was_on, call_ns, besides_ns);
     }
 
-    /// A span ends in which calls were counted, or were not.
-    fn end_span(&mut self, counted: bool, call_ns: f64) {
+    /// A span ends in which calls were counted, or were not; other records cost the program
+    /// `besides_ns`.
+    fn end_span(&mut self, counted: bool, call_ns: f64, besides_ns: f64) {
         let (Ok(perf), Some(calls)) = (&self.perf, &mut self.calls) else {
             return;
         };
@@ -208,7 +210,9 @@ impl Watch {
         }
         let count = perf.count(Counter::Calls).unwrap_or(0);
         let before = std::mem::replace(&mut self.span_from.1, count);
-        calls.end_window(count - before, span_ns, call_ns);
+        let counted = count - before;
+        let each_ns = call_ns + besides_ns / counted.max(1) as f64;
+        calls.end_window(counted, span_ns, each_ns);
     }
 
     /// Takes in the records up to a time.
@@ -285,7 +289,8 @@ impl Watch {
         self.waits.end_idle(None, &self.timeline);
         self.timeline
             .close(self.to_ns, &mut |span| self.recorder.add(span));
-        self.end_span(self.ration.is_on(), self.ration.call_s() * 1e9);
+        let (_, besides_ns) = self.ration.spent_ns();
+        self.end_span(self.ration.is_on(), self.ration.call_s() * 1e9, besides_ns);
         if let Some(calls) = &mut self.calls {
             calls.end();
         }

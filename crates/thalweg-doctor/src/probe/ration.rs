@@ -56,6 +56,7 @@ pub(crate) struct Ration {
     since_ns: u64,
     off_ns: u64,
     cost_s: f64,
+    calls_s: f64,
     switches_s: f64,
     switches: u64,
     first: Pace,
@@ -70,6 +71,7 @@ impl Ration {
             since_ns: now_ns,
             off_ns: 0,
             cost_s: 0.0,
+            calls_s: 0.0,
             switches_s: 0.0,
             switches: 0,
             first,
@@ -83,6 +85,7 @@ impl Ration {
             Pace::Each => COST_EACH_S,
             _ => COST_FEW_S,
         };
+        self.calls_s += calls * call_s;
         self.cost_s += calls * call_s + wakes * WAKE_S;
     }
 
@@ -107,6 +110,11 @@ impl Ration {
         self.cost_s += SWITCH_S;
         self.switches_s += SWITCH_S;
         self.switches += 1;
+    }
+
+    /// What the records since the last turn cost, in ns: all of them, and those but calls.
+    pub(crate) fn spent_ns(&self) -> (f64, f64) {
+        (self.cost_s * 1e9, (self.cost_s - self.calls_s) * 1e9)
     }
 
     /// What a call is taken to last longer because it is counted.
@@ -173,7 +181,7 @@ impl Ration {
     fn set(&mut self, pace: Pace, now_ns: u64) -> Pace {
         self.has_paused |= !pace.is_on();
         (self.pace, self.since_ns) = (pace, now_ns);
-        (self.cost_s, self.switches_s) = (0.0, 0.0);
+        (self.cost_s, self.calls_s, self.switches_s) = (0.0, 0.0, 0.0);
         pace
     }
 

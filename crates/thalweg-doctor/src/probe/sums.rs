@@ -69,14 +69,14 @@ impl Totals {
         self.blocked_since_ns = 0;
     }
 
-    /// As much of what switches tell again as came since `before`, times `factor`. Waits after
-    /// wakes stand for all of the time as they are.
-    pub(super) fn repeat(&mut self, before: &Totals, factor: f64) {
+    /// As much of what switches tell again as came since `before`, times `factor`; switches come
+    /// `often` times as often. Waits after wakes stand for all of the time as they are.
+    pub(super) fn repeat(&mut self, before: &Totals, factor: f64, often: f64) {
         self.all.repeat(&before.all, factor);
         self.blocked_square += (self.blocked_square - before.blocked_square) * factor;
-        repeat(&mut self.switches_blocked, before.switches_blocked, factor);
-        let preempted = before.switches_preempted;
-        repeat(&mut self.switches_preempted, preempted, factor);
+        let (blocked, preempted) = (before.switches_blocked, before.switches_preempted);
+        repeat(&mut self.switches_blocked, blocked, factor * often);
+        repeat(&mut self.switches_preempted, preempted, factor * often);
         repeat(&mut self.others_ns, before.others_ns, factor);
     }
 
@@ -117,8 +117,9 @@ impl Thread {
         self.before = (self.lived_ns(), self.blocks);
     }
 
-    /// The time since the last span is spent as that since the mark was: so long in each state.
-    pub(super) fn repeat(&mut self, now_ns: u64) -> [(State, u64); 3] {
+    /// The time since the last span is spent as that since the mark was: so long in each state,
+    /// with blocks `often` times as often.
+    pub(super) fn repeat(&mut self, now_ns: u64, often: f64) -> [(State, u64); 3] {
         let (before, blocks) = self.before;
         let lived_ns = self.lived_ns();
         let window_ns: [u64; 3] = std::array::from_fn(|at| lived_ns[at] - before[at]);
@@ -127,7 +128,7 @@ impl Thread {
         let factor = span_ns as f64 / all_ns.max(1) as f64;
         repeat(&mut self.ran_ns, before[0], factor);
         repeat(&mut self.waited_ns, before[1], factor);
-        repeat(&mut self.blocks, blocks, factor);
+        repeat(&mut self.blocks, blocks, factor * often);
         let ran_ns = self.ran_ns - lived_ns[0];
         let waited_ns = self.waited_ns - lived_ns[1];
         let blocked_ns = span_ns.saturating_sub(ran_ns + waited_ns);

@@ -389,11 +389,6 @@ impl Timeline {
         }
     }
 
-    /// Is it known that no thread does?
-    pub(super) fn is_idle(&self) -> bool {
-        !self.is_busy() && !self.gap.is_open()
-    }
-
     /// Does a thread of the program run, or wait for a core?
     pub(crate) fn is_busy(&self) -> bool {
         self.running + self.queued_peers + self.queued_others > 0
