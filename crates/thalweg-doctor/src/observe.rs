@@ -122,10 +122,15 @@ fn run(
         watch
             .wait(&files, u64::MAX)
             .map_err(|why| Error::System("poll", why))?;
-        watch.round(started.pid);
-        if keeper.pass(started.pid) {
+        // Before the records of what a signal does are taken in.
+        let kill = keeper.pass(started.pid);
+        if keeper.interrupts() || kill {
+            watch.interrupt();
+        }
+        if kill {
             tree::kill(started.pid, &watch.timeline);
         }
+        watch.round(started.pid);
     }
 }
 

@@ -24,6 +24,8 @@ use std::os::fd::BorrowedFd;
 
 /// Between two looks at `/proc`, at least.
 const LOOK_NS_MIN: u64 = 10_000_000;
+/// So many times as often between two gaps in the records.
+const WINDOW_LOOKS: u64 = 5;
 /// Between two looks at the machine and at what processes used.
 const HOST_NS: u64 = 200_000_000;
 /// Records of other cores that belong before one may come so much later.
@@ -171,13 +173,17 @@ impl Watch {
             self.next_host_ns = began_ns + HOST_NS;
         }
         let pause_ns = ((now_ns() - looked_ns) as f64 / self.cost_share) as u64;
-        self.next_look_ns = began_ns + pause_ns.max(LOOK_NS_MIN);
+        // Between two gaps the looks count that do not count in them.
+        let is_window = self.timeline.gaps_ns() > 0 && self.ration.is_on();
+        let pause_ns = pause_ns.max(LOOK_NS_MIN) / if is_window { WINDOW_LOOKS } else { 1 };
+        self.next_look_ns = began_ns + pause_ns;
     }
 
     /// Lets the events that cost by the piece count, or pause.
     fn turn(&mut self) {
         let call_ns = self.ration.call_s() * 1e9;
         let was_on = self.ration.is_on();
+        let (spent_ns, besides_ns) = self.ration.spent_ns();
         let Some(pace) = self.ration.turn(now_ns()) else {
             return;
         };
@@ -185,12 +191,21 @@ impl Watch {
         perf.set_pace(pace);
         let now_ns = now_ns();
         self.take_in(now_ns);
-        self.timeline.set_told(pace != Pace::Paused, now_ns);
-        self.end_span(was_on, call_ns);
+        self.timeline.set_told(pace.is_on(), now_ns);
+        let mut span = |span| self.recorder.add(span);
+        if pace == Pace::Blind {
+            self.timeline.begin_gap(now_ns, spent_ns, &mut span);
+            self.waits.lose_sight();
+        } else if self.timeline.in_gap() {
+            self.timeline.end_gap(now_ns, &mut span);
+            self.next_look_ns = now_ns;
+        }
+        self.end_span(was_on, call_ns, besides_ns);
     }
 
-    /// A span ends in which calls were counted, or were not.
-    fn end_span(&mut self, counted: bool, call_ns: f64) {
+    /// A span ends in which calls were counted, or were not; other records cost the program
+    /// `besides_ns`.
+    fn end_span(&mut self, counted: bool, call_ns: f64, besides_ns: f64) {
         let (Ok(perf), Some(calls)) = (&self.perf, &mut self.calls) else {
             return;
         };
@@ -201,7 +216,9 @@ impl Watch {
         }
         let count = perf.count(Counter::Calls).unwrap_or(0);
         let before = std::mem::replace(&mut self.span_from.1, count);
-        calls.end_window(count - before, span_ns, call_ns);
+        let counted = count - before;
+        let each_ns = call_ns + besides_ns / counted.max(1) as f64;
+        calls.end_window(counted, span_ns, each_ns);
     }
 
     /// Takes in the records up to a time.
@@ -209,24 +226,18 @@ impl Watch {
         let Ok(perf) = &mut self.perf else { return };
         let whole = perf.is_whole_machine();
         let mut events = std::mem::take(&mut self.early);
+        let old = events.len();
         perf.drain(&mut events);
+        self.ration.add_all(&events[old..], whole);
         events.sort_by_key(|event| event.time_ns);
         let now = events.partition_point(|event| event.time_ns <= until_ns);
         self.early = events.split_off(now);
         for event in events {
-            match event.what {
-                What::Woken { .. } => self.ration.add(0.0, 1.0),
-                What::Roused { waker } => {
-                    self.ration.add(0.0, 1.0);
-                    let ours = |tid: &i32| self.timeline.threads.contains_key(tid);
-                    if let Some(waker) = waker.filter(ours).filter(|_| ours(&event.tid)) {
-                        self.wakes.add(waker, event.tid);
-                    }
+            if let What::Roused { waker } = event.what {
+                let ours = |tid: &i32| self.timeline.threads.contains_key(tid);
+                if let Some(waker) = waker.filter(ours).filter(|_| ours(&event.tid)) {
+                    self.wakes.add(waker, event.tid);
                 }
-                // A clock that belongs to a thread is set at each switch.
-                What::In if !whole => self.ration.add(0.0, 1.0),
-                What::Called { weight, .. } => self.ration.add(weight as f64, 0.0),
-                _ => {}
             }
             let turns = self
                 .turns
@@ -276,6 +287,11 @@ impl Watch {
         }
     }
 
+    /// The program is asked to end, or is killed.
+    pub(crate) fn interrupt(&mut self) {
+        self.waits.interrupt(&self.timeline);
+    }
+
     /// Stops, and takes in what is left.
     pub(crate) fn end(&mut self) {
         self.to_ns = now_ns();
@@ -286,7 +302,8 @@ impl Watch {
         self.waits.end_idle(None, &self.timeline);
         self.timeline
             .close(self.to_ns, &mut |span| self.recorder.add(span));
-        self.end_span(self.ration.is_on(), self.ration.call_s() * 1e9);
+        let (_, besides_ns) = self.ration.spent_ns();
+        self.end_span(self.ration.is_on(), self.ration.call_s() * 1e9, besides_ns);
         if let Some(calls) = &mut self.calls {
             calls.end();
         }
@@ -320,6 +337,14 @@ impl Watch {
         match &self.perf {
             Ok(perf) => recording.lacks.extend(perf.lacks()),
             Err(why) => recording.lacks.push(format!("perf_event_open: {why}")),
+        }
+        let gaps_ns = self.timeline.gaps_ns();
+        if gaps_ns > 0 {
+            let share = 100.0 * gaps_ns as f64 / recording.length_ns.max(1) as f64;
+            recording.lacks.push(format!(
+                "switches for {share:.0} % of the time, as they are too many: the spans of these \
+                 times are estimates"
+            ));
         }
         if totals.lost > 0 {
             recording

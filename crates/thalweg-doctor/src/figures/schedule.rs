@@ -15,14 +15,14 @@ impl Figures<'_> {
         let (all, told) = (totals.all, totals.told);
         let all_ns = (all.running_ns + all.waiting_ns + all.blocked_ns).max(1) as f64;
         let running = all.running_ns as f64 / all_ns;
-        self.recorded("state.running", running, SWITCH);
+        self.switched("state.running", running, SWITCH);
         // Where wakes were told for a part of the time, that part stands for all of it.
         let idle_ns = (told.waiting_ns + told.blocked_ns).max(1) as f64;
         let waiting = told.waiting_ns as f64 / idle_ns * (1.0 - running);
         self.waited("state.waiting", waiting);
         self.waited("state.blocked", 1.0 - running - waiting);
         match totals.blocked_mean_ns() {
-            Some(mean_ns) => self.recorded("state.blocked_us", mean_ns / 1e3, SWITCH),
+            Some(mean_ns) => self.switched("state.blocked_us", mean_ns / 1e3, SWITCH),
             None => (self.evidence).lack("state.blocked_us", "it was never wholly blocked"),
         }
         let waited_ns = told.waited_peers_ns + told.waited_others_ns;
@@ -32,13 +32,32 @@ impl Figures<'_> {
         self.waited("run.wait_share", waited_ns as f64 / busy_ns);
         self.waited("run.wait_peers", told.waited_peers_ns as f64 / busy_ns);
         self.waited("host.wait_others", told.waited_others_ns as f64 / busy_ns);
-        let per_s = |count: u64| count as f64 / self.wall_s;
-        let (blocked, preempted) = (totals.switches_blocked, totals.switches_preempted);
-        self.recorded("switch.blocked", per_s(blocked), SWITCH);
-        let per_s = |count: u64| count as f64 / self.wall_s;
-        self.recorded("switch.preempted", per_s(preempted), SWITCH);
+        self.switches(ended);
+    }
+
+    /// Threads that left a core. Where records paused, `wait4` has the whole number, unless the
+    /// records say that there are processes which nobody waited for.
+    fn switches(&mut self, ended: Option<&Ended>) {
+        let totals = self.watch.timeline.totals;
+        let told = totals.switches_blocked + totals.switches_preempted;
+        let waited = ended
+            .filter(|_| self.watch.timeline.gaps_ns() > 0)
+            .map(|ended| (ended.switches_voluntary, ended.switches_involuntary))
+            .filter(|(voluntary, involuntary)| voluntary + involuntary >= told / 10 * 9);
+        let (blocked, preempted) =
+            waited.unwrap_or((totals.switches_blocked, totals.switches_preempted));
         let runs = (blocked + preempted).max(1) as f64;
-        self.recorded("switch.run_us", all.ran_ns as f64 / 1e3 / runs, SWITCH);
+        let (per_s, ran_us) = (1.0 / self.wall_s, totals.all.ran_ns as f64 / 1e3);
+        for (name, value) in [
+            ("switch.blocked", blocked as f64 * per_s),
+            ("switch.preempted", preempted as f64 * per_s),
+        ] {
+            match waited {
+                Some(_) => self.put(name, value, "wait4"),
+                None => self.switched(name, value, SWITCH),
+            }
+        }
+        self.switched("switch.run_us", ran_us / runs, SWITCH);
     }
 
     /// A figure that waits for a core after a wake are part of.

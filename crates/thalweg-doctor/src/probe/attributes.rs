@@ -28,12 +28,18 @@ pub(super) fn attributes(of: u32, config: u64) -> perf_event_attr {
 
 pub(super) fn carrier(kernel: bool) -> perf_event_attr {
     let mut attributes = attributes(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY.into());
-    attributes.set_context_switch(1);
     attributes.set_task(1);
     attributes.set_comm(1);
     attributes.set_comm_exec(1);
     attributes.set_mmap(1);
     attributes.set_mmap2(1);
+    attributes.set_exclude_kernel(u64::from(!kernel));
+    attributes
+}
+
+pub(super) fn switches(kernel: bool) -> perf_event_attr {
+    let mut attributes = attributes(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY.into());
+    attributes.set_context_switch(1);
     attributes.set_exclude_kernel(u64::from(!kernel));
     attributes
 }

@@ -4,6 +4,7 @@ mod attributes;
 pub(crate) mod calls;
 pub(crate) mod fault;
 pub(crate) mod files;
+mod gap;
 pub(crate) mod host;
 pub(crate) mod memory;
 pub(crate) mod perf;

@@ -1,6 +1,6 @@
 //! The kernel's events: which of them this user may have, and the rings that they are written to.
 
-use super::attributes::{attributes, carrier, clock, tracepoint};
+use super::attributes::{attributes, carrier, clock, switches, tracepoint};
 use super::ration::Pace;
 use super::record::{Event, Kind, parse};
 use super::tracefs;
@@ -126,6 +126,9 @@ impl Perf {
             perf.carriers.push(owner);
         }
         perf.add(&attributes, Kind::Carrier, &tids[1..], cores)?;
+        let mut attributes = switches(kernel);
+        attributes.set_inherit(u64::from(scope == Scope::Program));
+        perf.add(&attributes, Kind::Switches, tids, cores)?;
         Ok(perf)
     }
 
@@ -293,7 +296,7 @@ impl Perf {
 
     /// Lets the events count, or stops them all.
     pub(crate) fn set_counting(&self, on: bool) {
-        let pace = if on { self.first_pace() } else { Pace::Paused };
+        let pace = if on { self.first_pace() } else { Pace::Blind };
         self.set_pace(pace);
         let others = self.others.iter().filter(|(kind, _)| !self.is_costly(kind));
         let counters = self.counters.iter().map(|(_, event)| event);
@@ -308,7 +311,7 @@ impl Perf {
     /// each switch.
     fn is_costly(&self, kind: &Kind) -> bool {
         match kind {
-            Kind::Wake { .. } | Kind::Rouse { .. } | Kind::Call { .. } => true,
+            Kind::Wake { .. } | Kind::Rouse { .. } | Kind::Call { .. } | Kind::Switches => true,
             Kind::Clock => self.scope == Scope::Program,
             Kind::Carrier => false,
         }
@@ -317,7 +320,8 @@ impl Perf {
     /// The same for those that cost by the piece.
     pub(crate) fn set_pace(&self, pace: Pace) {
         let counts = |kind: &Kind| match (pace, kind) {
-            (Pace::Paused, _) => false,
+            (_, Kind::Switches) => pace != Pace::Blind,
+            (Pace::Blind | Pace::Paused, _) => false,
             (Pace::Few, Kind::Call { weight, .. }) => *weight == CALLS_EVERY,
             (Pace::Each, Kind::Call { weight, .. }) => *weight == 1,
             _ => true,
@@ -326,7 +330,7 @@ impl Perf {
             let _ = sys::set_counting(event, counts(kind));
         }
         for (_, event) in self.counters.iter().filter(|(of, _)| *of == Counter::Calls) {
-            let _ = sys::set_counting(event, pace != Pace::Paused);
+            let _ = sys::set_counting(event, pace.is_on());
         }
     }
 

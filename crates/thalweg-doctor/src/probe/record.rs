@@ -74,6 +74,7 @@ pub(crate) struct Mapping {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Carrier,
+    Switches,
     Clock,
     /// Where in the raw data the woken thread and its core are.
     Wake {
@@ -221,7 +222,7 @@ fn sample(mut body: Reader<'_>, kinds: &[(u64, Kind)]) -> Option<Event> {
     let (time_ns, core) = (body.u64()?, body.u32()?);
     body.u32()?;
     let what = match *kind {
-        Kind::Carrier => return None,
+        Kind::Carrier | Kind::Switches => return None,
         Kind::Clock => {
             let count = usize::try_from(body.u64()?).ok()?;
             let stack = body.take(count.checked_mul(8)?)?.chunks_exact(8);

@@ -24,6 +24,24 @@ impl Sums {
         self.waited_peers_ns += more.waited_peers_ns;
         self.waited_others_ns += more.waited_others_ns;
     }
+
+    /// As much again as came since `before`, times `factor`.
+    fn repeat(&mut self, before: &Sums, factor: f64) {
+        for (now, before) in [
+            (&mut self.running_ns, before.running_ns),
+            (&mut self.waiting_ns, before.waiting_ns),
+            (&mut self.blocked_ns, before.blocked_ns),
+            (&mut self.ran_ns, before.ran_ns),
+            (&mut self.waited_peers_ns, before.waited_peers_ns),
+            (&mut self.waited_others_ns, before.waited_others_ns),
+        ] {
+            repeat(now, before, factor);
+        }
+    }
+}
+
+fn repeat(now: &mut u64, before: u64, factor: f64) {
+    *now += (now.saturating_sub(before) as f64 * factor).round() as u64;
 }
 
 /// All that is counted.
@@ -51,6 +69,17 @@ impl Totals {
         self.blocked_since_ns = 0;
     }
 
+    /// As much of what switches tell again as came since `before`, times `factor`; switches come
+    /// `often` times as often. Waits after wakes stand for all of the time as they are.
+    pub(super) fn repeat(&mut self, before: &Totals, factor: f64, often: f64) {
+        self.all.repeat(&before.all, factor);
+        self.blocked_square += (self.blocked_square - before.blocked_square) * factor;
+        let (blocked, preempted) = (before.switches_blocked, before.switches_preempted);
+        repeat(&mut self.switches_blocked, blocked, factor * often);
+        repeat(&mut self.switches_preempted, preempted, factor * often);
+        repeat(&mut self.others_ns, before.others_ns, factor);
+    }
+
     /// How long all threads were blocked at a time, as an average over that time, in ns.
     pub(crate) fn blocked_mean_ns(&self) -> Option<f64> {
         let squares = self.blocked_square + (self.blocked_since_ns as f64).powi(2);
@@ -74,9 +103,43 @@ pub(crate) struct Thread {
     pub(crate) slept_ns: Option<u64>,
     /// How often it blocked.
     pub(crate) blocks: u64,
+    /// The time that it ran, waited and was blocked, and the blocks, when switches were told again.
+    pub(super) before: ([u64; 3], u64),
 }
 
 impl Thread {
+    fn lived_ns(&self) -> [u64; 3] {
+        [self.ran_ns, self.waited_ns, self.blocked_ns]
+    }
+
+    /// Switches are told from now on.
+    pub(super) fn mark(&mut self) {
+        self.before = (self.lived_ns(), self.blocks);
+    }
+
+    /// The time since the last span is spent as that since the mark was: so long in each state,
+    /// with blocks `often` times as often.
+    pub(super) fn repeat(&mut self, now_ns: u64, often: f64) -> [(State, u64); 3] {
+        let (before, blocks) = self.before;
+        let lived_ns = self.lived_ns();
+        let window_ns: [u64; 3] = std::array::from_fn(|at| lived_ns[at] - before[at]);
+        let all_ns = window_ns.iter().sum::<u64>();
+        let span_ns = now_ns.saturating_sub(self.since_ns);
+        let factor = span_ns as f64 / all_ns.max(1) as f64;
+        repeat(&mut self.ran_ns, before[0], factor);
+        repeat(&mut self.waited_ns, before[1], factor);
+        repeat(&mut self.blocks, blocks, factor * often);
+        let ran_ns = self.ran_ns - lived_ns[0];
+        let waited_ns = self.waited_ns - lived_ns[1];
+        let blocked_ns = span_ns.saturating_sub(ran_ns + waited_ns);
+        self.blocked_ns += blocked_ns;
+        [
+            (State::Running, ran_ns),
+            (State::Runnable, waited_ns),
+            (State::Blocked, blocked_ns),
+        ]
+    }
+
     pub(super) fn add(&mut self, now_ns: u64) {
         let span_ns = now_ns.saturating_sub(self.since_ns);
         match self.state {

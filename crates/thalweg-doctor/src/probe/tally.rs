@@ -59,7 +59,7 @@ impl Tally {
     }
 
     /// A window ends: so many calls were counted in it, the threads ran for so long, and each call
-    /// took `cost_ns` more because it was counted.
+    /// took `cost_ns` more because it, and what came with it, was recorded.
     pub(crate) fn end_window(&mut self, counted: u64, ran_ns: u64, cost_ns: f64) {
         let mut window = std::mem::take(&mut self.open);
         let scale = counted as f64 / window.count().max(1.0);

@@ -1,5 +1,6 @@
 //! Who ran, waited and was blocked, and when.
 
+use super::gap::Gap;
 use super::record::{Event, What};
 pub(crate) use super::sums::Thread;
 use super::sums::{Sums, Totals};
@@ -48,6 +49,7 @@ pub(crate) struct Timeline {
     pub(crate) sleeps_per_ns: f64,
     /// Since when all threads are blocked, if they are.
     pub(crate) idle_since_ns: Option<u64>,
+    pub(super) gap: Gap,
     cores: Vec<Core>,
     running: u64,
     queued_peers: u64,
@@ -71,6 +73,7 @@ impl Timeline {
             sleeps: 0,
             sleeps_per_ns: 0.0,
             idle_since_ns: Some(from_ns),
+            gap: Gap::new(from_ns),
             cores: Vec::new(),
             running: 0,
             queued_peers: 0,
@@ -99,6 +102,7 @@ impl Timeline {
             blocked_ns: 0,
             slept_ns: None,
             blocks: 0,
+            before: ([0; 3], 0),
         });
         self.totals.threads_max = self.totals.threads_max.max(self.threads.len());
         new
@@ -108,6 +112,10 @@ impl Timeline {
     pub(crate) fn advance(&mut self, now_ns: u64) {
         let span_ns = now_ns.saturating_sub(self.now_ns);
         if span_ns == 0 {
+            return;
+        }
+        if self.gap.is_open() {
+            self.now_ns = now_ns;
             return;
         }
         let mut spent = Sums {
@@ -158,7 +166,7 @@ impl Timeline {
     pub(crate) fn apply(&mut self, event: &Event, span: &mut impl FnMut(Past)) -> Option<u64> {
         self.take_in(event, span);
         let (before, now_ns) = (self.idle_since_ns, self.now_ns);
-        self.idle_since_ns = (!self.is_busy()).then(|| before.unwrap_or(now_ns));
+        self.idle_since_ns = self.is_idle().then(|| before.unwrap_or(now_ns));
         before.filter(|_| self.idle_since_ns.is_none())
     }
 
@@ -166,6 +174,8 @@ impl Timeline {
         self.advance(event.time_ns);
         let (pid, tid, core) = (event.pid, event.tid, event.core as usize);
         match &event.what {
+            What::In | What::Out { .. } | What::Woken { .. } | What::Ticked(_)
+                if self.gap.is_open() => {}
             What::In => self.switched_in(pid, tid, core, span),
             What::Out { preempted } => self.switched_out(pid, tid, core, *preempted, span),
             What::Woken { target } => self.woken(tid, *target as usize, span),
@@ -356,6 +366,7 @@ impl Timeline {
 
     /// Ends the spans that are open.
     pub(crate) fn close(&mut self, now_ns: u64, span: &mut impl FnMut(Past)) {
+        self.end_gap(now_ns, span);
         self.advance(now_ns);
         self.totals.end_blocked();
         let none_ended = self.sleeps == 0;

@@ -152,17 +152,36 @@ impl Waits {
     }
 
     /// This thread ended the time in which all were blocked: its wait is what they waited for.
-    /// Without one, it may be any of them.
+    /// Without one, it may be any of them but those that wait for processes, as these are theirs.
     pub(crate) fn end_idle(&mut self, first: Option<i32>, timeline: &Timeline) {
         if self.held.is_empty() {
             return;
         }
         let held = std::mem::take(&mut self.held);
-        let threads = first.map_or(held.len(), |_| 1) as f64;
-        let is_first = |tid: &i32| first.is_none_or(|first| first == *tid);
-        for (_, (look, looks)) in held.iter().filter(|(tid, _)| is_first(tid)) {
+        let waits_itself = |look: &Look| look.wait.cause != Cause::Child;
+        let some_do = held.values().any(|(look, _)| waits_itself(look));
+        let may_be_first = |tid: i32, look: &Look| match first {
+            Some(first) => first == tid,
+            None => waits_itself(look) || !some_do,
+        };
+        let charged = held
+            .iter()
+            .filter(|&(&tid, (look, _))| may_be_first(tid, look));
+        let threads = charged.clone().count() as f64;
+        for (_, (look, looks)) in charged {
             self.charge(look, looks / threads, timeline);
         }
+    }
+
+    /// A signal ends what the program waits for: who wakes first from now on says nothing of it.
+    pub(crate) fn interrupt(&mut self, timeline: &Timeline) {
+        self.end_idle(None, timeline);
+        self.pending.clear();
+    }
+
+    /// It is not known any more when nothing runs.
+    pub(crate) fn lose_sight(&mut self) {
+        self.held.clear();
     }
 
     fn charge(&mut self, look: &Look, weight: f64, timeline: &Timeline) {
@@ -263,6 +282,17 @@ mod tests {
         let nobody = charged(&[server, client], None);
         assert_eq!(nobody.critical.values().sum::<f64>(), 1.0);
         assert_eq!(charged(&[client], Some(1)).critical, HashMap::new());
+    }
+
+    /// A shell is killed before the program that it waits for, and so wakes first.
+    #[test]
+    fn who_wakes_first_after_a_signal_says_nothing() {
+        let shell = wait(Cause::Child, libc::SYS_wait4, 0);
+        let sleep = wait(Cause::Sleep, libc::SYS_nanosleep, 0);
+        let seen = charged(&[(1, shell, false), (2, sleep, false)], None);
+        assert_eq!(seen.critical, HashMap::from([(Cause::Sleep, 1.0)]));
+        let alone = charged(&[(1, shell, false)], None);
+        assert_eq!(alone.critical, HashMap::from([(Cause::Child, 1.0)]));
     }
 
     #[test]

@@ -38,6 +38,8 @@ pub(crate) struct Keeper {
     /// When the first one came, and which.
     asked: Option<(Instant, i32)>,
     pressed: Vec<Instant>,
+    /// One that asks for an end has come, and has not been told of.
+    came: bool,
 }
 
 impl Keeper {
@@ -52,6 +54,7 @@ impl Keeper {
             witness,
             asked: None,
             pressed: Vec::new(),
+            came: false,
         })
     }
 
@@ -64,6 +67,7 @@ impl Keeper {
         let mut kill = false;
         while let Some(arrived) = self.signals.next() {
             let ending = ENDING.contains(&arrived.signal);
+            self.came |= ending;
             if arrived.from_kernel {
                 let (often, within) = INSISTS;
                 self.pressed.retain(|at| at.elapsed() < within);
@@ -93,6 +97,11 @@ impl Keeper {
         kill || self
             .asked
             .is_some_and(|(since, _)| since.elapsed() >= self.grace)
+    }
+
+    /// Has a signal that asks for an end come since the last time?
+    pub(crate) fn interrupts(&mut self) -> bool {
+        std::mem::take(&mut self.came)
     }
 
     /// Whoever watches, and did not start, ends when it is asked to.

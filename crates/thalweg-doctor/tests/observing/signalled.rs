@@ -10,6 +10,7 @@ pub(crate) const TESTS: &[(&str, fn())] = &[
     ("a_signal_to_the_doctor_alone_is_passed_on", passed_on),
     ("a_second_signal_kills_all_that_ignore_the_first", second),
     ("a_program_that_ignores_signals_has_a_time_of_grace", grace),
+    ("a_killed_program_was_blocked_in_something", blocked),
     ("an_ignored_signal_stays_ignored", ignored),
     ("ctrl_c_reaches_the_program_once", ctrl_c),
     ("a_signal_to_the_group_reaches_the_program_once", group),
@@ -52,6 +53,17 @@ fn grace() {
     let seen = doctor.finish();
     assert_eq!(seen.code, 137);
     assert!(!is_alive(child));
+}
+
+/// The shell that waits is killed first, and wakes first.
+fn blocked() {
+    let script = "trap '' TERM; echo ready; sleep 1000; echo";
+    let mut doctor = AtWork::start(&["--grace-ms", "300", "sh", "-c", script]);
+    assert_eq!(doctor.line(), "ready");
+    doctor.send("TERM");
+    let seen = doctor.finish();
+    assert_eq!(seen.code, 137);
+    assert!(seen.value("block.sleep") > 0.9, "{}", seen.stderr);
 }
 
 fn ignored() {
