@@ -51,9 +51,12 @@ const _: () = assert!(size_of::<Market>() == 24);
 type Case = (&'static str, fn() -> f64);
 
 const CASES: &[Case] = &[
-    ("publish, one thread, ns", || publish_alone(1_024)),
+    ("publish, one thread, ns", || publish_alone(1_024, 0)),
     ("publish, one thread, 131,072 places, ns", || {
-        publish_alone(131_072)
+        publish_alone(131_072, 0)
+    }),
+    ("publish, taken on another core, ns", || {
+        publish_alone(1_024, 1)
     }),
     ("publish and receive, one thread, ns", publish_and_receive),
     ("one to one, two cores, ns a message", one_to_one),
@@ -136,7 +139,8 @@ fn drain(rx: &mut Consumer<Market>) -> usize {
     })
 }
 
-fn publish_alone(capacity: usize) -> f64 {
+/// Bursts that are taken afterwards by a thread on this core.
+fn publish_alone(capacity: usize, core: usize) -> f64 {
     let (_bus, mut tx, mut rx) = ends(capacity);
     let (mut spent_ns, mut published) = (0, 0);
     for _ in 0..400 {
@@ -145,7 +149,12 @@ fn publish_alone(capacity: usize) -> f64 {
             published += tx.publish(message(n)).unwrap_or(0);
         }
         spent_ns += start.elapsed().as_nanos();
-        assert_eq!(drain(&mut rx), BURST);
+        let take = || {
+            pin(core);
+            drain(&mut rx)
+        };
+        let taken = thread::scope(|scope| scope.spawn(take).join());
+        assert_eq!(taken.expect("no panic"), BURST);
     }
     spent_ns as f64 / published as f64
 }
