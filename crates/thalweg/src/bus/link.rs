@@ -332,7 +332,11 @@ impl<M: Message> Drop for Link<M> {
             let (popped, pushed) = self.inbox.positions(self.sender.positions());
             // Nothing of one that got nothing into the rings is there; shelves know what they hold.
             let admitted: u64 = self.ledger.own.admitted.iter().map(Count::get).sum();
-            let end = if admitted > self.shelved { pushed } else { [0; 2] };
+            let end = if admitted > self.shelved {
+                pushed
+            } else {
+                [0; 2]
+            };
             self.inbox.part(self.link, is_untold, popped, end);
         }
     }
