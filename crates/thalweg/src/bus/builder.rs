@@ -23,6 +23,8 @@ use crate::wait::Mode;
 const CAPACITY: usize = 65_536;
 /// Decisions that are kept, if nobody says; a model would look at each word of them.
 const DECISIONS: usize = if IS_MODEL { 1 } else { 128 };
+/// Decisions that are kept at most: 32 MiB of them.
+const DECISIONS_MAX: usize = 1 << 20;
 
 /// Why a bus, an inbox or a publisher can't be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +38,13 @@ pub enum BuildError {
     Inbox(channel::BuildError),
     /// An express lane for every priority would leave nothing to overtake.
     Express,
+    /// More decisions are to be kept than may be.
+    Trace {
+        /// What was asked for, in decisions.
+        asked: usize,
+        /// The most that may be kept.
+        limit: usize,
+    },
     /// The bus was drained or stopped.
     Closed,
 }
@@ -45,6 +54,7 @@ errors!(BuildError {
     Self::Admission(error) => "inbox of a bus: {error}";
     Self::Inbox(error) => "inbox of a bus: {error}";
     Self::Express => "an express lane needs a priority above low: else every message is in it";
+    Self::Trace { asked, limit } => "{asked} decisions to be kept: no more than {limit} can be";
     Self::Closed => "the bus was drained or stopped";
 });
 
@@ -181,7 +191,7 @@ impl<M: Message> Builder<M> {
         }
     }
 
-    /// Keeps so many decisions, at 32 bytes each, for [`Bus::trace`]; default 128.
+    /// Keeps so many decisions, at 32 bytes each, for [`Bus::trace`]; default 128, at most 1,048,576.
     pub fn trace(mut self, decisions: usize) -> Self {
         self.decisions = decisions;
         self
@@ -203,6 +213,10 @@ impl<M: Message> Builder<M> {
     pub fn build(self) -> Result<Bus<M>, BuildError> {
         TopicInfo::check(M::TOPICS).map_err(BuildError::Topics)?;
         self.options.check()?;
+        if self.decisions > DECISIONS_MAX {
+            let (asked, limit) = (self.decisions, DECISIONS_MAX);
+            return Err(BuildError::Trace { asked, limit });
+        }
         let core = Arc::new(Core::new(self.options, self.decisions));
         let bus = Bus(Arc::new(Handle(core)));
         #[cfg(not(any(loom, shuttle)))]

@@ -10,7 +10,7 @@ use super::topic::Message;
 use super::{Bus, InboxId};
 use crate::export::{Arrivals, Json, Kept, Source, is_full};
 
-/// The figures of so many inboxes are kept, also when they are gone.
+/// The figures of so many inboxes are kept, also when they are gone, until others need the place.
 const INBOXES_MAX: usize = 256;
 
 /// What looks at an inbox have come to.
@@ -116,20 +116,38 @@ impl<M: Message> Exported<M> {
         }
     }
 
-    fn see(&mut self, id: InboxId, reading: Reading, express: Option<ExpressLane>) {
+    fn see(&mut self, readings: Vec<(InboxId, Reading, Option<ExpressLane>)>) {
         let since_ns = self.looked_ns;
-        if self.inboxes.len() >= INBOXES_MAX && !self.inboxes.contains_key(&id) {
-            return;
+        let open: Vec<InboxId> = readings.iter().map(|(id, ..)| *id).collect();
+        for (id, reading, express) in readings {
+            if !self.inboxes.contains_key(&id) && !self.make_room(&open) {
+                continue;
+            }
+            let inbox = self.inboxes.entry(id).or_insert_with(|| {
+                let mut inbox = Inbox {
+                    active: (since_ns, since_ns),
+                    ..Inbox::default()
+                };
+                inbox.arrivals.see(0, since_ns, None);
+                inbox
+            });
+            inbox.see(reading, express);
         }
-        let inbox = self.inboxes.entry(id).or_insert_with(|| {
-            let mut inbox = Inbox {
-                active: (since_ns, since_ns),
-                ..Inbox::default()
-            };
-            inbox.arrivals.see(0, since_ns, None);
-            inbox
-        });
-        inbox.see(reading, express);
+    }
+
+    /// Forgets the inbox that has gone longest, if there is no room for another; `false` if all
+    /// are open.
+    fn make_room(&mut self, open: &[InboxId]) -> bool {
+        if self.inboxes.len() < INBOXES_MAX {
+            return true;
+        }
+        let inboxes = self.inboxes.iter();
+        let gone = inboxes.filter(|(id, _)| !open.contains(id));
+        let longest = gone.min_by_key(|(_, inbox)| inbox.last.at_ns);
+        let Some(id) = longest.map(|(id, _)| *id) else {
+            return false;
+        };
+        self.inboxes.remove(&id).is_some()
     }
 }
 
@@ -140,9 +158,7 @@ impl<M: Message> Source for Exported<M> {
 
     fn look(&mut self) -> Kept {
         let core = self.core.upgrade()?;
-        for (id, reading, express) in core.readings() {
-            self.see(id, reading, express);
-        }
+        self.see(core.readings());
         self.looked_ns = core.clock.ns(core.clock.ticks());
         // It may be the last of the bus: that takes locks, and drops messages.
         Some(core)
@@ -154,5 +170,67 @@ impl<M: Message> Source for Exported<M> {
             json.put("inbox", id.0);
             inbox.write(json);
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bus::{Bus, Consumer, TopicId, TopicInfo, Topics};
+
+    #[derive(Clone)]
+    struct Job;
+
+    impl Message for Job {
+        const TOPICS: &'static [TopicInfo] = &[TopicInfo::new("job")];
+
+        fn topic(&self) -> TopicId {
+            TopicId::new(0)
+        }
+    }
+
+    fn shown(exported: &mut Exported<Job>) -> Vec<InboxId> {
+        assert!(exported.look().is_some(), "the bus is there");
+        exported.inboxes.keys().copied().collect()
+    }
+
+    #[test]
+    fn the_inbox_that_has_gone_longest_makes_room() {
+        let bus = Bus::<Job>::builder().capacity(1).build().expect("valid");
+        let mut exported = Exported::new(&bus);
+        let subscribe = || bus.subscribe(Topics::ALL).expect("it is open");
+        let (first, mut short) = (subscribe(), Vec::new());
+        for _ in 1..INBOXES_MAX {
+            short.push(subscribe());
+        }
+        let ids = |consumers: &[Consumer<Job>]| -> Vec<InboxId> {
+            consumers.iter().map(Consumer::inbox).collect()
+        };
+        let all: Vec<_> = [first.inbox()].into_iter().chain(ids(&short)).collect();
+        assert_eq!(shown(&mut exported), all);
+
+        let late = subscribe();
+        assert_eq!(shown(&mut exported), all, "all are open");
+        drop(late);
+
+        let longest = short.remove(INBOXES_MAX - 3).inbox();
+        assert_eq!(shown(&mut exported), all, "nobody needs the place");
+        let shorter = ids(&short[..2]);
+        short.drain(..2);
+        assert_eq!(shown(&mut exported), all, "nobody needs the places");
+        let mut late = vec![subscribe()];
+        let kept = shown(&mut exported);
+        assert!(!kept.contains(&longest));
+        assert!(kept.contains(&late[0].inbox()));
+        assert!(shorter.iter().all(|id| kept.contains(id)));
+        late.push(subscribe());
+        late.push(subscribe());
+        let open = [first.inbox()].into_iter().chain(ids(&short));
+        let open: Vec<_> = open.chain(ids(&late)).collect();
+        assert_eq!(shown(&mut exported), open);
+
+        // What is open stays, however many come.
+        late.push(subscribe());
+        assert_eq!(shown(&mut exported), open);
     }
 }
