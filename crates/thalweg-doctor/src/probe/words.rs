@@ -24,9 +24,6 @@ const RAN_APART: f64 = 0.35;
 const PART_MIN: f64 = 0.02;
 /// Two threads wake each other, whatever they wait for: this many tell a lock.
 const THREADS_TELLING: usize = 3;
-/// A thread that takes turns runs for this part of what the others run for on average. Readers of
-/// a lock run for less than its writers; threads that find nothing to do run for next to nothing.
-const TURN_MIN: f64 = 0.05;
 
 /// What a thread did.
 #[derive(Debug, Clone, Copy, Default)]
@@ -86,8 +83,8 @@ pub(crate) struct Line {
 pub(crate) struct Words {
     rounds: f64,
     words: HashMap<Place, Word>,
-    /// Rounds in which a thread waited at a word, and those in which another one ran meanwhile.
-    waited: HashMap<i32, [f64; 2]>,
+    /// Rounds in which a thread waited at a word while another one ran.
+    waited: HashMap<i32, f64>,
     waiters_max: f64,
     round: HashMap<Place, f64>,
     round_tids: Vec<i32>,
@@ -120,10 +117,8 @@ impl Words {
     /// A round of looks is over; did it see a thread run?
     pub(crate) fn end_round(&mut self, running: bool) {
         self.rounds += 1.0;
-        for tid in self.round_tids.drain(..) {
-            let [all, beside] = self.waited.entry(tid).or_default();
-            *all += 1.0;
-            *beside += if running { 1.0 } else { 0.0 };
+        for tid in self.round_tids.drain(..).filter(|_| running) {
+            *self.waited.entry(tid).or_default() += 1.0;
         }
         let most = self.round.drain().map(|(_, waiters)| waiters);
         self.waiters_max = most.fold(self.waiters_max, f64::max);
@@ -151,36 +146,29 @@ impl Words {
         lines.max_by(|a, b| weight(a).partial_cmp(&weight(b)).expect("numbers"))
     }
 
-    /// Threads that wait at a word each and take turns. If it is not known who wakes whom, they
-    /// wait while one of them runs, and run about equally.
+    /// Threads that wait at a word each while one of them runs, and run in turns: about equally.
+    /// Where nothing runs, no lock is seen held: workers that have nothing to do wait like that.
     fn line_apart(&self, wakes: &Wakes, deeds: &HashMap<i32, Deeds>) -> Option<Line> {
         let alone = self.words.values().filter(|word| word.tids.len() == 1);
         let alone: HashSet<i32> = alone.flat_map(|word| word.tids.keys()).copied().collect();
-        let (locked, tids, turn_min, known) = match wakes.one_sided() {
-            Some((share, tids)) => ((share * ONE_SIDED_SCALE).min(1.0), tids, TURN_MIN, true),
-            None => (RAN_APART, alone.clone(), 0.5, false),
+        let (locked, tids) = match wakes.one_sided() {
+            Some((share, tids)) => ((share * ONE_SIDED_SCALE).min(1.0), tids),
+            None => (RAN_APART, alone.clone()),
         };
-        let mean_ns = sum(tids.iter(), deeds, |it| it.ran_ns) / tids.len().max(1) as f64;
-        let in_turn =
-            |tid: &&i32| sum(std::iter::once(*tid), deeds, |it| it.ran_ns) >= mean_ns * turn_min;
+        let ran_ns = |tid: &i32| deeds.get(tid).map_or(0, |it| it.ran_ns) as f64;
+        let mean_ns = tids.iter().map(ran_ns).sum::<f64>() / tids.len().max(1) as f64;
+        let in_turn = |tid: &&i32| ran_ns(tid) >= mean_ns / 2.0;
         let in_turn: Vec<&i32> = tids.intersection(&alone).filter(in_turn).collect();
-        let share = |of: fn(&Deeds) -> u64| {
-            sum(in_turn.iter().copied(), deeds, of) / sum(deeds.keys(), deeds, of).max(1.0)
-        };
-        // Of a lock that is held asleep the holders hardly run; they block.
-        let share = match known {
-            true => share(|it| it.ran_ns).max(share(|it| it.blocks)) / RAN_MOST,
-            false => share(|it| it.ran_ns) / RAN_ALL,
-        };
+        let ran = in_turn.iter().map(|tid| ran_ns(tid)).sum::<f64>();
+        let all = sum(deeds.keys(), deeds, |it| it.ran_ns).max(1.0);
         let waiting = in_turn.iter().filter_map(|tid| self.waited.get(tid));
-        let waiting = waiting.map(|[all, beside]| if known { all } else { beside });
         // One that waits beside the one that runs may be its partner in a hand-over.
         let waiters = waiting.sum::<f64>() / self.rounds.max(1.0) - 1.0;
         let line = Line {
             waiters: waiters.max(0.0),
             locked: Some(locked),
         };
-        (share >= 1.0).then_some(line)
+        (ran / all >= RAN_ALL).then_some(line)
     }
 }
 

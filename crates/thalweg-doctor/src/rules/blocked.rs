@@ -55,6 +55,12 @@ const AN_ANSWER: Origin = Origin::Definition(
     "whoever waits for longer than half a second waits for work, not for an answer",
 );
 
+/// A heartbeat, or a slow answer: what a long wait is for is not seen.
+const LONG_WAITS: Weighed = Weighed {
+    clues: &[above("state.blocked_us", 100_000.0, MOMENT)],
+    weight: 0.4,
+};
+
 const READS: Clue = Clue {
     from: MAJOR_FAULTS.to,
     to: MAJOR_FAULTS.from,
@@ -95,10 +101,13 @@ pub(super) const RULES: &[Rule] = &[
             )],
             weight: 0.3,
         }],
-        contradicts: &[Weighed {
-            weight: 0.3,
-            ..ONE_LOCK
-        }],
+        contradicts: &[
+            Weighed {
+                weight: 0.3,
+                ..ONE_LOCK
+            },
+            LONG_WAITS,
+        ],
         blind: &[("state.blocked_us", "whether each wait is short")],
         limits: &["why the disk or the other end takes so long"],
         next: "Do not wait for each answer: have several requests on their way, sync once for \

@@ -193,6 +193,7 @@ fn waits(id: Id) -> Vec<Border> {
             ("state.blocked_us", 5e5, 2.5e5, FOR, stream),
             ("state.blocked_us", 5e5, 2.5e5, FOR, poll),
             ("poll.timed_share", 0.5, 0.25, FOR, poll),
+            ("state.blocked_us", 5e4, 1e5, AGAINST, stream),
             ("io.delay_share", 0.05, 0.1, FOR, blocked!("block.disk" 1.0)),
         ],
         Id::FutexParking => vec![

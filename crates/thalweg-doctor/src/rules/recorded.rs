@@ -83,6 +83,27 @@ fn where_it_is_not_told_who_wakes_whom_it_is_not_sure() {
     );
 }
 
+/// A member of a cluster that tells the others every 100 ms that it lives, as recorded: it was
+/// BLOCKING-IO at 0.94. A wait of 3 ms is for an answer.
+#[test]
+fn a_long_wait_is_not_surely_for_an_answer() {
+    let waits = |blocked_us, cause| {
+        let polls = [("state.blocked_us", blocked_us), (cause, 1.0)];
+        blocked(
+            &[
+                &polls[..],
+                &[("call.poll", 38.5), ("poll.timed_share", 0.0)],
+            ]
+            .concat(),
+        )
+    };
+    for cause in ["block.poll", "block.stream"] {
+        let beat = confidence(Id::BlockingIo, &waits(99_891.0, cause));
+        assert!(beat <= 0.6, "{cause}: {beat}");
+        first(Id::BlockingIo, &waits(3_000.0, cause));
+    }
+}
+
 /// Java sleeps in futex, and nobody wakes who sleeps. Made by hand: of such a program the probes
 /// still say `lock.held_share` 0.05 where threads take turns in a fixed order.
 #[test]

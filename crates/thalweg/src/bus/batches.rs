@@ -49,12 +49,12 @@ impl<M: Message> Consumer<M> {
     fn recv_more(&mut self, max: usize, mut work: impl FnMut(Delivery<M>)) -> usize {
         let mut count = 0;
         while count < max && (!self.ahead.is_empty() || self.take_batch(max - count)) {
+            // What is in the express lane overtakes the rest of the batch.
             let delivery = match self.express {
-                None => self.deliver_ahead().or_else(|| self.next().ok()),
-                // What is there overtakes the rest of the batch.
-                Some(_) => self.next().ok(),
+                None => self.deliver_ahead(),
+                Some(_) => None,
             };
-            let Some(delivery) = delivery else {
+            let Some(delivery) = delivery.or_else(|| self.next().ok()) else {
                 break;
             };
             work(delivery);

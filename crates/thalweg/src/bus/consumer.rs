@@ -117,13 +117,15 @@ impl<M: Message> Consumer<M> {
     /// [`TryRecvError::Empty`] or [`TryRecvError::Disconnected`].
     #[inline]
     pub fn try_recv(&mut self) -> Result<Delivery<M>, TryRecvError> {
-        let outcome = self.next();
-        if let Err(why) = outcome
-            && (self.is_busy || why == TryRecvError::Disconnected)
-        {
-            self.found_nothing(why);
+        match self.next() {
+            Ok(delivery) => Ok(delivery),
+            Err(why) => {
+                if self.is_busy || why == TryRecvError::Disconnected {
+                    self.found_nothing(why);
+                }
+                Err(why)
+            }
         }
-        outcome
     }
 
     /// As [`recv`](Self::recv), but waits no longer than `timeout`.
@@ -164,21 +166,19 @@ impl<M: Message> Consumer<M> {
 
     #[inline(always)]
     pub(super) fn next(&mut self) -> Result<Delivery<M>, TryRecvError> {
-        if self.express.is_some() {
-            return self.next_of_two();
-        }
         loop {
-            if !self.ahead.is_empty()
-                && let Some(delivery) = self.next_ahead()
+            // Both at once: one branch.
+            if (self.express.is_some() | !self.ahead.is_empty())
+                && let Some(delivery) = self.next_before()
             {
                 return Ok(delivery);
             }
             let item = match self.receiver.try_recv() {
                 Ok(item) => item,
-                Err(TryRecvError::Disconnected) => {
+                Err(TryRecvError::Disconnected) if self.is_lane_over() => {
                     return self.rest().ok_or(TryRecvError::Disconnected);
                 }
-                Err(empty) => return Err(empty),
+                Err(_) => return Err(TryRecvError::Empty),
             };
             if let Some(delivery) = self.open(item) {
                 return Ok(delivery);
@@ -273,8 +273,6 @@ impl<M: Message> Consumer<M> {
         self.next_ahead()
     }
 
-    #[cold]
-    #[inline(never)]
     pub(super) fn next_ahead(&mut self) -> Option<Delivery<M>> {
         self.fixed = self.fixed.saturating_sub(1);
         self.deliver_ahead()

@@ -25,8 +25,7 @@ use super::delivery::Delivery;
 use super::inbox::{Inbox, Item, Receiver, Sender};
 use super::priority::Priority;
 use super::topic::{Message, TopicId};
-use crate::channel::{self, TryRecvError};
-use crate::ring::PopError;
+use crate::channel;
 
 /// A figure of an inbox's ring, and of its express lane.
 pub(super) type Lanes = [u64; 2];
@@ -125,29 +124,33 @@ impl<M: Message> Inbox<M> {
 }
 
 impl<M: Message> Consumer<M> {
-    /// As [`next`](Self::next), where there is an express lane.
+    /// What comes before the messages of the ring: the express lane's, and those ahead.
+    ///
+    /// Apart from [`next`](Self::next), whose usual path is shorter so.
+    #[cold]
     #[inline(never)]
-    pub(super) fn next_of_two(&mut self) -> Result<Delivery<M>, TryRecvError> {
+    pub(super) fn next_before(&mut self) -> Option<Delivery<M>> {
         loop {
-            let found = match &mut self.express {
-                Some(express) if self.fixed == 0 => express.try_pop(),
-                _ => Err(PopError::Empty),
+            let express = match &mut self.express {
+                Some(express) if self.fixed == 0 => express.try_pop().ok(),
+                _ => None,
             };
-            let delivery = match found {
-                Ok(item) => self.open(item),
-                Err(_) if !self.ahead.is_empty() => self.next_ahead(),
-                Err(why) => match self.receiver.try_recv() {
-                    Ok(item) => self.open(item),
-                    Err(TryRecvError::Disconnected) if why == PopError::Closed => {
-                        return self.rest().ok_or(TryRecvError::Disconnected);
-                    }
-                    Err(_) => return Err(TryRecvError::Empty),
-                },
+            let delivery = match express {
+                Some(item) => self.open(item),
+                None if self.ahead.is_empty() => return None,
+                None => self.next_ahead(),
             };
-            if let Some(delivery) = delivery {
-                return Ok(delivery);
+            if delivery.is_some() {
+                return delivery;
             }
         }
+    }
+
+    /// Whether nothing comes into the express lane any more; also where there is none.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn is_lane_over(&self) -> bool {
+        (self.express.as_ref()).is_none_or(channel::Express::is_over)
     }
 
     /// Whether the express lane has something.

@@ -195,28 +195,32 @@ fn a_parked_thread_waits_for_no_lock() {
     assert_eq!(locked(&both), Some(1.0));
 }
 
-/// A monitor of Java that is held asleep: the virtual machine's start had most of the run time.
+/// A pool of Java, made after `scatter-gather`: one thread gives work to four, which wake each
+/// other as well, and then sleeps. They wait at a word each, and nobody holds a lock meanwhile.
 #[test]
-fn threads_that_hold_a_lock_asleep_take_turns() {
+fn workers_that_have_nothing_to_do_are_in_no_line() {
     let mut wakes = Wakes::default();
-    (0..60).for_each(|turn| wakes.add(1 + turn % 4, 1 + turn / 4 % 4));
-    let own = |tid: i32| {
-        (
-            tid,
-            [0x1000 * u64::from(tid.unsigned_abs()), 393, 0, 0, 0, 0],
-        )
+    (0..60).for_each(|turn| wakes.add(1 + turn % 5, 1 + turn / 5 % 4));
+    assert!(wakes.one_sided().unwrap().0 > 0.25, "as of threads in turn");
+    let waiting = |running: fn(u64) -> bool| {
+        let mut words = Words::default();
+        for round in 0..20 {
+            (1..=4_u8).for_each(|tid| {
+                let own = [0x1000 * u64::from(tid), 393, 0, 0, 0, 0];
+                words.add(1, tid.into(), &own, 1.0);
+            });
+            words.end_round(running(round));
+        }
+        // It is the same however much the start of the virtual machine has run for.
+        [0, 200].map(|start_ms| {
+            let mut deeds = ran([(1, 40), (2, 40), (3, 40), (4, 40), (9, start_ms)]);
+            (deeds.values_mut()).for_each(|it| it.blocks = 100);
+            let line = words.line(&wakes, &deeds).unwrap();
+            line.waiters * line.locked.unwrap_or(1.0)
+        })
     };
-    let mut words = Words::default();
-    for _ in 0..10 {
-        (1..=4).for_each(|tid| words.add(1, tid, &own(tid).1, 1.0));
-        words.end_round(false);
-    }
-    let mut deeds = ran([(1, 4), (2, 4), (3, 4), (4, 4), (9, 200)]);
-    let blocks = |tid: &i32| if *tid == 9 { 20 } else { 100 };
-    deeds
-        .iter_mut()
-        .for_each(|(tid, it)| it.blocks = blocks(tid));
-    let line = words.line(&wakes, &deeds).unwrap();
-    assert_eq!(line.waiters, 3.0);
-    assert!(line.locked > Some(0.5), "{line:?}");
+    assert_eq!(waiting(|_| false), [0.0, 0.0]);
+    assert_eq!(waiting(|round| round % 4 == 0), [0.0, 0.0]);
+    let [held, _] = waiting(|round| round % 4 != 0);
+    assert!(held > 0.5, "while one of them runs they wait: {held}");
 }
