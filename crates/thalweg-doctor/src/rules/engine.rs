@@ -142,11 +142,12 @@ fn together(weighed: &Weighed, evidence: &Evidence) -> Option<f64> {
     (weakest == 0.0 || holds.iter().all(Option::is_some)).then_some(weakest)
 }
 
-/// Does all that is known of it hold wholly, while another figure is absent?
+/// Does all that is known of it hold wholly, while one other figure is absent? What nobody waits
+/// for, such as a lock where there is none, has several absent.
 fn is_suspect(weighed: &Weighed, evidence: &Evidence) -> bool {
     let holds = || weighed.clues.iter().map(|clue| clue.holds(evidence));
     let known = holds().flatten().count();
-    let is_open = known > 0 && known < weighed.clues.len();
+    let is_open = known > 0 && known + 1 == weighed.clues.len();
     is_open && holds().flatten().all(|holds| holds >= 1.0)
 }
 

@@ -75,6 +75,13 @@ fn where_it_is_not_told_who_wakes_whom_it_is_not_sure() {
     ];
     let unknown = without(&blocked(&asleep), &["lock.held_share"]);
     assert!(confidence(Id::SleepPolling, &unknown) <= 0.6);
+    // One thread that waits for a database, and nobody for a lock: it was 0.60.
+    let alone = without(
+        &blocked(&connection[..4]),
+        &["lock.waiters", "lock.held_share"],
+    );
+    let sure = confidence(Id::BlockingIo, &alone);
+    assert!(sure > 0.6, "{sure}");
     // Workers that have nothing to do, beside one that waits for a disk.
     let pool = [connection[0], connection[1], connection[3], connection[4]];
     first(
