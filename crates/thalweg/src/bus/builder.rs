@@ -191,7 +191,8 @@ impl<M: Message> Builder<M> {
         }
     }
 
-    /// Keeps so many decisions, at 32 bytes each, for [`Bus::trace`]; default 128, at most 1,048,576.
+    /// Keeps so many decisions, at 32 bytes each, for [`Bus::trace`]; default 128, at most
+    /// 1,048,576.
     pub fn trace(mut self, decisions: usize) -> Self {
         self.decisions = decisions;
         self
