@@ -167,7 +167,7 @@ mod tests {
         // A half of the second window is what its records cost.
         assert_eq!(totals.switches_blocked, 1_000 + 5_000 + 1_000 + 2 * 3_000);
         assert_eq!(timeline.gaps_ns(), 32_000_000);
-        let mean_ns = totals.blocked_mean_ns().unwrap();
+        let mean_ns = totals.blocked_mean_ns().expect("it was blocked");
         assert!((2_900.0..3_100.0).contains(&mean_ns), "{mean_ns}");
         let thread = &timeline.threads[&7];
         assert_eq!((thread.ran_ns, thread.blocks), (10_000_000, 13_000));

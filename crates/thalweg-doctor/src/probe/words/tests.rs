@@ -40,7 +40,7 @@ fn a_taken_mutex_is_a_lock() {
     ];
     let line = seen(&waiting, 10)
         .line(&Wakes::default(), &equally())
-        .unwrap();
+        .expect("seen at a futex");
     assert_eq!((line.waiters, line.locked), (3.0, Some(1.0)));
 }
 
@@ -53,7 +53,9 @@ fn a_condition_is_no_lock() {
         words.add(1, 2, &[0x1000, WAIT, value, 0, 0, 0], 1.0);
         words.end_round(true);
     }
-    let line = words.line(&Wakes::default(), &equally()).unwrap();
+    let line = words
+        .line(&Wakes::default(), &equally())
+        .expect("seen at a futex");
     assert_eq!((line.waiters, line.locked), (2.0, Some(0.0)));
     let mut wakes = Wakes::default();
     (0..50).for_each(|turn| wakes.add(9, 1 + turn % 2));
@@ -61,7 +63,7 @@ fn a_condition_is_no_lock() {
     let (zero, next) = ([0x1000, WAIT, 0, 0, 0, 0], [0x1004, WAIT, 0, 0, 0, 0]);
     let line = seen(&[(1, zero), (2, zero), (9, next)], 10)
         .line(&wakes, &equally())
-        .unwrap();
+        .expect("seen at a futex");
     assert_eq!((line.waiters, line.locked), (2.0, Some(0.0)));
 }
 
@@ -74,7 +76,10 @@ fn a_condition_of_the_c_library_has_two_words() {
         words.end_round(true);
     }
     assert_eq!(
-        words.line(&Wakes::default(), &equally()).unwrap().waiters,
+        words
+            .line(&Wakes::default(), &equally())
+            .expect("seen at a futex")
+            .waiters,
         3.0
     );
 }
@@ -94,14 +99,16 @@ fn threads_that_take_turns_are_in_line_wherever_they_wait() {
     };
     let words = seen(&[own(1), own(2), own(3), own(4), own(77)], 10);
     let turns = ran([(1, 400), (2, 400), (3, 400), (4, 400)]);
-    let line = words.line(&wakes, &turns).unwrap();
+    let line = words.line(&wakes, &turns).expect("seen at a futex");
     assert_eq!(line.waiters, 3.0);
     assert!(line.locked > Some(0.5), "{line:?}");
     // A runtime of Go wakes threads that find nothing to do.
     let one = ran([(1, 1_000), (2, 1), (3, 1), (4, 1)]);
-    assert!(words.line(&wakes, &one).unwrap().waiters <= 1.0);
+    assert!(words.line(&wakes, &one).expect("seen at a futex").waiters <= 1.0);
     // Who wakes whom is not known: it is half a clue.
-    let line = words.line(&Wakes::default(), &turns).unwrap();
+    let line = words
+        .line(&Wakes::default(), &turns)
+        .expect("seen at a futex");
     assert_eq!((line.waiters, line.locked), (3.0, Some(RAN_APART)));
 }
 
@@ -111,7 +118,11 @@ fn threads_that_take_turns_are_in_line_wherever_they_wait() {
 fn those_who_wake_must_have_run() {
     let zero = [0x1000, WAIT, 0, 0, 0, 0];
     let words = seen(&[(1, zero), (2, zero), (3, zero)], 10);
-    let line = |ran| words.line(&Wakes::default(), &ran).unwrap();
+    let line = |ran| {
+        words
+            .line(&Wakes::default(), &ran)
+            .expect("seen at a futex")
+    };
     let turns = line(ran([(1, 400), (2, 390), (3, 410), (8, 2)]));
     assert_eq!((turns.waiters, turns.locked), (3.0, Some(RAN_AT_WORD)));
     assert_eq!(line(ran([(1, 1), (2, 1), (8, 1_200)])).locked, Some(0.0));
@@ -144,7 +155,7 @@ fn readers_and_writers_wait_in_one_line() {
     let mut wakes = Wakes::default();
     (0..50).for_each(|turn| wakes.add(6 + turn % 2, 1 + turn % 5));
     for wakes in [wakes, Wakes::default()] {
-        let line = words.line(&wakes, &equally()).unwrap();
+        let line = words.line(&wakes, &equally()).expect("seen at a futex");
         assert_eq!(line.waiters, 5.0);
         assert!(line.locked > Some(0.8), "{line:?}");
     }
@@ -163,7 +174,7 @@ fn a_mutex_makes_no_lock_of_the_condition_beside_it() {
     words.end_round(true);
     let mut wakes = Wakes::default();
     (0..50).for_each(|turn| wakes.add(9, 1 + turn % 3));
-    let line = words.line(&wakes, &equally()).unwrap();
+    let line = words.line(&wakes, &equally()).expect("seen at a futex");
     assert!(line.waiters * line.locked.unwrap_or(1.0) < 0.5, "{line:?}");
 }
 
@@ -177,7 +188,10 @@ fn two_threads_tell_no_lock_from_a_hand_over() {
         let word = [0x1000, WAIT, value, 0, 0, 0];
         let mut words = seen(&[(1, word), (2, word)], 100);
         words.add(1, 3, &word, 1.0);
-        words.line(&wakes, &equally()).unwrap().locked
+        words
+            .line(&wakes, &equally())
+            .expect("seen at a futex")
+            .locked
     };
     assert_eq!((line(0), line(2)), (Some(0.0), Some(1.0)));
 }
@@ -188,7 +202,7 @@ fn a_parked_thread_waits_for_no_lock() {
     let at = |address| [address, WAIT, u64::from(u32::MAX), 0, 0, 0];
     let locked = |words: &[(i32, [u64; 6])]| {
         let line = seen(words, 10).line(&Wakes::default(), &HashMap::new());
-        line.unwrap().locked
+        line.expect("seen at a futex").locked
     };
     assert_eq!(locked(&[(1, at(0x1000))]), Some(0.0));
     let both = [(1, at(0x1000)), (2, at(0x1000)), (3, at(0x1000))];
@@ -201,7 +215,10 @@ fn a_parked_thread_waits_for_no_lock() {
 fn workers_that_have_nothing_to_do_are_in_no_line() {
     let mut wakes = Wakes::default();
     (0..60).for_each(|turn| wakes.add(1 + turn % 5, 1 + turn / 5 % 4));
-    assert!(wakes.one_sided().unwrap().0 > 0.25, "as of threads in turn");
+    assert!(
+        wakes.one_sided().expect("wakes were told").0 > 0.25,
+        "as of threads in turn"
+    );
     let waiting = |running: fn(u64) -> bool| {
         let mut words = Words::default();
         for round in 0..20 {
@@ -215,7 +232,7 @@ fn workers_that_have_nothing_to_do_are_in_no_line() {
         [0, 200].map(|start_ms| {
             let mut deeds = ran([(1, 40), (2, 40), (3, 40), (4, 40), (9, start_ms)]);
             (deeds.values_mut()).for_each(|it| it.blocks = 100);
-            let line = words.line(&wakes, &deeds).unwrap();
+            let line = words.line(&wakes, &deeds).expect("seen at a futex");
             line.waiters * line.locked.unwrap_or(1.0)
         })
     };
