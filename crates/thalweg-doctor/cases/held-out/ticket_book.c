@@ -2,10 +2,11 @@
 // turn. On two cores the next in turn is often one that has no core, and then nobody gets on: the
 // others spin through their time slices. The loop has no `pause`, so it looks like computing.
 //
-// Checked on 2 cores of a virtual machine, in 1.5 s: 6,228 and 18,021 orders; two sessions, one
-// for each core (`ticket_book 2 1.5`), 626,375. `perf annotate`: 99 % in `trade`, 91 % of that at
-// the compare and the jump of `lock`. `schedstat`: each session has run for 0.4 to 0.5 of 1.2 s,
-// and waited for a core in the rest. `strace -f -c`: no call in the loop.
+// Checked on 2 cores of a virtual machine that others used too, in 1.5 s: 6,228 orders, and
+// 626,375 of two sessions, one for each core (`ticket_book 2 1.5`); another time 661 and 191,647.
+// `perf annotate`: 99 % in `trade`, 91 % of that at the compare and the jump of `lock`.
+// `schedstat`: each session has run for 0.4 to 0.5 of 1.2 s, and waited for a core in the rest.
+// `strace -f -c`: no call in the loop.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdatomic.h>
