@@ -180,6 +180,8 @@ fn waits(id: Id) -> Vec<Border> {
     let idle_futex: &[_] = blocked!("block.child" 0.7, "block.futex" 0.3);
     let idle_poll: &[_] = blocked!("block.child" 0.7, "block.poll" 0.3,
         "poll.timer_share" 0.0, "state.blocked_us" 1e6);
+    let idle_late: &[_] = blocked!(
+        "block.child" 0.7, "block.poll" 0.3, "state.blocked_us" 3.75e5);
     let idle_beat: &[_] = blocked!("block.child" 0.7, "block.poll" 0.3,
         "poll.timer_share" 1.0, "state.blocked_us" 2e5);
     let served: &[_] = &[
@@ -221,7 +223,8 @@ fn waits(id: Id) -> Vec<Border> {
             ("sleep.us", 50_000.0, 100_000.0, FOR, idle_sleep),
             ("state.blocked_us", 2.5e5, 5e5, FOR, idle_stream),
             ("state.blocked_us", 2.5e5, 5e5, FOR, idle_poll),
-            ("poll.timer_share", 0.5, 0.25, FOR, idle_poll),
+            // From here on what the clock ends counts as much as what nothing ends.
+            ("poll.timer_share", 0.25, 0.375, FOR, idle_late),
             ("state.blocked_us", 5e4, 1e5, FOR, idle_beat),
             ("poll.timer_share", 0.25, 0.5, FOR, idle_beat),
             ("call.futex", 50.0, 25.0, FOR, idle_futex),
