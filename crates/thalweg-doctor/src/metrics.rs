@@ -79,14 +79,15 @@ metrics! {
         "how long a sleep lasts until the thread is woken: the mean over all sleeps";
     "futex.wake_share" "share"
         "part of block.futex that another thread ended, rather than a timeout";
-    "poll.timed_share" "share"
-        "part of the calls of poll, select and epoll_wait that have a timeout below 100 ms";
+    "poll.timer_share" "share"
+        "part of block.poll that a timeout or a timer ended, rather than an event";
 
     "lock.waiters" "threads"
         "threads that wait for the busiest lock, or else at the busiest futex, on average";
     "lock.waiters_max" "threads" "most threads seen waiting at the same futex";
     "lock.held_share" "share"
         "how far they wait for what one of them holds: a lock, rather than a condition";
+    "lock.goroutines" "goroutines" "goroutines that wait for a lock: absent in programs of Go";
 
     "io.read" "bytes/s" "bytes read from a disk, per second";
     "io.written" "bytes/s" "bytes written towards a disk, per second";

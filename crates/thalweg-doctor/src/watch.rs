@@ -246,7 +246,7 @@ impl Watch {
             if let Some(waker) = turns.and_then(|turns| turns.see(&event)) {
                 self.wakes.add(waker, event.tid);
             }
-            self.waits.pass(event.time_ns, self.timeline.idle_since_ns);
+            self.waits.pass(event.time_ns, &self.timeline);
             let mut span = |span| self.recorder.add(span);
             if self.timeline.apply(&event, &mut span).is_some() {
                 self.waits.end_idle(Some(event.tid), &self.timeline);
@@ -257,7 +257,7 @@ impl Watch {
                 self.memory.clear(event.pid);
             }
         }
-        self.waits.pass(until_ns, self.timeline.idle_since_ns);
+        self.waits.pass(until_ns, &self.timeline);
     }
 
     fn keep(&mut self, event: Event) {
@@ -271,13 +271,9 @@ impl Watch {
                     .map_or("", |thread| &*thread.name);
                 self.ticks.add((pid, tid), name, &stack, &mut self.memory);
             }
-            What::Called {
-                number,
-                arguments,
-                weight,
-            } => {
+            What::Called { number, weight } => {
                 if let Some(calls) = &mut self.calls {
-                    calls.add(number, &arguments, weight as f64);
+                    calls.add(number, weight as f64);
                 }
             }
             What::Mapped(mapping) => self.memory.add(pid, *mapping),

@@ -128,31 +128,24 @@ impl Figures<'_> {
             for name in ["call.all", "call.yield", "call.io"] {
                 self.evidence.lack(name, &why);
             }
-            self.calls_by_blocks(&why);
-            let files = &watch.waits.files;
-            return self.polls(files.polls as f64, files.polls_timed as f64);
+            return self.calls_by_blocks(&why);
         };
         self.called("call.all", calls.count());
         for &(name, classes) in CALLS {
             self.called(name, calls.count_of(classes));
         }
-        // Where most have their timeout in memory, the looks at `/proc` tell it.
-        let files = &watch.waits.files;
-        match calls.polls < 0.5 * calls.polls_all && files.polls > 0 {
-            true => self.polls(files.polls as f64, files.polls_timed as f64),
-            false => self.polls(calls.polls, calls.polls_timed),
-        }
     }
 
     /// Without a count of calls: a thread blocks in the calls that it is seen in, and somebody
-    /// calls futex once more to wake it.
+    /// calls futex once more to wake it, unless a timeout does.
     fn calls_by_blocks(&mut self, why: &str) {
         let watch = self.watch;
+        let wakes = watch.waits.wake_share().unwrap_or(1.0);
         let mut counts = [0.0; 3];
         for (tid, thread) in self.all_threads() {
             if let Some(habit) = watch.waits.habits.get(&tid) {
                 let blocks = thread.blocks as f64 / habit.blocked;
-                counts[0] += 2.0 * blocks * habit.futex;
+                counts[0] += (1.0 + wakes) * blocks * habit.futex;
                 counts[1] += blocks * habit.sleep;
                 counts[2] += blocks * habit.poll;
             }
@@ -180,16 +173,6 @@ impl Figures<'_> {
             }
             (false, true) => self.recorded(name, per_s, "raw_syscalls:sys_enter"),
             (false, false) => self.sampled(name, per_s, "raw_syscalls:sys_enter"),
-        }
-    }
-
-    fn polls(&mut self, all: f64, timed: f64) {
-        match all > 0.0 {
-            true => self.sampled("poll.timed_share", timed / all, "arguments of system calls"),
-            false => self.evidence.lack(
-                "poll.timed_share",
-                "no poll whose timeout can be told was seen",
-            ),
         }
     }
 

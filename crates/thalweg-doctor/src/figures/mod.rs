@@ -23,6 +23,7 @@ pub(crate) fn evidence(watch: &mut Watch, ended: Option<&Ended>) -> Evidence {
     let kernel = has_kernel
         .then(|| watch.ticks.kernel_shares(&mut watch.symbols, &watch.memory))
         .flatten();
+    let has_goroutines = watch.symbols.has_goroutines(&watch.memory);
     let watch = &*watch;
     let timeline = &watch.timeline;
     let wall_s = (watch.to_ns.saturating_sub(timeline.from_ns) as f64 / 1e9).max(1e-9);
@@ -44,6 +45,7 @@ pub(crate) fn evidence(watch: &mut Watch, ended: Option<&Ended>) -> Evidence {
     figures.ticks(kernel);
     figures.calls();
     figures.waits();
+    figures.goroutines(has_goroutines);
     figures.host();
     figures.hardware();
     match has_lost_sight(watch, wall_s) {

@@ -3,7 +3,7 @@
 use super::Figures;
 use crate::probe::files::Cause;
 use crate::probe::timeline::Thread;
-use crate::probe::words::Deeds;
+use crate::probe::words::{Deeds, Line};
 
 const SYSCALL: &str = "/proc/*/task/*/syscall";
 const NO_FUTEX: &str = "no thread was seen waiting at a futex";
@@ -21,6 +21,7 @@ impl Figures<'_> {
         }
         self.lines();
         self.wake_share();
+        self.timer_share();
         let timeline = &self.watch.timeline;
         match timeline.sleeps {
             0 => self
@@ -47,7 +48,11 @@ impl Figures<'_> {
         };
         let threads = self.all_threads();
         let deeds = threads.map(|(tid, thread)| (tid, deeds(thread))).collect();
-        let Some(line) = waits.words.line(wakes, &deeds) else {
+        let lines = [
+            waits.words.line(wakes, &deeds),
+            waits.asleep.line(waits.rounds, wakes),
+        ];
+        let Some(line) = Line::longest(lines.into_iter().flatten()) else {
             self.evidence.lack("lock.waiters", NO_FUTEX);
             return self.evidence.lack("lock.held_share", NO_FUTEX);
         };
@@ -64,19 +69,40 @@ impl Figures<'_> {
         }
     }
 
-    /// A thread ended the wait if it has no timeout; none did if that was seen while none ran.
     fn wake_share(&mut self) {
-        let waits = &self.watch.waits;
-        let all = waits.critical.get(&Cause::Futex).copied().unwrap_or(0.0) - waits.open;
-        if all < 0.5 {
-            let why = "it was never seen wholly blocked at a futex that tells who ended it";
-            return self.evidence.lack("futex.wake_share", why);
+        match self.watch.waits.wake_share() {
+            Some(share) => {
+                let source = "/proc/*/task/*/syscall: timeouts";
+                self.sampled("futex.wake_share", share, source);
+            }
+            None => {
+                let why = "it was never seen wholly blocked at a futex that tells who ended it";
+                self.evidence.lack("futex.wake_share", why);
+            }
         }
-        let source = "/proc/*/task/*/syscall: timeouts";
-        self.sampled(
-            "futex.wake_share",
-            (1.0 - waits.timed / all).clamp(0.0, 1.0),
-            source,
-        );
+    }
+
+    fn timer_share(&mut self) {
+        match self.watch.waits.timer_share() {
+            Some(share) => {
+                let source = "/proc/*/task/*/syscall, mem, fdinfo: timeouts and timers";
+                self.sampled("poll.timer_share", share, source);
+            }
+            None => {
+                let why = "it was never seen wholly blocked in a poll that tells what ended it";
+                self.evidence.lack("poll.timer_share", why);
+            }
+        }
+    }
+
+    /// A goroutine that waits for a lock waits in no system call.
+    pub(super) fn goroutines(&mut self, has_goroutines: bool) {
+        match has_goroutines {
+            false => self.sampled("lock.goroutines", 0.0, "cpu-clock: no code of Go ran"),
+            true => {
+                let why = "waits of goroutines cannot be seen: the runtime of Go parks them itself";
+                self.evidence.lack("lock.goroutines", why);
+            }
+        }
     }
 }

@@ -113,34 +113,21 @@ pub(crate) fn words_at(pid: i32, address: u64) -> Option<Words> {
     Some(bytes.map(i64::from_ne_bytes))
 }
 
-/// Does a call that polls look again within 100 ms, whether something has come or not? `select`
-/// and its like have their timeout in the program's memory, which `words` reads: nothing if it
-/// cannot; and nothing for a call that does not wait at all, as Go's runtime makes between others.
-pub(crate) fn polls_often(
-    number: u64,
-    arguments: &Arguments,
-    words: impl Fn(u64) -> Option<Words>,
-) -> Option<bool> {
-    let timeout = poll_timeout_ms(number, arguments, words);
-    let timeout = timeout.filter(|&timeout| timeout != 0);
-    timeout.map(|timeout| (1..100).contains(&timeout))
-}
-
 /// Where a call that polls has its timeout.
 enum Timeout {
     /// The number of the argument that is it, in ms.
     Ms(usize),
-    /// That of the argument that leads to seconds and to so many parts of a second.
-    At(usize, i64),
+    /// That of the argument that leads to seconds, and to parts of so many ns.
+    At(usize, u64),
 }
 
-/// The timeout of a call that polls, in ms, below 0 if it waits for ever: nothing if it cannot be
-/// told.
-fn poll_timeout_ms(
+/// After how long a call that polls comes back by itself: nothing if it waits for ever, or cannot be
+/// told. `select` and its like have their timeout in the program's memory, which `words` reads.
+pub(crate) fn poll_timeout_ns(
     number: u64,
     arguments: &Arguments,
     words: impl Fn(u64) -> Option<Words>,
-) -> Option<i64> {
+) -> Option<u64> {
     let timeout = match libc::c_long::try_from(number).ok()? {
         #[cfg(target_arch = "x86_64")]
         libc::SYS_poll => Timeout::Ms(2),
@@ -148,24 +135,47 @@ fn poll_timeout_ms(
         libc::SYS_epoll_wait => Timeout::Ms(3),
         libc::SYS_epoll_pwait => Timeout::Ms(3),
         #[cfg(target_arch = "x86_64")]
-        libc::SYS_select => Timeout::At(4, 1_000_000),
-        libc::SYS_pselect6 => Timeout::At(4, 1_000_000_000),
-        libc::SYS_ppoll => Timeout::At(2, 1_000_000_000),
-        libc::SYS_epoll_pwait2 => Timeout::At(3, 1_000_000_000),
+        libc::SYS_select => Timeout::At(4, 1_000),
+        libc::SYS_pselect6 => Timeout::At(4, 1),
+        libc::SYS_ppoll => Timeout::At(2, 1),
+        libc::SYS_epoll_pwait2 => Timeout::At(3, 1),
         _ => return None,
     };
     match timeout {
-        Timeout::Ms(at) => Some((arguments[at] as i32).into()),
-        Timeout::At(at, _) if arguments[at] == 0 => Some(-1),
-        Timeout::At(at, parts) => {
-            let [seconds, rest] = words(arguments[at])?;
+        // Below 0 it is for ever.
+        Timeout::Ms(at) => Some(u64::try_from(arguments[at] as i32).ok()? * 1_000_000),
+        Timeout::At(at, part_ns) => {
+            let [seconds, rest] = words(arguments[at]).filter(|_| arguments[at] != 0)?;
+            let (seconds, rest) = (u64::try_from(seconds).ok()?, u64::try_from(rest).ok()?);
+            let rest_ns = rest.saturating_mul(part_ns);
             Some(
                 seconds
-                    .saturating_mul(1_000)
-                    // A part of a ms is a wait, too.
-                    .saturating_add((rest as u64).div_ceil(parts as u64 / 1_000).cast_signed()),
+                    .saturating_mul(1_000_000_000)
+                    .saturating_add(rest_ns),
             )
         }
+    }
+}
+
+/// The files that a call polls, or what leads to them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Polled {
+    /// Those of the epoll instance of this number.
+    Epoll(u64),
+    /// A list at this address, with so many files.
+    List(u64, u64),
+}
+
+/// Where the files are that a call polls: nothing for other calls, and for `select`.
+pub(crate) fn polled(number: u64, arguments: &Arguments) -> Option<Polled> {
+    match libc::c_long::try_from(number).ok()? {
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_epoll_wait => Some(Polled::Epoll(arguments[0])),
+        libc::SYS_epoll_pwait | libc::SYS_epoll_pwait2 => Some(Polled::Epoll(arguments[0])),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_poll => Some(Polled::List(arguments[0], arguments[1])),
+        libc::SYS_ppoll => Some(Polled::List(arguments[0], arguments[1])),
+        _ => None,
     }
 }
 
@@ -184,32 +194,39 @@ mod tests {
     #[test]
     fn a_poll_has_a_timeout_or_waits_for_ever() {
         let words = |address| match address {
-            0x70 => Some([0, 5_000_000]),
+            0x70 => Some([1, 5_000_000]),
             0x78 => Some([0, 5]),
             _ => None,
         };
-        let often = |call: libc::c_long, arguments| polls_often(call as u64, &arguments, words);
+        let after = |call: libc::c_long, arguments| poll_timeout_ns(call as u64, &arguments, words);
         let for_ever = u64::from(u32::MAX);
         let wait = libc::SYS_epoll_pwait;
-        assert_eq!(often(wait, [3, 0, 8, 5, 0, 0]), Some(true));
-        assert_eq!(often(wait, [3, 0, 8, 500, 0, 0]), Some(false));
-        assert_eq!(often(wait, [3, 0, 8, 0, 0, 0]), None, "it does not wait");
-        assert_eq!(often(wait, [3, 0, 8, for_ever, 0, 0]), Some(false));
+        assert_eq!(after(wait, [3, 0, 8, 5, 0, 0]), Some(5_000_000));
+        assert_eq!(after(wait, [3, 0, 8, 0, 0, 0]), Some(0));
+        assert_eq!(after(wait, [3, 0, 8, for_ever, 0, 0]), None);
         for (call, at) in [
             (libc::SYS_pselect6, 4),
             (libc::SYS_ppoll, 2),
             (libc::SYS_epoll_pwait2, 3),
         ] {
             let mut arguments = [9, 0, 0, 0, 0, 0];
-            assert_eq!(often(call, arguments), Some(false), "for ever");
+            assert_eq!(after(call, arguments), None, "for ever");
             arguments[at] = 0x70;
-            assert_eq!(often(call, arguments), Some(true), "5 ms");
+            assert_eq!(after(call, arguments), Some(1_005_000_000));
             arguments[at] = 0x78;
-            assert_eq!(often(call, arguments), Some(true), "5 ns");
+            assert_eq!(after(call, arguments), Some(5));
             arguments[at] = 0x80;
-            assert_eq!(often(call, arguments), None, "memory that is not there");
+            assert_eq!(after(call, arguments), None, "memory that is not there");
         }
-        assert_eq!(often(libc::SYS_read, [3, 0, 8, 5, 0, 0]), None);
+        assert_eq!(after(libc::SYS_read, [3, 0, 8, 5, 0, 0]), None);
+    }
+
+    #[test]
+    fn a_poll_has_a_list_of_files_or_an_instance_that_has() {
+        let of = |call: libc::c_long| polled(call as u64, &[7, 2, 0, 0, 0, 0]);
+        assert_eq!(of(libc::SYS_epoll_pwait), Some(Polled::Epoll(7)));
+        assert_eq!(of(libc::SYS_ppoll), Some(Polled::List(7, 2)));
+        assert_eq!(of(libc::SYS_read), None);
     }
 
     #[test]

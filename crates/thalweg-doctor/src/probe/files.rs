@@ -1,8 +1,11 @@
 //! What the files under `/proc` tell of a blocked thread.
 
 use super::calls::{self, Arguments, Class};
+use super::timers;
+use crate::watch::now_ns;
 use std::fs::{self, File};
 use std::io::Read as _;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::FileTypeExt as _;
 
 /// What a thread waits for.
@@ -36,14 +39,15 @@ pub(crate) struct Wait {
     /// The number of its system call, if it is in one.
     pub(crate) call: Option<u64>,
     pub(crate) arguments: Arguments,
+    /// It polls: how long after its begin it comes back by itself, and when a timer expires that
+    /// it polls.
+    pub(crate) timeout_ns: Option<u64>,
+    pub(crate) timer_at_ns: Option<u64>,
 }
 
 /// Reads the files of threads.
 #[derive(Debug, Default)]
 pub(crate) struct Files {
-    /// Calls that poll, and those of them that have a short timeout.
-    pub(crate) polls: u64,
-    pub(crate) polls_timed: u64,
     text: String,
 }
 
@@ -74,13 +78,6 @@ impl Files {
             None => (None, Arguments::default()),
         };
         let class = number.map_or(Class::Other, calls::class);
-        if let (Class::Poll, Some(number)) = (class, number)
-            && let Some(often) =
-                calls::polls_often(number, &arguments, |at| calls::words_at(pid, at))
-        {
-            self.polls += 1;
-            self.polls_timed += u64::from(often);
-        }
         // Only where the disk may matter: each file costs time.
         let light = matches!(class, Class::Futex | Class::Sleep | Class::Poll);
         let state = match light {
@@ -101,16 +98,21 @@ impl Files {
             Class::Futex => Cause::Futex,
             Class::Sleep => Cause::Sleep,
             Class::Poll => Cause::Poll,
-            Class::File if streams(pid, arguments[0]) => Cause::Stream,
-            Class::File | Class::Disk => Cause::Disk,
+            Class::File => of_file(pid, arguments[0]),
+            Class::Disk => Cause::Disk,
             Class::Stream => Cause::Stream,
             Class::Child => Cause::Child,
             Class::Yield | Class::Other => Cause::Other,
         };
+        let polls = number.filter(|_| class == Class::Poll);
+        let words = |at| calls::words_at(pid, at);
+        let left = polls.and_then(|number| timers::left_ns(pid, number, &arguments));
         Seen::Blocked(Wait {
             cause,
             call: number,
             arguments,
+            timeout_ns: polls.and_then(|number| calls::poll_timeout_ns(number, &arguments, words)),
+            timer_at_ns: left.map(|left_ns| now_ns().saturating_add(left_ns)),
         })
     }
 }
@@ -148,12 +150,23 @@ fn call(line: &str) -> Option<Call> {
     Some(Call::In(number, arguments))
 }
 
-/// Is this open file a pipe, a socket or a terminal?
-fn streams(pid: i32, file: u64) -> bool {
-    fs::metadata(format!("/proc/{pid}/fd/{file}")).is_ok_and(|file| {
+/// What a thread waits for that reads or writes this open file. A file that is in no folder is
+/// written by a program or a clock, not by a disk.
+fn of_file(pid: i32, file: u64) -> Cause {
+    let path = format!("/proc/{pid}/fd/{file}");
+    let streams = fs::metadata(&path).is_ok_and(|file| {
         let kind = file.file_type();
         kind.is_fifo() || kind.is_socket() || kind.is_char_device()
-    })
+    });
+    let is_anonymous = || {
+        fs::read_link(&path)
+            .is_ok_and(|link| link.as_os_str().as_bytes().starts_with(b"anon_inode:"))
+    };
+    match streams || is_anonymous() {
+        true if timers::is_timer(pid, file) => Cause::Sleep,
+        true => Cause::Stream,
+        false => Cause::Disk,
+    }
 }
 
 #[cfg(test)]

@@ -86,6 +86,11 @@ impl Memory {
         &self.files[number as usize]
     }
 
+    /// All files whose code was seen, and their numbers.
+    pub(crate) fn files(&self) -> impl Iterator<Item = (u32, &str)> {
+        (0..).zip(self.files.iter().map(|path| &**path))
+    }
+
     /// Fills `bytes` with code that stands before and after `frame`: of the process if it is
     /// still there, else of the file. How many bytes could be read?
     pub(crate) fn code(&self, pid: i32, address: u64, frame: Frame, bytes: &mut [u8]) -> usize {

@@ -1,5 +1,6 @@
 //! What is measured, and from where.
 
+pub(crate) mod asleep;
 mod attributes;
 pub(crate) mod calls;
 pub(crate) mod fault;
@@ -12,10 +13,12 @@ pub(crate) mod ration;
 pub(crate) mod record;
 pub(crate) mod recorder;
 pub(crate) mod sums;
+mod switch;
 pub(crate) mod symbols;
 pub(crate) mod tally;
 pub(crate) mod ticks;
 pub(crate) mod timeline;
+mod timers;
 pub(crate) mod tracefs;
 pub(crate) mod tree;
 pub(crate) mod turns;

@@ -12,6 +12,8 @@ struct Table {
     functions: Vec<(u64, u64, Box<str>)>,
     /// Parts of the file: offset, bytes, address.
     segments: Vec<(u64, u64, u64)>,
+    /// It is a program of Go, whose runtime parks goroutines by itself.
+    is_go: bool,
 }
 
 impl Table {
@@ -21,6 +23,7 @@ impl Table {
         Table {
             functions,
             segments,
+            is_go: false,
         }
     }
 
@@ -50,7 +53,10 @@ impl Table {
             let (offset, bytes) = segment.file_range();
             (offset, bytes, segment.address())
         });
-        Table::sorted(functions, segments.collect())
+        Table {
+            is_go: object.section_by_name(".go.buildinfo").is_some(),
+            ..Table::sorted(functions, segments.collect())
+        }
     }
 
     /// The kernel's; none if it hides their addresses.
@@ -111,6 +117,15 @@ impl Symbols {
         }
     }
 
+    /// Is any of the code that was seen to run a program of Go?
+    pub(crate) fn has_goroutines(&mut self, memory: &Memory) -> bool {
+        let is_go = |(number, path): (u32, &str)| {
+            let table = || Table::of_file(path);
+            self.files.entry(number).or_insert_with(table).is_go
+        };
+        memory.files().any(is_go)
+    }
+
     /// The function of a frame, or where it is.
     pub(crate) fn label(&mut self, frame: Frame, memory: &Memory) -> String {
         if let Some(name) = self.name(frame, memory) {
@@ -165,5 +180,6 @@ mod tests {
             .any(|(_, _, name)| name.contains("a_name_to_be_found"));
         assert!(own, "{} functions", table.functions.len());
         assert!(Table::of_file("/nowhere").functions.is_empty());
+        assert!(!table.is_go);
     }
 }

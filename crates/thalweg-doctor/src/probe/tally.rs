@@ -1,6 +1,6 @@
 //! How often the program made each system call.
 
-use super::calls::{self, Arguments, Class};
+use super::calls::{self, Class};
 use std::collections::HashMap;
 
 /// Calls of a time in which they were counted, by number, and how long the threads ran in it but
@@ -38,24 +38,12 @@ pub(crate) struct Tally {
     last: Option<(Window, f64)>,
     /// There was a pause between two windows.
     has_begun: bool,
-    /// Of those that poll: all, and those with a timeout that is known.
-    pub(crate) polls_all: f64,
-    pub(crate) polls: f64,
-    pub(crate) polls_timed: f64,
 }
 
 impl Tally {
     /// A call that stands for `weight` of them.
-    pub(crate) fn add(&mut self, number: u64, arguments: &Arguments, weight: f64) {
+    pub(crate) fn add(&mut self, number: u64, weight: f64) {
         *self.open.calls.entry(number).or_default() += weight;
-        if calls::class(number) == Class::Poll {
-            self.polls_all += weight;
-            // When this is read, the program's memory may have changed.
-            if let Some(often) = calls::polls_often(number, arguments, |_| None) {
-                self.polls += weight;
-                self.polls_timed += if often { weight } else { 0.0 };
-            }
-        }
     }
 
     /// A window ends: so many calls were counted in it, the threads ran for so long, and each call
@@ -115,14 +103,13 @@ mod tests {
 
     const YIELD: u64 = libc::SYS_sched_yield as u64;
     const READ: u64 = libc::SYS_read as u64;
-    const NONE: Arguments = [0; 6];
 
     #[test]
     fn what_is_always_counted_is_exact() {
         let mut tally = Tally::default();
         for _ in 0..1_000 {
-            tally.add(YIELD, &NONE, 1.0);
-            tally.add(READ, &NONE, 1.0);
+            tally.add(YIELD, 1.0);
+            tally.add(READ, 1.0);
         }
         tally.end_window(2_000, 1_000_000, 300.0);
         tally.end();
@@ -139,7 +126,7 @@ mod tests {
             let (mut tally, mut made) = (Tally::default(), 0.0);
             for _ in 0..10 {
                 let counted = 5e6 / (gap_ns + 250.0);
-                tally.add(YIELD, &NONE, counted.ceil());
+                tally.add(YIELD, counted.ceil());
                 tally.end_window(counted as u64, 5_000_000, 250.0);
                 tally.end_pause(60_000_000);
                 made += counted + 60e6 / gap_ns;
@@ -154,7 +141,7 @@ mod tests {
     fn a_pause_between_two_kinds_of_work_has_half_of_each() {
         let mut tally = Tally::default();
         let mut window = |number, calls| {
-            tally.add(number, &NONE, 1.0);
+            tally.add(number, 1.0);
             tally.end_window(calls, 1_000, 0.0);
             tally.end_pause(4_000);
             [Class::File, Class::Yield].map(|class| tally.count_of(&[class]))

@@ -9,18 +9,20 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// Who has a core.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Owner {
+pub(super) enum Owner {
     Nobody,
     Peer,
     Other,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Core {
-    owner: Owner,
+pub(super) struct Core {
+    pub(super) owner: Owner,
     tid: i32,
     /// Threads of the program that wait for it.
-    queued: u64,
+    pub(super) queued: u64,
+    /// When a thread of the program last left it.
+    pub(super) left_ns: u64,
 }
 
 /// Threads that are remembered after their end.
@@ -51,13 +53,13 @@ pub(crate) struct Timeline {
     pub(crate) idle_since_ns: Option<u64>,
     pub(super) gap: Gap,
     cores: Vec<Core>,
-    running: u64,
+    pub(super) running: u64,
     queued_peers: u64,
     queued_others: u64,
     others: u64,
     /// It is told who has which core.
-    whole_machine: bool,
-    told: bool,
+    pub(super) whole_machine: bool,
+    pub(super) told: bool,
     own_pid: i32,
 }
 
@@ -208,12 +210,13 @@ impl Timeline {
             .is_some_and(|thread| thread.state == State::Running)
     }
 
-    fn core(&mut self, core: usize) -> &mut Core {
+    pub(super) fn core(&mut self, core: usize) -> &mut Core {
         if core >= self.cores.len() {
             let idle = Core {
                 owner: Owner::Nobody,
                 tid: 0,
                 queued: 0,
+                left_ns: 0,
             };
             self.cores.resize(core + 1, idle);
         }
@@ -273,6 +276,7 @@ impl Timeline {
 
     fn switched_in(&mut self, pid: i32, tid: i32, core: usize, span: &mut impl FnMut(Past)) {
         let owner = if self.ours(pid, tid) {
+            self.end_switch(core);
             self.set_state(tid, State::Running, core, span);
             Owner::Peer
         } else if pid <= 0 || pid == self.own_pid {
@@ -314,7 +318,10 @@ impl Timeline {
         // Whoever took the core from it has it; if it is one of ours, its record follows.
         let taken = preempted && !self.whole_machine;
         let owner = if taken { Owner::Other } else { Owner::Nobody };
-        self.change(core, |core| (core.owner, core.tid) = (owner, 0));
+        let left_ns = self.now_ns;
+        self.change(core, |core| {
+            (core.owner, core.tid, core.left_ns) = (owner, 0, left_ns)
+        });
     }
 
     fn woken(&mut self, tid: i32, target: usize, span: &mut impl FnMut(Past)) {

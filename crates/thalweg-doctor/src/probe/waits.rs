@@ -1,5 +1,6 @@
 //! What blocked threads wait for, as the files under `/proc` tell a few times a second.
 
+use super::asleep::Asleep;
 use super::calls;
 use super::files::{Cause, Files, Seen, Wait};
 use super::timeline::{Thread, Timeline};
@@ -15,6 +16,12 @@ const HABITS_MAX: usize = 4_096;
 /// Looks that wait for records: some milliseconds of them.
 const PENDING_MAX: usize = 16 * THREADS_MAX;
 
+/// A wait that ends so long before its time has come was ended by something else: the kernel rounds
+/// timeouts up, and the call begins some µs before the thread is blocked.
+const EARLY_NS: u64 = 100_000;
+/// Where it is not told when a wait ends: a poll that looks again so soon does so by itself.
+const SOON_NS: u64 = 100_000_000;
+
 /// The name of a blocked thread, its call and its wait channel.
 type Place = (Box<str>, Option<u64>, Box<str>);
 
@@ -26,6 +33,8 @@ struct Look {
     wait: Wait,
     /// The wait is over, and the thread has no core yet.
     woken: bool,
+    /// When a timeout, or a timer that it polls, ends the wait, if nothing else does.
+    due_ns: Option<u64>,
 }
 
 /// The looks of a thread, by what it waited for.
@@ -48,10 +57,15 @@ pub(crate) struct Waits {
     pub(crate) timed: f64,
     /// The ones that have a timeout, but were over: anything may have ended them.
     pub(crate) open: f64,
+    /// Of those in a poll, the ones that a timeout or a timer ended; the ones of which that is not
+    /// known.
+    pub(crate) polls_timed: f64,
+    pub(crate) polls_open: f64,
     /// The same by thread, call and wait channel.
     stacks: HashMap<Place, f64>,
     channels: HashMap<(i32, Option<u64>), Box<str>>,
     pub(crate) words: Words,
+    pub(crate) asleep: Asleep,
     pub(crate) habits: HashMap<i32, Habit>,
     /// Without events: threads that ran or wanted to, and rounds with such a one.
     pub(crate) busy_threads: f64,
@@ -93,6 +107,7 @@ impl Waits {
                         tid,
                         wait,
                         woken: false,
+                        due_ns: None,
                     });
                     self.last.insert(tid, wait);
                 }
@@ -104,6 +119,7 @@ impl Waits {
                         tid,
                         wait,
                         woken: true,
+                        due_ns: None,
                     }));
                 }
                 Seen::Gone => {}
@@ -118,8 +134,12 @@ impl Waits {
             self.pending.drain(..over);
         } else if running == 0.0 {
             let weight = 1.0 / blocked.len() as f64;
-            let all = blocked.iter();
-            all.for_each(|look| self.charge(look, weight, timeline));
+            for look in blocked {
+                let soon = |after_ns: Option<u64>| after_ns.is_some_and(|ns| ns < SOON_NS);
+                let left_ns = (look.wait.timer_at_ns).map(|at_ns| at_ns.saturating_sub(look.at_ns));
+                let timed = soon(look.wait.timeout_ns) || soon(left_ns);
+                self.charge(&look, weight, timed, timeline);
+            }
         }
     }
 
@@ -141,10 +161,18 @@ impl Waits {
         (tids, scale)
     }
 
-    /// The records have come to `now_ns`; since `idle_since_ns` all threads are blocked.
-    pub(crate) fn pass(&mut self, now_ns: u64, idle_since_ns: Option<u64>) {
-        while let Some(look) = self.pending.pop_front_if(|look| look.at_ns < now_ns) {
-            if idle_since_ns.is_some_and(|since_ns| since_ns <= look.at_ns) {
+    /// The records have come to `now_ns`.
+    pub(crate) fn pass(&mut self, now_ns: u64, timeline: &Timeline) {
+        while let Some(mut look) = self.pending.pop_front_if(|look| look.at_ns < now_ns) {
+            let is_idle = |since_ns| since_ns <= look.at_ns;
+            if timeline.idle_since_ns.is_some_and(is_idle) {
+                let since_ns = timeline
+                    .threads
+                    .get(&look.tid)
+                    .map(|thread| thread.since_ns);
+                let after = look.wait.timeout_ns.zip(since_ns);
+                let after_ns = after.map(|(timeout, since)| since.saturating_add(timeout));
+                look.due_ns = after_ns.into_iter().chain(look.wait.timer_at_ns).min();
                 let looks = self.held.get(&look.tid).map_or(0.0, |(_, looks)| *looks);
                 self.held.insert(look.tid, (look, looks + 1.0));
             }
@@ -169,7 +197,19 @@ impl Waits {
             .filter(|&(&tid, (look, _))| may_be_first(tid, look));
         let threads = charged.clone().count() as f64;
         for (_, (look, looks)) in charged {
-            self.charge(look, looks / threads, timeline);
+            let has_come = |due_ns| due_ns <= timeline.now_ns + EARLY_NS;
+            let timed = first.is_some() && look.due_ns.is_some_and(has_come);
+            self.charge(look, looks / threads, timed, timeline);
+        }
+        if let Some((first, (_, looks))) = first.and_then(|tid| Some((tid, held.get(&tid)?))) {
+            self.asleep.end(first, *looks);
+            let waits = |(tid, (look, _)): &(&i32, &(Look, f64))| {
+                **tid != first
+                    && look.wait.cause == Cause::Futex
+                    && !calls::futex_is_timed(&look.wait.arguments)
+            };
+            let others = held.iter().filter(waits);
+            others.for_each(|(&tid, (_, looks))| self.asleep.add(first, tid, *looks));
         }
     }
 
@@ -184,7 +224,8 @@ impl Waits {
         self.held.clear();
     }
 
-    fn charge(&mut self, look: &Look, weight: f64, timeline: &Timeline) {
+    /// A look counts; `timed` if the time had come at which its wait ends by itself.
+    fn charge(&mut self, look: &Look, weight: f64, timed: bool, timeline: &Timeline) {
         let (tid, wait) = (look.tid, &look.wait);
         *self.critical.entry(wait.cause).or_default() += weight;
         if wait.cause == Cause::Futex && calls::futex_is_timed(&wait.arguments) {
@@ -193,12 +234,36 @@ impl Waits {
                 false => self.timed += weight,
             }
         }
+        if wait.cause == Cause::Poll {
+            match look.woken {
+                true => self.polls_open += weight,
+                false if timed => self.polls_timed += weight,
+                false => {}
+            }
+        }
         if let Some(thread) = timeline.threads.get(&tid) {
             let channel = self.channels.get(&(tid, wait.call));
             let channel = channel.cloned().unwrap_or_default();
             let place = (thread.name.clone(), wait.call, channel);
             *self.stacks.entry(place).or_default() += weight;
         }
+    }
+
+    /// Of the waits at a futex, the part that a thread ended, if that is known. It did if there is
+    /// no timeout; none did if that was seen while none ran.
+    pub(crate) fn wake_share(&self) -> Option<f64> {
+        let timed = self.part_of(Cause::Futex, self.timed, self.open)?;
+        Some(1.0 - timed)
+    }
+
+    /// Of those in a poll, the part that a timeout or a timer ended: its time had come.
+    pub(crate) fn timer_share(&self) -> Option<f64> {
+        self.part_of(Cause::Poll, self.polls_timed, self.polls_open)
+    }
+
+    fn part_of(&self, cause: Cause, timed: f64, open: f64) -> Option<f64> {
+        let known = self.critical.get(&cause).copied().unwrap_or(0.0) - open;
+        (known >= 0.5).then(|| (timed / known).clamp(0.0, 1.0))
     }
 
     fn add_habit(&mut self, tid: i32, cause: Cause) {
@@ -243,90 +308,4 @@ impl Waits {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn wait(cause: Cause, call: i64, timeout: u64) -> Wait {
-        Wait {
-            cause,
-            call: u64::try_from(call).ok(),
-            arguments: [0, 0, 0, timeout, 0, 0],
-        }
-    }
-
-    /// All threads are blocked from 100 ns on, and were looked at; which of them wakes first?
-    fn charged(waits: &[(i32, Wait, bool)], first: Option<i32>) -> Waits {
-        let mut timeline = Timeline::new(0, true);
-        let mut seen = Waits::default();
-        for (at_ns, &(tid, wait, woken)) in (101..).zip(waits) {
-            timeline.adopt(1, tid, "a");
-            seen.pending.push_back(Look {
-                at_ns,
-                tid,
-                wait,
-                woken,
-            });
-        }
-        seen.pass(200, Some(100));
-        seen.end_idle(first, &timeline);
-        seen
-    }
-
-    /// The client ran last, and waits for an answer; the server's timeout ends that.
-    #[test]
-    fn all_wait_for_the_one_that_wakes_first() {
-        let server = (1, wait(Cause::Poll, libc::SYS_epoll_pwait, 1), false);
-        let client = (2, wait(Cause::Futex, libc::SYS_futex, 0), false);
-        let seen = charged(&[server, client], Some(1));
-        assert_eq!(seen.critical, HashMap::from([(Cause::Poll, 1.0)]));
-        let nobody = charged(&[server, client], None);
-        assert_eq!(nobody.critical.values().sum::<f64>(), 1.0);
-        assert_eq!(charged(&[client], Some(1)).critical, HashMap::new());
-    }
-
-    /// A shell is killed before the program that it waits for, and so wakes first.
-    #[test]
-    fn who_wakes_first_after_a_signal_says_nothing() {
-        let shell = wait(Cause::Child, libc::SYS_wait4, 0);
-        let sleep = wait(Cause::Sleep, libc::SYS_nanosleep, 0);
-        let seen = charged(&[(1, shell, false), (2, sleep, false)], None);
-        assert_eq!(seen.critical, HashMap::from([(Cause::Sleep, 1.0)]));
-        let alone = charged(&[(1, shell, false)], None);
-        assert_eq!(alone.critical, HashMap::from([(Cause::Child, 1.0)]));
-    }
-
-    #[test]
-    fn a_look_counts_only_while_nothing_runs() {
-        let mut seen = charged(&[], None);
-        let wait = wait(Cause::Sleep, libc::SYS_nanosleep, 0);
-        for at_ns in [50, 150] {
-            seen.pending.push_back(Look {
-                at_ns,
-                tid: 1,
-                wait,
-                woken: false,
-            });
-        }
-        seen.pass(100, None);
-        seen.pass(120, Some(110));
-        seen.end_idle(Some(1), &Timeline::new(0, true));
-        assert_eq!(seen.critical, HashMap::new());
-        seen.pass(200, Some(110));
-        seen.end_idle(Some(1), &Timeline::new(0, true));
-        assert_eq!(seen.critical, HashMap::from([(Cause::Sleep, 1.0)]));
-    }
-
-    /// `rendezvous` was called SLEEP-POLLING, by samples of calls that saw no wake.
-    #[test]
-    fn a_wait_without_a_timeout_is_ended_by_a_thread() {
-        let waits = |timeout, woken| {
-            let one = (1, wait(Cause::Futex, libc::SYS_futex, timeout), woken);
-            let seen = charged(&[one], Some(1));
-            (seen.timed, seen.open)
-        };
-        assert_eq!(waits(0, false), (0.0, 0.0));
-        assert_eq!(waits(0, true), (0.0, 0.0));
-        assert_eq!(waits(0x7f00, false), (1.0, 0.0));
-        assert_eq!(waits(0x7f00, true), (0.0, 1.0));
-    }
-}
+mod tests;

@@ -32,6 +32,19 @@ pub(super) const ONE_LOCK: Weighed = Weighed {
     weight: 0.5,
 };
 
+/// Goroutines may wait for a lock unseen, while the threads of their runtime park and wake.
+pub(super) const GOROUTINES: Weighed = Weighed {
+    clues: &[
+        above(
+            "lock.goroutines",
+            1.0,
+            Origin::Definition("waiting in line takes the whole time of a goroutine"),
+        ),
+        MANY_FUTEX,
+    ],
+    weight: 0.5,
+};
+
 const MANY_FUTEX: Clue = above("call.futex", 200.0, HAND_OVERS);
 const HAND_OVERS: Origin = Origin::Measured(
     "a wake-up takes 5 to 50 µs (Zen 4, KVM): below 200 a second they cost 1 % at most, and what \
@@ -72,9 +85,12 @@ const LONG_SLEEP: Clue = ramp(Figure::One("sleep.us"), 50_000.0, 100_000.0, MOME
 const MOMENT: Origin =
     Origin::Definition("ten looks a second and more: polling; fewer: something periodic");
 
-const TIMED: Clue = ramp(Figure::One("poll.timed_share"), 0.25, 0.5, MOST_TIMED);
-const UNTIMED: Clue = ramp(Figure::One("poll.timed_share"), 0.5, 0.25, MOST_TIMED);
-const MOST_TIMED: Origin = Origin::Definition("half of the calls come back by themselves");
+/// A program looks again, or keeps a schedule: its polls end by the clock, as its sleeps do.
+const BY_TIMER: Clue = ramp(Figure::One("poll.timer_share"), 0.25, 0.5, MOST_TIMED);
+const BY_EVENT: Clue = ramp(Figure::One("poll.timer_share"), 0.5, 0.25, MOST_TIMED);
+const MOST_TIMED: Origin = Origin::Definition("half of the time in polls ends by the clock");
+const SHORT_WAIT: Clue = ramp(Figure::One("state.blocked_us"), 100_000.0, 50_000.0, MOMENT);
+const LONG_WAIT: Clue = ramp(Figure::One("state.blocked_us"), 50_000.0, 100_000.0, MOMENT);
 
 /// Threads that wait at a futex are woken by the clock, not by each other.
 const NOBODY_WAKES: Clue = ramp(Figure::One("futex.wake_share"), 0.5, 0.25, WAKES);
@@ -88,7 +104,7 @@ pub(super) const RULES: &[Rule] = &[
         claim: Claim::Parts(&[
             (Part::Disk, &[READS]),
             (Part::Stream, &[ANSWERED]),
-            (Part::Poll, &[UNTIMED, ANSWERED]),
+            (Part::Poll, &[BY_EVENT, ANSWERED]),
         ]),
         curve: Curve::Overhead,
         required: &[],
@@ -161,8 +177,8 @@ pub(super) const RULES: &[Rule] = &[
         id: Id::SleepPolling,
         claim: Claim::Parts(&[
             (Part::Sleep, &[SHORT_SLEEP]),
-            (Part::Poll, &[TIMED, OFTEN_POLLED]),
-            (Part::Futex, &[NOBODY_WAKES, OFTEN_TIMED_OUT]),
+            (Part::Poll, &[BY_TIMER, SHORT_WAIT]),
+            (Part::Futex, &[NOBODY_WAKES, OFTEN_TIMED_OUT, SHORT_WAIT]),
         ]),
         curve: Curve::Overhead,
         required: &[],
@@ -178,7 +194,8 @@ pub(super) const RULES: &[Rule] = &[
         id: Id::Idle,
         claim: Claim::Parts(&[
             (Part::Sleep, &[LONG_SLEEP]),
-            (Part::Poll, &[NOT_ANSWERED, RARELY_POLLED]),
+            (Part::Poll, &[BY_TIMER, LONG_WAIT]),
+            (Part::Poll, &[BY_EVENT, NOT_ANSWERED]),
             (Part::Stream, &[NOT_ANSWERED]),
             (Part::Futex, &[FEW_FUTEX]),
             (Part::Child, &[]),
@@ -198,8 +215,6 @@ pub(super) const RULES: &[Rule] = &[
 
 const FEW_FUTEX: Clue = ramp(Figure::One("call.futex"), 50.0, 25.0, TIMERS);
 const OFTEN_TIMED_OUT: Clue = ramp(Figure::One("call.futex"), 25.0, 50.0, TIMERS);
-const OFTEN_POLLED: Clue = ramp(Figure::One("call.poll"), 25.0, 50.0, TIMERS);
-const RARELY_POLLED: Clue = ramp(Figure::One("call.poll"), 50.0, 25.0, TIMERS);
 const TIMERS: Origin = Origin::Literature(
     "OpenJDK, PerfDataSamplingInterval: a runtime that idles wakes 20 times a second",
 );

@@ -38,6 +38,7 @@ const BASE: &[(&str, f64)] = &[
     ("switch.run_us", 1.0),
     ("lock.waiters", 4.0),
     ("lock.held_share", 1.0),
+    ("lock.goroutines", 4.0),
     ("hardware.memory_share", 0.8),
     ("hardware.ipc", 0.1),
     ("io.delay_share", 0.9),
@@ -100,7 +101,11 @@ fn borders(id: Id) -> Vec<Border> {
             let spins = [("spin.cpu_share", 0.125, 0.25, AGAINST, UNSPUN)];
             [crowd(FOR, &[]), brief.to_vec(), spins.to_vec()].concat()
         }
-        Id::CpuCompute => vec![("hardware.memory_share", 0.15, 0.3, AGAINST, NO_CALLS)],
+        Id::CpuCompute => vec![
+            ("hardware.memory_share", 0.15, 0.3, AGAINST, NO_CALLS),
+            ("lock.goroutines", 0.5, 1.0, AGAINST, NO_CALLS_LOCKED),
+            ("call.futex", 100.0, 200.0, AGAINST, NO_CALLS),
+        ],
         Id::MemoryBound => vec![
             ("hardware.memory_share", 0.15, 0.3, FOR, NO_CALLS),
             ("hardware.ipc", 1.4, 0.7, FOR, NO_CALLS),
@@ -142,7 +147,9 @@ fn borders(id: Id) -> Vec<Border> {
         _ => {}
     }
     match id {
-        Id::CpuCompute | Id::MemoryBound => all.extend(lock(AGAINST, NO_CALLS_LOCKED)),
+        Id::CpuCompute | Id::MemoryBound | Id::Oversubscribed => {
+            all.extend(lock(AGAINST, NO_CALLS_LOCKED));
+        }
         Id::BlockingIo => all.extend(lock(AGAINST, blocked!("block.disk" 1.0))),
         Id::SleepPolling => all.extend(lock(AGAINST, blocked!("block.sleep" 1.0))),
         Id::SpinStarvesPeer | Id::SpinBurnsCpu => all.extend(lock(AGAINST, SPINS)),
@@ -162,8 +169,8 @@ const PARKED: &[(&str, f64)] = blocked!("block.futex" 1.0, "call.futex" 500.0);
 /// Borders of what a program waits for, and of what it exports.
 fn waits(id: Id) -> Vec<Border> {
     let stream: &[_] = blocked!("block.stream" 1.0);
-    let poll: &[_] = blocked!("block.poll" 1.0, "state.blocked_us" 1e3, "poll.timed_share" 0.0);
-    let polls: &[_] = blocked!("block.poll" 1.0, "call.poll" 100.0, "poll.timed_share" 1.0);
+    let poll: &[_] = blocked!("block.poll" 1.0, "state.blocked_us" 1e3, "poll.timer_share" 0.0);
+    let polls: &[_] = blocked!("block.poll" 1.0, "state.blocked_us" 1e3, "poll.timer_share" 1.0);
     let timer: &[_] = blocked!("block.futex" 1.0, "call.futex" 500.0, "futex.wake_share" 0.0);
     let alone: &[_] = blocked!("block.futex" 1.0, "lock.waiters" 0.0);
     let sleep: &[_] = blocked!("block.sleep" 1.0);
@@ -171,8 +178,12 @@ fn waits(id: Id) -> Vec<Border> {
     let idle_sleep: &[_] = blocked!("block.child" 0.7, "block.sleep" 0.3);
     let idle_stream: &[_] = blocked!("block.child" 0.7, "block.stream" 0.3);
     let idle_futex: &[_] = blocked!("block.child" 0.7, "block.futex" 0.3);
-    let idle_poll: &[_] =
-        blocked!("block.child" 0.7, "block.poll" 0.3, "call.poll" 1.0, "state.blocked_us" 1e6);
+    let idle_poll: &[_] = blocked!("block.child" 0.7, "block.poll" 0.3,
+        "poll.timer_share" 0.0, "state.blocked_us" 1e6);
+    let idle_late: &[_] = blocked!(
+        "block.child" 0.7, "block.poll" 0.3, "state.blocked_us" 3.75e5);
+    let idle_beat: &[_] = blocked!("block.child" 0.7, "block.poll" 0.3,
+        "poll.timer_share" 1.0, "state.blocked_us" 2e5);
     let served: &[_] = &[
         ("export.service", 100.0),
         ("export.queue_share", 0.6),
@@ -192,7 +203,7 @@ fn waits(id: Id) -> Vec<Border> {
             ("fault.major", 100.0, 50.0, FOR, blocked!("block.disk" 1.0)),
             ("state.blocked_us", 5e5, 2.5e5, FOR, stream),
             ("state.blocked_us", 5e5, 2.5e5, FOR, poll),
-            ("poll.timed_share", 0.5, 0.25, FOR, poll),
+            ("poll.timer_share", 0.5, 0.25, FOR, poll),
             ("state.blocked_us", 5e4, 1e5, AGAINST, stream),
             ("io.delay_share", 0.05, 0.1, FOR, blocked!("block.disk" 1.0)),
         ],
@@ -202,16 +213,20 @@ fn waits(id: Id) -> Vec<Border> {
         ],
         Id::SleepPolling => vec![
             ("sleep.us", 100_000.0, 50_000.0, FOR, sleep),
-            ("poll.timed_share", 0.25, 0.5, FOR, polls),
-            ("call.poll", 25.0, 50.0, FOR, polls),
+            ("poll.timer_share", 0.25, 0.5, FOR, polls),
+            ("state.blocked_us", 1e5, 5e4, FOR, polls),
             ("futex.wake_share", 0.5, 0.25, FOR, timer),
             ("call.futex", 25.0, 50.0, FOR, timer),
+            ("state.blocked_us", 1e5, 5e4, FOR, timer),
         ],
         Id::Idle => vec![
             ("sleep.us", 50_000.0, 100_000.0, FOR, idle_sleep),
             ("state.blocked_us", 2.5e5, 5e5, FOR, idle_stream),
             ("state.blocked_us", 2.5e5, 5e5, FOR, idle_poll),
-            ("call.poll", 50.0, 25.0, FOR, idle_poll),
+            // From here on what the clock ends counts as much as what nothing ends.
+            ("poll.timer_share", 0.25, 0.375, FOR, idle_late),
+            ("state.blocked_us", 5e4, 1e5, FOR, idle_beat),
+            ("poll.timer_share", 0.25, 0.5, FOR, idle_beat),
             ("call.futex", 50.0, 25.0, FOR, idle_futex),
         ],
         Id::RateImbalance => vec![("export.arrival", 95.0, 105.0, FOR, served)],

@@ -42,6 +42,7 @@ const PLAIN: &[(&str, f64)] = &[
     ("block.other", 0.0),
     ("lock.waiters", 0.0),
     ("lock.held_share", 0.0),
+    ("lock.goroutines", 0.0),
     ("io.delay_share", 0.0),
     ("host.steal_share", 0.0),
     ("host.wait_others", 0.01),
@@ -151,7 +152,7 @@ fn what_blocks_is_told() {
     first(Id::SleepPolling, &blocked(&sleep));
     let polled = [
         ("block.poll", 1.0),
-        ("poll.timed_share", 1.0),
+        ("poll.timer_share", 1.0),
         ("call.poll", 900.0),
     ];
     first(Id::SleepPolling, &blocked(&polled));

@@ -1,5 +1,6 @@
 //! What the machine, and others on it, do to a program.
 
+use super::blocked::ONE_LOCK;
 use super::{Claim, Curve, Figure, Origin, Rule, Weighed, above, above_ratio, ramp};
 use crate::budget::Part;
 use crate::verdict::Id;
@@ -81,7 +82,7 @@ pub(super) const RULES: &[Rule] = &[
         required: &["threads.busy"],
         needs: TOO_FEW_CORES.clues,
         raises: &[],
-        contradicts: &[BRIEF_RUNS, SPINNING],
+        contradicts: &[BRIEF_RUNS, SPINNING, ONE_LOCK],
         blind: &[],
         limits: &[],
         next: "Start as many threads or processes as there are cores ({cpu.usable} here, \

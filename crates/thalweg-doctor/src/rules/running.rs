@@ -3,7 +3,7 @@
 use super::machine::{SWITCHING_CALLS, TOO_FEW_CORES};
 use super::{Claim, Clue, Curve, Origin, Rule, Weighed, above, above_ratio, below};
 use crate::budget::Part;
-use crate::rules::blocked::ONE_LOCK;
+use crate::rules::blocked::{GOROUTINES, ONE_LOCK};
 use crate::rules::exported::TOO_SHORT;
 use crate::verdict::Id;
 
@@ -37,6 +37,7 @@ pub(super) const RULES: &[Rule] = &[
         contradicts: &[
             TOO_FEW_CORES,
             ONE_LOCK,
+            GOROUTINES,
             Weighed {
                 clues: &[WAITS_FOR_MEMORY],
                 weight: 0.6,
