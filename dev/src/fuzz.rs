@@ -11,7 +11,7 @@ use std::process::ExitStatus;
 use crate::gate::host_of;
 use crate::plan::Outcome;
 use crate::testing::rustflags;
-use crate::workspace::{Workspace, run};
+use crate::workspace::Workspace;
 
 const TARGETS: [&str; 8] = [
     "codec",
@@ -32,7 +32,7 @@ const COVERAGE: &str = "--cfg fuzzing -Cpasses=sancov-module \
     -Cllvm-args=-sanitizer-coverage-trace-compares";
 
 /// Time for each target to find nothing.
-const SECONDS: u32 = 4;
+const SECONDS: u32 = 6;
 /// Time for each to find its fault; it takes much less.
 const FAULT_SECONDS: u32 = 30;
 /// How libFuzzer ends when it has found something.
@@ -50,10 +50,10 @@ pub(crate) fn step(workspace: &Workspace) -> Result<Outcome, String> {
     for target in TARGETS {
         let (status, said) = fuzz(workspace, &host, &folder, target, SECONDS)?;
         if !status.success() {
-            println!("{said}");
+            workspace.say(said)?;
             return Err(format!("{target}: {status}; the input is told above"));
         }
-        println!("{target}: nothing found in {SECONDS} s");
+        workspace.say(format_args!("{target}: nothing found in {SECONDS} s"))?;
     }
     build(workspace, &host, &folder, true)?;
     for target in TARGETS {
@@ -63,7 +63,7 @@ pub(crate) fn step(workspace: &Workspace) -> Result<Outcome, String> {
                 "{target}: the seeded fault was not found: {status}"
             ));
         }
-        println!("{target}: the seeded fault was found");
+        workspace.say(format_args!("{target}: the seeded fault was found"))?;
     }
     Ok(Outcome::Passed)
 }
@@ -79,7 +79,7 @@ fn build(workspace: &Workspace, host: &str, folder: &Path, fault: bool) -> Resul
     if fault {
         command.args(["--features", "fault"]);
     }
-    run(&mut command)
+    workspace.run(&mut command)
 }
 
 /// How a target ends, and what it says. It begins with the inputs of `fuzz/seeds`, and with nothing

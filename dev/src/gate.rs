@@ -9,61 +9,72 @@ use crate::plan::{Outcome, Step, Tally};
 use crate::readme::{TEST, commands};
 use crate::testing::{self, at_least_one, rustflags};
 use crate::tidy::policy::PACKED_FILES;
-use crate::workspace::{Workspace, run, run_watched};
+use crate::workspace::Workspace;
 
 const BEFORE: &[Step] = &[
     Step {
         name: "fmt",
         summary: "cargo fmt --check",
+        in_company: false,
         run: fmt,
     },
     Step {
         name: "clippy",
         summary: "clippy on every target with every feature, no warning",
+        in_company: false,
         run: clippy,
     },
     Step {
         name: "doc",
         summary: "the libraries' documentation builds, no warning",
+        in_company: false,
         run: doc,
     },
 ];
 
 const AFTER: &[Step] = &[
+    // The longest first, since there are two at a time.
+    Step {
+        name: "fresh-clone",
+        summary: "a clone of HEAD runs the commands of the README, in order",
+        in_company: true,
+        run: fresh_clone,
+    },
     Step {
         name: "counts",
         summary: "instructions of rings and channels, within 3 % of the baseline (valgrind)",
+        in_company: true,
         run: counts::step,
     },
     Step {
         name: "asan",
         summary: "thalweg, thalweg-task under the address and leak sanitizers (nightly)",
+        in_company: true,
         run: asan,
     },
     Step {
         name: "tsan",
         summary: "channels, pipelines: thread sanitizer (a compiler that THALWEG_TSAN_RUSTC names)",
+        in_company: true,
         run: tsan,
     },
     Step {
         name: "journal",
         summary: "a journal is killed 50 times, its disk crashes 100,000 times, an exchange 20,000",
+        in_company: true,
         run: journal,
     },
     Step {
         name: "fuzz",
         summary: "the fuzz targets find nothing in a few seconds, and their seeded faults (C++)",
+        in_company: true,
         run: fuzz::step,
     },
     Step {
         name: "package",
         summary: "what `cargo publish` would pack holds the licences and a README",
+        in_company: true,
         run: package,
-    },
-    Step {
-        name: "fresh-clone",
-        summary: "a clone of HEAD runs the commands of the README, in order",
-        run: fresh_clone,
     },
 ];
 
@@ -77,7 +88,7 @@ fn fmt(workspace: &Workspace) -> Result<Outcome, String> {
     if !workspace.works("cargo", "fmt --version") {
         return Ok(Outcome::Skipped("rustfmt is not installed".to_owned()));
     }
-    run(&mut workspace.cargo("fmt --all --check"))?;
+    workspace.run(&mut workspace.cargo("fmt --all --check"))?;
     Ok(Outcome::Passed)
 }
 
@@ -86,14 +97,14 @@ fn clippy(workspace: &Workspace) -> Result<Outcome, String> {
         return Ok(Outcome::Skipped("clippy is not installed".to_owned()));
     }
     let every = "clippy --quiet --workspace --all-targets --all-features -- -D warnings";
-    run(&mut workspace.cargo(every))?;
+    workspace.run(&mut workspace.cargo(every))?;
     Ok(Outcome::Passed)
 }
 
 fn doc(workspace: &Workspace) -> Result<Outcome, String> {
     // The program `thalweg` and the library `thalweg` would write to one folder: `--lib`.
     let mut command = workspace.cargo("doc --quiet --workspace --all-features --no-deps --lib");
-    run(command.env("RUSTDOCFLAGS", "-D warnings"))?;
+    workspace.run(command.env("RUSTDOCFLAGS", "-D warnings"))?;
     Ok(Outcome::Passed)
 }
 
@@ -126,7 +137,7 @@ fn asan(workspace: &Workspace) -> Result<Outcome, String> {
             .env("RUSTFLAGS", rustflags("-Zsanitizer=address"))
             .env("CARGO_TARGET_DIR", workspace.target.join("asan"))
             .env("ASAN_OPTIONS", options);
-        run_watched(&mut command, |line| tally.see(line))?;
+        workspace.run_watched(&mut command, |line| tally.see(line))?;
     }
     at_least_one(tally).map(Outcome::Repeated)
 }
@@ -165,33 +176,29 @@ fn tsan(workspace: &Workspace) -> Result<Outcome, String> {
         // A test asks for more memory than there is, and wants to be refused.
         .env("TSAN_OPTIONS", "allocator_may_return_null=1")
         .env("CARGO_TARGET_DIR", workspace.target.join("tsan"));
-    run_watched(&mut command, |line| tally.see(line))?;
+    workspace.run_watched(&mut command, |line| tally.see(line))?;
     at_least_one(tally).map(Outcome::Repeated)
 }
 
 /// The two tests of a journal that `cargo dev test` runs too, for longer, the one of a durable
 /// exchange, and the one of a served exchange that is killed.
 fn journal(workspace: &Workspace) -> Result<Outcome, String> {
-    let which = "--lib --test kill -- nothing_acknowledged what_a_killed";
-    let command = format!("test --package thalweg-journal --all-features {which}");
-    let mut command = workspace.cargo(&command);
+    // The whole workspace, as in the step `test`: what that has built is not built again for the
+    // features of three packages. Programs without one of these tests end at once.
+    let which = "--lib --test kill --test served_kills -- nothing_acknowledged what_a_killed \
+                 durable::simulation::what_was_answered";
+    let mut command = workspace.cargo(&format!("test --workspace --all-features {which}"));
     command
         .env("THALWEG_JOURNAL_KILLS", "50")
-        .env("THALWEG_JOURNAL_CRASHES", "100000");
+        .env("THALWEG_JOURNAL_CRASHES", "100000")
+        // Some six lives each.
+        .env("THALWEG_EXCHANGE_SEEDS", "3500")
+        .env("THALWEG_SERVE_KILLS", "50");
     let mut tally = Tally::default();
-    run_watched(&mut command, |line| tally.see(line))?;
-    let which = "--lib -- durable::simulation::what_was_answered";
-    let mut command = workspace.cargo(&format!("test --package thalweg-exchange {which}"));
-    // Some six lives each.
-    command.env("THALWEG_EXCHANGE_SEEDS", "3500");
-    run_watched(&mut command, |line| tally.see(line))?;
-    let which = "--test served_kills -- what_a_killed_exchange";
-    let mut command = workspace.cargo(&format!("test --package thalweg-cli {which}"));
-    command.env("THALWEG_SERVE_KILLS", "50");
-    run_watched(&mut command, |line| tally.see(line))?;
+    workspace.run_watched(&mut command, |line| tally.see(line))?;
     match tally.passed {
         4 => Ok(Outcome::Repeated(tally)),
-        passed => Err(format!("{passed} of the 4 tests were found")),
+        passed => Err(format!("{passed} tests were found, not these 4")),
     }
 }
 
@@ -219,7 +226,7 @@ fn package(workspace: &Workspace) -> Result<Outcome, String> {
                 ));
             }
         }
-        println!("{name}: {} files", list.lines().count());
+        workspace.say(format_args!("{name}: {} files", list.lines().count()))?;
     }
     Ok(Outcome::Passed)
 }
@@ -260,6 +267,20 @@ impl Drop for Scratch {
     }
 }
 
+/// What cargo is told above the clone. The README's commands are tried, not its profiles: with the
+/// whole of `release`, `counts` is built.
+const QUICK_TO_BUILD: &str = "\
+[profile.release]
+debug = false
+lto = \"off\"
+codegen-units = 16
+[profile.dev]
+debug = false
+[profile.dev.package]
+thalweg-exchange.opt-level = 0
+thalweg-journal.opt-level = 0
+";
+
 fn fresh_clone(workspace: &Workspace) -> Result<Outcome, String> {
     if let Err(why) = workspace.output("git", "rev-parse HEAD") {
         let why = why.lines().next().unwrap_or_default().to_owned();
@@ -271,10 +292,16 @@ fn fresh_clone(workspace: &Workspace) -> Result<Outcome, String> {
     let scratch = Scratch(folder);
     // What the README puts beside the clone is inside the folder that is removed.
     let clone = scratch.0.join("thalweg");
-    run(workspace
-        .command("git")
-        .args(["clone", "--quiet", "."])
-        .arg(&clone))?;
+    workspace.run(
+        workspace
+            .command("git")
+            .args(["clone", "--quiet", "."])
+            .arg(&clone),
+    )?;
+    let config = scratch.0.join(".cargo/config.toml");
+    fs::create_dir_all(scratch.0.join(".cargo"))
+        .and_then(|()| fs::write(config, QUICK_TO_BUILD))
+        .map_err(|error| format!("{}: {error}", scratch.0.display()))?;
     let readme = fs::read_to_string(clone.join("README.md"));
     let readme = readme.map_err(|error| format!("README.md of HEAD: {error}"))?;
     let installed = scratch.0.join("installed");
@@ -283,7 +310,7 @@ fn fresh_clone(workspace: &Workspace) -> Result<Outcome, String> {
     let path = env::join_paths(path).map_err(|error| format!("PATH: {error}"))?;
     // The tests of the tree have run, in a step of their own.
     for line in commands(&readme)?.iter().filter(|line| *line != TEST) {
-        println!("$ {line}");
+        workspace.say(format_args!("$ {line}"))?;
         let mut command = workspace.command("sh");
         command
             .args(["-e", "-c", line])
@@ -292,7 +319,7 @@ fn fresh_clone(workspace: &Workspace) -> Result<Outcome, String> {
             .env("CARGO_INSTALL_ROOT", &installed)
             // Kept between runs, so that only what is ours is built again.
             .env("CARGO_TARGET_DIR", workspace.target.join("fresh-clone"));
-        run(&mut command)?;
+        workspace.run(&mut command)?;
     }
     Ok(Outcome::Passed)
 }

@@ -1,7 +1,12 @@
-//! A plan of steps: run in order up to the first failure, with a table of what happened.
+//! A plan of steps: run up to the first failure, with a table of what happened.
+//!
+//! Steps that need quiet run first, one after the other; then the others, two at a time. What one
+//! of those says is kept in a file of its own, and printed when it ends.
 
-use std::fmt;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use std::{fmt, fs, thread};
 
 use crate::workspace::Workspace;
 
@@ -10,6 +15,8 @@ pub(crate) struct Step {
     pub(crate) name: &'static str,
     /// One line: what it checks.
     pub(crate) summary: &'static str,
+    /// Another step may run at the same time: it measures nothing, and shares no folder of cargo.
+    pub(crate) in_company: bool,
     /// An error is the reason of the failure.
     pub(crate) run: fn(&Workspace) -> Result<Outcome, String>,
 }
@@ -122,43 +129,126 @@ impl Choice {
     }
 }
 
+/// How many steps run at a time, of those that may.
+const COMPANY: usize = 2;
+
 /// Runs the steps, and prints a table; true if none failed.
 pub(crate) fn run(workspace: &Workspace, steps: &[Step], choice: &Choice) -> bool {
-    let mut rows = Vec::new();
-    let mut tally = Tally::default();
-    let mut failure = None;
-    for step in steps.iter().filter(|step| choice.wants(step)) {
-        let start = Instant::now();
-        let outcome = if failure.is_some() {
-            Ok(Outcome::Skipped("an earlier step failed".to_owned()))
-        } else if let Some(why) = choice.leaves_out(step) {
-            Ok(Outcome::Skipped(why.to_owned()))
-        } else {
+    let start = Instant::now();
+    let wanted: Vec<&Step> = steps.iter().filter(|step| choice.wants(step)).collect();
+    let report = Mutex::new(Report::default());
+    let (company, alone): (Vec<&Step>, Vec<&Step>) = if wanted.len() == 1 {
+        (Vec::new(), wanted)
+    } else {
+        wanted.into_iter().partition(|step| step.in_company)
+    };
+    for step in alone {
+        report_on(step, &report, choice, || {
             println!("== {}: {}", step.name, step.summary);
             (step.run)(workspace)
-        };
-        match &outcome {
+        });
+    }
+    let queue = Mutex::new(company.into_iter());
+    let next = || lock(&queue).next();
+    thread::scope(|scope| {
+        for _ in 0..COMPANY {
+            scope.spawn(|| {
+                while let Some(step) = next() {
+                    report_on(step, &report, choice, || in_company(workspace, step));
+                }
+            });
+        }
+    });
+    lock(&report).print(steps, start.elapsed())
+}
+
+/// Runs one step of several at the same time.
+fn in_company(workspace: &Workspace, step: &Step) -> Result<Outcome, String> {
+    let log = log_of(workspace, step);
+    println!("== {}: begins, and writes to {}", step.name, log.display());
+    let failed = |error| format!("{}: {error}", log.display());
+    let outcome = (step.run)(&workspace.logging_to(&log).map_err(failed)?);
+    let said = fs::read(&log).map_err(failed)?;
+    println!(
+        "== {}: {}\n{}",
+        step.name,
+        step.summary,
+        String::from_utf8_lossy(&said).trim_end()
+    );
+    outcome
+}
+
+fn log_of(workspace: &Workspace, step: &Step) -> PathBuf {
+    let name = format!("{}.log", step.name);
+    workspace.target.join("gate").join(name)
+}
+
+/// Runs a step with `run`, unless something speaks against it, and notes what happened.
+fn report_on(
+    step: &Step,
+    report: &Mutex<Report>,
+    choice: &Choice,
+    run: impl FnOnce() -> Result<Outcome, String>,
+) {
+    let start = Instant::now();
+    let outcome = if lock(report).failure.is_some() {
+        Ok(Outcome::Skipped("an earlier step failed".to_owned()))
+    } else if let Some(why) = choice.leaves_out(step) {
+        Ok(Outcome::Skipped(why.to_owned()))
+    } else {
+        run()
+    };
+    lock(report).add(step, outcome, start.elapsed());
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What happened so far.
+#[derive(Default)]
+struct Report {
+    /// The name of a step, and its line of the table.
+    rows: Vec<(&'static str, String)>,
+    tally: Tally,
+    /// Of the first step that failed: its name, and why.
+    failure: Option<(&'static str, String)>,
+}
+
+impl Report {
+    fn add(&mut self, step: &Step, outcome: Result<Outcome, String>, time: Duration) {
+        self.rows.push((step.name, row(step.name, &outcome, time)));
+        match outcome {
             Ok(Outcome::Tests(tests)) => {
-                tally.passed += tests.passed;
-                tally.failed += tests.failed;
+                self.tally.passed += tests.passed;
+                self.tally.failed += tests.failed;
             }
             Ok(Outcome::Skipped(why)) => println!("== {}: skipped: {why}", step.name),
             Ok(_) => {}
             Err(why) => {
                 println!("== {}: FAILED: {why}", step.name);
-                failure = Some((step.name, why.clone()));
+                self.failure.get_or_insert((step.name, why));
             }
         }
-        rows.push(row(step.name, &outcome, start.elapsed()));
     }
-    println!("\n{}", rows.join("\n"));
-    match failure {
-        Some((name, why)) => println!("\nFAILED at {name}: {why}"),
-        // The steps asked for held no tests of their own.
-        None if tally == Tally::default() => println!("\nnothing failed"),
-        None => println!("\n{tally}"),
+
+    /// Prints the table, in the order of `steps`; true if nothing failed.
+    fn print(&self, steps: &[Step], time: Duration) -> bool {
+        println!();
+        for step in steps {
+            for (_, row) in self.rows.iter().filter(|(name, _)| *name == step.name) {
+                println!("{row}");
+            }
+        }
+        println!("{:21} {:7.1} s", "all together", time.as_secs_f64());
+        match &self.failure {
+            Some((name, why)) => println!("\nFAILED at {name}: {why}"),
+            // The steps asked for held no tests of their own.
+            None if self.tally == Tally::default() => println!("\nnothing failed"),
+            None => println!("\n{}", self.tally),
+        }
+        self.failure.is_none()
     }
-    rows.iter().all(|row| !row.contains("FAILED"))
 }
 
 fn row(name: &str, outcome: &Result<Outcome, String>, time: Duration) -> String {
@@ -183,26 +273,25 @@ pub(crate) fn print_steps(steps: &[Step]) {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
+    use std::path::Path;
+    use std::sync::Condvar;
+    use std::{env, process};
 
     use super::*;
 
+    const fn step(name: &'static str, run: fn(&Workspace) -> Result<Outcome, String>) -> Step {
+        Step {
+            name,
+            summary: "",
+            in_company: false,
+            run,
+        }
+    }
+
     const STEPS: &[Step] = &[
-        Step {
-            name: "good",
-            summary: "holds",
-            run: |_| Ok(Outcome::Passed),
-        },
-        Step {
-            name: "bad",
-            summary: "fails",
-            run: |_| Err("no".to_owned()),
-        },
-        Step {
-            name: "after",
-            summary: "panics",
-            run: |_| panic!("must not run"),
-        },
+        step("good", |_| Ok(Outcome::Passed)),
+        step("bad", |_| Err("no".to_owned())),
+        step("after", |_| panic!("must not run")),
     ];
 
     fn choice(args: &[&str]) -> Result<Choice, String> {
@@ -210,12 +299,15 @@ mod tests {
         Choice::parse(&args, STEPS)
     }
 
+    /// This workspace, with another folder for what is written.
+    fn workspace(name: &str) -> Workspace {
+        let mut workspace = Workspace::around(Path::new(env!("CARGO_MANIFEST_DIR"))).unwrap();
+        workspace.target = env::temp_dir().join(format!("thalweg-plan-{}-{name}", process::id()));
+        workspace
+    }
+
     fn run_with(args: &[&str]) -> bool {
-        let workspace = Workspace {
-            root: PathBuf::new(),
-            target: PathBuf::new(),
-        };
-        run(&workspace, STEPS, &choice(args).unwrap())
+        run(&workspace("alone"), STEPS, &choice(args).unwrap())
     }
 
     #[test]
@@ -224,6 +316,60 @@ mod tests {
         assert!(!run_with(&["--only", "bad"]));
         assert!(run_with(&["--only", "good"]));
         assert!(run_with(&["--skip=bad", "--skip", "after"]));
+    }
+
+    /// Passes if two of them run at the same time; each waits for that.
+    fn meets(workspace: &Workspace) -> Result<Outcome, String> {
+        static BEGUN: (Mutex<u32>, Condvar) = (Mutex::new(0), Condvar::new());
+        workspace.say("a line")?;
+        workspace.run(&mut workspace.cargo("--version"))?;
+        let (begun, changed) = &BEGUN;
+        let mut begun = begun.lock().unwrap();
+        *begun += 1;
+        changed.notify_all();
+        let minute = Duration::from_secs(60);
+        let waited = changed.wait_timeout_while(begun, minute, |begun| *begun < 2);
+        if waited.unwrap().1.timed_out() {
+            return Err("nobody came".to_owned());
+        }
+        Ok(Outcome::Tests(Tally {
+            passed: 1,
+            failed: 0,
+        }))
+    }
+
+    #[test]
+    fn two_steps_in_company_run_at_once_and_what_they_say_is_kept_apart() {
+        let workspace = workspace("company");
+        let mut steps = [step("one", meets), step("two", meets)];
+        for step in &mut steps {
+            step.in_company = true;
+        }
+        assert!(run(&workspace, &steps, &Choice::default()));
+        for step in &steps {
+            let said = fs::read_to_string(log_of(&workspace, step)).unwrap();
+            let lines: Vec<&str> = said.lines().collect();
+            assert_eq!(lines.len(), 2, "{said}");
+            assert_eq!(lines[0], "a line");
+            assert!(lines[1].starts_with("cargo "), "{said}");
+        }
+        fs::remove_dir_all(&workspace.target).unwrap();
+    }
+
+    #[test]
+    fn a_failure_in_company_keeps_later_steps_from_beginning() {
+        let workspace = workspace("failure");
+        // Both threads are busy with a failure, or have one behind them.
+        let mut steps = [
+            step("bad", |_| Err("no".to_owned())),
+            step("worse", |_| Err("no".to_owned())),
+            step("after", |_| panic!("must not run")),
+        ];
+        for step in &mut steps {
+            step.in_company = true;
+        }
+        assert!(!run(&workspace, &steps, &Choice::default()));
+        fs::remove_dir_all(&workspace.target).unwrap();
     }
 
     #[test]

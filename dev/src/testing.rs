@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::plan::{Outcome, Step, Tally};
 use crate::tidy;
-use crate::workspace::{Workspace, run_watched};
+use crate::workspace::Workspace;
 
 /// How often a model may preempt a thread; three find every reordering that the models are about,
 /// and keep the whole run under a minute or so.
@@ -16,21 +16,25 @@ pub(crate) const STEPS: &[Step] = &[
     Step {
         name: "tidy",
         summary: "the habits that a machine can check (`cargo dev tidy --list`)",
+        in_company: false,
         run: tidiness,
     },
     Step {
         name: "test",
         summary: "cargo test --workspace --all-features, doc tests included",
+        in_company: false,
         run: workspace,
     },
     Step {
         name: "loom",
         summary: "models of rings, waits, channels, tasks: every interleaving up to 3 preemptions",
+        in_company: true,
         run: loom,
     },
     Step {
         name: "shuttle",
         summary: "channels, pipelines and a shared journal, under schedules chosen at random",
+        in_company: true,
         run: shuttle,
     },
 ];
@@ -45,14 +49,17 @@ fn tidiness(workspace: &Workspace) -> Result<Outcome, String> {
 
 fn workspace(workspace: &Workspace) -> Result<Outcome, String> {
     // All that fails is told, not only what the first program with a failure found.
-    tests(&mut workspace.cargo("test --workspace --all-features --no-fail-fast"))
+    tests(
+        workspace,
+        &mut workspace.cargo("test --workspace --all-features --no-fail-fast"),
+    )
 }
 
 fn loom(workspace: &Workspace) -> Result<Outcome, String> {
     let which = "--package thalweg --package thalweg-task --lib";
     let mut command = modelled(workspace, "loom", which);
     command.env("LOOM_MAX_PREEMPTIONS", LOOM_PREEMPTIONS_MAX);
-    tests(&mut command)
+    tests(workspace, &mut command)
 }
 
 fn shuttle(workspace: &Workspace) -> Result<Outcome, String> {
@@ -63,7 +70,7 @@ fn shuttle(workspace: &Workspace) -> Result<Outcome, String> {
     ] {
         let mut command = modelled(workspace, "shuttle", which);
         let mut these = Tally::default();
-        run_watched(&mut command, |line| these.see(line))?;
+        workspace.run_watched(&mut command, |line| these.see(line))?;
         tally.passed += at_least_one(these)?.passed;
     }
     Ok(Outcome::Tests(tally))
@@ -82,9 +89,9 @@ fn modelled(workspace: &Workspace, model: &str, which: &str) -> Command {
     command
 }
 
-fn tests(command: &mut Command) -> Result<Outcome, String> {
+fn tests(workspace: &Workspace, command: &mut Command) -> Result<Outcome, String> {
     let mut tally = Tally::default();
-    run_watched(command, |line| tally.see(line))?;
+    workspace.run_watched(command, |line| tally.see(line))?;
     at_least_one(tally).map(Outcome::Tests)
 }
 

@@ -1,15 +1,18 @@
 //! Where the workspace is, and how commands are run in it.
 
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::{env, fs};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::{env, fmt, fs};
 
 /// The workspace that `cargo dev` was called in.
 pub(crate) struct Workspace {
     pub(crate) root: PathBuf,
     /// Where cargo builds: `CARGO_TARGET_DIR`, or `target`.
     pub(crate) target: PathBuf,
+    /// Where a step that has company says what it has to say, and its commands too.
+    log: Option<File>,
 }
 
 impl Workspace {
@@ -29,7 +32,40 @@ impl Workspace {
         Ok(Self {
             root: root.to_owned(),
             target: root.join(target),
+            log: None,
         })
+    }
+
+    /// The same workspace, with all output kept in a new file, which can be read meanwhile.
+    ///
+    /// # Errors
+    /// The file, or its folder, cannot be made.
+    pub(crate) fn logging_to(&self, path: &Path) -> io::Result<Self> {
+        fs::create_dir_all(path.parent().unwrap_or(path))?;
+        // The commands write to it as well: everybody appends.
+        File::create(path)?;
+        let log = File::options().append(true).open(path)?;
+        Ok(Self {
+            root: self.root.clone(),
+            target: self.target.clone(),
+            log: Some(log),
+        })
+    }
+
+    /// Where output goes that is not for another program.
+    fn output_to(&self) -> Box<dyn Write + '_> {
+        match &self.log {
+            Some(log) => Box::new(log),
+            None => Box::new(io::stdout().lock()),
+        }
+    }
+
+    /// Prints a line, or several.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub(crate) fn say(&self, lines: impl fmt::Display) -> Result<(), String> {
+        writeln!(self.output_to(), "{lines}").map_err(|error| error.to_string())
     }
 
     /// A command run at the root.
@@ -71,50 +107,63 @@ impl Workspace {
             Err(String::from_utf8_lossy(&output.stderr).trim().to_owned())
         }
     }
-}
 
-/// Runs a command with its output let through.
-///
-/// # Errors
-/// It does not start, or ends with another code than 0.
-pub(crate) fn run(command: &mut Command) -> Result<(), String> {
-    let status = command
-        .status()
-        .map_err(|error| say(command, &error.to_string()))?;
-    if status.success() {
-        Ok(())
-    } else {
-        Err(say(command, &status.to_string()))
+    /// Runs a command with its output let through.
+    ///
+    /// # Errors
+    /// It does not start, or ends with another code than 0.
+    pub(crate) fn run(&self, command: &mut Command) -> Result<(), String> {
+        if let Some(log) = &self.log {
+            let copy = log.try_clone().map_err(|error| error.to_string())?;
+            command.stdout(copy);
+        }
+        let status = self.spawn(command)?.wait();
+        ended(command, status)
+    }
+
+    /// Runs a command, hands every line of its stdout to `see`, and lets it through unchanged.
+    ///
+    /// # Errors
+    /// As of `run`, or our own output cannot be written to.
+    pub(crate) fn run_watched(
+        &self,
+        command: &mut Command,
+        mut see: impl FnMut(&str),
+    ) -> Result<(), String> {
+        let failed = |error: io::Error| error.to_string();
+        let mut child = self.spawn(command.stdout(Stdio::piped()))?;
+        let lines = child.stdout.take().ok_or("no stdout")?;
+        let mut lines = BufReader::new(lines);
+        let mut line = Vec::new();
+        let mut output = self.output_to();
+        while lines.read_until(b'\n', &mut line).map_err(failed)? > 0 {
+            output
+                .write_all(&line)
+                .and_then(|()| output.flush())
+                .map_err(failed)?;
+            see(String::from_utf8_lossy(&line).trim_end());
+            line.clear();
+        }
+        ended(command, child.wait())
+    }
+
+    fn spawn(&self, command: &mut Command) -> Result<Child, String> {
+        if let Some(log) = &self.log {
+            let copy = log.try_clone().map_err(|error| error.to_string())?;
+            command.stderr(copy);
+        }
+        command
+            .spawn()
+            .map_err(|error| say(command, &error.to_string()))
     }
 }
 
-/// Runs a command, hands every line of its stdout to `see`, and lets it through unchanged.
-///
-/// # Errors
-/// As of `run`, or our own stdout cannot be written to.
-pub(crate) fn run_watched(command: &mut Command, mut see: impl FnMut(&str)) -> Result<(), String> {
-    let failed = |error: io::Error| error.to_string();
-    let mut child = command.stdout(Stdio::piped()).spawn();
-    let child = child
-        .as_mut()
-        .map_err(|error| say(command, &error.to_string()))?;
-    let output = child.stdout.take().ok_or("no stdout")?;
-    let mut output = BufReader::new(output);
-    let mut line = Vec::new();
-    let mut stdout = io::stdout().lock();
-    while output.read_until(b'\n', &mut line).map_err(failed)? > 0 {
-        stdout
-            .write_all(&line)
-            .and_then(|()| stdout.flush())
-            .map_err(failed)?;
-        see(String::from_utf8_lossy(&line).trim_end());
-        line.clear();
-    }
-    let status = child.wait().map_err(failed)?;
-    if status.success() {
-        Ok(())
-    } else {
-        Err(say(command, &status.to_string()))
+/// An error unless the command ended with 0.
+fn ended(command: &Command, status: io::Result<ExitStatus>) -> Result<(), String> {
+    match status {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(say(command, &status.to_string())),
+        Err(error) => Err(say(command, &error.to_string())),
     }
 }
 
@@ -148,9 +197,11 @@ mod tests {
     #[test]
     fn a_command_that_fails_is_named_with_its_arguments() {
         let workspace = Workspace::around(Path::new(env!("CARGO_MANIFEST_DIR"))).unwrap();
-        let error = run(&mut workspace.command("no-such-program")).unwrap_err();
+        let error = workspace.run(&mut workspace.command("no-such-program"));
+        let error = error.unwrap_err();
         assert!(error.starts_with("`no-such-program `: "), "{error}");
-        let error = run(workspace.cargo("no-such-command -q").stderr(Stdio::null())).unwrap_err();
+        let mut command = workspace.cargo("no-such-command -q");
+        let error = workspace.run(command.stderr(Stdio::null())).unwrap_err();
         assert!(
             error.starts_with("`cargo no-such-command -q`: exit status: "),
             "{error}"
@@ -161,10 +212,10 @@ mod tests {
     fn output_is_watched_line_by_line() {
         let workspace = Workspace::around(Path::new(env!("CARGO_MANIFEST_DIR"))).unwrap();
         let mut lines = Vec::new();
-        run_watched(&mut workspace.cargo("--version"), |line| {
-            lines.push(line.to_owned())
-        })
-        .unwrap();
+        let mut command = workspace.cargo("--version");
+        workspace
+            .run_watched(&mut command, |line| lines.push(line.to_owned()))
+            .unwrap();
         assert!(lines[0].starts_with("cargo "), "{lines:?}");
     }
 }

@@ -14,7 +14,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use crate::plan::Outcome;
-use crate::workspace::{Workspace, run};
+use crate::workspace::Workspace;
 use baseline::Baseline;
 use comparison::Comparison;
 
@@ -104,9 +104,10 @@ fn read(workspace: &Workspace) -> Result<Baseline, String> {
 
 fn compare(workspace: &Workspace, expected: &Baseline) -> Result<bool, String> {
     let comparison = Comparison::new(&expected.counts, &count(workspace)?);
-    print!("{comparison}");
+    workspace.say(comparison.to_string().trim_end())?;
     if !comparison.holds() {
-        println!("If that is meant: `cargo dev counts --update`, and say in the commit why.");
+        workspace
+            .say("If that is meant: `cargo dev counts --update`, and say in the commit why.")?;
     }
     Ok(comparison.holds())
 }
@@ -122,7 +123,7 @@ fn count(workspace: &Workspace) -> Result<baseline::Counts, String> {
         .env("RUSTFLAGS", format!("-C target-cpu={TARGET_CPU}"))
         // Line numbers would only make the counter's files larger.
         .env("CARGO_PROFILE_RELEASE_DEBUG", "0");
-    run(&mut build)?;
+    workspace.run(&mut build)?;
     let dumps = fresh(target.join("callgrind"))?;
     let mut counter = workspace.command("valgrind");
     counter
