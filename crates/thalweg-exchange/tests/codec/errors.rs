@@ -47,8 +47,9 @@ fn all_said(frame: &[u8], faults: &str) {
     for fault in faults.lines() {
         let mut words = fault.trim_start().splitn(3, ' ');
         let [at, bytes, text] = [(); 3].map(|()| words.next().expect("three columns"));
-        let bytes: Vec<u8> = bytes.split(',').map(|byte| byte.parse().unwrap()).collect();
-        assert_eq!(said(frame, at.parse().unwrap(), &bytes), text);
+        let bytes = bytes.split(',').map(|byte| byte.parse().expect("a byte"));
+        let bytes: Vec<u8> = bytes.collect();
+        assert_eq!(said(frame, at.parse().expect("a place"), &bytes), text);
     }
 }
 

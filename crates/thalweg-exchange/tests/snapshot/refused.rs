@@ -56,7 +56,9 @@ fn tells(from: &[u8], to: &[u8], expected: &str) {
 #[track_caller]
 fn all_tell(faults: &str) {
     let bytes = |numbers: &str| -> Vec<u8> {
-        let numbers = numbers.split(',').map(|number| number.parse().unwrap());
+        let numbers = numbers
+            .split(',')
+            .map(|text| text.parse().expect("a number"));
         numbers.flat_map(i64::to_le_bytes).collect()
     };
     for fault in faults.lines() {
