@@ -100,10 +100,7 @@ fn users() -> Command {
         let mut balances = vec![(QUOTE, quote)];
         balances.extend(SYMBOLS.map(|(_, currency)| (currency, base)));
         balances.sort_unstable();
-        AccountSpec {
-            uid: UserId(i),
-            balances,
-        }
+        AccountSpec::new(UserId(i), balances)
     };
     Command::AddAccounts((1..=USERS as i64).map(account).collect())
 }
@@ -258,24 +255,14 @@ impl Flow {
             Action::Bid => price.min(inside),
             Action::Ask => price.max(inside),
         };
-        Command::Move {
-            uid,
-            symbol,
-            order_id: OrderId(order as i64),
-            price,
-        }
+        Command::move_to(uid, symbol, OrderId(order as i64), price)
     }
 
     fn reduce(&mut self, m: usize) -> Command {
         let Resting { uid, order, .. } = self.pick(m);
         let symbol = self.markets[m].symbol;
         let by = self.heavy_tailed();
-        Command::Reduce {
-            uid,
-            symbol,
-            order_id: OrderId(order as i64),
-            by,
-        }
+        Command::reduce(uid, symbol, OrderId(order as i64), by)
     }
 
     fn cancel(&mut self, m: usize) -> Command {
@@ -284,11 +271,7 @@ impl Flow {
         if self.random.below(200) == 0 {
             order = self.random.below(self.places.len() as u64);
         }
-        Command::Cancel {
-            uid,
-            symbol: self.markets[m].symbol,
-            order_id: OrderId(order as i64),
-        }
+        Command::cancel(uid, self.markets[m].symbol, OrderId(order as i64))
     }
 
     /// One of the orders that rest in a market that is not empty.

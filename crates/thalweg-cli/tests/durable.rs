@@ -39,21 +39,13 @@ fn exchange(name: &str) -> PathBuf {
     let mut exchange = open(&directory);
     let add = Command::AddUser { uid: UserId(7) };
     exchange.submit(Origin::Engine, &add, 0).expect("taken");
-    let key = SessionKey {
-        role: Role::Trade,
-        holder: 7,
-        number: 2,
-    };
+    let key = SessionKey::new(Role::Trade, 7, 2);
     for sequence in 1..10 {
         let origin = Origin::Session {
             key,
             sequence: ClientSequence(sequence),
         };
-        let cancel = Command::Cancel {
-            uid: UserId(7),
-            symbol: SymbolId(1),
-            order_id: OrderId(3),
-        };
+        let cancel = Command::cancel(UserId(7), SymbolId(1), OrderId(3));
         exchange.submit(origin, &cancel, 0).expect("taken");
         if sequence == 4 {
             exchange.drain().expect("it goes on");

@@ -393,10 +393,7 @@ fn a_last_snapshot_that_finds_no_room_is_told_and_nothing_is_gone() {
     let serving = Serving::start_as(shell, &directory, &more);
     let (mut admin, _) = Admin::connect(serving.admin);
     const USERS: i64 = 40_000;
-    let account = |user| AccountSpec {
-        uid: UserId(user),
-        balances: vec![(CurrencyId(1), 5)],
-    };
+    let account = |user| AccountSpec::new(UserId(user), vec![(CurrencyId(1), 5)]);
     for (number, first) in (1..).zip((1..=USERS).step_by(1_000)) {
         let accounts = (first..first + 1_000).map(account).collect();
         assert!(admin.submit(number, &Command::AddAccounts(accounts)));

@@ -1,7 +1,7 @@
 //! Buys in an exchange that listens on 127.0.0.1:7411, and says what becomes of the order.
 //! `cargo run -p thalweg-client --example session -- 1001`
 
-use thalweg_client::exchange::{Action, OrderFlags, OrderId, OrderType, Place, SymbolId, UserId};
+use thalweg_client::exchange::{Action, OrderId, OrderType, Place, SymbolId, UserId};
 use thalweg_client::{Event, Options, TradeClient};
 
 #[tokio::main(flavor = "current_thread")]
@@ -10,15 +10,13 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let options = Options::new("127.0.0.1:7411", user);
     let (client, mut events) = TradeClient::connect(options).await?;
     let order = Place {
-        uid: UserId(user),
-        symbol: SymbolId(1),
-        order_id: OrderId(client.welcome().next_command as i64),
         order_type: OrderType::Ioc,
-        action: Action::Bid,
-        price: 100,
-        reserve_price: 100,
-        size: 1,
-        flags: OrderFlags::NONE,
+        ..Place::limit(
+            (UserId(user), OrderId(client.welcome().next_command as i64)),
+            SymbolId(1),
+            Action::Bid,
+            (100, 1),
+        )
     };
     let ticket = client.submit(order).await?;
     println!("{}", ticket.await);

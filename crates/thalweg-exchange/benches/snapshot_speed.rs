@@ -58,10 +58,8 @@ fn time<T>(what: &str, mut run: impl FnMut() -> T) {
 
 fn market(orders: u64) -> State {
     let (base, quote) = (CurrencyId(1), CurrencyId(2));
-    let account = |uid| AccountSpec {
-        uid: UserId(uid as i64),
-        balances: vec![(base, 1 << 40), (quote, 1 << 40)],
-    };
+    let account =
+        |uid| AccountSpec::new(UserId(uid as i64), vec![(base, 1 << 40), (quote, 1 << 40)]);
     let mut state = State::default();
     let mut events = Events::new();
     let symbol = SymbolId(1);

@@ -56,10 +56,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut service = Service::start(State::default(), options, |_| ())?;
     let (coin, euro) = (CurrencyId(1), CurrencyId(2));
     let spec = SymbolSpec::pair(SYMBOL, coin, euro);
-    let account = |uid| AccountSpec {
-        uid,
-        balances: vec![(coin, 1 << 40), (euro, 1 << 50)],
-    };
+    let account = |uid| AccountSpec::new(uid, vec![(coin, 1 << 40), (euro, 1 << 50)]);
     service.submit(&Command::AddSymbols([spec].into()), 0)?;
     service.submit(&Command::AddAccounts(USERS.map(account).into()), 0)?;
     if load == "max" {

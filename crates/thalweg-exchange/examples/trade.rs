@@ -10,10 +10,7 @@ use thalweg_exchange::{
 fn main() {
     let (symbol, coin, euro) = (SymbolId(1), CurrencyId(1), CurrencyId(2));
     let (alice, bob) = (UserId(1), UserId(2));
-    let account = |uid, money| AccountSpec {
-        uid,
-        balances: vec![money],
-    };
+    let account = |uid, money| AccountSpec::new(uid, vec![money]);
     let order =
         |uid, action, terms| Command::Place(Place::limit((uid, OrderId(1)), symbol, action, terms));
     let commands = [

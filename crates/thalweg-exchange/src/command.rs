@@ -246,6 +246,73 @@ pub enum Command {
 }
 
 impl Command {
+    /// Takes an order out of its book.
+    #[must_use]
+    #[inline]
+    pub const fn cancel(uid: UserId, symbol: SymbolId, order_id: OrderId) -> Self {
+        Self::Cancel {
+            uid,
+            symbol,
+            order_id,
+        }
+    }
+
+    /// Changes an order's price.
+    #[must_use]
+    #[inline]
+    pub const fn move_to(uid: UserId, symbol: SymbolId, order_id: OrderId, price: i64) -> Self {
+        Self::Move {
+            uid,
+            symbol,
+            order_id,
+            price,
+        }
+    }
+
+    /// Reduces an order by some lots.
+    #[must_use]
+    #[inline]
+    pub const fn reduce(uid: UserId, symbol: SymbolId, order_id: OrderId, by: i64) -> Self {
+        Self::Reduce {
+            uid,
+            symbol,
+            order_id,
+            by,
+        }
+    }
+
+    /// Adds money to a balance, or takes it away, as an [`AdjustmentKind::Adjustment`].
+    #[must_use]
+    #[inline]
+    pub const fn deposit(
+        uid: UserId,
+        currency: CurrencyId,
+        amount: i64,
+        transaction_id: i64,
+    ) -> Self {
+        Self::Balance {
+            uid,
+            currency,
+            amount,
+            transaction_id,
+            kind: AdjustmentKind::Adjustment,
+        }
+    }
+
+    /// Cancels all orders of a user (or of all), in a symbol (or in all).
+    #[must_use]
+    #[inline]
+    pub const fn cancel_all(uid: Option<UserId>, symbol: Option<SymbolId>) -> Self {
+        Self::CancelAll { uid, symbol }
+    }
+
+    /// New and moved orders must be priced from `low` to `high`.
+    #[must_use]
+    #[inline]
+    pub const fn set_price_band(symbol: SymbolId, low: i64, high: i64) -> Self {
+        Self::SetPriceBand { symbol, low, high }
+    }
+
     /// The new order, with or without conditions.
     #[must_use]
     #[inline]

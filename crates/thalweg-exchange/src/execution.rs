@@ -23,8 +23,7 @@
 //! use thalweg_exchange::{Command, Events, OrderId, ResultCode, State, SymbolId, UserId, apply};
 //!
 //! let (mut state, mut events) = (State::default(), Events::new());
-//! let cancel =
-//!     Command::Cancel { uid: UserId(7), symbol: SymbolId(1), order_id: OrderId(9) };
+//! let cancel = Command::cancel(UserId(7), SymbolId(1), OrderId(9));
 //! let result = apply(&mut state, &cancel, &mut events);
 //! let mut reports = ExecutionReports::new(0, &cancel, result, &events);
 //! let report = reports.next().expect("it was refused");

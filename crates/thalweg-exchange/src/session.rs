@@ -67,6 +67,18 @@ pub struct SessionKey {
     pub number: u32,
 }
 
+impl SessionKey {
+    /// The `number`-th program of this holder, in this role.
+    #[must_use]
+    pub const fn new(role: Role, holder: i64, number: u32) -> Self {
+        Self {
+            role,
+            holder,
+            number,
+        }
+    }
+}
+
 impl fmt::Display for SessionKey {
     /// Such as `trade session 2 of 7001`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -130,11 +142,7 @@ mod tests {
 
     #[test]
     fn a_session_is_told_by_its_role_number_and_holder() {
-        let key = SessionKey {
-            role: Role::Trade,
-            holder: 7001,
-            number: 2,
-        };
+        let key = SessionKey::new(Role::Trade, 7001, 2);
         assert_eq!(key.to_string(), "trade session 2 of 7001");
         assert_eq!(ClientSequence(8).next().to_string(), "9");
     }

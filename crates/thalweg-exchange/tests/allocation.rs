@@ -141,11 +141,7 @@ impl Mix {
         [
             Command::AddSymbols(specs.into()),
             Command::AddAccounts(accounts.into()),
-            Command::SetPriceBand {
-                symbol: SymbolId(3),
-                low: 1,
-                high: 2_000_000,
-            },
+            Command::set_price_band(SymbolId(3), 1, 2_000_000),
         ]
     }
 
@@ -190,23 +186,9 @@ impl Mix {
                     flags: OrderFlags::NONE,
                 })
             }
-            6..9 => Command::Cancel {
-                uid,
-                symbol,
-                order_id,
-            },
-            9..14 => Command::Move {
-                uid,
-                symbol,
-                order_id,
-                price: self.price(),
-            },
-            _ => Command::Reduce {
-                uid,
-                symbol,
-                order_id,
-                by: 1 + self.below(4) as i64,
-            },
+            6..9 => Command::cancel(uid, symbol, order_id),
+            9..14 => Command::move_to(uid, symbol, order_id, self.price()),
+            _ => Command::reduce(uid, symbol, order_id, 1 + self.below(4) as i64),
         }
     }
 }

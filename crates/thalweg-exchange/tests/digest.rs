@@ -31,10 +31,7 @@ fn spec(id: i32, symbol_type: SymbolType) -> SymbolSpec {
 
 fn account(uid: i64, balances: &[(i32, i64)]) -> AccountSpec {
     let balances = balances.iter().map(|&(id, much)| (CurrencyId(id), much));
-    AccountSpec {
-        uid: UserId(uid),
-        balances: balances.collect(),
-    }
+    AccountSpec::new(UserId(uid), balances.collect())
 }
 
 /// A bid that meets nobody.
@@ -165,26 +162,12 @@ fn of_orders() -> Vec<Command> {
     let mut commands: Vec<Command> = amends.collect();
     for (uid, symbol, order_id) in [(1, 1, 1), (2, 1, 1), (1, 2, 1), (1, 1, 2)] {
         let (uid, symbol, order_id) = (UserId(uid), SymbolId(symbol), OrderId(order_id));
-        commands.push(Command::Cancel {
-            uid,
-            symbol,
-            order_id,
-        });
+        commands.push(Command::cancel(uid, symbol, order_id));
         for price in [110, 111] {
-            commands.push(Command::Move {
-                uid,
-                symbol,
-                order_id,
-                price,
-            });
+            commands.push(Command::move_to(uid, symbol, order_id, price));
         }
         for by in [1, 2] {
-            commands.push(Command::Reduce {
-                uid,
-                symbol,
-                order_id,
-                by,
-            });
+            commands.push(Command::reduce(uid, symbol, order_id, by));
         }
     }
     // Nobody has any there: no events.
@@ -380,18 +363,8 @@ fn whatever_the_fields_are_no_two_commands_are_alike() {
     for [uid, order, field] in pairs.iter().copied().flat_map(triples) {
         let (uid, order_id) = (UserId(uid), OrderId(order));
         for symbol in symbols {
-            commands.push(Command::Move {
-                uid,
-                symbol,
-                order_id,
-                price: field,
-            });
-            commands.push(Command::Reduce {
-                uid,
-                symbol,
-                order_id,
-                by: field,
-            });
+            commands.push(Command::move_to(uid, symbol, order_id, field));
+            commands.push(Command::reduce(uid, symbol, order_id, field));
         }
         for kind in [AdjustmentKind::Adjustment, AdjustmentKind::Suspend] {
             commands.push(Command::Balance {

@@ -2,8 +2,8 @@
 
 use thalweg_exchange::report::{book_report, currency_totals, open_interest, user_report};
 use thalweg_exchange::{
-    AccountSpec, Action, AdjustmentKind, Command, CurrencyId, Events, OrderId, Place, ResultCode,
-    Rules, State, SymbolId, SymbolSpec, SymbolType, UserId, apply,
+    AccountSpec, Action, Command, CurrencyId, Events, OrderId, Place, ResultCode, Rules, State,
+    SymbolId, SymbolSpec, SymbolType, UserId, apply,
 };
 
 const QUOTE: CurrencyId = CurrencyId(20);
@@ -27,10 +27,7 @@ fn market(rules: Rules, money: i64, margin: i64) -> State {
         margin_sell: margin,
         ..pair
     };
-    let account = |uid| AccountSpec {
-        uid: UserId(uid),
-        balances: vec![(QUOTE, money)],
-    };
+    let account = |uid| AccountSpec::new(UserId(uid), vec![(QUOTE, money)]);
     run(&mut state, &Command::AddSymbols([pair, futures].into()));
     let accounts = (1..4).map(account).collect();
     let added = run(&mut state, &Command::AddAccounts(accounts));
@@ -56,13 +53,7 @@ fn order(uid: i64, symbol: SymbolId, action: Action, price: i64, size: i64) -> C
 }
 
 fn withdraw(uid: i64, amount: i64, transaction_id: i64) -> Command {
-    Command::Balance {
-        uid: UserId(uid),
-        currency: QUOTE,
-        amount: -amount,
-        transaction_id: i64::MAX - 100 + transaction_id,
-        kind: AdjustmentKind::Adjustment,
-    }
+    Command::deposit(UserId(uid), QUOTE, -amount, i64::MAX - 100 + transaction_id)
 }
 
 #[test]
@@ -129,18 +120,9 @@ fn what_futures_could_move_beyond_64_bits_is_refused_and_room_comes_back() {
         run(&mut state, &order(2, FUTURES, Action::Bid, 5, 1)),
         OVERFLOW
     );
-    let shift = |price| Command::Move {
-        uid: UserId(1),
-        symbol: FUTURES,
-        order_id: OrderId(1),
-        price,
-    };
+    let shift = |price| Command::move_to(UserId(1), FUTURES, OrderId(1), price);
     assert_eq!(run(&mut state, &shift(10)), OVERFLOW);
-    let cancel = Command::Cancel {
-        uid: UserId(1),
-        symbol: FUTURES,
-        order_id: OrderId(1),
-    };
+    let cancel = Command::cancel(UserId(1), FUTURES, OrderId(1));
     assert_eq!(run(&mut state, &cancel), ResultCode::Success);
     for (price, moved) in [(most / 2, 7), (most / 2, most / 2 - 9)] {
         assert_eq!(run(&mut state, &big(price)), ResultCode::Success);
@@ -195,11 +177,7 @@ fn sizes_and_margins_out_of_range_are_refused_and_change_nothing() {
 fn orders_in_futures_are_no_barriers_and_may_hold_later_checks_up() {
     let state = market(MARGIN, 1_000, 1);
     let off = market(MARGIN.with_margin_trading(false), 1_000, 1);
-    let cancel = Command::Cancel {
-        uid: UserId(1),
-        symbol: FUTURES,
-        order_id: OrderId(1),
-    };
+    let cancel = Command::cancel(UserId(1), FUTURES, OrderId(1));
     for command in [order(1, FUTURES, Action::Bid, 1, 1), cancel] {
         assert!(!state.risk.is_barrier(&command));
         assert!(state.risk.settlement_may_lower(&command));

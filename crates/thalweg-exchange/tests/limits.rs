@@ -101,17 +101,10 @@ fn orders_are_counted_over_all_symbols_resting_and_waiting() {
         // Lowered limits leave what rests.
         done(&mut state, &set(uid, limited(1, i64::MAX)));
         assert_eq!(state.risk.open_orders(USER), 3);
-        let cancel = Command::Cancel {
-            uid: USER,
-            symbol: SYMBOL,
-            order_id: OrderId(1),
-        };
+        let cancel = Command::cancel(USER, SYMBOL, OrderId(1));
         done(&mut state, &cancel);
         refused(&mut state, order(USER, 4, 1), ResultCode::RiskTooManyOrders);
-        let all = Command::CancelAll {
-            uid: Some(USER),
-            symbol: None,
-        };
+        let all = Command::cancel_all(Some(USER), None);
         done(&mut state, &all);
         assert_eq!(state.risk.open_orders(USER), 0);
         done(&mut state, &Command::Place(order(USER, 4, 1)));
@@ -174,11 +167,7 @@ fn an_id_counts_once_though_its_order_is_long_gone() {
             ..UserLimits::NONE
         };
         // Before, ids come again as often as anybody likes.
-        let cancel = Command::Cancel {
-            uid: USER,
-            symbol: SYMBOL,
-            order_id: OrderId(9),
-        };
+        let cancel = Command::cancel(USER, SYMBOL, OrderId(9));
         for _ in 0..2 {
             done(&mut state, &Command::Place(order(USER, 9, 1)));
             done(&mut state, &cancel);
@@ -217,12 +206,8 @@ fn limits_ids_and_counts_outlast_a_removed_user() {
         ids_once: true,
     };
     done(&mut state, &set(Some(USER), Some(limits)));
-    let balance = |currency, transaction_id, amount| Command::Balance {
-        uid: USER,
-        currency: CurrencyId(currency),
-        amount,
-        transaction_id,
-        kind: thalweg_exchange::AdjustmentKind::Adjustment,
+    let balance = |currency, transaction_id, amount| {
+        Command::deposit(USER, CurrencyId(currency), amount, transaction_id)
     };
     done(&mut state, &balance(2, 2_000_000_000, -RICH));
     done(&mut state, &balance(1, 2_000_000_001, 5 - RICH));
@@ -256,11 +241,7 @@ fn very_many_orders_are_counted() {
         ResultCode::RiskTooManyOrders,
     );
     for id in 0..10 {
-        let cancel = Command::Cancel {
-            uid: USER,
-            symbol: SYMBOL,
-            order_id: OrderId(id),
-        };
+        let cancel = Command::cancel(USER, SYMBOL, OrderId(id));
         done(&mut state, &cancel);
     }
     assert_eq!(state.risk.open_orders(USER), many as u64 - 10);
@@ -270,10 +251,7 @@ fn very_many_orders_are_counted() {
         order(USER, many, 1),
         ResultCode::RiskTooManyOrders,
     );
-    let all = Command::CancelAll {
-        uid: Some(USER),
-        symbol: None,
-    };
+    let all = Command::cancel_all(Some(USER), None);
     done(&mut state, &all);
     assert_eq!(state.risk.open_orders(USER), 0);
 }
@@ -296,11 +274,7 @@ fn a_used_id_is_told_before_anything_else() {
     for then in [
         Command::Nop,
         Command::Halt { symbol },
-        Command::SetPriceBand {
-            symbol,
-            low: 1,
-            high: 1,
-        },
+        Command::set_price_band(symbol, 1, 1),
         Command::StartAuction { symbol },
         Command::Clock { time: 9 },
     ] {

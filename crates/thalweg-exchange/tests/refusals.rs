@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use thalweg_exchange::report::state_text::{StateHash, state_hash};
 use thalweg_exchange::{
-    AccountSpec, Action, AdjustmentKind, Command, ConditionalOrder, CurrencyId, Events, OrderId,
-    Place, ResultCode, Rules, State, SymbolId, SymbolSpec, SymbolType, UserId, apply,
+    AccountSpec, Action, Command, ConditionalOrder, CurrencyId, Events, OrderId, Place, ResultCode,
+    Rules, State, SymbolId, SymbolSpec, SymbolType, UserId, apply,
 };
 
 const PAIR: SymbolId = SymbolId(1);
@@ -39,13 +39,7 @@ fn place(uid: i64, symbol: SymbolId, order: i64, action: Action, price: i64, siz
 }
 
 fn balance(uid: i64, amount: i64, transaction_id: i64) -> Command {
-    Command::Balance {
-        uid: UserId(uid),
-        currency: QUOTE,
-        amount,
-        transaction_id,
-        kind: AdjustmentKind::Adjustment,
-    }
+    Command::deposit(UserId(uid), QUOTE, amount, transaction_id)
 }
 
 /// Two users with money, two without; an ask and a bid rest in the pair and in the
@@ -57,10 +51,7 @@ fn state(rules: Rules) -> State {
         spec(FUTURES, SymbolType::Futures),
         spec(OPTION, SymbolType::Option),
     ];
-    let rich = |uid| AccountSpec {
-        uid: UserId(uid),
-        balances: vec![(BASE, 100_000), (QUOTE, 100_000)],
-    };
+    let rich = |uid| AccountSpec::new(UserId(uid), vec![(BASE, 100_000), (QUOTE, 100_000)]);
     let mut commands = vec![
         Command::AddSymbols(symbols.into()),
         Command::AddAccounts([rich(1), rich(2)].into()),
@@ -68,11 +59,7 @@ fn state(rules: Rules) -> State {
         balance(3, 5, LAST_TRANSACTION),
         balance(3, -5, LAST_TRANSACTION + 1),
         Command::AddUser { uid: UserId(4) },
-        Command::SetPriceBand {
-            symbol: FUTURES,
-            low: 1,
-            high: 200,
-        },
+        Command::set_price_band(FUTURES, 1, 200),
     ];
     for symbol in [PAIR, FUTURES] {
         commands.push(Command::Place(place(1, symbol, 1, Action::Ask, 120, 5)));
@@ -131,29 +118,15 @@ fn refused_place(change: impl Fn(&mut Place), code: ResultCode) {
 }
 
 fn cancel(uid: i64, symbol: SymbolId, order: i64) -> Command {
-    Command::Cancel {
-        uid: UserId(uid),
-        symbol,
-        order_id: OrderId(order),
-    }
+    Command::cancel(UserId(uid), symbol, OrderId(order))
 }
 
 fn move_to(uid: i64, symbol: SymbolId, order: i64, price: i64) -> Command {
-    Command::Move {
-        uid: UserId(uid),
-        symbol,
-        order_id: OrderId(order),
-        price,
-    }
+    Command::move_to(UserId(uid), symbol, OrderId(order), price)
 }
 
 fn reduce(uid: i64, symbol: SymbolId, order: i64, by: i64) -> Command {
-    Command::Reduce {
-        uid: UserId(uid),
-        symbol,
-        order_id: OrderId(order),
-        by,
-    }
+    Command::reduce(UserId(uid), symbol, OrderId(order), by)
 }
 
 #[test]

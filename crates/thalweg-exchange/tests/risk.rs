@@ -27,10 +27,7 @@ fn spec(taker_fee: i64, maker_fee: i64) -> SymbolSpec {
 fn market(rules: Rules, spec: SymbolSpec, money: i64) -> State {
     let mut state = State::new(rules);
     let balances = vec![(BASE, money), (QUOTE, money)];
-    let account = |uid| AccountSpec {
-        uid: UserId(uid),
-        balances: balances.clone(),
-    };
+    let account = |uid| AccountSpec::new(UserId(uid), balances.clone());
     for command in [
         Command::AddSymbols([spec].into()),
         Command::AddAccounts([account(1), account(2)].into()),
@@ -52,12 +49,7 @@ fn order(uid: i64, order_type: OrderType, action: Action, price: i64, size: i64)
 }
 
 fn moved(uid: i64, price: i64) -> Command {
-    Command::Move {
-        uid: UserId(uid),
-        symbol: SYMBOL,
-        order_id: OrderId(uid),
-        price,
-    }
+    Command::move_to(UserId(uid), SYMBOL, OrderId(uid), price)
 }
 
 /// Budgets without bounds, so that a seller may lose by one.
@@ -214,10 +206,7 @@ fn what_could_leave_64_bits_is_refused_whole() {
         transaction_id: i64::MAX,
         kind,
     };
-    let newcomer = |uid, amount| AccountSpec {
-        uid: UserId(uid),
-        balances: vec![(QUOTE, amount)],
-    };
+    let newcomer = |uid, amount| AccountSpec::new(UserId(uid), vec![(QUOTE, amount)]);
     for command in [
         order(1, OrderType::Gtc, Action::Bid, i64::MAX, 1),
         order(1, OrderType::Gtc, Action::Bid, 1, i64::MAX),
@@ -243,13 +232,7 @@ fn what_could_leave_64_bits_is_refused_whole() {
 fn a_loss_that_would_let_the_rest_grow_over_64_bits_is_refused() {
     // Everything that fits is deposited; if a seller could fall below zero, fees would grow over.
     let mut state = market(LOOSE, spec(7, 3), i64::MAX / 2);
-    let all = Command::Balance {
-        uid: UserId(1),
-        currency: QUOTE,
-        amount: 1,
-        transaction_id: i64::MAX,
-        kind: AdjustmentKind::Adjustment,
-    };
+    let all = Command::deposit(UserId(1), QUOTE, 1, i64::MAX);
     assert_eq!(run(&mut state, &all), ResultCode::Success);
     let ask = order(2, OrderType::FokBudget, Action::Ask, 8, 8);
     assert_eq!(run(&mut state, &ask), ResultCode::RiskArithmeticOverflow);
@@ -261,10 +244,7 @@ fn a_loss_that_would_let_the_rest_grow_over_64_bits_is_refused() {
 /// A market where `room` more of the quote currency fits.
 fn market_with_room(rules: Rules, spec: SymbolSpec, room: i64) -> State {
     let mut state = market(rules, spec, 1_000);
-    let deposit = AccountSpec {
-        uid: UserId(3),
-        balances: vec![(QUOTE, i64::MAX - 2_000 - room)],
-    };
+    let deposit = AccountSpec::new(UserId(3), vec![(QUOTE, i64::MAX - 2_000 - room)]);
     assert_eq!(
         run(&mut state, &Command::AddAccounts([deposit].into())),
         ResultCode::Success
@@ -287,18 +267,9 @@ fn the_room_for_losses_is_exact_and_shrinks_with_balances_below_zero() {
     let mut state = market_with_room(LOOSE, spec(7, 3), 60);
     run(&mut state, &order(1, OrderType::Gtc, Action::Bid, 1, 50));
     run(&mut state, &order(2, OrderType::Ioc, Action::Bid, 1, 1));
-    let withdraw = Command::Balance {
-        uid: UserId(2),
-        currency: QUOTE,
-        amount: -990,
-        transaction_id: i64::MAX,
-        kind: AdjustmentKind::Adjustment,
-    };
+    let withdraw = Command::deposit(UserId(2), QUOTE, -990, i64::MAX);
     assert_eq!(run(&mut state, &withdraw), ResultCode::Success);
-    let refill = AccountSpec {
-        uid: UserId(4),
-        balances: vec![(QUOTE, 990)],
-    };
+    let refill = AccountSpec::new(UserId(4), vec![(QUOTE, 990)]);
     assert_eq!(
         run(&mut state, &Command::AddAccounts([refill].into())),
         ResultCode::Success
@@ -432,11 +403,7 @@ fn a_suspended_user_neither_places_nor_moves_when_mended() {
         ),
     ] {
         let mut state = market(rules, spec(0, 0), 10);
-        let cancel = Command::Cancel {
-            uid,
-            symbol: SYMBOL,
-            order_id: OrderId(9),
-        };
+        let cancel = Command::cancel(uid, SYMBOL, OrderId(9));
         for command in [
             order(1, OrderType::Gtc, Action::Bid, 5, 1),
             Command::Place(Place {

@@ -46,13 +46,7 @@ fn batches_are_one_command_and_comments_are_skipped() {
         panic!("{:?}", items[2]);
     };
     let balances = vec![(CurrencyId(20), 5000), (CurrencyId(10), -3)];
-    assert_eq!(
-        accounts[0],
-        AccountSpec {
-            uid: UserId(40),
-            balances
-        }
-    );
+    assert_eq!(accounts[0], AccountSpec::new(UserId(40), balances));
     let Item::Command {
         command: Command::Place(place),
         ..

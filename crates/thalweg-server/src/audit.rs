@@ -261,11 +261,7 @@ mod tests {
     }
 
     fn line(sequence: u64) -> AuditLine {
-        let who = SessionKey {
-            role: Role::Admin,
-            holder: 1,
-            number: 0,
-        };
+        let who = SessionKey::new(Role::Admin, 1, 0);
         AuditLine::refused(
             who,
             None,
@@ -303,10 +299,7 @@ mod tests {
     fn a_long_command_is_cut_and_takes_no_room_for_the_rest() {
         let short = Command::AddUser { uid: UserId(5) };
         assert_eq!(shown(&short), "AddUser { uid: UserId(5) }");
-        let account = |uid| AccountSpec {
-            uid: UserId(uid),
-            balances: Vec::new(),
-        };
+        let account = |uid| AccountSpec::new(UserId(uid), Vec::new());
         let many: Vec<AccountSpec> = (0..10_000).map(account).collect();
         let text = shown(&Command::AddAccounts(many.into()));
         assert!(text.starts_with("AddAccounts([AccountSpec { uid: UserId(0)"));

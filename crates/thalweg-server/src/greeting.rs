@@ -149,11 +149,7 @@ fn examine(shared: &Shared, door: Door, hello: &Hello<'_>) -> Result<Guest, Unwe
         return Err(Unwelcome::new(Ending::Sessions, text));
     }
     Ok(Guest {
-        key: SessionKey {
-            role: hello.role,
-            holder: hello.holder,
-            number: hello.number,
-        },
+        key: SessionKey::new(hello.role, hello.holder, hello.number),
         shown,
         last_report: hello.last_report,
         heartbeat_ms: heartbeat_ms(shared, hello.heartbeat_ms),

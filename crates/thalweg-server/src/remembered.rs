@@ -83,11 +83,7 @@ mod tests {
             key(Role::Read, 2),
             key(Role::Admin, 1),
         ]);
-        let session = |role, holder, number| SessionKey {
-            role,
-            holder,
-            number,
-        };
+        let session = |role, holder, number| SessionKey::new(role, holder, number);
         let remembered = [
             session(Role::Trade, 1, 3),
             session(Role::Trade, 1, 4),

@@ -181,11 +181,7 @@ impl Session {
     pub(crate) fn unkeyed(id: u64, role: Role, holder: i64, wants_reports: bool) -> Self {
         let terms = Terms {
             id,
-            key: SessionKey {
-                role,
-                holder,
-                number: 0,
-            },
+            key: SessionKey::new(role, holder, 0),
             shown: None,
             cancels_on_disconnect: false,
             wants_reports,

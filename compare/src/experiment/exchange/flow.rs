@@ -140,10 +140,8 @@ impl Flow {
         let book = self.book(state);
         let sides = [Action::Ask, Action::Bid].into_iter();
         let orders = sides.flat_map(|side| book.orders(side));
-        let cancel = |order: thalweg_exchange::book::RestingOrder| Command::Cancel {
-            uid: order.uid,
-            symbol: self.symbol,
-            order_id: order.order_id,
+        let cancel = |order: thalweg_exchange::book::RestingOrder| {
+            Command::cancel(order.uid, self.symbol, order.order_id)
         };
         orders.map(cancel).collect()
     }

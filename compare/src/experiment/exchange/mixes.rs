@@ -185,11 +185,7 @@ impl Trader {
         let book = self.state.matching.book(SYMBOL);
         let order = book.and_then(|book| book.orders(action).nth(at));
         match order {
-            Some(order) => Command::Cancel {
-                uid: order.uid,
-                symbol: SYMBOL,
-                order_id: order.order_id,
-            },
+            Some(order) => Command::cancel(order.uid, SYMBOL, order.order_id),
             None => self.maker(action),
         }
     }

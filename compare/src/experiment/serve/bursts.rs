@@ -100,11 +100,7 @@ pub(super) fn send<T>(to: SocketAddr, schedule: Schedule, look: impl Fn() -> T) 
             let id = |burst: u64| OrderId(burst as i64 * (LEVELS + 1) + level + 1);
             if burst > 0 {
                 let (uid, symbol, order_id) = (user, SYMBOL, id(burst - 1));
-                let cancel = Command::Cancel {
-                    uid,
-                    symbol,
-                    order_id,
-                };
+                let cancel = Command::cancel(uid, symbol, order_id);
                 put(&mut out, &cancel)?;
             }
             let place = order(user, id(burst), PRICE - level, burst as i64 + 1);

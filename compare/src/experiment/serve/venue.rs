@@ -24,10 +24,7 @@ const LOTS: i64 = 5;
 /// A pair without fees, and users with money in both currencies.
 pub(super) fn set_up(users: impl Iterator<Item = i64>) -> [Command; 2] {
     let symbol = SymbolSpec::pair(SYMBOL, BASE, QUOTE);
-    let account = |uid| AccountSpec {
-        uid: UserId(uid),
-        balances: vec![(BASE, MONEY), (QUOTE, MONEY)],
-    };
+    let account = |uid| AccountSpec::new(UserId(uid), vec![(BASE, MONEY), (QUOTE, MONEY)]);
     let accounts: Vec<AccountSpec> = users.map(account).collect();
     [
         Command::AddSymbols(Arc::new([symbol])),
@@ -62,11 +59,7 @@ impl Orders {
     /// Cancels the oldest, if there is one.
     pub(super) fn cancel(&mut self) -> Option<Command> {
         let order_id = self.resting.pop_front()?;
-        Some(Command::Cancel {
-            uid: self.user,
-            symbol: SYMBOL,
-            order_id,
-        })
+        Some(Command::cancel(self.user, SYMBOL, order_id))
     }
 
     /// Cancels the oldest once there are enough; else places another one, one in eight to trade.

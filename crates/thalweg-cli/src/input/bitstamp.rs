@@ -181,24 +181,22 @@ mod tests {
     #[test]
     fn faults_name_line_field_and_limit() {
         let line = |text: &str| parse(&format!("0,1,C,65,B,23647,200\n{text}\n")).unwrap_err();
-        assert_eq!(
-            line("1,2,U,65,B,2x647,1"),
-            "m.csv:2: price_cents `2x647` is not a whole number"
-        );
-        assert_eq!(
-            line("1,2,C,65,B,1,-5"),
-            "m.csv:2: amount_1e8 -5 is below the smallest value 1"
-        );
-        assert_eq!(
-            line("1,2,X,65,B,1,5"),
-            "m.csv:2: type `X` is not one of C, U, D, T"
-        );
-        assert_eq!(line("1,2,C,65,,1,5"), "m.csv:2: side `` is not one of A, B");
-        assert_eq!(line("1,2,C,65"), "m.csv:2: the field side is missing");
-        assert_eq!(
-            line("1,2,C,65,B,1,5,9"),
-            "m.csv:2: `9` is one field too many"
-        );
+        for (faulty, text) in [
+            (
+                "1,2,U,65,B,2x647,1",
+                "price_cents `2x647` is not a whole number",
+            ),
+            (
+                "1,2,C,65,B,1,-5",
+                "amount_1e8 -5 is below the smallest value 1",
+            ),
+            ("1,2,X,65,B,1,5", "type `X` is not one of C, U, D, T"),
+            ("1,2,C,65,,1,5", "side `` is not one of A, B"),
+            ("1,2,C,65", "the field side is missing"),
+            ("1,2,C,65,B,1,5,9", "`9` is one field too many"),
+        ] {
+            assert_eq!(line(faulty), format!("m.csv:2: {text}"));
+        }
         let large = line("1,2,C,9223372036854775808,B,1,5");
         assert!(
             large.contains("order_id") && large.contains("above the largest value"),

@@ -152,26 +152,15 @@ mod tests {
 
     #[test]
     fn faults_name_line_field_and_limit() {
-        assert_eq!(
-            parse("1.0,1,5,x,2,1").unwrap_err(),
-            "m:1: size `x` is not a whole number"
-        );
-        assert_eq!(
-            parse("1.0,1,5,-1,2,1").unwrap_err(),
-            "m:1: size -1 is below the smallest value 1"
-        );
-        assert_eq!(
-            parse("1.0,9,5,1,2,1").unwrap_err(),
-            "m:1: type `9` is not one of 1 to 7"
-        );
-        assert_eq!(
-            parse("1.0,1,5,1,2,0").unwrap_err(),
-            "m:1: direction `0` is not one of 1, -1"
-        );
-        assert_eq!(
-            parse("a,1,5,1,2,1").unwrap_err(),
-            "m:1: seconds `a` is not a decimal number"
-        );
+        for (line, text) in [
+            ("1.0,1,5,x,2,1", "size `x` is not a whole number"),
+            ("1.0,1,5,-1,2,1", "size -1 is below the smallest value 1"),
+            ("1.0,9,5,1,2,1", "type `9` is not one of 1 to 7"),
+            ("1.0,1,5,1,2,0", "direction `0` is not one of 1, -1"),
+            ("a,1,5,1,2,1", "seconds `a` is not a decimal number"),
+        ] {
+            assert_eq!(parse(line), Err(format!("m:1: {text}")));
+        }
     }
 
     #[test]

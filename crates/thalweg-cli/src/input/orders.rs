@@ -7,8 +7,8 @@ use super::fields::{Fields, number};
 use super::lines::Lines;
 use std::sync::Arc;
 use thalweg_exchange::{
-    Action, AdjustmentKind, Amend, Command, CurrencyId, OrderId, OrderType, Place, SymbolId,
-    SymbolSpec, SymbolType, UserId,
+    Action, Amend, Command, CurrencyId, OrderId, OrderType, Place, SymbolId, SymbolSpec,
+    SymbolType, UserId,
 };
 
 /// The first line of such a file: name and version of the format.
@@ -55,42 +55,27 @@ pub(crate) fn command(line: &[u8], transaction: i64) -> Result<Command, String> 
         b"user" => Command::AddUser {
             uid: user(&mut fields)?,
         },
-        b"deposit" => Command::Balance {
-            uid: user(&mut fields)?,
-            currency: CurrencyId(small(&mut fields, "currency")?),
-            amount: fields.number("amount", 1)?,
-            transaction_id: transaction,
-            kind: AdjustmentKind::Adjustment,
-        },
+        b"deposit" => Command::deposit(
+            user(&mut fields)?,
+            CurrencyId(small(&mut fields, "currency")?),
+            fields.number("amount", 1)?,
+            transaction,
+        ),
         b"place" => {
             let place = place(&mut fields)?;
             conditions::order(&mut fields, place)?
         }
         b"cancel" => {
             let (uid, symbol, order_id) = order(&mut fields)?;
-            Command::Cancel {
-                uid,
-                symbol,
-                order_id,
-            }
+            Command::cancel(uid, symbol, order_id)
         }
         b"move" => {
             let (uid, symbol, order_id) = order(&mut fields)?;
-            Command::Move {
-                uid,
-                symbol,
-                order_id,
-                price: fields.number("price", 1)?,
-            }
+            Command::move_to(uid, symbol, order_id, fields.number("price", 1)?)
         }
         b"reduce" => {
             let (uid, symbol, order_id) = order(&mut fields)?;
-            Command::Reduce {
-                uid,
-                symbol,
-                order_id,
-                by: fields.number("by", 1)?,
-            }
+            Command::reduce(uid, symbol, order_id, fields.number("by", 1)?)
         }
         b"amend" => amend(&mut fields)?,
         other => operation(other, &mut fields)?,
@@ -105,12 +90,12 @@ fn operation(name: &[u8], fields: &mut Fields<'_>) -> Result<Command, String> {
         b"clock" => Command::Clock {
             time: fields.number("time", 0)?,
         },
-        b"cancel_all" => Command::CancelAll {
-            uid: unless(fields, "user", b"all", 0)?.map(UserId),
-            symbol: unless(fields, "symbol", b"all", 0)?
+        b"cancel_all" => Command::cancel_all(
+            unless(fields, "user", b"all", 0)?.map(UserId),
+            unless(fields, "symbol", b"all", 0)?
                 .map(|value| in_32_bits(value, "symbol").map(SymbolId))
                 .transpose()?,
-        },
+        ),
         b"halt" => Command::Halt {
             symbol: SymbolId(small(fields, "symbol")?),
         },
@@ -295,29 +280,15 @@ mod tests {
         assert_eq!(one("user,7"), Ok(Command::AddUser { uid }));
         assert_eq!(
             one("cancel,7,1,9"),
-            Ok(Command::Cancel {
-                uid,
-                symbol,
-                order_id
-            })
+            Ok(Command::cancel(uid, symbol, order_id))
         );
         assert_eq!(
             one("move,7,1,9,50"),
-            Ok(Command::Move {
-                uid,
-                symbol,
-                order_id,
-                price: 50
-            })
+            Ok(Command::move_to(uid, symbol, order_id, 50))
         );
         assert_eq!(
             one("reduce,7,1,9,3"),
-            Ok(Command::Reduce {
-                uid,
-                symbol,
-                order_id,
-                by: 3
-            })
+            Ok(Command::reduce(uid, symbol, order_id, 3))
         );
         let place = Place::limit((uid, order_id), symbol, Action::Bid, (50, 4));
         assert_eq!(one("place,7,1,9,buy,gtc,50,4"), Ok(Command::Place(place)));
@@ -347,33 +318,16 @@ mod tests {
             ("remove,1", Command::RemoveSymbol { symbol }),
             (
                 "cancel_all,7,1",
-                Command::CancelAll {
-                    uid: Some(UserId(7)),
-                    symbol: Some(symbol),
-                },
+                Command::cancel_all(Some(UserId(7)), Some(symbol)),
             ),
-            (
-                "cancel_all,all, all",
-                Command::CancelAll {
-                    uid: None,
-                    symbol: None,
-                },
-            ),
+            ("cancel_all,all, all", Command::cancel_all(None, None)),
             (
                 "band,1,5,none",
-                Command::SetPriceBand {
-                    symbol,
-                    low: 5,
-                    high: i64::MAX,
-                },
+                Command::set_price_band(symbol, 5, i64::MAX),
             ),
             (
                 "band,1,none,9",
-                Command::SetPriceBand {
-                    symbol,
-                    low: i64::MIN,
-                    high: 9,
-                },
+                Command::set_price_band(symbol, i64::MIN, 9),
             ),
         ] {
             assert_eq!(one(line), Ok(command), "{line}");
@@ -440,74 +394,50 @@ mod tests {
         }
     }
 
+    /// Of each line: a line of a file, and what is said of it.
+    fn all_wrong(faults: &str) {
+        for fault in faults.lines() {
+            let (line, text) = fault.trim_start().split_once(' ').expect("two columns");
+            assert_eq!(one(line), Err(format!("o:2: {text}")));
+        }
+    }
+
     #[test]
     fn faults_of_operations_name_line_field_and_limit() {
-        let wrong = |line: &str| one(line).unwrap_err();
-        assert_eq!(
-            wrong("clock,-1"),
-            "o:2: time -1 is below the smallest value 0"
-        );
-        assert_eq!(wrong("halt"), "o:2: the field symbol is missing");
-        assert_eq!(wrong("halt,1,2"), "o:2: `2` is one field too many");
-        assert_eq!(
-            wrong("cancel_all,7,2147483648"),
-            "o:2: symbol 2147483648 is above the largest value 2147483647"
-        );
-        assert_eq!(
-            wrong("cancel_all,everybody,1"),
-            "o:2: user `everybody` is neither a number nor `all`"
-        );
-        assert_eq!(wrong("cancel_all,7"), "o:2: the field symbol is missing");
-        assert_eq!(
-            wrong("band,1,0,9"),
-            "o:2: lowest price 0 is below the smallest value 1"
-        );
-        assert_eq!(
-            wrong("band,1,5,high"),
-            "o:2: highest price `high` is neither a number nor `none`"
-        );
-        assert_eq!(
-            wrong("futures,1,10,20,1,1,3,2,40"),
-            "o:2: the field margin to sell is missing"
-        );
-        assert_eq!(
-            wrong("place,7,1,9,buy,gtc,5,4,6,stop=0"),
-            "o:2: stop 0 is below the smallest value 1"
+        all_wrong(
+            "clock,-1 time -1 is below the smallest value 0
+             halt the field symbol is missing
+             halt,1,2 `2` is one field too many
+             cancel_all,7,2147483648 symbol 2147483648 is above the largest value 2147483647
+             cancel_all,everybody,1 user `everybody` is neither a number nor `all`
+             cancel_all,7 the field symbol is missing
+             band,1,0,9 lowest price 0 is below the smallest value 1
+             band,1,5,high highest price `high` is neither a number nor `none`
+             futures,1,10,20,1,1,3,2,40 the field margin to sell is missing
+             place,7,1,9,buy,gtc,5,4,6,stop=0 stop 0 is below the smallest value 1",
         );
     }
 
     #[test]
     fn faults_name_line_field_and_limit() {
-        let wrong = |line: &str| one(line).unwrap_err();
-        assert_eq!(
-            wrong("place,7,1,9,buy,gtc,5o,4"),
-            "o:2: price `5o` is not a whole number"
+        all_wrong(
+            "place,7,1,9,buy,gtc,5o,4 price `5o` is not a whole number
+             place,7,1,9,buy,gtc,5,-4 size -4 is below the smallest value 1
+             cancel,7,1,9223372036854775808 order `9223372036854775808` is above the largest \
+                 value 9223372036854775807
+             cancel,7,2147483648,9 symbol 2147483648 is above the largest value 2147483647
+             user,7,8 `8` is one field too many",
         );
-        assert_eq!(
-            wrong("place,7,1,9,buy,gtc,5,-4"),
-            "o:2: size -4 is below the smallest value 1"
-        );
-        assert_eq!(
-            wrong("cancel,7,1,9223372036854775808"),
-            "o:2: order `9223372036854775808` is above the largest value 9223372036854775807"
-        );
-        assert_eq!(
-            wrong("cancel,7,2147483648,9"),
-            "o:2: symbol 2147483648 is above the largest value 2147483647"
-        );
-        assert!(wrong("place,7,1,9,hold,gtc,5,4").contains("not one of buy, sell"));
-        assert!(wrong("place,7,1,9,buy,day,5,4").contains("not one of gtc, ioc"));
-        assert!(wrong("pay,7").contains("not one of symbol, futures, user"));
-        assert_eq!(wrong("user,7,8"), "o:2: `8` is one field too many");
-        assert!(
-            parse("user,7")
-                .unwrap_err()
-                .contains("it must be `thalweg-orders,1`")
-        );
-        assert_eq!(
-            parse("thalweg-orders,1\n").unwrap_err(),
-            parse("").unwrap_err()
-        );
+        let wrong = |text: &str| parse(text).unwrap_err();
+        for (line, text) in [
+            ("place,7,1,9,hold,gtc,5,4", "not one of buy, sell"),
+            ("place,7,1,9,buy,day,5,4", "not one of gtc, ioc"),
+            ("pay,7", "not one of symbol, futures, user"),
+        ] {
+            assert!(one(line).unwrap_err().contains(text), "{line}");
+        }
+        assert!(wrong("user,7").contains("it must be `thalweg-orders,1`"));
+        assert_eq!(wrong("thalweg-orders,1\n"), wrong(""));
     }
 
     proptest! {

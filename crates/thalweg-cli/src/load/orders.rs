@@ -87,10 +87,7 @@ impl Orders {
 /// A pair without fees, and users with money in both currencies. Those that are there stay.
 pub(super) fn set_up(asked: &Load, users: impl Iterator<Item = i64>) -> Vec<Command> {
     let symbol = SymbolSpec::pair(SymbolId(asked.symbol), BASE, QUOTE);
-    let account = |uid| AccountSpec {
-        uid: UserId(uid),
-        balances: vec![(BASE, MONEY), (QUOTE, MONEY)],
-    };
+    let account = |uid| AccountSpec::new(UserId(uid), vec![(BASE, MONEY), (QUOTE, MONEY)]);
     let mut accounts: Vec<AccountSpec> = users.map(account).collect();
     accounts.dedup_by_key(|account| account.uid);
     vec![

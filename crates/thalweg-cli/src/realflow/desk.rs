@@ -86,11 +86,8 @@ impl Desk {
             last_own: 0,
         };
         let symbol = SymbolSpec::pair(SYMBOL, BASE, QUOTE);
-        let funds =
-            [(Action::Bid, QUOTE), (Action::Ask, BASE)].map(|(action, currency)| AccountSpec {
-                uid: account(action),
-                balances: vec![(currency, FUNDS)],
-            });
+        let funds = [(Action::Bid, QUOTE), (Action::Ask, BASE)]
+            .map(|(action, currency)| AccountSpec::new(account(action), vec![(currency, FUNDS)]));
         desk.send(Command::AddSymbols(Arc::new([symbol])));
         desk.send(Command::AddAccounts(Arc::new(funds)));
         desk
@@ -156,17 +153,8 @@ impl Desk {
             return 0;
         }
         let command = match lots < left {
-            true => Command::Reduce {
-                uid,
-                symbol,
-                order_id,
-                by: lots,
-            },
-            false => Command::Cancel {
-                uid,
-                symbol,
-                order_id,
-            },
+            true => Command::reduce(uid, symbol, order_id, lots),
+            false => Command::cancel(uid, symbol, order_id),
         };
         self.send(command);
         lots.min(left)

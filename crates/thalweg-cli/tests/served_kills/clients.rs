@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use thalweg_client::blocking::{AdminClient, Events, Ticket, TradeClient};
 use thalweg_client::exchange::{
-    AccountSpec, Action, Command, CurrencyId, OrderFlags, OrderId, OrderType, Place as PlaceOrder,
-    ResultCode, SymbolId, SymbolSpec, UserId,
+    AccountSpec, Action, Command, CurrencyId, OrderId, OrderType, Place as PlaceOrder, ResultCode,
+    SymbolId, SymbolSpec, UserId,
 };
 use thalweg_client::{AdminCommand, Event, Lost, Options, Outcome, TradeCommand};
 
@@ -57,23 +57,21 @@ pub(crate) fn command(user: i64, step: i64) -> TradeCommand {
     }
     let price = 1_000 + (step * 7 + user) % 11;
     TradeCommand::from(PlaceOrder {
-        uid: UserId(user),
-        symbol: SYMBOL,
-        order_id: OrderId(step),
         order_type: if step % 3 == 0 {
             OrderType::Gtc
         } else {
             OrderType::Ioc
         },
-        action: if (step + user) % 2 == 0 {
-            Action::Bid
-        } else {
-            Action::Ask
-        },
-        price,
-        reserve_price: price,
-        size: 1 + step % 4,
-        flags: OrderFlags::NONE,
+        ..PlaceOrder::limit(
+            (UserId(user), OrderId(step)),
+            SYMBOL,
+            if (step + user) % 2 == 0 {
+                Action::Bid
+            } else {
+                Action::Ask
+            },
+            (price, 1 + step % 4),
+        )
     })
 }
 

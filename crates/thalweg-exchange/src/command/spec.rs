@@ -125,3 +125,11 @@ pub struct AccountSpec {
     /// id 1,000,000,000 + currency; of two for one currency the first counts.
     pub balances: Vec<(CurrencyId, i64)>,
 }
+
+impl AccountSpec {
+    /// A user with first balances.
+    #[must_use]
+    pub const fn new(uid: UserId, balances: Vec<(CurrencyId, i64)>) -> Self {
+        Self { uid, balances }
+    }
+}

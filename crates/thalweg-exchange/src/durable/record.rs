@@ -210,11 +210,7 @@ fn origin_of(head: &[u8; HEAD_BYTES]) -> Result<Origin, RecordError> {
     if sequence == 0 {
         return wrong("the client sequence", 16, 0);
     }
-    let key = SessionKey {
-        role,
-        holder: holder as i64,
-        number,
-    };
+    let key = SessionKey::new(role, holder as i64, number);
     let sequence = ClientSequence(sequence);
     Ok(Origin::Session { key, sequence })
 }
@@ -226,11 +222,7 @@ mod tests {
 
     fn session(role: Role) -> Origin {
         Origin::Session {
-            key: SessionKey {
-                role,
-                holder: -7,
-                number: 9,
-            },
+            key: SessionKey::new(role, -7, 9),
             sequence: ClientSequence(0x1122),
         }
     }

@@ -177,11 +177,7 @@ mod tests {
     use super::*;
     use crate::session::Role;
 
-    const KEY: SessionKey = SessionKey {
-        role: Role::Trade,
-        holder: 7,
-        number: 1,
-    };
+    const KEY: SessionKey = SessionKey::new(Role::Trade, 7, 1);
 
     fn answer(sequence: u64) -> Answer {
         Answer {

@@ -111,26 +111,10 @@ pub enum Horizon {
 /// let mut builder = Builder::new(Epoch(1), Options::default());
 /// let mut state = State::default();
 /// let mut events = Events::new();
-/// let spec = SymbolSpec {
-///     id: SymbolId(5),
-///     base_currency: CurrencyId(1),
-///     quote_currency: CurrencyId(2),
-///     base_scale: 1,
-///     quote_scale: 1,
-///     ..SymbolSpec::default()
-/// };
-/// let account = AccountSpec { uid: UserId(1), balances: vec![(CurrencyId(1), 100)] };
-/// let ask = Place {
-///     uid: UserId(1),
-///     symbol: SymbolId(5),
-///     order_id: OrderId(1),
-///     order_type: OrderType::Gtc,
-///     action: Action::Ask,
-///     price: 10,
-///     reserve_price: 0,
-///     size: 3,
-///     flags: OrderFlags::NONE,
-/// };
+/// let [coins, euros] = [1, 2].map(CurrencyId);
+/// let spec = SymbolSpec::pair(SymbolId(5), coins, euros);
+/// let account = AccountSpec::new(UserId(1), vec![(coins, 100)]);
+/// let ask = Place::limit((UserId(1), OrderId(1)), SymbolId(5), Action::Ask, (10, 3));
 /// let mut replica = Replica::new(SymbolId(5));
 /// let commands = [
 ///     Command::AddSymbols([spec].into()),

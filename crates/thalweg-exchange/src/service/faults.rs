@@ -22,14 +22,13 @@ pub(super) fn strike(stage: &str, shard: usize, tag: u64) {
 
 /// Commands for both risk shards, among them such as concern all shards.
 fn commands() -> Vec<Command> {
-    let account = |uid| AccountSpec {
-        uid: UserId(uid),
-        balances: vec![(CurrencyId(1), 100)],
-    };
-    let cancel = |uid| Command::Cancel {
-        uid: UserId(uid),
-        symbol: crate::SymbolId(uid as i32 % 7),
-        order_id: crate::OrderId(uid),
+    let account = |uid| AccountSpec::new(UserId(uid), vec![(CurrencyId(1), 100)]);
+    let cancel = |uid| {
+        Command::cancel(
+            UserId(uid),
+            crate::SymbolId(uid as i32 % 7),
+            crate::OrderId(uid),
+        )
     };
     (0..200)
         .map(|n| match n {

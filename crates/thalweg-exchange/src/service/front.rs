@@ -266,7 +266,7 @@ impl Drop for Front {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::{Action, AdjustmentKind, Place};
+    use crate::command::{Action, Place};
     use crate::command::{SymbolSpec, SymbolType};
     use crate::engine::state::State;
     use crate::ids::{CurrencyId, OrderId, SymbolId};
@@ -284,21 +284,11 @@ mod tests {
     }
 
     fn payment(uid: i64, transaction_id: i64) -> Command {
-        Command::Balance {
-            uid: UserId(uid),
-            currency: MONEY,
-            amount: 1_000,
-            transaction_id,
-            kind: AdjustmentKind::Adjustment,
-        }
+        Command::deposit(UserId(uid), MONEY, 1_000, transaction_id)
     }
 
     fn band(high: i64) -> Command {
-        Command::SetPriceBand {
-            symbol: SYMBOL,
-            low: 1,
-            high,
-        }
+        Command::set_price_band(SYMBOL, 1, high)
     }
 
     #[test]

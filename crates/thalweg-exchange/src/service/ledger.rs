@@ -171,13 +171,7 @@ mod tests {
     use crate::rules::Rules;
 
     fn deposit(uid: i64) -> Command {
-        Command::Balance {
-            uid: UserId(uid),
-            currency: CurrencyId(1),
-            amount: 5,
-            transaction_id: 1,
-            kind: crate::command::AdjustmentKind::Adjustment,
-        }
+        Command::deposit(UserId(uid), CurrencyId(1), 5, 1)
     }
 
     #[test]

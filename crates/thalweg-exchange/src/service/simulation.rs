@@ -11,8 +11,8 @@ use super::ledger::Ledger;
 use super::stages::{book, check, execute};
 use crate::report::state_text::state_hash;
 use crate::{
-    Action, Command, Events, OrderFlags, OrderId, OrderType, Place, ResultCode, Rules, State,
-    SymbolId, UserId, apply,
+    Action, Command, Events, OrderId, OrderType, Place, ResultCode, Rules, State, SymbolId, UserId,
+    apply,
 };
 
 mod sharded;
@@ -140,27 +140,23 @@ fn futures() -> impl Strategy<Value = Vec<Command>> {
         .prop_map(|(uid, id, is_bid, kind, price, size)| {
             let order_type = [OrderType::Gtc, OrderType::Gtc, OrderType::Ioc][kind];
             Command::Place(Place {
-                uid: UserId(uid),
-                symbol: SymbolId(if id % 4 == 0 { 8 } else { 5 }),
-                order_id: OrderId(id),
                 order_type,
-                action: if is_bid { Action::Bid } else { Action::Ask },
-                price,
-                reserve_price: price,
-                size,
-                flags: OrderFlags::NONE,
+                ..Place::limit(
+                    (UserId(uid), OrderId(id)),
+                    SymbolId(if id % 4 == 0 { 8 } else { 5 }),
+                    if is_bid { Action::Bid } else { Action::Ask },
+                    (price, size),
+                )
             })
         });
     let order = || (1..=5_i64, 0..12_i64).prop_map(|(uid, id)| (UserId(uid), id));
     let symbol_of = |id: i64| SymbolId(if id % 4 == 0 { 8 } else { 5 });
     let any = prop_oneof![
         6 => place,
-        4 => (order(), price()).prop_map(move |((uid, id), price)| Command::Move {
-            uid, symbol: symbol_of(id), order_id: OrderId(id), price,
+        4 => (order(), price()).prop_map(move |((uid, id), price)| {
+            Command::move_to(uid, symbol_of(id), OrderId(id), price)
         }),
-        2 => order().prop_map(move |(uid, id)| Command::Cancel {
-            uid, symbol: symbol_of(id), order_id: OrderId(id),
-        }),
+        2 => order().prop_map(move |(uid, id)| Command::cancel(uid, symbol_of(id), OrderId(id))),
         4 => command(Mix::Quirks),
     ];
     prop::collection::vec(any, 1..200).prop_map(|mut commands| {

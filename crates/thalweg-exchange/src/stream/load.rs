@@ -67,11 +67,7 @@ impl LoadStream {
         ];
         if symbol.symbol_type == SymbolType::Futures {
             let high = commands.iter().filter_map(limit_price).max();
-            setup.push(Command::SetPriceBand {
-                symbol: symbol.id,
-                low: 1,
-                high: high.unwrap_or(1),
-            });
+            setup.push(Command::set_price_band(symbol.id, 1, high.unwrap_or(1)));
         }
         Ok(Self {
             symbol,
@@ -180,28 +176,14 @@ fn command(kind: &str, symbol: SymbolId, mut fields: Fields<'_>) -> Result<Comma
                 flags: crate::OrderFlags::NONE,
             })
         }
-        "C" => Command::Cancel {
-            uid,
-            symbol,
-            order_id,
-        },
+        "C" => Command::cancel(uid, symbol, order_id),
         "M" => {
             let price = fields.within("new price", POSITIVE)?;
-            Command::Move {
-                uid,
-                symbol,
-                order_id,
-                price,
-            }
+            Command::move_to(uid, symbol, order_id, price)
         }
         _ => {
             let by = fields.within("size", POSITIVE)?;
-            Command::Reduce {
-                uid,
-                symbol,
-                order_id,
-                by,
-            }
+            Command::reduce(uid, symbol, order_id, by)
         }
     };
     fields.end()?;

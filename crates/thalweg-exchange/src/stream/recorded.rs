@@ -256,29 +256,15 @@ fn command(mut fields: Fields<'_>) -> Result<Command, StreamError> {
         "PLACE" => Command::Place(place(f)?),
         "CANCEL" => {
             let (uid, symbol, order_id) = order(f)?;
-            Command::Cancel {
-                uid,
-                symbol,
-                order_id,
-            }
+            Command::cancel(uid, symbol, order_id)
         }
         "MOVE" => {
             let (uid, symbol, order_id) = order(f)?;
-            Command::Move {
-                uid,
-                symbol,
-                order_id,
-                price: f.i64("new price")?,
-            }
+            Command::move_to(uid, symbol, order_id, f.i64("new price")?)
         }
         "REDUCE" => {
             let (uid, symbol, order_id) = order(f)?;
-            Command::Reduce {
-                uid,
-                symbol,
-                order_id,
-                by: f.i64("size")?,
-            }
+            Command::reduce(uid, symbol, order_id, f.i64("size")?)
         }
         "ADD_USER" => Command::AddUser {
             uid: UserId(f.i64("user")?),

@@ -139,10 +139,7 @@ impl Flow {
             2 => {
                 let money = self.money();
                 let balances: Vec<_> = (1..=3).map(|id| (CurrencyId(id), money)).collect();
-                let account = |uid| AccountSpec {
-                    uid: UserId(uid),
-                    balances: balances.clone(),
-                };
+                let account = |uid| AccountSpec::new(UserId(uid), balances.clone());
                 Command::AddAccounts((1..=USERS).map(account).collect())
             }
             3 | 4 => self.band(SymbolId(PAIRS + self.at as i32 - 2)),
@@ -218,23 +215,9 @@ impl Flow {
             }
         };
         match self.below(50) {
-            0..8 => Command::Cancel {
-                uid,
-                symbol,
-                order_id,
-            },
-            8..22 => Command::Move {
-                uid,
-                symbol,
-                order_id,
-                price: self.price(),
-            },
-            22..30 => Command::Reduce {
-                uid,
-                symbol,
-                order_id,
-                by: self.lots(7) - self.scales[1],
-            },
+            0..8 => Command::cancel(uid, symbol, order_id),
+            8..22 => Command::move_to(uid, symbol, order_id, self.price()),
+            22..30 => Command::reduce(uid, symbol, order_id, self.lots(7) - self.scales[1]),
             _ => self.amend((uid, symbol, order_id), order),
         }
     }
@@ -297,10 +280,7 @@ impl Flow {
             }
             24 => Command::Halt { symbol },
             25..28 => Command::Unhalt { symbol },
-            28 => Command::CancelAll {
-                uid: (!is_wide).then_some(uid),
-                symbol: self.one_in(2).then_some(symbol),
-            },
+            28 => Command::cancel_all((!is_wide).then_some(uid), self.one_in(2).then_some(symbol)),
             29 => Command::Disconnect { uid },
             30 => Command::SetLimits {
                 uid: (!is_wide).then_some(uid),

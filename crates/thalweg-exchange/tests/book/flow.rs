@@ -188,28 +188,19 @@ impl Flow {
                 } else {
                     Action::Bid
                 };
-                Command::Move {
-                    uid,
-                    symbol: SYMBOL,
-                    order_id,
-                    price: self.price(action),
-                }
+                Command::move_to(uid, SYMBOL, order_id, self.price(action))
             }
-            75..88 => Command::Cancel {
+            75..88 => Command::cancel(uid, SYMBOL, order_id),
+            _ => Command::reduce(
                 uid,
-                symbol: SYMBOL,
+                SYMBOL,
                 order_id,
-            },
-            _ => Command::Reduce {
-                uid,
-                symbol: SYMBOL,
-                order_id,
-                by: match self.random.below(30) {
+                match self.random.below(30) {
                     0 => i64::MAX,
                     1 => i64::MIN,
                     _ => self.size(),
                 },
-            },
+            ),
         }
     }
 }

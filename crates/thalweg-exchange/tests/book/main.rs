@@ -210,23 +210,9 @@ impl Leaving {
         match self.random.below(12) {
             0..5 => self.rest(far),
             5 => self.rest(price),
-            6..9 => Command::Cancel {
-                uid,
-                symbol: SYMBOL,
-                order_id,
-            },
-            9 => Command::Reduce {
-                uid,
-                symbol: SYMBOL,
-                order_id,
-                by: 1,
-            },
-            10 => Command::Move {
-                uid,
-                symbol: SYMBOL,
-                order_id,
-                price,
-            },
+            6..9 => Command::cancel(uid, SYMBOL, order_id),
+            9 => Command::reduce(uid, SYMBOL, order_id, 1),
+            10 => Command::move_to(uid, SYMBOL, order_id, price),
             _ => place(OrderType::Ioc, self.side.opposite(), far, 3),
         }
     }

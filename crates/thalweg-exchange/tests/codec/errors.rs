@@ -40,6 +40,19 @@ fn said(frame: &[u8], at: usize, bytes: &[u8]) -> String {
     error.to_string()
 }
 
+/// Of each line: where a byte is written over the frame (or several, with commas), and what is
+/// said then.
+#[track_caller]
+fn all_said(frame: &[u8], faults: &str) {
+    for fault in faults.lines() {
+        let mut words = fault.trim_start().splitn(3, ' ');
+        let [at, bytes, text] = [(); 3].map(|()| words.next().expect("three columns"));
+        let bytes = bytes.split(',').map(|byte| byte.parse().expect("a byte"));
+        let bytes: Vec<u8> = bytes.collect();
+        assert_eq!(said(frame, at.parse().expect("a place"), &bytes), text);
+    }
+}
+
 fn place() -> Place {
     Place {
         order_type: OrderType::Ioc,
@@ -51,10 +64,7 @@ fn place() -> Place {
 /// A frame that is all there can't be mended by more bytes.
 #[test]
 fn a_list_that_is_longer_than_its_frame_is_not_incomplete() {
-    let account = |uid| AccountSpec {
-        uid: UserId(uid),
-        balances: vec![(CurrencyId(1), 2)],
-    };
+    let account = |uid| AccountSpec::new(UserId(uid), vec![(CurrencyId(1), 2)]);
     let mut frame = bytes_of(&Command::AddAccounts(Arc::new([account(1)])));
     assert_eq!(frame.len(), 36);
     // Two accounts, of which the first takes all the bytes.
@@ -89,34 +99,22 @@ fn a_list_that_is_longer_than_its_frame_is_not_incomplete() {
 #[test]
 fn heads_that_are_wrong() {
     let nop = bytes_of(&Command::Nop);
-    assert_eq!(
-        said(&nop, 0, &[7]),
-        "the length at byte 0 is 7, a frame has 8 bytes at least"
+    all_said(
+        &nop,
+        "0 7 the length at byte 0 is 7, a frame has 8 bytes at least",
     );
     assert_eq!(
         said(&nop, 0, &(FRAME_BYTES_MAX as u32 + 1).to_le_bytes()),
         "a frame of 16777217 bytes, the limit is 16777216"
     );
-    assert_eq!(
-        said(&nop, 5, &[2]),
-        "the version at byte 5 is 2, only 1 is known"
-    );
     // Market messages have a version of their own.
-    assert_eq!(
-        said(&nop, 4, &[168, 1]),
-        "the version at byte 5 is 1, only 3 is known"
-    );
-    assert_eq!(
-        said(&nop, 4, &[6]),
-        "the kind at byte 4 is 6, which is no known command"
-    );
-    assert_eq!(
-        said(&nop, 0, &[9]),
-        "the length at byte 0 is 9, that of nothing is 8"
-    );
-    assert_eq!(
-        said(&nop, 6, &[1]),
-        "byte 6 of nothing is 1, the greatest is 0"
+    all_said(
+        &nop,
+        "5 2 the version at byte 5 is 2, only 1 is known
+         4 168,1 the version at byte 5 is 1, only 3 is known
+         4 6 the kind at byte 4 is 6, which is no known command
+         0 9 the length at byte 0 is 9, that of nothing is 8
+         6 1 byte 6 of nothing is 1, the greatest is 0",
     );
     for wrong in [0, 1, 7] {
         let needed = 8;
@@ -165,21 +163,12 @@ fn kinds_of_another_family() {
 #[test]
 fn orders_that_are_wrong() {
     let order = bytes_of(&Command::Place(place()));
-    assert_eq!(
-        said(&order, 6, &[6]),
-        "the order type at byte 6 is 6, which is not known"
-    );
-    assert_eq!(
-        said(&order, 6, &[16]),
-        "byte 6 of an order is 16, the greatest is 13"
-    );
-    assert_eq!(
-        said(&order, 7, &[29]),
-        "byte 7 of an order is 29, the greatest is 28"
-    );
-    assert_eq!(
-        said(&order, 7, &[9]),
-        "the order's flags at byte 7 is 9, which is not known"
+    all_said(
+        &order,
+        "6 6 the order type at byte 6 is 6, which is not known
+         6 16 byte 6 of an order is 16, the greatest is 13
+         7 29 byte 7 of an order is 29, the greatest is 28
+         7 9 the order's flags at byte 7 is 9, which is not known",
     );
     let with = |trigger, good_till| {
         bytes_of(&Command::PlaceWith(Arc::new(ConditionalOrder {
@@ -207,81 +196,41 @@ fn orders_that_are_wrong() {
         said(&with(Some(1), None), 6, &[1]),
         "byte 6 of a conditional order names no condition; such an order has kind 1"
     );
-    let cancel = bytes_of(&Command::Cancel {
-        uid: UserId(1),
-        symbol: SymbolId(2),
-        order_id: OrderId(3),
-    });
-    assert_eq!(
-        said(&cancel, 7, &[1]),
-        "byte 7 of a cancel is 1, the greatest is 0"
-    );
-    assert_eq!(
-        said(&cancel, 4, &[3]),
-        "the length at byte 0 is 28, that of a move is 36"
+    let cancel = bytes_of(&Command::cancel(UserId(1), SymbolId(2), OrderId(3)));
+    all_said(
+        &cancel,
+        "7 1 byte 7 of a cancel is 1, the greatest is 0
+         4 3 the length at byte 0 is 28, that of a move is 36",
     );
 }
 
 #[test]
 fn other_commands_that_are_wrong() {
-    let all = bytes_of(&Command::CancelAll {
-        uid: None,
-        symbol: None,
-    });
-    assert_eq!(
-        said(&all, 8, &[1]),
-        "the symbol of a mass cancel in all at byte 8 is 1, the greatest is 0"
-    );
-    assert_eq!(
-        said(&all, 12, &[1]),
-        "the user of a mass cancel of all at byte 12 is 1, the greatest is 0"
-    );
-    assert_eq!(
-        said(&all, 6, &[4]),
-        "byte 6 of a mass cancel is 4, the greatest is 3"
+    let all = bytes_of(&Command::cancel_all(None, None));
+    all_said(
+        &all,
+        "8 1 the symbol of a mass cancel in all at byte 8 is 1, the greatest is 0
+         12 1 the user of a mass cancel of all at byte 12 is 1, the greatest is 0
+         6 4 byte 6 of a mass cancel is 4, the greatest is 3",
     );
     let symbols = bytes_of(&Command::AddSymbols([SymbolSpec::default(); 2].into()));
-    assert_eq!(
-        said(&symbols, 8, &[3]),
-        "3 symbols said at byte 8, the frame has room for 2"
+    all_said(
+        &symbols,
+        "8 3 3 symbols said at byte 8, the frame has room for 2
+         8 1 the frame's fields end at byte 76, and 64 bytes follow
+         16 3 the type of a symbol at byte 16 is 3, which is not known
+         0 11 the length at byte 0 is 11, that of a batch of symbols is 12",
     );
-    assert_eq!(
-        said(&symbols, 8, &[1]),
-        "the frame's fields end at byte 76, and 64 bytes follow"
-    );
-    assert_eq!(
-        said(&symbols, 16, &[3]),
-        "the type of a symbol at byte 16 is 3, which is not known"
-    );
-    assert_eq!(
-        said(&symbols, 0, &[11]),
-        "the length at byte 0 is 11, that of a batch of symbols is 12"
-    );
-    let account = AccountSpec {
-        uid: UserId(1),
-        balances: vec![(CurrencyId(1), 5)],
-    };
+    let account = AccountSpec::new(UserId(1), vec![(CurrencyId(1), 5)]);
     let accounts = bytes_of(&Command::AddAccounts([account].into()));
-    assert_eq!(
-        said(&accounts, 0, &[47]),
-        "the length at byte 0 is 47, that of a batch of accounts is 36"
-    );
-    assert_eq!(
-        said(&accounts, 8, &[0]),
-        "the frame's fields end at byte 12, and 24 bytes follow"
-    );
-    assert_eq!(
-        said(&accounts, 8, &[255; 4]),
-        "4294967295 accounts said at byte 8, the frame has room for 2"
-    );
-    assert_eq!(
-        said(&accounts, 20, &[2]),
-        "2 balances said at byte 20, the frame has room for 1"
-    );
     // What is announced may still not be there: the second account would begin where nothing is.
-    assert_eq!(
-        said(&accounts, 8, &[2]),
-        "the frame ends at byte 36, and 8 bytes are wanted from byte 36 on"
+    all_said(
+        &accounts,
+        "0 47 the length at byte 0 is 47, that of a batch of accounts is 36
+         8 0 the frame's fields end at byte 12, and 24 bytes follow
+         8 255,255,255,255 4294967295 accounts said at byte 8, the frame has room for 2
+         20 2 2 balances said at byte 20, the frame has room for 1
+         8 2 the frame ends at byte 36, and 8 bytes are wanted from byte 36 on",
     );
 }
 
@@ -304,52 +253,19 @@ fn reports_that_are_wrong() {
     let report = new_report();
     let mut frame = vec![0; REPORT_BYTES];
     encode_report(&report, &mut frame).expect("there is room");
-    for (at, byte, text) in [
-        (
-            0,
-            79,
-            "the length at byte 0 is 79, that of an execution report is 80",
-        ),
-        (5, 1, "the version at byte 5 is 1, only 3 is known"),
-        (
-            6,
-            128,
-            "byte 6 of an execution report is 128, the greatest is 127",
-        ),
-        (6, 8, "the execution at byte 6 is 8, which is not known"),
-        (
-            6,
-            32,
-            "the side of no order at byte 6 is 32, the greatest is 0",
-        ),
-        (
-            6,
-            64,
-            "the maker's bit of no trade at byte 6 is 64, the greatest is 0",
-        ),
-        (
-            7,
-            1,
-            "the reason of no cancel at byte 7 is 1, the greatest is 0",
-        ),
-        (
-            60,
-            1,
-            "the number of no trade at byte 60 is 1, the greatest is 0",
-        ),
-        (
-            64,
-            1,
-            "the price of no trade at byte 64 is 1, the greatest is 0",
-        ),
-        (
-            72,
-            1,
-            "the size of no change at byte 72 is 1, the greatest is 0",
-        ),
-    ] {
-        assert_eq!(said(&frame, at, &[byte]), text);
-    }
+    all_said(
+        &frame,
+        "0 79 the length at byte 0 is 79, that of an execution report is 80
+         5 1 the version at byte 5 is 1, only 3 is known
+         6 128 byte 6 of an execution report is 128, the greatest is 127
+         6 8 the execution at byte 6 is 8, which is not known
+         6 32 the side of no order at byte 6 is 32, the greatest is 0
+         6 64 the maker's bit of no trade at byte 6 is 64, the greatest is 0
+         7 1 the reason of no cancel at byte 7 is 1, the greatest is 0
+         60 1 the number of no trade at byte 60 is 1, the greatest is 0
+         64 1 the price of no trade at byte 64 is 1, the greatest is 0
+         72 1 the size of no change at byte 72 is 1, the greatest is 0",
+    );
     frame[6] = 6;
     let text = "the code of a rejection at byte 60 is 7, which is not known";
     assert_eq!(said(&frame, 60, &[7]), text);
@@ -408,49 +324,20 @@ fn outcomes_that_are_wrong() {
         why: RejectReason::PostOnly,
     };
     let frame = outcome_of(&Events::from_iter([removed, reject]));
-    for (at, byte, text) in [
-        (
-            0,
-            23,
-            "the length at byte 0 is 23, that of an outcome is 24",
-        ),
-        (6, 4, "byte 6 of an outcome is 4, the greatest is 3"),
-        (
-            6,
-            2,
-            "the side of an order that was not moved at byte 6 is 2, the greatest is 0",
-        ),
-        (7, 2, "byte 7 of an outcome is 2, the greatest is 1"),
-        (16, 7, "the result at byte 16 is 7, which is not known"),
-        (20, 6, "6 events said at byte 20, the frame has room for 5"),
-        (
-            20,
-            1,
-            "the frame's fields end at byte 86, and 34 bytes follow",
-        ),
-        (
-            86,
-            1,
-            "the frame ends at byte 120, and 24 bytes are wanted from byte 120 on",
-        ),
-        (
-            24,
-            10,
-            "the kind of an event at byte 24 is 10, which is not known",
-        ),
-        (
-            25,
-            254,
-            "the reason of a removal at byte 25 is 127, which is not known",
-        ),
-        (
-            87,
-            6,
-            "the reason of a reject at byte 87 is 6, which is not known",
-        ),
-    ] {
-        assert_eq!(said(&frame, at, &[byte]), text);
-    }
+    all_said(
+        &frame,
+        "0 23 the length at byte 0 is 23, that of an outcome is 24
+         6 4 byte 6 of an outcome is 4, the greatest is 3
+         6 2 the side of an order that was not moved at byte 6 is 2, the greatest is 0
+         7 2 byte 7 of an outcome is 2, the greatest is 1
+         16 7 the result at byte 16 is 7, which is not known
+         20 6 6 events said at byte 20, the frame has room for 5
+         20 1 the frame's fields end at byte 86, and 34 bytes follow
+         86 1 the frame ends at byte 120, and 24 bytes are wanted from byte 120 on
+         24 10 the kind of an event at byte 24 is 10, which is not known
+         25 254 the reason of a removal at byte 25 is 127, which is not known
+         87 6 the reason of a reject at byte 87 is 6, which is not known",
+    );
 }
 
 #[test]
@@ -466,32 +353,15 @@ fn messages_that_are_wrong() {
     };
     let mut frame = vec![0; message_bytes(&message)];
     encode_message(&message, &mut frame).expect("there is room");
-    for (at, byte, text) in [
-        (
-            0,
-            67,
-            "the length at byte 0 is 67, that of best prices is 68",
-        ),
-        (
-            4,
-            169,
-            "the kind at byte 4 is 169, which is no known message",
-        ),
-        (6, 8, "byte 6 of best prices is 8, the greatest is 7"),
-        (7, 16, "byte 7 of best prices is 16, the greatest is 15"),
-        (
-            36,
-            1,
-            "the best price of an empty side at byte 36 is 1, the greatest is 0",
-        ),
-        (
-            60,
-            1,
-            "the best volume of an empty side at byte 60 is 1, the greatest is 0",
-        ),
-    ] {
-        assert_eq!(said(&frame, at, &[byte]), text);
-    }
+    all_said(
+        &frame,
+        "0 67 the length at byte 0 is 67, that of best prices is 68
+         4 169 the kind at byte 4 is 169, which is no known message
+         6 8 byte 6 of best prices is 8, the greatest is 7
+         7 16 byte 7 of best prices is 16, the greatest is 15
+         36 1 the best price of an empty side at byte 36 is 1, the greatest is 0
+         60 1 the best volume of an empty side at byte 60 is 1, the greatest is 0",
+    );
 }
 
 #[test]
@@ -507,33 +377,16 @@ fn snapshots_that_are_wrong() {
     };
     let mut frame = vec![0; snapshot_bytes(&snapshot)];
     encode_snapshot(&snapshot, &mut frame).expect("there is room");
-    for (at, byte, text) in [
-        (
-            0,
-            99,
-            "the length at byte 0 is 99, that of a snapshot is 76",
-        ),
-        (0, 9, "the length at byte 0 is 9, that of a snapshot is 52"),
-        (
-            4,
-            193,
-            "the kind at byte 4 is 193, which is no known snapshot",
-        ),
-        (6, 4, "byte 6 of a snapshot is 4, the greatest is 3"),
-        (7, 16, "byte 7 of a snapshot is 16, the greatest is 15"),
-        (
-            48,
-            1,
-            "3 levels and orders said at byte 36, the frame has room for 2",
-        ),
-        (
-            36,
-            1,
-            "the frame's fields end at byte 76, and 24 bytes follow",
-        ),
-    ] {
-        assert_eq!(said(&frame, at, &[byte]), text);
-    }
+    all_said(
+        &frame,
+        "0 99 the length at byte 0 is 99, that of a snapshot is 76
+         0 9 the length at byte 0 is 9, that of a snapshot is 52
+         4 193 the kind at byte 4 is 193, which is no known snapshot
+         6 4 byte 6 of a snapshot is 4, the greatest is 3
+         7 16 byte 7 of a snapshot is 16, the greatest is 15
+         48 1 3 levels and orders said at byte 36, the frame has room for 2
+         36 1 the frame's fields end at byte 76, and 24 bytes follow",
+    );
     // And is told as soon as the numbers are there.
     frame[36] = 1;
     let error = decode_snapshot(&frame[..52], &mut Snapshot::default()).expect_err("a fault");

@@ -76,26 +76,12 @@ fn orders() {
 fn changes_of_orders() {
     let (uid, symbol, order_id) = (UserId(1), SymbolId(2), OrderId(3));
     let whose = format!("02000000{}", longs(&[1, 3]));
-    let cancel = Command::Cancel {
-        uid,
-        symbol,
-        order_id,
-    };
+    let cancel = Command::cancel(uid, symbol, order_id);
     assert_eq!(shown(&cancel), format!("1c00000002010000{whose}"));
-    let moved = Command::Move {
-        uid,
-        symbol,
-        order_id,
-        price: 4,
-    };
+    let moved = Command::move_to(uid, symbol, order_id, 4);
     let expected = format!("2400000003010000{whose}{}", longs(&[4]));
     assert_eq!(shown(&moved), expected);
-    let reduced = Command::Reduce {
-        uid,
-        symbol,
-        order_id,
-        by: 4,
-    };
+    let reduced = Command::reduce(uid, symbol, order_id, 4);
     let expected = format!("2400000004010000{whose}{}", longs(&[4]));
     assert_eq!(shown(&reduced), expected);
 }
@@ -140,11 +126,7 @@ fn commands_of_users_and_symbols() {
             format!("140000000701010000000000{one}"),
         ),
         (
-            Command::SetPriceBand {
-                symbol,
-                low: 3,
-                high: 4,
-            },
+            Command::set_price_band(symbol, 3, 4),
             format!("1c0000001f01000002000000{}", longs(&[3, 4])),
         ),
         (Command::Halt { symbol }, "0c0000002001000002000000".into()),
@@ -268,10 +250,7 @@ fn batches() {
     let expected = expected.replacen("0200000001000000", "0200000001010000", 1);
     assert_eq!(shown(&Command::AddSymbols([of_value].into())), expected);
     let accounts = [
-        AccountSpec {
-            uid: UserId(1),
-            balances: vec![(CurrencyId(7), 8)],
-        },
+        AccountSpec::new(UserId(1), vec![(CurrencyId(7), 8)]),
         AccountSpec::default(),
     ];
     let expected = format!(

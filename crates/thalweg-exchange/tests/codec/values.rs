@@ -121,27 +121,13 @@ fn account() -> impl Strategy<Value = AccountSpec> {
 
 fn of_an_order() -> impl Strategy<Value = Command> {
     prop_oneof![
-        (uid(), symbol(), order_id()).prop_map(|(uid, symbol, order_id)| Command::Cancel {
-            uid,
-            symbol,
-            order_id
-        }),
+        (uid(), symbol(), order_id())
+            .prop_map(|(uid, symbol, order_id)| Command::cancel(uid, symbol, order_id)),
         (uid(), symbol(), order_id(), number()).prop_map(|(uid, symbol, order_id, price)| {
-            Command::Move {
-                uid,
-                symbol,
-                order_id,
-                price,
-            }
+            Command::move_to(uid, symbol, order_id, price)
         }),
-        (uid(), symbol(), order_id(), number()).prop_map(|(uid, symbol, order_id, by)| {
-            Command::Reduce {
-                uid,
-                symbol,
-                order_id,
-                by,
-            }
-        }),
+        (uid(), symbol(), order_id(), number())
+            .prop_map(|(uid, symbol, order_id, by)| Command::reduce(uid, symbol, order_id, by)),
     ]
 }
 
@@ -208,11 +194,8 @@ fn amend() -> impl Strategy<Value = Command> {
 fn of_the_market() -> impl Strategy<Value = Command> {
     prop_oneof![
         number().prop_map(|time| Command::Clock { time }),
-        (symbol(), number(), number()).prop_map(|(symbol, low, high)| Command::SetPriceBand {
-            symbol,
-            low,
-            high
-        }),
+        (symbol(), number(), number())
+            .prop_map(|(symbol, low, high)| Command::set_price_band(symbol, low, high)),
         amend(),
         symbol().prop_map(|symbol| Command::StartAuction { symbol }),
         (symbol(), option::of(number()))

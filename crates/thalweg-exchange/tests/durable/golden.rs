@@ -30,11 +30,7 @@ fn written() -> SimDisk {
     let disk = SimDisk::new();
     let (mut exchange, ..) = open(disk.clone(), options());
     market(&mut exchange);
-    let key = SessionKey {
-        role: Role::Admin,
-        holder: 99,
-        number: 3,
-    };
+    let key = SessionKey::new(Role::Admin, 99, 3);
     let sequence = ClientSequence(7);
     let origin = thalweg_exchange::durable::Origin::Session { key, sequence };
     let user = Command::AddUser { uid: UserId(9) };

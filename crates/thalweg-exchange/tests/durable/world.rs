@@ -85,11 +85,7 @@ pub(crate) fn open<S: Storage>(storage: S, options: Options) -> (Exchange<S>, Re
 }
 
 pub(crate) fn key(holder: i64) -> SessionKey {
-    SessionKey {
-        role: Role::Trade,
-        holder,
-        number: 0,
-    }
+    SessionKey::new(Role::Trade, holder, 0)
 }
 
 pub(crate) fn by(holder: i64, sequence: u64) -> Origin {

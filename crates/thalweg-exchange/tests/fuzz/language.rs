@@ -94,23 +94,9 @@ impl<'b> Words<'b> {
     fn usual(&mut self, op: u8) -> Command {
         match op {
             0..12 => Command::Place(self.place(false)),
-            12..15 => Command::Cancel {
-                uid: self.uid(),
-                symbol: self.symbol(),
-                order_id: self.order(),
-            },
-            15..20 => Command::Move {
-                uid: self.uid(),
-                symbol: self.symbol(),
-                order_id: self.order(),
-                price: self.number(),
-            },
-            20..23 => Command::Reduce {
-                uid: self.uid(),
-                symbol: self.symbol(),
-                order_id: self.order(),
-                by: self.number(),
-            },
+            12..15 => Command::cancel(self.uid(), self.symbol(), self.order()),
+            15..20 => Command::move_to(self.uid(), self.symbol(), self.order(), self.number()),
+            20..23 => Command::reduce(self.uid(), self.symbol(), self.order(), self.number()),
             23..26 => Command::Balance {
                 uid: self.uid(),
                 currency: CurrencyId(i32::from(self.below(3))),
@@ -145,11 +131,7 @@ impl<'b> Words<'b> {
             12..14 => Command::Clock {
                 time: self.number(),
             },
-            14..16 => Command::SetPriceBand {
-                symbol: self.symbol(),
-                low: self.number(),
-                high: self.number(),
-            },
+            14..16 => Command::set_price_band(self.symbol(), self.number(), self.number()),
             16 => Command::Halt {
                 symbol: self.symbol(),
             },

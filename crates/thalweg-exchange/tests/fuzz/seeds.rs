@@ -71,11 +71,7 @@ pub(crate) fn states() -> Vec<u8> {
     };
     let mut commands = setup().to_vec();
     commands.extend([
-        Command::SetPriceBand {
-            symbol: SymbolId(2),
-            low: 5,
-            high: 90,
-        },
+        Command::set_price_band(SymbolId(2), 5, 90),
         Command::Clock { time: 3 },
         Command::SetLimits {
             uid: Some(UserId(1)),

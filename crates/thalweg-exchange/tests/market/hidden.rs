@@ -19,12 +19,7 @@ fn iceberg(id: i64, price: i64, size: i64, display: i64) -> Command {
 }
 
 fn moved(id: i64, price: i64) -> Command {
-    Command::Move {
-        uid: UserId(1),
-        symbol: SYMBOL,
-        order_id: OrderId(id),
-        price,
-    }
+    Command::move_to(UserId(1), SYMBOL, OrderId(id), price)
 }
 
 fn told(commands: &[Command]) -> Vec<Message> {
@@ -82,12 +77,7 @@ fn hidden_commands_leave_no_gap() {
         trigger: Some(12),
         ..place.into()
     }));
-    let reduced = Command::Reduce {
-        uid: UserId(1),
-        symbol: SYMBOL,
-        order_id: OrderId(1),
-        by: 1,
-    };
+    let reduced = Command::reduce(UserId(1), SYMBOL, OrderId(1), 1);
     let without = told(&[iceberg(1, 10, 5, 2), order(2, Action::Ask, 11, 1)]);
     let with = told(&[
         iceberg(1, 10, 5, 2),

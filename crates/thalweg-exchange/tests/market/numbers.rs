@@ -89,10 +89,7 @@ fn a_mass_removal_tells_each_level_once() {
         (expires, Command::Clock { time: 10_000 }),
         (
             |id| order(id, Action::Ask, 10 + id % PRICES, 1),
-            Command::CancelAll {
-                uid: Some(UserId(1)),
-                symbol: None,
-            },
+            Command::cancel_all(Some(UserId(1)), None),
         ),
     ];
     for (place, removal) in ways {
@@ -259,12 +256,7 @@ fn outcomes_from_elsewhere_are_refused() {
         "market data is out of step: there is no symbol 5"
     );
     feed(&mut builder, &mut State::default(), &setup());
-    let moved = Command::Move {
-        uid: UserId(1),
-        symbol: SYMBOL,
-        order_id: OrderId(8),
-        price: 3,
-    };
+    let moved = Command::move_to(UserId(1), SYMBOL, OrderId(8), 3);
     let error = builder
         .apply(3, &moved, ResultCode::Success, &[])
         .expect_err("the order never rested");

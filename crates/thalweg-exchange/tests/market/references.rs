@@ -61,24 +61,10 @@ fn orders_of_one_client_id_are_two_in_the_feed() {
     // All that happens to the second is told of the second.
     let (uid, symbol, order_id) = (UserId(2), SYMBOL, OrderId(CLIENT_ID));
     let commands = [
-        Command::Reduce {
-            uid,
-            symbol,
-            order_id,
-            by: 1,
-        },
-        Command::Move {
-            uid,
-            symbol,
-            order_id,
-            price: 9,
-        },
+        Command::reduce(uid, symbol, order_id, 1),
+        Command::move_to(uid, symbol, order_id, 9),
         of_user(1, order(7, Action::Bid, 9, 1)),
-        Command::Cancel {
-            uid,
-            symbol,
-            order_id,
-        },
+        Command::cancel(uid, symbol, order_id),
     ];
     let messages = feed(&mut builder, &mut state, &commands);
     let (second, moved) = (references[1], OrderReference(3));
@@ -164,12 +150,7 @@ fn an_owner_is_told_the_references_of_his_orders() {
     let of = |builder: &Builder, uid| builder.reference(SYMBOL, UserId(uid), OrderId(7));
     assert_eq!(of(&builder, 1), Some(OrderReference(1)));
     assert_eq!(of(&builder, 2), Some(OrderReference(2)));
-    let moved = Command::Move {
-        uid: UserId(1),
-        symbol: SYMBOL,
-        order_id: OrderId(7),
-        price: 11,
-    };
+    let moved = Command::move_to(UserId(1), SYMBOL, OrderId(7), 11);
     feed(&mut builder, &mut state, &[moved]);
     assert_eq!(of(&builder, 1), Some(OrderReference(3)));
     assert_eq!(of(&builder, 3), None);

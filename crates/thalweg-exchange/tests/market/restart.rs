@@ -69,10 +69,7 @@ fn a_restarted_feed_is_told_and_not_mixed_in() {
     assert_eq!(snapshot.epoch, Epoch(2));
     replica.restart(&snapshot).expect("of this symbol");
     assert_eq!(replica.epoch(), Some(Epoch(2)));
-    let cancel = Command::CancelAll {
-        uid: None,
-        symbol: Some(SYMBOL),
-    };
+    let cancel = Command::cancel_all(None, Some(SYMBOL));
     for message in after
         .iter()
         .chain(&feed(&mut builder, &mut state, &[cancel]))

@@ -135,18 +135,8 @@ fn command() -> impl Strategy<Value = Command> {
                     }
                     .into(),
                 ),
-                3 => Command::Move {
-                    uid,
-                    symbol,
-                    order_id,
-                    price,
-                },
-                4 => Command::Reduce {
-                    uid,
-                    symbol,
-                    order_id,
-                    by: 1,
-                },
+                3 => Command::move_to(uid, symbol, order_id, price),
+                4 => Command::reduce(uid, symbol, order_id, 1),
                 _ => Command::Clock { time: 1 },
             }
         },

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use thalweg_exchange::{
-    AccountSpec, Action, AdjustmentKind, Amend, Command, ConditionalOrder, CurrencyId, FeeUnit,
-    OrderFlags, OrderId, OrderType, Place, SymbolId, SymbolSpec, SymbolType, UserId, UserLimits,
+    AccountSpec, Action, Amend, Command, ConditionalOrder, CurrencyId, FeeUnit, OrderFlags,
+    OrderId, OrderType, Place, SymbolId, SymbolSpec, SymbolType, UserId, UserLimits,
 };
 
 use crate::market::{FUTURES, GOODS, MONEY, PAIR, buy, of_type, sell};
@@ -79,10 +79,8 @@ pub(crate) fn opening(money: i64, (fee_unit, fees): Fees) -> Vec<Command> {
         spec(FUTURES, futures, GOODS, MONEY, fees[1], 4),
         spec(OTHER_FUTURES, futures, COINS, MONEY, fees[3], 300),
     ];
-    let account = |uid, money| AccountSpec {
-        uid,
-        balances: CURRENCIES.map(|currency| (currency, money)).into(),
-    };
+    let account =
+        |uid, money| AccountSpec::new(uid, CURRENCIES.map(|currency| (currency, money)).into());
     let mut accounts: Vec<_> = (1..=4).map(|uid| account(UserId(uid), money)).collect();
     accounts.push(account(RIVAL, DEPOSIT));
     accounts.push(account(BYSTANDER, DEPOSIT));
@@ -222,12 +220,8 @@ fn balance() -> impl Strategy<Value = Command> {
     ];
     let currency = prop::sample::select(CURRENCIES.to_vec());
     // Few transaction ids, so that old ones come again.
-    (uid(), currency, amount, 0..60_i64).prop_map(|(uid, currency, amount, id)| Command::Balance {
-        uid,
-        currency,
-        amount,
-        transaction_id: 2_000_000_000 + id,
-        kind: AdjustmentKind::Adjustment,
+    (uid(), currency, amount, 0..60_i64).prop_map(|(uid, currency, amount, id)| {
+        Command::deposit(uid, currency, amount, 2_000_000_000 + id)
     })
 }
 
@@ -267,23 +261,9 @@ fn of_an_order() -> impl Strategy<Value = Command> {
         let order_id = OrderId(id);
         let number = price_in(symbol, number);
         match kind {
-            0 => Command::Move {
-                uid,
-                symbol,
-                order_id,
-                price: number,
-            },
-            1 => Command::Cancel {
-                uid,
-                symbol,
-                order_id,
-            },
-            2 => Command::Reduce {
-                uid,
-                symbol,
-                order_id,
-                by: number / 8,
-            },
+            0 => Command::move_to(uid, symbol, order_id, number),
+            1 => Command::cancel(uid, symbol, order_id),
+            2 => Command::reduce(uid, symbol, order_id, number / 8),
             // With few sizes, many are right.
             _ => Command::Amend(std::sync::Arc::new(Amend {
                 uid,
@@ -319,11 +299,7 @@ fn of_the_market() -> impl Strategy<Value = Command> {
     let shift = prop_oneof![3 => -25..25_i64, 1 => Just(0)];
     let band = (symbol(), shift, 0..40_i64).prop_map(|(symbol, shift, width)| {
         let low = (usual(symbol).0 + shift).max(1);
-        Command::SetPriceBand {
-            symbol,
-            low,
-            high: low + width,
-        }
+        Command::set_price_band(symbol, low, low + width)
     });
     prop_oneof![
         12 => band,
@@ -351,13 +327,8 @@ fn of_the_market() -> impl Strategy<Value = Command> {
 fn dump() -> impl Strategy<Value = Vec<Command>> {
     let types = prop::sample::select(vec![OrderType::IocBudget, OrderType::FokBudget]);
     (1..4_i64, 1..5_i64, 1..4_i64, types).prop_map(|(price, size, amount, order_type)| {
-        let withdraw = |id: i64| Command::Balance {
-            uid: UserId(2),
-            currency: MONEY,
-            amount: -amount * 20,
-            transaction_id: 2_000_000_100 + id,
-            kind: AdjustmentKind::Adjustment,
-        };
+        let withdraw =
+            |id: i64| Command::deposit(UserId(2), MONEY, -amount * 20, 2_000_000_100 + id);
         let mut commands: Vec<Command> = (0..3).map(withdraw).collect();
         commands.push(buy(1, 30, PAIR, price, size));
         commands.push(of_type(&sell(2, 31, PAIR, 14, size), order_type));
@@ -401,13 +372,7 @@ fn squeeze() -> impl Strategy<Value = Vec<Command>> {
 /// A user who has nothing is suspended, comes back, and has an old deposit sent again.
 fn come_back() -> impl Strategy<Value = Vec<Command>> {
     (uid(), 1..50_i64, any::<bool>()).prop_map(|(uid, amount, is_new)| {
-        let balance = |id: i64, amount| Command::Balance {
-            uid,
-            currency: COINS,
-            amount,
-            transaction_id: 2_000_000_200 + id,
-            kind: AdjustmentKind::Adjustment,
-        };
+        let balance = |id: i64, amount| Command::deposit(uid, COINS, amount, 2_000_000_200 + id);
         let back = if is_new {
             Command::AddUser { uid }
         } else {

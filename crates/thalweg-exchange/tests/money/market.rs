@@ -1,8 +1,8 @@
 //! A pair and a futures symbol in one currency, and short names.
 
 use thalweg_exchange::{
-    AccountSpec, Action, AdjustmentKind, Command, ConditionalOrder, CurrencyId, Events, OrderId,
-    OrderType, Place, ResultCode, Rules, State, SymbolId, SymbolSpec, SymbolType, UserId, apply,
+    AccountSpec, Action, Command, ConditionalOrder, CurrencyId, Events, OrderId, OrderType, Place,
+    ResultCode, Rules, State, SymbolId, SymbolSpec, SymbolType, UserId, apply,
 };
 
 pub(crate) const GOODS: CurrencyId = CurrencyId(10);
@@ -40,10 +40,7 @@ impl Market {
             transactions: 2_000_000_000,
         };
         market.done(&Command::AddSymbols([pair, futures].into()));
-        let users = (1..10).map(|uid| AccountSpec {
-            uid: UserId(uid),
-            balances: Vec::new(),
-        });
+        let users = (1..10).map(|uid| AccountSpec::new(UserId(uid), Vec::new()));
         market.done(&Command::AddAccounts(users.collect()));
         market
     }
@@ -64,13 +61,12 @@ impl Market {
     /// A deposit, or a withdrawal of less than nothing.
     pub(crate) fn pay(&mut self, uid: i64, currency: CurrencyId, amount: i64) -> ResultCode {
         self.transactions += 1;
-        self.run(&Command::Balance {
-            uid: UserId(uid),
+        self.run(&Command::deposit(
+            UserId(uid),
             currency,
             amount,
-            transaction_id: self.transactions,
-            kind: AdjustmentKind::Adjustment,
-        })
+            self.transactions,
+        ))
     }
 
     pub(crate) fn balance(&self, uid: i64, currency: CurrencyId) -> i64 {
@@ -81,13 +77,7 @@ impl Market {
     /// The most that a user can withdraw now.
     pub(crate) fn withdrawable(&self, uid: i64, currency: CurrencyId) -> i64 {
         let can = |amount: i64| {
-            let command = Command::Balance {
-                uid: UserId(uid),
-                currency,
-                amount: -amount,
-                transaction_id: i64::MAX,
-                kind: AdjustmentKind::Adjustment,
-            };
+            let command = Command::deposit(UserId(uid), currency, -amount, i64::MAX);
             let mut state = self.state.clone();
             apply(&mut state, &command, &mut Events::new()) == ResultCode::Success
         };
@@ -141,18 +131,9 @@ pub(crate) fn iceberg(command: &Command, display: i64) -> Command {
 }
 
 pub(crate) fn moved(uid: i64, id: i64, symbol: SymbolId, price: i64) -> Command {
-    Command::Move {
-        uid: UserId(uid),
-        symbol,
-        order_id: OrderId(id),
-        price,
-    }
+    Command::move_to(UserId(uid), symbol, OrderId(id), price)
 }
 
 pub(crate) fn cancelled(uid: i64, id: i64, symbol: SymbolId) -> Command {
-    Command::Cancel {
-        uid: UserId(uid),
-        symbol,
-        order_id: OrderId(id),
-    }
+    Command::cancel(UserId(uid), symbol, OrderId(id))
 }

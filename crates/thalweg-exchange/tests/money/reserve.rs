@@ -129,12 +129,7 @@ fn grown_and_moved() -> impl Strategy<Value = Vec<Command>> {
             size,
         };
         let grow = (2..=size).map(|size| Command::Amend(amend(size).into()));
-        let fall = Command::Move {
-            uid: ask.uid,
-            symbol: PAIR,
-            order_id: ask.order_id,
-            price: -(i64::MAX / 3 / 100 * part),
-        };
+        let fall = Command::move_to(ask.uid, PAIR, ask.order_id, -(i64::MAX / 3 / 100 * part));
         let buy = |(id, size)| Command::Place(order(2, id, PAIR, Action::Bid, 50, size));
         let mut all = opening(1_000_000, USUAL);
         all.push(Command::Place(ask));

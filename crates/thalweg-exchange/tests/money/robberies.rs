@@ -143,26 +143,14 @@ fn budget_orders_obey_the_price_band() {
 
 #[test]
 fn a_user_who_comes_back_has_no_old_deposits_again() {
-    let deposit = Command::Balance {
-        uid: UserId(1),
-        currency: MONEY,
-        amount: 500,
-        transaction_id: 7_000_000_000,
-        kind: thalweg_exchange::AdjustmentKind::Adjustment,
-    };
+    let deposit = Command::deposit(UserId(1), MONEY, 500, 7_000_000_000);
     for back in [
         Command::Resume { uid: UserId(1) },
         Command::AddUser { uid: UserId(1) },
     ] {
         let mut market = Market::new(Rules::default());
         market.done(&deposit);
-        market.done(&Command::Balance {
-            uid: UserId(1),
-            currency: MONEY,
-            amount: -500,
-            transaction_id: 7_000_000_001,
-            kind: thalweg_exchange::AdjustmentKind::Adjustment,
-        });
+        market.done(&Command::deposit(UserId(1), MONEY, -500, 7_000_000_001));
         market.done(&Command::Suspend { uid: UserId(1) });
         market.done(&back);
         assert_eq!(

@@ -82,23 +82,9 @@ fn conditional() -> impl Strategy<Value = Command> {
 fn of_an_order() -> impl Strategy<Value = Command> {
     (uid(), symbol(), order_id(), number(), 0..3_u8).prop_map(
         |(uid, symbol, order_id, number, kind)| match kind {
-            0 => Command::Move {
-                uid,
-                symbol,
-                order_id,
-                price: number,
-            },
-            1 => Command::Cancel {
-                uid,
-                symbol,
-                order_id,
-            },
-            _ => Command::Reduce {
-                uid,
-                symbol,
-                order_id,
-                by: number,
-            },
+            0 => Command::move_to(uid, symbol, order_id, number),
+            1 => Command::cancel(uid, symbol, order_id),
+            _ => Command::reduce(uid, symbol, order_id, number),
         },
     )
 }

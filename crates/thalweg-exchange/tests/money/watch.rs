@@ -8,8 +8,8 @@ use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use thalweg_exchange::report::currency_totals;
 use thalweg_exchange::report::state_text::write_state;
 use thalweg_exchange::{
-    Action, AdjustmentKind, Command, CurrencyId, Event, Events, FeeUnit, OrderId, ResultCode,
-    Rules, State, SymbolId, SymbolType, UserId, apply,
+    Action, Command, CurrencyId, Event, Events, FeeUnit, OrderId, ResultCode, Rules, State,
+    SymbolId, SymbolType, UserId, apply,
 };
 
 use crate::hostile::{
@@ -65,13 +65,7 @@ fn run(state: &mut State, command: &Command, events: &mut Events, fault: Fault) 
 }
 
 fn withdrawal(uid: UserId, currency: CurrencyId, amount: i64) -> Command {
-    Command::Balance {
-        uid,
-        currency,
-        amount: -amount,
-        transaction_id: i64::MAX,
-        kind: AdjustmentKind::Adjustment,
-    }
+    Command::deposit(uid, currency, -amount, i64::MAX)
 }
 
 /// Deposits less withdrawals.

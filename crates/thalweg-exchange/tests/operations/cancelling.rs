@@ -75,11 +75,7 @@ fn check(
     prop_assert_eq!(&gone, &expected);
     let mut one_by_one = before.clone();
     for (symbol, order_id, uid, _) in expected {
-        let cancel = Command::Cancel {
-            uid,
-            symbol,
-            order_id,
-        };
+        let cancel = Command::cancel(uid, symbol, order_id);
         prop_assert_eq!(run(&mut one_by_one, &cancel), ResultCode::Success);
     }
     prop_assert_eq!(text(after), text(&one_by_one));

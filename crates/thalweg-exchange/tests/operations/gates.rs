@@ -42,11 +42,7 @@ fn opened(state: &State) -> State {
         if limits.halted {
             apply(&mut open, &Command::Unhalt { symbol }, &mut Events::new());
         }
-        let band = Command::SetPriceBand {
-            symbol,
-            low: i64::MIN,
-            high: i64::MAX,
-        };
+        let band = Command::set_price_band(symbol, i64::MIN, i64::MAX);
         apply(&mut open, &band, &mut Events::new());
     }
     assert_eq!(open.risk.limited(), []);

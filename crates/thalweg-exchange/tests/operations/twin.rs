@@ -112,10 +112,7 @@ impl Twin {
         }
         *generation = (generation.0 + 1, false);
         let mut events = Events::new();
-        let cancel = Command::CancelAll {
-            uid: None,
-            symbol: Some(id),
-        };
+        let cancel = Command::cancel_all(None, Some(id));
         let result = apply(&mut self.state, &cancel, &mut events);
         (result, told(&events, Some(Removal::SymbolRemoved)))
     }

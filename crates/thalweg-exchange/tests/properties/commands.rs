@@ -63,11 +63,7 @@ pub(crate) fn symbols(mix: Mix) -> Command {
 /// Bands for the futures contracts, which take no orders without one where they are covered; there
 /// is none where that is not asked for.
 pub(crate) fn bands(high: i64) -> [Command; 4] {
-    let band = |symbol, low, high| Command::SetPriceBand {
-        symbol: SymbolId(symbol),
-        low,
-        high,
-    };
+    let band = |symbol, low, high| Command::set_price_band(SymbolId(symbol), low, high);
     // The second of each is refused where the first is needed.
     let none = (i64::MIN, i64::MAX);
     [
@@ -169,10 +165,8 @@ pub(crate) fn accounts() -> Command {
         ],
     };
     // Two with so little that they may be suspended while an order of theirs rests.
-    let poor = |uid, currency, amount| AccountSpec {
-        uid: UserId(uid),
-        balances: vec![(CurrencyId(currency), amount)],
-    };
+    let poor =
+        |uid, currency, amount| AccountSpec::new(UserId(uid), vec![(CurrencyId(currency), amount)]);
     let rich = [account(1, 300), account(2, 60), account(3, 100)];
     let poor = [poor(4, 10, 1), poor(5, 20, 7)];
     Command::AddAccounts(rich.into_iter().chain(poor).collect())
@@ -384,11 +378,8 @@ fn extreme_admin() -> impl Strategy<Value = Command> {
 fn extreme_band() -> impl Strategy<Value = Command> {
     let usual = (1..3_i64, prop_oneof![Just(3_i64), Just(100), Just(1 << 36)]);
     let bounds = prop_oneof![3 => usual, 1 => (extreme(), extreme())];
-    (1..4_i32, bounds).prop_map(|(symbol, (low, high))| Command::SetPriceBand {
-        symbol: SymbolId(symbol),
-        low,
-        high,
-    })
+    (1..4_i32, bounds)
+        .prop_map(|(symbol, (low, high))| Command::set_price_band(SymbolId(symbol), low, high))
 }
 
 /// Any command with any numbers, over few users, symbols and ids.

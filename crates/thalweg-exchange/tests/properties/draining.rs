@@ -36,27 +36,16 @@ pub(crate) fn setup(unit: i64) -> Vec<Command> {
         (CurrencyId(10), MONEY * unit),
         (CurrencyId(20), MONEY * unit),
     ];
-    let account = |uid| AccountSpec {
-        uid: UserId(uid),
-        balances: money.clone(),
-    };
+    let account = |uid| AccountSpec::new(UserId(uid), money.clone());
     vec![
         Command::AddSymbols([pair(1, 40, 20)].into()),
         // Refused where that is mended.
         Command::AddSymbols([pair(2, 3, 2_000)].into()),
         Command::AddSymbols([futures].into()),
         Command::AddAccounts((1..4).map(account).collect()),
-        Command::SetPriceBand {
-            symbol: SymbolId(3),
-            low: 1,
-            high: 9,
-        },
+        Command::set_price_band(SymbolId(3), 1, 9),
         // Refused where a band is needed.
-        Command::SetPriceBand {
-            symbol: SymbolId(3),
-            low: i64::MIN,
-            high: i64::MAX,
-        },
+        Command::set_price_band(SymbolId(3), i64::MIN, i64::MAX),
     ]
 }
 
@@ -107,11 +96,8 @@ fn command() -> impl Strategy<Value = Command> {
             .prop_map(|(uid, symbol, id)| (UserId(uid), SymbolId(symbol), OrderId(id)))
     };
     let price = prop_oneof![4 => 1..40_i64, 1 => Just(-400)];
-    let shift = (order(), price).prop_map(|((uid, symbol, order_id), price)| Command::Move {
-        uid,
-        symbol,
-        order_id,
-        price,
+    let shift = (order(), price).prop_map(|((uid, symbol, order_id), price)| {
+        Command::move_to(uid, symbol, order_id, price)
     });
     prop_oneof![
         6 => place(),

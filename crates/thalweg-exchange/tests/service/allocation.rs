@@ -10,8 +10,8 @@ use thalweg_exchange::service::{
     self, EVENTS_IN_FLIGHT, EVENTS_KEPT, Service, SharedOptions, SharedService,
 };
 use thalweg_exchange::{
-    Action, Command, ConditionalOrder, Events, OrderFlags, OrderId, OrderType, Place, ResultCode,
-    State, SymbolId, UserId, apply,
+    Action, Command, ConditionalOrder, Events, OrderId, OrderType, Place, ResultCode, State,
+    SymbolId, UserId, apply,
 };
 
 use crate::clients::{market, order};
@@ -100,19 +100,20 @@ fn sweep(round: i64) -> Vec<Command> {
 /// The same of so many iceberg orders, 2,000 events each.
 fn sweep_of(round: i64, icebergs: i64) -> Vec<Command> {
     let place = |uid: i64, at: i64, action, size| Place {
-        uid: UserId(uid),
-        symbol: SymbolId(1),
-        order_id: OrderId(1_000_000 + round * (icebergs + 1) + at),
         order_type: if at < icebergs {
             OrderType::Gtc
         } else {
             OrderType::Ioc
         },
-        action,
-        price: 100,
-        reserve_price: 100,
-        size,
-        flags: OrderFlags::NONE,
+        ..Place::limit(
+            (
+                UserId(uid),
+                OrderId(1_000_000 + round * (icebergs + 1) + at),
+            ),
+            SymbolId(1),
+            action,
+            (100, size),
+        )
     };
     let iceberg = |at: i64| {
         let iceberg = ConditionalOrder {
@@ -251,10 +252,7 @@ fn a_mass_cancel_of_more_than_may_be_in_flight_does_not_wait_for_itself() {
         seen.fetch_max(outcome.events.len(), Ordering::Relaxed);
     })
     .expect("good options");
-    let all = Command::CancelAll {
-        uid: None,
-        symbol: None,
-    };
+    let all = Command::cancel_all(None, None);
     let commands = [vec![all.clone()], sweep(0), vec![all]].concat();
     service.submit_batch(&commands, |_| 0).expect("it runs");
     service.join().expect("it runs");

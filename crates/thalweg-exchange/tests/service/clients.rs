@@ -318,10 +318,7 @@ fn a_disconnect_is_told_to_its_user_as_a_mass_cancel_is() {
     let uid = UserId(1);
     for last in [
         Command::Disconnect { uid },
-        Command::CancelAll {
-            uid: Some(uid),
-            symbol: None,
-        },
+        Command::cancel_all(Some(uid), None),
     ] {
         let Command::Place(place) = order(1, 1) else {
             unreachable!("it makes orders");

@@ -65,28 +65,19 @@ impl Shape {
             _ => self.symbol_of(number),
         };
         match random.below(10) {
-            0..7 => Command::Move {
+            0..7 => Command::move_to(
                 uid,
                 symbol,
                 order_id,
-                price: match random.below(60) {
+                match random.below(60) {
                     0 => i64::MIN,
                     1 => i64::MAX,
                     _ => price(random, Action::Ask),
                 },
-            },
-            7 => Command::Reduce {
-                uid,
-                symbol,
-                order_id,
-                by: 1,
-            },
+            ),
+            7 => Command::reduce(uid, symbol, order_id, 1),
             8 => Command::Nop,
-            _ => Command::Cancel {
-                uid,
-                symbol,
-                order_id,
-            },
+            _ => Command::cancel(uid, symbol, order_id),
         }
     }
 

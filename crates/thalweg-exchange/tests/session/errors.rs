@@ -28,10 +28,16 @@ fn said(frame: &[u8], at: usize, bytes: &[u8]) -> String {
     error.expect_err("a fault").to_string()
 }
 
+/// Of each line: where a byte is written over the frame (or several, with commas), and what is
+/// said then.
 #[track_caller]
-fn all_said(frame: &[u8], faults: &[(usize, u8, &str)]) {
-    for (at, byte, text) in faults {
-        assert_eq!(said(frame, *at, &[*byte]), *text);
+fn all_said(frame: &[u8], faults: &str) {
+    for fault in faults.lines() {
+        let mut words = fault.trim_start().splitn(3, ' ');
+        let [at, bytes, text] = [(); 3].map(|()| words.next().expect("three columns"));
+        let bytes = bytes.split(',').map(|byte| byte.parse().expect("a byte"));
+        let bytes: Vec<u8> = bytes.collect();
+        assert_eq!(said(frame, at.parse().expect("a place"), &bytes), text);
     }
 }
 
@@ -39,24 +45,14 @@ fn all_said(frame: &[u8], faults: &[(usize, u8, &str)]) {
 fn hellos_that_are_wrong() {
     all_said(
         &of_client(&ClientFrame::Hello(hello())),
-        &[
-            (0, 39, "the length at byte 0 is 39, that of a hello is 40"),
-            (1, 9, "the length at byte 0 is 2349, that of a hello is 296"),
-            (5, 2, "the version at byte 5 is 2, only 1 is known"),
-            (6, 0, "the role at byte 6 is 0, which is not known"),
-            (6, 4, "byte 6 of a hello is 4, the greatest is 3"),
-            (7, 4, "byte 7 of a hello is 4, the greatest is 3"),
-            (
-                8,
-                b'X',
-                "the mark of a hello at byte 8 is 1196185432, which is not known",
-            ),
-            (
-                12,
-                3,
-                "the lowest version at byte 12 is 3, the greatest is 2",
-            ),
-        ],
+        "0 39 the length at byte 0 is 39, that of a hello is 40
+         1 9 the length at byte 0 is 2349, that of a hello is 296
+         5 2 the version at byte 5 is 2, only 1 is known
+         6 0 the role at byte 6 is 0, which is not known
+         6 4 byte 6 of a hello is 4, the greatest is 3
+         7 4 byte 7 of a hello is 4, the greatest is 3
+         8 88 the mark of a hello at byte 8 is 1196185432, which is not known
+         12 3 the lowest version at byte 12 is 3, the greatest is 2",
     );
     let key = [1; KEY_BYTES_MAX + 1];
     let long = Hello {
@@ -74,27 +70,13 @@ fn commands_that_are_wrong() {
     let frame = submit(1, &Command::AddUser { uid: UserId(1) });
     all_said(
         &frame,
-        &[
-            (0, 23, "the length at byte 0 is 23, that of a submit is 24"),
-            (6, 1, "byte 6 of a submit is 1, the greatest is 0"),
-            (8, 0, "the client sequence at byte 8 is 0, the least is 1"),
-            (
-                16,
-                17,
-                "at byte 16 begins something else than the frame of a command",
-            ),
-            (
-                20,
-                99,
-                "at byte 16 begins something else than the frame of a command",
-            ),
-            (
-                20,
-                208,
-                "at byte 16 begins something else than the frame of a command",
-            ),
-            (22, 1, "byte 22 of a new user is 1, the greatest is 0"),
-        ],
+        "0 23 the length at byte 0 is 23, that of a submit is 24
+         6 1 byte 6 of a submit is 1, the greatest is 0
+         8 0 the client sequence at byte 8 is 0, the least is 1
+         16 17 at byte 16 begins something else than the frame of a command
+         20 99 at byte 16 begins something else than the frame of a command
+         20 208 at byte 16 begins something else than the frame of a command
+         22 1 byte 22 of a new user is 1, the greatest is 0",
     );
     // And as soon as that head is there.
     let mut head = frame[..24].to_vec();
@@ -115,35 +97,13 @@ fn subscriptions_and_queries_that_are_wrong() {
     let some = Symbols::of(&symbols).expect("they ascend");
     all_said(
         &of_client(&ClientFrame::Subscribe(some)),
-        &[
-            (
-                0,
-                15,
-                "the length at byte 0 is 15, that of a subscription is 12",
-            ),
-            (
-                0,
-                8,
-                "the length at byte 0 is 8, that of a subscription is 12",
-            ),
-            (
-                2,
-                1,
-                "the length at byte 0 is 65552, that of a subscription is 16392",
-            ),
-            (
-                4,
-                217 + 5,
-                "the kind at byte 4 is 222, which is no known frame of a session",
-            ),
-            (
-                6,
-                1,
-                "the length at byte 0 is 16, that of a subscription is 8",
-            ),
-            (6, 2, "byte 6 of a subscription is 2, the greatest is 1"),
-            (12, 1, "a symbol at byte 12 is not above the one before it"),
-        ],
+        "0 15 the length at byte 0 is 15, that of a subscription is 12
+         0 8 the length at byte 0 is 8, that of a subscription is 12
+         2 1 the length at byte 0 is 65552, that of a subscription is 16392
+         4 222 the kind at byte 4 is 222, which is no known frame of a session
+         6 1 the length at byte 0 is 16, that of a subscription is 8
+         6 2 byte 6 of a subscription is 2, the greatest is 1
+         12 1 a symbol at byte 12 is not above the one before it",
     );
     for wrong in [&[][..], &[SymbolId(1), SymbolId(1)], &[SymbolId(0); 4_097]] {
         assert_eq!(Symbols::of(wrong), None);
@@ -151,11 +111,9 @@ fn subscriptions_and_queries_that_are_wrong() {
     let query = SessionQuery::Account(UserId(1));
     all_said(
         &of_client(&ClientFrame::Query(QueryFrame { id: 1, query })),
-        &[
-            (0, 25, "the length at byte 0 is 25, that of a query is 24"),
-            (6, 0, "what is asked at byte 6 is 0, which is not known"),
-            (6, 4, "byte 6 of a query is 4, the greatest is 3"),
-        ],
+        "0 25 the length at byte 0 is 25, that of a query is 24
+         6 0 what is asked at byte 6 is 0, which is not known
+         6 4 byte 6 of a query is 4, the greatest is 3",
     );
 }
 
@@ -168,20 +126,10 @@ fn byes_that_are_wrong() {
     assert_eq!(bye.to_string(), "a frame that cannot be read: größer");
     all_said(
         &of_client(&ClientFrame::Bye(bye)),
-        &[
-            (1, 9, "the length at byte 0 is 2320, that of a bye is 520"),
-            (
-                6,
-                0,
-                "the reason of a bye at byte 6 is 0, which is not known",
-            ),
-            (
-                6,
-                15,
-                "the reason of a bye at byte 6 is 15, which is not known",
-            ),
-            (11, b'a', "the text of a bye is no UTF-8 from byte 10 on"),
-        ],
+        "1 9 the length at byte 0 is 2320, that of a bye is 520
+         6 0 the reason of a bye at byte 6 is 0, which is not known
+         6 15 the reason of a bye at byte 6 is 15, which is not known
+         11 97 the text of a bye is no UTF-8 from byte 10 on",
     );
     // A text that is too long is cut between two characters.
     let text = "ö".repeat(400);
@@ -203,12 +151,10 @@ fn answers_that_are_wrong() {
     };
     all_said(
         &of_server(&ServerFrame::Answer(answer)),
-        &[
-            (0, 29, "the length at byte 0 is 29, that of an answer is 28"),
-            (6, 2, "byte 6 of an answer is 2, the greatest is 1"),
-            (8, 0, "the client sequence at byte 8 is 0, the least is 1"),
-            (24, 7, "the result at byte 24 is 7, which is not known"),
-        ],
+        "0 29 the length at byte 0 is 29, that of an answer is 28
+         6 2 byte 6 of an answer is 2, the greatest is 1
+         8 0 the client sequence at byte 8 is 0, the least is 1
+         24 7 the result at byte 24 is 7, which is not known",
     );
     let refused = Refused {
         sequence: ClientSequence(1),
@@ -216,23 +162,9 @@ fn answers_that_are_wrong() {
     };
     all_said(
         &of_server(&ServerFrame::Refused(refused)),
-        &[
-            (
-                6,
-                0,
-                "the reason of a refusal at byte 6 is 0, which is not known",
-            ),
-            (
-                6,
-                13,
-                "the reason of a refusal at byte 6 is 13, which is not known",
-            ),
-            (
-                16,
-                1,
-                "the limit of a refusal without at byte 16 is 1, the greatest is 0",
-            ),
-        ],
+        "6 0 the reason of a refusal at byte 6 is 0, which is not known
+         6 13 the reason of a refusal at byte 6 is 13, which is not known
+         16 1 the limit of a refusal without at byte 16 is 1, the greatest is 0",
     );
     let sequence = ClientSequence(0);
     let error = ServerFrame::Answer(Answer { sequence, ..answer });
@@ -249,54 +181,31 @@ fn reports_that_are_wrong() {
     };
     all_said(
         &of_server(&ServerFrame::Report(numbered)),
-        &[
-            (
-                8,
-                0,
-                "the number of a report at byte 8 is 0, the least is 1",
-            ),
-            (
-                20,
-                130,
-                "at byte 16 begins something else than the frame of a report",
-            ),
-            (22, 8, "the execution at byte 22 is 8, which is not known"),
-            (
-                80,
-                1,
-                "the price of no trade at byte 80 is 1, the greatest is 0",
-            ),
-        ],
+        "8 0 the number of a report at byte 8 is 0, the least is 1
+         20 130 at byte 16 begins something else than the frame of a report
+         22 8 the execution at byte 22 is 8, which is not known
+         80 1 the price of no trade at byte 80 is 1, the greatest is 0",
     );
     let gap = ReportGap {
         from: ReportNumber(5),
         to: ReportNumber(6),
     };
-    let text = "the last report of a gap at byte 16 is 4, the least is 5";
-    all_said(&of_server(&ServerFrame::ReportGap(gap)), &[(16, 4, text)]);
+    let fault = "16 4 the last report of a gap at byte 16 is 4, the least is 5";
+    all_said(&of_server(&ServerFrame::ReportGap(gap)), fault);
     let conflated = Conflated {
         symbol: None,
         missed: 1,
     };
-    let text = "the symbol of all at byte 8 is 1, the greatest is 0";
-    all_said(
-        &of_server(&ServerFrame::Conflated(conflated)),
-        &[(8, 1, text)],
-    );
+    let fault = "8 1 the symbol of all at byte 8 is 1, the greatest is 0";
+    all_said(&of_server(&ServerFrame::Conflated(conflated)), fault);
 }
 
 #[test]
 fn welcomes_and_answers_to_queries_that_are_wrong() {
     all_said(
         &of_server(&ServerFrame::Welcome(welcome())),
-        &[
-            (6, 16, "byte 6 of a welcome is 16, the greatest is 15"),
-            (
-                10,
-                1,
-                "the version of the protocol at byte 8 is 65537, the greatest is 65535",
-            ),
-        ],
+        "6 16 byte 6 of a welcome is 16, the greatest is 15
+         10 1 the version of the protocol at byte 8 is 65537, the greatest is 65535",
     );
     let of = |said| {
         of_server(&ServerFrame::QueryAnswer(QueryAnswer {
@@ -307,43 +216,15 @@ fn welcomes_and_answers_to_queries_that_are_wrong() {
     };
     all_said(
         &of(Said::Account(account())),
-        &[
-            (6, 7, "what is asked at byte 6 is 7, which is not known"),
-            (
-                7,
-                2,
-                "byte 7 of an answer to a query is 2, the greatest is 1",
-            ),
-            (
-                48,
-                99,
-                "99 balances said at byte 48, the frame has room for 11",
-            ),
-            (
-                48,
-                3,
-                "the frame ends at byte 192, and 16 bytes are wanted from byte 188 on",
-            ),
-            (
-                48,
-                1,
-                "the frame's fields end at byte 180, and 12 bytes follow",
-            ),
-        ],
+        "6 7 what is asked at byte 6 is 7, which is not known
+         7 2 byte 7 of an answer to a query is 2, the greatest is 1
+         48 99 99 balances said at byte 48, the frame has room for 11
+         48 3 the frame ends at byte 192, and 16 bytes are wanted from byte 188 on
+         48 1 the frame's fields end at byte 180, and 12 bytes follow",
     );
     all_said(
         &of(Said::UnknownUser),
-        &[
-            (
-                7,
-                1,
-                "byte 7 of an answer to a query is 1, the greatest is 0",
-            ),
-            (
-                6,
-                6,
-                "the reason of a refusal at byte 7 is 0, which is not known",
-            ),
-        ],
+        "7 1 byte 7 of an answer to a query is 1, the greatest is 0
+         6 6 the reason of a refusal at byte 7 is 0, which is not known",
     );
 }

@@ -7,7 +7,7 @@ use thalweg_exchange::codec::session::{
 };
 use thalweg_exchange::session::{Refusal, Role};
 use thalweg_exchange::{
-    Action, AdjustmentKind, Amend, Command, ConditionalOrder, CurrencyId, OrderId, SymbolId, UserId,
+    Action, Amend, Command, ConditionalOrder, CurrencyId, OrderId, SymbolId, UserId,
 };
 
 use crate::samples::{place, submit};
@@ -47,13 +47,7 @@ fn of_clerks() -> Vec<Command> {
     let (amount, transaction_id) = (2, 3);
     vec![
         Command::AddUser { uid },
-        Command::Balance {
-            uid,
-            currency,
-            amount,
-            transaction_id,
-            kind: AdjustmentKind::Adjustment,
-        },
+        Command::deposit(uid, currency, amount, transaction_id),
         Command::PayFees {
             uid,
             currency,
@@ -77,12 +71,8 @@ fn of_supervisors() -> Vec<Command> {
     let (uid, reference) = (None, None);
     vec![
         Command::AddSymbols(Arc::new([])),
-        Command::CancelAll { uid, symbol: None },
-        Command::SetPriceBand {
-            symbol,
-            low: 1,
-            high: 2,
-        },
+        Command::cancel_all(uid, None),
+        Command::set_price_band(symbol, 1, 2),
         Command::SetMarketProtection { symbol, ticks: 1 },
         Command::Halt { symbol },
         Command::Unhalt { symbol },
@@ -186,13 +176,7 @@ fn a_command_of_another_role_is_given_back() {
 
 #[test]
 fn a_command_with_wrong_fields_says_where_in_the_submit() {
-    let mut frame = submit(
-        1,
-        &Command::CancelAll {
-            uid: None,
-            symbol: None,
-        },
-    );
+    let mut frame = submit(1, &Command::cancel_all(None, None));
     frame[24] = 1;
     let decoded = decode_client_frame(&frame).expect("its heads are good").0;
     let ClientFrame::Submit(submit) = decoded else {

@@ -122,11 +122,7 @@ pub(crate) fn commands() -> Vec<Command> {
         set(None, of_all),
         set(Some(UserId(1002)), limits),
         Command::Clock { time: 500_009 },
-        Command::SetPriceBand {
-            symbol: FUTURES,
-            low: 20_011,
-            high: 40_009,
-        },
+        Command::set_price_band(FUTURES, 20_011, 40_009),
         Command::SetMarketProtection {
             symbol: PAIR,
             ticks: 313,

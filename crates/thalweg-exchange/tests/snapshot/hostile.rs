@@ -73,10 +73,8 @@ fn memory_is_for_what_is_there() {
     let users = (0..900).map(|uid| Command::AddUser { uid: UserId(uid) });
     let pair = |id| SymbolSpec::pair(SymbolId(id), CurrencyId(1), CurrencyId(2));
     let symbols = Command::AddSymbols((0..80).map(pair).collect());
-    let money = |uid| thalweg_exchange::AccountSpec {
-        uid: UserId(uid),
-        balances: vec![(CurrencyId(1), 1 << 40)],
-    };
+    let money =
+        |uid| thalweg_exchange::AccountSpec::new(UserId(uid), vec![(CurrencyId(1), 1 << 40)]);
     let accounts = Command::AddAccounts([money(5_000)].into());
     let order = |id: i64| {
         let owner = (UserId(5_000), OrderId(id));

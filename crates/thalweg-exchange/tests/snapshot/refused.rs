@@ -52,6 +52,22 @@ fn tells(from: &[u8], to: &[u8], expected: &str) {
     assert_eq!(error(from, to), expected);
 }
 
+/// Of each line: numbers that are there once, what they become, and what is told.
+#[track_caller]
+fn all_tell(faults: &str) {
+    let bytes = |numbers: &str| -> Vec<u8> {
+        let numbers = numbers
+            .split(',')
+            .map(|text| text.parse().expect("a number"));
+        numbers.flat_map(i64::to_le_bytes).collect()
+    };
+    for fault in faults.lines() {
+        let mut words = fault.trim_start().splitn(3, ' ');
+        let [from, to, expected] = [(); 3].map(|()| words.next().expect("three columns"));
+        tells(&bytes(from), &bytes(to), expected);
+    }
+}
+
 #[test]
 fn what_levels_must_obey_is_told() {
     let from = level(66_001, 1);
@@ -80,65 +96,21 @@ fn what_levels_must_obey_is_told() {
 
 #[test]
 fn what_orders_must_obey_is_told() {
-    for (from, to, expected) in [
-        (
-            [1002, 2003],
-            [1009, 2003],
-            "there is no user 1009, which byte 942 refers to",
-        ),
-        (
-            [1001, 2010],
-            [1003, 2010],
-            "an order at byte 1371: its owner has no record in futures",
-        ),
-        (
-            [1001, 2004],
-            [1002, 2003],
-            "the order at byte 984 has the id 2003 of another one",
-        ),
-        (
-            [7, 4],
-            [0, 4],
-            "what is left of an order at byte 912 is 0, it may be from 1 to 9223372036854775807",
-        ),
-        (
-            [7, 4],
-            [7, -4],
-            "what is filled of an order at byte 912 is -4, it may be from 0 to 9223372036854775807",
-        ),
-        (
-            [7, 4],
-            [7, i64::MAX],
-            "an order at byte 912: it has more lots than 64 bits",
-        ),
-        (
-            [31, 0],
-            [i64::MAX - 5, 0],
-            "an order at byte 942: its hold has more than 64 bits",
-        ),
-        (
-            [7, 4],
-            [8, 4],
-            "money beyond what was paid in at byte 38 is 3, it may be from 0 to 0",
-        ),
-        (
-            [36, 17],
-            [0, 17],
-            "hidden lots at byte 1026 is 0, it may be from 1 to 9223372036854775807",
-        ),
-        (
-            [36, 17],
-            [36, 16],
-            "what is left to show at byte 1026 is 17, it may be from 1 to 16",
-        ),
-        (
-            [36, 17],
-            [36_000, 17],
-            "an iceberg order at byte 1026: it shows less than a thousandth",
-        ),
-    ] {
-        tells(&longs(from), &longs(to), expected);
-    }
+    all_tell(
+        "1002,2003 1009,2003 there is no user 1009, which byte 942 refers to
+         1001,2010 1003,2010 an order at byte 1371: its owner has no record in futures
+         1001,2004 1002,2003 the order at byte 984 has the id 2003 of another one
+         7,4 0,4 what is left of an order at byte 912 is 0, it may be from 1 to \
+             9223372036854775807
+         7,4 7,-4 what is filled of an order at byte 912 is -4, it may be from 0 to \
+             9223372036854775807
+         7,4 7,9223372036854775807 an order at byte 912: it has more lots than 64 bits
+         31,0 9223372036854775802,0 an order at byte 942: its hold has more than 64 bits
+         7,4 8,4 money beyond what was paid in at byte 38 is 3, it may be from 0 to 0
+         36,17 0,17 hidden lots at byte 1026 is 0, it may be from 1 to 9223372036854775807
+         36,17 36,16 what is left to show at byte 1026 is 17, it may be from 1 to 16
+         36,17 36000,17 an iceberg order at byte 1026: it shows less than a thousandth",
+    );
 }
 
 #[test]
@@ -159,60 +131,27 @@ fn what_expires_in_the_wrong_order_or_too_late_is_told() {
 
 #[test]
 fn what_stop_orders_must_obey_is_told() {
-    for (from, to, expected) in [
-        (
-            [2006, 50_021],
-            [2006, 50_001],
-            "stop orders at byte 1229: 50009 may not follow 50001",
-        ),
-        (
-            [2006, 50_021],
-            [2006, 66_001],
-            "the trigger of what waits at byte 1194 is 66001, it may be from \
-             -9223372036854775808 to 66000",
-        ),
-        (
-            [2007, 50_009],
-            [2007, 0],
-            "a trigger at byte 1245 is 0, it may be from 1 to 9223372036854775807",
-        ),
-        (
-            [50_009, 50_007],
-            [50_009, 35],
-            "a stop order's price at byte 1253 is 35, it may be from 36 to 9223372036854775807",
-        ),
-        (
-            [90_023, 90_023],
-            [90_023, 90_022],
-            "a reserve price at byte 1280 is 90022, it may be from 90023 to 9223372036854775807",
-        ),
-    ] {
-        tells(&longs(from), &longs(to), expected);
-    }
+    all_tell(
+        "2006,50021 2006,50001 stop orders at byte 1229: 50009 may not follow 50001
+         2006,50021 2006,66001 the trigger of what waits at byte 1194 is 66001, it may be from \
+             -9223372036854775808 to 66000
+         2007,50009 2007,0 a trigger at byte 1245 is 0, it may be from 1 to 9223372036854775807
+         50009,50007 50009,35 a stop order's price at byte 1253 is 35, it may be from 36 to \
+             9223372036854775807
+         90023,90023 90023,90022 a reserve price at byte 1280 is 90022, it may be from 90023 to \
+             9223372036854775807",
+    );
 }
 
 #[test]
 fn what_symbols_and_users_must_obey_is_told() {
-    for (from, to, expected) in [
-        (
-            [20_011, 40_009],
-            [20_011, 20_010],
-            "the highest price of a symbol at byte 314 is 20010, it may be from 20011 to \
-             9223372036854775807",
-        ),
-        (
-            [20_011, 40_009],
-            [0, 40_009],
-            "the lowest price of futures at byte 306 is 0, it may be from 1 to 68719476736",
-        ),
-        (
-            [5_003, 4_003],
-            [-5_003, 4_003],
-            "a symbol at byte 243: SYMBOL_INVALID_SPEC",
-        ),
-    ] {
-        tells(&longs(from), &longs(to), expected);
-    }
+    all_tell(
+        "20011,40009 20011,20010 the highest price of a symbol at byte 314 is 20010, it may be \
+             from 20011 to 9223372036854775807
+         20011,40009 0,40009 the lowest price of futures at byte 306 is 0, it may be from 1 to \
+             68719476736
+         5003,4003 -5003,4003 a symbol at byte 243: SYMBOL_INVALID_SPEC",
+    );
     let protection = "a market protection at byte 195 is -1, it may be from 0 to \
                       9223372036854775807";
     assert_eq!(other(313, -1), protection);

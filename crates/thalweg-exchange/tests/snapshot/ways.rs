@@ -5,8 +5,8 @@ use thalweg::pipeline::Placement;
 use thalweg_exchange::matching::Matching;
 use thalweg_exchange::service::{Options, Service};
 use thalweg_exchange::{
-    Action, AdjustmentKind, Command, ConditionalOrder, CurrencyId, Events, OrderId, Place, Rules,
-    State, SymbolId, SymbolSpec, UserId, apply, apply_batch,
+    Action, Command, ConditionalOrder, CurrencyId, Events, OrderId, Place, Rules, State, SymbolId,
+    SymbolSpec, UserId, apply, apply_batch,
 };
 
 use crate::commands::{Mix, rules, stream};
@@ -92,13 +92,12 @@ fn setup() -> Vec<Command> {
     for uid in 1..=3 {
         commands.push(Command::AddUser { uid: UserId(uid) });
         for currency in [1, 2] {
-            commands.push(Command::Balance {
-                uid: UserId(uid),
-                currency: CurrencyId(currency),
-                amount: 1_000_000,
-                transaction_id: i64::from(currency),
-                kind: AdjustmentKind::Adjustment,
-            });
+            commands.push(Command::deposit(
+                UserId(uid),
+                CurrencyId(currency),
+                1_000_000,
+                i64::from(currency),
+            ));
         }
     }
     commands
@@ -113,11 +112,7 @@ fn rest(uid: i64, id: i64, action: Action, price: i64) -> Command {
 }
 
 fn cancel(uid: i64, id: i64) -> Command {
-    Command::Cancel {
-        uid: UserId(uid),
-        symbol: PAIR,
-        order_id: OrderId(id),
-    }
+    Command::cancel(UserId(uid), PAIR, OrderId(id))
 }
 
 fn with(place: Place, trigger: Option<i64>, good_till: Option<i64>) -> Command {
@@ -140,11 +135,7 @@ fn leads(one: &[Command], other: &[Command], same: bool) {
 }
 
 fn band(low: i64, high: i64) -> Command {
-    Command::SetPriceBand {
-        symbol: FUTURES,
-        low,
-        high,
-    }
+    Command::set_price_band(FUTURES, low, high)
 }
 
 #[test]
@@ -156,10 +147,7 @@ fn what_makes_no_difference_leaves_no_trace() {
     long.extend([rest(2, 8, Bid, 40), rest(1, 7, Bid, 50)]);
     leads(&long, &[rest(1, 7, Bid, 50), rest(2, 8, Bid, 40)], true);
     // Lists of owners are kept from here on.
-    let nobody = Command::CancelAll {
-        uid: Some(UserId(3)),
-        symbol: None,
-    };
+    let nobody = Command::cancel_all(Some(UserId(3)), None);
     leads(&[nobody, rest(1, 7, Ask, 50)], &[rest(1, 7, Ask, 50)], true);
     // A band that moves, and nobody is short.
     leads(

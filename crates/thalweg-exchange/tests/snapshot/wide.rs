@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use thalweg_exchange::{
-    AccountSpec, Action, AdjustmentKind, Amend, Command, ConditionalOrder, CurrencyId, OrderFlags,
-    OrderId, OrderType, Place, SymbolId, SymbolSpec, SymbolType, UserId, UserLimits,
+    AccountSpec, Action, Amend, Command, ConditionalOrder, CurrencyId, OrderFlags, OrderId,
+    OrderType, Place, SymbolId, SymbolSpec, SymbolType, UserId, UserLimits,
 };
 
 const USERS: i64 = 20;
@@ -72,11 +72,7 @@ impl Wide {
         match self.at {
             1 => Self::symbols(),
             2 => Self::accounts(),
-            3 => Command::SetPriceBand {
-                symbol: SymbolId(8),
-                low: 1,
-                high: 60_000,
-            },
+            3 => Command::set_price_band(SymbolId(8), 1, 60_000),
             _ => match self.below(400) {
                 0..240 => Command::Place(self.place()),
                 240..280 => self.conditional(),
@@ -161,23 +157,13 @@ impl Wide {
 
     fn moved(&mut self) -> Command {
         let (uid, symbol, order_id) = self.order();
-        Command::Move {
-            uid,
-            symbol,
-            order_id,
-            price: self.price(),
-        }
+        Command::move_to(uid, symbol, order_id, self.price())
     }
 
     fn gone(&mut self) -> Command {
         let (uid, symbol, order_id) = self.order();
         let by = 1 + self.below(9);
-        Command::Reduce {
-            uid,
-            symbol,
-            order_id,
-            by,
-        }
+        Command::reduce(uid, symbol, order_id, by)
     }
 
     fn amended(&mut self) -> Command {
@@ -212,10 +198,7 @@ impl Wide {
                 symbol,
                 ticks: self.below(50),
             },
-            54 => Command::CancelAll {
-                uid: Some(uid),
-                symbol: None,
-            },
+            54 => Command::cancel_all(Some(uid), None),
             55..58 => Command::Disconnect { uid },
             58 => Command::SetPriceBand {
                 symbol: SymbolId(8),
@@ -230,13 +213,12 @@ impl Wide {
                     ids_once: true,
                 }),
             },
-            62..70 => Command::Balance {
+            62..70 => Command::deposit(
                 uid,
-                currency: CurrencyId(2),
-                amount: self.below(90_000) - 30_000,
-                transaction_id: 3_000_000_000 + self.at,
-                kind: AdjustmentKind::Adjustment,
-            },
+                CurrencyId(2),
+                self.below(90_000) - 30_000,
+                3_000_000_000 + self.at,
+            ),
             _ => Command::Nop,
         }
     }

@@ -180,11 +180,7 @@ fn senseless_and_uncovered_ones_are_refused() {
                 code
             },
         );
-        world.done(Command::SetPriceBand {
-            symbol,
-            low: 90,
-            high: 110,
-        });
+        world.done(Command::set_price_band(symbol, 90, 110));
         world.refused(amended(&own, 111, 5), ResultCode::RiskPriceOutsideBand);
         world.done(Command::Halt { symbol });
         world.refused(amended(&own, 100, 4), ResultCode::SymbolHalted);

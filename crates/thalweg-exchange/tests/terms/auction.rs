@@ -477,11 +477,7 @@ fn orders_outside_the_band_are_no_part_of_the_indicative_price() {
     }
     assert_eq!(indicative(&world, PAIR, None), found(210, 10, 0));
     let (low, high) = (150, 250);
-    world.done(Command::SetPriceBand {
-        symbol: PAIR,
-        low,
-        high,
-    });
+    world.done(Command::set_price_band(PAIR, low, high));
     let told = indicative(&world, PAIR, None);
     assert_eq!(told, found(210, 5, 0));
     let prices = world.done(uncross(PAIR)).into_iter();

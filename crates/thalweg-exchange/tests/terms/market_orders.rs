@@ -221,11 +221,7 @@ fn a_protection_must_make_sense() {
 fn the_worst_price_may_be_outside_the_band() {
     for symbol in [PAIR, FUTURES] {
         let mut world = world(Rules::default(), symbol);
-        let band = |high| Command::SetPriceBand {
-            symbol,
-            low: 80,
-            high,
-        };
+        let band = |high| Command::set_price_band(symbol, 80, high);
         world.done(band(110));
         let place = market(in_symbol(bid(1, 1, 120, 1), symbol));
         world.done(with(stop(place, 101)));

@@ -499,10 +499,7 @@ fn changes_of_an_order_are_told_with_what_is_left() {
     );
     let expected = [(4, 4, 0, 0, Execution::Expired { size: 2 })];
     assert_eq!(told(&mut world, Command::Clock { time: 50 }), expected);
-    let all = Command::CancelAll {
-        uid: None,
-        symbol: None,
-    };
+    let all = Command::cancel_all(None, None);
     let why = CancelReason::Removed(Removal::CancelAll);
     let size = 2;
     let expected = [(3, 3, 0, 0, Execution::Cancelled { size, why })];

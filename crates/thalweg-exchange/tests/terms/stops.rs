@@ -378,10 +378,7 @@ fn all_that_waits_is_cancelled_with_all_that_rests() {
         }
         let events = [(rests, 2), (sells, 1), (buys, 1)]
             .map(|(place, size)| removed(&place, size, Removal::CancelAll));
-        let all = Command::CancelAll {
-            uid: Some(UserId(1)),
-            symbol: Some(symbol),
-        };
+        let all = Command::cancel_all(Some(UserId(1)), Some(symbol));
         assert_eq!(world.done(all), events);
         let events = [removed(&other, 1, Removal::SymbolRemoved)];
         assert_eq!(world.done(Command::RemoveSymbol { symbol }), events);

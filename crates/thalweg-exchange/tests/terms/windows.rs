@@ -77,20 +77,13 @@ impl Prices {
             )),
             21..27 => cancelled(known % 4 + 1, symbol, known),
             27..31 => moved(known % 4 + 1, symbol, known, price),
-            31 => Command::CancelAll {
-                uid: Some(UserId(uid)),
-                symbol: None,
-            },
+            31 => Command::cancel_all(Some(UserId(uid)), None),
             32 => {
                 let end = (index + self.list.len() / 2).min(self.list.len() - 1);
                 let (low, high) = (price, self.list[end]);
                 Command::SetPriceBand { symbol, low, high }
             }
-            33 => Command::SetPriceBand {
-                symbol,
-                low: 1,
-                high: ANY,
-            },
+            33 => Command::set_price_band(symbol, 1, ANY),
             34 => Command::Halt { symbol },
             35 => Command::Unhalt { symbol },
             36 | 37 => Command::StartAuction { symbol },

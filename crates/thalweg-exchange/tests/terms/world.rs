@@ -46,11 +46,7 @@ pub(crate) fn opening(money: i64) -> Vec<Command> {
     vec![
         Command::AddSymbols(specs.into()),
         Command::AddAccounts(accounts.collect()),
-        Command::SetPriceBand {
-            symbol: FUTURES,
-            low: 1,
-            high: 300,
-        },
+        Command::set_price_band(FUTURES, 1, 300),
     ]
 }
 
@@ -222,12 +218,7 @@ pub(crate) fn in_symbol(place: Place, symbol: SymbolId) -> Place {
 }
 
 pub(crate) fn moved(uid: i64, symbol: SymbolId, id: i64, price: i64) -> Command {
-    Command::Move {
-        uid: UserId(uid),
-        symbol,
-        order_id: OrderId(id),
-        price,
-    }
+    Command::move_to(UserId(uid), symbol, OrderId(id), price)
 }
 
 /// A trade of a taker that sells, or buys with this reserve price, with an order of user `maker.0`.
@@ -306,20 +297,11 @@ pub(crate) fn stop(place: Place, trigger: i64) -> ConditionalOrder {
 }
 
 pub(crate) fn cancelled(uid: i64, symbol: SymbolId, id: i64) -> Command {
-    Command::Cancel {
-        uid: UserId(uid),
-        symbol,
-        order_id: OrderId(id),
-    }
+    Command::cancel(UserId(uid), symbol, OrderId(id))
 }
 
 pub(crate) fn reduced(uid: i64, symbol: SymbolId, id: i64, by: i64) -> Command {
-    Command::Reduce {
-        uid: UserId(uid),
-        symbol,
-        order_id: OrderId(id),
-        by,
-    }
+    Command::reduce(UserId(uid), symbol, OrderId(id), by)
 }
 
 pub(crate) fn refilled(uid: i64, id: i64, size: i64) -> Event {

@@ -94,10 +94,7 @@ fn on_a_full_disk() -> (JoinHandle<Result<Finished, Failed>>, Requests) {
     let disk = SimDisk::new();
     let (mut driver, mut requests) = driver(&disk);
     (0..30).for_each(|_| disk.fail(Operation::Allocate, 0, Fault::Full));
-    let account = |user| AccountSpec {
-        uid: UserId(user),
-        balances: Vec::new(),
-    };
+    let account = |user| AccountSpec::new(UserId(user), Vec::new());
     let long = Command::AddAccounts((1..=1_000).map(account).collect());
     while driver.own(&long).expect("it goes on") {}
     requests.send(Request::Limits(limits(7))).expect("room");

@@ -43,10 +43,7 @@ impl Market {
         };
         let pair = |id| SymbolSpec::pair(SymbolId(id), CurrencyId(10 + id), CurrencyId(20));
         market.run(Command::AddSymbols(Arc::new([pair(1), pair(2)])));
-        let account = AccountSpec {
-            uid: UserId(7),
-            balances: vec![(CurrencyId(20), 1 << 50)],
-        };
+        let account = AccountSpec::new(UserId(7), vec![(CurrencyId(20), 1 << 50)]);
         market.run(Command::AddAccounts(Arc::new([account])));
         market
     }

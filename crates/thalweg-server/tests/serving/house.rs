@@ -175,10 +175,7 @@ impl House {
         let sequence = welcome.last_executed.0 + 1;
         let user = UserId(9);
         let symbol = None;
-        let cancel_all = Command::CancelAll {
-            uid: Some(user),
-            symbol,
-        };
+        let cancel_all = Command::cancel_all(Some(user), symbol);
         client.submit(sequence, &cancel_all);
         client.succeeds(sequence);
     }

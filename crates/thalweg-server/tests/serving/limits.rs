@@ -17,10 +17,7 @@ fn taken(house: &House) -> usize {
         );
         results.push(client.answer().result);
     }
-    let cancel_all = Command::CancelAll {
-        uid: Some(UserId(1)),
-        symbol: None,
-    };
+    let cancel_all = Command::cancel_all(Some(UserId(1)), None);
     client.submit(after + 4, &cancel_all);
     assert_eq!(client.answer().result, ResultCode::Success);
     let is_taken = |result: &&ResultCode| **result == ResultCode::Success;

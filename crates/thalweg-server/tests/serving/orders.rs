@@ -52,14 +52,8 @@ fn a_role_cannot_do_what_is_not_its_own() {
         transaction_id: 1 << 40,
         kind: Default::default(),
     };
-    let everybody = Command::CancelAll {
-        uid: None,
-        symbol: None,
-    };
-    let others = Command::CancelAll {
-        uid: Some(UserId(2)),
-        symbol: None,
-    };
+    let everybody = Command::cancel_all(None, None);
+    let others = Command::cancel_all(Some(UserId(2)), None);
     for (sequence, command, why) in [
         (1, deposit.clone(), Refusal::Role),
         (2, Command::Disconnect { uid: UserId(1) }, Refusal::Role),

@@ -127,27 +127,13 @@ impl Keeper {
         if roll < moves {
             let price = self.price(self.resting[at].action);
             self.resting[at].price = price;
-            Command::Move {
-                uid,
-                symbol,
-                order_id,
-                price,
-            }
+            Command::move_to(uid, symbol, order_id, price)
         } else if roll < moves + reduces && self.resting[at].size > 1 {
             self.resting[at].size -= 1;
-            Command::Reduce {
-                uid,
-                symbol,
-                order_id,
-                by: 1,
-            }
+            Command::reduce(uid, symbol, order_id, 1)
         } else {
             self.resting.swap_remove(at);
-            Command::Cancel {
-                uid,
-                symbol,
-                order_id,
-            }
+            Command::cancel(uid, symbol, order_id)
         }
     }
 

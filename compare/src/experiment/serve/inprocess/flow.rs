@@ -36,11 +36,7 @@ impl Flow {
         let mut sessions: Vec<(SessionKey, Orders)> = users()
             .map(|holder| {
                 let (role, number) = (Role::Trade, 0);
-                let key = SessionKey {
-                    role,
-                    holder,
-                    number,
-                };
+                let key = SessionKey::new(role, holder, number);
                 (key, Orders::of(holder))
             })
             .collect();

@@ -59,10 +59,7 @@ struct Load {
 /// Has so many orders rest.
 fn rest(exchange: &mut Exchange, orders: i64) -> Told<()> {
     let users = || (0..orders / OF_USER).map(|at| FIRST_USER + at);
-    let account = |uid| AccountSpec {
-        uid: UserId(uid),
-        balances: vec![(QUOTE, MONEY)],
-    };
+    let account = |uid| AccountSpec::new(UserId(uid), vec![(QUOTE, MONEY)]);
     let accounts: Vec<AccountSpec> = users().map(account).collect();
     let accounts = Command::AddAccounts(accounts.into());
     exchange
@@ -77,11 +74,7 @@ fn rest(exchange: &mut Exchange, orders: i64) -> Told<()> {
         commands.push((user, number as u64 + 1, Command::Place(place)));
         if commands.len() as u64 == BATCH || number + 1 == orders {
             let requests = commands.iter().map(|(holder, sequence, command)| {
-                let key = SessionKey {
-                    role: Role::Trade,
-                    holder: *holder,
-                    number: 0,
-                };
+                let key = SessionKey::new(Role::Trade, *holder, 0);
                 let sequence = ClientSequence(*sequence);
                 Request {
                     origin: Origin::Session { key, sequence },

@@ -2,9 +2,7 @@
 
 use thalweg_measure::random::SplitMix;
 
-use crate::command::{
-    AccountSpec, Action, AdjustmentKind, Command, OrderFlags, OrderType, Place, SymbolSpec,
-};
+use crate::command::{AccountSpec, Action, Command, OrderFlags, OrderType, Place, SymbolSpec};
 use crate::ids::{CurrencyId, OrderId, SymbolId, UserId};
 use crate::session::{Role, SessionKey};
 
@@ -12,16 +10,8 @@ pub(super) const USERS: u64 = 4;
 
 /// Two trade sessions of each user, and one of an administrator.
 pub(super) fn sessions() -> Vec<SessionKey> {
-    let trade = |at: u64| SessionKey {
-        role: Role::Trade,
-        holder: 1 + (at / 2) as i64,
-        number: (at % 2) as u32,
-    };
-    let admin = SessionKey {
-        role: Role::Admin,
-        holder: 1,
-        number: 0,
-    };
+    let trade = |at: u64| SessionKey::new(Role::Trade, 1 + (at / 2) as i64, (at % 2) as u32);
+    let admin = SessionKey::new(Role::Admin, 1, 0);
     (0..USERS * 2).map(trade).chain([admin]).collect()
 }
 
@@ -50,13 +40,12 @@ fn administration(random: &mut SplitMix) -> Command {
     match random.below(3) {
         0 => Command::AddUser { uid },
         1 => Command::Suspend { uid },
-        _ => Command::Balance {
+        _ => Command::deposit(
             uid,
-            currency: CurrencyId(1),
-            amount: 1 + random.below(1000) as i64,
-            transaction_id: random.below(1 << 20) as i64,
-            kind: AdjustmentKind::Adjustment,
-        },
+            CurrencyId(1),
+            1 + random.below(1000) as i64,
+            random.below(1 << 20) as i64,
+        ),
     }
 }
 
@@ -82,20 +71,8 @@ fn trading(random: &mut SplitMix, uid: UserId) -> Command {
             size: 1 + random.below(9) as i64,
             flags: OrderFlags::NONE,
         }),
-        6 | 7 => Command::Cancel {
-            uid,
-            symbol,
-            order_id,
-        },
-        8 => Command::Move {
-            uid,
-            symbol,
-            order_id,
-            price,
-        },
-        _ => Command::CancelAll {
-            uid: Some(uid),
-            symbol: None,
-        },
+        6 | 7 => Command::cancel(uid, symbol, order_id),
+        8 => Command::move_to(uid, symbol, order_id, price),
+        _ => Command::cancel_all(Some(uid), None),
     }
 }

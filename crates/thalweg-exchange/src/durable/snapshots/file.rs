@@ -307,6 +307,17 @@ mod tests {
         decoded.map(|_| ()).expect_err("it is refused").to_string()
     }
 
+    /// Of each line: how far behind `from` a byte is forged, that byte, and why it is refused.
+    fn all_refused(from: usize, faults: &str) {
+        for fault in faults.lines() {
+            let mut words = fault.trim_start().splitn(3, ' ');
+            let [at, byte, text] = [(); 3].map(|()| words.next().expect("three columns"));
+            let at = from + at.parse::<usize>().expect("a place");
+            let byte = byte.parse().expect("a byte");
+            assert_eq!(refused(&with(at, &[byte])), text);
+        }
+    }
+
     #[test]
     fn what_is_read_gives_the_same_bytes_again() {
         let bytes = whole();
@@ -344,45 +355,19 @@ mod tests {
         assert_eq!(refused(&with(64, &long(header.reports_bytes + 1))), text);
         let text = "its state has another hash than its header gives";
         assert_eq!(refused(&with(40, &long(1))), text);
-        let of_sessions = [
-            (4, 2, "the role at byte 4 is 2, which cannot be"),
-            (0, 2, "the sessions end at byte 88, too early"),
-            (
-                0,
-                0,
-                "the surplus of a part at byte 4 is 84, which cannot be",
-            ),
-            (20, 9, "the last sequence at byte 84 is 9, which cannot be"),
-            (20, 0, "the last sequence at byte 28 is 0, which cannot be"),
-            (
-                28,
-                4,
-                "the sequence of an answer at byte 60 is 3, which cannot be",
-            ),
-            (
-                40,
-                5,
-                "the sequence of an answer at byte 84 is 5, which cannot be",
-            ),
-            (
-                48,
-                2,
-                "the number of an answer at byte 84 is 2, which cannot be",
-            ),
-            (
-                72,
-                3,
-                "the number of an answer at byte 84 is 3, which cannot be",
-            ),
-            (
-                80,
-                7,
-                "the result of an answer at byte 80 is 4294964231, which cannot be",
-            ),
-        ];
-        for (at, byte, text) in of_sessions {
-            assert_eq!(refused(&with(sessions + at, &[byte])), text, "{at}");
-        }
+        all_refused(
+            sessions,
+            "4 2 the role at byte 4 is 2, which cannot be
+             0 2 the sessions end at byte 88, too early
+             0 0 the surplus of a part at byte 4 is 84, which cannot be
+             20 9 the last sequence at byte 84 is 9, which cannot be
+             20 0 the last sequence at byte 28 is 0, which cannot be
+             28 4 the sequence of an answer at byte 60 is 3, which cannot be
+             40 5 the sequence of an answer at byte 84 is 5, which cannot be
+             48 2 the number of an answer at byte 84 is 2, which cannot be
+             72 3 the number of an answer at byte 84 is 3, which cannot be
+             80 7 the result of an answer at byte 80 is 4294964231, which cannot be",
+        );
     }
 
     #[test]
@@ -390,26 +375,12 @@ mod tests {
         let header = SnapshotHeader::decode(&whole()).expect("it is whole");
         let sessions = HEADER_BYTES + header.state_bytes as usize;
         let reports = sessions + header.sessions_bytes as usize;
-        let of_reports = [
-            (
-                4,
-                8,
-                "the frame of a report at byte 24 is 129, which cannot be",
-            ),
-            (
-                12,
-                1,
-                "the number of the next report at byte 20 is 1, which cannot be",
-            ),
-            (
-                19,
-                0x80,
-                "the number of the next report at byte 20 is 9223372036854775811, which cannot be",
-            ),
-            (0, 2, "the reports end at byte 184, too early"),
-        ];
-        for (at, byte, text) in of_reports {
-            assert_eq!(refused(&with(reports + at, &[byte])), text, "{at}");
-        }
+        all_refused(
+            reports,
+            "4 8 the frame of a report at byte 24 is 129, which cannot be
+             12 1 the number of the next report at byte 20 is 1, which cannot be
+             19 128 the number of the next report at byte 20 is 9223372036854775811, which cannot be
+             0 2 the reports end at byte 184, too early",
+        );
     }
 }

@@ -64,11 +64,7 @@ fn session(fields: &mut Fields<'_>, commands: u64) -> Result<Session, SnapshotFl
     }
     let count = fields.int()?;
     let mut session = Session {
-        key: SessionKey {
-            role,
-            holder,
-            number,
-        },
+        key: SessionKey::new(role, holder, number),
         last_executed,
         gone_until,
         answers: Default::default(),

@@ -182,7 +182,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::command::OrderFlags;
     use crate::command::SymbolSpec;
     use crate::ids::{CurrencyId, OrderId};
     use crate::risk::gate::{Gate, TradingLimits};
@@ -195,15 +194,14 @@ mod tests {
 
     fn place((price, reserve_price, size, bid, order_type): Terms) -> Place {
         Place {
-            uid: UserId(1),
-            symbol: SymbolId(1),
-            order_id: OrderId(1),
             order_type: OrderType::ALL[usize::from(order_type)],
-            action: if bid { Action::Bid } else { Action::Ask },
-            price,
             reserve_price,
-            size,
-            flags: OrderFlags::NONE,
+            ..Place::limit(
+                (UserId(1), OrderId(1)),
+                SymbolId(1),
+                if bid { Action::Bid } else { Action::Ask },
+                (price, size),
+            )
         }
     }
 

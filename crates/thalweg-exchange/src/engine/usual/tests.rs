@@ -49,23 +49,9 @@ fn a_book_in_another_slot_than_its_symbol_is_found() {
         let terms = (100 + order % 5 - 2 * i64::from(order % 3 == 0), 3);
         for command in [
             Command::Place(Place::limit((uid, order_id), symbol, action, terms)),
-            Command::Move {
-                uid,
-                symbol,
-                order_id,
-                price: 104,
-            },
-            Command::Reduce {
-                uid,
-                symbol,
-                order_id,
-                by: 1,
-            },
-            Command::Cancel {
-                uid,
-                symbol,
-                order_id: OrderId(order - 6),
-            },
+            Command::move_to(uid, symbol, order_id, 104),
+            Command::reduce(uid, symbol, order_id, 1),
+            Command::cancel(uid, symbol, OrderId(order - 6)),
         ] {
             let result = apply(&mut at_once, &command, &mut some);
             let expected = in_stages.apply_closely(&command, &mut same);
@@ -97,11 +83,7 @@ fn market(rules: Rules) -> State {
     for command in [
         Command::AddSymbols([pair, futures].into()),
         Command::AddAccounts([1, 2, 3, 4].map(account).into()),
-        Command::SetPriceBand {
-            symbol: SYMBOLS[1],
-            low: 1,
-            high: 200,
-        },
+        Command::set_price_band(SYMBOLS[1], 1, 200),
     ] {
         apply(&mut state, &command, &mut events);
     }
@@ -141,23 +123,9 @@ fn command((kind, uid, symbol, order, price, lots): Step) -> Command {
             flags: OrderFlags::NONE,
             ..Place::limit((uid, order_id), symbol, action, (price, lots))
         }),
-        7 | 8 => Command::Move {
-            uid,
-            symbol,
-            order_id,
-            price,
-        },
-        9 | 10 => Command::Cancel {
-            uid,
-            symbol,
-            order_id,
-        },
-        _ => Command::Reduce {
-            uid,
-            symbol,
-            order_id,
-            by: lots,
-        },
+        7 | 8 => Command::move_to(uid, symbol, order_id, price),
+        9 | 10 => Command::cancel(uid, symbol, order_id),
+        _ => Command::reduce(uid, symbol, order_id, lots),
     }
 }
 
@@ -243,12 +211,7 @@ fn events_bring_the_hint_of_the_order_back() {
     execute(&Command::Place(place(4, Action::Ask, 5)), 79);
     for by in [2, i64::MAX] {
         let (uid, order_id) = (UserId(4), OrderId(4));
-        let reduce = Command::Reduce {
-            uid,
-            symbol,
-            order_id,
-            by,
-        };
+        let reduce = Command::reduce(uid, symbol, order_id, by);
         assert_eq!(execute(&reduce, 5).hints().at(0).0, 79);
     }
 }

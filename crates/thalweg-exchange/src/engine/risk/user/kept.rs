@@ -83,8 +83,7 @@ mod tests {
 
     use super::*;
     use crate::command::{
-        AccountSpec, Action, AdjustmentKind, Command, OrderFlags, OrderType, Place, SymbolSpec,
-        SymbolType, UserLimits,
+        AccountSpec, Action, Command, OrderType, Place, SymbolSpec, SymbolType, UserLimits,
     };
     use crate::ids::{OrderId, SymbolId, UserId};
     use crate::risk::Risk;
@@ -118,16 +117,9 @@ mod tests {
             quote_currency,
             ..pair
         };
-        let account = |uid| AccountSpec {
-            uid: UserId(uid),
-            balances: vec![(base, 2_000), (quote, 2_000)],
-        };
+        let account = |uid| AccountSpec::new(UserId(uid), vec![(base, 2_000), (quote, 2_000)]);
         let accounts: Vec<_> = (1..=USERS).map(account).collect();
-        let band = |symbol| Command::SetPriceBand {
-            symbol: SymbolId(symbol),
-            low: 10,
-            high: 30,
-        };
+        let band = |symbol| Command::set_price_band(SymbolId(symbol), 10, 30);
         let mut state = State::default();
         for command in [
             Command::AddSymbols([pair, futures(2, quote), futures(3, base)].into()),
@@ -145,19 +137,17 @@ mod tests {
         (terms, 10_i64..30, 1_i64..6, any::<bool>()).prop_map(
             |((uid, symbol, id, bid), price, size, rests)| {
                 Command::Place(Place {
-                    uid: UserId(uid),
-                    symbol: SymbolId(symbol),
-                    order_id: OrderId(id),
                     order_type: if rests {
                         OrderType::Gtc
                     } else {
                         OrderType::Ioc
                     },
-                    action: if bid { Action::Bid } else { Action::Ask },
-                    price,
-                    reserve_price: price,
-                    size,
-                    flags: OrderFlags::NONE,
+                    ..Place::limit(
+                        (UserId(uid), OrderId(id)),
+                        SymbolId(symbol),
+                        if bid { Action::Bid } else { Action::Ask },
+                        (price, size),
+                    )
                 })
             },
         )
@@ -182,12 +172,8 @@ mod tests {
                 Command::SetPriceBand { symbol: SymbolId(symbol), low, high }
             }),
             1 => (order.clone(), 1..=2, -200_i64..400, any::<i64>()).prop_map(
-                |((uid, ..), currency, amount, transaction_id)| Command::Balance {
-                    uid,
-                    currency: CurrencyId(currency),
-                    amount,
-                    transaction_id,
-                    kind: AdjustmentKind::Adjustment,
+                |((uid, ..), currency, amount, transaction_id)| {
+                    Command::deposit(uid, CurrencyId(currency), amount, transaction_id)
                 }
             ),
             1 => (order, prop::option::of(Just(limits)), any::<bool>()).prop_map(

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::{Alike, SIDES};
-use crate::command::{AccountSpec, AdjustmentKind, ConditionalOrder, FeeUnit, Place, SymbolSpec};
+use crate::command::{AccountSpec, ConditionalOrder, FeeUnit, Place, SymbolSpec};
 use crate::{
     Command, CurrencyId, Events, OrderFlags, OrderId, OrderType, ResultCode, Rules, State,
     SymbolId, UserId, apply,
@@ -113,10 +113,7 @@ impl Market {
         let symbols = [pair(1, 1, 2), pair(2, 3, 4), of_value];
         let balances = (1..=CURRENCIES).map(|id| (CurrencyId(id), self.each));
         let balances: Vec<_> = balances.collect();
-        let accounts = (1..=USERS).map(|uid| AccountSpec {
-            uid: UserId(uid),
-            balances: balances.clone(),
-        });
+        let accounts = (1..=USERS).map(|uid| AccountSpec::new(UserId(uid), balances.clone()));
         for command in [
             Command::AddSymbols(symbols.into()),
             Command::AddAccounts(accounts.collect()),
@@ -174,31 +171,13 @@ impl Market {
             _ => (uid, place.symbol.0),
         };
         let (uid, symbol) = (UserId(uid), SymbolId(symbol));
-        let balance = |id: i32, amount| Command::Balance {
-            uid,
-            currency: CurrencyId(id),
-            amount,
-            transaction_id: number * 10 + i64::from(id),
-            kind: AdjustmentKind::Adjustment,
+        let balance = |id: i32, amount| {
+            Command::deposit(uid, CurrencyId(id), amount, number * 10 + i64::from(id))
         };
         match kind {
-            16 | 17 => vec![Command::Move {
-                uid,
-                symbol,
-                order_id,
-                price: place.price,
-            }],
-            18 => vec![Command::Cancel {
-                uid,
-                symbol,
-                order_id,
-            }],
-            19 => vec![Command::Reduce {
-                uid,
-                symbol,
-                order_id,
-                by: place.size,
-            }],
+            16 | 17 => vec![Command::move_to(uid, symbol, order_id, place.price)],
+            18 => vec![Command::cancel(uid, symbol, order_id)],
+            19 => vec![Command::reduce(uid, symbol, order_id, place.size)],
             // The user leaves with all the money, whatever rests,
             20 if size < 300 => {
                 let has = |id| state.risk.balance(uid, CurrencyId(id)).unwrap_or(0);
