@@ -49,8 +49,8 @@
 //!
 //! *Distance.* See `distance.rs`.
 //!
-//! The figures: `benches/ring_speed.rs` at commit 4046dc1 (today `cargo compare channels`), 8-byte
-//! elements, 1024 of them, on a virtual machine with two cores of an AMD EPYC.
+//! The figures: `benches/ring_speed.rs`, 8-byte elements, 1024 of them, on a virtual machine with
+//! two cores of an AMD EPYC.
 
 mod claim;
 mod consumer;
