@@ -47,6 +47,7 @@ pub(crate) struct Tally {
 impl Tally {
     /// A call that stands for `weight` of them.
     pub(crate) fn add(&mut self, number: u64, arguments: &Arguments, weight: f64) {
+        let number = calls::meant(number, arguments);
         *self.open.calls.entry(number).or_default() += weight;
         if calls::class(number) == Class::Poll {
             self.polls_all += weight;
