@@ -10,7 +10,6 @@ use thalweg_doctor::caps;
 use thalweg_doctor::observe::{self, Observation, Options};
 use thalweg_doctor::report::{Ending, Report};
 use thalweg_doctor::target::{Error, Exit, Target};
-use thalweg_measure::table::Table;
 
 /// Runs a command, observes a process, or says what can be measured here.
 pub(crate) fn doctor(asked: &Doctor) -> Result<Finding, Failure> {
@@ -132,11 +131,14 @@ impl Place {
             }
         };
         match self {
-            Place::Error => {
-                // Where standard error is closed nobody reads it.
-                let _ = write!(io::stderr(), "\n{text}");
-                Ok(())
-            }
+            Place::Error => match write!(io::stderr(), "\n{text}") {
+                Err(source) if source.kind() != io::ErrorKind::BrokenPipe => {
+                    let name = "standard error".to_owned();
+                    Err(Failure::Write { name, source })
+                }
+                // Where nobody reads it, the code is still the program's.
+                _ => Ok(()),
+            },
             Place::Output(output) => write(output, &text),
         }
     }
@@ -156,16 +158,6 @@ fn capabilities(as_json: bool) -> Result<Finding, Failure> {
         failure::print_json(&all)?;
         return Ok(Finding::Fine);
     }
-    let mut table = Table::new(["probe", "works", "why", "cost"]);
-    for one in all {
-        let works = if one.works { "yes" } else { "no" };
-        table.row([
-            one.name.into(),
-            works.into(),
-            one.why.into(),
-            one.cost.into(),
-        ]);
-    }
-    failure::print(table.to_string().as_bytes())?;
+    failure::print(caps::page(&all).as_bytes())?;
     Ok(Finding::Fine)
 }

@@ -44,6 +44,19 @@ fn ends_have_the_codes_that_a_shell_gives() {
 }
 
 #[test]
+fn a_page_that_cannot_be_written_is_told_by_the_exit_code() {
+    let into = |error: std::process::Stdio| {
+        let status = command(&["doctor", "--", "true"]).stderr(error).status();
+        status.expect("the program can be started").code()
+    };
+    let full = std::fs::File::options().write(true).open("/dev/full");
+    assert_eq!(into(full.unwrap().into()), Some(2));
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    assert_eq!(into(writer.into()), Some(0), "nobody reads it");
+}
+
+#[test]
 fn json_comes_behind_what_the_program_writes() {
     let out = thalweg(&["doctor", "--json", "--", "echo", "hello"]);
     assert_eq!(out.code, Some(0));

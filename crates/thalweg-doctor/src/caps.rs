@@ -2,6 +2,7 @@
 
 use crate::probe::host::Host;
 use crate::probe::perf::Perf;
+use crate::report::wrapped;
 use serde::Serialize;
 use std::fs;
 
@@ -30,6 +31,22 @@ pub fn capabilities() -> Vec<Capability> {
     found.files();
     found.events();
     found.0
+}
+
+/// All of them for people, in the columns of a terminal.
+#[must_use]
+pub fn page(all: &[Capability]) -> String {
+    let mut lines = vec![format!("{:<28} works  what for; its cost", "probe")];
+    for one in all {
+        let works = if one.works { "yes" } else { "no" };
+        let head = format!("{:<28} {works:<5}  ", one.name);
+        let text = match one.works {
+            true => format!("{}; cost: {}", one.why, one.cost),
+            false => one.why.clone(),
+        };
+        lines.extend(wrapped(&head, &text, usize::MAX));
+    }
+    lines.join("\n") + "\n"
 }
 
 const NOTHING: &str = "nothing";
@@ -198,5 +215,14 @@ mod tests {
         }
         let works = |name: &str| all.iter().any(|one| one.name == name && one.works);
         assert!(works("wait4") && works("/proc/stat"), "{all:?}");
+        let page = page(&all);
+        assert!(
+            page.lines().all(|line| line.chars().count() <= 80),
+            "{page}"
+        );
+        let words = page.split_whitespace().collect::<Vec<_>>().join(" ");
+        for one in &all {
+            assert!(words.contains(&one.why), "{} is cut: {page}", one.name);
+        }
     }
 }

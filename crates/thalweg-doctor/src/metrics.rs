@@ -60,7 +60,7 @@ metrics! {
     "call.cpu_share" "share" "part of the processor time spent in system calls";
     "call.yield" "1/s" "calls of sched_yield, per second";
     "call.futex" "1/s" "calls of futex, per second; without root, those that block or wake";
-    "call.sleep" "1/s" "calls of nanosleep and clock_nanosleep, per second";
+    "call.sleep" "1/s" "calls of nanosleep, and polls without descriptors, per second";
     "call.poll" "1/s" "calls of poll, select and epoll_wait, per second";
     "call.io" "1/s" "calls that read, write or sync files, pipes or sockets, per second";
 
@@ -71,7 +71,7 @@ metrics! {
     "block.disk" "share"
         "part of the blocked time in file reads, writes and syncs, or in uninterruptible sleep";
     "block.stream" "share" "part of the blocked time in pipes, sockets and terminals";
-    "block.sleep" "share" "part of the blocked time in nanosleep and clock_nanosleep";
+    "block.sleep" "share" "part of the blocked time in nanosleep, and polls without descriptors";
     "block.poll" "share" "part of the blocked time in poll, select and epoll_wait";
     "block.child" "share" "part of the blocked time in waiting for child processes";
     "block.other" "share" "part of the blocked time in anything else";

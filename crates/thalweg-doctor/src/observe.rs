@@ -301,4 +301,31 @@ mod tests {
                 .any(|lack| lack.starts_with("7 records"))
         );
     }
+
+    #[test]
+    fn records_that_miss_most_of_the_processor_time_tell_no_states() {
+        let script = "i=0; while [ $i -lt 1000 ]; do i=$((i+1)); done";
+        let arguments = vec!["-c".into(), script.into()];
+        let target = Target {
+            program: "sh".into(),
+            arguments,
+        };
+        let (mut watch, _, mut ended) = run(&target, None, &Options::default()).unwrap();
+        watch.end();
+        if watch.perf.is_err() {
+            return println!("skipped: no events for this user");
+        }
+        // As 500 threads did that switch 30,000 times a second.
+        ended.used.user_s += 17.8;
+        let mut value = |lost| {
+            watch.timeline.totals.lost = lost;
+            let evidence = figures::evidence(&mut watch, Some(&ended));
+            let reading = evidence.reading("host.wait_others").unwrap();
+            (reading.value, reading.source.clone())
+        };
+        assert!(value(0).0.is_some(), "others may have had the core");
+        let (none, why) = value(404_460);
+        assert_eq!(none, None);
+        assert!(why.starts_with("404460 records were lost, and the others show 0.0 s of 17.8 s"));
+    }
 }

@@ -7,6 +7,8 @@ mod page;
 mod text;
 mod time;
 
+pub(crate) use text::wrapped;
+
 pub use time::{Piece, Spent};
 
 use crate::evidence::Evidence;

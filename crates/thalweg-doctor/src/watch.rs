@@ -271,9 +271,13 @@ impl Watch {
                     .map_or("", |thread| &*thread.name);
                 self.ticks.add((pid, tid), name, &stack, &mut self.memory);
             }
-            What::Called { number, weight } => {
+            What::Called {
+                number,
+                arguments,
+                weight,
+            } => {
                 if let Some(calls) = &mut self.calls {
-                    calls.add(number, weight as f64);
+                    calls.add(number, &arguments, weight as f64);
                 }
             }
             What::Mapped(mapping) => self.memory.add(pid, *mapping),

@@ -48,9 +48,9 @@ pub(crate) fn evidence(watch: &mut Watch, ended: Option<&Ended>) -> Evidence {
     figures.goroutines(has_goroutines);
     figures.host();
     figures.hardware();
-    match has_lost_sight(watch, wall_s) {
-        true => without_events(&figures.evidence),
-        false => figures.evidence,
+    match figures.blindness() {
+        Some(why) => without_events(&figures.evidence, &why),
+        None => figures.evidence,
     }
 }
 
@@ -59,15 +59,11 @@ pub(crate) fn evidence(watch: &mut Watch, ended: Option<&Ended>) -> Evidence {
 const SEEN_MIN: f64 = 0.5;
 const LATE_S: f64 = 0.1;
 
-/// Did the events show no thread of the program for most of the time?
-fn has_lost_sight(watch: &Watch, wall_s: f64) -> bool {
-    let all = watch.timeline.totals.all;
-    let seen_s = (all.running_ns + all.waiting_ns + all.blocked_ns) as f64 / 1e9;
-    watch.perf.is_ok() && seen_s < SEEN_MIN * wall_s && wall_s - seen_s > LATE_S
-}
+/// Where records were lost, the rest shows this part of the processor time, or cannot stand for it.
+const RAN_MIN: f64 = 0.5;
 
-/// What is left where the kernel ended the events while the program ran.
-fn without_events(evidence: &Evidence) -> Evidence {
+/// What is left where the events did not show what the program did, and `why` they did not.
+fn without_events(evidence: &Evidence, why: &str) -> Evidence {
     let stays = |name: &str| {
         let groups = ["time.", "cpu.", "io.", "processes.", "host.", "fault.m"];
         groups.iter().any(|group| name.starts_with(group)) && name != "host.wait_others"
@@ -76,17 +72,37 @@ fn without_events(evidence: &Evidence) -> Evidence {
     for (name, reading) in evidence.readings() {
         match reading.value.filter(|_| stays(name)) {
             Some(value) => left.put(name, value, reading.quality, reading.source.clone()),
-            None => left.lack(
-                name,
-                "the kernel ended the events, as it does where a program gets the rights of \
-                 another user",
-            ),
+            None => left.lack(name, why),
         }
     }
     left
 }
 
 impl Figures<'_> {
+    /// Why the events cannot stand for the time observed: they show no thread of the program for
+    /// most of it, or most of its processor time is in records that were lost.
+    fn blindness(&self) -> Option<String> {
+        let totals = self.watch.timeline.totals;
+        let (all, lost) = (totals.all, totals.lost);
+        let seen_s = (all.running_ns + all.waiting_ns + all.blocked_ns) as f64 / 1e9;
+        let ran_s = all.ran_ns as f64 / 1e9;
+        if self.watch.perf.is_err() {
+            None
+        } else if seen_s < SEEN_MIN * self.wall_s && self.wall_s - seen_s > LATE_S {
+            let why = "the kernel ended the events, as it does where a program gets the rights of \
+                       another user";
+            Some(why.to_owned())
+        } else if lost > 0 && ran_s < RAN_MIN * self.cpu_s - LATE_S {
+            let (ran, used) = (ran_s, self.cpu_s);
+            Some(format!(
+                "{lost} records were lost, and the others show {ran:.1} s of {used:.1} s of \
+                 processor time"
+            ))
+        } else {
+            None
+        }
+    }
+
     fn put(&mut self, name: &str, value: f64, source: &str) {
         self.evidence.put(name, value, Quality::Exact, source);
     }

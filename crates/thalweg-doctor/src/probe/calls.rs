@@ -65,6 +65,27 @@ classes! {
     Yield: SYS_sched_yield;
 }
 
+/// The number of the call, or where it is a way to sleep that of a sleep: `select` and `poll` with
+/// no descriptor to look at.
+pub(crate) fn meant(number: u64, arguments: &Arguments) -> u64 {
+    let Ok(call) = libc::c_long::try_from(number) else {
+        return number;
+    };
+    let descriptors = match call {
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_select => arguments[0],
+        libc::SYS_pselect6 => arguments[0],
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_poll => arguments[1],
+        libc::SYS_ppoll => arguments[1],
+        _ => return number,
+    };
+    match descriptors {
+        0 => libc::SYS_clock_nanosleep as u64,
+        _ => number,
+    }
+}
+
 const PRIVATE: u64 = 128;
 const CLOCK_REALTIME: u64 = 256;
 
@@ -189,6 +210,29 @@ mod tests {
         assert_eq!((class(futex), name(futex)), (Class::Futex, Some("futex")));
         assert_eq!(class(libc::SYS_getpid as u64), Class::Other);
         assert_eq!(class(u64::MAX), Class::Other);
+    }
+
+    #[test]
+    fn a_poll_of_nothing_is_a_sleep() {
+        let meant = |call: libc::c_long, arguments| class(meant(call as u64, &arguments));
+        assert_eq!(
+            meant(libc::SYS_pselect6, [0, 0, 0, 0, 0x70, 0]),
+            Class::Sleep
+        );
+        assert_eq!(
+            meant(libc::SYS_pselect6, [4, 9, 0, 0, 0x70, 0]),
+            Class::Poll
+        );
+        assert_eq!(meant(libc::SYS_ppoll, [0, 0, 0x70, 0, 0, 0]), Class::Sleep);
+        assert_eq!(
+            meant(libc::SYS_ppoll, [0x80, 1, 0x70, 0, 0, 0]),
+            Class::Poll
+        );
+        assert_eq!(
+            meant(libc::SYS_epoll_pwait, [3, 0, 8, 5, 0, 0]),
+            Class::Poll
+        );
+        assert_eq!(meant(libc::SYS_read, [0; 6]), Class::File);
     }
 
     #[test]

@@ -74,7 +74,9 @@ impl Files {
             .and_then(|()| call(&self.text));
         let (number, arguments) = match known {
             Some(Call::Running) => return Seen::Running,
-            Some(Call::In(number, arguments)) => (Some(number), arguments),
+            Some(Call::In(number, arguments)) => {
+                (Some(calls::meant(number, &arguments)), arguments)
+            }
             None => (None, Arguments::default()),
         };
         let class = number.map_or(Class::Other, calls::class);

@@ -148,6 +148,42 @@ mod tests {
     }
 
     #[test]
+    fn a_thread_that_ended_is_not_there_again() {
+        let mut timeline = Timeline::new(0, true);
+        timeline.adopt(7, 7, "a");
+        let other = |time_ns, what| Event {
+            tid: 8,
+            ..event(time_ns, what)
+        };
+        let events = [
+            other(0, What::Forked { parent: 7 }),
+            other(1_000, What::In),
+            // It has still to leave its core, is preempted in between, and its last switch has no
+            // number.
+            other(2_000, What::Exited),
+            other(3_000, What::Out { preempted: true }),
+            other(4_000, What::In),
+            Event {
+                pid: -1,
+                tid: -1,
+                ..other(5_000, What::Out { preempted: false })
+            },
+        ];
+        for event in &events {
+            timeline.apply(event, &mut |_| {});
+        }
+        assert_eq!(timeline.threads.len(), 1, "the first one");
+        timeline.apply(&other(6_000, What::Forked { parent: 7 }), &mut |_| {});
+        timeline.apply(&other(7_000, What::In), &mut |_| {});
+        assert_eq!(
+            timeline.threads[&8].state,
+            State::Running,
+            "its number again"
+        );
+        assert_eq!(timeline.totals.threads_max, 2);
+    }
+
+    #[test]
     fn a_gap_is_spent_as_the_window_before_it() {
         let mut timeline = Timeline::new(0, true);
         timeline.adopt(7, 7, "a");

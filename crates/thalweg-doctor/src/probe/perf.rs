@@ -217,14 +217,18 @@ impl Perf {
         cores: &[i32],
     ) -> io::Result<()> {
         let format = formats.read("raw_syscalls/sys_enter")?;
-        let number_at = format.offset("id")?;
+        let (number_at, arguments_at) = (format.offset("id")?, format.offset("args")?);
         let mut attributes = tracepoint(format.id);
         attributes.set_inherit(1);
         self.add_counter(&attributes, Counter::Calls, tids)?;
         let is_few = tids.len() <= THREADS_FEW;
         for weight in [1, CALLS_EVERY].into_iter().skip(usize::from(!is_few)) {
             attributes.__bindgen_anon_1.sample_period = weight;
-            let kind = Kind::Call { number_at, weight };
+            let kind = Kind::Call {
+                number_at,
+                arguments_at,
+                weight,
+            };
             self.add(&attributes, kind, tids, cores)?;
         }
         self.looks_at_each = is_few;

@@ -1,5 +1,6 @@
 //! What the kernel writes into a ring, as events.
 
+use super::calls::Arguments;
 use perf_event_open_sys::bindings::{
     PERF_RECORD_COMM, PERF_RECORD_EXIT, PERF_RECORD_FORK, PERF_RECORD_LOST,
     PERF_RECORD_MISC_COMM_EXEC, PERF_RECORD_MISC_SWITCH_OUT, PERF_RECORD_MISC_SWITCH_OUT_PREEMPT,
@@ -52,6 +53,7 @@ pub(crate) enum What {
     /// It made a system call, which stands for `weight` of them.
     Called {
         number: u64,
+        arguments: Arguments,
         weight: u64,
     },
     /// The kernel had no room for so many records, or stopped an event for a moment.
@@ -84,9 +86,11 @@ pub(crate) enum Kind {
         tid_at: usize,
         flags_at: usize,
     },
-    /// Where in the raw data the number of a call is, and for how many it stands.
+    /// Where in the raw data the number and the arguments of a call are, and for how many it
+    /// stands.
     Call {
         number_at: usize,
+        arguments_at: usize,
         weight: u64,
     },
 }
@@ -238,10 +242,22 @@ fn sample(mut body: Reader<'_>, kinds: &[(u64, Kind)]) -> Option<Event> {
             tid = Reader(body.0.get(tid_at..)?).i32()?;
             What::Roused { waker }
         }
-        Kind::Call { number_at, weight } => {
+        Kind::Call {
+            number_at,
+            arguments_at,
+            weight,
+        } => {
             body.u32()?;
-            let number = Reader(body.0.get(number_at..)?).u64()?;
-            What::Called { number, weight }
+            let at = |bytes: usize| Reader(body.0.get(bytes..)?).u64();
+            let mut arguments = Arguments::default();
+            for (index, argument) in arguments.iter_mut().enumerate() {
+                *argument = at(arguments_at + 8 * index)?;
+            }
+            What::Called {
+                number: at(number_at)?,
+                arguments,
+                weight,
+            }
         }
     };
     Some(Event {

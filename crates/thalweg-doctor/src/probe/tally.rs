@@ -1,6 +1,6 @@
 //! How often the program made each system call.
 
-use super::calls::{self, Class};
+use super::calls::{self, Arguments, Class};
 use std::collections::HashMap;
 
 /// Calls of a time in which they were counted, by number, and how long the threads ran in it but
@@ -42,7 +42,8 @@ pub(crate) struct Tally {
 
 impl Tally {
     /// A call that stands for `weight` of them.
-    pub(crate) fn add(&mut self, number: u64, weight: f64) {
+    pub(crate) fn add(&mut self, number: u64, arguments: &Arguments, weight: f64) {
+        let number = calls::meant(number, arguments);
         *self.open.calls.entry(number).or_default() += weight;
     }
 
@@ -103,13 +104,14 @@ mod tests {
 
     const YIELD: u64 = libc::SYS_sched_yield as u64;
     const READ: u64 = libc::SYS_read as u64;
+    const NONE: Arguments = [0; 6];
 
     #[test]
     fn what_is_always_counted_is_exact() {
         let mut tally = Tally::default();
         for _ in 0..1_000 {
-            tally.add(YIELD, 1.0);
-            tally.add(READ, 1.0);
+            tally.add(YIELD, &NONE, 1.0);
+            tally.add(READ, &NONE, 1.0);
         }
         tally.end_window(2_000, 1_000_000, 300.0);
         tally.end();
@@ -126,7 +128,7 @@ mod tests {
             let (mut tally, mut made) = (Tally::default(), 0.0);
             for _ in 0..10 {
                 let counted = 5e6 / (gap_ns + 250.0);
-                tally.add(YIELD, counted.ceil());
+                tally.add(YIELD, &NONE, counted.ceil());
                 tally.end_window(counted as u64, 5_000_000, 250.0);
                 tally.end_pause(60_000_000);
                 made += counted + 60e6 / gap_ns;
@@ -141,7 +143,7 @@ mod tests {
     fn a_pause_between_two_kinds_of_work_has_half_of_each() {
         let mut tally = Tally::default();
         let mut window = |number, calls| {
-            tally.add(number, 1.0);
+            tally.add(number, &NONE, 1.0);
             tally.end_window(calls, 1_000, 0.0);
             tally.end_pause(4_000);
             [Class::File, Class::Yield].map(|class| tally.count_of(&[class]))

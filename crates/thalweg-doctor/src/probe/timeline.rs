@@ -42,6 +42,8 @@ pub(crate) struct Past {
 pub(crate) struct Timeline {
     pub(crate) threads: HashMap<i32, Thread>,
     pub(crate) gone: Vec<(i32, Thread)>,
+    /// Their ends were told: some switch once more, and are not there again for that.
+    ended: HashSet<i32>,
     pub(crate) processes: HashSet<i32>,
     pub(crate) totals: Totals,
     pub(crate) from_ns: u64,
@@ -68,6 +70,7 @@ impl Timeline {
         Timeline {
             threads: HashMap::new(),
             gone: Vec::new(),
+            ended: HashSet::new(),
             processes: HashSet::new(),
             totals: Totals::default(),
             from_ns,
@@ -89,6 +92,7 @@ impl Timeline {
 
     /// Adds a thread that is there. Is its process new?
     pub(crate) fn adopt(&mut self, pid: i32, tid: i32, name: &str) -> bool {
+        self.ended.remove(&tid);
         let new = self.processes.insert(pid);
         self.totals.processes += u64::from(new);
         let now_ns = self.now_ns;
@@ -156,7 +160,7 @@ impl Timeline {
         if self.threads.contains_key(&tid) {
             return true;
         }
-        let ours = self.processes.contains(&pid) && tid > 0;
+        let ours = self.processes.contains(&pid) && tid > 0 && !self.ended.contains(&tid);
         if ours {
             self.adopt(pid, tid, "");
         }
@@ -182,14 +186,14 @@ impl Timeline {
             What::Out { preempted } => self.switched_out(pid, tid, core, *preempted, span),
             What::Woken { target } => self.woken(tid, *target as usize, span),
             What::Forked { parent } if self.processes.contains(parent) => {
-                let name = self
-                    .threads
-                    .get(parent)
-                    .map_or("".into(), |from| from.name.clone());
+                let from = self.threads.get(parent);
+                let name = from.map_or("".into(), |from| from.name.clone());
                 self.adopt(pid, tid, &name);
             }
             What::Exited if self.threads.contains_key(&tid) => self.exited(pid, tid, span),
             What::Named { name, .. } => {
+                // One that runs another program gets the number of the first thread.
+                self.ended.remove(&tid);
                 if let Some(thread) = self.threads.get_mut(&tid) {
                     thread.name = name.clone();
                 }
@@ -205,9 +209,8 @@ impl Timeline {
     }
 
     fn runs(&self, tid: i32) -> bool {
-        self.threads
-            .get(&tid)
-            .is_some_and(|thread| thread.state == State::Running)
+        let thread = self.threads.get(&tid);
+        thread.is_some_and(|thread| thread.state == State::Running)
     }
 
     pub(super) fn core(&mut self, core: usize) -> &mut Core {
@@ -346,6 +349,10 @@ impl Timeline {
             if self.gone.len() < GONE_MAX {
                 self.gone.push((tid, thread));
             }
+            if self.ended.len() >= GONE_MAX {
+                self.ended.clear();
+            }
+            self.ended.insert(tid);
         }
         if pid == tid && !self.threads.values().any(|thread| thread.pid == pid) {
             self.processes.remove(&pid);
@@ -354,12 +361,9 @@ impl Timeline {
 
     /// Drops the threads that are not among those alive: their ends were not told.
     pub(crate) fn forget_others(&mut self, alive: &BTreeSet<i32>) {
-        let dead: Vec<(i32, i32)> = self
-            .threads
-            .iter()
-            .filter(|(tid, _)| !alive.contains(tid))
-            .map(|(&tid, thread)| (thread.pid, tid))
-            .collect();
+        let threads = self.threads.iter();
+        let dead = threads.filter(|(tid, _)| !alive.contains(tid));
+        let dead: Vec<_> = dead.map(|(&tid, thread)| (thread.pid, tid)).collect();
         for (pid, tid) in dead {
             self.exited(pid, tid, &mut |_| {});
         }

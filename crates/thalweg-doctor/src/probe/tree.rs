@@ -64,10 +64,13 @@ fn parent(pid: i32) -> Option<i32> {
         .ok()
 }
 
-/// A process and all that descend from it, parents first.
+/// A process and all that descend from it, parents first. This program is no part of what it
+/// observes, though the shell that started it may be.
 pub(crate) fn descendants(pid: i32) -> Vec<i32> {
+    let own = std::process::id().cast_signed();
     let mut parents: Vec<(i32, i32)> = numbers("/proc")
         .into_iter()
+        .filter(|&child| child != own)
         .filter_map(|child| Some((parent(child)?, child)))
         .collect();
     parents.sort_unstable();
@@ -149,5 +152,13 @@ mod tests {
         let own = std::process::id().cast_signed();
         assert_eq!(super::state(own, own), Some(State::Alive));
         assert_eq!(super::state(own, i32::MAX), None);
+    }
+
+    #[test]
+    fn of_the_shell_that_started_us_we_are_no_part() {
+        let own = std::process::id().cast_signed();
+        let shell = parent(own).unwrap();
+        assert!(!descendants(shell).contains(&own));
+        assert_eq!(descendants(own)[0], own, "asked for by its number");
     }
 }

@@ -264,6 +264,26 @@ fn what_cannot_be_told_is_said_once() {
     );
 }
 
+#[test]
+fn why_a_figure_is_absent_is_not_cut() {
+    let mut evidence = Evidence::new();
+    evidence.put("call.futex", 5.0, Quality::Exact, "/proc");
+    let exports = "the program exports no figures: it is not built on Thalweg, or ended too soon";
+    let calls = "the files of tracepoints cannot be read: Operation not permitted";
+    for metric in METRICS {
+        if metric.name.starts_with("export.") {
+            evidence.lack(metric.name, exports);
+        } else if metric.name.starts_with("call.") {
+            evidence.lack(metric.name, calls);
+        }
+    }
+    let page = Report::new(vec!["a".to_owned()], None, evidence).page(false);
+    let page = page.replace("\n             ", " ");
+    assert!(page.contains(&format!("export.*: {exports}")), "{page}");
+    let some = format!("call.all, call.cpu_share, call.io, call.poll, call.sleep, …: {calls}");
+    assert!(page.contains(&some), "{page}");
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn a_page_says_how_long_messages_took() {

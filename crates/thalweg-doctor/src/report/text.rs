@@ -81,7 +81,7 @@ pub(super) fn plain(text: &str) -> String {
 
 /// Lines of words, the first behind `head`, the others below its end. At most `most` of them, the
 /// last then with an ellipsis.
-pub(super) fn wrapped(head: &str, text: &str, most: usize) -> Vec<String> {
+pub(crate) fn wrapped(head: &str, text: &str, most: usize) -> Vec<String> {
     let indent = " ".repeat(head.chars().count());
     let mut lines = vec![head.to_owned()];
     let mut is_empty = true;
@@ -102,7 +102,11 @@ pub(super) fn wrapped(head: &str, text: &str, most: usize) -> Vec<String> {
     if lines.len() > most {
         lines.truncate(most);
         if let Some(last) = lines.last_mut() {
-            *last = cut(last, COLUMNS - 2) + " …";
+            // The ellipsis takes the place of a word, if it has none.
+            let whole = last.chars().count() <= COLUMNS - 2;
+            let end = last.rfind(' ').filter(|_| !whole).unwrap_or(last.len());
+            last.truncate(end);
+            last.push_str(" …");
         }
     }
     lines.into_iter().map(|line| cut(&line, COLUMNS)).collect()
@@ -166,6 +170,9 @@ mod tests {
         let short = wrapped("head: ", &words, 2);
         assert_eq!(short.len(), 2);
         assert!(short[1].ends_with('…'));
+        // A line of 80 columns has no room for the ellipsis.
+        let full = wrapped("", &format!("{} {} b", "a".repeat(75), "a".repeat(4)), 1);
+        assert_eq!(full, [format!("{} …", "a".repeat(75))]);
         let long = wrapped("", &"x".repeat(200), 5);
         assert!(long.iter().all(|line| line.chars().count() <= COLUMNS));
     }
