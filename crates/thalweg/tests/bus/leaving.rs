@@ -5,7 +5,9 @@ use crate::{check_totals, sum};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use thalweg::bus::{Bus, Consumer, Message, Policy, Publisher, TopicId, TopicInfo, Topics};
+use thalweg::bus::{
+    Bus, Consumer, Message, Policy, Priority, Publisher, TopicId, TopicInfo, Topics,
+};
 
 fn names(rx: &Consumer<Note>) -> Vec<String> {
     let losses = rx.losses();
@@ -52,6 +54,26 @@ fn publishers_that_have_gone_take_no_memory_where_nobody_reads() {
         assert_eq!(issued, 1_000);
         check_totals(&bus.totals());
     }
+}
+
+/// What waits in one ring is not of those that published into the other.
+#[test]
+fn publishers_of_an_express_lane_are_not_kept_by_what_it_overtakes() {
+    let bus = bus(8);
+    let options = bus.subscription(Topics::ALL).express(Priority::High, 4);
+    let mut rx = options.open().unwrap();
+    let mut stays = bus.publisher("stays").unwrap();
+    stays.publish(note(BLOCK, 0)).unwrap();
+    for n in 1..=1_000 {
+        let mut tx = bus.publisher("passing").unwrap();
+        tx.publish_at(Priority::High, note(BLOCK, n)).unwrap();
+        tx.publish_at(Priority::High, note(OLDEST, n)).unwrap();
+        drop(tx);
+        assert_eq!(rx.recv().unwrap().message.value, n);
+        assert!(rx.losses().len() <= 3 + KEPT + 64, "{}", rx.losses().len());
+    }
+    assert_eq!(sum(bus.totals().flow.issued), 2_001);
+    check_totals(&bus.totals());
 }
 
 #[test]
