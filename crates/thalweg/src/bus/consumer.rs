@@ -341,8 +341,9 @@ impl<M: Message> Drop for Consumer<M> {
             Some(express) => self.receiver.leave_either_with(express, each),
             None => self.receiver.leave_with(each),
         };
-        let ahead = std::mem::take(&mut self.ahead).into_iter();
-        for (at, item) in ahead.enumerate() {
+        let ahead = std::mem::take(&mut self.ahead);
+        let has_more = ahead.len() > self.replays;
+        for (at, item) in ahead.into_iter().enumerate() {
             if at < self.replays {
                 panics.catch(|| drop(item));
             } else {
@@ -356,6 +357,9 @@ impl<M: Message> Drop for Consumer<M> {
             inbox.discard_rest(&mut panics);
             self.core.remove(inbox);
         } else {
+            if has_more {
+                self.core.tell_again();
+            }
             self.core.stop_if_empty();
         }
         panics.resume();
