@@ -27,3 +27,51 @@ fn room_goes_to_the_one_that_can_use_it() {
         let _low = low.join().unwrap();
     });
 }
+
+/// Both have room in the end. One wake-up may stand for the room of two, and may come to the one
+/// that has none.
+#[test]
+fn room_for_two_goes_to_both() {
+    check(1, &["room_kept"], || {
+        let (mut tx, mut rx) = kept(store::two_tickets());
+        for n in 0..2 {
+            assert_eq!(tx.try_send_within(n, 2), Ok(false));
+        }
+        let sending = [(); 2].map(|()| {
+            let mut tx = Kept::new(tx.clone());
+            thread::spawn(move || {
+                assert_eq!(tx.send_within(7, 2, None), Ok(false));
+                tx
+            })
+        });
+        begin();
+        assert_eq!([rx.recv(), rx.recv()], [Ok(0), Ok(1)]);
+        // The receiver does nothing more before both are in.
+        let _txs = sending.map(|sending| sending.join().unwrap());
+        assert_eq!([rx.recv(), rx.recv()], [Ok(7), Ok(7)]);
+    });
+}
+
+/// What the lower one has taken is no room for it a second time, and is for the higher one.
+#[test]
+fn room_above_one_limit_goes_to_the_other() {
+    check(1, &[], || {
+        let (mut tx, mut rx) = kept(store::two_tickets());
+        for n in 0..2 {
+            assert_eq!(tx.try_send_within(n, 2), Ok(false));
+        }
+        let [low, high] = [1, 2].map(|limit| {
+            let mut tx = Kept::new(tx.clone());
+            thread::spawn(move || {
+                assert_eq!(tx.send_within(7, limit, None), Ok(false));
+                tx
+            })
+        });
+        begin();
+        assert_eq!([rx.recv(), rx.recv()], [Ok(0), Ok(1)]);
+        let _high = high.join().unwrap();
+        assert_eq!(rx.recv(), Ok(7));
+        let _low = low.join().unwrap();
+        assert_eq!(rx.recv(), Ok(7));
+    });
+}
