@@ -95,7 +95,7 @@ impl<T> Claim<'_, T> {
         let sent = claim.commit();
         if unused > 0 {
             // Tickets that came back pass no receiver who would tell.
-            self.gate.notify_room(unused, || ring.taken());
+            self.gate.notify_room(unused);
         }
         self.hub.readable.notify(sent.max(1));
         if self.hub.readable.is_shut() {
@@ -118,7 +118,7 @@ impl<T> Claim<'_, T> {
         struct Tell<'c, T>(&'c Hub, &'c Gate, usize, &'c Ticket<T>);
         impl<T> Drop for Tell<'_, T> {
             fn drop(&mut self) {
-                self.1.notify_room(self.2, || self.3.taken());
+                self.1.notify_room(self.2);
                 // Last, since the drops of elements may panic.
                 if self.0.readable.notify_one() {
                     discard_tickets(self.3, self.1);

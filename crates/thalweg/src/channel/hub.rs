@@ -220,8 +220,6 @@ pub(super) struct Gate {
     pub(super) untold: Tally,
     /// Senders that wait for room for several elements at once.
     claimers: AtomicU64,
-    /// Senders wait for room below limits: see `within`.
-    has_limits: AtomicBool,
     /// Its figures are in [`Hub::gone`].
     is_counted: AtomicBool,
     /// Its only sender is gone.
@@ -255,33 +253,14 @@ impl Gate {
     }
 
     /// Wakes senders, since there is room for so many elements more. Where one waits for room for
-    /// several at once, everybody looks: it may have to leave the room to another. Where they wait
-    /// below limits, the first looks that has room beside what is `taken`, and wakes the next.
+    /// several at once, everybody looks: it may have to leave the room to another.
     #[inline(always)]
-    pub(super) fn notify_room(&self, elements: usize, taken: impl Fn() -> u64) {
-        if self.writable.is_armed() {
-            self.wake_for_room(elements, &taken);
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn wake_for_room(&self, elements: usize, taken: &dyn Fn() -> u64) {
-        // ORDERING: Relaxed; whoever is woken below a limit and finds no room wakes the next.
-        if self.has_limits.load(Ordering::Relaxed) {
-            return self.writable.notify_below(taken);
-        }
+    pub(super) fn notify_room(&self, elements: usize) {
         // ORDERING: Relaxed; whoever was woken came off a list under its lock, and a claimer counts
         // itself before it goes on that list.
         if self.writable.notify(elements) > 0 && self.claimers.load(Ordering::Relaxed) > 0 {
             self.writable.notify_all();
         }
-    }
-
-    /// A sender is about to wait for room below a limit.
-    pub(super) fn limited(&self) {
-        // ORDERING: Relaxed; see `wake_for_room`.
-        self.has_limits.store(true, Ordering::Relaxed);
     }
 
     /// Until it is dropped, a sender waits for room for several elements.

@@ -71,7 +71,7 @@ impl<T> Source<T> {
             let found = ring.pop_here();
             if !matches!(found, Err(false)) {
                 // Also if there was nothing, as in `RecvEnd::try_pop_shared`.
-                gate.notify_room(1, || ring.taken());
+                gate.notify_room(1);
                 return found.map_err(|_| PopError::Empty);
             }
         }

@@ -68,7 +68,7 @@ impl<T> RecvEnd<T> {
             Self::Ticket(ring, gate) => {
                 let found = ring.try_pop_at();
                 // Also if there was nothing: room that claims left unused may have come back.
-                gate.notify_room(1, || ring.taken());
+                gate.notify_room(1);
                 found
             }
             Self::Locked(store, gate) => {
@@ -117,7 +117,7 @@ impl<T> RecvEnd<T> {
             }
             Self::Ticket(ring, gate) => {
                 let taken = ring.pop_into(out, max);
-                gate.notify_room(taken.unwrap_or(1), || ring.taken());
+                gate.notify_room(taken.unwrap_or(1));
                 taken?;
             }
         }
@@ -146,7 +146,7 @@ impl<T> RecvEnd<T> {
                 // A hole is no element, and its room is one that senders may wait for.
                 let room = ring.pass_holes();
                 if room > 0 {
-                    gate.notify_room(room, || ring.taken());
+                    gate.notify_room(room);
                 }
                 ring.has_element() || ring.is_over()
             }

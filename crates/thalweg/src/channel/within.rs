@@ -1,9 +1,10 @@
 //! What the bus needs of a channel besides: sends below a limit, the end by either side, and
 //! elements that nobody received given to whoever accounts for them.
 //!
-//! *Waiting below a limit.* One room is no room for all. So whoever makes room wakes the first that
-//! can use it, and whoever was woken wakes the next that can, whatever it has found: rule 8 of
-//! [`Signal`](crate::wait::Signal).
+//! *Waiting below a limit.* One room is no room for all: a sender that is woken and is still at its
+//! limit must not swallow a wake-up that one with a higher limit could use. So each of them waits
+//! as one that claims several at once does, and whoever makes room wakes them all
+//! ([`Gate::notify_room`](super::hub::Gate::notify_room)).
 //!
 //! *Late sends.* As in `discard`, but for who drops: a send says that nobody will look any more,
 //! and its caller takes what is there, itself.
@@ -18,24 +19,17 @@ use super::send_end::SendEnd;
 use super::sender::Sender;
 use super::shape::Mpmc;
 use crate::ring::sync::fault;
-use crate::ring::{PushError, Ticket, TicketClaim, TicketEnd};
-use crate::wait::{block_listed, wait_below};
+use crate::ring::{PushError, TicketClaim, TicketEnd};
+use crate::wait::{block, wait_on};
 
-fn has_room<T>(ring: &Ticket<T>, limit: u64) -> bool {
-    ring.is_closed() || ring.taken() < limit
-}
-
-fn ring_of<T>(end: &SendEnd<T>) -> &Ticket<T> {
+fn has_room<T>(end: &SendEnd<T>, limit: u64) -> bool {
     match end {
-        SendEnd::Ticket(ring) => ring,
+        // `pushed` first: it may be less by then, and never more.
+        SendEnd::Ticket(ring) => {
+            let pushed = ring.pushed();
+            ring.is_closed() || pushed.saturating_sub(ring.popped()) < limit
+        }
         _ => unreachable!("{IS_RING}"),
-    }
-}
-
-/// Wakes the next that can use the room that there is now.
-fn pass<T>(gate: &Gate, ring: &Ticket<T>) {
-    if !fault::is("room_swallowed") && !fault::is("room_kept") {
-        gate.writable.notify_below(&|| ring.taken());
     }
 }
 
@@ -67,8 +61,7 @@ impl<T> Place<'_, T> {
         }
         drop(self.claim);
         // What others sent may have waited behind it, and they for its room.
-        // Whoever is woken first counts.
-        self.gate.notify_room(1, || 0);
+        self.gate.notify_room(1);
         self.hub.readable.notify_one()
     }
 }
@@ -101,12 +94,12 @@ impl<T> Sender<T, Mpmc> {
         limit: u64,
         deadline: Option<Instant>,
     ) -> Result<bool, SendTimeoutError<T>> {
+        let _claiming = (!fault::is("room_swallowed")).then(|| self.gate.claiming());
         let SendEnd::Ticket(ring) = &mut self.end else {
             unreachable!("{IS_RING}");
         };
-        let (gate, (ring, near, head)) = (&self.gate, ring.apart());
         let mut value = Some(value);
-        let mut attempt = || match ring.try_push_within_near(near, head, value.take()?, limit) {
+        let attempt = || match ring.try_push_within(value.take()?, limit) {
             Ok(()) => Some(true),
             Err(PushError::Full(back)) => {
                 value = Some(back);
@@ -117,19 +110,7 @@ impl<T> Sender<T, Mpmc> {
                 Some(false)
             }
         };
-        let outcome = match attempt() {
-            Some(found) => Ok(found),
-            None => {
-                gate.limited();
-                let limit = if fault::is("room_swallowed") {
-                    u64::MAX
-                } else {
-                    limit
-                };
-                let mut wait = wait_below(&gate.writable, limit, attempt, || pass(gate, ring));
-                block_listed(&mut wait, &mut self.pace, deadline)
-            }
-        };
+        let outcome = block(&self.gate.writable, &mut self.pace, deadline, attempt);
         match (outcome, value) {
             (Ok(true), _) | (_, None) => Ok(self.hub.readable.notify_chained()),
             (Ok(false), Some(value)) => Err(SendTimeoutError::Disconnected(value)),
@@ -140,24 +121,28 @@ impl<T> Sender<T, Mpmc> {
     /// Waits in a task until fewer than `limit` places are taken, or the channel is closed; is
     /// woken as one in [`send_within`](Self::send_within).
     pub(crate) async fn room_within(&mut self, limit: u64) {
-        // Not the end, so that the future may move between threads.
-        let (gate, ring) = (&*self.gate, ring_of(&self.end));
-        gate.limited();
-        let look = || has_room(ring, limit).then_some(());
-        wait_below(&gate.writable, limit, look, || pass(gate, ring)).await;
+        let _claiming = self.gate.claiming();
+        // Not shared, so that the future may move between threads.
+        let end = &mut self.end;
+        let look = move || has_room(end, limit).then_some(());
+        wait_on(&self.gate.writable, look).await;
     }
 
     /// Whether fewer than `limit` places are taken, by elements or otherwise, or the channel is
     /// closed.
     pub(crate) fn has_room_within(&self, limit: u64) -> bool {
-        has_room(ring_of(&self.end), limit)
+        has_room(&self.end, limit)
     }
 
     /// How many elements and other places were taken out of the channel, and put into it.
     pub(crate) fn positions(&self) -> (u64, u64) {
-        let ring = ring_of(&self.end);
-        let popped = ring.popped();
-        (popped, ring.pushed())
+        match &self.end {
+            SendEnd::Ticket(ring) => {
+                let popped = ring.popped();
+                (popped, ring.pushed())
+            }
+            _ => unreachable!("{IS_RING}"),
+        }
     }
 
     /// Takes a place below `limit`, to be used at once: what others send comes behind it.

@@ -50,18 +50,11 @@ pub(crate) struct Listed {
     entry: Option<Entry>,
     /// A notification that no look has used up.
     owed: bool,
-    /// See [`wait_below`].
-    limit: Option<u64>,
 }
 
 impl Listed {
     pub(crate) fn register(&mut self, signal: &Signal, waker: &Waker) {
-        self.list(signal, waker, false);
-    }
-
-    fn list(&mut self, signal: &Signal, waker: &Waker, is_thread: bool) {
-        let limit = self.limit.unwrap_or(u64::MAX);
-        self.entry = Some(signal.register_below(waker, is_thread, limit));
+        self.entry = Some(signal.register(waker));
     }
 
     /// Has `waker` woken from now on; gives whether it is still listed, or was not.
@@ -82,10 +75,10 @@ impl Listed {
         }
     }
 
-    /// A look after a notification uses it up; gives whether there was one.
+    /// A look after a notification uses it up.
     #[inline]
-    pub(crate) fn used_up(&mut self) -> bool {
-        std::mem::take(&mut self.owed)
+    pub(crate) fn used_up(&mut self) {
+        self.owed = false;
     }
 
     pub(crate) fn is_listed(&self) -> bool {
@@ -114,30 +107,14 @@ pub(crate) fn poll_on<O, R>(
     signal: impl Fn(&O) -> &Signal,
     listed: &mut Listed,
     context: &Context<'_>,
-    attempt: impl FnMut(&mut O) -> Option<R>,
-) -> Poll<R> {
-    poll_passing(owner, signal, listed, context, attempt, || {})
-}
-
-/// As [`poll_on`]; `pass` is called after a look that a notification was for.
-fn poll_passing<O, R>(
-    owner: &mut O,
-    signal: impl Fn(&O) -> &Signal,
-    listed: &mut Listed,
-    context: &Context<'_>,
     mut attempt: impl FnMut(&mut O) -> Option<R>,
-    mut pass: impl FnMut(),
 ) -> Poll<R> {
     let waker = context.waker();
     listed.stay(signal(owner), waker);
     loop {
         // A wait that a notification has ended is over: the look that follows uses it up.
-        let is_told = listed.used_up();
-        let found = attempt(owner);
-        if is_told {
-            pass();
-        }
-        if let Some(found) = found {
+        listed.used_up();
+        if let Some(found) = attempt(owner) {
             listed.leave(signal(owner));
             return Poll::Ready(found);
         }
@@ -154,38 +131,22 @@ fn poll_passing<O, R>(
 
 /// As [`block`] without a deadline, in a task.
 pub(crate) fn wait_on<R, F: FnMut() -> Option<R>>(signal: &Signal, attempt: F) -> OnSignal<'_, F> {
-    wait_below(signal, u64::MAX, attempt, (|| {}) as fn())
-}
-
-/// As [`wait_on`] for room below a limit (rule 8 of [`Signal`]); `pass` wakes the next, and is
-/// called after a look that a notification was for.
-pub(crate) fn wait_below<R, F: FnMut() -> Option<R>, P: FnMut()>(
-    signal: &Signal,
-    limit: u64,
-    attempt: F,
-    pass: P,
-) -> OnSignal<'_, F, P> {
-    let listed = Listed {
-        limit: Some(limit),
-        ..Listed::default()
-    };
+    let listed = Listed::default();
     OnSignal {
         signal,
         attempt,
-        pass,
         listed,
     }
 }
 
 /// A wait on one signal.
-pub(crate) struct OnSignal<'s, F, P = fn()> {
+pub(crate) struct OnSignal<'s, F> {
     signal: &'s Signal,
     attempt: F,
-    pass: P,
     listed: Listed,
 }
 
-impl<R, F: FnMut() -> Option<R>, P: FnMut()> Listing for OnSignal<'_, F, P> {
+impl<R, F: FnMut() -> Option<R>> Listing for OnSignal<'_, F> {
     type Found = R;
 
     fn look(&mut self) -> Option<R> {
@@ -193,7 +154,7 @@ impl<R, F: FnMut() -> Option<R>, P: FnMut()> Listing for OnSignal<'_, F, P> {
     }
 
     fn list(&mut self, waker: &Waker) -> Option<R> {
-        self.listed.list(self.signal, waker, true);
+        self.listed.entry = Some(self.signal.register_thread(waker));
         // What is found may not be what a notification in between was for; the drop passes that on.
         (self.attempt)()
     }
@@ -202,29 +163,25 @@ impl<R, F: FnMut() -> Option<R>, P: FnMut()> Listing for OnSignal<'_, F, P> {
         self.listed.unregister(self.signal);
         let found = (self.attempt)();
         // Also if someone else was faster: the notification was for what that one took.
-        if self.listed.used_up() {
-            (self.pass)();
-        }
+        self.listed.used_up();
         found
     }
 }
 
-impl<R, F: FnMut() -> Option<R> + Unpin, P: FnMut() + Unpin> Future for OnSignal<'_, F, P> {
+impl<R, F: FnMut() -> Option<R> + Unpin> Future for OnSignal<'_, F> {
     type Output = R;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<R> {
         let Self {
             signal,
             attempt,
-            pass,
             listed,
         } = self.get_mut();
-        let look = |_: &mut &Signal| attempt();
-        poll_passing(signal, |signal| signal, listed, context, look, pass)
+        poll_on(signal, |signal| signal, listed, context, |_| attempt())
     }
 }
 
-impl<F, P> Drop for OnSignal<'_, F, P> {
+impl<F> Drop for OnSignal<'_, F> {
     /// Notifications that it did not use are passed on, also if an attempt panics.
     fn drop(&mut self) {
         // A model that has failed is torn down, and nothing of it may be touched.

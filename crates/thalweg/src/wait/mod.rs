@@ -26,7 +26,7 @@ mod roster;
 mod signal;
 mod waiter;
 
-pub(crate) use block::{Listed, Listing, block_listed, poll_on, wait_below, wait_on};
+pub(crate) use block::{Listed, Listing, block_listed, poll_on, wait_on};
 pub use block::{TimedOut, block};
 pub use costs::Costs;
 pub(crate) use lent::Lent;

@@ -57,11 +57,6 @@ impl<T> TicketEnd<T> {
             .try_push_within_near(&mut self.near, &mut self.head, value, limit)
     }
 
-    /// The ring, and where this end is for [`Ticket::try_push_within_near`].
-    pub(crate) fn apart(&mut self) -> (&Ticket<T>, &mut u64, &mut u64) {
-        (&self.ring, &mut self.near, &mut self.head)
-    }
-
     /// Claims room for one element below `limit`.
     pub(crate) fn claim_within(&mut self, limit: u64) -> Result<TicketClaim<'_, T>, PushError<()>> {
         self.ring

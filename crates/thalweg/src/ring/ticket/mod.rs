@@ -249,14 +249,6 @@ impl<T> Ticket<T> {
         self.head.0.load(Ordering::Relaxed)
     }
 
-    /// Positions that producers have drawn and consumers have not. Not below what was true when it
-    /// was asked, but for what others do meanwhile.
-    pub(crate) fn taken(&self) -> u64 {
-        // `pushed` first: it may be less by then, and never more.
-        let pushed = self.pushed();
-        pushed.saturating_sub(self.popped())
-    }
-
     /// How many elements are in the ring, those that are being pushed included. What is claimed and
     /// not committed, and holes, are none. Never above the capacity.
     pub fn len(&self) -> usize {

@@ -87,7 +87,7 @@ impl<T> Ticket<T> {
     /// As [`try_push_within`](Self::try_push_within), by an endpoint that was at `near` when
     /// consumers were at `head`.
     #[inline(never)]
-    pub(crate) fn try_push_within_near(
+    pub(super) fn try_push_within_near(
         &self,
         near: &mut u64,
         head: &mut u64,

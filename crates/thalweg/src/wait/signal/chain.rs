@@ -57,21 +57,12 @@ impl Signal {
     #[cold]
     #[inline(never)]
     fn notify_next(&self, word: u32) -> bool {
-        self.continue_chain(word, &|| 0);
+        self.continue_chain(word);
         self.is_shut()
     }
 
-    /// As [`notify_chained`](Self::notify_chained), for the first whose limit is above what is
-    /// `taken` (rule 8).
-    pub(crate) fn notify_below(&self, taken: &dyn Fn() -> u64) {
-        match self.word_behind_light() {
-            0 => {}
-            word => self.continue_chain(word, taken),
-        }
-    }
-
     /// The second half of rule 1, with rules 4 and 7; `word` was seen behind a light barrier.
-    fn continue_chain(&self, mut word: u32, taken: &dyn Fn() -> u64) {
+    fn continue_chain(&self, mut word: u32) {
         if word & OLD == 0 {
             // ORDERING: SeqCst (order::dekker), pairs with the fences in `list` and `Mark::pass`
             // (rules 1, 2 and 4).
@@ -80,18 +71,18 @@ impl Signal {
             word = self.front.word.load(Ordering::Relaxed);
         }
         if word & WAKING != 0 {
-            return self.hold_back(word, taken);
+            return self.hold_back(word);
         }
         if word / WAITER == 0 {
             return self.calm_down();
         }
         // ORDERING: Relaxed; a guess at how busy waiters are, and losing some is fine.
         self.back.calm.store(0, Ordering::Relaxed);
-        self.wake_next_below(false, taken);
+        self.wake_next(false);
     }
 
     /// A thread is on its way: looks now and then whether it has been for too long.
-    fn hold_back(&self, word: u32, taken: &dyn Fn() -> u64) {
+    fn hold_back(&self, word: u32) {
         // ORDERING: Relaxed; a count that may miss some.
         let held = self.back.held.load(Ordering::Relaxed) + 1;
         // ORDERING: Relaxed, as above.
@@ -99,7 +90,7 @@ impl Signal {
         let is_old = word & OLD != 0;
         let is_turn = held >= HELD;
         if word / WAITER > 0 && (is_turn || !is_old) && self.is_overdue() {
-            self.wake_next_below(true, taken);
+            self.wake_next(true);
         } else if is_turn && !is_old {
             self.make_old();
         }
@@ -126,12 +117,12 @@ impl Signal {
 
     /// Takes one waiter off the list and wakes it, unless a thread of the chain is on its way and
     /// not overdue.
-    fn wake_next_below(&self, is_overdue: bool, taken: &dyn Fn() -> u64) {
+    pub(super) fn wake_next(&self, is_overdue: bool) {
         let mut list = self.lock();
         // Another notifier may have been faster.
         let is_overdue = is_overdue && !fault::is("overdue");
         let waker = if !list.is_marked() || (is_overdue && (IS_MODEL || self.is_overdue())) {
-            list.pop(true, taken())
+            list.pop(true)
         } else {
             None
         };
@@ -148,13 +139,6 @@ impl Signal {
         }
         drop(list);
         wake(waker);
-    }
-}
-
-#[cfg(test)]
-impl Signal {
-    pub(super) fn wake_next(&self, is_overdue: bool) {
-        self.wake_next_below(is_overdue, &|| 0);
     }
 }
 

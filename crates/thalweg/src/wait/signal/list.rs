@@ -3,21 +3,13 @@
 use super::chain::Mark;
 use super::{OLD, WAKING};
 use crate::ring::sync::fault;
-use crate::wait::roster::{Entry, Roster, Wait};
+use crate::wait::roster::{Entry, Roster};
 use std::task::Waker;
-
-/// What is known of a waiter.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Kind {
-    /// The waker wakes a thread, which will run and look, whatever happens.
-    pub(super) is_thread: bool,
-    /// It finds something only where so many or more are not taken; see rule 8.
-    pub(super) limit: u64,
-}
 
 #[derive(Debug, Default)]
 pub(super) struct List {
-    pub(super) waits: Roster<Kind>,
+    /// And whether the waker wakes a thread, which will run and look, whatever happens.
+    pub(super) waits: Roster<bool>,
     /// Waits taken off by a notification, ever.
     pub(super) woken: u64,
     /// A thread that was woken as one of a chain and has not looked yet.
@@ -36,13 +28,11 @@ impl List {
         self.len() == 0 && (self.waking.is_none() || fault::is("chain_cleared"))
     }
 
-    /// Takes the waiter that came first of those whose limit is above `taken`, to be woken;
-    /// remembers it as waking if it is a thread and one of a chain.
-    pub(super) fn pop(&mut self, is_of_chain: bool, taken: u64) -> Option<Waker> {
-        let has_room = |wait: &Wait<Kind>| wait.element.limit > taken;
-        let first = self.waits.waits().position(has_room)?;
-        let wait = self.waits.take(first)?;
-        if is_of_chain && wait.element.is_thread {
+    /// Takes the waiter that came first, to be woken; remembers it as waking if it is a thread and
+    /// one of a chain.
+    pub(super) fn pop(&mut self, is_of_chain: bool) -> Option<Waker> {
+        let wait = self.waits.take(0)?;
+        if is_of_chain && wait.element {
             self.waking = Some(wait.entry);
         }
         self.woken += 1;
@@ -99,11 +89,6 @@ mod tests {
         fn wake(self: Arc<Self>) {}
     }
 
-    const ANY: Kind = Kind {
-        is_thread: false,
-        limit: u64::MAX,
-    };
-
     fn waker() -> Waker {
         Waker::from(Arc::new(Numbered))
     }
@@ -122,11 +107,11 @@ mod tests {
             match choice % 4 {
                 0 | 1 if queue.len() < 40 => {
                     let waker = waker();
-                    let entry = list.waits.push(waker.clone(), ANY);
+                    let entry = list.waits.push(waker.clone(), false);
                     queue.push_back((entry, waker));
                 }
                 2 => {
-                    let (got, want) = (list.pop(false, 0), queue.pop_front());
+                    let (got, want) = (list.pop(false), queue.pop_front());
                     assert_eq!(got.is_some(), want.is_some(), "round {round}");
                     if let (Some(got), Some((entry, want))) = (got, want) {
                         assert!(got.will_wake(&want));
@@ -139,7 +124,7 @@ mod tests {
                     assert!(left.unwrap().will_wake(&want));
                     assert!(list.waits.remove(entry).is_none(), "it left");
                 }
-                _ => assert!(list.pop(false, 0).is_none()),
+                _ => assert!(list.pop(false).is_none()),
             }
             assert_eq!(list.len() as usize, queue.len());
         }

@@ -32,10 +32,6 @@
 //!    passes the heavy barrier before it looks. The mark of a thread that is overdue may pass to
 //!    the next waiter, which is woken; `OLD` stays with the mark.
 //!
-//! 8. Waiters may have limits, where what they wait for is room below one. Whoever makes room then
-//!    wakes, as one of a chain, the first whose limit is above what is taken; it counts that under
-//!    the lock. Whoever was woken looks, counts again, and wakes the next, whatever it has found.
-//!
 //! # Why it works
 //! By the lock, a waiter is listed after the heavy barrier of the last arming, which comes after
 //! the last clearing. Take a notifier that makes something and loads the word. If its light barrier
@@ -57,12 +53,6 @@
 //! store of the element is out. (1 sender, 20 receivers, 2-core Intel virtual machine, November
 //! 2026: a message took some 58 ns with it, and 33 to 45 without.)
 //!
-//! Rule 8: take the last that makes room, and a waiter that finds room and sleeps. If the waiter
-//! was listed later, its look sees the room. Else the one that made it counts, or passes the mark
-//! of a thread that will count after it, and by the same argument sees that room; what is taken can
-//! only be more by then. If a count says that there is none for the waiter, there is none; if it
-//! says that there is, the waiter is woken, or another, which counts again.
-//!
 //! So dense traffic, where the receiver hardly ever sleeps, pays no fence; sparse traffic, where it
 //! sleeps every time, stays armed and pays no heavy barrier. A signal that nobody has slept on for
 //! [`CALM_MAX`] notifications is cleared by the notifier. Where the system has no heavy barrier, a
@@ -81,7 +71,7 @@ mod waking;
 use super::barrier;
 use super::roster::{Entry, renew};
 use crate::ring::sync::{AtomicU32, AtomicU64, Mutex, MutexGuard, Ordering, fence, lock, order};
-use list::{Kind, List};
+use list::List;
 use std::task::Waker;
 
 /// Notifiers must look twice.
@@ -202,19 +192,17 @@ impl Signal {
     /// nothing; and it must [`unregister`](Self::unregister) before it does anything else, whatever
     /// wakes it. Does not wait for anyone, except for a moment for the lock.
     pub fn register(&self, waker: &Waker) -> Entry {
-        self.register_below(waker, false, u64::MAX)
+        self.list(waker, false)
     }
 
-    /// As [`register`](Self::register) for the waker of a thread.
-    #[cfg(test)]
+    /// As [`register`](Self::register) for the waker of a thread that does nothing but wait: it
+    /// will unregister as soon as it is woken, which [`notify_chained`](Self::notify_chained)
+    /// counts on.
     pub(crate) fn register_thread(&self, waker: &Waker) -> Entry {
-        self.register_below(waker, true, u64::MAX)
+        self.list(waker, true)
     }
 
-    /// As [`register`](Self::register), for one that finds something only while fewer than `limit`
-    /// are taken (rule 8). A thread does nothing but wait: it will unregister as soon as it is
-    /// woken, which [`notify_chained`](Self::notify_chained) counts on.
-    pub(crate) fn register_below(&self, waker: &Waker, is_thread: bool, limit: u64) -> Entry {
+    fn list(&self, waker: &Waker, is_thread: bool) -> Entry {
         // Foreign code runs outside of the lock: here the clone.
         let waker = waker.clone();
         let mut list = self.lock();
@@ -224,7 +212,7 @@ impl Signal {
             self.front.word.store(ARMED, Ordering::Relaxed);
             barrier::heavy();
         }
-        let entry = list.waits.push(waker, Kind { is_thread, limit });
+        let entry = list.waits.push(waker, is_thread);
         self.tell(&list);
         drop(list);
         // ORDERING: SeqCst (order::dekker), pairs with the fence in `notify_listed` (rules 1 and
@@ -280,7 +268,7 @@ impl Signal {
 
     /// The first half of rule 1.
     #[inline(always)]
-    pub(crate) fn is_armed(&self) -> bool {
+    fn is_armed(&self) -> bool {
         self.word_behind_light() != 0
     }
 
@@ -288,7 +276,7 @@ impl Signal {
     fn word_behind_light(&self) -> u32 {
         barrier::light();
         // ORDERING: Relaxed; the barrier above orders it after what was published, against the
-        // heavy ones in `register_below` and `Mark::pass`.
+        // heavy ones in `list` and `passed_mark`.
         self.front.word.load(Ordering::Relaxed)
     }
 

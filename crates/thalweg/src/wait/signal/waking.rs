@@ -12,7 +12,7 @@ impl Signal {
 
     fn wake_first(&self) -> bool {
         let mut list = self.lock();
-        let waker = list.pop(false, 0);
+        let waker = list.pop(false);
         let is_woken = waker.is_some();
         if is_told(is_woken) {
             self.tell(&list);
