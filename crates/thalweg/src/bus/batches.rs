@@ -10,7 +10,8 @@ impl<M: Message> Consumer<M> {
     /// Calls `work` with up to `max` messages that are there now; gives how many. It takes them out
     /// of the inbox in batches, whose size follows what waits ([`Batching`](super::Batching)): room
     /// comes back by batches, and in a group the others cannot have what is in one. A message of
-    /// the [express lane](super::Subscription::express) that comes meanwhile is the next.
+    /// the [express lane](super::Subscription::express) that comes meanwhile is the next; what is
+    /// left of a batch when `max` is reached then stays with this consumer, for its next call.
     ///
     /// If `work` panics, the message that it has is gone, and the others are still there.
     pub fn recv_each(&mut self, max: usize, mut work: impl FnMut(Delivery<M>)) -> usize {

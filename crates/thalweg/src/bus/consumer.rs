@@ -120,8 +120,8 @@ impl<M: Message> Consumer<M> {
         match self.next() {
             Ok(delivery) => Ok(delivery),
             Err(why) => {
-                if self.is_busy || why == TryRecvError::Disconnected {
-                    self.found_nothing(why);
+                if self.is_busy {
+                    self.end_busy();
                 }
                 Err(why)
             }
@@ -197,18 +197,11 @@ impl<M: Message> Consumer<M> {
         self.meter.held.add(1);
         self.inbox.take_rest(&mut self.ahead);
         self.meter.held.set(self.ahead.len() as u64);
-        self.deliver_ahead()
-    }
-
-    /// What comes next found nothing.
-    #[cold]
-    fn found_nothing(&mut self, why: TryRecvError) {
-        if self.is_busy {
-            self.end_busy();
-        }
-        if why == TryRecvError::Disconnected {
+        let rest = self.deliver_ahead();
+        if rest.is_none() {
             self.core.stop_if_empty();
         }
+        rest
     }
 
     #[cold]
@@ -218,7 +211,9 @@ impl<M: Message> Consumer<M> {
         deadline: Option<Instant>,
     ) -> Result<Delivery<M>, RecvTimeoutError> {
         loop {
-            self.found_nothing(why);
+            if self.is_busy {
+                self.end_busy();
+            }
             if why == TryRecvError::Disconnected {
                 return Err(RecvTimeoutError::Disconnected);
             }
@@ -346,8 +341,9 @@ impl<M: Message> Drop for Consumer<M> {
             Some(express) => self.receiver.leave_either_with(express, each),
             None => self.receiver.leave_with(each),
         };
-        let ahead = std::mem::take(&mut self.ahead).into_iter();
-        for (at, item) in ahead.enumerate() {
+        let ahead = std::mem::take(&mut self.ahead);
+        let has_more = ahead.len() > self.replays;
+        for (at, item) in ahead.into_iter().enumerate() {
             if at < self.replays {
                 panics.catch(|| drop(item));
             } else {
@@ -361,6 +357,9 @@ impl<M: Message> Drop for Consumer<M> {
             inbox.discard_rest(&mut panics);
             self.core.remove(inbox);
         } else {
+            if has_more {
+                self.core.tell_again();
+            }
             self.core.stop_if_empty();
         }
         panics.resume();

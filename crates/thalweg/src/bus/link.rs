@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 
 use super::PublisherId;
 use super::error::Reason;
+use super::express::Lanes;
 use super::inbox::{Envelope, Inbox, Item, Options, Sender};
-use super::ledger::{Count, Ledger, Own};
+use super::ledger::{Ledger, Own};
 use super::priority::Priority;
 use super::registry::{Core, Entry};
 use super::slowing::Slow;
@@ -39,8 +40,8 @@ pub(super) struct Link<M: Message> {
     pacing: Pacing,
     /// By what shelves know the publisher.
     pub(super) link: u32,
-    /// Messages admitted beside the ring.
-    shelved: u64,
+    /// Messages admitted beside the rings: of priorities of the ring, and of the express lane.
+    shelved: Lanes,
     /// By topic: what the inbox lost since the last message that it took.
     pub(super) lost: [u64; Topics::COUNT_MAX],
 }
@@ -88,7 +89,7 @@ impl<M: Message> Link<M> {
             core: Arc::clone(core),
             pacing: Pacing::default(),
             link,
-            shelved: 0,
+            shelved: [0; 2],
             lost: [0; Topics::COUNT_MAX],
         }
     }
@@ -112,6 +113,13 @@ impl<M: Message> Link<M> {
                 push_counted(sender, own, limits, &mut self.lost, envelope)
             }
             _ => self.push(envelope),
+        }
+    }
+
+    /// What a message would have told that nobody will receive, the next one tells.
+    pub(super) fn tell_again(&mut self) {
+        for (topic, lost) in self.inbox.take_owed(self.link) {
+            self.lost[topic.index()] += lost;
         }
     }
 
@@ -283,7 +291,7 @@ impl<M: Message> Link<M> {
         let own = &self.ledger.own;
         own.issued[priority].add(1);
         own.admitted[priority].add(1);
-        self.shelved += 1;
+        self.shelved[usize::from(self.inbox.is_express(priority))] += 1;
         Ok(pushed.unwrap_or(false))
     }
 }
@@ -330,13 +338,16 @@ impl<M: Message> Drop for Link<M> {
         if !is_model_over() {
             let is_untold = self.lost.iter().any(|&lost| lost > 0);
             let (popped, pushed) = self.inbox.positions(self.sender.positions());
-            // Nothing of one that got nothing into the rings is there; shelves know what they hold.
-            let admitted: u64 = self.ledger.own.admitted.iter().map(Count::get).sum();
-            let end = if admitted > self.shelved {
-                pushed
-            } else {
-                [0; 2]
+            // Nothing of one that got nothing into a ring is there; shelves know what they hold.
+            let mut sent = [0; 2];
+            for (priority, admitted) in self.ledger.own.admitted.iter().enumerate() {
+                sent[usize::from(self.inbox.is_express(priority))] += admitted.get();
+            }
+            let end = |lane: usize| match sent[lane] > self.shelved[lane] {
+                true => pushed[lane],
+                false => 0,
             };
+            let end = [0, 1].map(end);
             self.inbox.part(self.link, is_untold, popped, end);
         }
     }

@@ -74,9 +74,8 @@
 //! any of them took). [`Consumer::losses`] has all losses by publisher, priority and reason.
 //! At every moment at which nobody is at work, the sum of all gaps that were told, and of those
 //! behind the last message that an inbox took of a publisher and topic, is the number of losses.
-//! What a group's member held when it left is discarded, and counted as that; of the gaps that it
-//! would have told, the next message tells those in topics that drop the oldest or conflate, and
-//! nothing tells the others.
+//! What a group's member held when it left is discarded, and counted as that; the gaps that it
+//! would have told, the publisher's next message in that topic tells.
 //!
 //! # Decisions
 //! Rules decide how large batches are ([`Batching`]), whether consumers spin before they sleep, and

@@ -317,7 +317,8 @@ impl<M: Message> Publisher<M> {
         let core = Arc::clone(&self.core);
         let (mut links, mut old) = (Vec::new(), Vec::new());
         self.seen = core.read(|entries| {
-            for link in self.links.drain(..) {
+            for mut link in self.links.drain(..) {
+                link.tell_again();
                 let is_same = |entry: &Entry<M>| Arc::ptr_eq(&entry.inbox, &link.inbox);
                 let list = if entries.iter().any(is_same) {
                     &mut links

@@ -218,6 +218,12 @@ impl<M: Message> Core<M> {
         self.stop_if_empty();
     }
 
+    /// A member of a group has gone with messages: publishers look what is to be told again.
+    pub(super) fn tell_again(&self) {
+        let _registry = lock(&self.registry);
+        self.bump();
+    }
+
     /// Another publisher.
     pub(super) fn publisher(&self) -> Result<PublisherId, BuildError> {
         let mut registry = lock(&self.registry);

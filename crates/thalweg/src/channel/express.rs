@@ -153,23 +153,26 @@ impl<T> Receiver<T, Mpmc> {
         self.source.pass_on();
     }
 
-    /// As [`leave_with`](Self::leave_with), with what was left in both rings.
+    /// As [`leave_with`](Self::leave_with), with what was left in both rings; both are closed
+    /// before `each` is called, which may send.
     pub(crate) fn leave_either_with(
         &mut self,
         express: &mut Express<T>,
         mut each: impl FnMut(T),
     ) -> bool {
-        if !self.leave_with(&mut each) {
+        let is_last = self.go(|end| {
+            express.ring.close();
+            express.gate.writable.notify_all();
+            end.take_left(&mut each);
+            while !fault::is("express_left")
+                && let Ok(value) = express.ring.try_pop()
+            {
+                each(value);
+            }
+        });
+        if !is_last {
             self.pass_on_either(express);
-            return false;
         }
-        express.ring.close();
-        express.gate.writable.notify_all();
-        while !fault::is("express_left")
-            && let Ok(value) = express.ring.try_pop()
-        {
-            each(value);
-        }
-        true
+        is_last
     }
 }

@@ -190,12 +190,17 @@ impl<T> Receiver<T, Mpmc> {
     /// Goes, and is not to be used again; gives whether it was the last one. Then it has closed the
     /// channel, and called `each` with what was left.
     pub(crate) fn leave_with(&mut self, mut each: impl FnMut(T)) -> bool {
-        self.go(|end| {
-            if let RecvEnd::Ticket(ring, _) = end {
-                while let Ok(value) = ring.try_pop() {
-                    each(value);
-                }
+        self.go(|end| end.take_left(&mut each))
+    }
+}
+
+impl<T> RecvEnd<T> {
+    /// Calls `each` with what is in the ring.
+    pub(super) fn take_left(&mut self, each: &mut impl FnMut(T)) {
+        if let Self::Ticket(ring, _) = self {
+            while let Ok(value) = ring.try_pop() {
+                each(value);
             }
-        })
+        }
     }
 }

@@ -45,7 +45,7 @@ const OLDEST: TopicId = TopicId::new(1);
 const CONFLATE: TopicId = TopicId::new(2);
 const RETAINED: TopicId = TopicId::new(3);
 pub(crate) const BLOCK: TopicId = TopicId::new(4);
-const BLOCK_RETAINED: TopicId = TopicId::new(5);
+pub(crate) const BLOCK_RETAINED: TopicId = TopicId::new(5);
 const TOPICS: [TopicId; 6] = [PLAIN, OLDEST, CONFLATE, RETAINED, BLOCK, BLOCK_RETAINED];
 
 impl Trap {

@@ -5,7 +5,9 @@ use crate::{check_totals, sum};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use thalweg::bus::{Bus, Consumer, Message, Policy, Publisher, TopicId, TopicInfo, Topics};
+use thalweg::bus::{
+    Bus, Consumer, Message, Policy, Priority, Publisher, TopicId, TopicInfo, Topics,
+};
 
 fn names(rx: &Consumer<Note>) -> Vec<String> {
     let losses = rx.losses();
@@ -52,6 +54,63 @@ fn publishers_that_have_gone_take_no_memory_where_nobody_reads() {
         assert_eq!(issued, 1_000);
         check_totals(&bus.totals());
     }
+}
+
+/// What waits in one ring is not of those that published into the other.
+#[test]
+fn publishers_of_an_express_lane_are_not_kept_by_what_it_overtakes() {
+    let bus = bus(8);
+    let options = bus.subscription(Topics::ALL).express(Priority::High, 4);
+    let mut rx = options.open().unwrap();
+    let mut stays = bus.publisher("stays").unwrap();
+    stays.publish(note(BLOCK, 0)).unwrap();
+    for n in 1..=1_000 {
+        let mut tx = bus.publisher("passing").unwrap();
+        tx.publish_at(Priority::High, note(BLOCK, n)).unwrap();
+        tx.publish_at(Priority::High, note(OLDEST, n)).unwrap();
+        drop(tx);
+        assert_eq!(rx.recv().unwrap().message.value, n);
+        assert!(rx.losses().len() <= 3 + KEPT + 64, "{}", rx.losses().len());
+    }
+    assert_eq!(sum(bus.totals().flow.issued), 2_001);
+    check_totals(&bus.totals());
+}
+
+/// What is discarded with a member of a group had a gap to tell.
+#[test]
+fn a_gap_that_a_member_takes_with_it_is_told_by_the_next_message() {
+    let bus = bus(16);
+    let mut rx = bus.subscribe(Topics::ALL).unwrap();
+    let member = rx.share();
+    let mut tx = bus.publisher("p").unwrap();
+    let mut publish = |value| {
+        tx.try_publish_at(Priority::Critical, note(BLOCK, value))
+            .is_ok()
+    };
+    assert_eq!((0..19).filter(|&value| publish(value)).count(), 16);
+    assert_eq!((0..14).filter(|_| rx.recv().is_ok()).count(), 14);
+    assert!((19..30).all(&mut publish));
+    // The first it has, the second it has when it panics, and the third would tell.
+    let mut seen = Vec::new();
+    let batch = AssertUnwindSafe(|| {
+        let mut member = member;
+        member.recv_each(8, |got| {
+            seen.push(got.sequence);
+            if got.sequence == 15 {
+                std::panic::resume_unwind(Box::new("the user's code"));
+            }
+        })
+    });
+    assert!(catch_unwind(batch).is_err());
+    assert_eq!(seen, [14, 15]);
+    assert!(sum(bus.totals().flow.discarded) > 0);
+    assert_eq!(rx.service().told, 0);
+    assert!(publish(30));
+    let mut told = Vec::new();
+    rx.recv_each(16, |got| told.push(got.lost_before));
+    assert_eq!(told.pop(), Some(3));
+    assert_eq!((told.iter().sum::<u64>(), rx.service().told), (0, 3));
+    check_totals(&bus.totals());
 }
 
 #[test]

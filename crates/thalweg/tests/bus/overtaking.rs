@@ -1,7 +1,10 @@
 //! The express lane: what overtakes what, what is admitted, and how it ends.
 
+use crate::hostile_types::{BLOCK_RETAINED as TRAP, Moment, Trap, World};
 use crate::note::{BLOCK, CONFLATE, Note, OLDEST, REJECT, RETAINED, bus, keyed, note};
+use crate::watchdog::watched;
 use crate::{check_totals, sum};
+use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;
 use thalweg::bus::Priority::{Critical, High, Low, Medium};
@@ -212,6 +215,29 @@ fn what_is_in_the_lane_is_discarded_with_its_last_consumer() {
     drop(second);
     assert_eq!(bus.totals().flow.discarded, [1; 4]);
     check_totals(&bus.totals());
+}
+
+/// Both rings are closed before the first message of either is dropped.
+#[test]
+fn what_is_dropped_with_the_last_consumer_may_publish() {
+    watched(|| {
+        let mut world = World::with(false, 4);
+        let options = world.bus.subscription(Topics::ALL).express(High, 1);
+        let rx = options.open().unwrap();
+        assert!(!world.publish(TRAP, 1));
+        let second = world.trap(TRAP, 2);
+        assert!(world.tx.publish_at(High, second).is_ok());
+        let other = Mutex::new(world.bus.publisher("other").unwrap());
+        world.hooks.set(move |moment, value| {
+            if (moment, value) == (Moment::Drop, 1) {
+                let sent = Trap::new(TRAP, 3);
+                assert_eq!(other.lock().unwrap().publish_at(High, sent).ok(), Some(0));
+            }
+        });
+        drop(rx);
+        assert_eq!(sum(world.bus.totals().flow.discarded), 2);
+        check_totals(&world.bus.totals());
+    });
 }
 
 #[test]

@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use thalweg::bus::{Bus, Message, Policy, Priority, Reason, TopicId, TopicInfo, Topics};
+use thalweg::channel::RecvError;
+use thalweg::state::Lifecycle;
 
 /// Counts how often it is woken.
 #[derive(Default)]
@@ -217,4 +219,28 @@ fn tasks_and_threads_share_little_room() {
         check_totals(&bus.totals());
         drop(publishers);
     });
+}
+
+/// The last that is told of the end: what was waiting elsewhere is taken by then.
+#[test]
+fn a_task_that_is_told_of_the_end_stops_the_bus() {
+    let bus = bus(4);
+    let [mut rx, mut other] = [BLOCK, REJECT].map(|topic| {
+        let topics = Topics::of(&[topic]);
+        bus.subscribe(topics).unwrap()
+    });
+    let state = bus.state();
+    let mut context = Context::from_waker(Waker::noop());
+    let mut future = pin!(rx.recv_async());
+    assert!(future.as_mut().poll(&mut context).is_pending());
+    let mut tx = bus.publisher("feed").unwrap();
+    tx.publish(note(REJECT, 1)).unwrap();
+    bus.drain();
+    assert_eq!(other.try_recv().unwrap().message.value, 1);
+    assert!(state.is(Lifecycle::Draining));
+    assert_eq!(
+        future.as_mut().poll(&mut context),
+        Poll::Ready(Err(RecvError))
+    );
+    assert!(state.is(Lifecycle::Stopped));
 }
