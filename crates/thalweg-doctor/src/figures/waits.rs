@@ -3,7 +3,7 @@
 use super::Figures;
 use crate::probe::files::Cause;
 use crate::probe::timeline::Thread;
-use crate::probe::words::{Deeds, Line};
+use crate::probe::words::Deeds;
 
 const SYSCALL: &str = "/proc/*/task/*/syscall";
 const NO_FUTEX: &str = "no thread was seen waiting at a futex";
@@ -48,11 +48,7 @@ impl Figures<'_> {
         };
         let threads = self.all_threads();
         let deeds = threads.map(|(tid, thread)| (tid, deeds(thread))).collect();
-        let lines = [
-            waits.words.line(wakes, &deeds),
-            waits.asleep.line(waits.rounds, wakes),
-        ];
-        let Some(line) = Line::longest(lines.into_iter().flatten()) else {
+        let Some(line) = waits.words.line(wakes, &deeds) else {
             self.evidence.lack("lock.waiters", NO_FUTEX);
             return self.evidence.lack("lock.held_share", NO_FUTEX);
         };

@@ -142,8 +142,9 @@ enum Timeout {
     At(usize, u64),
 }
 
-/// After how long a call that polls comes back by itself: nothing if it waits for ever, or cannot be
-/// told. `select` and its like have their timeout in the program's memory, which `words` reads.
+/// After how long a call that polls comes back by itself: nothing if it waits for ever, or that
+/// cannot be told. `select` and its like have their timeout in the program's memory, which `words`
+/// reads.
 pub(crate) fn poll_timeout_ns(
     number: u64,
     arguments: &Arguments,

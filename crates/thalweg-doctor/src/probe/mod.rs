@@ -1,6 +1,5 @@
 //! What is measured, and from where.
 
-pub(crate) mod asleep;
 mod attributes;
 pub(crate) mod calls;
 pub(crate) mod fault;

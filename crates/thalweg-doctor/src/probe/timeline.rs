@@ -8,14 +8,15 @@ use crate::recording::State;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// Who has a core.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Owner {
+    #[default]
     Nobody,
     Peer,
     Other,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Core {
     pub(super) owner: Owner,
     tid: i32,
@@ -215,13 +216,7 @@ impl Timeline {
 
     pub(super) fn core(&mut self, core: usize) -> &mut Core {
         if core >= self.cores.len() {
-            let idle = Core {
-                owner: Owner::Nobody,
-                tid: 0,
-                queued: 0,
-                left_ns: 0,
-            };
-            self.cores.resize(core + 1, idle);
+            self.cores.resize(core + 1, Core::default());
         }
         &mut self.cores[core]
     }

@@ -1,6 +1,5 @@
 //! What blocked threads wait for, as the files under `/proc` tell a few times a second.
 
-use super::asleep::Asleep;
 use super::calls;
 use super::files::{Cause, Files, Seen, Wait};
 use super::timeline::{Thread, Timeline};
@@ -65,7 +64,6 @@ pub(crate) struct Waits {
     stacks: HashMap<Place, f64>,
     channels: HashMap<(i32, Option<u64>), Box<str>>,
     pub(crate) words: Words,
-    pub(crate) asleep: Asleep,
     pub(crate) habits: HashMap<i32, Habit>,
     /// Without events: threads that ran or wanted to, and rounds with such a one.
     pub(crate) busy_threads: f64,
@@ -200,16 +198,6 @@ impl Waits {
             let has_come = |due_ns| due_ns <= timeline.now_ns + EARLY_NS;
             let timed = first.is_some() && look.due_ns.is_some_and(has_come);
             self.charge(look, looks / threads, timed, timeline);
-        }
-        if let Some((first, (_, looks))) = first.and_then(|tid| Some((tid, held.get(&tid)?))) {
-            self.asleep.end(first, *looks);
-            let waits = |(tid, (look, _)): &(&i32, &(Look, f64))| {
-                **tid != first
-                    && look.wait.cause == Cause::Futex
-                    && !calls::futex_is_timed(&look.wait.arguments)
-            };
-            let others = held.iter().filter(waits);
-            others.for_each(|(&tid, (_, looks))| self.asleep.add(first, tid, *looks));
         }
     }
 

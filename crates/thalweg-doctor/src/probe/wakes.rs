@@ -1,14 +1,11 @@
 //! Who wakes whom.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 /// Pairs of threads that are remembered.
 const PAIRS_MAX: usize = 4_096;
 /// Fewer wakes than this say nothing of who wakes whom.
 const WAKES_MIN: f64 = 8.0;
-/// Of threads that take turns at least a third of the wakes stays on one side, a half at most: by
-/// this it is made a share.
-const ONE_SIDED_SCALE: f64 = 2.0;
 /// A thread has a part in a lock if it is in this part of the wakes between threads.
 const PART_MIN: f64 = 0.02;
 
@@ -39,9 +36,9 @@ impl Wakes {
         (all >= WAKES_MIN).then(|| within / all)
     }
 
-    /// How far threads wake each other as those do that take turns at a lock, and the threads that
-    /// have a part in it: some of the wakes stay on one side, however the threads are divided into
-    /// two. Senders and receivers wake each other across, and leave nothing.
+    /// The part of the wakes between threads that stays on one side, however the threads are
+    /// divided into two, and the threads that have a part in it. Senders and receivers wake each
+    /// other across, and leave nothing; threads that take turns leave a third and more.
     pub(crate) fn one_sided(&self) -> Option<(f64, HashSet<i32>)> {
         let all: f64 = self.pairs.values().sum();
         if all < WAKES_MIN {
@@ -64,63 +61,7 @@ impl Wakes {
             *parts.entry(b).or_default() += count;
         }
         parts.retain(|_, count| *count >= PART_MIN * all);
-        let share = (same / all * ONE_SIDED_SCALE).min(1.0);
-        Some((share, parts.into_keys().collect()))
-    }
-
-    /// The same among these threads, as a part of all their wakes by threads of the program, where a
-    /// fixed order counts as well. An even number of threads that each wake the next can be divided
-    /// into two sides, but no wake goes back.
-    pub(crate) fn in_turn(&self, tids: &HashSet<i32>) -> Option<f64> {
-        let within = self.within(tids)?;
-        let among = self.pairs.iter();
-        let among = among.filter(|((a, b), _)| tids.contains(a) && tids.contains(b));
-        let among = Wakes {
-            pairs: among.map(|(&pair, &count)| (pair, count)).collect(),
-        };
-        let all: f64 = among.pairs.values().sum();
-        let (share, _) = among.one_sided()?;
-        Some(share.max(among.going_round() / all) * within)
-    }
-
-    /// Wakes that go round through three threads and more: of two threads that wake each other, as
-    /// many as the one wakes the other more often.
-    fn going_round(&self) -> f64 {
-        let mut net: BTreeMap<(i32, i32), f64> = BTreeMap::new();
-        for (&(a, b), count) in &self.pairs {
-            let back = self.pairs.get(&(b, a)).copied().unwrap_or(0.0);
-            if *count > back {
-                net.insert((a, b), count - back);
-            }
-        }
-        let (mut round, mut path) = (0.0, Vec::new());
-        // Each step makes the path longer, or takes a pair away.
-        while let Some((&(first, _), _)) = net.first_key_value() {
-            let at = path.last().copied().unwrap_or(first);
-            let next = net.range((at, i32::MIN)..=(at, i32::MAX)).next();
-            let Some(next) = next.map(|(&(_, next), _)| next) else {
-                path.pop();
-                net.retain(|&(_, woken), _| woken != at);
-                continue;
-            };
-            let Some(start) = path.iter().position(|&tid| tid == next) else {
-                if path.is_empty() {
-                    path.push(at);
-                }
-                path.push(next);
-                continue;
-            };
-            let ring = path.split_off(start);
-            let after = ring.iter().skip(1).chain([&next]);
-            let pairs: Vec<(i32, i32)> = ring.iter().copied().zip(after.copied()).collect();
-            let least = pairs.iter().map(|pair| net[pair]).fold(f64::MAX, f64::min);
-            round += least * pairs.len() as f64;
-            for pair in pairs {
-                net.entry(pair).and_modify(|count| *count -= least);
-            }
-            net.retain(|_, count| *count > 0.0);
-        }
-        round
+        Some((same / all, parts.into_keys().collect()))
     }
 }
 
@@ -205,35 +146,12 @@ mod tests {
             let pairs = (0..threads).flat_map(|a| (0..threads).map(move |b| (a, b, 3)));
             share(&pairs.filter(|(a, b, _)| a != b).collect::<Vec<_>>())
         };
-        assert!((turns(3) - 2.0 / 3.0).abs() < 1e-9, "{}", turns(3));
-        assert!((turns(6) - 12.0 / 15.0).abs() < 1e-9, "{}", turns(6));
+        assert!((turns(3) - 1.0 / 3.0).abs() < 1e-9, "{}", turns(3));
+        assert!((turns(6) - 6.0 / 15.0).abs() < 1e-9, "{}", turns(6));
         let (_, threads) = wakes(&[(1, 2, 9), (2, 3, 9), (3, 1, 9)])
             .one_sided()
             .unwrap();
         assert_eq!(threads, HashSet::from([1, 2, 3]));
-    }
-
-    #[test]
-    fn a_fixed_order_goes_round() {
-        let tids = (1..=9).collect();
-        let round = |pairs| wakes(pairs).in_turn(&tids).expect("enough wakes");
-        assert_eq!(round(&[(1, 2, 9), (2, 3, 9), (3, 4, 9), (4, 1, 9)]), 1.0);
-        // Two rings that meet, and a thread that only wakes.
-        let two = [
-            (1, 2, 6),
-            (2, 3, 3),
-            (3, 1, 3),
-            (2, 5, 3),
-            (5, 1, 3),
-            (8, 1, 6),
-        ];
-        assert_eq!(round(&two), 0.75);
-        // Of those that take turns, some are woken by threads that start the program as well.
-        let start = [(1, 2, 9), (2, 3, 9), (3, 1, 9), (20, 1, 9), (20, 21, 500)];
-        assert_eq!(round(&start), 0.75);
-        // Stages that wake the next one and the one before, and one that gives work to others.
-        assert_eq!(round(&[(1, 2, 50), (2, 3, 50), (3, 2, 20), (2, 1, 9)]), 0.0);
-        assert_eq!(round(&[(9, 1, 50), (9, 2, 50), (9, 3, 50)]), 0.0);
     }
 
     #[test]

@@ -8,6 +8,9 @@ use std::collections::{HashMap, HashSet};
 const WORDS_MAX: usize = 4_096;
 /// A word that was awaited with so many values counts something: a lock has one.
 const VALUES_MANY: usize = 4;
+/// Of threads that take turns at least a third of the wakes stays on one side, a half at most: by
+/// this it is made a share.
+const ONE_SIDED_SCALE: f64 = 2.0;
 /// Threads that have this part of the run time of the program are all that could wake; below the
 /// other part there is room for one that only wakes.
 const RAN_ALL: f64 = 0.9;
@@ -18,9 +21,9 @@ const RAN_AT_WORD: f64 = 0.45;
 const RAN_APART: f64 = 0.35;
 
 /// A thread takes part in what happens at a word if it is this part of those seen there.
-pub(super) const PART_MIN: f64 = 0.02;
+const PART_MIN: f64 = 0.02;
 /// Two threads wake each other, whatever they wait for: this many tell a lock.
-pub(super) const THREADS_TELLING: usize = 3;
+const THREADS_TELLING: usize = 3;
 
 /// What a thread did.
 #[derive(Debug, Clone, Copy, Default)]
@@ -73,14 +76,6 @@ pub(crate) struct Line {
     pub(crate) waiters: f64,
     /// How far it is a lock that they wait for, if that can be told.
     pub(crate) locked: Option<f64>,
-}
-
-impl Line {
-    /// The longest one at a lock; if there is none, the longest one.
-    pub(crate) fn longest(lines: impl Iterator<Item = Line>) -> Option<Line> {
-        let weight = |line: &Line| (line.waiters * line.locked.unwrap_or(0.0), line.waiters);
-        lines.max_by(|a, b| weight(a).partial_cmp(&weight(b)).expect("numbers"))
-    }
 }
 
 /// All words at which threads were seen waiting.
@@ -146,7 +141,9 @@ impl Words {
                 locked: locked(word, wakes, deeds),
             }
         });
-        Line::longest(at_words.chain(self.line_apart(wakes, deeds)))
+        let weight = |line: &Line| (line.waiters * line.locked.unwrap_or(0.0), line.waiters);
+        let lines = at_words.chain(self.line_apart(wakes, deeds));
+        lines.max_by(|a, b| weight(a).partial_cmp(&weight(b)).expect("numbers"))
     }
 
     /// Threads that wait at a word each while one of them runs, and run in turns: about equally.
@@ -155,7 +152,7 @@ impl Words {
         let alone = self.words.values().filter(|word| word.tids.len() == 1);
         let alone: HashSet<i32> = alone.flat_map(|word| word.tids.keys()).copied().collect();
         let (locked, tids) = match wakes.one_sided() {
-            Some((share, tids)) => (share, tids),
+            Some((share, tids)) => ((share * ONE_SIDED_SCALE).min(1.0), tids),
             None => (RAN_APART, alone.clone()),
         };
         let ran_ns = |tid: &i32| deeds.get(tid).map_or(0, |it| it.ran_ns) as f64;

@@ -138,18 +138,13 @@ fn borders(id: Id) -> Vec<Border> {
         _ => waits(id),
     };
     match id {
-        Id::CpuCompute => all.extend(crowd(AGAINST, LOCKED)),
-        Id::MemoryBound => all.extend(crowd(AGAINST, LOCKED)),
-        Id::LockConvoy => all.extend(lock(FOR, NO_CALLS_LOCKED)),
-        Id::FutexParking => {
-            all.extend(lock(AGAINST, PARKED));
-        }
-        _ => {}
-    }
-    match id {
-        Id::CpuCompute | Id::MemoryBound | Id::Oversubscribed => {
+        Id::CpuCompute | Id::MemoryBound => {
+            all.extend(crowd(AGAINST, LOCKED));
             all.extend(lock(AGAINST, NO_CALLS_LOCKED));
         }
+        Id::Oversubscribed => all.extend(lock(AGAINST, NO_CALLS_LOCKED)),
+        Id::LockConvoy => all.extend(lock(FOR, NO_CALLS_LOCKED)),
+        Id::FutexParking => all.extend(lock(AGAINST, PARKED)),
         Id::BlockingIo => all.extend(lock(AGAINST, blocked!("block.disk" 1.0))),
         Id::SleepPolling => all.extend(lock(AGAINST, blocked!("block.sleep" 1.0))),
         Id::SpinStarvesPeer | Id::SpinBurnsCpu => all.extend(lock(AGAINST, SPINS)),
@@ -166,14 +161,8 @@ const BRIEF: &[(&str, f64)] = &[
 ];
 const PARKED: &[(&str, f64)] = blocked!("block.futex" 1.0, "call.futex" 500.0);
 
-/// Borders of what a program waits for, and of what it exports.
-fn waits(id: Id) -> Vec<Border> {
-    let stream: &[_] = blocked!("block.stream" 1.0);
-    let poll: &[_] = blocked!("block.poll" 1.0, "state.blocked_us" 1e3, "poll.timer_share" 0.0);
-    let polls: &[_] = blocked!("block.poll" 1.0, "state.blocked_us" 1e3, "poll.timer_share" 1.0);
-    let timer: &[_] = blocked!("block.futex" 1.0, "call.futex" 500.0, "futex.wake_share" 0.0);
-    let alone: &[_] = blocked!("block.futex" 1.0, "lock.waiters" 0.0);
-    let sleep: &[_] = blocked!("block.sleep" 1.0);
+/// Borders of a program that has nothing to do.
+fn idle() -> Vec<Border> {
     // Where less than four tenths of the time is claimed, nothing moves yet.
     let idle_sleep: &[_] = blocked!("block.child" 0.7, "block.sleep" 0.3);
     let idle_stream: &[_] = blocked!("block.child" 0.7, "block.stream" 0.3);
@@ -184,6 +173,26 @@ fn waits(id: Id) -> Vec<Border> {
         "block.child" 0.7, "block.poll" 0.3, "state.blocked_us" 3.75e5);
     let idle_beat: &[_] = blocked!("block.child" 0.7, "block.poll" 0.3,
         "poll.timer_share" 1.0, "state.blocked_us" 2e5);
+    vec![
+        ("sleep.us", 50_000.0, 100_000.0, FOR, idle_sleep),
+        ("state.blocked_us", 2.5e5, 5e5, FOR, idle_stream),
+        ("state.blocked_us", 2.5e5, 5e5, FOR, idle_poll),
+        // From here on what the clock ends counts as much as what nothing ends.
+        ("poll.timer_share", 0.25, 0.375, FOR, idle_late),
+        ("state.blocked_us", 5e4, 1e5, FOR, idle_beat),
+        ("poll.timer_share", 0.25, 0.5, FOR, idle_beat),
+        ("call.futex", 50.0, 25.0, FOR, idle_futex),
+    ]
+}
+
+/// Borders of what a program waits for, and of what it exports.
+fn waits(id: Id) -> Vec<Border> {
+    let stream: &[_] = blocked!("block.stream" 1.0);
+    let poll: &[_] = blocked!("block.poll" 1.0, "state.blocked_us" 1e3, "poll.timer_share" 0.0);
+    let polls: &[_] = blocked!("block.poll" 1.0, "state.blocked_us" 1e3, "poll.timer_share" 1.0);
+    let timer: &[_] = blocked!("block.futex" 1.0, "call.futex" 500.0, "futex.wake_share" 0.0);
+    let alone: &[_] = blocked!("block.futex" 1.0, "lock.waiters" 0.0);
+    let sleep: &[_] = blocked!("block.sleep" 1.0);
     let served: &[_] = &[
         ("export.service", 100.0),
         ("export.queue_share", 0.6),
@@ -219,16 +228,7 @@ fn waits(id: Id) -> Vec<Border> {
             ("call.futex", 25.0, 50.0, FOR, timer),
             ("state.blocked_us", 1e5, 5e4, FOR, timer),
         ],
-        Id::Idle => vec![
-            ("sleep.us", 50_000.0, 100_000.0, FOR, idle_sleep),
-            ("state.blocked_us", 2.5e5, 5e5, FOR, idle_stream),
-            ("state.blocked_us", 2.5e5, 5e5, FOR, idle_poll),
-            // From here on what the clock ends counts as much as what nothing ends.
-            ("poll.timer_share", 0.25, 0.375, FOR, idle_late),
-            ("state.blocked_us", 5e4, 1e5, FOR, idle_beat),
-            ("poll.timer_share", 0.25, 0.5, FOR, idle_beat),
-            ("call.futex", 50.0, 25.0, FOR, idle_futex),
-        ],
+        Id::Idle => idle(),
         Id::RateImbalance => vec![("export.arrival", 95.0, 105.0, FOR, served)],
         Id::Burst => vec![
             ("export.arrival", 100.0, 90.0, FOR, served),
