@@ -214,9 +214,11 @@ impl Watch {
         if !counted {
             return calls.end_pause(span_ns);
         }
-        let count = perf.count(Counter::Calls).unwrap_or(0);
-        let before = std::mem::replace(&mut self.span_from.1, count);
-        let counted = count - before;
+        // Where the events are the machine's, nothing counts but the records.
+        let counted = match perf.count(Counter::Calls) {
+            Some(count) => count - std::mem::replace(&mut self.span_from.1, count),
+            None => calls.recorded(),
+        };
         let each_ns = call_ns + besides_ns / counted.max(1) as f64;
         calls.end_window(counted, span_ns, each_ns);
     }
@@ -224,7 +226,7 @@ impl Watch {
     /// Takes in the records up to a time.
     fn take_in(&mut self, until_ns: u64) {
         let Ok(perf) = &mut self.perf else { return };
-        let whole = perf.is_whole_machine();
+        let (whole, began_s) = (perf.is_whole_machine(), own_cpu_s());
         let mut events = std::mem::take(&mut self.early);
         let old = events.len();
         perf.drain(&mut events);
@@ -258,6 +260,7 @@ impl Watch {
             }
         }
         self.waits.pass(until_ns, &self.timeline);
+        self.ration.add_own(own_cpu_s() - began_s);
     }
 
     fn keep(&mut self, event: Event) {

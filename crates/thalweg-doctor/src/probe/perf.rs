@@ -4,14 +4,14 @@ use super::attributes::{attributes, carrier, clock, switches, tracepoint};
 use super::ration::Pace;
 use super::record::{Event, Kind, parse};
 use super::tracefs;
-use crate::sys::{self, Ring};
+use crate::sys::{self, Ring, closer};
 use perf_event_open_sys::bindings::{
     PERF_COUNT_HW_CACHE_MISSES, PERF_COUNT_HW_CPU_CYCLES, PERF_COUNT_HW_INSTRUCTIONS,
     PERF_TYPE_HARDWARE, perf_event_attr,
 };
 use std::fs::{self, File};
 use std::io::{self, Read as _};
-use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
 
 /// Room for the records of one core: with the right to lock memory, and without.
 const RING_BYTES: usize = 4 << 20;
@@ -219,8 +219,13 @@ impl Perf {
         let format = formats.read("raw_syscalls/sys_enter")?;
         let (number_at, arguments_at) = (format.offset("id")?, format.offset("args")?);
         let mut attributes = tracepoint(format.id);
-        attributes.set_inherit(1);
-        self.add_counter(&attributes, Counter::Calls, tids)?;
+        // An event of a thread costs at each of its switches, also while it does nothing.
+        let whole = self.scope == Scope::Machine;
+        let tids = if whole { &[-1] } else { tids };
+        if !whole {
+            attributes.set_inherit(1);
+            self.add_counter(&attributes, Counter::Calls, tids)?;
+        }
         let is_few = tids.len() <= THREADS_FEW;
         for weight in [1, CALLS_EVERY].into_iter().skip(usize::from(!is_few)) {
             attributes.__bindgen_anon_1.sample_period = weight;
@@ -358,5 +363,32 @@ impl Perf {
     /// Can be read when a ring fills up.
     pub(crate) fn files(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.carriers.iter().map(|owner| owner.as_fd())
+    }
+}
+
+impl Drop for Perf {
+    fn drop(&mut self) {
+        let traced = self.others.iter().filter(|(kind, _)| kind.is_traced());
+        let files: Vec<_> = traced.map(|(_, event)| event.as_raw_fd()).collect();
+        if !files.is_empty() {
+            closer::leave(files);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One costs at each switch of a thread, also while it does nothing.
+    #[test]
+    fn where_all_programs_are_seen_no_event_belongs_to_a_thread() {
+        let own = rustix::thread::gettid().as_raw_nonzero().get();
+        match Perf::open(&[own]) {
+            Ok(perf) if perf.is_whole_machine() && perf.missing("sys_enter").is_none() => {
+                assert_eq!(perf.count(Counter::Calls), None);
+            }
+            _ => println!("skipped: only the events of the program are to be had"),
+        }
     }
 }

@@ -95,6 +95,16 @@ pub(crate) enum Kind {
     },
 }
 
+impl Kind {
+    /// Is it a tracepoint's?
+    pub(crate) fn is_traced(&self) -> bool {
+        matches!(
+            self,
+            Kind::Wake { .. } | Kind::Rouse { .. } | Kind::Call { .. }
+        )
+    }
+}
+
 /// Reads numbers off the front of a record.
 struct Reader<'a>(&'a [u8]);
 

@@ -5,11 +5,81 @@ use object::read::{ObjectSegment as _, ObjectSymbol as _};
 use object::{Object as _, ReadCache, SymbolKind};
 use std::collections::HashMap;
 use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::FileExt as _;
 
-/// Functions by where they start: a name, and where it ends if that is known.
+/// A table has a name of some 25 bytes for each of its functions: they are read by so much.
+const PART_BYTES: usize = 64 << 10;
+
+/// A file that is read in parts, as many short reads lie side by side.
+struct Parts {
+    file: File,
+    at: u64,
+    part: Vec<u8>,
+    part_at: u64,
+}
+
+impl Parts {
+    fn of(file: File) -> Parts {
+        Parts {
+            file,
+            at: 0,
+            part: Vec::new(),
+            part_at: 0,
+        }
+    }
+
+    /// The bytes from `at` on that are in the part.
+    fn known(&self) -> &[u8] {
+        let from = self.at.checked_sub(self.part_at);
+        let from = from.and_then(|from| usize::try_from(from).ok());
+        from.and_then(|from| self.part.get(from..)).unwrap_or(&[])
+    }
+}
+
+impl Read for Parts {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if self.known().is_empty() && into.len() >= PART_BYTES {
+            let bytes = self.file.read_at(into, self.at)?;
+            self.at += bytes as u64;
+            return Ok(bytes);
+        }
+        if self.known().is_empty() {
+            self.part.resize(PART_BYTES, 0);
+            let bytes = self.file.read_at(&mut self.part, self.at);
+            self.part.truncate(*bytes.as_ref().unwrap_or(&0));
+            self.part_at = self.at;
+            bytes?;
+        }
+        let known = self.known();
+        let bytes = known.len().min(into.len());
+        into[..bytes].copy_from_slice(&known[..bytes]);
+        self.at += bytes as u64;
+        Ok(bytes)
+    }
+}
+
+impl Seek for Parts {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let (from, by) = match to {
+            SeekFrom::Start(at) => (at, 0),
+            SeekFrom::Current(by) => (self.at, by),
+            SeekFrom::End(by) => (self.file.metadata()?.len(), by),
+        };
+        let at = from.checked_add_signed(by);
+        self.at = at.ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(self.at)
+    }
+}
+
+/// A function: where it starts, its bytes if they are known, and where its name is in a table's.
+type Function = (u64, u64, (usize, usize));
+
+/// Functions by where they start, with their names as they are in the file.
 #[derive(Debug, Default)]
 struct Table {
-    functions: Vec<(u64, u64, Box<str>)>,
+    functions: Vec<Function>,
+    names: String,
     /// Parts of the file: offset, bytes, address.
     segments: Vec<(u64, u64, u64)>,
     /// It is a program of Go, whose runtime parks goroutines by itself.
@@ -17,11 +87,23 @@ struct Table {
 }
 
 impl Table {
-    fn sorted(mut functions: Vec<(u64, u64, Box<str>)>, segments: Vec<(u64, u64, u64)>) -> Table {
+    fn sorted<'a>(
+        functions: impl Iterator<Item = (u64, u64, &'a str)>,
+        segments: Vec<(u64, u64, u64)>,
+    ) -> Table {
+        let mut names = String::new();
+        let mut functions: Vec<Function> = functions
+            .map(|(start, bytes, name)| {
+                let from = names.len();
+                names.push_str(name);
+                (start, bytes, (from, names.len()))
+            })
+            .collect();
         functions.sort_by_key(|&(start, bytes, _)| (start, std::cmp::Reverse(bytes)));
         functions.dedup_by_key(|function| function.0);
         Table {
             functions,
+            names,
             segments,
             is_go: false,
         }
@@ -32,23 +114,13 @@ impl Table {
         let Ok(file) = File::open(path) else {
             return Table::default();
         };
-        let cache = ReadCache::new(file);
+        let cache = ReadCache::new(Parts::of(file));
         let Ok(object) = object::File::parse(&cache) else {
             return Table::default();
         };
         let symbols = object.symbols().chain(object.dynamic_symbols());
         let functions = symbols.filter(|s| s.kind() == SymbolKind::Text && s.address() > 0);
-        let functions = functions.filter_map(|symbol| {
-            let name = symbol.name().ok()?;
-            Some((
-                symbol.address(),
-                symbol.size(),
-                format!("{:#}", rustc_demangle::demangle(name)),
-            ))
-        });
-        let functions = functions
-            .map(|(start, bytes, name)| (start, bytes, name.into()))
-            .collect();
+        let functions = functions.filter_map(|s| Some((s.address(), s.size(), s.name().ok()?)));
         let segments = object.segments().map(|segment| {
             let (offset, bytes) = segment.file_range();
             (offset, bytes, segment.address())
@@ -62,24 +134,24 @@ impl Table {
     /// The kernel's; none if it hides their addresses.
     fn of_kernel() -> Table {
         let text = fs::read_to_string("/proc/kallsyms").unwrap_or_default();
-        let function = |line: &str| {
-            let mut words = line.split_ascii_whitespace();
+        let function = |line| {
+            let mut words = str::split_ascii_whitespace(line);
             let start = u64::from_str_radix(words.next()?, 16)
                 .ok()
                 .filter(|&start| start > 0)?;
             words.next().filter(|kind| kind.eq_ignore_ascii_case("t"))?;
-            Some((start, 0, words.next()?.into()))
+            Some((start, 0, words.next()?))
         };
-        Table::sorted(text.lines().filter_map(function).collect(), Vec::new())
+        Table::sorted(text.lines().filter_map(function), Vec::new())
     }
 
     fn find(&self, address: u64) -> Option<&str> {
         let after = self
             .functions
             .partition_point(|function| function.0 <= address);
-        let (start, bytes, name) = &self.functions[after.checked_sub(1)?];
+        let (start, bytes, (from, to)) = self.functions[after.checked_sub(1)?];
         // Code written in assembly has no size.
-        (*bytes == 0 || address - start < *bytes).then_some(name)
+        (bytes == 0 || address - start < bytes).then(|| &self.names[from..to])
     }
 
     fn find_offset(&self, offset: u64) -> Option<&str> {
@@ -99,7 +171,7 @@ pub(crate) struct Symbols {
 }
 
 impl Symbols {
-    /// The function of a frame.
+    /// The function of a frame, as its file names it.
     pub(crate) fn name(&mut self, frame: Frame, memory: &Memory) -> Option<&str> {
         match frame {
             Frame::Kernel(address) => self
@@ -134,7 +206,7 @@ impl Symbols {
             } else {
                 ""
             };
-            return format!("{name}{kernel}");
+            return format!("{:#}{kernel}", rustc_demangle::demangle(name));
         }
         match frame {
             Frame::Kernel(_) => "[unknown]_[k]".into(),
@@ -153,14 +225,36 @@ mod tests {
 
     #[test]
     fn a_function_ends_where_its_symbol_says() {
-        let functions = vec![(100, 10, "a".into()), (200, 0, "b".into())];
-        let table = Table::sorted(functions, vec![(0, 1_000, 50)]);
+        let functions = [(100, 10, "a"), (200, 0, "b")];
+        let table = Table::sorted(functions.into_iter(), vec![(0, 1_000, 50)]);
         assert_eq!(table.find(99), None);
         assert_eq!(table.find(109), Some("a"));
         assert_eq!(table.find(110), None);
         assert_eq!(table.find(10_000), Some("b"));
         assert_eq!(table.find_offset(55), Some("a"));
         assert_eq!(table.find_offset(1_000), None);
+    }
+
+    #[test]
+    fn a_file_in_parts_is_the_file() {
+        let path = std::env::current_exe().unwrap();
+        let whole = fs::read(&path).unwrap();
+        let mut parts = Parts::of(File::open(path).unwrap());
+        let far = PART_BYTES as u64 * 3 - 7;
+        let end = whole.len() as u64;
+        let places = [0, 100, 90, far, far + 20, 5, end - 9];
+        for (at, bytes) in places
+            .into_iter()
+            .zip([8, 300, 5, 50, 9, 2 * PART_BYTES, 9])
+        {
+            parts.seek(SeekFrom::Start(at)).unwrap();
+            let mut read = vec![0; bytes];
+            parts.read_exact(&mut read).unwrap();
+            let from = at as usize;
+            assert!(read == whole[from..from + bytes], "{bytes} bytes at {at}");
+        }
+        assert_eq!(parts.read(&mut [0; 9]).unwrap(), 0, "nothing after the end");
+        assert_eq!(parts.seek(SeekFrom::End(-4)).unwrap(), end - 4);
     }
 
     /// A test's own function may be inlined.
@@ -174,11 +268,7 @@ mod tests {
         assert_eq!(std::hint::black_box(a_name_to_be_found as fn() -> u32)(), 7);
         let path = std::env::current_exe().unwrap();
         let table = Table::of_file(path.to_str().unwrap());
-        let own = table
-            .functions
-            .iter()
-            .any(|(_, _, name)| name.contains("a_name_to_be_found"));
-        assert!(own, "{} functions", table.functions.len());
+        assert!(table.names.contains("a_name_to_be_found"));
         assert!(Table::of_file("/nowhere").functions.is_empty());
         assert!(!table.is_go);
     }

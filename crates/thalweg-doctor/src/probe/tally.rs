@@ -47,6 +47,11 @@ impl Tally {
         *self.open.calls.entry(number).or_default() += weight;
     }
 
+    /// Calls that were recorded in this window.
+    pub(crate) fn recorded(&self) -> u64 {
+        self.open.count() as u64
+    }
+
     /// A window ends: so many calls were counted in it, the threads ran for so long, and each call
     /// took `cost_ns` more because it, and what came with it, was recorded.
     pub(crate) fn end_window(&mut self, counted: u64, ran_ns: u64, cost_ns: f64) {
