@@ -1,6 +1,6 @@
 //! The part of a program that has many threads, or burns time.
 
-use rustix::event::{Timespec, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::Barrier;
@@ -33,23 +33,28 @@ fn threads(count: usize) {
 
 /// So many yields, and a tenth as many polls that do not wait.
 fn calls(count: u64) {
+    let (silent, _writer) = std::io::pipe().unwrap();
     for number in 0..count {
         std::thread::yield_now();
         if number % 10 == 0 {
-            poll_for(0, 1);
+            poll_one(&silent, 0);
         }
     }
 }
 
-/// Polls nothing for so long, so often.
+/// Polls a pipe that nobody writes to for so long, so often.
 fn poll_for(ms: i64, count: u64) {
+    let (silent, _writer) = std::io::pipe().unwrap();
+    (0..count).for_each(|_| poll_one(&silent, ms));
+}
+
+fn poll_one(file: &std::io::PipeReader, ms: i64) {
     let timeout = Timespec {
         tv_sec: ms / 1_000,
         tv_nsec: ms % 1_000 * 1_000_000,
     };
-    for _ in 0..count {
-        poll(&mut [], Some(&timeout)).unwrap();
-    }
+    let mut files = [PollFd::new(file, PollFlags::IN)];
+    poll(&mut files, Some(&timeout)).unwrap();
 }
 
 /// Spins, and says that it does.
