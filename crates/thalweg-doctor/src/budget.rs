@@ -10,7 +10,7 @@ pub enum Part {
     Work,
     /// It ran in page faults.
     Faults,
-    /// It ran beside a pause instruction.
+    /// It ran in a loop that waits, or beside a pause instruction.
     Spin,
     /// It ran in `sched_yield`.
     Yield,

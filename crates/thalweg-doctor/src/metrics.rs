@@ -64,7 +64,8 @@ metrics! {
     "call.poll" "1/s" "calls of poll, select and epoll_wait, per second";
     "call.io" "1/s" "calls that read, write or sync files, pipes or sockets, per second";
 
-    "spin.cpu_share" "share" "part of the processor time spent beside a pause instruction";
+    "spin.cpu_share" "share"
+        "part of the processor time in loops that wait, or beside a pause instruction";
     "yield.cpu_share" "share" "part of the processor time spent in sched_yield";
 
     "block.futex" "share" "part of the blocked time in futex";

@@ -6,6 +6,8 @@ pub(crate) mod fault;
 pub(crate) mod files;
 mod gap;
 pub(crate) mod host;
+#[cfg(target_arch = "x86_64")]
+mod loops;
 pub(crate) mod memory;
 pub(crate) mod perf;
 pub(crate) mod ration;

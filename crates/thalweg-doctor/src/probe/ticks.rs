@@ -1,5 +1,7 @@
 //! What the program computes, as the clock's ticks show it.
 
+#[cfg(target_arch = "x86_64")]
+use super::loops;
 use super::memory::{Frame, Memory};
 use super::symbols::Symbols;
 use std::collections::HashMap;
@@ -17,7 +19,7 @@ const KEPT_MAX: usize = 50_000;
 /// What code does, as its bytes tell.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Code {
-    pauses: bool,
+    spins: bool,
     yields: bool,
     calls: bool,
 }
@@ -43,7 +45,7 @@ pub(crate) struct Ticks {
     pub(crate) all: u64,
     /// Outside the kernel.
     pub(crate) user: u64,
-    /// Beside a pause, a system call, or one of `sched_yield`.
+    /// In a loop that waits, or beside a pause; beside a system call, or one of `sched_yield`.
     pub(crate) pause: u64,
     pub(crate) calls: u64,
     pub(crate) yields: u64,
@@ -69,13 +71,13 @@ impl Ticks {
         if let (true, Some(&address)) = (kernel.is_empty(), user.first()) {
             self.user += 1;
             code = self.code(pid, address, memory);
-            self.pause += u64::from(code.pauses);
+            self.pause += u64::from(code.spins);
             self.calls += u64::from(code.calls);
             self.yields += u64::from(code.yields);
         }
         let thread = self.threads.entry(tid).or_default();
         thread.all += 1;
-        thread.pause += u64::from(code.pauses);
+        thread.pause += u64::from(code.spins);
         let kernel = kernel.iter().map(|&address| Frame::Kernel(address));
         let user = user.iter().map(|&address| memory.frame(pid, address));
         let frames: Box<[Frame]> = kernel.chain(user).collect();
@@ -101,7 +103,7 @@ impl Ticks {
         let mut bytes = [0; CODE_BYTES];
         let count = memory.code(pid, address, frame, &mut bytes);
         let code = Code {
-            pauses: has_pause(&bytes[..count]),
+            spins: has_pause(&bytes[..count]) || waits(pid, address, frame, memory),
             yields: has_yield(&bytes[..count]),
             calls: has_call(&bytes[..count]),
         };
@@ -194,6 +196,20 @@ fn split(stack: &[u64]) -> (&[u64], &[u64]) {
         rest = &after[length..];
     }
     (kernel, user)
+}
+
+/// Is the address in a loop that waits without a `pause`?
+#[cfg(target_arch = "x86_64")]
+fn waits(pid: i32, address: u64, frame: Frame, memory: &Memory) -> bool {
+    let mut bytes = [0; 2 * loops::AROUND];
+    let count = memory.code(pid, address, frame, &mut bytes);
+    // The first byte is at a multiple of four.
+    loops::waits(&bytes[..count], loops::AROUND + address as usize % 4)
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn waits(_: i32, _: u64, _: Frame, _: &Memory) -> bool {
+    false
 }
 
 /// Is there an instruction that tells the core that the thread spins?

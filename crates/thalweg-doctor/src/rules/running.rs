@@ -49,7 +49,9 @@ pub(super) const RULES: &[Rule] = &[
             ("fault.cpu_share", "how much of it is page faults"),
             ("spin.cpu_share", "how much of it is spinning"),
         ],
-        limits: &["a loop that waits without a pause instruction looks like computing"],
+        limits: &[
+            "a loop without a pause instruction that calls while it waits looks like computing",
+        ],
         next: "Profile it (perf record, or the flame graph of --html), and make the widest \
                function cheaper or spread it over more cores.",
     },

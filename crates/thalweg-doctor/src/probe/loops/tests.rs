@@ -1,0 +1,138 @@
+use super::*;
+
+/// What compilers made of loops that wait, and a place in each that samples fall on.
+#[rustfmt::skip]
+const WAITS: &[(&str, usize, &str)] = &[
+    ("gcc -O0: a ticket lock", 0x17,
+     "554889e5897dec90488d0500000000488945f8488b45f88b008945f48b45f43b45ec75e49090\
+      5dc3"),
+    ("gcc -O0: a flag behind a pointer", 0x1d,
+     "554889e548897de890488b45e8488945f8488b45f88b008945f48b45f485c074e890905dc3"),
+    ("gcc -O0: an empty queue", 0x3b,
+     "554889e548897dd890488b45d8488945f8488b45f8488b00488945e8488b55e8488b45d84883\
+      c008488945f0488b45f0488b00488945e0488b45e04839c274c990905dc3"),
+    ("gcc -O0: atomic_flag_test_and_set", 0xa,
+     "554889e590b80100000086050000000084c075f190905dc3"),
+    ("gcc -O2: a ticket lock", 0x6,
+     "8b050000000039f875f6c3"),
+    ("gcc -O2: an empty queue", 0xe,
+     "488d4f080f1f4000488b17488b014839c274f5c3"),
+    ("gcc -O2: a flag behind two pointers", 0x6,
+     "488b07488b004885c074f5c3"),
+    ("gcc -O2: so many reads at most", 0x17,
+     "b8e8030000eb0e660f1f84000000000083e801740c8b1785d274f5b801000000c331c0c3"),
+    ("gcc -O2: atomic_flag_test_and_set", 0x10,
+     "ba010000000f1f0089d086050000000084c075f4c3"),
+    ("gcc -O2: a lock by cmpxchg", 0xd,
+     "31c9ba0100000089c8f00fb11775f8c3"),
+    ("gcc -O2: a lock that is read until it is free", 0x12,
+     "ba010000000f1f0089d0870785c074108b0785c075faebf00f1f840000000000c3"),
+    ("rustc -O: AtomicBool::load", 0x3,
+     "0fb60784c074f9c3"),
+    ("rustc -O: the same, of a static", 0x13,
+     "488b0500000000660f1f8400000000000fb60884c974f9c3"),
+    ("rustc -O: a number of a sequence", 0x3,
+     "488b074839f072f8c3"),
+    ("rustc -O: so many reads at most, four in a round", 0x21,
+     "31c066666666662e0f1f8400000000003d18fcffff742a0fb60f84c975230fb60f84c975270f\
+      b60f84c975270fb60f83c0fc84c974daf7d03de80300000f92c0c3f7d83de80300000f92c0c3\
+      b901000000eb05b90200000029c189c83de80300000f92c0c3"),
+    ("rustc -O: a lock by swap", 0x4,
+     "b001860784c075f8c3"),
+    ("rustc -O: a lock by compare_exchange", 0x16,
+     "b10166666666662e0f1f84000000000031c0f00fb00f75f8c3"),
+];
+
+/// Loops that do something, and code that mostly does not come round.
+#[rustfmt::skip]
+const WORKS: &[(&str, &str)] = &[
+    ("gcc -O2: a byte is looked for",
+     "4889f84885d274204801faeb0c0f1f004883c0014839c2740f0fbe0839f175f0c30f1f800000\
+      000031c0c3"),
+    ("gcc -O0: a byte is looked for",
+     "554889e548897df88975f4488955e8eb1f488b45f80fb6000fbec03945f47506488b45f8eb16\
+      48836de801488345f80148837de80075dab8000000005dc3"),
+    ("gcc -O2: the sum of an array",
+     "4885f6741b488d14b731c00f1f44000003074883c7044839d775f5c30f1f400031c0c3"),
+    ("gcc -O0: the sum of an array",
+     "554889e548897de8488975e0c745fc0000000048c745f000000000eb1d488b45f0488d148500\
+      000000488b45e84801d08b000145fc488345f001488b45f0483b45e072d98b45fc5dc3"),
+    ("gcc -O2: a checksum",
+     "4885f6742b4801feb8070000000f1f004889c24883c70148c1e2054829c20fb647ff4801d048\
+      39f775e6c30f1f440000b807000000c3"),
+    ("gcc -O2: a walk over a list",
+     "eb0e660f1f4400003977087413488b3f4885ff75f331c0c30f1f840000000000b801000000c3"),
+    ("gcc -O0: a walk over a list",
+     "554889e548897df88975f4eb0b488b45f8488b00488945f848837df800740c488b45f88b4008\
+      3945f475e248837df8000f95c00fb6c05dc3"),
+    ("gcc -O0: the length of a string",
+     "554889e548897de848c745f800000000eb05488345f801488b55e8488b45f84801d00fb60084\
+      c075e9488b45f85dc3"),
+    ("gcc -O2: counts in memory",
+     "c74424fc000000008b4424fc3d9f8601007f1b0f1f4400008b4424fc83c001894424fc8b4424\
+      fc3d9f8601007eeac3"),
+    ("gcc -O0: counts in memory",
+     "554889e5c745fc00000000eb098b45fc83c0018945fc8b45fc3d9f8601007eed90905dc3"),
+    ("gcc -O2: counts in a register",
+     "4885ff7e1431c0660f1f8400000000004883c0014839c775f7c3"),
+    ("gcc -O2: reads the time-stamp counter",
+     "0f3148c1e2204809d04839f872f2c3"),
+    ("gcc -O2: the same, and a flag",
+     "eb10660f1f4400008b050000000085c075160f3148c1e2204809d04839f872e831c0c30f1f44\
+      0000b801000000c3"),
+    ("gcc -O2: looks into a hash table",
+     "4889f04821d0483b34c774110f1f40004883c0014821d0483934c775f3c3"),
+    ("gcc -O2: changes a number by cmpxchg",
+     "8b078d544001f00fb11775f6c3"),
+    ("gcc -O2: the same, and reads it anew",
+     "8b078d544001f00fb11775f4c3"),
+    ("gcc -O2: counts until it is stopped",
+     "8b050000000085c0b8000000007511908b15000000004883c00185d274f2c390c3"),
+    ("gcc -O2: a reader of a sequence lock",
+     "8b078b0e448b02a80175f5448b0f4439c875ed428d0401c3"),
+    ("gcc -O0: a reader of a sequence lock",
+     "554889e548897db8488975b0488955a8488b45b8488945f8488b45f88b008945cc8b45cc8945\
+      f4488b45b0488945e8488b45e88b008945c88b55c8488b45a8488945e0488b45e08b008945c4\
+      8b45c401d08945dc8b45f483e00185c075b2488b45b8488945d0488b45d08b008945c08b45c0\
+      3b45f475998b45dc5dc3"),
+    ("gcc -O2: takes numbers by xadd",
+     "b801000000f00fc10739f07cf3c3"),
+    ("rustc -O: Iterator::position",
+     "4885f6741989d131c031d20f1f440000380c17740c48ffc24839d675f3c331c0c3b801000000\
+      c3"),
+    ("rustc -O: AtomicU64::fetch_update",
+     "488b07666666662e0f1f840000000000488d0c40f0480fb10f75f5c3"),
+];
+
+fn bytes(hex: &str) -> Vec<u8> {
+    let digits = |at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
+    (0..hex.len()).step_by(2).map(digits).collect()
+}
+
+#[test]
+fn a_loop_that_only_reads_the_same_waits() {
+    for &(name, at, code) in WAITS {
+        assert!(waits(&bytes(code), at), "{name}");
+    }
+}
+
+#[test]
+fn a_loop_that_gets_on_works() {
+    for &(name, code) in WORKS {
+        let code = bytes(code);
+        for one in instructions(&code, 0) {
+            assert!(!waits(&code, one.ip() as usize), "{name}: {one:?}");
+        }
+    }
+}
+
+/// Half an instruction at the end, as where memory ends.
+#[test]
+fn code_may_end_anywhere() {
+    for &(name, at, code) in WAITS {
+        let code = bytes(code);
+        for end in 0..=at {
+            assert!(!waits(&code[..end], at), "{name}");
+        }
+    }
+}
