@@ -299,15 +299,11 @@ impl Timeline {
         span: &mut impl FnMut(Past),
     ) {
         if self.ours(pid, tid) {
-            let state = if preempted {
-                State::Runnable
-            } else {
-                State::Blocked
+            let (switches, state) = match preempted {
+                true => (&mut self.totals.switches_preempted, State::Runnable),
+                false => (&mut self.totals.switches_blocked, State::Blocked),
             };
-            match preempted {
-                true => self.totals.switches_preempted += 1,
-                false => self.totals.switches_blocked += 1,
-            }
+            *switches += 1;
             self.set_state(tid, state, core, span);
             if let Some(thread) = self.threads.get_mut(&tid) {
                 thread.blocks += u64::from(!preempted);
@@ -323,11 +319,8 @@ impl Timeline {
     }
 
     fn woken(&mut self, tid: i32, target: usize, span: &mut impl FnMut(Past)) {
-        if self
-            .threads
-            .get(&tid)
-            .is_some_and(|thread| thread.state == State::Blocked)
-        {
+        let thread = self.threads.get(&tid);
+        if thread.is_some_and(|thread| thread.state == State::Blocked) {
             self.set_state(tid, State::Runnable, target, span);
         }
     }
@@ -381,9 +374,8 @@ impl Timeline {
             // Where no sleep has ended, those that go on tell: they are at least so long.
             let sleeps = thread.state == State::Blocked && thread.slept_ns >= Some(thread.since_ns);
             if none_ended && sleeps {
-                let span_ns = now_ns.saturating_sub(thread.since_ns);
                 self.sleeps += 1;
-                self.sleeps_per_ns += 1.0 / span_ns.max(1) as f64;
+                self.sleeps_per_ns += 1.0 / now_ns.saturating_sub(thread.since_ns).max(1) as f64;
             }
             span(Past {
                 tid,
