@@ -6,12 +6,13 @@ use crate::watch::now_ns;
 use std::fs::{self, File};
 use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::FileTypeExt as _;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 
 /// What a thread waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Cause {
     Futex,
+    FileLock,
     Disk,
     Stream,
     Sleep,
@@ -21,8 +22,9 @@ pub(crate) enum Cause {
 }
 
 impl Cause {
-    pub(crate) const ALL: [(Cause, &'static str); 7] = [
+    pub(crate) const ALL: [(Cause, &'static str); 8] = [
         (Cause::Futex, "block.futex"),
+        (Cause::FileLock, "block.file_lock"),
         (Cause::Disk, "block.disk"),
         (Cause::Stream, "block.stream"),
         (Cause::Sleep, "block.sleep"),
@@ -94,6 +96,7 @@ impl Files {
             'S' | 'D' => {}
             _ => return Seen::Gone,
         }
+        let locked = number.and_then(|number| calls::locked_file(number, &arguments));
         let cause = match class {
             // The kernel names that state after the disk; the parent of a vfork is in it too.
             _ if state == 'D' && class != Class::Child => Cause::Disk,
@@ -104,7 +107,8 @@ impl Files {
             Class::Disk => Cause::Disk,
             Class::Stream => Cause::Stream,
             Class::Child => Cause::Child,
-            Class::Yield | Class::Other => Cause::Other,
+            Class::FileLock if locked.is_some() => Cause::FileLock,
+            Class::FileLock | Class::Yield | Class::Other => Cause::Other,
         };
         let polls = number.filter(|_| class == Class::Poll);
         let words = |at| calls::words_at(pid, at);
@@ -117,6 +121,13 @@ impl Files {
             timer_at_ns: left.map(|left_ns| now_ns().saturating_add(left_ns)),
         })
     }
+}
+
+/// An open file as the file system knows it, by device and inode: the same for all who opened it.
+/// Where that is hidden, one for all such files.
+pub(super) fn identity(pid: i32, file: u64) -> (u64, u64) {
+    let metadata = fs::metadata(format!("/proc/{pid}/fd/{file}"));
+    metadata.map_or((0, 0), |file| (file.dev(), file.ino()))
 }
 
 /// What a look at a thread saw.
