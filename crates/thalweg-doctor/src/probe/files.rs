@@ -193,6 +193,34 @@ mod tests {
     }
 
     #[test]
+    fn a_thread_at_flock_waits_for_the_lock_of_its_file() {
+        let own = std::process::id().cast_signed();
+        let path = std::env::temp_dir().join(format!("thalweg-doctor-lock-{own}"));
+        let held = File::create(&path).unwrap();
+        held.lock().unwrap();
+        let other = File::open(&path).unwrap();
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let waiting = std::thread::spawn(move || {
+            sender.send(rustix::thread::gettid()).unwrap();
+            other.lock()
+        });
+        let tid = receiver.recv().unwrap().as_raw_nonzero().get();
+        let mut files = Files::default();
+        let wait = loop {
+            match files.wait(own, tid) {
+                Seen::Blocked(wait) if wait.cause == Cause::FileLock => break wait,
+                _ => std::thread::yield_now(),
+            }
+        };
+        let file = held.metadata().unwrap();
+        assert_eq!(identity(own, wait.arguments[0]), (file.dev(), file.ino()));
+        assert_eq!(identity(own, u64::MAX), (0, 0));
+        held.unlock().unwrap();
+        waiting.join().unwrap().unwrap();
+        fs::remove_file(path).unwrap();
+    }
+
+    #[test]
     fn a_call_has_a_number_and_arguments() {
         let line = "202 0x7f00 0x80 0x2 0x0 0x0 0x0 0x7ffd 0x7f12\n";
         assert!(matches!(
