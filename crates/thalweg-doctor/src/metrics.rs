@@ -88,7 +88,8 @@ metrics! {
 
     "lock.waiters" "threads"
         "threads that wait for the busiest lock, or else at the busiest futex, on average";
-    "lock.waiters_max" "threads" "most threads seen waiting at the same futex, or for the same file's lock";
+    "lock.waiters_max" "threads"
+        "most threads seen waiting at the same futex, or for the same file's lock";
     "lock.held_share" "share"
         "how far they wait for what one of them holds: a lock, rather than a condition";
     "lock.goroutines" "goroutines" "goroutines that wait for a lock: absent in programs of Go";

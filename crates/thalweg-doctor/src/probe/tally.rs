@@ -4,8 +4,7 @@ use super::calls::{self, Arguments, Class};
 use std::collections::HashMap;
 
 /// Calls of a time in which they were counted, by number and whether they poll without waiting, and
-/// how long the threads ran in it but
-/// for what the counting took.
+/// how long the threads ran in it but for what the counting took.
 #[derive(Debug, Default)]
 struct Window {
     calls: HashMap<(u64, bool), f64>,
