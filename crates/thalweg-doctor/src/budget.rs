@@ -16,6 +16,8 @@ pub enum Part {
     Yield,
     /// It ran in calls of futex.
     FutexCalls,
+    /// It ran in polls that do not wait, and find nothing.
+    BusyPolls,
     /// It ran in other system calls.
     OtherCalls,
     /// It could have run, and another program had the core.
@@ -24,6 +26,8 @@ pub enum Part {
     Quota,
     /// All of it waited at a futex.
     Futex,
+    /// All of it waited for locks of files.
+    FileLock,
     /// All of it waited for a disk.
     Disk,
     /// All of it waited at pipes, sockets or terminals.
@@ -58,13 +62,28 @@ const PARTS: &[(Part, &str, &[&str])] = &[
         &["state.running", "call.cpu_share", "call.futex"],
     ),
     (
+        Part::BusyPolls,
+        "polls in vain",
+        &["state.running", "call.cpu_share", "poll.busy_share"],
+    ),
+    (
         Part::OtherCalls,
         "other system calls",
-        &["state.running", "call.cpu_share", "call.all"],
+        &[
+            "state.running",
+            "call.cpu_share",
+            "poll.busy_share",
+            "call.all",
+        ],
     ),
     (Part::Queue, "behind other programs", &["state.waiting"]),
     (Part::Quota, "stopped by a quota", &["host.throttled_share"]),
     (Part::Futex, "futex", &["state.blocked", "block.futex"]),
+    (
+        Part::FileLock,
+        "lock of a file",
+        &["state.blocked", "block.file_lock"],
+    ),
     (Part::Disk, "disk", &["state.blocked", "block.disk"]),
     (
         Part::Stream,
@@ -120,8 +139,11 @@ impl Part {
             Part::Spin => running(value("spin.cpu_share")?),
             Part::Yield => running(yields(evidence)?),
             Part::FutexCalls => running(calls(evidence)? * futex_of_calls(evidence)?),
+            Part::BusyPolls => running(calls(evidence)? * busy_of_calls(evidence)?),
             Part::OtherCalls => {
-                running(calls(evidence)? * (1.0 - futex_of_calls(evidence).unwrap_or(0.0)))
+                let others = [futex_of_calls(evidence), busy_of_calls(evidence)];
+                let others = others.into_iter().flatten().sum::<f64>();
+                running(calls(evidence)? * (1.0 - others).max(0.0))
             }
             Part::Queue => {
                 Some(value("state.waiting")? - value("host.throttled_share").unwrap_or(0.0))
@@ -131,6 +153,7 @@ impl Part {
                 Some(value("host.throttled_share")?.min(most))
             }
             Part::Futex => blocked("block.futex"),
+            Part::FileLock => blocked("block.file_lock"),
             Part::Disk => blocked("block.disk"),
             Part::Stream => blocked("block.stream"),
             Part::Sleep => blocked("block.sleep"),
@@ -187,6 +210,15 @@ fn all_calls(evidence: &Evidence) -> Option<f64> {
     evidence.value("call.cpu_share").or_else(rest)
 }
 
+/// The part that polls in vain are of all calls but `sched_yield`, at least: of those that do not
+/// wait, each that finds something is followed by a call that takes it.
+fn busy_of_calls(evidence: &Evidence) -> Option<f64> {
+    let all = evidence.value("call.all")?;
+    let others = (all - evidence.value("call.yield").unwrap_or(0.0)).max(1.0);
+    let busy = evidence.value("poll.busy_share")? * all / others;
+    Some((2.0 * busy - 1.0).clamp(0.0, 1.0))
+}
+
 /// The part that calls of futex are of all calls but `sched_yield`.
 fn futex_of_calls(evidence: &Evidence) -> Option<f64> {
     let all = evidence.value("call.all")? - evidence.value("call.yield").unwrap_or(0.0);
@@ -225,8 +257,10 @@ mod tests {
             ("call.all", 1_000.0),
             ("call.futex", 400.0),
             ("call.yield", 200.0),
+            ("poll.busy_share", 0.5),
             ("block.futex", 0.3),
-            ("block.disk", 0.1),
+            ("block.disk", 0.05),
+            ("block.file_lock", 0.05),
             ("block.stream", 0.1),
             ("block.sleep", 0.1),
             ("block.poll", 0.1),
@@ -235,6 +269,7 @@ mod tests {
         ]);
         close(Part::Work.share(&evidence), 0.5 * 0.3);
         close(Part::FutexCalls.share(&evidence), 0.5 * 0.3 * 0.5);
+        close(Part::BusyPolls.share(&evidence), 0.5 * 0.3 * 0.25);
         close(Part::Queue.share(&evidence), 0.05);
         let sum = Part::all().map(|part| part.share(&evidence)).sum();
         close(sum, 1.0);

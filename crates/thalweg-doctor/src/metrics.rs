@@ -69,6 +69,7 @@ metrics! {
     "yield.cpu_share" "share" "part of the processor time spent in sched_yield";
 
     "block.futex" "share" "part of the blocked time in futex";
+    "block.file_lock" "share" "part of the blocked time in waiting for locks of files";
     "block.disk" "share"
         "part of the blocked time in file reads, writes and syncs, or in uninterruptible sleep";
     "block.stream" "share" "part of the blocked time in pipes, sockets and terminals";
@@ -80,12 +81,16 @@ metrics! {
         "how long a sleep lasts until the thread is woken: the mean over all sleeps";
     "futex.wake_share" "share"
         "part of block.futex that another thread ended, rather than a timeout";
+    "futex.timeout_us" "µs"
+        "how long waits at a futex last that a timeout ends, on average over their time";
+    "poll.busy_share" "share" "part of all system calls that poll with a timeout of zero";
     "poll.timer_share" "share"
         "part of block.poll that a timeout or a timer ended, rather than an event";
 
     "lock.waiters" "threads"
         "threads that wait for the busiest lock, or else at the busiest futex, on average";
-    "lock.waiters_max" "threads" "most threads seen waiting at the same futex";
+    "lock.waiters_max" "threads"
+        "most threads seen waiting at the same futex, or for the same file's lock";
     "lock.held_share" "share"
         "how far they wait for what one of them holds: a lock, rather than a condition";
     "lock.goroutines" "goroutines" "goroutines that wait for a lock: absent in programs of Go";

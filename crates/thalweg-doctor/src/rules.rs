@@ -224,7 +224,8 @@ pub struct Rule {
     pub blind: &'static [(&'static str, &'static str)],
     /// What no figure here can tell.
     pub limits: &'static [&'static str],
-    /// What to do. `{name}` is replaced by a figure, `{name:source}` by where it comes from.
+    /// What to do. `{name}` is replaced by a figure, `{name:source}` by where it comes from;
+    /// `{name>text}` by the text, where the figure is more than a half.
     pub next: &'static str,
 }
 

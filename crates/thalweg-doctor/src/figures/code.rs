@@ -125,7 +125,7 @@ impl Figures<'_> {
                 Err(why) => why.to_string(),
             };
             let why = format!("sys_enter: {why}");
-            for name in ["call.all", "call.yield", "call.io"] {
+            for name in ["call.all", "call.yield", "call.io", "poll.busy_share"] {
                 self.evidence.lack(name, &why);
             }
             return self.calls_by_blocks(&why);
@@ -134,6 +134,8 @@ impl Figures<'_> {
         for &(name, classes) in CALLS {
             self.called(name, calls.count_of(classes));
         }
+        let busy = calls.busy_share();
+        self.sampled("poll.busy_share", busy, "raw_syscalls:sys_enter: timeouts");
     }
 
     /// Without a count of calls: a thread blocks in the calls that it is seen in, and somebody

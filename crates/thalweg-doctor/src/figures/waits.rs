@@ -6,7 +6,7 @@ use crate::probe::timeline::Thread;
 use crate::probe::words::Deeds;
 
 const SYSCALL: &str = "/proc/*/task/*/syscall";
-const NO_FUTEX: &str = "no thread was seen waiting at a futex";
+const NO_FUTEX: &str = "no thread was seen waiting at a futex, or for a file's lock";
 
 impl Figures<'_> {
     pub(super) fn waits(&mut self) {
@@ -21,6 +21,7 @@ impl Figures<'_> {
         }
         self.lines();
         self.wake_share();
+        self.timeout_us();
         self.timer_share();
         let timeline = &self.watch.timeline;
         match timeline.sleeps {
@@ -74,6 +75,19 @@ impl Figures<'_> {
             None => {
                 let why = "it was never seen wholly blocked at a futex that tells who ended it";
                 self.evidence.lack("futex.wake_share", why);
+            }
+        }
+    }
+
+    fn timeout_us(&mut self) {
+        match self.watch.waits.timeout_us() {
+            Some(us) => {
+                let source = "/proc/*/task/*/syscall, PERF_RECORD_SWITCH";
+                self.sampled("futex.timeout_us", us, source);
+            }
+            None => {
+                let why = "no timeout was seen to end a wait at a futex";
+                self.evidence.lack("futex.timeout_us", why);
             }
         }
     }

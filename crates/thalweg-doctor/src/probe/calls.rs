@@ -19,6 +19,8 @@ pub(crate) enum Class {
     /// Syncs the whole system, or waits for a disk some other way.
     Disk,
     Child,
+    /// Waits for a lock of a file, if [`locked_file`] says so.
+    FileLock,
     Yield,
     Other,
 }
@@ -62,6 +64,7 @@ classes! {
         #[cfg(target_arch = "x86_64")] SYS_unlink;
     // A parent waits in vfork until the child runs another program.
     Child: SYS_wait4 SYS_waitid SYS_clone SYS_clone3 #[cfg(target_arch = "x86_64")] SYS_vfork;
+    FileLock: SYS_flock SYS_fcntl;
     Yield: SYS_sched_yield;
 }
 
@@ -84,6 +87,18 @@ pub(crate) fn meant(number: u64, arguments: &Arguments) -> u64 {
         0 => libc::SYS_clock_nanosleep as u64,
         _ => number,
     }
+}
+
+/// The file for whose lock a call waits if another one has it.
+pub(crate) fn locked_file(number: u64, arguments: &Arguments) -> Option<u64> {
+    let waits = match libc::c_long::try_from(number).ok()? {
+        libc::SYS_flock => true,
+        libc::SYS_fcntl => {
+            matches!(arguments[1] as i32, libc::F_SETLKW | libc::F_OFD_SETLKW)
+        }
+        _ => false,
+    };
+    waits.then_some(arguments[0])
 }
 
 const PRIVATE: u64 = 128;
@@ -179,6 +194,13 @@ pub(crate) fn poll_timeout_ns(
     }
 }
 
+/// Does a call poll without waiting? Its timeout is 0; of one in the program's memory that is not
+/// known.
+pub(crate) fn polls_without_waiting(number: u64, arguments: &Arguments) -> bool {
+    class(meant(number, arguments)) == Class::Poll
+        && poll_timeout_ns(number, arguments, |_| None) == Some(0)
+}
+
 /// The files that a call polls, or what leads to them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Polled {
@@ -264,6 +286,34 @@ mod tests {
             assert_eq!(after(call, arguments), None, "memory that is not there");
         }
         assert_eq!(after(libc::SYS_read, [3, 0, 8, 5, 0, 0]), None);
+    }
+
+    #[test]
+    fn a_poll_with_a_timeout_of_zero_does_not_wait() {
+        let asks = |call: libc::c_long, arguments| polls_without_waiting(call as u64, &arguments);
+        let for_ever = u64::from(u32::MAX);
+        assert!(asks(libc::SYS_epoll_pwait, [3, 0, 8, 0, 0, 0]));
+        assert!(!asks(libc::SYS_epoll_pwait, [3, 0, 8, 1, 0, 0]));
+        assert!(!asks(libc::SYS_epoll_pwait, [3, 0, 8, for_ever, 0, 0]));
+        assert!(
+            !asks(libc::SYS_ppoll, [0x80, 1, 0x70, 0, 0, 0]),
+            "not known"
+        );
+        assert!(!asks(libc::SYS_read, [0; 6]));
+        #[cfg(target_arch = "x86_64")]
+        assert!(!asks(libc::SYS_poll, [0; 6]), "a sleep of nothing");
+    }
+
+    #[test]
+    fn a_lock_of_a_file_is_waited_for_unless_it_is_only_tried() {
+        let file = |call: libc::c_long, command: i32| {
+            locked_file(call as u64, &[7, command as u64, 0, 0, 0, 0])
+        };
+        assert_eq!(file(libc::SYS_flock, libc::LOCK_EX), Some(7));
+        assert_eq!(file(libc::SYS_fcntl, libc::F_SETLKW), Some(7));
+        assert_eq!(file(libc::SYS_fcntl, libc::F_OFD_SETLKW), Some(7));
+        assert_eq!(file(libc::SYS_fcntl, libc::F_SETLK), None);
+        assert_eq!(file(libc::SYS_read, libc::F_SETLKW), None);
     }
 
     #[test]

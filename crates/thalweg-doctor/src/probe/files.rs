@@ -6,12 +6,13 @@ use crate::watch::now_ns;
 use std::fs::{self, File};
 use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::FileTypeExt as _;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 
 /// What a thread waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Cause {
     Futex,
+    FileLock,
     Disk,
     Stream,
     Sleep,
@@ -21,8 +22,9 @@ pub(crate) enum Cause {
 }
 
 impl Cause {
-    pub(crate) const ALL: [(Cause, &'static str); 7] = [
+    pub(crate) const ALL: [(Cause, &'static str); 8] = [
         (Cause::Futex, "block.futex"),
+        (Cause::FileLock, "block.file_lock"),
         (Cause::Disk, "block.disk"),
         (Cause::Stream, "block.stream"),
         (Cause::Sleep, "block.sleep"),
@@ -94,6 +96,7 @@ impl Files {
             'S' | 'D' => {}
             _ => return Seen::Gone,
         }
+        let locked = number.and_then(|number| calls::locked_file(number, &arguments));
         let cause = match class {
             // The kernel names that state after the disk; the parent of a vfork is in it too.
             _ if state == 'D' && class != Class::Child => Cause::Disk,
@@ -104,7 +107,8 @@ impl Files {
             Class::Disk => Cause::Disk,
             Class::Stream => Cause::Stream,
             Class::Child => Cause::Child,
-            Class::Yield | Class::Other => Cause::Other,
+            Class::FileLock if locked.is_some() => Cause::FileLock,
+            Class::FileLock | Class::Yield | Class::Other => Cause::Other,
         };
         let polls = number.filter(|_| class == Class::Poll);
         let words = |at| calls::words_at(pid, at);
@@ -117,6 +121,13 @@ impl Files {
             timer_at_ns: left.map(|left_ns| now_ns().saturating_add(left_ns)),
         })
     }
+}
+
+/// An open file as the file system knows it, by device and inode: the same for all who opened it.
+/// Where that is hidden, one for all such files.
+pub(super) fn identity(pid: i32, file: u64) -> (u64, u64) {
+    let metadata = fs::metadata(format!("/proc/{pid}/fd/{file}"));
+    metadata.map_or((0, 0), |file| (file.dev(), file.ino()))
 }
 
 /// What a look at a thread saw.
@@ -179,6 +190,34 @@ mod tests {
     fn the_state_comes_after_a_name_with_brackets() {
         assert_eq!(state("12 (a) b) D 1 12"), 'D');
         assert_eq!(state("12"), '?');
+    }
+
+    #[test]
+    fn a_thread_at_flock_waits_for_the_lock_of_its_file() {
+        let own = std::process::id().cast_signed();
+        let path = std::env::temp_dir().join(format!("thalweg-doctor-lock-{own}"));
+        let held = File::create(&path).unwrap();
+        held.lock().unwrap();
+        let other = File::open(&path).unwrap();
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let waiting = std::thread::spawn(move || {
+            sender.send(rustix::thread::gettid()).unwrap();
+            other.lock()
+        });
+        let tid = receiver.recv().unwrap().as_raw_nonzero().get();
+        let mut files = Files::default();
+        let wait = loop {
+            match files.wait(own, tid) {
+                Seen::Blocked(wait) if wait.cause == Cause::FileLock => break wait,
+                _ => std::thread::yield_now(),
+            }
+        };
+        let file = held.metadata().unwrap();
+        assert_eq!(identity(own, wait.arguments[0]), (file.dev(), file.ino()));
+        assert_eq!(identity(own, u64::MAX), (0, 0));
+        held.unlock().unwrap();
+        waiting.join().unwrap().unwrap();
+        fs::remove_file(path).unwrap();
     }
 
     #[test]

@@ -3,11 +3,11 @@
 use super::calls::{self, Arguments, Class};
 use std::collections::HashMap;
 
-/// Calls of a time in which they were counted, by number, and how long the threads ran in it but
-/// for what the counting took.
+/// Calls of a time in which they were counted, by number and whether they poll without waiting, and
+/// how long the threads ran in it but for what the counting took.
 #[derive(Debug, Default)]
 struct Window {
-    calls: HashMap<u64, f64>,
+    calls: HashMap<(u64, bool), f64>,
     ran_ns: f64,
 }
 
@@ -18,8 +18,8 @@ impl Window {
     }
 
     fn add(&mut self, other: &Window, scale: f64) {
-        for (number, calls) in &other.calls {
-            *self.calls.entry(*number).or_default() += calls * scale;
+        for (call, calls) in &other.calls {
+            *self.calls.entry(*call).or_default() += calls * scale;
         }
     }
 }
@@ -43,8 +43,9 @@ pub(crate) struct Tally {
 impl Tally {
     /// A call that stands for `weight` of them.
     pub(crate) fn add(&mut self, number: u64, arguments: &Arguments, weight: f64) {
-        let number = calls::meant(number, arguments);
-        *self.open.calls.entry(number).or_default() += weight;
+        let asks = calls::polls_without_waiting(number, arguments);
+        let call = (calls::meant(number, arguments), asks);
+        *self.open.calls.entry(call).or_default() += weight;
     }
 
     /// Calls that were recorded in this window.
@@ -98,8 +99,14 @@ impl Tally {
     /// Calls of some classes.
     pub(crate) fn count_of(&self, classes: &[Class]) -> f64 {
         let calls = self.all.calls.iter();
-        let wanted = calls.filter(|(number, _)| classes.contains(&calls::class(**number)));
+        let wanted = calls.filter(|((number, _), _)| classes.contains(&calls::class(*number)));
         wanted.map(|(_, calls)| calls).sum::<f64>() + 0.0
+    }
+
+    /// The part of all calls that poll without waiting.
+    pub(crate) fn busy_share(&self) -> f64 {
+        let asking = self.all.calls.iter().filter(|((_, asks), _)| *asks);
+        asking.map(|(_, calls)| calls).sum::<f64>() / self.count().max(1.0) + 0.0
     }
 }
 
@@ -124,6 +131,21 @@ mod tests {
         assert_eq!(tally.count_of(&[Class::Yield]), 1_000.0);
         let none = tally.count_of(&[Class::Futex, Class::Poll]);
         assert!(none == 0.0 && none.is_sign_positive(), "{none}");
+    }
+
+    /// `selectNow` of Java in a loop was SYSCALL-BOUND: of its calls only the class was kept.
+    #[test]
+    fn polls_that_do_not_wait_are_told_from_those_that_do() {
+        let mut tally = Tally::default();
+        let poll = libc::SYS_epoll_pwait as u64;
+        for timeout in [0, 0, 0, 5] {
+            tally.add(poll, &[3, 0, 8, timeout, 0, 0], 1.0);
+        }
+        tally.end_window(400, 1_000, 0.0);
+        tally.end();
+        assert_eq!(tally.count_of(&[Class::Poll]), 400.0);
+        assert_eq!(tally.busy_share(), 0.75);
+        assert_eq!(Tally::default().busy_share(), 0.0);
     }
 
     /// A program makes a call every `gap_ns`; while it is counted, each takes 250 ns more.

@@ -1,7 +1,7 @@
 //! What blocked threads wait for, as the files under `/proc` tell a few times a second.
 
 use super::calls;
-use super::files::{Cause, Files, Seen, Wait};
+use super::files::{self, Cause, Files, Seen, Wait};
 use super::timeline::{Thread, Timeline};
 use super::words::Words;
 use crate::recording::State;
@@ -34,6 +34,8 @@ struct Look {
     woken: bool,
     /// When a timeout, or a timer that it polls, ends the wait, if nothing else does.
     due_ns: Option<u64>,
+    /// When the wait began, where the records tell.
+    since_ns: Option<u64>,
 }
 
 /// The looks of a thread, by what it waited for.
@@ -54,6 +56,9 @@ pub(crate) struct Waits {
     pub(crate) critical: HashMap<Cause, f64>,
     /// Of those at a futex, the ones that a timeout ended: a thread did not, as none ran.
     pub(crate) timed: f64,
+    /// How long these waits last, summed over all looks, and of how many that is known.
+    pub(crate) timed_ns: f64,
+    pub(crate) timed_known: f64,
     /// The ones that have a timeout, but were over: anything may have ended them.
     pub(crate) open: f64,
     /// Of those in a poll, the ones that a timeout or a timer ended; the ones of which that is not
@@ -95,6 +100,10 @@ impl Waits {
                     if wait.cause == Cause::Futex && wait.call.is_some() {
                         self.words.add(thread.pid, tid, &wait.arguments, scale);
                     }
+                    if wait.cause == Cause::FileLock {
+                        let file = files::identity(thread.pid, wait.arguments[0]);
+                        self.words.add_file(file, scale);
+                    }
                     if wait.cause == Cause::Sleep && !by_state {
                         thread.slept_ns.get_or_insert(looked_ns);
                     }
@@ -106,6 +115,7 @@ impl Waits {
                         wait,
                         woken: false,
                         due_ns: None,
+                        since_ns: None,
                     });
                     self.last.insert(tid, wait);
                 }
@@ -118,6 +128,7 @@ impl Waits {
                         wait,
                         woken: true,
                         due_ns: None,
+                        since_ns: None,
                     }));
                 }
                 Seen::Gone => {}
@@ -170,6 +181,7 @@ impl Waits {
                     .map(|thread| thread.since_ns);
                 let after = look.wait.timeout_ns.zip(since_ns);
                 let after_ns = after.map(|(timeout, since)| since.saturating_add(timeout));
+                look.since_ns = since_ns;
                 look.due_ns = after_ns.into_iter().chain(look.wait.timer_at_ns).min();
                 let looks = self.held.get(&look.tid).map_or(0.0, |(_, looks)| *looks);
                 self.held.insert(look.tid, (look, looks + 1.0));
@@ -219,7 +231,7 @@ impl Waits {
         if wait.cause == Cause::Futex && calls::futex_is_timed(&wait.arguments) {
             match look.woken {
                 true => self.open += weight,
-                false => self.timed += weight,
+                false => self.add_timed(look, weight, timeline.now_ns),
             }
         }
         if wait.cause == Cause::Poll {
@@ -235,6 +247,20 @@ impl Waits {
             let place = (thread.name.clone(), wait.call, channel);
             *self.stacks.entry(place).or_default() += weight;
         }
+    }
+
+    /// A timeout ended a wait at a futex.
+    fn add_timed(&mut self, look: &Look, weight: f64, now_ns: u64) {
+        self.timed += weight;
+        if let Some(since_ns) = look.since_ns {
+            self.timed_ns += weight * now_ns.saturating_sub(since_ns) as f64;
+            self.timed_known += weight;
+        }
+    }
+
+    /// How long the waits at a futex last that a timeout ends, in µs, on average over their time.
+    pub(crate) fn timeout_us(&self) -> Option<f64> {
+        (self.timed_known >= 0.5).then(|| self.timed_ns / self.timed_known / 1e3)
     }
 
     /// Of the waits at a futex, the part that a thread ended, if that is known. It did if there is

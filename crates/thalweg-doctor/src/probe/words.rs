@@ -83,10 +83,13 @@ pub(crate) struct Line {
 pub(crate) struct Words {
     rounds: f64,
     words: HashMap<Place, Word>,
+    /// Sums over all rounds of those that wait for the lock of a file, by device and inode.
+    files: HashMap<(u64, u64), f64>,
     /// Rounds in which a thread waited at a word while another one ran.
     waited: HashMap<i32, f64>,
     waiters_max: f64,
     round: HashMap<Place, f64>,
+    round_files: HashMap<(u64, u64), f64>,
     round_tids: Vec<i32>,
 }
 
@@ -114,17 +117,26 @@ impl Words {
         *self.round.entry(place).or_default() += scale;
     }
 
+    /// A thread waits for the lock of a file; it stands for `scale` of them.
+    pub(crate) fn add_file(&mut self, file: (u64, u64), scale: f64) {
+        if self.files.len() < WORDS_MAX || self.files.contains_key(&file) {
+            *self.files.entry(file).or_default() += scale;
+            *self.round_files.entry(file).or_default() += scale;
+        }
+    }
+
     /// A round of looks is over; did it see a thread run?
     pub(crate) fn end_round(&mut self, running: bool) {
         self.rounds += 1.0;
         for tid in self.round_tids.drain(..).filter(|_| running) {
             *self.waited.entry(tid).or_default() += 1.0;
         }
-        let most = self.round.drain().map(|(_, waiters)| waiters);
+        let at_words = self.round.drain().map(|(_, waiters)| waiters);
+        let most = at_words.chain(self.round_files.drain().map(|(_, waiters)| waiters));
         self.waiters_max = most.fold(self.waiters_max, f64::max);
     }
 
-    /// Most threads seen waiting at one word; nothing if none was seen.
+    /// Most threads seen waiting at one word or file; nothing if none was seen.
     pub(crate) fn waiters_max(&self) -> Option<f64> {
         (self.waiters_max > 0.0).then_some(self.waiters_max)
     }
@@ -142,7 +154,14 @@ impl Words {
             }
         });
         let weight = |line: &Line| (line.waiters * line.locked.unwrap_or(0.0), line.waiters);
-        let lines = at_words.chain(self.line_apart(wakes, deeds));
+        // Nothing but a lock is waited for there.
+        let at_files = self.files.values().map(|waiters| Line {
+            waiters: waiters / self.rounds,
+            locked: Some(1.0),
+        });
+        let lines = at_words
+            .chain(at_files)
+            .chain(self.line_apart(wakes, deeds));
         lines.max_by(|a, b| weight(a).partial_cmp(&weight(b)).expect("numbers"))
     }
 

@@ -29,8 +29,8 @@ const LEAST: f64 = 0.005;
 
 /// Each state that is known, with its parts.
 pub(super) fn spent(evidence: &Evidence) -> Vec<Spent> {
-    use Part::{Child, Disk, Faults, Futex, FutexCalls, Other, OtherCalls, Poll};
-    use Part::{Queue, Quota, Sleep, Spin, Stream, Work, Yield};
+    use Part::{BusyPolls, Child, Disk, Faults, FileLock, Futex, FutexCalls, Other, OtherCalls};
+    use Part::{Poll, Queue, Quota, Sleep, Spin, Stream, Work, Yield};
     let waiting = evidence.value("state.waiting");
     // What a quota stops looks blocked where the kernel takes it from the queue.
     let stopped = Quota.share(evidence).unwrap_or(0.0);
@@ -44,13 +44,13 @@ pub(super) fn spent(evidence: &Evidence) -> Vec<Spent> {
         (
             "running",
             evidence.value("state.running"),
-            &[Work, Faults, Spin, Yield, FutexCalls, OtherCalls],
+            &[Work, Faults, Spin, Yield, FutexCalls, BusyPolls, OtherCalls],
         ),
         ("waiting for a core", waiting, &[Queue, Quota]),
         (
             "blocked",
             blocked.map(|share| (share - moved).max(0.0)),
-            &[Futex, Disk, Stream, Sleep, Poll, Child, Other],
+            &[Futex, FileLock, Disk, Stream, Sleep, Poll, Child, Other],
         ),
     ];
     let known = states.into_iter();

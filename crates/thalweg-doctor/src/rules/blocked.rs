@@ -21,16 +21,14 @@ pub(super) const ONE_LOCK: Weighed = Weighed {
                  wait there too, or the word is that of a taken lock (Drepper, Futexes Are Tricky)",
             ),
         ),
-        above(
-            "switch.blocked",
-            20.0,
-            Origin::Definition(
-                "two switches for each hand-over: the lock changes hands ten times a second",
-            ),
-        ),
+        above("switch.blocked", 20.0, HANDED_ON),
     ],
     weight: 0.5,
 };
+
+const HANDED_ON: Origin = Origin::Definition(
+    "two switches for each hand-over: the lock changes hands ten times a second",
+);
 
 /// Goroutines may wait for a lock unseen, while the threads of their runtime park and wake.
 pub(super) const GOROUTINES: Weighed = Weighed {
@@ -151,10 +149,12 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: Id::LockConvoy,
         claim: Claim::Parts(&[
+            (Part::FileLock, &[]),
             // Whoever has it may sleep meanwhile, which Java and Go do in futex.
             (Part::Futex, &[]),
             (Part::FutexCalls, &[]),
             (Part::Work, &[]),
+            (Part::BusyPolls, &[]),
             (Part::OtherCalls, &[]),
             (Part::Spin, &[]),
             // Whoever has it may sleep or wait meanwhile.
@@ -178,7 +178,7 @@ pub(super) const RULES: &[Rule] = &[
         claim: Claim::Parts(&[
             (Part::Sleep, &[SHORT_SLEEP]),
             (Part::Poll, &[BY_TIMER, SHORT_WAIT]),
-            (Part::Futex, &[NOBODY_WAKES, OFTEN_TIMED_OUT, SHORT_WAIT]),
+            (Part::Futex, &[NOBODY_WAKES, SOON_TIMED_OUT, SHORT_WAIT]),
         ]),
         curve: Curve::Overhead,
         required: &[],
@@ -198,6 +198,7 @@ pub(super) const RULES: &[Rule] = &[
             (Part::Poll, &[BY_EVENT, NOT_ANSWERED]),
             (Part::Stream, &[NOT_ANSWERED]),
             (Part::Futex, &[FEW_FUTEX]),
+            (Part::FileLock, &[NO_HAND_OVERS]),
             (Part::Child, &[]),
             (Part::Other, &[]),
         ]),
@@ -213,8 +214,10 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
+/// Nobody hands the lock on: another program has it.
+const NO_HAND_OVERS: Clue = ramp(Figure::One("switch.blocked"), 20.0, 10.0, HANDED_ON);
 const FEW_FUTEX: Clue = ramp(Figure::One("call.futex"), 50.0, 25.0, TIMERS);
-const OFTEN_TIMED_OUT: Clue = ramp(Figure::One("call.futex"), 25.0, 50.0, TIMERS);
+const SOON_TIMED_OUT: Clue = ramp(Figure::One("futex.timeout_us"), 40_000.0, 20_000.0, TIMERS);
 const TIMERS: Origin = Origin::Literature(
     "OpenJDK, PerfDataSamplingInterval: a runtime that idles wakes 20 times a second",
 );

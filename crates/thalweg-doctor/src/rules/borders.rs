@@ -43,6 +43,7 @@ const BASE: &[(&str, f64)] = &[
     ("hardware.ipc", 0.1),
     ("io.delay_share", 0.9),
     ("futex.wake_share", 0.6),
+    ("futex.timeout_us", 1_000.0),
     ("sleep.us", 10.0),
 ];
 
@@ -167,6 +168,7 @@ fn idle() -> Vec<Border> {
     let idle_sleep: &[_] = blocked!("block.child" 0.7, "block.sleep" 0.3);
     let idle_stream: &[_] = blocked!("block.child" 0.7, "block.stream" 0.3);
     let idle_futex: &[_] = blocked!("block.child" 0.7, "block.futex" 0.3);
+    let idle_lock: &[_] = blocked!("block.child" 0.7, "block.file_lock" 0.3);
     let idle_poll: &[_] = blocked!("block.child" 0.7, "block.poll" 0.3,
         "poll.timer_share" 0.0, "state.blocked_us" 1e6);
     let idle_late: &[_] = blocked!(
@@ -182,6 +184,7 @@ fn idle() -> Vec<Border> {
         ("state.blocked_us", 5e4, 1e5, FOR, idle_beat),
         ("poll.timer_share", 0.25, 0.5, FOR, idle_beat),
         ("call.futex", 50.0, 25.0, FOR, idle_futex),
+        ("switch.blocked", 20.0, 10.0, FOR, idle_lock),
     ]
 }
 
@@ -225,7 +228,7 @@ fn waits(id: Id) -> Vec<Border> {
             ("poll.timer_share", 0.25, 0.5, FOR, polls),
             ("state.blocked_us", 1e5, 5e4, FOR, polls),
             ("futex.wake_share", 0.5, 0.25, FOR, timer),
-            ("call.futex", 25.0, 50.0, FOR, timer),
+            ("futex.timeout_us", 4e4, 2e4, FOR, timer),
             ("state.blocked_us", 1e5, 5e4, FOR, timer),
         ],
         Id::Idle => idle(),

@@ -291,7 +291,8 @@ fn reading(name: &'static str, threshold: String, evidence: &Evidence) -> Exhibi
     }
 }
 
-/// A text with figures in the place of their names in braces.
+/// A text with figures in the place of their names in braces; `{name>text}` is a text that is there
+/// if the figure is more than a half.
 fn filled_in(text: &str, evidence: &Evidence) -> String {
     let mut filled = String::new();
     let mut rest = text;
@@ -300,6 +301,7 @@ fn filled_in(text: &str, evidence: &Evidence) -> String {
         filled.push_str(before);
         let figure = match name.split_once(':') {
             Some((name, _)) => evidence.reading(name).map(|reading| reading.source.clone()),
+            None if name.contains('>') => Some(where_most(name, evidence)),
             None => evidence.value(name).map(|value| format!("{value:.0}")),
         };
         filled.push_str(&figure.unwrap_or_else(|| "unknown".to_owned()));
@@ -307,4 +309,10 @@ fn filled_in(text: &str, evidence: &Evidence) -> String {
     }
     filled.push_str(rest);
     filled
+}
+
+fn where_most(condition: &str, evidence: &Evidence) -> String {
+    let (name, text) = condition.split_once('>').unwrap_or((condition, ""));
+    let is_most = evidence.value(name) > Some(0.5);
+    if is_most { text } else { "" }.to_owned()
 }

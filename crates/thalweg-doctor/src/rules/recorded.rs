@@ -197,3 +197,70 @@ fn spinning_is_neither_work_nor_a_burst() {
     let verdicts = judge(&evidence(&bursts));
     assert_eq!(verdicts[0].id, Id::Burst, "{verdicts:?}");
 }
+
+/// Five processes that share a file under `flock`, as recorded: it was CPU-COMPUTE at 0.50. A
+/// program that waits for a lock that another program has does nothing.
+#[test]
+fn a_lock_of_a_file_is_a_lock() {
+    let handed = [
+        ("lock.waiters", 3.4),
+        ("lock.held_share", 1.0),
+        ("switch.blocked", 537.0),
+    ];
+    let busy = [("state.running", 0.96), ("state.blocked", 0.04)];
+    let waits = [("block.file_lock", 1.0)];
+    first(
+        Id::LockConvoy,
+        &evidence(&[&handed[..], &busy, &waits].concat()),
+    );
+    first(Id::LockConvoy, &blocked(&[&handed[..], &waits].concat()));
+    let alone = [("lock.waiters", 1.0), ("lock.held_share", 1.0)];
+    let rare = [("switch.blocked", 1.0), ("block.file_lock", 1.0)];
+    first(Id::Idle, &blocked(&[&alone[..], &rare].concat()));
+}
+
+/// `selectNow` of Java in a loop, as recorded: it was SYSCALL-BOUND at 0.85. A poll that finds
+/// something each time is followed by a call that takes it.
+#[test]
+fn polls_that_do_not_wait_are_spins() {
+    let calls = |busy| {
+        [
+            ("call.all", 1.43e6),
+            ("call.poll", 1.42e6),
+            ("call.cpu_share", 0.52),
+            ("cpu.system_share", 0.53),
+            ("poll.busy_share", busy),
+        ]
+    };
+    let spins = first(Id::SpinBurnsCpu, &evidence(&calls(0.99)));
+    assert!(spins.next.starts_with("Poll with a timeout"), "{spins:?}");
+    assert!(confidence(Id::SyscallBound, &evidence(&calls(0.99))) < 0.1);
+    first(Id::SyscallBound, &evidence(&calls(0.45)));
+    let starved = [("run.wait_peers", 0.5)];
+    first(
+        Id::SpinStarvesPeer,
+        &evidence(&[&calls(0.99)[..], &starved].concat()),
+    );
+    let pause = evidence(&[("spin.cpu_share", 0.9)]);
+    assert!(first(Id::SpinBurnsCpu, &pause).next.starts_with("Bound"));
+}
+
+/// A client of Java that waits for a socket, as recorded: it was SLEEP-POLLING at 0.83. The JVM's
+/// own thread wakes every 50 ms, and the calls of futex are those of its start.
+#[test]
+fn a_runtime_that_looks_after_itself_does_not_poll() {
+    let client = |timeout_us| {
+        blocked(&[
+            ("block.stream", 0.54),
+            ("block.futex", 0.46),
+            ("futex.wake_share", 0.0),
+            ("futex.timeout_us", timeout_us),
+            ("call.futex", 477.0),
+            ("state.blocked_us", 27_710.0),
+        ])
+    };
+    first(Id::BlockingIo, &client(50_000.0));
+    let polls = confidence(Id::SleepPolling, &client(50_000.0));
+    assert!(polls < 0.1, "{polls}");
+    assert!(confidence(Id::SleepPolling, &client(1_000.0)) > 0.5);
+}

@@ -116,7 +116,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: Id::SpinStarvesPeer,
-        claim: Claim::Parts(&[(Part::Spin, &[])]),
+        claim: Claim::Parts(&[(Part::Spin, &[]), (Part::BusyPolls, &[])]),
         curve: Curve::Overhead,
         required: &[],
         needs: &[PEERS_WAIT],
@@ -132,12 +132,13 @@ pub(super) const RULES: &[Rule] = &[
         contradicts: &[ONE_LOCK],
         blind: &[],
         limits: &[],
-        next: "Do not spin where threads outnumber cores: park at once, or use no more spinning \
-               threads than the {cpu.usable} cores here, each with a core of its own.",
+        next: "{poll.busy_share>Poll with a timeout instead of asking in a loop. }Do not spin \
+               where threads outnumber cores: park at once, or use no more spinning threads than \
+               the {cpu.usable} cores here, each with a core of its own.",
     },
     Rule {
         id: Id::SpinBurnsCpu,
-        claim: Claim::Parts(&[(Part::Spin, &[])]),
+        claim: Claim::Parts(&[(Part::Spin, &[]), (Part::BusyPolls, &[])]),
         curve: Curve::Overhead,
         required: &[],
         needs: &[],
@@ -163,8 +164,9 @@ pub(super) const RULES: &[Rule] = &[
         ],
         blind: &[],
         limits: &["whether the latency that spinning buys is worth a core"],
-        next: "Bound the spin: for about as long as a wake-up takes (5 to 50 µs; thalweg machine \
-               measures it), then park. If latency is worth a core, leave it.",
+        next: "{poll.busy_share>Poll with a timeout instead of asking in a loop. }Bound the spin: \
+               for about as long as a wake-up takes (5 to 50 µs; thalweg machine measures it), \
+               then park. If latency is worth a core, leave it.",
     },
     Rule {
         id: Id::SyscallBound,

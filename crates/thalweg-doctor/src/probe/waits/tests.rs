@@ -24,6 +24,7 @@ fn charged(waits: &[(i32, Wait, bool)], first: Option<i32>) -> Waits {
             wait,
             woken,
             due_ns: None,
+            since_ns: None,
         });
     }
     (timeline.now_ns, timeline.idle_since_ns) = (200, Some(100));
@@ -66,6 +67,7 @@ fn a_look_counts_only_while_nothing_runs() {
             wait,
             woken: false,
             due_ns: None,
+            since_ns: None,
         });
     }
     let mut timeline = Timeline::new(0, true);
@@ -112,6 +114,7 @@ fn a_poll_that_ends_when_its_time_has_come_was_not_answered() {
             },
             woken: false,
             due_ns: None,
+            since_ns: None,
         });
         seen.pass(9_000_000, &timeline);
         timeline.advance(9_000_000);
@@ -129,4 +132,30 @@ fn a_poll_that_ends_when_its_time_has_come_was_not_answered() {
     );
     assert_eq!(ended(None, None, Some(1)), 0.0);
     assert_eq!(ended(Some(8_000_000), None, None), 0.0, "it had not ended");
+}
+
+/// The JVM's own thread, which wakes every 50 ms, made a program of Java poll that waits for a
+/// socket: the calls of futex were those of its start.
+#[test]
+fn a_wait_that_times_out_has_a_length() {
+    let after = |since_ns| {
+        let mut timeline = Timeline::new(since_ns, true);
+        timeline.adopt(1, 1, "a");
+        let mut seen = Waits::default();
+        seen.pending.push_back(Look {
+            at_ns: 60_000_000,
+            tid: 1,
+            wait: wait(Cause::Futex, libc::SYS_futex, 0x7f00),
+            woken: false,
+            due_ns: None,
+            since_ns: None,
+        });
+        seen.pass(70_000_000, &timeline);
+        timeline.advance(70_000_000);
+        seen.end_idle(Some(1), &timeline);
+        seen.timeout_us()
+    };
+    assert_eq!(after(20_000_000), Some(50_000.0));
+    assert_eq!(after(59_000_000), Some(11_000.0));
+    assert_eq!(Waits::default().timeout_us(), None);
 }

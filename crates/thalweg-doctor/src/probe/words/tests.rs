@@ -241,3 +241,18 @@ fn workers_that_have_nothing_to_do_are_in_no_line() {
     let [held, _] = waiting(|round| round % 4 != 0);
     assert!(held > 0.5, "while one of them runs they wait: {held}");
 }
+
+/// Five processes at `flock` were CPU-COMPUTE: no futex is called.
+#[test]
+fn who_waits_for_the_lock_of_a_file_is_in_line() {
+    let mut seen = Words::default();
+    for _ in 0..10 {
+        (0..4).for_each(|_| seen.add_file((1, 7), 1.0));
+        seen.add_file((1, 8), 1.0);
+        seen.end_round(true);
+    }
+    let line = seen.line(&Wakes::default(), &HashMap::new());
+    let (waiters, locked) = (4.0, Some(1.0));
+    assert_eq!(line, Some(Line { waiters, locked }));
+    assert_eq!(seen.waiters_max(), Some(4.0));
+}
