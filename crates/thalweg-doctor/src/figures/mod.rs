@@ -188,6 +188,13 @@ impl Figures<'_> {
         self.put("cpu.usable", usable, "sched_getaffinity, cpu.max");
     }
 
+    /// Cores that others used, by what the machine did in all.
+    fn others_cores(&self) -> f64 {
+        let (before, after) = &self.watch.host;
+        let busy_s = after.busy_s - before.busy_s - self.cpu_s - self.watch.own_s;
+        (busy_s / self.wall_s).max(0.0)
+    }
+
     fn host(&mut self) {
         let (before, after) = &self.watch.host;
         let wall_s = self.wall_s;
@@ -208,12 +215,8 @@ impl Figures<'_> {
             let cores = totals.others_ns as f64 / 1e9 / wall_s;
             self.switched("host.others", cores, "PERF_RECORD_SWITCH_CPU_WIDE");
         } else {
-            let busy_s = after.busy_s - before.busy_s - self.cpu_s - self.watch.own_s;
-            self.sampled(
-                "host.others",
-                (busy_s / wall_s).max(0.0),
-                "/proc/stat, less the program's",
-            );
+            let cores = self.others_cores();
+            self.sampled("host.others", cores, "/proc/stat, less the program's");
         }
         match (before.pressure_s, after.pressure_s) {
             (Some(before), Some(after)) => {

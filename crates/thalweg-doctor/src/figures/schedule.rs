@@ -31,17 +31,13 @@ impl Figures<'_> {
         self.waited("threads.busy", busy / 1e9 / self.wall_s);
         self.waited("run.wait_share", waited_ns as f64 / busy_ns);
         self.waited("run.wait_peers", told.waited_peers_ns as f64 / busy_ns);
-        let others = told.waited_others_ns as f64 / busy_ns * self.others_share();
-        self.waited("host.wait_others", others);
+        // Where it is not told who has a core that a thread had to leave, it may be the doctor, or
+        // nobody for the moment of a switch: threads wait for others no longer than others ran.
+        let others = told.waited_others_ns as f64 / busy_ns;
+        let is_told = (watch.perf.as_ref()).is_ok_and(|perf| perf.is_whole_machine());
+        let most = if is_told { 1.0 } else { self.others_cores() };
+        self.waited("host.wait_others", others.min(most));
         self.switches(ended);
-    }
-
-    /// Where it is not told who has a core that a thread had to leave, it may be the doctor, which
-    /// reads the records: the part of that time that others had.
-    fn others_share(&self) -> f64 {
-        let is_told = (self.watch.perf.as_ref()).is_ok_and(|perf| perf.is_whole_machine());
-        let own = self.watch.own_s * 1e9 / self.watch.timeline.totals.others_ns.max(1) as f64;
-        if is_told { 1.0 } else { (1.0 - own).max(0.0) }
     }
 
     /// Threads that left a core. Where records paused, `wait4` has the whole number, unless the

@@ -14,6 +14,7 @@ pub(crate) fn play(arguments: &[OsString]) -> ExitCode {
     match words[..] {
         ["threads", count] => threads(count.parse().unwrap()),
         ["spin", ms] => spin(ms.parse().unwrap()),
+        ["yield", ms] => yields(ms.parse().unwrap()),
         ["calls", count] => calls(count.parse().unwrap()),
         ["poll", ms, count] => poll_for(ms.parse().unwrap(), count.parse().unwrap()),
         _ => panic!("no such part: {words:?}"),
@@ -27,6 +28,20 @@ fn threads(count: usize) {
     std::thread::scope(|scope| {
         for _ in 0..count {
             scope.spawn(|| barrier.wait());
+        }
+    });
+}
+
+/// Four threads that pass their cores on for so long.
+fn yields(ms: u128) {
+    let began = Instant::now();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while began.elapsed().as_millis() < ms {
+                    std::thread::yield_now();
+                }
+            });
         }
     });
 }
