@@ -18,6 +18,8 @@ use thalweg_exchange::{
     Place, RejectReason, Removal, ResultCode, SymbolId, SymbolSpec, UserId,
 };
 
+use crate::faults;
+
 fn bytes_of(command: &Command) -> Vec<u8> {
     let mut out = vec![0; command_bytes(command)];
     encode_command(command, &mut out).expect("there is room");
@@ -40,17 +42,9 @@ fn said(frame: &[u8], at: usize, bytes: &[u8]) -> String {
     error.to_string()
 }
 
-/// Of each line: where a byte is written over the frame (or several, with commas), and what is
-/// said then.
 #[track_caller]
 fn all_said(frame: &[u8], faults: &str) {
-    for fault in faults.lines() {
-        let mut words = fault.trim_start().splitn(3, ' ');
-        let [at, bytes, text] = [(); 3].map(|()| words.next().expect("three columns"));
-        let bytes = bytes.split(',').map(|byte| byte.parse().expect("a byte"));
-        let bytes: Vec<u8> = bytes.collect();
-        assert_eq!(said(frame, at.parse().expect("a place"), &bytes), text);
-    }
+    faults::all_said(faults, |at, bytes| said(frame, at, bytes));
 }
 
 fn place() -> Place {

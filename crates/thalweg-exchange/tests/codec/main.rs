@@ -1,6 +1,7 @@
 //! Everything goes to bytes and back; bytes that are not right are refused, and never more.
 
 mod errors;
+mod faults;
 mod golden;
 mod heads;
 mod long;

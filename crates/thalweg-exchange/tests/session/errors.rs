@@ -11,6 +11,7 @@ use thalweg_exchange::codec::session::{
 use thalweg_exchange::session::{ClientSequence, Refusal, ReportNumber};
 use thalweg_exchange::{ResultCode, SymbolId, UserId};
 
+use crate::faults;
 use crate::samples::{account, hello, of_client, of_server, report, submit, welcome};
 
 /// What the reader says after `bytes` were written over the frame at `at`.
@@ -28,17 +29,9 @@ fn said(frame: &[u8], at: usize, bytes: &[u8]) -> String {
     error.expect_err("a fault").to_string()
 }
 
-/// Of each line: where a byte is written over the frame (or several, with commas), and what is
-/// said then.
 #[track_caller]
 fn all_said(frame: &[u8], faults: &str) {
-    for fault in faults.lines() {
-        let mut words = fault.trim_start().splitn(3, ' ');
-        let [at, bytes, text] = [(); 3].map(|()| words.next().expect("three columns"));
-        let bytes = bytes.split(',').map(|byte| byte.parse().expect("a byte"));
-        let bytes: Vec<u8> = bytes.collect();
-        assert_eq!(said(frame, at.parse().expect("a place"), &bytes), text);
-    }
+    faults::all_said(faults, |at, bytes| said(frame, at, bytes));
 }
 
 #[test]

@@ -10,6 +10,9 @@ mod commands;
 #[path = "../market/counting.rs"]
 #[allow(dead_code)] // made for the market; this file needs a part of it
 mod counting;
+#[path = "../codec/faults.rs"]
+#[allow(dead_code)] // made for the codec; this file needs a part of it
+mod faults;
 #[path = "../accounts/flow.rs"]
 mod flow;
 #[path = "../properties/open_orders.rs"]

@@ -7,6 +7,7 @@ use thalweg_exchange::{
 };
 
 use crate::bazaar::state;
+use crate::faults::rows;
 use crate::twins::bytes;
 
 /// The error of a state with these bytes changed, which are there once.
@@ -61,9 +62,7 @@ fn all_tell(faults: &str) {
             .map(|text| text.parse().expect("a number"));
         numbers.flat_map(i64::to_le_bytes).collect()
     };
-    for fault in faults.lines() {
-        let mut words = fault.trim_start().splitn(3, ' ');
-        let [from, to, expected] = [(); 3].map(|()| words.next().expect("three columns"));
+    for [from, to, expected] in rows(faults) {
         tells(&bytes(from), &bytes(to), expected);
     }
 }

@@ -1,0 +1,20 @@
+//! Tables of what is wrong, and what is said of it: a line each.
+
+/// The columns of each line; the last one is the rest of it.
+pub(crate) fn rows(faults: &str) -> impl Iterator<Item = [&str; 3]> {
+    faults.lines().map(|fault| {
+        let mut words = fault.trim_start().splitn(3, ' ');
+        [(); 3].map(|()| words.next().expect("three columns"))
+    })
+}
+
+/// Of each line: where a byte is written over a frame (or several, with commas), and what is
+/// `said` then.
+#[track_caller]
+pub(crate) fn all_said(faults: &str, said: impl Fn(usize, &[u8]) -> String) {
+    for [at, bytes, text] in rows(faults) {
+        let bytes = bytes.split(',').map(|byte| byte.parse().expect("a byte"));
+        let bytes: Vec<u8> = bytes.collect();
+        assert_eq!(said(at.parse().expect("a place"), &bytes), text);
+    }
+}
