@@ -172,10 +172,11 @@ impl Loop {
         let (first, last) = (first.one.ip(), last.one.ip());
         for step in &steps {
             let (ip, target) = (step.one.ip(), step.one.near_branch_target());
-            let is_jump = step.one.flow_control() != FlowControl::Next;
-            let is_always = step.one.flow_control() == FlowControl::UnconditionalBranch;
+            let flow = step.one.flow_control();
+            let is_jump = flow != FlowControl::Next;
+            let leaves = flow != FlowControl::ConditionalBranch;
             // What could be left out, or done more often than the rest, is not followed.
-            if is_jump && ip != last && (is_always || target > first && target <= last) {
+            if is_jump && ip != last && (leaves || target > first && target <= last) {
                 return false;
             }
             match self.step(&steps, step) {

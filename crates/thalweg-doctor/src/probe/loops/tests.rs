@@ -1,4 +1,5 @@
 use super::*;
+use proptest::prelude::*;
 
 /// What compilers made of loops that wait, and a place in each that samples fall on.
 #[rustfmt::skip]
@@ -102,6 +103,8 @@ const WORKS: &[(&str, &str)] = &[
       c3"),
     ("rustc -O: AtomicU64::fetch_update",
      "488b07666666662e0f1f840000000000488d0c40f0480fb10f75f5c3"),
+    ("by hand: leaves through a register",
+     "8b07ffe085c075f8"),
 ];
 
 fn bytes(hex: &str) -> Vec<u8> {
@@ -134,5 +137,39 @@ fn code_may_end_anywhere() {
         for end in 0..=at {
             assert!(!waits(&code[..end], at), "{name}");
         }
+    }
+}
+
+/// Parts of loops: reads, stores, locks, counts, tests, jumps to and fro and through a register.
+const PARTS: &[&[u8]] = &[
+    &[0x8b, 0x07],
+    &[0x3a, 0x41, 0x7f],
+    &[0x38, 0x06],
+    &[0x89, 0x45, 0xf8],
+    &[0x8b, 0x45, 0xf8],
+    &[0xf0, 0x0f, 0xb1, 0x0f],
+    &[0x87, 0x07],
+    &[0x83, 0xe8, 0x01],
+    &[0x85, 0xc0],
+    &[0x74, 0x02],
+    &[0xeb, 0xfc],
+    &[0xff, 0xe0],
+    &[0x0f],
+];
+
+proptest! {
+    /// Whatever a program's code is.
+    #[test]
+    fn any_code_has_an_answer(
+        parts in prop::collection::vec(prop::sample::select(PARTS), 0..70),
+        noise in prop::collection::vec(any::<u8>(), 0..4),
+        back in -128_i8..0,
+        at in 0_usize..300,
+    ) {
+        let mut code = parts.concat();
+        code.extend(noise);
+        code.extend([0x75, back.cast_unsigned()]);
+        waits(&code, at);
+        waits(&code, code.len() - 2);
     }
 }
