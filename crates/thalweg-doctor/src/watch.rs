@@ -100,7 +100,7 @@ impl Watch {
             symbols: Symbols::default(),
             calls: None,
             usage,
-            ration: Ration::new(from_ns),
+            ration: Ration::new(from_ns, whole),
             host: (host.clone(), host),
             usable_cores: 1.0,
             left: Vec::new(),

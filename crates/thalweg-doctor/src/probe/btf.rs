@@ -17,7 +17,8 @@ const UNION: u32 = 5;
 /// Where in the kernel's structures the fields are that probes read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Layout {
-    /// In a task: its number, and its core.
+    /// In a task: the numbers of its process and of itself, and its core.
+    pub(crate) pid_at: i16,
     pub(crate) tid_at: i16,
     pub(crate) core_at: i16,
     pub(crate) context: Context,
@@ -56,6 +57,7 @@ impl Layout {
         };
         let entry = cfg!(target_arch = "x86_64").then_some(Context::Entry);
         Some(Layout {
+            pid_at: of_task("tgid")?,
             tid_at: of_task("pid")?,
             core_at: of_thread("cpu").or_else(|| of_task("cpu"))?,
             context: match of_thread("preempt_count") {
@@ -199,9 +201,9 @@ mod tests {
         words.chain(names.bytes()).collect()
     }
 
-    /// A task: the thread's part with its core at 8, and the number at 16.
+    /// A task: the thread's part with its core at 8, and the numbers at 16 and 20.
     fn small() -> Vec<u8> {
-        let names = "\0task_struct\0pid\0thread_info\0cpu\0";
+        let names = "\0task_struct\0pid\0tgid\0thread_info\0cpu\0";
         let at = |name: &str| names.find(&format!("\0{name}\0")).unwrap() as u32 + 1;
         let of = |kind: u32, members: u32| kind << 24 | members;
         described(
@@ -210,8 +212,18 @@ mod tests {
                 // An unnamed union inside of the thread's part.
                 &[0, of(UNION, 1), 4, at("cpu"), 1, 0],
                 &[at("thread_info"), of(STRUCT, 1), 16, 0, 2, 64],
-                &[at("task_struct"), of(STRUCT, 2), 24],
-                &[at("thread_info"), 3, 0, at("pid"), 1, 128],
+                &[at("task_struct"), of(STRUCT, 3), 24],
+                &[
+                    at("thread_info"),
+                    3,
+                    0,
+                    at("pid"),
+                    1,
+                    128,
+                    at("tgid"),
+                    1,
+                    160,
+                ],
             ],
             names,
         )
@@ -220,6 +232,7 @@ mod tests {
     #[test]
     fn fields_are_found_in_unnamed_parts_too() {
         let layout = Layout {
+            pid_at: 20,
             tid_at: 16,
             core_at: 8,
             context: Context::Entry,

@@ -114,6 +114,11 @@ impl Code {
         Jump(self.0.len())
     }
 
+    pub(crate) fn jump_unless_zero(&mut self, of: Register) -> Jump {
+        self.put(0x55, of, 0, 0, 0);
+        Jump(self.0.len())
+    }
+
     pub(crate) fn jump_if_positive(&mut self, of: Register) -> Jump {
         self.put(0x65, of, 0, 0, 0);
         Jump(self.0.len())

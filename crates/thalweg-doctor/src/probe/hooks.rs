@@ -8,7 +8,7 @@ use super::btf::{Context, Layout};
 use super::calls::Arguments;
 use super::code::{Code, Function, Width};
 use super::ration::Pace;
-use super::record::What;
+use super::record::{Event, What};
 use crate::sys::bpf::{self, MapKind};
 use std::ffi::CStr;
 use std::fs::File;
@@ -19,9 +19,11 @@ use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 /// with few loops.
 pub(crate) const CALLS_EVERY: u32 = 13;
 
-/// What the programs ask in their map: whether wakes are written, and one in how many calls.
+/// What the programs ask in their map: whether wakes are written, one in how many calls, and
+/// whether switches are.
 const WAKES_AT: i16 = 0;
 const EVERY_AT: i16 = 4;
+const SWITCHES_AT: i16 = 8;
 /// There too, for each core in a line of the cache of its own: after how many calls the next one
 /// is. With more cores than this, some share.
 const LEFT_AT: i16 = 64;
@@ -43,8 +45,12 @@ const CURRENT_CORE: i32 = -1;
 const WAKE: u32 = 1;
 const ROUSE: u32 = 2;
 const CALL: u32 = 3;
+const SWITCH: u32 = 4;
 /// Of a wake: what it is, the thread, its core or whether an interrupt did it, and 0.
 const WAKE_BYTES: i16 = 16;
+/// Of a switch: what it is, whether the thread can go on, its process and number, and those of the one
+/// that comes.
+const SWITCH_BYTES: i16 = 24;
 /// Of a call: what it is, for how many it stands, its number, and the registers.
 const CALL_BYTES: i16 = 16 + registers::BYTES;
 
@@ -107,6 +113,12 @@ impl Hooks {
         self.attach(&call, &[c"sys_enter"])
     }
 
+    /// Asks for switches, where the kernel tells whether the thread that leaves can go on.
+    pub(crate) fn add_switches(&mut self, layout: &Layout) -> io::Result<()> {
+        let switch = self.switch(layout);
+        self.attach(&switch, &[c"sched_switch"])
+    }
+
     fn attach(&mut self, code: &[u64], tracepoints: &[&CStr]) -> io::Result<()> {
         let program = bpf::load(code)?;
         for tracepoint in tracepoints {
@@ -128,6 +140,7 @@ impl Hooks {
         };
         set(WAKES_AT as usize, u32::from(pace.is_on()));
         set(EVERY_AT as usize, every);
+        set(SWITCHES_AT as usize, u32::from(pace != Pace::Blind));
         for core in 0..LEFT_CORES as usize {
             set(LEFT_AT as usize + (core << LEFT_BYTES_LOG2), every);
         }
@@ -154,19 +167,19 @@ impl Hooks {
         code.call(Function::PerfEventOutput);
     }
 
-    /// Copies a word of the task that the tracepoint tells to the stack.
-    fn copy_of_task(code: &mut Code, from: i16, to: i16) {
+    /// Copies a word of a task that is an argument of the tracepoint to the stack.
+    fn copy_of_task(code: &mut Code, argument: i16, from: i16, to: i16) {
         code.copy(1, 10);
         code.add(1, to.into());
         code.set(2, 4);
-        code.load(Width::Double, 3, 6, 0);
+        code.load(Width::Double, 3, 6, 8 * argument);
         code.add(3, from.into());
         code.call(Function::ProbeReadKernel);
     }
 
     fn wake(&self, layout: &Layout) -> Vec<u64> {
         self.written(WAKE, layout, |code, to| {
-            Hooks::copy_of_task(code, layout.core_at, to);
+            Hooks::copy_of_task(code, 0, layout.core_at, to);
         })
     }
 
@@ -222,11 +235,34 @@ impl Hooks {
         let none = code.jump_if_zero(1);
         code.set(1, what.cast_signed());
         code.store(Width::Word, 10, at, 1);
-        Hooks::copy_of_task(&mut code, layout.tid_at, at + 4);
+        Hooks::copy_of_task(&mut code, 0, layout.tid_at, at + 4);
         third(&mut code, at + 8);
         code.set(1, 0);
         code.store(Width::Word, 10, at + 12, 1);
         self.write(&mut code, WAKE_BYTES);
+        code.land(none);
+        code.end()
+    }
+
+    fn switch(&self, layout: &Layout) -> Vec<u64> {
+        let at = -SWITCH_BYTES;
+        let mut code = self.begin();
+        code.load(Width::Word, 1, 7, SWITCHES_AT);
+        let none = code.jump_if_zero(1);
+        code.set(1, SWITCH.cast_signed());
+        code.store(Width::Word, 10, at, 1);
+        // Preempted, or in a state in which it can go on, which is 0.
+        code.load(Width::Double, 8, 6, 0);
+        code.load(Width::Double, 1, 6, 8 * 3);
+        let blocked = code.jump_unless_zero(1);
+        code.set(8, 1);
+        code.land(blocked);
+        code.store(Width::Word, 10, at + 4, 8);
+        for (argument, at) in [(1, at + 8), (2, at + 16)] {
+            Hooks::copy_of_task(&mut code, argument, layout.pid_at, at);
+            Hooks::copy_of_task(&mut code, argument, layout.tid_at, at + 4);
+        }
+        self.write(&mut code, SWITCH_BYTES);
         code.land(none);
         code.end()
     }
@@ -263,29 +299,55 @@ impl Hooks {
     }
 }
 
-/// What a record says, and of which thread, where that is not the one that ran: `tid`.
-pub(crate) fn parse(bytes: &[u8], tid: i32) -> Option<(i32, What)> {
+/// Adds what a record says; `told` is the event that it would be of the thread that ran.
+pub(crate) fn parse(bytes: &[u8], told: Event, events: &mut Vec<Event>) -> Option<()> {
     let word = |at: usize| Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
     let double = |at: usize| Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
-    let second = word(4)?;
-    Some(match word(0)? {
-        WAKE => (second.cast_signed(), What::Woken { target: word(8)? }),
+    let id = |at: usize| Some(word(at)?.cast_signed());
+    match word(0)? {
+        WAKE => events.push(Event {
+            tid: id(4)?,
+            what: What::Woken { target: word(8)? },
+            ..told
+        }),
         ROUSE => {
-            let waker = (word(8)? == 0 && tid > 0).then_some(tid);
-            (second.cast_signed(), What::Roused { waker })
+            let waker = (word(8)? == 0 && told.tid > 0).then_some(told.tid);
+            let what = What::Roused { waker };
+            events.push(Event {
+                tid: id(4)?,
+                what,
+                ..told
+            });
         }
         CALL => {
             let mut arguments = Arguments::default();
             for (argument, at) in arguments.iter_mut().zip(registers::ARGUMENTS) {
                 *argument = double(16 + at)?;
             }
-            let called = What::Called {
+            let what = What::Called {
                 number: double(8)?,
                 arguments,
-                weight: second.into(),
+                weight: word(4)?.into(),
             };
-            (tid, called)
+            events.push(Event { what, ..told });
         }
-        _ => return None,
-    })
+        SWITCH => {
+            let preempted = word(4)? != 0;
+            let (time_ns, core) = (told.time_ns, told.core);
+            let mut push = |at, what| {
+                events.push(Event {
+                    time_ns,
+                    core,
+                    pid: id(at)?,
+                    tid: id(at + 4)?,
+                    what,
+                });
+                Some(())
+            };
+            push(8, What::Out { preempted })?;
+            push(16, What::In)?;
+        }
+        _ => {}
+    }
+    Some(())
 }

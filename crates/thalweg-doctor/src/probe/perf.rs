@@ -87,8 +87,15 @@ impl Perf {
         let kernel = || Perf::with_carriers(Scope::Program, true, tids, &cores);
         let user = |_| Perf::with_carriers(Scope::Program, false, tids, &cores);
         let mut perf = whole.or_else(|_| kernel()).or_else(user)?;
-        perf.add_clock(tids, &cores);
-        perf.add_hooks(&cores);
+        let whole = perf.is_whole_machine();
+        let tids = if whole { &[-1] } else { tids };
+        let hooked = perf.add_hooks(&cores);
+        let clocked = perf.add_clock(tids, &cores);
+        if !hooked && (whole || !clocked) {
+            let mut attributes = switches(perf.kernel);
+            attributes.set_inherit(u64::from(!whole));
+            perf.add(&attributes, Kind::Switches, tids, &cores)?;
+        }
         perf.add_hardware(tids);
         Ok(perf)
     }
@@ -123,9 +130,6 @@ impl Perf {
             perf.carriers.push(owner);
         }
         perf.add(&attributes, Kind::Carrier, &tids[1..], cores)?;
-        let mut attributes = switches(kernel);
-        attributes.set_inherit(u64::from(scope == Scope::Program));
-        perf.add(&attributes, Kind::Switches, tids, cores)?;
         Ok(perf)
     }
 
@@ -151,49 +155,59 @@ impl Perf {
         Ok(())
     }
 
-    fn add_clock(&mut self, tids: &[i32], cores: &[i32]) {
+    /// Is it there? An event of a thread costs at each of its switches, also while it does nothing:
+    /// so the clock of threads tells their switches as well.
+    fn add_clock(&mut self, tids: &[i32], cores: &[i32]) -> bool {
+        let is_program = u64::from(self.scope == Scope::Program);
         let mut attributes = clock(self.kernel);
-        attributes.set_inherit(u64::from(self.scope == Scope::Program));
-        let tids = if self.scope == Scope::Machine {
-            &[-1]
-        } else {
-            tids
-        };
-        if let Err(error) = self.add(&attributes, Kind::Clock, tids, cores) {
-            self.missing.push(("cpu-clock", error.to_string()));
-        }
+        attributes.set_inherit(is_program);
+        attributes.set_context_switch(is_program);
+        let added = self.add(&attributes, Kind::Clock, tids, cores);
+        self.note("cpu-clock", added)
     }
 
-    fn add_hooks(&mut self, cores: &[i32]) {
-        let hooks = match self.scope {
-            Scope::Machine => self.new_hooks(cores),
-            Scope::Program => Err(io::Error::other(
-                "only where the events of all programs can be had",
-            )),
-        };
-        let mut hooks = match hooks {
+    /// Notes why something is not to be had, if it is not.
+    fn note(&mut self, name: &'static str, done: io::Result<()>) -> bool {
+        let why = done.err().map(|why| (name, why.to_string()));
+        self.missing.extend(why);
+        self.missing(name).is_none()
+    }
+
+    /// Do switches come from the programs?
+    fn add_hooks(&mut self, cores: &[i32]) -> bool {
+        let mut hooks = match self.new_hooks(cores) {
             Ok(hooks) => hooks,
             Err(why) => {
                 self.missing.push(("sched_wakeup", why.to_string()));
-                return self.missing.push(("sys_enter", why.to_string()));
+                self.missing.push(("sys_enter", why.to_string()));
+                return false;
             }
         };
-        let wakes = match is_first_namespace() {
-            true => Layout::of_kernel().and_then(|layout| hooks.add_wakes(&layout)),
+        let called = hooks.add_calls();
+        self.note("sys_enter", called);
+        let layout = match is_first_namespace() {
+            true => Layout::of_kernel(),
             false => Err(io::Error::other(
                 "not in a container that has numbers of its own",
             )),
         };
-        if let Err(why) = wakes {
-            self.missing.push(("sched_wakeup", why.to_string()));
-        }
-        if let Err(why) = hooks.add_calls() {
-            self.missing.push(("sys_enter", why.to_string()));
-        }
+        // Where they are not told so, an event tells them.
+        let mut switched = false;
+        let woken = layout.and_then(|layout| {
+            switched = hooks.add_switches(&layout).is_ok();
+            hooks.add_wakes(&layout)
+        });
+        self.note("sched_wakeup", woken);
         self.hooks = Some(hooks);
+        switched
     }
 
     fn new_hooks(&mut self, cores: &[i32]) -> io::Result<Hooks> {
+        if self.scope != Scope::Machine {
+            return Err(io::Error::other(
+                "only where the events of all programs can be had",
+            ));
+        }
         self.add(&output(), Kind::Hook, &[-1], cores)?;
         let events = self.others.iter().filter(|(kind, _)| *kind == Kind::Hook);
         let events = events.map(|(_, event)| event);

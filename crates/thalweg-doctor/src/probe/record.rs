@@ -128,11 +128,10 @@ pub(crate) fn parse(mut bytes: &[u8], kinds: &[(u64, Kind)], events: &mut Vec<Ev
             return;
         }
         let body = &bytes[8..size];
-        let event = match kind {
-            PERF_RECORD_SAMPLE => sample(Reader(body), kinds),
-            _ => other(kind, misc, body),
-        };
-        events.extend(event);
+        match kind {
+            PERF_RECORD_SAMPLE => _ = sample(Reader(body), kinds, events),
+            _ => events.extend(other(kind, misc, body)),
+        }
         bytes = &bytes[size..];
     }
 }
@@ -196,34 +195,35 @@ fn other(kind: u32, misc: u32, body: &[u8]) -> Option<Event> {
     })
 }
 
-fn sample(mut body: Reader<'_>, kinds: &[(u64, Kind)]) -> Option<Event> {
+fn sample(mut body: Reader<'_>, kinds: &[(u64, Kind)], events: &mut Vec<Event>) -> Option<()> {
     let id = body.u64()?;
     let (_, kind) = kinds.iter().find(|(known, _)| *known == id)?;
     if *kind == Kind::Clock {
         body.u64()?; // The address stands first in the stack as well.
     }
-    let (pid, mut tid) = (body.i32()?, body.i32()?);
+    let (pid, tid) = (body.i32()?, body.i32()?);
     let (time_ns, core) = (body.u64()?, body.u32()?);
     body.u32()?;
-    let what = match *kind {
-        Kind::Carrier | Kind::Switches => return None,
-        Kind::Clock => {
-            let count = usize::try_from(body.u64()?).ok()?;
-            let stack = body.take(count.checked_mul(8)?)?.chunks_exact(8);
-            What::Ticked(stack.map_while(|word| Reader(word).u64()).collect())
-        }
-        Kind::Hook => {
-            let bytes = body.u32()? as usize;
-            let (of, what) = hooks::parse(body.take(bytes)?, tid)?;
-            tid = of;
-            what
-        }
-    };
-    Some(Event {
+    let mut told = Event {
         time_ns,
         core,
         pid,
         tid,
-        what,
-    })
+        what: What::In,
+    };
+    match *kind {
+        Kind::Carrier | Kind::Switches => {}
+        Kind::Clock => {
+            let count = usize::try_from(body.u64()?).ok()?;
+            let stack = body.take(count.checked_mul(8)?)?.chunks_exact(8);
+            let stack = stack.map_while(|word| Reader(word).u64()).collect();
+            told.what = What::Ticked(stack);
+            events.push(told);
+        }
+        Kind::Hook => {
+            let bytes = body.u32()? as usize;
+            hooks::parse(body.take(bytes)?, told, events)?;
+        }
+    }
+    Some(())
 }
