@@ -21,7 +21,7 @@ const COST_SHARE: f64 = 0.03;
 const SWITCH_SHARE: f64 = 0.02;
 /// So many records of switches, which cost 14 ms, come before any pause of them: short bursts and
 /// short programs are told exactly.
-const SWITCHES_MIN: u64 = 20_000;
+const SWITCHES_MIN: u64 = 4_000;
 /// Where they cost less than this part of that, there is room for a look at each call.
 const CALM: f64 = 0.25;
 /// How long they count at least, at first, while a program starts, and later; and pause at most,
