@@ -119,7 +119,7 @@ impl Watch {
             }
         }
         watch.usable_cores = tree::usable_cores(&watch.timeline).unwrap_or(1.0);
-        if let Ok(perf) = &watch.perf {
+        if let Ok(perf) = &mut watch.perf {
             watch.calls = perf.missing("sys_enter").is_none().then(Tally::default);
             perf.set_counting(true);
         }
@@ -185,8 +185,8 @@ impl Watch {
         let Some(pace) = self.ration.turn(now_ns()) else {
             return;
         };
-        let Ok(perf) = &self.perf else { return };
-        perf.set_pace(pace);
+        let Ok(perf) = &mut self.perf else { return };
+        perf.set_pace(pace, self.ration.pauses_for_long());
         let now_ns = now_ns();
         self.take_in(now_ns);
         self.timeline.set_told(pace.is_on(), now_ns);
@@ -290,7 +290,7 @@ impl Watch {
     /// Stops, and takes in what is left.
     pub(crate) fn end(&mut self) {
         self.to_ns = now_ns();
-        if let Ok(perf) = &self.perf {
+        if let Ok(perf) = &mut self.perf {
             perf.set_counting(false);
         }
         self.take_in(u64::MAX);

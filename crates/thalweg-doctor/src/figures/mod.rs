@@ -9,6 +9,9 @@ use crate::probe::usage::Used;
 use crate::sys::Ended;
 use crate::watch::Watch;
 
+/// The tracepoint of a switch.
+const SWITCHES: &str = "sched_switch";
+
 struct Figures<'a> {
     watch: &'a Watch,
     evidence: Evidence,
@@ -104,11 +107,24 @@ impl Figures<'_> {
     }
 
     fn put(&mut self, name: &str, value: f64, source: &str) {
+        let source = self.named(source);
         self.evidence.put(name, value, Quality::Exact, source);
     }
 
     fn sampled(&mut self, name: &str, value: f64, source: &str) {
+        let source = self.named(source);
         self.evidence.put(name, value, Quality::Sampled, source);
+    }
+
+    /// Where switches come from a program, its tracepoint stands for the record.
+    fn named(&self, source: &str) -> String {
+        let hooked = self.watch.perf.as_ref();
+        match hooked.is_ok_and(|perf| perf.hooks_switches) {
+            true => source
+                .replace("PERF_RECORD_SWITCH_CPU_WIDE", SWITCHES)
+                .replace("PERF_RECORD_SWITCH", SWITCHES),
+            false => source.into(),
+        }
     }
 
     /// From records of switches: as [`Figures::recorded`], and exact only if they never paused.

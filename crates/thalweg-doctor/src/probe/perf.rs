@@ -51,6 +51,8 @@ pub(crate) struct Perf {
     kinds: Vec<(u64, Kind)>,
     counters: Vec<(Counter, File)>,
     hooks: Option<Hooks>,
+    /// Switches come from a program, and not from an event.
+    pub(crate) hooks_switches: bool,
     /// Events that are not to be had, and why.
     missing: Vec<(&'static str, String)>,
     bytes: Vec<u8>,
@@ -89,9 +91,9 @@ impl Perf {
         let mut perf = whole.or_else(|_| kernel()).or_else(user)?;
         let whole = perf.is_whole_machine();
         let tids = if whole { &[-1] } else { tids };
-        let hooked = perf.add_hooks(&cores);
+        perf.hooks_switches = perf.add_hooks(&cores);
         let clocked = perf.add_clock(tids, &cores);
-        if !hooked && (whole || !clocked) {
+        if !perf.hooks_switches && (whole || !clocked) {
             let mut attributes = switches(perf.kernel);
             attributes.set_inherit(u64::from(!whole));
             perf.add(&attributes, Kind::Switches, tids, &cores)?;
@@ -110,6 +112,7 @@ impl Perf {
             kinds: Vec::new(),
             counters: Vec::new(),
             hooks: None,
+            hooks_switches: false,
             missing: Vec::new(),
             bytes: Vec::new(),
         };
@@ -267,9 +270,9 @@ impl Perf {
     }
 
     /// Lets the events count, or stops them all.
-    pub(crate) fn set_counting(&self, on: bool) {
+    pub(crate) fn set_counting(&mut self, on: bool) {
         let pace = if on { Pace::Each } else { Pace::Blind };
-        self.set_pace(pace);
+        self.set_pace(pace, false);
         let others = self.others.iter().filter(|(kind, _)| !self.is_costly(kind));
         let counters = self.counters.iter().map(|(_, event)| event);
         let others = others.map(|(_, event)| event).chain(counters);
@@ -289,10 +292,11 @@ impl Perf {
         }
     }
 
-    /// The same for those that cost by the piece.
-    pub(crate) fn set_pace(&self, pace: Pace) {
-        if let Some(hooks) = &self.hooks {
-            hooks.set_pace(pace);
+    /// The same for those that cost by the piece. Is it for long if they stop?
+    pub(crate) fn set_pace(&mut self, pace: Pace, for_long: bool) {
+        if let Some(hooks) = &mut self.hooks {
+            let asked = hooks.set_pace(pace, for_long);
+            self.note("sys_enter", asked);
         }
         for (kind, event) in self.others.iter().filter(|(kind, _)| self.is_costly(kind)) {
             let is_told = *kind == Kind::Switches && pace == Pace::Paused;

@@ -2,16 +2,13 @@
 
 use super::record::{Event, What};
 
-/// What the records of a call are taken to add to its time, in seconds, where calls are estimated:
-/// with these, a program of 1.3 million calls in a second comes out 8 to 12 % low (Zen 3). A call
-/// costs less while only a few are looked at.
-const CALL_EACH_S: f64 = 0.4e-6;
-const CALL_S: f64 = 0.2e-6;
-/// What a record costs the program, in seconds, as measured with an event alone: `docs/notes/
-/// results-doctor.md`. Of calls: the same, to look at each or at a few.
-const COST_EACH_S: f64 = 0.9e-6;
-const COST_FEW_S: f64 = 0.35e-6;
-const WAKE_S: f64 = 0.7e-6;
+/// What looking at a call adds to its time, in seconds, at each or at one in 13 (Zen 3); the second
+/// is what it takes to ask whether to. Calls are estimated with these.
+const CALL_EACH_S: f64 = 1.0e-6;
+const CALL_FEW_S: f64 = 0.22e-6;
+/// What a wake and each side of a switch cost the program, in seconds: `docs/notes/
+/// results-doctor.md`.
+const WAKE_S: f64 = 0.6e-6;
 const SWITCH_S: f64 = 0.7e-6;
 /// The part of a core that these records and taking them in may cost before they pause, the part
 /// that they may cost with pauses, and the part from which on those of switches pause with the
@@ -19,9 +16,9 @@ const SWITCH_S: f64 = 0.7e-6;
 const FREE_SHARE: f64 = 0.06;
 const COST_SHARE: f64 = 0.03;
 const SWITCH_SHARE: f64 = 0.02;
-/// So many records of switches, which cost 14 ms, come before any pause of them: short bursts and
+/// So many of these sides, which cost 14 ms, come before any pause of them: short bursts and
 /// short programs are told exactly.
-const SWITCHES_MIN: u64 = 4_000;
+const SWITCHES_MIN: u64 = 20_000;
 /// Where they cost less than this part of that, there is room for a look at each call.
 const CALM: f64 = 0.25;
 /// How long they count at least, at first, while a program starts, and later; and pause at most,
@@ -30,6 +27,9 @@ const ON_NS_FIRST: u64 = 10_000_000;
 const ON_NS_MIN: u64 = 5_000_000;
 const OFF_NS_MAX: u64 = 250_000_000;
 const OFF_NS_FIRST: u64 = 10_000_000;
+/// In a pause from this length on calls cost nothing at all. To come back from a shorter one would
+/// take up to 30 ms.
+const LONG_NS: u64 = 50_000_000;
 
 /// Which of them count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,10 +87,7 @@ impl Ration {
 
     /// System calls were counted, or wakes.
     pub(crate) fn add(&mut self, calls: f64, wakes: f64) {
-        let call_s = match self.pace {
-            Pace::Each => COST_EACH_S,
-            _ => COST_FEW_S,
-        };
+        let call_s = self.call_s();
         self.calls_s += calls * call_s;
         self.cost_s += calls * call_s + wakes * WAKE_S;
     }
@@ -132,7 +129,7 @@ impl Ration {
     pub(crate) fn call_s(&self) -> f64 {
         match self.pace {
             Pace::Each => CALL_EACH_S,
-            _ => CALL_S,
+            _ => CALL_FEW_S,
         }
     }
 
@@ -146,6 +143,11 @@ impl Ration {
     /// Do they count now?
     pub(crate) fn is_on(&self) -> bool {
         self.pace.is_on()
+    }
+
+    /// Do they pause for so long that even asking is too much?
+    pub(crate) fn pauses_for_long(&self) -> bool {
+        !self.is_on() && self.off_ns >= LONG_NS
     }
 
     /// When it is time to turn at the latest.
@@ -238,7 +240,7 @@ mod tests {
         for round in 1..=rounds {
             if on {
                 ration.add(10_000.0, 2_500.0);
-                cost_s += 10_000.0 * COST_FEW_S + 2_500.0 * WAKE_S;
+                cost_s += 10_000.0 * CALL_FEW_S + 2_500.0 * WAKE_S;
             }
             if let Some(pace) = ration.turn(round * 10_000_000) {
                 on = pace.is_on();
@@ -254,7 +256,7 @@ mod tests {
         ration.add(100_000.0, 0.0);
         assert_eq!(ration.turn(10_000_000), Some(Pace::Paused));
         assert_eq!(ration.turn(500_000_000), Some(Pace::Few));
-        ration.add(600.0, 0.0);
+        ration.add(950.0, 0.0);
         assert_eq!(ration.turn(510_000_000), None, "2.1 %");
         ration.add(100.0, 0.0);
         assert_eq!(ration.turn(520_000_000), Some(Pace::Each));

@@ -14,9 +14,9 @@ use std::time::Duration;
 /// With programs at tracepoints, or the test is skipped.
 fn with_hooks(name: &str) -> Option<Perf> {
     match Perf::open(&[tid()]).map(|perf| (perf.missing(name).map(String::from), perf)) {
-        Ok((None, perf)) => {
+        Ok((None, mut perf)) => {
             perf.set_counting(true);
-            perf.set_pace(Pace::Blind);
+            perf.set_pace(Pace::Blind, false);
             return Some(perf);
         }
         Ok((Some(why), _)) => println!("skipped: {why}"),
@@ -43,11 +43,11 @@ fn each_call_is_told_with_its_arguments_while_it_is_asked_for() {
     let own = tid();
     let file = File::open("/dev/null").unwrap();
     let mut told = |pace, count: u64| -> Vec<(u64, [u64; 4])> {
-        perf.set_pace(pace);
+        perf.set_pace(pace, true);
         for round in 0..count {
             fadvise(&file, round, NonZeroU64::new(7), Advice::Random).unwrap();
         }
-        perf.set_pace(Pace::Blind);
+        perf.set_pace(Pace::Blind, false);
         let ours = drained(&mut perf).into_iter().filter(|it| it.tid == own);
         let sent = ours.filter_map(|it| match it.what {
             What::Called {
@@ -105,14 +105,14 @@ fn wakes_are_told_with_who_woke_and_where() {
         spinners.extend(named.iter().take(cores().len()));
         // By then they woke this thread, as they had to, for the last time.
         thread::sleep(Duration::from_millis(20));
-        perf.set_pace(Pace::Each);
+        perf.set_pace(Pace::Each, false);
         for _ in 0..200 {
             // It waits by then, or nearly always.
             thread::sleep(Duration::from_micros(200));
             to_other.send(()).unwrap();
             peer = from_other.recv().unwrap();
         }
-        perf.set_pace(Pace::Blind);
+        perf.set_pace(Pace::Blind, false);
         // ORDERING: Relaxed: as above.
         is_over.store(true, Ordering::Relaxed);
     });
