@@ -60,6 +60,10 @@ pub(crate) const SLEEP_ALLOWED: &[(&str, &str)] = &[
         "a client that takes its time is what is tested",
     ),
     (
+        "crates/thalweg-doctor/src/probe/perf/tests.rs",
+        "sleeps that an interrupt ends are what is told",
+    ),
+    (
         "crates/thalweg-doctor/cases/held-out/worker_pool.rs",
         "the gap between two reports is what is given",
     ),

@@ -1,4 +1,5 @@
-//! Instructions of the kernel's machine, for programs of a few lines (`linux/bpf.h`, `linux/filter.h`).
+//! Instructions of the kernel's machine, for programs of a few lines (`linux/bpf.h`,
+//! `linux/filter.h`).
 
 use std::os::fd::{AsRawFd as _, OwnedFd};
 

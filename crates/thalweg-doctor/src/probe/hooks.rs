@@ -51,8 +51,8 @@ const CALL: u32 = 3;
 const SWITCH: u32 = 4;
 /// Of a wake: what it is, the thread, its core or whether an interrupt did it, and 0.
 const WAKE_BYTES: i16 = 16;
-/// Of a switch: what it is, whether the thread can go on, its process and number, and those of the one
-/// that comes.
+/// Of a switch: what it is, whether the thread can go on, its process and number, and those of the
+/// one that comes.
 const SWITCH_BYTES: i16 = 24;
 /// Of a call: what it is, for how many it stands, its number, and the registers.
 const CALL_BYTES: i16 = 16 + registers::BYTES;
