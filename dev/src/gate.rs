@@ -270,17 +270,21 @@ impl Drop for Scratch {
 }
 
 /// What cargo is told above the clone. The README's commands are tried, not its profiles: with the
-/// whole of `release`, `counts` is built.
+/// whole of `release`, `counts` is built. Each is run once or twice, and `proptest` not at all.
 const QUICK_TO_BUILD: &str = "\
 [profile.release]
+opt-level = 1
 debug = false
 lto = \"off\"
 codegen-units = 16
 [profile.dev]
 debug = false
 [profile.dev.package]
+proptest.opt-level = 0
 thalweg-exchange.opt-level = 0
+thalweg-hash.opt-level = 0
 thalweg-journal.opt-level = 0
+thalweg-measure.opt-level = 0
 ";
 
 fn fresh_clone(workspace: &Workspace) -> Result<Outcome, String> {
