@@ -35,6 +35,12 @@ const BEFORE: &[Step] = &[
 const AFTER: &[Step] = &[
     // The longest first, since there are two at a time.
     Step {
+        name: "asan",
+        summary: "thalweg, thalweg-task under the address and leak sanitizers (nightly)",
+        in_company: true,
+        run: asan,
+    },
+    Step {
         name: "fresh-clone",
         summary: "a clone of HEAD runs the commands of the README, in order",
         in_company: true,
@@ -45,12 +51,6 @@ const AFTER: &[Step] = &[
         summary: "instructions of rings and channels, within 3 % of the baseline (valgrind)",
         in_company: true,
         run: counts::step,
-    },
-    Step {
-        name: "asan",
-        summary: "thalweg, thalweg-task under the address and leak sanitizers (nightly)",
-        in_company: true,
-        run: asan,
     },
     Step {
         name: "tsan",
