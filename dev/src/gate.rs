@@ -35,6 +35,12 @@ const BEFORE: &[Step] = &[
 const AFTER: &[Step] = &[
     // The longest first, since there are two at a time.
     Step {
+        name: "asan",
+        summary: "thalweg, thalweg-task under the address and leak sanitizers (nightly)",
+        in_company: true,
+        run: asan,
+    },
+    Step {
         name: "fresh-clone",
         summary: "a clone of HEAD runs the commands of the README, in order",
         in_company: true,
@@ -45,12 +51,6 @@ const AFTER: &[Step] = &[
         summary: "instructions of rings and channels, within 3 % of the baseline (valgrind)",
         in_company: true,
         run: counts::step,
-    },
-    Step {
-        name: "asan",
-        summary: "thalweg, thalweg-task under the address and leak sanitizers (nightly)",
-        in_company: true,
-        run: asan,
     },
     Step {
         name: "tsan",
@@ -270,17 +270,21 @@ impl Drop for Scratch {
 }
 
 /// What cargo is told above the clone. The README's commands are tried, not its profiles: with the
-/// whole of `release`, `counts` is built.
+/// whole of `release`, `counts` is built. Each is run once or twice, and `proptest` not at all.
 const QUICK_TO_BUILD: &str = "\
 [profile.release]
+opt-level = 1
 debug = false
 lto = \"off\"
 codegen-units = 16
 [profile.dev]
 debug = false
 [profile.dev.package]
+proptest.opt-level = 0
 thalweg-exchange.opt-level = 0
+thalweg-hash.opt-level = 0
 thalweg-journal.opt-level = 0
+thalweg-measure.opt-level = 0
 ";
 
 fn fresh_clone(workspace: &Workspace) -> Result<Outcome, String> {

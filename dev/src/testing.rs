@@ -83,9 +83,11 @@ fn modelled(workspace: &Workspace, model: &str, which: &str) -> Command {
         .args(which.split(' '))
         .env("RUSTFLAGS", rustflags(&format!("--cfg {model}")))
         .env("CARGO_TARGET_DIR", workspace.target.join(model))
-        // Whole-program optimisation costs more here than the models take.
+        // Whole-program optimisation costs more here than the models take, and a model that fails
+        // tells its place without line numbers.
         .env("CARGO_PROFILE_RELEASE_LTO", "off")
-        .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16");
+        .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16")
+        .env("CARGO_PROFILE_RELEASE_DEBUG", "0");
     command
 }
 

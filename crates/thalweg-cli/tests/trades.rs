@@ -196,7 +196,13 @@ fn a_long_stream_is_read_beside_the_run_and_again_for_its_results() {
             .count(),
         LONG + 1
     );
-    drop(results);
+}
+
+#[test]
+fn of_a_long_stream_on_standard_input_a_part_has_results() {
+    let scratch = Scratch::new();
+    let orders = scratch.file("orders.csv", long_orders().as_bytes());
+    let out = scratch.path("results.csv");
     let fed = |arguments: &[&str]| -> Ended {
         let input = std::fs::File::open(&orders).unwrap();
         let mut program = command(&[&["exchange"], arguments].concat());
