@@ -99,6 +99,9 @@ impl Waits {
                 Seen::Blocked(wait) => {
                     if wait.cause == Cause::Futex && wait.call.is_some() {
                         self.words.add(thread.pid, tid, &wait.arguments, scale);
+                    } else {
+                        let accepts = wait.call.is_some_and(calls::accepts);
+                        self.words.add_other(tid, accepts);
                     }
                     if wait.cause == Cause::FileLock {
                         let file = files::identity(thread.pid, wait.arguments[0]);
@@ -121,6 +124,7 @@ impl Waits {
                 }
                 Seen::Running => {
                     running += scale;
+                    self.words.add_other(tid, false);
                     let last = self.last.get(&tid).filter(|_| !by_state);
                     blocked.extend(last.map(|&wait| Look {
                         at_ns: looked_ns,
