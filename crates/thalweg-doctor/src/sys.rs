@@ -8,7 +8,7 @@
 //!    between `data_head` and `data_tail + size`, so the bytes before `data_head` are settled.
 //! 4. Between `fork` and `exec` the child makes async-signal-safe calls only.
 
-pub(crate) mod closer;
+pub(crate) mod bpf;
 pub(crate) mod rusage;
 pub(crate) mod witness;
 

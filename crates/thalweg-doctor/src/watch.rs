@@ -3,7 +3,7 @@
 use crate::observe::Options;
 use crate::probe::host::Host;
 use crate::probe::memory::Memory;
-use crate::probe::perf::{Counter, Perf};
+use crate::probe::perf::Perf;
 use crate::probe::ration::{Pace, Ration};
 use crate::probe::record::{Event, What};
 use crate::probe::recorder::{Recorder, weighed};
@@ -66,9 +66,8 @@ pub(crate) struct Watch {
     pub(crate) own_s: f64,
     pub(crate) to_ns: u64,
     recorder: Recorder,
-    /// How long threads had run, and calls that were counted, when the last span ended in which
-    /// calls were counted or were not.
-    span_from: (u64, u64),
+    /// How long threads had run when the last span ended in which calls were counted or were not.
+    span_from_ns: u64,
     /// Records that may have others before them still.
     early: Vec<Event>,
     next_look_ns: u64,
@@ -87,7 +86,6 @@ impl Watch {
         let whole = perf.as_ref().is_ok_and(Perf::is_whole_machine);
         let untold = |perf: &Perf| perf.missing("sched_wakeup").is_some();
         let turns = perf.as_ref().is_ok_and(untold).then(Turns::default);
-        let pace = perf.as_ref().map_or(Pace::Few, Perf::first_pace);
         let host = Host::look(threads[0].0);
         let usage = Usage::begin(threads.iter().map(|&(pid, _)| pid));
         let from_ns = now_ns();
@@ -102,14 +100,14 @@ impl Watch {
             symbols: Symbols::default(),
             calls: None,
             usage,
-            ration: Ration::new(from_ns, pace),
+            ration: Ration::new(from_ns, whole),
             host: (host.clone(), host),
             usable_cores: 1.0,
             left: Vec::new(),
             own_s: own_cpu_s(),
             to_ns: from_ns,
             recorder: Recorder::new(from_ns),
-            span_from: (0, 0),
+            span_from_ns: 0,
             early: Vec::new(),
             next_look_ns: 0,
             next_host_ns: 0,
@@ -206,19 +204,13 @@ impl Watch {
     /// A span ends in which calls were counted, or were not; other records cost the program
     /// `besides_ns`.
     fn end_span(&mut self, counted: bool, call_ns: f64, besides_ns: f64) {
-        let (Ok(perf), Some(calls)) = (&self.perf, &mut self.calls) else {
-            return;
-        };
+        let Some(calls) = &mut self.calls else { return };
         let ran_ns = self.timeline.totals.all.ran_ns;
-        let span_ns = ran_ns - std::mem::replace(&mut self.span_from.0, ran_ns);
+        let span_ns = ran_ns - std::mem::replace(&mut self.span_from_ns, ran_ns);
         if !counted {
             return calls.end_pause(span_ns);
         }
-        // Where the events are the machine's, nothing counts but the records.
-        let counted = match perf.count(Counter::Calls) {
-            Some(count) => count - std::mem::replace(&mut self.span_from.1, count),
-            None => calls.recorded(),
-        };
+        let counted = calls.recorded();
         let each_ns = call_ns + besides_ns / counted.max(1) as f64;
         calls.end_window(counted, span_ns, each_ns);
     }

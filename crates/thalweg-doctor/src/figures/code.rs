@@ -3,7 +3,6 @@
 use super::Figures;
 use crate::probe::calls::Class;
 use crate::probe::perf::Counter;
-use crate::probe::ration::Pace;
 use crate::probe::ticks::{KernelShares, Ticks};
 use crate::probe::{fault, timeline::Thread};
 
@@ -165,16 +164,13 @@ impl Figures<'_> {
 
     /// So many calls in all.
     fn called(&mut self, name: &str, count: f64) {
-        let perf = self.watch.perf.as_ref();
-        let is_each = perf.is_ok_and(|it| it.first_pace() == Pace::Each) || name == "call.all";
         let per_s = count / self.wall_s;
-        match (self.watch.ration.has_paused(), is_each) {
-            (true, _) => {
+        match self.watch.ration.has_paused() {
+            true => {
                 let source = "raw_syscalls:sys_enter for a part of the time";
                 self.sampled(name, per_s, source);
             }
-            (false, true) => self.recorded(name, per_s, "raw_syscalls:sys_enter"),
-            (false, false) => self.sampled(name, per_s, "raw_syscalls:sys_enter"),
+            false => self.recorded(name, per_s, "raw_syscalls:sys_enter"),
         }
     }
 

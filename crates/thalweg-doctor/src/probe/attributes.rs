@@ -1,9 +1,9 @@
 //! What is asked of the kernel's events.
 
 use perf_event_open_sys::bindings::{
-    PERF_COUNT_SW_CPU_CLOCK, PERF_COUNT_SW_DUMMY, PERF_SAMPLE_CALLCHAIN, PERF_SAMPLE_CPU,
-    PERF_SAMPLE_IDENTIFIER, PERF_SAMPLE_IP, PERF_SAMPLE_RAW, PERF_SAMPLE_TID, PERF_SAMPLE_TIME,
-    PERF_TYPE_SOFTWARE, PERF_TYPE_TRACEPOINT, perf_event_attr,
+    PERF_COUNT_SW_BPF_OUTPUT, PERF_COUNT_SW_CPU_CLOCK, PERF_COUNT_SW_DUMMY, PERF_SAMPLE_CALLCHAIN,
+    PERF_SAMPLE_CPU, PERF_SAMPLE_IDENTIFIER, PERF_SAMPLE_IP, PERF_SAMPLE_RAW, PERF_SAMPLE_TID,
+    PERF_SAMPLE_TIME, PERF_TYPE_SOFTWARE, perf_event_attr,
 };
 
 /// Ticks of the clock on each busy core, per second; not a multiple of what programs do.
@@ -55,8 +55,10 @@ pub(super) fn clock(kernel: bool) -> perf_event_attr {
     attributes
 }
 
-pub(super) fn tracepoint(id: u64) -> perf_event_attr {
-    let mut attributes = attributes(PERF_TYPE_TRACEPOINT, id);
+/// What programs write to.
+pub(super) fn output() -> perf_event_attr {
+    let mut attributes = attributes(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_BPF_OUTPUT.into());
     attributes.sample_type |= u64::from(PERF_SAMPLE_RAW);
+    attributes.__bindgen_anon_1.sample_period = 1;
     attributes
 }

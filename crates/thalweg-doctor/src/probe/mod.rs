@@ -1,10 +1,13 @@
 //! What is measured, and from where.
 
 mod attributes;
+mod btf;
 pub(crate) mod calls;
+mod code;
 pub(crate) mod fault;
 pub(crate) mod files;
 mod gap;
+mod hooks;
 pub(crate) mod host;
 #[cfg(target_arch = "x86_64")]
 mod loops;
@@ -20,7 +23,6 @@ pub(crate) mod tally;
 pub(crate) mod ticks;
 pub(crate) mod timeline;
 mod timers;
-pub(crate) mod tracefs;
 pub(crate) mod tree;
 pub(crate) mod turns;
 pub(crate) mod usage;

@@ -1,28 +1,26 @@
 //! The kernel's events: which of them this user may have, and the rings that they are written to.
 
-use super::attributes::{attributes, carrier, clock, switches, tracepoint};
+#[cfg(test)]
+mod tests;
+
+use super::attributes::{attributes, carrier, clock, output, switches};
+use super::btf::Layout;
+use super::hooks::Hooks;
 use super::ration::Pace;
 use super::record::{Event, Kind, parse};
-use super::tracefs;
-use crate::sys::{self, Ring, closer};
+use crate::sys::{self, Ring};
 use perf_event_open_sys::bindings::{
     PERF_COUNT_HW_CACHE_MISSES, PERF_COUNT_HW_CPU_CYCLES, PERF_COUNT_HW_INSTRUCTIONS,
     PERF_TYPE_HARDWARE, perf_event_attr,
 };
 use std::fs::{self, File};
 use std::io::{self, Read as _};
-use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
+use std::os::fd::{AsFd as _, BorrowedFd};
 
 /// Room for the records of one core: with the right to lock memory, and without.
 const RING_BYTES: usize = 4 << 20;
 const RING_BYTES_FEW: usize = 512 << 10;
 const RING_BYTES_MIN: usize = 64 << 10;
-/// Where calls are too many to look at each, one in so many is: a prime, so that it keeps in step
-/// with few loops.
-pub(crate) const CALLS_EVERY: u64 = 13;
-/// With more threads at the start than this, that is so from the start: an event takes a file.
-const THREADS_FEW: usize = 64;
-
 /// Whose events there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scope {
@@ -35,7 +33,6 @@ pub(crate) enum Scope {
 /// What is counted of all threads, and not looked at one by one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Counter {
-    Calls,
     Cycles,
     Instructions,
     Misses,
@@ -53,7 +50,7 @@ pub(crate) struct Perf {
     others: Vec<(Kind, File)>,
     kinds: Vec<(u64, Kind)>,
     counters: Vec<(Counter, File)>,
-    looks_at_each: bool,
+    hooks: Option<Hooks>,
     /// Events that are not to be had, and why.
     missing: Vec<(&'static str, String)>,
     bytes: Vec<u8>,
@@ -90,8 +87,15 @@ impl Perf {
         let kernel = || Perf::with_carriers(Scope::Program, true, tids, &cores);
         let user = |_| Perf::with_carriers(Scope::Program, false, tids, &cores);
         let mut perf = whole.or_else(|_| kernel()).or_else(user)?;
-        perf.add_clock(tids, &cores);
-        perf.add_tracepoints(tids, &cores);
+        let whole = perf.is_whole_machine();
+        let tids = if whole { &[-1] } else { tids };
+        let hooked = perf.add_hooks(&cores);
+        let clocked = perf.add_clock(tids, &cores);
+        if !hooked && (whole || !clocked) {
+            let mut attributes = switches(perf.kernel);
+            attributes.set_inherit(u64::from(!whole));
+            perf.add(&attributes, Kind::Switches, tids, &cores)?;
+        }
         perf.add_hardware(tids);
         Ok(perf)
     }
@@ -105,7 +109,7 @@ impl Perf {
             others: Vec::new(),
             kinds: Vec::new(),
             counters: Vec::new(),
-            looks_at_each: false,
+            hooks: None,
             missing: Vec::new(),
             bytes: Vec::new(),
         };
@@ -126,9 +130,6 @@ impl Perf {
             perf.carriers.push(owner);
         }
         perf.add(&attributes, Kind::Carrier, &tids[1..], cores)?;
-        let mut attributes = switches(kernel);
-        attributes.set_inherit(u64::from(scope == Scope::Program));
-        perf.add(&attributes, Kind::Switches, tids, cores)?;
         Ok(perf)
     }
 
@@ -154,98 +155,64 @@ impl Perf {
         Ok(())
     }
 
-    fn add_clock(&mut self, tids: &[i32], cores: &[i32]) {
+    /// Is it there? An event of a thread costs at each of its switches, also while it does nothing:
+    /// so the clock of threads tells their switches as well.
+    fn add_clock(&mut self, tids: &[i32], cores: &[i32]) -> bool {
+        let is_program = u64::from(self.scope == Scope::Program);
         let mut attributes = clock(self.kernel);
-        attributes.set_inherit(u64::from(self.scope == Scope::Program));
-        let tids = if self.scope == Scope::Machine {
-            &[-1]
-        } else {
-            tids
-        };
-        if let Err(error) = self.add(&attributes, Kind::Clock, tids, cores) {
-            self.missing.push(("cpu-clock", error.to_string()));
-        }
+        attributes.set_inherit(is_program);
+        attributes.set_context_switch(is_program);
+        let added = self.add(&attributes, Kind::Clock, tids, cores);
+        self.note("cpu-clock", added)
     }
 
-    fn add_tracepoints(&mut self, tids: &[i32], cores: &[i32]) {
-        let formats = match tracefs::Formats::open() {
-            Ok(formats) => formats,
-            Err(error) => {
-                let why = format!("the files of tracepoints cannot be read: {error}");
-                self.missing.push(("sched_wakeup", why.clone()));
-                return self.missing.push(("sys_enter", why));
+    /// Notes why something is not to be had, if it is not.
+    fn note(&mut self, name: &'static str, done: io::Result<()>) -> bool {
+        let why = done.err().map(|why| (name, why.to_string()));
+        self.missing.extend(why);
+        self.missing(name).is_none()
+    }
+
+    /// Do switches come from the programs?
+    fn add_hooks(&mut self, cores: &[i32]) -> bool {
+        let mut hooks = match self.new_hooks(cores) {
+            Ok(hooks) => hooks,
+            Err(why) => {
+                self.missing.push(("sched_wakeup", why.to_string()));
+                self.missing.push(("sys_enter", why.to_string()));
+                return false;
             }
         };
-        if let Err(error) = self.add_wakes(&formats, cores) {
-            self.missing.push(("sched_wakeup", error.to_string()));
-        }
-        if let Err(error) = self.add_calls(&formats, tids, cores) {
-            self.missing.push(("sys_enter", error.to_string()));
-        }
+        let called = hooks.add_calls();
+        self.note("sys_enter", called);
+        let layout = match is_first_namespace() {
+            true => Layout::of_kernel(),
+            false => Err(io::Error::other(
+                "not in a container that has numbers of its own",
+            )),
+        };
+        // Where they are not told so, an event tells them.
+        let mut switched = false;
+        let woken = layout.and_then(|layout| {
+            switched = hooks.add_switches(&layout).is_ok();
+            hooks.add_wakes(&layout)
+        });
+        self.note("sched_wakeup", woken);
+        self.hooks = Some(hooks);
+        switched
     }
 
-    fn add_wakes(&mut self, formats: &tracefs::Formats, cores: &[i32]) -> io::Result<()> {
+    fn new_hooks(&mut self, cores: &[i32]) -> io::Result<Hooks> {
         if self.scope != Scope::Machine {
             return Err(io::Error::other(
                 "only where the events of all programs can be had",
             ));
         }
-        if !is_first_namespace() {
-            return Err(io::Error::other(
-                "not in a container that has numbers of its own",
-            ));
-        }
-        for name in ["sched/sched_wakeup", "sched/sched_wakeup_new"] {
-            let format = formats.read(name)?;
-            let (tid_at, core_at) = (format.offset("pid")?, format.offset("target_cpu")?);
-            let mut attributes = tracepoint(format.id);
-            attributes.__bindgen_anon_1.sample_period = 1;
-            self.add(&attributes, Kind::Wake { tid_at, core_at }, &[-1], cores)?;
-        }
-        // Of a wake across cores, the other one says only where the thread will run.
-        let format = formats.read("sched/sched_waking")?;
-        let (tid_at, flags_at) = (format.offset("pid")?, format.offset("common_flags")?);
-        let mut attributes = tracepoint(format.id);
-        attributes.__bindgen_anon_1.sample_period = 1;
-        self.add(&attributes, Kind::Rouse { tid_at, flags_at }, &[-1], cores)
-    }
-
-    fn add_calls(
-        &mut self,
-        formats: &tracefs::Formats,
-        tids: &[i32],
-        cores: &[i32],
-    ) -> io::Result<()> {
-        let format = formats.read("raw_syscalls/sys_enter")?;
-        let (number_at, arguments_at) = (format.offset("id")?, format.offset("args")?);
-        let mut attributes = tracepoint(format.id);
-        // An event of a thread costs at each of its switches, also while it does nothing.
-        let whole = self.scope == Scope::Machine;
-        let tids = if whole { &[-1] } else { tids };
-        if !whole {
-            attributes.set_inherit(1);
-            self.add_counter(&attributes, Counter::Calls, tids)?;
-        }
-        let is_few = tids.len() <= THREADS_FEW;
-        for weight in [1, CALLS_EVERY].into_iter().skip(usize::from(!is_few)) {
-            attributes.__bindgen_anon_1.sample_period = weight;
-            let kind = Kind::Call {
-                number_at,
-                arguments_at,
-                weight,
-            };
-            self.add(&attributes, kind, tids, cores)?;
-        }
-        self.looks_at_each = is_few;
-        Ok(())
-    }
-
-    /// The pace that there are events for.
-    pub(crate) fn first_pace(&self) -> Pace {
-        match self.looks_at_each {
-            true => Pace::Each,
-            false => Pace::Few,
-        }
+        self.add(&output(), Kind::Hook, &[-1], cores)?;
+        let events = self.others.iter().filter(|(kind, _)| *kind == Kind::Hook);
+        let events = events.map(|(_, event)| event);
+        Hooks::new(cores.iter().copied().zip(events))
+            .map_err(|why| io::Error::new(why.kind(), format!("bpf: {why}")))
     }
 
     /// Why an event is not to be had, if it is not.
@@ -301,7 +268,7 @@ impl Perf {
 
     /// Lets the events count, or stops them all.
     pub(crate) fn set_counting(&self, on: bool) {
-        let pace = if on { self.first_pace() } else { Pace::Blind };
+        let pace = if on { Pace::Each } else { Pace::Blind };
         self.set_pace(pace);
         let others = self.others.iter().filter(|(kind, _)| !self.is_costly(kind));
         let counters = self.counters.iter().map(|(_, event)| event);
@@ -316,26 +283,20 @@ impl Perf {
     /// each switch.
     fn is_costly(&self, kind: &Kind) -> bool {
         match kind {
-            Kind::Wake { .. } | Kind::Rouse { .. } | Kind::Call { .. } | Kind::Switches => true,
+            Kind::Switches => true,
             Kind::Clock => self.scope == Scope::Program,
-            Kind::Carrier => false,
+            Kind::Carrier | Kind::Hook => false,
         }
     }
 
     /// The same for those that cost by the piece.
     pub(crate) fn set_pace(&self, pace: Pace) {
-        let counts = |kind: &Kind| match (pace, kind) {
-            (_, Kind::Switches) => pace != Pace::Blind,
-            (Pace::Blind | Pace::Paused, _) => false,
-            (Pace::Few, Kind::Call { weight, .. }) => *weight == CALLS_EVERY,
-            (Pace::Each, Kind::Call { weight, .. }) => *weight == 1,
-            _ => true,
-        };
-        for (kind, event) in self.others.iter().filter(|(kind, _)| self.is_costly(kind)) {
-            let _ = sys::set_counting(event, counts(kind));
+        if let Some(hooks) = &self.hooks {
+            hooks.set_pace(pace);
         }
-        for (_, event) in self.counters.iter().filter(|(of, _)| *of == Counter::Calls) {
-            let _ = sys::set_counting(event, pace.is_on());
+        for (kind, event) in self.others.iter().filter(|(kind, _)| self.is_costly(kind)) {
+            let is_told = *kind == Kind::Switches && pace == Pace::Paused;
+            let _ = sys::set_counting(event, pace.is_on() || is_told);
         }
     }
 
@@ -363,32 +324,5 @@ impl Perf {
     /// Can be read when a ring fills up.
     pub(crate) fn files(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.carriers.iter().map(|owner| owner.as_fd())
-    }
-}
-
-impl Drop for Perf {
-    fn drop(&mut self) {
-        let traced = self.others.iter().filter(|(kind, _)| kind.is_traced());
-        let files: Vec<_> = traced.map(|(_, event)| event.as_raw_fd()).collect();
-        if !files.is_empty() {
-            closer::leave(files);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// One costs at each switch of a thread, also while it does nothing.
-    #[test]
-    fn where_all_programs_are_seen_no_event_belongs_to_a_thread() {
-        let own = rustix::thread::gettid().as_raw_nonzero().get();
-        match Perf::open(&[own]) {
-            Ok(perf) if perf.is_whole_machine() && perf.missing("sys_enter").is_none() => {
-                assert_eq!(perf.count(Counter::Calls), None);
-            }
-            _ => println!("skipped: only the events of the program are to be had"),
-        }
     }
 }

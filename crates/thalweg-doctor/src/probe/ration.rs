@@ -63,15 +63,16 @@ pub(crate) struct Ration {
     own_s: f64,
     switches_s: f64,
     switches: u64,
-    first: Pace,
     has_paused: bool,
+    /// Switches are told without the rest, or all pauses.
+    apart: bool,
 }
 
 impl Ration {
-    /// One that begins at this pace.
-    pub(crate) fn new(now_ns: u64, first: Pace) -> Ration {
+    /// One that begins with all. Can switches be told `apart` from the rest?
+    pub(crate) fn new(now_ns: u64, apart: bool) -> Ration {
         Ration {
-            pace: first,
+            pace: Pace::Each,
             since_ns: now_ns,
             off_ns: 0,
             cost_s: 0.0,
@@ -79,8 +80,8 @@ impl Ration {
             own_s: 0.0,
             switches_s: 0.0,
             switches: 0,
-            first,
             has_paused: false,
+            apart,
         }
     }
 
@@ -175,12 +176,13 @@ impl Ration {
             };
             self.off_ns = (off_ns as u64).min(most_ns);
             let often = self.switches_s > SWITCH_SHARE * span_ns as f64 / 1e9;
-            match often && self.switches > SWITCHES_MIN {
-                true => Pace::Blind,
-                false => Pace::Paused,
+            match (often && self.switches > SWITCHES_MIN, self.apart) {
+                (true, _) => Pace::Blind,
+                (false, true) => Pace::Paused,
+                (false, false) => before,
             }
         } else if share < FREE_SHARE * CALM {
-            self.first
+            Pace::Each
         } else {
             before
         };
@@ -208,7 +210,7 @@ mod tests {
 
     #[test]
     fn rare_events_count_all_the_time() {
-        let mut ration = Ration::new(0, Pace::Each);
+        let mut ration = Ration::new(0, true);
         for round in 1..100 {
             ration.add(100.0, 100.0);
             assert_eq!(ration.turn(round * 10_000_000), None);
@@ -218,7 +220,7 @@ mod tests {
 
     #[test]
     fn taking_records_in_is_a_part_of_their_cost() {
-        let mut ration = Ration::new(0, Pace::Each);
+        let mut ration = Ration::new(0, true);
         ration.add(100.0, 100.0);
         ration.add_own(0.001);
         assert_eq!(ration.turn(10_000_000), Some(Pace::Paused));
@@ -230,7 +232,7 @@ mod tests {
 
     #[test]
     fn frequent_events_cost_no_more_than_their_share() {
-        let mut ration = Ration::new(0, Pace::Few);
+        let mut ration = Ration::new(0, true);
         let (mut on, mut cost_s) = (true, 0.0);
         let rounds = 10_000;
         for round in 1..=rounds {
@@ -248,7 +250,7 @@ mod tests {
 
     #[test]
     fn calls_are_each_looked_at_again_once_they_are_rare() {
-        let mut ration = Ration::new(0, Pace::Each);
+        let mut ration = Ration::new(0, true);
         ration.add(100_000.0, 0.0);
         assert_eq!(ration.turn(10_000_000), Some(Pace::Paused));
         assert_eq!(ration.turn(500_000_000), Some(Pace::Few));
@@ -261,7 +263,7 @@ mod tests {
 
     #[test]
     fn switches_pause_only_where_they_cost() {
-        let mut ration = Ration::new(0, Pace::Few);
+        let mut ration = Ration::new(0, true);
         let mut now_ns = 0;
         let mut pause = |switches| {
             now_ns += 500_000_000;

@@ -1,6 +1,7 @@
 //! What the kernel writes into a ring, as events.
 
 use super::calls::Arguments;
+use super::hooks;
 use perf_event_open_sys::bindings::{
     PERF_RECORD_COMM, PERF_RECORD_EXIT, PERF_RECORD_FORK, PERF_RECORD_LOST,
     PERF_RECORD_MISC_COMM_EXEC, PERF_RECORD_MISC_SWITCH_OUT, PERF_RECORD_MISC_SWITCH_OUT_PREEMPT,
@@ -76,33 +77,8 @@ pub(crate) enum Kind {
     Carrier,
     Switches,
     Clock,
-    /// Where in the raw data the woken thread and its core are.
-    Wake {
-        tid_at: usize,
-        core_at: usize,
-    },
-    /// Where in the raw data the woken thread is, and the flags that tell an interrupt.
-    Rouse {
-        tid_at: usize,
-        flags_at: usize,
-    },
-    /// Where in the raw data the number and the arguments of a call are, and for how many it
-    /// stands.
-    Call {
-        number_at: usize,
-        arguments_at: usize,
-        weight: u64,
-    },
-}
-
-impl Kind {
-    /// Is it a tracepoint's?
-    pub(crate) fn is_traced(&self) -> bool {
-        matches!(
-            self,
-            Kind::Wake { .. } | Kind::Rouse { .. } | Kind::Call { .. }
-        )
-    }
+    /// What programs of [`hooks`] write.
+    Hook,
 }
 
 /// Reads numbers off the front of a record.
@@ -137,8 +113,6 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Flags of a tracepoint: it happened in an interrupt, hard or soft.
-const IN_INTERRUPT: u8 = 0x08 | 0x10;
 /// What stands at the end of every record that is no sample.
 const TRAILER_BYTES: usize = 32;
 
@@ -154,11 +128,10 @@ pub(crate) fn parse(mut bytes: &[u8], kinds: &[(u64, Kind)], events: &mut Vec<Ev
             return;
         }
         let body = &bytes[8..size];
-        let event = match kind {
-            PERF_RECORD_SAMPLE => sample(Reader(body), kinds),
-            _ => other(kind, misc, body),
-        };
-        events.extend(event);
+        match kind {
+            PERF_RECORD_SAMPLE => _ = sample(Reader(body), kinds, events),
+            _ => events.extend(other(kind, misc, body)),
+        }
         bytes = &bytes[size..];
     }
 }
@@ -222,59 +195,35 @@ fn other(kind: u32, misc: u32, body: &[u8]) -> Option<Event> {
     })
 }
 
-fn sample(mut body: Reader<'_>, kinds: &[(u64, Kind)]) -> Option<Event> {
+fn sample(mut body: Reader<'_>, kinds: &[(u64, Kind)], events: &mut Vec<Event>) -> Option<()> {
     let id = body.u64()?;
     let (_, kind) = kinds.iter().find(|(known, _)| *known == id)?;
     if *kind == Kind::Clock {
         body.u64()?; // The address stands first in the stack as well.
     }
-    let (pid, mut tid) = (body.i32()?, body.i32()?);
+    let (pid, tid) = (body.i32()?, body.i32()?);
     let (time_ns, core) = (body.u64()?, body.u32()?);
     body.u32()?;
-    let what = match *kind {
-        Kind::Carrier | Kind::Switches => return None,
-        Kind::Clock => {
-            let count = usize::try_from(body.u64()?).ok()?;
-            let stack = body.take(count.checked_mul(8)?)?.chunks_exact(8);
-            What::Ticked(stack.map_while(|word| Reader(word).u64()).collect())
-        }
-        Kind::Wake { tid_at, core_at } => {
-            body.u32()?;
-            let at = |bytes: usize| Reader(body.0.get(bytes..)?).u32();
-            tid = at(tid_at)?.cast_signed();
-            What::Woken {
-                target: at(core_at)?,
-            }
-        }
-        Kind::Rouse { tid_at, flags_at } => {
-            body.u32()?;
-            let waker = (body.0.get(flags_at)? & IN_INTERRUPT == 0 && tid > 0).then_some(tid);
-            tid = Reader(body.0.get(tid_at..)?).i32()?;
-            What::Roused { waker }
-        }
-        Kind::Call {
-            number_at,
-            arguments_at,
-            weight,
-        } => {
-            body.u32()?;
-            let at = |bytes: usize| Reader(body.0.get(bytes..)?).u64();
-            let mut arguments = Arguments::default();
-            for (index, argument) in arguments.iter_mut().enumerate() {
-                *argument = at(arguments_at + 8 * index)?;
-            }
-            What::Called {
-                number: at(number_at)?,
-                arguments,
-                weight,
-            }
-        }
-    };
-    Some(Event {
+    let mut told = Event {
         time_ns,
         core,
         pid,
         tid,
-        what,
-    })
+        what: What::In,
+    };
+    match *kind {
+        Kind::Carrier | Kind::Switches => {}
+        Kind::Clock => {
+            let count = usize::try_from(body.u64()?).ok()?;
+            let stack = body.take(count.checked_mul(8)?)?.chunks_exact(8);
+            let stack = stack.map_while(|word| Reader(word).u64()).collect();
+            told.what = What::Ticked(stack);
+            events.push(told);
+        }
+        Kind::Hook => {
+            let bytes = body.u32()? as usize;
+            hooks::parse(body.take(bytes)?, told, events)?;
+        }
+    }
+    Some(())
 }

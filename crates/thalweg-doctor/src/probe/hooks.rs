@@ -1,0 +1,353 @@
+//! Programs that the kernel runs at its tracepoints: they write wakes and system calls to the rings
+//! of the cores while they are asked to, and cost next to nothing while they are not.
+//!
+//! An event of a tracepoint costs more: it is prepared at each wake before anybody asks whether it
+//! counts, and closing the last one of its kind takes the kernel 40 ms.
+
+use super::btf::{Context, Layout};
+use super::calls::Arguments;
+use super::code::{Code, Function, Width};
+use super::ration::Pace;
+use super::record::{Event, What};
+use crate::sys::bpf::{self, MapKind};
+use std::ffi::CStr;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+
+/// Where calls are too many to look at each, one in so many is: a prime, so that it keeps in step
+/// with few loops.
+pub(crate) const CALLS_EVERY: u32 = 13;
+
+/// What the programs ask in their map: whether wakes are written, one in how many calls, and
+/// whether switches are.
+const WAKES_AT: i16 = 0;
+const EVERY_AT: i16 = 4;
+const SWITCHES_AT: i16 = 8;
+/// There too, for each core in a line of the cache of its own: after how many calls the next one
+/// is. With more cores than this, some share.
+const LEFT_AT: i16 = 64;
+const LEFT_CORES: i32 = 32;
+const LEFT_BYTES_LOG2: i32 = 6;
+const ASKED_BYTES: usize = LEFT_AT as usize + ((LEFT_CORES as usize) << LEFT_BYTES_LOG2);
+
+/// Bits of the depth of interrupts: in one that can be masked, of either kind, or in another.
+const IN_INTERRUPT: i32 = 0x00ff_0100;
+/// Places on the stack of a program.
+const ADDRESSES_AT: i16 = -32;
+const NUMBERS_AT: i16 = -48;
+/// How long the stack of a task is at least (x86-64).
+const STACK_BYTES_LOG2: i32 = 14;
+/// The ring is that of the core that the program runs on.
+const CURRENT_CORE: i32 = -1;
+
+/// What a record is: its first word.
+const WAKE: u32 = 1;
+const ROUSE: u32 = 2;
+const CALL: u32 = 3;
+const SWITCH: u32 = 4;
+/// Of a wake: what it is, the thread, its core or whether an interrupt did it, and 0.
+const WAKE_BYTES: i16 = 16;
+/// Of a switch: what it is, whether the thread can go on, its process and number, and those of the one
+/// that comes.
+const SWITCH_BYTES: i16 = 24;
+/// Of a call: what it is, for how many it stands, its number, and the registers.
+const CALL_BYTES: i16 = 16 + registers::BYTES;
+
+/// Where the kernel keeps the arguments of a call: what is copied, and where they are in that.
+#[cfg(target_arch = "x86_64")]
+mod registers {
+    /// The number of the call.
+    pub(super) const CALL_AT: i16 = 120;
+    pub(super) const FROM: i32 = 56;
+    pub(super) const BYTES: i16 = 64;
+    pub(super) const ARGUMENTS: [usize; 6] = [56, 48, 40, 0, 16, 8];
+}
+#[cfg(not(target_arch = "x86_64"))]
+mod registers {
+    pub(super) const CALL_AT: i16 = 0;
+    pub(super) const FROM: i32 = 0;
+    pub(super) const BYTES: i16 = 48;
+    pub(super) const ARGUMENTS: [usize; 6] = [0, 8, 16, 24, 32, 40];
+}
+
+/// Programs that are attached.
+#[derive(Debug)]
+pub(crate) struct Hooks {
+    asked: OwnedFd,
+    rings: OwnedFd,
+    /// Programs run as long as these are open.
+    links: Vec<OwnedFd>,
+}
+
+impl Hooks {
+    /// Programs that will write to these events, one for each core.
+    pub(crate) fn new<'a>(events: impl Iterator<Item = (i32, &'a File)>) -> io::Result<Hooks> {
+        let events: Vec<_> = events
+            .map(|(core, event)| (core.cast_unsigned(), event.as_raw_fd()))
+            .collect();
+        let cores = events.iter().map(|&(core, _)| core + 1).max().unwrap_or(1);
+        let hooks = Hooks {
+            asked: bpf::map(MapKind::Array, ASKED_BYTES as u32, 1)?,
+            rings: bpf::map(MapKind::PerfEvents, 4, cores)?,
+            links: Vec::new(),
+        };
+        for (core, event) in events {
+            bpf::set(&hooks.rings, core, &event.to_ne_bytes())?;
+        }
+        Ok(hooks)
+    }
+
+    /// Asks for wakes, and says where they come from and go to.
+    pub(crate) fn add_wakes(&mut self, layout: &Layout) -> io::Result<()> {
+        let wake = self.wake(layout);
+        self.attach(&wake, &[c"sched_wakeup", c"sched_wakeup_new"])?;
+        // Of a wake across cores, the other one says only where the thread will run.
+        let rouse = self.rouse(layout);
+        self.attach(&rouse, &[c"sched_waking"])
+    }
+
+    /// Asks for calls.
+    pub(crate) fn add_calls(&mut self) -> io::Result<()> {
+        let call = self.call();
+        self.attach(&call, &[c"sys_enter"])
+    }
+
+    /// Asks for switches, where the kernel tells whether the thread that leaves can go on.
+    pub(crate) fn add_switches(&mut self, layout: &Layout) -> io::Result<()> {
+        let switch = self.switch(layout);
+        self.attach(&switch, &[c"sched_switch"])
+    }
+
+    fn attach(&mut self, code: &[u64], tracepoints: &[&CStr]) -> io::Result<()> {
+        let program = bpf::load(code)?;
+        for tracepoint in tracepoints {
+            self.links.push(bpf::attach(program.as_fd(), tracepoint)?);
+        }
+        Ok(())
+    }
+
+    /// What they write from now on.
+    pub(crate) fn set_pace(&self, pace: Pace) {
+        let every = match pace {
+            Pace::Blind | Pace::Paused => 0,
+            Pace::Few => CALLS_EVERY,
+            Pace::Each => 1,
+        };
+        let mut asked = [0; ASKED_BYTES];
+        let mut set = |at: usize, value: u32| {
+            asked[at..at + 4].copy_from_slice(&value.to_ne_bytes());
+        };
+        set(WAKES_AT as usize, u32::from(pace.is_on()));
+        set(EVERY_AT as usize, every);
+        set(SWITCHES_AT as usize, u32::from(pace != Pace::Blind));
+        for core in 0..LEFT_CORES as usize {
+            set(LEFT_AT as usize + (core << LEFT_BYTES_LOG2), every);
+        }
+        // The map is there, and its value is as long: nothing is left that could fail.
+        let _ = bpf::set(&self.asked, 0, &asked);
+    }
+
+    /// Registers in all of them: 6 what the tracepoint tells, 7 what is asked.
+    fn begin(&self) -> Code {
+        let mut code = Code::default();
+        code.copy(6, 1);
+        code.map_value(7, &self.asked);
+        code
+    }
+
+    /// Writes the record at the end of the stack.
+    fn write(&self, code: &mut Code, bytes: i16) {
+        code.copy(1, 6);
+        code.map(2, &self.rings);
+        code.set_low(3, CURRENT_CORE);
+        code.copy(4, 10);
+        code.add(4, (-bytes).into());
+        code.set(5, bytes.into());
+        code.call(Function::PerfEventOutput);
+    }
+
+    /// Copies a word of a task that is an argument of the tracepoint to the stack.
+    fn copy_of_task(code: &mut Code, argument: i16, from: i16, to: i16) {
+        code.copy(1, 10);
+        code.add(1, to.into());
+        code.set(2, 4);
+        code.load(Width::Double, 3, 6, 8 * argument);
+        code.add(3, from.into());
+        code.call(Function::ProbeReadKernel);
+    }
+
+    fn wake(&self, layout: &Layout) -> Vec<u64> {
+        self.written(WAKE, layout, |code, to| {
+            Hooks::copy_of_task(code, 0, layout.core_at, to);
+        })
+    }
+
+    fn rouse(&self, layout: &Layout) -> Vec<u64> {
+        let read = |code: &mut Code, from, to: i16, bytes| {
+            code.copy(3, from);
+            code.copy(1, 10);
+            code.add(1, to.into());
+            code.set(2, bytes);
+            code.call(Function::ProbeReadKernel);
+        };
+        self.written(ROUSE, layout, |code, to| {
+            match layout.context {
+                Context::Depth { at } => {
+                    code.call(Function::GetCurrentTask);
+                    code.add(0, at.into());
+                    read(code, 0, to, 4);
+                    code.load(Width::Word, 1, 10, to);
+                    code.and(1, IN_INTERRUPT);
+                }
+                Context::Entry => {
+                    code.call(Function::GetCurrentTaskBtf);
+                    code.copy(1, 0);
+                    code.call(Function::TaskPtRegs);
+                    code.load(Width::Double, 8, 0, registers::CALL_AT);
+                    // Where both are as numbers, which addresses are not.
+                    code.store(Width::Double, 10, ADDRESSES_AT, 0);
+                    code.store(Width::Double, 10, ADDRESSES_AT + 8, 10);
+                    code.copy(7, 10);
+                    code.add(7, ADDRESSES_AT.into());
+                    read(code, 7, NUMBERS_AT, 16);
+                    code.load(Width::Double, 1, 10, NUMBERS_AT);
+                    code.load(Width::Double, 2, 10, NUMBERS_AT + 8);
+                    code.subtract_register(1, 2);
+                    code.shift_right(1, STACK_BYTES_LOG2);
+                    // No call, but an interrupt or a fault, has -1 there.
+                    code.shift_right(8, 63);
+                    code.or_register(1, 8);
+                    let by_thread = code.jump_if_zero(1);
+                    code.set(1, 1);
+                    code.land(by_thread);
+                }
+            }
+            code.store(Width::Word, 10, to, 1);
+        })
+    }
+
+    /// A record of a wake, the third word of which is stored by `third`.
+    fn written(&self, what: u32, layout: &Layout, third: impl Fn(&mut Code, i16)) -> Vec<u64> {
+        let at = -WAKE_BYTES;
+        let mut code = self.begin();
+        code.load(Width::Word, 1, 7, WAKES_AT);
+        let none = code.jump_if_zero(1);
+        code.set(1, what.cast_signed());
+        code.store(Width::Word, 10, at, 1);
+        Hooks::copy_of_task(&mut code, 0, layout.tid_at, at + 4);
+        third(&mut code, at + 8);
+        code.set(1, 0);
+        code.store(Width::Word, 10, at + 12, 1);
+        self.write(&mut code, WAKE_BYTES);
+        code.land(none);
+        code.end()
+    }
+
+    fn switch(&self, layout: &Layout) -> Vec<u64> {
+        let at = -SWITCH_BYTES;
+        let mut code = self.begin();
+        code.load(Width::Word, 1, 7, SWITCHES_AT);
+        let none = code.jump_if_zero(1);
+        code.set(1, SWITCH.cast_signed());
+        code.store(Width::Word, 10, at, 1);
+        // Preempted, or in a state in which it can go on, which is 0.
+        code.load(Width::Double, 8, 6, 0);
+        code.load(Width::Double, 1, 6, 8 * 3);
+        let blocked = code.jump_unless_zero(1);
+        code.set(8, 1);
+        code.land(blocked);
+        code.store(Width::Word, 10, at + 4, 8);
+        for (argument, at) in [(1, at + 8), (2, at + 16)] {
+            Hooks::copy_of_task(&mut code, argument, layout.pid_at, at);
+            Hooks::copy_of_task(&mut code, argument, layout.tid_at, at + 4);
+        }
+        self.write(&mut code, SWITCH_BYTES);
+        code.land(none);
+        code.end()
+    }
+
+    fn call(&self) -> Vec<u64> {
+        let at = -CALL_BYTES;
+        let mut code = self.begin();
+        code.load(Width::Word, 8, 7, EVERY_AT);
+        let none = code.jump_if_zero(8);
+        code.call(Function::GetSmpProcessorId);
+        code.and(0, LEFT_CORES - 1);
+        code.shift_left(0, LEFT_BYTES_LOG2);
+        code.add_register(7, 0);
+        code.load(Width::Word, 1, 7, LEFT_AT);
+        code.add(1, -1);
+        code.store(Width::Word, 7, LEFT_AT, 1);
+        let later = code.jump_if_positive(1);
+        code.store(Width::Word, 7, LEFT_AT, 8);
+        code.set(1, CALL.cast_signed());
+        code.store(Width::Word, 10, at, 1);
+        code.store(Width::Word, 10, at + 4, 8);
+        code.load(Width::Double, 1, 6, 8);
+        code.store(Width::Double, 10, at + 8, 1);
+        code.copy(1, 10);
+        code.add(1, i32::from(at) + 16);
+        code.set(2, registers::BYTES.into());
+        code.load(Width::Double, 3, 6, 0);
+        code.add(3, registers::FROM);
+        code.call(Function::ProbeReadKernel);
+        self.write(&mut code, CALL_BYTES);
+        code.land(later);
+        code.land(none);
+        code.end()
+    }
+}
+
+/// Adds what a record says; `told` is the event that it would be of the thread that ran.
+pub(crate) fn parse(bytes: &[u8], told: Event, events: &mut Vec<Event>) -> Option<()> {
+    let word = |at: usize| Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
+    let double = |at: usize| Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
+    let id = |at: usize| Some(word(at)?.cast_signed());
+    match word(0)? {
+        WAKE => events.push(Event {
+            tid: id(4)?,
+            what: What::Woken { target: word(8)? },
+            ..told
+        }),
+        ROUSE => {
+            let waker = (word(8)? == 0 && told.tid > 0).then_some(told.tid);
+            let what = What::Roused { waker };
+            events.push(Event {
+                tid: id(4)?,
+                what,
+                ..told
+            });
+        }
+        CALL => {
+            let mut arguments = Arguments::default();
+            for (argument, at) in arguments.iter_mut().zip(registers::ARGUMENTS) {
+                *argument = double(16 + at)?;
+            }
+            let what = What::Called {
+                number: double(8)?,
+                arguments,
+                weight: word(4)?.into(),
+            };
+            events.push(Event { what, ..told });
+        }
+        SWITCH => {
+            let preempted = word(4)? != 0;
+            let (time_ns, core) = (told.time_ns, told.core);
+            let mut push = |at, what| {
+                events.push(Event {
+                    time_ns,
+                    core,
+                    pid: id(at)?,
+                    tid: id(at + 4)?,
+                    what,
+                });
+                Some(())
+            };
+            push(8, What::Out { preempted })?;
+            push(16, What::In)?;
+        }
+        _ => {}
+    }
+    Some(())
+}

@@ -1,0 +1,138 @@
+//! Calls and wakes of this process, as the kernel tells them.
+
+use super::super::hooks::CALLS_EVERY;
+use super::super::record::What;
+use super::*;
+use rustix::fs::{Advice, fadvise};
+use std::num::NonZeroU64;
+use std::os::fd::AsRawFd as _;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::Duration;
+
+/// With programs at tracepoints, or the test is skipped.
+fn with_hooks(name: &str) -> Option<Perf> {
+    match Perf::open(&[tid()]).map(|perf| (perf.missing(name).map(String::from), perf)) {
+        Ok((None, perf)) => {
+            perf.set_counting(true);
+            perf.set_pace(Pace::Blind);
+            return Some(perf);
+        }
+        Ok((Some(why), _)) => println!("skipped: {why}"),
+        Err(why) => println!("skipped: {why}"),
+    }
+    None
+}
+
+fn tid() -> i32 {
+    rustix::thread::gettid().as_raw_nonzero().get()
+}
+
+fn drained(perf: &mut Perf) -> Vec<Event> {
+    let mut events = Vec::new();
+    perf.drain(&mut events);
+    events
+}
+
+#[test]
+fn each_call_is_told_with_its_arguments_while_it_is_asked_for() {
+    let Some(mut perf) = with_hooks("sys_enter") else {
+        return;
+    };
+    let own = tid();
+    let file = File::open("/dev/null").unwrap();
+    let mut told = |pace, count: u64| -> Vec<(u64, [u64; 4])> {
+        perf.set_pace(pace);
+        for round in 0..count {
+            fadvise(&file, round, NonZeroU64::new(7), Advice::Random).unwrap();
+        }
+        perf.set_pace(Pace::Blind);
+        let ours = drained(&mut perf).into_iter().filter(|it| it.tid == own);
+        let sent = ours.filter_map(|it| match it.what {
+            What::Called {
+                number,
+                arguments,
+                weight,
+            } if number == libc::SYS_fadvise64 as u64 => {
+                Some((weight, arguments[..4].try_into().unwrap()))
+            }
+            _ => None,
+        });
+        sent.collect()
+    };
+    let each = told(Pace::Each, 100);
+    let random = Advice::Random as u64;
+    let descriptor = file.as_raw_fd() as u64;
+    let expected = |round| (1, [descriptor, round, 7, random]);
+    assert_eq!(each, (0..100).map(expected).collect::<Vec<_>>());
+    assert_eq!(told(Pace::Paused, 100), []);
+    let few = told(Pace::Few, 1_000);
+    assert!(few.iter().all(|it| it.0 == u64::from(CALLS_EVERY)));
+    let weight: u64 = few.iter().map(|it| it.0).sum();
+    // The calls of others on this core are in step as well.
+    assert!((500..1_300).contains(&weight), "{weight}");
+}
+
+#[test]
+fn wakes_are_told_with_who_woke_and_where() {
+    let Some(mut perf) = with_hooks("sched_wakeup") else {
+        return;
+    };
+    let is_over = AtomicBool::new(false);
+    let mut peer = 0;
+    let mut spinners = Vec::new();
+    thread::scope(|scope| {
+        let (to_other, from_here) = channel();
+        let (to_here, from_other) = channel();
+        scope.spawn(move || {
+            let answer = |()| to_here.send(tid()).unwrap();
+            from_here.into_iter().for_each(answer);
+        });
+        // Timers end while these have the cores, and run no call.
+        let (names, named) = channel();
+        for _ in 0..cores().len() {
+            let (names, is_over) = (names.clone(), &is_over);
+            scope.spawn(move || {
+                names.send(tid()).unwrap();
+                // ORDERING: Relaxed: nothing else is told by it.
+                while !is_over.load(Ordering::Relaxed) {
+                    (0..20_000).for_each(|_| std::hint::spin_loop());
+                    thread::yield_now();
+                }
+            });
+        }
+        spinners.extend(named.iter().take(cores().len()));
+        // By then they woke this thread, as they had to, for the last time.
+        thread::sleep(Duration::from_millis(20));
+        perf.set_pace(Pace::Each);
+        for _ in 0..200 {
+            // It waits by then, or nearly always.
+            thread::sleep(Duration::from_micros(200));
+            to_other.send(()).unwrap();
+            peer = from_other.recv().unwrap();
+        }
+        perf.set_pace(Pace::Blind);
+        // ORDERING: Relaxed: as above.
+        is_over.store(true, Ordering::Relaxed);
+    });
+    let (own, cores) = (tid(), cores());
+    let events = drained(&mut perf);
+    let count = |of: i32, wanted: &dyn Fn(&What) -> bool| {
+        let is_it = |it: &&Event| it.tid == of && wanted(&it.what);
+        events.iter().filter(is_it).count()
+    };
+    let roused = |of, by| count(of, &|what| *what == What::Roused { waker: by });
+    assert!((100..600).contains(&roused(peer, Some(own))));
+    assert!(roused(own, None) >= 100, "sleeps are ended by interrupts");
+    for spinner in spinners {
+        assert_eq!(roused(own, Some(spinner)), 0, "it only had the core");
+    }
+    let woken = count(peer, &|what| matches!(what, What::Woken { .. }));
+    assert!((100..600).contains(&woken), "{woken}");
+    let is_there = |it: &Event| match it.what {
+        What::Woken { target } => cores.contains(&target.cast_signed()),
+        _ => true,
+    };
+    assert!(events.iter().all(is_there));
+}
