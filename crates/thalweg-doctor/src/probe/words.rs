@@ -83,9 +83,8 @@ impl Word {
     /// something to do, as workers do that take their work in turns: nobody is held up.
     fn held_by_waiter(&self, parties: &HashSet<i32>) -> f64 {
         let away = parties.iter().filter_map(|tid| self.away.get(tid));
-        let (waiting, busy) = away.fold((0.0, 0.0), |sum, it| {
-            (sum.0 + it.waiting, sum.1 + it.busy)
-        });
+        let (waiting, busy) =
+            away.fold((0.0, 0.0), |sum, it| (sum.0 + it.waiting, sum.1 + it.busy));
         let rounds = self.rounds.max(1.0);
         (waiting / rounds).min(1.0) * (1.0 - busy / rounds).max(0.0)
     }
@@ -117,6 +116,8 @@ pub(crate) struct Words {
     words: HashMap<Place, Word>,
     /// Sums over all rounds of those that wait for the lock of a file, by device and inode.
     files: HashMap<(u64, u64), f64>,
+    /// The same of those that wait to enter a monitor of Java, by process.
+    monitors: HashMap<i32, f64>,
     /// Rounds in which a thread waited at a word while another one ran.
     waited: HashMap<i32, f64>,
     waiters_max: f64,
@@ -156,6 +157,11 @@ impl Words {
             *self.files.entry(file).or_default() += scale;
             *self.round_files.entry(file).or_default() += scale;
         }
+    }
+
+    /// Threads of a process wait to enter monitors: so many, summed over all rounds.
+    pub(crate) fn add_monitor(&mut self, pid: i32, waiters: f64) {
+        self.monitors.insert(pid, waiters);
     }
 
     /// A thread does anything else than wait at a word; may it be that it waits for work?
@@ -213,7 +219,8 @@ impl Words {
         });
         let weight = |line: &Line| (line.waiters * line.locked.unwrap_or(0.0), line.waiters);
         // Nothing but a lock is waited for there.
-        let at_files = self.files.values().map(|waiters| Line {
+        let known = self.files.values().chain(self.monitors.values());
+        let at_files = known.map(|waiters| Line {
             waiters: waiters / self.rounds,
             locked: Some(1.0),
         });
