@@ -180,7 +180,8 @@ impl Words {
             word.rounds += 1.0;
             for &(tid, doing) in &self.round_tids {
                 match doing {
-                    Doing::WaitsAt(at, _) if at == *place => {}
+                    // The words beside it are of the same lock.
+                    Doing::WaitsAt(at, _) if at.0 == place.0 && at.1.abs_diff(place.1) <= 4 => {}
                     Doing::WaitsAt(_, false) | Doing::Accepts => {
                         word.away.entry(tid).or_default().waiting += 1.0;
                     }
