@@ -162,7 +162,8 @@ impl Watch {
         if self.perf.is_err() || (host && self.timeline.totals.lost > 0) {
             tree::adopt_children(&mut self.timeline);
         }
-        self.waits.look(&mut self.timeline, self.perf.is_err());
+        let by_state = self.perf.is_err();
+        (self.waits).look(&mut self.timeline, &mut self.memory, by_state);
         if host {
             self.host.1.look_at(pid, &self.timeline.processes);
             self.host.0.begin_with(&self.host.1);

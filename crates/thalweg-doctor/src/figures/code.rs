@@ -28,6 +28,11 @@ fn yields_by_code(ticks: &Ticks, user_share: f64, call_share: f64) -> f64 {
     of_user * user_share + of_calls.min(1.0) * call_share
 }
 
+fn is_busy(thread: &Thread) -> bool {
+    let busy_ns = thread.ran_ns + thread.waited_ns;
+    busy_ns as f64 > SPINNER_BUSY_SHARE * (busy_ns + thread.blocked_ns) as f64
+}
+
 impl Figures<'_> {
     pub(super) fn all_threads(&self) -> impl Iterator<Item = (i32, &Thread)> {
         let timeline = &self.watch.timeline;
@@ -54,10 +59,8 @@ impl Figures<'_> {
         let spin = ticks.pause as f64 / ticks.all as f64 * scale;
         self.sampled("spin.cpu_share", spin, "cpu-clock, bytes of the code");
         let spins = |(tid, thread): &(i32, &Thread)| {
-            let busy_ns = thread.ran_ns + thread.waited_ns;
-            let life_ns = busy_ns + thread.blocked_ns;
             let of = ticks.threads.get(tid).copied().unwrap_or_default();
-            busy_ns as f64 > SPINNER_BUSY_SHARE * life_ns as f64
+            is_busy(thread)
                 && of.all >= SPINNER_TICKS_MIN
                 && of.pause as f64 >= SPINNER_PAUSE_SHARE * of.all as f64
         };
@@ -124,9 +127,10 @@ impl Figures<'_> {
                 Err(why) => why.to_string(),
             };
             let why = format!("sys_enter: {why}");
-            for name in ["call.all", "call.yield", "call.io", "poll.busy_share"] {
+            for name in ["call.all", "call.yield", "call.io"] {
                 self.evidence.lack(name, &why);
             }
+            self.polls_by_code(&why);
             return self.calls_by_blocks(&why);
         };
         self.called("call.all", calls.count());
@@ -135,6 +139,21 @@ impl Figures<'_> {
         }
         let busy = calls.busy_share();
         self.sampled("poll.busy_share", busy, "raw_syscalls:sys_enter: timeouts");
+    }
+
+    /// Without a count of calls: threads that hardly ever block poll without waiting, and what they
+    /// are seen beside are the calls that they make.
+    fn polls_by_code(&mut self, why: &str) {
+        let ticks = &self.watch.ticks;
+        if ticks.calls < SPINNER_TICKS_MIN {
+            return self.evidence.lack("poll.busy_share", why);
+        }
+        let of = |tid: i32| ticks.threads.get(&tid).map_or(0, |of| of.polls);
+        let busy = self.all_threads().filter(|(_, thread)| is_busy(thread));
+        let polls: u64 = busy.map(|(tid, _)| of(tid)).sum();
+        let share = polls as f64 / ticks.calls as f64;
+        let source = "cpu-clock, bytes of the code beside system calls";
+        self.sampled("poll.busy_share", share.min(1.0), source);
     }
 
     /// Without a count of calls: a thread blocks in the calls that it is seen in, and somebody

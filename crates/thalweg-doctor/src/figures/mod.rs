@@ -27,6 +27,8 @@ pub(crate) fn evidence(watch: &mut Watch, ended: Option<&Ended>) -> Evidence {
         .then(|| watch.ticks.kernel_shares(&mut watch.symbols, &watch.memory))
         .flatten();
     let has_goroutines = watch.symbols.has_goroutines(&watch.memory);
+    (watch.ticks).find_askers(&mut watch.symbols, &watch.memory);
+    (watch.waits).find_monitors(&mut watch.symbols, &watch.memory);
     let watch = &*watch;
     let timeline = &watch.timeline;
     let wall_s = (watch.to_ns.saturating_sub(timeline.from_ns) as f64 / 1e9).max(1e-9);

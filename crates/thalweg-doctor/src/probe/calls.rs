@@ -101,6 +101,12 @@ pub(crate) fn locked_file(number: u64, arguments: &Arguments) -> Option<u64> {
     waits.then_some(arguments[0])
 }
 
+/// Does a call wait for somebody to connect, who brings work?
+pub(crate) fn accepts(number: u64) -> bool {
+    let number = libc::c_long::try_from(number).ok();
+    matches!(number, Some(libc::SYS_accept | libc::SYS_accept4))
+}
+
 const PRIVATE: u64 = 128;
 const CLOCK_REALTIME: u64 = 256;
 

@@ -41,6 +41,8 @@ pub(crate) struct Wait {
     /// The number of its system call, if it is in one.
     pub(crate) call: Option<u64>,
     pub(crate) arguments: Arguments,
+    /// The end of its stack; 0 if it is in no call.
+    pub(crate) stack: u64,
     /// It polls: how long after its begin it comes back by itself, and when a timer expires that
     /// it polls.
     pub(crate) timeout_ns: Option<u64>,
@@ -74,12 +76,13 @@ impl Files {
         let known = self
             .read(&format!("{folder}/syscall"))
             .and_then(|()| call(&self.text));
-        let (number, arguments) = match known {
+        let (number, arguments, stack) = match known {
             Some(Call::Running) => return Seen::Running,
-            Some(Call::In(number, arguments)) => {
-                (Some(calls::meant(number, &arguments)), arguments)
+            Some(Call::In(number, arguments, stack)) => {
+                let number = calls::meant(number, &arguments);
+                (Some(number), arguments, stack)
             }
-            None => (None, Arguments::default()),
+            None => (None, Arguments::default(), 0),
         };
         let class = number.map_or(Class::Other, calls::class);
         // Only where the disk may matter: each file costs time.
@@ -117,6 +120,7 @@ impl Files {
             cause,
             call: number,
             arguments,
+            stack,
             timeout_ns: polls.and_then(|number| calls::poll_timeout_ns(number, &arguments, words)),
             timer_at_ns: left.map(|left_ns| now_ns().saturating_add(left_ns)),
         })
@@ -145,7 +149,8 @@ fn state(stat: &str) -> char {
 
 enum Call {
     Running,
-    In(u64, Arguments),
+    /// Its number, its arguments, and the end of the stack.
+    In(u64, Arguments, u64),
 }
 
 /// A line of `/proc/…/syscall`: nothing for a thread that is blocked outside of a call.
@@ -157,10 +162,11 @@ fn call(line: &str) -> Option<Call> {
     }
     let mut arguments = Arguments::default();
     let number = first.parse().ok()?;
+    let mut word = || u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok();
     for argument in &mut arguments {
-        *argument = u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok()?;
+        *argument = word()?;
     }
-    Some(Call::In(number, arguments))
+    Some(Call::In(number, arguments, word()?))
 }
 
 /// What a thread waits for that reads or writes this open file. A file that is in no folder is
@@ -225,7 +231,7 @@ mod tests {
         let line = "202 0x7f00 0x80 0x2 0x0 0x0 0x0 0x7ffd 0x7f12\n";
         assert!(matches!(
             call(line),
-            Some(Call::In(202, [0x7f00, 0x80, 2, 0, 0, 0]))
+            Some(Call::In(202, [0x7f00, 0x80, 2, 0, 0, 0], 0x7ffd))
         ));
         assert!(matches!(call("running\n"), Some(Call::Running)));
         assert!(call("-1 0x7ffd 0x7f12\n").is_none());

@@ -81,6 +81,13 @@ impl Memory {
         Frame::Code(number, offset)
     }
 
+    /// Where a process has the code of a file whose path ends so.
+    pub(crate) fn mapped(&self, pid: i32, end: &str) -> Option<std::ops::Range<u64>> {
+        let mut mappings = self.processes.get(&pid)?.iter();
+        let found = mappings.find(|mapping| mapping.path.ends_with(end))?;
+        Some(found.start..found.start.saturating_add(found.bytes))
+    }
+
     /// The path of a file.
     pub(crate) fn path(&self, number: u32) -> &str {
         &self.files[number as usize]
@@ -148,6 +155,11 @@ mod tests {
         assert_eq!(memory.frame(1, 0x7010), Frame::Made(0x7010));
         assert_eq!(memory.frame(2, 0x5010), Frame::Made(0x5010));
         assert_eq!(memory.path(0), "/bin/a");
+        assert_eq!(memory.mapped(1, "/a"), Some(0x5000..0x6000));
+        assert_eq!(
+            (memory.mapped(1, "/b"), memory.mapped(2, "/a")),
+            (None, None)
+        );
     }
 
     #[test]

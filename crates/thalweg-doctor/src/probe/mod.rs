@@ -12,6 +12,7 @@ pub(crate) mod host;
 #[cfg(target_arch = "x86_64")]
 mod loops;
 pub(crate) mod memory;
+mod monitors;
 pub(crate) mod perf;
 pub(crate) mod ration;
 pub(crate) mod record;

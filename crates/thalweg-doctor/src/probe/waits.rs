@@ -2,6 +2,9 @@
 
 use super::calls;
 use super::files::{self, Cause, Files, Seen, Wait};
+use super::memory::Memory;
+use super::monitors::Monitors;
+use super::symbols::Symbols;
 use super::timeline::{Thread, Timeline};
 use super::words::Words;
 use crate::recording::State;
@@ -69,6 +72,7 @@ pub(crate) struct Waits {
     stacks: HashMap<Place, f64>,
     channels: HashMap<(i32, Option<u64>), Box<str>>,
     pub(crate) words: Words,
+    monitors: Monitors,
     pub(crate) habits: HashMap<i32, Habit>,
     /// Without events: threads that ran or wanted to, and rounds with such a one.
     pub(crate) busy_threads: f64,
@@ -85,7 +89,7 @@ pub(crate) struct Waits {
 
 impl Waits {
     /// Looks at the threads of the program. Unless `by_state`, the records tell when none ran.
-    pub(crate) fn look(&mut self, timeline: &mut Timeline, by_state: bool) {
+    pub(crate) fn look(&mut self, timeline: &mut Timeline, memory: &mut Memory, by_state: bool) {
         self.rounds += 1;
         let (tids, scale) = self.chosen(timeline, by_state);
         let mut blocked = Vec::new();
@@ -99,6 +103,12 @@ impl Waits {
                 Seen::Blocked(wait) => {
                     if wait.cause == Cause::Futex && wait.call.is_some() {
                         self.words.add(thread.pid, tid, &wait.arguments, scale);
+                        let since_ns = if by_state { looked_ns } else { thread.since_ns };
+                        let place = (thread.pid, tid);
+                        (self.monitors).see(place, since_ns, wait.stack, scale, memory);
+                    } else {
+                        let accepts = wait.call.is_some_and(calls::accepts);
+                        self.words.add_other(tid, accepts);
                     }
                     if wait.cause == Cause::FileLock {
                         let file = files::identity(thread.pid, wait.arguments[0]);
@@ -121,6 +131,7 @@ impl Waits {
                 }
                 Seen::Running => {
                     running += scale;
+                    self.words.add_other(tid, false);
                     let last = self.last.get(&tid).filter(|_| !by_state);
                     blocked.extend(last.map(|&wait| Look {
                         at_ns: looked_ns,
@@ -149,6 +160,13 @@ impl Waits {
                 let timed = soon(look.wait.timeout_ns) || soon(left_ns);
                 self.charge(&look, weight, timed, timeline);
             }
+        }
+    }
+
+    /// What needs the names of functions: lines at monitors of Java, one for each process.
+    pub(crate) fn find_monitors(&mut self, symbols: &mut Symbols, memory: &Memory) {
+        for (pid, waiters) in self.monitors.lines(symbols, memory) {
+            self.words.add_monitor(pid, waiters);
         }
     }
 

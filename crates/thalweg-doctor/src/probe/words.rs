@@ -48,6 +48,27 @@ struct Word {
     maybe: f64,
     values: HashSet<u64>,
     tids: HashMap<i32, f64>,
+    /// Rounds in which somebody waits here, and in how many of them each other thread waits at
+    /// another word for no lock, or does anything else.
+    rounds: f64,
+    away: HashMap<i32, Away>,
+}
+
+/// Rounds in which a thread was not at a word where others waited.
+#[derive(Debug, Clone, Copy, Default)]
+struct Away {
+    waiting: f64,
+    busy: f64,
+}
+
+/// What a thread was seen to do in a round.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Doing {
+    /// It waits at a word, for what is taken or not.
+    WaitsAt(Place, bool),
+    /// It waits for others to give it something to do.
+    Accepts,
+    Else,
 }
 
 impl Word {
@@ -56,6 +77,16 @@ impl Word {
     fn taken_share(&self) -> f64 {
         let maybe = if self.tids.len() > 1 { self.maybe } else { 0.0 };
         (self.taken + maybe) / self.waiters
+    }
+
+    /// The part of the time in which whoever has what these threads wait for itself waits for
+    /// something to do, as workers do that take their work in turns: nobody is held up.
+    fn held_by_waiter(&self, parties: &HashSet<i32>) -> f64 {
+        let away = parties.iter().filter_map(|tid| self.away.get(tid));
+        let (waiting, busy) =
+            away.fold((0.0, 0.0), |sum, it| (sum.0 + it.waiting, sum.1 + it.busy));
+        let rounds = self.rounds.max(1.0);
+        (waiting / rounds).min(1.0) * (1.0 - busy / rounds).max(0.0)
     }
 
     /// The threads that are seen here often enough to have a part in it.
@@ -85,12 +116,14 @@ pub(crate) struct Words {
     words: HashMap<Place, Word>,
     /// Sums over all rounds of those that wait for the lock of a file, by device and inode.
     files: HashMap<(u64, u64), f64>,
+    /// The same of those that wait to enter a monitor of Java, by process.
+    monitors: HashMap<i32, f64>,
     /// Rounds in which a thread waited at a word while another one ran.
     waited: HashMap<i32, f64>,
     waiters_max: f64,
     round: HashMap<Place, f64>,
     round_files: HashMap<(u64, u64), f64>,
-    round_tids: Vec<i32>,
+    round_tids: Vec<(i32, Doing)>,
 }
 
 impl Words {
@@ -113,7 +146,8 @@ impl Words {
         if word.tids.len() < WORDS_MAX || word.tids.contains_key(&tid) {
             *word.tids.entry(tid).or_default() += scale;
         }
-        self.round_tids.push(tid);
+        let doing = Doing::WaitsAt(place, calls::awaits_lock(arguments));
+        self.round_tids.push((tid, doing));
         *self.round.entry(place).or_default() += scale;
     }
 
@@ -125,11 +159,42 @@ impl Words {
         }
     }
 
+    /// Threads of a process wait to enter monitors: so many, summed over all rounds.
+    pub(crate) fn add_monitor(&mut self, pid: i32, waiters: f64) {
+        self.monitors.insert(pid, waiters);
+    }
+
+    /// A thread does anything else than wait at a word; may it be that it waits for work?
+    pub(crate) fn add_other(&mut self, tid: i32, accepts: bool) {
+        let doing = if accepts { Doing::Accepts } else { Doing::Else };
+        self.round_tids.push((tid, doing));
+    }
+
     /// A round of looks is over; did it see a thread run?
     pub(crate) fn end_round(&mut self, running: bool) {
         self.rounds += 1.0;
-        for tid in self.round_tids.drain(..).filter(|_| running) {
-            *self.waited.entry(tid).or_default() += 1.0;
+        for place in self.round.keys() {
+            let Some(word) = self.words.get_mut(place).filter(|it| it.tids.len() > 1) else {
+                continue;
+            };
+            word.rounds += 1.0;
+            for &(tid, doing) in &self.round_tids {
+                match doing {
+                    // The words beside it are of the same lock.
+                    Doing::WaitsAt(at, _) if at.0 == place.0 && at.1.abs_diff(place.1) <= 4 => {}
+                    Doing::WaitsAt(_, false) | Doing::Accepts => {
+                        word.away.entry(tid).or_default().waiting += 1.0;
+                    }
+                    Doing::WaitsAt(_, true) | Doing::Else => {
+                        word.away.entry(tid).or_default().busy += 1.0;
+                    }
+                }
+            }
+        }
+        for (tid, doing) in self.round_tids.drain(..) {
+            if running && matches!(doing, Doing::WaitsAt(..)) {
+                *self.waited.entry(tid).or_default() += 1.0;
+            }
         }
         let at_words = self.round.drain().map(|(_, waiters)| waiters);
         let most = at_words.chain(self.round_files.drain().map(|(_, waiters)| waiters));
@@ -155,7 +220,8 @@ impl Words {
         });
         let weight = |line: &Line| (line.waiters * line.locked.unwrap_or(0.0), line.waiters);
         // Nothing but a lock is waited for there.
-        let at_files = self.files.values().map(|waiters| Line {
+        let known = self.files.values().chain(self.monitors.values());
+        let at_files = known.map(|waiters| Line {
             waiters: waiters / self.rounds,
             locked: Some(1.0),
         });
@@ -210,6 +276,12 @@ fn joined(one: &Word, other: &Word) -> Option<Word> {
     word.waiters += other.waiters;
     word.taken += other.taken;
     word.maybe += other.maybe;
+    word.rounds += other.rounds;
+    for (&tid, away) in &other.away {
+        let sum = word.away.entry(tid).or_default();
+        sum.waiting += away.waiting;
+        sum.busy += away.busy;
+    }
     word.values.extend(&other.values);
     for (&tid, seen) in &other.tids {
         *word.tids.entry(tid).or_default() += seen;
@@ -223,7 +295,7 @@ fn locked(word: &Word, wakes: &Wakes, deeds: &HashMap<i32, Deeds>) -> Option<f64
     let taken = word.taken_share();
     let parties = word.parties();
     if taken >= 0.5 {
-        return Some(taken);
+        return Some(taken * (1.0 - word.held_by_waiter(&parties)));
     }
     if parties.len() < THREADS_TELLING {
         return Some(0.0);

@@ -1,5 +1,6 @@
 //! What a program waits for.
 
+use super::machine::BRIEF_RUNS;
 use super::running::MAJOR_FAULTS;
 use super::{Claim, Clue, Curve, Figure, Origin, Rule, Weighed, above, ramp};
 use crate::budget::Part;
@@ -121,6 +122,10 @@ pub(super) const RULES: &[Rule] = &[
                 ..ONE_LOCK
             },
             LONG_WAITS,
+            Weighed {
+                weight: 0.4,
+                ..BRIEF_RUNS
+            },
         ],
         blind: &[("state.blocked_us", "whether each wait is short")],
         limits: &["why the disk or the other end takes so long"],

@@ -130,6 +130,8 @@ fn borders(id: Id) -> Vec<Border> {
             ("cpu.system_share", 0.2, 0.4, FOR, CALLS),
             ("switch.blocked", 1e5, 2e5, AGAINST, CALLS),
             ("cpu.used", 40.0, 20.0, FOR, CALLS),
+            ("switch.run_us", 50.0, 25.0, AGAINST, CALLS),
+            ("switch.blocked", 2_500.0, 5_000.0, AGAINST, CALLS),
         ],
         Id::SchedChurn => vec![
             ("switch.run_us", 50.0, 25.0, FOR, CALLS),
@@ -218,6 +220,8 @@ fn waits(id: Id) -> Vec<Border> {
             ("poll.timer_share", 0.5, 0.25, FOR, poll),
             ("state.blocked_us", 5e4, 1e5, AGAINST, stream),
             ("io.delay_share", 0.05, 0.1, FOR, blocked!("block.disk" 1.0)),
+            ("switch.run_us", 50.0, 25.0, AGAINST, stream),
+            ("switch.blocked", 2_500.0, 5_000.0, AGAINST, stream),
         ],
         Id::FutexParking => vec![
             ("futex.wake_share", 0.25, 0.5, FOR, PARKED),

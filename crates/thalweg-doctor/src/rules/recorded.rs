@@ -90,6 +90,27 @@ fn where_it_is_not_told_who_wakes_whom_it_is_not_sure() {
     );
 }
 
+/// Three threads that pass an order round through eventfds, as recorded of a user without root,
+/// who is not told which calls they make: it was BLOCKING-IO at 0.60.
+#[test]
+fn threads_that_wait_for_each_others_moments_churn() {
+    let relay = [
+        ("state.running", 0.55),
+        ("state.blocked", 0.44),
+        ("block.stream", 1.0),
+        ("call.cpu_share", 0.94),
+        ("cpu.used", 0.88),
+        ("call.futex", 0.0),
+        ("state.blocked_us", 656.0),
+        ("switch.blocked", 75_500.0),
+        ("switch.run_us", 6.8),
+    ];
+    let uncounted = ["call.all", "lock.waiters", "lock.held_share"];
+    let found = judge(&without(&evidence(&relay), &uncounted));
+    assert_eq!(found[0].id, Id::SchedChurn);
+    assert!(found[1].confidence < 0.4, "{found:?}");
+}
+
 /// A member of a cluster that tells the others every 100 ms that it lives, as recorded: it was
 /// BLOCKING-IO at 0.94. A wait of 3 ms is for an answer, and one of 150 ms may be.
 #[test]

@@ -1,6 +1,6 @@
 //! What a program does while it runs.
 
-use super::machine::{SWITCHING_CALLS, TOO_FEW_CORES};
+use super::machine::{BRIEF_RUNS, SWITCHING_CALLS, TOO_FEW_CORES};
 use super::{Claim, Clue, Curve, Origin, Rule, Weighed, above, above_ratio, below};
 use crate::budget::Part;
 use crate::rules::blocked::{GOROUTINES, ONE_LOCK};
@@ -190,10 +190,16 @@ pub(super) const RULES: &[Rule] = &[
             )],
             weight: 0.2,
         }],
-        contradicts: &[Weighed {
-            clues: &[SWITCHING_CALLS],
-            weight: 0.7,
-        }],
+        contradicts: &[
+            Weighed {
+                clues: &[SWITCHING_CALLS],
+                weight: 0.7,
+            },
+            Weighed {
+                weight: 0.4,
+                ..BRIEF_RUNS
+            },
+        ],
         blind: &[("call.cpu_share", "how much of the time is system calls")],
         limits: &[],
         next: "Make fewer and larger calls: buffer reads and writes, use readv and writev, \

@@ -7,6 +7,7 @@ fn wait(cause: Cause, call: i64, timeout: u64) -> Wait {
         cause,
         call: u64::try_from(call).ok(),
         arguments: [0, 0, 0, timeout, 0, 0],
+        stack: 0,
         timeout_ns: None,
         timer_at_ns: None,
     }

@@ -256,3 +256,47 @@ fn who_waits_for_the_lock_of_a_file_is_in_line() {
     assert_eq!(line, Some(Line { waiters, locked }));
     assert_eq!(seen.waiters_max(), Some(4.0));
 }
+
+/// Six workers that share a receiver under a mutex were LOCK-CONVOY: one of them has it and waits
+/// for work, and five wait for the mutex. Who waits for another lock holds this one up.
+#[test]
+fn a_lock_whose_holder_waits_for_work_holds_nobody_up() {
+    let mutex = [0x1000, WAIT, 2, 0, 0, 0];
+    let locked = |holder: &dyn Fn(&mut Words, i32)| {
+        let mut words = Words::default();
+        for round in 0..60 {
+            let holds = 1 + round % 6;
+            let others = (1..=6).filter(|&tid| tid != holds);
+            others.for_each(|tid| words.add(1, tid, &mutex, 1.0));
+            holder(&mut words, holds);
+            words.add_other(9, false);
+            words.end_round(true);
+        }
+        let line = words.line(&Wakes::default(), &equally());
+        let line = line.expect("seen at a futex");
+        (
+            line.waiters,
+            line.locked.expect("the word's value tells it"),
+        )
+    };
+    let at = |value| [0x2000, WAIT, value, 0, 0, 0];
+    let for_work = locked(&|words, tid| words.add(1, tid, &at(0), 1.0));
+    assert!(for_work.1 < 0.01, "{for_work:?}");
+    let accepts = locked(&|words, tid| words.add_other(tid, true));
+    assert!(accepts.1 < 0.01, "{accepts:?}");
+    let for_a_lock = locked(&|words, tid| words.add(1, tid, &at(2), 1.0));
+    assert_eq!(for_a_lock, (5.0, 1.0));
+    let works = locked(&|words, tid| words.add_other(tid, false));
+    assert_eq!(works, (5.0, 1.0));
+}
+
+/// Eight handlers of Java whose monitor is held asleep were SLEEP-POLLING.
+#[test]
+fn who_waits_for_a_monitor_is_in_line() {
+    let mut seen = Words::default();
+    (0..10).for_each(|_| seen.end_round(false));
+    seen.add_monitor(1, 70.0);
+    let line = seen.line(&Wakes::default(), &HashMap::new());
+    let (waiters, locked) = (7.0, Some(1.0));
+    assert_eq!(line, Some(Line { waiters, locked }));
+}
