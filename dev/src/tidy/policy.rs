@@ -64,7 +64,7 @@ pub(crate) const SLEEP_ALLOWED: &[(&str, &str)] = &[
         "sleeps that an interrupt ends are what is told",
     ),
     (
-        "crates/thalweg-doctor/cases/held-out/worker_pool.rs",
+        "crates/thalweg-doctor/cases/known/worker_pool.rs",
         "the gap between two reports is what is given",
     ),
 ];
