@@ -7,6 +7,7 @@ DELAY = float(os.environ.get("DELAY", 0.008))
 parent = os.getppid()
 server = socket.create_server(("127.0.0.1", 39483))
 server.settimeout(1)
+print("ready", flush=True)
 end = time.monotonic() + 600
 while time.monotonic() < end and os.getppid() == parent:
     try:

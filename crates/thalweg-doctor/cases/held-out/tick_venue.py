@@ -5,6 +5,7 @@ import os, random, socket, struct, time
 parent = os.getppid()
 sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 end = time.monotonic() + 600
+print("ready", flush=True)
 seq, bid = 0, 10000
 while time.monotonic() < end and os.getppid() == parent:
     seq += 1
