@@ -53,7 +53,7 @@ fn pack(data: &[u8]) -> Vec<u8> {
 fn upload(jobs: &Mutex<Receiver<Vec<u8>>>) -> usize {
     let mut sent = 0;
     loop {
-        let job = jobs.lock().unwrap().recv();
+        let job = jobs.lock().expect("no panic").recv();
         match job {
             Ok(b) => sent += b.len(),
             Err(_) => return sent,
@@ -89,8 +89,8 @@ fn main() {
             thread::spawn(move || upload(&jobs))
         })
         .collect();
-    let blocks = packer.join().unwrap();
-    reader.join().unwrap();
-    let sent: usize = uploaders.into_iter().map(|u| u.join().unwrap()).sum();
+    let blocks = packer.join().expect("no panic");
+    reader.join().expect("no panic");
+    let sent: usize = uploaders.into_iter().map(|u| u.join().expect("no panic")).sum();
     println!("{blocks} blocks, {sent} bytes sent");
 }

@@ -55,7 +55,7 @@ impl Monitors {
         }
     }
 
-    /// The processes with threads that wait to enter a monitor, and how many, summed over all looks.
+    /// The processes with threads that wait to enter a monitor, and how many, over all looks.
     pub(crate) fn lines(&self, symbols: &mut Symbols, memory: &Memory) -> HashMap<i32, f64> {
         let mut lines = HashMap::new();
         for (&(pid, callers), count) in &self.parked {

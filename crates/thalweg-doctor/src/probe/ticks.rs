@@ -167,13 +167,14 @@ impl Ticks {
                     name.is_some_and(|name| names.iter().any(|part| name.ends_with(part)))
                 })
             };
-            if is(FOUND) {
-                found += count;
-            } else if is(ASKS) {
-                asks += count;
+            match (is(ASKS), is(FOUND)) {
+                (true, true) => found += FOUND_SCALE * count,
+                (true, false) => asks += count,
+                (false, true) => found += 2 * count,
+                (false, false) => {}
             }
         }
-        let mut vain = asks.saturating_sub(FOUND_SCALE * found);
+        let mut vain = asks.saturating_sub(found);
         for of in self.threads.values_mut() {
             if of.clock as f64 >= CLOCK_MOST * of.all as f64 {
                 vain += of.all.saturating_sub(of.pause);
@@ -216,9 +217,9 @@ const ASKS: &[&str] = &[
     "pthread_mutex_trylock",
     "sem_trywait",
 ];
-/// Where each `select` finds something, these take 6 % of the time, and 0.1 % where hardly one does
-/// (Go, Zen 3): a twentieth is enough to be no wait.
-const FOUND_SCALE: u64 = 20;
+/// A `select` of Go that finds something moves it, or waits, for a few hundredths of its time, and
+/// hardly ever where few do.
+const FOUND_SCALE: u64 = 100;
 /// What runs where that finds something, a partner sends or receives, or it waits.
 const FOUND: &[&str] = &[
     "runtime.typedmemclr",

@@ -101,19 +101,8 @@ impl Waits {
             let looked_ns = now_ns();
             match self.files.wait(thread.pid, tid) {
                 Seen::Blocked(wait) => {
-                    if wait.cause == Cause::Futex && wait.call.is_some() {
-                        self.words.add(thread.pid, tid, &wait.arguments, scale);
-                        let since_ns = if by_state { looked_ns } else { thread.since_ns };
-                        let place = (thread.pid, tid);
-                        (self.monitors).see(place, since_ns, wait.stack, scale, memory);
-                    } else {
-                        let accepts = wait.call.is_some_and(calls::accepts);
-                        self.words.add_other(tid, accepts);
-                    }
-                    if wait.cause == Cause::FileLock {
-                        let file = files::identity(thread.pid, wait.arguments[0]);
-                        self.words.add_file(file, scale);
-                    }
+                    let since_ns = if by_state { looked_ns } else { thread.since_ns };
+                    self.add_line((thread.pid, tid), &wait, since_ns, scale, memory);
                     if wait.cause == Cause::Sleep && !by_state {
                         thread.slept_ns.get_or_insert(looked_ns);
                     }
@@ -160,6 +149,29 @@ impl Waits {
                 let timed = soon(look.wait.timeout_ns) || soon(left_ns);
                 self.charge(&look, weight, timed, timeline);
             }
+        }
+    }
+
+    /// A thread waits since `since_ns`: is it in a line?
+    fn add_line(
+        &mut self,
+        place: (i32, i32),
+        wait: &Wait,
+        since_ns: u64,
+        scale: f64,
+        memory: &mut Memory,
+    ) {
+        let (pid, tid) = place;
+        if wait.cause == Cause::Futex && wait.call.is_some() {
+            self.words.add(pid, tid, &wait.arguments, scale);
+            (self.monitors).see(place, since_ns, wait.stack, scale, memory);
+        } else {
+            let accepts = wait.call.is_some_and(calls::accepts);
+            self.words.add_other(tid, accepts);
+        }
+        if wait.cause == Cause::FileLock {
+            let file = files::identity(pid, wait.arguments[0]);
+            self.words.add_file(file, scale);
         }
     }
 

@@ -85,6 +85,13 @@ fn lock(speaks: bool, with: Beside) -> Vec<Border> {
     ]
 }
 
+fn brief(speaks: bool, with: Beside) -> Vec<Border> {
+    vec![
+        ("switch.run_us", 50.0, 25.0, speaks, with),
+        ("switch.blocked", 2_500.0, 5_000.0, speaks, with),
+    ]
+}
+
 fn borders(id: Id) -> Vec<Border> {
     let mut all: Vec<Border> = match id {
         Id::Contaminated => vec![(
@@ -95,12 +102,8 @@ fn borders(id: Id) -> Vec<Border> {
             &[("host.wait_others", 0.3)],
         )],
         Id::Oversubscribed => {
-            let brief = [
-                ("switch.run_us", 50.0, 25.0, AGAINST, BASE),
-                ("switch.blocked", 2_500.0, 5_000.0, AGAINST, BASE),
-            ];
             let spins = [("spin.cpu_share", 0.125, 0.25, AGAINST, UNSPUN)];
-            [crowd(FOR, &[]), brief.to_vec(), spins.to_vec()].concat()
+            [crowd(FOR, &[]), brief(AGAINST, BASE), spins.to_vec()].concat()
         }
         Id::CpuCompute => vec![
             ("hardware.memory_share", 0.15, 0.3, AGAINST, NO_CALLS),
@@ -130,8 +133,6 @@ fn borders(id: Id) -> Vec<Border> {
             ("cpu.system_share", 0.2, 0.4, FOR, CALLS),
             ("switch.blocked", 1e5, 2e5, AGAINST, CALLS),
             ("cpu.used", 40.0, 20.0, FOR, CALLS),
-            ("switch.run_us", 50.0, 25.0, AGAINST, CALLS),
-            ("switch.blocked", 2_500.0, 5_000.0, AGAINST, CALLS),
         ],
         Id::SchedChurn => vec![
             ("switch.run_us", 50.0, 25.0, FOR, CALLS),
@@ -148,7 +149,11 @@ fn borders(id: Id) -> Vec<Border> {
         Id::Oversubscribed => all.extend(lock(AGAINST, NO_CALLS_LOCKED)),
         Id::LockConvoy => all.extend(lock(FOR, NO_CALLS_LOCKED)),
         Id::FutexParking => all.extend(lock(AGAINST, PARKED)),
-        Id::BlockingIo => all.extend(lock(AGAINST, blocked!("block.disk" 1.0))),
+        Id::BlockingIo => {
+            all.extend(lock(AGAINST, blocked!("block.disk" 1.0)));
+            all.extend(brief(AGAINST, blocked!("block.stream" 1.0)));
+        }
+        Id::SyscallBound => all.extend(brief(AGAINST, CALLS)),
         Id::SleepPolling => all.extend(lock(AGAINST, blocked!("block.sleep" 1.0))),
         Id::SpinStarvesPeer | Id::SpinBurnsCpu => all.extend(lock(AGAINST, SPINS)),
         _ => {}
@@ -220,8 +225,6 @@ fn waits(id: Id) -> Vec<Border> {
             ("poll.timer_share", 0.5, 0.25, FOR, poll),
             ("state.blocked_us", 5e4, 1e5, AGAINST, stream),
             ("io.delay_share", 0.05, 0.1, FOR, blocked!("block.disk" 1.0)),
-            ("switch.run_us", 50.0, 25.0, AGAINST, stream),
-            ("switch.blocked", 2_500.0, 5_000.0, AGAINST, stream),
         ],
         Id::FutexParking => vec![
             ("futex.wake_share", 0.25, 0.5, FOR, PARKED),
