@@ -64,6 +64,14 @@ pub(crate) const SLEEP_ALLOWED: &[(&str, &str)] = &[
         "sleeps that an interrupt ends are what is told",
     ),
     (
+        "crates/thalweg-doctor/cases/held-out/ordered_commit.rs",
+        "how long it runs is what is given",
+    ),
+    (
+        "crates/thalweg-doctor/cases/held-out/sync_standby.rs",
+        "a peer that is being started is tried again",
+    ),
+    (
         "crates/thalweg-doctor/cases/known/worker_pool.rs",
         "the gap between two reports is what is given",
     ),

@@ -33,27 +33,32 @@ fn encode(ticket: u64, block: &mut [u8; BLOCK]) -> u32 {
 
 fn encoder(journal: &Journal) {
     let mut block = [0u8; BLOCK];
+    // ORDERING: Relaxed: it orders nothing else, and a late look is one block more.
     while !journal.stop.load(Ordering::Relaxed) {
+        // ORDERING: Relaxed: the numbers differ, and nothing else is told by them.
         let ticket = journal.next_ticket.fetch_add(1, Ordering::Relaxed);
         let crc = encode(ticket, &mut block);
+        // ORDERING: Acquire, pairs with the Release at the end of the turn before.
         while journal.turn.load(Ordering::Acquire) != ticket {
             hint::spin_loop();
         }
         {
-            let mut tail = journal.tail.lock().unwrap();
+            let mut tail = journal.tail.lock().expect("nobody panics");
             if tail.len() > 1 << 20 {
                 tail.clear();
             }
             tail.extend_from_slice(&crc.to_le_bytes());
             tail.extend_from_slice(&block[..64]);
         }
+        // ORDERING: Release, pairs with the Acquire of the next turn.
         journal.turn.store(ticket + 1, Ordering::Release);
     }
 }
 
 fn main() {
     let seconds: f64 = env::args().last().and_then(|a| a.parse().ok()).unwrap_or(1.5);
-    let encoders = env::var("ENCODERS").ok().and_then(|v| v.parse().ok()).unwrap_or(ENCODERS_DEFAULT);
+    let encoders = env::var("ENCODERS").ok().and_then(|v| v.parse().ok());
+    let encoders = encoders.unwrap_or(ENCODERS_DEFAULT);
     let journal = Journal {
         next_ticket: AtomicU64::new(0),
         turn: AtomicU64::new(0),
@@ -65,8 +70,10 @@ fn main() {
             scope.spawn(|| encoder(&journal));
         }
         thread::sleep(Duration::from_secs_f64(seconds));
+        // ORDERING: Relaxed: as where it is read.
         journal.stop.store(true, Ordering::Relaxed);
     });
+    // ORDERING: Relaxed: the threads have ended.
     let done = journal.turn.load(Ordering::Relaxed);
     println!("{done} blocks in order, {:.0} a second", done as f64 / seconds);
 }

@@ -67,6 +67,7 @@ fn main() -> io::Result<()> {
         highest = highest.max(primary.commit(commits % 97, 100 + commits as i64 % 13)?);
         commits += 1;
     }
-    println!("{commits} commits, {:.2} ms each, highest balance {highest}", seconds * 1e3 / commits as f64);
+    let each_ms = seconds * 1e3 / commits as f64;
+    println!("{commits} commits, {each_ms:.2} ms each, highest balance {highest}");
     Ok(())
 }

@@ -60,7 +60,7 @@ fn main() {
         .map(|id| thread::spawn(move || report(Tenant::load(id), end)))
         .collect();
     for worker in workers {
-        let (id, passes, score) = worker.join().unwrap();
+        let (id, passes, score) = worker.join().expect("no worker panics");
         println!("tenant {id}: {passes} passes, score {score:.1}");
     }
 }
