@@ -187,7 +187,7 @@ fn every_program_is_in_the_table_and_in_the_page() {
         }
     }
     let named = |case: &Case| {
-        let words = case.build.iter().chain(&case.run);
+        let words = case.build.iter().chain(&case.run).chain(&case.beside);
         let in_folder = words.filter_map(|word| word.strip_prefix("{folder}/"));
         let path = |file: &str| format!("{}/{file}", case.folder);
         in_folder.map(path).collect::<Vec<_>>()
