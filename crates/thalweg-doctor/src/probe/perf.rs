@@ -76,6 +76,15 @@ fn is_gone(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::ESRCH)
 }
 
+/// Says why there can be no programs.
+fn refused(why: io::Error) -> io::Error {
+    let needs = match why.kind() {
+        io::ErrorKind::PermissionDenied => ": needs root, or CAP_BPF and CAP_PERFMON",
+        _ => "",
+    };
+    io::Error::new(why.kind(), format!("bpf: {why}{needs}"))
+}
+
 /// Tracepoints name threads as the first namespace does. Is this it?
 fn is_first_namespace() -> bool {
     fs::read_link("/proc/self/ns/pid").is_ok_and(|link| link.as_os_str() == "pid:[4026531836]")
@@ -214,8 +223,7 @@ impl Perf {
         self.add(&output(), Kind::Hook, &[-1], cores)?;
         let events = self.others.iter().filter(|(kind, _)| *kind == Kind::Hook);
         let events = events.map(|(_, event)| event);
-        Hooks::new(cores.iter().copied().zip(events))
-            .map_err(|why| io::Error::new(why.kind(), format!("bpf: {why}")))
+        Hooks::new(cores.iter().copied().zip(events)).map_err(refused)
     }
 
     /// Why an event is not to be had, if it is not.
