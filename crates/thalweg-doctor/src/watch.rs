@@ -188,6 +188,10 @@ impl Watch {
         };
         let Ok(perf) = &mut self.perf else { return };
         perf.set_pace(pace, self.ration.pauses_for_long());
+        if perf.missing("sys_enter").is_some() {
+            // Calls that are not counted any more are not known.
+            self.calls = None;
+        }
         let now_ns = now_ns();
         self.take_in(now_ns);
         self.timeline.set_told(pace.is_on(), now_ns);

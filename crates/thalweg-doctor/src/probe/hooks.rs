@@ -1,7 +1,7 @@
-//! Programs that the kernel runs at its tracepoints: they write wakes and system calls to the rings
-//! of the cores while they are asked to, and cost next to nothing while they are not.
+//! Programs that the kernel runs at its tracepoints: they write switches, wakes and system calls to
+//! the rings of the cores while they are asked to, and cost next to nothing while they are not.
 //!
-//! Next to nothing is 30 ns at a wake or a switch, but 150 ns at a call (Zen 3): so the program at
+//! At a call next to nothing is 150 ns (Zen 3), as the kernel takes its slow path: so the program at
 //! calls is taken away in long pauses.
 //!
 //! An event of a tracepoint costs more: it is prepared at each wake before anybody asks whether it
@@ -62,14 +62,15 @@ const CALL_BYTES: i16 = 16 + registers::BYTES;
 mod registers {
     /// The number of the call.
     pub(super) const CALL_AT: i16 = 120;
-    pub(super) const FROM: i32 = 56;
+    pub(super) const FROM: i16 = 56;
     pub(super) const BYTES: i16 = 64;
     pub(super) const ARGUMENTS: [usize; 6] = [56, 48, 40, 0, 16, 8];
 }
 #[cfg(not(target_arch = "x86_64"))]
 mod registers {
+    // aarch64; on others there are no calls.
     pub(super) const CALL_AT: i16 = 0;
-    pub(super) const FROM: i32 = 0;
+    pub(super) const FROM: i16 = 0;
     pub(super) const BYTES: i16 = 48;
     pub(super) const ARGUMENTS: [usize; 6] = [0, 8, 16, 24, 32, 40];
 }
@@ -108,15 +109,20 @@ impl Hooks {
 
     /// Asks for wakes, and says where they come from and go to.
     pub(crate) fn add_wakes(&mut self, layout: &Layout) -> io::Result<()> {
-        let wake = self.wake(layout);
-        self.attach(&wake, &[c"sched_wakeup", c"sched_wakeup_new"])?;
-        // Of a wake across cores, the other one says only where the thread will run.
-        let rouse = self.rouse(layout);
-        self.attach(&rouse, &[c"sched_waking"])
+        let (wake, rouse) = (self.wake(layout), self.rouse(layout));
+        self.attach(&[
+            (&wake, c"sched_wakeup"),
+            (&wake, c"sched_wakeup_new"),
+            // Of a wake across cores, the others say only where the thread will run.
+            (&rouse, c"sched_waking"),
+        ])
     }
 
     /// Asks for calls.
     pub(crate) fn add_calls(&mut self) -> io::Result<()> {
+        if !cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) {
+            return Err(io::Error::other("not on processors of this kind"));
+        }
         self.call = Some(bpf::load(&self.called())?);
         self.attach_calls()
     }
@@ -131,14 +137,16 @@ impl Hooks {
     /// Asks for switches, where the kernel tells whether the thread that leaves can go on.
     pub(crate) fn add_switches(&mut self, layout: &Layout) -> io::Result<()> {
         let switch = self.switch(layout);
-        self.attach(&switch, &[c"sched_switch"])
+        self.attach(&[(&switch, c"sched_switch")])
     }
 
-    fn attach(&mut self, code: &[u64], tracepoints: &[&CStr]) -> io::Result<()> {
-        let program = bpf::load(code)?;
-        for tracepoint in tracepoints {
-            self.links.push(bpf::attach(program.as_fd(), tracepoint)?);
-        }
+    fn attach(&mut self, all: &[(&[u64], &CStr)]) -> io::Result<()> {
+        let attach = |(code, tracepoint): &(&[u64], &CStr)| {
+            bpf::attach(bpf::load(code)?.as_fd(), tracepoint)
+        };
+        // All or none: nobody asks for what one of them would write.
+        let links: Vec<OwnedFd> = all.iter().map(attach).collect::<io::Result<_>>()?;
+        self.links.extend(links);
         Ok(())
     }
 
@@ -189,36 +197,35 @@ impl Hooks {
         code.call(Function::PerfEventOutput);
     }
 
-    /// Copies a word of a task that is an argument of the tracepoint to the stack.
-    fn copy_of_task(code: &mut Code, argument: i16, from: i16, to: i16) {
+    /// Copies what register 3 points to to the stack.
+    fn copy(code: &mut Code, to: i16, bytes: i16) {
         code.copy(1, 10);
         code.add(1, to.into());
-        code.set(2, 4);
+        code.set(2, bytes.into());
+        code.call(Function::ProbeReadKernel);
+    }
+
+    /// The same with what an argument of the tracepoint points to, from this offset on.
+    fn copy_of(code: &mut Code, argument: i16, from: i16, to: i16, bytes: i16) {
         code.load(Width::Double, 3, 6, 8 * argument);
         code.add(3, from.into());
-        code.call(Function::ProbeReadKernel);
+        Hooks::copy(code, to, bytes);
     }
 
     fn wake(&self, layout: &Layout) -> Vec<u64> {
         self.written(WAKE, layout, |code, to| {
-            Hooks::copy_of_task(code, 0, layout.core_at, to);
+            Hooks::copy_of(code, 0, layout.core_at, to, 4);
         })
     }
 
     fn rouse(&self, layout: &Layout) -> Vec<u64> {
-        let read = |code: &mut Code, from, to: i16, bytes| {
-            code.copy(3, from);
-            code.copy(1, 10);
-            code.add(1, to.into());
-            code.set(2, bytes);
-            code.call(Function::ProbeReadKernel);
-        };
         self.written(ROUSE, layout, |code, to| {
             match layout.context {
                 Context::Depth { at } => {
                     code.call(Function::GetCurrentTask);
-                    code.add(0, at.into());
-                    read(code, 0, to, 4);
+                    code.copy(3, 0);
+                    code.add(3, at.into());
+                    Hooks::copy(code, to, 4);
                     code.load(Width::Word, 1, 10, to);
                     code.and(1, IN_INTERRUPT);
                 }
@@ -230,9 +237,9 @@ impl Hooks {
                     // Where both are as numbers, which addresses are not.
                     code.store(Width::Double, 10, ADDRESSES_AT, 0);
                     code.store(Width::Double, 10, ADDRESSES_AT + 8, 10);
-                    code.copy(7, 10);
-                    code.add(7, ADDRESSES_AT.into());
-                    read(code, 7, NUMBERS_AT, 16);
+                    code.copy(3, 10);
+                    code.add(3, ADDRESSES_AT.into());
+                    Hooks::copy(code, NUMBERS_AT, 16);
                     code.load(Width::Double, 1, 10, NUMBERS_AT);
                     code.load(Width::Double, 2, 10, NUMBERS_AT + 8);
                     code.subtract_register(1, 2);
@@ -257,7 +264,7 @@ impl Hooks {
         let none = code.jump_if_zero(1);
         code.set(1, what.cast_signed());
         code.store(Width::Word, 10, at, 1);
-        Hooks::copy_of_task(&mut code, 0, layout.tid_at, at + 4);
+        Hooks::copy_of(&mut code, 0, layout.tid_at, at + 4, 4);
         third(&mut code, at + 8);
         code.set(1, 0);
         code.store(Width::Word, 10, at + 12, 1);
@@ -281,8 +288,8 @@ impl Hooks {
         code.land(blocked);
         code.store(Width::Word, 10, at + 4, 8);
         for (argument, at) in [(1, at + 8), (2, at + 16)] {
-            Hooks::copy_of_task(&mut code, argument, layout.pid_at, at);
-            Hooks::copy_of_task(&mut code, argument, layout.tid_at, at + 4);
+            Hooks::copy_of(&mut code, argument, layout.pid_at, at, 4);
+            Hooks::copy_of(&mut code, argument, layout.tid_at, at + 4, 4);
         }
         self.write(&mut code, SWITCH_BYTES);
         code.land(none);
@@ -308,12 +315,7 @@ impl Hooks {
         code.store(Width::Word, 10, at + 4, 8);
         code.load(Width::Double, 1, 6, 8);
         code.store(Width::Double, 10, at + 8, 1);
-        code.copy(1, 10);
-        code.add(1, i32::from(at) + 16);
-        code.set(2, registers::BYTES.into());
-        code.load(Width::Double, 3, 6, 0);
-        code.add(3, registers::FROM);
-        code.call(Function::ProbeReadKernel);
+        Hooks::copy_of(&mut code, 0, registers::FROM, at + 16, registers::BYTES);
         self.write(&mut code, CALL_BYTES);
         code.land(later);
         code.land(none);

@@ -21,6 +21,7 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 const RING_BYTES: usize = 4 << 20;
 const RING_BYTES_FEW: usize = 512 << 10;
 const RING_BYTES_MIN: usize = 64 << 10;
+
 /// Whose events there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scope {
@@ -178,10 +179,11 @@ impl Perf {
         self.note("cpu-clock", added)
     }
 
-    /// Notes why something is not to be had, if it is not.
+    /// Notes why something is not to be had, if it is not. Is it there?
     fn note(&mut self, name: &'static str, done: io::Result<()>) -> bool {
-        let why = done.err().map(|why| (name, why.to_string()));
-        self.missing.extend(why);
+        if let (Err(why), None) = (done, self.missing(name)) {
+            self.missing.push((name, why.to_string()));
+        }
         self.missing(name).is_none()
     }
 

@@ -24,6 +24,8 @@ struct Code {
     yields: bool,
     calls: bool,
     polls: bool,
+    /// The kernel lets programs read the clock there without a call.
+    clock: bool,
 }
 
 /// The ticks of a thread.
@@ -33,7 +35,7 @@ pub(crate) struct OfThread {
     pub(crate) pause: u64,
     /// Beside a system call that polls.
     pub(crate) polls: u64,
-    /// Where the kernel lets programs read the clock without a call.
+    /// Where it reads the clock.
     clock: u64,
 }
 
@@ -73,11 +75,10 @@ impl Ticks {
     ) {
         self.all += 1;
         let (kernel, user) = split(stack);
-        let (mut code, mut clock) = (Code::default(), false);
+        let mut code = Code::default();
         if let (true, Some(&address)) = (kernel.is_empty(), user.first()) {
             self.user += 1;
             code = self.code(pid, address, memory);
-            clock = (memory.mapped(pid, "[vdso]")).is_some_and(|code| code.contains(&address));
             self.pause += u64::from(code.spins);
             self.calls += u64::from(code.calls);
             self.yields += u64::from(code.yields);
@@ -86,7 +87,7 @@ impl Ticks {
         thread.all += 1;
         thread.pause += u64::from(code.spins);
         thread.polls += u64::from(code.polls);
-        thread.clock += u64::from(clock);
+        thread.clock += u64::from(code.clock);
         let kernel = kernel.iter().map(|&address| Frame::Kernel(address));
         let user = user.iter().map(|&address| memory.frame(pid, address));
         let frames: Box<[Frame]> = kernel.chain(user).collect();
@@ -116,6 +117,7 @@ impl Ticks {
             yields: has_yield(&bytes[..count]),
             calls: has_call(&bytes[..count]),
             polls: has_poll(&bytes[..count]),
+            clock: (memory.mapped(pid, "[vdso]")).is_some_and(|code| code.contains(&address)),
         };
         if self.codes.len() < KEPT_MAX {
             self.codes.insert(frame, code);

@@ -179,6 +179,9 @@ impl Words {
             };
             word.rounds += 1.0;
             for &(tid, doing) in &self.round_tids {
+                if word.away.len() >= WORDS_MAX && !word.away.contains_key(&tid) {
+                    continue;
+                }
                 match doing {
                     // The words beside it are of the same lock.
                     Doing::WaitsAt(at, _) if at.0 == place.0 && at.1.abs_diff(place.1) <= 4 => {}

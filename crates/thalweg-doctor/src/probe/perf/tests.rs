@@ -4,9 +4,10 @@ use super::super::hooks::CALLS_EVERY;
 use super::super::record::What;
 use super::*;
 use rustix::fs::{Advice, fadvise};
+use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 use std::num::NonZeroU64;
 use std::os::fd::AsRawFd as _;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
@@ -79,7 +80,7 @@ fn wakes_are_told_with_who_woke_and_where() {
     let Some(mut perf) = with_hooks("sched_wakeup") else {
         return;
     };
-    let is_over = AtomicBool::new(false);
+    let (begun, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
     let mut peer = 0;
     let mut spinners = Vec::new();
     thread::scope(|scope| {
@@ -92,9 +93,11 @@ fn wakes_are_told_with_who_woke_and_where() {
         // Timers end while these have the cores, and run no call.
         let (names, named) = channel();
         for _ in 0..cores().len() {
-            let (names, is_over) = (names.clone(), &is_over);
+            let (names, begun, is_over) = (names.clone(), &begun, &is_over);
             scope.spawn(move || {
                 names.send(tid()).unwrap();
+                // ORDERING: Release, pairs with the Acquire below: it has woken who it had to.
+                begun.fetch_add(1, Ordering::Release);
                 // ORDERING: Relaxed: nothing else is told by it.
                 while !is_over.load(Ordering::Relaxed) {
                     (0..20_000).for_each(|_| std::hint::spin_loop());
@@ -103,8 +106,10 @@ fn wakes_are_told_with_who_woke_and_where() {
             });
         }
         spinners.extend(named.iter().take(cores().len()));
-        // By then they woke this thread, as they had to, for the last time.
-        thread::sleep(Duration::from_millis(20));
+        // ORDERING: Acquire, pairs with the Release above.
+        while begun.load(Ordering::Acquire) < spinners.len() {
+            thread::yield_now();
+        }
         perf.set_pace(Pace::Each, false);
         for _ in 0..200 {
             // It waits by then, or nearly always.
@@ -135,4 +140,36 @@ fn wakes_are_told_with_who_woke_and_where() {
         _ => true,
     };
     assert!(events.iter().all(is_there));
+}
+
+/// Who may have the events of the machine, but no programs.
+#[test]
+fn where_programs_are_refused_events_tell_switches() {
+    // Rights belong to a thread, and go with this one.
+    let seen = thread::spawn(|| {
+        let mut rights = capabilities(None).unwrap();
+        (rights.effective).remove(CapabilitySet::BPF | CapabilitySet::SYS_ADMIN);
+        set_capabilities(None, rights).unwrap();
+        let mut perf = Perf::open(&[tid()]).ok()?;
+        if !perf.is_whole_machine() {
+            return None;
+        }
+        perf.set_counting(true);
+        (0..20).for_each(|_| thread::sleep(Duration::from_micros(200)));
+        perf.set_counting(false);
+        let own = tid();
+        let events = drained(&mut perf);
+        let blocked = What::Out { preempted: false };
+        let blocks = (events.iter()).filter(|it| it.tid == own && it.what == blocked);
+        let why = perf.missing("sys_enter").unwrap_or_default().to_string();
+        Some((perf.hooks_switches, blocks.count(), why))
+    });
+    let Some((hooked, blocks, why)) = seen.join().unwrap() else {
+        return println!("skipped: no events of the machine without programs");
+    };
+    assert!(!hooked && blocks >= 15, "{hooked} {blocks}");
+    assert!(
+        why.ends_with("needs root, or CAP_BPF and CAP_PERFMON"),
+        "{why}"
+    );
 }
