@@ -1,8 +1,8 @@
 //! Programs that the kernel runs at its tracepoints: they write switches, wakes and system calls to
 //! the rings of the cores while they are asked to, and cost next to nothing while they are not.
 //!
-//! At a call next to nothing is 150 ns (Zen 3), as the kernel takes its slow path: so the program at
-//! calls is taken away in long pauses.
+//! At a call next to nothing is 150 ns (Zen 3), as the kernel takes its slow path: so the program
+//! at calls is taken away in long pauses.
 //!
 //! An event of a tracepoint costs more: it is prepared at each wake before anybody asks whether it
 //! counts, and closing the last one of its kind takes the kernel 40 ms.
