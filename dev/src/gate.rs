@@ -158,18 +158,7 @@ fn tsan(workspace: &Workspace) -> Result<Outcome, String> {
     let mut command =
         workspace.cargo("test --package thalweg --package thalweg-task --lib -Zbuild-std");
     command
-        .args([
-            "--test",
-            "channel",
-            "--test",
-            "channel_select",
-            "--test",
-            "pipeline",
-            "--test",
-            "tasks",
-            "--test",
-            "by_hand",
-        ])
+        .args(["--test", "suite"])
         .args(["--target", host])
         .env("RUSTC", &rustc)
         // What a stable compiler needs for `-Z`.
@@ -187,7 +176,7 @@ fn tsan(workspace: &Workspace) -> Result<Outcome, String> {
 fn journal(workspace: &Workspace) -> Result<Outcome, String> {
     // The whole workspace, as in the step `test`: what that has built is not built again for the
     // features of three packages. Programs without one of these tests end at once.
-    let which = "--lib --test kill --test served_kills -- nothing_acknowledged what_a_killed \
+    let which = "--lib --test suite -- nothing_acknowledged what_a_killed \
                  durable::simulation::what_was_answered";
     let mut command = workspace.cargo(&format!("test --workspace --all-features {which}"));
     command

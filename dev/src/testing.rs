@@ -65,7 +65,7 @@ fn loom(workspace: &Workspace) -> Result<Outcome, String> {
 fn shuttle(workspace: &Workspace) -> Result<Outcome, String> {
     let mut tally = Tally::default();
     for which in [
-        "--package thalweg --test channel_shuttle --test pipeline_shuttle",
+        "--package thalweg --test suite",
         "--package thalweg-journal --lib shared::models",
     ] {
         let mut command = modelled(workspace, "shuttle", which);

@@ -1,6 +1,6 @@
 //! What the program says to bad input: exit code, message, and nothing else.
 
-mod program;
+use crate::program;
 
 use flate2::{Compression, write::GzEncoder};
 use program::{Scratch, thalweg};

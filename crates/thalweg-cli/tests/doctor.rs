@@ -1,7 +1,7 @@
 //! The doctor lets a program be as it is, and judges it.
 #![cfg(target_os = "linux")]
 
-mod program;
+use crate::program;
 
 use program::{Ended, Scratch, command, thalweg};
 

@@ -1,7 +1,7 @@
 //! `thalweg doctor compare`.
 #![cfg(target_os = "linux")]
 
-mod program;
+use crate::program;
 
 use program::{Scratch, command, signal, thalweg};
 use std::process::Stdio;

@@ -1,7 +1,7 @@
 //! `thalweg exchange recover`, `verify` and `export` on what an exchange left.
 #![cfg(unix)]
 
-mod program;
+use crate::program;
 
 use std::fs;
 use std::path::{Path, PathBuf};

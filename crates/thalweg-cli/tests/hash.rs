@@ -1,6 +1,6 @@
 //! `thalweg hash`: checksums as `xxhsum -H64` writes them, and lists of them checked.
 
-mod program;
+use crate::program;
 
 use program::{Ended, Scratch, command, thalweg};
 use std::io::Write;

@@ -1,7 +1,7 @@
 //! What a hostile user tries: outputs over inputs, full disks, negative numbers, other packers,
 //! signals.
 
-mod program;
+use crate::program;
 
 use program::{Ended, Scratch, command, thalweg};
 use std::process::Stdio;

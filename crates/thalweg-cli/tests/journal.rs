@@ -2,7 +2,7 @@
 
 #![cfg(unix)]
 
-mod program;
+use crate::program;
 
 use program::{Scratch, thalweg};
 use thalweg_journal::{Journal, Options};

@@ -2,7 +2,7 @@
 //! commands take up.
 #![cfg(unix)]
 
-mod program;
+use crate::program;
 
 use std::fs;
 use std::io::{BufRead, BufReader};

@@ -2,7 +2,7 @@
 
 #![cfg(unix)]
 
-mod program;
+use crate::program;
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

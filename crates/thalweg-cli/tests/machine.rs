@@ -1,7 +1,7 @@
 //! `thalweg machine`, and its figures in use.
 #![cfg(target_os = "linux")]
 
-mod program;
+use crate::program;
 
 use program::{Scratch, thalweg};
 

@@ -1,6 +1,6 @@
 //! Output of the program: data for people and programs, and nothing else on standard output.
 
-mod program;
+use crate::program;
 
 use program::{Scratch, command, thalweg};
 use std::io::Read;

@@ -1,6 +1,6 @@
 //! What the README and the pages of the formats show is what the program reads and writes.
 
-mod program;
+use crate::program;
 
 use program::{Scratch, thalweg};
 use std::path::PathBuf;

@@ -1,6 +1,6 @@
 //! Recorded flow of real markets comes out of the exchange as it was recorded.
 
-mod program;
+use crate::program;
 
 use program::{shared, thalweg};
 use serde_json::Value;

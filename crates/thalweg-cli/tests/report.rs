@@ -1,6 +1,6 @@
 //! The report, as a browser sees it.
 
-mod program;
+use crate::program;
 
 use program::{Scratch, command};
 use std::collections::HashMap;

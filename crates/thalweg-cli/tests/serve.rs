@@ -2,7 +2,7 @@
 
 #![cfg(unix)]
 
-mod program;
+use crate::program;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};

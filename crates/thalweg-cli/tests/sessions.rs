@@ -6,7 +6,7 @@
     reason = "made for the tests of the client; this file needs a part of it"
 )]
 mod mock;
-mod program;
+use crate::program;
 
 use std::fs;
 use std::io::Write;

@@ -1,6 +1,6 @@
 //! What a run tells beside its facts: results, limits, latencies; parts of streams, and Ctrl-C.
 
-mod program;
+use crate::program;
 
 use program::{Ended, Scratch, command, thalweg};
 use std::io::{BufRead, BufReader, Write};

@@ -1,9 +1,7 @@
 //! `apply` allocates nothing once the state has had its largest size.
 
-#[path = "market/counting.rs"]
-mod counting;
-#[path = "market/recording.rs"]
-mod recording;
+use crate::market::counting;
+use crate::market::recording;
 
 use std::collections::BTreeMap;
 use std::path::Path;

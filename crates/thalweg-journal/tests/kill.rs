@@ -68,7 +68,7 @@ fn child() {
 fn begin(directory: &Path) -> Child {
     let program = env::current_exe().expect("it runs");
     let mut command = Command::new(program);
-    command.args(["--exact", "child", "--nocapture"]);
+    command.args(["--exact", "kill::child", "--nocapture"]);
     command.env(DIRECTORY, directory);
     command.stdout(Stdio::piped()).stderr(Stdio::null());
     command.spawn().expect("it can be run again")

@@ -1,6 +1,6 @@
 //! Segments that are given up, and files that are used again.
 
-mod sim_journal;
+use crate::sim_journal;
 
 use sim_journal::{Record, add, open, options, segment, with_records};
 use thalweg_journal::{Fault, Journal, Lsn, Operation, SimDisk, Storage};

@@ -2,8 +2,7 @@
 #![cfg(not(loom))]
 #![allow(clippy::unwrap_used)] // all of it is a test
 
-#[path = "../../thalweg/tests/allocations/counting.rs"]
-mod counting;
+use crate::counting;
 
 use counting::calls;
 use std::pin::Pin;

@@ -3,8 +3,7 @@
 #![cfg(not(loom))]
 #![allow(clippy::unwrap_used)] // all of it is a test
 
-#[path = "../../thalweg/tests/allocations/counting.rs"]
-mod counting;
+use crate::counting;
 
 use std::cell::Cell;
 use std::rc::Rc;

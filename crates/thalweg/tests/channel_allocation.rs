@@ -1,10 +1,8 @@
 //! Bounded channels allocate nothing after construction and a thread's first wait. A binary of its
 //! own, for its allocator.
-#![cfg(not(loom))]
 #![allow(clippy::unwrap_used)] // all of it is tests, though not every function is #[test]
 
-#[path = "allocations/counting.rs"]
-mod counting;
+use crate::allocations::counting;
 
 use counting::calls;
 use std::future::Future;

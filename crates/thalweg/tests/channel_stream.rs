@@ -1,17 +1,9 @@
 //! Channels as a `Stream` and a `Sink`, in every flavour.
-#![cfg(not(loom))]
 #![allow(clippy::unwrap_used)] // cases are tests, though their functions are not #[test]
 
-#[path = "channel/executor.rs"]
-mod executor;
-#[allow(dead_code)] // the suite of the channels needs more of it
-#[path = "channel/flavour.rs"]
-mod flavour;
-#[allow(dead_code)] // the suite of the channels needs more of it
-#[path = "channel/ledger.rs"]
-mod ledger;
-#[path = "channel/watchdog.rs"]
-mod watchdog;
+use crate::channel::executor;
+use crate::channel::flavour;
+use crate::channel::ledger;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -36,7 +28,9 @@ macro_rules! suite {
     (@one $flavour:ident; { $($case:ident)+ }) => { $(
         #[test]
         fn $case() {
-            crate::watchdog::watched(|| crate::$case(crate::flavour::$flavour));
+            crate::channel::watchdog::watched(|| {
+                crate::channel_stream::$case(crate::channel::flavour::$flavour);
+            });
         }
     )+ };
 }

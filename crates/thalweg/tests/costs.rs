@@ -1,6 +1,5 @@
 //! Costs that were measured before are what waiting begins with. A test of its own: they are of the
 //! whole process.
-#![cfg(not(any(loom, shuttle)))]
 
 use thalweg::wait::{Costs, Mode, Pace};
 

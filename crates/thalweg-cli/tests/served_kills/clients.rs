@@ -12,7 +12,7 @@ use thalweg_client::exchange::{
 };
 use thalweg_client::{AdminCommand, Event, Lost, Options, Outcome, TradeCommand};
 
-use crate::served::Place;
+use crate::served_kills::served::Place;
 
 pub(crate) const CLIENTS: i64 = 8;
 /// Commands of a client without an answer.

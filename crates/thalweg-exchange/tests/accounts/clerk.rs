@@ -8,7 +8,7 @@ use thalweg_exchange::{
     SymbolType, UserId,
 };
 
-use crate::orders::Order;
+use crate::accounts::orders::Order;
 
 pub(crate) type Key = (UserId, SymbolId, OrderId);
 
@@ -274,7 +274,7 @@ impl Clerk {
             }
         }
         self.positions_agree(state)?;
-        crate::orders::agree(&self.orders, &self.specs, state)
+        crate::accounts::orders::agree(&self.orders, &self.specs, state)
     }
 
     fn positions_agree(&self, state: &State) -> Result<(), String> {

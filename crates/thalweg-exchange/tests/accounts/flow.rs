@@ -7,8 +7,8 @@ use thalweg_exchange::{
     OrderFlags, OrderId, OrderType, Place, SymbolId, SymbolSpec, SymbolType, UserId, UserLimits,
 };
 
-use crate::clerk::{Clerk, Key};
-use crate::orders::Order;
+use crate::accounts::clerk::{Clerk, Key};
+use crate::accounts::orders::Order;
 
 const USERS: i64 = 5;
 /// Base and quote currency of each symbol, from 1: three pairs, then two futures.

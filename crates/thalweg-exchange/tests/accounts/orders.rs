@@ -7,7 +7,7 @@ use thalweg_exchange::{
     SymbolType,
 };
 
-use crate::clerk::{Bill, Clerk, Key, fee};
+use crate::accounts::clerk::{Bill, Clerk, Key, fee};
 
 /// An order that rests, waits or trades.
 #[derive(Clone, Copy, Debug)]

@@ -18,7 +18,7 @@ use thalweg_exchange::{
     Place, RejectReason, Removal, ResultCode, SymbolId, SymbolSpec, UserId,
 };
 
-use crate::faults;
+use crate::codec::faults;
 
 fn bytes_of(command: &Command) -> Vec<u8> {
     let mut out = vec![0; command_bytes(command)];

@@ -4,8 +4,8 @@ use thalweg_exchange::Rules;
 use thalweg_exchange::durable::{Exchange, History, OpenError, Options, SimDisk};
 use thalweg_journal::{Journal, Lsn, Reader};
 
-use crate::snapshots::{here, made, name, reopened, snapshots, trade, with_snapshots};
-use crate::world::{inline, market, open};
+use crate::durable::snapshots::{here, made, name, reopened, snapshots, trade, with_snapshots};
+use crate::durable::world::{inline, market, open};
 
 /// Changes a byte behind the header of a snapshot.
 fn damage(disk: &SimDisk, commands: u64) {

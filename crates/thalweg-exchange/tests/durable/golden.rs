@@ -7,7 +7,7 @@ use thalweg_exchange::durable::{Exchange, JournalOptions, Options, SimDisk, Snap
 use thalweg_exchange::session::{ClientSequence, Role, SessionKey};
 use thalweg_exchange::{Action, Command, UserId};
 
-use crate::world::{by, inline, market, open, order};
+use crate::durable::world::{by, inline, market, open, order};
 
 fn options() -> Options {
     let snapshot = SnapshotOptions {

@@ -10,7 +10,7 @@ use thalweg_exchange::durable::{
 use thalweg_exchange::session::Refusal;
 use thalweg_journal::{Fault, Operation};
 
-use crate::world::{by, inline, open};
+use crate::durable::world::{by, inline, open};
 
 /// Submits until one is not taken.
 fn until_refused(exchange: &mut Exchange<SimDisk>) -> SubmitError {

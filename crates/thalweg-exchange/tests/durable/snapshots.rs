@@ -10,7 +10,7 @@ use thalweg_exchange::snapshot::state_hash;
 use thalweg_exchange::{Action, UserId};
 use thalweg_journal::{Fault, Lsn, Operation};
 
-use crate::world::{by, inline, market, open, options, order};
+use crate::durable::world::{by, inline, market, open, options, order};
 
 /// Snapshots are made by the caller, when they are asked for.
 pub(crate) fn here(kept: usize) -> Options {

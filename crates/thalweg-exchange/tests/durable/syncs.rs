@@ -7,7 +7,7 @@ use thalweg::pipeline::Placement;
 use thalweg_exchange::Command;
 use thalweg_exchange::durable::{Exchange, Options, Published, SimDisk, SyncMode};
 
-use crate::world::{by, inline, open, options};
+use crate::durable::world::{by, inline, open, options};
 
 #[test]
 fn one_commit_is_for_all_that_came_meanwhile_and_counts_as_one() {

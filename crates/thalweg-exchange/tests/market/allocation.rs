@@ -3,8 +3,8 @@
 use thalweg_exchange::market::{Builder, Epoch, Message, Options, Replica, Snapshot};
 use thalweg_exchange::{Command, Event, Events, ResultCode, State, SymbolId, apply};
 
-use crate::counting::calls;
-use crate::recording::recorded;
+use crate::market::counting::calls;
+use crate::market::recording::recorded;
 
 /// What the engine said to the commands of a recorded stream.
 fn outcomes() -> Vec<(Command, ResultCode, Vec<Event>)> {

@@ -6,12 +6,12 @@ use proptest::prelude::*;
 use thalweg_exchange::market::{Builder, Epoch, Options};
 use thalweg_exchange::{Command, Events, State, apply};
 
-use crate::commands::{Mix, extreme_command, rules, stream};
-use crate::numbers::parted;
-use crate::operations::market;
-use crate::recording::recorded;
-use crate::streams;
-use crate::subscriber::World;
+use crate::market::commands::{Mix, extreme_command, rules, stream};
+use crate::market::numbers::parted;
+use crate::market::operations::market;
+use crate::market::recording::recorded;
+use crate::market::streams;
+use crate::market::subscriber::World;
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use thalweg_exchange::market::{Body, Message, OrderChange, OrderReference};
 use thalweg_exchange::{Action, Command, ConditionalOrder, OrderId, UserId};
 
-use crate::numbers::{SYMBOL, feed, order};
-use crate::references::{changes, of_user, start};
+use crate::market::numbers::{SYMBOL, feed, order};
+use crate::market::references::{changes, of_user, start};
 
 fn iceberg(id: i64, price: i64, size: i64, display: i64) -> Command {
     let Command::Place(place) = order(id, Action::Ask, price, size) else {

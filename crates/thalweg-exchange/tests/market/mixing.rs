@@ -7,7 +7,7 @@ use thalweg_exchange::market::{
 };
 use thalweg_exchange::{Action, Command, State, SymbolId, SymbolSpec};
 
-use crate::numbers::{SYMBOL, feed, order, session, setup};
+use crate::market::numbers::{SYMBOL, feed, order, session, setup};
 
 const OTHER: SymbolId = SymbolId(6);
 

@@ -9,7 +9,7 @@ use thalweg_exchange::{
     AccountSpec, Action, Command, ConditionalOrder, CurrencyId, OrderId, State, SymbolId, UserId,
 };
 
-use crate::numbers::{SYMBOL, feed, order, setup};
+use crate::market::numbers::{SYMBOL, feed, order, setup};
 
 pub(crate) fn changes(messages: &[Message]) -> Vec<OrderChange> {
     let change = |message: &Message| match message.body {

@@ -6,7 +6,7 @@ use thalweg_exchange::market::{
 };
 use thalweg_exchange::{Action, Command, State, SymbolId};
 
-use crate::numbers::{SYMBOL, feed, order, session, setup};
+use crate::market::numbers::{SYMBOL, feed, order, session, setup};
 
 /// A feed as it is started with an epoch, and what it told first.
 fn start(epoch: u64, commands: &[Command]) -> (Builder, State, Vec<Message>) {

@@ -6,8 +6,8 @@ use thalweg_exchange::{
     Action, Command, Event, Events, OrderId, Removal, ResultCode, State, UserId, apply,
 };
 
-use crate::counting::held;
-use crate::numbers::{SYMBOL, feed, order, setup};
+use crate::market::counting::held;
+use crate::market::numbers::{SYMBOL, feed, order, setup};
 
 #[test]
 fn an_outcome_that_is_missing_or_comes_twice_is_told() {

@@ -5,7 +5,7 @@ use thalweg_exchange::{
     Command, FeeUnit, OrderType, ResultCode, Rules, SymbolId, SymbolSpec, SymbolType, UserId,
 };
 
-use crate::market::{GOODS, MONEY, Market, buy, cancelled, of_type, sell};
+use crate::money::market::{GOODS, MONEY, Market, buy, cancelled, of_type, sell};
 
 const TRADED: SymbolId = SymbolId(7);
 

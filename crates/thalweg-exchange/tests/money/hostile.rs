@@ -6,7 +6,7 @@ use thalweg_exchange::{
     OrderId, OrderType, Place, SymbolId, SymbolSpec, SymbolType, UserId, UserLimits,
 };
 
-use crate::market::{FUTURES, GOODS, MONEY, PAIR, buy, of_type, sell};
+use crate::money::market::{FUTURES, GOODS, MONEY, PAIR, buy, of_type, sell};
 
 /// Another pair and another futures symbol.
 pub(crate) const OTHER_PAIR: SymbolId = SymbolId(3);

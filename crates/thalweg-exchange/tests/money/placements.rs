@@ -6,8 +6,8 @@ use thalweg::pipeline::Placement;
 use thalweg_exchange::service::{Options, Service};
 use thalweg_exchange::{Command, Event, Events, ResultCode, Rules, State, apply};
 
-use crate::hostile::everybody;
-use crate::watch::text;
+use crate::money::hostile::everybody;
+use crate::money::watch::text;
 
 type Outcomes = Vec<(ResultCode, Vec<Event>)>;
 

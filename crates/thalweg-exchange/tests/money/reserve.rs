@@ -8,9 +8,9 @@ use thalweg_exchange::{
     Action, Amend, Command, Event, Events, OrderType, Place, Rules, State, apply,
 };
 
-use crate::hostile::{OTHER_PAIR, USUAL, everybody, everybody_for, opening};
-use crate::market::{PAIR, order};
-use crate::totals::{Kept, hold, kept, reserves_are_exact, totals_hold};
+use crate::money::hostile::{OTHER_PAIR, USUAL, everybody, everybody_for, opening};
+use crate::money::market::{PAIR, order};
+use crate::money::totals::{Kept, hold, kept, reserves_are_exact, totals_hold};
 
 /// Nothing but margin: no quirk takes room.
 const MARGIN: Rules = Rules {

@@ -2,7 +2,7 @@
 
 use thalweg_exchange::{Action, Command, OrderType, ResultCode, Rules, UserId};
 
-use crate::market::{
+use crate::money::market::{
     FUTURES, GOODS, MONEY, Market, PAIR, buy, cancelled, iceberg, moved, of_type, sell,
 };
 

@@ -7,11 +7,11 @@ use thalweg_exchange::{
     OrderType, Place, Rules, SymbolId, SymbolSpec, SymbolType, UserId,
 };
 
-use crate::hostile::{
+use crate::money::hostile::{
     CURRENCIES, SYMBOLS, USUAL, everybody, of_a_user, opening, place as usual_place,
 };
-use crate::placements::same_under_every_placement;
-use crate::watch::nobody_is_robbed;
+use crate::money::placements::same_under_every_placement;
+use crate::money::watch::nobody_is_robbed;
 
 const ENDS: [i64; 8] = [
     i64::MIN,

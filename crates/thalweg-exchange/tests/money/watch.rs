@@ -12,12 +12,12 @@ use thalweg_exchange::{
     SymbolId, SymbolType, UserId, apply,
 };
 
-use crate::hostile::{
+use crate::money::hostile::{
     BYSTANDER, CURRENCIES, DEPOSIT, OTHER_FUTURES, RIVAL, SYMBOLS, everybody, users_alone,
 };
-use crate::market::{FUTURES, order};
-use crate::open_orders::open_orders;
-use crate::totals::totals_hold;
+use crate::money::market::{FUTURES, order};
+use crate::money::open_orders::open_orders;
+use crate::money::totals::totals_hold;
 
 type Held = Result<(), TestCaseError>;
 

@@ -6,8 +6,8 @@ use thalweg_exchange::{
     UserId, apply,
 };
 
-use crate::stream::market;
-use crate::{money_is_conserved, run, text};
+use crate::operations::stream::market;
+use crate::operations::{money_is_conserved, run, text};
 
 /// What is to go: whose, where, and only what goes with its owner's session.
 type Wanted = (Option<UserId>, Option<SymbolId>, bool);

@@ -5,8 +5,8 @@ use thalweg_exchange::codec::{Outcome, decode_outcome, encode_outcome, outcome_b
 use thalweg_exchange::digest::Digest;
 use thalweg_exchange::{Command, Events, Rules, State, apply};
 
-use crate::stream::market;
-use crate::text;
+use crate::operations::stream::market;
+use crate::operations::text;
 
 /// Executes, and settles what is decoded. Gives how many standings there were: of the command's
 /// book, and of others.

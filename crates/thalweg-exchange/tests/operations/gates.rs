@@ -8,8 +8,8 @@ use thalweg_exchange::{
     SymbolId, apply,
 };
 
-use crate::stream::market;
-use crate::{money_is_conserved, text};
+use crate::operations::stream::market;
+use crate::operations::{money_is_conserved, text};
 
 /// The symbol and limit price of a new or moved order; none where its price is a budget.
 fn order(command: &Command) -> Option<(SymbolId, Option<i64>)> {
@@ -133,10 +133,12 @@ proptest! {
 #[test]
 fn halts_and_bands_answer_with_codes() {
     let mut state = State::default();
-    let mut run = |command: &Command| crate::run(&mut state, command);
+    let mut run = |command: &Command| crate::operations::run(&mut state, command);
     let (symbol, unknown) = (SymbolId(1), SymbolId(99));
     let band = |symbol, low, high| Command::SetPriceBand { symbol, low, high };
-    run(&crate::commands::symbols(crate::commands::Mix::Plain));
+    run(&crate::operations::commands::symbols(
+        crate::operations::commands::Mix::Plain,
+    ));
     for (command, code) in [
         (Command::Halt { symbol }, ResultCode::Success),
         (Command::Halt { symbol }, ResultCode::SymbolAlreadyHalted),

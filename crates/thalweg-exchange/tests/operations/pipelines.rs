@@ -4,9 +4,9 @@ use proptest::prelude::*;
 use thalweg_exchange::report::state_text::state_hash;
 use thalweg_exchange::{Command, Events, ResultCode, Rules, State, apply};
 
-use crate::late::late_agrees;
-use crate::served::served;
-use crate::stream::market;
+use crate::operations::late::late_agrees;
+use crate::operations::served::served;
+use crate::operations::stream::market;
 
 /// Events with how books stand.
 type Answers = Vec<(ResultCode, Events)>;

@@ -6,9 +6,9 @@ use thalweg_exchange::{
     SymbolSpec, SymbolType, UserId, apply,
 };
 
-use crate::stream::market;
-use crate::twin::{Twin, lines};
-use crate::{commands, money_is_conserved, run};
+use crate::operations::stream::market;
+use crate::operations::twin::{Twin, lines};
+use crate::operations::{commands, money_is_conserved, run};
 
 proptest! {
     // 256 cases each; PROPTEST_CASES asks for more.

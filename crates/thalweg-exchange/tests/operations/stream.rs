@@ -6,7 +6,7 @@ use thalweg_exchange::{
     SymbolSpec, SymbolType, UserId, UserLimits,
 };
 
-use crate::commands::{self, Mix};
+use crate::operations::commands::{self, Mix};
 
 fn symbol() -> impl Strategy<Value = SymbolId> {
     prop_oneof![6 => Just(1), 2 => Just(2), 3 => Just(5), 2 => Just(8), 1 => 0..10_i32]

@@ -157,7 +157,7 @@ fn told(events: &Events, reason: Option<Removal>) -> Vec<Event> {
 /// know, sorted; without empty records, which go with their symbol.
 pub(crate) fn lines(state: &State, live: impl Fn(SymbolId) -> bool) -> Vec<String> {
     let mut lines = Vec::new();
-    for line in crate::text(state).lines() {
+    for line in crate::operations::text(state).lines() {
         let mut fields: Vec<String> = line.split(',').map(str::to_owned).collect();
         let place = match fields[0].as_str() {
             "P" if line.ends_with(",0,0,0,0,0,0") => continue,

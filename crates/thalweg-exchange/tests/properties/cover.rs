@@ -5,8 +5,8 @@ use thalweg_exchange::{
     Action, CurrencyId, Event, Place, Removal, ResultCode, SymbolId, SymbolSpec, UserId,
 };
 
-use crate::futures::Stake;
-use crate::model::{Answer, Model};
+use crate::properties::futures::Stake;
+use crate::properties::model::{Answer, Model};
 
 /// The most lots of a user in a symbol, and the highest price.
 const LOTS_MAX: i128 = 1 << 25;

@@ -6,7 +6,7 @@ use thalweg_exchange::{
     Action, CurrencyId, Place, ResultCode, SymbolId, SymbolSpec, SymbolType, UserId,
 };
 
-use crate::model::{Model, User};
+use crate::properties::model::{Model, User};
 
 /// A position, open lots signed: bought above zero, sold below.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use thalweg_exchange::matching::Matching;
 use thalweg_exchange::risk::Risk;
 use thalweg_exchange::{Command, Events, ResultCode, Rules, State, apply};
 
-use crate::text;
+use crate::properties::text;
 
 /// An engine that settles late: checks early where the rules of `Risk` allow it.
 struct Late {

@@ -7,7 +7,7 @@ use thalweg_exchange::{
     SymbolSpec, SymbolType, UserId,
 };
 
-use crate::futures::Stake;
+use crate::properties::futures::Stake;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct User {

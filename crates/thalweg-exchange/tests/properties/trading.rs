@@ -5,7 +5,7 @@ use thalweg_exchange::{
     SymbolSpec, SymbolType, UserId,
 };
 
-use crate::model::{Answer, Model, Order};
+use crate::properties::model::{Answer, Model, Order};
 
 fn covers_fee(spec: &SymbolSpec, price: i64) -> bool {
     price * spec.quote_scale >= spec.taker_fee

@@ -14,8 +14,8 @@ use thalweg_exchange::{
     SymbolId, UserId, apply,
 };
 
-use crate::clients::{market, order};
-use crate::counting::{held, so_far};
+use crate::service::clients::{market, order};
+use crate::service::counting::{held, so_far};
 
 /// The same orders again and again: they come, meet, and the rest is cancelled.
 fn round(orders: i64) -> Vec<Command> {

@@ -13,8 +13,8 @@ use thalweg_exchange::{
     Action, Command, ConditionalOrder, Events, Place, ResultCode, State, SymbolId, UserId, apply,
 };
 
-use crate::clients::{market, order};
-use crate::placements;
+use crate::service::clients::{market, order};
+use crate::service::placements;
 
 fn options(placement: Placement, risk_shards: usize, match_shards: usize) -> Options {
     Options {

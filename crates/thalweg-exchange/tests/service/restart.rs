@@ -8,7 +8,7 @@ use thalweg_exchange::execution::ExecutionReport;
 use thalweg_exchange::service::{Finished, Options, Query, Service, SharedOptions, SharedService};
 use thalweg_exchange::{Command, State, UserId};
 
-use crate::clients::{market, order};
+use crate::service::clients::{market, order};
 
 type Told = Vec<(u64, Vec<ExecutionReport>)>;
 

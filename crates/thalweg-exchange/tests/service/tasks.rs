@@ -10,7 +10,7 @@ use std::thread::{self, Thread};
 use thalweg_exchange::service::{Answer, ClientError, Query, SharedOptions, SharedService};
 use thalweg_exchange::{Command, ResultCode, State, UserId};
 
-use crate::clients::{market, order};
+use crate::service::clients::{market, order};
 
 struct Unpark(Thread);
 

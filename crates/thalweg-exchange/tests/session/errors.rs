@@ -11,8 +11,8 @@ use thalweg_exchange::codec::session::{
 use thalweg_exchange::session::{ClientSequence, Refusal, ReportNumber};
 use thalweg_exchange::{ResultCode, SymbolId, UserId};
 
-use crate::faults;
-use crate::samples::{account, hello, of_client, of_server, report, submit, welcome};
+use crate::session::faults;
+use crate::session::samples::{account, hello, of_client, of_server, report, submit, welcome};
 
 /// What the reader says after `bytes` were written over the frame at `at`.
 fn said(frame: &[u8], at: usize, bytes: &[u8]) -> String {

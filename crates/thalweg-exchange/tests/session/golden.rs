@@ -1,6 +1,6 @@
 //! Frames byte by byte: the layout must not change without a new version.
 
-use crate::samples::{client_frames, server_frames};
+use crate::session::samples::{client_frames, server_frames};
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()

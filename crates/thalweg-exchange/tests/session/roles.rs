@@ -10,7 +10,7 @@ use thalweg_exchange::{
     Action, Amend, Command, ConditionalOrder, CurrencyId, OrderId, SymbolId, UserId,
 };
 
-use crate::samples::{place, submit};
+use crate::session::samples::{place, submit};
 
 const ME: UserId = UserId(7);
 const SYMBOL: SymbolId = SymbolId(1);

@@ -7,10 +7,10 @@ use thalweg_exchange::{
     UserId, apply,
 };
 
-use crate::bazaar::state;
-use crate::counting::held;
-use crate::twins::bytes;
-use crate::wide::Wide;
+use crate::snapshot::bazaar::state;
+use crate::snapshot::counting::held;
+use crate::snapshot::twins::bytes;
+use crate::snapshot::wide::Wide;
 
 fn large() -> Vec<u8> {
     let mut wide = Wide::new(3);
@@ -26,7 +26,7 @@ fn survives(bytes: &[u8]) {
     let Ok(mut state) = decode_state(bytes) else {
         return;
     };
-    assert!(crate::twins::bytes(&state) == bytes);
+    assert!(crate::snapshot::twins::bytes(&state) == bytes);
     let mut wide = Wide::new(bytes.len() as u64);
     for _ in 0..100 {
         apply(&mut state, &wide.next(), &mut Events::new());

@@ -12,8 +12,8 @@ use thalweg_exchange::{
     SymbolId, SymbolSpec, UserId, apply,
 };
 
-use crate::twins::{Twins, reopened};
-use crate::wide::Wide;
+use crate::snapshot::twins::{Twins, reopened};
+use crate::snapshot::wide::Wide;
 
 #[test]
 fn large_books_go_on_in_and_after_long_auctions() {

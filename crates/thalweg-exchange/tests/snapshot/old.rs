@@ -6,8 +6,8 @@ use thalweg_exchange::snapshot::{decode_state, state_hash};
 use thalweg_exchange::{Action, Command, Events, ResultCode, Rules, SymbolId, UserId, apply};
 use thalweg_hash::xxh64;
 
-use crate::bazaar::{FUTURES, PAIR, limit, state};
-use crate::twins::{bytes, reopened};
+use crate::snapshot::bazaar::{FUTURES, PAIR, limit, state};
+use crate::snapshot::twins::{bytes, reopened};
 
 /// Never to be changed: who has written such bytes will read them.
 const HASH: u64 = 0xa29e_d9f5_c497_8645;

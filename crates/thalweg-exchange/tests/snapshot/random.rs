@@ -3,11 +3,11 @@
 use proptest::prelude::*;
 use thalweg_exchange::{Command, Rules};
 
-use crate::clerk::Clerk;
-use crate::commands::{Mix, extreme_command, rules, stream};
-use crate::flow::Flow;
-use crate::stream::market;
-use crate::twins::Twins;
+use crate::snapshot::clerk::Clerk;
+use crate::snapshot::commands::{Mix, extreme_command, rules, stream};
+use crate::snapshot::flow::Flow;
+use crate::snapshot::stream::market;
+use crate::snapshot::twins::Twins;
 
 /// Runs the commands; the copy is opened again after every `step` of them.
 pub(crate) fn follow(rules: Rules, commands: &[Command], step: usize) -> Result<(), TestCaseError> {

@@ -6,9 +6,9 @@ use thalweg_exchange::{
     SymbolId, SymbolSpec, UserId, apply,
 };
 
-use crate::bazaar::state;
-use crate::faults::rows;
-use crate::twins::bytes;
+use crate::snapshot::bazaar::state;
+use crate::snapshot::faults::rows;
+use crate::snapshot::twins::bytes;
 
 /// The error of a state with these bytes changed, which are there once.
 #[track_caller]

@@ -7,8 +7,8 @@ use thalweg_exchange::snapshot::{decode_state, encode_state, state_hash};
 use thalweg_exchange::{Command, Events, ResultCode, Rules, State, apply};
 use thalweg_hash::xxh64;
 
-use crate::open_orders::open_orders;
-use crate::totals::{kept, totals_hold};
+use crate::snapshot::open_orders::open_orders;
+use crate::snapshot::totals::{kept, totals_hold};
 
 pub(crate) fn bytes(state: &State) -> Vec<u8> {
     let mut bytes = Vec::new();

@@ -9,10 +9,10 @@ use thalweg_exchange::{
     SymbolSpec, UserId, apply, apply_batch,
 };
 
-use crate::commands::{Mix, rules, stream};
-use crate::stream::market;
-use crate::twins::bytes;
-use crate::wide::Wide;
+use crate::snapshot::commands::{Mix, rules, stream};
+use crate::snapshot::stream::market;
+use crate::snapshot::twins::bytes;
+use crate::snapshot::wide::Wide;
 
 fn applied(mut state: State, commands: &[Command]) -> State {
     for command in commands {

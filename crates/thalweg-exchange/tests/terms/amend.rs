@@ -3,7 +3,7 @@
 use thalweg_exchange::Action::{Ask, Bid};
 use thalweg_exchange::{Amend, Command, OrderFlags, Place, ResultCode, Rules, SymbolId, UserId};
 
-use crate::world::{
+use crate::terms::world::{
     FUTURES, PAIR, World, ask, bid, flagged, good_till, iceberg, in_symbol, moved, reduce,
     refilled, stop, text, trade, with,
 };

@@ -8,8 +8,8 @@ use thalweg_exchange::{
     SelfTrade, SymbolId, apply,
 };
 
-use crate::watch::money_is_conserved;
-use crate::world::{
+use crate::terms::watch::money_is_conserved;
+use crate::terms::world::{
     FUTURES, PAIR, World, ask, bid, flagged, gtc, iceberg, in_symbol, moved, of_type, reduced,
     refilled, removed, stop, text, trade, triggered, with,
 };

@@ -5,8 +5,8 @@ use thalweg_exchange::{
     Command, ConditionalOrder, Events, OrderFlags, Place, ResultCode, Rules, State, apply,
 };
 
-use crate::commands::{Mix, extreme_command, rules, stream};
-use crate::watch::money_is_conserved;
+use crate::terms::commands::{Mix, extreme_command, rules, stream};
+use crate::terms::watch::money_is_conserved;
 
 fn number() -> impl Strategy<Value = Option<i64>> {
     let limits = vec![i64::MIN, -1, 0, 1, 2, 100, 1 << 40, i64::MAX - 1, i64::MAX];

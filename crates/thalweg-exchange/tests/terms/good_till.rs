@@ -3,7 +3,7 @@
 use thalweg_exchange::Action::{Ask, Bid};
 use thalweg_exchange::{Command, ConditionalOrder, OrderType, Place, Removal, ResultCode, Rules};
 
-use crate::world::{
+use crate::terms::world::{
     FUTURES, OTHER_PAIR, PAIR, World, ask, bid, cancelled, good_till, iceberg, in_symbol, moved,
     reduced, removed, stop, text, trade, with,
 };

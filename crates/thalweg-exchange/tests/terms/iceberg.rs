@@ -5,7 +5,7 @@ use thalweg_exchange::{
     Command, OrderFlags, OrderType, Place, Removal, ResultCode, Rules, SelfTrade,
 };
 
-use crate::world::{
+use crate::terms::world::{
     FUTURES, PAIR, World, ask, bid, cancelled, flagged, iceberg, in_symbol, moved, reduce, reduced,
     refilled, reject, removed, text, trade, with,
 };

@@ -5,7 +5,7 @@ use thalweg_exchange::{
     Command, OrderFlags, OrderType, Place, Removal, ResultCode, Rules, SelfTrade, SymbolId,
 };
 
-use crate::world::{
+use crate::terms::world::{
     FUTURES, PAIR, World, ask, bid, flagged, in_symbol, of_type, reject, removed, stop, text,
     trade, triggered, with,
 };

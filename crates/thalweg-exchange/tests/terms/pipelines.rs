@@ -6,10 +6,12 @@ use thalweg_exchange::market::{self, Builder, Epoch};
 use thalweg_exchange::report::state_text::state_hash;
 use thalweg_exchange::{Action, Command, Event, Events, ResultCode, Rules, State, apply};
 
-use crate::late::late_agrees;
-use crate::random::{money, stream};
-use crate::served::served;
-use crate::world::{FUTURES, SYMBOLS, ask, bid, fitted, good_till, in_symbol, opening, with};
+use crate::terms::late::late_agrees;
+use crate::terms::random::{money, stream};
+use crate::terms::served::served;
+use crate::terms::world::{
+    FUTURES, SYMBOLS, ask, bid, fitted, good_till, in_symbol, opening, with,
+};
 
 /// Results, events, and what users are told.
 type Answers = Vec<(ResultCode, Vec<Event>, Vec<ExecutionReport>)>;

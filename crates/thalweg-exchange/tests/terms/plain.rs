@@ -6,9 +6,9 @@ use thalweg_exchange::{
     UserId, apply,
 };
 
-use crate::commands::{Mix, extreme_command, rules, stream};
-use crate::random;
-use crate::world::{SYMBOLS, gtc, in_symbol, opening, stop, text, with};
+use crate::terms::commands::{Mix, extreme_command, rules, stream};
+use crate::terms::random;
+use crate::terms::world::{SYMBOLS, gtc, in_symbol, opening, stop, text, with};
 
 /// The command with an order of conditions that has none.
 fn wrapped(command: &Command) -> Command {

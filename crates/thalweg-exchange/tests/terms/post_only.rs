@@ -4,7 +4,7 @@ use thalweg_exchange::{
     Action, Command, OrderFlags, OrderType, Place, ResultCode, Rules, SelfTrade,
 };
 
-use crate::world::{
+use crate::terms::world::{
     FUTURES, PAIR, World, ask, bid, flagged, in_symbol, moved, of_type, reject, text,
 };
 

@@ -8,9 +8,9 @@ use thalweg_exchange::{
     SelfTrade, SymbolId, UserId,
 };
 
-use crate::commands::{with_fresh_ids, with_owners};
-use crate::watch::Watched;
-use crate::world::World;
+use crate::terms::commands::{with_fresh_ids, with_owners};
+use crate::terms::watch::Watched;
+use crate::terms::world::World;
 
 fn symbol() -> impl Strategy<Value = SymbolId> {
     prop_oneof![4 => Just(1), 1 => Just(2), 3 => Just(3)].prop_map(SymbolId)

@@ -12,8 +12,8 @@ use thalweg_exchange::{
     ResultCode, Rules, SelfTrade, SymbolId, UserId,
 };
 
-use crate::random::{money, stream};
-use crate::world::{
+use crate::terms::random::{money, stream};
+use crate::terms::world::{
     FUTURES, OTHER_PAIR, PAIR, SYMBOLS, World, ask, bid, cancelled, flagged, good_till, iceberg,
     in_symbol, moved, of_type, reduced, stop, with,
 };

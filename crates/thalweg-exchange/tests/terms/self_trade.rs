@@ -3,7 +3,7 @@
 use thalweg_exchange::Action::{Ask, Bid};
 use thalweg_exchange::{Command, OrderFlags, OrderType, Place, Removal, Rules, SelfTrade};
 
-use crate::world::{
+use crate::terms::world::{
     FUTURES, PAIR, World, ask, bid, flagged, iceberg, in_symbol, moved, reject, removed, text,
     trade, with,
 };

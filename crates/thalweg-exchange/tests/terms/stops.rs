@@ -6,7 +6,7 @@ use thalweg_exchange::{
     Command, OrderFlags, OrderType, Place, Removal, ResultCode, Rules, SelfTrade, UserId,
 };
 
-use crate::world::{
+use crate::terms::world::{
     FUTURES, OTHER_PAIR, PAIR, World, ask, bid, cancelled, flagged, iceberg, in_symbol, moved,
     reduced, reject, removed, stop, text, trade, triggered, with,
 };

@@ -9,8 +9,8 @@ use thalweg_exchange::{
     SelfTrade, State, SymbolId, UserId,
 };
 
-use crate::totals::totals_hold;
-use crate::world::{SYMBOLS, World, fitted};
+use crate::terms::totals::totals_hold;
+use crate::terms::world::{SYMBOLS, World, fitted};
 
 /// Who takes, as far as the checks must know.
 #[derive(Clone, Copy, Debug)]

@@ -9,8 +9,8 @@ use thalweg_exchange::{
     Command, Event, Events, Removal, ResultCode, Rules, State, SymbolId, UserId,
 };
 
-use crate::watch::money_is_conserved;
-use crate::world::{
+use crate::terms::watch::money_is_conserved;
+use crate::terms::world::{
     FUTURES, PAIR, World, cancelled, gtc, iceberg, in_symbol, moved, opening, stop, text, with,
 };
 

@@ -1,6 +1,6 @@
 //! Generators: values both ways at each switch.
 
-use crate::{Drops, pool};
+use crate::fiber::{Drops, pool};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use thalweg_task::fiber::{Generator, Step};
 

@@ -1,7 +1,7 @@
 //! What a process dies of, or leaks, and so does in a process of its own: this program, run again
 //! for one test. A fiber that runs out of stack hits its guard, and writes into nothing of others.
 
-use crate::{poll_once, pool};
+use crate::fiber::{poll_once, pool};
 use corosensei::Coroutine;
 use corosensei::stack::{Stack, StackPointer};
 use std::cell::Cell;
@@ -107,7 +107,7 @@ fn a_fiber_that_overflows_its_stack_dies_at_its_guard() {
         let _ = poll_once(&mut overflows);
         unreachable!("it had no stack left");
     }
-    let output = child("processes::a_fiber_that_overflows_its_stack_dies_at_its_guard");
+    let output = child("fiber::processes::a_fiber_that_overflows_its_stack_dies_at_its_guard");
     let (told, signal) = (
         String::from_utf8_lossy(&output.stderr),
         output.status.signal(),
@@ -151,7 +151,7 @@ fn a_stack_without_a_guard_is_seen_to_damage_its_neighbour() {
         Coroutine::<(), (), u64, Guardless>::with_stack(stack, body).resume(());
         unreachable!("the canary lies in the way");
     }
-    let output = child("processes::a_stack_without_a_guard_is_seen_to_damage_its_neighbour");
+    let output = child("fiber::processes::a_stack_without_a_guard_is_seen_to_damage_its_neighbour");
     let told = String::from_utf8_lossy(&output.stderr);
     assert_eq!(
         output.status.code(),
@@ -183,7 +183,8 @@ fn a_destructor_that_waits_in_a_dropped_fiber_says_so_and_aborts() {
         drop(fiber);
         unreachable!("it would have to wait for ever");
     }
-    let output = child("processes::a_destructor_that_waits_in_a_dropped_fiber_says_so_and_aborts");
+    let output =
+        child("fiber::processes::a_destructor_that_waits_in_a_dropped_fiber_says_so_and_aborts");
     let told = String::from_utf8_lossy(&output.stderr);
     let text =
         "a destructor waits in a fiber that is being dropped: it would have to wait for ever";
@@ -226,7 +227,7 @@ fn a_body_that_never_stops_waiting_is_leaked_and_counted() {
         eprintln!("leaked");
         return;
     }
-    let output = child("processes::a_body_that_never_stops_waiting_is_leaked_and_counted");
+    let output = child("fiber::processes::a_body_that_never_stops_waiting_is_leaked_and_counted");
     let told = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{:?}: {told}", output.status);
     // What is leaked is not dropped.
@@ -263,7 +264,7 @@ fn the_smallest_stack_has_room_to_be_unwound() {
         drop(waits);
         return;
     }
-    let output = child("processes::the_smallest_stack_has_room_to_be_unwound");
+    let output = child("fiber::processes::the_smallest_stack_has_room_to_be_unwound");
     let told = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{:?}: {told}", output.status);
     assert!(told.contains("dropped"), "{told}");
@@ -284,7 +285,7 @@ fn a_fiber_on_the_smallest_stack_makes_others() {
         assert!(poll_once(&mut makes.expect("stacks are there")).is_ready());
         return;
     }
-    let output = child("processes::a_fiber_on_the_smallest_stack_makes_others");
+    let output = child("fiber::processes::a_fiber_on_the_smallest_stack_makes_others");
     let told = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{:?}: {told}", output.status);
 }

@@ -1,6 +1,6 @@
 //! The pool: reuse, limits, decay.
 
-use crate::{poll_once, pool};
+use crate::fiber::{poll_once, pool};
 use futures::executor::block_on;
 use std::rc::Rc;
 use thalweg_task::fiber::{Fiber, StackError, StackOptions, StackPool};

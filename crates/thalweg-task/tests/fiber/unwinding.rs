@@ -1,6 +1,6 @@
 //! Fibers that end before their bodies do: by a panic, or dropped while they wait.
 
-use crate::{Drops, poll_once, pool};
+use crate::fiber::{Drops, poll_once, pool};
 use futures::channel::oneshot;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

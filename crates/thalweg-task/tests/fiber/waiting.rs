@@ -1,6 +1,6 @@
 //! A fiber as a future, and the futures that it waits for.
 
-use crate::{Drops, poll_once, pool};
+use crate::fiber::{Drops, poll_once, pool};
 use futures::channel::{mpsc, oneshot};
 use futures::executor::{LocalPool, block_on};
 use futures::future::{self, Either};

@@ -1,8 +1,8 @@
 //! What the bus decides by itself, and what it tells of that.
 
-use crate::note::{BLOCK, CONFLATE, Note, OLDEST, REJECT, bus, keyed, note};
-use crate::watchdog::watched;
-use crate::{check_totals, sum};
+use crate::bus::note::{BLOCK, CONFLATE, Note, OLDEST, REJECT, bus, keyed, note};
+use crate::bus::watchdog::watched;
+use crate::bus::{check_totals, sum};
 use futures_executor::block_on;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::yield_now;

@@ -1,8 +1,8 @@
 //! Publishers that wait, with different limits, while everybody stays alive.
 
-use crate::check_totals;
-use crate::note::{BLOCK, Note, note};
-use crate::watchdog::watched;
+use crate::bus::check_totals;
+use crate::bus::note::{BLOCK, Note, note};
+use crate::bus::watchdog::watched;
 use std::sync::mpsc;
 use std::thread;
 use thalweg::bus::{Admission, Bus, Priority, Topics};

@@ -1,8 +1,8 @@
 //! Consumers that stall, panic, leave and join while four publishers publish; every message is
 //! accounted for. `THALWEG_BUS_CHAOS_S=60` makes it a minute.
 
-use crate::note::{BLOCK, CONFLATE, Note, OLDEST, REJECT, RETAINED, bus, keyed};
-use crate::{Random, check_totals, sum};
+use crate::bus::note::{BLOCK, CONFLATE, Note, OLDEST, REJECT, RETAINED, bus, keyed};
+use crate::bus::{Random, check_totals, sum};
 use std::collections::HashMap;
 use std::sync::{Arc, Barrier};
 use std::thread::{self, JoinHandle, yield_now};

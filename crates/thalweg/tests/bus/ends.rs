@@ -1,7 +1,7 @@
 //! Ends: of consumers, of publishers, of the bus.
 
-use crate::note::{BLOCK, CONFLATE, Note, OLDEST, REJECT, bus, keyed, note};
-use crate::{check_totals, sum, watchdog::watched};
+use crate::bus::note::{BLOCK, CONFLATE, Note, OLDEST, REJECT, bus, keyed, note};
+use crate::bus::{check_totals, sum, watchdog::watched};
 use std::sync::Arc;
 use std::thread;
 use thalweg::bus::{Bus, Message, Reason, TopicId, TopicInfo, Topics};

@@ -4,8 +4,8 @@
 //! which begins and ends with an empty inbox. `THALWEG_BUS_HISTORIES=1000000` makes it so many
 //! (`--release`). Every other world has an express lane.
 
-use crate::note::{BLOCK, CONFLATE, KEPT, Note, OLDEST, REJECT, bus, keyed};
-use crate::{Random, check_totals};
+use crate::bus::note::{BLOCK, CONFLATE, KEPT, Note, OLDEST, REJECT, bus, keyed};
+use crate::bus::{Random, check_totals};
 use std::collections::VecDeque;
 use thalweg::bus::{Admission, Bus, Consumer, Priority, Publisher, TopicId, Topics};
 

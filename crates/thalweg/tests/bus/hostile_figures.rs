@@ -1,7 +1,7 @@
 //! Figures that must agree when nobody is at work.
 
-use crate::note::{CONFLATE, KEPT, OLDEST, bus, keyed, note};
-use crate::{check_totals, sum};
+use crate::bus::note::{CONFLATE, KEPT, OLDEST, bus, keyed, note};
+use crate::bus::{check_totals, sum};
 use thalweg::bus::{Bus, Message, Policy, Priority, TopicId, TopicInfo, Topics};
 use thalweg::state::Lifecycle;
 

@@ -1,8 +1,8 @@
 //! Numbers at their ends, and loops that must end.
 
-use crate::check_totals;
-use crate::note::{BLOCK, CONFLATE, KEPT, Note, OLDEST, REJECT, bus, note};
-use crate::watchdog::watched;
+use crate::bus::check_totals;
+use crate::bus::note::{BLOCK, CONFLATE, KEPT, Note, OLDEST, REJECT, bus, note};
+use crate::bus::watchdog::watched;
 use std::time::Duration;
 use thalweg::bus::{Admission, BuildError, Burst, Bus, Priority, Publisher, Reserves, Topics};
 
@@ -45,7 +45,7 @@ fn a_batch_takes_all_that_is_there() {
             let highest = Priority::Critical;
             let _ = tx.try_publish_at(highest, note(BLOCK, n));
             tx.publish(note(OLDEST, n)).unwrap();
-            tx.publish(crate::note::keyed(CONFLATE, n, n)).unwrap();
+            tx.publish(crate::bus::note::keyed(CONFLATE, n, n)).unwrap();
         }
         let waiting = rx.service().waiting;
         assert!(waiting > 20, "{waiting}");

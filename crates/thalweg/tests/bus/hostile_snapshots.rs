@@ -1,9 +1,9 @@
 //! Figures of one snapshot while others publish and take: nothing is received before it is
 //! admitted, or admitted before it is issued.
 
-use crate::check_totals;
-use crate::note::{BLOCK, CONFLATE, Note, OLDEST, REJECT, RETAINED, bus, keyed};
-use crate::watchdog::watched;
+use crate::bus::check_totals;
+use crate::bus::note::{BLOCK, CONFLATE, Note, OLDEST, REJECT, RETAINED, bus, keyed};
+use crate::bus::watchdog::watched;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread::{self, yield_now};

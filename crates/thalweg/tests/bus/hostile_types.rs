@@ -1,7 +1,7 @@
 //! Messages whose own code panics, or calls back into the bus, wherever the bus runs it.
 
-use crate::watchdog::watched;
-use crate::{check_totals, sum};
+use crate::bus::watchdog::watched;
+use crate::bus::{check_totals, sum};
 use futures_executor::block_on;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};

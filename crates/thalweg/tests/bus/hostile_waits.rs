@@ -1,10 +1,10 @@
 //! Waits that others disturb, while everybody stays alive: futures that are given up, wakers that
 //! panic, members that panic, joiners in the middle of retained messages.
 
-use crate::hostile_types::{self, Moment, Trap, World, throw};
-use crate::note::{BLOCK, Note, OLDEST, RETAINED, bus, note};
-use crate::watchdog::watched;
-use crate::{Random, check_totals};
+use crate::bus::hostile_types::{self, Moment, Trap, World, throw};
+use crate::bus::note::{BLOCK, Note, OLDEST, RETAINED, bus, note};
+use crate::bus::watchdog::watched;
+use crate::bus::{Random, check_totals};
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::pin;
@@ -126,7 +126,7 @@ fn members_that_panic_keep_no_publisher_waiting() {
         assert!(panics > 0);
         let timed_out: u64 = publishers.iter().map(|(_, timed_out)| timed_out).sum();
         let totals = bus.totals();
-        assert_eq!(crate::sum(totals.flow.timed_out), timed_out);
+        assert_eq!(crate::bus::sum(totals.flow.timed_out), timed_out);
         check_totals(&totals);
         drop((publishers, first));
     });

@@ -1,7 +1,7 @@
 //! Consumers that come later, and groups.
 
-use crate::check_totals;
-use crate::note::{BLOCK, OLDEST, REJECT, RETAINED, bus, note};
+use crate::bus::check_totals;
+use crate::bus::note::{BLOCK, OLDEST, REJECT, RETAINED, bus, note};
 use thalweg::bus::Topics;
 use thalweg::channel::TryRecvError;
 

@@ -1,7 +1,7 @@
 //! Publishers that come and go, and messages that cannot be cloned.
 
-use crate::note::{BLOCK, CONFLATE, KEPT, Note, OLDEST, REJECT, bus, keyed, note};
-use crate::{check_totals, sum};
+use crate::bus::note::{BLOCK, CONFLATE, KEPT, Note, OLDEST, REJECT, bus, keyed, note};
+use crate::bus::{check_totals, sum};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -1,6 +1,6 @@
 //! Texts, and options that can't be had.
 
-use crate::note::{Note, bus};
+use crate::bus::note::{Note, bus};
 use thalweg::bus::{
     Admission, AdmissionError, BuildError, Bus, Message, TopicId, TopicInfo, Topics,
 };

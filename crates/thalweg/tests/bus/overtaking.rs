@@ -1,9 +1,9 @@
 //! The express lane: what overtakes what, what is admitted, and how it ends.
 
-use crate::hostile_types::{BLOCK_RETAINED as TRAP, Moment, Trap, World};
-use crate::note::{BLOCK, CONFLATE, Note, OLDEST, REJECT, RETAINED, bus, keyed, note};
-use crate::watchdog::watched;
-use crate::{check_totals, sum};
+use crate::bus::hostile_types::{BLOCK_RETAINED as TRAP, Moment, Trap, World};
+use crate::bus::note::{BLOCK, CONFLATE, Note, OLDEST, REJECT, RETAINED, bus, keyed, note};
+use crate::bus::watchdog::watched;
+use crate::bus::{check_totals, sum};
 use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;

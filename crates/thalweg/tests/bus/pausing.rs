@@ -1,8 +1,8 @@
 //! The control state: pausing, going on, and coming to the end.
 
-use crate::check_totals;
-use crate::note::{BLOCK, CONFLATE, Note, OLDEST, REJECT, bus, keyed, note};
-use crate::watchdog::watched;
+use crate::bus::check_totals;
+use crate::bus::note::{BLOCK, CONFLATE, Note, OLDEST, REJECT, bus, keyed, note};
+use crate::bus::watchdog::watched;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;

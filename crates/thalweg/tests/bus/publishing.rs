@@ -1,7 +1,7 @@
 //! What reaches whom, in one thread.
 
-use crate::check_totals;
-use crate::note::{BLOCK, CONFLATE, KEPT, Note, OLDEST, REJECT, bus, keyed, note};
+use crate::bus::check_totals;
+use crate::bus::note::{BLOCK, CONFLATE, KEPT, Note, OLDEST, REJECT, bus, keyed, note};
 use std::time::Duration;
 use thalweg::bus::{Admission, Bus, Message, Priority, Reason, TopicId, TopicInfo, Topics};
 use thalweg::channel::{RecvTimeoutError, TryRecvError};

@@ -1,6 +1,6 @@
 //! The counters of inboxes, for a balance.
 
-use crate::note::{BLOCK, REJECT, bus, note};
+use crate::bus::note::{BLOCK, REJECT, bus, note};
 use thalweg::bus::{Balance, Horizons, Reading, Topics};
 
 fn of(readings: &[(thalweg::bus::InboxId, Reading)], at: usize) -> [u64; 7] {

@@ -1,8 +1,8 @@
 //! Publishing in tasks.
 
-use crate::note::{BLOCK, CONFLATE, Note, REJECT, RETAINED, bus, note};
-use crate::watchdog::watched;
-use crate::{check_totals, sum};
+use crate::bus::note::{BLOCK, CONFLATE, Note, REJECT, RETAINED, bus, note};
+use crate::bus::watchdog::watched;
+use crate::bus::{check_totals, sum};
 use futures_executor::block_on;
 use std::pin::pin;
 use std::sync::Arc;

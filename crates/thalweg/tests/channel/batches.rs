@@ -1,6 +1,6 @@
 //! Several elements at a time.
 
-use crate::flavour::{Flavour, Made};
+use crate::channel::flavour::{Flavour, Made};
 use thalweg::channel::{SendError, TryRecvError};
 
 pub(crate) fn send_many_and_recv_many<S: Made>(flavour: Flavour<S>) {
@@ -146,7 +146,7 @@ pub(crate) fn a_batch_wakes_the_sender<S: Made>(flavour: Flavour<S>) {
     std::thread::scope(|scope| {
         scope.spawn(move || tx.send_many(3..6).unwrap());
         for round in 0..2 {
-            crate::crowds::await_parked(|| rx.counters().parked);
+            crate::channel::crowds::await_parked(|| rx.counters().parked);
             let mut seen = vec![];
             while seen.len() < 3 {
                 seen.extend(rx.batch(3 - seen.len()));

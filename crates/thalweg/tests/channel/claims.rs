@@ -1,8 +1,8 @@
 //! Writing into a channel's memory.
 
-use crate::crowds::await_parked;
-use crate::flavour::{Flavour, Made};
-use crate::ledger::Ledger;
+use crate::channel::crowds::await_parked;
+use crate::channel::flavour::{Flavour, Made};
+use crate::channel::ledger::Ledger;
 use std::thread;
 use thalweg::channel::{ClaimError, ManySenders, Overflow, TryRecvError};
 
@@ -129,7 +129,7 @@ pub(crate) fn a_dropped_claim_holds_nobody_back<S: Made + ManySenders>(flavour: 
         await_parked(|| watch.counters().parked);
         let claim = tx.claim(1).unwrap();
         scope.spawn(move || other.send(7).unwrap());
-        crate::crowds::await_parked_times(2, || watch.counters().parked);
+        crate::channel::crowds::await_parked_times(2, || watch.counters().parked);
         drop(claim);
         assert_eq!(receiver.join().unwrap(), Ok(7));
     });
@@ -201,7 +201,7 @@ pub(crate) fn a_waiting_claim_leaves_room_to_a_send<S: Made + ManySenders>(flavo
         let claimer = scope.spawn(move || first.claim(4).map(|claim| claim.commit()));
         await_parked(|| rx.counters().parked);
         let sender = scope.spawn(move || second.send(7));
-        crate::crowds::await_parked_times(2, || rx.counters().parked);
+        crate::channel::crowds::await_parked_times(2, || rx.counters().parked);
         rx.recv().unwrap();
         // Nobody receives meanwhile.
         assert_eq!(sender.join().unwrap(), Ok(()));

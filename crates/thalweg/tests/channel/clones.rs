@@ -1,7 +1,7 @@
 //! Endpoints that come and go.
 
-use crate::crowds::{await_parked, check_all, element};
-use crate::flavour::{Flavour, Made};
+use crate::channel::crowds::{await_parked, check_all, element};
+use crate::channel::flavour::{Flavour, Made};
 use std::thread;
 use thalweg::channel::{ManyReceivers, ManySenders, RecvError, SendError, TryRecvError};
 
@@ -136,7 +136,7 @@ pub(crate) fn the_last_receiver_wakes_every_sender<S: Made + ManySenders>(flavou
                 let mut tx = tx.clone();
                 scope.spawn(move || while tx.send(1).is_ok() {})
             });
-            crate::crowds::await_parked_times(4, || rx.counters().parked);
+            crate::channel::crowds::await_parked_times(4, || rx.counters().parked);
             match by_close {
                 true => rx.close(),
                 false => drop(rx),
@@ -183,7 +183,7 @@ where
             let mut rx = rx.clone();
             scope.spawn(move || rx.recv())
         });
-        crate::crowds::await_parked_times(3, || tx.counters().parked);
+        crate::channel::crowds::await_parked_times(3, || tx.counters().parked);
         rx.close();
         assert_eq!(
             threads.map(|thread| thread.join().unwrap()),
@@ -204,7 +204,7 @@ where
                 let mut rx = rx.clone();
                 scope.spawn(move || rx.recv().unwrap())
             });
-            crate::crowds::await_parked_times(4, || tx.counters().parked);
+            crate::channel::crowds::await_parked_times(4, || tx.counters().parked);
             match in_one_go {
                 true => tx.send_many(0..4).unwrap(),
                 false => (0..4).for_each(|n| tx.send(n).unwrap()),

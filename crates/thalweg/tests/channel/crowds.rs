@@ -1,6 +1,6 @@
 //! Several threads: every element comes out once, and in order where that is promised.
 
-use crate::flavour::{Flavour, Made};
+use crate::channel::flavour::{Flavour, Made};
 use std::thread;
 use thalweg::channel::{ManyReceivers, ManySenders, Receiver, Sender};
 

@@ -1,8 +1,8 @@
 //! Every element is dropped once, whatever happens.
 
-use crate::crowds::await_parked;
-use crate::flavour::{Flavour, Made};
-use crate::ledger::{Item, Ledger};
+use crate::channel::crowds::await_parked;
+use crate::channel::flavour::{Flavour, Made};
+use crate::channel::ledger::{Item, Ledger};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};

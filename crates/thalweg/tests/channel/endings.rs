@@ -1,8 +1,8 @@
 //! Either side leaves, in every state.
 
-use crate::crowds::await_parked;
-use crate::executor::block_on;
-use crate::flavour::{Flavour, Made};
+use crate::channel::crowds::await_parked;
+use crate::channel::executor::block_on;
+use crate::channel::flavour::{Flavour, Made};
 use std::thread;
 use std::time::{Duration, Instant};
 use thalweg::channel::{

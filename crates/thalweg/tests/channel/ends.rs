@@ -1,8 +1,8 @@
 //! What ends know of each other: claims in tasks, weak ends, counts, and the end of receiving.
 
-use crate::crowds::{await_parked, check_all, element};
-use crate::executor::{Alarm, block_on};
-use crate::flavour::{Flavour, Made};
+use crate::channel::crowds::{await_parked, check_all, element};
+use crate::channel::executor::{Alarm, block_on};
+use crate::channel::flavour::{Flavour, Made};
 use std::future::poll_fn;
 use std::task::Poll;
 use std::thread;

@@ -1,6 +1,6 @@
 //! Patterns that Go's channel tests and crossbeam's go through, with our calls.
 
-use crate::flavour::{Ends, Flavour, Made};
+use crate::channel::flavour::{Ends, Flavour, Made};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::thread;
 use std::time::Duration;

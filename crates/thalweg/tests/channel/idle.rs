@@ -1,6 +1,6 @@
 //! A channel on which nothing happens costs nothing.
 
-use crate::flavour::{Flavour, Made};
+use crate::channel::flavour::{Flavour, Made};
 use std::fs;
 use std::sync::mpsc;
 use std::thread;
@@ -54,10 +54,10 @@ fn block_both<S: Made>(
     let make = || flavour.make::<u32>(flavour.options(2).mode(mode)).unwrap();
     let (tx, mut rx) = make();
     let receiver = start(ids, move || assert!(rx.recv().is_err()));
-    crate::crowds::await_parked(|| tx.counters().parked);
+    crate::channel::crowds::await_parked(|| tx.counters().parked);
     let (mut full, rx) = make();
     let sender = start(ids, move || while full.send(1).is_ok() {});
-    crate::crowds::await_parked(|| rx.counters().parked);
+    crate::channel::crowds::await_parked(|| rx.counters().parked);
     let release = move || {
         drop((tx, rx));
         receiver.join().unwrap();
@@ -67,7 +67,7 @@ fn block_both<S: Made>(
 }
 
 fn all_kinds(ids: &mpsc::Sender<Option<String>>, mode: Mode) -> Vec<Release> {
-    use crate::flavour::{LANES, MEET, ORDERED, PACKED, SLOTTED, TICKETS, UNBOUNDED};
+    use crate::channel::flavour::{LANES, MEET, ORDERED, PACKED, SLOTTED, TICKETS, UNBOUNDED};
     [
         block_both(PACKED, ids, mode),
         block_both(SLOTTED, ids, mode),
@@ -84,7 +84,7 @@ fn all_kinds(ids: &mpsc::Sender<Option<String>>, mode: Mode) -> Vec<Release> {
 
 #[test]
 fn a_blocked_second_costs_no_processor_and_no_wake_up() {
-    crate::watchdog::watched(|| {
+    crate::channel::watchdog::watched(|| {
         let (ids, names) = mpsc::channel();
         let mut releases = all_kinds(&ids, Mode::Balanced);
         releases.extend(all_kinds(&ids, Mode::Latency));
@@ -121,7 +121,7 @@ fn usage_sees_work_and_wake_ups() {
         println!("skipped: the system does not say what a thread has used");
         return;
     };
-    let (mut tx, mut rx) = crate::flavour::PACKED.channel::<u32>(1);
+    let (mut tx, mut rx) = crate::channel::flavour::PACKED.channel::<u32>(1);
     let echo = thread::spawn(move || rx.iter().count());
     for n in 0..2000 {
         tx.send(n).unwrap();

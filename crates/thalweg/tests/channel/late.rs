@@ -1,7 +1,7 @@
 //! What comes after the last receiver has gone is dropped at once, not with the senders.
 
-use crate::flavour::{Flavour, Made};
-use crate::ledger::{Item, Ledger};
+use crate::channel::flavour::{Flavour, Made};
+use crate::channel::ledger::{Item, Ledger};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Barrier;
 use std::thread;

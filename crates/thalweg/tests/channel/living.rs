@@ -2,9 +2,9 @@
 //! confirmed. A suite that ends its cases by dropping all senders is saved by that: the end wakes
 //! whoever was forgotten, and shows what was hidden.
 
-use crate::crowds::await_parked;
-use crate::executor::{Alarm, block_on};
-use crate::flavour::{Flavour, Made};
+use crate::channel::crowds::await_parked;
+use crate::channel::executor::{Alarm, block_on};
+use crate::channel::flavour::{Flavour, Made};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, mpsc};

@@ -1,9 +1,9 @@
 //! Policies for a full channel: what is kept, what is counted, and what the receiver is told.
 
-use crate::crowds::{check_order, element};
-use crate::executor::block_on;
-use crate::flavour::{Flavour, Made};
-use crate::ledger::Ledger;
+use crate::channel::crowds::{check_order, element};
+use crate::channel::executor::block_on;
+use crate::channel::flavour::{Flavour, Made};
+use crate::channel::ledger::Ledger;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ fn lossy<S: Made, T: Send + 'static>(
     flavour: Flavour<S>,
     overflow: Overflow,
     capacity: usize,
-) -> crate::flavour::Ends<S, T> {
+) -> crate::channel::flavour::Ends<S, T> {
     flavour
         .make(flavour.options(capacity).overflow(overflow))
         .unwrap()

@@ -1,9 +1,9 @@
 //! Channels of capacity 0. Cases that need something stored have their counterpart here.
 
-use crate::crowds::await_parked;
-use crate::executor::{Alarm, block_on};
-use crate::flavour::{Flavour, Made};
-use crate::ledger::Ledger;
+use crate::channel::crowds::await_parked;
+use crate::channel::executor::{Alarm, block_on};
+use crate::channel::flavour::{Flavour, Made};
+use crate::channel::ledger::Ledger;
 use std::task::Poll;
 use std::thread;
 use std::time::{Duration, Instant};

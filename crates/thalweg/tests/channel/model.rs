@@ -1,6 +1,6 @@
 //! Random sequences of operations by one thread, against a queue that obviously does the same.
 
-use crate::flavour::{Ends, Flavour, Made};
+use crate::channel::flavour::{Ends, Flavour, Made};
 use std::collections::VecDeque;
 use thalweg::channel::{ClaimError, Overflow, TryRecvError, TrySendError};
 

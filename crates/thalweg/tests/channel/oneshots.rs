@@ -1,8 +1,8 @@
 //! The channel for one element. Everybody who is awaited lives on while it is.
 
-use crate::executor::{Alarm, block_on};
-use crate::ledger::Ledger;
-use crate::watchdog::watched;
+use crate::channel::executor::{Alarm, block_on};
+use crate::channel::ledger::Ledger;
+use crate::channel::watchdog::watched;
 use std::future::poll_fn;
 use std::task::Poll;
 use std::thread;

@@ -1,6 +1,6 @@
 //! One thread, one element at a time.
 
-use crate::flavour::{Flavour, Made};
+use crate::channel::flavour::{Flavour, Made};
 use thalweg::channel::{RecvError, SendError, TryRecvError, TrySendError};
 
 pub(crate) fn smoke<S: Made>(flavour: Flavour<S>) {
@@ -105,7 +105,7 @@ pub(crate) fn elements_that_own_memory<S: Made>(flavour: Flavour<S>) {
 
 /// A channel can carry ends of other channels, its own included.
 pub(crate) fn channels_of_channels<S: Made>(flavour: Flavour<S>) {
-    let (mut outer_tx, mut outer_rx) = flavour.channel::<crate::flavour::Ends<S, u8>>(2);
+    let (mut outer_tx, mut outer_rx) = flavour.channel::<crate::channel::flavour::Ends<S, u8>>(2);
     let (mut tx, rx) = flavour.channel::<u8>(2);
     tx.send(1).unwrap();
     outer_tx.send((tx, rx)).unwrap();

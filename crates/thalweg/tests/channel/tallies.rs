@@ -1,7 +1,7 @@
 //! Counters are exact when nobody is at work.
 
-use crate::crowds::await_parked;
-use crate::flavour::{Flavour, Made};
+use crate::channel::crowds::await_parked;
+use crate::channel::flavour::{Flavour, Made};
 use std::thread;
 use std::time::Duration;
 use thalweg::channel::{Counters, ManySenders};
@@ -78,7 +78,7 @@ pub(crate) fn waits_are_counted<S: Made>(flavour: Flavour<S>) {
             tx.send(3).unwrap();
             tx
         });
-        crate::crowds::await_parked_times(2, || rx.counters().parked);
+        crate::channel::crowds::await_parked_times(2, || rx.counters().parked);
         rx.recv().unwrap();
         (sender.join().unwrap(), rx)
     });

@@ -1,9 +1,9 @@
 //! Sending and receiving in tasks.
 
-use crate::crowds::{await_parked, check_all, element};
-use crate::executor::{Alarm, block_on};
-use crate::flavour::{Flavour, Made};
-use crate::ledger::Ledger;
+use crate::channel::crowds::{await_parked, check_all, element};
+use crate::channel::executor::{Alarm, block_on};
+use crate::channel::flavour::{Flavour, Made};
+use crate::channel::ledger::Ledger;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Poll;
 use std::thread;
@@ -216,7 +216,7 @@ where
     assert!(alarm.poll(&mut future).is_pending());
     thread::scope(|scope| {
         let thread = scope.spawn(move || other.recv());
-        crate::crowds::await_parked_times(2, || tx.counters().parked);
+        crate::channel::crowds::await_parked_times(2, || tx.counters().parked);
         tx.send(1).unwrap();
         assert_eq!(alarm.count(), 1);
         drop(future);

@@ -1,6 +1,6 @@
 //! Waits with an end. Only lower bounds are asserted.
 
-use crate::flavour::{Flavour, Made};
+use crate::channel::flavour::{Flavour, Made};
 use std::thread;
 use std::time::{Duration, Instant};
 use thalweg::channel::{RecvTimeoutError, SendTimeoutError};
@@ -61,7 +61,7 @@ pub(crate) fn an_element_in_time_is_received<S: Made>(flavour: Flavour<S>) {
         let (mut tx, mut rx) = flavour.channel::<u8>(1);
         thread::scope(|scope| {
             scope.spawn(move || {
-                crate::crowds::await_parked(|| tx.counters().parked);
+                crate::channel::crowds::await_parked(|| tx.counters().parked);
                 tx.send(1).unwrap();
             });
             assert_eq!(rx.recv_timeout(limit), Ok(1));
@@ -76,7 +76,7 @@ pub(crate) fn room_in_time_is_used<S: Made>(flavour: Flavour<S>) {
         tx.send(1).unwrap();
         thread::scope(|scope| {
             scope.spawn(move || {
-                crate::crowds::await_parked(|| rx.counters().parked);
+                crate::channel::crowds::await_parked(|| rx.counters().parked);
                 assert_eq!(rx.recv(), Ok(1));
                 assert_eq!(rx.recv(), Ok(2));
             });

@@ -1,8 +1,8 @@
 //! Room that is claimed, partly used and given back, among plain sends.
 
-use crate::ledger::{Seen, joined, on_threads, seen_once};
-use crate::over_stores;
-use crate::store::Ends;
+use crate::channel_shuttle::ledger::{Seen, joined, on_threads, seen_once};
+use crate::channel_shuttle::over_stores;
+use crate::channel_shuttle::store::Ends;
 use thalweg::channel::Shape;
 
 /// Rounds of each sender.

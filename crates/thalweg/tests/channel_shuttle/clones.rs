@@ -1,8 +1,8 @@
 //! Senders that multiply and leave while receivers go to sleep, or leave.
 
-use crate::ledger::{Seen, joined, on_threads, seen_once};
-use crate::store::Ends;
-use crate::{explore, over_stores};
+use crate::channel_shuttle::ledger::{Seen, joined, on_threads, seen_once};
+use crate::channel_shuttle::store::Ends;
+use crate::channel_shuttle::{explore, over_stores};
 use shuttle::thread;
 use thalweg::channel::{Builder, ManySenders, TryRecvError};
 

@@ -1,8 +1,8 @@
 //! Sending and receiving by several threads at once, and the end of either side.
 
-use crate::ledger::{Seen, joined, on_threads, seen_once};
-use crate::over_stores;
-use crate::store::Ends;
+use crate::channel_shuttle::ledger::{Seen, joined, on_threads, seen_once};
+use crate::channel_shuttle::over_stores;
+use crate::channel_shuttle::store::Ends;
 use shuttle::thread;
 use std::time::Instant;
 use thalweg::channel::{RecvTimeoutError, SendError, SendTimeoutError, Shape};

@@ -61,9 +61,11 @@ macro_rules! faults {
     ($($fault:ident: $($module:ident)::+;)+) => { $(
         #[test]
         fn $fault() {
-            let name = stringify!($($module)::+).replace(' ', "");
-            let schedules = crate::explored::SCHEDULES_OF_A_FAULT;
-            crate::explored::is_caught(stringify!($fault), &name, schedules);
+            // The program's name and the suite's, as in `suite::channel_shuttle::faults`.
+            let suite = module_path!().split("::").nth(1).expect("a suite");
+            let name = format!("{suite}::{}", stringify!($($module)::+).replace(' ', ""));
+            let schedules = crate::channel_shuttle::explored::SCHEDULES_OF_A_FAULT;
+            crate::channel_shuttle::explored::is_caught(stringify!($fault), &name, schedules);
         }
     )+ };
 }

@@ -1,6 +1,6 @@
 //! Faults are seeded, and must be found.
 
-use crate::explored::faults;
+use crate::channel_shuttle::explored::faults;
 
 faults! {
     count_torn: loss::tickets_drop_newest::counted;

@@ -1,8 +1,8 @@
 //! Policies for a full channel: nothing is lost that is not counted, and told to one receiver.
 
-use crate::explore;
-use crate::ledger::{Item, Ledger, Seen, joined, on_threads, seen_once};
-use crate::store::{Ends, many_to_many, many_to_one, one_to_one};
+use crate::channel_shuttle::explore;
+use crate::channel_shuttle::ledger::{Item, Ledger, Seen, joined, on_threads, seen_once};
+use crate::channel_shuttle::store::{Ends, many_to_many, many_to_one, one_to_one};
 use shuttle::thread;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};

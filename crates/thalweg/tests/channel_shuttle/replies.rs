@@ -1,8 +1,8 @@
 //! Requests that carry the sending end of a reply channel, to a worker that leaves: whoever waits
 //! for a reply is told that none will come, though the channel of requests has senders still.
 
-use crate::explore;
-use crate::ledger::{joined, on_threads};
+use crate::channel_shuttle::explore;
+use crate::channel_shuttle::ledger::{joined, on_threads};
 use shuttle::future::block_on;
 use shuttle::thread;
 use thalweg::channel::{
@@ -115,7 +115,7 @@ macro_rules! asked {
                 #[test]
                 fn $store() {
                     for answers in [0, 1] {
-                        $crate::explore(move || {
+                        $crate::channel_shuttle::explore(move || {
                             let ends = super::store::$store();
                             super::a_worker_leaves(ends, answers, super::ask::$way);
                         });

@@ -1,8 +1,8 @@
 //! Waiting for several channels at once.
 
-use crate::ledger::{Item, Ledger, Seen, joined, on_threads, seen_once};
-use crate::store::{Ends, many_to_many};
-use crate::{explore, over_stores, store};
+use crate::channel_shuttle::ledger::{Item, Ledger, Seen, joined, on_threads, seen_once};
+use crate::channel_shuttle::store::{Ends, many_to_many};
+use crate::channel_shuttle::{explore, over_stores, store};
 use shuttle::thread;
 use std::future::Future;
 use std::pin::pin;
@@ -286,19 +286,19 @@ mod what_moves_is_not_missed {
 
     #[test]
     fn tickets() {
-        crate::explore(|| super::look_at_what_moves(|| mpmc(1), false));
-        crate::explore(|| super::look_at_what_moves(|| mpmc(1), true));
+        crate::channel_shuttle::explore(|| super::look_at_what_moves(|| mpmc(1), false));
+        crate::channel_shuttle::explore(|| super::look_at_what_moves(|| mpmc(1), true));
     }
 
     #[test]
     fn unbounded_() {
-        crate::explore(|| super::look_at_what_moves(|| unbounded(1), false));
-        crate::explore(|| super::look_at_what_moves(|| unbounded(1), true));
+        crate::channel_shuttle::explore(|| super::look_at_what_moves(|| unbounded(1), false));
+        crate::channel_shuttle::explore(|| super::look_at_what_moves(|| unbounded(1), true));
     }
 
     #[test]
     fn meeting() {
-        crate::explore(|| super::look_at_what_moves(|| mpmc(0), true));
+        crate::channel_shuttle::explore(|| super::look_at_what_moves(|| mpmc(0), true));
     }
 }
 

@@ -1,6 +1,6 @@
 //! The kinds of channels that models run over, each with as many ends as it may have.
 
-use crate::ledger::{Item, Ledger};
+use crate::channel_shuttle::ledger::{Item, Ledger};
 use thalweg::channel::{Builder, Counters, Mpmc, Mpsc, Receiver, Sender, Shape, Spsc};
 use thalweg::ring::Layout;
 

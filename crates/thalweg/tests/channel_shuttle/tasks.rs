@@ -1,8 +1,8 @@
 //! Futures that are dropped before they are done, on both sides, all the time.
 
-use crate::ledger::{Seen, joined, on_threads};
-use crate::over_stores;
-use crate::store::Ends;
+use crate::channel_shuttle::ledger::{Seen, joined, on_threads};
+use crate::channel_shuttle::over_stores;
+use crate::channel_shuttle::store::Ends;
 use shuttle::future::block_on;
 use shuttle::thread;
 use std::future::poll_fn;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 use thalweg::bus::{Bus, Message, TopicId, TopicInfo, Topics};
 
-use crate::Directory;
+use crate::export::Directory;
 
 #[derive(Clone)]
 struct Job(Arc<AtomicU64>);

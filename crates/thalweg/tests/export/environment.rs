@@ -5,7 +5,7 @@ use std::process::Command;
 use thalweg::export::VARIABLE;
 use thalweg::pipeline::{Pipeline, Placement};
 
-use crate::{Directory, names};
+use crate::export::{Directory, names};
 
 /// Threads of this process.
 fn threads() -> usize {
@@ -42,7 +42,7 @@ fn child() {
 fn run(variable: Option<&str>) -> (u32, String) {
     let program = std::env::current_exe().expect("this program");
     let mut command = Command::new(program);
-    command.args(["--exact", "environment::child", "--nocapture"]);
+    command.args(["--exact", "export::environment::child", "--nocapture"]);
     command.env(CHILD, "1");
     match variable {
         Some(value) => command.env(VARIABLE, value),

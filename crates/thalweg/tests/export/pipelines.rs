@@ -9,7 +9,7 @@ use thalweg::wait::Strategy;
 use thalweg_measure::clock::Clock;
 use thalweg_measure::histogram::Histogram;
 
-use crate::{Directory, names};
+use crate::export::{Directory, names};
 
 fn three(capacity: usize) -> Builder<u64> {
     Pipeline::builder(capacity, || 0_u64)

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use thalweg::pipeline::{Builder, Context, Pipeline, Placement};
 
-use crate::placements;
+use crate::pipeline::placements;
 
 /// What stages had.
 #[derive(Default)]

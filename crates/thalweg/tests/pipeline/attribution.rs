@@ -1,6 +1,6 @@
 //! Where the time goes.
 
-use crate::{chain, placements};
+use crate::pipeline::{chain, placements};
 use thalweg::pipeline::{Pipeline, Placement, Spent};
 
 #[test]

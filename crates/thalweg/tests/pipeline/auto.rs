@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use thalweg::pipeline::{Pipeline, Placement};
 
-use crate::watchdog::watched;
+use crate::pipeline::watchdog::watched;
 
 #[test]
 fn auto_gives_stages_away_under_load_and_takes_them_back() {

@@ -1,6 +1,6 @@
 //! Panics, drops and errors: nobody hangs, everybody is told.
 
-use crate::placements;
+use crate::pipeline::placements;
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;

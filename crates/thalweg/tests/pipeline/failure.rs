@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use thalweg::pipeline::{Failure, Flow, Pipeline, Placement};
 use thalweg::wait::Strategy;
 
-use crate::watchdog::watched;
+use crate::pipeline::watchdog::watched;
 
 /// Lets an event pass only when stage "b" is done with the one before, which it never is from event
 /// 4 on, since "b" panics at 3.

@@ -8,7 +8,7 @@ use std::sync::{Arc, mpsc};
 use thalweg::pipeline::{Builder, Pipeline, Placement};
 use thalweg::wait::Strategy;
 
-use crate::watchdog::watched;
+use crate::pipeline::watchdog::watched;
 
 const CAPACITY: usize = 64;
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 use thalweg::pipeline::{Chunk, Flow, Pipeline, Placement};
 
-use crate::watchdog::watched;
+use crate::pipeline::watchdog::watched;
 
 fn placements() -> [Placement; 5] {
     [

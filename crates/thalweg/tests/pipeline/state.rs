@@ -6,7 +6,7 @@ use std::thread;
 use thalweg::pipeline::{Handle, Pipeline, Placement, TryPublishError};
 use thalweg::state::Lifecycle::{self, Draining, Paused, Running, Starting, Stopped};
 
-use crate::placements;
+use crate::pipeline::placements;
 
 fn pipeline(placement: &Placement, producers: usize) -> Pipeline<u64> {
     Pipeline::builder(8, || 0_u64)

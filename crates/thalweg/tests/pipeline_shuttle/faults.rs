@@ -1,7 +1,7 @@
 //! Faults are seeded, and must be found.
 
-use crate::explored::{faults, is_caught};
-use crate::medley;
+use crate::pipeline_shuttle::explored::{faults, is_caught};
+use crate::pipeline_shuttle::medley;
 
 /// Not only where somebody has looked for it: by one of the mixes, not by more schedules of each.
 #[test]
@@ -9,7 +9,7 @@ fn mixes_find_faults() {
     for fault in ["abandon_full", "end_of_one", "lane_unrung", "stage_unrung"] {
         is_caught(
             fault,
-            "medley::every_mix_ends_with_every_event_at_every_stage",
+            "pipeline_shuttle::medley::every_mix_ends_with_every_event_at_every_stage",
             medley::SCHEDULES,
         );
     }

@@ -1,6 +1,6 @@
 //! From the caller to its stage threads and back: answers, room, and the hand-over of `auto`.
 
-use crate::{answering, explore};
+use crate::pipeline_shuttle::{answering, explore};
 use shuttle::sync::mpsc::{Receiver, sync_channel};
 use thalweg::pipeline::{Pipeline, Placement};
 use thalweg::wait::Strategy;

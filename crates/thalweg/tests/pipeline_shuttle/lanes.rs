@@ -1,6 +1,6 @@
 //! Several producers, which stay until everything is answered or the pipeline has gone.
 
-use crate::{answering, explore};
+use crate::pipeline_shuttle::{answering, explore};
 use shuttle::sync::mpsc::channel;
 use shuttle::thread;
 use thalweg::pipeline::Placement;

@@ -1,7 +1,7 @@
 //! Pipelines of drawn stages, placements, waits and ends: whatever the mix, it ends, and every
 //! stage gets every event.
 
-use crate::{STACK_BYTES, explored};
+use crate::pipeline_shuttle::{STACK_BYTES, explored};
 use shuttle::thread;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};

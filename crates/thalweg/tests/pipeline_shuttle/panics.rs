@@ -1,6 +1,6 @@
 //! A stage panics while others sleep: everybody hears of it.
 
-use crate::explore;
+use crate::pipeline_shuttle::explore;
 use shuttle::thread;
 use thalweg::pipeline::{Pipeline, Placement};
 use thalweg::wait::Strategy;

@@ -1,6 +1,6 @@
 //! One element at a time, on one thread.
 
-use crate::shape::{Receive, Shape};
+use crate::ring_conformance::shape::{Receive, Shape};
 use thalweg::ring::{CAPACITY_MAX, PopError, PushError};
 
 pub(crate) fn elements_come_out_in_order<S: Shape>() {

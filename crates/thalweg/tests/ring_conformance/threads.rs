@@ -1,6 +1,6 @@
 //! One thread to another. Waits yield, since there may be one core.
 
-use crate::shape::{Receive, Shape};
+use crate::ring_conformance::shape::{Receive, Shape};
 use std::thread::{spawn, yield_now};
 use thalweg::ring::{PopError, Producer, PushError};
 

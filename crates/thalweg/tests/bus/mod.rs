@@ -1,5 +1,4 @@
 //! The bus as its users see it.
-#![cfg(not(any(loom, shuttle)))]
 #![allow(clippy::unwrap_used)] // cases are tests, though their functions are not all #[test]
 
 mod adapting;
@@ -21,8 +20,7 @@ mod pausing;
 mod publishing;
 mod readings;
 mod tasks;
-#[path = "../channel/watchdog.rs"]
-mod watchdog;
+pub(crate) use crate::channel::watchdog;
 
 use thalweg::bus::{Priority, Totals};
 

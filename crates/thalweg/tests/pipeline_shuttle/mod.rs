@@ -3,17 +3,15 @@
 //!
 //! ```sh
 //! RUSTFLAGS="--cfg shuttle" CARGO_TARGET_DIR=target/shuttle \
-//!     cargo test -p thalweg --test pipeline_shuttle --release NAME
+//!     cargo test -p thalweg --test suite --release pipeline_shuttle::NAME
 //! ```
 //!
 //! Answers come through shuttle's own channels, whose receivers sleep: a lost wake-up shows as a
 //! deadlock. What shuttle can't show (orderings) is said in `channel_shuttle`. [`faults`] seeds
 //! faults and has these very tests find them.
-#![cfg(shuttle)]
 #![allow(clippy::unwrap_used)] // models are tests, though their functions are not #[test]
 
-#[path = "../channel_shuttle/explored.rs"]
-mod explored;
+pub(crate) use crate::channel_shuttle::explored;
 mod faults;
 mod handover;
 mod lanes;

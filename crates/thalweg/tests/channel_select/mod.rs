@@ -3,9 +3,7 @@
 #![allow(clippy::unwrap_used)] // cases are tests, though they are not #[test]
 
 mod defects;
-#[allow(dead_code)] // the suite of the channels needs more of it
-#[path = "../channel/executor.rs"]
-mod executor;
+pub(crate) use crate::channel::executor;
 mod fairness;
 mod lists;
 mod peers;
@@ -14,8 +12,7 @@ mod select;
 mod tasks;
 mod threads;
 mod timers;
-#[path = "../channel/watchdog.rs"]
-mod watchdog;
+pub(crate) use crate::channel::watchdog;
 
 use std::thread;
 use std::time::Duration;

@@ -1,5 +1,4 @@
 //! Control states: declared transitions, their log, their errors, and waits for them.
-#![cfg(not(any(loom, shuttle)))]
 
 mod model;
 mod texts;

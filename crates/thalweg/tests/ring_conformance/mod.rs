@@ -1,6 +1,5 @@
 //! One suite for every shape of ring with owned elements: each case is a function over [`Shape`],
 //! and the `suite!` macro makes a test of every case for every shape.
-#![cfg(not(loom))]
 #![allow(clippy::unwrap_used)] // cases are tests, though their functions are not #[test]
 
 mod batches;
@@ -16,12 +15,12 @@ macro_rules! suite {
     )+ };
     (@one $shape:ty; { $($module:ident: $($case:ident)+,)+ }) => { $($(
         #[test]
-        fn $case() { crate::$module::$case::<$shape>(); }
+        fn $case() { crate::ring_conformance::$module::$case::<$shape>(); }
     )+)+ };
 }
 
 suite! {
-    packed: crate::shape::Packed, slotted: crate::shape::Slotted;
+    packed: crate::ring_conformance::shape::Packed, slotted: crate::ring_conformance::shape::Slotted;
     {
         singles: elements_come_out_in_order
             holds_exactly_its_capacity

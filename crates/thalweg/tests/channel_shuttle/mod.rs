@@ -4,7 +4,7 @@
 //!
 //! ```sh
 //! RUSTFLAGS="--cfg shuttle" CARGO_TARGET_DIR=target/shuttle \
-//!     cargo test -p thalweg --test channel_shuttle --release NAME
+//!     cargo test -p thalweg --test suite --release channel_shuttle::NAME
 //! ```
 //!
 //! The schedules are the same each time. `THALWEG_SEED` gives others, and `THALWEG_SCHEDULES` a
@@ -17,13 +17,12 @@
 //! as deadlocks. There is no clock: a deadline that is over may end a wait at any moment.
 //!
 //! [`faults`] seeds faults and has these very tests find them.
-#![cfg(shuttle)]
 #![allow(clippy::unwrap_used)] // models are tests, though their functions are not #[test]
 
 mod claims;
 mod clones;
 mod crowds;
-mod explored;
+pub(crate) mod explored;
 mod faults;
 mod ledger;
 mod loss;
@@ -48,7 +47,7 @@ macro_rules! over_stores {
             $(
                 #[test]
                 fn $store() {
-                    $crate::explore(|| super::$model($crate::store::$store()));
+                    $crate::channel_shuttle::explore(|| super::$model($crate::channel_shuttle::store::$store()));
                 }
             )+
         }

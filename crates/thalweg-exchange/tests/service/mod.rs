@@ -1,13 +1,9 @@
 //! The service gives what `apply` gives, command by command, whatever the placement.
 
-#[path = "../properties/commands.rs"]
-#[allow(dead_code)] // made for the properties; this file needs a part of it
-mod commands;
+pub(crate) use crate::properties::commands;
 
-#[path = "../market/counting.rs"]
-mod counting;
-#[path = "../market/recording.rs"]
-mod recording;
+pub(crate) use crate::market::counting;
+pub(crate) use crate::market::recording;
 
 mod allocation;
 mod clients;

@@ -1,7 +1,7 @@
 //! The order book against the plain one: results, events, levels and orders after every command.
 
 mod flow;
-mod plain;
+pub(crate) mod plain;
 
 use std::collections::BTreeSet;
 

@@ -2,9 +2,9 @@
 //! pairs and futures, with fees of all kinds, auctions, halts, bands, stops, icebergs, amendments,
 //! symbols that go and come back, and users who do.
 
-mod clerk;
-mod flow;
-mod orders;
+pub(crate) mod clerk;
+pub(crate) mod flow;
+pub(crate) mod orders;
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,7 @@
 //! Nothing allocates after construction: rings here, pipelines and waits in modules of their own. A
 //! binary of its own, for its allocator.
-#![cfg(not(loom))]
 
-mod counting;
+pub(crate) mod counting;
 mod pipeline;
 mod waits;
 

@@ -1,20 +1,15 @@
 //! Commands of those who run the market: mass cancel, halts, price bands, removal of symbols.
 
 mod cancelling;
-#[path = "../properties/commands.rs"]
-#[allow(dead_code)] // made for the properties; this file needs a part of it
-mod commands;
+pub(crate) use crate::properties::commands;
 mod decoded;
 mod gates;
-#[path = "../properties/late.rs"]
-mod late;
-#[path = "../properties/open_orders.rs"]
-mod open_orders;
+pub(crate) use crate::properties::late;
+pub(crate) use crate::properties::open_orders;
 mod pipelines;
 mod removal;
-#[path = "../properties/served.rs"]
-mod served;
-mod stream;
+pub(crate) use crate::properties::served;
+pub(crate) mod stream;
 mod twin;
 
 use proptest::test_runner::TestCaseError;
@@ -22,7 +17,7 @@ use thalweg_exchange::report::currency_totals;
 use thalweg_exchange::report::state_text::write_state;
 use thalweg_exchange::{Command, Events, ResultCode, State, apply};
 
-use crate::open_orders::open_orders;
+use crate::operations::open_orders::open_orders;
 
 fn text(state: &State) -> String {
     let mut text = String::new();

@@ -9,8 +9,7 @@ mod options;
 mod room;
 mod shards;
 mod state;
-#[path = "../channel/watchdog.rs"]
-mod watchdog;
+pub(crate) use crate::channel::watchdog;
 
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};

@@ -1,16 +1,12 @@
 //! What the fuzz targets (`fuzz/`) check, on random bytes that need no fuzzer: each property holds,
 //! and finds its seeded fault.
 
-#[path = "../book/plain.rs"]
-#[allow(dead_code)] // made for the book's tests; this file needs a part of it
-mod plain;
+pub(crate) use crate::book::plain;
 
 mod engine;
 mod frames;
 mod language;
-#[path = "../session/samples.rs"]
-#[allow(dead_code)] // made for the tests of sessions; this file needs a part of it
-mod samples;
+pub(crate) use crate::session::samples;
 mod seeds;
 mod session;
 mod state;

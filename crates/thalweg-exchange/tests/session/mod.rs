@@ -2,12 +2,10 @@
 //! commands a session can express.
 
 mod errors;
-#[path = "../codec/faults.rs"]
-#[allow(dead_code)] // made for the codec; this file needs a part of it
-mod faults;
+pub(crate) use crate::codec::faults;
 mod golden;
 mod roles;
-mod samples;
+pub(crate) mod samples;
 
 use thalweg_exchange::codec::session::{
     NUMBERED_REPORT_BYTES, NumberedReport, ServerFrame, client_frame_bytes, decode_client_frame,
@@ -18,7 +16,7 @@ use thalweg_exchange::codec::{CodecError, Family, REPORT_BYTES, encode_report, p
 use thalweg_exchange::session::{ClientSequence, ReportNumber};
 use thalweg_exchange::{Command, UserId};
 
-use crate::samples::{client_frames, report, server_frames};
+use crate::session::samples::{client_frames, report, server_frames};
 
 /// Decodes as both sides do and encodes again. Whatever decodes gives the same bytes.
 fn decodes_to_itself(bytes: &[u8]) -> [bool; 2] {

@@ -4,11 +4,10 @@
 mod fees;
 mod hostile;
 mod market;
-#[path = "../properties/open_orders.rs"]
-mod open_orders;
+pub(crate) use crate::properties::open_orders;
 mod placements;
 mod reserve;
 mod robberies;
 mod strange;
-mod totals;
+pub(crate) mod totals;
 mod watch;

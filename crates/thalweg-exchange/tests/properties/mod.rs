@@ -1,15 +1,15 @@
 //! Properties of the state machine over random streams.
 
 #[allow(dead_code)] // other files need the rest
-mod commands;
+pub(crate) mod commands;
 mod cover;
 mod draining;
 mod futures;
-mod late;
+pub(crate) mod late;
 mod model;
-#[path = "../money/totals.rs"]
-#[allow(dead_code)] // seeded faults need the rest
-mod totals;
+pub(crate) mod open_orders;
+pub(crate) mod served;
+pub(crate) use crate::money::totals;
 mod trading;
 
 use std::collections::BTreeMap;

@@ -1,19 +1,16 @@
 //! Market data tells exactly what the engine's books do. A binary of its own, for its allocator.
 
-#[path = "../properties/commands.rs"]
-#[allow(dead_code)] // made for the properties; this file needs a part of it
-mod commands;
+pub(crate) use crate::properties::commands;
 
-#[path = "../operations/stream.rs"]
-mod operations;
+pub(crate) use crate::operations::stream as operations;
 
 mod allocation;
-mod counting;
+pub(crate) mod counting;
 mod following;
 mod hidden;
 mod mixing;
 mod numbers;
-mod recording;
+pub(crate) mod recording;
 mod references;
 mod restart;
 mod steps;

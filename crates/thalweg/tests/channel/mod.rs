@@ -1,6 +1,5 @@
 //! One suite for every kind of channel: each case is a function over [`Flavour`](flavour::Flavour),
 //! and the `suite!` macro makes a test of every case for every flavour that it applies to.
-#![cfg(not(loom))]
 #![allow(clippy::unwrap_used)] // cases are tests, though their functions are not #[test]
 
 mod batches;
@@ -10,14 +9,14 @@ mod crowds;
 mod drops;
 mod endings;
 mod ends;
-mod executor;
-mod flavour;
+pub(crate) mod executor;
+pub(crate) mod flavour;
 mod gophers;
 #[cfg(target_os = "linux")]
 mod idle;
 mod lanes;
 mod late;
-mod ledger;
+pub(crate) mod ledger;
 mod living;
 mod loss;
 mod meetings;
@@ -28,7 +27,7 @@ mod tallies;
 mod tasks;
 mod texts;
 mod timeouts;
-mod watchdog;
+pub(crate) mod watchdog;
 
 /// `suite! { flavour: Type, ..; { module: case case, .. } }`
 macro_rules! suite {
@@ -38,7 +37,7 @@ macro_rules! suite {
     (@one $flavour:ident; { $($module:ident: $($case:ident)+,)+ }) => { $($(
         #[test]
         fn $case() {
-            crate::watchdog::watched(|| crate::$module::$case(crate::flavour::$flavour));
+            crate::channel::watchdog::watched(|| crate::channel::$module::$case(crate::channel::flavour::$flavour));
         }
     )+)+ };
 }

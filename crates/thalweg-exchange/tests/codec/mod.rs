@@ -1,7 +1,7 @@
 //! Everything goes to bytes and back; bytes that are not right are refused, and never more.
 
 mod errors;
-mod faults;
+pub(crate) mod faults;
 mod golden;
 mod heads;
 mod long;

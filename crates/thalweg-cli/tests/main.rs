@@ -1,0 +1,21 @@
+//! The program, run as a user runs it.
+
+mod bad_input;
+mod doctor;
+mod doctor_compare;
+mod durable;
+mod hash;
+mod hostile;
+mod journal;
+mod journaled;
+mod keys;
+mod machine;
+mod output;
+mod pages;
+mod program;
+mod real_flow;
+mod report;
+mod serve;
+mod served_kills;
+mod sessions;
+mod trades;

@@ -1,0 +1,23 @@
+//! The exchange from outside: conformance, properties, money, durability.
+
+mod accounts;
+mod allocation;
+mod book;
+mod codec;
+mod conformance;
+mod digest;
+mod durable;
+mod futures;
+mod fuzz;
+mod limits;
+mod market;
+mod money;
+mod operations;
+mod properties;
+mod refusals;
+mod risk;
+mod service;
+mod session;
+mod snapshot;
+mod streams;
+mod terms;

@@ -1,0 +1,22 @@
+//! What orders may ask for beyond the reference: exact cases, and properties over random streams.
+
+mod amend;
+mod auction;
+pub(crate) use crate::properties::commands;
+mod extreme;
+mod good_till;
+mod iceberg;
+pub(crate) use crate::properties::late;
+mod market_orders;
+mod pipelines;
+mod plain;
+mod post_only;
+mod random;
+mod reports;
+mod self_trade;
+pub(crate) use crate::properties::served;
+mod stops;
+pub(crate) use crate::money::totals;
+mod watch;
+mod windows;
+mod world;

@@ -1,0 +1,28 @@
+//! What users of channels, pipelines, the bus, states and rings rely on.
+
+#[cfg(not(any(loom, shuttle)))]
+mod allocations;
+#[cfg(not(any(loom, shuttle)))]
+mod bus;
+#[cfg(not(any(loom, shuttle)))]
+mod channel;
+#[cfg(not(any(loom, shuttle)))]
+mod channel_allocation;
+#[cfg(not(any(loom, shuttle)))]
+mod channel_select;
+#[cfg(shuttle)]
+mod channel_shuttle;
+#[cfg(all(feature = "stream", not(any(loom, shuttle))))]
+mod channel_stream;
+#[cfg(not(any(loom, shuttle)))]
+mod costs;
+#[cfg(not(any(loom, shuttle)))]
+mod export;
+#[cfg(not(any(loom, shuttle)))]
+mod pipeline;
+#[cfg(shuttle)]
+mod pipeline_shuttle;
+#[cfg(not(any(loom, shuttle)))]
+mod ring_conformance;
+#[cfg(not(any(loom, shuttle)))]
+mod state;
