@@ -7,7 +7,7 @@ use crate::counts;
 use crate::fuzz;
 use crate::plan::{Outcome, Step, Tally};
 use crate::readme::{TEST, commands};
-use crate::testing::{self, at_least_one, rustflags};
+use crate::testing::{self, TESTS, rustflags};
 use crate::tidy::policy::PACKED_FILES;
 use crate::workspace::Workspace;
 
@@ -65,6 +65,12 @@ const AFTER: &[Step] = &[
         run: journal,
     },
     Step {
+        name: "compare",
+        summary: "every experiment of `cargo compare`, with counts as small as they get",
+        in_company: true,
+        run: compare,
+    },
+    Step {
         name: "fuzz",
         summary: "the fuzz targets find nothing in a few seconds, and their seeded faults (C++)",
         in_company: true,
@@ -97,14 +103,14 @@ fn clippy(workspace: &Workspace) -> Result<Outcome, String> {
         return Ok(Outcome::Skipped("clippy is not installed".to_owned()));
     }
     let every = "clippy --quiet --workspace --all-targets --all-features -- -D warnings";
-    workspace.run(&mut workspace.cargo(every))?;
+    workspace.compile(&mut workspace.cargo(every))?;
     Ok(Outcome::Passed)
 }
 
 fn doc(workspace: &Workspace) -> Result<Outcome, String> {
     // The program `thalweg` and the library `thalweg` would write to one folder: `--lib`.
     let mut command = workspace.cargo("doc --quiet --workspace --all-features --no-deps --lib");
-    workspace.run(command.env("RUSTDOCFLAGS", "-D warnings"))?;
+    workspace.compile(command.env("RUSTDOCFLAGS", "-D warnings"))?;
     Ok(Outcome::Passed)
 }
 
@@ -128,20 +134,24 @@ fn asan(workspace: &Workspace) -> Result<Outcome, String> {
     }
     let mut tally = Tally::default();
     for (package, options) in SANITIZED {
-        let mut command = workspace.command("rustup");
-        command
-            .args(["run", "nightly", "cargo", "test", "--package", package])
-            .args(["--lib", "--tests", "--all-features"])
-            // With a target, build scripts and macros are spared.
-            .args(["--target", host])
-            // Unoptimised and with red zones, frames do not fit into the smallest stack of a fiber.
-            .args(["--config", "profile.dev.package.thalweg-task.opt-level=1"])
-            .env("RUSTFLAGS", rustflags("-Zsanitizer=address"))
-            .env("CARGO_TARGET_DIR", workspace.target.join("asan"))
-            .env("ASAN_OPTIONS", options);
-        workspace.run_watched(&mut command, |line| tally.see(line))?;
+        let command = || {
+            let mut command = workspace.command("rustup");
+            command
+                .args(["run", "nightly", "cargo", "test", "--package", package])
+                .args(["--lib", "--tests", "--all-features"])
+                // With a target, build scripts and macros are spared.
+                .args(["--target", host])
+                // Unoptimised and with red zones, frames do not fit into the smallest stack of a
+                // fiber.
+                .args(["--config", "profile.dev.package.thalweg-task.opt-level=1"])
+                .env("RUSTFLAGS", rustflags("-Zsanitizer=address"))
+                .env("CARGO_TARGET_DIR", workspace.target.join("asan"))
+                .env("ASAN_OPTIONS", options);
+            command
+        };
+        tally.passed += workspace.run_tests(command, &[])?.passed;
     }
-    at_least_one(tally).map(Outcome::Repeated)
+    Ok(Outcome::Repeated(tally))
 }
 
 /// Needs a compiler beside which the sources of its standard library lie, since that is built with
@@ -154,42 +164,49 @@ fn tsan(workspace: &Workspace) -> Result<Outcome, String> {
     };
     let version = workspace.output(&rustc, "--version --verbose")?;
     let host = host_of(&version);
-    let mut tally = Tally::default();
-    let mut command =
-        workspace.cargo("test --package thalweg --package thalweg-task --lib -Zbuild-std");
-    command
-        .args(["--test", "suite"])
-        .args(["--target", host])
-        .env("RUSTC", &rustc)
-        // What a stable compiler needs for `-Z`.
-        .env("RUSTC_BOOTSTRAP", "1")
-        .env("RUSTFLAGS", rustflags("-Zsanitizer=thread"))
-        // A test asks for more memory than there is, and wants to be refused.
-        .env("TSAN_OPTIONS", "allocator_may_return_null=1")
-        .env("CARGO_TARGET_DIR", workspace.target.join("tsan"));
-    workspace.run_watched(&mut command, |line| tally.see(line))?;
-    at_least_one(tally).map(Outcome::Repeated)
+    let command = || {
+        let mut command = workspace.cargo("test --package thalweg --package thalweg-task");
+        command
+            .args(["--lib", "--test", "suite", "-Zbuild-std", "--target", host])
+            .env("RUSTC", &rustc)
+            // What a stable compiler needs for `-Z`.
+            .env("RUSTC_BOOTSTRAP", "1")
+            .env("RUSTFLAGS", rustflags("-Zsanitizer=thread"))
+            // A test asks for more memory than there is, and wants to be refused.
+            .env("TSAN_OPTIONS", "allocator_may_return_null=1")
+            .env("CARGO_TARGET_DIR", workspace.target.join("tsan"));
+        command
+    };
+    workspace.run_tests(command, &[]).map(Outcome::Repeated)
+}
+
+fn compare(workspace: &Workspace) -> Result<Outcome, String> {
+    let command = || workspace.cargo("test --package thalweg-compare");
+    workspace.run_tests(command, &[]).map(Outcome::Tests)
 }
 
 /// The two tests of a journal that `cargo dev test` runs too, for longer, the one of a durable
 /// exchange, and the one of a served exchange that is killed.
 fn journal(workspace: &Workspace) -> Result<Outcome, String> {
-    // The whole workspace, as in the step `test`: what that has built is not built again for the
-    // features of three packages. Programs without one of these tests end at once.
-    let which = "--lib --test suite -- nothing_acknowledged what_a_killed \
-                 durable::simulation::what_was_answered";
-    let mut command = workspace.cargo(&format!("test --workspace --all-features {which}"));
-    command
-        .env("THALWEG_JOURNAL_KILLS", "50")
-        .env("THALWEG_JOURNAL_CRASHES", "100000")
-        // Some six lives each.
-        .env("THALWEG_EXCHANGE_SEEDS", "3500")
-        .env("THALWEG_SERVE_KILLS", "50");
-    let mut tally = Tally::default();
-    workspace.run_watched(&mut command, |line| tally.see(line))?;
-    match tally.passed {
-        4 => Ok(Outcome::Repeated(tally)),
-        passed => Err(format!("{passed} tests were found, not these 4")),
+    // As in the step `test`: what that has built is not built again for other features.
+    let command = || {
+        let mut command = workspace.cargo(&format!("{TESTS} --lib --test suite"));
+        command
+            .env("THALWEG_JOURNAL_KILLS", "50")
+            .env("THALWEG_JOURNAL_CRASHES", "100000")
+            // Some six lives each.
+            .env("THALWEG_EXCHANGE_SEEDS", "3500")
+            .env("THALWEG_SERVE_KILLS", "50");
+        command
+    };
+    let which = [
+        "nothing_acknowledged",
+        "what_a_killed",
+        "durable::simulation::what_was_answered",
+    ];
+    match workspace.run_tests(command, &which)? {
+        tally if tally.passed == 4 => Ok(Outcome::Repeated(tally)),
+        tally => Err(format!("{} tests were found, not these 4", tally.passed)),
     }
 }
 

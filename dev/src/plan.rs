@@ -1,4 +1,4 @@
-//! A plan of steps: run up to the first failure, with a table of what happened.
+//! A plan of steps, with a table of what happened. A step that fails keeps no other from running.
 //!
 //! Steps that need quiet run first, one after the other; then the others, two at a time. What one
 //! of those says is kept in a file of its own, and printed when it ends.
@@ -145,7 +145,9 @@ pub(crate) fn run(workspace: &Workspace, steps: &[Step], choice: &Choice) -> boo
     for step in alone {
         report_on(step, &report, choice, || {
             println!("== {}: {}", step.name, step.summary);
-            (step.run)(workspace)
+            let workspace = workspace.for_a_step();
+            let outcome = (step.run)(&workspace);
+            (outcome, workspace.compiling())
         });
     }
     let queue = Mutex::new(company.into_iter());
@@ -162,20 +164,27 @@ pub(crate) fn run(workspace: &Workspace, steps: &[Step], choice: &Choice) -> boo
     lock(&report).print(steps, start.elapsed())
 }
 
-/// Runs one step of several at the same time.
-fn in_company(workspace: &Workspace, step: &Step) -> Result<Outcome, String> {
+/// Runs one step of several at the same time. Returns how it ended and how long it compiled.
+fn in_company(workspace: &Workspace, step: &Step) -> (Result<Outcome, String>, Duration) {
     let log = log_of(workspace, step);
     println!("== {}: begins, and writes to {}", step.name, log.display());
-    let failed = |error| format!("{}: {error}", log.display());
-    let outcome = (step.run)(&workspace.logging_to(&log).map_err(failed)?);
-    let said = fs::read(&log).map_err(failed)?;
+    let failed = |error| (Err(format!("{}: {error}", log.display())), Duration::ZERO);
+    let workspace = match workspace.logging_to(&log) {
+        Ok(workspace) => workspace,
+        Err(error) => return failed(error),
+    };
+    let outcome = (step.run)(&workspace);
+    let output = match fs::read(&log) {
+        Ok(output) => output,
+        Err(error) => return failed(error),
+    };
     println!(
         "== {}: {}\n{}",
         step.name,
         step.summary,
-        String::from_utf8_lossy(&said).trim_end()
+        String::from_utf8_lossy(&output).trim_end()
     );
-    outcome
+    (outcome, workspace.compiling())
 }
 
 fn log_of(workspace: &Workspace, step: &Step) -> PathBuf {
@@ -183,41 +192,52 @@ fn log_of(workspace: &Workspace, step: &Step) -> PathBuf {
     workspace.target.join("gate").join(name)
 }
 
-/// Runs a step with `run`, unless something speaks against it, and notes what happened.
+/// Runs a step with `run`, unless `--skip` names it, and adds its row to the report.
 fn report_on(
     step: &Step,
     report: &Mutex<Report>,
     choice: &Choice,
-    run: impl FnOnce() -> Result<Outcome, String>,
+    run: impl FnOnce() -> (Result<Outcome, String>, Duration),
 ) {
     let start = Instant::now();
-    let outcome = if lock(report).failure.is_some() {
-        Ok(Outcome::Skipped("an earlier step failed".to_owned()))
-    } else if let Some(why) = choice.leaves_out(step) {
-        Ok(Outcome::Skipped(why.to_owned()))
-    } else {
-        run()
+    let (outcome, compiling) = match choice.leaves_out(step) {
+        Some(why) => (Ok(Outcome::Skipped(why.to_owned())), Duration::ZERO),
+        None => run(),
     };
-    lock(report).add(step, outcome, start.elapsed());
+    lock(report).add(step, outcome, Times::new(start.elapsed(), compiling));
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+/// How long a step took.
+#[derive(Clone, Copy)]
+struct Times {
+    compiling: Duration,
+    running: Duration,
+}
+
+impl Times {
+    fn new(total: Duration, compiling: Duration) -> Self {
+        let running = total.saturating_sub(compiling);
+        Self { compiling, running }
+    }
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What happened so far.
 #[derive(Default)]
 struct Report {
-    /// The name of a step, and its line of the table.
+    /// The name of each step that ended, and its row of the table.
     rows: Vec<(&'static str, String)>,
     tally: Tally,
-    /// Of the first step that failed: its name, and why.
-    failure: Option<(&'static str, String)>,
+    /// The name of each step that failed, and why.
+    failures: Vec<(&'static str, String)>,
 }
 
 impl Report {
-    fn add(&mut self, step: &Step, outcome: Result<Outcome, String>, time: Duration) {
-        self.rows.push((step.name, row(step.name, &outcome, time)));
+    fn add(&mut self, step: &Step, outcome: Result<Outcome, String>, times: Times) {
+        self.rows.push((step.name, row(step.name, &outcome, times)));
         match outcome {
             Ok(Outcome::Tests(tests)) => {
                 self.tally.passed += tests.passed;
@@ -227,31 +247,37 @@ impl Report {
             Ok(_) => {}
             Err(why) => {
                 println!("== {}: FAILED: {why}", step.name);
-                self.failure.get_or_insert((step.name, why));
+                self.failures.push((step.name, why));
             }
         }
     }
 
     /// Prints the table, in the order of `steps`; true if nothing failed.
     fn print(&self, steps: &[Step], time: Duration) -> bool {
-        println!();
+        println!(
+            "\n{:21} {:>9} {:>9}   tests",
+            "step", "compiling", "running"
+        );
         for step in steps {
             for (_, row) in self.rows.iter().filter(|(name, _)| *name == step.name) {
                 println!("{row}");
             }
         }
-        println!("{:21} {:7.1} s", "all together", time.as_secs_f64());
-        match &self.failure {
-            Some((name, why)) => println!("\nFAILED at {name}: {why}"),
-            // The steps asked for held no tests of their own.
-            None if self.tally == Tally::default() => println!("\nnothing failed"),
-            None => println!("\n{}", self.tally),
+        println!("{:21} {:17.1} s", "all together", time.as_secs_f64());
+        for (name, why) in &self.failures {
+            println!("\nFAILED at {name}: {why}");
         }
-        self.failure.is_none()
+        match (self.failures.is_empty(), self.tally == Tally::default()) {
+            (false, _) => {}
+            // The steps asked for held no tests of their own.
+            (true, true) => println!("\nnothing failed"),
+            (true, false) => println!("\n{}", self.tally),
+        }
+        self.failures.is_empty()
     }
 }
 
-fn row(name: &str, outcome: &Result<Outcome, String>, time: Duration) -> String {
+fn row(name: &str, outcome: &Result<Outcome, String>, times: Times) -> String {
     let (word, detail) = match outcome {
         Ok(Outcome::Passed) => ("passed", String::new()),
         Ok(Outcome::Tests(tests)) => ("passed", tests.to_string()),
@@ -259,7 +285,8 @@ fn row(name: &str, outcome: &Result<Outcome, String>, time: Duration) -> String 
         Ok(Outcome::Skipped(why)) => ("skipped", why.clone()),
         Err(_) => ("FAILED", String::new()),
     };
-    format!("{name:12} {word:8} {:7.1} s   {detail}", time.as_secs_f64())
+    let (compiling, running) = (times.compiling.as_secs_f64(), times.running.as_secs_f64());
+    format!("{name:12} {word:8} {compiling:7.1} s {running:7.1} s   {detail}")
         .trim_end()
         .to_owned()
 }
@@ -275,6 +302,7 @@ pub(crate) fn print_steps(steps: &[Step]) {
 mod tests {
     use std::path::Path;
     use std::sync::Condvar;
+    use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
     use std::{env, process};
 
     use super::*;
@@ -291,8 +319,14 @@ mod tests {
     const STEPS: &[Step] = &[
         step("good", |_| Ok(Outcome::Passed)),
         step("bad", |_| Err("no".to_owned())),
-        step("after", |_| panic!("must not run")),
+        step("after", |_| {
+            AFTER_A_FAILURE.fetch_add(1, SeqCst);
+            Ok(Outcome::Passed)
+        }),
     ];
+
+    /// Runs of the step behind the one that fails.
+    static AFTER_A_FAILURE: AtomicU32 = AtomicU32::new(0);
 
     fn choice(args: &[&str]) -> Result<Choice, String> {
         let args: Vec<String> = args.iter().map(|&arg| arg.to_owned()).collect();
@@ -311,11 +345,13 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_stops_the_plan() {
+    fn a_failed_step_fails_the_plan_and_later_steps_run() {
         assert!(!run_with(&[]));
+        assert_eq!(AFTER_A_FAILURE.load(SeqCst), 1);
         assert!(!run_with(&["--only", "bad"]));
         assert!(run_with(&["--only", "good"]));
         assert!(run_with(&["--skip=bad", "--skip", "after"]));
+        assert_eq!(AFTER_A_FAILURE.load(SeqCst), 1);
     }
 
     /// Passes if two of them run at the same time; each waits for that.
@@ -357,22 +393,6 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_in_company_keeps_later_steps_from_beginning() {
-        let workspace = workspace("failure");
-        // Both threads are busy with a failure, or have one behind them.
-        let mut steps = [
-            step("bad", |_| Err("no".to_owned())),
-            step("worse", |_| Err("no".to_owned())),
-            step("after", |_| panic!("must not run")),
-        ];
-        for step in &mut steps {
-            step.in_company = true;
-        }
-        assert!(!run(&workspace, &steps, &Choice::default()));
-        fs::remove_dir_all(&workspace.target).unwrap();
-    }
-
-    #[test]
     fn misuse_is_named() {
         let error = |args| choice(args).unwrap_err();
         assert_eq!(
@@ -397,12 +417,19 @@ mod tests {
 
     #[test]
     fn rows_tell_the_outcome() {
-        let time = Duration::from_millis(1500);
-        let skipped = row("asan", &Ok(Outcome::Skipped("no nightly".to_owned())), time);
-        assert_eq!(skipped, "asan         skipped      1.5 s   no nightly");
+        let times = Times::new(Duration::from_millis(1_500), Duration::from_secs(1));
+        let skipped = row(
+            "asan",
+            &Ok(Outcome::Skipped("no nightly".to_owned())),
+            times,
+        );
         assert_eq!(
-            row("test", &Err("x".to_owned()), time),
-            "test         FAILED       1.5 s"
+            skipped,
+            "asan         skipped      1.0 s     0.5 s   no nightly"
+        );
+        assert_eq!(
+            row("test", &Err("x".to_owned()), times),
+            "test         FAILED       1.0 s     0.5 s"
         );
     }
 }

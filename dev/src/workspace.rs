@@ -4,7 +4,11 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
 use std::{env, fmt, fs};
+
+use crate::plan::{Tally, lock};
 
 /// The workspace that `cargo dev` was called in.
 pub(crate) struct Workspace {
@@ -13,6 +17,8 @@ pub(crate) struct Workspace {
     pub(crate) target: PathBuf,
     /// Where a step that has company says what it has to say, and its commands too.
     log: Option<File>,
+    /// How long cargo has compiled for a step, before it ran anything.
+    compiling: Mutex<Duration>,
 }
 
 impl Workspace {
@@ -33,6 +39,7 @@ impl Workspace {
             root: root.to_owned(),
             target: root.join(target),
             log: None,
+            compiling: Mutex::default(),
         })
     }
 
@@ -49,7 +56,58 @@ impl Workspace {
             root: self.root.clone(),
             target: self.target.clone(),
             log: Some(log),
+            compiling: Mutex::default(),
         })
+    }
+
+    /// Returns the same workspace, for a step of its own.
+    pub(crate) fn for_a_step(&self) -> Self {
+        Self {
+            root: self.root.clone(),
+            target: self.target.clone(),
+            log: None,
+            compiling: Mutex::default(),
+        }
+    }
+
+    /// Returns how long cargo has compiled in [`compile`](Self::compile) and
+    /// [`run_tests`](Self::run_tests).
+    pub(crate) fn compiling(&self) -> Duration {
+        *lock(&self.compiling)
+    }
+
+    /// Runs a command that does nothing but compile.
+    ///
+    /// # Errors
+    /// As of `run`.
+    pub(crate) fn compile(&self, command: &mut Command) -> Result<(), String> {
+        let start = Instant::now();
+        let done = self.run(command);
+        *lock(&self.compiling) += start.elapsed();
+        done
+    }
+
+    /// Compiles what `cargo test` needs, then runs it. `command` makes the command, without what
+    /// would follow `--`; `filter` follows it. Returns how many tests ran.
+    ///
+    /// # Errors
+    /// As of `run`, or no test ran.
+    pub(crate) fn run_tests(
+        &self,
+        command: impl Fn() -> Command,
+        filter: &[&str],
+    ) -> Result<Tally, String> {
+        self.compile(command().arg("--no-run"))?;
+        let mut tally = Tally::default();
+        let mut command = command();
+        command
+            .arg("--")
+            .args(filter.iter().filter(|name| !name.is_empty()));
+        self.run_watched(&mut command, |line| tally.see(line))?;
+        if tally.passed == 0 {
+            return Err("no test ran".to_owned());
+        }
+        Ok(tally)
     }
 
     /// Where output goes that is not for another program.

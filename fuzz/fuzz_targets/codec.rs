@@ -4,4 +4,4 @@
 #[path = "../../crates/thalweg-exchange/tests/fuzz/frames.rs"]
 mod frames;
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| frames::check(bytes, cfg!(feature = "fault")));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| frames::check(bytes, fuzz::has_fault()));

@@ -9,4 +9,4 @@ mod language;
 #[allow(dead_code)] // made for the book's tests; this file needs a part of it
 mod plain;
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| engine::check(bytes, cfg!(feature = "fault")));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| engine::check(bytes, fuzz::has_fault()));

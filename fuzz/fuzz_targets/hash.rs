@@ -4,4 +4,4 @@
 #[path = "../../crates/thalweg-hash/tests/fuzz/input.rs"]
 mod input;
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| input::check(bytes, cfg!(feature = "fault")));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| input::check(bytes, fuzz::has_fault()));

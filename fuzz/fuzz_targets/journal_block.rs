@@ -4,4 +4,4 @@
 #[path = "../../crates/thalweg-journal/tests/fuzz/blocks.rs"]
 mod blocks;
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| blocks::check(bytes, cfg!(feature = "fault")));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| blocks::check(bytes, fuzz::has_fault()));

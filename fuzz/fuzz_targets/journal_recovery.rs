@@ -4,4 +4,4 @@
 #[path = "../../crates/thalweg-journal/tests/fuzz/recovery.rs"]
 mod recovery;
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| recovery::check(bytes, cfg!(feature = "fault")));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| recovery::check(bytes, fuzz::has_fault()));

@@ -4,4 +4,4 @@
 #[path = "../../crates/thalweg-exchange/tests/fuzz/session.rs"]
 mod session;
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| session::check(bytes, cfg!(feature = "fault")));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| session::check(bytes, fuzz::has_fault()));

@@ -6,4 +6,4 @@ mod language;
 #[path = "../../crates/thalweg-exchange/tests/fuzz/state.rs"]
 mod state;
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| state::check(bytes, cfg!(feature = "fault")));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| state::check(bytes, fuzz::has_fault()));

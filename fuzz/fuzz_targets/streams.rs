@@ -4,4 +4,4 @@
 #[path = "../../crates/thalweg-exchange/tests/fuzz/streams.rs"]
 mod streams;
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| streams::check(bytes, cfg!(feature = "fault")));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| streams::check(bytes, fuzz::has_fault()));

@@ -123,7 +123,7 @@ fn count(workspace: &Workspace) -> Result<baseline::Counts, String> {
         .env("RUSTFLAGS", format!("-C target-cpu={TARGET_CPU}"))
         // Line numbers would only make the counter's files larger.
         .env("CARGO_PROFILE_RELEASE_DEBUG", "0");
-    workspace.run(&mut build)?;
+    workspace.compile(&mut build)?;
     let dumps = fresh(target.join("callgrind"))?;
     let mut counter = workspace.command("valgrind");
     counter

@@ -1,9 +1,7 @@
 //! What tidy is told about this project: limits, places, words and the order of the crates.
 
 /// Lines of a Rust file outside its tests.
-pub(crate) const FILE_LINES_MAX: usize = 400;
-/// Lines of a Rust file with its tests.
-pub(crate) const FILE_LINES_TOTAL_MAX: usize = 600;
+pub(crate) const FILE_LINES_MAX: usize = 700;
 /// A function has fewer lines than this, its signature and closing brace included.
 pub(crate) const FUNCTION_LINES_LIMIT: usize = 70;
 /// Characters of a line.

@@ -37,7 +37,8 @@ macro_rules! suite {
     (@one $flavour:ident; { $($module:ident: $($case:ident)+,)+ }) => { $($(
         #[test]
         fn $case() {
-            crate::channel::watchdog::watched(|| crate::channel::$module::$case(crate::channel::flavour::$flavour));
+            use crate::channel;
+            channel::watchdog::watched(|| channel::$module::$case(channel::flavour::$flavour));
         }
     )+)+ };
 }

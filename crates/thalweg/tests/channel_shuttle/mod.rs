@@ -47,7 +47,8 @@ macro_rules! over_stores {
             $(
                 #[test]
                 fn $store() {
-                    $crate::channel_shuttle::explore(|| super::$model($crate::channel_shuttle::store::$store()));
+                    use $crate::channel_shuttle::{explore, store};
+                    explore(|| super::$model(store::$store()));
                 }
             )+
         }

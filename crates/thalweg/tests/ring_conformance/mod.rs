@@ -20,7 +20,8 @@ macro_rules! suite {
 }
 
 suite! {
-    packed: crate::ring_conformance::shape::Packed, slotted: crate::ring_conformance::shape::Slotted;
+    packed: crate::ring_conformance::shape::Packed,
+    slotted: crate::ring_conformance::shape::Slotted;
     {
         singles: elements_come_out_in_order
             holds_exactly_its_capacity
