@@ -18,8 +18,8 @@ use super::outcome::{Sum, link_patience};
 use super::priority::Priority;
 use super::registry::{Core, Entry, Seen};
 use super::topic::{Message, Policy, TopicId, Topics};
-use crate::ring::{PushError, UsedByOneThreadAtATime};
 use crate::ring::sync::Arc;
+use crate::ring::{PushError, UsedByOneThreadAtATime};
 use crate::state::{Lifecycle, WaitError};
 
 /// Publishes messages; see the [module](super). It can move to another thread, and each thread has

@@ -8,8 +8,8 @@ use super::hub::{Counters, Hub, Overflow};
 use super::recv_end::RecvEnd;
 use super::shape::Shape;
 use super::slip::Slip;
-use crate::ring::{PopError, UsedByOneThreadAtATime};
 use crate::ring::sync::Arc;
+use crate::ring::{PopError, UsedByOneThreadAtATime};
 use crate::wait::{Pace, block};
 
 /// The receiving end of a channel; see the [module](super).

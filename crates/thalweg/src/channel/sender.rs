@@ -9,8 +9,8 @@ use super::hub::{Gate, Hub, Overflow};
 use super::send_end::SendEnd;
 use super::shape::Shape;
 use super::slip::Slip;
-use crate::ring::{PushError, UsedByOneThreadAtATime};
 use crate::ring::sync::{Arc, fault, yield_now};
+use crate::ring::{PushError, UsedByOneThreadAtATime};
 use crate::wait::{Pace, block};
 
 /// The sending end of a channel; see the [module](super).

@@ -16,7 +16,4 @@ pub struct UsedByOneThreadAtATime;
 
 // SAFETY: it has no state; and the condition never holds. (It has to be one for every lifetime, as
 // the compiler refuses one that it finds false here.)
-unsafe impl Sync for UsedByOneThreadAtATime where
-    for<'a> UsedByOneThreadAtATime: SharedByThreads
-{
-}
+unsafe impl Sync for UsedByOneThreadAtATime where for<'a> UsedByOneThreadAtATime: SharedByThreads {}

@@ -8,6 +8,8 @@ mod drops;
 mod shape;
 mod singles;
 mod threads;
+#[path = "../types/mod.rs"]
+mod types;
 
 /// `suite! { shape: Type, ..; module: case case, .. }`
 macro_rules! suite {
