@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used)] // all of it is tests, though not every function is #[test]
 #![cfg(not(loom))]
 
+mod types;
+
 use std::cell::{Cell, RefCell};
 use std::future::{Future, pending, poll_fn, ready};
 use std::panic::{AssertUnwindSafe, catch_unwind};
