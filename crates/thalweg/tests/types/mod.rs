@@ -2,6 +2,7 @@
 
 mod allowed;
 mod compiler;
+mod hygiene;
 
 use compiler::{assert_refused, output};
 
