@@ -109,6 +109,9 @@ fn s31(x: Reader<Cell<u8>>) { send(x) } //~ E0277: `Cell<u8>` cannot be shared
 fn s32(x: Reader<Cell<u8>>) { sync(x) } //~ E0277: `Cell<u8>` cannot be shared
 fn s33(x: Events<'_, Cell<u8>>) { send(x) } //~ E0277: `Cell<u8>` cannot be shared
 fn s34() { pipeline::Pipeline::builder(8, || Cell::new(0_u8)); } //~ E0277: `Cell<u8>` cannot be sh
+fn s35(x: Publisher<Locked>) { send(x) } //~ E0277: `std::sync::MutexGuard<'static, u8>` cannot
+fn s36(x: Reader<Locked>) { send(x) } //~ E0277: `std::sync::MutexGuard<'static, u8>` cannot
+type Locked = std::sync::MutexGuard<'static, u8>;
 
 // An end is for one thread at a time; there is one error, and it says so.
 fn e01(x: Producer<u8>) { sync(x) } //~ E0277: an end of a ring, a channel or a bus can't be shared
