@@ -1,6 +1,7 @@
 //! What is said where a journal cannot do its work, and that nothing is lost then.
 
 mod sim_journal;
+mod types;
 
 use sim_journal::{Record, SEGMENT_BYTES, add, open, options, segment, with_records};
 use thalweg_journal::format::SegmentHeader;

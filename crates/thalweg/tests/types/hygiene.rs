@@ -87,7 +87,8 @@ mod states {
     ::thalweg::states! {
         pub(super) enum States_ {
             Debug "1" => [Clone, Copy], Clone "2" => [], Copy "3" => [Eq], Eq "4" => [Ord],
-            Ord "5" => [Hash], Hash "6" => [Group], Group "7" => [], States "8" => [u8], u8 "9" => [],
+            Ord "5" => [Hash], Hash "6" => [Group], Group "7" => [],
+            States "8" => [u8], u8 "9" => [],
         }
         pub(super) group TABLE = [Debug];
     }
