@@ -21,8 +21,8 @@ pub(crate) mod sealed {
         type Mark: Mark;
     }
 
-    /// What only this crate has, should generic code outside find a way to a method that it must not
-    /// call, though it can't name the trait.
+    /// What only this crate has, should generic code outside find a way to a method that it must
+    /// not call, though it can't name the trait.
     pub struct Key(());
 
     pub(crate) const KEY: Key = Key(());

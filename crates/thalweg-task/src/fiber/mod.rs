@@ -199,8 +199,8 @@ impl<T> fmt::Debug for Fiber<T> {
 
 /// What the body of a [`Fiber`] waits with.
 ///
-/// It cannot leave its fiber, so none can be suspended by the code of another, whose body would have
-/// to borrow it for ever; nor can it go to another thread.
+/// It cannot leave its fiber, so none can be suspended by the code of another, whose body would
+/// have to borrow it for ever; nor can it go to another thread.
 pub struct FiberContext<'f> {
     suspender: Suspender<'f, Waker, ()>,
 }

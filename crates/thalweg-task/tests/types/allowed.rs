@@ -27,7 +27,7 @@ fn moves<'l, T: Send + 'l>() {
 }
 
 /// Values move out of all of these, and none is pinned in its place.
-fn is_unpin<'l, T: 'static, S, Z>() {
+fn is_unpin<T: 'static, S, Z>() {
     unpin::<(
         SlotTx<T, Local>,
         SlotRx<T, Shared>,
@@ -37,12 +37,12 @@ fn is_unpin<'l, T: 'static, S, Z>() {
         YieldNow,
     )>();
     unpin::<(
-        Recv<'l, T, Local>,
-        Vacant<'l, T, Shared>,
-        Recv<'l, T, Local, Many<Local>>,
+        Recv<'_, T, Local>,
+        Vacant<'_, T, Shared>,
+        Recv<'_, T, Local, Many<Local>>,
     )>();
     unpin::<(
-        Drive<'l, S, Z>,
+        Drive<'_, S, Z>,
         Generator<T, PhantomPinned, T>,
         Core,
         Handle,
@@ -53,14 +53,12 @@ type General = for<'a> fn(&'a u8);
 type Special = fn(&'static u8);
 
 /// What only gives values may give them as less.
-fn gives(
-    (task, fiber): (Task<General>, Fiber<General>),
-    generator: Generator<u8, General, General>,
-) -> (
-    (Task<Special>, Fiber<Special>),
-    Generator<u8, Special, Special>,
-) {
-    ((task, fiber), generator)
+fn gives((task, fiber): (Task<General>, Fiber<General>)) -> (Task<Special>, Fiber<Special>) {
+    (task, fiber)
+}
+
+fn gives_both(body: Generator<u8, General, General>) -> Generator<u8, Special, Special> {
+    body
 }
 
 /// What only takes them may take less.

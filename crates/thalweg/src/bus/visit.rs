@@ -21,8 +21,8 @@ impl TopicInfo {
         index
     }
 
-    /// Whether `topics!` may declare the topic `called` so with these options; the texts say what is
-    /// wrong.
+    /// Whether `topics!` may declare the topic `called` so with these options; the texts say what
+    /// is wrong.
     #[doc(hidden)]
     pub const fn declared(topics: &[Self], called: &str, options: &[&str], texts: [&str; 6]) {
         let [name, same_name, bound, keyless, unasked, again] = texts;

@@ -4,8 +4,8 @@
 #[diagnostic::on_unimplemented(
     message = "an end of a ring, a channel or a bus can't be shared between threads",
     label = "shared between threads",
-    note = "each thread has an end of its own: `move` it there, clone it where it can be cloned, \
-            or put it into a `Mutex`"
+    note = "each thread has an end of its own: `move` it there, or a clone where there can be one",
+    note = "a `Mutex` around an end can be shared"
 )]
 pub trait SharedByThreads {}
 

@@ -81,7 +81,7 @@ enums! {
 
 /// States, and groups of them, with the names of what the macro writes.
 mod states {
-    #[allow(unused_imports)]
+    #[allow(unused_imports)] // shadowing is all that they have to do
     use super::named::*;
 
     ::thalweg::states! {
