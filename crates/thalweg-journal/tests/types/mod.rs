@@ -12,7 +12,7 @@ fn unpin<T: Unpin>() {}
 
 /// What records there are says nothing of the thread: no journal holds any.
 #[expect(dead_code, reason = "compiled is all that it has to be")]
-fn moves<'l, K: Kind + ?Sized, R: Record, S: Storage, T, F: FnMut(&mut [T]) + Send>()
+fn moves<K: Kind + ?Sized, R: Record, S: Storage, T, F: FnMut(&mut [T]) + Send>()
 where
     T: Send,
     S::File: Sync,
@@ -26,7 +26,7 @@ where
     )>();
     send::<(AppendBuffer<T, F>, Durable<T>)>();
     sync::<Shared<K, S>>();
-    unpin::<(Shared<K, S>, Block<'l>)>();
+    unpin::<(Shared<K, S>, Block<'_>)>();
 }
 
 #[test]
