@@ -21,8 +21,8 @@ where
         Journal<K, S>,
         Shared<K, S>,
         Reader<S>,
-        Records<'l, R, S>,
-        Block<'l>,
+        Records<'_, R, S>,
+        Block<'_>,
     )>();
     send::<(AppendBuffer<T, F>, Durable<T>)>();
     sync::<Shared<K, S>>();
