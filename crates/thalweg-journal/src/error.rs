@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
+use crate::format::LENGTH_BYTES;
 use crate::lsn::Lsn;
 
 /// Why a journal cannot do what it is asked. Cloned where several threads wait for one write.
@@ -116,6 +117,18 @@ impl Error {
             file: file.into(),
             what,
             source: Arc::new(source),
+        }
+    }
+
+    /// The caller gave so many bytes, in front of which their length is written.
+    #[cold]
+    pub(crate) fn of_content(self, bytes: usize) -> Error {
+        match self {
+            Error::RecordTooLong { bytes_max, .. } => Error::RecordTooLong {
+                bytes,
+                bytes_max: bytes_max - LENGTH_BYTES,
+            },
+            error => error,
         }
     }
 

@@ -294,7 +294,8 @@ impl<S: Storage> Journal<[u8], S> {
         build: impl FnOnce(&mut [u8]),
     ) -> Result<Lsn, Error> {
         let room = bytes.saturating_add(LENGTH_BYTES);
-        self.append_raw(room, |slot| build(content_in(slot)))
+        let appended = self.append_raw(room, |slot| build(content_in(slot)));
+        appended.map_err(|error| error.of_content(bytes))
     }
 
     /// Appends a copy of these bytes.

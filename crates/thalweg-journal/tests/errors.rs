@@ -4,7 +4,9 @@ use crate::sim_journal;
 
 use sim_journal::{Record, SEGMENT_BYTES, add, open, options, segment, with_records};
 use thalweg_journal::format::SegmentHeader;
-use thalweg_journal::{Error, Fault, Journal, Lsn, Operation, Options, Reader, SimDisk};
+use thalweg_journal::{
+    Error, Fault, GroupCommit, Journal, Lsn, Operation, Options, Reader, SimDisk,
+};
 
 fn numbers(disk: &SimDisk) -> Vec<u64> {
     let mut reader = Reader::open_in(disk.clone(), Lsn::ZERO).expect("there is a journal");
@@ -267,9 +269,17 @@ fn records_that_are_too_long_are_told() {
     let disk = SimDisk::new();
     let mut journal = Journal::<[u8], _>::open_in(disk.clone(), options()).expect("it is empty");
     let told = text(journal.append_bytes(&[0; 4029]));
-    assert_eq!(told, "a record of 4033 bytes; the limit is 4032");
+    assert_eq!(told, "a record of 4029 bytes; the limit is 4028");
     let told = text(journal.append_bytes_with(usize::MAX, |_| {}));
-    assert!(told.ends_with("the limit is 4032"), "{told}");
+    let expected = format!("a record of {} bytes; the limit is 4028", usize::MAX);
+    assert_eq!(told, expected);
+    let shared = Journal::<[u8], _>::open_in(SimDisk::new(), options()).expect("it is empty");
+    let told = text(
+        shared
+            .share(GroupCommit::default())
+            .append_bytes_with(4029, |_| {}),
+    );
+    assert_eq!(told, "a record of 4029 bytes; the limit is 4028");
     journal.append_bytes(&[0; 4028]).expect("it fits");
     let told = text(Journal::<[u64; 600], _>::open_in(SimDisk::new(), options()));
     assert_eq!(told, "a record of 4800 bytes; the limit is 4032");

@@ -12,3 +12,4 @@ mod shared;
 mod sim_journal;
 mod spares;
 mod unsteady;
+mod types;

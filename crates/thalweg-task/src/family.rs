@@ -21,8 +21,8 @@ pub(crate) mod sealed {
         type Mark: Mark;
     }
 
-    /// What only this crate has, should generic code outside find a way to a method of
-    /// [`Guarded`], which it can't name.
+    /// What only this crate has, should generic code outside find a way to a method that it must
+    /// not call, though it can't name the trait.
     pub struct Key(());
 
     pub(crate) const KEY: Key = Key(());
@@ -89,8 +89,8 @@ pub(crate) mod sealed {
         /// Whether the one that is kept is who `waker` wakes; where nobody is, it may be kept now,
         /// if that runs nothing of the caller's.
         fn keeps(kept: &mut Option<Self>, waker: &Waker) -> bool;
-        /// One to wake with, of the one that is kept.
-        fn lend(kept: &mut Option<Self>) -> Option<Self::Lent>;
+        /// One to wake with, of the one that is kept, which stays until that is done.
+        fn lend(key: Key, kept: &mut Option<Self>) -> Option<Self::Lent>;
     }
 }
 
@@ -151,7 +151,7 @@ impl Wakes for Waiter {
     }
 
     #[inline(always)]
-    fn lend(kept: &mut Option<Self>) -> Option<Lent> {
+    fn lend(_: Key, kept: &mut Option<Self>) -> Option<Lent> {
         Waiter::lend(kept)
     }
 }
@@ -194,7 +194,7 @@ impl Wakes for Waker {
 
     /// Goes, since a clone costs as much as the next one.
     #[inline]
-    fn lend(kept: &mut Option<Self>) -> Option<Self> {
+    fn lend(_: Key, kept: &mut Option<Self>) -> Option<Self> {
         kept.take()
     }
 }
@@ -263,12 +263,11 @@ impl<S> Guarded<S> for Mutex<S> {
     }
 }
 
-/// Nobody outside reaches a slot's state: the trait can't be named, and its method needs a key.
-///
-/// ```compile_fail
-/// fn twice<F: thalweg_task::Family>(guarded: &F::Guarded<u32>) {
-///     guarded.with(|one| guarded.with(|other| std::mem::swap(one, other)));
-/// }
-/// ```
-#[cfg(doctest)]
-struct Sealed;
+/// Even to code that finds a way to their traits, what lends without a count needs a key.
+#[cfg(test)]
+const _: () = {
+    use crate::slot::waiting::Waiting;
+    type Next<W, L> = fn(&mut W, Key) -> Option<L>;
+    const _: fn(Key, &mut Option<Waiter>) -> Option<Lent> = <Waiter as Wakes>::lend;
+    const _: Next<crate::slot::One<Local>, Lent> = Waiting::<Waiter>::next;
+};

@@ -14,3 +14,4 @@ mod misuse;
 mod model;
 mod task_allocation;
 mod tasks;
+mod types;

@@ -26,3 +26,5 @@ mod pipeline_shuttle;
 mod ring_conformance;
 #[cfg(not(any(loom, shuttle)))]
 mod state;
+#[cfg(not(any(loom, shuttle)))]
+mod types;

@@ -224,6 +224,11 @@ fn add(counter: &AtomicU64, n: u64, store: Ordering) {
 }
 
 /// The end of a [`recorder`] that records: one, and on one thread at a time.
+///
+/// ```compile_fail,E0277
+/// fn share<T: Sync>() {}
+/// share::<thalweg_measure::histogram::Writer>();
+/// ```
 #[derive(Debug)]
 pub struct Writer {
     recorder: Arc<Recorder>,

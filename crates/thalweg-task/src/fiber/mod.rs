@@ -199,28 +199,8 @@ impl<T> fmt::Debug for Fiber<T> {
 
 /// What the body of a [`Fiber`] waits with.
 ///
-/// It cannot leave its fiber, so none can be suspended by the code of another:
-///
-/// ```compile_fail
-/// # use thalweg_task::fiber::{StackOptions, StackPool};
-/// let stacks = StackPool::new(StackOptions::default()).unwrap();
-/// let more = stacks.clone();
-/// let outer = stacks.fiber(move |outer_ctx| {
-///     // The body of the inner fiber would have to borrow for ever.
-///     let inner = more.fiber(|_| outer_ctx.suspend());
-/// });
-/// ```
-///
-/// nor can it go to another thread:
-///
-/// ```compile_fail
-/// # use thalweg_task::fiber::FiberContext;
-/// fn elsewhere(ctx: &mut FiberContext<'_>) {
-///     std::thread::scope(|scope| {
-///         scope.spawn(|| ctx.suspend());
-///     });
-/// }
-/// ```
+/// It cannot leave its fiber, so none can be suspended by the code of another, whose body would
+/// have to borrow it for ever; nor can it go to another thread.
 pub struct FiberContext<'f> {
     suspender: Suspender<'f, Waker, ()>,
 }

@@ -41,7 +41,7 @@ mod error;
 mod models;
 mod recv;
 mod send;
-mod waiting;
+pub(crate) mod waiting;
 
 pub use error::{RecvError, SendError, TryRecvError, VacantError};
 pub use recv::{Recv, SlotRx};

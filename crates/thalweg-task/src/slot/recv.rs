@@ -214,7 +214,7 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> Drop for Recv<'_, T, F, W> {
             let is_owed = was_told && state.value.is_some() && !fault::is("slot_pass_on");
             (
                 if is_owed {
-                    state.receivers.next()
+                    state.receivers.next(KEY)
                 } else {
                     None
                 },

@@ -23,7 +23,7 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> State<T, F, W> {
             End::Open if self.value.is_some() => Err(SendError::Full(value)),
             End::Open => {
                 self.value = Some(value);
-                Ok(self.receivers.next())
+                Ok(self.receivers.next(KEY))
             }
             End::Closed => Err(SendError::Closed(value)),
             End::Cancelled => Err(SendError::Cancelled(value)),
@@ -72,7 +72,10 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> SlotTx<T, F, W> {
                 let before = state.value.replace(value);
                 // Of one that was there somebody has been told.
                 let is_first = before.is_none();
-                Ok((before, is_first.then(|| state.receivers.next()).flatten()))
+                Ok((
+                    before,
+                    is_first.then(|| state.receivers.next(KEY)).flatten(),
+                ))
             }
             End::Closed => Err(SendError::Closed(value)),
             End::Cancelled => Err(SendError::Cancelled(value)),
@@ -91,7 +94,7 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> SlotTx<T, F, W> {
                 debug_assert!(before.is_none(), "nobody waits beside a value");
                 // Nothing is there to drop, which the compiler does not know.
                 std::mem::forget(before);
-                return Ok(state.receivers.next());
+                return Ok(state.receivers.next(KEY));
             }
             state.put(value)
         })

@@ -5,7 +5,7 @@ use std::fmt;
 use std::task::Waker;
 
 use crate::family::Family;
-use crate::family::sealed::{Mark, Sealed, Told, Wakes};
+use crate::family::sealed::{Key, Mark, Sealed, Told, Wakes};
 
 /// A place in the list of those who wait; 0: in none.
 type Place = u64;
@@ -40,7 +40,7 @@ pub trait Waiting<W: Wakes>: Default + Kind {
     /// Has `waiter` wait in this place, or a new one; gives back what is not needed any more.
     fn sit(&mut self, place: &mut Self::Place, waiter: W) -> Option<W>;
     /// Whoever has waited longest waits no more. It is woken before anything else is done.
-    fn next(&mut self) -> Option<Self::Next>;
+    fn next(&mut self, key: Key) -> Option<Self::Next>;
     /// Waits no more; gives whether it was told of something meanwhile, and what it leaves.
     fn leave(&mut self, place: &mut Self::Place) -> (bool, Option<W>);
     /// Whether nobody waits.
@@ -107,11 +107,11 @@ impl<F: Family> Waiting<<F as Sealed>::Waiter> for One<F> {
     }
 
     #[inline(always)]
-    fn next(&mut self) -> Option<Self::Next> {
+    fn next(&mut self, key: Key) -> Option<Self::Next> {
         if !std::mem::take(&mut self.waits) {
             return None;
         }
-        Wakes::lend(&mut self.waiter)
+        Wakes::lend(key, &mut self.waiter)
     }
 
     fn leave(&mut self, _: &mut F::Mark) -> (bool, Option<<F as Sealed>::Waiter>) {
@@ -203,7 +203,7 @@ impl<F: Family> Waiting<<F as Sealed>::Waiter> for Many<F> {
         None
     }
 
-    fn next(&mut self) -> Option<Self::Next> {
+    fn next(&mut self, _: Key) -> Option<Self::Next> {
         self.list.pop_front().map(|(_, waiter)| waiter)
     }
 

@@ -34,7 +34,10 @@ pub enum BuildError {
     Topics(TopicError),
     /// The capacity leaves no room for one of the priorities.
     Admission(AdmissionError),
-    /// An inbox, or what it keeps for a topic, is out of range, or there is no memory for it.
+    /// The capacity of an inbox or of its express lane is outside 1 to half of
+    /// [`CAPACITY_MAX`], in messages.
+    Capacity(usize),
+    /// What an inbox keeps for a topic is out of range, or there is no memory for all of it.
     Inbox(channel::BuildError),
     /// An express lane for every priority would leave nothing to overtake.
     Express,
@@ -52,6 +55,8 @@ pub enum BuildError {
 errors!(BuildError {
     Self::Topics(error) => "topics of a bus: {error}";
     Self::Admission(error) => "inbox of a bus: {error}";
+    Self::Capacity(asked) =>
+        "inbox of a bus: capacity {asked} is outside 1 to {} messages", CAPACITY_MAX / 2;
     Self::Inbox(error) => "inbox of a bus: {error}";
     Self::Express => "an express lane needs a priority above low: else every message is in it";
     Self::Trace { asked, limit } => "{asked} decisions to be kept: no more than {limit} can be";
@@ -64,9 +69,15 @@ impl From<AdmissionError> for BuildError {
     }
 }
 
-impl From<channel::BuildError> for BuildError {
-    fn from(error: channel::BuildError) -> Self {
-        Self::Inbox(error)
+impl BuildError {
+    /// There is no memory for the ring of an inbox, which has more places than were `asked` for.
+    pub(super) fn ring(error: channel::BuildError, asked: usize) -> Self {
+        Self::Inbox(match error {
+            channel::BuildError::Memory { bytes, .. } => {
+                channel::BuildError::Memory { asked, bytes }
+            }
+            error => error,
+        })
     }
 }
 
@@ -236,7 +247,7 @@ impl Options {
         let (from, express) = self.express.unzip();
         for asked in [self.capacity].into_iter().chain(express) {
             if !(1..=CAPACITY_MAX / 2).contains(&asked) {
-                return Err(CapacityError { asked, bytes: 0 }.into());
+                return Err(BuildError::Capacity(asked));
             }
         }
         if from == Some(Priority::Low) {

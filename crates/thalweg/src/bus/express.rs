@@ -65,7 +65,7 @@ impl<M: Message> Lane<M> {
             from,
             messages: messages as u64,
             places: places as u64,
-            end: receiver.express(places)?,
+            end: (receiver.express(places)).map_err(|error| BuildError::ring(error, messages))?,
         })
     }
 }

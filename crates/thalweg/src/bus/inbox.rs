@@ -132,7 +132,8 @@ impl<M: Message> Inbox<M> {
         let (tx, rx) = channel::Builder::new(places)
             .mode(options.mode)
             .soft_limit(None)
-            .mpmc()?;
+            .mpmc()
+            .map_err(|error| BuildError::ring(error, options.capacity))?;
         let governor = Governor::new(&options, &limits, recorder, now_ns);
         let mut free_limits = free_limits(limits, &options.slowing);
         let lane = match options.express {

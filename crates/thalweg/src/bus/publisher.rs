@@ -4,8 +4,6 @@
 //! bus's word, the sequence of the topic, two counts and a push. All else is in one function behind
 //! that.
 
-use std::cell::Cell;
-use std::marker::PhantomData;
 use std::sync::Arc as Shared;
 use std::time::{Duration, Instant};
 
@@ -20,13 +18,14 @@ use super::outcome::{Sum, link_patience};
 use super::priority::Priority;
 use super::registry::{Core, Entry, Seen};
 use super::topic::{Message, Policy, TopicId, Topics};
-use crate::ring::PushError;
 use crate::ring::sync::Arc;
+use crate::ring::{PushError, UsedByOneThreadAtATime};
 use crate::state::{Lifecycle, WaitError};
 
 /// Publishes messages; see the [module](super). It can move to another thread, and each thread has
 /// one of its own.
 pub struct Publisher<M: Message> {
+    _one_thread: UsedByOneThreadAtATime,
     pub(super) seen: Seen,
     pub(super) core: Arc<Core<M>>,
     pub(super) id: PublisherId,
@@ -36,7 +35,6 @@ pub struct Publisher<M: Message> {
     name: Shared<str>,
     /// Keeps the bus from draining.
     _handle: Arc<Handle<M>>,
-    is_not_sync: PhantomData<Cell<()>>,
 }
 
 /// What a publisher knows of a topic.
@@ -70,7 +68,7 @@ impl<M: Message> Publisher<M> {
             routes,
             name: name.into(),
             _handle: handle,
-            is_not_sync: PhantomData,
+            _one_thread: UsedByOneThreadAtATime,
         };
         publisher.refresh();
         Ok(publisher)

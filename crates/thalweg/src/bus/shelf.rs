@@ -195,7 +195,7 @@ impl<M> Line<M> {
                 bytes: 0,
             });
         }
-        memory_for::<Place<M>>(places)?;
+        memory_for::<Place<M>>(places, places)?;
         // Twice as many, so that those that were removed never make it grow.
         let mut keys = HashMap::new();
         let asked = if has_keys { 2 * places } else { 0 };

@@ -11,19 +11,33 @@ pub trait Visit<V: ?Sized>: Message {
 }
 
 impl TopicInfo {
-    /// Whether `topics!` may declare the topic at `index` with these options; the texts say what is
-    /// wrong.
+    /// The index of the first topic with this name; their number if there is none.
     #[doc(hidden)]
-    pub const fn declared(topics: &[Self], index: usize, options: &[&str], texts: [&str; 6]) {
+    pub const fn index_of(topics: &[Self], name: &str) -> usize {
+        let mut index = 0;
+        while index < topics.len() && !same(topics[index].name, name) {
+            index += 1;
+        }
+        index
+    }
+
+    /// Whether `topics!` may declare the topic `called` so with these options; the texts say what
+    /// is wrong.
+    #[doc(hidden)]
+    pub const fn declared(topics: &[Self], called: &str, options: &[&str], texts: [&str; 6]) {
         let [name, same_name, bound, keyless, unasked, again] = texts;
-        let topic = &topics[index];
+        let (topic, later) = topics
+            .split_at(Self::index_of(topics, called))
+            .1
+            .split_at(1);
+        let topic = &topic[0];
         assert!(topic.has_name(), "{}", name);
         assert!(topic.has_bound(), "{}", bound);
-        let mut earlier = 0;
-        while earlier < index {
-            assert!(!same(topics[earlier].name, topic.name), "{}", same_name);
-            earlier += 1;
-        }
+        assert!(
+            Self::index_of(later, called) == later.len(),
+            "{}",
+            same_name
+        );
         let mut has_key = false;
         let mut i = 0;
         while i < options.len() {
@@ -206,12 +220,14 @@ macro_rules! topics {
         }
     ) => {
         $(#[$attribute])*
-        #[derive(Clone)]
+        #[derive(::core::clone::Clone)]
         $vis enum $name {
             $($(#[doc = $doc])* $variant($payload),)+
         }
 
-        #[doc = concat!("What is done with each message of [`", stringify!($name), "`].")]
+        #[doc = ::core::concat!(
+            "What is done with each message of [`", ::core::stringify!($name), "`]."
+        )]
         $vis trait $visitor {
             $(
                 $(#[doc = $doc])*
@@ -225,25 +241,21 @@ macro_rules! topics {
         impl $name {
             /// Calls the visitor's method for this message.
             #[inline]
-            $vis fn visit<V: $visitor + ?Sized>(&self, visitor: &mut V) {
+            $vis fn visit(&self, visitor: &mut (impl $visitor + ?::core::marker::Sized)) {
                 match self {
                     $(Self::$variant(payload) => visitor.$method(payload),)+
                 }
             }
         }
 
-        impl<V: $visitor + ?Sized> $crate::bus::Visit<V> for $name {
+        impl<__Visitor: $visitor + ?::core::marker::Sized> $crate::bus::Visit<__Visitor> for $name {
             #[inline]
-            fn visit(&self, visitor: &mut V) {
+            fn visit(&self, visitor: &mut __Visitor) {
                 $name::visit(self, visitor);
             }
         }
 
         const _: () = {
-            enum Index {
-                $($variant,)+
-            }
-
             impl $crate::bus::Message for $name {
                 const TOPICS: &'static [$crate::bus::TopicInfo] = &[
                     $({
@@ -256,14 +268,12 @@ macro_rules! topics {
                 #[inline]
                 fn topic(&self) -> $crate::bus::TopicId {
                     match self {
-                        $(Self::$variant(_) => const {
-                            $crate::bus::TopicId::new(Index::$variant as usize)
-                        },)+
+                        $(Self::$variant(_) => <Self as $crate::bus::Carries<$payload>>::TOPIC,)+
                     }
                 }
 
                 #[inline]
-                fn key(&self) -> u64 {
+                fn key(&self) -> ::core::primitive::u64 {
                     match self {
                         $(Self::$variant(payload) => $crate::topics!(
                             @key payload, $payload; $($($option $value;)*)?
@@ -274,15 +284,18 @@ macro_rules! topics {
 
             $(
                 impl $crate::bus::Carries<$payload> for $name {
-                    const TOPIC: $crate::bus::TopicId =
-                        $crate::bus::TopicId::new(Index::$variant as usize);
+                    const TOPIC: $crate::bus::TopicId = $crate::bus::TopicId::new(
+                        $crate::bus::TopicInfo::index_of(
+                            <$name as $crate::bus::Message>::TOPICS, $topic,
+                        ),
+                    );
 
                     #[inline]
-                    fn payload(&self) -> Option<&$payload> {
+                    fn payload(&self) -> ::core::option::Option<&$payload> {
                         match self {
-                            Self::$variant(payload) => Some(payload),
+                            Self::$variant(payload) => ::core::option::Option::Some(payload),
                             #[allow(unreachable_patterns, reason = "there may be one variant")]
-                            _ => None,
+                            _ => ::core::option::Option::None,
                         }
                     }
                 }
@@ -291,23 +304,23 @@ macro_rules! topics {
             $(
                 $crate::bus::TopicInfo::declared(
                     <$name as $crate::bus::Message>::TOPICS,
-                    Index::$variant as usize,
-                    &[$($(stringify!($option),)*)?],
+                    $topic,
+                    &[$($(::core::stringify!($option),)*)?],
                     [
-                        concat!("topic name ", stringify!($topic), " is not segments between \
+                        ::core::concat!("topic name \"", $topic, "\" is not segments between \
                             dots, without wildcards and white space"),
-                        concat!("two topics with the name ", stringify!($topic)),
-                        concat!("topic ", stringify!($topic), " keeps 0 messages"),
-                        concat!("topic ", stringify!($topic), " keeps several keys without `key`"),
-                        concat!("topic ", stringify!($topic), " has `key` and does not conflate"),
-                        concat!("topic ", stringify!($topic), " has an option twice"),
+                        ::core::concat!("two topics with the name \"", $topic, "\""),
+                        ::core::concat!("topic \"", $topic, "\" keeps 0 messages"),
+                        ::core::concat!("topic \"", $topic, "\" keeps several keys without `key`"),
+                        ::core::concat!("topic \"", $topic, "\" has `key` and does not conflate"),
+                        ::core::concat!("topic \"", $topic, "\" has an option twice"),
                     ],
                 );
             )+
         };
 
         $(
-            impl From<$payload> for $name {
+            impl ::core::convert::From<$payload> for $name {
                 #[inline]
                 fn from(payload: $payload) -> Self {
                     Self::$variant(payload)
@@ -328,8 +341,9 @@ macro_rules! topics {
         $topic
     };
     (@set $topic:ident, $option:ident, $value:expr) => {
-        compile_error!(concat!(
-            "no option `", stringify!($option), "`; there are priority, policy, key and retained"
+        ::core::compile_error!(::core::concat!(
+            "no option `", ::core::stringify!($option),
+            "`; there are priority, policy, key and retained"
         ))
     };
     (@key $payload:ident, $type:ty;) => {{
@@ -337,7 +351,7 @@ macro_rules! topics {
         0
     }};
     (@key $payload:ident, $type:ty; key $key:expr; $($rest:tt)*) => {{
-        let key: fn(&$type) -> u64 = $key;
+        let key: fn(&$type) -> ::core::primitive::u64 = $key;
         key($payload)
     }};
     (@key $payload:ident, $type:ty; $option:ident $value:expr; $($rest:tt)*) => {
@@ -462,7 +476,7 @@ mod tests {
             ..TopicInfo::new(name)
         };
         let topics = [TopicInfo::new("first"), topic];
-        std::panic::catch_unwind(|| TopicInfo::declared(&topics, 1, options, TEXTS))
+        std::panic::catch_unwind(|| TopicInfo::declared(&topics, name, options, TEXTS))
             .map_err(|thrown| *thrown.downcast::<String>().expect("a text"))
     }
 

@@ -38,7 +38,7 @@ impl Gaps {
     /// Notes for a store of `capacity` elements, without allocating later.
     pub(super) fn new(capacity: usize) -> Result<Self, CapacityError> {
         // One more for the element that a receiver has taken and not yet asked about.
-        memory_for::<(u64, u64)>(capacity + 2)?;
+        memory_for::<(u64, u64)>(capacity, capacity + 2)?;
         let gaps = Self::default();
         lock(&gaps.notes).reserve_exact(capacity + 2);
         Ok(gaps)

@@ -8,8 +8,8 @@ use super::hub::{Counters, Hub, Overflow};
 use super::recv_end::RecvEnd;
 use super::shape::Shape;
 use super::slip::Slip;
-use crate::ring::PopError;
 use crate::ring::sync::Arc;
+use crate::ring::{PopError, UsedByOneThreadAtATime};
 use crate::wait::{Pace, block};
 
 /// The receiving end of a channel; see the [module](super).
@@ -20,6 +20,7 @@ use crate::wait::{Pace, block};
 /// (see [Disconnecting](super#disconnecting)). That costs up to 10 µs more than the drops while
 /// there are senders and nobody has slept on the channel for a while.
 pub struct Receiver<T, S: Shape> {
+    _one_thread: UsedByOneThreadAtATime,
     pub(super) source: Source<T>,
     /// The source's hub, for waiting on it while the source is used.
     pub(super) hub: Arc<Hub>,
@@ -133,6 +134,7 @@ impl<T> Source<T> {
 impl<T, S: Shape> Receiver<T, S> {
     pub(super) fn new(end: RecvEnd<T>, hub: Arc<Hub>) -> Self {
         Self {
+            _one_thread: UsedByOneThreadAtATime,
             pace: Pace::new(hub.habits.mode),
             hub: Arc::clone(&hub),
             slip: Slip::of_receiver(),

@@ -9,8 +9,8 @@ use super::hub::{Gate, Hub, Overflow};
 use super::send_end::SendEnd;
 use super::shape::Shape;
 use super::slip::Slip;
-use crate::ring::PushError;
 use crate::ring::sync::{Arc, fault, yield_now};
+use crate::ring::{PushError, UsedByOneThreadAtATime};
 use crate::wait::{Pace, block};
 
 /// The sending end of a channel; see the [module](super).
@@ -22,6 +22,7 @@ use crate::wait::{Pace, block};
 /// A send while the last receiver leaves may drop elements, its own and those of others, and
 /// panics if their drop does; see [Disconnecting](super#disconnecting).
 pub struct Sender<T, S: Shape> {
+    _one_thread: UsedByOneThreadAtATime,
     pub(super) end: SendEnd<T>,
     pub(super) hub: Arc<Hub>,
     pub(super) gate: Arc<Gate>,
@@ -34,6 +35,7 @@ pub struct Sender<T, S: Shape> {
 impl<T, S: Shape> Sender<T, S> {
     pub(super) fn new(end: SendEnd<T>, hub: Arc<Hub>, gate: Arc<Gate>) -> Self {
         Self {
+            _one_thread: UsedByOneThreadAtATime,
             end,
             pace: Pace::new(hub.habits.mode),
             slip: Slip::default(),

@@ -6,6 +6,7 @@
 //! full or empty.
 
 pub mod broadcast;
+mod one_thread;
 mod oneshot;
 mod prefetch;
 pub(crate) mod sequence;
@@ -13,6 +14,7 @@ mod spsc;
 pub(crate) mod sync;
 mod ticket;
 
+pub(crate) use one_thread::UsedByOneThreadAtATime;
 pub use oneshot::{Giver, Taker, oneshot};
 pub use prefetch::prefetch;
 pub use sequence::{CAPACITY_MAX, CapacityError};

@@ -95,13 +95,13 @@ pub(crate) fn slots_for(asked: usize) -> Result<usize, CapacityError> {
     Ok(asked.next_power_of_two())
 }
 
-/// Whether there is memory for that many elements in a row. Asks for it and gives it back: whoever
-/// takes it then can't say so without ending the process.
-pub(crate) fn memory_for<E>(elements: usize) -> Result<(), CapacityError> {
+/// Whether there is memory for that many elements in a row, of which the caller `asked` for some.
+/// Asks for it and gives it back: whoever takes it then can't say so without ending the process.
+pub(crate) fn memory_for<E>(asked: usize, elements: usize) -> Result<(), CapacityError> {
     Vec::<E>::new()
         .try_reserve_exact(elements)
         .map_err(|_| CapacityError {
-            asked: elements,
+            asked,
             bytes: elements.saturating_mul(size_of::<E>()),
         })
 }

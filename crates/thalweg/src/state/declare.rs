@@ -192,7 +192,11 @@ macro_rules! states {
         $($(#[$group_meta:meta])* $group_vis:vis group $GROUP:ident = [$($member:ident),+ $(,)?];)*
     ) => {
         $(#[$meta])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(
+            ::core::fmt::Debug, ::core::clone::Clone, ::core::marker::Copy,
+            ::core::cmp::PartialEq, ::core::cmp::Eq,
+            ::core::cmp::PartialOrd, ::core::cmp::Ord, ::core::hash::Hash,
+        )]
         #[repr(u8)]
         $vis enum $States {
             $($(#[$state_meta])* $State,)+
@@ -202,33 +206,39 @@ macro_rules! states {
             $(
                 $(#[$group_meta])*
                 $group_vis const $GROUP: $crate::state::Group<Self> =
-                    $crate::state::Group::from_bits(0 $(| 1 << Self::$member as u8)+);
+                    $crate::state::Group::from_bits(
+                        0 $(| 1 << Self::$member as ::core::primitive::u8)+
+                    );
             )*
         }
 
-        const _: () =
-            assert!([$($States::$State),+].len() <= $crate::state::STATES_MAX, "too many states");
+        const _: () = ::core::assert!(
+            [$($States::$State),+].len() <= $crate::state::STATES_MAX,
+            "too many states",
+        );
 
         impl $crate::state::States for $States {
             const TABLE: &'static [$crate::state::Declared<Self>] = &[$(
                 $crate::state::Declared {
                     state: Self::$State,
                     name: $name,
-                    next: $crate::state::Group::from_bits(0 $(| 1 << Self::$next as u8)*),
+                    next: $crate::state::Group::from_bits(
+                        0 $(| 1 << Self::$next as ::core::primitive::u8)*
+                    ),
                 },
             )+];
 
             #[inline(always)]
-            fn number(self) -> u8 {
-                self as u8
+            fn number(self) -> ::core::primitive::u8 {
+                self as ::core::primitive::u8
             }
 
             #[inline(always)]
-            fn from_number(number: u8) -> Self {
-                $(if number == Self::$State as u8 {
+            fn from_number(number: ::core::primitive::u8) -> Self {
+                $(if number == Self::$State as ::core::primitive::u8 {
                     return Self::$State;
                 })+
-                Self::TABLE[0].state
+                <Self as $crate::state::States>::TABLE[0].state
             }
         }
     };

@@ -2,7 +2,7 @@
 
 use crate::bus::note::{Note, bus};
 use thalweg::bus::{
-    Admission, AdmissionError, BuildError, Bus, Message, TopicId, TopicInfo, Topics,
+    Admission, AdmissionError, BuildError, Bus, Message, Priority, TopicId, TopicInfo, Topics,
 };
 
 #[derive(Clone)]
@@ -28,7 +28,10 @@ fn what_cannot_be_had_is_an_error() {
             .capacity(capacity)
             .build()
             .unwrap_err();
-        assert!(matches!(error, BuildError::Inbox(_)), "{error:?}");
+        assert_eq!(error, BuildError::Capacity(capacity));
+        let range = "is outside 1 to 536870912 messages";
+        let expected = format!("inbox of a bus: capacity {capacity} {range}");
+        assert_eq!(error.to_string(), expected);
     }
     let admission = Admission::reserve(1, 1, 1);
     let error = Bus::<Note>::builder()
@@ -57,6 +60,39 @@ fn what_cannot_be_had_is_an_error() {
     assert_eq!(bus.subscribe(Topics::ALL).unwrap_err(), BuildError::Closed);
     let error = bus.publisher("late").unwrap_err();
     assert_eq!(error.to_string(), "the bus was drained or stopped");
+}
+
+/// A message of which there is no room for many.
+#[derive(Clone)]
+struct Huge(#[expect(dead_code, reason = "its size is what matters")] [u8; 1 << 18]);
+
+impl Message for Huge {
+    const TOPICS: &'static [TopicInfo] = &[TopicInfo::new("huge")];
+
+    fn topic(&self) -> TopicId {
+        TopicId::new(0)
+    }
+}
+
+/// Rings have more places than were asked for, and errors name what was.
+#[test]
+fn memory_that_cannot_be_had_is_an_error() {
+    // With room for such messages.
+    let thread = std::thread::Builder::new().stack_size(1 << 27);
+    let thread = thread.spawn(|| {
+        let asked = (1 << 29) - 1;
+        let bus = Bus::<Huge>::new().unwrap();
+        let options = || bus.subscription(Topics::ALL);
+        for options in [
+            options().capacity(asked),
+            options().capacity(1).express(Priority::High, asked),
+        ] {
+            let text = options.open().unwrap_err().to_string();
+            let begin = "inbox of a bus: there is no memory for a channel of 536870911 elements";
+            assert!(text.starts_with(begin), "{text}");
+        }
+    });
+    thread.unwrap().join().unwrap();
 }
 
 #[test]

@@ -33,10 +33,28 @@ pub trait Watched {
 
 /// An endpoint in a list for [`Ready`]: a [`Receiver`], or a [`Sender`], of any elements and shape.
 /// It is `Send`, so that [`Ready::wait_async`] can be awaited in a task that changes threads.
-pub trait Source: Watched + Send {}
+pub trait Source: Send {
+    /// Not to be called or implemented elsewhere: only this module has a key.
+    #[doc(hidden)]
+    fn watched(&mut self, key: Key) -> &mut dyn Watched;
+}
 
-impl<T: Send, S: Shape> Source for Receiver<T, S> {}
-impl<T: Send, S: Shape> Source for Sender<T, S> {}
+/// What the methods of a supertrait would need one by one: a bound alone makes them callable.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Key(());
+
+impl<T: Send, S: Shape> Source for Receiver<T, S> {
+    fn watched(&mut self, _: Key) -> &mut dyn Watched {
+        self
+    }
+}
+
+impl<T: Send, S: Shape> Source for Sender<T, S> {
+    fn watched(&mut self, _: Key) -> &mut dyn Watched {
+        self
+    }
+}
 
 shown!([] dyn Source + '_, "Source", _this);
 
@@ -212,7 +230,7 @@ impl Arms for Places<'_, '_> {
 
     fn with<O>(&mut self, at: usize, work: impl FnOnce(&mut dyn Arm) -> O) -> O {
         work(&mut WatchArm {
-            source: &mut *self.sources[at],
+            source: self.sources[at].watched(Key(())),
             listed: &mut self.places[at],
         })
     }
@@ -220,7 +238,7 @@ impl Arms for Places<'_, '_> {
 
 /// Waiting until an endpoint is ready: what is there is left there.
 struct WatchArm<'a> {
-    source: &'a mut dyn Source,
+    source: &'a mut dyn Watched,
     listed: &'a mut Listed,
 }
 

@@ -4,6 +4,7 @@ use std::iter::FusedIterator;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
+use super::super::one_thread::{SharedByThreads, UsedByOneThreadAtATime};
 use super::error::PopError;
 use super::shared::Shared;
 use super::store::View;
@@ -34,12 +35,6 @@ use super::store::View;
 /// assert_eq!(consumer.try_pop(), Err(PopError::Closed));
 /// # Ok::<(), thalweg::ring::CapacityError>(())
 /// ```
-///
-/// It is not `Clone`:
-/// ```compile_fail
-/// let (_producer, consumer) = thalweg::ring::spsc::<u8>(2, Default::default()).unwrap();
-/// let second = consumer.clone();
-/// ```
 pub struct Consumer<T> {
     shared: NonNull<Shared<T>>,
     /// The next element to take; everything before is taken.
@@ -47,13 +42,15 @@ pub struct Consumer<T> {
     /// Elements before this are known to be published.
     seen: u64,
     pub(super) view: View<T>,
-    /// Owns elements, for the drop check.
+    /// Gives elements, and takes none: so it may be covariant.
     owns: PhantomData<T>,
 }
 
 // SAFETY: the one consumer may be on any thread, and takes elements that the producer's sent (rule
-// 1). The raw pointer keeps it from being `Sync`.
+// 1).
 unsafe impl<T: Send> Send for Consumer<T> {}
+// SAFETY: the condition never holds, so it is not `Sync` (rule 1).
+unsafe impl<T> Sync for Consumer<T> where for<'a> UsedByOneThreadAtATime: SharedByThreads {}
 // Elements are moved in and out, and none is pinned inside.
 impl<T> Unpin for Consumer<T> {}
 

@@ -97,8 +97,8 @@ pub fn spsc<T>(
 ) -> Result<(Producer<T>, Consumer<T>), CapacityError> {
     let slots = slots_for(capacity)?;
     match layout {
-        Layout::Packed => memory_for::<store::Cell<T>>(slots),
-        Layout::Slotted => memory_for::<store::Slot<T>>(slots),
+        Layout::Packed => memory_for::<store::Cell<T>>(capacity, slots),
+        Layout::Slotted => memory_for::<store::Slot<T>>(capacity, slots),
     }?;
     let shared = Shared::new(layout, capacity, slots);
     let shared = NonNull::from(Box::leak(Box::new(shared)));

@@ -3,6 +3,7 @@
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
+use super::super::one_thread::{SharedByThreads, UsedByOneThreadAtATime};
 use super::claim::Claim;
 use super::error::{ClaimError, PushError};
 use super::shared::Shared;
@@ -31,13 +32,6 @@ use super::store::View;
 /// assert_eq!(consumer.try_pop(), Ok("a"));
 /// # Ok::<(), thalweg::ring::CapacityError>(())
 /// ```
-///
-/// It is not `Sync`:
-/// ```compile_fail
-/// fn shared<T: Sync>(_: T) {}
-/// let (producer, _consumer) = thalweg::ring::spsc::<u8>(2, Default::default()).unwrap();
-/// shared(producer);
-/// ```
 pub struct Producer<T> {
     shared: NonNull<Shared<T>>,
     /// Where the next element goes; everything before is published.
@@ -45,13 +39,15 @@ pub struct Producer<T> {
     /// Where this side must stop by what it last saw of the head: that head plus the capacity.
     limit: u64,
     pub(super) view: View<T>,
-    /// Owns elements, for the drop check.
-    owns: PhantomData<T>,
+    /// Takes elements: a producer of `&'static str` is none of shorter-lived ones, which its
+    /// consumer would take for `'static`.
+    takes: PhantomData<fn(T)>,
 }
 
 // SAFETY: the one producer may be on any thread, and moves elements to the consumer's (rule 1).
-// The raw pointer keeps it from being `Sync`.
 unsafe impl<T: Send> Send for Producer<T> {}
+// SAFETY: the condition never holds, so it is not `Sync` (rule 1).
+unsafe impl<T> Sync for Producer<T> where for<'a> UsedByOneThreadAtATime: SharedByThreads {}
 // Elements are moved in and out, and none is pinned inside.
 impl<T> Unpin for Producer<T> {}
 
@@ -64,7 +60,7 @@ impl<T> Producer<T> {
             tail: 0,
             limit: ring.capacity as u64,
             view: ring.view().copied(),
-            owns: PhantomData,
+            takes: PhantomData,
         }
     }
 

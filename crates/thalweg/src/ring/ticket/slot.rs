@@ -145,12 +145,16 @@ enum Store<T> {
     Slotted(Box<[Line<T>]>),
 }
 
-/// So many slots, free for the first lap.
+/// So many slots, free for the first lap, for a capacity that was `asked` for.
 ///
 /// # Safety
 /// What `free` gives is valid as zeros, outside of a model, and the same.
-unsafe fn zeroed<S>(slots: usize, free: fn() -> S) -> Result<Box<[S]>, CapacityError> {
-    memory_for::<S>(slots)?;
+unsafe fn zeroed<S>(
+    asked: usize,
+    slots: usize,
+    free: fn() -> S,
+) -> Result<Box<[S]>, CapacityError> {
+    memory_for::<S>(asked, slots)?;
     // A model's atomics are more than their bytes.
     if IS_MODEL {
         return Ok((0..slots).map(|_| free()).collect());
@@ -174,8 +178,8 @@ impl<T> Storage<T> {
         // 0, and room for an element that need not be there.
         let store = unsafe {
             match layout {
-                Layout::Packed => Store::Packed(zeroed(slots, Slot::free)?),
-                Layout::Slotted => Store::Slotted(zeroed(slots, || Line(Slot::free()))?),
+                Layout::Packed => Store::Packed(zeroed(capacity, slots, Slot::free)?),
+                Layout::Slotted => Store::Slotted(zeroed(capacity, slots, || Line(Slot::free()))?),
             }
         };
         Ok(Self {

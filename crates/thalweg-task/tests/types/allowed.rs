@@ -1,0 +1,67 @@
+//! What must compile: a marker too many would take it away. The other half is in `refused.rs`.
+#![allow(dead_code)] // compiled is all that it has to be
+
+use std::marker::PhantomPinned;
+
+use thalweg_task::fiber::{Fiber, Generator, GeneratorContext};
+use thalweg_task::slot::{Many, Recv, Vacant};
+use thalweg_task::{Core, Drive, Handle, Local, Shared, Sleep, SlotRx, SlotTx, Task, YieldNow};
+
+fn send<T: Send>() {}
+fn sync<T: Sync>() {}
+fn unpin<T: Unpin>() {}
+
+/// The ends of a shared slot move, and are shared, where their values may move.
+fn moves<'l, T: Send + 'l>() {
+    send::<(
+        SlotTx<T, Shared>,
+        SlotRx<T, Shared>,
+        SlotRx<T, Shared, Many<Shared>>,
+    )>();
+    sync::<(
+        SlotTx<T, Shared>,
+        SlotRx<T, Shared>,
+        SlotRx<T, Shared, Many<Shared>>,
+    )>();
+    send::<(Recv<'l, T, Shared>, Vacant<'l, T, Shared>)>();
+}
+
+/// Values move out of all of these, and none is pinned in its place.
+fn is_unpin<T: 'static, S, Z>() {
+    unpin::<(
+        SlotTx<T, Local>,
+        SlotRx<T, Shared>,
+        Task<T>,
+        Fiber<T>,
+        Sleep,
+        YieldNow,
+    )>();
+    unpin::<(
+        Recv<'_, T, Local>,
+        Vacant<'_, T, Shared>,
+        Recv<'_, T, Local, Many<Local>>,
+    )>();
+    unpin::<(
+        Drive<'_, S, Z>,
+        Generator<T, PhantomPinned, T>,
+        Core,
+        Handle,
+    )>();
+}
+
+type General = for<'a> fn(&'a u8);
+type Special = fn(&'static u8);
+
+/// What only gives values may give them as less.
+fn gives((task, fiber): (Task<General>, Fiber<General>)) -> (Task<Special>, Fiber<Special>) {
+    (task, fiber)
+}
+
+fn gives_both(body: Generator<u8, General, General>) -> Generator<u8, Special, Special> {
+    body
+}
+
+/// What only takes them may take less.
+fn takes<'g>(body: GeneratorContext<'g, u8, Special>) -> GeneratorContext<'g, u8, General> {
+    body
+}

@@ -1,0 +1,165 @@
+//! What must compile: a marker too many would take it away. The other half is in `refused.rs`.
+#![allow(dead_code)] // compiled is all that it has to be
+
+use thalweg::bus::{self, Bus, Message, PublishError, Subscription, Subscriptions};
+use thalweg::channel::select::{Ready, Select, Timer};
+use thalweg::channel::{self, Closed, IntoIter, Iter, Mpmc, Mpsc, RecvFuture, RecvStream};
+use thalweg::channel::{SendError, SendFuture, Spsc, TryIter, WeakReceiver, WeakSender, oneshot};
+use thalweg::pipeline::{self, Chunk, Pipeline, View};
+use thalweg::ring::{self, Consumer, Giver, Producer, Taker, Ticket, TicketClaim, broadcast};
+use thalweg::state::{Lifecycle, StateCell, StateView};
+
+fn send<T: Send>() {}
+fn sync<T: Sync>() {}
+fn unpin<T: Unpin>() {}
+
+/// What holds elements moves to another thread where they may.
+fn moves<'a, T: Send + 'a, M: Message>() {
+    send::<(
+        Producer<T>,
+        Consumer<T>,
+        ring::Claim<'a, T>,
+        ring::Batch<'a, T>,
+    )>();
+    send::<(Ticket<T>, TicketClaim<'a, T>, Giver<T>, Taker<T>)>();
+    send::<(
+        channel::Sender<T, Spsc>,
+        channel::Sender<T, Mpsc>,
+        channel::Sender<T, Mpmc>,
+    )>();
+    send::<(
+        channel::Receiver<T, Spsc>,
+        channel::Receiver<T, Mpsc>,
+        channel::Receiver<T, Mpmc>,
+    )>();
+    send::<(
+        WeakSender<T, Mpmc>,
+        WeakReceiver<T, Mpmc>,
+        channel::Claim<'a, T>,
+    )>();
+    send::<(
+        channel::Batch<'a, T>,
+        Iter<'a, T, Mpsc>,
+        TryIter<'a, T, Mpsc>,
+        IntoIter<T, Mpsc>,
+    )>();
+    send::<(
+        RecvFuture<'a, T, Mpmc>,
+        SendFuture<'a, T, Mpmc, Option<T>>,
+        RecvStream<T, Mpmc>,
+    )>();
+    send::<(
+        SendFuture<'a, T, Spsc, &'a mut Option<T>>,
+        Closed,
+        Ready,
+        Timer,
+        Select<T>,
+    )>();
+    send::<(oneshot::Sender<T>, oneshot::Receiver<T>, SendError<T>)>();
+    send::<(
+        Bus<M>,
+        bus::Publisher<M>,
+        bus::Consumer<M>,
+        bus::Delivery<M>,
+    )>();
+    send::<(
+        bus::Builder<M>,
+        Subscription<M>,
+        Subscriptions<M>,
+        PublishError<M>,
+    )>();
+    send::<(
+        pipeline::Handle,
+        pipeline::Handled,
+        StateCell<Lifecycle>,
+        broadcast::Progress,
+    )>();
+}
+
+/// Events are looked at by several stages at once.
+fn moves_shared<'a, T: Send + Sync + 'a>() {
+    send::<(
+        broadcast::Publisher<T>,
+        broadcast::Reader<T>,
+        broadcast::Claim<'a, T>,
+    )>();
+    send::<(broadcast::Builder<T>, pipeline::Producer<T>, Pipeline<T>)>();
+    send::<(Chunk<'a, T>, View<'a, T>)>();
+    sync::<broadcast::Reader<T>>();
+}
+
+/// What threads share.
+fn is_shared<'a, T: Send + 'a, M: Message>() {
+    sync::<(
+        Ticket<T>,
+        Giver<T>,
+        Taker<T>,
+        oneshot::Sender<T>,
+        oneshot::Receiver<T>,
+    )>();
+    sync::<(
+        Bus<M>,
+        Subscription<M>,
+        Closed,
+        pipeline::Handle,
+        StateView<Lifecycle>,
+    )>();
+    sync::<(
+        std::sync::Mutex<channel::Sender<T, Mpmc>>,
+        std::sync::Mutex<Producer<T>>,
+    )>();
+}
+
+/// Nothing holds an element in a place of its own that would be pinned.
+fn is_unpin<'a, T: 'a, M: Message>() {
+    unpin::<(
+        Producer<T>,
+        Consumer<T>,
+        ring::Claim<'a, T>,
+        ring::Batch<'a, T>,
+    )>();
+    unpin::<(Ticket<T>, TicketClaim<'a, T>, Giver<T>, Taker<T>)>();
+    unpin::<(
+        broadcast::Publisher<T>,
+        broadcast::Reader<T>,
+        broadcast::Claim<'a, T>,
+    )>();
+    unpin::<(
+        channel::Sender<T, Spsc>,
+        channel::Receiver<T, Mpmc>,
+        WeakSender<T, Mpmc>,
+    )>();
+    unpin::<(
+        channel::Claim<'a, T>,
+        channel::Batch<'a, T>,
+        RecvFuture<'a, T, Mpmc>,
+    )>();
+    unpin::<(
+        SendFuture<'a, T, Mpmc, Option<T>>,
+        RecvStream<T, Mpmc>,
+        Closed,
+    )>();
+    unpin::<(
+        oneshot::Sender<T>,
+        oneshot::Receiver<T>,
+        Pipeline<T>,
+        pipeline::Producer<T>,
+    )>();
+    unpin::<(Bus<M>, bus::Publisher<M>)>();
+}
+
+/// What only gives elements may give them for shorter.
+fn gives<'a>(ring: Consumer<&'static str>) -> Consumer<&'a str> {
+    ring
+}
+
+type Guards<'l, T> = (
+    ring::Claim<'l, T>,
+    ring::Batch<'l, T>,
+    channel::Claim<'l, T>,
+);
+
+/// A guard may be held for shorter than it could.
+fn is_held_for_shorter<'a: 'b, 'b>(guards: Guards<'a, u8>) -> Guards<'b, u8> {
+    guards
+}

@@ -1,0 +1,155 @@
+// What must not compile, each line for the reason that stands in it. `compiler.rs` tries all of
+// them at once, so there is nothing here that would keep the compiler from looking at the rest.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use thalweg::bus::{self, Message};
+use thalweg::channel::{self, Mpmc, Mpsc, Source, Spsc, WeakReceiver, WeakSender, oneshot};
+use thalweg::pipeline::{self, Chunk, View};
+use thalweg::ring::{self, Consumer, Giver, Producer, Taker, Ticket, TicketClaim, broadcast};
+
+fn send<T: Send>(_: T) {}
+fn sync<T: Sync>(_: T) {}
+
+type Long = &'static str;
+type Short<'a> = &'a str;
+
+// What takes elements takes none that live shorter than its other end thinks.
+fn v01<'a>(x: Producer<Long>) -> Producer<Short<'a>> { x } //~ lifetime may not live long
+fn v02<'a>(x: Giver<Long>) -> Giver<Short<'a>> { x } //~ lifetime may not live long
+fn v03<'a>(x: Ticket<Long>) -> Ticket<Short<'a>> { x } //~ lifetime may not live long
+fn v04<'a>(x: Take<'a, Long>) -> Take<'a, Short<'a>> { x } //~ lifetime may not live long
+fn v05<'a>(x: Claim<'a, Long>) -> Claim<'a, Short<'a>> { x } //~ lifetime may not live long
+fn v06<'a>(x: Publisher<Long>) -> Publisher<Short<'a>> { x } //~ lifetime may not live long
+fn v07<'a>(x: Publish<'a, Long>) -> Publish<'a, Short<'a>> { x } //~ lifetime may not live long
+fn v08<'a>(x: Sender<Long>) -> Sender<Short<'a>> { x } //~ lifetime may not live long
+fn v09<'a>(x: Weak<Long>) -> Weak<Short<'a>> { x } //~ lifetime may not live long
+fn v10<'a>(x: Room<'a, Long>) -> Room<'a, Short<'a>> { x } //~ lifetime may not live long
+fn v11<'a>(x: OneTx<Long>) -> OneTx<Short<'a>> { x } //~ lifetime may not live long
+fn v12<'a>(x: Route<Long>) -> Route<Short<'a>> { x } //~ lifetime may not live long
+fn v13<'a>(x: Lane<Long>) -> Lane<Short<'a>> { x } //~ lifetime may not live long
+fn v14<'a>(x: Events<'a, Long>) -> Events<'a, Short<'a>> { x } //~ lifetime may not live long
+fn v15<'a>(x: Topics<Long>) -> Topics<Short<'a>> { x } //~ lifetime may not live long
+// What gives elements gives none that live longer than they do.
+fn v20<'a>(x: Consumer<Short<'a>>) -> Consumer<Long> { x } //~ lifetime may not live long
+fn v21<'a>(x: Taker<Short<'a>>) -> Taker<Long> { x } //~ lifetime may not live long
+fn v22<'a>(x: Ticket<Short<'a>>) -> Ticket<Long> { x } //~ lifetime may not live long
+fn v23<'a>(x: Batch<'a, Short<'a>>) -> Batch<'a, Long> { x } //~ lifetime may not live long
+fn v24<'a>(x: Reader<Short<'a>>) -> Reader<Long> { x } //~ lifetime may not live long
+fn v25<'a>(x: Receiver<Short<'a>>) -> Receiver<Long> { x } //~ lifetime may not live long
+fn v26<'a>(x: WeakRx<Short<'a>>) -> WeakRx<Long> { x } //~ lifetime may not live long
+fn v27<'a>(x: Got<'a, Short<'a>>) -> Got<'a, Long> { x } //~ lifetime may not live long
+fn v28<'a>(x: OneRx<Short<'a>>) -> OneRx<Long> { x } //~ lifetime may not live long
+fn v29<'a>(x: Looks<'a, Short<'a>>) -> Looks<'a, Long> { x } //~ lifetime may not live long
+// What others use too, or what has a ring in common with them, does neither.
+fn v30<'a>(x: Taker<Long>) -> Taker<Short<'a>> { x } //~ lifetime may not live long
+fn v31<'a>(x: Reader<Long>) -> Reader<Short<'a>> { x } //~ lifetime may not live long
+fn v32<'a>(x: Receiver<Long>) -> Receiver<Short<'a>> { x } //~ lifetime may not live long
+fn v33<'a>(x: Batch<'a, Long>) -> Batch<'a, Short<'a>> { x } //~ lifetime may not live long
+// And of `'static` types, some are more general than others.
+fn v40(x: Producer<General>) -> Producer<Special> { x } //~ E0308: mismatched types
+fn v41(x: Consumer<Special>) -> Consumer<General> { x } //~ E0308: mismatched types
+fn v42(x: Giver<General>) -> Giver<Special> { x } //~ E0308: mismatched types
+fn v43(x: Ticket<General>) -> Ticket<Special> { x } //~ E0308: mismatched types
+fn v44(x: Publisher<General>) -> Publisher<Special> { x } //~ E0308: mismatched types
+fn v45(x: Sender<General>) -> Sender<Special> { x } //~ E0308: mismatched types
+
+type General = for<'a> fn(&'a u8);
+type Special = fn(&'static u8);
+type Claim<'c, T> = ring::Claim<'c, T>;
+type Take<'c, T> = TicketClaim<'c, T>;
+type Batch<'c, T> = ring::Batch<'c, T>;
+type Publisher<T> = broadcast::Publisher<T>;
+type Publish<'c, T> = broadcast::Claim<'c, T>;
+type Reader<T> = broadcast::Reader<T>;
+type Route<T> = broadcast::Builder<T>;
+type Sender<T> = channel::Sender<T, Spsc>;
+type Receiver<T> = channel::Receiver<T, Spsc>;
+type Weak<T> = WeakSender<T, Mpmc>;
+type WeakRx<T> = WeakReceiver<T, Mpmc>;
+type Room<'c, T> = channel::Claim<'c, T>;
+type Got<'c, T> = channel::Batch<'c, T>;
+type OneTx<T> = oneshot::Sender<T>;
+type OneRx<T> = oneshot::Receiver<T>;
+type Lane<T> = pipeline::Producer<T>;
+type Events<'c, T> = Chunk<'c, T>;
+type Looks<'c, T> = View<'c, T>;
+type Topics<M> = bus::Subscriptions<M>;
+
+// Elements that must not move to another thread move in nothing.
+type Local = Rc<u8>;
+fn s01(x: Producer<Local>) { send(x) } //~ E0277: `Rc<u8>` cannot be sent
+fn s02(x: Consumer<Local>) { send(x) } //~ E0277: `Rc<u8>` cannot be sent
+fn s03(x: Claim<'_, Local>) { send(x) } //~ E0277: `Rc<u8>` cannot be sent
+fn s04(x: Batch<'_, Local>) { send(x) } //~ E0277: `Rc<u8>` cannot be sent
+fn s05(x: Ticket<Local>) { send(x) } //~ E0277: `Rc<u8>` cannot be sent
+fn s06(x: Ticket<Local>) { sync(x) } //~ E0277: `Rc<u8>` cannot be sent
+fn s07(x: Take<'_, Local>) { send(x) } //~ E0277: `Rc<u8>` cannot be sent
+fn s08(x: Giver<Local>) { send(x) } //~ E0277: `Rc<u8>` cannot be sent
+fn s09(x: Giver<Local>) { sync(x) } //~ E0277: `Rc<u8>` cannot be sent
+fn s10(x: Taker<Local>) { send(x) } //~ E0277: `Rc<u8>` cannot be sent
+fn s11(x: Taker<Local>) { sync(x) } //~ E0277: `Rc<u8>` cannot be sent
+fn s12(x: Publisher<Local>) { send(x) } //~ E0277: `Rc<u8>` cannot be
+fn s13(x: Reader<Local>) { send(x) } //~ E0277: `Rc<u8>` cannot be
+fn s14(x: Sender<Local>) { send(x) } //~ E0277: `Rc<u8>` cannot be sent
+fn s15(x: Receiver<Local>) { send(x) } //~ E0277: `Rc<u8>` cannot be sent
+fn s16(x: Weak<Local>) { send(x) } //~ E0277: `Rc<u8>` cannot be sent
+fn s17(x: WeakRx<Local>) { send(x) } //~ E0277: `Rc<u8>` cannot be sent
+fn s18(x: Room<'_, Local>) { send(x) } //~ E0277: `Rc<u8>` cannot be sent
+fn s19(x: Got<'_, Local>) { send(x) } //~ E0277: `Rc<u8>` cannot be sent
+fn s20(x: OneTx<Local>) { send(x) } //~ E0277: `Rc<u8>` cannot be sent
+fn s21(x: OneRx<Local>) { sync(x) } //~ E0277: `Rc<u8>` cannot be sent
+fn s22() { channel::spsc::<Local>(1); } //~ E0277: `Rc<u8>` cannot be sent
+fn s23() { channel::Builder::new(1).mpsc::<Local>(); } //~ E0277: `Rc<u8>` cannot be sent
+fn s24() { channel::oneshot::<Local>(); } //~ E0277: `Rc<u8>` cannot be sent
+// Events of a pipeline are looked at by several threads at once.
+fn s30(x: Publisher<Cell<u8>>) { send(x) } //~ E0277: `Cell<u8>` cannot be shared
+fn s31(x: Reader<Cell<u8>>) { send(x) } //~ E0277: `Cell<u8>` cannot be shared
+fn s32(x: Reader<Cell<u8>>) { sync(x) } //~ E0277: `Cell<u8>` cannot be shared
+fn s33(x: Events<'_, Cell<u8>>) { send(x) } //~ E0277: `Cell<u8>` cannot be shared
+fn s34() { pipeline::Pipeline::builder(8, || Cell::new(0_u8)); } //~ E0277: `Cell<u8>` cannot be sh
+fn s35(x: Publisher<Locked>) { send(x) } //~ E0277: `std::sync::MutexGuard<'static, u8>` cannot
+fn s36(x: Reader<Locked>) { send(x) } //~ E0277: `std::sync::MutexGuard<'static, u8>` cannot
+type Locked = std::sync::MutexGuard<'static, u8>;
+
+// An end is for one thread at a time; there is one error, and it says so.
+fn e01(x: Producer<u8>) { sync(x) } //~ E0277: an end of a ring, a channel or a bus can't be shared
+fn e02(x: Consumer<u8>) { sync(x) } //~ E0277: an end of a ring, a channel or a bus can't be shared
+fn e03(x: Claim<'_, u8>) { sync(x) } //~ E0277: an end of a ring, a channel or a bus can't be shar
+fn e04(x: Batch<'_, u8>) { sync(x) } //~ E0277: an end of a ring, a channel or a bus can't be shar
+fn e05(x: Sender<u8>) { sync(x) } //~ E0277: an end of a ring, a channel or a bus can't be shared
+fn e06(x: Receiver<u8>) { sync(x) } //~ E0277: an end of a ring, a channel or a bus can't be shared
+fn e07<M: Message>(x: bus::Publisher<M>) { sync(x) } //~ E0277: an end of a ring, a channel or a bus
+fn e08<M: Message + Sync>(x: bus::Consumer<M>) { sync(x) } //~ E0277: an end of a ring, a channel or
+fn e09(x: Sender<u8>) {
+    std::thread::scope(|s| {
+        s.spawn(|| x.is_closed()); //~ E0277: an end of a ring, a channel or a bus can't be shared
+    });
+}
+fn e10(x: Take<'_, Cell<u8>>) { sync(x) } //~ E0277
+
+// What is lent stays where it is lent to.
+type O<'a> = Option<&'a mut u8>;
+fn b01(mut c: Consumer<String>) { let r = c.peek().unwrap(); c.try_pop(); r.len(); } //~ E0499
+fn b02(mut p: Producer<u8>) { let c = p.claim(1); let d = p.claim(1); drop((c, d)); } //~ E0499
+fn b03(mut c: Consumer<u8>) { let b = c.batch(1); c.try_pop(); drop(b); } //~ E0499
+fn b04(t: Ticket<u8>) { let c = t.claim(1); drop(t); drop(c); } //~ E0505
+fn b05(mut s: Sender<u8>) { let c = s.claim(1); s.send(1); drop(c); } //~ E0499
+fn b06(mut r: Receiver<u8>) { let b = r.batch(1); r.recv(); drop(b); } //~ E0499
+fn b07(mut r: Receiver<u8>) { let f = r.recv_async(); r.try_recv(); drop(f); } //~ E0499
+fn b08(mut r: Reader<u8>, mut o: Option<&u8>) { r.visit(1, |_, e| { o = Some(e); true}); } //~ E0521
+fn b09(mut r: Reader<u8>, mut o: O<'_>) { r.visit_mut(1, |_, e| { o = Some(e); true }); } //~ E0521
+fn b10(c: Chunk<'_, u8>, mut o: O<'_>) { c.for_each(|e, _| o = Some(e)); } //~ E0521
+fn b11(c: View<'_, u8>, mut o: Option<&u8>) { c.for_each(|e, _| o = Some(e)); } //~ E0521
+
+// What is sealed is not for others to be or to call.
+struct Mine;
+impl Source for Mine {} //~ E0046: not all trait items implemented, missing: `watched`
+impl channel::Shape for Mine {} //~ E0277: the trait bound `Mine:
+fn l01(c: Consumer<u8>) { c.clone(); } //~ E0599: no method named `clone`
+fn l02(s: Sender<u8>) { s.clone(); } //~ E0599: the method `clone` exists
+fn l03(s: &mut dyn Source) { s.is_ready(); } //~ E0599: no method named `is_ready`
+fn l04(s: &mut dyn Source) { s.meets(); } //~ E0599: no method named `meets`
+fn l05(s: &mut dyn Source) { s.unlist(&mut Default::default()); } //~ E0599: no method named
+fn l06(s: &mut dyn Source) { s.watched(Default::default()); } //~ E0277
