@@ -59,11 +59,12 @@ impl<T, F: FnMut(&mut [T])> AppendBuffer<T, F> {
         }
     }
 
-    /// Hands over the records that there are, if any.
+    /// Hands over the records that there are, if any. Each is handed over once, also if that
+    /// panics.
     pub fn flush(&mut self) {
-        if self.used > 0 {
-            (self.full)(&mut self.records[..self.used]);
-            self.used = 0;
+        let used = std::mem::take(&mut self.used);
+        if used > 0 {
+            (self.full)(&mut self.records[..used]);
         }
     }
 

@@ -7,6 +7,7 @@
 
 pub mod broadcast;
 mod oneshot;
+pub(crate) mod panics;
 mod prefetch;
 pub(crate) mod sequence;
 mod spsc;

@@ -1,5 +1,6 @@
 //! The waiters in order of arrival, each with its waker.
 
+use super::let_go;
 use crate::ring::sync::{Mutex, lock};
 use std::collections::VecDeque;
 use std::task::Waker;
@@ -46,12 +47,12 @@ impl<E> Roster<E> {
     }
 
     /// Lists a wait behind all others.
-    pub(crate) fn push(&mut self, waker: Waker, element: E) -> Entry {
+    pub(crate) fn push(&mut self, waker: Option<Waker>, element: E) -> Entry {
         self.listed += 1;
         let entry = Entry(self.listed);
         self.waits.push_back(Wait {
             entry,
-            waker: Some(waker),
+            waker,
             element,
         });
         entry
@@ -94,24 +95,25 @@ pub(crate) fn renew<S, E>(
 ) -> bool {
     // Foreign code runs outside of the lock: the clone, and below the drop of the old one.
     let mut new = None;
-    loop {
+    let is_listed = loop {
         let mut state = lock(state);
         let Some(roster) = roster(&mut state) else {
-            return false;
+            break false;
         };
         let Some(at) = roster.find(entry) else {
-            return false;
+            break false;
         };
         let listed = &mut roster.waits[at].waker;
         if new.is_some() {
             std::mem::swap(listed, &mut new);
-            drop(state);
-            return true;
+            break true;
         }
         if listed.as_ref().is_some_and(|old| old.will_wake(waker)) {
-            return true;
+            break true;
         }
         drop(state);
         new = Some(waker.clone());
-    }
+    };
+    let_go(new);
+    is_listed
 }
