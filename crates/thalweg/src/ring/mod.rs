@@ -6,6 +6,7 @@
 //! full or empty.
 
 pub mod broadcast;
+pub(crate) mod identity;
 mod oneshot;
 pub(crate) mod panics;
 mod prefetch;

@@ -1,15 +1,19 @@
 //! The waiters in order of arrival, each with its waker.
 
 use super::let_go;
+use crate::ring::identity::fresh;
 use crate::ring::sync::{Mutex, lock};
 use std::collections::VecDeque;
 use std::task::Waker;
 
-/// One wait, from its listing until it is notified or leaves. No two waits of a list have the same,
-/// so that an old one does no harm.
+/// One wait, from its listing until it is notified or leaves. No two waits of a process have the
+/// same, so that an old one, or one of another list, does no harm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[must_use = "a wait that is not unregistered swallows a notification"]
-pub struct Entry(u64);
+pub struct Entry {
+    list: u64,
+    number: u64,
+}
 
 #[derive(Debug)]
 pub(crate) struct Wait<E> {
@@ -25,6 +29,8 @@ pub(crate) struct Wait<E> {
 #[derive(Debug)]
 pub(crate) struct Roster<E> {
     waits: VecDeque<Wait<E>>,
+    /// Tells this list from others.
+    list: u64,
     /// Waits listed ever; also the number of the last one.
     pub(crate) listed: u64,
 }
@@ -36,6 +42,7 @@ impl<E> Default for Roster<E> {
     fn default() -> Self {
         Self {
             waits: VecDeque::with_capacity(WAITS_MIN),
+            list: fresh(),
             listed: 0,
         }
     }
@@ -49,7 +56,10 @@ impl<E> Roster<E> {
     /// Lists a wait behind all others.
     pub(crate) fn push(&mut self, waker: Option<Waker>, element: E) -> Entry {
         self.listed += 1;
-        let entry = Entry(self.listed);
+        let entry = Entry {
+            list: self.list,
+            number: self.listed,
+        };
         self.waits.push_back(Wait {
             entry,
             waker,
