@@ -116,7 +116,8 @@ impl Pending {
 
     /// No answer will come any more.
     pub(crate) fn give_up(&mut self) {
-        for entry in std::mem::take(self).entries {
+        (self.written, self.under_way, self.open) = (0, 0, 0);
+        for entry in std::mem::take(&mut self.entries) {
             let sequence = ClientSequence(entry.sequence);
             let outcome = match entry.was_written {
                 true => Outcome::Unknown { sequence },
@@ -126,6 +127,13 @@ impl Pending {
                 done.tell(outcome);
             }
         }
+    }
+}
+
+impl Drop for Pending {
+    /// The client's task has ended, if by a panic of its session store.
+    fn drop(&mut self) {
+        self.give_up();
     }
 }
 

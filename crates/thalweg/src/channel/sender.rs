@@ -258,7 +258,9 @@ impl<T, S: Shape> Sender<T, S> {
                     match self.end.try_push(value) {
                         Ok(()) => break Ok(()),
                         Err(PushError::Full(back)) => value = back,
-                        Err(PushError::Closed(back)) => break Err(TrySendError::Disconnected(back)),
+                        Err(PushError::Closed(back)) => {
+                            break Err(TrySendError::Disconnected(back));
+                        }
                     }
                 };
                 if outcome.is_ok() {

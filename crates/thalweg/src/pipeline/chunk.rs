@@ -64,12 +64,7 @@ impl Handled {
 
 impl<'c, T> Chunk<'c, T> {
     #[inline(always)]
-    fn new(
-        reader: &'c mut Reader<T>,
-        count: usize,
-        batch_end: u64,
-        done: &'c mut usize,
-    ) -> Self {
+    fn new(reader: &'c mut Reader<T>, count: usize, batch_end: u64, done: &'c mut usize) -> Self {
         Self {
             reader,
             count,

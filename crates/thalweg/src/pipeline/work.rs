@@ -74,8 +74,6 @@ impl<T: Send + Sync, F: FnMut(View<'_, T>) -> Handled + Send> Work<T> for LookCh
 
     #[inline(always)]
     fn chunk(&mut self, reader: &mut Reader<T>, count: usize, batch_end: u64) -> usize {
-        Chunk::handle(reader, count, batch_end, |chunk| {
-            (self.0)(View::new(chunk))
-        })
+        Chunk::handle(reader, count, batch_end, |chunk| (self.0)(View::new(chunk)))
     }
 }

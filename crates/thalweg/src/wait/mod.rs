@@ -25,9 +25,9 @@ mod roster;
 mod signal;
 mod waiter;
 
+pub(crate) use crate::ring::panics::{Panics, discard, let_go, wake};
 pub(crate) use block::{Listed, Listing, block_listed, poll_on, wait_on};
 pub use block::{TimedOut, block};
-pub(crate) use crate::ring::panics::{Panics, discard, let_go, wake};
 pub use costs::Costs;
 pub(crate) use lent::Lent;
 pub use pace::{Mode, Pace};
