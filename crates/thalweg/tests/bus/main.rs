@@ -6,6 +6,9 @@ mod adapting;
 mod blocking;
 mod chaos;
 mod ends;
+mod foreign;
+#[path = "../channel/fuse.rs"]
+mod fuse;
 mod histories;
 mod hostile_figures;
 mod hostile_limits;

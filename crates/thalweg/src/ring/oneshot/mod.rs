@@ -172,7 +172,8 @@ impl<T> Hold<T> {
                 .wakers
                 .iter()
                 .for_each(|waker| waker.with_mut(|_| ()));
-            drop(shared);
+            // With a waker, if a side has listed one and was never woken.
+            let_go(Some(shared));
         }
     }
 
