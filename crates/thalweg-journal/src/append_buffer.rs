@@ -92,4 +92,42 @@ mod tests {
         drop(buffer);
         assert_eq!(seen, [vec![1, 2, 3], vec![4, 5, 6], vec![7]]);
     }
+
+    #[test]
+    fn each_record_is_handed_over_once_whatever_panics() {
+        use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+        let fuse = |left: &std::cell::Cell<u32>| {
+            left.set(left.get().wrapping_sub(1));
+            if left.get() == 0 {
+                resume_unwind(Box::new("the fuse"));
+            }
+        };
+        for at in 1..=13 {
+            let left = std::cell::Cell::new(at);
+            let (mut seen, mut appended) = (Vec::new(), Vec::new());
+            let mut buffer = AppendBuffer::new(
+                3,
+                || 0,
+                |records| {
+                    seen.extend_from_slice(records);
+                    fuse(&left);
+                },
+            );
+            for number in 1..=9 {
+                let append = AssertUnwindSafe(|| {
+                    buffer.append_with(|slot| {
+                        *slot = number;
+                        fuse(&left);
+                    });
+                });
+                if catch_unwind(append).is_ok() {
+                    appended.push(number);
+                }
+            }
+            let _ = catch_unwind(AssertUnwindSafe(|| buffer.flush()));
+            buffer.flush();
+            drop(buffer);
+            assert_eq!(seen, appended, "burnt at {at}");
+        }
+    }
 }

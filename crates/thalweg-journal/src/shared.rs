@@ -393,11 +393,11 @@ impl<K: Kind + ?Sized, S: Storage> Shared<K, S> {
 }
 
 impl<R: Record, S: Storage> Shared<R, S> {
-    /// Appends a record that is built in place, under the lock. The slot is zeroed. `build` must
-    /// not use this journal, which would wait for itself.
+    /// Appends a record that is built in place, under the lock. The slot is zeroed. `build` can't
+    /// use this journal, and must not wait for a thread that does.
     ///
     /// # Errors
-    /// The journal has stopped, or there is no room for another segment: see [`Shared::commit`].
+    /// [`Error::Building`], within such a closure. The journal has stopped, or there is no room for another segment: see [`Shared::commit`].
     pub fn append_with(&self, build: impl FnOnce(&mut R)) -> Result<Lsn, Error> {
         self.append_raw(size_of::<R>(), |slot| build(record_in(slot)))
     }
@@ -405,7 +405,7 @@ impl<R: Record, S: Storage> Shared<R, S> {
 
 impl<S: Storage> Shared<[u8], S> {
     /// Appends a record of so many bytes, built in place, under the lock. The slot is zeroed.
-    /// `build` must not use this journal, which would wait for itself.
+    /// `build` can't use this journal, and must not wait for a thread that does.
     ///
     /// # Errors
     /// It is too long; or as [`Shared::append_with`].
