@@ -248,7 +248,7 @@ impl<M: Message> Inbox<M> {
     /// Counts a message that nobody will receive, with the losses before it, and drops it.
     fn discard(&self, envelope: Envelope<M>) {
         // No later message can report them: one may have been delivered in between.
-        lock(&self.members).gone.told += envelope.lost_before;
+        lock(&self.members).gone.unreported += envelope.lost_before;
         let mut publishers = lock(&self.publishers);
         let Publishers { rows, gone, .. } = &mut *publishers;
         let is_its = |row: &&mut Row| row.publisher == envelope.publisher;

@@ -214,10 +214,11 @@ pub struct Service {
     pub delivered: [u64; Priority::COUNT],
     /// Retained messages that they got besides, from before they subscribed.
     pub replayed: u64,
-    /// Losses that lay before messages which they got, and were reported with these
-    /// ([`Delivery::lost_before`](super::Delivery::lost_before)), or before messages which were
-    /// discarded.
+    /// Losses that were reported with messages
+    /// ([`Delivery::lost_before`](super::Delivery::lost_before)).
     pub told: u64,
+    /// Losses before messages that were discarded: no message reports them.
+    pub unreported: u64,
     /// Messages in the inbox, and with consumers that have not got them yet.
     pub waiting: u64,
     /// Time that consumers spent with messages, not waiting for any: the sum of all of them.
@@ -242,6 +243,7 @@ impl Service {
         }
         self.replayed += other.replayed;
         self.told += other.told;
+        self.unreported += other.unreported;
         self.waiting += other.waiting;
         self.busy_ns += other.busy_ns;
     }

@@ -73,10 +73,11 @@
 //! that topic this inbox lost since the last one that it took (in a group: since the last one that
 //! any of them took). [`Consumer::losses`] has all losses by publisher, priority and reason.
 //! At every moment at which nobody is at work and nothing waits in the inbox, the number of losses
-//! is the sum of the gaps before the messages that it took ([`Service::told`]), and of those behind
-//! the last message that it took of each publisher and topic. What a consumer holds when it leaves
-//! is discarded, and counted as that, with the gaps before it: nobody else gets these messages, and
-//! no later one reports their gaps, since others of the group may have got some in between.
+//! is the sum of the gaps before the messages that were received ([`Service::told`]) or discarded
+//! ([`Service::unreported`]), and of those behind the last message that it took of each publisher
+//! and topic. What a consumer holds when it leaves is discarded: nobody else gets these messages,
+//! and no later one reports the gaps before them, since others of the group may have got some in
+//! between.
 //!
 //! # Decisions
 //! Rules decide how large batches are ([`Batching`]), whether consumers spin before they sleep, and
