@@ -231,4 +231,33 @@ mod tests {
         );
         assert_eq!(pending.open(), 0);
     }
+
+    #[test]
+    fn each_command_has_an_outcome_though_a_callback_panics() {
+        for at in 0..4 {
+            let (mut pending, told) = with(&[]);
+            for sequence in 0..4 {
+                let told = Arc::clone(&told);
+                let done = Box::new(move |outcome| {
+                    told.lock().expect("no panic").push((sequence, outcome));
+                    if sequence == at {
+                        std::panic::resume_unwind(Box::new("a callback"));
+                    }
+                });
+                pending.push(ClientSequence(sequence), Box::new([0]), Done::Call(done));
+            }
+            assert_eq!(written(&mut pending, 3).len(), 3);
+            let sequence = ClientSequence(0);
+            pending.settle(sequence, Outcome::Unknown { sequence });
+            assert_eq!(pending.open(), 3);
+            // As where the store panics: the client's task ends.
+            drop(pending);
+            let unknown = |sequence| {
+                let sequence = ClientSequence(sequence);
+                (sequence.0, Outcome::Unknown { sequence })
+            };
+            let expected = [unknown(0), unknown(1), unknown(2), (3, Outcome::NotSent)];
+            assert_eq!(*told.lock().expect("no panic"), expected);
+        }
+    }
 }

@@ -361,4 +361,14 @@ mod tests {
         assert!(named.subscriptions.off(b) && named.subscriptions.off(d));
         assert_eq!(named.called(2_u32), ["a", "c", "e"]);
     }
+
+    #[test]
+    fn a_handler_of_other_subscriptions_is_not_there() {
+        let mut mine = Subscriptions::<Number>::new();
+        let mut other = Subscriptions::<Number>::new();
+        let id = mine.on(Topics::ALL, |_| ());
+        let foreign = other.on(Topics::ALL, |_| ());
+        assert!(!mine.off(foreign) && mine.len() == 1);
+        assert!(mine.off(id) && other.off(foreign));
+    }
 }
