@@ -1,5 +1,6 @@
 //! What becomes of a command.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::{error, fmt};
@@ -105,11 +106,17 @@ pub(crate) enum Done {
 }
 
 impl Done {
+    /// Gives the outcome. What is called may panic, and so may a waker: that goes no further, since
+    /// others wait for theirs.
     pub(crate) fn tell(self, outcome: Outcome) {
-        match self {
+        let told = catch_unwind(AssertUnwindSafe(|| match self {
             // Nobody may want to know.
             Self::Ticket(sender) => drop(sender.send(outcome)),
             Self::Call(call) => call(outcome),
+        }));
+        if let Err(panic) = told {
+            // Dropped, it might panic again.
+            std::mem::forget(panic);
         }
     }
 }

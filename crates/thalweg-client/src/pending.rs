@@ -116,7 +116,8 @@ impl Pending {
 
     /// No answer will come any more.
     pub(crate) fn give_up(&mut self) {
-        for entry in std::mem::take(self).entries {
+        (self.written, self.under_way, self.open) = (0, 0, 0);
+        for entry in std::mem::take(&mut self.entries) {
             let sequence = ClientSequence(entry.sequence);
             let outcome = match entry.was_written {
                 true => Outcome::Unknown { sequence },
@@ -126,6 +127,13 @@ impl Pending {
                 done.tell(outcome);
             }
         }
+    }
+}
+
+impl Drop for Pending {
+    /// The client's task has ended, if by a panic of its session store.
+    fn drop(&mut self) {
+        self.give_up();
     }
 }
 
@@ -222,5 +230,34 @@ mod tests {
             [(1, Outcome::Unknown { sequence }), (2, Outcome::NotSent)]
         );
         assert_eq!(pending.open(), 0);
+    }
+
+    #[test]
+    fn each_command_has_an_outcome_though_a_callback_panics() {
+        for at in 0..4 {
+            let (mut pending, told) = with(&[]);
+            for sequence in 0..4 {
+                let told = Arc::clone(&told);
+                let done = Box::new(move |outcome| {
+                    told.lock().expect("no panic").push((sequence, outcome));
+                    if sequence == at {
+                        std::panic::resume_unwind(Box::new("a callback"));
+                    }
+                });
+                pending.push(ClientSequence(sequence), Box::new([0]), Done::Call(done));
+            }
+            assert_eq!(written(&mut pending, 3).len(), 3);
+            let sequence = ClientSequence(0);
+            pending.settle(sequence, Outcome::Unknown { sequence });
+            assert_eq!(pending.open(), 3);
+            // As where the store panics: the client's task ends.
+            drop(pending);
+            let unknown = |sequence| {
+                let sequence = ClientSequence(sequence);
+                (sequence.0, Outcome::Unknown { sequence })
+            };
+            let expected = [unknown(0), unknown(1), unknown(2), (3, Outcome::NotSent)];
+            assert_eq!(*told.lock().expect("no panic"), expected);
+        }
     }
 }

@@ -59,11 +59,12 @@ impl<T, F: FnMut(&mut [T])> AppendBuffer<T, F> {
         }
     }
 
-    /// Hands over the records that there are, if any.
+    /// Hands over the records that there are, if any. Each is handed over once, also if that
+    /// panics.
     pub fn flush(&mut self) {
-        if self.used > 0 {
-            (self.full)(&mut self.records[..self.used]);
-            self.used = 0;
+        let used = std::mem::take(&mut self.used);
+        if used > 0 {
+            (self.full)(&mut self.records[..used]);
         }
     }
 
@@ -90,5 +91,43 @@ mod tests {
         buffer.flush();
         drop(buffer);
         assert_eq!(seen, [vec![1, 2, 3], vec![4, 5, 6], vec![7]]);
+    }
+
+    #[test]
+    fn each_record_is_handed_over_once_whatever_panics() {
+        use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+        let fuse = |left: &std::cell::Cell<u32>| {
+            left.set(left.get().wrapping_sub(1));
+            if left.get() == 0 {
+                resume_unwind(Box::new("the fuse"));
+            }
+        };
+        for at in 1..=13 {
+            let left = std::cell::Cell::new(at);
+            let (mut seen, mut appended) = (Vec::new(), Vec::new());
+            let mut buffer = AppendBuffer::new(
+                3,
+                || 0,
+                |records| {
+                    seen.extend_from_slice(records);
+                    fuse(&left);
+                },
+            );
+            for number in 1..=9 {
+                let append = AssertUnwindSafe(|| {
+                    buffer.append_with(|slot| {
+                        *slot = number;
+                        fuse(&left);
+                    });
+                });
+                if catch_unwind(append).is_ok() {
+                    appended.push(number);
+                }
+            }
+            let _ = catch_unwind(AssertUnwindSafe(|| buffer.flush()));
+            buffer.flush();
+            drop(buffer);
+            assert_eq!(seen, appended, "burnt at {at}");
+        }
     }
 }

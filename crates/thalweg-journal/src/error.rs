@@ -86,6 +86,8 @@ pub enum Error {
         /// What failed.
         cause: Box<Error>,
     },
+    /// A closure that builds a record for a shared journal called that journal.
+    Building,
     /// A record that is not there: before the first that was kept, or after the last.
     NoRecord {
         /// The record asked for.
@@ -203,6 +205,7 @@ impl fmt::Display for Error {
                 f,
                 "record {lsn} is inside a block: cut at {first} or at {next}"
             ),
+            Error::Building => f.write_str("a closure that builds a record calls its own journal"),
             Error::Options { what } => f.write_str(what),
         }
     }

@@ -19,6 +19,7 @@ mod retaining;
 use std::fmt;
 use std::marker::PhantomData;
 use std::mem;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
 #[cfg(not(shuttle))]
 use std::sync::{Condvar, Mutex, MutexGuard};
@@ -75,6 +76,8 @@ impl<S: Storage> State<S> {
 #[derive(Debug)]
 struct Inner<S: Storage> {
     state: Mutex<State<S>>,
+    /// The thread that runs a closure under the lock; 0: none.
+    building: AtomicU64,
     /// A leader has finished.
     finished: Condvar,
     /// The group is large enough.
@@ -89,6 +92,15 @@ impl<S: Storage> Inner<S> {
     fn lock(&self) -> MutexGuard<'_, State<S>> {
         // A panic of a closure that fills a record leaves the state as it was.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The lock, unless this thread has it: then it is in a closure that builds a record.
+    fn enter(&self) -> Result<MutexGuard<'_, State<S>>, Error> {
+        // ORDERING: Relaxed; this thread's number is stored and cleared by this thread only.
+        match self.building.load(Ordering::Relaxed) == this_thread() {
+            true => Err(Error::Building),
+            false => Ok(self.lock()),
+        }
     }
 
     fn wait<'s>(&self, state: MutexGuard<'s, State<S>>) -> MutexGuard<'s, State<S>> {
@@ -125,6 +137,34 @@ impl<S: Storage> Inner<S> {
 pub struct Shared<K: Kind + ?Sized, S: Storage = crate::DefaultStorage> {
     inner: Arc<Inner<S>>,
     kind: PhantomData<fn(&K)>,
+}
+
+/// Until it is dropped, this thread runs a closure that builds a record.
+struct Building<'i>(&'i AtomicU64);
+
+impl<'i> Building<'i> {
+    fn begin(building: &'i AtomicU64) -> Self {
+        // ORDERING: Relaxed, as in `Inner::enter`.
+        building.store(this_thread(), Ordering::Relaxed);
+        Self(building)
+    }
+}
+
+impl Drop for Building<'_> {
+    fn drop(&mut self) {
+        // ORDERING: Relaxed, as in `Inner::enter`.
+        self.0.store(0, Ordering::Relaxed);
+    }
+}
+
+/// A number that no other thread has, and not 0.
+fn this_thread() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    thread_local! {
+        // ORDERING: Relaxed; a counter.
+        static HERE: u64 = NEXT.fetch_add(1, Ordering::Relaxed);
+    }
+    HERE.with(|number| *number)
 }
 
 impl<K: Kind + ?Sized, S: Storage> Clone for Shared<K, S> {
@@ -167,13 +207,8 @@ impl<S: Storage> Drop for Leading<'_, S> {
                 state.unwritten = Some(block);
             }
             Some(Err(error)) => state.stopped = Some(error),
-            // The storage panicked: what it did is not known.
-            None => {
-                let error = std::io::Error::other("the thread that wrote has panicked");
-                let place = self.inner.storage.place();
-                state.stopped = Some(Error::io(place, "be written", error));
-                self.inner.watermark.close();
-            }
+            // The storage panicked.
+            None => state.stopped = state.tail.as_ref().and_then(|tail| tail.check().err()),
         }
         if let Some(tail) = &state.tail {
             state.durable = tail.durable();
@@ -194,6 +229,7 @@ impl<K: Kind + ?Sized, S: Storage> Shared<K, S> {
             options: tail.options().clone(),
             storage: tail.storage().clone(),
             watermark: Arc::clone(tail.watermark()),
+            building: AtomicU64::new(0),
             finished: Condvar::new(),
             gathered: Condvar::new(),
             state: Mutex::new(State {
@@ -250,11 +286,12 @@ impl<K: Kind + ?Sized, S: Storage> Shared<K, S> {
         if bytes > bytes_max {
             return Err(Error::RecordTooLong { bytes, bytes_max });
         }
-        let mut state = self.inner.lock();
+        let mut state = self.inner.enter()?;
         let refusals = state.refusals;
         loop {
             state.check(refusals)?;
             if let Some(slot) = state.open.claim(bytes) {
+                let _building = Building::begin(&self.inner.building);
                 fill(slot);
                 break;
             }
@@ -294,7 +331,7 @@ impl<K: Kind + ?Sized, S: Storage> Shared<K, S> {
     /// that waits hears it, and the journal has stopped. Or there is no room for another segment:
     /// every thread that waits hears that too, nothing has changed, and it may be tried again.
     pub fn commit(&self, lsn: Lsn) -> Result<Durable<Lsn>, Error> {
-        let mut state = self.inner.lock();
+        let mut state = self.inner.enter()?;
         if lsn >= state.next {
             let (first, last) = (Lsn::FIRST, state.next.before());
             return Err(Error::NoRecord { lsn, first, last });
@@ -342,7 +379,7 @@ impl<K: Kind + ?Sized, S: Storage> Shared<K, S> {
 
     /// The last record that is durable.
     pub fn durable(&self) -> Durable<Lsn> {
-        self.inner.lock().durable
+        Durable::promise(self.inner.watermark.get())
     }
 
     /// A reader that follows this journal: see [`Journal::follow`](crate::Journal::follow).
@@ -356,11 +393,11 @@ impl<K: Kind + ?Sized, S: Storage> Shared<K, S> {
 }
 
 impl<R: Record, S: Storage> Shared<R, S> {
-    /// Appends a record that is built in place, under the lock. The slot is zeroed. `build` must
-    /// not use this journal, which would wait for itself.
+    /// Appends a record that is built in place, under the lock. The slot is zeroed. `build` can't
+    /// use this journal, and must not wait for a thread that does.
     ///
     /// # Errors
-    /// The journal has stopped, or there is no room for another segment: see [`Shared::commit`].
+    /// [`Error::Building`], within such a closure. The journal has stopped, or there is no room for another segment: see [`Shared::commit`].
     pub fn append_with(&self, build: impl FnOnce(&mut R)) -> Result<Lsn, Error> {
         self.append_raw(size_of::<R>(), |slot| build(record_in(slot)))
     }
@@ -368,7 +405,7 @@ impl<R: Record, S: Storage> Shared<R, S> {
 
 impl<S: Storage> Shared<[u8], S> {
     /// Appends a record of so many bytes, built in place, under the lock. The slot is zeroed.
-    /// `build` must not use this journal, which would wait for itself.
+    /// `build` can't use this journal, and must not wait for a thread that does.
     ///
     /// # Errors
     /// It is too long; or as [`Shared::append_with`].

@@ -172,6 +172,23 @@ impl<S: Storage> Tail<S> {
         }
     }
 
+    /// Runs work that the storage has a part in. If that panics, what it did is not known, and the
+    /// log stops.
+    fn or_stop<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> R {
+        struct Stops<'t, S: Storage>(&'t mut Tail<S>);
+        impl<S: Storage> Drop for Stops<'_, S> {
+            fn drop(&mut self) {
+                let error = std::io::Error::other("the storage has panicked");
+                let error = Error::io(&self.0.segment.name, "be written", error);
+                self.0.stop(error);
+            }
+        }
+        let stops = Stops(self);
+        let result = work(stops.0);
+        std::mem::forget(stops);
+        result
+    }
+
     fn stop(&mut self, error: Error) -> Error {
         if !self.options.faults.has(Seeded::TrustTheNextSync) {
             self.stopped = Some(error.clone());
@@ -187,6 +204,10 @@ impl<S: Storage> Tail<S> {
     /// Or writing failed, and nothing is written any more.
     pub(crate) fn write(&mut self, block: &mut OpenBlock, sync: Syncing) -> Result<(), Error> {
         self.check()?;
+        self.or_stop(|tail| tail.write_block(block, sync))
+    }
+
+    fn write_block(&mut self, block: &mut OpenBlock, sync: Syncing) -> Result<(), Error> {
         if block.count() == 0 {
             return match sync {
                 Syncing::Later => Ok(()),

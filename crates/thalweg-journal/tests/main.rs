@@ -11,5 +11,5 @@ mod kill;
 mod shared;
 mod sim_journal;
 mod spares;
-mod unsteady;
 mod types;
+mod unsteady;

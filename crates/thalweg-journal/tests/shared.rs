@@ -1,11 +1,15 @@
 //! Group commit with several threads, and that everybody hears of a failure.
 
-use std::sync::Barrier;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
+use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
 
 use thalweg_journal::{
-    Error, Fault, GroupCommit, Journal, Lsn, Operation, Options, Reader, Shared, SimDisk,
+    Error, Fault, GroupCommit, Journal, Lsn, Operation, Options, Reader, Shared, SimDisk, SimFile,
+    Storage, StorageFile, Syncing,
 };
 
 const THREADS: u64 = 6;
@@ -243,4 +247,166 @@ fn a_record_that_was_never_appended_is_not_waited_for() {
     journal.append_with(|_| {}).expect("there is room");
     let told = journal.commit(Lsn::new(2)).expect_err("there is one only");
     assert_eq!(told.to_string(), "no record 2: there are 1 to 1");
+}
+
+#[test]
+fn a_closure_that_calls_its_own_journal_is_refused() {
+    let journal = shared(&SimDisk::new(), GroupCommit::default());
+    let lsn = journal.append_with(|slot| {
+        let refused = [
+            journal.append_with(|_| {}).err(),
+            journal.commit(Lsn::FIRST).err(),
+            journal.flush().err(),
+            journal.retain_from(Lsn::FIRST).err(),
+        ];
+        let is_refused = |error: &Option<Error>| matches!(error, Some(Error::Building));
+        assert!(refused.iter().all(is_refused), "{refused:?}");
+        assert_eq!(journal.durable().get(), Lsn::ZERO);
+        slot[0] = 7;
+    });
+    let lsn = lsn.expect("it goes on");
+    assert_eq!(journal.commit(lsn).expect("the disk is well").get(), lsn);
+    assert_eq!(
+        Error::Building.to_string(),
+        "a closure that builds a record calls its own journal"
+    );
+}
+
+/// A storage that panics at one of its calls.
+#[derive(Clone, Debug)]
+struct Panics<S> {
+    inner: S,
+    left: Arc<AtomicI64>,
+}
+
+impl<S> Panics<S> {
+    fn burn(&self) -> &S {
+        if self.left.fetch_sub(1, SeqCst) == 1 {
+            resume_unwind(Box::new("the storage"));
+        }
+        &self.inner
+    }
+
+    fn with<T>(&self, inner: T) -> Panics<T> {
+        let left = Arc::clone(&self.left);
+        Panics { inner, left }
+    }
+}
+
+impl Storage for Panics<SimDisk> {
+    type File = Panics<SimFile>;
+    type Lock = <SimDisk as Storage>::Lock;
+
+    fn place(&self) -> String {
+        self.inner.place()
+    }
+    fn make(&self) -> io::Result<()> {
+        self.burn().make()
+    }
+    fn list(&self) -> io::Result<Vec<String>> {
+        self.burn().list()
+    }
+    fn create(&self, name: &str) -> io::Result<Self::File> {
+        Ok(self.with(self.burn().create(name)?))
+    }
+    fn open(&self, name: &str, writable: bool) -> io::Result<Self::File> {
+        Ok(self.with(self.burn().open(name, writable)?))
+    }
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.burn().rename(from, to)
+    }
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.burn().remove(name)
+    }
+    fn sync_names(&self) -> io::Result<()> {
+        self.burn().sync_names()
+    }
+    fn lock(&self) -> io::Result<Option<Self::Lock>> {
+        self.burn().lock()
+    }
+}
+
+impl StorageFile for Panics<SimFile> {
+    fn length_bytes(&self) -> io::Result<u64> {
+        self.burn().length_bytes()
+    }
+    fn read_at(&self, offset_bytes: u64, into: &mut [u8]) -> io::Result<usize> {
+        self.burn().read_at(offset_bytes, into)
+    }
+    fn write_at(&self, offset_bytes: u64, data: &[u8], sync: Syncing) -> io::Result<usize> {
+        self.burn().write_at(offset_bytes, data, sync)
+    }
+    fn sync(&self) -> io::Result<()> {
+        self.burn().sync()
+    }
+    fn allocate(&self, bytes: u64) -> io::Result<bool> {
+        self.burn().allocate(bytes)
+    }
+}
+
+/// What was acknowledged is there, once, and in order; nothing is acknowledged after the panic; and
+/// a follower learns that nothing comes.
+#[test]
+fn a_storage_that_panics_stops_the_journal_and_loses_nothing() {
+    for is_shared in [false, true] {
+        for at in 1.. {
+            let disk = SimDisk::new();
+            let left = Arc::new(AtomicI64::new(at));
+            let storage = Panics {
+                inner: disk.clone(),
+                left: Arc::clone(&left),
+            };
+            let mut acknowledged = 0;
+            let run = catch_unwind(AssertUnwindSafe(|| {
+                let options = options().segment_bytes(16 << 10).in_background(false);
+                let mut own = Some(Journal::<[u64; 8], _>::open_in(storage, options)?);
+                let follower = own.as_ref().map(|own| own.follow(Lsn::ZERO)).transpose()?;
+                let shared =
+                    is_shared.then(|| own.take().map(|own| own.share(GroupCommit::default())));
+                let shared = shared.flatten();
+                let mut step = |number| match (&mut own, &shared) {
+                    (Some(own), _) => {
+                        own.append_with(|slot| *slot = [number; 8])?;
+                        own.commit().map(|durable| durable.get().number())
+                    }
+                    (None, Some(shared)) => {
+                        let lsn = shared.append_with(|slot| *slot = [number; 8])?;
+                        shared.commit(lsn).map(|durable| durable.get().number())
+                    }
+                    (None, None) => unreachable!("one of them is there"),
+                };
+                for number in 1..400 {
+                    match catch_unwind(AssertUnwindSafe(|| step(number))) {
+                        Ok(durable) => acknowledged = durable?,
+                        Err(_) => {
+                            assert!(step(number).is_err(), "it has stopped");
+                            let is_final = follower.as_ref().is_some_and(Reader::is_final);
+                            assert!(is_final, "nothing comes any more");
+                            return Ok(());
+                        }
+                    }
+                }
+                Ok::<(), Error>(())
+            }));
+            if let Ok(outcome) = run {
+                outcome.expect("the disk itself is well");
+            }
+            disk.restart(1);
+            let mut number = 0;
+            if let Ok(mut reader) = Reader::open_in(disk.clone(), Lsn::ZERO) {
+                for record in reader.records::<[u64; 8]>() {
+                    number += 1;
+                    assert_eq!(record.expect("it is whole").1, [number; 8]);
+                }
+            }
+            assert!(
+                number >= acknowledged,
+                "{number} of {acknowledged}; burnt at {at}"
+            );
+            if left.load(SeqCst) > 0 {
+                assert!(at > 400 && number == 399, "{at} calls");
+                break;
+            }
+        }
+    }
 }

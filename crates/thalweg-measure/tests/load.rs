@@ -183,3 +183,25 @@ fn the_real_clock_is_not_early() {
     let report = load.run(500, |_, intended| assert!(clock.ticks() >= intended));
     assert!(report.span_ns >= 499 * 10_000 - 100, "{}", report.span_ns);
 }
+
+/// The event that panics was due and is gone; the schedule goes on behind it.
+#[test]
+fn a_send_that_panics_leaves_the_schedule_as_it_was() {
+    for at in 0..10 {
+        let clock = HandClock::default();
+        let mut load = OpenLoop::new(clock, rate("1M"));
+        let mut due = Vec::new();
+        let run = std::panic::AssertUnwindSafe(|| {
+            load.run(10, |number, intended| {
+                due.push(intended);
+                if number == at {
+                    std::panic::resume_unwind(Box::new("seeded"));
+                }
+            })
+        });
+        assert!(std::panic::catch_unwind(run).is_err());
+        let report = load.run(9 - at, |_, intended| due.push(intended));
+        assert_eq!((report.sent, due.len()), (9 - at, 10));
+        assert!(due.windows(2).all(|two| two[1] - two[0] == GAP), "{due:?}");
+    }
+}

@@ -6,9 +6,9 @@ use std::rc::{self, Rc};
 use std::sync::{self, Arc};
 use std::task::Waker;
 
-use crate::node::{self, Lent, OneAtATime, Waiter};
+use crate::node::{Foreign, Lent, OneAtATime, Waiter};
 use crate::sync::{Mutex, lock};
-use sealed::{Guarded, Key, Told, Wakes};
+use sealed::{Guarded, Key, Wakes};
 
 pub(crate) mod sealed {
     use std::task::Waker;
@@ -128,7 +128,7 @@ impl sealed::Sealed for Local {
 }
 
 impl sealed::Sealed for Shared {
-    type Waiter = Waker;
+    type Waiter = Foreign;
     type Mark = bool;
 }
 
@@ -153,49 +153,6 @@ impl Wakes for Waiter {
     #[inline(always)]
     fn lend(_: Key, kept: &mut Option<Self>) -> Option<Lent> {
         Waiter::lend(kept)
-    }
-}
-
-impl Told for Waker {
-    #[inline]
-    fn wake(self) {
-        self.wake();
-    }
-
-    #[inline]
-    fn resume(self) -> bool {
-        match node::Waiter::resumable(&self) {
-            Some(waiter) => waiter.resume(),
-            None => {
-                self.wake();
-                false
-            }
-        }
-    }
-}
-
-impl Wakes for Waker {
-    type Lent = Waker;
-
-    #[inline]
-    fn of(waker: &Waker) -> Self {
-        waker.clone()
-    }
-
-    #[inline]
-    fn is(&self, waker: &Waker) -> bool {
-        self.will_wake(waker)
-    }
-
-    #[inline]
-    fn keeps(kept: &mut Option<Self>, waker: &Waker) -> bool {
-        kept.as_ref().is_some_and(|kept| kept.will_wake(waker))
-    }
-
-    /// Goes, since a clone costs as much as the next one.
-    #[inline]
-    fn lend(_: Key, kept: &mut Option<Self>) -> Option<Self> {
-        kept.take()
     }
 }
 

@@ -14,7 +14,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use crate::node::{Scheduler, TaskId, Waiter, quietly};
+use crate::node::{Scheduler, TaskId, Waiter};
 use crate::wheel::Timer;
 
 /// One step of the wheel, ns. Nothing is early; what is late by this is no later than a thread
@@ -126,7 +126,7 @@ impl Scheduler {
         self.wheel.borrow_mut().advance(u64::MAX);
         while let Some(expiry) = { self.wheel.borrow_mut().pop_expired() } {
             if let Expiry::Wake(waiter) = expiry {
-                quietly(|| waiter.wake());
+                waiter.wake();
             }
         }
     }
@@ -205,7 +205,7 @@ impl Future for Sleep {
             };
             std::mem::swap(before, &mut waiter);
             drop(wheel);
-            drop(waiter); // which may run foreign code
+            drop(waiter);
         }
         Poll::Pending
     }
@@ -215,7 +215,7 @@ impl Drop for Sleep {
     fn drop(&mut self) {
         if let Some(timer) = self.timer.take() {
             let expiry = self.scheduler.wheel.borrow_mut().cancel(timer);
-            drop(expiry); // which may run foreign code
+            drop(expiry);
         }
     }
 }

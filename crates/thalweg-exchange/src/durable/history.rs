@@ -1,6 +1,8 @@
 //! Reading what an exchange has done, without opening it: from the oldest snapshot that is kept on,
 //! with a look at every snapshot on the way.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
 use thalweg_journal::{Error as JournalError, Lsn, Reader, Storage, Torn};
 
 use super::error::OpenError;
@@ -129,12 +131,25 @@ impl<S: Storage> History<S> {
 
     /// Executes some further commands, and tells each with what came of it; gives whether there
     /// were any. What is found to be wrong is in [`wrong`](Self::wrong); damage ends it.
+    ///
+    /// If `told` panics, so does this, when these commands are executed; it is not called for the
+    /// rest of them.
     pub fn step(&mut self, mut told: impl FnMut(Recorded<'_>)) -> bool {
+        let mut panic = None;
+        let goes_on = self.advance(&mut |recorded| {
+            if panic.is_none() {
+                panic = catch_unwind(AssertUnwindSafe(|| told(recorded))).err();
+            }
+        });
+        panic.map_or(goes_on, |panic| resume_unwind(panic))
+    }
+
+    fn advance(&mut self, told: &mut dyn FnMut(Recorded<'_>)) -> bool {
         let until = self.ahead.first().copied().unwrap_or(u64::MAX);
         let (place, before) = (self.storage.place(), self.image.number);
-        let done =
-            self.replayer
-                .block_told(&mut self.image, &mut self.reader, until, &place, &mut told);
+        let done = self
+            .replayer
+            .block_told(&mut self.image, &mut self.reader, until, &place, told);
         let goes_on = match done {
             Ok(done) => done.is_some(),
             Err(error) => {

@@ -1,6 +1,7 @@
 //! How commands come into a durable exchange: known ones are answered, new ones go into the journal
 //! and then into the pipeline.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 
@@ -109,13 +110,14 @@ impl<S: Storage> Exchange<S> {
     }
 
     /// Takes commands together, in order, which costs less for each: `told(at, what)` says once of
-    /// each what came of it.
+    /// each what came of it. If that panics, those up to there are taken, and no other.
     pub fn submit_many(
         &mut self,
         requests: &[Request<'_>],
         mut told: impl FnMut(usize, Result<Admitted, SubmitError>),
     ) {
         let mut taken: Vec<Taken> = Vec::with_capacity(ROUND.min(requests.len()));
+        let mut panic = None;
         for (at, request) in requests.iter().enumerate() {
             if taken.len() == ROUND || self.admission.in_flight() >= self.capacity() {
                 self.send(requests, &mut taken);
@@ -133,18 +135,23 @@ impl<S: Storage> Exchange<S> {
                     Err(failed) => Err(failed.into()),
                 };
             }
-            told(
-                at,
-                admitted.map(|admitted| match admitted {
-                    Ok((number, note)) => {
-                        taken.push((at, request.tag, note));
-                        Admitted::New { number }
-                    }
-                    Err(known) => known,
-                }),
-            );
+            let admitted = admitted.map(|admitted| match admitted {
+                Ok((number, note)) => {
+                    taken.push((at, request.tag, note));
+                    Admitted::New { number }
+                }
+                Err(known) => known,
+            });
+            panic = catch_unwind(AssertUnwindSafe(|| told(at, admitted))).err();
+            if panic.is_some() {
+                break;
+            }
         }
+        // Also if the callback has panicked: they are in the journal.
         self.send(requests, &mut taken);
+        if let Some(panic) = panic {
+            resume_unwind(panic);
+        }
     }
 
     /// A failure is told by the next call.

@@ -8,6 +8,7 @@ mod snapshots;
 mod syncs;
 mod world;
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
@@ -324,6 +325,35 @@ fn a_journal_that_stopped_elsewhere_is_told_where_answers_are_told() {
     assert!(matches!(heard.last(), Some(Heard::Failed(_))));
     drop(exchange);
     assert_eq!(ear.take(), []);
+}
+
+/// What is in the journal is executed, whatever the callback that hears of it does.
+#[test]
+fn commands_are_executed_that_were_taken_before_a_callback_panicked() {
+    for at in [0, 1, 63, 64, 100, 199] {
+        let disk = SimDisk::new();
+        let (mut exchange, _, ear) = open(disk.clone(), inline());
+        let requests: Vec<Request<'_>> = (0..200)
+            .map(|tag| Request {
+                origin: Origin::Engine,
+                command: &Command::Nop,
+                tag,
+            })
+            .collect();
+        let submit = AssertUnwindSafe(|| {
+            exchange.submit_many(&requests, |number, admitted| {
+                assert!(admitted.is_ok());
+                if number == at {
+                    resume_unwind(Box::new("a callback"));
+                }
+            });
+        });
+        assert!(catch_unwind(submit).is_err());
+        let next = exchange.submit(Origin::Engine, &Command::Nop, 999);
+        assert!(next.is_ok(), "{next:?}");
+        drop(exchange);
+        assert_eq!(ear.take().len(), at + 2, "each was executed, and the next");
+    }
 }
 
 #[test]

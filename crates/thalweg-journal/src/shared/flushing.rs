@@ -14,7 +14,7 @@ impl<K: Kind + ?Sized, S: Storage> Shared<K, S> {
     /// # Errors
     /// As [`Shared::commit`].
     pub fn flush(&self) -> Result<(), Error> {
-        let state = self.inner.lock();
+        let state = self.inner.enter()?;
         let refusals = state.refusals;
         state.check(u64::MAX)?;
         if state.tail.is_none() || state.gathering {

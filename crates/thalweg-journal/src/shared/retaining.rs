@@ -11,7 +11,7 @@ use crate::tail::retain::give_up;
 impl<K: Kind + ?Sized, S: Storage> Shared<K, S> {
     /// What the tail says or does, under the lock; waits while somebody leads.
     fn with_tail<T>(&self, ask: impl FnOnce(&mut Tail<S>) -> T) -> Result<T, Error> {
-        let mut state = self.inner.lock();
+        let mut state = self.inner.enter()?;
         loop {
             state.check(u64::MAX)?;
             match &mut state.tail {

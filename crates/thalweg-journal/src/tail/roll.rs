@@ -26,7 +26,8 @@ impl<S: Storage> Tail<S> {
     /// many have not.
     #[cold]
     pub(super) fn settle_left(&mut self, left_max: usize) -> Result<(), Error> {
-        while let Some(finished) = self.leaver.finished(self.leaver.waiting() > left_max) {
+        let next = |tail: &mut Self| tail.leaver.finished(tail.leaver.waiting() > left_max);
+        while let Some(finished) = self.or_stop(next) {
             match finished {
                 Ok(last) => {
                     self.durable = self.durable.max(last);

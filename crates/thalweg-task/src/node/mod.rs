@@ -62,7 +62,7 @@ pub(crate) use hub::HubRef;
 pub(crate) use scheduler::Scheduler;
 pub use scheduler::{Status, TaskId};
 pub use task::Task;
-pub(crate) use waiter::{Lent, Waiter};
+pub(crate) use waiter::{Foreign, Lent, Waiter};
 
 use crate::sync::{AtomicBool, AtomicUsize, UnsafeCell};
 use crate::task_error::{TaskError, panic_text};
@@ -301,7 +301,7 @@ impl NodeRef {
             quietly(|| self.drop_output());
         }
         if let Some(joiner) = header.joiner.take() {
-            quietly(|| joiner.wake());
+            joiner.wake();
         }
         if scheduler.has_ended_unseen() {
             scheduler.tell_driver();

@@ -13,7 +13,8 @@ use super::frame::{Header, end_orphan, free};
 use super::hub::HubRef;
 use super::pool::{Place, Pool};
 use super::thread::{self, Thread};
-use super::{DONE, NodeRef, QUEUED, RUNNING, quietly, waker};
+use super::{DONE, Foreign, NodeRef, QUEUED, RUNNING, waker};
+use crate::family::sealed::{Told, Wakes};
 use crate::sync::order;
 use crate::timer::{Expiry, Time};
 use crate::wheel::{Timer, Wheel};
@@ -99,7 +100,7 @@ pub(crate) struct Scheduler {
     pub(crate) wheel: RefCell<Wheel<Expiry>>,
     pub(crate) time: Time,
     /// Whom to tell that there is something to do, where another runtime drives the core.
-    driver: Cell<Option<Waker>>,
+    driver: Cell<Option<Foreign>>,
     is_driven: Cell<bool>,
     /// Where that one is listed for what other threads wake.
     listed: Cell<Option<Entry>>,
@@ -314,7 +315,7 @@ impl Scheduler {
 
     /// Has `driver` told of the next task that is woken, and nobody who was to be told before.
     pub(crate) fn watch(&self, driver: &Waker) -> Entry {
-        let (waker, entry) = (driver.clone(), self.hub.signal.register(driver));
+        let (waker, entry) = (Foreign::of(driver), self.hub.signal.register(driver));
         self.unwatch();
         self.driver.set(Some(waker));
         self.listed.set(Some(entry));
@@ -335,7 +336,7 @@ impl Scheduler {
             // A thread that waits beside it is told as well, by `tell`.
             let _ = self.hub.signal.unregister(entry);
         }
-        drop(driver); // which may run foreign code, as the other
+        drop(driver);
     }
 
     /// Whether no task is left while the core's driver waits: the last one was cancelled, or
@@ -357,15 +358,14 @@ impl Scheduler {
     fn wake_driver(&self) {
         self.is_driven.set(false);
         if let Some(driver) = self.driver.take() {
-            quietly(|| driver.wake());
+            driver.wake();
         }
     }
 
     /// Ends all tasks, and leaves the frames that somebody still has to whoever is last.
     pub(crate) fn close(&self) {
         self.is_closed.set(true);
-        // A driver that was forgotten: its destructor must not keep the hub from being closed.
-        quietly(|| self.unwatch());
+        self.unwatch(); // a driver that was forgotten
         let mut index = 0;
         while let Some(seat) = { self.seats.borrow().get(index).copied() } {
             if let Seated::Task(node) = seat.holds {

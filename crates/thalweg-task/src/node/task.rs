@@ -129,12 +129,14 @@ impl<T> Future for Task<T> {
         assert!(!is_own, "task {} awaits itself", self.id());
         let joiner = &self.node.header().joiner;
         let before = joiner.take();
-        if before.as_ref().is_some_and(|it| it.is(context.waker())) {
-            joiner.set(before);
+        let is_same = (before.as_ref()).is_some_and(|it| it.is(context.waker()));
+        joiner.set(before);
+        if is_same {
             return Poll::Pending;
         }
-        joiner.set(Some(Waiter::of(context.waker())));
-        drop(before); // which may run foreign code, as making the other
+        // Made while the one before is in its place, since that is foreign code.
+        let waiter = Waiter::of(context.waker());
+        drop(joiner.replace(Some(waiter)));
         if self.is_finished() {
             context.waker().wake_by_ref();
         }

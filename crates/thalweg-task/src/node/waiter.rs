@@ -3,8 +3,67 @@
 use std::mem::ManuallyDrop;
 use std::task::{RawWakerVTable, Waker};
 
-use super::{NodeRef, waker};
-use crate::family::sealed::Told;
+use super::{NodeRef, quietly, waker};
+use crate::family::sealed::{Key, Told, Wakes};
+
+/// A waker, which may be anybody's: to wake it, or to drop it, may panic. That goes no further: the
+/// panic hook has reported it, and the notifier may hold a value that must not be lost.
+#[allow(unreachable_pub)] // a sealed trait of a public type names it
+pub struct Foreign(Option<Waker>);
+
+impl Drop for Foreign {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(waker) = self.0.take() {
+            quietly(|| drop(waker));
+        }
+    }
+}
+
+impl Told for Foreign {
+    #[inline]
+    fn wake(mut self) {
+        if let Some(waker) = self.0.take() {
+            quietly(|| waker.wake());
+        }
+    }
+
+    #[inline]
+    fn resume(self) -> bool {
+        match self.0.as_ref().and_then(waker::local) {
+            Some(node) => node.resume(),
+            None => {
+                self.wake();
+                false
+            }
+        }
+    }
+}
+
+impl Wakes for Foreign {
+    type Lent = Self;
+
+    #[inline]
+    fn of(waker: &Waker) -> Self {
+        Self(Some(waker.clone()))
+    }
+
+    #[inline]
+    fn is(&self, waker: &Waker) -> bool {
+        (self.0.as_ref()).is_some_and(|mine| mine.will_wake(waker))
+    }
+
+    #[inline]
+    fn keeps(kept: &mut Option<Self>, waker: &Waker) -> bool {
+        kept.as_ref().is_some_and(|kept| kept.is(waker))
+    }
+
+    /// Goes, since a clone costs as much as the next one.
+    #[inline]
+    fn lend(_: Key, kept: &mut Option<Self>) -> Option<Self> {
+        kept.take()
+    }
+}
 
 /// A task of this thread's, or any waker. `!Send`.
 #[allow(unreachable_pub)] // a sealed trait of a public type names it
@@ -14,7 +73,7 @@ pub struct Waiter(Whom);
 #[repr(u8)]
 enum Whom {
     Node(NodeRef),
-    Waker(Waker),
+    Waker(Foreign),
 }
 
 impl Waiter {
@@ -34,7 +93,7 @@ impl Waiter {
         let waker = unsafe { waker::of_parts(data, vtable) };
         match waker::local(&waker) {
             Some(node) => Self(Whom::Node(node)),
-            None => Self(Whom::Waker(Waker::clone(&waker))),
+            None => Self(Whom::Waker(Foreign::of(&waker))),
         }
     }
 
@@ -43,7 +102,7 @@ impl Waiter {
     pub(crate) fn is(&self, waker: &Waker) -> bool {
         match &self.0 {
             Whom::Node(node) => waker::is_of(waker, node),
-            Whom::Waker(mine) => mine.will_wake(waker),
+            Whom::Waker(mine) => mine.is(waker),
         }
     }
 
@@ -53,7 +112,7 @@ impl Waiter {
     pub(crate) fn keeps(kept: &mut Option<Self>, waker: &Waker) -> bool {
         match kept {
             Some(Self(Whom::Node(node))) => waker::is_of(waker, node),
-            Some(Self(Whom::Waker(mine))) => mine.will_wake(waker),
+            Some(Self(Whom::Waker(mine))) => mine.is(waker),
             None => {
                 *kept = waker::local(waker).map(|node| Self(Whom::Node(node)));
                 kept.is_some()
@@ -86,16 +145,8 @@ impl Waiter {
     pub(crate) fn resume(self) -> bool {
         match self.0 {
             Whom::Node(node) => node.resume(),
-            Whom::Waker(waker) => {
-                waker.wake();
-                false
-            }
+            Whom::Waker(waker) => waker.resume(),
         }
-    }
-
-    /// What `waker` wakes, if it can be resumed here: a task of this thread's.
-    pub(crate) fn resumable(waker: &Waker) -> Option<Self> {
-        waker::local(waker).map(|node| Self(Whom::Node(node)))
     }
 }
 

@@ -50,7 +50,6 @@ pub use waiting::{Many, One};
 
 use crate::family::Family;
 use crate::family::sealed::{Guarded, Sealed, Wakes};
-use crate::node::quietly;
 use crate::sync::fault;
 use waiting::Waiting;
 
@@ -96,13 +95,13 @@ impl<T, F: Family, W> State<T, F, W> {
     }
 }
 
-/// Wakes all of them; the panic of a waker keeps no other from being woken.
+/// Wakes all of them.
 // Inlined, so that nobody is not passed through memory: most ends have nobody to wake.
 #[inline(always)]
 fn wake_all<W: Wakes>(waiting: impl IntoIterator<Item = W>) {
     for waiter in waiting {
         if !fault::is("slot_end") {
-            quietly(|| waiter.wake());
+            waiter.wake();
         }
     }
 }

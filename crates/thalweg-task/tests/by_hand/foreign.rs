@@ -2,10 +2,12 @@
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, pending, poll_fn};
+use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering::SeqCst};
 use std::task::{Context, Poll, RawWaker, RawWakerVTable, Wake, Waker};
 use std::time::{Duration, Instant};
 
@@ -238,4 +240,184 @@ fn a_task_whose_waker_refuses_to_be_told_ends() {
     while core.poll() {}
     assert_eq!(tx.send_now(3), Ok(true));
     assert_eq!(core.block_on(task), Ok(Ok(3)));
+}
+
+/// Counts calls of foreign code on this thread, and panics at one of them.
+#[derive(Default)]
+struct Fuse {
+    at: usize,
+    calls: AtomicUsize,
+    wakers: AtomicIsize,
+}
+
+impl Fuse {
+    fn burn(&self) {
+        let call = self.calls.fetch_add(1, SeqCst) + 1;
+        if call == self.at && !std::thread::panicking() {
+            std::panic::resume_unwind(Box::new("the fuse"));
+        }
+    }
+
+    /// A waker whose clone, wake and drop burn.
+    fn waker(self: &Arc<Self>) -> Waker {
+        self.wakers.fetch_add(1, SeqCst);
+        // SAFETY: the pointer is an `Arc`'s, counted for each waker.
+        unsafe { Waker::new(Arc::into_raw(Arc::clone(self)).cast(), &BURNING) }
+    }
+
+    /// Polls with a new waker; `None` if that panics, or it is pending.
+    fn poll<F: Future + Unpin>(self: &Arc<Self>, future: &mut F) -> Option<F::Output> {
+        let waker = self.waker();
+        let polled = catch_unwind(AssertUnwindSafe(|| poll(future, &waker)));
+        quietly(|| drop(waker));
+        match polled {
+            Ok(Poll::Ready(output)) => Some(output),
+            _ => None,
+        }
+    }
+}
+
+static BURNING: RawWakerVTable = RawWakerVTable::new(
+    |data| {
+        // SAFETY: the waker that is cloned holds the `Arc`.
+        let fuse = unsafe { ManuallyDrop::new(Arc::from_raw(data.cast::<Fuse>())) };
+        fuse.burn();
+        let waker = ManuallyDrop::new(fuse.waker());
+        RawWaker::new(waker.data(), &BURNING)
+    },
+    |data| {
+        // SAFETY: the waker is used up here, also if this panics.
+        unsafe { Waker::new(data, &BURNING) }.wake_by_ref();
+    },
+    |data| {
+        // SAFETY: as in the clone.
+        unsafe { ManuallyDrop::new(Arc::from_raw(data.cast::<Fuse>())) }.burn();
+    },
+    |data| {
+        // SAFETY: this waker's `Arc`, given up here.
+        let fuse = unsafe { Arc::from_raw(data.cast::<Fuse>()) };
+        fuse.wakers.fetch_sub(1, SeqCst);
+        fuse.burn();
+    },
+);
+
+/// Runs a case with a fuse that burns at the first call of foreign code, the second, and so on,
+/// until it is not reached.
+fn at_every_call(calls_min: usize, case: impl Fn(&Arc<Fuse>)) {
+    for at in 1.. {
+        let fuse = Arc::new(Fuse {
+            at,
+            ..Fuse::default()
+        });
+        case(&fuse);
+        assert_eq!(fuse.wakers.load(SeqCst), 0, "dropped once; burnt at {at}");
+        if fuse.calls.load(SeqCst) < at {
+            assert!(at > calls_min, "{at} calls of foreign code");
+            return;
+        }
+    }
+}
+
+/// A value that counts its drops, and burns.
+struct Value(Arc<Fuse>, Rc<Cell<usize>>);
+
+impl Drop for Value {
+    fn drop(&mut self) {
+        self.1.set(self.1.get() + 1);
+        self.0.burn();
+    }
+}
+
+fn values_are_received_once_whatever_panics<F: Family>() {
+    at_every_call(10, |fuse| {
+        let drops = Rc::<Cell<usize>>::default();
+        let value = || Value(Arc::clone(fuse), Rc::clone(&drops));
+        let (mut tx, mut rx) = slot_many::<Value, F>();
+        let mut second = rx.clone();
+        let (mut made, mut got) = (0, 0);
+        // A receiver waits, moves to another task, and gets the value, or goes before.
+        for goes in [false, true] {
+            let mut waits = rx.recv();
+            for _ in 0..2 {
+                assert!(fuse.poll(&mut waits).is_none());
+            }
+            assert!(
+                tx.send(value()).is_ok(),
+                "a waker's panic is not the sender's"
+            );
+            made += 1;
+            if !goes && let Some(Ok(value)) = fuse.poll(&mut waits) {
+                got += 1;
+                quietly(|| drop(value));
+            }
+            quietly(|| drop(waits));
+            if let Ok(value) = second.try_recv() {
+                got += 1;
+                quietly(|| drop(value));
+            }
+            assert_eq!((got, drops.get()), (made, made));
+        }
+        // A sender waits for the slot to be empty, and whoever takes the value has it.
+        assert!(tx.send(value()).is_ok());
+        let mut vacant = tx.vacant();
+        for _ in 0..2 {
+            assert!(fuse.poll(&mut vacant).is_none());
+        }
+        let value = rx.try_recv();
+        assert!(value.is_ok(), "a waker's panic is not the receiver's");
+        quietly(|| drop(value));
+        quietly(|| drop(vacant));
+        assert_eq!(drops.get(), made + 1);
+        // Both ends still wake each other.
+        let (bell, waker) = Bell::new();
+        let mut waits = rx.recv();
+        assert!(poll(&mut waits, &waker).is_pending());
+        assert!(tx.send(Value(Arc::clone(fuse), Rc::clone(&drops))).is_ok());
+        assert_eq!(bell.rings(), 1, "told");
+        quietly(|| drop(poll(&mut waits, &waker)));
+        quietly(|| drop(waits));
+        assert!(fuse.poll(&mut second.recv()).is_none());
+        quietly(|| drop(tx));
+        quietly(|| drop((rx, second)));
+        assert_eq!(drops.get(), made + 2);
+    });
+}
+
+#[test]
+fn a_slot_loses_no_value_whatever_panics() {
+    values_are_received_once_whatever_panics::<Local>();
+    values_are_received_once_whatever_panics::<Shared>();
+}
+
+#[test]
+fn tasks_and_sleeps_end_whatever_panics() {
+    at_every_call(8, |fuse| {
+        let drops = Rc::<Cell<usize>>::default();
+        let now = Rc::new(Cell::new(Instant::now()));
+        let read = Rc::clone(&now);
+        let core = Core::builder().clock(move || read.get()).build().unwrap();
+        let value = Value(Arc::clone(fuse), Rc::clone(&drops));
+        let (tx, mut rx) = slot::<Value, Local>();
+        let mut task = core.spawn(async move { rx.recv().await });
+        let mut sleeps = [(); 2].map(|()| core.handle().sleep(Duration::from_secs(1)));
+        let mut drive = core.drive(|_| pending::<()>());
+        assert!(fuse.poll(&mut drive).is_none());
+        for _ in 0..2 {
+            assert!(fuse.poll(&mut task).is_none());
+            assert!(fuse.poll(&mut sleeps[0]).is_none());
+        }
+        let (bell, waker) = Bell::new();
+        assert!(poll(&mut sleeps[1], &waker).is_pending());
+        now.set(now.get() + Duration::from_secs(2));
+        assert!(matches!(tx.send_now(value), Ok(true)));
+        while core.poll() {}
+        assert_eq!(bell.rings(), 1, "a sleep behind one whose waker panics");
+        quietly(|| drop(drive));
+        let output = fuse.poll(&mut task);
+        assert!(matches!(output, Some(Ok(Ok(_)))), "the task's output");
+        quietly(|| drop(output));
+        quietly(|| drop((task, sleeps)));
+        quietly(|| drop((tx, core)));
+        assert_eq!(drops.get(), 1);
+    });
 }

@@ -50,6 +50,8 @@ pub enum BuildError {
     },
     /// The bus was drained or stopped.
     Closed,
+    /// The clone of a retained message asks for a copy of that same message.
+    Copying,
 }
 
 errors!(BuildError {
@@ -61,6 +63,7 @@ errors!(BuildError {
     Self::Express => "an express lane needs a priority above low: else every message is in it";
     Self::Trace { asked, limit } => "{asked} decisions to be kept: no more than {limit} can be";
     Self::Closed => "the bus was drained or stopped";
+    Self::Copying => "the clone of a retained message asks for a copy of that message";
 });
 
 impl From<AdmissionError> for BuildError {
@@ -292,7 +295,7 @@ impl<M: Message> Subscription<M> {
         let opened = self
             .core
             .subscribe(self.topics, self.options, self.replays)?;
-        Ok(Consumer::new(self.core, opened))
+        Consumer::new(self.core, opened)
     }
 }
 

@@ -5,13 +5,14 @@ use std::sync::Arc as Shared;
 use std::time::{Duration, Instant};
 
 use super::batching::Batching;
+use super::builder::BuildError;
 use super::delivery::Delivery;
 use super::inbox::{Envelope, Inbox, Item, Receiver};
 use super::ledger::Meter;
 use super::registry::{Core, Opened};
 use super::topic::{Message, TopicId};
 use crate::channel::{Express, RecvError, RecvTimeoutError, TryRecvError};
-use crate::ring::sync::{Arc, fault, is_model_over, lock};
+use crate::ring::sync::{Arc, fault, is_model_over};
 use crate::wait::Panics;
 
 /// Receives messages; see the [module](super). It can move to another thread.
@@ -39,7 +40,7 @@ pub struct Consumer<M: Message> {
 }
 
 impl<M: Message> Consumer<M> {
-    pub(super) fn new(core: Arc<Core<M>>, opened: Opened<M>) -> Self {
+    pub(super) fn new(core: Arc<Core<M>>, opened: Opened<M>) -> Result<Self, BuildError> {
         let Opened {
             inbox,
             receiver,
@@ -47,13 +48,13 @@ impl<M: Message> Consumer<M> {
         } = opened;
         let mut consumer = Self::member(receiver, core, inbox);
         for retained in replay {
-            // If that panics, the consumer goes as any other.
-            let copy = lock(&retained).clone();
+            // If that panics, or is refused, the consumer goes as any other.
+            let copy = retained.copied()?;
             consumer.ahead.push_back(Item::Message(copy));
             consumer.replays += 1;
             consumer.fixed += 1;
         }
-        consumer
+        Ok(consumer)
     }
 
     fn member(receiver: Receiver<M>, core: Arc<Core<M>>, inbox: Arc<Inbox<M>>) -> Self {
@@ -342,7 +343,6 @@ impl<M: Message> Drop for Consumer<M> {
             None => self.receiver.leave_with(each),
         };
         let ahead = std::mem::take(&mut self.ahead);
-        let has_more = ahead.len() > self.replays;
         for (at, item) in ahead.into_iter().enumerate() {
             if at < self.replays {
                 panics.catch(|| drop(item));
@@ -357,9 +357,6 @@ impl<M: Message> Drop for Consumer<M> {
             inbox.discard_rest(&mut panics);
             self.core.remove(inbox);
         } else {
-            if has_more {
-                self.core.tell_again();
-            }
             self.core.stop_if_empty();
         }
         panics.resume();

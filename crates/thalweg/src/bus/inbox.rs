@@ -200,7 +200,6 @@ impl<M: Message> Inbox<M> {
             name: Shared::clone(name),
             ledger: Shared::clone(&ledger),
             left: None,
-            owed: Vec::new(),
         });
         (ledger, link)
     }
@@ -213,14 +212,6 @@ impl<M: Message> Inbox<M> {
             row.left = Some(Left { end, is_untold });
         }
         publishers.fold(popped, &self.shelves);
-    }
-
-    /// What a publisher has to tell again, by topic.
-    pub(super) fn take_owed(&self, link: u32) -> Vec<(TopicId, u64)> {
-        let mut publishers = lock(&self.publishers);
-        let mut rows = publishers.rows.iter_mut();
-        let row = rows.find(|row| row.link == link);
-        row.map_or_else(Vec::new, |row| std::mem::take(&mut row.owed))
     }
 
     /// Whether consumers take batches: the capacity is all that the rule asks for that is known
@@ -255,20 +246,16 @@ impl<M: Message> Inbox<M> {
             && lock(&self.members).meters.iter().all(is_free)
     }
 
-    /// Counts a message that nobody will receive, and drops it.
+    /// Counts a message that nobody will receive, with the losses before it, and drops it.
     fn discard(&self, envelope: Envelope<M>) {
+        // No later message can report them: one may have been delivered in between.
+        lock(&self.members).gone.unreported += envelope.lost_before;
         let mut publishers = lock(&self.publishers);
         let Publishers { rows, gone, .. } = &mut *publishers;
         let is_its = |row: &&mut Row| row.publisher == envelope.publisher;
         let priority = envelope.priority.index();
         match rows.iter_mut().find(is_its) {
-            Some(row) => {
-                row.ledger.others.discarded[priority].add(1);
-                match self.shelf(envelope.topic) {
-                    Some(shelf) => shelf.owe(row.link, envelope.lost_before),
-                    None => row.owe(envelope.topic, envelope.lost_before),
-                }
-            }
+            Some(row) => row.ledger.others.discarded[priority].add(1),
             None => gone.discarded[priority] += 1,
         }
         drop(publishers);

@@ -89,8 +89,9 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// Messages that were lost, for whatever reason; consumers that stay are told of each of them
-    /// by [`Delivery::lost_before`](super::Delivery::lost_before).
+    /// Messages that were lost, for whatever reason. Each is reported to a consumer by
+    /// [`Delivery::lost_before`](super::Delivery::lost_before), unless the message that would
+    /// report it is discarded, or none has come since.
     pub fn lost(&self) -> u64 {
         [&self.refused, &self.timed_out, &self.evicted]
             .map(|by_priority| by_priority.iter().sum::<u64>())
@@ -163,7 +164,7 @@ pub(super) struct Meter {
     pub(super) delivered: ByPriority<Count>,
     /// Retained messages from before the inbox, delivered.
     pub(super) replayed: Count,
-    /// Losses that were told.
+    /// Losses that were reported with messages.
     pub(super) told: Count,
     /// Messages taken from the inbox and not yet delivered.
     pub(super) held: Count,
@@ -213,8 +214,11 @@ pub struct Service {
     pub delivered: [u64; Priority::COUNT],
     /// Retained messages that they got besides, from before they subscribed.
     pub replayed: u64,
-    /// Losses that they were told of.
+    /// Losses that were reported with messages
+    /// ([`Delivery::lost_before`](super::Delivery::lost_before)).
     pub told: u64,
+    /// Losses before messages that were discarded: no message reports them.
+    pub unreported: u64,
     /// Messages in the inbox, and with consumers that have not got them yet.
     pub waiting: u64,
     /// Time that consumers spent with messages, not waiting for any: the sum of all of them.
@@ -239,6 +243,7 @@ impl Service {
         }
         self.replayed += other.replayed;
         self.told += other.told;
+        self.unreported += other.unreported;
         self.waiting += other.waiting;
         self.busy_ns += other.busy_ns;
     }

@@ -116,13 +116,6 @@ impl<M: Message> Link<M> {
         }
     }
 
-    /// What a message would have told that nobody will receive, the next one tells.
-    pub(super) fn tell_again(&mut self) {
-        for (topic, lost) in self.inbox.take_owed(self.link) {
-            self.lost[topic.index()] += lost;
-        }
-    }
-
     /// The sender into the express lane, or into the ring.
     pub(super) fn sender_of(&mut self, is_express: bool) -> &mut Sender<M> {
         match &mut self.express {

@@ -72,10 +72,12 @@
 //! what it did not get. [`Delivery::lost_before`] says how many of that publisher's messages of
 //! that topic this inbox lost since the last one that it took (in a group: since the last one that
 //! any of them took). [`Consumer::losses`] has all losses by publisher, priority and reason.
-//! At every moment at which nobody is at work, the sum of all gaps that were told, and of those
-//! behind the last message that an inbox took of a publisher and topic, is the number of losses.
-//! What a group's member held when it left is discarded, and counted as that; the gaps that it
-//! would have told, the publisher's next message in that topic tells.
+//! At every moment at which nobody is at work and nothing waits in the inbox, the number of losses
+//! is the sum of the gaps before the messages that were received ([`Service::told`]) or discarded
+//! ([`Service::unreported`]), and of those behind the last message that it took of each publisher
+//! and topic. What a consumer holds when it leaves is discarded: nobody else gets these messages,
+//! and no later one reports the gaps before them, since others of the group may have got some in
+//! between.
 //!
 //! # Decisions
 //! Rules decide how large batches are ([`Batching`]), whether consumers spin before they sleep, and

@@ -10,10 +10,11 @@ use super::ledger::Ledger;
 use super::link::{Link, Patience};
 use super::priority::Priority;
 use super::publisher::Publisher;
+use super::registry::Retained;
 use super::topic::{Message, Policy, TopicId, Topics};
 use crate::channel::Place;
 use crate::ring::PushError;
-use crate::ring::sync::{Arc, Mutex, yield_now};
+use crate::ring::sync::{Arc, yield_now};
 use crate::state::Lifecycle;
 use crate::wait::Panics;
 use std::sync::Arc as Shared;
@@ -28,8 +29,16 @@ enum Held {
     Again,
 }
 
-/// An outcome, or the message with why there is none yet.
-type Tried<M> = Result<Result<usize, PublishError<M>>, (M, Held)>;
+/// A message that is to be published, with its copies.
+struct Parcel<M> {
+    /// The original, then copies: as many as there were inboxes. They are kept for the next attempt,
+    /// since to drop them is the user's code, as to make them.
+    messages: Vec<M>,
+    /// To be retained.
+    kept: Option<M>,
+    /// What the user's code threw that was dropped in an attempt: it goes on when all is done.
+    panics: Panics,
+}
 
 /// A place in an inbox, for a message.
 struct Taken<'p, M> {
@@ -87,7 +96,7 @@ impl<M: Message> Publisher<M> {
 
     async fn publish_when_possible(
         &mut self,
-        mut message: M,
+        message: M,
         priority: Option<Priority>,
     ) -> Result<usize, PublishError<M>> {
         let topic = message.topic();
@@ -96,44 +105,43 @@ impl<M: Message> Publisher<M> {
             return self.publish_by(message, priority, Patience::None);
         }
         let priority = priority.unwrap_or(info.priority);
+        let mut parcel = Parcel {
+            messages: vec![message],
+            kept: None,
+            panics: Panics::default(),
+        };
         loop {
-            let held = match self.try_everywhere(message, topic, priority) {
-                Ok(outcome) => return outcome,
-                Err((back, held)) => {
-                    message = back;
-                    held
-                }
-            };
-            match held {
-                Held::Paused => {
+            match self.try_everywhere(&mut parcel, topic, priority) {
+                Ok(outcome) => return parcel.settle(outcome),
+                Err(Held::Paused) => {
                     // It gets there from wherever it is.
                     let _ = self.core.state.reached(Lifecycle::SETTLED).await;
                 }
-                Held::Full(link, limit) => {
+                Err(Held::Full(link, limit)) => {
                     let link = &mut self.links[link];
                     let is_express = link.inbox.is_express(priority.index());
                     link.sender_of(is_express).room_within(limit).await;
                 }
-                Held::Again => yield_now(),
+                Err(Held::Again) => yield_now(),
             }
         }
     }
 
-    /// Publishes to all inboxes, or to none.
-    fn try_everywhere(&mut self, message: M, topic: TopicId, priority: Priority) -> Tried<M> {
+    /// Publishes to all inboxes, and gives how many or why to none for good; or says why there is
+    /// no outcome yet.
+    fn try_everywhere(
+        &mut self,
+        parcel: &mut Parcel<M>,
+        topic: TopicId,
+        priority: Priority,
+    ) -> Result<Result<usize, Reason>, Held> {
         if self.core.seen() != self.seen {
-            self.refresh();
+            parcel.panics.catch(|| self.refresh());
         }
         match self.seen.state() {
             Lifecycle::Running => {}
-            Lifecycle::Starting | Lifecycle::Paused => return Err((message, Held::Paused)),
-            Lifecycle::Draining | Lifecycle::Stopped => {
-                return Ok(Err(PublishError {
-                    message,
-                    reason: Reason::Closed,
-                    admitted: 0,
-                }));
-            }
+            Lifecycle::Starting | Lifecycle::Paused => return Err(Held::Paused),
+            Lifecycle::Draining | Lifecycle::Stopped => return Ok(Err(Reason::Closed)),
         }
         let mut inboxes = 0;
         for (at, link) in self.links.iter().enumerate() {
@@ -142,29 +150,20 @@ impl<M: Message> Publisher<M> {
                 let express = link.express.as_ref();
                 let express = express.filter(|_| link.inbox.is_express(priority.index()));
                 if !express.unwrap_or(&link.sender).has_room_within(limit) {
-                    return Err((message, Held::Full(at, limit)));
+                    return Err(Held::Full(at, limit));
                 }
                 inboxes += 1;
             }
         }
         // Clones first: if one panics, nothing has happened.
-        let mut messages: Vec<M> = (1..inboxes).map(|_| message.clone()).collect();
-        let kept = M::TOPICS[topic.index()]
-            .is_retained
-            .then(|| message.clone());
-        messages.push(message);
-        self.send_everywhere(messages, kept, topic, priority)
-            .map(Ok)
-            .map_err(|message| (message, Held::Again))
-    }
-
-    /// Discards what came too late to be received by these links.
-    fn discard_left(&mut self, late: &[usize], mut panics: Panics) {
-        for &link in late {
-            let link = &mut self.links[link];
-            panics.catch(|| link.discard_left());
+        while parcel.messages.len() < inboxes {
+            parcel.messages.push(parcel.messages[0].clone());
         }
-        panics.resume();
+        if M::TOPICS[topic.index()].is_retained && parcel.kept.is_none() {
+            parcel.kept = Some(parcel.messages[0].clone());
+        }
+        let sent = self.send_everywhere(parcel, topic, priority);
+        sent.map(Ok).ok_or(Held::Again)
     }
 
     /// Below how many messages this one is to be admitted.
@@ -181,15 +180,19 @@ impl<M: Message> Publisher<M> {
         limit
     }
 
-    /// Sends `messages`, the last of which is the original, to as many inboxes, and retains `kept`.
-    /// Gives the original back if not all have a place.
+    /// Sends the messages to as many inboxes, and retains what is to be retained; `None` if not all
+    /// have a place.
     fn send_everywhere(
         &mut self,
-        mut messages: Vec<M>,
-        mut kept: Option<M>,
+        parcel: &mut Parcel<M>,
         topic: TopicId,
         priority: Priority,
-    ) -> Result<usize, M> {
+    ) -> Option<usize> {
+        let Parcel {
+            messages,
+            kept,
+            panics,
+        } = parcel;
         let core = Arc::clone(&self.core);
         // As in `Core::retain`: who joins later gets it as retained, who joined before as sent.
         let mut retained = kept.is_some().then(|| core.retained());
@@ -216,11 +219,12 @@ impl<M: Message> Publisher<M> {
             self.routes[topic.index()].sequence += 1;
         }
         if is_done && let (Some(all), Some(message)) = (&mut retained, kept.take()) {
-            let new = Shared::new(Mutex::new(envelope(message, 0)));
+            let new = Shared::new(Retained::new(envelope(message, 0)));
             before = all[topic.index()].replace(new);
         }
         drop(retained);
         let (count, mut late) = (taken.len(), Vec::new());
+        let mut outgoing = messages.drain(..if is_done { count } else { 0 });
         for Taken {
             link,
             place,
@@ -228,8 +232,7 @@ impl<M: Message> Publisher<M> {
             lost,
         } in taken
         {
-            let message = if is_done { messages.pop() } else { None };
-            let is_late = match message {
+            let is_late = match outgoing.next() {
                 Some(message) => {
                     let lost = std::mem::take(&mut lost[topic.index()]);
                     ledger.own.issued[priority.index()].add(1);
@@ -242,15 +245,32 @@ impl<M: Message> Publisher<M> {
                 late.push(link);
             }
         }
+        drop(outgoing);
         // The user's code runs when no place is held any more: it may panic, publish or wait.
-        let mut panics = Panics::default();
-        panics.catch(|| drop((old, kept, before)));
-        self.discard_left(&late, panics);
-        match messages.pop() {
-            Some(message) if !is_done => Err(message),
-            // One for an inbox that has just gone, or for nobody.
-            _ => Ok(count),
+        panics.catch(|| drop(old));
+        panics.catch(|| drop(before));
+        for link in late {
+            let link = &mut self.links[link];
+            panics.catch(|| link.discard_left());
         }
+        is_done.then_some(count)
+    }
+}
+
+impl<M: Message> Parcel<M> {
+    /// All is done. Drops what is left, one for an inbox that has just gone, or for nobody; unless
+    /// the original is given back.
+    fn settle(mut self, outcome: Result<usize, Reason>) -> Result<usize, PublishError<M>> {
+        let outcome = outcome.map_err(|reason| PublishError {
+            message: self.messages.swap_remove(0),
+            reason,
+            admitted: 0,
+        });
+        for left in self.messages.into_iter().chain(self.kept) {
+            self.panics.catch(|| drop(left));
+        }
+        self.panics.resume();
+        outcome
     }
 }
 

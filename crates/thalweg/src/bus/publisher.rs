@@ -21,6 +21,7 @@ use super::topic::{Message, Policy, TopicId, Topics};
 use crate::ring::sync::Arc;
 use crate::ring::{PushError, UsedByOneThreadAtATime};
 use crate::state::{Lifecycle, WaitError};
+use crate::wait::Panics;
 
 /// Publishes messages; see the [module](super). It can move to another thread, and each thread has
 /// one of its own.
@@ -240,7 +241,9 @@ impl<M: Message> Publisher<M> {
     ) -> Result<usize, PublishError<M>> {
         let info = &M::TOPICS[topic.index()];
         let patience = link_patience::<M>(topic, patience);
-        if let Some(reason) = self.held_back(patience) {
+        let mut sum = Sum::default();
+        if let Some(reason) = self.held_back(patience, &mut sum.panics) {
+            sum.panics.resume();
             return Err(PublishError {
                 message,
                 reason,
@@ -260,11 +263,11 @@ impl<M: Message> Publisher<M> {
             topic,
             priority: priority.unwrap_or(info.priority),
         };
-        let mut sum = Sum::default();
         if info.is_retained {
             let (copy, core) = (envelope.clone(), Arc::clone(&self.core));
             let (old, links) = core.retain(copy, || self.look());
-            sum.panics.catch(|| drop((old, links)));
+            sum.panics.catch(|| drop(old));
+            sum.panics.catch(|| drop(links));
         }
         self.routes[topic.index()].sequence += 1;
         let wants = |link: &Link<M>| link.inbox.topics.contains(topic);
@@ -281,10 +284,10 @@ impl<M: Message> Publisher<M> {
 
     /// Learns what has changed, and waits while the bus is paused, as far as `patience` goes;
     /// gives why nothing is published.
-    fn held_back(&mut self, patience: Patience) -> Option<Reason> {
+    fn held_back(&mut self, patience: Patience, panics: &mut Panics) -> Option<Reason> {
         loop {
             if self.core.seen() != self.seen {
-                self.refresh();
+                panics.catch(|| self.refresh());
             }
             match self.seen.state() {
                 Lifecycle::Running => return None,
@@ -315,8 +318,7 @@ impl<M: Message> Publisher<M> {
         let core = Arc::clone(&self.core);
         let (mut links, mut old) = (Vec::new(), Vec::new());
         self.seen = core.read(|entries| {
-            for mut link in self.links.drain(..) {
-                link.tell_again();
+            for link in self.links.drain(..) {
                 let is_same = |entry: &Entry<M>| Arc::ptr_eq(&entry.inbox, &link.inbox);
                 let list = if entries.iter().any(is_same) {
                     &mut links

@@ -6,7 +6,6 @@ use super::PublisherId;
 use super::express::Lanes;
 use super::ledger::{Count, Flow, Ledger};
 use super::shelf::Shelf;
-use super::topic::TopicId;
 
 /// The publishers that send something here.
 #[derive(Default)]
@@ -30,8 +29,6 @@ pub(super) struct Row {
     pub(super) name: Shared<str>,
     pub(super) ledger: Shared<Ledger>,
     pub(super) left: Option<Left>,
-    /// By topic: losses that a message would have told that was discarded with a member of a group.
-    pub(super) owed: Vec<(TopicId, u64)>,
 }
 
 /// How a publisher went.
@@ -45,17 +42,6 @@ pub(super) struct Left {
 
 /// How many of those are remembered that left with losses of which nobody was told.
 const UNTOLD_MAX: usize = 64;
-
-impl Row {
-    pub(super) fn owe(&mut self, topic: TopicId, lost: u64) {
-        let is_its = |owed: &&mut (TopicId, u64)| owed.0 == topic;
-        match self.owed.iter_mut().find(is_its) {
-            Some(owed) => owed.1 += lost,
-            None if lost > 0 => self.owed.push((topic, lost)),
-            None => {}
-        }
-    }
-}
 
 impl Publishers {
     /// See [`Inbox::active_publishers`](super::inbox::Inbox::active_publishers).
@@ -82,8 +68,7 @@ impl Publishers {
             let is_taken = |left: &Left| left.end.iter().zip(&popped).all(|(end, at)| end <= at);
             let left = row.left.filter(is_taken)?;
             let mut shelves = shelves.iter().flatten().map(|shelf| shelf.left(row.link));
-            let is_untold = left.is_untold || !row.owed.is_empty();
-            shelves.try_fold(is_untold, |untold, (waits, is_told)| {
+            shelves.try_fold(left.is_untold, |untold, (waits, is_told)| {
                 (!waits).then_some(untold || !is_told)
             })
         };

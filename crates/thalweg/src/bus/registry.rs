@@ -16,7 +16,8 @@
 //! locks but the message's own, since that runs the user's code.
 
 use std::sync::Arc as Shared;
-use std::sync::OnceLock;
+use std::sync::{OnceLock, PoisonError};
+use std::thread::ThreadId;
 
 use super::balance::Reading;
 use super::builder::BuildError;
@@ -41,7 +42,7 @@ pub(super) struct Core<M> {
     pub(super) state: StateCell<Lifecycle>,
     registry: Mutex<Registry<M>>,
     /// By topic.
-    retained: Mutex<Vec<Option<Retained<M>>>>,
+    retained: Mutex<Places<M>>,
     pub(super) options: Options,
     pub(super) clock: Clock,
     pub(super) recorder: Shared<Recorder>,
@@ -49,8 +50,47 @@ pub(super) struct Core<M> {
     pub(super) export: OnceLock<Export>,
 }
 
-/// The last message of a topic, for whoever copies it next.
-pub(super) type Retained<M> = Shared<Mutex<Envelope<M>>>;
+/// What is retained, by topic.
+type Places<M> = Vec<Option<Shared<Retained<M>>>>;
+
+/// The last message of a topic, to be copied by one thread at a time, since messages need not be
+/// `Sync`.
+pub(super) struct Retained<M> {
+    envelope: Mutex<Envelope<M>>,
+    /// The thread that copies it now.
+    copier: std::sync::Mutex<Option<ThreadId>>,
+}
+
+impl<M: Message> Retained<M> {
+    pub(super) fn new(envelope: Envelope<M>) -> Self {
+        Self {
+            envelope: Mutex::new(envelope),
+            copier: std::sync::Mutex::default(),
+        }
+    }
+
+    fn copier(&self) -> std::sync::MutexGuard<'_, Option<ThreadId>> {
+        self.copier.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Copies the message; refuses that within the clone that does so, which would wait for itself.
+    pub(super) fn copied(&self) -> Result<Envelope<M>, BuildError> {
+        struct Copying<'r, M: Message>(&'r Retained<M>);
+        impl<M: Message> Drop for Copying<'_, M> {
+            fn drop(&mut self) {
+                *self.0.copier() = None;
+            }
+        }
+        let this = Some(std::thread::current().id());
+        if *self.copier() == this {
+            return Err(BuildError::Copying);
+        }
+        let envelope = lock(&self.envelope);
+        *self.copier() = this;
+        let _copying = Copying(self);
+        Ok(envelope.clone())
+    }
+}
 
 struct Registry<M> {
     entries: Vec<Entry<M>>,
@@ -72,7 +112,7 @@ pub(super) struct Opened<M> {
     pub(super) inbox: Arc<Inbox<M>>,
     pub(super) receiver: Receiver<M>,
     /// To be copied.
-    pub(super) replay: Vec<Retained<M>>,
+    pub(super) replay: Vec<Shared<Retained<M>>>,
 }
 
 impl<M: Message> Core<M> {
@@ -218,12 +258,6 @@ impl<M: Message> Core<M> {
         self.stop_if_empty();
     }
 
-    /// A member of a group has gone with messages: publishers look what is to be told again.
-    pub(super) fn tell_again(&self) {
-        let _registry = lock(&self.registry);
-        self.bump();
-    }
-
     /// Another publisher.
     pub(super) fn publisher(&self) -> Result<PublisherId, BuildError> {
         let mut registry = lock(&self.registry);
@@ -249,7 +283,7 @@ impl<M: Message> Core<M> {
     }
 
     /// The last messages of topics, by topic. No code of the user may run meanwhile.
-    pub(super) fn retained(&self) -> MutexGuard<'_, Vec<Option<Retained<M>>>> {
+    pub(super) fn retained(&self) -> MutexGuard<'_, Places<M>> {
         lock(&self.retained)
     }
 
@@ -264,8 +298,8 @@ impl<M: Message> Core<M> {
         let place = &mut retained[envelope.topic.index()];
         // Nothing is allocated, unless it is just copied.
         let old = match place.as_mut().and_then(Shared::get_mut) {
-            Some(own) => (Some(std::mem::replace(&mut *lock(own), envelope)), None),
-            None => (None, place.replace(Shared::new(Mutex::new(envelope)))),
+            Some(own) => (Some(std::mem::replace(own, Retained::new(envelope))), None),
+            None => (None, place.replace(Shared::new(Retained::new(envelope)))),
         };
         (old, then())
     }

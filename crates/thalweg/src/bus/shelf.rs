@@ -15,8 +15,7 @@
 //!
 //! *Losses.* Per publisher the shelf knows the sequence that comes after the last one taken. Each
 //! message that is taken tells how many of its publisher's come between the two: all of those were
-//! evicted, since a shelf refuses nothing and keeps the order of each publisher. What a message
-//! would have told that was taken, and then discarded with a member of a group, the next one tells.
+//! evicted, since a shelf refuses nothing and keeps the order of each publisher.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc as Shared;
@@ -43,8 +42,6 @@ struct State<M> {
 struct Link {
     /// The sequence after the one that was taken last.
     next: u64,
-    /// Losses before that, of which nobody was told.
-    owed: u64,
     /// The sequence after the one that came last.
     end: u64,
     /// How many are here.
@@ -71,11 +68,6 @@ impl<M> Shelf<M> {
         })))
     }
 
-    /// A message of publisher `link` was taken, and will not be delivered.
-    pub(super) fn owe(&self, link: u32, lost_before: u64) {
-        lock(&self.0).links[link as usize].owed += lost_before;
-    }
-
     /// Another publisher, whose next sequence is given, in a place of its own: a new one behind the
     /// others, or that of one that has left.
     pub(super) fn join(&self, link: u32, ledger: Shared<Ledger>, next: u64) {
@@ -83,7 +75,6 @@ impl<M> Shelf<M> {
             next,
             end: next,
             waiting: 0,
-            owed: 0,
             ledger,
         };
         let mut state = lock(&self.0);
@@ -96,7 +87,7 @@ impl<M> Shelf<M> {
     /// Of a publisher that has left: whether messages are here, and whether all losses were told.
     pub(super) fn left(&self, link: u32) -> (bool, bool) {
         let link = &lock(&self.0).links[link as usize];
-        (link.waiting > 0, link.next == link.end && link.owed == 0)
+        (link.waiting > 0, link.next == link.end)
     }
 
     /// Puts a message of publisher `link` behind the others.
@@ -146,7 +137,7 @@ impl<M> Shelf<M> {
         let mut state = lock(&self.0);
         while let Some((link, mut envelope)) = state.line.pop() {
             let link = &mut state.links[link as usize];
-            envelope.lost_before = envelope.sequence - link.next + std::mem::take(&mut link.owed);
+            envelope.lost_before = envelope.sequence - link.next;
             link.next = envelope.sequence + 1;
             link.waiting -= 1;
             out.push_back(Item::Message(envelope));

@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use super::topic::{Carries, Message, TopicId, Topics};
 use super::visit::Visit;
+use crate::ring::identity::fresh;
 use crate::wait::Panics;
 
-/// Which handler: what [`Subscriptions::on`] gave. It is never given again by the same
-/// subscriptions.
+/// Which handler: what [`Subscriptions::on`] gave. It is never given again, by any subscriptions.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct HandlerId(u64);
 
@@ -64,7 +64,6 @@ pub struct Subscriptions<M> {
     calls: Vec<Call<M>>,
     /// What each of `calls` is called for.
     entries: Vec<(HandlerId, Topics)>,
-    next: HandlerId,
     panicked: Option<HandlerId>,
 }
 
@@ -76,7 +75,6 @@ impl<M: Message> Subscriptions<M> {
             starts: [0; Topics::COUNT_MAX + 1],
             calls: Vec::new(),
             entries: Vec::new(),
-            next: HandlerId(0),
             panicked: None,
         }
     }
@@ -86,8 +84,7 @@ impl<M: Message> Subscriptions<M> {
     where
         F: FnMut(&M) + Send + 'static,
     {
-        let id = self.next;
-        self.next = HandlerId(id.0 + 1);
+        let id = HandlerId(fresh());
         self.calls.push(Box::new(handler));
         self.entries.push((id, topics & Topics::every::<M>()));
         self.route();
@@ -363,5 +360,15 @@ mod tests {
         assert_eq!(named.subscriptions.panicked(), Some(d));
         assert!(named.subscriptions.off(b) && named.subscriptions.off(d));
         assert_eq!(named.called(2_u32), ["a", "c", "e"]);
+    }
+
+    #[test]
+    fn a_handler_of_other_subscriptions_is_not_there() {
+        let mut mine = Subscriptions::<Number>::new();
+        let mut other = Subscriptions::<Number>::new();
+        let id = mine.on(Topics::ALL, |_| ());
+        let foreign = other.on(Topics::ALL, |_| ());
+        assert!(!mine.off(foreign) && mine.len() == 1);
+        assert!(mine.off(id) && other.off(foreign));
     }
 }

@@ -30,8 +30,8 @@ use super::recv_end::RecvEnd;
 use super::send_end::SendEnd;
 use super::sender::Sender;
 use super::shape::Shape;
+use crate::ring::panics::drop_each;
 use crate::ring::{Producer, Ticket};
-use crate::wait::Panics;
 
 impl<T> RecvEnd<T> {
     /// Drops what is left: nobody will take it. The store is closed, and its signal is shut unless
@@ -99,13 +99,4 @@ fn counted<T>(gate: &Gate, value: Option<T>) -> Option<T> {
         gate.discarded.add(1);
     }
     value
-}
-
-/// Drops all that `take` gives. If drops panic, so does this, once, at the end.
-fn drop_each<T>(mut take: impl FnMut() -> Option<T>) {
-    let mut panics = Panics::default();
-    while let Some(value) = take() {
-        panics.catch(|| drop(value));
-    }
-    panics.resume();
 }

@@ -11,7 +11,7 @@ use super::shape::Shape;
 use super::slip::Slip;
 use crate::ring::sync::{Arc, fault, yield_now};
 use crate::ring::{PushError, UsedByOneThreadAtATime};
-use crate::wait::{Pace, block};
+use crate::wait::{Pace, Panics, block};
 
 /// The sending end of a channel; see the [module](super).
 ///
@@ -19,8 +19,9 @@ use crate::wait::{Pace, block};
 /// take `&mut self`, so each thread has a sender of its own. Dropping the last one disconnects the
 /// channel: receivers get what was sent before, then an error.
 ///
-/// A send while the last receiver leaves may drop elements, its own and those of others, and
-/// panics if their drop does; see [Disconnecting](super#disconnecting).
+/// A send drops elements of others where the policy is to drop the oldest, and while the last
+/// receiver leaves; there its own, too (see [Disconnecting](super#disconnecting)). If such a drop
+/// panics, so does the send, when it is done.
 pub struct Sender<T, S: Shape> {
     _one_thread: UsedByOneThreadAtATime,
     pub(super) end: SendEnd<T>,
@@ -245,25 +246,31 @@ impl<T, S: Shape> Sender<T, S> {
                 self.gate.dropped.add(1);
                 Ok(())
             }
-            Overflow::DropOldest => loop {
-                if let Some(oldest) = self.end.take_oldest() {
-                    // Counted first: its own drop may panic.
-                    self.gate.dropped.add(1);
-                    self.gate.untold.add(1);
-                    drop(oldest);
-                } else {
-                    // A receiver is just taking one, or another sender is just bringing one.
-                    yield_now();
-                }
-                match self.end.try_push(value) {
-                    Ok(()) => {
-                        self.tell_one();
-                        return Ok(());
+            Overflow::DropOldest => {
+                let mut panics = Panics::default();
+                let outcome = loop {
+                    if let Some(oldest) = self.end.take_oldest() {
+                        self.gate.dropped.add(1);
+                        self.gate.untold.add(1);
+                        panics.catch(|| drop(oldest));
+                    } else {
+                        // A receiver is just taking one, or another sender is just bringing one.
+                        yield_now();
                     }
-                    Err(PushError::Full(back)) => value = back,
-                    Err(PushError::Closed(back)) => return Err(TrySendError::Disconnected(back)),
+                    match self.end.try_push(value) {
+                        Ok(()) => break Ok(()),
+                        Err(PushError::Full(back)) => value = back,
+                        Err(PushError::Closed(back)) => {
+                            break Err(TrySendError::Disconnected(back));
+                        }
+                    }
+                };
+                if outcome.is_ok() {
+                    panics.catch(|| self.tell_one());
                 }
-            },
+                panics.resume();
+                outcome
+            }
         }
     }
 

@@ -46,9 +46,12 @@ pub struct Chunk<'c, T> {
     reader: &'c mut Reader<T>,
     count: usize,
     batch_end: u64,
+    /// How many of its events are done.
+    done: &'c mut usize,
 }
 
-/// Proof that a chunk was worked on, for the closure to return.
+/// Says that a chunk was worked on, for the closure to return. To return that of another chunk is a
+/// panic of the stage.
 #[derive(Debug)]
 pub struct Handled(usize);
 
@@ -61,12 +64,28 @@ impl Handled {
 
 impl<'c, T> Chunk<'c, T> {
     #[inline(always)]
-    pub(super) fn new(reader: &'c mut Reader<T>, count: usize, batch_end: u64) -> Self {
+    fn new(reader: &'c mut Reader<T>, count: usize, batch_end: u64, done: &'c mut usize) -> Self {
         Self {
             reader,
             count,
             batch_end,
+            done,
         }
+    }
+
+    /// Has `work` work on a chunk, and gives how many events are done: by what was called on the
+    /// chunk, whatever `work` returns.
+    #[inline(always)]
+    pub(super) fn handle(
+        reader: &mut Reader<T>,
+        count: usize,
+        batch_end: u64,
+        work: impl FnOnce(Chunk<'_, T>) -> Handled,
+    ) -> usize {
+        let mut done = 0;
+        let handled = work(Chunk::new(reader, count, batch_end, &mut done));
+        assert!(handled.0 == done, "it returned what another chunk gave");
+        done
     }
 
     /// Events in the chunk, those of other shards included.
@@ -104,9 +123,10 @@ impl<'c, T> Chunk<'c, T> {
     #[inline(always)]
     pub fn try_for_each(self, mut work: impl FnMut(&mut T, Context) -> Flow) -> Handled {
         let batch_end = self.batch_end;
-        Handled(self.reader.visit_mut(self.count, |sequence, event| {
+        *self.done = self.reader.visit_mut(self.count, |sequence, event| {
             work(event, Context::new(sequence, batch_end)) == Flow::Next
-        }))
+        });
+        Handled(*self.done)
     }
 }
 
@@ -116,8 +136,8 @@ pub struct View<'c, T>(Chunk<'c, T>);
 
 impl<'c, T> View<'c, T> {
     #[inline(always)]
-    pub(super) fn new(reader: &'c mut Reader<T>, count: usize, batch_end: u64) -> Self {
-        Self(Chunk::new(reader, count, batch_end))
+    pub(super) fn new(chunk: Chunk<'c, T>) -> Self {
+        Self(chunk)
     }
 
     /// Events in the chunk.
@@ -133,10 +153,12 @@ impl<'c, T> View<'c, T> {
             reader,
             count,
             batch_end,
+            done,
         } = self.0;
-        Handled(reader.visit(count, |sequence, event| {
+        *done = reader.visit(count, |sequence, event| {
             look(event, Context::new(sequence, batch_end));
             true
-        }))
+        });
+        Handled(*done)
     }
 }

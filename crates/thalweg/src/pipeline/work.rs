@@ -33,8 +33,9 @@ impl<T: Send + Sync, F: FnMut(&mut T, Context) + Send> Work<T> for Change<F> {
 
     #[inline(always)]
     fn chunk(&mut self, reader: &mut Reader<T>, count: usize, batch_end: u64) -> usize {
-        let chunk = Chunk::new(reader, count, batch_end);
-        chunk.for_each(&mut self.0).count()
+        Chunk::handle(reader, count, batch_end, |chunk| {
+            chunk.for_each(&mut self.0)
+        })
     }
 
     #[inline(always)]
@@ -48,8 +49,9 @@ impl<T: Send + Sync, F: FnMut(&T, Context) + Send> Work<T> for Look<F> {
 
     #[inline(always)]
     fn chunk(&mut self, reader: &mut Reader<T>, count: usize, batch_end: u64) -> usize {
-        let view = View::new(reader, count, batch_end);
-        view.for_each(&mut self.0).count()
+        Chunk::handle(reader, count, batch_end, |chunk| {
+            View::new(chunk).for_each(&mut self.0)
+        })
     }
 
     #[inline(always)]
@@ -63,8 +65,7 @@ impl<T: Send + Sync, F: FnMut(Chunk<'_, T>) -> Handled + Send> Work<T> for Chang
 
     #[inline(always)]
     fn chunk(&mut self, reader: &mut Reader<T>, count: usize, batch_end: u64) -> usize {
-        let handled = (self.0)(Chunk::new(reader, count, batch_end));
-        handled.count().min(count)
+        Chunk::handle(reader, count, batch_end, &mut self.0)
     }
 }
 
@@ -73,7 +74,6 @@ impl<T: Send + Sync, F: FnMut(View<'_, T>) -> Handled + Send> Work<T> for LookCh
 
     #[inline(always)]
     fn chunk(&mut self, reader: &mut Reader<T>, count: usize, batch_end: u64) -> usize {
-        let handled = (self.0)(View::new(reader, count, batch_end));
-        handled.count().min(count)
+        Chunk::handle(reader, count, batch_end, |chunk| (self.0)(View::new(chunk)))
     }
 }

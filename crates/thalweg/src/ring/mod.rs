@@ -6,8 +6,10 @@
 //! full or empty.
 
 pub mod broadcast;
+pub(crate) mod identity;
 mod one_thread;
 mod oneshot;
+pub(crate) mod panics;
 mod prefetch;
 pub(crate) mod sequence;
 mod spsc;

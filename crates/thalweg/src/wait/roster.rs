@@ -1,14 +1,19 @@
 //! The waiters in order of arrival, each with its waker.
 
+use super::let_go;
+use crate::ring::identity::fresh;
 use crate::ring::sync::{Mutex, lock};
 use std::collections::VecDeque;
 use std::task::Waker;
 
-/// One wait, from its listing until it is notified or leaves. No two waits of a list have the same,
-/// so that an old one does no harm.
+/// One wait, from its listing until it is notified or leaves. No two waits of a process have the
+/// same, so that an old one, or one of another list, does no harm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[must_use = "a wait that is not unregistered swallows a notification"]
-pub struct Entry(u64);
+pub struct Entry {
+    list: u64,
+    number: u64,
+}
 
 #[derive(Debug)]
 pub(crate) struct Wait<E> {
@@ -24,6 +29,8 @@ pub(crate) struct Wait<E> {
 #[derive(Debug)]
 pub(crate) struct Roster<E> {
     waits: VecDeque<Wait<E>>,
+    /// Tells this list from others.
+    list: u64,
     /// Waits listed ever; also the number of the last one.
     pub(crate) listed: u64,
 }
@@ -35,6 +42,7 @@ impl<E> Default for Roster<E> {
     fn default() -> Self {
         Self {
             waits: VecDeque::with_capacity(WAITS_MIN),
+            list: fresh(),
             listed: 0,
         }
     }
@@ -46,12 +54,15 @@ impl<E> Roster<E> {
     }
 
     /// Lists a wait behind all others.
-    pub(crate) fn push(&mut self, waker: Waker, element: E) -> Entry {
+    pub(crate) fn push(&mut self, waker: Option<Waker>, element: E) -> Entry {
         self.listed += 1;
-        let entry = Entry(self.listed);
+        let entry = Entry {
+            list: self.list,
+            number: self.listed,
+        };
         self.waits.push_back(Wait {
             entry,
-            waker: Some(waker),
+            waker,
             element,
         });
         entry
@@ -94,24 +105,25 @@ pub(crate) fn renew<S, E>(
 ) -> bool {
     // Foreign code runs outside of the lock: the clone, and below the drop of the old one.
     let mut new = None;
-    loop {
+    let is_listed = loop {
         let mut state = lock(state);
         let Some(roster) = roster(&mut state) else {
-            return false;
+            break false;
         };
         let Some(at) = roster.find(entry) else {
-            return false;
+            break false;
         };
         let listed = &mut roster.waits[at].waker;
         if new.is_some() {
             std::mem::swap(listed, &mut new);
-            drop(state);
-            return true;
+            break true;
         }
         if listed.as_ref().is_some_and(|old| old.will_wake(waker)) {
-            return true;
+            break true;
         }
         drop(state);
         new = Some(waker.clone());
-    }
+    };
+    let_go(new);
+    is_listed
 }

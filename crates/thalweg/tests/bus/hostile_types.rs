@@ -26,6 +26,12 @@ impl Hooks {
         *self.0.lock().unwrap() = Some(Arc::new(hook));
     }
 
+    /// The hook may hold the bus, and messages in the bus the hook.
+    pub(crate) fn clear(&self) {
+        let hook = self.0.lock().unwrap().take();
+        drop(hook);
+    }
+
     fn run(&self, moment: Moment, value: u64) {
         let hook = self.0.lock().unwrap().clone();
         if let Some(hook) = hook {
@@ -51,7 +57,11 @@ const TOPICS: [TopicId; 6] = [PLAIN, OLDEST, CONFLATE, RETAINED, BLOCK, BLOCK_RE
 impl Trap {
     /// One without hooks.
     pub(crate) fn new(topic: TopicId, value: u64) -> Self {
-        let hooks = Hooks::default();
+        Self::hooked(topic, value, &Hooks::default())
+    }
+
+    pub(crate) fn hooked(topic: TopicId, value: u64, hooks: &Hooks) -> Self {
+        let hooks = hooks.clone();
         Self {
             topic,
             value,
@@ -144,11 +154,7 @@ impl World {
     }
 
     pub(crate) fn trap(&self, topic: TopicId, value: u64) -> Trap {
-        Trap {
-            topic,
-            value,
-            hooks: self.hooks.clone(),
-        }
+        Trap::hooked(topic, value, &self.hooks)
     }
 
     /// Whether it panicked.
@@ -253,10 +259,8 @@ fn call_back(bus: &Bus<Trap>, other: &Mutex<Publisher<Trap>>, replays: bool) {
 }
 
 impl Drop for World {
-    /// The hook may hold the bus, and messages in the bus the hook.
     fn drop(&mut self) {
-        let hook = self.hooks.0.lock().unwrap().take();
-        drop(hook);
+        self.hooks.clear();
     }
 }
 

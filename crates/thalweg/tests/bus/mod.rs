@@ -5,6 +5,8 @@ mod adapting;
 mod blocking;
 mod chaos;
 mod ends;
+mod foreign;
+use crate::channel::fuse;
 mod histories;
 mod hostile_figures;
 mod hostile_limits;

@@ -11,6 +11,8 @@ mod endings;
 mod ends;
 pub(crate) mod executor;
 pub(crate) mod flavour;
+mod foreign;
+pub(crate) mod fuse;
 mod gophers;
 #[cfg(target_os = "linux")]
 mod idle;
@@ -82,6 +84,8 @@ mod stored {
                 a_panicking_iterator_wakes_the_receiver
                 a_panic_in_recv_each_leaves_the_rest
                 a_panic_while_elements_are_dropped_drops_the_others,
+            foreign: wakers_that_panic_lose_nothing
+                destructors_and_closures_that_panic_lose_nothing,
             late: a_late_batch_is_discarded_at_once
                 what_a_closed_channel_holds_is_counted
                 requests_are_not_kept,
@@ -146,6 +150,7 @@ mod rendezvous {
     suite! {
         spsc: MEET_SPSC, mpsc: MEET_MPSC, mpmc: MEET;
         {
+            foreign: wakers_that_panic_lose_nothing,
             meetings: smoke
                 nothing_is_there_to_wait_for
                 tries_meet_those_who_wait
@@ -200,6 +205,7 @@ mod dropping_oldest {
         unbounded: UNBOUNDED;
         {
             loss: drop_oldest_keeps_the_last,
+            foreign: what_is_dropped_for_others_is_counted,
             drops: a_panic_of_the_oldest_is_counted,
         }
     }

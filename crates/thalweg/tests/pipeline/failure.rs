@@ -1,11 +1,11 @@
 //! Panics and abandoned pipelines in the places where somebody waits: each of these once hung.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::SeqCst;
+use std::sync::{Arc, Mutex};
 
-use thalweg::pipeline::{Failure, Flow, Pipeline, Placement};
+use thalweg::pipeline::{Failure, Flow, Handled, Pipeline, Placement};
 use thalweg::wait::Strategy;
 
 use crate::pipeline::watchdog::watched;
@@ -297,4 +297,74 @@ fn dropping_the_pipeline_loses_nothing_of_what_its_owner_put_into_a_lane() {
         }
     });
     assert_eq!(seen.load(SeqCst), 8);
+}
+
+/// What a chunk gave says nothing of another one, whose events no one has worked on.
+#[test]
+fn what_another_chunk_gave_is_refused() {
+    for placement in [Placement::inline(), Placement::threads(1)] {
+        let kept = Arc::new(Mutex::new(Vec::<Handled>::new()));
+        let mine = Arc::clone(&kept);
+        let mut first = Pipeline::builder(64, || 0_u64)
+            .stage_chunks("first", move |chunk| {
+                mine.lock().unwrap().push(chunk.for_each(|_, _| ()));
+                panic!("seeded");
+            })
+            .placement(placement.clone())
+            .build()
+            .expect("a valid pipeline");
+        let _ = first.publish_batch(32, |_, _| ());
+        drop(first);
+        let seen = Arc::new(AtomicU64::new(0));
+        let counted = Arc::clone(&seen);
+        let mut second = Pipeline::builder(64, || 0_u64)
+            .stage_chunks("second", move |chunk| {
+                let foreign = kept.lock().unwrap().pop();
+                foreign.unwrap_or_else(|| chunk.for_each(|_, _| ()))
+            })
+            .observe("after", move |_, _| _ = counted.fetch_add(1, SeqCst))
+            .after("second")
+            .placement(placement)
+            .build()
+            .expect("a valid pipeline");
+        let _ = second.publish_batch(40, |_, _| ());
+        let failure = second.join().expect_err("it is refused");
+        assert_eq!(failure.stage, "second");
+        assert_eq!(failure.message, "it returned what another chunk gave");
+        assert_eq!(seen.load(SeqCst), 0, "no event goes on");
+    }
+}
+
+/// A closure that writes an event panics at any of them: each event that was published goes through
+/// once, and the pipeline goes on.
+#[test]
+fn a_write_that_panics_publishes_nothing_of_its_own() {
+    for at in 0..40 {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let noted = Arc::clone(&seen);
+        let mut pipeline = Pipeline::builder(8, || 0_u64)
+            .observe("seen", move |event: &u64, _| {
+                noted.lock().unwrap().push(*event)
+            })
+            .placement(Placement::inline())
+            .sample_every(1)
+            .build()
+            .expect("a valid pipeline");
+        let (mut next, mut published) = (0, Vec::new());
+        while next < 40 {
+            let write = |event: &mut u64| {
+                *event = next;
+                next += 1;
+                assert_ne!(*event, at, "seeded");
+            };
+            let outcome = catch_unwind(AssertUnwindSafe(|| pipeline.publish(write)));
+            if let Ok(outcome) = outcome {
+                outcome.expect("no stage panics");
+                published.push(next - 1);
+            }
+        }
+        let stats = pipeline.join().expect("no stage panics");
+        assert_eq!(stats.stages[0].events, 39);
+        assert_eq!(*seen.lock().unwrap(), published);
+    }
 }

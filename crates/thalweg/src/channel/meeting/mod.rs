@@ -35,7 +35,7 @@ pub(super) use token::{LentToken, Stake, lend};
 
 use crate::ring::sync::{Mutex, fault, lock};
 use crate::ring::{PopError, PushError};
-use crate::wait::{Entry, renew, wake};
+use crate::wait::{Entry, let_go, renew, wake};
 use state::{Handed, State, Taken};
 use std::task::Waker;
 
@@ -88,11 +88,22 @@ impl<T> Meeting<T> {
     pub(super) fn offer(
         &self,
         value: T,
-        waker: &Waker,
+        waker: Waker,
         stake: Option<Stake>,
     ) -> Result<Option<Entry>, T> {
+        let mut waker = Some(waker);
+        let outcome = self.offer_listing(value, &mut waker, stake);
         // Dropped after the lock is let go, if it is not listed.
-        let waker = waker.clone();
+        let_go(waker);
+        outcome
+    }
+
+    fn offer_listing(
+        &self,
+        value: T,
+        waker: &mut Option<Waker>,
+        stake: Option<Stake>,
+    ) -> Result<Option<Entry>, T> {
         let mut state = lock(&self.state);
         if state.is_closed {
             return Err(value);
@@ -110,7 +121,7 @@ impl<T> Meeting<T> {
                 Ok(None)
             }
             Handed::Gone(value) => Err(value),
-            Handed::ToNobody(value) => Ok(Some(state.offers.push(waker, (value, stake)))),
+            Handed::ToNobody(value) => Ok(Some(state.offers.push(waker.take(), (value, stake)))),
         }
     }
 
@@ -118,7 +129,10 @@ impl<T> Meeting<T> {
     pub(super) fn leave_offer(&self, seat: Entry) -> Option<T> {
         let offer = lock(&self.state).offers.remove(seat);
         // The waker is dropped here, outside of the lock.
-        offer.map(|offer| offer.element.0)
+        offer.map(|offer| {
+            let_go(offer.waker);
+            offer.element.0
+        })
     }
 
     /// For a task that is polled again: has `waker` woken from now on. Gives whether it still
@@ -138,18 +152,20 @@ impl<T> Meeting<T> {
     /// # Errors
     /// The seat at which the receiver is listed. The caller notifies the watchers.
     pub(super) fn wish(&self, waker: &Waker, stake: Option<Stake>) -> Result<Option<T>, Entry> {
-        // Dropped after the lock is let go, if it is not listed.
-        let waker = waker.clone();
+        let mut waker = Some(waker.clone());
         let mut state = lock(&self.state);
-        match state.take(stake.as_ref()) {
-            Taken::From(value, theirs) => {
-                drop(state);
-                wake(theirs);
-                Ok(Some(value))
+        let (got, theirs) = match state.take(stake.as_ref()) {
+            Taken::From(value, theirs) => (Ok(Some(value)), theirs),
+            Taken::FromNobody if !state.is_closed => {
+                (Err(state.wishes.push(waker.take(), ((), stake))), None)
             }
-            Taken::FromNobody if !state.is_closed => Err(state.wishes.push(waker, ((), stake))),
-            Taken::FromNobody | Taken::Gone => Ok(None),
-        }
+            Taken::FromNobody | Taken::Gone => (Ok(None), None),
+        };
+        drop(state);
+        wake(theirs);
+        // Dropped after the lock is let go, if it is not listed.
+        let_go(waker);
+        got
     }
 
     /// Takes a receiver off the list; gives the element that it got.
@@ -161,6 +177,7 @@ impl<T> Meeting<T> {
         }
         drop(state);
         // The waker is dropped here, outside of the lock.
+        let_go(wish);
         None
     }
 

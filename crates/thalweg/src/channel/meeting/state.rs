@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn who_came_first_is_served_first_and_anybody_may_leave() {
         let mut state = State::<u64>::new();
-        let mut list = |n| state.offers.push(Waker::noop().clone(), (n, None));
+        let mut list = |n| state.offers.push(None, (n, None));
         let seats = [10, 11, 12, 13].map(&mut list);
         assert_eq!(state.offers.remove(seats[1]).unwrap().element.0, 11);
         assert!(state.offers.remove(seats[1]).is_none(), "it left");

@@ -158,12 +158,15 @@ impl<T, S: Shape> Sender<T, S> {
         waker: &Waker,
         stake: Option<Stake>,
     ) -> bool {
-        let Some(element) = value.take() else {
+        if value.is_none() {
+            return false;
+        }
+        let Some(meeting) = self.end.meeting() else {
+            listed.on.register(&self.gate.writable, waker);
             return false;
         };
-        let Some(meeting) = self.end.meeting() else {
-            *value = Some(element);
-            listed.on.register(&self.gate.writable, waker);
+        // Cloned while the element is in its place: that may panic.
+        let (waker, Some(element)) = (waker.clone(), value.take()) else {
             return false;
         };
         match meeting.offer(element, waker, stake) {

@@ -1,18 +1,23 @@
 //! The order of the readers, and the check that makes concurrent access sound (rules 3 and 4).
 
 use super::{Publisher, Reader, Shared};
+use crate::ring::identity::fresh;
 use crate::ring::sequence::{CAPACITY_MAX, slots_for};
 use crate::ring::sync::Arc;
 
 /// Names a reader while a ring is being built; its number is also its place in the readers that
 /// [`Builder::build`] gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct ReaderId(usize);
+pub struct ReaderId {
+    /// Which builder declared it.
+    of: u64,
+    index: usize,
+}
 
 impl ReaderId {
     /// The reader's place, counted from 0 in the order of declaration.
     pub fn index(self) -> usize {
-        self.0
+        self.index
     }
 }
 
@@ -28,6 +33,8 @@ pub enum BuildError {
     NoShard,
     /// Neither reader comes after the other, and at least one of them writes.
     Conflict(ReaderId, ReaderId),
+    /// A reader was to come after one of another builder.
+    Foreign(ReaderId),
 }
 
 errors!(BuildError {
@@ -35,7 +42,9 @@ errors!(BuildError {
     Self::NoReader => "a broadcast ring needs at least one reader";
     Self::NoShard => "a group of shards needs at least one shard";
     Self::Conflict(a, b) =>
-        "readers {} and {} are not ordered, and at least one of them writes", a.0, b.0;
+        "readers {} and {} are not ordered, and at least one of them writes", a.index, b.index;
+    Self::Foreign(reader) =>
+        "a reader is to come after reader {} of another ring", reader.index;
 });
 
 /// What a reader may do with an element.
@@ -86,6 +95,10 @@ pub struct Builder<T> {
     capacity: usize,
     declared: Vec<Declared>,
     groups: Vec<Group<T>>,
+    /// Tells its readers from those of others.
+    id: u64,
+    /// A reader of another builder that was named.
+    foreign: Option<ReaderId>,
 }
 
 shown!([T] Builder<T>, "Builder", this, "capacity": this.capacity, "declared": this.declared);
@@ -97,13 +110,21 @@ impl<T> Builder<T> {
             capacity,
             declared: Vec::new(),
             groups: Vec::new(),
+            id: fresh(),
+            foreign: None,
         }
     }
 
     fn declare(&mut self, access: Access, after: &[ReaderId]) -> ReaderId {
-        let after = after.iter().map(|id| id.0).collect();
+        let is_foreign = |reader: &&ReaderId| reader.of != self.id;
+        self.foreign = self.foreign.or(after.iter().find(is_foreign).copied());
+        let after = after.iter().map(|reader| reader.index).collect();
         self.declared.push(Declared { access, after });
-        ReaderId(self.declared.len() - 1)
+        self.reader(self.declared.len() - 1)
+    }
+
+    fn reader(&self, index: usize) -> ReaderId {
+        ReaderId { of: self.id, index }
     }
 
     /// A reader that only looks, behind the readers in `after` (behind the publisher if there are
@@ -158,6 +179,9 @@ impl<T> Builder<T> {
         if self.declared.is_empty() {
             return Err(BuildError::NoReader);
         }
+        if let Some(reader) = self.foreign {
+            return Err(BuildError::Foreign(reader));
+        }
         let ancestors = self.ancestors();
         self.check(&ancestors)?;
 
@@ -202,7 +226,7 @@ impl<T> Builder<T> {
                     _ => false,
                 };
                 if !apart && !ancestors[b][a] {
-                    return Err(BuildError::Conflict(ReaderId(a), ReaderId(b)));
+                    return Err(BuildError::Conflict(self.reader(a), self.reader(b)));
                 }
             }
         }

@@ -558,3 +558,17 @@ mod lines {
         assert_eq!((publisher.free(1), publisher.is_drained()), (0, false));
     }
 }
+
+#[test]
+fn a_reader_of_another_ring_is_refused() {
+    let mut other = Builder::<u8>::new(8);
+    let foreign = other.writer(&[]);
+    let mut mine = Builder::<u8>::new(8);
+    let own = mine.writer(&[]);
+    assert_ne!(own, foreign);
+    mine.looker(&[foreign]);
+    let error = mine.build(|| 0).map(drop).expect_err("it is of another");
+    assert_eq!(error, BuildError::Foreign(foreign));
+    let text = "a reader is to come after reader 0 of another ring";
+    assert_eq!(error.to_string(), text);
+}

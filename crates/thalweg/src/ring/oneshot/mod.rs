@@ -35,6 +35,7 @@ use std::ptr::NonNull;
 use std::task::Waker;
 
 use crate::ring::PopError;
+use crate::ring::panics::{let_go, wake};
 use crate::ring::sync::{AtomicU32, Ordering, UnsafeCell, fault, is_model_over, order};
 
 const SENT: u32 = 1;
@@ -115,10 +116,11 @@ impl<T> Hold<T> {
     /// Lists the waker of `side` in the place of an earlier one; `false` if the other has acted
     /// before that and will wake nobody.
     fn list(&mut self, waker: Waker, side: &Side, other: &Side) -> bool {
-        drop(self.unlist(side, other));
+        let_go(self.unlist(side, other));
         // If the other acted while this was listed, the place is the other's (rule 2). Then this
         // look sees it, since `unlist` has.
         if self.look() & other.acts != 0 && !fault::is("oneshot_listed_anyway") {
+            let_go(Some(waker));
             return false;
         }
         let shared = self.shared();
@@ -130,7 +132,7 @@ impl<T> Hold<T> {
         // waker, or this sees what they did.
         let before = shared.word.fetch_or(side.waits, order::tell());
         self.is_listed = before & other.acts == 0;
-        drop(old);
+        let_go(old);
         if fault::is("oneshot_look_again") {
             return true;
         }
@@ -170,7 +172,8 @@ impl<T> Hold<T> {
                 .wakers
                 .iter()
                 .for_each(|waker| waker.with_mut(|_| ()));
-            drop(shared);
+            // With a waker, if a side has listed one and was never woken.
+            let_go(Some(shared));
         }
     }
 
@@ -225,8 +228,6 @@ impl<T> Giver<T> {
     /// # Errors
     /// Gives the element back if the taker has closed or is gone.
     ///
-    /// # Panics
-    /// If the taker's waker does; the element is given.
     #[inline]
     pub fn send(self, value: T) -> Result<(), T> {
         // What its drop does is done here.
@@ -272,9 +273,7 @@ impl<T> Hold<T> {
                 Ok(_) => {
                     let waker = self.waker_of(&TAKER, before);
                     self.finish(&GIVER, &TAKER);
-                    if let Some(waker) = waker {
-                        waker.wake();
-                    }
+                    wake(waker);
                     return Ok(());
                 }
                 Err(now) => before = now,
@@ -292,13 +291,12 @@ impl<T> Drop for Giver<T> {
         if is_model_over() {
             return;
         }
-        // Dropped last, as is the rest that is not ours.
-        let _own = self.0.unlist(&GIVER, &TAKER);
+        let own = self.0.unlist(&GIVER, &TAKER);
         let (_, waker) = self.0.act(GONE, &GIVER, &TAKER);
         self.0.finish(&GIVER, &TAKER);
-        if let Some(waker) = waker {
-            waker.wake();
-        }
+        // What is not ours comes last.
+        wake(waker);
+        let_go(own);
     }
 }
 
@@ -318,13 +316,8 @@ impl<T> Taker<T> {
     }
 
     /// Takes nothing that is given later, and wakes a giver that waits for this.
-    ///
-    /// # Panics
-    /// If the giver's waker does; it is closed all the same.
     pub fn close(&mut self) {
-        if let (_, Some(waker)) = self.0.act(CLOSED, &TAKER, &GIVER) {
-            waker.wake();
-        }
+        wake(self.0.act(CLOSED, &TAKER, &GIVER).1);
     }
 
     /// Whether nothing can be given any more.
@@ -340,7 +333,7 @@ impl<T> Taker<T> {
 
     /// Forgets the waker.
     pub fn unlist(&mut self) {
-        drop(self.0.unlist(&TAKER, &GIVER));
+        let_go(self.0.unlist(&TAKER, &GIVER));
     }
 }
 
@@ -350,8 +343,7 @@ impl<T> Drop for Taker<T> {
         if is_model_over() {
             return;
         }
-        // Dropped last, as is the rest that is not ours.
-        let _own = self.0.unlist(&TAKER, &GIVER);
+        let own = self.0.unlist(&TAKER, &GIVER);
         let (mut word, mut waker) = (self.0.look(), None);
         if word & GIVER.acts == 0 {
             (word, waker) = self.0.act(CLOSED, &TAKER, &GIVER);
@@ -359,8 +351,8 @@ impl<T> Drop for Taker<T> {
         // SAFETY: `SENT` is set, so the place is the taker's (rule 1).
         let _value = (word & SENT != 0).then(|| unsafe { self.0.take() });
         self.0.finish(&TAKER, &GIVER);
-        if let Some(waker) = waker {
-            waker.wake();
-        }
+        // What is not ours comes last.
+        wake(waker);
+        let_go(own);
     }
 }

@@ -1,5 +1,6 @@
 //! Room that a producer has claimed and not yet published.
 
+use super::super::panics::drop_each;
 use super::producer::Producer;
 
 /// Claimed room in a ring: write, then [`commit`](Self::commit).
@@ -156,12 +157,15 @@ impl<T> Drop for Claim<'_, T> {
     fn drop(&mut self) {
         let start = self.producer.tail;
         let end = start + std::mem::take(&mut self.written) as u64;
-        for position in start..end {
-            // SAFETY: written through this claim and not published, so it is ours alone, and
-            // counted as gone before (rules 2 and 4). Should the element's own drop panic, the
-            // rest leak.
-            drop(unsafe { self.producer.shared().cell(position).take() });
+        if !std::mem::needs_drop::<T>() {
+            return;
         }
+        let shared = self.producer.shared();
+        // SAFETY: written through this claim and not published, so it is ours alone, and counted as
+        // gone before (rules 2 and 4).
+        let take = |position| unsafe { shared.cell(position).take() };
+        let mut positions = start..end;
+        drop_each(|| positions.next().map(take));
     }
 }
 

@@ -33,6 +33,7 @@
 
 use std::ptr::NonNull;
 
+use super::super::panics::drop_each;
 use super::super::sequence::Sequence;
 use super::super::sync::{AtomicBool, AtomicU32, Ordering, fault, order};
 use super::Layout;
@@ -254,10 +255,9 @@ impl<T> Drop for Shared<T> {
         }
         // ORDERING: Relaxed; both endpoints are gone, and `leave` has acquired what they did.
         let head = self.head.load(Ordering::Relaxed);
-        for position in head..head + self.published_len(head) as u64 {
-            // SAFETY: published, not released, and nobody else is left to take it (rules 3 and 4).
-            // Should the element's own drop panic, the rest leak.
-            drop(unsafe { self.cell(position).take() });
-        }
+        let mut positions = head..head + self.published_len(head) as u64;
+        // SAFETY: published, not released, and nobody else is left to take it (rules 3 and 4).
+        let take = |position| unsafe { self.cell(position).take() };
+        drop_each(|| positions.next().map(take));
     }
 }

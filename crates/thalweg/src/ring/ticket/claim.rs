@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::super::panics::Panics;
 use super::Ticket;
 use super::slot::Slots;
 
@@ -164,23 +165,16 @@ impl<'a, T> TicketClaim<'a, T> {
 
 impl<T> Drop for TicketClaim<'_, T> {
     fn drop(&mut self) {
-        // Should an element's own drop panic, this goes on with the rest all the same.
-        struct GoOn<'c, 'a, T>(&'c mut TicketClaim<'a, T>);
-        impl<T> Drop for GoOn<'_, '_, T> {
-            fn drop(&mut self) {
-                while self.0.len > 0 {
-                    std::mem::forget(self.0.abandon());
-                }
-                if self.0.ring.absent.get() > 0 {
-                    self.0.ring.pass_holes();
-                }
-            }
-        }
         self.give_back();
-        let rest = GoOn(self);
-        while rest.0.len > 0 {
-            drop(rest.0.abandon());
+        let mut panics = Panics::default();
+        while self.len > 0 {
+            let value = self.abandon();
+            panics.catch(|| drop(value));
         }
+        if self.ring.absent.get() > 0 {
+            self.ring.pass_holes();
+        }
+        panics.resume();
     }
 }
 

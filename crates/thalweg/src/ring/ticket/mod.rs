@@ -83,6 +83,7 @@ mod within;
 pub use claim::TicketClaim;
 pub(crate) use end::TicketEnd;
 
+use super::panics::drop_each;
 use super::sequence::{CapacityError, Tally};
 use super::spsc::Layout;
 use super::sync::{AtomicBool, AtomicU64, Ordering, fault, order, spin_hint};
@@ -327,14 +328,12 @@ impl<T> Drop for Ticket<T> {
             return;
         }
         let slots = self.storage.slots();
-        for position in self.popped()..self.pushed() {
-            // What is not stamped as element is a hole or belongs to a forgotten claim.
-            if slots.content(position) == State::Element {
-                // SAFETY: published, not taken, and nobody else is left (rule 3). Should the
-                // element's own drop panic, the rest leak.
-                drop(unsafe { slots.take(position) });
-            }
-        }
+        // What is not stamped as element is a hole or belongs to a forgotten claim.
+        let is_element = |position: &u64| slots.content(*position) == State::Element;
+        let mut positions = (self.popped()..self.pushed()).filter(is_element);
+        // SAFETY: published, not taken, and nobody else is left (rule 3).
+        let take = |position| unsafe { slots.take(position) };
+        drop_each(|| positions.next().map(take));
     }
 }
 

@@ -107,7 +107,7 @@ mod tests {
             match choice % 4 {
                 0 | 1 if queue.len() < 40 => {
                     let waker = waker();
-                    let entry = list.waits.push(waker.clone(), false);
+                    let entry = list.waits.push(Some(waker.clone()), false);
                     queue.push_back((entry, waker));
                 }
                 2 => {

@@ -69,6 +69,7 @@ mod tests;
 mod waking;
 
 use super::barrier;
+use super::let_go;
 use super::roster::{Entry, renew};
 use crate::ring::sync::{AtomicU32, AtomicU64, Mutex, MutexGuard, Ordering, fence, lock, order};
 use list::List;
@@ -212,7 +213,7 @@ impl Signal {
             self.front.word.store(ARMED, Ordering::Relaxed);
             barrier::heavy();
         }
-        let entry = list.waits.push(waker, is_thread);
+        let entry = list.waits.push(Some(waker), is_thread);
         self.tell(&list);
         drop(list);
         // ORDERING: SeqCst (order::dekker), pairs with the fence in `notify_listed` (rules 1 and
@@ -237,8 +238,10 @@ impl Signal {
         if let Some(mark) = mark {
             mark.pass();
         }
-        // The waker is dropped here, outside of the lock.
-        wait.is_some()
+        let is_listed = wait.is_some();
+        // The waker is dropped outside of the lock, and the caller may have an element in hand.
+        let_go(wait);
+        is_listed
     }
 
     /// For a task that is polled again: has `waker` woken from now on. `true`: the wait is still

@@ -300,3 +300,14 @@ fn a_wait_within_a_wait_does_not_take_its_notification() {
         assert_eq!(found, Ok(3));
     });
 }
+
+/// An entry is of one signal; another's waiter, which has the same number there, stays.
+#[test]
+fn an_entry_of_another_signal_takes_nobody_off() {
+    let (mine, other) = (Signal::new(), Signal::new());
+    let waker = std::task::Waker::noop();
+    let (entry, foreign) = (mine.register(waker), other.register(waker));
+    assert!(!mine.unregister(foreign) && !mine.update(foreign, waker));
+    assert_eq!((mine.waiting(), other.waiting()), (1, 1));
+    assert!(mine.unregister(entry) && other.unregister(foreign));
+}

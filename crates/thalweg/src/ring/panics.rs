@@ -1,6 +1,6 @@
 //! Going on after a panic in foreign code; it goes on itself when all is done.
 
-use crate::ring::sync::IS_MODEL;
+use super::sync::IS_MODEL;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::task::Waker;
@@ -55,14 +55,37 @@ pub(crate) fn discard(mut payload: Box<dyn Any + Send>) {
     std::mem::forget(payload);
 }
 
-/// Wakes. If the waker panics, that goes no further: it has been reported (by the panic hook), and
-/// the notifier has no part in it, and may hold an element that must not be lost.
+/// Runs foreign code whose panic goes no further: the panic hook has reported it, and the caller
+/// may hold an element that must not be lost.
+pub(crate) fn quietly<R>(work: impl FnOnce() -> R) -> Option<R> {
+    let mut panics = Panics::default();
+    let result = panics.catch(work);
+    panics.0.into_iter().for_each(discard);
+    result
+}
+
+/// Wakes, [quietly].
 pub(crate) fn wake(waker: Option<Waker>) {
     if let Some(waker) = waker {
-        let mut panics = Panics::default();
-        panics.catch(|| waker.wake());
-        panics.0.into_iter().for_each(discard);
+        quietly(|| waker.wake());
     }
+}
+
+/// Drops a waker, if there is one, or what holds one, [quietly].
+pub(crate) fn let_go<W>(waker: Option<W>) {
+    if waker.is_some() {
+        quietly(|| drop(waker));
+    }
+}
+
+/// Drops each element that `take` gives. If drops panic, all the others are dropped all the same,
+/// and the first panic goes on at the end.
+pub(crate) fn drop_each<T>(mut take: impl FnMut() -> Option<T>) {
+    let mut panics = Panics::default();
+    while let Some(value) = take() {
+        panics.catch(|| drop(value));
+    }
+    panics.resume();
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]
