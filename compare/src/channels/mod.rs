@@ -7,29 +7,22 @@
 
 mod bounded;
 mod cacheline;
-mod crossbeam;
-mod crossfire;
 mod disruptor;
 mod gil;
-mod list;
 mod message;
-mod nexus;
 mod omango;
 mod oneshot;
+mod ours;
 mod ringbuf;
 mod rtrb;
-mod thalweg;
-mod thingbuf;
 mod tokio;
 mod yielding;
 
+use crate::runner::{Subjects, subject};
+
 pub(crate) use cacheline::CacheLine;
-pub(crate) use list::{BatchPairs, BlockingPairs, Crowds, TryPairs};
-pub(crate) use list::{WITHOUT_BATCHES, WITHOUT_WAITING};
-pub(crate) use list::{each_batch_pair, each_blocking_pair, each_crowd, each_try_pair};
 pub(crate) use message::{Element, Message, Order, Wide};
-pub(crate) use oneshot::{Oneshot, Oneshots, each_oneshot};
-pub(crate) use thalweg::OURS;
+pub(crate) use oneshot::Oneshot;
 
 /// One sender and one receiver.
 pub(crate) trait Pair<M>: Send + Sync + 'static {
@@ -114,4 +107,98 @@ pub(crate) trait BlockingRecv<M>: Send + 'static {
 /// So many clones of an endpoint.
 fn copies<T: Clone>(first: T, count: usize) -> Vec<T> {
     vec![first; count]
+}
+
+/// What is done with one of the channels, under a load.
+pub(crate) trait Job: 'static {
+    type Load: 'static;
+    /// What its subjects' names end with.
+    const SUFFIX: &'static str = "";
+}
+
+macro_rules! roles {
+    ($($(#[$doc:meta])* $each:ident, $job:ident<$message:ident: $kind:ident>, $role:ident:
+        $($peer:ty),*;)*) => {$(
+        $(#[$doc])*
+        pub(crate) trait $job<$message>: Job {
+            /// Does one run, as [`Subject::run`](crate::runner::Subject::run).
+            fn run<P: $role<$message>>(load: &Self::Load) -> crate::runner::Ran;
+        }
+
+        /// Returns all of them as subjects of a job.
+        pub(crate) fn $each<$message: $kind, J: $job<$message>>() -> Subjects<J::Load> {
+            vec![$(subject(
+                format!("{}{}", <$peer as Pair<$message>>::NAME, J::SUFFIX),
+                <J as $job<$message>>::run::<$peer>,
+            )),*]
+        }
+    )*};
+}
+
+roles! {
+    /// A job for pairs that try.
+    each_try, TryJob<M: Message>, TryPair: ours::Spsc, ours::SpscSlotted, ours::RingPacked,
+        ours::RingSlotted, bounded::Crossbeam, bounded::Flume, bounded::Kanal, bounded::Std,
+        tokio::Tokio, rtrb::Rtrb, ringbuf::Ringbuf, gil::Spsc, omango::Spsc, disruptor::Disruptor;
+    /// A job for pairs with batches on both sides.
+    each_batch, BatchJob<M: Message>, BatchPair: ours::Spsc, ours::RingPacked,
+        ours::RingSlotted, rtrb::Rtrb, ringbuf::Ringbuf, gil::Spsc, tokio::Tokio,
+        disruptor::Disruptor;
+    /// A job for pairs whose two sides wait.
+    each_blocking, BlockingJob<M: Message>, BlockingPair: ours::Spsc,
+        ours::SpscLatency, ours::SpscPower, bounded::Crossbeam, bounded::Flume, bounded::Kanal,
+        bounded::Std, tokio::Tokio, gil::Spsc;
+}
+
+/// A job for several senders or receivers.
+pub(crate) trait CrowdJob<M>: Job {
+    /// Does one run, as [`Subject::run`](crate::runner::Subject::run).
+    fn run<C: Crowd<M>>(load: &Self::Load) -> crate::runner::Ran;
+}
+
+/// Returns those that there can be in a shape, as subjects of a job.
+pub(crate) fn each_crowd<M: Element, J: CrowdJob<M>>(shape: Shape) -> Subjects<J::Load> {
+    let mut all: Subjects<J::Load> = Vec::new();
+    macro_rules! add {
+        ($($crowd:ty),*) => {$(
+            if <$crowd as Crowd<M>>::fits(shape) {
+                all.push(subject(<$crowd as Crowd<M>>::NAME, J::run::<$crowd>));
+            }
+        )*};
+    }
+    add!(
+        ours::Own,
+        ours::Lanes,
+        ours::Balanced,
+        bounded::Crossbeam,
+        bounded::Flume,
+        bounded::Kanal,
+        bounded::Std,
+        tokio::Tokio,
+        gil::Mpsc,
+        gil::MpscSharded,
+        gil::Spmc,
+        gil::Mpmc,
+        disruptor::Disruptor
+    );
+    all
+}
+
+/// A job for channels for one element.
+pub(crate) trait OneshotJob: Job {
+    /// Does one run, as [`Subject::run`](crate::runner::Subject::run).
+    fn run<O: Oneshot<u64>>(load: &Self::Load) -> crate::runner::Ran;
+}
+
+/// Returns all channels for one element as subjects of a job.
+pub(crate) fn each_oneshot<J: OneshotJob>() -> Subjects<J::Load> {
+    macro_rules! all {
+        ($($peer:ident),*) => {
+            vec![$(subject(
+                <oneshot::$peer as Oneshot<u64>>::NAME,
+                J::run::<oneshot::$peer>,
+            )),*]
+        };
+    }
+    all!(Thalweg, TheCrate, Tokio, Crossbeam, Std)
 }

@@ -12,13 +12,13 @@ use std::thread;
 use std::time::Duration;
 
 use thalweg::bus::{
-    Builder, Bus, Message, Policy, Priority, Publisher, Rule, TopicId, TopicInfo, Topics,
+    Builder, Bus, Consumer, Message, Policy, Priority, Publisher, Rule, TopicId, TopicInfo, Topics,
 };
 use thalweg_measure::clock::Clock;
 use thalweg_measure::statistics::quantile;
 
-use crate::experiment::channels::crew;
-use crate::runner::{Metric, Run, Subject, subject};
+use crate::runner::{Metric, Ran, Run, Subjects, subject, text};
+use crate::threads::crew;
 
 /// Messages that may wait.
 pub(super) const CAPACITY: usize = 1_024;
@@ -83,14 +83,9 @@ impl Message for Item {
     }
 }
 
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Load {
-    pub(super) span_ns: u64,
-}
-
 /// The bus with its publishers slowed, with an express lane besides, and with publishers that run
 /// into the limit.
-pub(super) fn subjects() -> Vec<Box<dyn Subject<Load>>> {
+pub(super) fn subjects() -> Subjects<u64> {
     let slowed = || {
         let builder = Bus::<Item>::builder().capacity(CAPACITY);
         builder.slowing(Rule::slow_producers())
@@ -98,9 +93,11 @@ pub(super) fn subjects() -> Vec<Box<dyn Subject<Load>>> {
     let express = move || slowed().express(Priority::High, EXPRESS_CAPACITY);
     let blocked = || Bus::builder().capacity(CAPACITY);
     vec![
-        subject(SLOWED, move |load| run(load, slowed())),
-        subject(EXPRESS, move |load| run(load, express())),
-        subject("thalweg bus, blocked", move |load| run(load, blocked())),
+        subject(SLOWED, move |span_ns| run(*span_ns, slowed())),
+        subject(EXPRESS, move |span_ns| run(*span_ns, express())),
+        subject("thalweg bus, blocked", move |span_ns| {
+            run(*span_ns, blocked())
+        }),
     ]
 }
 
@@ -159,27 +156,21 @@ fn memory_bytes() -> f64 {
     pages.unwrap_or(0.0) * 4096.0
 }
 
-fn run(load: &Load, builder: Builder<Item>) -> Result<Run, String> {
-    let span_ns = load.span_ns.max(100_000_000);
-    let bus = builder.build().map_err(|error| error.to_string())?;
-    let mut rx = bus
-        .subscribe(Topics::ALL)
-        .map_err(|error| error.to_string())?;
+fn run(span_ns: u64, builder: Builder<Item>) -> Ran {
+    let span_ns = span_ns.max(100_000_000);
+    let bus = builder.build().map_err(text)?;
+    let rx = bus.subscribe(Topics::ALL).map_err(text)?;
     let most = (span_ns / SERVICE_NS + 1_000) as usize;
     let txs: Result<Vec<_>, _> = (0..PUBLISHERS).map(|_| bus.publisher("source")).collect();
-    let txs = txs.map_err(|error| error.to_string())?;
+    let txs = txs.map_err(text)?;
     drop(bus);
     let start = Barrier::new(PUBLISHERS as usize + 1);
-    let mut publishers: Vec<crew::Job<'_, Published>> = Vec::new();
-    for (publisher, tx) in txs.into_iter().enumerate() {
-        let start = &start;
-        publishers.push(Box::new(move || {
-            let published = Published::with_room(most);
-            start.wait();
-            published.publish(tx, publisher, span_ns)
-        }));
-    }
-    let consume: crew::Job<'_, _> = Box::new(|| {
+    let publish = |publisher: usize, tx| {
+        let published = Published::with_room(most);
+        start.wait();
+        published.publish(tx, publisher, span_ns)
+    };
+    let consume = |_, mut rx: Consumer<Item>| {
         let clock = Clock::global();
         let none = Item {
             publisher: 0,
@@ -204,8 +195,8 @@ fn run(load: &Load, builder: Builder<Item>) -> Result<Run, String> {
         taken.truncate(count);
         let span_s = (clock.ns(clock.ticks()) - begin) as f64 / 1e9;
         (taken, (memory_bytes() - before).max(0.0), span_s)
-    });
-    let (published, consumed) = crew::run(publishers, vec![consume]);
+    };
+    let (published, consumed) = crew(txs, vec![rx], publish, consume);
     let (taken, grown, span_s) = &consumed[0];
     Ok(summary(&published, taken, *grown, *span_s))
 }
@@ -231,7 +222,7 @@ fn summary(published: &[Published], taken: &[(Item, u64)], grown: f64, span_s: f
     let sent: usize = published.iter().map(|one| one.returned_ns.len()).sum();
     let taken_per_s = taken.len() as f64 / span_s;
     let bound_ns = CAPACITY as f64 * 1e9 / taken_per_s;
-    Run::of(vec![
+    Run::of([
         at(&all, 0.5),
         longest(&mut all.iter().copied()),
         longest(&mut all.iter().copied()) / bound_ns,

@@ -1,13 +1,17 @@
-//! As fast as it goes, one to one: one message at a time, or batches.
+//! One to one: as fast as it goes, one message at a time or in batches; and there and back over two
+//! channels, one message under way, beside the floor of one cache line each way.
 
 use std::hint::spin_loop;
 
 use thalweg_measure::clock::Clock;
 
-use super::duo::Seats;
-use crate::channels::{BatchPair, Message, RecvBatch, SendBatch, TryPair, TryRecv, TrySend};
-use crate::experiment::subjects::{BatchJob, Job, Subjects, TryJob};
-use crate::runner::{Metric, Run, Subject};
+use crate::channels::{
+    BatchJob, BatchPair, BlockingJob, BlockingPair, BlockingRecv, BlockingSend, CacheLine, Job,
+    Message, Pair, RecvBatch, SendBatch, TryJob, TryPair, TryRecv, TrySend, each_batch,
+    each_blocking, each_try,
+};
+use crate::runner::{Metric, Ran, Run, Subjects, subject};
+use crate::threads::{Samples, Seats};
 
 /// Messages of a batch.
 pub(super) const BATCH: usize = 64;
@@ -32,16 +36,16 @@ impl Load {
 
 /// Checks that messages come whole and in their order.
 #[derive(Debug, Default)]
-pub(super) struct Checker {
+struct Checker {
     /// The number of the next one.
-    pub(super) next: u64,
-    pub(super) misplaced: u64,
-    pub(super) over: bool,
+    next: u64,
+    misplaced: u64,
+    over: bool,
 }
 
 impl Checker {
     #[inline]
-    pub(super) fn take<M: Message>(&mut self, message: M) {
+    fn take<M: Message>(&mut self, message: M) {
         if message == M::of(self.next) {
             self.next += 1;
         } else {
@@ -59,7 +63,7 @@ impl Checker {
         }
     }
 
-    pub(super) fn lost(&self, sent: u64) -> u64 {
+    fn lost(&self, sent: u64) -> u64 {
         sent.abs_diff(self.next) + self.misplaced
     }
 }
@@ -111,14 +115,10 @@ impl Job for OneByOne {
 }
 
 impl<M: Message> TryJob<M> for OneByOne {
-    fn run<P: TryPair<M>>(load: &Load) -> Result<Run, String> {
+    fn run<P: TryPair<M>>(load: &Load) -> Ran {
         let seats = Seats::apart()?;
         let (mut tx, mut rx) = P::pair(load.capacity);
-        let mut put = move |value| {
-            while !tx.try_send(M::of(value)) {
-                spin_loop();
-            }
-        };
+        let mut put = move |value| put(&mut tx, M::of(value));
         let sender = move || {
             let sent = send_for(*load, |first| {
                 (first..first + LOOK_EVERY).for_each(&mut put);
@@ -159,7 +159,7 @@ fn put_all<M: Message>(tx: &mut impl SendBatch<M>, count: usize, of: impl Fn(usi
 }
 
 impl<M: Message> BatchJob<M> for Batches {
-    fn run<P: BatchPair<M>>(load: &Load) -> Result<Run, String> {
+    fn run<P: BatchPair<M>>(load: &Load) -> Ran {
         let seats = Seats::apart()?;
         let (mut tx, mut rx) = P::pair(load.capacity);
         let sender = move || {
@@ -184,14 +184,138 @@ impl<M: Message> BatchJob<M> for Batches {
     }
 }
 
-/// The subjects that send one at a time.
-pub(super) fn one_by_one<M: Message>() -> Vec<Box<dyn Subject<Load>>> {
-    Subjects::<OneByOne>::new().trying::<M>().all()
+pub(super) fn one_by_one<M: Message>() -> Subjects<Load> {
+    each_try::<M, OneByOne>()
 }
 
-/// The subjects that send batches.
-pub(super) fn batches<M: Message>() -> Vec<Box<dyn Subject<Load>>> {
-    Subjects::<Batches>::new().with_batches::<M>().all()
+pub(super) fn batches<M: Message>() -> Subjects<Load> {
+    each_batch::<M, Batches>()
+}
+
+pub(super) const TRIP_METRICS: &[Metric] = &[
+    Metric::lower("round_trip_p50", "ns"),
+    Metric::lower("round_trip_p99", "ns"),
+];
+
+/// Room of both channels.
+const CAPACITY: usize = 1024;
+/// Round trips that are not measured.
+const WARM_UP: u64 = 200;
+const TRIPS_MAX: usize = 1 << 17;
+
+/// Both ends of a way, whichever calls it uses.
+fn trips<M: Message>(
+    span_ns: u64,
+    mut there: (impl FnMut(M), impl FnMut() -> M + Send),
+    mut back: (impl FnMut(M) + Send, impl FnMut() -> M),
+) -> Ran {
+    let seats = Seats::apart()?;
+    let client = || {
+        let clock = Clock::global();
+        let mut samples = Samples::with_room(TRIPS_MAX);
+        let mut checker = Checker::default();
+        let mut trip = |checker: &mut Checker, number| {
+            there.0(M::of(number));
+            checker.take(back.1());
+        };
+        (0..WARM_UP).for_each(|number| trip(&mut checker, number));
+        let mut number = WARM_UP;
+        let mut last = clock.ticks();
+        let end = last + clock.ticks_from_ns(span_ns);
+        while last < end && !samples.is_full() {
+            trip(&mut checker, number);
+            number += 1;
+            let now = clock.ticks();
+            samples.take(now.saturating_sub(last));
+            last = now;
+        }
+        trip(&mut checker, M::LAST);
+        (checker, number, samples)
+    };
+    let server = || {
+        loop {
+            let message = there.1();
+            back.0(message);
+            if message == M::of(M::LAST) {
+                break;
+            }
+        }
+    };
+    let ((checker, sent, samples), ()) = seats.run(client, server)?;
+    Ok(Run::of(samples.quantiles_ns([0.5, 0.99]).to_vec())
+        .with_lost(checker.lost(sent) + u64::from(!checker.over)))
+}
+
+#[inline]
+fn put<M: Message>(tx: &mut impl TrySend<M>, message: M) {
+    while !tx.try_send(message) {
+        spin_loop();
+    }
+}
+
+#[inline]
+fn get<M: Message>(rx: &mut impl TryRecv<M>) -> M {
+    loop {
+        match rx.try_recv() {
+            Some(message) => break message,
+            None => spin_loop(),
+        }
+    }
+}
+
+struct RoundTrips;
+
+impl Job for RoundTrips {
+    type Load = u64;
+}
+
+impl<M: Message> TryJob<M> for RoundTrips {
+    fn run<P: TryPair<M>>(span_ns: &u64) -> Ran {
+        let (mut there, mut back) = (P::pair(CAPACITY), P::pair(CAPACITY));
+        trips::<M>(
+            *span_ns,
+            (
+                move |message| put(&mut there.0, message),
+                move || get(&mut there.1),
+            ),
+            (
+                move |message| put(&mut back.0, message),
+                move || get(&mut back.1),
+            ),
+        )
+    }
+}
+
+/// The same by the calls that wait.
+struct Blocking;
+
+impl Job for Blocking {
+    type Load = u64;
+    const SUFFIX: &'static str = " blocking";
+}
+
+impl<M: Message> BlockingJob<M> for Blocking {
+    fn run<P: BlockingPair<M>>(span_ns: &u64) -> Ran {
+        let (mut there, mut back) = (P::pair(CAPACITY), P::pair(CAPACITY));
+        // A side that is gone counts as a wrong answer.
+        let there = (
+            move |message| there.0.send(message),
+            move || there.1.recv().unwrap_or(M::of(M::LAST)),
+        );
+        let back = (
+            move |message| back.0.send(message),
+            move || back.1.recv().unwrap_or(M::of(M::LAST)),
+        );
+        trips::<M>(*span_ns, there, back)
+    }
+}
+
+pub(super) fn round_trips<M: Message>() -> Subjects<u64> {
+    let floor = <RoundTrips as TryJob<M>>::run::<CacheLine>;
+    let mut all = vec![subject(<CacheLine as Pair<M>>::NAME, floor)];
+    all.extend(each_try::<M, RoundTrips>());
+    all.extend(each_blocking::<M, Blocking>());
+    all
 }
 
 #[cfg(test)]
@@ -200,7 +324,7 @@ mod tests {
     use crate::channels::Wide;
 
     #[test]
-    fn the_checker_tells_what_is_lost_torn_or_out_of_place() {
+    fn the_checker_counts_what_is_lost_torn_or_out_of_place() {
         let lost = |values: &[u64], sent: u64| {
             let mut checker = Checker::default();
             for value in values {

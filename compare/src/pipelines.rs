@@ -1,4 +1,4 @@
-//! The work that every subject of the pipeline experiments does, whoever moves the events.
+//! The work that every subject of the pipeline experiments does, whichever library moves the events.
 //!
 //! A stage is a chain of dependent multiplications, each some 1.5 ns, that begins with what the
 //! stage before left in the event and with this stage's own last result. So neither two stages of
@@ -12,9 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use thalweg_measure::clock::Clock;
 use thalweg_measure::histogram::Writer;
 
-/// Stages of the longest pipeline here.
-pub(crate) const STAGES_MAX: usize = 4;
-/// Stages of the pipeline that is compared.
+/// Stages of the pipelines.
 pub(crate) const STAGES: usize = 3;
 /// Slots of every ring, events of one cache line each.
 pub(crate) const CAPACITY: usize = 4096;
@@ -37,7 +35,7 @@ pub(crate) struct Stamp {
 pub(crate) struct Event {
     number: u64,
     intended_ticks: u64,
-    results: [AtomicU64; STAGES_MAX],
+    results: [AtomicU64; STAGES],
 }
 
 impl Event {
@@ -121,12 +119,21 @@ impl Tail {
 
     #[inline]
     pub(crate) fn end(&mut self, event: &Event) {
-        if event.number != self.tally.events {
+        self.take(Stamp {
+            number: event.number,
+            intended_ticks: event.intended_ticks,
+        });
+    }
+
+    /// Counts an event that is through.
+    #[inline]
+    pub(crate) fn take(&mut self, stamp: Stamp) {
+        if stamp.number != self.tally.events {
             self.tally.misplaced += 1;
         }
         self.tally.events += 1;
-        if event.intended_ticks != 0 {
-            let latency = self.clock.ticks().saturating_sub(event.intended_ticks);
+        if stamp.intended_ticks != 0 {
+            let latency = self.clock.ticks().saturating_sub(stamp.intended_ticks);
             self.latency_ticks.record(latency);
         }
     }
@@ -141,9 +148,9 @@ impl Drop for Tail {
 /// How much a stage does on this machine.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Workload {
-    /// Multiplications of a stage, where there are [`STAGES`] of them.
+    /// Multiplications of a stage.
     pub(crate) rounds: u32,
-    /// What such a stage costs, ns.
+    /// What it costs, ns.
     pub(crate) stage_ns: f64,
 }
 
@@ -156,21 +163,16 @@ impl Workload {
             stage_ns: stage_ns(rounds),
         }
     }
-
-    /// Rounds of each of `stages` stages that together do what [`STAGES`] stages do.
-    pub(crate) fn rounds_of(&self, stages: usize) -> u32 {
-        (f64::from(self.rounds) * STAGES as f64 / stages as f64).round() as u32
-    }
 }
 
-/// The rounds of a stage that costs so much; takes some 20 ms.
+/// Returns the rounds of a stage that costs this much; takes some 20 ms.
 pub(crate) fn rounds_for(ns: f64) -> u32 {
     let (short, long) = (stage_ns(16), stage_ns(48));
     let round_ns = ((long - short) / 32.0).max(0.05);
     (16.0 + (ns - short) / round_ns).round().clamp(1.0, 1e4) as u32
 }
 
-/// The cost of a stage of so many rounds: the best of several tries, since noise only adds.
+/// Returns the cost of a stage: the best of several tries, since noise only adds.
 fn stage_ns(rounds: u32) -> f64 {
     const TRIES: usize = 20;
     const EVENTS: u32 = 10_000;
@@ -217,16 +219,6 @@ mod tests {
         };
         assert_eq!(*tally.lock().unwrap(), expected);
         assert_eq!(reader.count(), 2);
-    }
-
-    #[test]
-    fn more_stages_share_the_same_work() {
-        let workload = Workload {
-            rounds: 40,
-            stage_ns: 37.5,
-        };
-        assert_eq!(workload.rounds_of(3), 40);
-        assert_eq!(workload.rounds_of(4), 30);
     }
 
     #[test]

@@ -1,43 +1,35 @@
-//! This project's rings and channels. A new one needs a type with a name, its roles, and a line in
-//! the lists at the end.
+//! This project's rings and channels.
 
 use thalweg::channel::{self, Builder};
-use thalweg::ring::{self, Batch, Consumer, Layout, Producer};
+use thalweg::ring::{self, Consumer, Layout, Producer};
 use thalweg::wait::Mode;
 
-use super::list::{BatchPairs, BlockingPairs, Crowds, TryPairs};
 use super::{BlockingRecv, BlockingSend, TryRecv, TrySend, copies};
-use super::{Crowd, Element, Message, Pair, RecvBatch, SendBatch, Shape};
-
-/// What all names of this project begin with.
-pub(crate) const OURS: &str = "thalweg";
-
-/// `ring::spsc`, elements side by side.
-#[derive(Debug)]
-pub(crate) struct RingPacked;
-
-/// `ring::spsc`, the sequence beside each element.
-#[derive(Debug)]
-pub(crate) struct RingSlotted;
+use super::{Crowd, Element, Pair, RecvBatch, SendBatch, Shape};
 
 const CAPACITY_FITS: &str = "the experiments' capacities are within the limits";
 
-impl<M: Element> Pair<M> for RingPacked {
-    const NAME: &'static str = "thalweg ring packed";
-    type Tx = Producer<M>;
-    type Rx = Consumer<M>;
-    fn pair(capacity: usize) -> (Self::Tx, Self::Rx) {
-        ring::spsc(capacity, Layout::Packed).expect(CAPACITY_FITS)
-    }
+/// Rings of this layout.
+macro_rules! rings {
+    ($($subject:ident $name:literal: $layout:expr;)*) => {$(
+        #[doc = concat!("`", $name, "`.")]
+        #[derive(Debug)]
+        pub(crate) struct $subject;
+
+        impl<M: Element> Pair<M> for $subject {
+            const NAME: &'static str = $name;
+            type Tx = Producer<M>;
+            type Rx = Consumer<M>;
+            fn pair(capacity: usize) -> (Self::Tx, Self::Rx) {
+                ring::spsc(capacity, $layout).expect(CAPACITY_FITS)
+            }
+        }
+    )*};
 }
 
-impl<M: Element> Pair<M> for RingSlotted {
-    const NAME: &'static str = "thalweg ring slotted";
-    type Tx = Producer<M>;
-    type Rx = Consumer<M>;
-    fn pair(capacity: usize) -> (Self::Tx, Self::Rx) {
-        ring::spsc(capacity, Layout::Slotted).expect(CAPACITY_FITS)
-    }
+rings! {
+    RingPacked "thalweg ring packed": Layout::Packed;
+    RingSlotted "thalweg ring slotted": Layout::Slotted;
 }
 
 impl<M: Element> TrySend<M> for Producer<M> {
@@ -54,31 +46,22 @@ impl<M: Element> SendBatch<M> for Producer<M> {
     }
 }
 
-fn drain<M>(batch: Batch<'_, M>, take: impl FnMut(M)) -> usize {
-    let count = batch.len();
-    batch.for_each(take);
-    count
+impl<M: Element> TryRecv<M> for Consumer<M> {
+    #[inline]
+    fn try_recv(&mut self) -> Option<M> {
+        self.try_pop().ok()
+    }
 }
 
-macro_rules! receives {
-    ($($consumer:ident),*) => {$(
-        impl<M: Element> TryRecv<M> for $consumer<M> {
-            #[inline]
-            fn try_recv(&mut self) -> Option<M> {
-                self.try_pop().ok()
-            }
-        }
-
-        impl<M: Element> RecvBatch<M> for $consumer<M> {
-            #[inline]
-            fn recv_batch(&mut self, max: usize, take: impl FnMut(M)) -> usize {
-                drain(self.batch(max), take)
-            }
-        }
-    )*};
+impl<M: Element> RecvBatch<M> for Consumer<M> {
+    #[inline]
+    fn recv_batch(&mut self, max: usize, take: impl FnMut(M)) -> usize {
+        let batch = self.batch(max);
+        let count = batch.len();
+        batch.for_each(take);
+        count
+    }
 }
-
-receives!(Consumer);
 
 /// One sender and one receiver, with these options.
 macro_rules! pairs {
@@ -100,7 +83,7 @@ macro_rules! pairs {
 }
 
 pairs! {
-    /// As it comes.
+    /// The defaults.
     Spsc "thalweg spsc": |builder| builder;
     /// The sequence beside each element.
     SpscSlotted "thalweg spsc slotted": |builder| builder.layout(Layout::Slotted);
@@ -111,22 +94,6 @@ pairs! {
     /// Never spins.
     SpscPower "thalweg spsc power": |builder| builder.mode(Mode::Power);
 }
-
-/// The narrowest shape that fits, as it comes.
-#[derive(Debug)]
-pub(crate) struct Own;
-/// Many senders, one receiver, and a lane for each sender.
-#[derive(Debug)]
-pub(crate) struct Lanes;
-/// As [`Own`], without a soft limit.
-#[derive(Debug)]
-pub(crate) struct Unlimited;
-/// As [`Own`], with a soft limit in any shape.
-#[derive(Debug)]
-pub(crate) struct Balanced;
-
-/// As many messages as wait by default where there are several senders.
-const SOFT_LIMIT: usize = 2048;
 
 /// A sender of any shape.
 #[derive(Debug)]
@@ -169,41 +136,38 @@ fn own<M: Element>(options: impl Fn(Builder) -> Builder, capacity: usize, shape:
     }
 }
 
-impl<M: Element> Crowd<M> for Own {
-    const NAME: &'static str = "thalweg";
-    type Tx = AnySender<M>;
-    type Rx = AnyReceiver<M>;
-    fn fits(_: Shape) -> bool {
-        true
-    }
-    fn crowd(capacity: usize, shape: Shape) -> Ends<M> {
-        own(|builder| builder, capacity, shape)
-    }
+/// The narrowest shape that fits, with these options.
+macro_rules! crowds {
+    ($($(#[$doc:meta])* $subject:ident $name:literal: $options:expr;)*) => {$(
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub(crate) struct $subject;
+
+        impl<M: Element> Crowd<M> for $subject {
+            const NAME: &'static str = $name;
+            type Tx = AnySender<M>;
+            type Rx = AnyReceiver<M>;
+            fn fits(_: Shape) -> bool {
+                true
+            }
+            fn crowd(capacity: usize, shape: Shape) -> Ends<M> {
+                let options: fn(Builder) -> Builder = $options;
+                own(options, capacity, shape)
+            }
+        }
+    )*};
 }
 
-impl<M: Element> Crowd<M> for Balanced {
-    const NAME: &'static str = "thalweg soft limit";
-    type Tx = AnySender<M>;
-    type Rx = AnyReceiver<M>;
-    fn fits(_: Shape) -> bool {
-        true
-    }
-    fn crowd(capacity: usize, shape: Shape) -> Ends<M> {
-        own(|builder| builder.soft_limit(SOFT_LIMIT), capacity, shape)
-    }
+crowds! {
+    /// The defaults.
+    Own "thalweg": |builder| builder;
+    /// With a soft limit in any shape, which is the default where there are several senders.
+    Balanced "thalweg soft limit": |builder| builder.soft_limit(2048);
 }
 
-impl<M: Element> Crowd<M> for Unlimited {
-    const NAME: &'static str = "thalweg no soft limit";
-    type Tx = AnySender<M>;
-    type Rx = AnyReceiver<M>;
-    fn fits(shape: Shape) -> bool {
-        shape.senders > 1 || shape.receivers > 1
-    }
-    fn crowd(capacity: usize, shape: Shape) -> Ends<M> {
-        own(|builder| builder.soft_limit(None), capacity, shape)
-    }
-}
+/// Many senders, one receiver, and a lane for each sender.
+#[derive(Debug)]
+pub(crate) struct Lanes;
 
 impl<M: Element> Crowd<M> for Lanes {
     const NAME: &'static str = "thalweg lanes";
@@ -294,30 +258,4 @@ impl<M: Element, S: channel::Shape> RecvBatch<M> for channel::Receiver<M, S> {
         });
         count
     }
-}
-
-pub(super) fn try_pairs<M: Message>(to: &mut impl TryPairs<M>) {
-    to.meet::<Spsc>();
-    to.meet::<SpscSlotted>();
-    to.meet::<RingPacked>();
-    to.meet::<RingSlotted>();
-}
-
-pub(super) fn batch_pairs<M: Message>(to: &mut impl BatchPairs<M>) {
-    to.meet::<Spsc>();
-    to.meet::<RingPacked>();
-    to.meet::<RingSlotted>();
-}
-
-pub(super) fn blocking_pairs<M: Message>(to: &mut impl BlockingPairs<M>) {
-    to.meet::<Spsc>();
-    to.meet::<SpscLatency>();
-    to.meet::<SpscPower>();
-}
-
-pub(super) fn crowds<M: Element>(to: &mut impl Crowds<M>) {
-    to.meet::<Own>();
-    to.meet::<Lanes>();
-    to.meet::<Unlimited>();
-    to.meet::<Balanced>();
 }

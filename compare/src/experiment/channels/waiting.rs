@@ -1,4 +1,5 @@
-//! A message now and then, and both ends wait in their own way: latency, and what it costs.
+//! Both ends wait in their own way: for a message now and then, its latency and what it costs; and
+//! for nothing at all.
 //!
 //! Latency is from just before `send` until `recv` has returned, so that the sender's own lateness
 //! does not count. CPU time is that of each thread by its own clock, from after the warm-up until
@@ -7,30 +8,27 @@
 //! sender spins until then, it is busy all the time, and what counts is the time inside `send`.
 
 use std::num::NonZeroU64;
-use std::time::Duration;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
 
-use rustix::thread::set_current_timer_slack;
-use rustix::time::{ClockId, clock_gettime};
+use rustix::thread::{gettid, set_current_timer_slack};
 use thalweg_measure::clock::Clock;
 use thalweg_measure::load::{OpenLoop, Rate};
 
-use super::duo::Seats;
-use super::samples::Samples;
-use crate::channels::{BlockingPair, BlockingRecv, BlockingSend, Message};
-use crate::experiment::subjects::{BlockingJob, Job, Subjects};
-use crate::runner::{Metric, Run, Subject, subject};
+use crate::channels::{
+    BlockingJob, BlockingPair, BlockingRecv, BlockingSend, Job, Message, each_blocking,
+};
+use crate::runner::{Metric, Ran, Run, Subjects, subject};
+use crate::threads::{Samples, Seats, account, thread_cpu_ns};
 
-pub(super) const METRICS: &[Metric] = &[
+pub(super) const SPARSE_METRICS: &[Metric] = &[
     Metric::lower("latency_p50", "ns"),
     Metric::lower("latency_p99", "ns"),
     Metric::lower("receiver_cpu_per_message", "ns"),
     Metric::lower("sender_cpu_per_message", "ns"),
     Metric::lower("cpu_per_message", "ns"),
 ];
-/// Where p50 and the sum of CPU times are among them.
-pub(super) const P50: usize = 0;
-pub(super) const CPU: usize = 4;
-pub(super) const JUDGED: &[usize] = &[P50, CPU];
+pub(super) const SPARSE_JUDGED: &[usize] = &[0, 4];
 
 const CAPACITY: usize = 1024;
 /// Messages that are not measured: a share of all.
@@ -58,7 +56,7 @@ impl Placement {
         }
     }
 
-    pub(super) fn tells(self) -> &'static str {
+    pub(super) fn says(self) -> &'static str {
         match self {
             Self::Across => "pinned to two cores, the sender sleeps in between",
             Self::AcrossBusy => "pinned to two cores, the sender spins in between",
@@ -69,17 +67,10 @@ impl Placement {
 
 /// When messages are due, and where.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Load {
+pub(super) struct Sparse {
     pub(super) gap_ns: u64,
-    pub(super) poisson: bool,
     pub(super) placement: Placement,
     pub(super) span_ns: u64,
-}
-
-/// The calling thread's CPU time, ns.
-fn cpu_ns() -> f64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
 }
 
 /// What one side says: messages, their sum, CPU time of a message, latencies.
@@ -90,21 +81,18 @@ struct Side {
 }
 
 /// Sends on schedule; returns its side, and how late it was.
-fn send(load: Load, mut put: impl FnMut(u64)) -> (Side, Samples) {
+fn send(load: Sparse, mut put: impl FnMut(u64)) -> (Side, Samples) {
     // Without it the schedule is coarser, which the subject without a channel shows.
     let _ = set_current_timer_slack(NonZeroU64::new(1));
     let clock = Clock::global();
     let rate = Rate::per_second(1_000_000_000 / load.gap_ns).expect("gaps are below a second");
     let mut schedule = OpenLoop::new(clock, rate);
-    if load.poisson {
-        schedule = schedule.poisson(0x5EED);
-    }
     let count = WARM_UP + (load.span_ns / load.gap_ns).max(10);
     let mut lateness = Samples::with_room(count as usize);
     let (mut sum, mut inside, mut begin_ns) = (0_u64, 0_u64, 0.0);
     for number in 0..count {
         if number == WARM_UP {
-            begin_ns = cpu_ns();
+            begin_ns = thread_cpu_ns() as f64;
         }
         let due = schedule.next_due();
         match load.placement {
@@ -129,7 +117,7 @@ fn send(load: Load, mut put: impl FnMut(u64)) -> (Side, Samples) {
     let measured = (count - WARM_UP) as f64;
     let cpu_ns = match load.placement {
         Placement::AcrossBusy => clock.ns(inside) as f64 / measured,
-        _ => (cpu_ns() - begin_ns) / measured,
+        _ => (thread_cpu_ns() as f64 - begin_ns) / measured,
     };
     put(u64::LAST);
     (Side { count, sum, cpu_ns }, lateness)
@@ -151,15 +139,15 @@ fn receive(mut get: impl FnMut() -> u64, room: usize) -> (Side, Samples) {
         if count > WARM_UP {
             samples.take(now.saturating_sub(stamp));
         } else if count == WARM_UP {
-            begin_ns = cpu_ns();
+            begin_ns = thread_cpu_ns() as f64;
         }
     }
     let measured = count.saturating_sub(WARM_UP).max(1) as f64;
-    let cpu_ns = (cpu_ns() - begin_ns) / measured;
+    let cpu_ns = (thread_cpu_ns() as f64 - begin_ns) / measured;
     (Side { count, sum, cpu_ns }, samples)
 }
 
-impl Load {
+impl Sparse {
     fn seats(self) -> Result<Seats, String> {
         match self.placement {
             Placement::Shared => Seats::together(),
@@ -176,13 +164,11 @@ impl Load {
 struct Waiting;
 
 impl Job for Waiting {
-    type Load = Load;
+    type Load = Sparse;
 }
 
 impl BlockingJob<u64> for Waiting {
-    const SUFFIX: &'static str = "";
-
-    fn run<P: BlockingPair<u64>>(load: &Load) -> Result<Run, String> {
+    fn run<P: BlockingPair<u64>>(load: &Sparse) -> Ran {
         let (mut tx, mut rx) = P::pair(CAPACITY);
         let sender = || {
             let side = send(*load, |stamp| tx.send(stamp));
@@ -199,16 +185,82 @@ impl BlockingJob<u64> for Waiting {
 }
 
 /// Nothing is sent: how late the sender is by itself, and what its waiting costs.
-fn nothing_sent(load: &Load) -> Result<Run, String> {
+fn nothing_sent(load: &Sparse) -> Ran {
     let ((side, late), ()) = load.seats()?.run(|| send(*load, |_| ()), || ())?;
     let [p50, p99] = late.quantiles_ns([0.5, 0.99]);
     Ok(Run::of(vec![p50, p99, 0.0, side.cpu_ns, side.cpu_ns]))
 }
 
-pub(super) fn subjects() -> Vec<Box<dyn Subject<Load>>> {
-    let floor = subject("raw schedule, nothing sent (its lateness)", nothing_sent);
-    Subjects::<Waiting>::new()
-        .with(floor)
-        .waiting::<u64>()
-        .all()
+pub(super) fn sparse() -> Subjects<Sparse> {
+    let floor = "raw schedule, nothing sent (its lateness)";
+    let mut all = vec![subject(floor, nothing_sent)];
+    all.extend(each_blocking::<u64, Waiting>());
+    all
+}
+
+pub(super) const IDLE_METRICS: &[Metric] = &[
+    Metric::lower("receiver_cpu_per_s", "ns"),
+    Metric::lower("sender_cpu_per_s", "ns"),
+    Metric::lower("receiver_switches_per_s", "count"),
+    Metric::lower("sender_switches_per_s", "count"),
+];
+
+const IDLE_CAPACITY: usize = 16;
+/// More than any channel of that capacity has room for.
+const MESSAGES: u64 = 100_000;
+/// Until both wait.
+const SETTLE: Duration = Duration::from_millis(100);
+
+/// One thread waits to receive from an empty channel, another one to send into a full one. What
+/// they cost a second, from the system's own count of their time and switches.
+struct Idle;
+
+impl Job for Idle {
+    type Load = u64;
+}
+
+impl BlockingJob<u64> for Idle {
+    fn run<P: BlockingPair<u64>>(span_ns: &u64) -> Ran {
+        let (mut waker, mut waiting_rx) = P::pair(IDLE_CAPACITY);
+        let (mut waiting_tx, mut drain) = P::pair(IDLE_CAPACITY);
+        let (started, ids) = mpsc::channel();
+        let id = || gettid().as_raw_nonzero().get();
+        let receiver_started = started.clone();
+        let receiver = std::thread::spawn(move || {
+            let _ = receiver_started.send((0, id()));
+            waiting_rx.recv()
+        });
+        let sender = std::thread::spawn(move || {
+            let _ = started.send((1, id()));
+            (0..MESSAGES).for_each(|value| waiting_tx.send(value));
+            waiting_tx
+        });
+        let mut ids: Vec<(usize, i32)> = ids.iter().take(2).collect();
+        ids.sort_unstable();
+        let [(_, receives), (_, sends)] = ids[..] else {
+            return Err("a thread did not start".to_owned());
+        };
+        std::thread::sleep(SETTLE);
+        let accounts = || [account(receives), account(sends)];
+        let (before, since) = (accounts(), Instant::now());
+        std::thread::sleep(Duration::from_nanos(*span_ns));
+        let (after, seconds) = (accounts(), since.elapsed().as_secs_f64());
+        waker.send(7);
+        let lost = (0..MESSAGES).filter(|value| drain.recv() != Some(*value));
+        let mut lost = lost.count() as u64;
+        let received = receiver.join().map_err(|_| "the receiver panicked")?;
+        lost += u64::from(received != Some(7));
+        drop(sender.join().map_err(|_| "the sender panicked")?);
+        let mut values = [0.0; 4];
+        for (end, (before, after)) in before.into_iter().zip(after).enumerate() {
+            let (before, after) = (before?, after?);
+            values[end] = (after[0] - before[0]) / seconds;
+            values[2 + end] = (after[1] - before[1]) / seconds;
+        }
+        Ok(Run::of(values).with_lost(lost))
+    }
+}
+
+pub(super) fn idle() -> Subjects<u64> {
+    each_blocking::<u64, Idle>()
 }
