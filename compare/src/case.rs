@@ -131,6 +131,17 @@ impl Case {
         }
     }
 
+    /// Makes a case whose load is there already.
+    pub(crate) fn of<L: Sync + 'static>(
+        name: impl Into<String>,
+        heading: impl Into<String>,
+        metrics: &'static [Metric],
+        subjects: Subjects<L>,
+        load: L,
+    ) -> Self {
+        Self::new(name, heading, metrics, subjects, || Ok(load))
+    }
+
     /// Sets the runs of each subject; 11 without it.
     pub(crate) fn repeated(self, repetitions: usize) -> Self {
         Self {

@@ -5,7 +5,7 @@
 
 use std::num::NonZeroUsize;
 
-use gil::{mpmc, mpsc, spmc, spsc};
+use gil::{mpsc, spmc, spsc};
 
 use super::yielding::{self, YieldingRecv, YieldingSend};
 use super::{
@@ -53,7 +53,6 @@ tries! {
     mpsc::Sender<M>, mpsc::Receiver<M>;
     mpsc::sharded::Sender<M>, mpsc::sharded::Receiver<M>;
     spmc::Sender<M>, spmc::Receiver<M>;
-    mpmc::Sender<M>, mpmc::Receiver<M>;
 }
 
 impl<M: Element> BlockingSend<M> for spsc::Sender<M> {
@@ -130,10 +129,6 @@ crowds! {
     Spmc, "gil spmc", gil::spmc, |shape| shape.senders == 1, |capacity, shape: Shape| {
         let (tx, rx) = spmc::channel(size(capacity));
         (vec![tx], copies(rx, shape.receivers))
-    };
-    Mpmc, "gil mpmc", gil::mpmc, |_| true, |capacity, shape: Shape| {
-        let (tx, rx) = mpmc::channel(size(capacity));
-        (copies(tx, shape.senders), copies(rx, shape.receivers))
     };
     MpscSharded, "gil mpsc sharded", gil::mpsc::sharded, |shape| shape.receivers == 1,
     |capacity: usize, shape: Shape| {

@@ -2,11 +2,9 @@
 //! once and a peer is a few lines.
 //!
 //! A peer plays the roles that its own documented interface has: it is not given a batch or a
-//! blocking call that it does not offer. Two adapters say so in the name: `blocking` for the calls
-//! that wait, `(try, yield)` for a queue without waiting calls in a test that needs them.
+//! blocking call that it does not offer.
 
 mod bounded;
-mod cacheline;
 mod disruptor;
 mod gil;
 mod message;
@@ -18,10 +16,9 @@ mod rtrb;
 mod tokio;
 mod yielding;
 
-use crate::runner::{Subjects, subject};
+use crate::runner::{Ran, Subjects, subject};
 
-pub(crate) use cacheline::CacheLine;
-pub(crate) use message::{Element, Message, Order, Wide};
+pub(crate) use message::{Element, LAST, Order};
 pub(crate) use oneshot::Oneshot;
 
 /// One sender and one receiver.
@@ -112,82 +109,65 @@ fn copies<T: Clone>(first: T, count: usize) -> Vec<T> {
 /// What is done with one of the channels, under a load.
 pub(crate) trait Job: 'static {
     type Load: 'static;
-    /// What its subjects' names end with.
-    const SUFFIX: &'static str = "";
 }
 
 macro_rules! roles {
-    ($($(#[$doc:meta])* $each:ident, $job:ident<$message:ident: $kind:ident>, $role:ident:
-        $($peer:ty),*;)*) => {$(
+    ($($(#[$doc:meta])* $each:ident, $job:ident, $role:ident: $($peer:ty),*;)*) => {$(
         $(#[$doc])*
-        pub(crate) trait $job<$message>: Job {
+        pub(crate) trait $job: Job {
             /// Does one run, as [`Subject::run`](crate::runner::Subject::run).
-            fn run<P: $role<$message>>(load: &Self::Load) -> crate::runner::Ran;
+            fn run<P: $role<u64>>(load: &Self::Load) -> Ran;
         }
 
         /// Returns all of them as subjects of a job.
-        pub(crate) fn $each<$message: $kind, J: $job<$message>>() -> Subjects<J::Load> {
-            vec![$(subject(
-                format!("{}{}", <$peer as Pair<$message>>::NAME, J::SUFFIX),
-                <J as $job<$message>>::run::<$peer>,
-            )),*]
+        pub(crate) fn $each<J: $job>() -> Subjects<J::Load> {
+            vec![$(subject(<$peer as Pair<u64>>::NAME, <J as $job>::run::<$peer>)),*]
         }
     )*};
 }
 
 roles! {
     /// A job for pairs that try.
-    each_try, TryJob<M: Message>, TryPair: ours::Spsc, ours::SpscSlotted, ours::RingPacked,
-        ours::RingSlotted, bounded::Crossbeam, bounded::Flume, bounded::Kanal, bounded::Std,
-        tokio::Tokio, rtrb::Rtrb, ringbuf::Ringbuf, gil::Spsc, omango::Spsc, disruptor::Disruptor;
+    each_try, TryJob, TryPair: ours::Spsc, ours::SpscSlotted, ours::RingPacked, ours::RingSlotted,
+        bounded::Crossbeam, bounded::Flume, bounded::Kanal, bounded::Std, tokio::Tokio, rtrb::Rtrb,
+        ringbuf::Ringbuf, gil::Spsc, omango::Spsc, disruptor::Disruptor;
     /// A job for pairs with batches on both sides.
-    each_batch, BatchJob<M: Message>, BatchPair: ours::Spsc, ours::RingPacked,
-        ours::RingSlotted, rtrb::Rtrb, ringbuf::Ringbuf, gil::Spsc, tokio::Tokio,
-        disruptor::Disruptor;
+    each_batch, BatchJob, BatchPair: ours::Spsc, ours::RingPacked, ours::RingSlotted, rtrb::Rtrb,
+        ringbuf::Ringbuf, gil::Spsc;
     /// A job for pairs whose two sides wait.
-    each_blocking, BlockingJob<M: Message>, BlockingPair: ours::Spsc,
-        ours::SpscLatency, ours::SpscPower, bounded::Crossbeam, bounded::Flume, bounded::Kanal,
-        bounded::Std, tokio::Tokio, gil::Spsc;
+    each_blocking, BlockingJob, BlockingPair: ours::Spsc, ours::SpscLatency, ours::SpscPower,
+        bounded::Crossbeam, bounded::Flume, bounded::Kanal, bounded::Std, tokio::Tokio, gil::Spsc;
 }
 
 /// A job for several senders or receivers.
 pub(crate) trait CrowdJob<M>: Job {
     /// Does one run, as [`Subject::run`](crate::runner::Subject::run).
-    fn run<C: Crowd<M>>(load: &Self::Load) -> crate::runner::Ran;
+    fn run<C: Crowd<M>>(load: &Self::Load) -> Ran;
+}
+
+macro_rules! add {
+    ($all:ident, $shape:ident: $($crowd:ty),*;) => {$(
+        if <$crowd as Crowd<M>>::fits($shape) {
+            $all.push(subject(<$crowd as Crowd<M>>::NAME, J::run::<$crowd>));
+        }
+    )*};
 }
 
 /// Returns those that there can be in a shape, as subjects of a job.
 pub(crate) fn each_crowd<M: Element, J: CrowdJob<M>>(shape: Shape) -> Subjects<J::Load> {
     let mut all: Subjects<J::Load> = Vec::new();
-    macro_rules! add {
-        ($($crowd:ty),*) => {$(
-            if <$crowd as Crowd<M>>::fits(shape) {
-                all.push(subject(<$crowd as Crowd<M>>::NAME, J::run::<$crowd>));
-            }
-        )*};
+    add! {
+        all, shape: ours::OneToOne, ours::FanIn, ours::FanOut, ours::Lanes, ours::Balanced,
+        bounded::Crossbeam, bounded::Flume, bounded::Kanal, bounded::Std, tokio::Tokio, gil::Mpsc,
+        gil::MpscSharded, gil::Spmc;
     }
-    add!(
-        ours::Own,
-        ours::Lanes,
-        ours::Balanced,
-        bounded::Crossbeam,
-        bounded::Flume,
-        bounded::Kanal,
-        bounded::Std,
-        tokio::Tokio,
-        gil::Mpsc,
-        gil::MpscSharded,
-        gil::Spmc,
-        gil::Mpmc,
-        disruptor::Disruptor
-    );
     all
 }
 
 /// A job for channels for one element.
 pub(crate) trait OneshotJob: Job {
     /// Does one run, as [`Subject::run`](crate::runner::Subject::run).
-    fn run<O: Oneshot<u64>>(load: &Self::Load) -> crate::runner::Ran;
+    fn run<O: Oneshot<u64>>(load: &Self::Load) -> Ran;
 }
 
 /// Returns all channels for one element as subjects of a job.

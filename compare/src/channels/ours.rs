@@ -95,115 +95,56 @@ pairs! {
     SpscPower "thalweg spsc power": |builder| builder.mode(Mode::Power);
 }
 
-/// A sender of any shape.
-#[derive(Debug)]
-pub(crate) enum AnySender<M> {
-    One(channel::spsc::Sender<M>),
-    ToOne(channel::mpsc::Sender<M>),
-    Shared(channel::mpmc::Sender<M>),
-}
-
-/// A receiver of any shape.
-#[derive(Debug)]
-pub(crate) enum AnyReceiver<M> {
-    One(channel::spsc::Receiver<M>),
-    FromMany(channel::mpsc::Receiver<M>),
-    Shared(channel::mpmc::Receiver<M>),
-}
-
-type Ends<M> = (Vec<AnySender<M>>, Vec<AnyReceiver<M>>);
-
-/// The narrowest shape; `capacity` in all.
-fn own<M: Element>(options: impl Fn(Builder) -> Builder, capacity: usize, shape: Shape) -> Ends<M> {
-    if shape.receivers > 1 {
-        let (tx, rx) = options(Builder::new(capacity)).mpmc().expect(CAPACITY_FITS);
-        let txs = copies(tx, shape.senders).into_iter();
-        let rxs = copies(rx, shape.receivers).into_iter();
-        (
-            txs.map(AnySender::Shared).collect(),
-            rxs.map(AnyReceiver::Shared).collect(),
-        )
-    } else if shape.senders > 1 {
-        let (tx, rx) = options(Builder::new(capacity)).mpsc().expect(CAPACITY_FITS);
-        let txs = copies(tx, shape.senders).into_iter();
-        (
-            txs.map(AnySender::ToOne).collect(),
-            vec![AnyReceiver::FromMany(rx)],
-        )
-    } else {
-        let (tx, rx) = options(Builder::new(capacity)).spsc().expect(CAPACITY_FITS);
-        (vec![AnySender::One(tx)], vec![AnyReceiver::One(rx)])
-    }
-}
-
-/// The narrowest shape that fits, with these options.
+/// Several senders or receivers: the shape, when it is taken, and how the builder is called.
 macro_rules! crowds {
-    ($($(#[$doc:meta])* $subject:ident $name:literal: $options:expr;)*) => {$(
+    ($($(#[$doc:meta])* $subject:ident $name:literal: $shape:ident, $fits:expr,
+        |$capacity:ident, $of:ident| $builder:expr;)*) => {$(
         $(#[$doc])*
         #[derive(Debug)]
         pub(crate) struct $subject;
 
         impl<M: Element> Crowd<M> for $subject {
             const NAME: &'static str = $name;
-            type Tx = AnySender<M>;
-            type Rx = AnyReceiver<M>;
-            fn fits(_: Shape) -> bool {
-                true
+            type Tx = channel::$shape::Sender<M>;
+            type Rx = channel::$shape::Receiver<M>;
+            fn fits(shape: Shape) -> bool {
+                let fits: fn(Shape) -> bool = $fits;
+                fits(shape)
             }
-            fn crowd(capacity: usize, shape: Shape) -> Ends<M> {
-                let options: fn(Builder) -> Builder = $options;
-                own(options, capacity, shape)
+            fn crowd($capacity: usize, $of: Shape) -> (Vec<Self::Tx>, Vec<Self::Rx>) {
+                let (tx, rx) = $builder.$shape().expect(CAPACITY_FITS);
+                crowds!(@ends $shape tx rx $of)
             }
         }
     )*};
+    (@ends spsc $tx:ident $rx:ident $shape:ident) => {{
+        debug_assert_eq!($shape.senders, 1);
+        (vec![$tx], vec![$rx])
+    }};
+    (@ends mpsc $tx:ident $rx:ident $shape:ident) => {
+        (copies($tx, $shape.senders), vec![$rx])
+    };
+    (@ends mpmc $tx:ident $rx:ident $shape:ident) => {
+        (copies($tx, $shape.senders), copies($rx, $shape.receivers))
+    };
 }
 
+fn is_fan_in(shape: Shape) -> bool {
+    shape.senders > 1 && shape.receivers == 1
+}
+
+// Users take the narrowest shape that fits.
 crowds! {
-    /// The defaults.
-    Own "thalweg": |builder| builder;
-    /// With a soft limit in any shape, which is the default where there are several senders.
-    Balanced "thalweg soft limit": |builder| builder.soft_limit(2048);
-}
-
-/// Many senders, one receiver, and a lane for each sender.
-#[derive(Debug)]
-pub(crate) struct Lanes;
-
-impl<M: Element> Crowd<M> for Lanes {
-    const NAME: &'static str = "thalweg lanes";
-    type Tx = channel::mpsc::Sender<M>;
-    type Rx = channel::mpsc::Receiver<M>;
-    fn fits(shape: Shape) -> bool {
-        shape.senders > 1 && shape.receivers == 1
-    }
-    fn crowd(capacity: usize, shape: Shape) -> (Vec<Self::Tx>, Vec<Self::Rx>) {
-        let builder = Builder::new(capacity / shape.senders).lanes();
-        let (tx, rx) = builder.mpsc().expect(CAPACITY_FITS);
-        (copies(tx, shape.senders), vec![rx])
-    }
-}
-
-impl<M: Element> BlockingSend<M> for AnySender<M> {
-    #[inline]
-    fn send(&mut self, message: M) {
-        // A receiver that is gone shows in the count of what came.
-        let _ = match self {
-            Self::One(tx) => tx.send(message),
-            Self::ToOne(tx) => tx.send(message),
-            Self::Shared(tx) => tx.send(message),
-        };
-    }
-}
-
-impl<M: Element> BlockingRecv<M> for AnyReceiver<M> {
-    #[inline]
-    fn recv(&mut self) -> Option<M> {
-        match self {
-            Self::One(rx) => rx.recv().ok(),
-            Self::FromMany(rx) => rx.recv().ok(),
-            Self::Shared(rx) => rx.recv().ok(),
-        }
-    }
+    OneToOne "thalweg": spsc, |shape| shape.senders == 1 && shape.receivers == 1,
+        |capacity, shape| Builder::new(capacity);
+    FanIn "thalweg": mpsc, is_fan_in, |capacity, shape| Builder::new(capacity);
+    FanOut "thalweg": mpmc, |shape| shape.receivers > 1, |capacity, shape| Builder::new(capacity);
+    /// A lane for each sender, which share the capacity.
+    Lanes "thalweg lanes": mpsc, is_fan_in,
+        |capacity, shape| Builder::new(capacity / shape.senders).lanes();
+    /// With a soft limit, which is the default where there are several senders.
+    Balanced "thalweg soft limit": mpmc, |shape| shape.senders == 1,
+        |capacity, shape| Builder::new(capacity).soft_limit(2048);
 }
 
 impl<M: Element, S: channel::Shape> TrySend<M> for channel::Sender<M, S> {

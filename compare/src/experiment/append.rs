@@ -52,7 +52,7 @@ fn cases(settings: &Settings) -> Vec<Case> {
     const METRICS: &[Metric] = &[Metric::lower("time", "ns")];
     let records = settings.count(1_600_000).max(RECORDS as u64);
     let heading = "time of a record, in a buffer that fits into the first cache";
-    let case = Case::new("append", heading, METRICS, subjects, move || Ok(records));
+    let case = Case::of("append", heading, METRICS, subjects, records);
     vec![case.repeated(41).goals([
         Goal::ratio([BUILT_28, VALUE_28], 0, 5.0),
         Goal::ratio([BUILT_28, BUILT_32], 0, 1.0 / 1.3),

@@ -81,7 +81,7 @@ fn cases(settings: &Settings) -> Vec<Case> {
                     subject(WITHOUT, |load| run(load, false)),
                     subject(WITH, |load| run(load, true)),
                 ];
-                let case = Case::new(name, heading, METRICS, subjects, move || Ok(load));
+                let case = Case::of(name, heading, METRICS, subjects, load);
                 cases.push(case.footer(move |trial, report| judge(&own, trial, report)));
             }
         }

@@ -35,13 +35,13 @@ fn cases(settings: &Settings) -> Vec<Case> {
         let subjects = broker::subjects::<flow::One>(shape(1, 1));
         let metrics = flow::PUBLISH_METRICS;
         let name = format!("publish/1/{capacity}");
-        let case = Case::new(name, heading, metrics, subjects, move || Ok(load));
+        let case = Case::of(name, heading, metrics, subjects, load);
         let case = case.repeated(21).judged(&[0]);
         cases.push(case.goal(Goal::at_most(OURS, 0, 15.0)));
         let heading = "two publishers on two cores at once";
         let subjects = broker::subjects::<flow::Two>(shape(2, 1));
         let name = format!("publish/2/{capacity}");
-        let case = Case::new(name, heading, metrics, subjects, move || Ok(load));
+        let case = Case::of(name, heading, metrics, subjects, load);
         let goals = [0, 1].map(|at| Goal::at_most(OURS, at, 20.0));
         cases.push(case.repeated(21).judged(&[0]).goals(goals));
     }
@@ -52,9 +52,7 @@ fn cases(settings: &Settings) -> Vec<Case> {
     );
     let subjects = broker::subjects::<flow::Hop>(shape(1, 1));
     let span_ns = settings.count(40_000_000);
-    let case = Case::new("hop", heading, flow::HOP_METRICS, subjects, move || {
-        Ok(span_ns)
-    });
+    let case = Case::of("hop", heading, flow::HOP_METRICS, subjects, span_ns);
     let case = case.repeated(21).judged(&[0, 1]);
     cases.push(case.goal(Goal::at_most(OURS, 0, 200.0)));
     for (name, senders, receivers) in [("stream/1", 1, 1), ("stream/2", 2, 1), ("fan/2", 1, 2)] {
@@ -69,7 +67,7 @@ fn cases(settings: &Settings) -> Vec<Case> {
         );
         let subjects = broker::subjects::<flow::Stream>(shape);
         let metrics = flow::STREAM_METRICS;
-        let case = Case::new(name, heading, metrics, subjects, move || Ok(load));
+        let case = Case::of(name, heading, metrics, subjects, load);
         cases.push(case.repeated(21).judged(&[0]));
     }
     for (name, total) in [("burst/150k", 150_000), ("burst/300k", 300_000)] {
@@ -80,9 +78,7 @@ fn cases(settings: &Settings) -> Vec<Case> {
             burst::CAPACITY
         );
         let (metrics, subjects) = (burst::METRICS, burst::subjects());
-        cases.push(Case::new(name, heading, metrics, subjects, move || {
-            Ok(total)
-        }));
+        cases.push(Case::of(name, heading, metrics, subjects, total));
     }
     let heading = format!(
         "{} publishers bring {} messages a second each, the consumer takes {}; room for {}",
@@ -93,7 +89,7 @@ fn cases(settings: &Settings) -> Vec<Case> {
     );
     let (metrics, subjects) = (overload::METRICS, overload::subjects());
     let span_ns = settings.count(60_000_000_000);
-    let case = Case::new("overload", heading, metrics, subjects, move || Ok(span_ns));
+    let case = Case::of("overload", heading, metrics, subjects, span_ns);
     let at_most =
         |subject: &str, metric, most| Goal::Figure(subject.to_owned(), metric, Limit::AtMost(most));
     cases.push(case.repeated(1).goals([

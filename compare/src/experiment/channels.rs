@@ -9,7 +9,7 @@ use thalweg_measure::clock::Clock;
 
 use super::Experiment;
 use crate::case::{Case, Goal, Limit, Settings};
-use crate::channels::{Message, Shape, Wide};
+use crate::channels::Shape;
 use crate::report::ns;
 
 const PEERS: &[&str] = &[
@@ -49,128 +49,119 @@ pub(crate) const BURST: Experiment = Experiment {
 /// Gaps between sparse messages, and the names of their cases.
 const GAPS: [(&str, u64); 3] = [("20us", 20_000), ("200us", 200_000), ("1ms", 1_000_000)];
 /// Senders and receivers, and the names of their cases.
-const SHAPES: [(&str, usize, usize); 4] = [
+const SHAPES: [(&str, usize, usize); 3] = [
     ("fanin/4x1", 4, 1),
     ("fanin/20x1", 20, 1),
     ("fanout/1x20", 1, 20),
-    ("many/2x2", 2, 2),
 ];
 const BURSTS: [(usize, usize); 4] = [(1, 1), (5, 1), (20, 1), (1, 20)];
 
 fn cases(settings: &Settings) -> Vec<Case> {
-    let mut cases = Vec::new();
-    streams::<u64>(settings, &mut cases);
-    streams::<Wide>(settings, &mut cases);
-    round_trips::<u64>(settings, &mut cases);
-    round_trips::<Wide>(settings, &mut cases);
-    for placement in waiting::Placement::EACH {
+    let pinned = "room for 1,024, pinned to two cores";
+    let span_ns = settings.count(12_000_000);
+    let one = stream::one_by_one();
+    let heading = format!("one at a time, try and spin, {pinned}");
+    let one = Case::of("one/8B/1024", heading, stream::METRICS, one, span_ns);
+    let batch = stream::batches();
+    let heading = format!("batches of {}, {pinned}", stream::BATCH);
+    let batch = Case::of("batch/8B/1024", heading, stream::METRICS, batch, span_ns);
+    let trips = stream::round_trips();
+    let read = ns(Clock::global().read_cost_ns());
+    let heading = format!("there and back, {pinned}; one clock read of {read} a trip included");
+    let trips = Case::of(
+        "roundtrip/8B",
+        heading,
+        stream::TRIP_METRICS,
+        trips,
+        span_ns,
+    );
+    let best = |metric, least| Goal::Best(metric, Limit::AtLeast(least));
+    let mut cases = vec![
+        one.repeated(31).judged(&[0]).goal(best(0, 1.3)),
+        batch.repeated(31).judged(&[0]).goal(best(0, 1.3)),
+        trips.repeated(31).judged(&[0, 1]).goal(best(0, 1.15)),
+    ];
+    for (place, is_shared) in [("across", false), ("shared-core", true)] {
         for (gap, gap_ns) in GAPS {
-            let case = format!("sparse/{gap}/regular/{}", placement.name());
-            let heading = format!("both ends wait, {}", placement.says());
+            let name = format!("sparse/{gap}/regular/{place}");
+            let heading = "both ends wait, pinned; the sender sleeps in between";
             let span_ns = settings.count(120_000_000);
             let load = waiting::Sparse {
                 gap_ns,
-                placement,
+                is_shared,
                 span_ns,
             };
             let (metrics, subjects) = (waiting::SPARSE_METRICS, waiting::sparse());
-            let case = Case::new(case, heading, metrics, subjects, move || Ok(load));
+            let case = Case::of(name, heading, metrics, subjects, load);
             cases.push(case.repeated(9).judged(waiting::SPARSE_JUDGED));
         }
     }
-    for (case, senders, receivers) in SHAPES {
-        let shape = Shape { senders, receivers };
-        let heading = format!(
-            "room for {} in all, waiting calls, not pinned",
-            crowd::CAPACITY
-        );
-        let messages = settings.count(300_000);
-        let load = crowd::Load { shape, messages };
-        let (metrics, subjects) = (crowd::METRICS, crowd::subjects(shape));
-        let case = Case::new(case, heading, metrics, subjects, move || Ok(load));
-        let goal = Goal::Best(0, Limit::AtLeast(1.1));
-        cases.push(case.repeated(31).judged(&[0]).goal(goal));
+    for (name, senders, receivers) in SHAPES {
+        let load = crowd::Load {
+            shape: Shape { senders, receivers },
+            messages: settings.count(300_000),
+        };
+        let subjects = crowd::subjects(load.shape);
+        let heading = "room for 1,024 in all, waiting calls, not pinned";
+        let case = Case::of(name, heading, crowd::METRICS, subjects, load);
+        cases.push(case.repeated(31).judged(&[0]).goal(best(0, 1.1)));
     }
     let span_ns = settings.count(8_000_000);
     let heading = "made, sent and received on one thread";
-    let (metrics, subjects) = (reply::ALONE_METRICS, reply::alone());
-    let case = Case::new("oneshot/alone", heading, metrics, subjects, move || {
-        Ok(span_ns)
-    });
-    cases.push(case.repeated(31).judged(&[0]));
+    let alone = reply::alone();
+    let alone = Case::of(
+        "oneshot/alone",
+        heading,
+        reply::ALONE_METRICS,
+        alone,
+        span_ns,
+    );
     let heading = "made, sent with a request, replied to, pinned to two cores; the request's way \
                    and two clock reads included";
-    let (metrics, subjects) = (reply::ACROSS_METRICS, reply::across());
-    let case = Case::new("oneshot/across", heading, metrics, subjects, move || {
-        Ok(span_ns)
-    });
-    cases.push(case.repeated(31).judged(&[0, 1]));
+    let across = reply::across();
+    let across = Case::of(
+        "oneshot/across",
+        heading,
+        reply::ACROSS_METRICS,
+        across,
+        span_ns,
+    );
     let heading = "a receiver on an empty channel and a sender on a full one";
     let span_ns = settings.count(1_000_000_000);
-    let (metrics, subjects) = (waiting::IDLE_METRICS, waiting::idle());
-    let case = Case::new("idle", heading, metrics, subjects, move || Ok(span_ns));
-    let goals = [
-        Goal::at_most("thalweg spsc", 0, 0.5e6),
-        Goal::at_most("thalweg spsc", 1, 0.5e6),
-    ];
-    cases.push(case.repeated(7).goals(goals));
-    cases
-}
-
-fn streams<M: Message>(settings: &Settings, cases: &mut Vec<Case>) {
-    let span_ns = settings.count(12_000_000);
-    for capacity in [1024, 65_536] {
-        let load = stream::Load { capacity, span_ns };
-        let is_small = capacity == 1024;
-        let name = format!("one/{}/{capacity}", M::SIZE);
-        let heading = "one at a time, try and spin, pinned to two cores";
-        let (metrics, subjects) = (stream::METRICS, stream::one_by_one::<M>());
-        let case = Case::new(name, heading, metrics, subjects, move || Ok(load));
-        let limit = Limit::AtLeast(if is_small { 1.3 } else { 1.0 });
-        cases.push(case.repeated(31).judged(&[0]).goal(Goal::Best(0, limit)));
-        let name = format!("batch/{}/{capacity}", M::SIZE);
-        let heading = format!("batches of {}, pinned to two cores", stream::BATCH);
-        let (metrics, subjects) = (stream::METRICS, stream::batches::<M>());
-        let case = Case::new(name, heading, metrics, subjects, move || Ok(load));
-        let goal = Goal::Best(0, Limit::AtLeast(1.3));
-        cases.push(case.repeated(31).judged(&[0]).goal(goal));
-    }
-}
-
-fn round_trips<M: Message>(settings: &Settings, cases: &mut Vec<Case>) {
-    let span_ns = settings.count(15_000_000);
-    let heading = format!(
-        "there and back, pinned to two cores; one clock read of {} a trip included",
-        ns(Clock::global().read_cost_ns())
+    let idle = Case::of(
+        "idle",
+        heading,
+        waiting::IDLE_METRICS,
+        waiting::idle(),
+        span_ns,
     );
-    let (metrics, subjects) = (stream::TRIP_METRICS, stream::round_trips::<M>());
-    let name = format!("roundtrip/{}", M::SIZE);
-    let case = Case::new(name, heading, metrics, subjects, move || Ok(span_ns));
-    let goals = [(0, 1.15), (1, 1.3)].map(|(at, least)| Goal::Best(at, Limit::AtLeast(least)));
-    cases.push(case.repeated(31).judged(&[0, 1]).goals(goals));
+    let both = [0, 1].map(|end| Goal::at_most("thalweg spsc", end, 0.5e6));
+    cases.extend([
+        alone.repeated(31).judged(&[0]),
+        across.repeated(31).judged(&[0, 1]),
+        idle.repeated(7).goals(both),
+    ]);
+    cases
 }
 
 fn bursts(settings: &Settings) -> Vec<Case> {
     let orders = settings.count(100_000) as usize;
     let cases = BURSTS.map(|(senders, receivers)| {
         let shape = Shape { senders, receivers };
-        let heading = format!(
-            "{orders} orders at once, {senders} senders, {receivers} receivers, room for {} in \
-             all, not pinned",
-            crowd::BURST_CAPACITY
-        );
+        let heading = format!("{orders} orders at once, room for ten times as many, not pinned");
         let load = crowd::Burst { shape, orders };
-        let (metrics, subjects) = (crowd::BURST_METRICS, crowd::bursts(shape));
         let name = format!("{senders}x{receivers}");
-        let case = Case::new(name, heading, metrics, subjects, move || Ok(load));
+        let subjects = crowd::bursts(shape);
+        let case = Case::of(name, heading, crowd::BURST_METRICS, subjects, load);
         let case = case.repeated(51).judged(&[crowd::WALL, crowd::P99]);
         let goal = |ours, metric, least| Goal::ratio([ours, "crossbeam"], metric, least);
-        if senders > 1 {
-            let wall = goal("thalweg", crowd::WALL, 1.05);
-            case.goals([wall, goal("thalweg", crowd::P99, 2.0)])
-        } else {
-            case.goal(goal("thalweg soft limit", crowd::WALL, 0.95))
-        }
+        case.goals(match senders {
+            1 => vec![goal("thalweg soft limit", crowd::WALL, 0.95)],
+            _ => vec![
+                goal("thalweg", crowd::WALL, 1.05),
+                goal("thalweg", crowd::P99, 2.0),
+            ],
+        })
     });
     cases.into()
 }

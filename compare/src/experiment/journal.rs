@@ -4,11 +4,9 @@
 //! Every subject writes to a directory of its own under the system's one for temporary files
 //! (`TMPDIR` names another one), and to a new log in each run. In commits, ours is in one segment,
 //! which is prepared before the clock starts: in a program a thread prepares the next one, or a file
-//! is used again. Where the system counts what the disk is asked for, that is shown per commit: a
-//! log that asks for no flush has made nothing durable. A load is written with the defaults: segments
-//! of 32 MiB, which are made ready meanwhile.
+//! is used again. A load is written with the defaults: segments of 32 MiB, which are made ready
+//! meanwhile.
 
-mod device;
 mod producers;
 
 use std::fs::{self, File};
@@ -16,7 +14,6 @@ use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use device::Device;
 use fjall::{KeyspaceCreateOptions, PersistMode};
 use okaywal::{Configuration, Entry, EntryId, LogManager, SegmentReader, WriteAheadLog};
 use thalweg_journal::{Journal, Options};
@@ -39,13 +36,10 @@ const RECORD_BYTES: u64 = size_of::<Record>() as u64;
 const BUFFER_BYTES: usize = 64 << 10;
 const SEGMENT_BYTES: u64 = 48 << 20;
 
-/// The last two where the system counts them.
 const METRICS: &[Metric] = &[
     Metric::lower("time of a record", "ns"),
     Metric::lower("commit p50", "ns"),
     Metric::lower("commit p99", "ns"),
-    Metric::lower("writes to the disk a commit", "requests"),
-    Metric::lower("flushes of the disk a commit", "requests"),
 ];
 
 const OURS: &str = "thalweg-journal";
@@ -60,10 +54,6 @@ struct Load {
 }
 
 fn cases(settings: &Settings) -> Vec<Case> {
-    let metrics = match Device::of(&std::env::temp_dir()) {
-        Some(_) => METRICS,
-        None => &METRICS[..3],
-    };
     let commits = [
         ("unsynced", 4_096, 160, false),
         ("commit/1", 1, 4_000, true),
@@ -78,7 +68,7 @@ fn cases(settings: &Settings) -> Vec<Case> {
             is_synced,
         };
         let heading = format!("{group} records of 64 bytes a commit");
-        let case = Case::new(case, heading, metrics, logs(is_synced), move || Ok(load));
+        let case = Case::of(case, heading, METRICS, logs(is_synced), load);
         let goal = |peer, least| Goal::ratio([OURS, peer], 0, least);
         if is_synced {
             let least = if group == 4_096 { 1.0 } else { 2.0 };
@@ -96,7 +86,7 @@ fn cases(settings: &Settings) -> Vec<Case> {
             is_synced,
         };
         let heading = format!("{} MiB, synced at their end or not", (groups * 64) >> 20);
-        let case = Case::new(case, heading, &METRICS[..1], loads_of(), move || Ok(load));
+        let case = Case::of(case, heading, &METRICS[..1], loads_of(), load);
         case.goal(Goal::ratio([OURS, BUFFERED], 0, least))
     });
     let producers = producers::cases(settings);
@@ -165,8 +155,6 @@ fn logs(is_synced: bool) -> Subjects<Load> {
 
 fn commit_all(log: &mut dyn Log, load: &Load) -> Ran {
     let mut times = Vec::with_capacity(load.groups as usize);
-    let device = Device::of(&std::env::temp_dir());
-    let before = device.as_ref().and_then(Device::asked);
     let begin = Instant::now();
     for group in 0..load.groups {
         let begin = Instant::now();
@@ -175,14 +163,8 @@ fn commit_all(log: &mut dyn Log, load: &Load) -> Ran {
     }
     let ns = begin.elapsed().as_nanos() as f64;
     let of = |q| quantile(&times, q).unwrap_or(f64::NAN);
-    let mut values = vec![ns / (load.group * load.groups) as f64, of(0.5), of(0.99)];
-    let after = device.as_ref().and_then(Device::asked);
-    if let (Some(before), Some(after)) = (before, after) {
-        let a_commit = |now: u64, then: u64| (now - then) as f64 / load.groups as f64;
-        values.push(a_commit(after.writes, before.writes));
-        values.push(a_commit(after.flushes, before.flushes));
-    }
-    Ok(Run::of(values))
+    let records = load.group * load.groups;
+    Ok(Run::of([ns / records as f64, of(0.5), of(0.99)]))
 }
 
 struct Ours {

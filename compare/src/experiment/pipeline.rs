@@ -61,7 +61,7 @@ fn cases(settings: &Settings) -> Vec<Case> {
     let open = RATES.map(|(case, per_s)| {
         let heading = format!("open loop, latency from the intended send time; {about}");
         let load = Load::Open { per_s, span_ns };
-        let case = Case::new(case, heading, LATENCY, subjects(workload), move || Ok(load));
+        let case = Case::of(case, heading, LATENCY, subjects(workload), load);
         let versus = PEERS
             .iter()
             .flat_map(|peer| [[THREE, peer], [INLINE, peer]]);
@@ -85,7 +85,7 @@ fn cases(settings: &Settings) -> Vec<Case> {
         let heading = format!("closed loop; {about}");
         let load = Load::Closed { batch, span_ns };
         let subjects = subjects(workload);
-        let case = Case::new(case, heading, THROUGHPUT, subjects, move || Ok(load));
+        let case = Case::of(case, heading, THROUGHPUT, subjects, load);
         case.goals([
             Goal::ratio([ONE, SPIN_1_PINNED], 0, 0.95),
             Goal::ratio([CALLER_AND_THREAD, INLINE], 0, 1.15),

@@ -46,7 +46,7 @@ fn cases(settings: &Settings) -> Vec<Case> {
             coroutines: coroutines as usize,
             rounds,
         };
-        Case::new(name, heading, METRICS, subjects, move || Ok(load)).repeated(21)
+        Case::of(name, heading, METRICS, subjects, load).repeated(21)
     };
     let heading = "one coroutine, one message after the other";
     let one = case("one", heading, receivers(), 1, messages);
@@ -94,9 +94,7 @@ fn cases(settings: &Settings) -> Vec<Case> {
         bursts::BURST,
         bursts::TASKS
     );
-    let burst = Case::new("burst", heading, METRICS, bursts::subjects(), move || {
-        Ok(load)
-    });
+    let burst = Case::of("burst", heading, METRICS, bursts::subjects(), load);
     let goal = Goal::ratio([bursts::OURS, bursts::TOKIO], 0, 5.0);
     let burst = burst.repeated(21).goal(goal);
     vec![one, many, peers, ends, timers, burst]

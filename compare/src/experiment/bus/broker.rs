@@ -96,41 +96,21 @@ pub(super) trait Take: Send {
 /// `thalweg::bus`: publishers block where an inbox has no room.
 pub(super) struct Ours;
 
-/// [`Ours`], with the call that waits: it spins, then sleeps.
-pub(super) struct OursWaiting;
-
-/// A consumer that waits for the next message.
-pub(super) struct Waiting(Consumer<Tick>);
-
-fn open(capacity: usize, shape: Shape) -> (Vec<Publisher<Tick>>, Vec<Consumer<Tick>>) {
-    // All priorities have all the room, as they have with the peers, who know none.
-    let bus = Bus::builder()
-        .capacity(capacity)
-        .admission(Admission::percent(100, 100, 100))
-        .build()
-        .expect("the capacities of this experiment are in range");
-    let rx = || bus.subscribe(Topics::ALL).expect("the bus is running");
-    let rxs = (0..shape.receivers).map(|_| rx()).collect();
-    let tx = |_| bus.publisher("ticks").expect("the bus is running");
-    ((0..shape.senders).map(tx).collect(), rxs)
-}
-
 impl Broker for Ours {
     const NAME: &'static str = "thalweg bus";
     type Tx = Publisher<Tick>;
     type Rx = Consumer<Tick>;
     fn open(capacity: usize, shape: Shape) -> (Vec<Self::Tx>, Vec<Self::Rx>) {
-        open(capacity, shape)
-    }
-}
-
-impl Broker for OursWaiting {
-    const NAME: &'static str = "thalweg bus, recv";
-    type Tx = Publisher<Tick>;
-    type Rx = Waiting;
-    fn open(capacity: usize, shape: Shape) -> (Vec<Self::Tx>, Vec<Self::Rx>) {
-        let (txs, rxs) = open(capacity, shape);
-        (txs, rxs.into_iter().map(Waiting).collect())
+        // All priorities have all the room, as they have with the peers, who know none.
+        let bus = Bus::builder()
+            .capacity(capacity)
+            .admission(Admission::percent(100, 100, 100))
+            .build()
+            .expect("the capacities of this experiment are in range");
+        let rx = || bus.subscribe(Topics::ALL).expect("the bus is running");
+        let rxs = (0..shape.receivers).map(|_| rx()).collect();
+        let tx = |_| bus.publisher("ticks").expect("the bus is running");
+        ((0..shape.senders).map(tx).collect(), rxs)
     }
 }
 
@@ -147,13 +127,6 @@ impl Take for Consumer<Tick> {
     #[inline]
     fn take(&mut self) -> Option<Tick> {
         self.try_recv().ok().map(|delivery| delivery.message)
-    }
-}
-
-impl Take for Waiting {
-    #[inline]
-    fn take(&mut self) -> Option<Tick> {
-        self.0.recv().ok().map(|delivery| delivery.message)
     }
 }
 
@@ -396,17 +369,12 @@ impl Take for Inlet {
 /// What is measured, of every bus.
 pub(super) trait Job: 'static {
     type Load: Sync + 'static;
-    /// Whether it also runs ours with the call that waits.
-    const WAITS: bool = true;
     fn run<B: Broker>(load: &Self::Load) -> Ran;
 }
 
 /// Returns those that can have these publishers and consumers, as subjects of a job.
 pub(super) fn subjects<J: Job>(shape: Shape) -> Subjects<J::Load> {
-    let mut all: Subjects<J::Load> = vec![subject(Ours::NAME, J::run::<Ours>)];
-    if J::WAITS {
-        all.push(subject(OursWaiting::NAME, J::run::<OursWaiting>));
-    }
+    let mut all: Subjects<J::Load> = Vec::new();
     macro_rules! add {
         ($($peer:ident),*) => {$(
             if $peer::fits(shape) {
@@ -414,7 +382,7 @@ pub(super) fn subjects<J: Job>(shape: Shape) -> Subjects<J::Load> {
             }
         )*};
     }
-    add!(TheCrate, Tokio, Callbacks, Disruptor);
+    add!(Ours, TheCrate, Tokio, Callbacks, Disruptor);
     all
 }
 

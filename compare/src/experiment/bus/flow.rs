@@ -227,7 +227,6 @@ pub(super) struct One;
 
 impl Job for One {
     type Load = Publishes;
-    const WAITS: bool = false;
 
     fn run<B: Broker>(load: &Publishes) -> Ran {
         let (mut txs, mut rxs) = B::open(load.capacity, ONE);
@@ -274,7 +273,6 @@ impl Meeting {
 
 impl Job for Two {
     type Load = Publishes;
-    const WAITS: bool = false;
 
     fn run<B: Broker>(load: &Publishes) -> Ran {
         let shape = Shape {

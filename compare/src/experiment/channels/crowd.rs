@@ -6,16 +6,14 @@ use std::time::Instant;
 
 use thalweg_measure::clock::Clock;
 
-use crate::channels::{
-    BlockingRecv, BlockingSend, Crowd, CrowdJob, Job, Message, Order, Shape, each_crowd,
-};
+use crate::channels::{BlockingRecv, BlockingSend, Crowd, CrowdJob, Job, Order, Shape, each_crowd};
 use crate::runner::{Metric, Ran, Run, Subjects};
 use crate::threads::{Samples, crew};
 
 pub(super) const METRICS: &[Metric] = &[Metric::lower("time_per_message", "ns")];
 
 /// Room of the channel; senders with lanes share it.
-pub(super) const CAPACITY: usize = 1024;
+const CAPACITY: usize = 1024;
 
 /// How much, and between how many.
 #[derive(Debug, Clone, Copy)]
@@ -51,13 +49,13 @@ impl CrowdJob<u64> for Team {
             let (mut count, mut sum) = (0_u64, 0_u64);
             while let Some(message) = rx.recv() {
                 count += 1;
-                sum = sum.wrapping_add(message.digest());
+                sum = sum.wrapping_add(message);
             }
             (clock.ticks(), count, sum)
         };
         let (begins, ends) = crew(txs, rxs, send, receive);
         let sent = share * shape.senders as u64;
-        let expected = (0..sent).fold(0, |sum: u64, value| sum.wrapping_add(value.digest()));
+        let expected = (0..sent).fold(0, |sum: u64, value| sum.wrapping_add(value));
         let received: u64 = ends.iter().map(|(_, count, _)| count).sum();
         let sum = ends
             .iter()
@@ -83,8 +81,6 @@ pub(super) const BURST_METRICS: &[Metric] = &[
 ];
 pub(super) const WALL: usize = 0;
 pub(super) const P99: usize = 4;
-/// Room of the channel, in all.
-pub(super) const BURST_CAPACITY: usize = 1_000_000;
 
 /// How many at once, and between how many.
 #[derive(Debug, Clone, Copy)]
@@ -136,7 +132,7 @@ impl CrowdJob<Order> for BurstJob {
         let rooms = (0..shape.receivers).map(|_| Samples::with_room(sent));
         let rooms: Vec<Samples> = rooms.collect();
         let epoch = Instant::now();
-        let (txs, rxs) = C::crowd(BURST_CAPACITY, shape);
+        let (txs, rxs) = C::crowd(10 * orders, shape);
         let send = |at: usize, mut tx: C::Tx| {
             let begin = Instant::now();
             for id in at * share..(at + 1) * share {

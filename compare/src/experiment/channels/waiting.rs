@@ -3,9 +3,8 @@
 //!
 //! Latency is from just before `send` until `recv` has returned, so that the sender's own lateness
 //! does not count. CPU time is that of each thread by its own clock, from after the warm-up until
-//! the end, for each message. Where the sender sleeps until a message is due (timer slack 1 ns),
-//! its CPU time includes that sleep: the subject without a channel shows how much it is. Where the
-//! sender spins until then, it is busy all the time, and what counts is the time inside `send`.
+//! the end, for each message. The sender sleeps until a message is due (timer slack 1 ns), and its
+//! CPU time includes that sleep: the subject without a channel shows how much it is.
 
 use std::num::NonZeroU64;
 use std::sync::mpsc;
@@ -16,7 +15,7 @@ use thalweg_measure::clock::Clock;
 use thalweg_measure::load::{OpenLoop, Rate};
 
 use crate::channels::{
-    BlockingJob, BlockingPair, BlockingRecv, BlockingSend, Job, Message, each_blocking,
+    BlockingJob, BlockingPair, BlockingRecv, BlockingSend, Job, LAST, each_blocking,
 };
 use crate::runner::{Metric, Ran, Run, Subjects, subject};
 use crate::threads::{Samples, Seats, account, thread_cpu_ns};
@@ -34,42 +33,11 @@ const CAPACITY: usize = 1024;
 /// Messages that are not measured: a share of all.
 const WARM_UP: u64 = 10;
 
-/// Where the two threads are, and how the sender waits until a message is due.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Placement {
-    /// On two cores; it sleeps.
-    Across,
-    /// On two cores; it spins.
-    AcrossBusy,
-    /// On the same core; it sleeps.
-    Shared,
-}
-
-impl Placement {
-    pub(super) const EACH: [Self; 3] = [Self::Across, Self::AcrossBusy, Self::Shared];
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Across => "across",
-            Self::AcrossBusy => "across-busy",
-            Self::Shared => "shared-core",
-        }
-    }
-
-    pub(super) fn says(self) -> &'static str {
-        match self {
-            Self::Across => "pinned to two cores, the sender sleeps in between",
-            Self::AcrossBusy => "pinned to two cores, the sender spins in between",
-            Self::Shared => "pinned to one core, the sender sleeps in between",
-        }
-    }
-}
-
-/// When messages are due, and where.
+/// When messages are due, and whether both threads are on one core.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sparse {
     pub(super) gap_ns: u64,
-    pub(super) placement: Placement,
+    pub(super) is_shared: bool,
     pub(super) span_ns: u64,
 }
 
@@ -89,37 +57,26 @@ fn send(load: Sparse, mut put: impl FnMut(u64)) -> (Side, Samples) {
     let mut schedule = OpenLoop::new(clock, rate);
     let count = WARM_UP + (load.span_ns / load.gap_ns).max(10);
     let mut lateness = Samples::with_room(count as usize);
-    let (mut sum, mut inside, mut begin_ns) = (0_u64, 0_u64, 0.0);
+    let (mut sum, mut begin_ns) = (0_u64, 0.0);
     for number in 0..count {
         if number == WARM_UP {
             begin_ns = thread_cpu_ns() as f64;
         }
         let due = schedule.next_due();
-        match load.placement {
-            Placement::AcrossBusy => {
-                schedule.wait_until(due);
-            }
-            Placement::Across | Placement::Shared => {
-                let left = due.saturating_sub(clock.ticks());
-                if left > 0 {
-                    std::thread::sleep(Duration::from_nanos(clock.ns(left)));
-                }
-            }
+        let left = due.saturating_sub(clock.ticks());
+        if left > 0 {
+            std::thread::sleep(Duration::from_nanos(clock.ns(left)));
         }
         let stamp = clock.ticks();
         put(stamp);
         sum = sum.wrapping_add(stamp);
         if number >= WARM_UP {
-            inside += clock.ticks().saturating_sub(stamp);
             lateness.take(stamp.saturating_sub(due));
         }
     }
     let measured = (count - WARM_UP) as f64;
-    let cpu_ns = match load.placement {
-        Placement::AcrossBusy => clock.ns(inside) as f64 / measured,
-        _ => (thread_cpu_ns() as f64 - begin_ns) / measured,
-    };
-    put(u64::LAST);
+    let cpu_ns = (thread_cpu_ns() as f64 - begin_ns) / measured;
+    put(LAST);
     (Side { count, sum, cpu_ns }, lateness)
 }
 
@@ -130,7 +87,7 @@ fn receive(mut get: impl FnMut() -> u64, room: usize) -> (Side, Samples) {
     let (mut count, mut sum, mut begin_ns) = (0, 0_u64, 0.0);
     loop {
         let stamp = get();
-        if stamp == u64::LAST {
+        if stamp == LAST {
             break;
         }
         let now = clock.ticks();
@@ -149,9 +106,9 @@ fn receive(mut get: impl FnMut() -> u64, room: usize) -> (Side, Samples) {
 
 impl Sparse {
     fn seats(self) -> Result<Seats, String> {
-        match self.placement {
-            Placement::Shared => Seats::together(),
-            Placement::Across | Placement::AcrossBusy => Seats::apart(),
+        match self.is_shared {
+            true => Seats::together(),
+            false => Seats::apart(),
         }
     }
 
@@ -167,7 +124,7 @@ impl Job for Waiting {
     type Load = Sparse;
 }
 
-impl BlockingJob<u64> for Waiting {
+impl BlockingJob for Waiting {
     fn run<P: BlockingPair<u64>>(load: &Sparse) -> Ran {
         let (mut tx, mut rx) = P::pair(CAPACITY);
         let sender = || {
@@ -175,7 +132,7 @@ impl BlockingJob<u64> for Waiting {
             // The channel must outlive the last message.
             (side, tx)
         };
-        let receiver = || receive(|| rx.recv().unwrap_or(u64::LAST), load.room());
+        let receiver = || receive(|| rx.recv().unwrap_or(LAST), load.room());
         let (((sent, _), _), (received, samples)) = load.seats()?.run(sender, receiver)?;
         let [p50, p99] = samples.quantiles_ns([0.5, 0.99]);
         let total = received.cpu_ns + sent.cpu_ns;
@@ -194,7 +151,7 @@ fn nothing_sent(load: &Sparse) -> Ran {
 pub(super) fn sparse() -> Subjects<Sparse> {
     let floor = "raw schedule, nothing sent (its lateness)";
     let mut all = vec![subject(floor, nothing_sent)];
-    all.extend(each_blocking::<u64, Waiting>());
+    all.extend(each_blocking::<Waiting>());
     all
 }
 
@@ -207,8 +164,8 @@ pub(super) const IDLE_METRICS: &[Metric] = &[
 
 const IDLE_CAPACITY: usize = 16;
 /// More than any channel of that capacity has room for.
-const MESSAGES: u64 = 100_000;
-/// Until both wait.
+const MESSAGES: u64 = 4_096;
+/// The longest time until both wait.
 const SETTLE: Duration = Duration::from_millis(100);
 
 /// One thread waits to receive from an empty channel, another one to send into a full one. What
@@ -219,7 +176,7 @@ impl Job for Idle {
     type Load = u64;
 }
 
-impl BlockingJob<u64> for Idle {
+impl BlockingJob for Idle {
     fn run<P: BlockingPair<u64>>(span_ns: &u64) -> Ran {
         let (mut waker, mut waiting_rx) = P::pair(IDLE_CAPACITY);
         let (mut waiting_tx, mut drain) = P::pair(IDLE_CAPACITY);
@@ -240,10 +197,11 @@ impl BlockingJob<u64> for Idle {
         let [(_, receives), (_, sends)] = ids[..] else {
             return Err("a thread did not start".to_owned());
         };
-        std::thread::sleep(SETTLE);
+        let span = Duration::from_nanos(*span_ns);
+        std::thread::sleep(SETTLE.min(span));
         let accounts = || [account(receives), account(sends)];
         let (before, since) = (accounts(), Instant::now());
-        std::thread::sleep(Duration::from_nanos(*span_ns));
+        std::thread::sleep(span);
         let (after, seconds) = (accounts(), since.elapsed().as_secs_f64());
         waker.send(7);
         let lost = (0..MESSAGES).filter(|value| drain.recv() != Some(*value));
@@ -262,5 +220,5 @@ impl BlockingJob<u64> for Idle {
 }
 
 pub(super) fn idle() -> Subjects<u64> {
-    each_blocking::<u64, Idle>()
+    each_blocking::<Idle>()
 }

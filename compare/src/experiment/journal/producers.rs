@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use thalweg::channel::{self, Mpsc, Receiver, oneshot};
-use thalweg_journal::{Durable, GroupCommit, Journal, Lsn, Options};
+use thalweg_journal::{Durable, Journal, Lsn, Options};
 use thalweg_measure::statistics::quantile;
 
 use super::{Record, Scratch, bytes_of, record};
@@ -31,7 +31,6 @@ const METRICS: &[Metric] = &[
 ];
 const RING: &str = "ring to a journal's thread";
 const RING_WINDOW: &str = "ring to a journal's thread, 64 on their way";
-const SHARED: &str = "Shared";
 const MUTEX: &str = "mutex, growing file + fdatasync";
 
 struct Load {
@@ -109,21 +108,6 @@ fn produce(
     }
 }
 
-/// Every thread appends and commits; one that waits writes for all.
-fn shared(place: &Scratch, load: &Load) -> Times {
-    let journal = Journal::open(&place.0, Options::default()).map_err(text)?;
-    let journal = journal.share(GroupCommit::default());
-    crowd(load, |begin| {
-        let journal = journal.clone();
-        move || {
-            one_by_one(begin, load.span, |number| {
-                let lsn = journal.append_with(|slot| *slot = record(number));
-                journal.commit(lsn.map_err(text)?).map_err(text).map(drop)
-            })
-        }
-    })
-}
-
 fn mutex(place: &Scratch, load: &Load) -> Times {
     std::fs::create_dir_all(&place.0).map_err(text)?;
     let file = Mutex::new(File::create(place.0.join("log")).map_err(text)?);
@@ -181,18 +165,12 @@ pub(super) fn cases(settings: &Settings) -> impl Iterator<Item = Case> {
         let subjects = vec![
             way(RING, |place, load| ring(place, load, 1)),
             way(RING_WINDOW, |place, load| ring(place, load, WINDOW)),
-            way(SHARED, shared),
             way(MUTEX, mutex),
         ];
         let heading = "threads whose records are acknowledged once they are durable";
         let load = Load { producers, span };
         let name = format!("producers/{producers}");
-        let case = Case::new(name, heading, METRICS, subjects, move || Ok(load));
-        let versus = [[RING, SHARED], [RING, MUTEX]];
-        case.goals(
-            versus
-                .iter()
-                .flat_map(|sides| [0, 2].map(|at| Goal::shown(*sides, at))),
-        )
+        let case = Case::of(name, heading, METRICS, subjects, load);
+        case.goals([0, 2].map(|at| Goal::shown([RING, MUTEX], at)))
     })
 }

@@ -3,7 +3,6 @@
 //! It says on a line where it listens, and ends when its standard input does; so it does not
 //! outlive the program that measures it.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::SocketAddr;
@@ -124,9 +123,6 @@ pub(super) struct Child {
     pub(super) admin: Option<SocketAddr>,
 }
 
-/// Of a thread: its name, and the nanoseconds that it was on a processor.
-pub(super) type Spent = BTreeMap<String, u64>;
-
 impl Child {
     pub(super) fn start(work: Work) -> Result<Child, String> {
         static STARTED: AtomicU32 = AtomicU32::new(0);
@@ -160,22 +156,16 @@ impl Child {
         trade.map_or(Err("the child did not start".to_owned()), |_| Ok(child))
     }
 
-    /// What its threads have spent so far, those of one name together. Empty where the system does
-    /// not tell.
-    pub(super) fn spent(&self) -> Spent {
-        let mut spent = Spent::new();
-        let Ok(threads) = fs::read_dir(format!("/proc/{}/task", self.process.id())) else {
-            return spent;
-        };
-        for thread in threads.flatten() {
-            let read = |file: &str| fs::read_to_string(thread.path().join(file));
-            let (Ok(name), Ok(times)) = (read("comm"), read("schedstat")) else {
-                continue;
-            };
+    /// Returns how long its threads were on a processor so far; 0 where the system does not count.
+    pub(super) fn spent_ns(&self) -> u64 {
+        let threads = fs::read_dir(format!("/proc/{}/task", self.process.id()));
+        let times = threads.into_iter().flatten().flatten().map(|thread| {
+            let times = fs::read_to_string(thread.path().join("schedstat"));
+            let times = times.unwrap_or_default();
             let ns = times.split(' ').next().and_then(|ns| ns.parse().ok());
-            *spent.entry(name.trim().to_owned()).or_default() += ns.unwrap_or(0);
-        }
-        spent
+            ns.unwrap_or(0)
+        });
+        times.sum()
     }
 }
 
@@ -184,13 +174,4 @@ impl Drop for Child {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
-}
-
-/// Returns what was spent between two looks, ns, by thread.
-pub(super) fn spent_between(before: &Spent, after: &Spent) -> Spent {
-    let since = |(name, ns): (&String, &u64)| {
-        let before = before.get(name).copied().unwrap_or(0);
-        (name.clone(), ns.saturating_sub(before))
-    };
-    after.iter().map(since).collect()
 }

@@ -5,16 +5,16 @@ use std::time::Duration;
 use thalweg_measure::clock::Clock;
 use thalweg_measure::histogram::Histogram;
 
-use super::child::{Child, Spent, Work, spent_between};
+use super::child::{Child, Work};
 use super::session::{PATIENCE, Session, administer, wait};
-use super::{Times, WINDOW, set_up};
+use super::{WINDOW, set_up};
 use crate::threads::thread_cpu_ns;
 
 /// Users of the sessions.
 const FIRST_USER: i64 = 1_000;
 
 /// What the sessions send.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Plan {
     /// Sessions with [`WINDOW`] commands without an answer: for each answer they send another one.
     pub(super) saturating: usize,
@@ -22,6 +22,9 @@ pub(super) struct Plan {
     pub(super) scheduled: usize,
     /// Their rate, all together.
     pub(super) per_s: u64,
+    /// Before the run counts, and how long it does.
+    pub(super) warm_up: Duration,
+    pub(super) span: Duration,
 }
 
 /// What came of a run.
@@ -39,16 +42,11 @@ pub(super) struct Drove {
     /// How long the loader was on a processor.
     pub(super) loader_ns: u64,
     /// The same of the server's threads.
-    pub(super) spent: Spent,
+    pub(super) server_ns: u64,
 }
 
 /// Runs a server, or the echo, under a plan.
-pub(super) fn drive(
-    work: Work,
-    plan: Plan,
-    wants_reports: bool,
-    [warm_up, span]: Times,
-) -> Result<Drove, String> {
+pub(super) fn drive(work: Work, plan: &Plan, wants_reports: bool) -> Result<Drove, String> {
     let child = Child::start(work)?;
     let count = (plan.saturating + plan.scheduled) as i64;
     let users = FIRST_USER..FIRST_USER + count;
@@ -66,7 +64,10 @@ pub(super) fn drive(
         session.flush()?;
     }
     let begin = clock.ticks();
-    let (counts_from, end) = (begin + ticks(warm_up), begin + ticks(warm_up + span));
+    let (counts_from, end) = (
+        begin + ticks(plan.warm_up),
+        begin + ticks(plan.warm_up + plan.span),
+    );
     let due_of = |number: u64| match plan.per_s {
         0 => u64::MAX,
         per_s => begin + clock.ticks_from_ns(number * 1_000_000_000 / per_s),
@@ -75,7 +76,7 @@ pub(super) fn drive(
     loop {
         let now = clock.ticks();
         if before.is_none() && now >= counts_from {
-            before = Some((thread_cpu_ns(), child.spent(), clock.ticks()));
+            before = Some((thread_cpu_ns(), child.spent_ns(), clock.ticks()));
         }
         let scheduled = &sessions[plan.saturating..];
         if now >= end && scheduled.iter().all(|session| session.under_way() == 0) {
@@ -122,10 +123,10 @@ pub(super) fn drive(
             session.flush()?;
         }
     }
-    if let Some((loader_ns, spent, ticks)) = before {
+    if let Some((loader_ns, server_ns, ticks)) = before {
         drove.ns = clock.ns(clock.ticks() - ticks);
         drove.loader_ns = thread_cpu_ns() - loader_ns;
-        drove.spent = spent_between(&spent, &child.spent());
+        drove.server_ns = child.spent_ns() - server_ns;
     }
     Ok(drove)
 }
