@@ -12,8 +12,9 @@ use crate::runner::{Metric, Run};
 pub(crate) const GAP_NS: u64 = 5_000;
 /// The first part of a schedule, which is sent and not measured: threads start, caches fill.
 const WARM_UP_NS: u64 = 2_000_000;
-/// A run is cut when it has taken so many times its span.
+/// A run is cut when it has taken this many times its span, and not before [`CUT_NS`].
 const SPANS_MAX: u64 = 2;
+const CUT_NS: u64 = 300_000_000;
 
 /// How events are sent in one run.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -86,7 +87,7 @@ fn on_schedule(mut line: impl Line, per_s: u64, span_ns: u64) -> Sent {
     let warm_up = due_in(WARM_UP_NS) as u64;
     let count = warm_up + due_in(span_ns).max(1) as u64;
     let begin = clock.ticks();
-    let deadline = begin + clock.ticks_from_ns(WARM_UP_NS + SPANS_MAX * span_ns);
+    let deadline = begin + clock.ticks_from_ns(WARM_UP_NS + CUT_NS.max(SPANS_MAX * span_ns));
     let mut sent = 0;
     let mut cut = false;
     while sent < count && !cut {
@@ -115,7 +116,7 @@ fn flood(mut line: impl Line, batch: usize, span_ns: u64) -> Sent {
     let clock = Clock::global();
     let begin = clock.ticks();
     let end = begin + clock.ticks_from_ns(span_ns);
-    let deadline = begin + clock.ticks_from_ns(SPANS_MAX * span_ns);
+    let deadline = begin + clock.ticks_from_ns(CUT_NS.max(SPANS_MAX * span_ns));
     let mut sent: u64 = 0;
     let mut cut = false;
     let mut look = 0;

@@ -70,16 +70,21 @@ fn cases(settings: &Settings) -> Vec<Case> {
         let case = Case::of(name, heading, metrics, subjects, load);
         cases.push(case.repeated(21).judged(&[0]));
     }
-    for (name, total) in [("burst/150k", 150_000), ("burst/300k", 300_000)] {
-        let heading = format!(
-            "{total} messages of {} publishers while the consumer is stopped, room for {}; each \
-             message accounted for",
-            burst::PUBLISHERS,
-            burst::CAPACITY
-        );
-        let (metrics, subjects) = (burst::METRICS, burst::subjects());
-        cases.push(Case::of(name, heading, metrics, subjects, total));
-    }
+    let total = settings.count(300_000);
+    let capacity = settings.count(131_072);
+    let heading = format!(
+        "{total} messages of {} publishers while the consumer is stopped, room for {capacity}; \
+         each message accounted for",
+        burst::PUBLISHERS
+    );
+    let load = burst::Load { total, capacity };
+    cases.push(Case::of(
+        "burst/300k",
+        heading,
+        burst::METRICS,
+        burst::subjects(),
+        load,
+    ));
     let heading = format!(
         "{} publishers bring {} messages a second each, the consumer takes {}; room for {}",
         overload::PUBLISHERS,

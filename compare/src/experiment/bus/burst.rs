@@ -9,8 +9,6 @@ use thalweg::bus::{
     Admission, Bus, Message, Policy, Priority, Publisher, Reserves, TopicId, TopicInfo, Topics,
 };
 
-/// Messages that may wait.
-pub(super) const CAPACITY: usize = 131_072;
 pub(super) const PUBLISHERS: usize = 4;
 /// Its shares, by priority.
 const PERCENT: [u64; Priority::COUNT] = [50, 30, 15, 5];
@@ -45,6 +43,13 @@ impl Message for Alarm {
     }
 }
 
+/// Messages of a burst, and how many may wait.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Load {
+    pub(super) total: u64,
+    pub(super) capacity: u64,
+}
+
 /// How the room is shared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Rule {
@@ -69,12 +74,12 @@ impl Rule {
         }
     }
 
-    fn admission(self, total: u64) -> Admission {
+    fn admission(self, Load { total, capacity }: Load) -> Admission {
         if self == Self::Default {
             return Admission::default();
         }
         let mut elements = [0; Priority::COUNT];
-        let (mut left, mut above) = (CAPACITY as u64, 0);
+        let (mut left, mut above) = (capacity, 0);
         for priority in Priority::ALL.into_iter().rev() {
             let own = share(total, priority);
             above += own;
@@ -112,13 +117,13 @@ pub(super) const METRICS: &[Metric] = &[
     Metric::lower("lost_critical", "messages"),
 ];
 
-pub(super) fn subjects() -> Subjects<u64> {
+pub(super) fn subjects() -> Subjects<Load> {
     let rule = |rule: Rule| {
         let seed = AtomicU64::new(0);
-        subject(rule.name(), move |&total: &u64| {
+        subject(rule.name(), move |load: &Load| {
             // ORDERING: Relaxed; runs are one after another.
             let seed = seed.fetch_add(1, Ordering::Relaxed);
-            run(total, rule, seed)
+            run(*load, rule, seed)
         })
     };
     Rule::EACH.map(rule).into()
@@ -131,21 +136,21 @@ struct Published {
     admitted: Vec<bool>,
 }
 
-/// One burst of `total` messages.
+/// One burst.
 ///
 /// # Panics
 /// Two accounts of it differ, or the rule was broken: there is no figure then.
-fn run(total: u64, rule: Rule, seed: u64) -> Ran {
+fn run(load: Load, rule: Rule, seed: u64) -> Ran {
     let bus = Bus::builder()
-        .capacity(CAPACITY)
-        .admission(rule.admission(total))
+        .capacity(load.capacity as usize)
+        .admission(rule.admission(load))
         .build()
         .map_err(text)?;
     let mut consumer = bus.subscribe(Topics::ALL).map_err(text)?;
     let publishers = (0..PUBLISHERS).map(|at| bus.publisher(&format!("feed-{at}")));
     let publishers: Result<Vec<_>, _> = publishers.collect();
     let publish = |at: usize, mut publisher: Publisher<Alarm>| {
-        let plan = plan(total, at as u64, seed);
+        let plan = plan(load.total, at as u64, seed);
         let alarm = |(number, &priority)| Alarm {
             publisher: at as u64,
             number: number as u64,
@@ -259,16 +264,18 @@ mod tests {
 
     #[test]
     fn what_room_is_kept_for_is_not_lost() {
-        for total in [150_000, 300_000] {
+        for total in [15_000, 30_000] {
+            let capacity = 13_107;
+            let load = Load { total, capacity };
             for rule in Rule::EACH {
-                let run = run(total, rule, 1).unwrap();
+                let run = run(load, rule, 1).unwrap();
                 let [low, medium, high, critical] = run.values[..] else {
                     panic!("{run:?}");
                 };
                 assert!(low > 0.0);
                 if rule == Rule::Covered {
                     assert_eq!((high, critical), (0.0, 0.0));
-                    assert_eq!(medium == 0.0, total == 150_000);
+                    assert_eq!(medium == 0.0, total == 15_000);
                 }
             }
         }

@@ -3,9 +3,8 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
-use std::sync::LazyLock;
 
 use counts::venue::{RESERVE, SYMBOL, behind, place, setup, side};
 use flate2::bufread::GzDecoder;
@@ -44,8 +43,8 @@ pub(super) struct Flow {
     pub(super) trades: u64,
 }
 
-/// Reads a stream from `../shared/streams` beside the workspace.
-fn read(name: &str) -> Result<LoadStream, String> {
+/// Reads a stream from `../shared/streams` beside the workspace, up to this many commands.
+fn read(name: &str, most: u64) -> Result<LoadStream, String> {
     let manifest = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     let streams = manifest.join("../../shared/streams");
     let path = streams.join(format!("{name}.csv.gz"));
@@ -53,7 +52,17 @@ fn read(name: &str) -> Result<LoadStream, String> {
         return Err(format!("{} is not there", path.display()));
     }
     let file = BufReader::new(File::open(&path).map_err(text)?);
-    let stream = LoadStream::read(BufReader::new(GzDecoder::new(file)));
+    let (mut kept, mut commands) = (String::new(), 0);
+    for line in BufReader::new(GzDecoder::new(file)).lines() {
+        let line = line.map_err(text)?;
+        commands += u64::from(line.starts_with(['P', 'C', 'M', 'R']));
+        if commands > most {
+            break;
+        }
+        kept += &line;
+        kept.push('\n');
+    }
+    let stream = LoadStream::read(kept.as_bytes());
     stream.map_err(|error| format!("{}: {error}", path.display()))
 }
 
@@ -63,18 +72,11 @@ impl Flow {
     /// # Errors
     /// The stream is not there, or is not of the format.
     pub(super) fn shared(name: &str, most: u64) -> Result<Self, String> {
-        type Read = LazyLock<Result<LoadStream, String>>;
-        static STREAMS: [Read; 2] = [LazyLock::new(|| read(PAIR)), LazyLock::new(|| read(MARGIN))];
-        let stream = LazyLock::force(&STREAMS[usize::from(name == MARGIN)]);
-        let stream = stream.as_ref().map_err(Clone::clone)?;
-        let commands = stream.commands.iter().take(most as usize).cloned();
-        let commands: Vec<Command> = commands.collect();
-        let is_whole = commands.len() == stream.commands.len();
-        let mut flow = Self::new(stream.setup.clone(), Vec::new(), commands, Vec::new());
-        if is_whole {
-            // As the stream states it, which the loop that counted must have left.
+        let stream = read(name, most)?;
+        let flow = Self::new(stream.setup, Vec::new(), stream.commands, Vec::new());
+        if !stream.final_levels.is_empty() {
+            // The stream is whole, and says what a plain loop must leave.
             assert_equal(&flow.levels, &stream.final_levels, "a plain loop");
-            flow.levels.clone_from(&stream.final_levels);
         }
         Ok(flow)
     }
