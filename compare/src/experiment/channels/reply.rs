@@ -65,7 +65,7 @@ impl OneshotJob for Across {
             let mut samples = Samples::with_room(REPLIES_MAX);
             let (mut number, mut lost) = (0, 0);
             let end = clock.ticks() + clock.ticks_from_ns(*span_ns);
-            while clock.ticks() < end && !samples.is_full() {
+            while (clock.ticks() < end || number <= WARM_UP as u64) && !samples.is_full() {
                 let begin = clock.ticks();
                 let (tx, rx) = O::pair();
                 // One request is under way: there is room.
