@@ -1,4 +1,4 @@
-//! The work that every subject of the pipeline experiments does, whichever library moves the events.
+//! The work that every subject of the pipeline experiments does, whichever library moves events.
 //!
 //! A stage is a chain of dependent multiplications, each some 1.5 ns, that begins with what the
 //! stage before left in the event and with this stage's own last result. So neither two stages of

@@ -363,7 +363,7 @@ mod tests {
         let rows = report.rows.join("\n");
         for (part, count) in [
             (
-                r#"{"experiment":"test","case":"case","subject":"slow","metric":"cost","unit":"ns""#,
+                r#""case":"case","subject":"slow","metric":"cost","unit":"ns""#,
                 1,
             ),
             (r#""metric":"lost","unit":"events","value":42.0"#, 1),

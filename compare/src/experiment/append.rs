@@ -4,8 +4,8 @@
 //! A copy of 28 bytes is two stores of 16 bytes that overlap, and where it is read back at once, a
 //! load of 16 bytes needs both of them. A processor that cannot forward from two stores waits until
 //! they are in the cache. A record that is built field by field and handed over by value is written
-//! by narrow stores and read by wide loads, whatever its size. `llvm-mca` shows none of this: it has
-//! no model of store forwarding.
+//! by narrow stores and read by wide loads, whatever its size. `llvm-mca` shows none of this: it
+//! has no model of store forwarding.
 
 use std::hint::black_box;
 use std::time::Instant;

@@ -10,7 +10,7 @@ mod flow;
 mod overload;
 
 use super::Experiment;
-use crate::case::{Case, Goal, Limit, Settings};
+use crate::case::{Case, Goal, Settings};
 use crate::channels::Shape;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
@@ -26,6 +26,12 @@ const OURS: &str = "thalweg bus";
 const MESSAGE_NS: u64 = 50;
 
 fn cases(settings: &Settings) -> Vec<Case> {
+    let mut cases = flows(settings);
+    cases.extend([burst(settings), overload(settings)]);
+    cases
+}
+
+fn flows(settings: &Settings) -> Vec<Case> {
     let mut cases = Vec::new();
     let shape = |senders, receivers| Shape { senders, receivers };
     let span_ns = settings.count(10_000_000);
@@ -70,6 +76,10 @@ fn cases(settings: &Settings) -> Vec<Case> {
         let case = Case::of(name, heading, metrics, subjects, load);
         cases.push(case.repeated(21).judged(&[0]));
     }
+    cases
+}
+
+fn burst(settings: &Settings) -> Case {
     let total = settings.count(300_000);
     let capacity = settings.count(131_072);
     let heading = format!(
@@ -78,35 +88,27 @@ fn cases(settings: &Settings) -> Vec<Case> {
         burst::PUBLISHERS
     );
     let load = burst::Load { total, capacity };
-    cases.push(Case::of(
-        "burst/300k",
-        heading,
-        burst::METRICS,
-        burst::subjects(),
-        load,
-    ));
+    let (metrics, subjects) = (burst::METRICS, burst::subjects());
+    Case::of("burst/300k", heading, metrics, subjects, load)
+}
+
+fn overload(settings: &Settings) -> Case {
+    use overload::{EXPRESS, GROWN, HIGH_LOST, HIGH_P99, HIGH_WAITS_NS_MAX, OF_BOUND, SLOWED};
     let heading = format!(
-        "{} publishers bring {} messages a second each, the consumer takes {}; room for {}",
+        "{} publishers bring {} messages a second each, the consumer takes as many as one; room \
+         for {}",
         overload::PUBLISHERS,
-        overload::SERVED_PER_S,
         overload::SERVED_PER_S,
         overload::CAPACITY
     );
     let (metrics, subjects) = (overload::METRICS, overload::subjects());
     let span_ns = settings.count(60_000_000_000);
     let case = Case::of("overload", heading, metrics, subjects, span_ns);
-    let at_most =
-        |subject: &str, metric, most| Goal::Figure(subject.to_owned(), metric, Limit::AtMost(most));
-    cases.push(case.repeated(1).goals([
-        at_most(overload::SLOWED, overload::OF_BOUND, 1.0),
-        at_most(overload::SLOWED, overload::HIGH_LOST, 0.0),
+    case.repeated(1).goals([
+        Goal::at_most(SLOWED, OF_BOUND, 1.0),
+        Goal::at_most(SLOWED, HIGH_LOST, 0.0),
         // What counts as flat.
-        at_most(overload::SLOWED, overload::GROWN, 1_048_576.0),
-        at_most(
-            overload::EXPRESS,
-            overload::HIGH_P99,
-            overload::HIGH_WAITS_NS_MAX,
-        ),
-    ]));
-    cases
+        Goal::at_most(SLOWED, GROWN, 1_048_576.0),
+        Goal::at_most(EXPRESS, HIGH_P99, HIGH_WAITS_NS_MAX),
+    ])
 }

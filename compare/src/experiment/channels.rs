@@ -81,31 +81,8 @@ fn cases(settings: &Settings) -> Vec<Case> {
         batch.repeated(31).judged(&[0]).goal(best(0, 1.3)),
         trips.repeated(31).judged(&[0, 1]).goal(best(0, 1.15)),
     ];
-    for (place, is_shared) in [("across", false), ("shared-core", true)] {
-        for (gap, gap_ns) in GAPS {
-            let name = format!("sparse/{gap}/regular/{place}");
-            let heading = "both ends wait, pinned; the sender sleeps in between";
-            let span_ns = settings.count(120_000_000);
-            let load = waiting::Sparse {
-                gap_ns,
-                is_shared,
-                span_ns,
-            };
-            let (metrics, subjects) = (waiting::SPARSE_METRICS, waiting::sparse());
-            let case = Case::of(name, heading, metrics, subjects, load);
-            cases.push(case.repeated(9).judged(waiting::SPARSE_JUDGED));
-        }
-    }
-    for (name, senders, receivers) in SHAPES {
-        let load = crowd::Load {
-            shape: Shape { senders, receivers },
-            messages: settings.count(300_000),
-        };
-        let subjects = crowd::subjects(load.shape);
-        let heading = "room for 1,024 in all, waiting calls, not pinned";
-        let case = Case::of(name, heading, crowd::METRICS, subjects, load);
-        cases.push(case.repeated(31).judged(&[0]).goal(best(0, 1.1)));
-    }
+    cases.extend(sparse(settings));
+    cases.extend(crowds(settings));
     let span_ns = settings.count(8_000_000);
     let heading = "made, sent and received on one thread";
     let alone = reply::alone();
@@ -142,6 +119,41 @@ fn cases(settings: &Settings) -> Vec<Case> {
         idle.repeated(7).goals(both),
     ]);
     cases
+}
+
+fn sparse(settings: &Settings) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for (place, is_shared) in [("across", false), ("shared-core", true)] {
+        for (gap, gap_ns) in GAPS {
+            let name = format!("sparse/{gap}/regular/{place}");
+            let heading = "both ends wait, pinned; the sender sleeps in between";
+            let span_ns = settings.count(120_000_000);
+            let load = waiting::Sparse {
+                gap_ns,
+                is_shared,
+                span_ns,
+            };
+            let (metrics, subjects) = (waiting::SPARSE_METRICS, waiting::sparse());
+            let case = Case::of(name, heading, metrics, subjects, load);
+            cases.push(case.repeated(9).judged(waiting::SPARSE_JUDGED));
+        }
+    }
+    cases
+}
+
+fn crowds(settings: &Settings) -> Vec<Case> {
+    let cases = SHAPES.map(|(name, senders, receivers)| {
+        let load = crowd::Load {
+            shape: Shape { senders, receivers },
+            messages: settings.count(300_000),
+        };
+        let subjects = crowd::subjects(load.shape);
+        let heading = "room for 1,024 in all, waiting calls, not pinned";
+        let case = Case::of(name, heading, crowd::METRICS, subjects, load);
+        let goal = Goal::Best(0, Limit::AtLeast(1.1));
+        case.repeated(31).judged(&[0]).goal(goal)
+    });
+    cases.into()
 }
 
 fn bursts(settings: &Settings) -> Vec<Case> {

@@ -1,4 +1,5 @@
-//! XXH64 beside the reference in C: one buffer of any length, protected sectors, many buffers, keys.
+//! XXH64 beside the reference in C: one buffer of any length, protected sectors, many buffers, and
+//! keys.
 //!
 //! Every subject is called with another seed each time, and has to give what the reference gives.
 
@@ -48,67 +49,39 @@ fn cases(settings: &Settings) -> Vec<Case> {
         "avx2" => [1.2, 1.4, NO_WORSE],
         _ => [NO_WORSE; 3],
     };
-    let case = |name: String, heading: &str, subjects, least, load: fn(usize, u64) -> Load, n| {
-        let case = Case::new(name, heading, METRICS, subjects, move || {
-            Ok(load(n, span_ns))
+    type Row = (
+        String,
+        fn() -> Subjects<Load>,
+        fn(usize, u64) -> Load,
+        usize,
+        f64,
+    );
+    let short = short_bytes()
+        .map(|bytes| -> Row { (format!("short/{bytes}"), one, Load::one, bytes, NO_WORSE) });
+    let others: [Row; 7] = [
+        ("one/512B".into(), one, Load::one, 512, at_512),
+        ("one/4KiB".into(), one, Load::one, 4 << 10, at_512),
+        ("one/64KiB".into(), one, Load::one, 64 << 10, above),
+        ("one/1MiB".into(), one, Load::one, 1 << 20, above),
+        // Entries of 16 sectors, 512 + 8 bytes each.
+        ("scatter/1".into(), scatter, Load::scatter, 1, 1.5),
+        (
+            "many/512B".into(),
+            || each(ours_many),
+            Load::many,
+            512,
+            many,
+        ),
+        ("keys/8B".into(), || each(ours_keys), Load::keys, 8, 4.0),
+    ];
+    let cases = short
+        .chain(others)
+        .map(|(name, subjects, load, size, least)| {
+            let load = move || Ok(load(size, span_ns));
+            let case = Case::new(name, "time of one hash", METRICS, subjects(), load);
+            case.repeated(41).goal(Goal::ratio([OURS, C], 0, least))
         });
-        case.repeated(41).goal(Goal::ratio([OURS, C], 0, least))
-    };
-    let short = short_bytes().map(|bytes| {
-        let heading = "one short buffer";
-        case(
-            format!("short/{bytes}"),
-            heading,
-            one(),
-            NO_WORSE,
-            Load::one,
-            bytes,
-        )
-    });
-    let mut cases: Vec<Case> = short.collect();
-    for (name, bytes, least) in [
-        ("one/512B", 512, at_512),
-        ("one/4KiB", 4 << 10, at_512),
-        ("one/64KiB", 64 << 10, above),
-        ("one/1MiB", 1 << 20, above),
-    ] {
-        cases.push(case(
-            name.into(),
-            "one buffer",
-            one(),
-            least,
-            Load::one,
-            bytes,
-        ));
-    }
-    let heading = "entries of 16 sectors, 512 + 8 bytes each";
-    cases.push(case(
-        "scatter/1".into(),
-        heading,
-        scatter(),
-        1.5,
-        Load::scatter,
-        1,
-    ));
-    let heading = "64 buffers, time of one";
-    cases.push(case(
-        "many/512B".into(),
-        heading,
-        each(ours_many),
-        many,
-        Load::many,
-        512,
-    ));
-    let heading = "1,024 keys, time of one";
-    cases.push(case(
-        "keys/8B".into(),
-        heading,
-        each(ours_keys),
-        4.0,
-        Load::keys,
-        8,
-    ));
-    cases
+    cases.collect()
 }
 
 /// Inputs, each of one length.

@@ -3,9 +3,9 @@
 //!
 //! Every subject writes to a directory of its own under the system's one for temporary files
 //! (`TMPDIR` names another one), and to a new log in each run. In commits, ours is in one segment,
-//! which is prepared before the clock starts: in a program a thread prepares the next one, or a file
-//! is used again. A load is written with the defaults: segments of 32 MiB, which are made ready
-//! meanwhile.
+//! which is prepared before the clock starts: in a program a thread prepares the next one, or a
+//! file is used again. A load is written with the defaults: segments of 32 MiB, which are made
+//! ready meanwhile.
 
 mod producers;
 

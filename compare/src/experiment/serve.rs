@@ -1,8 +1,8 @@
 //! The served exchange over loopback, beside the least that any server would do; and in this
 //! process, without sockets.
 //!
-//! What is served is a process of its own, this program started again, so that its processor time is
-//! known. The loader is one thread of this process, the same for all subjects.
+//! What is served is a process of its own, this program started again, so that its processor time
+//! is known. The loader is one thread of this process, the same for all subjects.
 
 mod child;
 mod echo;

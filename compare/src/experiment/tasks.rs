@@ -1,8 +1,8 @@
 //! Coroutines and their channels: what a message costs whose receiver waits for it as a coroutine.
 //!
 //! A message is a *pair*: it is sent, its receiver is resumed, takes it, and waits again. One
-//! coroutine has a million of them, or 30,000 coroutines have 100 each. What ours do is in `counts`,
-//! where its instructions are counted.
+//! coroutine has a million of them, or 30,000 coroutines have 100 each. What ours do is in
+//! `counts`, where its instructions are counted.
 
 mod bursts;
 mod peers;
@@ -23,9 +23,9 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "tasks",
     shows: "messages to coroutines on one thread, fibers, timers, and bursts from another thread",
     peers: &["futures-channel", "oneshot", "tokio"],
-    notes: "By hand: the receiver's future is polled without an executor, which is what the channel \
-            alone costs; LocalSet: as tasks of tokio's, which is what a program pays. A channel for \
-            one element is made for each message, by the receiver.",
+    notes: "By hand: the receiver's future is polled without an executor, which is what the \
+            channel alone costs; LocalSet: as tasks of tokio's, which is what a program pays. A \
+            channel for one element is made for each message, by the receiver.",
     cases,
 };
 
@@ -150,8 +150,8 @@ impl Load {
     }
 }
 
-/// Makes a run of messages with the numbers from 1 to `sent`, of which those that were received have
-/// this sum.
+/// Makes a run of messages with the numbers from 1 to `sent`, of which those that were received
+/// have this sum.
 fn ran(sum: u64, sent: u64, ns: f64) -> Run {
     let all = (1..=sent).fold(0, u64::wrapping_add);
     Run::of([ns]).with_lost(u64::from(sum != all))

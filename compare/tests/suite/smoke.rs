@@ -247,7 +247,7 @@ fn a_report_has_versions_ratios_and_targets_and_only_what_is_wanted() {
     let [report, _] = ran(&[&cases[..], &TINY[..]].concat());
     for part in [
         "Peers: xxhash-c 0.",
-        "one/512B: one buffer\nsubject",
+        "one/512B: time of one hash\nsubject",
         "one/512B time: thalweg over C xxHash 0.8.3",
         "too few runs",
         "keys/8B time: thalweg over C xxHash 0.8.3",

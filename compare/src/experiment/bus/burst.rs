@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::runner::{Metric, Ran, Run, Subjects, shuffle, subject, text};
 use crate::threads::crew;
 use thalweg::bus::{
-    Admission, Bus, Message, Policy, Priority, Publisher, Reserves, TopicId, TopicInfo, Topics,
+    Admission, Bus, Losses, Message, Policy, Priority, Publisher, Reserves, TopicId, TopicInfo,
+    Topics,
 };
 
 pub(super) const PUBLISHERS: usize = 4;
@@ -147,7 +148,7 @@ fn run(load: Load, rule: Rule, seed: u64) -> Ran {
         .build()
         .map_err(text)?;
     let mut consumer = bus.subscribe(Topics::ALL).map_err(text)?;
-    let publishers = (0..PUBLISHERS).map(|at| bus.publisher(&format!("feed-{at}")));
+    let publishers = (0..PUBLISHERS).map(|_| bus.publisher("feed"));
     let publishers: Result<Vec<_>, _> = publishers.collect();
     let publish = |at: usize, mut publisher: Publisher<Alarm>| {
         let plan = plan(load.total, at as u64, seed);
@@ -179,8 +180,19 @@ fn run(load: Load, rule: Rule, seed: u64) -> Ran {
         assert_eq!(before, None, "wrong result: {alarm:?} came twice");
         count += 1;
     }
+    account(&published, &positions, &losses, consumer.limits())
+}
+
+/// Holds what publishers saw, what the bus counted and what came against each other and the rule.
+fn account(
+    published: &[Published],
+    positions: &[Vec<Option<u64>>],
+    losses: &[Losses],
+    limits: [u64; Priority::COUNT],
+) -> Ran {
+    let count = positions.iter().flatten().flatten().count() as u64;
     let mut lost = [0.0; Priority::COUNT];
-    for (published, positions) in published.iter().zip(&positions) {
+    for (published, positions) in published.iter().zip(positions) {
         let id = published.publisher.id();
         let counted = losses.iter().find(|losses| losses.publisher == id);
         let counted = counted.ok_or("no figures of a publisher")?.flow.refused;
@@ -203,7 +215,7 @@ fn run(load: Load, rule: Rule, seed: u64) -> Ran {
             .copied()
             .zip(positions.iter().copied())
             .collect();
-        let broken = broken(consumer.limits(), &attempts, count);
+        let broken = broken(limits, &attempts, count);
         assert_eq!(
             broken, None,
             "wrong result: the rule was broken at a message"

@@ -1,5 +1,6 @@
 //! Several senders, several receivers, or both, on the cores that the system gives them: a stream,
-//! and a burst of orders into a channel with room for all of them. Each waits in the peer's own way.
+//! and a burst of orders into a channel with room for all of them. Each waits in the peer's own
+//! way.
 
 use std::sync::Barrier;
 use std::time::Instant;

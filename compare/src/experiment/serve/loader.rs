@@ -45,24 +45,30 @@ pub(super) struct Drove {
     pub(super) server_ns: u64,
 }
 
-/// Runs a server, or the echo, under a plan.
-pub(super) fn drive(work: Work, plan: &Plan, wants_reports: bool) -> Result<Drove, String> {
+/// Starts a server, or the echo, connects all sessions, and fills the windows of those that
+/// saturate.
+fn start(work: Work, plan: &Plan, wants_reports: bool) -> Result<(Child, Vec<Session>), String> {
     let child = Child::start(work)?;
-    let count = (plan.saturating + plan.scheduled) as i64;
-    let users = FIRST_USER..FIRST_USER + count;
+    let users = FIRST_USER..FIRST_USER + (plan.saturating + plan.scheduled) as i64;
     if let Some(admin) = child.admin {
         administer(admin, &set_up(users.clone()))?;
     }
     let sessions = users.map(|user| Session::connect(child.trade, user, wants_reports));
     let mut sessions = sessions.collect::<Result<Vec<_>, String>>()?;
-    let clock = Clock::global();
-    let ticks = |time: Duration| clock.ticks_from_ns(time.as_nanos() as u64);
-    let (mut drove, mut before) = (Drove::default(), None);
     for session in &mut sessions[..plan.saturating] {
-        let now = clock.ticks();
+        let now = Clock::global().ticks();
         (0..WINDOW).for_each(|_| session.push(now));
         session.flush()?;
     }
+    Ok((child, sessions))
+}
+
+/// Runs a server, or the echo, under a plan.
+pub(super) fn drive(work: Work, plan: &Plan, wants_reports: bool) -> Result<Drove, String> {
+    let (child, mut sessions) = start(work, plan, wants_reports)?;
+    let clock = Clock::global();
+    let ticks = |time: Duration| clock.ticks_from_ns(time.as_nanos() as u64);
+    let (mut drove, mut before) = (Drove::default(), None);
     let begin = clock.ticks();
     let (counts_from, end) = (
         begin + ticks(plan.warm_up),
