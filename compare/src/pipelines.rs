@@ -28,6 +28,17 @@ pub(crate) struct Stamp {
     pub(crate) intended_ticks: u64,
 }
 
+impl Stamp {
+    /// Makes the stamp of an event whose latency does not count.
+    pub(crate) fn untimed(number: u64) -> Self {
+        let intended_ticks = 0;
+        Self {
+            number,
+            intended_ticks,
+        }
+    }
+}
+
 /// One cache line. The stages write through a shared reference, since one of the subjects lends
 /// nothing else; an atomic's relaxed store is a plain store on the machines in question.
 #[derive(Debug, Default)]
@@ -227,10 +238,7 @@ mod tests {
             let mut steps = [Step::new(0, rounds), Step::new(1, rounds)];
             let mut event = Event::default();
             for number in 0..events {
-                event.set(Stamp {
-                    number,
-                    intended_ticks: 0,
-                });
+                event.set(Stamp::untimed(number));
                 for step in &mut steps {
                     step.work(&event);
                 }

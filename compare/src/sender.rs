@@ -128,10 +128,7 @@ fn flood(mut line: impl Line, batch: usize, span_ns: u64) -> Sent {
             look = sent + LOOK_EVERY;
         }
         let published = if batch == 1 {
-            let stamp = Stamp {
-                number: sent,
-                intended_ticks: 0,
-            };
+            let stamp = Stamp::untimed(sent);
             line.publish(stamp, deadline)
         } else {
             line.publish_batch(sent, batch, deadline)
@@ -199,14 +196,8 @@ mod tests {
             true
         }
         fn publish_batch(&mut self, first: u64, count: usize, deadline_ticks: u64) -> bool {
-            (first..first + count as u64).all(|number| {
-                let intended_ticks = 0;
-                let stamp = Stamp {
-                    number,
-                    intended_ticks,
-                };
-                self.publish(stamp, deadline_ticks)
-            })
+            (first..first + count as u64)
+                .all(|number| self.publish(Stamp::untimed(number), deadline_ticks))
         }
         fn finish(self) {}
     }

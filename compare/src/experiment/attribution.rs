@@ -157,10 +157,7 @@ fn publish(
     let mut written = 0;
     let is_timed = timed.is_some();
     let mut write = |at: usize, event: &mut Event| {
-        event.set(Stamp {
-            number: call * batch as u64 + at as u64,
-            intended_ticks: 0,
-        });
+        event.set(Stamp::untimed(call * batch as u64 + at as u64));
         if is_timed && at + 1 == batch {
             written = clock().ticks_after();
         }

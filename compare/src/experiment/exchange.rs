@@ -69,7 +69,10 @@ fn cases(settings: &Settings) -> Vec<Case> {
                     _ => trading(commands),
                 }))
             };
-            let subjects = cores::subjects(bytes);
+            let subjects = match bytes {
+                false => cores::subjects::<false>(),
+                true => cores::subjects::<true>(),
+            };
             let case = format!("cores/{what}/{name}");
             let case = Case::new(case, heading, cores::METRICS, subjects, load);
             let staged = cores::STAGED.map(|staged| Goal::shown([cores::APPLY_BATCH, staged], 0));

@@ -138,13 +138,6 @@ fn steps(workload: Workload) -> [Step; STAGES] {
     std::array::from_fn(|place| Step::new(place, workload.rounds))
 }
 
-fn stamp(number: u64) -> Stamp {
-    Stamp {
-        number,
-        intended_ticks: 0,
-    }
-}
-
 /// The same work in a plain loop on the sender's thread. What remains of the tail is the machine's
 /// own, and nothing that runs on one core here can be below it.
 fn alone(workload: Workload, load: &Load) -> Ran {
@@ -175,7 +168,8 @@ impl Line for Loop {
     }
 
     fn publish_batch(&mut self, first: u64, count: usize, deadline_ticks: u64) -> bool {
-        (first..first + count as u64).all(|number| self.publish(stamp(number), deadline_ticks))
+        (first..first + count as u64)
+            .all(|number| self.publish(Stamp::untimed(number), deadline_ticks))
     }
 
     fn finish(self) {}
@@ -210,7 +204,7 @@ impl Line for Owned {
 
     #[inline]
     fn publish_batch(&mut self, first: u64, count: usize, _: u64) -> bool {
-        let set = |at: usize, event: &mut Event| event.set(stamp(first + at as u64));
+        let set = |at: usize, event: &mut Event| event.set(Stamp::untimed(first + at as u64));
         self.0.publish_batch(count, set).is_ok()
     }
 
@@ -299,7 +293,7 @@ impl<P: Producer<Event>> Line for Chained<P> {
         until(deadline_ticks, || {
             let published = self.0.try_batch_publish(count, |events| {
                 for (number, event) in (first..).zip(events) {
-                    event.set(stamp(number));
+                    event.set(Stamp::untimed(number));
                 }
             });
             published.is_ok()

@@ -5,7 +5,7 @@
 //! makes market data of what came of each, and writes the outcome and the messages as frames.
 
 use std::hint::black_box;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use thalweg::pipeline::Placement;
 use thalweg_exchange::service::{Finished, Options, Outcome, Service};
@@ -14,7 +14,7 @@ use thalweg_measure::clock::Clock;
 use thalweg_measure::histogram::recorder;
 
 use super::flow::Flow;
-use super::wire::{Incoming, Publisher, Wire};
+use super::wire::{Incoming, Total, Wire};
 use crate::pipelines::{Stamp, Tail};
 use crate::runner::{Metric, Ran, Run, Subjects, subject, text};
 use crate::sender::{Line, Load, figures, send};
@@ -37,42 +37,21 @@ pub(super) const STAGED: [&str; 3] = [
 ];
 
 fn placements() -> [(&'static str, Placement); 4] {
-    let staged = [
-        Placement::caller_and_threads(3, 1),
-        Placement::caller_and_threads(1, 1),
-        Placement::threads(2),
-    ];
-    let [a, b, c] = staged;
-    [
-        (INLINE, Placement::inline()),
-        (STAGED[0], a),
-        (STAGED[1], b),
-        (STAGED[2], c),
-    ]
+    let two = Placement::caller_and_threads;
+    let staged = [two(3, 1), two(1, 1), Placement::threads(2)];
+    let [one, other, last] = std::array::from_fn(|at| (STAGED[at], staged[at].clone()));
+    [(INLINE, Placement::inline()), one, other, last]
 }
 
-/// Returns the bare engine, or from bytes to bytes: loops on one thread, and the service.
-pub(super) fn subjects(bytes: bool) -> Subjects<Wire> {
-    let alone = |name, in_batches| {
-        subject(name, move |wire: &Wire| {
-            Ok(match bytes {
-                true => loop_of_bytes(wire, in_batches),
-                false => bare_loop(wire, in_batches),
-            })
-        })
-    };
-    let mut all = vec![alone(APPLY, false), alone(APPLY_BATCH, true)];
+/// Returns the loops on one thread, and the service: the bare engine, or from bytes to bytes.
+pub(super) fn subjects<const BYTES: bool>() -> Subjects<Wire> {
+    let mut all = vec![
+        subject(APPLY, |wire| Ok(looped::<BYTES>(wire, false))),
+        subject(APPLY_BATCH, |wire| Ok(looped::<BYTES>(wire, true))),
+    ];
     for (name, placement) in placements() {
         all.push(subject(name, move |wire: &Wire| {
-            let options = Options {
-                capacity: CAPACITY,
-                placement: placement.clone(),
-                ..Options::default()
-            };
-            match bytes {
-                true => service_of_bytes(wire, options),
-                false => bare_service(wire, options),
-            }
+            served::<BYTES>(wire, placement.clone())
         }));
     }
     all
@@ -82,104 +61,88 @@ pub(super) fn subjects(bytes: bool) -> Subjects<Wire> {
 ///
 /// # Panics
 /// The book or the bytes are not the right ones: there is no figure then.
-fn done(wire: &Wire, begin: u64, state: &State, publisher: Option<Publisher>) -> Run {
+fn done(wire: &Wire, begin: u64, state: &State, total: Option<Arc<Mutex<Total>>>) -> Run {
     let clock = Clock::global();
     let took_ns = clock.ns(clock.ticks().saturating_sub(begin)).max(1);
     wire.flow.assert_levels(state, "a placement");
-    if let Some(publisher) = publisher {
-        let total = Arc::clone(&publisher.total);
-        drop(publisher);
+    if let Some(total) = total {
         let total = *total.lock().unwrap_or_else(PoisonError::into_inner);
         assert_eq!(total, wire.total, "wrong result: other bytes went out");
     }
     Run::of([wire.flow.commands.len() as f64 * 1e9 / took_ns as f64])
 }
 
-fn bare_loop(wire: &Wire, in_batches: bool) -> Run {
-    let mut state = wire.flow.ready(|_, _, _| ());
+fn looped<const BYTES: bool>(wire: &Wire, in_batches: bool) -> Run {
+    let (mut state, mut publisher) = wire.ready();
     let mut events = Events::with_capacity(1024);
+    let mut decoded = vec![Command::Nop; BATCH];
+    let mut incoming = Incoming(&wire.bytes);
+    let mut number = 0;
     let begin = Clock::global().ticks();
-    for batch in wire.flow.commands.chunks(BATCH) {
-        if in_batches {
-            apply_batch(&mut state, batch, &mut events, |_, result, _| {
-                black_box(result);
-            });
+    for commands in wire.flow.commands.chunks(BATCH) {
+        let decoded = &mut decoded[..commands.len()];
+        let batch = if BYTES {
+            decoded
+                .iter_mut()
+                .for_each(|command| incoming.next_into(command));
+            &*decoded
         } else {
-            for command in batch {
-                black_box(apply(&mut state, command, &mut events));
+            commands
+        };
+        let mut publish = |at: usize, result, events: &Events| {
+            if BYTES {
+                publisher.publish(number, &batch[at], result, events);
+                number += 1;
+            } else {
+                black_box(result);
+            }
+        };
+        if in_batches {
+            apply_batch(&mut state, batch, &mut events, publish);
+        } else {
+            for (at, command) in batch.iter().enumerate() {
+                let result = apply(&mut state, command, &mut events);
+                publish(at, result, &events);
             }
         }
     }
-    done(wire, begin, &state, None)
+    let total = BYTES.then(|| Arc::clone(&publisher.total));
+    drop(publisher);
+    done(wire, begin, &state, total)
 }
 
-fn loop_of_bytes(wire: &Wire, in_batches: bool) -> Run {
-    let (mut state, mut publisher) = wire.ready();
-    let mut events = Events::with_capacity(1024);
-    let mut commands = vec![Command::Nop; if in_batches { BATCH } else { 1 }];
-    let begin = Clock::global().ticks();
-    let mut incoming = Incoming(&wire.bytes);
-    let (mut sequence, all) = (0, wire.flow.commands.len());
-    while sequence < all {
-        let count = commands.len().min(all - sequence);
-        let batch = &mut commands[..count];
-        batch
-            .iter_mut()
-            .for_each(|command| incoming.next_into(command));
-        let batch = &*batch;
-        let first = sequence as u64;
-        if in_batches {
-            apply_batch(&mut state, batch, &mut events, |at, result, events| {
-                publisher.publish(first + at as u64, &batch[at], result, events);
-            });
+fn served<const BYTES: bool>(wire: &Wire, placement: Placement) -> Ran {
+    let options = Options {
+        capacity: CAPACITY,
+        placement,
+        ..Options::default()
+    };
+    let (state, mut publisher) = wire.ready();
+    let total = BYTES.then(|| Arc::clone(&publisher.total));
+    let publish = move |outcome: Outcome<'_>| {
+        if BYTES {
+            let (number, command) = (outcome.sequence, outcome.command);
+            publisher.publish(number, command, outcome.result, outcome.events);
         } else {
-            let result = apply(&mut state, &batch[0], &mut events);
-            publisher.publish(first, &batch[0], result, &events);
+            black_box(outcome.result);
         }
-        sequence += count;
-    }
-    done(wire, begin, &state, Some(publisher))
-}
-
-fn bare_service(wire: &Wire, options: Options) -> Ran {
-    let state = wire.flow.ready(|_, _, _| ());
-    let publish = |outcome: Outcome<'_>| {
-        black_box(outcome.result);
     };
     let mut service = Service::start(state, options, publish).map_err(text)?;
+    let mut incoming = Incoming(&wire.bytes);
     let begin = Clock::global().ticks();
     for batch in wire.flow.commands.chunks(BATCH) {
-        service.submit_batch(batch, |_| 0).map_err(text)?;
-    }
-    let Finished { state, .. } = service.join().map_err(text)?;
-    Ok(done(wire, begin, &state, None))
-}
-
-fn service_of_bytes(wire: &Wire, options: Options) -> Ran {
-    let (state, mut publisher) = wire.ready();
-    let total = Arc::clone(&publisher.total);
-    let publish = move |outcome: Outcome<'_>| {
-        let (number, command) = (outcome.sequence, outcome.command);
-        publisher.publish(number, command, outcome.result, outcome.events);
-    };
-    let mut service = Service::start(state, options, publish).map_err(text)?;
-    let mut incoming = Incoming(&wire.bytes);
-    let mut left = wire.flow.commands.len();
-    let begin = Clock::global().ticks();
-    while left > 0 {
-        let count = left.min(BATCH);
-        let write = |_, command: &mut Command| {
-            incoming.next_into(command);
-            0
+        let submitted = if BYTES {
+            service.submit_with(batch.len(), |_, command| {
+                incoming.next_into(command);
+                0
+            })
+        } else {
+            service.submit_batch(batch, |_| 0)
         };
-        service.submit_with(count, write).map_err(text)?;
-        left -= count;
+        submitted.map_err(text)?;
     }
     let Finished { state, .. } = service.join().map_err(text)?;
-    let run = done(wire, begin, &state, None);
-    let total = *total.lock().unwrap_or_else(PoisonError::into_inner);
-    assert_eq!(total, wire.total, "wrong result: other bytes went out");
-    Ok(run)
+    Ok(done(wire, begin, &state, total))
 }
 
 /// Returns the engine in the sender's loop, and the service under its placements, on schedule.
@@ -285,6 +248,6 @@ mod tests {
     fn other_bytes_are_an_error() {
         let mut wire = Wire::new(trading(100));
         wire.total.bytes += 1;
-        loop_of_bytes(&wire, true);
+        looped::<true>(&wire, true);
     }
 }
