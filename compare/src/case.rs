@@ -101,16 +101,13 @@ pub(crate) struct Case {
 
 impl Case {
     /// Makes a case whose load is built when it runs.
-    pub(crate) fn new<L: Sync>(
+    pub(crate) fn new<L: Sync + 'static>(
         name: impl Into<String>,
         heading: impl Into<String>,
         metrics: &'static [Metric],
         subjects: Subjects<L>,
         load: impl FnOnce() -> Result<L, String> + 'static,
-    ) -> Self
-    where
-        L: 'static,
-    {
+    ) -> Self {
         let name = name.into();
         let case = name.clone();
         let names = subjects.iter().map(|subject| subject.name());

@@ -223,8 +223,8 @@ impl Trial {
 /// each has each place once; the next `count` begin with another shuffle.
 pub(crate) fn order(count: usize, repetition: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..count).collect();
-    if count > 0 {
-        shuffle(&mut order, (repetition / count) as u64);
+    if let Some(block) = repetition.checked_div(count) {
+        shuffle(&mut order, block as u64);
         order.rotate_left(repetition % count);
     }
     order

@@ -47,6 +47,8 @@ const BATCH: usize = 256;
 const PER_COMMAND: usize = 0;
 const PER_TRADE: usize = 1;
 
+/// Subjects, metrics, and what they may be at most.
+type Limits = &'static [(&'static str, usize, f64)];
 type Make = Box<dyn FnOnce() -> Result<Flow, String>>;
 
 fn cases(settings: &Settings) -> Vec<Case> {
@@ -89,7 +91,7 @@ fn cases(settings: &Settings) -> Vec<Case> {
         let heading = "open loop, latency from the intended time until the result is published";
         let span_ns = settings.count(150_000_000);
         let subjects = cores::paced(Load::Open { per_s, span_ns });
-        let load = move || Flow::shared(PAIR, most);
+        let load = move || Flow::shared(PAIR, most.max(10_000));
         let case = Case::new(format!("open/{rate}"), heading, LATENCY, subjects, load);
         cases.push(case.goals([
             Goal::at_most(cores::INLINE, 0, 1e3),
@@ -106,11 +108,11 @@ fn core(settings: &Settings) -> Vec<Case> {
     let orders = settings.count(1_000_000);
     let takers = settings.count(10_000);
     let most = settings.count(1_000_000);
-    let cases: [(&str, &str, Make, &[(&str, usize, f64)]); 5] = [
+    let cases: [(&str, &str, Make, Limits); 5] = [
         (
             "core/perf_exchange_1m",
             "the reference's load generator, 71 % moves, 0.2 % of them trade",
-            Box::new(move || Flow::shared(PAIR, most)),
+            Box::new(move || Flow::shared(PAIR, most.max(10_000))),
             &[(ALL, PER_COMMAND, 25.0), (BATCHES, PER_COMMAND, 25.0)],
         ),
         (
@@ -139,7 +141,11 @@ fn core(settings: &Settings) -> Vec<Case> {
         ),
     ];
     let cases = cases.map(|(name, heading, load, limits)| {
-        let case = Case::new(name, heading, CORE_METRICS, parts(), load);
+        let metrics = match name {
+            "core/sweeps" => CORE_METRICS,
+            _ => &CORE_METRICS[..=PER_COMMAND],
+        };
+        let case = Case::new(name, heading, metrics, parts(), load);
         let goals = limits.iter();
         let goals = goals.map(|&(subject, metric, most)| Goal::at_most(subject, metric, most));
         case.repeated(9).goals(goals)
@@ -163,8 +169,12 @@ fn parts() -> Subjects<Flow> {
                 }),
             });
             flow.assert_levels(&state, name);
-            let of = |count: f64| if count > 0.0 { cpu_ns / count } else { 0.0 };
-            Ok(Run::of([of(flow.timed() as f64), of(flow.trades as f64)]))
+            let mut values = vec![cpu_ns / flow.timed() as f64];
+            // Where only takers are timed.
+            if flow.timed() < flow.commands.len() {
+                values.push(cpu_ns / flow.trades as f64);
+            }
+            Ok(Run::of(values))
         })
     };
     vec![part(ALL, 1), part(BATCHES, BATCH)]

@@ -88,12 +88,12 @@ impl Flow {
         commands: Vec<Command>,
         blocks: Vec<[usize; 2]>,
     ) -> Self {
-        let symbols = setup.iter().filter_map(|command| match command {
+        let symbol = setup.iter().find_map(|command| match command {
             Command::AddSymbols(symbols) => symbols.first().map(|symbol| symbol.id),
             _ => None,
         });
         let mut flow = Self {
-            symbol: symbols.last().unwrap_or(SYMBOL),
+            symbol: symbol.unwrap_or(SYMBOL),
             setup,
             prefill,
             commands,

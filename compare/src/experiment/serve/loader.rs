@@ -13,6 +13,10 @@ use crate::threads::thread_cpu_ns;
 /// Users of the sessions.
 const FIRST_USER: i64 = 1_000;
 
+/// Commands of a scheduled session without an answer at most; those that are due wait here. The
+/// server refuses more than 1,024.
+const IN_FLIGHT_MAX: usize = 512;
+
 /// What the sessions send.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Plan {
@@ -63,72 +67,116 @@ fn start(work: Work, plan: &Plan, wants_reports: bool) -> Result<(Child, Vec<Ses
     Ok((child, sessions))
 }
 
+/// A run under way.
+struct Driver<'p> {
+    plan: &'p Plan,
+    clock: Clock,
+    begin: u64,
+    counts_from: u64,
+    /// The command that is due next.
+    next: u64,
+    drove: Drove,
+}
+
+impl Driver<'_> {
+    fn due_of(&self, number: u64) -> u64 {
+        match self.plan.per_s {
+            0 => u64::MAX,
+            per_s => self.begin + self.clock.ticks_from_ns(number * 1_000_000_000 / per_s),
+        }
+    }
+
+    /// Sends what is due, as far as the sessions in their turn have room.
+    fn send_due(&mut self, sessions: &mut [Session]) -> Result<(), String> {
+        while self.due_of(self.next) <= self.clock.ticks() {
+            let turn = (self.next % self.plan.scheduled as u64) as usize;
+            let session = &mut sessions[self.plan.saturating + turn];
+            if session.under_way() == IN_FLIGHT_MAX {
+                break;
+            }
+            let due = self.due_of(self.next);
+            session.push(due);
+            session.flush()?;
+            if due >= self.counts_from {
+                let late = self.clock.ticks().saturating_sub(due);
+                self.drove.lateness_ns.record(self.clock.ns(late));
+            }
+            self.next += 1;
+        }
+        Ok(())
+    }
+
+    /// Reads answers, and sends a command for each where the session saturates. Returns how many.
+    fn receive(&mut self, at: usize, session: &mut Session, counts: bool) -> Result<usize, String> {
+        let now = self.clock.ticks();
+        let saturates = at < self.plan.saturating;
+        let answers = session.receive(|due| {
+            let is_measured = match saturates {
+                true => counts && self.plan.scheduled == 0,
+                false => due >= self.counts_from,
+            };
+            if is_measured {
+                let latency = self.clock.ns(now.saturating_sub(due));
+                self.drove.latency_ns.record(latency);
+            }
+        })?;
+        if counts {
+            self.drove.answers += answers as u64;
+        }
+        if saturates {
+            (0..answers).for_each(|_| session.push(now));
+        }
+        session.flush()?;
+        Ok(answers)
+    }
+}
+
 /// Runs a server, or the echo, under a plan.
 pub(super) fn drive(work: Work, plan: &Plan, wants_reports: bool) -> Result<Drove, String> {
     let (child, mut sessions) = start(work, plan, wants_reports)?;
     let clock = Clock::global();
     let ticks = |time: Duration| clock.ticks_from_ns(time.as_nanos() as u64);
-    let (mut drove, mut before) = (Drove::default(), None);
     let begin = clock.ticks();
-    let (counts_from, end) = (
-        begin + ticks(plan.warm_up),
-        begin + ticks(plan.warm_up + plan.span),
-    );
-    let due_of = |number: u64| match plan.per_s {
-        0 => u64::MAX,
-        per_s => begin + clock.ticks_from_ns(number * 1_000_000_000 / per_s),
+    let counts_from = begin + ticks(plan.warm_up);
+    let end = counts_from + ticks(plan.span);
+    let mut driver = Driver {
+        plan,
+        clock,
+        begin,
+        counts_from,
+        next: 0,
+        drove: Drove::default(),
     };
-    let (mut next, mut ready, mut heard_at) = (0, Vec::new(), begin);
+    let (mut before, mut ready, mut heard_at) = (None, Vec::new(), begin);
     loop {
         let now = clock.ticks();
         if before.is_none() && now >= counts_from {
             before = Some((thread_cpu_ns(), child.spent_ns(), clock.ticks()));
         }
+        // One answer counts at least, however short the run.
+        let sends = now < end || driver.drove.latency_ns.count() == 0;
         let scheduled = &sessions[plan.saturating..];
-        if now >= end && scheduled.iter().all(|session| session.under_way() == 0) {
+        if !sends && scheduled.iter().all(|session| session.under_way() == 0) {
             break;
         }
-        if clock.ns(now.saturating_sub(heard_at)) > PATIENCE.as_nanos() as u64 {
+        if now.saturating_sub(heard_at) > ticks(PATIENCE) {
             return Err(format!("no answer came for {PATIENCE:?}"));
         }
-        while now < end && due_of(next) <= now {
-            let due = due_of(next);
-            let at = plan.saturating + (next % plan.scheduled as u64) as usize;
-            sessions[at].push(due);
-            sessions[at].flush()?;
-            if due >= counts_from {
-                let late = clock.ticks().saturating_sub(due);
-                drove.lateness_ns.record(clock.ns(late));
-            }
-            next += 1;
+        let mut limit = Duration::from_millis(1);
+        if sends {
+            driver.send_due(&mut sessions)?;
+            let left = driver.due_of(driver.next).saturating_sub(clock.ticks());
+            limit = PATIENCE.min(Duration::from_nanos(clock.ns(left)));
         }
-        let until_due = clock.ns(due_of(next).saturating_sub(clock.ticks()));
-        let limit = if now < end { until_due } else { 1_000_000 };
-        wait(
-            &sessions,
-            Some(PATIENCE.min(Duration::from_nanos(limit))),
-            &mut ready,
-        )?;
+        wait(&sessions, Some(limit), &mut ready)?;
         let all = sessions.iter_mut().zip(&ready).enumerate();
         for (at, (session, _)) in all.filter(|(_, (_, ready))| **ready) {
-            let now = clock.ticks();
-            let is_saturating = at < plan.saturating;
-            let is_measured = !is_saturating || plan.scheduled == 0;
-            let answers = session.receive(|due| {
-                if is_measured && due >= counts_from {
-                    drove.latency_ns.record(clock.ns(now.saturating_sub(due)));
-                }
-            })?;
-            if answers > 0 {
-                heard_at = now;
+            if driver.receive(at, session, before.is_some())? > 0 {
+                heard_at = clock.ticks();
             }
-            drove.answers += if before.is_some() { answers as u64 } else { 0 };
-            if is_saturating {
-                (0..answers).for_each(|_| session.push(now));
-            }
-            session.flush()?;
         }
     }
+    let mut drove = driver.drove;
     if let Some((loader_ns, server_ns, ticks)) = before {
         drove.ns = clock.ns(clock.ticks() - ticks);
         drove.loader_ns = thread_cpu_ns() - loader_ns;
