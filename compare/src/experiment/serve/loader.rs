@@ -112,10 +112,10 @@ impl Driver<'_> {
         let saturates = at < self.plan.saturating;
         let answers = session.receive(|due| {
             let is_measured = match saturates {
-                true => counts && self.plan.scheduled == 0,
+                true => self.plan.scheduled == 0,
                 false => due >= self.counts_from,
             };
-            if is_measured {
+            if counts && is_measured {
                 let latency = self.clock.ns(now.saturating_sub(due));
                 self.drove.latency_ns.record(latency);
             }
