@@ -58,7 +58,7 @@ impl Run {
         }
     }
 
-    /// The same run with this many events unaccounted for.
+    /// Sets how many events are unaccounted for.
     pub(crate) fn with_lost(self, lost: u64) -> Self {
         Self { lost, ..self }
     }

@@ -59,7 +59,7 @@ pub(crate) trait Crowd<M>: Send + Sync + 'static {
     const NAME: &'static str;
     type Tx: BlockingSend<M>;
     type Rx: BlockingRecv<M>;
-    /// Whether there can be so many of each.
+    /// Returns whether the peer has such a shape.
     fn fits(shape: Shape) -> bool;
     /// A new channel; `capacity` as in [`Pair::pair`], in all: a sender's own lane gets its share.
     fn crowd(capacity: usize, shape: Shape) -> (Vec<Self::Tx>, Vec<Self::Rx>);
@@ -101,7 +101,7 @@ pub(crate) trait BlockingRecv<M>: Send + 'static {
     fn recv(&mut self) -> Option<M>;
 }
 
-/// So many clones of an endpoint.
+/// Clones an endpoint.
 fn copies<T: Clone>(first: T, count: usize) -> Vec<T> {
     vec![first; count]
 }

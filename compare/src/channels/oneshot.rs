@@ -44,7 +44,7 @@ macro_rules! oneshots {
 }
 
 oneshots! {
-    /// Of this project.
+    /// The one of this project.
     Thalweg "thalweg oneshot": thalweg::channel::oneshot::Sender<M>,
         thalweg::channel::oneshot::Receiver<M>, thalweg::channel::oneshot(), |rx| rx.recv().ok();
     /// The crate of that name.

@@ -31,10 +31,10 @@ fn a_million_random_inputs() {
         let seed = random.below(u64::MAX);
         let input = &data[from..from + length];
         let expected = xxhash_c::xxh64(input, seed);
-        let told = || format!("{length} bytes at {from}, seed {seed:#x}");
-        assert_eq!(xxh64(seed, input), expected, "{}", told());
+        let case = || format!("{length} bytes at {from}, seed {seed:#x}");
+        assert_eq!(xxh64(seed, input), expected, "{}", case());
         let kernel = kernels[round % kernels.len()];
-        assert_eq!(kernel.xxh64(seed, input), expected, "{kernel:?} {}", told());
+        assert_eq!(kernel.xxh64(seed, input), expected, "{kernel:?} {}", case());
         let (left, right) = input.split_at(below(&mut random, length as u64 + 1));
         let mut stream = Xxh64::with_kernel(kernel, seed);
         stream.update(left);
@@ -43,7 +43,7 @@ fn a_million_random_inputs() {
             stream.digest(),
             expected,
             "{kernel:?} {} at {}",
-            told(),
+            case(),
             left.len()
         );
         let all = Stride {
@@ -51,7 +51,7 @@ fn a_million_random_inputs() {
             skip: 0,
         };
         let got = kernel.xxh64_strided(seed, [left, right], all);
-        assert_eq!(got, expected, "{kernel:?} {} at {}", told(), left.len());
+        assert_eq!(got, expected, "{kernel:?} {} at {}", case(), left.len());
     }
 }
 

@@ -74,11 +74,11 @@ pub(super) trait Broker: 'static {
     const NAME: &'static str;
     type Tx: Publish;
     type Rx: Take;
-    /// Whether there can be so many publishers and consumers.
+    /// Returns whether it can have these publishers and consumers.
     fn fits(_shape: Shape) -> bool {
         true
     }
-    /// A new one, where so many messages may wait for each consumer, or more where the peer rounds
+    /// Opens one where `capacity` messages may wait for each consumer, or more where the peer rounds
     /// up.
     fn open(capacity: usize, shape: Shape) -> (Vec<Self::Tx>, Vec<Self::Rx>);
 }
@@ -231,7 +231,7 @@ pub(super) struct Callbacks;
 /// A channel for each consumer.
 pub(super) struct Fan(Vec<crossbeam::Sender<Tick>>);
 
-/// Gets a message, and a place for it, which here is whoever measures.
+/// Gets a message, and a place for it.
 type Handler = Box<dyn Fn(&Tick, &mut Option<Tick>) + Send>;
 
 pub(super) struct Table {

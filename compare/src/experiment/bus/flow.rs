@@ -173,7 +173,7 @@ const ONE: Shape = Shape {
     receivers: 1,
 };
 
-/// Of a call: what a thread spends on it. Of a message: what passes between the first and the last
+/// A call is what a thread spends on it; a message is what passes between the first and the last
 /// of all threads, by all messages.
 pub(super) const PUBLISH_METRICS: &[Metric] = &[
     Metric::lower("time_of_a_call", "ns"),
@@ -186,7 +186,7 @@ const WARM_UP_BURSTS: u64 = 8;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Publishes {
     pub(super) capacity: usize,
-    /// Of all bursts together, as timed.
+    /// The time of all bursts together.
     pub(super) span_ns: u64,
 }
 

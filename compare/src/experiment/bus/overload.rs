@@ -26,7 +26,7 @@ pub(super) const CAPACITY: usize = 1_024;
 pub(super) const SERVED_PER_S: u64 = 20_000;
 const SERVICE_NS: u64 = 1_000_000_000 / SERVED_PER_S;
 pub(super) const PUBLISHERS: u64 = 2;
-/// One of so many is of high priority.
+/// One message in this many is of high priority.
 const HIGH_EACH: u64 = 10;
 const ROUND_NS: u64 = 1_000_000;
 
@@ -105,7 +105,7 @@ struct Published {
 }
 
 impl Published {
-    /// For so many messages. Written before, so that memory grows by nothing of ours.
+    /// Makes room for this many messages, written before, so that memory grows by nothing of ours.
     fn with_room(most: usize) -> Self {
         Self {
             returned_ns: vec![1; most],

@@ -45,7 +45,7 @@ pub(super) struct Drove {
     pub(super) lateness_ns: Histogram,
     /// How long the loader was on a processor.
     pub(super) loader_ns: u64,
-    /// The same of the server's threads.
+    /// How long the server's threads were.
     pub(super) server_ns: u64,
 }
 
