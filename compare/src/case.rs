@@ -1,77 +1,232 @@
-//! Which cases of an experiment to run.
+//! The tables of cases: what an experiment runs, how often, and what is expected of it.
 
-use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use thalweg_measure::statistics::REPETITIONS_MIN;
 
-/// Patterns separated by commas, each a part of a name, where `*` stands for anything.
+use crate::report::Report;
+use crate::runner::{Metric, Subject, Subjects, Trial, interleave};
+
+/// How much to run.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Cases {
-    /// Each pattern's pieces between the stars; none means everything.
-    patterns: Vec<Vec<String>>,
-    /// What the experiment has asked about so far, shared with all clones.
-    asked: Arc<Mutex<Asked>>,
+pub(crate) struct Settings {
+    pub(crate) cases: Patterns,
+    pub(crate) quick: bool,
+    /// Runs of each subject and case, in place of the case's own number.
+    pub(crate) repetitions: Option<usize>,
+    /// By how much lengths of runs and sizes of loads differ from the full ones.
+    pub(crate) scale: Option<f64>,
 }
 
-#[derive(Debug, Default)]
-struct Asked {
-    cases: BTreeSet<String>,
-    is_any_wanted: bool,
+impl Settings {
+    const QUICK_SCALE: f64 = 0.2;
+    const QUICK_REPETITIONS: usize = 3;
+
+    fn scale(&self) -> f64 {
+        let scale = if self.quick { Self::QUICK_SCALE } else { 1.0 };
+        self.scale.unwrap_or(scale)
+    }
+
+    /// Returns how many there are where a full run has this many: one at least.
+    pub(crate) fn count(&self, full: u64) -> u64 {
+        ((full as f64 * self.scale()) as u64).max(1)
+    }
+
+    fn repetitions(&self, full: usize) -> usize {
+        let quick = if self.quick {
+            Self::QUICK_REPETITIONS
+        } else {
+            full
+        };
+        self.repetitions.unwrap_or(full.min(quick))
+    }
+
+    /// Returns whether figures can be held against limits: a quick run is for a first look.
+    pub(crate) fn decides(&self) -> bool {
+        !self.quick && self.scale() >= 1.0 && self.repetitions(REPETITIONS_MIN) >= REPETITIONS_MIN
+    }
 }
 
-impl Cases {
+/// On which side of its limit a figure should be.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Limit {
+    AtMost(f64),
+    AtLeast(f64),
+    /// Shown without judgement.
+    Shown,
+}
+
+/// What a case is expected to show.
+#[derive(Debug, Clone)]
+pub(crate) enum Goal {
+    /// A subject's median.
+    Figure(String, usize, Limit),
+    /// The ratio of two subjects; above 1 the first is better.
+    Ratio([String; 2], usize, Limit),
+    /// The ratio of the best of ours and the best peer.
+    Best(usize, Limit),
+}
+
+impl Goal {
+    pub(crate) fn at_most(subject: &str, metric: usize, limit: f64) -> Self {
+        Self::Figure(subject.to_owned(), metric, Limit::AtMost(limit))
+    }
+
+    pub(crate) fn at_least(subject: &str, metric: usize, limit: f64) -> Self {
+        Self::Figure(subject.to_owned(), metric, Limit::AtLeast(limit))
+    }
+
+    pub(crate) fn ratio(sides: [&str; 2], metric: usize, at_least: f64) -> Self {
+        let limit = Limit::AtLeast(at_least);
+        Self::Ratio(sides.map(str::to_owned), metric, limit)
+    }
+
+    pub(crate) fn shown(sides: [&str; 2], metric: usize) -> Self {
+        Self::Ratio(sides.map(str::to_owned), metric, Limit::Shown)
+    }
+}
+
+type Runner = Box<dyn FnOnce(&[usize], usize) -> Result<Trial, String>>;
+type Footer = Box<dyn FnOnce(&Trial, &mut Report)>;
+
+/// One line of an experiment's table: subjects under the same load.
+pub(crate) struct Case {
+    pub(crate) name: String,
+    heading: String,
+    pub(crate) subjects: Vec<String>,
+    repetitions: usize,
+    judged: &'static [usize],
+    goals: Vec<Goal>,
+    run: Runner,
+    footer: Option<Footer>,
+}
+
+impl Case {
+    /// Makes a case whose load is built when it runs.
+    pub(crate) fn new<L: Sync + 'static>(
+        name: impl Into<String>,
+        heading: impl Into<String>,
+        metrics: &'static [Metric],
+        subjects: Subjects<L>,
+        load: impl FnOnce() -> Result<L, String> + 'static,
+    ) -> Self {
+        let name = name.into();
+        let case = name.clone();
+        let names = subjects.iter().map(|subject| subject.name());
+        Self {
+            heading: heading.into(),
+            subjects: names.collect(),
+            repetitions: 11,
+            judged: &[],
+            goals: Vec::new(),
+            footer: None,
+            run: Box::new(move |wanted, repetitions| {
+                let load = load()?;
+                let wanted = wanted.iter().map(|&at| &*subjects[at]);
+                let wanted: Vec<&dyn Subject<L>> = wanted.collect();
+                Ok(interleave(&case, metrics, &wanted, &load, repetitions))
+            }),
+            name,
+        }
+    }
+
+    /// Makes a case whose load is there already.
+    pub(crate) fn of<L: Sync + 'static>(
+        name: impl Into<String>,
+        heading: impl Into<String>,
+        metrics: &'static [Metric],
+        subjects: Subjects<L>,
+        load: L,
+    ) -> Self {
+        Self::new(name, heading, metrics, subjects, || Ok(load))
+    }
+
+    /// Sets the runs of each subject; 11 without it.
+    pub(crate) fn repeated(self, repetitions: usize) -> Self {
+        Self {
+            repetitions,
+            ..self
+        }
+    }
+
+    /// Compares the best of ours with every peer, and all of ours with the best peer, by these
+    /// metrics.
+    pub(crate) fn judged(self, judged: &'static [usize]) -> Self {
+        Self { judged, ..self }
+    }
+
+    pub(crate) fn goal(mut self, goal: Goal) -> Self {
+        self.goals.push(goal);
+        self
+    }
+
+    pub(crate) fn goals(mut self, goals: impl IntoIterator<Item = Goal>) -> Self {
+        self.goals.extend(goals);
+        self
+    }
+
+    /// Adds what is shown below the table.
+    pub(crate) fn footer(self, footer: impl FnOnce(&Trial, &mut Report) + 'static) -> Self {
+        let footer: Option<Footer> = Some(Box::new(footer));
+        Self { footer, ..self }
+    }
+
+    /// Runs the wanted subjects, and reports. Returns whether there were any.
+    pub(crate) fn run(self, settings: &Settings, report: &mut Report) -> bool {
+        let wants = |at: &usize| {
+            let path = format!("{}/{}/{}", report.experiment, self.name, self.subjects[*at]);
+            settings.cases.wants(&path)
+        };
+        let wanted: Vec<usize> = (0..self.subjects.len()).filter(wants).collect();
+        if wanted.is_empty() {
+            return false;
+        }
+        let repetitions = settings.repetitions(self.repetitions);
+        let (experiment, name, count) = (report.experiment, &self.name, wanted.len());
+        eprintln!("{experiment}/{name}: {count} subjects, {repetitions} runs");
+        match (self.run)(&wanted, repetitions) {
+            Ok(trial) => {
+                report.trial(&self.heading, &trial, self.judged);
+                if let Some(footer) = self.footer {
+                    footer(&trial, report);
+                }
+                report.goals(self.goals, trial);
+            }
+            Err(why) => report.skip(&self.name, &why),
+        }
+        true
+    }
+}
+
+/// Patterns separated by commas, each a part of `experiment/case/subject`, where `*` stands for
+/// anything.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Patterns(Vec<Vec<String>>);
+
+impl Patterns {
     /// Reads patterns.
     ///
     /// # Errors
     /// A pattern is empty.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        let pieces = |pattern: &str| -> Vec<String> {
-            let pieces = pattern.split('*').filter(|piece| !piece.is_empty());
-            pieces.map(str::to_owned).collect()
-        };
         let patterns = text.split(',').map(str::trim);
         if patterns.clone().any(str::is_empty) {
             return Err(format!("pattern {text:?} has an empty part"));
         }
-        let patterns = patterns.map(pieces).collect();
-        let asked = Arc::default();
-        Ok(Self { patterns, asked })
+        let pieces = |pattern: &str| pattern.split('*').map(str::to_owned).collect();
+        Ok(Self(patterns.map(pieces).collect()))
     }
 
-    /// Whether to run this subject in this case; the name that patterns are held against is
-    /// `case/subject`.
-    pub(crate) fn wants(&self, case: &str, subject: &str) -> bool {
-        let name = format!("{case}/{subject}");
-        let is_wanted =
-            self.patterns.is_empty() || self.patterns.iter().any(|pieces| holds(&name, pieces));
-        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        asked.is_any_wanted |= is_wanted;
-        if !asked.cases.contains(case) {
-            asked.cases.insert(case.to_owned());
-        }
-        is_wanted
-    }
-
-    /// The cases that the experiment has, if none of them was wanted.
-    pub(crate) fn without_any(&self) -> Option<String> {
-        let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_none = !asked.is_any_wanted && !asked.cases.is_empty();
-        let names: Vec<&str> = asked.cases.iter().map(String::as_str).collect();
-        is_none.then(|| names.join(", "))
-    }
-}
-
-/// Whether `name` has all pieces, one after the other.
-fn holds(name: &str, pieces: &[String]) -> bool {
-    let mut rest = name;
-    pieces
-        .iter()
-        .all(|piece| match rest.split_once(piece.as_str()) {
-            Some((_, behind)) => {
-                rest = behind;
-                true
+    /// Returns whether one of them fits; without any, everything does.
+    pub(crate) fn wants(&self, path: &str) -> bool {
+        let fits = |pieces: &Vec<String>| {
+            let mut rest = Some(path);
+            for piece in pieces {
+                let split = rest.and_then(|rest| rest.split_once(piece.as_str()));
+                rest = split.map(|(_, behind)| behind);
             }
-            None => false,
-        })
+            rest.is_some()
+        };
+        self.0.is_empty() || self.0.iter().any(fits)
+    }
 }
 
 #[cfg(test)]
@@ -79,37 +234,36 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_are_parts_of_the_name() {
-        let wants = |text: &str, case: &str, subject: &str| {
-            Cases::parse(text).unwrap().wants(case, subject)
-        };
-        assert!(wants("inline", "1M/s", "thalweg inline"));
-        assert!(!wants("inline", "1M/s", "thalweg auto"));
-        assert!(wants("1M*inline", "1M/s", "thalweg inline"));
-        assert!(!wants("inline*1M", "1M/s", "thalweg inline"));
-        assert!(wants("2M, auto", "1M/s", "thalweg auto"));
-        assert!(wants("*", "1M/s", "thalweg auto"));
-        assert!(Cases::default().wants("1M/s", "thalweg auto"));
-    }
-
-    #[test]
-    fn a_run_without_any_wanted_case_is_known_with_the_cases_that_there_are() {
-        let cases = Cases::parse("nosuch").unwrap();
-        assert_eq!(cases.without_any(), None, "nothing was asked about");
-        let within = cases.clone();
-        for (case, subject) in [("two", "a"), ("one", "a"), ("one", "b")] {
-            assert!(!within.wants(case, subject));
-        }
-        assert_eq!(cases.without_any().unwrap(), "one, two");
-        assert!(within.wants("nosuch", "a"));
-        assert_eq!(cases.without_any(), None);
-    }
-
-    #[test]
-    fn empty_patterns_are_refused() {
+    fn patterns_are_parts_of_the_path() {
+        let wants = |text: &str, path: &str| Patterns::parse(text).unwrap().wants(path);
+        assert!(wants("inline", "pipeline/1M/s/thalweg inline"));
+        assert!(!wants("inline", "pipe/1M/s/thalweg auto"));
+        assert!(wants("1M*inline", "pipeline/1M/s/thalweg inline"));
+        assert!(!wants("inline*1M", "pipe/1M/s/thalweg inline"));
+        assert!(wants("2M, auto", "1M/s/thalweg auto"));
+        assert!(wants("*", "1M/s/thalweg auto"));
+        assert!(Patterns::default().wants("1M/s/thalweg auto"));
         for text in ["", ",", "a,", "a,,b", " "] {
-            let error = Cases::parse(text).unwrap_err();
+            let error = Patterns::parse(text).unwrap_err();
             assert_eq!(error, format!("pattern {text:?} has an empty part"));
         }
+    }
+
+    #[test]
+    fn short_runs_do_not_decide() {
+        let settings = |quick, repetitions, scale| Settings {
+            quick,
+            repetitions,
+            scale,
+            ..Settings::default()
+        };
+        assert!(settings(false, None, None).decides());
+        assert!(!settings(true, None, None).decides());
+        assert!(!settings(false, Some(5), None).decides());
+        assert!(!settings(false, None, Some(0.5)).decides());
+        assert_eq!(settings(true, None, None).count(10), 2);
+        assert_eq!(settings(true, None, None).count(1), 1);
+        assert_eq!(settings(true, None, None).repetitions(11), 3);
+        assert_eq!(settings(true, None, None).repetitions(1), 1);
     }
 }

@@ -5,22 +5,19 @@
 mod case;
 mod channels;
 mod experiment;
+mod pipelines;
 mod report;
 mod runner;
 mod sender;
-mod subject;
-mod target;
-mod workload;
+mod threads;
 
 use std::io::{self, Write};
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, ValueEnum};
 
-use case::Cases;
-use experiment::{EXPERIMENTS, Experiment, Settings};
-use report::Report;
+use case::{Patterns, Settings};
+use experiment::{EXPERIMENTS, Experiment};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
@@ -37,44 +34,37 @@ enum Format {
 #[derive(Debug, Parser)]
 #[command(name = "cargo compare")]
 struct Arguments {
-    /// Which experiment to run; see --list.
+    /// Which experiment to run, or `all`; see --list.
     #[arg(required_unless_present_any = ["list", "child"])]
     experiment: Option<String>,
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
-    /// Shorter runs, for a first look.
+    /// Three runs of a fifth of the length, for a first look.
     #[arg(long)]
     quick: bool,
-    /// Names the experiments and what each shows.
+    /// Names the experiments and what each shows; with an experiment, its cases and subjects.
     #[arg(long)]
     list: bool,
-    /// Only cases whose name `case/subject` contains one of these (comma between them, * for
+    /// Only cases where `experiment/case/subject` contains one of these (comma between them, * for
     /// anything).
-    #[arg(long, value_name = "PATTERN", value_parser = Cases::parse)]
-    cases: Option<Cases>,
-    /// Runs of each subject and case [default: 11; the channels' experiments have their own].
+    #[arg(long, value_name = "PATTERN", value_parser = Patterns::parse)]
+    cases: Option<Patterns>,
+    /// Runs of each subject and case [default: each case has its own].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
     repetitions: Option<u16>,
-    /// Load of each run in seconds [default: 0.15, quick 0.04; the channels' experiments have
-    /// their own].
-    #[arg(long, value_name = "S", value_parser = seconds)]
-    seconds: Option<f64>,
-    /// Also writes a page with plots to this file (experiment `principles`).
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
+    /// Length of runs and size of loads, in parts of the full ones [default: 1, quick 0.2].
+    #[arg(long, value_name = "FACTOR", value_parser = scale)]
+    scale: Option<f64>,
     /// What the experiment `serve` measures is another process: this program again.
     #[arg(long, hide = true, num_args = 1..)]
     child: Option<Vec<String>>,
 }
 
-const SECONDS_MAX: f64 = 60.0;
-
-fn seconds(text: &str) -> Result<f64, String> {
+fn scale(text: &str) -> Result<f64, String> {
+    const MAX: f64 = 100.0;
     match text.parse() {
-        Ok(seconds) if seconds > 0.0 && seconds <= SECONDS_MAX => Ok(seconds),
-        _ => Err(format!(
-            "{text:?} is not a number above 0, up to {SECONDS_MAX}"
-        )),
+        Ok(scale) if scale > 0.0 && scale <= MAX => Ok(scale),
+        _ => Err(format!("{text:?} is not a number above 0, up to {MAX}")),
     }
 }
 
@@ -83,71 +73,82 @@ fn main() -> ExitCode {
     if let Some(child) = &arguments.child {
         return experiment::serve::child(child);
     }
-    let mut out = io::stdout().lock();
-    let written = if arguments.list {
-        list(&mut out).map(|()| ExitCode::SUCCESS)
-    } else {
-        let name = arguments.experiment.as_deref().unwrap_or_default();
-        let Some(experiment) = EXPERIMENTS.iter().find(|known| known.name == name) else {
-            let known: Vec<&str> = EXPERIMENTS.iter().map(|known| known.name).collect();
-            eprintln!(
-                "error: no experiment {name:?}; there are {}",
-                known.join(", ")
-            );
-            return ExitCode::from(2);
-        };
-        if arguments.html.is_some() && !experiment::has_page(experiment) {
-            eprintln!("error: experiment {name:?} has no page");
-            return ExitCode::from(2);
-        }
-        let cases = arguments.cases.clone().unwrap_or_default();
-        let report = run(experiment, &arguments, cases.clone());
-        if let Some(known) = cases.without_any() {
-            eprintln!("error: no case of {name:?} is asked for; there are {known}");
-            return ExitCode::from(2);
-        }
-        write(&report, &arguments, &mut out)
-    };
-    match written {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            eprintln!("error: {error}");
-            ExitCode::from(2)
-        }
-        Err(_) => ExitCode::SUCCESS,
-        Ok(code) => code,
+    match run(&arguments) {
+        Ok(text) => match io::stdout().write_all(text.as_bytes()) {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => refuse(&error.to_string()),
+            _ => ExitCode::SUCCESS,
+        },
+        Err(error) => refuse(&error),
     }
 }
 
-fn list(out: &mut impl Write) -> io::Result<()> {
+fn refuse(error: &str) -> ExitCode {
+    eprintln!("error: {error}");
+    ExitCode::from(2)
+}
+
+/// Returns what goes to standard output.
+fn run(arguments: &Arguments) -> Result<String, String> {
+    let settings = Settings {
+        cases: arguments.cases.clone().unwrap_or_default(),
+        quick: arguments.quick,
+        repetitions: arguments.repetitions.map(usize::from),
+        scale: arguments.scale,
+    };
+    let Some(name) = &arguments.experiment else {
+        return Ok(list());
+    };
+    let is_named = |known: &&Experiment| known.name == name || name == "all";
+    let experiments: Vec<&Experiment> = EXPERIMENTS.iter().filter(is_named).collect();
+    if experiments.is_empty() {
+        let known: Vec<&str> = EXPERIMENTS.iter().map(|known| known.name).collect();
+        let known = known.join(", ");
+        return Err(format!("no experiment {name:?}; there are {known}, all"));
+    }
+    if arguments.list {
+        let paths = experiments.iter().flat_map(|one| paths(one, &settings));
+        return Ok(paths.map(|path| path + "\n").collect());
+    }
+    let mut out = String::new();
+    let reports = experiments.iter().filter_map(|one| one.run(&settings));
+    for report in reports {
+        match arguments.format {
+            Format::Json => out.extend(report.rows.iter().map(|row| format!("{row}\n"))),
+            Format::Text if name == "all" => {
+                out += &format!("# {}\n\n{}\n", report.experiment, report.text);
+            }
+            Format::Text => out += &report.text,
+        }
+    }
+    if out.is_empty() {
+        let cases = experiments.iter().flat_map(|one| (one.cases)(&settings));
+        let cases: Vec<String> = cases.map(|case| case.name).collect();
+        let cases = cases.join(", ");
+        return Err(format!(
+            "no case of {name:?} is asked for; there are {cases}"
+        ));
+    }
+    Ok(out)
+}
+
+fn list() -> String {
     let width = EXPERIMENTS.iter().map(|known| known.name.len()).max();
     let width = width.unwrap_or(0);
-    EXPERIMENTS
+    let lines = EXPERIMENTS
         .iter()
-        .try_for_each(|known| writeln!(out, "{:width$}  {}", known.name, known.shows))
+        .map(|known| format!("{:width$}  {}\n", known.name, known.shows));
+    lines.collect()
 }
 
-fn run(experiment: &Experiment, arguments: &Arguments, cases: Cases) -> Report {
-    let settings = Settings::new(
-        arguments.quick,
-        cases,
-        arguments.repetitions.map(usize::from),
-        arguments.seconds,
-    );
-    (experiment.run)(&settings)
-}
-
-/// Gives 1 if something failed that must hold.
-fn write(report: &Report, arguments: &Arguments, out: &mut impl Write) -> io::Result<ExitCode> {
-    if let Some((file, page)) = arguments.html.as_ref().zip(report.page()) {
-        std::fs::write(file, page).map_err(|error| {
-            io::Error::new(error.kind(), format!("{}: {error}", file.display()))
-        })?;
-    }
-    match arguments.format {
-        Format::Text => report.write_text(out),
-        Format::Json => report.write_json(out),
-    }?;
-    Ok(u8::from(report.has_failed()).into())
+/// Returns `experiment/case/subject` of all that an experiment can run.
+fn paths(experiment: &Experiment, settings: &Settings) -> Vec<String> {
+    let name = experiment.name;
+    let cases = (experiment.cases)(settings).into_iter().flat_map(|case| {
+        let subjects = case.subjects.into_iter();
+        let path = subjects.map(move |subject| format!("{name}/{}/{subject}", case.name));
+        path.collect::<Vec<_>>()
+    });
+    cases.collect()
 }
 
 #[cfg(test)]
@@ -158,30 +159,13 @@ mod tests {
     #[test]
     fn the_arguments_are_sound() {
         Arguments::command().debug_assert();
-    }
-
-    #[test]
-    fn seconds_have_limits() {
-        assert_eq!(seconds("0.05"), Ok(0.05));
-        for text in ["0", "-1", "61", "NaN", "inf", "x", ""] {
-            let error = seconds(text).unwrap_err();
-            assert_eq!(error, format!("{text:?} is not a number above 0, up to 60"));
-        }
-    }
-
-    #[test]
-    fn every_experiment_is_listed_once_with_what_it_shows() {
-        let mut text = Vec::new();
-        list(&mut text).unwrap();
-        let text = String::from_utf8(text).unwrap();
-        assert_eq!(text.lines().count(), EXPERIMENTS.len());
-        for experiment in EXPERIMENTS {
-            let name = experiment.name;
+        assert_eq!(scale("0.05"), Ok(0.05));
+        for text in ["0", "-1", "101", "NaN", "inf", "x", ""] {
+            let error = scale(text).unwrap_err();
             assert_eq!(
-                text.lines().filter(|line| line.starts_with(name)).count(),
-                1
+                error,
+                format!("{text:?} is not a number above 0, up to 100")
             );
-            assert!(!experiment.shows.is_empty());
         }
     }
 }

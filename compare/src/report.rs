@@ -1,26 +1,37 @@
 //! What an experiment says: text for people, rows for programs.
 
+use std::collections::BTreeSet;
 use std::fmt::Display;
-use std::io::{self, Write};
 
 use thalweg_measure::statistics::{Interval, median_interval};
 use thalweg_measure::table::{Cell, Comparison, Measurement, Nanoseconds, Table};
 
-use crate::experiment::Settings;
-use crate::runner::{Metric, Trial};
-use crate::target::{self, Target};
+use crate::case::{Goal, Limit};
+use crate::runner::{Metric, Series, Trial};
 
 /// Above this median share of the sender's waiting lost to gaps, figures are called noisy.
 const NOISY: f64 = 0.01;
 
+/// A figure beside its limit.
+struct Target {
+    what: String,
+    limit: Limit,
+    measured: Option<f64>,
+    show: fn(f64) -> String,
+}
+
 /// Collects what an experiment found, in the order in which it is shown.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Report {
-    experiment: &'static str,
-    text: String,
-    rows: Vec<String>,
-    page: Option<String>,
-    has_failed: bool,
+    pub(crate) experiment: &'static str,
+    pub(crate) text: String,
+    /// One JSON object each.
+    pub(crate) rows: Vec<String>,
+    targets: Vec<Target>,
+    /// Comparisons that have their row.
+    compared: BTreeSet<(String, [String; 2], usize)>,
+    /// Events that this project's subjects lost.
+    lost: u64,
 }
 
 impl Report {
@@ -31,7 +42,7 @@ impl Report {
         }
     }
 
-    /// A line of text, or a table, in its own paragraph.
+    /// Adds text in its own paragraph.
     pub(crate) fn say(&mut self, text: impl Display) {
         if !self.text.is_empty() {
             self.text.push('\n');
@@ -40,221 +51,235 @@ impl Report {
         self.text.push('\n');
     }
 
-    /// Something that must hold does not: the program will say so with its exit code.
-    pub(crate) fn fail(&mut self, what: &str) {
-        self.has_failed = true;
-        self.say(format!("FAILED {what}"));
+    /// Says that a case did not run, also on standard error.
+    pub(crate) fn skip(&mut self, case: &str, why: &str) {
+        let text = format!("{case} skipped: {why}");
+        eprintln!("{}/{text}", self.experiment);
+        self.say(text);
     }
 
-    /// Whether something [failed](Self::fail).
-    pub(crate) fn has_failed(&self) -> bool {
-        self.has_failed
-    }
-
-    /// Text in the same paragraph.
-    pub(crate) fn append(&mut self, text: &impl Display) {
-        self.text += &text.to_string();
-    }
-
-    /// A row for a figure that is not of a trial.
+    /// Adds the row of a figure.
     pub(crate) fn measured(&mut self, case: &str, subject: &str, metric: Metric, values: &[f64]) {
+        self.row([case, subject, metric.name], metric.unit, values);
+    }
+
+    fn row(&mut self, [case, subject, metric]: [&str; 3], unit: &str, values: &[f64]) {
         let path = [self.experiment, case, subject];
-        let row = Measurement::new(path, [metric.name, metric.unit], values);
-        self.rows.push(row.json());
+        self.rows
+            .push(Measurement::new(path, [metric, unit], values).json());
     }
 
-    /// The rows of a trial.
-    pub(crate) fn rows(&mut self, trial: &Trial) {
+    /// Adds a trial: its rows, its table under a heading, and comparisons by the judged metrics.
+    pub(crate) fn trial(&mut self, heading: &str, trial: &Trial, judged: &[usize]) {
         for series in &trial.series {
-            for (at, &metric) in trial.metrics.iter().enumerate() {
-                self.measured(&trial.case, &series.subject, metric, &series.values(at));
-                if series.disturbance() > 0.0 {
-                    let quiet = format!("{}_quiet_half", metric.name);
-                    let path = [self.experiment, &trial.case, &series.subject];
-                    let values = series.quiet_values(at);
-                    let row = Measurement::new(path, [&quiet, metric.unit], &values);
-                    self.rows.push(row.json());
-                }
-            }
-            let lost = Metric::lower("lost", "events");
-            self.measured(&trial.case, &series.subject, lost, &[series.lost() as f64]);
+            self.series(trial, series);
         }
-    }
-
-    /// The rows of a trial, and its table under a heading.
-    pub(crate) fn trial(&mut self, heading: &str, trial: &Trial) {
-        let table = if trial.metrics[0].unit == "ns" && trial.metrics.len() > 1 {
-            latency_table(trial)
-        } else {
-            figure_table(trial)
-        };
-        self.show(heading, trial, &table);
-    }
-
-    /// The rows of a trial, and a line for each subject and metric under a heading.
-    pub(crate) fn figures(&mut self, heading: &str, trial: &Trial) {
-        self.show(heading, trial, &figure_table(trial));
-    }
-
-    fn show(&mut self, heading: &str, trial: &Trial, table: &Table) {
-        self.rows(trial);
-        self.say(heading);
-        self.append(table);
+        let ratios = judged.iter().map(|&metric| self.judge(trial, metric));
+        let ratios: Vec<_> = ratios.flatten().collect();
+        self.say(format!("{}: {heading}", trial.case));
+        self.text += &table(trial, &ratios).to_string();
         for (subject, why) in &trial.skipped {
+            eprintln!(
+                "{}/{}/{subject} skipped: {why}",
+                self.experiment, trial.case
+            );
             self.text += &format!("{subject} skipped: {why}\n");
         }
-        let noise = trial.series.iter().map(|series| series.disturbance());
+        let noise = trial.series.iter().map(Series::disturbance);
         let noise = noise.fold(0.0, f64::max);
         if noise > NOISY {
-            let percent = 100.0 * noise;
             self.text += &format!(
-                "noisy: gaps above 5 µs took up to {percent:.1} % of a sender's waiting (median of \
-                 a subject's runs); other programs were at work\n"
+                "noisy: gaps above 5 µs took up to {:.1} % of a sender's waiting (median of a \
+                 subject's runs); other programs were at work\n",
+                100.0 * noise
             );
         }
     }
 
-    /// A ratio of two subjects of a trial, if both ran, with its row.
-    pub(crate) fn compare(
-        &mut self,
-        trial: &Trial,
-        [subject, versus]: [&str; 2],
-        metric: usize,
-    ) -> Option<Interval> {
-        let Metric { name, better, .. } = trial.metrics[metric];
-        let pairs = trial.pairs(subject, versus, metric);
-        let path = [self.experiment, &trial.case, name];
-        let row = Comparison::new(path, [subject, versus], &pairs, better)?;
-        self.rows.push(row.json());
-        Some(Interval {
-            low: row.low,
-            value: row.ratio,
-            high: row.high,
-        })
-    }
-
-    /// The targets, if there are any, with verdicts if the run can give them.
-    pub(crate) fn targets(&mut self, targets: &[Target], settings: &Settings) {
-        if !targets.is_empty() {
-            self.say("Targets");
-            self.say(target::table(targets, settings.decides()));
+    fn series(&mut self, trial: &Trial, series: &Series) {
+        let (case, subject) = (trial.case.as_str(), series.subject.as_str());
+        for (at, metric) in trial.metrics.iter().enumerate() {
+            self.measured(case, subject, *metric, &series.values(at));
+            if series.disturbance() > 0.0 {
+                let quiet = format!("{}_quiet_half", metric.name);
+                self.row(
+                    [case, subject, &quiet],
+                    metric.unit,
+                    &series.quiet_values(at),
+                );
+            }
+        }
+        self.row([case, subject, "lost"], "events", &[series.lost() as f64]);
+        if series.is_ours() {
+            self.lost += series.lost();
         }
     }
 
-    /// Adds a page for browsers.
-    pub(crate) fn set_page(&mut self, page: String) {
-        self.page = Some(page);
-    }
-
-    /// The page, if this experiment has one.
-    pub(crate) fn page(&self) -> Option<&str> {
-        self.page.as_deref()
-    }
-
-    /// Writes the text.
-    ///
-    /// # Errors
-    /// As `out` has.
-    pub(crate) fn write_text(&self, out: &mut impl Write) -> io::Result<()> {
-        out.write_all(self.text.as_bytes())
-    }
-
-    /// Writes one JSON object a line.
-    ///
-    /// # Errors
-    /// As `out` has.
-    pub(crate) fn write_json(&self, out: &mut impl Write) -> io::Result<()> {
-        self.rows.iter().try_for_each(|row| writeln!(out, "{row}"))
-    }
-}
-
-/// Nanoseconds as text.
-pub(crate) fn ns(value: f64) -> String {
-    Nanoseconds(value).to_string()
-}
-
-/// A ratio as text.
-pub(crate) fn times(value: f64) -> String {
-    if value >= 10.0 {
-        format!("{value:.0}×")
-    } else {
-        format!("{value:.2}×")
-    }
-}
-
-/// Nanoseconds below some hundred, where tenths count.
-pub(crate) fn small_ns(value: f64) -> String {
-    format!("{value:.1} ns")
-}
-
-/// Events a second, as text.
-pub(crate) fn per_second(value: f64) -> String {
-    format!("{:.2} M/s", value / 1e6)
-}
-
-fn interval_text(values: &[f64], show: fn(f64) -> String) -> String {
-    median_interval(values).map_or("-".to_owned(), |interval| interval.bounds(show))
-}
-
-/// Median / best quartile / best of each quantile, the p99's interval, and how disturbed the runs
-/// were.
-fn latency_table(trial: &Trial) -> Table {
-    let mut table = Table::new([
-        "median / best quartile / best",
-        "p50",
-        "p99",
-        "p99 interval",
-        "quiet half p99",
-        "p99.9",
-        "gaps",
-        "lost",
-        "cut",
-    ]);
-    for series in &trial.series {
-        let three = |metric: usize| -> Cell {
-            let spread = series.spread(metric, trial.metrics[metric].better);
-            let [median, quartile, best] =
-                [spread.median, spread.best_quartile, spread.best].map(ns);
-            Cell::Number(format!("{median} / {quartile} / {best}"))
+    /// Compares our best with every peer, and all of ours with the best peer. Returns the ratios by
+    /// the subject that is not the best.
+    fn judge(&mut self, trial: &Trial, metric: usize) -> Vec<(String, usize, Interval)> {
+        let ours = trial.best(metric, Series::is_ours);
+        let peer = trial.best(metric, Series::is_peer);
+        let sides = trial.series.iter().filter_map(|series| {
+            let name = series.subject.as_str();
+            match series {
+                _ if series.is_peer() => Some((name, [ours?, name])),
+                _ if series.is_ours() => Some((name, [name, peer?])),
+                _ => None,
+            }
+        });
+        let sides: Vec<_> = sides.collect();
+        let ratio = |(name, sides): (&str, [&str; 2])| {
+            let ratio = self.compare(trial, sides, metric)?;
+            Some((name.to_owned(), metric, ratio))
         };
-        let quiet = thalweg_measure::statistics::median(&series.quiet_values(1));
-        table.row([
-            series.subject.as_str().into(),
-            three(0),
-            three(1),
-            Cell::Number(interval_text(&series.values(1), ns)),
-            Nanoseconds(quiet.unwrap_or(f64::NAN)).into(),
-            three(2),
-            Cell::Number(format!("{:.2} %", 100.0 * series.disturbance())),
-            series.lost().into(),
-            Cell::Number(format!("{}/{}", series.cut(), series.runs.len())),
-        ]);
+        sides.into_iter().filter_map(ratio).collect()
     }
-    table
+
+    /// Returns the ratio of two subjects of a trial, if both ran, and adds its row once.
+    fn compare(&mut self, trial: &Trial, sides: [&str; 2], metric: usize) -> Option<Interval> {
+        let ratio = trial.ratio(sides, metric)?;
+        let key = (trial.case.clone(), sides.map(str::to_owned), metric);
+        if self.compared.insert(key) {
+            let Metric { name, better, .. } = trial.metrics[metric];
+            let path = [self.experiment, &trial.case, name];
+            let row = Comparison::new(path, sides, &trial.pairs(sides, metric), better)?;
+            self.rows.push(row.json());
+        }
+        Some(ratio)
+    }
+
+    /// Adds the goals of a case to the targets.
+    pub(crate) fn goals(&mut self, goals: Vec<Goal>, trial: Trial) {
+        for goal in goals {
+            let of = |metric: usize| format!("{} {}", trial.case, trial.metrics[metric].name);
+            let (what, limit, sides, metric) = match goal {
+                Goal::Figure(subject, metric, limit) => {
+                    let measured = trial.of(&subject).and_then(|series| series.middle(metric));
+                    self.targets.push(Target {
+                        what: format!("{}: {subject}", of(metric)),
+                        limit,
+                        measured,
+                        show: show(trial.metrics[metric].unit),
+                    });
+                    continue;
+                }
+                Goal::Ratio(sides, metric, limit) => (of(metric), limit, sides, metric),
+                Goal::Best(metric, limit) => {
+                    let best = |side: fn(&Series) -> bool| trial.best(metric, side);
+                    let sides = [best(Series::is_ours), best(Series::is_peer)];
+                    let sides = sides.map(|side| side.unwrap_or("-").to_owned());
+                    (of(metric), limit, sides, metric)
+                }
+            };
+            let ratio = self.compare(&trial, [&sides[0], &sides[1]], metric);
+            let bounds = ratio.map_or(String::new(), |ratio| ratio.bounds(times));
+            self.targets.push(Target {
+                what: format!("{what}: {} over {} {bounds}", sides[0], sides[1]),
+                limit,
+                measured: ratio.map(|ratio| ratio.value),
+                show: times,
+            });
+        }
+    }
+
+    /// Adds a figure with its limit that is of no single metric.
+    pub(crate) fn target(
+        &mut self,
+        what: impl Into<String>,
+        limit: Limit,
+        measured: Option<f64>,
+        show: fn(f64) -> String,
+    ) {
+        let what = what.into();
+        self.targets.push(Target {
+            what,
+            limit,
+            measured,
+            show,
+        });
+    }
+
+    /// Adds the table of targets, with verdicts if the run can give them.
+    pub(crate) fn finish(&mut self, decides: bool) {
+        let lost = Some(self.lost as f64);
+        let what = "events lost by this project's subjects, all cases";
+        self.target(what, Limit::AtMost(0.0), lost, number);
+        let mut table = Table::new(["target", "limit", "measured", ""]);
+        for target in &self.targets {
+            let limit = match target.limit {
+                Limit::AtMost(limit) => format!("≤ {}", (target.show)(limit)),
+                Limit::AtLeast(limit) => format!("≥ {}", (target.show)(limit)),
+                Limit::Shown => String::new(),
+            };
+            let measured = target.measured.map_or("-".to_owned(), target.show);
+            let what = target.what.trim_end();
+            table.row([
+                what.into(),
+                limit.into(),
+                measured.into(),
+                verdict(target, decides).into(),
+            ]);
+        }
+        self.say("Targets");
+        self.text += &table.to_string();
+    }
 }
 
-fn tenths_or_rounded(value: f64) -> String {
+fn verdict(target: &Target, decides: bool) -> &'static str {
+    let is_met = match (target.limit, target.measured) {
+        (_, None) => return "not run",
+        (Limit::Shown, _) => return "",
+        (Limit::AtMost(limit), Some(measured)) => measured <= limit,
+        (Limit::AtLeast(limit), Some(measured)) => measured >= limit,
+    };
+    match (decides, is_met) {
+        (false, _) => "too few runs",
+        (true, true) => "met",
+        (true, false) => "MISSED",
+    }
+}
+
+/// Returns a ratio as text.
+pub(crate) fn times(value: f64) -> String {
     match value {
-        10_000.0.. => ns(value),
-        _ => small_ns(value),
+        10.0.. => format!("{value:.0}×"),
+        _ => format!("{value:.2}×"),
     }
 }
 
-fn whole(value: f64) -> String {
-    format!("{value:.0}")
+/// Returns a fraction as text.
+pub(crate) fn percent(fraction: f64) -> String {
+    format!("{:.1} %", 100.0 * fraction)
 }
 
-/// Bytes, as text.
-pub(crate) fn mebibytes(value: f64) -> String {
-    format!("{:.1} MiB", value / f64::from(1 << 20))
+/// Returns nanoseconds as text, with tenths where those count.
+pub(crate) fn ns(value: f64) -> String {
+    match value {
+        10_000.0.. => Nanoseconds(value).to_string(),
+        _ => format!("{value:.1} ns"),
+    }
 }
 
-fn two_decimals(value: f64) -> String {
-    format!("{value:.2}")
+fn number(value: f64) -> String {
+    match value {
+        100.0.. => format!("{value:.0}"),
+        _ => format!("{value:.2}"),
+    }
 }
 
-/// One line a subject and metric.
-fn figure_table(trial: &Trial) -> Table {
+/// Returns how a figure of this unit is shown.
+fn show(unit: &str) -> fn(f64) -> String {
+    match unit {
+        "ns" | "ns/event" => ns,
+        "bytes" => |bytes| format!("{:.1} MiB", bytes / f64::from(1 << 20)),
+        "1/s" | "events/s" | "commands/s" => |per_s| format!("{:.3} M/s", per_s / 1e6),
+        _ => number,
+    }
+}
+
+/// Makes a table with a line for each subject and metric.
+fn table(trial: &Trial, ratios: &[(String, usize, Interval)]) -> Table {
     let mut table = Table::new([
         "subject",
         "metric",
@@ -262,26 +287,28 @@ fn figure_table(trial: &Trial) -> Table {
         "interval",
         "best quartile",
         "best",
+        "ratio to our best, or to the best peer",
         "lost",
         "cut",
     ]);
     for series in &trial.series {
         for (at, metric) in trial.metrics.iter().enumerate() {
-            let show = match metric.unit {
-                "ns" => tenths_or_rounded,
-                "" | "requests" | "switches" | "percent" => two_decimals,
-                "commits/s" | "switches/s" | "messages" | "commands" | "snapshots" => whole,
-                "bytes" => mebibytes,
-                _ => per_second,
+            let show = show(metric.unit);
+            let [median, quartile, best] = series.spread(at, metric.better).map(show);
+            let interval = median_interval(&series.values(at));
+            let interval = interval.map_or("-".to_owned(), |interval| interval.bounds(show));
+            let of_it = |(subject, metric, _): &&(String, usize, Interval)| {
+                (subject.as_str(), *metric) == (series.subject.as_str(), at)
             };
-            let spread = series.spread(at, metric.better);
+            let ratio = ratios.iter().find(of_it).map(|(.., ratio)| *ratio);
             table.row([
                 series.subject.as_str().into(),
                 metric.name.into(),
-                Cell::Number(show(spread.median)),
-                Cell::Number(interval_text(&series.values(at), show)),
-                Cell::Number(show(spread.best_quartile)),
-                Cell::Number(show(spread.best)),
+                Cell::Number(median),
+                Cell::Number(interval),
+                Cell::Number(quartile),
+                Cell::Number(best),
+                ratio.map_or(Cell::from(""), Cell::from),
                 series.lost().into(),
                 Cell::Number(format!("{}/{}", series.cut(), series.runs.len())),
             ]);
@@ -293,80 +320,114 @@ fn figure_table(trial: &Trial) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runner::{Run, Series};
+    use crate::runner::Run;
 
     const COST: &[Metric] = &[Metric::lower("cost", "ns")];
 
     fn trial() -> Trial {
-        let series = |subject: &str, values: [f64; 3]| Series {
+        let series = |subject: &str, scale: f64, lost: u64| Series {
             subject: subject.to_owned(),
-            runs: values
+            runs: [1.0, 1.1, 1.2, 1.0, 1.1, 1.2]
                 .map(|value| Run {
-                    values: vec![value],
                     disturbance: 0.5,
-                    lost: 2,
-                    cut: false,
+                    ..Run::of([value * scale]).with_lost(lost)
                 })
                 .to_vec(),
         };
         Trial {
             case: "case".to_owned(),
             metrics: COST,
-            series: vec![series("a", [1.0, 2.0, 3.0]), series("b", [2.0, 4.0, 6.0])],
+            series: vec![
+                series("slow", 8.0, 0),
+                series("thalweg a", 4.0, 0),
+                series("broken", 1.0, 7),
+                series("thalweg b", 2.0, 0),
+                series("fast", 6.0, 0),
+                series("raw line", 0.5, 0),
+            ],
             skipped: vec![("c".to_owned(), "no core".to_owned())],
         }
     }
 
     #[test]
-    fn a_trial_becomes_a_table_and_rows() {
+    fn a_trial_becomes_a_table_rows_and_comparisons_and_losers_do_not_count() {
         let mut report = Report::new("test");
-        report.trial("Costs", &trial());
-        let ratio = report.compare(&trial(), ["a", "b"], 0).unwrap();
-        assert_eq!(ratio.value, 2.0);
-        assert!(report.compare(&trial(), ["a", "z"], 0).is_none());
-        let mut text = Vec::new();
-        report.write_text(&mut text).unwrap();
-        let text = String::from_utf8(text).unwrap();
-        assert!(text.starts_with("Costs\nsubject"), "{text}");
-        assert!(text.contains("c skipped: no core"), "{text}");
-        assert!(
-            text.contains("noisy: gaps above 5 µs took up to 50.0 %"),
-            "{text}"
-        );
-        let mut json = Vec::new();
-        report.write_json(&mut json).unwrap();
-        let json = String::from_utf8(json).unwrap();
-        let first =
-            r#"{"experiment":"test","case":"case","subject":"a","metric":"cost","unit":"ns""#;
-        assert!(json.starts_with(first), "{json}");
-        assert!(
-            json.contains(r#""metric":"lost","unit":"events","value":6.0"#),
-            "{json}"
-        );
-        let last = json.lines().last().unwrap();
-        assert!(
-            last.contains(r#""subject":"a","versus":"b","ratio":2.0"#),
-            "{last}"
-        );
+        report.trial("costs", &trial(), &[0]);
+        assert!(report.text.starts_with("case: costs\nsubject"));
+        for part in [
+            "c skipped: no core",
+            "noisy: gaps above 5 µs took up to 50.0 %",
+        ] {
+            assert!(report.text.contains(part), "{}", report.text);
+        }
+        let rows = report.rows.join("\n");
+        for (part, count) in [
+            (
+                r#""case":"case","subject":"slow","metric":"cost","unit":"ns""#,
+                1,
+            ),
+            (r#""metric":"lost","unit":"events","value":42.0"#, 1),
+            (r#""metric":"cost_quiet_half""#, 6),
+            (r#""subject":"thalweg b","versus":"fast","ratio":3.0"#, 1),
+            (r#""subject":"thalweg b","versus":"slow""#, 1),
+            (r#""subject":"thalweg a","versus":"fast""#, 1),
+            (r#""versus":"raw line""#, 0),
+        ] {
+            assert_eq!(rows.matches(part).count(), count, "{part}\n{rows}");
+        }
     }
 
     #[test]
-    fn what_failed_is_told_and_remembered() {
-        let mut report = Report::new("test");
-        report.say("fine");
-        assert!(!report.has_failed());
-        report.fail("case/a: 1 is not 2");
-        assert!(report.has_failed());
-        let mut text = Vec::new();
-        report.write_text(&mut text).unwrap();
-        assert_eq!(text, b"fine\n\nFAILED case/a: 1 is not 2\n");
+    fn figures_are_held_against_their_limits() {
+        let goals = || {
+            vec![
+                Goal::at_most("thalweg b", 0, 2.2),
+                Goal::at_most("thalweg b", 0, 2.1),
+                Goal::at_most("nobody", 0, 2.1),
+                Goal::Best(0, Limit::AtLeast(2.5)),
+                Goal::ratio(["thalweg a", "fast"], 0, 2.0),
+                Goal::shown(["thalweg a", "fast"], 0),
+            ]
+        };
+        let verdicts = |decides| {
+            let mut report = Report::new("test");
+            report.goals(goals(), trial());
+            let two = r#""versus":"fast""#;
+            assert_eq!(report.rows.join("\n").matches(two).count(), 2);
+            report.finish(decides);
+            let lines = report.text.lines().skip(3);
+            lines.map(|line| line.to_owned()).collect::<Vec<_>>()
+        };
+        let decided = verdicts(true);
+        assert!(
+            decided[0].starts_with("case cost: thalweg b"),
+            "{decided:?}"
+        );
+        let ends = ["met", "MISSED", "not run", "met", "MISSED", "1.50×", "met"];
+        for (line, end) in decided.iter().zip(ends) {
+            assert!(line.trim_end().ends_with(end), "{line} {end}");
+        }
+        assert!(decided[3].contains("thalweg b over fast [3.00×, 3.00×]"));
+        assert!(verdicts(false)[0].ends_with("too few runs"));
+        let nan = Target {
+            what: String::new(),
+            limit: Limit::AtMost(2.0),
+            measured: Some(f64::NAN),
+            show: ns,
+        };
+        assert_eq!(verdict(&nan, true), "MISSED");
     }
 
     #[test]
     fn figures_for_people() {
-        assert_eq!(times(123.4), "123×");
-        assert_eq!(times(1.234), "1.23×");
-        assert_eq!(per_second(8_300_000.0), "8.30 M/s");
-        assert_eq!(small_ns(3.97), "4.0 ns");
+        assert_eq!(
+            (times(123.4), times(1.234)),
+            ("123×".into(), "1.23×".into())
+        );
+        assert_eq!(show("1/s")(8_300_000.0), "8.300 M/s");
+        assert_eq!(
+            (ns(3.97), ns(43_210.0)),
+            ("4.0 ns".into(), "43.2 µs".into())
+        );
     }
 }

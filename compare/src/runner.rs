@@ -8,6 +8,11 @@ use thalweg_measure::noise::quieter_half;
 use thalweg_measure::random::SplitMix;
 use thalweg_measure::statistics::{Better, Interval, median, paired_ratio, quantile};
 
+/// What the names of this project's subjects begin with.
+pub(crate) const OURS: &str = "thalweg";
+/// What the names of floors begin with: they are shown for scale and compared with nobody.
+const FLOORS: &str = "raw ";
+
 /// Something that a run measures.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Metric {
@@ -31,7 +36,7 @@ impl Metric {
 }
 
 /// What one run gave.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Run {
     /// One value per metric.
     pub(crate) values: Vec<f64>,
@@ -45,31 +50,41 @@ pub(crate) struct Run {
 
 impl Run {
     /// A run that lost nothing, and whose disturbance is not watched.
-    pub(crate) const fn of(values: Vec<f64>) -> Self {
+    pub(crate) fn of(values: impl Into<Vec<f64>>) -> Self {
+        let values = values.into();
         Self {
             values,
-            disturbance: 0.0,
-            lost: 0,
-            cut: false,
+            ..Self::default()
         }
     }
 
-    /// The same where so many events are unaccounted for.
+    /// Sets how many events are unaccounted for.
     pub(crate) fn with_lost(self, lost: u64) -> Self {
         Self { lost, ..self }
     }
 }
 
+/// The outcome of one run, or why the subject cannot run here.
+pub(crate) type Ran = Result<Run, String>;
+
+/// Turns an error into the reason that a report shows.
+pub(crate) fn text(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}
+
 /// One of the things compared under a load of type `L`.
 pub(crate) trait Subject<L>: Sync {
-    /// As it stands in tables and rows.
+    /// Returns the name that stands in tables and rows.
     fn name(&self) -> String;
-    /// One run. Each is on a thread of its own, so that it may pin itself.
+    /// Does one run. Each is on a thread of its own, so that it may pin itself.
     ///
     /// # Errors
     /// Why it cannot run here.
-    fn run(&self, load: &L) -> Result<Run, String>;
+    fn run(&self, load: &L) -> Ran;
 }
+
+/// Subjects of one load.
+pub(crate) type Subjects<L> = Vec<Box<dyn Subject<L>>>;
 
 /// A subject whose run is a function.
 struct Named<F> {
@@ -77,20 +92,20 @@ struct Named<F> {
     run: F,
 }
 
-impl<L, F: Fn(&L) -> Result<Run, String> + Sync> Subject<L> for Named<F> {
+impl<L, F: Fn(&L) -> Ran + Sync> Subject<L> for Named<F> {
     fn name(&self) -> String {
         self.name.clone()
     }
 
-    fn run(&self, load: &L) -> Result<Run, String> {
+    fn run(&self, load: &L) -> Ran {
         (self.run)(load)
     }
 }
 
-/// A subject whose run is a function.
+/// Makes a subject of a function.
 pub(crate) fn subject<L>(
     name: impl Into<String>,
-    run: impl Fn(&L) -> Result<Run, String> + Sync + 'static,
+    run: impl Fn(&L) -> Ran + Sync + 'static,
 ) -> Box<dyn Subject<L>> {
     let name = name.into();
     Box::new(Named { name, run })
@@ -104,34 +119,37 @@ pub(crate) struct Series {
 }
 
 impl Series {
-    /// One metric's values, one per repetition.
+    /// Returns one metric's values, one per repetition.
     pub(crate) fn values(&self, metric: usize) -> Vec<f64> {
         self.runs.iter().map(|run| run.values[metric]).collect()
     }
 
-    /// The values of the less disturbed half of the runs.
+    /// Returns the values of the less disturbed half of the runs.
     pub(crate) fn quiet_values(&self, metric: usize) -> Vec<f64> {
-        let disturbances: Vec<f64> = self.runs.iter().map(|run| run.disturbance).collect();
-        let quiet = quieter_half(&disturbances);
+        let quiet = quieter_half(&self.disturbances());
         quiet
             .iter()
             .map(|&at| self.runs[at].values[metric])
             .collect()
     }
 
-    /// Median, best quartile and best of a metric.
-    pub(crate) fn spread(&self, metric: usize, better: Better) -> Spread {
+    fn disturbances(&self) -> Vec<f64> {
+        self.runs.iter().map(|run| run.disturbance).collect()
+    }
+
+    /// Returns median, best quartile and best of a metric.
+    pub(crate) fn spread(&self, metric: usize, better: Better) -> [f64; 3] {
         let values = self.values(metric);
-        let (quartile, best) = match better {
-            Better::Lower => (0.25, 0.0),
-            Better::Higher => (0.75, 1.0),
+        let fractions = match better {
+            Better::Lower => [0.5, 0.25, 0.0],
+            Better::Higher => [0.5, 0.75, 1.0],
         };
-        let of = |q| quantile(&values, q).unwrap_or(f64::NAN);
-        Spread {
-            median: of(0.5),
-            best_quartile: of(quartile),
-            best: of(best),
-        }
+        fractions.map(|q| quantile(&values, q).unwrap_or(f64::NAN))
+    }
+
+    /// Returns the median of a metric.
+    pub(crate) fn middle(&self, metric: usize) -> Option<f64> {
+        median(&self.values(metric))
     }
 
     pub(crate) fn lost(&self) -> u64 {
@@ -142,19 +160,18 @@ impl Series {
         self.runs.iter().filter(|run| run.cut).count()
     }
 
-    /// The median of the runs' disturbances, 0 to 1.
+    /// Returns the median of the runs' disturbances, 0 to 1.
     pub(crate) fn disturbance(&self) -> f64 {
-        let disturbances: Vec<f64> = self.runs.iter().map(|run| run.disturbance).collect();
-        median(&disturbances).unwrap_or(0.0)
+        median(&self.disturbances()).unwrap_or(0.0)
     }
-}
 
-/// Three figures of one metric.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Spread {
-    pub(crate) median: f64,
-    pub(crate) best_quartile: f64,
-    pub(crate) best: f64,
+    pub(crate) fn is_ours(&self) -> bool {
+        self.subject.starts_with(OURS)
+    }
+
+    pub(crate) fn is_peer(&self) -> bool {
+        !self.is_ours() && !self.subject.starts_with(FLOORS)
+    }
 }
 
 /// All subjects' runs of one case.
@@ -172,75 +189,62 @@ impl Trial {
         self.series.iter().find(|series| series.subject == subject)
     }
 
-    /// Two subjects' values of a metric, repetition by repetition.
-    pub(crate) fn pairs(&self, subject: &str, versus: &str, metric: usize) -> Vec<(f64, f64)> {
-        match (self.of(subject), self.of(versus)) {
-            (Some(subject), Some(versus)) => {
-                let (subject, versus) = (subject.values(metric), versus.values(metric));
-                subject.into_iter().zip(versus).collect()
-            }
-            _ => Vec::new(),
-        }
+    /// Returns two subjects' values of a metric, repetition by repetition.
+    pub(crate) fn pairs(&self, [subject, versus]: [&str; 2], metric: usize) -> Vec<(f64, f64)> {
+        let (Some(subject), Some(versus)) = (self.of(subject), self.of(versus)) else {
+            return Vec::new();
+        };
+        let pairs = subject.values(metric).into_iter();
+        pairs.zip(versus.values(metric)).collect()
     }
 
-    /// The ratio of two subjects of this trial; more than 1 means that the first is better.
-    pub(crate) fn interval(&self, [subject, versus]: [&str; 2], metric: usize) -> Option<Interval> {
-        let pairs = self.pairs(subject, versus, metric);
-        paired_ratio(&pairs, self.metrics[metric].better)
+    /// Returns the ratio of two subjects; more than 1 means that the first is better.
+    pub(crate) fn ratio(&self, sides: [&str; 2], metric: usize) -> Option<Interval> {
+        paired_ratio(&self.pairs(sides, metric), self.metrics[metric].better)
+    }
+
+    /// Returns the best by the median, among the wanted that lost nothing.
+    pub(crate) fn best(&self, metric: usize, wanted: impl Fn(&Series) -> bool) -> Option<&str> {
+        let cost = |series: &Series| {
+            let middle = series.middle(metric).filter(|middle| !middle.is_nan());
+            match self.metrics[metric].better {
+                Better::Lower => middle.unwrap_or(f64::INFINITY),
+                Better::Higher => -middle.unwrap_or(0.0),
+            }
+        };
+        let whole = self.series.iter();
+        let whole = whole.filter(|series| wanted(series) && series.lost() == 0);
+        let best = whole.min_by(|one, other| cost(one).total_cmp(&cost(other)));
+        best.map(|series| series.subject.as_str())
     }
 }
 
-#[cfg(test)]
-impl Trial {
-    /// Each subject with a few runs of these values, in which nothing was lost.
-    pub(crate) fn scripted(
-        case: &str,
-        metrics: &'static [Metric],
-        subjects: &[(&str, &[f64])],
-    ) -> Self {
-        let series = subjects.iter().map(|(subject, values)| {
-            let run = Run::of(values.to_vec());
-            Series {
-                subject: (*subject).to_owned(),
-                runs: vec![run; 6],
-            }
-        });
-        Self {
-            case: case.to_owned(),
-            metrics,
-            series: series.collect(),
-            skipped: Vec::new(),
-        }
-    }
-}
-
-/// In which order `count` subjects run in this repetition. In every `count` repetitions each has
-/// each place once; the next `count` begin with another shuffle.
+/// Returns the order in which `count` subjects run in this repetition. In every `count` repetitions
+/// each has each place once; the next `count` begin with another shuffle.
 pub(crate) fn order(count: usize, repetition: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..count).collect();
-    if count == 0 {
-        return order;
+    if let Some(block) = repetition.checked_div(count) {
+        shuffle(&mut order, block as u64);
+        order.rotate_left(repetition % count);
     }
-    let mut random = SplitMix::new((repetition / count) as u64);
-    for left in (1..count).rev() {
-        order.swap(left, random.below(left as u64 + 1) as usize);
-    }
-    order.rotate_left(repetition % count);
     order
 }
 
-/// After this time a run is taken for one that will never end, as where a wake-up was lost.
-const HANGS_AFTER: Duration = Duration::from_secs(120);
+/// Puts them into an order that follows from the seed.
+pub(crate) fn shuffle<T>(all: &mut [T], seed: u64) {
+    let mut random = SplitMix::new(seed);
+    for left in (1..all.len()).rev() {
+        all.swap(left, random.below(left as u64 + 1) as usize);
+    }
+}
 
-/// One run on a thread of its own. If it does not end, nor does this program's work: it says who
-/// hangs, and exits.
-fn run_watched<L: Sync>(
-    case: &str,
-    subject: &dyn Subject<L>,
-    load: &L,
-) -> std::thread::Result<Result<Run, String>> {
+/// After this time a run is taken for one that will never end, as where a wake-up was lost.
+const HANGS_AFTER: Duration = Duration::from_secs(180);
+
+/// Does one run on a thread of its own. If it does not end, the program names it and exits.
+fn run_watched<L: Sync>(case: &str, subject: &dyn Subject<L>, load: &L) -> Ran {
     let (ended, end) = mpsc::channel::<()>();
-    std::thread::scope(|scope| {
+    let run = std::thread::scope(|scope| {
         let run = scope.spawn(move || {
             // Dropped at the end of the run, also by a panic.
             let _ended = ended;
@@ -252,7 +256,8 @@ fn run_watched<L: Sync>(
             std::process::exit(2);
         }
         run.join()
-    })
+    });
+    run.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// Runs every subject `repetitions` times under `load`. A subject that cannot run is left out.
@@ -267,31 +272,29 @@ pub(crate) fn interleave<L: Sync>(
     for repetition in 0..repetitions {
         for at in order(subjects.len(), repetition) {
             let Ok(done) = &mut runs[at] else { continue };
-            let subject = subjects[at];
-            match run_watched(case, subject, load) {
-                Ok(Ok(run)) => {
+            match run_watched(case, subjects[at], load) {
+                Ok(run) => {
                     assert_eq!(run.values.len(), metrics.len(), "a value per metric");
                     done.push(run);
                 }
-                Ok(Err(why)) => runs[at] = Err(why),
-                Err(panic) => std::panic::resume_unwind(panic),
+                Err(why) => runs[at] = Err(why),
             }
         }
     }
-    let mut trial = Trial {
-        case: case.to_owned(),
-        metrics,
-        series: Vec::new(),
-        skipped: Vec::new(),
-    };
+    let (mut series, mut skipped) = (Vec::new(), Vec::new());
     for (subject, runs) in subjects.iter().zip(runs) {
         let subject = subject.name();
         match runs {
-            Ok(runs) => trial.series.push(Series { subject, runs }),
-            Err(why) => trial.skipped.push((subject, why)),
+            Ok(runs) => series.push(Series { subject, runs }),
+            Err(why) => skipped.push((subject, why)),
         }
     }
-    trial
+    Trial {
+        case: case.to_owned(),
+        metrics,
+        series,
+        skipped,
+    }
 }
 
 #[cfg(test)]
@@ -303,12 +306,10 @@ mod tests {
     fn each_subject_has_each_place_once() {
         for count in [1, 2, 3, 7, 20] {
             for block in 0..3 {
-                let orders: Vec<_> = (0..count)
-                    .map(|at| order(count, block * count + at))
-                    .collect();
+                let orders = (0..count).map(|at| order(count, block * count + at));
+                let orders: Vec<_> = orders.collect();
                 for place in 0..count {
-                    let mut at_place: Vec<usize> =
-                        orders.iter().map(|order| order[place]).collect();
+                    let mut at_place: Vec<_> = orders.iter().map(|order| order[place]).collect();
                     at_place.sort_unstable();
                     assert_eq!(at_place, (0..count).collect::<Vec<_>>());
                 }
@@ -318,62 +319,44 @@ mod tests {
         assert_ne!(order(20, 0), order(20, 20), "another shuffle");
     }
 
-    struct Scripted<'l> {
-        name: &'static str,
-        log: &'l Mutex<Vec<&'static str>>,
-        values: &'l [f64],
-    }
-
-    impl Subject<f64> for Scripted<'_> {
-        fn name(&self) -> String {
-            self.name.to_owned()
-        }
-        fn run(&self, load: &f64) -> Result<Run, String> {
-            let mut log = self.log.lock().unwrap();
-            let at = log.iter().filter(|name| **name == self.name).count();
-            log.push(self.name);
-            let value = self.values.get(at).ok_or("no more values")?;
-            Ok(Run {
-                values: vec![value * load],
-                disturbance: *value,
-                lost: 1,
-                cut: *value > 3.0,
-            })
-        }
-    }
-
-    const COST: &[Metric] = &[Metric::lower("cost", "ns")];
-
     #[test]
-    fn runs_are_paired_by_repetition_and_a_failing_subject_is_told() {
-        let log = Mutex::new(Vec::new());
-        let (left, right) = ([1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]);
-        let subject = |name, values| Scripted {
-            name,
-            log: &log,
-            values,
+    fn runs_are_paired_by_repetition_and_a_failing_subject_is_skipped() {
+        let scripted = |name: &str, values: &'static [f64]| {
+            let left = Mutex::new(values.iter());
+            subject(name, move |load: &f64| {
+                let value = *left.lock().unwrap().next().ok_or("no more values")?;
+                Ok(Run {
+                    values: vec![value * load],
+                    disturbance: value,
+                    lost: 1,
+                    cut: value > 3.0,
+                })
+            })
         };
-        let (a, b, c) = (
-            subject("a", &left[..]),
-            subject("b", &right[..]),
-            subject("c", &left[..1]),
-        );
-        let trial = interleave("case", COST, &[&a, &b, &c], &10.0, 4);
+        let all = [
+            scripted("thalweg", &[1.0, 2.0, 3.0, 4.0]),
+            scripted("b", &[5.0, 6.0, 7.0, 8.0]),
+            scripted("c", &[1.0]),
+        ];
+        let all: Vec<&dyn Subject<f64>> = all.iter().map(|subject| &**subject).collect();
+        const COST: &[Metric] = &[Metric::lower("cost", "ns")];
+        let mut trial = interleave("case", COST, &all, &10.0, 4);
         let pairs = [(10.0, 50.0), (20.0, 60.0), (30.0, 70.0), (40.0, 80.0)];
-        assert_eq!(trial.pairs("a", "b", 0), pairs);
-        assert!(trial.pairs("a", "z", 0).is_empty());
-        let skipped = [("c".to_owned(), "no more values".to_owned())];
-        assert_eq!(trial.skipped, skipped);
-        let series = trial.of("a").unwrap();
+        assert_eq!(trial.pairs(["thalweg", "b"], 0), pairs);
+        assert!(trial.pairs(["thalweg", "z"], 0).is_empty());
+        assert_eq!(
+            trial.skipped,
+            [("c".to_owned(), "no more values".to_owned())]
+        );
+        let series = trial.of("thalweg").unwrap();
         assert_eq!(series.quiet_values(0), [10.0, 20.0]);
-        let spread = Spread {
-            median: 25.0,
-            best_quartile: 17.5,
-            best: 10.0,
-        };
-        assert_eq!(series.spread(0, Better::Lower), spread);
-        assert_eq!(series.spread(0, Better::Higher).best, 40.0);
+        assert_eq!(series.spread(0, Better::Lower), [25.0, 17.5, 10.0]);
+        assert_eq!(series.spread(0, Better::Higher)[2], 40.0);
         assert_eq!((series.lost(), series.cut()), (4, 1));
         assert_eq!(series.disturbance(), 2.5);
+        assert_eq!(trial.best(0, Series::is_ours), None, "it lost events");
+        trial.series[0].runs.iter_mut().for_each(|run| run.lost = 0);
+        assert_eq!(trial.best(0, Series::is_ours), Some("thalweg"));
+        assert_eq!(trial.best(0, Series::is_peer), None);
     }
 }

@@ -5,15 +5,16 @@ use thalweg_measure::histogram::Reader;
 use thalweg_measure::load::{OpenLoop, Rate};
 use thalweg_measure::noise::{GapMeter, Gaps};
 
+use crate::pipelines::{Stamp, Tally};
 use crate::runner::{Metric, Run};
-use crate::workload::{Stamp, Tally};
 
 /// A longer step between two clock reads of the waiting sender is a gap, ns.
-const GAP_NS: u64 = 5_000;
+pub(crate) const GAP_NS: u64 = 5_000;
 /// The first part of a schedule, which is sent and not measured: threads start, caches fill.
-pub(crate) const WARM_UP_NS: u64 = 2_000_000;
-/// A run is cut when it has taken so many times its span.
+const WARM_UP_NS: u64 = 2_000_000;
+/// A run is cut when it has taken this many times its span, and not before [`CUT_NS`].
 const SPANS_MAX: u64 = 2;
+const CUT_NS: u64 = 300_000_000;
 
 /// How events are sent in one run.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -86,7 +87,7 @@ fn on_schedule(mut line: impl Line, per_s: u64, span_ns: u64) -> Sent {
     let warm_up = due_in(WARM_UP_NS) as u64;
     let count = warm_up + due_in(span_ns).max(1) as u64;
     let begin = clock.ticks();
-    let deadline = begin + clock.ticks_from_ns(WARM_UP_NS + SPANS_MAX * span_ns);
+    let deadline = begin + clock.ticks_from_ns(WARM_UP_NS + CUT_NS.max(SPANS_MAX * span_ns));
     let mut sent = 0;
     let mut cut = false;
     while sent < count && !cut {
@@ -109,62 +110,13 @@ fn on_schedule(mut line: impl Line, per_s: u64, span_ns: u64) -> Sent {
     }
 }
 
-/// Something that takes events together, where several are due.
-pub(crate) trait Gate {
-    /// Publishes these. `false` if it takes no more.
-    fn publish(&mut self, due: &[Stamp]) -> bool;
-    /// Waits until all stages are done, and ends the threads.
-    fn finish(self);
-}
-
-/// Sends events on schedule as [`Load::Open`] does, but hands over together what is due when the
-/// sender looks, up to `batch` events: what a gateway does that has fallen behind.
-pub(crate) fn send_due(mut gate: impl Gate, per_s: u64, span_ns: u64, batch: usize) -> Sent {
-    let clock = Clock::global();
-    let rate = Rate::per_second(per_s).expect("the experiments ask for 1 to 1e9 a second");
-    let mut schedule = OpenLoop::new(clock, rate);
-    let mut meter = GapMeter::new(clock.ticks_from_ns(GAP_NS));
-    let due_in = |ns: u64| u128::from(per_s) * u128::from(ns) / 1_000_000_000;
-    let warm_up = due_in(WARM_UP_NS) as u64;
-    let count = warm_up + due_in(span_ns).max(1) as u64;
-    let begin = clock.ticks();
-    let deadline = begin + clock.ticks_from_ns(WARM_UP_NS + SPANS_MAX * span_ns);
-    let mut stamps = Vec::with_capacity(batch);
-    let (mut sent, mut cut) = (0, false);
-    let mut due = schedule.next_due();
-    while sent < count && !cut {
-        let now = spin_until(due, clock, &mut meter);
-        stamps.clear();
-        while due <= now && stamps.len() < batch && sent + (stamps.len() as u64) < count {
-            let number = sent + stamps.len() as u64;
-            let intended_ticks = if number < warm_up { 0 } else { due };
-            stamps.push(Stamp {
-                number,
-                intended_ticks,
-            });
-            due = schedule.next_due();
-        }
-        cut = now > deadline || !gate.publish(&stamps);
-        if !cut {
-            sent += stamps.len() as u64;
-        }
-    }
-    gate.finish();
-    Sent {
-        events: sent,
-        gaps: meter.gaps(),
-        cut,
-        span_ns: clock.ns(clock.ticks().saturating_sub(begin)),
-    }
-}
-
 fn flood(mut line: impl Line, batch: usize, span_ns: u64) -> Sent {
     /// Events between two looks at the clock.
     const LOOK_EVERY: u64 = 64;
     let clock = Clock::global();
     let begin = clock.ticks();
     let end = begin + clock.ticks_from_ns(span_ns);
-    let deadline = begin + clock.ticks_from_ns(SPANS_MAX * span_ns);
+    let deadline = begin + clock.ticks_from_ns(CUT_NS.max(SPANS_MAX * span_ns));
     let mut sent: u64 = 0;
     let mut cut = false;
     let mut look = 0;
@@ -176,10 +128,7 @@ fn flood(mut line: impl Line, batch: usize, span_ns: u64) -> Sent {
             look = sent + LOOK_EVERY;
         }
         let published = if batch == 1 {
-            let stamp = Stamp {
-                number: sent,
-                intended_ticks: 0,
-            };
+            let stamp = Stamp::untimed(sent);
             line.publish(stamp, deadline)
         } else {
             line.publish_batch(sent, batch, deadline)
@@ -223,7 +172,7 @@ pub(crate) fn figures(load: Load, sent: Sent, tally: Tally, latency_ticks: &Read
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::{Event, Tail};
+    use crate::pipelines::{Event, Tail};
     use std::sync::{Arc, Mutex};
     use thalweg_measure::histogram::recorder;
 
@@ -247,14 +196,8 @@ mod tests {
             true
         }
         fn publish_batch(&mut self, first: u64, count: usize, deadline_ticks: u64) -> bool {
-            (first..first + count as u64).all(|number| {
-                let intended_ticks = 0;
-                let stamp = Stamp {
-                    number,
-                    intended_ticks,
-                };
-                self.publish(stamp, deadline_ticks)
-            })
+            (first..first + count as u64)
+                .all(|number| self.publish(Stamp::untimed(number), deadline_ticks))
         }
         fn finish(self) {}
     }
@@ -290,40 +233,8 @@ mod tests {
         assert_eq!((run.lost, run.values.len()), (0, LATENCY.len()));
     }
 
-    /// Takes events, and time for each batch.
-    struct Slow<'s> {
-        seen: &'s Mutex<Vec<(u64, usize)>>,
-    }
-
-    impl Gate for Slow<'_> {
-        fn publish(&mut self, due: &[Stamp]) -> bool {
-            let clock = Clock::global();
-            let until = clock.ticks() + clock.ticks_from_ns(50_000);
-            while clock.ticks() < until {}
-            self.seen.lock().unwrap().push((due[0].number, due.len()));
-            true
-        }
-        fn finish(self) {}
-    }
-
     #[test]
-    fn what_is_due_is_handed_over_together() {
-        let seen = Mutex::default();
-        // Some 50 are due after each batch; the time allows twice what the schedule takes.
-        let sent = send_due(Slow { seen: &seen }, 1_000_000, 3_000_000, 16);
-        let seen = seen.into_inner().unwrap();
-        assert!(seen.iter().all(|(_, count)| (1..=16).contains(count)));
-        assert!(seen.iter().any(|(_, count)| *count == 16));
-        let mut next = 0;
-        for (first, count) in seen {
-            assert_eq!(first, next);
-            next += count as u64;
-        }
-        assert!(next == sent.events && (sent.cut || next == 5_000));
-    }
-
-    #[test]
-    fn a_lost_event_is_told() {
+    fn a_lost_event_counts() {
         assert!(run(OPEN, 3, NEVER).0.lost > 0);
         let closed = Load::Closed {
             batch: 16,

@@ -82,9 +82,6 @@ channels! {
     /// `kanal`, whose calls that try say apart that there was no room, and nothing there.
     Kanal "kanal": kanal, bounded, Sender, many Receiver,
         [send, try .is_ok_and(|sent| sent)], [recv, try .ok().flatten()];
-    /// `async-channel`, with its blocking calls.
-    AsyncChannel "async-channel": async_channel, bounded, Sender, many Receiver,
-        [send_blocking, try .is_ok()], [recv_blocking, try .ok()];
     /// `std::sync::mpsc`, its bounded channel.
     Std "std": std::sync::mpsc, sync_channel, SyncSender, one Receiver,
         [send, try .is_ok()], [recv, try .ok()];

@@ -1,13 +1,11 @@
 //! `gil`. Its waiting calls spin and yield, and know no end, so that these adapters bring one.
 //!
-//! Its parking queues would wait on a futex, but lose wake-ups: who publishes stores with Release
-//! and then loads the waiter's flag, and nothing keeps the load from going first. A round trip over
-//! two of them did not end here (0.9.0, x86-64: each thread asleep with a message before it). So
-//! they only try.
+//! Its parking queues are left out, since they lose wake-ups: a round trip over two of them did not
+//! end here (0.9.0, x86-64: each thread asleep with a message before it).
 
 use std::num::NonZeroUsize;
 
-use gil::{mpmc, mpsc, spmc, spsc};
+use gil::{mpsc, spmc, spsc};
 
 use super::yielding::{self, YieldingRecv, YieldingSend};
 use super::{
@@ -19,10 +17,6 @@ use super::{
 #[derive(Debug)]
 pub(crate) struct Spsc;
 
-/// One to one, the queue that can park.
-#[derive(Debug)]
-pub(crate) struct SpscParking;
-
 fn size(capacity: usize) -> NonZeroUsize {
     NonZeroUsize::new(capacity).unwrap_or(NonZeroUsize::MIN)
 }
@@ -33,15 +27,6 @@ impl<M: Element> Pair<M> for Spsc {
     type Rx = spsc::Receiver<M>;
     fn pair(capacity: usize) -> (Self::Tx, Self::Rx) {
         spsc::channel(size(capacity))
-    }
-}
-
-impl<M: Element> Pair<M> for SpscParking {
-    const NAME: &'static str = "gil spsc parking";
-    type Tx = spsc::parking::Sender<M>;
-    type Rx = spsc::parking::Receiver<M>;
-    fn pair(capacity: usize) -> (Self::Tx, Self::Rx) {
-        spsc::parking::channel(size(capacity))
     }
 }
 
@@ -65,12 +50,9 @@ macro_rules! tries {
 
 tries! {
     spsc::Sender<M>, spsc::Receiver<M>;
-    spsc::parking::Sender<M>, spsc::parking::Receiver<M>;
     mpsc::Sender<M>, mpsc::Receiver<M>;
     mpsc::sharded::Sender<M>, mpsc::sharded::Receiver<M>;
     spmc::Sender<M>, spmc::Receiver<M>;
-    mpmc::Sender<M>, mpmc::Receiver<M>;
-    mpmc::sharded::Sender<M>, mpmc::sharded::Receiver<M>;
 }
 
 impl<M: Element> BlockingSend<M> for spsc::Sender<M> {
@@ -148,39 +130,15 @@ crowds! {
         let (tx, rx) = spmc::channel(size(capacity));
         (vec![tx], copies(rx, shape.receivers))
     };
-    Mpmc, "gil mpmc", gil::mpmc, |_| true, |capacity, shape: Shape| {
-        let (tx, rx) = mpmc::channel(size(capacity));
-        (copies(tx, shape.senders), copies(rx, shape.receivers))
-    };
     MpscSharded, "gil mpsc sharded", gil::mpsc::sharded, |shape| shape.receivers == 1,
-    |capacity, shape: Shape| {
-        let (tx, rx) = mpsc::sharded::channel(shards(shape), lane(capacity, shape));
-        let txs = each_own(tx, shape.senders, |tx| tx.clone());
+    |capacity: usize, shape: Shape| {
+        // Shards are a power of two, and share the capacity.
+        let lane = size(capacity.div_ceil(shape.senders));
+        let (tx, rx) = mpsc::sharded::channel(size(shape.senders.next_power_of_two()), lane);
+        let mut txs = vec![tx];
+        while txs.len() < shape.senders {
+            txs.push(txs[0].clone().expect("there are as many shards as senders"));
+        }
         (txs, vec![rx])
     };
-    MpmcSharded, "gil mpmc sharded", gil::mpmc::sharded, |_| true, |capacity, shape: Shape| {
-        let (tx, rx) = mpmc::sharded::channel(shards(shape), lane(capacity, shape));
-        let txs = each_own(tx, shape.senders, |tx| tx.try_clone());
-        let rxs = each_own(rx, shape.receivers, |rx| rx.try_clone());
-        (txs, rxs)
-    };
-}
-
-/// Each sender's share of the capacity.
-fn lane(capacity: usize, shape: Shape) -> NonZeroUsize {
-    size(capacity.div_ceil(shape.senders))
-}
-
-/// Shards are a power of two, and as many as the larger side has ends.
-fn shards(shape: Shape) -> NonZeroUsize {
-    size(shape.senders.max(shape.receivers).next_power_of_two())
-}
-
-/// So many ends, each with a shard of its own.
-fn each_own<T>(first: T, count: usize, next: impl Fn(&T) -> Option<T>) -> Vec<T> {
-    let mut ends = vec![first];
-    while ends.len() < count {
-        ends.push(next(&ends[0]).expect("there are as many shards as ends"));
-    }
-    ends
 }

@@ -2,34 +2,24 @@
 //! once and a peer is a few lines.
 //!
 //! A peer plays the roles that its own documented interface has: it is not given a batch or a
-//! blocking call that it does not offer. Two adapters say so in the name: `blocking` for the calls
-//! that wait, `(try, yield)` for a queue without waiting calls in a test that needs them.
+//! blocking call that it does not offer.
 
 mod bounded;
-mod cacheline;
-mod crossbeam;
-mod crossfire;
 mod disruptor;
 mod gil;
-mod list;
 mod message;
-mod nexus;
 mod omango;
 mod oneshot;
+mod ours;
 mod ringbuf;
 mod rtrb;
-mod thalweg;
-mod thingbuf;
 mod tokio;
 mod yielding;
 
-pub(crate) use cacheline::CacheLine;
-pub(crate) use list::{BatchPairs, BlockingPairs, Crowds, TryPairs};
-pub(crate) use list::{WITHOUT_BATCHES, WITHOUT_WAITING};
-pub(crate) use list::{each_batch_pair, each_blocking_pair, each_crowd, each_try_pair};
-pub(crate) use message::{Element, Message, Order, Wide};
-pub(crate) use oneshot::{Oneshot, Oneshots, each_oneshot};
-pub(crate) use thalweg::OURS;
+use crate::runner::{Ran, Subjects, subject};
+
+pub(crate) use message::{Element, LAST, Order};
+pub(crate) use oneshot::Oneshot;
 
 /// One sender and one receiver.
 pub(crate) trait Pair<M>: Send + Sync + 'static {
@@ -69,7 +59,7 @@ pub(crate) trait Crowd<M>: Send + Sync + 'static {
     const NAME: &'static str;
     type Tx: BlockingSend<M>;
     type Rx: BlockingRecv<M>;
-    /// Whether there can be so many of each.
+    /// Returns whether the peer has such a shape.
     fn fits(shape: Shape) -> bool;
     /// A new channel; `capacity` as in [`Pair::pair`], in all: a sender's own lane gets its share.
     fn crowd(capacity: usize, shape: Shape) -> (Vec<Self::Tx>, Vec<Self::Rx>);
@@ -111,7 +101,84 @@ pub(crate) trait BlockingRecv<M>: Send + 'static {
     fn recv(&mut self) -> Option<M>;
 }
 
-/// So many clones of an endpoint.
+/// Clones an endpoint.
 fn copies<T: Clone>(first: T, count: usize) -> Vec<T> {
     vec![first; count]
+}
+
+/// What is done with one of the channels, under a load.
+pub(crate) trait Job: 'static {
+    type Load: 'static;
+}
+
+macro_rules! roles {
+    ($($(#[$doc:meta])* $each:ident, $job:ident, $role:ident: $($peer:ty),*;)*) => {$(
+        $(#[$doc])*
+        pub(crate) trait $job: Job {
+            /// Does one run, as [`Subject::run`](crate::runner::Subject::run).
+            fn run<P: $role<u64>>(load: &Self::Load) -> Ran;
+        }
+
+        /// Returns all of them as subjects of a job.
+        pub(crate) fn $each<J: $job>() -> Subjects<J::Load> {
+            vec![$(subject(<$peer as Pair<u64>>::NAME, <J as $job>::run::<$peer>)),*]
+        }
+    )*};
+}
+
+roles! {
+    /// A job for pairs that try.
+    each_try, TryJob, TryPair: ours::Spsc, ours::SpscSlotted, ours::RingPacked, ours::RingSlotted,
+        bounded::Crossbeam, bounded::Flume, bounded::Kanal, bounded::Std, tokio::Tokio, rtrb::Rtrb,
+        ringbuf::Ringbuf, gil::Spsc, omango::Spsc, disruptor::Disruptor;
+    /// A job for pairs with batches on both sides.
+    each_batch, BatchJob, BatchPair: ours::Spsc, ours::RingPacked, ours::RingSlotted, rtrb::Rtrb,
+        ringbuf::Ringbuf, gil::Spsc;
+    /// A job for pairs whose two sides wait.
+    each_blocking, BlockingJob, BlockingPair: ours::Spsc, ours::SpscLatency, ours::SpscPower,
+        bounded::Crossbeam, bounded::Flume, bounded::Kanal, bounded::Std, tokio::Tokio, gil::Spsc;
+}
+
+/// A job for several senders or receivers.
+pub(crate) trait CrowdJob<M>: Job {
+    /// Does one run, as [`Subject::run`](crate::runner::Subject::run).
+    fn run<C: Crowd<M>>(load: &Self::Load) -> Ran;
+}
+
+macro_rules! add {
+    ($all:ident, $shape:ident: $($crowd:ty),*;) => {$(
+        if <$crowd as Crowd<M>>::fits($shape) {
+            $all.push(subject(<$crowd as Crowd<M>>::NAME, J::run::<$crowd>));
+        }
+    )*};
+}
+
+/// Returns those that there can be in a shape, as subjects of a job.
+pub(crate) fn each_crowd<M: Element, J: CrowdJob<M>>(shape: Shape) -> Subjects<J::Load> {
+    let mut all: Subjects<J::Load> = Vec::new();
+    add! {
+        all, shape: ours::OneToOne, ours::FanIn, ours::FanOut, ours::Lanes, ours::Balanced,
+        bounded::Crossbeam, bounded::Flume, bounded::Kanal, bounded::Std, tokio::Tokio, gil::Mpsc,
+        gil::MpscSharded, gil::Spmc;
+    }
+    all
+}
+
+/// A job for channels for one element.
+pub(crate) trait OneshotJob: Job {
+    /// Does one run, as [`Subject::run`](crate::runner::Subject::run).
+    fn run<O: Oneshot<u64>>(load: &Self::Load) -> Ran;
+}
+
+/// Returns all channels for one element as subjects of a job.
+pub(crate) fn each_oneshot<J: OneshotJob>() -> Subjects<J::Load> {
+    macro_rules! all {
+        ($($peer:ident),*) => {
+            vec![$(subject(
+                <oneshot::$peer as Oneshot<u64>>::NAME,
+                J::run::<oneshot::$peer>,
+            )),*]
+        };
+    }
+    all!(Thalweg, TheCrate, Tokio, Crossbeam, Std)
 }

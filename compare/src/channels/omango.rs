@@ -3,18 +3,13 @@
 //! trips over two of its queues did not end here (0.2.6, x86-64: each thread asleep with a message
 //! before it). So they only try.
 
-use omango::queue::{mpmc, spsc};
+use omango::queue::spsc;
 
-use super::yielding::{self, YieldingRecv, YieldingSend};
-use super::{Crowd, Element, Pair, Shape, TryRecv, TrySend, copies};
+use super::{Element, Pair, TryRecv, TrySend};
 
 /// One to one.
 #[derive(Debug)]
 pub(crate) struct Spsc;
-
-/// Many to many.
-#[derive(Debug)]
-pub(crate) struct Mpmc;
 
 /// Capacities are `u32` there.
 fn size(capacity: usize) -> u32 {
@@ -30,45 +25,16 @@ impl<M: Element> Pair<M> for Spsc {
     }
 }
 
-impl<M: Element> Pair<M> for Mpmc {
-    const NAME: &'static str = "omango mpmc";
-    type Tx = mpmc::BSender<M>;
-    type Rx = mpmc::BReceiver<M>;
-    fn pair(capacity: usize) -> (Self::Tx, Self::Rx) {
-        mpmc::bounded(size(capacity))
+impl<M: Element> TrySend<M> for spsc::BSender<M> {
+    #[inline]
+    fn try_send(&mut self, message: M) -> bool {
+        spsc::BSender::try_send(self, message).is_ok()
     }
 }
 
-macro_rules! tries {
-    ($shape:ident) => {
-        impl<M: Element> TrySend<M> for $shape::BSender<M> {
-            #[inline]
-            fn try_send(&mut self, message: M) -> bool {
-                $shape::BSender::try_send(self, message).is_ok()
-            }
-        }
-
-        impl<M: Element> TryRecv<M> for $shape::BReceiver<M> {
-            #[inline]
-            fn try_recv(&mut self) -> Option<M> {
-                $shape::BReceiver::try_recv(self).ok()
-            }
-        }
-    };
-}
-
-tries!(spsc);
-tries!(mpmc);
-
-impl<M: Element> Crowd<M> for Mpmc {
-    const NAME: &'static str = "omango mpmc (try, yield)";
-    type Tx = YieldingSend<mpmc::BSender<M>>;
-    type Rx = YieldingRecv<mpmc::BReceiver<M>>;
-    fn fits(_: Shape) -> bool {
-        true
-    }
-    fn crowd(capacity: usize, shape: Shape) -> (Vec<Self::Tx>, Vec<Self::Rx>) {
-        let (tx, rx) = <Self as Pair<M>>::pair(capacity);
-        yielding::crowd(copies(tx, shape.senders), copies(rx, shape.receivers))
+impl<M: Element> TryRecv<M> for spsc::BReceiver<M> {
+    #[inline]
+    fn try_recv(&mut self) -> Option<M> {
+        spsc::BReceiver::try_recv(self).ok()
     }
 }

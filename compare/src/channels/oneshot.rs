@@ -12,19 +12,6 @@ pub(crate) trait Oneshot<M>: Send + Sync + 'static {
     fn recv(rx: Self::Rx) -> Option<M>;
 }
 
-/// Meets every one.
-pub(crate) trait Oneshots<M> {
-    fn meet<O: Oneshot<M>>(&mut self);
-}
-
-pub(crate) fn each_oneshot<M: Send + 'static>(to: &mut impl Oneshots<M>) {
-    to.meet::<Thalweg>();
-    to.meet::<TheCrate>();
-    to.meet::<Tokio>();
-    to.meet::<Crossbeam>();
-    to.meet::<Std>();
-}
-
 macro_rules! oneshots {
     ($(
         $(#[$doc:meta])*
@@ -57,7 +44,7 @@ macro_rules! oneshots {
 }
 
 oneshots! {
-    /// Of this project.
+    /// The one of this project.
     Thalweg "thalweg oneshot": thalweg::channel::oneshot::Sender<M>,
         thalweg::channel::oneshot::Receiver<M>, thalweg::channel::oneshot(), |rx| rx.recv().ok();
     /// The crate of that name.

@@ -1,305 +1,229 @@
-//! What it costs that a pipeline knows where its time goes: the same pipeline with its sampling,
-//! with every event stamped, and with practically none. And whether what it knows is true.
+//! What it costs that a pipeline knows where its time goes, and whether what it says is true: three
+//! stages with the default sampling, beside the same with practically none.
+//!
+//! The caller of the run without reads the clock around one call of `publish` in [`TIMED_EVERY`]:
+//! from the last event's write to the return is the stages' work. Where they have a thread of their
+//! own, and more to do than the publisher, that thread is at work as long as the run takes.
 
-mod truth;
-
-use thalweg::pipeline::{Builder, Pipeline, Placement, SAMPLE_EVERY_MAX, Stats};
+use thalweg::pipeline::{Pipeline, Placement, SAMPLE_EVERY_MAX};
 use thalweg_measure::clock::Clock;
-use thalweg_measure::statistics::median_interval;
-use thalweg_measure::table::{Cell, Table};
+use thalweg_measure::statistics::median;
 
-use super::{Experiment, REPETITIONS, Settings};
-use crate::report::{Report, small_ns};
-use crate::runner::{Metric, Run, Subject, Trial, subject};
-use crate::target::{Limit, Target};
-use crate::workload::CAPACITY;
+use super::Experiment;
+use crate::case::{Case, Limit, Settings};
+use crate::pipelines::{CAPACITY, Event, STAGES, Stamp, Step, rounds_for};
+use crate::report::{Report, ns, percent};
+use crate::runner::{Metric, Ran, Run, Trial, subject, text};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "attribution",
     shows: "what knowing where the time goes costs per event, and whether it is true",
-    run,
+    peers: &[],
+    notes: "",
+    cases,
 };
 
-/// Events published at a time, and what attribution may cost an event then, ns.
-const BATCHES: [(usize, f64); 3] = [(1, 12.0), (16, 14.0), (64, 4.0)];
+/// What a stage takes, ns; 0 for one that does next to nothing, which shows the cost.
+const STAGE_NS: [f64; 3] = [0.0, 10.0, 100.0];
+const BATCHES: [usize; 2] = [1, 64];
+/// One call in this many is timed by the caller.
+const TIMED_EVERY: u64 = 61;
+/// How far a figure may be off.
+const OFF_MAX: f64 = 0.05;
 /// How far the sum of the stages' means may be from the end-to-end mean.
 const PARTS_OFF_MAX: f64 = 0.005;
 
-const COST: Metric = Metric::lower("cost", "ns/event");
+const WITH: &str = "with attribution";
+const WITHOUT: &str = "without";
+
+/// All for one event: the run's time, the stages' work by their means of service and by the time
+/// that they were busy, and from the call of `publish` to the end of the last stage; and by how
+/// much the parts miss that sum.
 const METRICS: &[Metric] = &[
-    Metric::lower("time_per_event", "ns"),
+    Metric::lower("elapsed", "ns/event"),
+    Metric::lower("served", "ns/event"),
+    Metric::lower("busy", "ns/event"),
+    Metric::lower("end_to_end", "ns"),
     Metric::lower("parts_off", "fraction"),
 ];
+const COST: Metric = Metric::lower("cost", "ns/event");
 
-/// How many events are sampled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Sampling {
-    /// The library's own choice.
-    Default,
-    /// Every event.
-    All,
-    /// One in [`SAMPLE_EVERY_MAX`].
-    None,
-}
-
-impl Sampling {
-    const EACH: [Self; 3] = [Self::None, Self::Default, Self::All];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Default => "sampling default",
-            Self::All => "sampling every event",
-            Self::None => "sampling none",
-        }
-    }
-
-    fn set<T: Send + Sync + 'static>(self, builder: Builder<T>) -> Builder<T> {
-        match self {
-            Self::Default => builder,
-            Self::All => builder.sample_every(1),
-            Self::None => builder.sample_every(SAMPLE_EVERY_MAX),
-        }
-    }
-}
-
-/// Publishes this many at a time for a span.
-#[derive(Debug, Clone, Copy)]
-struct Batches {
-    events: usize,
+#[derive(Debug, Clone)]
+struct Load {
+    stage_ns: f64,
+    batch: usize,
+    rounds: u32,
+    placement: Placement,
     span_ns: u64,
 }
 
-/// Three stages that do next to nothing.
-fn near_empty(load: &Batches, sampling: Sampling, placement: &Placement) -> Result<Run, String> {
-    let builder = Pipeline::builder(CAPACITY, || 0_u64)
-        .stage("first", |event, _| *event = event.wrapping_mul(3))
-        .stage("second", |event, _| *event ^= 5)
+fn cases(settings: &Settings) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for stage_ns in STAGE_NS {
+        let rounds = if stage_ns > 0.0 {
+            rounds_for(stage_ns)
+        } else {
+            0
+        };
+        for batch in BATCHES {
+            for placement in [Placement::inline(), Placement::threads(1)] {
+                let name = format!("{stage_ns:.0}-ns batch-{batch} {placement}");
+                let heading = "what a pipeline says of itself, beside a run that hardly samples";
+                let load = Load {
+                    stage_ns,
+                    batch,
+                    rounds,
+                    placement,
+                    span_ns: settings.count(150_000_000),
+                };
+                let own = load.clone();
+                let subjects = vec![
+                    subject(WITHOUT, |load| run(load, false)),
+                    subject(WITH, |load| run(load, true)),
+                ];
+                let case = Case::of(name, heading, METRICS, subjects, load);
+                cases.push(case.footer(move |trial, report| judge(&own, trial, report)));
+            }
+        }
+    }
+    cases
+}
+
+/// Sums of the calls that the caller timed.
+#[derive(Debug, Default)]
+struct Timed {
+    calls: u64,
+    work_ticks: u64,
+    call_ticks: u64,
+}
+
+fn run(load: &Load, is_sampled: bool) -> Ran {
+    let step = |place| Step::new(place, load.rounds);
+    let [mut first, mut second, mut third]: [Step; STAGES] = std::array::from_fn(step);
+    let mut builder = Pipeline::builder(CAPACITY, Event::default)
+        .stage("first", move |event, _| first.work(event))
+        .stage("second", move |event, _| second.work(event))
         .after("first")
-        .stage("third", |event, _| *event = event.wrapping_add(7))
+        .stage("third", move |event, _| third.work(event))
         .after("second")
-        .placement(placement.clone());
-    let built = sampling.set(builder).build();
-    let mut pipeline = built.map_err(|error| error.to_string())?;
+        .placement(load.placement.clone());
+    if !is_sampled {
+        builder = builder.sample_every(SAMPLE_EVERY_MAX);
+    }
+    let mut pipeline = builder.build().map_err(text)?;
     let clock = Clock::global();
     let begin = clock.ticks();
     let end = begin + clock.ticks_from_ns(load.span_ns);
-    let mut sent: u64 = 0;
-    let mut now = begin;
+    let (mut calls, mut timed, mut now) = (0_u64, Timed::default(), begin);
     while now < end {
-        // Some thousand events between two looks at the clock.
-        for _ in 0..CAPACITY / load.events {
-            let published = if load.events == 1 {
-                pipeline.publish(|event| *event = sent)
-            } else {
-                pipeline.publish_batch(load.events, |at, event| *event = sent + at as u64)
-            };
-            published.map_err(|stopped| stopped.to_string())?;
-            sent += load.events as u64;
+        for _ in 0..(CAPACITY / load.batch).min(512) {
+            let is_timed = !is_sampled && calls.is_multiple_of(TIMED_EVERY);
+            let timed = is_timed.then_some(&mut timed);
+            publish(&mut pipeline, load.batch, calls, timed)?;
+            calls += 1;
         }
         now = clock.ticks();
     }
-    let took_ns = clock.ns(now.saturating_sub(begin));
-    let stats = pipeline.join().map_err(|failure| failure.to_string())?;
+    pipeline.drain().map_err(text)?;
+    let took_ns = clock.ns(clock.ticks().saturating_sub(begin));
+    let stats = pipeline.join().map_err(text)?;
+    let events = calls * load.batch as u64;
+    let elapsed = took_ns as f64 / events as f64;
     let passed = stats.stages.last().map_or(0, |stage| stage.events);
-    Ok(
-        Run::of(vec![took_ns as f64 / sent as f64, parts_off(&stats)])
-            .with_lost(sent.abs_diff(passed)),
-    )
-}
-
-fn subjects<const N: usize>(
-    samplings: [Sampling; N],
-    placement: Placement,
-) -> [Box<dyn Subject<Batches>>; N] {
-    samplings.map(|sampling| {
-        let placement = placement.clone();
-        subject(sampling.name(), move |load| {
-            near_empty(load, sampling, &placement)
-        })
-    })
-}
-
-/// How far the sum of the mean wait to be sent and the stages' mean waits and services is from the
-/// mean end-to-end time, as a fraction of that; 0 where nothing was sampled.
-fn parts_off(stats: &Stats) -> f64 {
-    let parts = stats.stages.iter();
-    let sum: f64 = parts
-        .map(|stage| stage.queueing_mean_ns + stage.service_mean_ns)
-        .sum();
-    off(sum + stats.unsent_mean_ns, stats.end_to_end_mean_ns)
-}
-
-fn off(sum: f64, whole: f64) -> f64 {
-    if whole == 0.0 {
-        sum.abs()
+    let values = if is_sampled {
+        let stages = stats.stages.iter();
+        let served: f64 = stages.clone().map(|stage| stage.service_mean_ns).sum();
+        let queued: f64 = stages.clone().map(|stage| stage.queueing_mean_ns).sum();
+        let busy: f64 = stages.map(|stage| stage.busy_ns_per_event()).sum();
+        let whole = stats.end_to_end_mean_ns;
+        let parts = served + queued + stats.unsent_mean_ns;
+        let parts_off = ((parts - whole) / whole.max(1e-9)).abs();
+        [elapsed, served, busy, whole, parts_off]
     } else {
-        ((sum - whole) / whole).abs()
-    }
-}
-
-fn run(settings: &Settings) -> Report {
-    let mut report = Report::new(EXPERIMENT.name);
-    report.say(format!(
-        "3 near-empty stages inline; {} interleaved runs of {:.0} ms each; a clock read costs {}",
-        settings.repetitions,
-        settings.span_ns as f64 / 1e6,
-        small_ns(Clock::global().read_cost_ns()),
-    ));
-    let subjects = subjects(Sampling::EACH, Placement::inline());
-    let mut targets = Vec::new();
-    for (events, limit_ns) in BATCHES {
-        let case = format!("batch {events}");
-        let span_ns = settings.span_ns;
-        let load = Batches { events, span_ns };
-        let trial = settings.trial(&case, METRICS, &subjects, &load, [REPETITIONS; 2]);
-        let Some(trial) = trial else { continue };
-        let costs = costs(&mut report, &trial);
-        report.say(format!("In batches of {events}"));
-        report.say(table(&trial));
-        targets.push(Target::new(
-            format!("{case}: cost of the default sampling per event"),
-            Limit::AtMost(limit_ns),
-            costs,
-            small_ns,
-        ));
-        targets.push(parts_target(&case, &trial));
-    }
-    targets.extend(threaded(settings, &mut report));
-    targets.extend(truth::run(settings, &mut report));
-    report.targets(&targets, settings);
-    report
-}
-
-/// The parts must add up where each stage has a thread of its own, too; what that costs does not
-/// show beside the hand-overs.
-fn threaded(settings: &Settings, report: &mut Report) -> Option<Target> {
-    let case = "threads:3 batch 16";
-    let subjects = subjects([Sampling::Default, Sampling::All], Placement::threads(3));
-    let load = Batches {
-        events: 16,
-        span_ns: settings.span_ns,
+        truth(&timed, load, elapsed)
     };
-    let trial = settings.trial(case, METRICS, &subjects, &load, [REPETITIONS; 2])?;
-    for series in &trial.series {
-        report.measured(case, &series.subject, METRICS[1], &series.values(1));
-    }
-    Some(parts_target(case, &trial))
+    Ok(Run::of(values).with_lost(events.abs_diff(passed)))
 }
 
-fn parts_target(case: &str, trial: &Trial) -> Target {
-    Target::new(
-        format!("{case}: sum of the stages' means off the end-to-end mean (worst run)"),
-        Limit::AtMost(PARTS_OFF_MAX),
-        worst_parts_off(trial),
-        |fraction| format!("{:.3} %", 100.0 * fraction),
-    )
-}
-
-/// What a sampling costs more than none, run by run.
-fn differences(trial: &Trial, sampling: Sampling) -> Vec<f64> {
-    let pairs = trial.pairs(sampling.name(), Sampling::None.name(), 0);
-    pairs
-        .into_iter()
-        .map(|(with, without)| with - without)
-        .collect()
-}
-
-/// Rows of the times and costs; gives the cost of the default sampling.
-fn costs(report: &mut Report, trial: &Trial) -> Option<f64> {
-    for series in &trial.series {
-        report.measured(&trial.case, &series.subject, METRICS[0], &series.values(0));
-    }
-    for sampling in [Sampling::Default, Sampling::All] {
-        let differences = differences(trial, sampling);
-        if !differences.is_empty() {
-            report.measured(&trial.case, sampling.name(), COST, &differences);
+#[inline]
+fn publish(
+    pipeline: &mut Pipeline<Event>,
+    batch: usize,
+    call: u64,
+    timed: Option<&mut Timed>,
+) -> Result<(), String> {
+    let clock = Clock::global;
+    let before = timed.as_ref().map(|_| clock().ticks_after());
+    let mut written = 0;
+    let is_timed = timed.is_some();
+    let mut write = |at: usize, event: &mut Event| {
+        event.set(Stamp::untimed(call * batch as u64 + at as u64));
+        if is_timed && at + 1 == batch {
+            written = clock().ticks_after();
         }
+    };
+    let published = match batch {
+        1 => pipeline.publish(|event| write(0, event)),
+        _ => pipeline.publish_batch(batch, write),
+    };
+    if let (Some(timed), Some(before)) = (timed, before) {
+        let now = clock().ticks_after();
+        timed.calls += 1;
+        timed.work_ticks += now.saturating_sub(written);
+        timed.call_ticks += now.saturating_sub(before);
     }
-    let default = differences(trial, Sampling::Default);
-    thalweg_measure::statistics::median(&default)
+    published.map_err(text)
 }
 
-fn worst_parts_off(trial: &Trial) -> Option<f64> {
-    let sampled = [Sampling::Default, Sampling::All];
-    let series = sampled
-        .iter()
-        .filter_map(|sampling| trial.of(sampling.name()));
-    series.flat_map(|series| series.values(1)).reduce(f64::max)
+/// Returns what the caller saw of a run without attribution.
+fn truth(timed: &Timed, load: &Load, elapsed: f64) -> [f64; 5] {
+    let clock = Clock::global();
+    let look_ns = clock.read_after_cost_ns();
+    let calls = timed.calls.max(1) as f64;
+    let work_ns = clock.ns(timed.work_ticks) as f64 / calls - look_ns;
+    let call_ns = clock.ns(timed.call_ticks) as f64 / calls - 2.0 * look_ns;
+    let work = match load.placement == Placement::inline() {
+        true => work_ns / load.batch as f64,
+        false => elapsed,
+    };
+    [elapsed, work, work, call_ns, 0.0]
 }
 
-fn table(trial: &Trial) -> Table {
-    let mut table = Table::new(["subject", "per event", "cost", "95 % interval", "parts off"]);
-    for sampling in Sampling::EACH {
-        let Some(series) = trial.of(sampling.name()) else {
-            continue;
-        };
-        let time = series.spread(0, METRICS[0].better).median;
-        let mut row = vec![sampling.name().into(), Cell::Number(small_ns(time))];
-        if sampling != Sampling::None {
-            let interval = median_interval(&differences(trial, sampling));
-            let cost = interval.map(|cost| small_ns(cost.value));
-            let bounds = interval.map(|cost| cost.bounds(small_ns));
-            let off = 100.0 * series.values(1).into_iter().fold(0.0, f64::max);
-            row.push(Cell::Number(cost.unwrap_or("-".into())));
-            row.push(Cell::Number(bounds.unwrap_or("-".into())));
-            row.push(Cell::Number(format!("{off:.3} %")));
-        }
-        table.row(row);
+/// Holds the figures against each other in the median run, where there is a truth for them: a stage
+/// thread with less to do than the publisher is not always at work, and the end to end of a batch
+/// depends on the event's place in it.
+fn judge(load: &Load, trial: &Trial, report: &mut Report) {
+    let over = |of: fn((f64, f64)) -> f64, metric: usize| {
+        let pairs = trial.pairs([WITH, WITHOUT], metric).into_iter();
+        pairs.map(of).collect::<Vec<f64>>()
+    };
+    let costs = over(|(with, without)| with - without, 0);
+    if !costs.is_empty() {
+        report.measured(&trial.case, WITH, COST, &costs);
+        let what = format!("{}: cost of attribution an event", trial.case);
+        report.target(what, Limit::Shown, median(&costs), ns);
     }
-    table
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::runner::Series;
-
-    #[test]
-    fn parts_are_off_by_a_fraction_of_the_whole() {
-        assert_eq!(off(0.0, 0.0), 0.0);
-        assert_eq!(off(99.0, 100.0), 0.01);
-        assert_eq!(off(101.0, 100.0), 0.01);
-        assert!(off(1.0, 0.0) > PARTS_OFF_MAX);
-    }
-
-    #[test]
-    fn the_cost_is_the_median_of_the_differences_of_pairs() {
-        let series = |sampling: Sampling, times: [f64; 3]| Series {
-            subject: sampling.name().to_owned(),
-            runs: times.map(|time| Run::of(vec![time, 0.002])).to_vec(),
-        };
-        let trial = Trial {
-            case: "batch 1".to_owned(),
-            metrics: METRICS,
-            series: vec![
-                series(Sampling::None, [10.0, 20.0, 30.0]),
-                series(Sampling::Default, [15.0, 24.0, 33.0]),
-            ],
-            skipped: Vec::new(),
-        };
-        let mut report = Report::new("attribution");
-        assert_eq!(costs(&mut report, &trial), Some(4.0));
-        assert_eq!(worst_parts_off(&trial), Some(0.002));
-        assert!(differences(&trial, Sampling::All).is_empty());
-        let text = table(&trial).to_string();
-        assert!(text.contains("4.0 ns"), "{text}");
-    }
-
-    #[test]
-    fn near_empty_stages_pass_every_event_and_their_parts_add_up() {
-        for sampling in Sampling::EACH {
-            for events in [1, 16] {
-                let span_ns = 200_000;
-                let load = Batches { events, span_ns };
-                let run = near_empty(&load, sampling, &Placement::inline()).unwrap();
-                assert_eq!(run.lost, 0);
-                assert!(run.values[0] > 0.0);
-                assert!(
-                    run.values[1] <= PARTS_OFF_MAX,
-                    "{sampling:?}: {}",
-                    run.values[1]
-                );
-            }
+    let parts_off = trial.of(WITH).and_then(|with| with.middle(4));
+    let what = format!("{}: parts off the end-to-end mean", trial.case);
+    report.target(what, Limit::AtMost(PARTS_OFF_MAX), parts_off, percent);
+    let is_inline = load.placement == Placement::inline();
+    for (metric, is_known) in [
+        (
+            1,
+            load.stage_ns >= 10.0 && is_inline || load.stage_ns >= 100.0,
+        ),
+        (
+            2,
+            load.stage_ns >= 10.0 && is_inline || load.stage_ns >= 100.0,
+        ),
+        (3, is_inline && load.batch == 1 && load.stage_ns > 0.0),
+    ] {
+        if is_known {
+            let off = median(&over(|(with, without)| with / without - 1.0, metric));
+            let name = METRICS[metric].name;
+            let what = format!("{}: {name} off a run without attribution", trial.case);
+            let off = off.map(f64::abs);
+            report.target(what, Limit::AtMost(OFF_MAX), off, percent);
         }
     }
 }

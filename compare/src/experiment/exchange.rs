@@ -1,346 +1,246 @@
-//! The exchange's core: what a command costs, beside other order books; where a second core
-//! helps; and its latency under load.
+//! The exchange's core: what a command costs, its slowest, and the fused engine beside the staged
+//! service, in throughput and in latency.
 //!
 //! Every run has a state of its own whose memory is warm: the whole stream went through it once,
 //! and what rested was cancelled. Symbols, users and money are added before. Each run checks the
 //! book that it leaves (and, where bytes go out, the bytes); another one ends the program.
 
 mod cores;
-mod engine;
 mod flow;
-mod goals;
-mod large;
-mod mixes;
-mod paced;
-mod peers;
-mod service_time;
-mod tails;
 mod wire;
 
-use super::{Experiment, Settings, progress_note};
-use crate::report::Report;
-use crate::runner::{Metric, Subject, Trial, interleave};
-use engine::{Load, OfTrades, Part, RULES, TRADING_METRICS};
-use flow::Flow;
-use mixes::Resting;
+use std::hint::black_box;
+
+use thalweg_exchange::{Command, Events, Rules, State, apply, apply_batch, repeat_secrets};
+use thalweg_measure::clock::Clock;
+
+use super::Experiment;
+use crate::case::{Case, Goal, Settings};
+use crate::runner::{Metric, Run, Subjects, subject};
+use crate::sender::{LATENCY, Load};
+use crate::threads::thread_cpu_ns;
+use flow::{Flow, MARGIN, PAIR, resting, rising, succeed, sweeps, trading};
+use wire::Wire;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "exchange",
-    shows: "ns a command of the core, its slowest, other order books, a second core, latencies",
-    run,
+    shows: "ns a command of the core, its slowest; fused beside staged: throughput, latencies",
+    peers: &[],
+    notes: "",
+    cases,
 };
 
-/// Repetitions, `[full, quick]`.
-const REPETITIONS: [usize; 2] = [9, 3];
-/// Streams of the reference's load generator.
-const PAIR: &str = "perf_exchange_1m";
-const MARGIN: &str = "perf_margin_1m";
-/// Commands of our own streams, `[full, quick]`.
-const COMMANDS: [usize; 2] = [500_000, 100_000];
-/// Commands on large books.
-const LARGE_COMMANDS: [usize; 2] = [200_000, 50_000];
-/// Takers that sweep.
-const SWEEPS: [usize; 2] = [10_000, 2_000];
-/// Repetitions of cases that take long to prepare.
-const LARGE_REPETITIONS: [usize; 2] = [7, 2];
+const CORE_METRICS: &[Metric] = &[
+    Metric::lower("cpu_per_command", "ns"),
+    Metric::lower("cpu_per_trade", "ns"),
+];
+/// Each of a command, in the order of their cost.
+const TAIL_METRICS: &[Metric] = &[
+    Metric::lower("slowest", "ns"),
+    Metric::lower("slowest_10th", "ns"),
+    Metric::lower("slowest_1000th", "ns"),
+    Metric::lower("mean", "ns"),
+];
+const ALL: &str = "thalweg all parts";
+const BATCHES: &str = "thalweg all parts, batches of 256";
+const BATCH: usize = 256;
+const PER_COMMAND: usize = 0;
+const PER_TRADE: usize = 1;
 
-fn repetitions(case: &str) -> [usize; 2] {
-    let large = [
-        "resting_1m",
-        "levels_100k",
-        "one_level_1m",
-        "hostile_ids",
-        "tails/",
-        "service-1m/",
-        "peers/",
-    ];
-    if large.iter().any(|large| case.contains(large)) {
-        LARGE_REPETITIONS
-    } else {
-        REPETITIONS
-    }
-}
+/// Subjects, metrics, and what they may be at most.
+type Limits = &'static [(&'static str, usize, f64)];
+type Make = Box<dyn FnOnce() -> Result<Flow, String>>;
 
-type Boxed<L> = Vec<Box<dyn Subject<L>>>;
-
-/// A run of the whole experiment.
-struct Session<'s> {
-    settings: &'s Settings,
-    report: Report,
-    trials: Vec<Trial>,
-}
-
-impl Session<'_> {
-    /// Runs one case, if any of its subjects is wanted and there is a load.
-    fn case<L: Sync>(
-        &mut self,
-        (case, heading): (&str, &str),
-        metrics: impl FnOnce(&L) -> &'static [Metric],
-        subjects: &[Box<dyn Subject<L>>],
-        load: impl FnOnce() -> Result<L, String>,
-    ) -> Option<&Trial> {
-        let wanted = self.settings.wanted(case, subjects);
-        if wanted.is_empty() {
-            return None;
-        }
-        let repetitions = self.settings.repetitions_or(repetitions(case));
-        let runs = format!("{case}: {} subjects, {repetitions} runs", wanted.len());
-        progress_note(&runs);
-        let load = match load() {
-            Ok(load) => load,
-            Err(why) => {
-                self.skip(case, &why);
-                return None;
-            }
-        };
-        let trial = interleave(case, metrics(&load), &wanted, &load, repetitions);
-        self.report.figures(&format!("{case}: {heading}"), &trial);
-        for (subject, why) in &trial.skipped {
-            progress_note(&format!("{case}: {subject} SKIPPED: {why}"));
-        }
-        self.trials.push(trial);
-        self.trials.last()
-    }
-
-    fn skip(&mut self, case: &str, why: &str) {
-        let text = format!("{case}: SKIPPED: {why}");
-        progress_note(&text);
-        self.report.say(text);
-    }
-
-    fn count(&self, [full, quick]: [usize; 2]) -> usize {
-        if self.settings.quick { quick } else { full }
-    }
-
-    /// A case of CPU time.
-    fn core(
-        &mut self,
-        names: (&str, &str),
-        parts: &[Part],
-        flow: impl FnOnce() -> Result<Flow, String>,
-    ) {
-        let part = |part: &Part| -> Box<dyn Subject<Load>> { Box::new(*part) };
-        let subjects: Boxed<Load> = parts.iter().map(part).collect();
-        self.case(
-            names,
-            |load: &Load| load.metrics,
-            &subjects,
-            || Ok(Load::new(flow()?)),
-        );
-    }
-
-    fn cores(&mut self) {
-        let all = [Part::EACH[0], Part::Batches, Part::Matching];
-        for (name, heading) in [
-            (
-                PAIR,
-                "the reference's load generator, 71 % moves, 0.2 % of them trade",
-            ),
-            (MARGIN, "the same commands on a futures symbol"),
-        ] {
-            let case = format!("core/{name}");
-            self.core((&case, heading), &Part::EACH, || Flow::shared(name));
-        }
-        self.trades();
-        let commands = self.count(LARGE_COMMANDS);
-        for (case, heading, shape) in [
-            (
-                "core/resting_1m",
-                "1,000,000 resting orders of 100,000 users, 500 levels a side",
-                Resting::plain(1_000_000, 100_000, 500),
-            ),
-            (
-                "core/levels_100k",
-                "200,000 orders on most of 100,000 levels a side",
-                Resting::plain(200_000, 1_000, 100_000),
-            ),
-            (
-                "core/one_level_1m",
-                "1,000,000 orders on one level a side; moves send them to its end",
-                Resting::plain(1_000_000, 1_000, 1),
-            ),
-        ] {
-            self.core((case, heading), &all, || Ok(shape.flow(commands)));
-        }
-        for (name, ids) in mixes::IDS {
-            let case = format!("core/hostile_ids/{name}");
-            let shape = Resting {
-                ids,
-                ..Resting::plain(100_000, 1_000, 500)
-            };
-            let heading = "100,000 resting orders whose ids somebody chose";
-            self.core((&case, heading), &all[..1], || Ok(shape.flow(commands)));
-        }
-        let subjects = service_time::subjects();
-        let names = ("core/service_time", "one command, by the processor's clock");
-        let load = || Ok(Load::new(Flow::shared(PAIR)?));
-        self.case(names, |_: &Load| service_time::METRICS, &subjects, load);
-    }
-
-    /// What a trade costs: among other commands, and of takers alone.
-    fn trades(&mut self) {
-        let commands = self.count(COMMANDS);
-        let heading = "45 % of the commands meet 1 to 50 makers, few of them many";
-        self.core(("core/trading", heading), &Part::EACH, || {
-            Ok(mixes::trading(commands))
-        });
-        let parts = [Part::EACH[0], Part::EACH[2], Part::Matching];
-        let part = |part| -> Box<dyn Subject<Load>> { Box::new(OfTrades(part)) };
-        let subjects: Boxed<Load> = parts.map(part).into();
-        let heading = "the commands of core/trading that trade: their time over their trades";
-        let load = || Ok(Load::new(mixes::trading(commands)));
-        let metrics = |_: &Load| TRADING_METRICS;
-        self.case(("core/trades", heading), metrics, &subjects, load);
-        let sweeps = self.count(SWEEPS);
-        let heading = "takers alone, each meets 1 to 50 makers, each number as often";
-        self.core(("core/sweeps", heading), &Part::EACH[..4], || {
-            Ok(mixes::sweeps(sweeps))
-        });
-    }
-
-    fn peers(&mut self) {
-        let commands = self.count([100_000, 50_000]);
-        let mut subjects: Boxed<Load> = vec![
-            Box::new(Part::All(RULES[0].0, RULES[0].1)),
-            Box::new(Part::Matching),
-        ];
-        subjects.extend(peers::subjects());
-        let placing = Resting {
-            moves: 0,
-            reduces: 0,
-            ..Resting::plain(10_000, 1_000, 100)
-        };
-        let heading = "limit orders that rest, and cancels; peers match only";
-        let load = || Ok(Load::new(placing.flow(commands)));
-        let metrics = |load: &Load| load.metrics;
-        self.case(("peers/place_cancel", heading), metrics, &subjects, load);
-        let heading = "the stream of core/trading; peers match only";
-        let load = || Ok(Load::new(mixes::trading(commands)));
-        let ran = self
-            .case(("peers/trading", heading), metrics, &subjects, load)
-            .is_some();
-        if ran
-            || self
-                .trials
-                .iter()
-                .any(|trial| trial.case.starts_with("peers/"))
-        {
-            self.report.say(WHAT_PEERS_LACK);
-        }
-    }
-
-    fn second_core(&mut self) {
-        let commands = self.count(COMMANDS);
-        for bytes in [false, true] {
-            let subjects = cores::subjects(bytes);
+fn cases(settings: &Settings) -> Vec<Case> {
+    let mut cases = core(settings);
+    cases.extend(tails(settings));
+    let commands = settings.count(500_000);
+    let most = settings.count(1_000_000);
+    for bytes in [false, true] {
+        for name in [PAIR, "trading"] {
             let (what, heading) = match bytes {
                 false => ("engine", "commands in, results out"),
                 true => (
                     "bytes",
-                    "parse, apply, market data, encode outcomes and messages",
+                    "decode, apply, market data, encode outcomes and messages",
                 ),
             };
-            for name in [PAIR, "trading"] {
-                let case = format!("cores/{what}/{name}");
-                let load = || {
-                    let flow = match name {
-                        PAIR => Flow::shared(name)?,
-                        _ => mixes::trading(commands),
-                    };
-                    Ok(wire::Wire::new(Load::new(flow)))
-                };
-                let metrics = |_: &wire::Wire| cores::METRICS;
-                if self
-                    .case((&case, heading), metrics, &subjects, load)
-                    .is_some()
-                {
-                    self.ratios_of_cores();
-                }
-            }
+            let load = move || {
+                Ok(Wire::new(match name {
+                    PAIR => Flow::shared(name, most)?,
+                    _ => trading(commands),
+                }))
+            };
+            let subjects = match bytes {
+                false => cores::subjects::<false>(),
+                true => cores::subjects::<true>(),
+            };
+            let case = format!("cores/{what}/{name}");
+            let case = Case::new(case, heading, cores::METRICS, subjects, load);
+            let staged = cores::STAGED.map(|staged| Goal::shown([cores::APPLY_BATCH, staged], 0));
+            let inline = Goal::shown([cores::APPLY_BATCH, cores::INLINE], 0);
+            let case = case.repeated(9).goals(staged).goal(inline);
+            cases.push(match bytes {
+                // Commands a second.
+                true => case.goal(Goal::at_least(cores::APPLY_BATCH, 0, 12e6)),
+                false => case,
+            });
         }
     }
-
-    /// Rows of every way on more threads over one.
-    fn ratios_of_cores(&mut self) {
-        let trial = self.trials.last().expect("a case has just run");
-        for series in &trial.series {
-            let sides = [series.subject.as_str(), cores::INLINE];
-            if sides[0] != sides[1] {
-                self.report.compare(trial, sides, 0);
-            }
-        }
+    for (rate, per_s) in [("125k/s", 125_000), ("1M/s", 1_000_000)] {
+        let heading = "open loop, latency from the intended time until the result is published";
+        let span_ns = settings.count(150_000_000);
+        let subjects = cores::paced(Load::Open { per_s, span_ns });
+        let load = move || Flow::shared(PAIR, most.max(10_000));
+        let case = Case::new(format!("open/{rate}"), heading, LATENCY, subjects, load);
+        cases.push(case.goals([
+            Goal::at_most(cores::INLINE, 0, 1e3),
+            Goal::ratio([cores::INLINE, cores::APPLY], 0, 0.5),
+        ]));
     }
-
-    fn open(&mut self) {
-        let subjects = paced::subjects();
-        let repetitions = self.settings.repetitions_or(paced::REPETITIONS);
-        let span_ns = self.settings.span_ns_or(paced::SPAN_NS);
-        let mut tables = paced::Tables::default();
-        let mut load = None;
-        for (rate, per_s) in paced::RATES {
-            let case = format!("open/{rate}");
-            let wants = |subject: &&paced::Served| {
-                let name = Subject::<paced::Paced<'_>>::name(*subject);
-                self.settings.cases.wants(&case, &name)
-            };
-            let wanted: Vec<&paced::Served> = subjects.iter().filter(wants).collect();
-            if wanted.is_empty() {
-                continue;
-            }
-            progress_note(&format!(
-                "{case}: {} subjects, {repetitions} runs",
-                wanted.len()
-            ));
-            let stream = || Flow::shared(PAIR).map(Load::new);
-            let load = match load.get_or_insert_with(stream) {
-                Ok(load) => load,
-                Err(why) => {
-                    let why = why.clone();
-                    return self.skip("open", &why);
-                }
-            };
-            let paced = paced::Paced {
-                load,
-                per_s,
-                span_ns,
-            };
-            let dynamic: Vec<&dyn Subject<paced::Paced<'_>>> =
-                wanted.iter().map(|served| *served as _).collect();
-            let trial = interleave(&case, paced::METRICS, &dynamic, &paced, repetitions);
-            self.report.rows(&trial);
-            for (subject, why) in &trial.skipped {
-                self.skip(&format!("{case}/{subject}"), why);
-            }
-            let keeps_up = tables.take(&mut self.report, rate, per_s, &trial, &subjects);
-            self.trials.push(trial);
-            if !keeps_up {
-                break;
-            }
-        }
-        tables.show(&mut self.report, repetitions, span_ns);
-    }
+    cases
 }
 
-const WHAT_PEERS_LACK: &str = "\
-Peers: lobster 0.7 and orderbook-rs 0.15 match limit orders. Neither holds users' money, knows\n\
-reserve prices, moves or reduces an order, or checks overflow. lobster returns fills in a new\n\
-vector, and neither tells who owns the maker nor refuses an id that rests. orderbook-rs may be\n\
-used from several threads at once, reads the clock, and keeps statistics and order states; it\n\
-runs here with its defaults and no listener.";
+/// CPU time of the thread, warm.
+fn core(settings: &Settings) -> Vec<Case> {
+    let commands = settings.count(500_000);
+    let large = settings.count(200_000);
+    let orders = settings.count(1_000_000);
+    let takers = settings.count(10_000);
+    let most = settings.count(1_000_000);
+    let cases: [(&str, &str, Make, Limits); 5] = [
+        (
+            "core/perf_exchange_1m",
+            "the reference's load generator, 71 % moves, 0.2 % of them trade",
+            Box::new(move || Flow::shared(PAIR, most.max(10_000))),
+            &[(ALL, PER_COMMAND, 25.0), (BATCHES, PER_COMMAND, 25.0)],
+        ),
+        (
+            "core/perf_margin_1m",
+            "the same commands on a futures symbol",
+            Box::new(move || Flow::shared(MARGIN, most)),
+            &[(ALL, PER_COMMAND, 32.0), (BATCHES, PER_COMMAND, 32.0)],
+        ),
+        (
+            "core/trading",
+            "45 % of the commands meet 1 to 50 makers, few of them many",
+            Box::new(move || Ok(trading(commands))),
+            &[],
+        ),
+        (
+            "core/sweeps",
+            "takers alone, each meets 1 to 50 makers, each number as often",
+            Box::new(move || Ok(sweeps(takers))),
+            &[(ALL, PER_TRADE, 20.0)],
+        ),
+        (
+            "core/resting_1m",
+            "1,000,000 resting orders of 100,000 users, 500 levels a side",
+            Box::new(move || Ok(resting(orders, 100_000, 500, large))),
+            &[(BATCHES, PER_COMMAND, 70.0)],
+        ),
+    ];
+    let cases = cases.map(|(name, heading, load, limits)| {
+        let metrics = match name {
+            "core/sweeps" => CORE_METRICS,
+            _ => &CORE_METRICS[..=PER_COMMAND],
+        };
+        let case = Case::new(name, heading, metrics, parts(), load);
+        let goals = limits.iter();
+        let goals = goals.map(|&(subject, metric, most)| Goal::at_most(subject, metric, most));
+        case.repeated(9).goals(goals)
+    });
+    cases.into()
+}
 
-fn run(settings: &Settings) -> Report {
-    let mut session = Session {
-        settings,
-        report: Report::new(EXPERIMENT.name),
-        trials: Vec::new(),
+fn parts() -> Subjects<Flow> {
+    let part = |name, batch: usize| {
+        subject(name, move |flow: &Flow| {
+            let mut state = flow.ready(|_, _, _| ());
+            let mut events = Events::with_capacity(1024);
+            let cpu_ns = flow.time(thread_cpu_ns, |commands| match batch {
+                1 => commands.iter().for_each(|command| {
+                    black_box(apply(&mut state, command, &mut events));
+                }),
+                _ => commands.chunks(batch).for_each(|commands| {
+                    apply_batch(&mut state, commands, &mut events, |_, result, events| {
+                        black_box((result, events));
+                    });
+                }),
+            });
+            flow.assert_levels(&state, name);
+            let mut values = vec![cpu_ns / flow.timed() as f64];
+            // Where only takers are timed.
+            if flow.timed() < flow.commands.len() {
+                values.push(cpu_ns / flow.trades as f64);
+            }
+            Ok(Run::of(values))
+        })
     };
-    session.cores();
-    session.tails();
-    session.large();
-    session.peers();
-    session.second_core();
-    session.open();
-    let targets = goals::targets(&session.trials);
-    session.report.targets(&targets, settings);
-    session.report
+    vec![part(ALL, 1), part(BATCHES, BATCH)]
+}
+
+/// The slowest single commands where a book grows, where its window moves, and where much goes at
+/// once.
+fn tails(settings: &Settings) -> Vec<Case> {
+    let orders = settings.count(2_000_000);
+    let jumps = settings.count(20);
+    let cases: [(&str, &str, Make); 3] = [
+        (
+            "tails/growing",
+            "2,000,000 orders come to rest on 500 levels a side",
+            Box::new(move || {
+                let mut flow = resting(orders, 1_000, 500, 0);
+                flow.commands = std::mem::take(&mut flow.prefill);
+                Ok(flow)
+            }),
+        ),
+        (
+            "tails/window",
+            "bids on 4,000 levels, then on 4,000 far above them, and so on",
+            Box::new(move || Ok(rising(jumps))),
+        ),
+        (
+            "tails/cancel_all",
+            "1,000,000 orders of all users cancelled by one command",
+            Box::new(move || {
+                let mut flow = resting(orders / 2, 1_000, 500, 0);
+                let (uid, symbol) = (None, None);
+                flow.commands = vec![Command::CancelAll { uid, symbol }];
+                Ok(flow)
+            }),
+        ),
+    ];
+    let cases = cases.map(|(name, heading, load)| {
+        let subjects = vec![subject(ALL, |flow| Ok(slowest(flow)))];
+        Case::new(name, heading, TAIL_METRICS, subjects, load).repeated(7)
+    });
+    cases.into()
+}
+
+/// Executes the same commands on a new state several times, and takes for each command the least
+/// time of all: what the machine adds now and then is gone, and what the command costs each time,
+/// its page faults among it, stays.
+fn slowest(flow: &Flow) -> Run {
+    const EXECUTIONS: usize = 5;
+    let clock = Clock::global();
+    let mut least = vec![u64::MAX; flow.commands.len()];
+    for _ in 0..EXECUTIONS {
+        // Tables take the same secrets each time, so that nothing else differs.
+        repeat_secrets(1);
+        let mut state = State::new(Rules::MENDED);
+        let mut events = Events::with_capacity(1024);
+        for command in flow.setup.iter().chain(&flow.prefill) {
+            succeed(&mut state, command, &mut events);
+        }
+        for (command, least) in flow.commands.iter().zip(&mut least) {
+            let begin = clock.ticks();
+            succeed(&mut state, black_box(command), &mut events);
+            *least = clock.ticks().saturating_sub(begin).min(*least);
+        }
+    }
+    least.sort_unstable_by(|one, other| other.cmp(one));
+    let of = |rank: usize| clock.ns(least[(rank - 1).min(least.len() - 1)]) as f64;
+    let mean = clock.ns(least.iter().sum()) as f64 / least.len() as f64;
+    Run::of([of(1), of(10), of(1_000), mean])
 }

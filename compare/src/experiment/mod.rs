@@ -1,151 +1,102 @@
-//! The experiments, one file each.
+//! The experiments: each is a table of cases.
 
 mod append;
 mod attribution;
-mod burst;
 mod bus;
 mod channels;
 mod exchange;
 mod hash;
 mod journal;
 mod pipeline;
-mod principles;
-mod progress;
 pub(crate) mod serve;
-mod subjects;
 mod tasks;
 
-use thalweg_measure::statistics::REPETITIONS_MIN;
-
-use crate::case::Cases;
+use crate::case::{Case, Settings};
 use crate::report::Report;
-use crate::runner::{Metric, Subject, Trial, interleave};
 
 /// Something to compare.
-#[derive(Debug)]
 pub(crate) struct Experiment {
     pub(crate) name: &'static str,
     /// One line: what it shows.
     pub(crate) shows: &'static str,
-    pub(crate) run: fn(&Settings) -> Report,
-}
-
-/// The one that has a page as well.
-pub(crate) fn has_page(experiment: &Experiment) -> bool {
-    experiment.name == principles::EXPERIMENT.name
+    /// The crates of others that it runs.
+    peers: &'static [&'static str],
+    /// What a reader has to know of the figures.
+    notes: &'static str,
+    pub(crate) cases: fn(&Settings) -> Vec<Case>,
 }
 
 /// All experiments, in the order of `--list`.
 pub(crate) const EXPERIMENTS: &[Experiment] = &[
     pipeline::EXPERIMENT,
-    progress::EXPERIMENT,
     attribution::EXPERIMENT,
-    channels::EXPERIMENT,
-    burst::EXPERIMENT,
+    channels::CHANNELS,
+    channels::BURST,
     exchange::EXPERIMENT,
     hash::EXPERIMENT,
     append::EXPERIMENT,
     journal::EXPERIMENT,
     serve::EXPERIMENT,
     tasks::EXPERIMENT,
-    principles::EXPERIMENT,
     bus::EXPERIMENT,
 ];
 
-const REPETITIONS: usize = 11;
-const RUN_SECONDS: f64 = 0.15;
-const RUN_SECONDS_QUICK: f64 = 0.04;
+const LOCK: &str = include_str!("../../../Cargo.lock");
 
-/// How much to run.
-#[derive(Debug, Clone)]
-pub(crate) struct Settings {
-    /// Runs of each subject and case.
-    pub(crate) repetitions: usize,
-    /// Load of each run, ns.
-    pub(crate) span_ns: u64,
-    pub(crate) cases: Cases,
-    pub(crate) quick: bool,
-    /// What was asked for, if anything was, of the two above.
-    asked: (Option<usize>, Option<f64>),
+/// Returns the version of a crate that this program is built with.
+fn version(name: &str) -> &'static str {
+    let named = format!("name = \"{name}\"\nversion = \"");
+    let behind = LOCK.split_once(&named).map_or("", |(_, behind)| behind);
+    behind.split('"').next().unwrap_or_default()
 }
 
-impl Settings {
-    pub(crate) fn new(
-        quick: bool,
-        cases: Cases,
-        repetitions: Option<usize>,
-        seconds: Option<f64>,
-    ) -> Self {
-        let asked = (repetitions, seconds);
-        let seconds = seconds.unwrap_or(if quick {
-            RUN_SECONDS_QUICK
-        } else {
-            RUN_SECONDS
-        });
-        Self {
-            repetitions: repetitions.unwrap_or(REPETITIONS),
-            span_ns: (seconds * 1e9) as u64,
-            cases,
-            quick,
-            asked,
-        }
-    }
-
-    /// Whether figures can be held against limits: a quick run is for a look.
-    pub(crate) fn decides(&self) -> bool {
-        let fewest = if self.quick { 1 } else { REPETITIONS_MIN };
-        self.asked.0.unwrap_or(fewest) >= REPETITIONS_MIN
-    }
-
-    /// The repetitions asked for, or these: `[full, quick]`.
-    fn repetitions_or(&self, [full, quick]: [usize; 2]) -> usize {
-        self.asked
-            .0
-            .unwrap_or(if self.quick { quick } else { full })
-    }
-
-    /// The span asked for, or these, ns: `[full, quick]`.
-    fn span_ns_or(&self, [full, quick]: [u64; 2]) -> u64 {
-        match self.asked.1 {
-            Some(seconds) => (seconds * 1e9) as u64,
-            None if self.quick => quick,
-            None => full,
-        }
-    }
-
-    /// Those of the subjects that are wanted in this case.
-    fn wanted<'s, L>(
-        &self,
-        case: &str,
-        subjects: &'s [Box<dyn Subject<L>>],
-    ) -> Vec<&'s dyn Subject<L>> {
-        let wanted = subjects
+impl Experiment {
+    /// Runs the wanted cases; `None` if there are none.
+    pub(crate) fn run(&self, settings: &Settings) -> Option<Report> {
+        let mut report = Report::new(self.name);
+        let versions = self
+            .peers
             .iter()
-            .filter(|subject| self.cases.wants(case, &subject.name()));
-        wanted.map(|subject| &**subject).collect()
-    }
-
-    /// Runs the wanted subjects of a case `[full, quick]` times; `None` if there are none.
-    fn trial<L: Sync>(
-        &self,
-        case: &str,
-        metrics: &'static [Metric],
-        subjects: &[Box<dyn Subject<L>>],
-        load: &L,
-        repetitions: [usize; 2],
-    ) -> Option<Trial> {
-        let wanted = self.wanted(case, subjects);
-        if wanted.is_empty() {
+            .map(|&peer| format!("{peer} {}", version(peer)));
+        let versions: Vec<String> = versions.collect();
+        if !versions.is_empty() {
+            report.say(format!("Peers: {}", versions.join(", ")));
+        }
+        let cases = (self.cases)(settings).into_iter();
+        let ran = cases.filter_map(|case| case.run(settings, &mut report).then_some(()));
+        if ran.count() == 0 {
             return None;
         }
-        let repetitions = self.repetitions_or(repetitions);
-        let count = wanted.len();
-        progress_note(&format!("{case}: {count} subjects, {repetitions} runs"));
-        Some(interleave(case, metrics, &wanted, load, repetitions))
+        if !self.notes.is_empty() {
+            report.say(self.notes);
+        }
+        report.finish(settings.decides());
+        Some(report)
     }
 }
 
-/// Tells on standard error how far an experiment is.
-fn progress_note(text: &str) {
-    eprintln!("{text}");
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_row_has_a_path_of_its_own_and_every_peer_a_version() {
+        let settings = Settings::default();
+        for experiment in EXPERIMENTS {
+            let mut paths = BTreeSet::new();
+            for case in (experiment.cases)(&settings) {
+                for subject in &case.subjects {
+                    let path = format!("{}/{subject}", case.name);
+                    assert!(paths.insert(path.clone()), "{path} twice");
+                }
+            }
+            assert!(!paths.is_empty(), "{}", experiment.name);
+            for peer in experiment.peers {
+                let version = version(peer);
+                assert!(version.contains('.'), "{peer} {version:?}");
+            }
+        }
+        assert_eq!(version("no-such-crate"), "");
+    }
 }

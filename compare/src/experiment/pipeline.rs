@@ -1,27 +1,41 @@
 //! No collapse: the same three stages under every placement, beside the `disruptor` crate, with
 //! more threads than cores and without.
-//!
-//! Four stage threads need four stages: that subject splits the same work into four.
 
-mod goals;
+use std::sync::PoisonError;
+use std::time::Duration;
 
-use thalweg::pipeline::Placement;
-use thalweg::wait::{Strategy, cores};
+use disruptor::wait_strategies::WaitStrategy;
+use disruptor::{BusySpin, ProcessorSettings, Producer, Sequence, Sleep, build_single_producer};
+use thalweg::pipeline::{Pipeline, Placement};
+use thalweg::wait::cores;
+use thalweg_measure::clock::Clock;
+use thalweg_measure::histogram::recorder;
 
-use super::{Experiment, REPETITIONS, Settings};
-use crate::report::Report;
-use crate::runner::{Subject, Trial};
-use crate::sender::{LATENCY, Load, THROUGHPUT};
-use crate::subject::{Alone, Disruptor, Thalweg, Waiting};
-use crate::workload::{STAGES, Workload};
-use thalweg_measure::statistics::Interval;
-use thalweg_measure::table::{Cell, Table};
+use super::Experiment;
+use crate::case::{Case, Goal, Settings};
+use crate::pipelines::{CAPACITY, Event, STAGES, Stamp, Step, Tail, Workload};
+use crate::runner::{Ran, Subjects, subject, text};
+use crate::sender::{LATENCY, Line, Load, THROUGHPUT, figures, send};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "pipeline",
     shows: "tails of one 3-stage pipeline on any number of threads, beside the disruptor crate",
-    run,
+    peers: &["disruptor"],
+    notes: "",
+    cases,
 };
+
+const ALONE: &str = "no pipeline (the machine alone)";
+const INLINE: &str = "thalweg inline";
+const CALLER_AND_THREAD: &str = "thalweg caller:1+threads:1";
+const ONE: &str = "thalweg threads:1";
+const THREE: &str = "thalweg threads:3";
+const AUTO: &str = "thalweg auto";
+const SPIN_1_PINNED: &str = "disruptor busy-spin:1 pinned";
+const SPIN_3: &str = "disruptor busy-spin:3";
+const SLEEP_3: &str = "disruptor sleep:3";
+const YIELD_3_PINNED: &str = "disruptor yield:3 pinned";
+const PEERS: [&str; 3] = [SPIN_3, SLEEP_3, YIELD_3_PINNED];
 
 /// Rates of the open loop, events a second, and the names of their cases.
 const RATES: [(&str, u64); 4] = [
@@ -30,158 +44,275 @@ const RATES: [(&str, u64); 4] = [
     ("1M/s", 1_000_000),
     ("2M/s", 2_000_000),
 ];
-/// Batches of the closed loop, and the names of their cases.
+/// Events published together in the closed loop, and the names of their cases.
 const BATCHES: [(&str, usize); 2] = [("max batch 1", 1), ("max batch 64", 64)];
-/// The rate that most targets are about.
-const TARGET_RATE: &str = "1M/s";
-/// Where p99 and p99.9 are among the metrics of an open loop.
 const P50: usize = 0;
 const P99: usize = 1;
 const P999: usize = 2;
 
-const INLINE: &str = "thalweg inline";
-const CALLER_AND_THREAD: &str = "thalweg caller:1+threads:1";
-const ONE: &str = "thalweg threads:1";
-const THREE: &str = "thalweg threads:3";
-const AUTO: &str = "thalweg auto";
-fn subjects(workload: Workload) -> Vec<Box<dyn Subject<Load>>> {
-    let three = || Placement::threads(3);
-    let ours = [
-        ("inline", Placement::inline()),
-        ("caller:1+threads:1", Placement::caller_and_threads(1, 1)),
-        ("threads:1", Placement::threads(1)),
-        ("threads:2", Placement::threads(2)),
-        ("threads:3", three()),
-        ("auto", Placement::auto()),
-        // What the library does not choose, to show why.
-        ("threads:3 unpinned", three().unpinned()),
-        ("threads:3 spin", three().waiting(Strategy::Spin)),
-    ];
-    let mut subjects: Vec<Box<dyn Subject<Load>>> = Vec::new();
-    subjects.push(Box::new(Alone { workload }));
-    for (name, placement) in ours {
-        subjects.push(Box::new(Thalweg::new(name, placement, workload)));
-    }
-    let mut four = Thalweg::new("threads:4 (4 stages)", Placement::threads(4), workload);
-    four.stages = 4;
-    subjects.insert(6, Box::new(four));
-    for processors in [1, STAGES] {
-        for waiting in [Waiting::BusySpin, Waiting::Sleep, Waiting::Yield] {
-            for pinned in [false, true] {
-                subjects.push(Box::new(Disruptor {
-                    waiting,
-                    processors,
-                    pinned,
-                    workload,
-                }));
-            }
-        }
-    }
-    subjects
-}
-
-fn run(settings: &Settings) -> Report {
-    let mut report = Report::new(EXPERIMENT.name);
+fn cases(settings: &Settings) -> Vec<Case> {
     let workload = Workload::calibrate();
-    let subjects = subjects(workload);
-    report.say(format!(
-        "{STAGES} stages of {:.1} ns ({} rounds) on {} cores; {} interleaved runs of {:.0} ms each",
+    let span_ns = settings.count(150_000_000);
+    let about = format!(
+        "{STAGES} stages of {:.1} ns on {} cores",
         workload.stage_ns,
-        workload.rounds,
-        cores::usable().count(),
-        settings.repetitions,
-        settings.span_ns as f64 / 1e6,
-    ));
-    let mut trials = Vec::new();
-    let span_ns = settings.span_ns;
-    let loads = RATES
-        .map(|(case, per_s)| (case, LATENCY, Load::Open { per_s, span_ns }))
-        .into_iter()
-        .chain(BATCHES.map(|(case, batch)| (case, THROUGHPUT, Load::Closed { batch, span_ns })));
-    for (case, metrics, load) in loads {
-        let Some(trial) = settings.trial(case, metrics, &subjects, &load, [REPETITIONS; 2]) else {
-            continue;
-        };
-        let heading = match load {
-            Load::Open { .. } => format!("Open loop, {case}: latency from the intended send time"),
-            Load::Closed { .. } => format!("Closed loop, {case}"),
-        };
-        report.trial(&heading, &trial);
-        trials.push(trial);
-    }
-    let ratios = ratios(&mut report, &trials);
-    report.targets(&goals::targets(&trials, &ratios), settings);
-    report
-}
-
-/// A ratio that the targets ask for.
-#[derive(Debug, Clone)]
-struct Ratio {
-    case: String,
-    versus: String,
-    metric: usize,
-    interval: Interval,
-}
-
-/// The library's own choice with three stage threads against the peer with three processors.
-fn ratios(report: &mut Report, trials: &[Trial]) -> Vec<Ratio> {
-    let mut table = Table::new(["case", "metric", "thalweg threads:3 versus", "ratio", ""]);
-    let mut ratios = Vec::new();
-    for trial in trials {
-        for waiting in [Waiting::BusySpin, Waiting::Sleep, Waiting::Yield] {
-            for pinned in [false, true] {
-                let versus = Disruptor::name_of(waiting, STAGES, pinned);
-                for metric in 0..trial.metrics.len() {
-                    let Some(interval) = report.compare(trial, [THREE, &versus], metric) else {
-                        continue;
-                    };
-                    let verdict = match interval.tells_from(1.0) {
-                        true if interval.value > 1.0 => "better",
-                        true => "worse",
-                        false => "cannot tell",
-                    };
-                    if metric == P99 || trial.metrics.len() == 1 {
-                        table.row([
-                            trial.case.as_str().into(),
-                            trial.metrics[metric].name.into(),
-                            versus.as_str().into(),
-                            Cell::from(interval),
-                            verdict.into(),
-                        ]);
-                    }
-                    ratios.push(Ratio {
-                        case: trial.case.clone(),
-                        versus: versus.clone(),
-                        metric,
-                        interval,
-                    });
-                }
-            }
+        cores::usable().count()
+    );
+    let open = RATES.map(|(case, per_s)| {
+        let heading = format!("open loop, latency from the intended send time; {about}");
+        let load = Load::Open { per_s, span_ns };
+        let case = Case::of(case, heading, LATENCY, subjects(workload), load);
+        let versus = PEERS
+            .iter()
+            .flat_map(|peer| [[THREE, peer], [INLINE, peer]]);
+        let versus = versus.map(|sides| Goal::shown(sides, P99));
+        let case = case.goals(versus);
+        let case = case.goals([
+            Goal::ratio([INLINE, ALONE], P99, 0.8),
+            Goal::ratio([INLINE, ALONE], P999, 0.8),
+            Goal::ratio([AUTO, INLINE], P99, 1.0 / 1.5),
+            Goal::shown([INLINE, ALONE], P50),
+        ]);
+        match per_s {
+            1_000_000 => case.goals([
+                Goal::ratio([THREE, SPIN_3], P99, 100.0),
+                Goal::ratio([THREE, SLEEP_3], P99, 5.0),
+            ]),
+            _ => case,
         }
-    }
-    if !table.is_empty() {
-        report.say("Ratios, run by run, with 95 % intervals; above 1: threads:3 is better");
-        report.say(table);
-    }
-    ratios
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_subject_has_a_name_of_its_own() {
-        let workload = Workload {
-            rounds: 1,
-            stage_ns: 1.0,
-        };
+    });
+    let closed = BATCHES.map(|(case, batch)| {
+        let heading = format!("closed loop; {about}");
+        let load = Load::Closed { batch, span_ns };
         let subjects = subjects(workload);
-        let names: std::collections::BTreeSet<String> =
-            subjects.iter().map(|subject| subject.name()).collect();
-        assert_eq!(names.len(), subjects.len());
-        for named in goals::PLACEMENTS.iter().chain([&AUTO]) {
-            assert!(names.contains(*named), "{named}");
+        let case = Case::of(case, heading, THROUGHPUT, subjects, load);
+        case.goals([
+            Goal::ratio([ONE, SPIN_1_PINNED], 0, 0.95),
+            Goal::ratio([CALLER_AND_THREAD, INLINE], 0, 1.15),
+            Goal::ratio([AUTO, CALLER_AND_THREAD], 0, 0.9),
+        ])
+    });
+    open.into_iter().chain(closed).collect()
+}
+
+fn subjects(workload: Workload) -> Subjects<Load> {
+    let mut all = vec![subject(ALONE, move |load| alone(workload, load))];
+    for (name, placement) in [
+        (INLINE, Placement::inline()),
+        (CALLER_AND_THREAD, Placement::caller_and_threads(1, 1)),
+        (ONE, Placement::threads(1)),
+        ("thalweg threads:2", Placement::threads(2)),
+        (THREE, Placement::threads(3)),
+        (AUTO, Placement::auto()),
+    ] {
+        all.push(subject(name, move |load| ours(&placement, workload, load)));
+    }
+    let sleep = || Sleep::new(Duration::from_micros(1));
+    all.extend([
+        subject(SPIN_1_PINNED, move |load| {
+            disruptor(BusySpin, 1, true, workload, load)
+        }),
+        subject(SPIN_3, move |load| {
+            disruptor(BusySpin, 3, false, workload, load)
+        }),
+        subject(SLEEP_3, move |load| {
+            disruptor(sleep(), 3, false, workload, load)
+        }),
+        subject(YIELD_3_PINNED, move |load| {
+            disruptor(Yielding, 3, true, workload, load)
+        }),
+    ]);
+    all
+}
+
+/// Sends the load through the line that `make` builds around the end of its last stage.
+fn run<L: Line>(load: &Load, make: impl FnOnce(Tail) -> Result<L, String>) -> Ran {
+    let (writer, reader) = recorder();
+    let (tail, tally) = Tail::new(writer);
+    let sent = send(make(tail)?, *load);
+    let tally = *tally.lock().unwrap_or_else(PoisonError::into_inner);
+    Ok(figures(*load, sent, tally, &reader))
+}
+
+fn steps(workload: Workload) -> [Step; STAGES] {
+    std::array::from_fn(|place| Step::new(place, workload.rounds))
+}
+
+/// Does the same work in a plain loop on the sender's thread. What remains of the tail is the machine's
+/// own, and nothing that runs on one core here can be below it.
+fn alone(workload: Workload, load: &Load) -> Ran {
+    run(load, |tail| {
+        Ok(Loop {
+            event: Event::default(),
+            steps: steps(workload),
+            tail,
+        })
+    })
+}
+
+struct Loop {
+    event: Event,
+    steps: [Step; STAGES],
+    tail: Tail,
+}
+
+impl Line for Loop {
+    #[inline]
+    fn publish(&mut self, stamp: Stamp, _: u64) -> bool {
+        self.event.set(stamp);
+        for step in &mut self.steps {
+            step.work(&self.event);
+        }
+        self.tail.end(&self.event);
+        true
+    }
+
+    fn publish_batch(&mut self, first: u64, count: usize, deadline_ticks: u64) -> bool {
+        (first..first + count as u64)
+            .all(|number| self.publish(Stamp::untimed(number), deadline_ticks))
+    }
+
+    fn finish(self) {}
+}
+
+fn ours(placement: &Placement, workload: Workload, load: &Load) -> Ran {
+    run(load, |mut tail| {
+        let [mut first, mut second, mut third] = steps(workload);
+        let pipeline = Pipeline::builder(CAPACITY, Event::default)
+            .stage("first", move |event: &mut Event, _| first.work(event))
+            .stage("second", move |event: &mut Event, _| second.work(event))
+            .after("first")
+            .stage("third", move |event: &mut Event, _| {
+                third.work(event);
+                tail.end(event);
+            })
+            .after("second")
+            .placement(placement.clone());
+        Ok(Owned(pipeline.build().map_err(text)?))
+    })
+}
+
+/// Publishes as a user does: [`Pipeline::publish`] waits for room in its own way, which is part of
+/// what is measured.
+struct Owned(Pipeline<Event>);
+
+impl Line for Owned {
+    #[inline]
+    fn publish(&mut self, stamp: Stamp, _: u64) -> bool {
+        self.0.publish(|event| event.set(stamp)).is_ok()
+    }
+
+    #[inline]
+    fn publish_batch(&mut self, first: u64, count: usize, _: u64) -> bool {
+        let set = |at: usize, event: &mut Event| event.set(Stamp::untimed(first + at as u64));
+        self.0.publish_batch(count, set).is_ok()
+    }
+
+    fn finish(self) {
+        // A stage here does not panic; if one did, the tally would show what was lost.
+        let _ = self.0.join();
+    }
+}
+
+/// Not part of the crate: a strategy that its user writes.
+#[derive(Clone, Copy)]
+struct Yielding;
+
+impl WaitStrategy for Yielding {
+    #[inline]
+    fn wait_for(&self, _: Sequence) {
+        std::thread::yield_now();
+    }
+}
+
+fn seat<E, W, B: ProcessorSettings<E, W>>(builder: B, core: Option<usize>) -> B {
+    match core {
+        Some(core) => builder.pin_at_core(core),
+        None => builder,
+    }
+}
+
+/// One processor with all stages in its handler, or a chain of one each; pinned by hand to the core
+/// that the producer leaves.
+fn disruptor<W: WaitStrategy + 'static>(
+    wait: W,
+    processors: usize,
+    pinned: bool,
+    workload: Workload,
+    load: &Load,
+) -> Ran {
+    let cores = match (pinned, cores::usable().cpus()) {
+        (false, _) => None,
+        (true, &[own, other, ..]) => Some((own, other)),
+        (true, _) => return Err("needs 2 cores to pin to".to_owned()),
+    };
+    let core = cores.map(|(_, other)| other);
+    run(load, |mut tail| {
+        let [mut first, mut second, mut third] = steps(workload);
+        let builder = seat(build_single_producer(CAPACITY, Event::default, wait), core);
+        let producer = if processors == 1 {
+            let all = move |event: &Event, _: Sequence, _: bool| {
+                first.work(event);
+                second.work(event);
+                third.work(event);
+                tail.end(event);
+            };
+            builder.handle_events_with(all).build()
+        } else {
+            let first = move |event: &Event, _: Sequence, _: bool| first.work(event);
+            let second = move |event: &Event, _: Sequence, _: bool| second.work(event);
+            let third = move |event: &Event, _: Sequence, _: bool| {
+                third.work(event);
+                tail.end(event);
+            };
+            let builder = seat(builder.handle_events_with(first).and_then(), core);
+            let builder = seat(builder.handle_events_with(second).and_then(), core);
+            builder.handle_events_with(third).build()
+        };
+        // Only now: the processors' threads would inherit it.
+        if let Some((own, _)) = cores {
+            cores::pin_current_thread(&[own]).map_err(text)?;
+        }
+        Ok(Chained(producer))
+    })
+}
+
+struct Chained<P>(P);
+
+impl<P: Producer<Event>> Line for Chained<P> {
+    #[inline]
+    fn publish(&mut self, stamp: Stamp, deadline_ticks: u64) -> bool {
+        // As its own `publish`, which spins, but with an end.
+        until(deadline_ticks, || {
+            self.0.try_publish(|event| event.set(stamp)).is_ok()
+        })
+    }
+
+    #[inline]
+    fn publish_batch(&mut self, first: u64, count: usize, deadline_ticks: u64) -> bool {
+        until(deadline_ticks, || {
+            let published = self.0.try_batch_publish(count, |events| {
+                for (number, event) in (first..).zip(events) {
+                    event.set(Stamp::untimed(number));
+                }
+            });
+            published.is_ok()
+        })
+    }
+
+    fn finish(self) {
+        // Its drop waits for the processors.
+        drop(self.0);
+    }
+}
+
+/// Tries until it works, or `false` if `deadline_ticks` has passed.
+#[inline]
+fn until(deadline_ticks: u64, mut work: impl FnMut() -> bool) -> bool {
+    while !work() {
+        if Clock::global().ticks() > deadline_ticks {
+            return false;
         }
     }
+    true
 }

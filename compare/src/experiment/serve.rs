@@ -1,47 +1,228 @@
-//! The served exchange over loopback: pipelined sessions, an open loop, and market data for many
-//! readers; each beside the least that any server would do.
+//! The served exchange over loopback, beside the least that any server would do; and in this
+//! process, without sockets.
 //!
-//! What is measured is a process of its own, this program started again, so that its memory and its
-//! processor time are known. The loader is one thread of this process, the same for all subjects.
+//! What is served is a process of its own, this program started again, so that its processor time
+//! is known. The loader is one thread of this process, the same for all subjects.
 
-mod bare;
-mod bursts;
 mod child;
 mod echo;
-mod greeting;
 mod inprocess;
 mod loader;
-mod open;
-mod readers;
-mod sessions;
-mod tcp;
-mod venue;
+mod session;
 
-use super::{Experiment, Settings, progress_note};
-use crate::report::Report;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use thalweg_exchange::{
+    AccountSpec, Action, Command, CurrencyId, OrderId, OrderType, Place, SymbolId, SymbolSpec,
+    UserId,
+};
+use thalweg_measure::random::SplitMix;
+use thalweg_server::config::SyncName;
+
+use super::Experiment;
+use crate::case::{Case, Goal, Settings};
+use crate::runner::{Metric, Run, Subjects, subject};
+use child::Work;
+use loader::{Plan, drive};
 
 pub(crate) use child::main as child;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "serve",
-    shows: "the served exchange over loopback: sessions, an open loop, readers of market data",
-    run,
+    shows: "the served exchange over loopback beside an echo, and in process; recovery",
+    peers: &["tokio"],
+    notes: "The echo decodes a frame's head and writes an answer.",
+    cases,
 };
 
-/// What went wrong, as it is shown.
-type Told<T> = Result<T, String>;
+const UNSYNCED: &str = "serve, not durable";
+const REPORTS: &str = "serve, not durable, with reports";
+const SYNCED: &str = "serve, durable";
+const ECHO: &str = "bare echo";
 
-fn told(error: impl std::fmt::Display) -> String {
-    error.to_string()
+const METRICS: &[Metric] = &[
+    Metric::higher("commands a second", "1/s"),
+    Metric::lower("acknowledged p50", "ns"),
+    Metric::lower("acknowledged p99", "ns"),
+    Metric::lower("sent late p99", "ns"),
+    Metric::lower("server's processor time of a command", "ns"),
+    Metric::lower("loader's processor time of a command", "ns"),
+];
+const THROUGHPUT: usize = 0;
+const P50: usize = 1;
+const SERVER: usize = 4;
+
+/// Commands of a saturating session without an answer.
+const WINDOW: usize = 256;
+
+fn cases(settings: &Settings) -> Vec<Case> {
+    let time = |ms: u64| Duration::from_nanos(settings.count(ms * 1_000_000));
+    let case = |name: &str, heading: &str, span_ms, saturating, scheduled, per_s| {
+        let plan = Plan {
+            saturating,
+            scheduled,
+            per_s,
+            warm_up: time(300),
+            span: time(span_ms),
+        };
+        Case::of(name, heading, METRICS, subjects(), plan)
+    };
+    let beside_echo = |ours, metric, least| Goal::ratio([ours, ECHO], metric, least);
+    let saturated = |name, sessions| {
+        let heading = "closed loop, 256 commands of each session under way";
+        let case = case(name, heading, 1_000, sessions, 0, 0);
+        case.goals([
+            beside_echo(UNSYNCED, THROUGHPUT, 0.5),
+            beside_echo(UNSYNCED, SERVER, 1.0 / 2.8),
+            beside_echo(REPORTS, SERVER, 1.0 / 3.8),
+            beside_echo(SYNCED, SERVER, 1.0 / 5.0),
+        ])
+    };
+    let scheduled = |name, per_s| {
+        let case = case(name, "open loop over 8 sessions", 2_000, 0, 8, per_s);
+        case.goal(beside_echo(UNSYNCED, P50, 1.0 / 1.3))
+    };
+    let heading = "a user with a command each 5 ms, beside 32 saturating sessions";
+    let light = case("light/32", heading, 2_000, 32, 1, 200);
+    let [most, recovery] = inprocess::cases(settings);
+    vec![
+        saturated("tcp/1", 1),
+        saturated("tcp/8", 8),
+        saturated("tcp/32", 32),
+        scheduled("open-tcp/50k", 50_000),
+        scheduled("open-tcp/500k", 500_000),
+        light.goal(Goal::at_most(UNSYNCED, P50, 0.8e6)),
+        most,
+        recovery,
+    ]
 }
 
-fn run(settings: &Settings) -> Report {
-    let mut report = Report::new(EXPERIMENT.name);
-    let mut targets = Vec::new();
-    tcp::run(&mut report, settings, &mut targets);
-    open::run(&mut report, settings);
-    readers::run(&mut report, settings, &mut targets);
-    inprocess::run(&mut report, settings, &mut targets);
-    report.targets(&targets, settings);
-    report
+fn subjects() -> Subjects<Plan> {
+    let way = |name, work, wants_reports| {
+        subject(name, move |plan: &Plan| {
+            let drove = drive(work, plan, wants_reports)?;
+            let of_command = |ns: u64| ns as f64 / drove.answers.max(1) as f64;
+            Ok(Run::of([
+                drove.answers as f64 * 1e9 / drove.ns.max(1) as f64,
+                drove.latency_ns.quantile(0.5) as f64,
+                drove.latency_ns.quantile(0.99) as f64,
+                drove.lateness_ns.quantile(0.99) as f64,
+                of_command(drove.server_ns),
+                of_command(drove.loader_ns),
+            ]))
+        })
+    };
+    vec![
+        way(UNSYNCED, Work::Serve(SyncName::Never), false),
+        way(REPORTS, Work::Serve(SyncName::Never), true),
+        way(SYNCED, Work::Serve(SyncName::Always), false),
+        way(ECHO, Work::Echo, false),
+    ]
+}
+
+const SYMBOL: SymbolId = SymbolId(1);
+
+/// Returns the commands that add a pair without fees, and users with money in both currencies.
+fn set_up(users: impl Iterator<Item = i64>) -> [Command; 2] {
+    const MONEY: i64 = 1 << 50;
+    let currencies = [CurrencyId(1), CurrencyId(2)];
+    let symbol = SymbolSpec::pair(SYMBOL, currencies[0], currencies[1]);
+    let money = || currencies.map(|currency| (currency, MONEY)).to_vec();
+    let accounts = users.map(|uid| AccountSpec::new(UserId(uid), money()));
+    let accounts: Vec<AccountSpec> = accounts.collect();
+    [
+        Command::AddSymbols(Arc::new([symbol])),
+        Command::AddAccounts(accounts.into()),
+    ]
+}
+
+/// The orders of one session, around a price: one in sixteen or so trades, the others come and go.
+#[derive(Debug)]
+struct Orders {
+    user: UserId,
+    next_id: i64,
+    resting: VecDeque<OrderId>,
+    random: SplitMix,
+}
+
+impl Orders {
+    /// Orders that a session leaves in the book.
+    const RESTING: usize = 16;
+    const PRICE: i64 = 10_000;
+    /// How far from it orders are, in ticks.
+    const TICKS: u64 = 50;
+    const LOTS: i64 = 5;
+
+    fn of(user: i64) -> Self {
+        Self {
+            user: UserId(user),
+            next_id: 0,
+            resting: VecDeque::new(),
+            random: SplitMix::new(user as u64),
+        }
+    }
+
+    /// Cancels the oldest, if there is one.
+    fn cancel(&mut self) -> Option<Command> {
+        let order_id = self.resting.pop_front()?;
+        Some(Command::cancel(self.user, SYMBOL, order_id))
+    }
+
+    /// Cancels the oldest once there are enough; else places another one, one in eight to trade.
+    fn next(&mut self) -> Command {
+        if self.resting.len() >= Self::RESTING
+            && let Some(cancel) = self.cancel()
+        {
+            return cancel;
+        }
+        self.next_id += 1;
+        let order_id = OrderId(self.next_id);
+        let random = self.random.next_u64();
+        let takes = random.is_multiple_of(8);
+        let distance = 1 + ((random >> 8) % Self::TICKS) as i64;
+        let is_bid = random >> 40 & 1 != 0;
+        let action = if is_bid { Action::Bid } else { Action::Ask };
+        let sign = if is_bid == takes { 1 } else { -1 };
+        let terms = (Self::PRICE + sign * distance, Self::LOTS);
+        let mut place = Place::limit((self.user, order_id), SYMBOL, action, terms);
+        if takes {
+            place.order_type = OrderType::Ioc;
+        } else {
+            self.resting.push_back(order_id);
+        }
+        Command::Place(place)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use thalweg_exchange::{Events, ResultCode, Rules, State, apply};
+
+    #[test]
+    fn orders_rest_trade_and_are_cancelled() {
+        let mut state = State::new(Rules::default());
+        let mut events = Events::new();
+        for command in set_up([1, 2].into_iter()) {
+            let result = apply(&mut state, &command, &mut events);
+            assert_eq!(result, ResultCode::Success);
+        }
+        let mut sessions = [1, 2].map(Orders::of);
+        let (mut cancelled, mut traded) = (0, 0);
+        for at in 0..2_000 {
+            let command = sessions[at % 2].next();
+            events.clear();
+            let result = apply(&mut state, &command, &mut events);
+            match command {
+                Command::Place(place) => {
+                    assert_eq!(result, ResultCode::Success);
+                    traded += u32::from(place.order_type == OrderType::Ioc && !events.is_empty());
+                }
+                _ => cancelled += u32::from(result == ResultCode::Success),
+            }
+        }
+        assert!(cancelled > 500 && traded > 20, "{cancelled} {traded}");
+    }
 }

@@ -1,179 +1,240 @@
 //! Coroutines and their channels: what a message costs whose receiver waits for it as a coroutine.
 //!
 //! A message is a *pair*: it is sent, its receiver is resumed, takes it, and waits again. One
-//! coroutine has a million of them, or 30,000 coroutines have 100 each, in the order in which they
-//! were made or in another.
+//! coroutine has a million of them, or 30,000 coroutines have 100 each. What ours do is in
+//! `counts`, where its instructions are counted.
 
-mod atomics;
 mod bursts;
-mod goals;
-mod load;
-mod ours;
 mod peers;
 
-use thalweg_measure::statistics::median;
+use std::hint::black_box;
+use std::time::Instant;
 
-use super::{Experiment, Settings};
-use crate::report::{Report, small_ns};
-use crate::runner::{Metric, Subject, Trial};
-use crate::target::{Limit, Target};
-use load::{Load, METRICS, Order, TIME};
+use counts::coroutines::{Anew, Counted, Lines, Message, Spawner};
+use counts::timers::Timers;
+use thalweg_task::fiber::{Generator, StackOptions, StackPool, Step};
+use thalweg_task::{Family, Local, Shared};
+
+use super::Experiment;
+use crate::case::{Case, Goal, Settings};
+use crate::runner::{Metric, Ran, Run, Subjects, subject, text};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "tasks",
     shows: "messages to coroutines on one thread, fibers, timers, and bursts from another thread",
-    run,
+    peers: &["futures-channel", "oneshot", "tokio"],
+    notes: "By hand: the receiver's future is polled without an executor, which is what the \
+            channel alone costs; LocalSet: as tasks of tokio's, which is what a program pays. A \
+            channel for one element is made for each message, by the receiver.",
+    cases,
 };
 
-/// Repetitions, `[full, quick]`.
-const REPETITIONS: [usize; 2] = [21, 5];
-/// What a run is meant to take if a message takes 8 ns, `[full, quick]`.
-const SPAN_NS: [u64; 2] = [8_000_000, 800_000];
-const MESSAGE_NS: u64 = 8;
+const METRICS: &[Metric] = &[Metric::lower("time of one", "ns")];
 /// Coroutines where there are many, and messages of each.
-const MANY: usize = 30_000;
+const MANY: u64 = 30_000;
 const MANY_ROUNDS: u64 = 100;
-const ORDERS: [(Order, &str); 2] = [(Order::Made, "in order"), (Order::Random, "random")];
-/// Messages of each where they are peers', which take up to a hundred times as long.
-const PEER_ROUNDS: u64 = 20;
 
-/// What all cases of a run have in common.
-struct Course<'s> {
-    settings: &'s Settings,
-    report: Report,
-    /// Messages of a run with one coroutine.
-    messages: u64,
-    targets: Vec<Target>,
-}
+const LOCAL: &str = "thalweg Local";
+const DESTRUCTOR: &str = "thalweg Local, destructor";
+const FIBER: &str = "thalweg fiber";
+const SWITCH: &str = "thalweg stack switch";
 
-impl<'s> Course<'s> {
-    fn new(settings: &'s Settings) -> Self {
-        let report = Report::new(EXPERIMENT.name);
-        Self {
-            settings,
-            report,
-            messages: (settings.span_ns_or(SPAN_NS) / MESSAGE_NS).max(1_000),
-            targets: Vec::new(),
-        }
-    }
-
-    /// Runs the wanted subjects of a case; `None` if there are none.
-    fn case<L: Sync>(
-        &mut self,
-        [case, heading]: [&str; 2],
-        metrics: &'static [Metric],
-        subjects: &[Box<dyn Subject<L>>],
-        load: &L,
-    ) -> Option<Trial> {
-        let trial = self
-            .settings
-            .trial(case, metrics, subjects, load, REPETITIONS)?;
-        self.report.figures(&format!("{case}: {heading}"), &trial);
-        Some(trial)
-    }
-
-    /// Many coroutines, with rounds in proportion.
-    fn many(&self, rounds: u64, order: Order) -> Load {
-        let full = SPAN_NS[0] / MESSAGE_NS;
-        let coroutines = (MANY as u64 * self.messages / full).clamp(100, MANY as u64);
-        let rounds = (rounds * self.messages / full).clamp(3, rounds);
-        Load::new(coroutines as usize, rounds, order)
-    }
-
-    /// Targets for the time of a subject.
-    fn at_most(&mut self, case: &str, trial: Option<&Trial>, limits: &[(&str, f64)]) {
-        for &(subject, limit) in limits {
-            let series = trial.and_then(|trial| trial.of(subject));
-            let measured = series.and_then(|series| median(&series.values(TIME)));
-            let what = format!("{case}: {subject}");
-            let target = Target::new(what, Limit::AtMost(limit), measured, small_ns);
-            self.targets.push(target);
-        }
-    }
-
-    /// Targets for ratios of two subjects.
-    fn at_least(&mut self, case: &str, trial: Option<&Trial>, limits: &[([&str; 2], f64)]) {
-        for &(sides, limit) in limits {
-            let ratio = trial.and_then(|trial| self.report.compare(trial, sides, TIME));
-            let target = Target::ratio(case, sides, Limit::AtLeast(limit), ratio);
-            self.targets.push(target);
-        }
-    }
-}
-
-fn run(settings: &Settings) -> Report {
-    let mut course = Course::new(settings);
-    let repetitions = settings.repetitions_or(REPETITIONS);
-    course.report.say(format!(
-        "{repetitions} interleaved runs of each, on one thread unless another is named"
-    ));
-    messages(&mut course);
-    peers(&mut course);
-    let tasks = Load::new(1, course.messages / 4, Order::Made);
-    let case = ["ends", "a task from its beginning to its end"];
-    let trial = course.case(case, METRICS, &ours::ends(), &tasks);
-    course.at_most("ends", trial.as_ref(), &goals::ENDS);
-    let few = Load::new(1, course.messages / 200, Order::Made);
-    let case = [
-        "panics",
-        "a task that panics without the hook, and is reported",
-    ];
-    course.case(case, METRICS, &ours::panics(), &few);
-    let heading = format!(
-        "begun and given up, or not needed, {} under way",
-        ours::PENDING
+fn cases(settings: &Settings) -> Vec<Case> {
+    let messages = settings.count(1_000_000).max(1_000);
+    let case = |name: &str, heading: &str, subjects, coroutines: u64, rounds: u64| {
+        let load = Load {
+            coroutines: coroutines as usize,
+            rounds,
+        };
+        Case::of(name, heading, METRICS, subjects, load).repeated(21)
+    };
+    let heading = "one coroutine, one message after the other";
+    let one = case("one", heading, receivers(), 1, messages);
+    let one = one.goals([
+        Goal::at_most(LOCAL, 0, 8.0),
+        Goal::at_most(DESTRUCTOR, 0, 8.5),
+        Goal::at_most(SWITCH, 0, 4.0),
+        Goal::at_most(FIBER, 0, 7.0),
+    ]);
+    let coroutines = settings.count(MANY).max(100);
+    let heading = format!("{coroutines} coroutines, {MANY_ROUNDS} messages each");
+    let many = case(
+        "many/in order",
+        &heading,
+        receivers(),
+        coroutines,
+        MANY_ROUNDS,
     );
-    let trial = course.case(["timers", &heading], METRICS, &ours::timers(), &tasks);
-    course.at_most("timers", trial.as_ref(), &goals::TIMERS);
-    let (burst, tasks) = (bursts::BURST, bursts::TASKS);
-    let heading = format!("{burst} messages from another thread to {tasks} tasks");
-    let load = bursts::Bursts((course.messages / burst / 2).max(2));
-    let trial = course.case(["burst", &heading], METRICS, &bursts::subjects(), &load);
-    course.at_least("burst", trial.as_ref(), &goals::BURST);
-    let times = atomics::Times(course.messages * 4);
-    let case = ["atomics", "operations on a line that nobody else wants"];
-    course.case(case, METRICS, &atomics::subjects(), &times);
-    course.targets.extend(goals::instructions());
-    course.report.targets(&course.targets, settings);
-    course.report
+    let many = many.goal(Goal::at_most(LOCAL, 0, 9.5));
+    let mut beside = vec![subject(LOCAL, tasks::<u64, Local>)];
+    beside.push(subject("thalweg slot a message", anew));
+    beside.extend(peers::subjects());
+    let heading = "one coroutine, one message after the other";
+    let peers = case("peers/one", heading, beside, 1, messages);
+    let peers = peers.goals([
+        Goal::ratio([LOCAL, "tokio oneshot, by hand"], 0, 4.0),
+        Goal::ratio([LOCAL, "oneshot, by hand"], 0, 3.0),
+        Goal::ratio([LOCAL, "futures unbounded, by hand"], 0, 2.0),
+    ]);
+    let create = "thalweg create, run, end";
+    let ends = vec![subject(create, |load| {
+        ended(load, |spawner, number| spawner.create(number))
+    })];
+    let heading = "a task from its beginning to its end";
+    let ends = case("ends", heading, ends, 1, messages / 4);
+    let ends = ends.goal(Goal::at_most(create, 0, 20.0));
+    let sleep = "thalweg sleep_until";
+    let timers = vec![subject(sleep, |load| timed(load, Timers::insert_cancel))];
+    let heading = format!("begun and given up, {PENDING} under way");
+    let timers = case("timers", &heading, timers, 1, messages / 4);
+    let timers = timers.goal(Goal::at_most(sleep, 0, 15.0));
+    let load = bursts::Bursts((messages / bursts::BURST / 2).max(2));
+    let heading = format!(
+        "{} messages from another thread to {} tasks",
+        bursts::BURST,
+        bursts::TASKS
+    );
+    let burst = Case::of("burst", heading, METRICS, bursts::subjects(), load);
+    let goal = Goal::ratio([bursts::OURS, bursts::TOKIO], 0, 5.0);
+    let burst = burst.repeated(21).goal(goal);
+    vec![one, many, peers, ends, timers, burst]
 }
 
-/// One coroutine, and many.
-fn messages(course: &mut Course<'_>) {
-    let one = Load::new(1, course.messages, Order::Made);
-    let case = ["one", "one coroutine, one message after the other"];
-    let trial = course.case(case, METRICS, &ours::receivers(), &one);
-    course.at_most("one", trial.as_ref(), &goals::ONE);
-    for (order, name) in ORDERS {
-        let load = course.many(MANY_ROUNDS, order);
-        let case = format!("many/{name}");
-        let heading = format!("{} coroutines, {} each", load.coroutines, load.rounds);
-        let trial = course.case([&case, &heading], METRICS, &ours::receivers(), &load);
-        if order == Order::Made {
-            course.at_most(&case, trial.as_ref(), &goals::MANY);
+/// Returns those that get messages.
+fn receivers() -> Subjects<Load> {
+    vec![
+        subject(LOCAL, tasks::<u64, Local>),
+        subject(DESTRUCTOR, tasks::<Counted, Local>),
+        subject("thalweg Shared", tasks::<u64, Shared>),
+        subject(FIBER, fibers::<u64, Local>),
+        subject(SWITCH, switch),
+    ]
+}
+
+#[derive(Debug, Clone)]
+struct Load {
+    coroutines: usize,
+    rounds: u64,
+}
+
+impl Load {
+    /// Messages of all rounds.
+    fn messages(&self) -> u64 {
+        self.coroutines as u64 * self.rounds
+    }
+
+    /// Sends the messages of all rounds, after one that is not timed. Returns the time of one, ns.
+    /// `each` gets the coroutine and the message's number: 1, 2, 3…
+    fn timed(&self, mut each: impl FnMut(usize, u64)) -> f64 {
+        let first = self.coroutines as u64;
+        let (mut place, mut ns) = (0, 0);
+        // `each` is called in one place, so that it is no call.
+        for numbers in [1..=first, first + 1..=self.sent()] {
+            let begin = Instant::now();
+            for number in numbers {
+                each(place, number);
+                place = if place + 1 == self.coroutines {
+                    0
+                } else {
+                    place + 1
+                };
+            }
+            ns = begin.elapsed().as_nanos();
         }
+        ns as f64 / self.messages() as f64
+    }
+
+    /// Messages that [`timed`](Self::timed) sends, the first round included.
+    fn sent(&self) -> u64 {
+        self.messages() + self.coroutines as u64
     }
 }
 
-/// The same for others' channels, beside one of ours.
-fn peers(course: &mut Course<'_>) {
-    let mut subjects = ours::beside_peers();
-    subjects.extend(peers::subjects());
-    let one = Load::new(1, course.messages, Order::Made);
-    let case = ["peers/one", "one coroutine, one message after the other"];
-    let trial = course.case(case, METRICS, &subjects, &one);
-    let limits = goals::PEERS.map(|(peer, limit)| (peers::by_hand_name(peer), limit));
-    for (peer, limit) in &limits {
-        course.at_least(
-            "peers/one",
-            trial.as_ref(),
-            &[([ours::LOCAL, peer], *limit)],
-        );
-    }
-    for (order, name) in ORDERS {
-        let load = course.many(PEER_ROUNDS, order);
-        let case = format!("peers/{name}");
-        let heading = format!("{} coroutines, {} each", load.coroutines, load.rounds);
-        course.case([&case, &heading], METRICS, &subjects, &load);
+/// Makes a run of messages with the numbers from 1 to `sent`, of which those that were received
+/// have this sum.
+fn ran(sum: u64, sent: u64, ns: f64) -> Run {
+    let all = (1..=sent).fold(0, u64::wrapping_add);
+    Run::of([ns]).with_lost(u64::from(sum != all))
+}
+
+/// The receiver takes each message before `send_now` returns.
+fn now<M: Message, F: Family>(lines: &Lines<M, F>, load: &Load) -> Run {
+    let ns = load.timed(|at, number| lines.send_now(at, black_box(number)));
+    ran(lines.seen().sum(), load.sent(), ns)
+}
+
+fn tasks<M: Message, F: Family>(load: &Load) -> Ran {
+    Ok(now(&Lines::<M, F>::new(load.coroutines), load))
+}
+
+fn anew(load: &Load) -> Ran {
+    let tasks = Anew::new(load.coroutines);
+    let ns = load.timed(|at, number| tasks.send_now(at, black_box(number)));
+    Ok(ran(tasks.seen().sum(), load.sent(), ns))
+}
+
+fn fibers<M: Message, F: Family>(load: &Load) -> Ran {
+    let lines = Lines::<M, F>::fibers(load.coroutines).map_err(text)?;
+    Ok(now(&lines, load))
+}
+
+/// A number goes into a stack that is resumed, and comes back when it suspends itself: no channel
+/// and no task.
+fn switch(load: &Load) -> Ran {
+    let options = StackOptions {
+        size_bytes: 16 << 10,
+        max: load.coroutines,
+        ..StackOptions::default()
+    };
+    let stacks = StackPool::new(options).map_err(text)?;
+    let echo = |_| {
+        stacks.generator(|ctx, mut number| {
+            loop {
+                number = ctx.suspend(number);
+            }
+        })
+    };
+    let echoes: Result<Vec<Generator<u64, u64, ()>>, _> = (0..load.coroutines).map(echo).collect();
+    let mut echoes = echoes.map_err(text)?;
+    let mut sum = 0;
+    let mut take = |echo: &mut Generator<u64, u64, ()>, number| {
+        if let Step::Yielded(number) = echo.resume(black_box(number)) {
+            sum += number;
+        }
+    };
+    let ns = match &mut echoes[..] {
+        [echo] => load.timed(|_, number| take(echo, number)),
+        all => load.timed(|at, number| take(&mut all[at], number)),
+    };
+    Ok(ran(sum, load.sent(), ns))
+}
+
+fn ended(load: &Load, operation: impl Fn(&Spawner, u64) -> u64) -> Ran {
+    let (spawner, mut sum) = (Spawner::default(), 0);
+    let ns = load.timed(|_, number| sum += operation(&spawner, black_box(number)));
+    Ok(ran(sum, load.sent(), ns))
+}
+
+/// Sleeps under way beside the one that is timed.
+const PENDING: u64 = 10_000;
+
+fn timed(load: &Load, operation: impl Fn(&Timers, u64)) -> Ran {
+    let timers = Timers::new(PENDING);
+    let ns = load.timed(|_, number| operation(&timers, black_box(number)));
+    let mut run = ran(0, 0, ns);
+    run.lost = PENDING - timers.pending() as u64;
+    Ok(run)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_that_was_not_received_or_received_twice_is_lost() {
+        let lost = |received: &[u64]| ran(received.iter().sum(), 3, 1.0).lost;
+        assert_eq!(lost(&[3, 1, 2]), 0);
+        assert_eq!(lost(&[3, 1]), 1);
+        assert_eq!(lost(&[3, 2, 1, 1]), 1);
     }
 }

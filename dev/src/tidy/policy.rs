@@ -42,16 +42,8 @@ pub(crate) const SLEEP_ALLOWED: &[(&str, &str)] = &[
         "time itself is what the calibration waits for, and it reads the clock again afterwards",
     ),
     (
-        "compare/src/experiment/channels/idle.rs",
-        "an idle second is what is measured",
-    ),
-    (
-        "compare/src/experiment/channels/sparse.rs",
-        "the gap between two messages is what is given",
-    ),
-    (
-        "compare/src/experiment/principles/place.rs",
-        "sleeping is a way to wait that is measured, and the gap between messages is given",
+        "compare/src/experiment/channels/waiting.rs",
+        "the gap between two messages and an idle second are what is measured",
     ),
     (
         "crates/thalweg-server/tests/serving/stalled.rs",

@@ -12,13 +12,13 @@ use std::thread;
 use std::time::Duration;
 
 use thalweg::bus::{
-    Builder, Bus, Message, Policy, Priority, Publisher, Rule, TopicId, TopicInfo, Topics,
+    Builder, Bus, Consumer, Message, Policy, Priority, Publisher, Rule, TopicId, TopicInfo, Topics,
 };
 use thalweg_measure::clock::Clock;
 use thalweg_measure::statistics::quantile;
 
-use crate::experiment::channels::crew;
-use crate::runner::{Metric, Run, Subject, subject};
+use crate::runner::{Metric, Ran, Run, Subjects, subject, text};
+use crate::threads::crew;
 
 /// Messages that may wait.
 pub(super) const CAPACITY: usize = 1_024;
@@ -26,27 +26,23 @@ pub(super) const CAPACITY: usize = 1_024;
 pub(super) const SERVED_PER_S: u64 = 20_000;
 const SERVICE_NS: u64 = 1_000_000_000 / SERVED_PER_S;
 pub(super) const PUBLISHERS: u64 = 2;
-/// One of so many is of high priority.
+/// One message in this many is of high priority.
 const HIGH_EACH: u64 = 10;
 const ROUND_NS: u64 = 1_000_000;
 
 pub(super) const METRICS: &[Metric] = &[
-    Metric::lower("waits_p50", "ns"),
-    Metric::lower("waits_longest", "ns"),
     Metric::lower("longest_of_bound", ""),
     Metric::lower("high_waits_p99", "ns"),
-    Metric::lower("high_waits_longest", "ns"),
     Metric::lower("high_lost", "messages"),
     Metric::lower("publish_p99", "ns"),
-    Metric::lower("publish_longest", "ns"),
     Metric::higher("taken", "1/s"),
     Metric::lower("memory_grown", "bytes"),
 ];
 /// The longest wait, in times that the consumer took for as many messages as there is room for.
-pub(super) const OF_BOUND: usize = 2;
-pub(super) const HIGH_P99: usize = 3;
-pub(super) const HIGH_LOST: usize = 5;
-pub(super) const GROWN: usize = 9;
+pub(super) const OF_BOUND: usize = 0;
+pub(super) const HIGH_P99: usize = 1;
+pub(super) const HIGH_LOST: usize = 2;
+pub(super) const GROWN: usize = 5;
 
 pub(super) const SLOWED: &str = "thalweg bus, slowed";
 pub(super) const EXPRESS: &str = "thalweg bus, slowed, express";
@@ -83,14 +79,9 @@ impl Message for Item {
     }
 }
 
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Load {
-    pub(super) span_ns: u64,
-}
-
 /// The bus with its publishers slowed, with an express lane besides, and with publishers that run
 /// into the limit.
-pub(super) fn subjects() -> Vec<Box<dyn Subject<Load>>> {
+pub(super) fn subjects() -> Subjects<u64> {
     let slowed = || {
         let builder = Bus::<Item>::builder().capacity(CAPACITY);
         builder.slowing(Rule::slow_producers())
@@ -98,9 +89,11 @@ pub(super) fn subjects() -> Vec<Box<dyn Subject<Load>>> {
     let express = move || slowed().express(Priority::High, EXPRESS_CAPACITY);
     let blocked = || Bus::builder().capacity(CAPACITY);
     vec![
-        subject(SLOWED, move |load| run(load, slowed())),
-        subject(EXPRESS, move |load| run(load, express())),
-        subject("thalweg bus, blocked", move |load| run(load, blocked())),
+        subject(SLOWED, move |span_ns| run(*span_ns, slowed())),
+        subject(EXPRESS, move |span_ns| run(*span_ns, express())),
+        subject("thalweg bus, blocked", move |span_ns| {
+            run(*span_ns, blocked())
+        }),
     ]
 }
 
@@ -112,7 +105,7 @@ struct Published {
 }
 
 impl Published {
-    /// For so many messages. Written before, so that memory grows by nothing of ours.
+    /// Makes room for this many messages, written before, so that memory grows by nothing of ours.
     fn with_room(most: usize) -> Self {
         Self {
             returned_ns: vec![1; most],
@@ -159,27 +152,21 @@ fn memory_bytes() -> f64 {
     pages.unwrap_or(0.0) * 4096.0
 }
 
-fn run(load: &Load, builder: Builder<Item>) -> Result<Run, String> {
-    let span_ns = load.span_ns.max(100_000_000);
-    let bus = builder.build().map_err(|error| error.to_string())?;
-    let mut rx = bus
-        .subscribe(Topics::ALL)
-        .map_err(|error| error.to_string())?;
+fn run(span_ns: u64, builder: Builder<Item>) -> Ran {
+    let span_ns = span_ns.max(100_000_000);
+    let bus = builder.build().map_err(text)?;
+    let rx = bus.subscribe(Topics::ALL).map_err(text)?;
     let most = (span_ns / SERVICE_NS + 1_000) as usize;
     let txs: Result<Vec<_>, _> = (0..PUBLISHERS).map(|_| bus.publisher("source")).collect();
-    let txs = txs.map_err(|error| error.to_string())?;
+    let txs = txs.map_err(text)?;
     drop(bus);
     let start = Barrier::new(PUBLISHERS as usize + 1);
-    let mut publishers: Vec<crew::Job<'_, Published>> = Vec::new();
-    for (publisher, tx) in txs.into_iter().enumerate() {
-        let start = &start;
-        publishers.push(Box::new(move || {
-            let published = Published::with_room(most);
-            start.wait();
-            published.publish(tx, publisher, span_ns)
-        }));
-    }
-    let consume: crew::Job<'_, _> = Box::new(|| {
+    let publish = |publisher: usize, tx| {
+        let published = Published::with_room(most);
+        start.wait();
+        published.publish(tx, publisher, span_ns)
+    };
+    let consume = |_, mut rx: Consumer<Item>| {
         let clock = Clock::global();
         let none = Item {
             publisher: 0,
@@ -204,8 +191,8 @@ fn run(load: &Load, builder: Builder<Item>) -> Result<Run, String> {
         taken.truncate(count);
         let span_s = (clock.ns(clock.ticks()) - begin) as f64 / 1e9;
         (taken, (memory_bytes() - before).max(0.0), span_s)
-    });
-    let (published, consumed) = crew::run(publishers, vec![consume]);
+    };
+    let (published, consumed) = crew(txs, vec![rx], publish, consume);
     let (taken, grown, span_s) = &consumed[0];
     Ok(summary(&published, taken, *grown, *span_s))
 }
@@ -216,30 +203,21 @@ fn summary(published: &[Published], taken: &[(Item, u64)], grown: f64, span_s: f
         (item.is_high, at.saturating_sub(returned) as f64)
     };
     let waits: Vec<(bool, f64)> = taken.iter().map(waited).collect();
-    let all: Vec<f64> = waits.iter().map(|wait| wait.1).collect();
+    let longest = waits.iter().map(|wait| wait.1).fold(0.0, f64::max);
     let high = waits.iter().filter(|wait| wait.0).map(|wait| wait.1);
     let high: Vec<f64> = high.collect();
-    let longest = |values: &mut dyn Iterator<Item = f64>| values.fold(0.0, f64::max);
-    let calls = || {
-        published
-            .iter()
-            .flat_map(|one| one.calls_ns.iter().copied())
-    };
-    let all_calls: Vec<f64> = calls().collect();
-    let at = |values: &[f64], q| quantile(values, q).unwrap_or(f64::NAN);
+    let calls = published.iter().flat_map(|one| &one.calls_ns).copied();
+    let calls: Vec<f64> = calls.collect();
+    let p99 = |values: &[f64]| quantile(values, 0.99).unwrap_or(f64::NAN);
     let high_lost: u64 = published.iter().map(|one| one.high_lost).sum();
     let sent: usize = published.iter().map(|one| one.returned_ns.len()).sum();
     let taken_per_s = taken.len() as f64 / span_s;
     let bound_ns = CAPACITY as f64 * 1e9 / taken_per_s;
-    Run::of(vec![
-        at(&all, 0.5),
-        longest(&mut all.iter().copied()),
-        longest(&mut all.iter().copied()) / bound_ns,
-        at(&high, 0.99),
-        longest(&mut high.iter().copied()),
+    Run::of([
+        longest / bound_ns,
+        p99(&high),
         high_lost as f64,
-        at(&all_calls, 0.99),
-        longest(&mut calls()),
+        p99(&calls),
         taken_per_s,
         grown,
     ])

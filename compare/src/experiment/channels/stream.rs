@@ -1,14 +1,21 @@
-//! As fast as it goes, one to one: one message at a time, or batches.
+//! One to one: as fast as it goes, one message at a time or in batches; and there and back over two
+//! channels, one message under way.
 
 use std::hint::spin_loop;
 
 use thalweg_measure::clock::Clock;
 
-use super::duo::Seats;
-use crate::channels::{BatchPair, Message, RecvBatch, SendBatch, TryPair, TryRecv, TrySend};
-use crate::experiment::subjects::{BatchJob, Job, Subjects, TryJob};
-use crate::runner::{Metric, Run, Subject};
+use crate::channels::{
+    BatchJob, BatchPair, Job, LAST, RecvBatch, SendBatch, TryJob, TryPair, TryRecv, TrySend,
+    each_batch, each_try,
+};
+use crate::runner::{Metric, Ran, Run, Subjects};
+use crate::threads::{Samples, Seats};
 
+/// Room of every channel.
+const CAPACITY: usize = 1024;
+/// The first messages, which are sent and not measured: every slot has been touched then.
+const WARM_UP: u64 = (CAPACITY + CAPACITY / 2) as u64;
 /// Messages of a batch.
 pub(super) const BATCH: usize = 64;
 /// Messages between two looks at the clock.
@@ -16,64 +23,43 @@ const LOOK_EVERY: u64 = 256;
 
 pub(super) const METRICS: &[Metric] = &[Metric::lower("time_per_message", "ns")];
 
-/// How much.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Load {
-    pub(super) capacity: usize,
-    pub(super) span_ns: u64,
-}
-
-impl Load {
-    /// The first messages, which are sent and not measured: every slot has been touched then.
-    fn warm_up(&self) -> u64 {
-        (self.capacity + self.capacity / 4) as u64 + LOOK_EVERY
-    }
-}
-
 /// Checks that messages come whole and in their order.
 #[derive(Debug, Default)]
-pub(super) struct Checker {
+struct Checker {
     /// The number of the next one.
-    pub(super) next: u64,
-    pub(super) misplaced: u64,
-    pub(super) over: bool,
+    next: u64,
+    misplaced: u64,
+    over: bool,
 }
 
 impl Checker {
     #[inline]
-    pub(super) fn take<M: Message>(&mut self, message: M) {
-        if message == M::of(self.next) {
+    fn take(&mut self, message: u64) {
+        if message == self.next {
             self.next += 1;
-        } else {
-            self.odd(message);
-        }
-    }
-
-    #[cold]
-    fn odd<M: Message>(&mut self, message: M) {
-        if message == M::of(M::LAST) {
+        } else if message == LAST {
             self.over = true;
         } else {
             self.misplaced += 1;
-            self.next = message.value().wrapping_add(1);
+            self.next = message.wrapping_add(1);
         }
     }
 
-    pub(super) fn lost(&self, sent: u64) -> u64 {
+    fn lost(&self, sent: u64) -> u64 {
         sent.abs_diff(self.next) + self.misplaced
     }
 }
 
 /// Sends chunks of [`LOOK_EVERY`] messages by `send(first)` for the span.
 #[inline]
-fn send_for(load: Load, mut send: impl FnMut(u64)) -> u64 {
+fn send_for(span_ns: u64, mut send: impl FnMut(u64)) -> u64 {
     let clock = Clock::global();
     let mut sent = 0;
-    while sent < 2 * load.warm_up() {
+    while sent < 2 * WARM_UP {
         send(sent);
         sent += LOOK_EVERY;
     }
-    let end = clock.ticks() + clock.ticks_from_ns(load.span_ns);
+    let end = clock.ticks() + clock.ticks_from_ns(span_ns);
     while clock.ticks() < end {
         send(sent);
         sent += LOOK_EVERY;
@@ -83,11 +69,10 @@ fn send_for(load: Load, mut send: impl FnMut(u64)) -> u64 {
 
 /// What the receiver saw: the checker, and ns per message after the warm-up.
 #[inline]
-fn receive(load: Load, mut receive: impl FnMut(&mut Checker)) -> (Checker, f64) {
+fn receive(mut receive: impl FnMut(&mut Checker)) -> (Checker, f64) {
     let clock = Clock::global();
     let mut checker = Checker::default();
-    let warm_up = load.warm_up();
-    while checker.next < warm_up && !checker.over {
+    while checker.next < WARM_UP && !checker.over {
         receive(&mut checker);
     }
     let (first, begin) = (checker.next, clock.ticks());
@@ -100,35 +85,31 @@ fn receive(load: Load, mut receive: impl FnMut(&mut Checker)) -> (Checker, f64) 
 }
 
 fn figures(sent: u64, (checker, each_ns): (Checker, f64)) -> Run {
-    Run::of(vec![each_ns]).with_lost(checker.lost(sent))
+    Run::of([each_ns]).with_lost(checker.lost(sent))
 }
 
 /// One message a call.
 struct OneByOne;
 
 impl Job for OneByOne {
-    type Load = Load;
+    type Load = u64;
 }
 
-impl<M: Message> TryJob<M> for OneByOne {
-    fn run<P: TryPair<M>>(load: &Load) -> Result<Run, String> {
+impl TryJob for OneByOne {
+    fn run<P: TryPair<u64>>(span_ns: &u64) -> Ran {
         let seats = Seats::apart()?;
-        let (mut tx, mut rx) = P::pair(load.capacity);
-        let mut put = move |value| {
-            while !tx.try_send(M::of(value)) {
-                spin_loop();
-            }
-        };
+        let (mut tx, mut rx) = P::pair(CAPACITY);
+        let mut put = move |value| put(&mut tx, value);
         let sender = move || {
-            let sent = send_for(*load, |first| {
+            let sent = send_for(*span_ns, |first| {
                 (first..first + LOOK_EVERY).for_each(&mut put);
             });
-            put(M::LAST);
+            put(LAST);
             // The channel must outlive the last message.
             (sent, put)
         };
         let receiver = || {
-            receive(*load, |checker| match rx.try_recv() {
+            receive(|checker| match rx.try_recv() {
                 Some(message) => checker.take(message),
                 None => spin_loop(),
             })
@@ -142,15 +123,15 @@ impl<M: Message> TryJob<M> for OneByOne {
 struct Batches;
 
 impl Job for Batches {
-    type Load = Load;
+    type Load = u64;
 }
 
 /// Sends `count` messages, in as many calls as it takes.
 #[inline]
-fn put_all<M: Message>(tx: &mut impl SendBatch<M>, count: usize, of: impl Fn(usize) -> u64) {
+fn put_all(tx: &mut impl SendBatch<u64>, count: usize, of: impl Fn(usize) -> u64) {
     let mut done = 0;
     while done < count {
-        let sent = tx.send_batch(count - done, |at| M::of(of(done + at)));
+        let sent = tx.send_batch(count - done, |at| of(done + at));
         if sent == 0 {
             spin_loop();
         }
@@ -158,22 +139,22 @@ fn put_all<M: Message>(tx: &mut impl SendBatch<M>, count: usize, of: impl Fn(usi
     }
 }
 
-impl<M: Message> BatchJob<M> for Batches {
-    fn run<P: BatchPair<M>>(load: &Load) -> Result<Run, String> {
+impl BatchJob for Batches {
+    fn run<P: BatchPair<u64>>(span_ns: &u64) -> Ran {
         let seats = Seats::apart()?;
-        let (mut tx, mut rx) = P::pair(load.capacity);
+        let (mut tx, mut rx) = P::pair(CAPACITY);
         let sender = move || {
-            let sent = send_for(*load, |first| {
+            let sent = send_for(*span_ns, |first| {
                 for batch in 0..LOOK_EVERY / BATCH as u64 {
                     let first = first + batch * BATCH as u64;
                     put_all(&mut tx, BATCH, |at| first + at as u64);
                 }
             });
-            put_all(&mut tx, 1, |_| M::LAST);
+            put_all(&mut tx, 1, |_| LAST);
             (sent, tx)
         };
         let receiver = || {
-            receive(*load, |checker| {
+            receive(|checker| {
                 if rx.recv_batch(BATCH, |message| checker.take(message)) == 0 {
                     spin_loop();
                 }
@@ -184,40 +165,103 @@ impl<M: Message> BatchJob<M> for Batches {
     }
 }
 
-/// The subjects that send one at a time.
-pub(super) fn one_by_one<M: Message>() -> Vec<Box<dyn Subject<Load>>> {
-    Subjects::<OneByOne>::new().trying::<M>().all()
+pub(super) fn one_by_one() -> Subjects<u64> {
+    each_try::<OneByOne>()
 }
 
-/// The subjects that send batches.
-pub(super) fn batches<M: Message>() -> Vec<Box<dyn Subject<Load>>> {
-    Subjects::<Batches>::new().with_batches::<M>().all()
+pub(super) fn batches() -> Subjects<u64> {
+    each_batch::<Batches>()
+}
+
+pub(super) const TRIP_METRICS: &[Metric] = &[
+    Metric::lower("round_trip_p50", "ns"),
+    Metric::lower("round_trip_p99", "ns"),
+];
+
+/// Round trips that are not measured, and how many are at most.
+const TRIPS_WARM_UP: u64 = 200;
+const TRIPS_MAX: usize = 1 << 17;
+
+#[inline]
+fn put(tx: &mut impl TrySend<u64>, message: u64) {
+    while !tx.try_send(message) {
+        spin_loop();
+    }
+}
+
+#[inline]
+fn get(rx: &mut impl TryRecv<u64>) -> u64 {
+    loop {
+        match rx.try_recv() {
+            Some(message) => break message,
+            None => spin_loop(),
+        }
+    }
+}
+
+struct RoundTrips;
+
+impl Job for RoundTrips {
+    type Load = u64;
+}
+
+impl TryJob for RoundTrips {
+    fn run<P: TryPair<u64>>(span_ns: &u64) -> Ran {
+        let (mut there, mut back) = (P::pair(CAPACITY), P::pair(CAPACITY));
+        let seats = Seats::apart()?;
+        let client = || {
+            let clock = Clock::global();
+            let mut samples = Samples::with_room(TRIPS_MAX);
+            let mut checker = Checker::default();
+            let mut trip = |number| {
+                put(&mut there.0, number);
+                checker.take(get(&mut back.1));
+            };
+            (0..TRIPS_WARM_UP).for_each(&mut trip);
+            let (mut number, mut last) = (TRIPS_WARM_UP, clock.ticks());
+            let end = last + clock.ticks_from_ns(*span_ns);
+            while last < end && !samples.is_full() {
+                trip(number);
+                number += 1;
+                let now = clock.ticks();
+                samples.take(now.saturating_sub(last));
+                last = now;
+            }
+            trip(LAST);
+            (checker.lost(number) + u64::from(!checker.over), samples)
+        };
+        let server = || {
+            loop {
+                let message = get(&mut there.1);
+                put(&mut back.0, message);
+                if message == LAST {
+                    break;
+                }
+            }
+        };
+        let ((lost, samples), ()) = seats.run(client, server)?;
+        Ok(Run::of(samples.quantiles_ns([0.5, 0.99])).with_lost(lost))
+    }
+}
+
+pub(super) fn round_trips() -> Subjects<u64> {
+    each_try::<RoundTrips>()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::channels::Wide;
 
     #[test]
-    fn the_checker_tells_what_is_lost_torn_or_out_of_place() {
+    fn the_checker_counts_what_is_lost_or_out_of_place() {
         let lost = |values: &[u64], sent: u64| {
             let mut checker = Checker::default();
-            for value in values {
-                checker.take(Wide::of(*value));
-            }
+            values.iter().for_each(|value| checker.take(*value));
             checker.lost(sent)
         };
-        assert_eq!(lost(&[0, 1, 2], 3), 0);
+        assert_eq!(lost(&[0, 1, 2, LAST], 3), 0);
         assert_eq!(lost(&[0, 1], 3), 1);
         assert_eq!(lost(&[0, 2], 3), 1);
         assert!(lost(&[0, 2, 1], 3) >= 2);
-        let mut checker = Checker::default();
-        let mut torn = Wide::of(0).words();
-        torn[3] ^= 1;
-        checker.take(Wide::from_words(torn));
-        assert_eq!(checker.lost(1), 1);
-        checker.take(Wide::of(Wide::LAST));
-        assert!(checker.over);
     }
 }

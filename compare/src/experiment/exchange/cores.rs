@@ -1,21 +1,23 @@
-//! Where a second core helps: the same commands as fast as they go on one thread and on several,
-//! for the bare engine, and from bytes in to bytes out.
+//! The fused engine beside the staged service, on one thread and on several: the same commands as
+//! fast as they go, for the bare engine, and from bytes in to bytes out; and on schedule.
 //!
-//! Wall time, from the first command until the last is done. From bytes to bytes, the caller parses
-//! the commands' frames and submits them; the publish stage makes market data of what came of each,
-//! and writes the outcome and the messages as frames. So a second thread that only publishes has
-//! about half of the work.
+//! From bytes to bytes, the caller decodes the commands' frames and submits them; the publish stage
+//! makes market data of what came of each, and writes the outcome and the messages as frames.
 
 use std::hint::black_box;
-use std::sync::PoisonError;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use thalweg::pipeline::Placement;
 use thalweg_exchange::service::{Finished, Options, Outcome, Service};
-use thalweg_exchange::{Command, Events, State, apply};
+use thalweg_exchange::{Command, Events, State, apply, apply_batch};
 use thalweg_measure::clock::Clock;
+use thalweg_measure::histogram::recorder;
 
-use super::wire::{Desk, Incoming, Total, Wire};
-use crate::runner::{Metric, Run, Subject, subject};
+use super::flow::Flow;
+use super::wire::{Incoming, Total, Wire};
+use crate::pipelines::{Stamp, Tail};
+use crate::runner::{Metric, Ran, Run, Subjects, subject, text};
+use crate::sender::{Line, Load, figures, send};
 
 pub(super) const METRICS: &[Metric] = &[Metric::higher("throughput", "commands/s")];
 
@@ -23,163 +25,229 @@ pub(super) const METRICS: &[Metric] = &[Metric::higher("throughput", "commands/s
 const BATCH: usize = 64;
 /// Commands in flight at most: a lap of the ring stays in a core's own cache.
 const CAPACITY: usize = 256;
-/// Stages of the service.
-pub(super) const STAGES: usize = 4;
 
-pub(super) const PLAIN: &str = "a loop, no pipeline";
-pub(super) const INLINE: &str = "thalweg inline";
-/// Subjects on two threads, the caller's being one.
-pub(super) const TWO_THREADS: [&str; 3] = [
-    "thalweg caller:3+threads:1",
-    "thalweg caller:1+threads:1",
-    "thalweg threads:1",
+pub(super) const APPLY: &str = "thalweg apply, a loop";
+pub(super) const APPLY_BATCH: &str = "thalweg apply_batch, a loop";
+pub(super) const INLINE: &str = "thalweg service inline";
+/// Staged: the last stages on another thread, or all but the first, or all.
+pub(super) const STAGED: [&str; 3] = [
+    "thalweg service caller:3+threads:1",
+    "thalweg service caller:1+threads:1",
+    "thalweg service threads:2",
 ];
 
-/// The bare engine, or from bytes to bytes: a loop on one thread, and the service.
-pub(super) fn subjects(bytes: bool) -> Vec<Box<dyn Subject<Wire>>> {
+fn placements() -> [(&'static str, Placement); 4] {
     let two = Placement::caller_and_threads;
-    let services = [
-        Placement::inline(),
-        two(STAGES - 1, 1),
-        two(1, 1),
-        Placement::threads(1),
-        Placement::threads(2),
-    ];
-    let service = |placement: Placement| {
-        subject(format!("thalweg {placement}"), move |wire: &Wire| {
-            let (state, desk) = wire.ready();
-            match bytes {
-                true => service_of_bytes(wire, options(&placement), state, desk),
-                false => bare_service(wire, options(&placement), state),
-            }
-        })
-    };
-    let plain = subject(PLAIN, move |wire: &Wire| {
-        let (state, desk) = wire.ready();
-        Ok(match bytes {
-            true => loop_of_bytes(wire, state, desk),
-            false => bare_loop(wire, state),
-        })
-    });
-    [plain].into_iter().chain(services.map(service)).collect()
+    let staged = [two(3, 1), two(1, 1), Placement::threads(2)];
+    let [one, other, last] = std::array::from_fn(|at| (STAGED[at], staged[at].clone()));
+    [(INLINE, Placement::inline()), one, other, last]
 }
 
-/// The figures of a run from `begin`, if its book and its bytes are the right ones.
-fn figures(wire: &Wire, begin: u64, state: &State, total: Option<Total>) -> Run {
+/// Returns the loops on one thread, and the service: the bare engine, or from bytes to bytes.
+pub(super) fn subjects<const BYTES: bool>() -> Subjects<Wire> {
+    let mut all = vec![
+        subject(APPLY, |wire| Ok(looped::<BYTES>(wire, false))),
+        subject(APPLY_BATCH, |wire| Ok(looped::<BYTES>(wire, true))),
+    ];
+    for (name, placement) in placements() {
+        all.push(subject(name, move |wire: &Wire| {
+            served::<BYTES>(wire, placement.clone())
+        }));
+    }
+    all
+}
+
+/// Returns the figures of a run from `begin`.
+///
+/// # Panics
+/// The book or the bytes are not the right ones: there is no figure then.
+fn done(wire: &Wire, begin: u64, state: &State, total: Option<Arc<Mutex<Total>>>) -> Run {
     let clock = Clock::global();
     let took_ns = clock.ns(clock.ticks().saturating_sub(begin)).max(1);
-    let flow = &wire.load.flow;
-    flow.assert_levels(state, "a placement");
+    wire.flow.assert_levels(state, "a placement");
     if let Some(total) = total {
+        let total = *total.lock().unwrap_or_else(PoisonError::into_inner);
         assert_eq!(total, wire.total, "wrong result: other bytes went out");
     }
-    let per_s = flow.commands.len() as f64 * 1e9 / took_ns as f64;
-    Run::of(vec![per_s])
+    Run::of([wire.flow.commands.len() as f64 * 1e9 / took_ns as f64])
 }
 
-fn bare_loop(wire: &Wire, mut state: State) -> Run {
+fn looped<const BYTES: bool>(wire: &Wire, in_batches: bool) -> Run {
+    let (mut state, mut publisher) = wire.ready();
     let mut events = Events::with_capacity(1024);
+    let mut decoded = vec![Command::Nop; BATCH];
+    let mut incoming = Incoming(&wire.bytes);
+    let mut number = 0;
     let begin = Clock::global().ticks();
-    for command in &wire.load.flow.commands {
-        black_box(apply(&mut state, command, &mut events));
-    }
-    figures(wire, begin, &state, None)
-}
-
-fn loop_of_bytes(wire: &Wire, mut state: State, mut desk: Desk) -> Run {
-    let mut events = Events::with_capacity(1024);
-    let begin = Clock::global().ticks();
-    let mut incoming = Incoming::new(&wire.bytes);
-    let mut command = Command::Nop;
-    for at in 0..wire.load.flow.commands.len() as u64 {
-        incoming.next_into(&mut command);
-        let result = apply(&mut state, &command, &mut events);
-        desk.publish(at, &command, result, &events);
-    }
-    figures(wire, begin, &state, Some(desk.total()))
-}
-
-fn options(placement: &Placement) -> Options {
-    Options {
-        capacity: CAPACITY,
-        placement: placement.clone(),
-        ..Options::default()
-    }
-}
-
-fn text(error: impl std::fmt::Display) -> String {
-    error.to_string()
-}
-
-fn bare_service(wire: &Wire, options: Options, state: State) -> Result<Run, String> {
-    let publish = |outcome: Outcome<'_>| {
-        black_box(outcome.result);
-    };
-    let mut service = Service::start(state, options, publish).map_err(text)?;
-    let begin = Clock::global().ticks();
-    for batch in wire.load.flow.commands.chunks(BATCH) {
-        service.submit_batch(batch, |_| 0).map_err(text)?;
-    }
-    let Finished { state, .. } = service.join().map_err(text)?;
-    Ok(figures(wire, begin, &state, None))
-}
-
-fn service_of_bytes(
-    wire: &Wire,
-    options: Options,
-    state: State,
-    mut desk: Desk,
-) -> Result<Run, String> {
-    let told = desk.told();
-    let publish = move |outcome: Outcome<'_>| {
-        let (number, command) = (outcome.sequence, outcome.command);
-        desk.publish(number, command, outcome.result, outcome.events);
-    };
-    let mut service = Service::start(state, options, publish).map_err(text)?;
-    let mut incoming = Incoming::new(&wire.bytes);
-    let mut left = wire.load.flow.commands.len();
-    let begin = Clock::global().ticks();
-    while left > 0 {
-        let count = left.min(BATCH);
-        let write = |_, command: &mut Command| {
-            incoming.next_into(command);
-            0
+    for commands in wire.flow.commands.chunks(BATCH) {
+        let decoded = &mut decoded[..commands.len()];
+        let batch = if BYTES {
+            decoded
+                .iter_mut()
+                .for_each(|command| incoming.next_into(command));
+            &*decoded
+        } else {
+            commands
         };
-        service.submit_with(count, write).map_err(text)?;
-        left -= count;
+        let mut publish = |at: usize, result, events: &Events| {
+            if BYTES {
+                publisher.publish(number, &batch[at], result, events);
+                number += 1;
+            } else {
+                black_box(result);
+            }
+        };
+        if in_batches {
+            apply_batch(&mut state, batch, &mut events, publish);
+        } else {
+            for (at, command) in batch.iter().enumerate() {
+                let result = apply(&mut state, command, &mut events);
+                publish(at, result, &events);
+            }
+        }
+    }
+    let total = BYTES.then(|| Arc::clone(&publisher.total));
+    drop(publisher);
+    done(wire, begin, &state, total)
+}
+
+fn served<const BYTES: bool>(wire: &Wire, placement: Placement) -> Ran {
+    let options = Options {
+        capacity: CAPACITY,
+        placement,
+        ..Options::default()
+    };
+    let (state, mut publisher) = wire.ready();
+    let total = BYTES.then(|| Arc::clone(&publisher.total));
+    let publish = move |outcome: Outcome<'_>| {
+        if BYTES {
+            let (number, command) = (outcome.sequence, outcome.command);
+            publisher.publish(number, command, outcome.result, outcome.events);
+        } else {
+            black_box(outcome.result);
+        }
+    };
+    let mut service = Service::start(state, options, publish).map_err(text)?;
+    let mut incoming = Incoming(&wire.bytes);
+    let begin = Clock::global().ticks();
+    for batch in wire.flow.commands.chunks(BATCH) {
+        let submitted = if BYTES {
+            service.submit_with(batch.len(), |_, command| {
+                incoming.next_into(command);
+                0
+            })
+        } else {
+            service.submit_batch(batch, |_| 0)
+        };
+        submitted.map_err(text)?;
     }
     let Finished { state, .. } = service.join().map_err(text)?;
-    let total = *told.lock().unwrap_or_else(PoisonError::into_inner);
-    Ok(figures(wire, begin, &state, Some(total)))
+    Ok(done(wire, begin, &state, total))
+}
+
+/// Returns the engine in the sender's loop, and the service under its placements, on schedule.
+pub(super) fn paced(load: Load) -> Subjects<Flow> {
+    let mut all = vec![subject(APPLY, move |flow: &Flow| {
+        run(load, flow, |state, tail| {
+            Ok(Looped(state, Events::new(), tail))
+        })
+    })];
+    let auto = ("thalweg service auto", Placement::auto());
+    for (name, placement) in placements().into_iter().take(3).chain([auto]) {
+        all.push(subject(name, move |flow: &Flow| {
+            run(load, flow, |state, mut tail| {
+                let options = Options {
+                    capacity: 2 * CAPACITY,
+                    placement: placement.clone(),
+                    ..Options::default()
+                };
+                let service = Service::start(state, options, move |outcome: Outcome<'_>| {
+                    tail.take(Stamp {
+                        number: outcome.sequence,
+                        intended_ticks: outcome.tag,
+                    });
+                });
+                service.map_err(text)
+            })
+        }));
+    }
+    all
+}
+
+fn run<G: Gate>(
+    load: Load,
+    flow: &Flow,
+    make: impl FnOnce(State, Tail) -> Result<G, String>,
+) -> Ran {
+    let (writer, reader) = recorder();
+    let (tail, tally) = Tail::new(writer);
+    let gate = make(flow.ready(|_, _, _| ()), tail)?;
+    let sent = send(Commands(flow, gate), load);
+    let tally = *tally.lock().unwrap_or_else(PoisonError::into_inner);
+    Ok(figures(load, sent, tally, &reader))
+}
+
+/// Takes commands one by one.
+trait Gate {
+    fn put(&mut self, command: &Command, stamp: Stamp) -> bool;
+    /// Waits until all of them are done.
+    fn end(self);
+}
+
+struct Looped(State, Events, Tail);
+
+impl Gate for Looped {
+    #[inline]
+    fn put(&mut self, command: &Command, stamp: Stamp) -> bool {
+        apply(&mut self.0, command, &mut self.1);
+        self.2.take(stamp);
+        true
+    }
+
+    fn end(self) {}
+}
+
+impl Gate for Service {
+    #[inline]
+    fn put(&mut self, command: &Command, stamp: Stamp) -> bool {
+        self.submit(command, stamp.intended_ticks).is_ok()
+    }
+
+    fn end(self) {
+        // What is missing then shows in the tally.
+        let _ = self.join();
+    }
+}
+
+/// The commands of a flow as events of a schedule.
+struct Commands<'f, G>(&'f Flow, G);
+
+impl<G: Gate> Line for Commands<'_, G> {
+    #[inline]
+    fn publish(&mut self, stamp: Stamp, _: u64) -> bool {
+        let command = self.0.commands.get(stamp.number as usize);
+        command.is_some_and(|command| self.1.put(command, stamp))
+    }
+
+    fn publish_batch(&mut self, _: u64, _: usize, _: u64) -> bool {
+        unreachable!("the schedule sends one by one");
+    }
+
+    fn finish(self) {
+        self.1.end();
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::engine::Load;
-    use super::super::mixes;
+    use super::super::flow::trading;
     use super::*;
-
-    #[test]
-    fn every_way_leaves_the_book_and_writes_the_bytes() {
-        let wire = Wire::new(Load::new(mixes::trading(3_000)));
-        for bytes in [false, true] {
-            let subjects = subjects(bytes);
-            for subject in &subjects {
-                let run = subject.run(&wire).unwrap();
-                assert!(run.values[0] > 0.0, "{}", subject.name());
-            }
-            let names: Vec<String> = subjects.iter().map(|subject| subject.name()).collect();
-            assert!(names[..2] == [PLAIN, INLINE]);
-            assert_eq!(names[2..5], TWO_THREADS);
-        }
-    }
 
     #[test]
     #[should_panic(expected = "wrong result: other bytes went out")]
     fn other_bytes_are_an_error() {
-        let mut wire = Wire::new(Load::new(mixes::trading(100)));
+        let mut wire = Wire::new(trading(100));
         wire.total.bytes += 1;
-        let (state, desk) = wire.ready();
-        loop_of_bytes(&wire, state, desk);
+        looped::<true>(&wire, true);
     }
 }

@@ -1,24 +1,35 @@
-//! A stream of commands to be timed: what comes before it, what it must leave, and states that
-//! are ready for it.
+//! Streams of commands to be timed: those of the reference's load generator, and seeded ones of our
+//! own, the same on every machine.
 
+use std::collections::VecDeque;
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 
+use counts::venue::{RESERVE, SYMBOL, behind, place, setup, side};
 use flate2::bufread::GzDecoder;
-use thalweg_exchange::book::{Book, Level};
+use thalweg_exchange::book::{Book, Level, RestingOrder};
 use thalweg_exchange::stream::LoadStream;
 use thalweg_exchange::{
-    Action, Command, Event, Events, OrderId, ResultCode, Rules, State, SymbolId, apply,
+    Action, Command, Event, Events, OrderId, OrderType, Place, ResultCode, Rules, State, SymbolId,
+    SymbolType, UserId, apply,
 };
+use thalweg_measure::random::SplitMix;
+
+use crate::runner::text;
+
+const SIDES: [Action; 2] = [Action::Ask, Action::Bid];
+/// Streams of the reference's load generator.
+pub(super) const PAIR: &str = "perf_exchange_1m";
+pub(super) const MARGIN: &str = "perf_margin_1m";
 
 /// Levels of both sides, asks first, best first.
-pub(super) type Levels = Vec<(Action, Level)>;
+type Levels = Vec<(Action, Level)>;
 
 /// Commands to be timed, all of one symbol.
 #[derive(Debug, Clone)]
 pub(super) struct Flow {
-    pub(super) symbol: SymbolId,
+    symbol: SymbolId,
     /// Adds the symbol and the users, and funds them.
     pub(super) setup: Vec<Command>,
     /// Fills the book.
@@ -26,51 +37,89 @@ pub(super) struct Flow {
     /// What is timed, or a part of it.
     pub(super) commands: Vec<Command>,
     /// The parts that are timed: from one command to before another. None for all.
-    pub(super) blocks: Vec<[usize; 2]>,
+    blocks: Vec<[usize; 2]>,
     /// The book that must be left.
-    pub(super) levels: Levels,
+    levels: Levels,
+    pub(super) trades: u64,
+}
+
+/// Reads a stream from `../shared/streams` beside the workspace, up to this many commands.
+fn read(name: &str, most: u64) -> Result<LoadStream, String> {
+    let manifest = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let streams = manifest.join("../../shared/streams");
+    let path = streams.join(format!("{name}.csv.gz"));
+    if !path.exists() {
+        return Err(format!("{} is not there", path.display()));
+    }
+    let file = BufReader::new(File::open(&path).map_err(text)?);
+    let (mut kept, mut commands) = (String::new(), 0);
+    for line in BufReader::new(GzDecoder::new(file)).lines() {
+        let line = line.map_err(text)?;
+        commands += u64::from(line.starts_with(['P', 'C', 'M', 'R']));
+        if commands > most {
+            break;
+        }
+        kept += &line;
+        kept.push('\n');
+    }
+    let stream = LoadStream::read(kept.as_bytes());
+    stream.map_err(|error| format!("{}: {error}", path.display()))
 }
 
 impl Flow {
-    /// A stream of the reference's load generator, from `../shared/streams` beside the workspace.
+    /// Returns up to `most` commands of [`PAIR`] or [`MARGIN`].
     ///
     /// # Errors
-    /// It is not there, or is not of the format.
-    pub(super) fn shared(name: &str) -> Result<Self, String> {
-        let manifest = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-        let path = manifest
-            .join("../../shared/streams")
-            .join(format!("{name}.csv.gz"));
-        if !path.exists() {
-            return Err(format!("{} is not there", path.display()));
+    /// The stream is not there, or is not of the format.
+    pub(super) fn shared(name: &str, most: u64) -> Result<Self, String> {
+        let stream = read(name, most)?;
+        let flow = Self::new(stream.setup, Vec::new(), stream.commands, Vec::new());
+        if !stream.final_levels.is_empty() {
+            // The stream is whole, and says what a plain loop must leave.
+            assert_equal(&flow.levels, &stream.final_levels, "a plain loop");
         }
-        let told = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
-        let file = BufReader::new(File::open(&path).map_err(|error| told(&error))?);
-        let stream = LoadStream::read(BufReader::new(GzDecoder::new(file)));
-        let stream = stream.map_err(|error| told(&error))?;
-        Ok(Self {
-            symbol: stream.symbol.id,
-            setup: stream.setup,
-            prefill: Vec::new(),
-            commands: stream.commands,
-            blocks: Vec::new(),
-            levels: stream.final_levels,
-        })
+        Ok(flow)
     }
 
-    /// A state right before the commands, whose memory is warm: all of them were applied to it
-    /// once, and what rested then was cancelled.
-    pub(super) fn ready(&self, rules: Rules) -> State {
-        self.ready_seen(rules, |_, _, _| ())
+    /// Runs everything in a plain loop, to know what must be left.
+    fn new(
+        setup: Vec<Command>,
+        prefill: Vec<Command>,
+        commands: Vec<Command>,
+        blocks: Vec<[usize; 2]>,
+    ) -> Self {
+        let symbol = setup.iter().find_map(|command| match command {
+            Command::AddSymbols(symbols) => symbols.first().map(|symbol| symbol.id),
+            _ => None,
+        });
+        let mut flow = Self {
+            symbol: symbol.unwrap_or(SYMBOL),
+            setup,
+            prefill,
+            commands,
+            blocks,
+            levels: Vec::new(),
+            trades: 0,
+        };
+        let mut state = State::new(Rules::MENDED);
+        let mut events = Events::with_capacity(1024);
+        for command in flow.setup.iter().chain(&flow.prefill) {
+            succeed(&mut state, command, &mut events);
+        }
+        for command in &flow.commands {
+            apply(&mut state, command, &mut events);
+            let trades = events.iter();
+            let trades = trades.filter(|event| matches!(event, Event::Trade { .. }));
+            flow.trades += trades.count() as u64;
+        }
+        flow.levels = levels(flow.book(&state));
+        flow
     }
 
-    /// The same, with somebody who sees what came of each command.
-    pub(super) fn ready_seen(
-        &self,
-        rules: Rules,
-        mut see: impl FnMut(&Command, ResultCode, &Events),
-    ) -> State {
-        let mut state = State::new(rules);
+    /// Returns a state right before the commands, whose memory is warm: all of them were applied to
+    /// it once, and what rested then was cancelled. `see` gets what came of each command.
+    pub(super) fn ready(&self, mut see: impl FnMut(&Command, ResultCode, &Events)) -> State {
+        let mut state = State::new(Rules::MENDED);
         let mut events = Events::with_capacity(1024);
         let mut run = |state: &mut State, commands: &[Command], all_succeed: bool| {
             for command in commands {
@@ -83,14 +132,16 @@ impl Flow {
         run(&mut state, &self.setup, true);
         run(&mut state, &self.prefill, true);
         run(&mut state, &self.commands, false);
-        self.assert_levels(&state, "the rehearsal");
-        let leftover = self.leftover(&state);
-        run(&mut state, &leftover, true);
+        let book = self.book(&state);
+        let orders = SIDES.into_iter().flat_map(|side| book.orders(side));
+        let cancels = orders.map(|order| Command::cancel(order.uid, self.symbol, order.order_id));
+        let cancels: Vec<Command> = cancels.collect();
+        run(&mut state, &cancels, true);
         run(&mut state, &self.prefill, true);
         state
     }
 
-    /// Commands that are timed.
+    /// Returns how many commands are timed.
     pub(super) fn timed(&self) -> usize {
         match &self.blocks[..] {
             [] => self.commands.len(),
@@ -98,55 +149,27 @@ impl Flow {
         }
     }
 
-    /// Runs all commands, and gives what `clock` says of those that are timed.
+    /// Runs all commands in pieces that are timed or not. Returns what `clock` says of those that
+    /// are.
     #[inline]
-    pub(super) fn time(
-        &self,
-        clock: impl Fn() -> f64,
-        mut run: impl FnMut(usize, &Command),
-    ) -> f64 {
-        self.time_parts(clock, |first, commands| {
-            for (at, command) in (first..).zip(commands) {
-                run(at, command);
-            }
-        })
-    }
-
-    /// The same, where `run` gets what is timed, or not, in one piece.
-    #[inline]
-    pub(super) fn time_parts(
-        &self,
-        clock: impl Fn() -> f64,
-        mut run: impl FnMut(usize, &[Command]),
-    ) -> f64 {
+    pub(super) fn time(&self, clock: impl Fn() -> u64, mut run: impl FnMut(&[Command])) -> f64 {
         let whole = [[0, self.commands.len()]];
         let blocks = match &self.blocks[..] {
             [] => &whole[..],
             blocks => blocks,
         };
-        let (mut took, mut done) = (0.0, 0);
+        let (mut took, mut done) = (0, 0);
         for &[begin, end] in blocks {
-            run(done, &self.commands[done..begin]);
+            run(&self.commands[done..begin]);
             let before = clock();
-            run(begin, &self.commands[begin..end]);
+            run(&self.commands[begin..end]);
             took += clock() - before;
             done = end;
         }
-        took
+        took as f64
     }
 
-    /// Cancels of all that rests.
-    pub(super) fn leftover(&self, state: &State) -> Vec<Command> {
-        let book = self.book(state);
-        let sides = [Action::Ask, Action::Bid].into_iter();
-        let orders = sides.flat_map(|side| book.orders(side));
-        let cancel = |order: thalweg_exchange::book::RestingOrder| {
-            Command::cancel(order.uid, self.symbol, order.order_id)
-        };
-        orders.map(cancel).collect()
-    }
-
-    pub(super) fn book<'s>(&self, state: &'s State) -> &'s Book {
+    fn book<'s>(&self, state: &'s State) -> &'s Book {
         let book = state.matching.book(self.symbol);
         book.expect("the setup added the symbol")
     }
@@ -156,13 +179,11 @@ impl Flow {
     pub(super) fn assert_levels(&self, state: &State, what: &str) {
         assert_equal(&levels(self.book(state)), &self.levels, what);
     }
+}
 
-    /// # Panics
-    /// The first state has another book than the second.
-    pub(super) fn assert_same_levels(&self, state: &State, twin: &State) {
-        let [found, expected] = [state, twin].map(|state| levels(self.book(state)));
-        assert_equal(&found, &expected, "a run");
-    }
+pub(super) fn succeed(state: &mut State, command: &Command, events: &mut Events) {
+    let code = apply(state, command, events);
+    assert_eq!(code, ResultCode::Success, "wrong result of {command:?}");
 }
 
 fn assert_equal(found: &Levels, expected: &Levels, what: &str) {
@@ -175,132 +196,266 @@ fn assert_equal(found: &Levels, expected: &Levels, what: &str) {
     );
 }
 
-/// All levels of a book.
-pub(super) fn levels(book: &Book) -> Levels {
-    let sides = [Action::Ask, Action::Bid].into_iter();
+fn levels(book: &Book) -> Levels {
     let level = |side| {
-        book.levels(side, usize::MAX)
-            .map(move |level| (side, level))
+        let levels = book.levels(side, usize::MAX);
+        levels.map(move |level| (side, level))
     };
-    sides.flat_map(level).collect()
+    SIDES.into_iter().flat_map(level).collect()
 }
 
-/// What came of a flow's commands, taken down to feed the parts of the engine one by one.
-#[derive(Debug)]
-pub(super) struct Tape {
-    pub(super) checked: Vec<ResultCode>,
-    pub(super) results: Vec<ResultCode>,
-    /// As the engine collects them: `settle` takes them so.
-    pub(super) events: Vec<Events>,
-    /// Trades of each.
-    pub(super) met: Vec<u32>,
-    pub(super) trades: u64,
-    /// Commands with at least one trade.
-    pub(super) trading: u64,
-    /// Orders that rest at the end.
-    pub(super) resting: Vec<OrderId>,
+/// Makers of a sweep at most.
+const SWEEP_MAX: usize = 50;
+
+/// Nine commands in twenty take; each meets 1 to 50 makers, k or more of them with a probability
+/// of k^-1.6, and fills the last one in part or whole. The others place, or cancel where much
+/// rests. 1,000 users; 20 levels a side, 100 orders each to begin with.
+pub(super) fn trading(count: u64) -> Flow {
+    Trader::new(false).flow(count)
 }
 
-impl Tape {
-    /// Runs the flow under these rules.
-    pub(super) fn record(flow: &Flow, rules: Rules) -> Self {
-        let mut state = flow.ready(rules);
-        let mut tape = Self {
-            checked: Vec::with_capacity(flow.commands.len()),
-            results: Vec::with_capacity(flow.commands.len()),
-            events: Vec::with_capacity(flow.commands.len()),
-            met: Vec::with_capacity(flow.commands.len()),
-            trades: 0,
-            trading: 0,
-            resting: Vec::new(),
-        };
-        let mut events = Events::with_capacity(1024);
-        for command in &flow.commands {
-            let checked = state.risk.check(command);
-            let result = state.matching.execute(command, checked, &mut events);
-            state.risk.settle(command, result, &events);
-            tape.checked.push(checked);
-            tape.results.push(result);
-            tape.events.push(events.clone());
-            let trades = events.iter();
-            let trades = trades.filter(|event| matches!(event, Event::Trade { .. }));
-            let trades = trades.count();
-            tape.met
-                .push(u32::try_from(trades).expect("fewer than the orders of a book"));
-            tape.trades += trades as u64;
-            tape.trading += u64::from(trades > 0);
+/// Takers, each meeting 1 to 50 makers with equal probability, in blocks of 100; the makers for
+/// each block are placed before it, outside of the time.
+pub(super) fn sweeps(count: u64) -> Flow {
+    Trader::new(true).flow(count)
+}
+
+/// Executes what it invents, so that it knows which makers a taker will meet.
+struct Trader {
+    state: State,
+    events: Events,
+    random: SplitMix,
+    next_id: i64,
+    sweeps_only: bool,
+}
+
+impl Trader {
+    const USERS: i64 = 1_000;
+    const LEVELS: i64 = 20;
+    const RESTING: u64 = 2_000;
+    /// Takers of a block.
+    const BLOCK: u64 = 100;
+    /// Makers of a side before a block: rarely used up.
+    const BEFORE_BLOCK: u64 = 2 * Self::BLOCK * SWEEP_MAX as u64 / 4;
+
+    fn new(sweeps_only: bool) -> Self {
+        Self {
+            state: State::new(Rules::default()),
+            events: Events::new(),
+            random: SplitMix::new(4),
+            next_id: 0,
+            sweeps_only,
         }
-        let order_id = |cancel: Command| match cancel {
-            Command::Cancel { order_id, .. } => Some(order_id),
-            _ => None,
-        };
-        let leftover = flow.leftover(&state).into_iter();
-        tape.resting = leftover.filter_map(order_id).collect();
-        tape
     }
+
+    fn flow(mut self, count: u64) -> Flow {
+        let setup = setup(SymbolType::CurrencyPair, Self::USERS);
+        for command in &setup {
+            succeed(&mut self.state, command, &mut self.events);
+        }
+        let prefill = (0..2 * Self::RESTING).map(|at| {
+            let maker = self.maker(SIDES[at as usize % 2]);
+            self.done(maker)
+        });
+        let prefill = prefill.collect();
+        let (mut commands, mut blocks) = (Vec::new(), Vec::new());
+        if self.sweeps_only {
+            for _ in 0..count.div_ceil(Self::BLOCK) {
+                for action in SIDES {
+                    for _ in self.resting(action)..Self::BEFORE_BLOCK {
+                        let maker = self.maker(action);
+                        commands.push(self.done(maker));
+                    }
+                }
+                let takers = commands.len();
+                commands.extend((0..Self::BLOCK).map(|_| self.next()));
+                blocks.push([takers, commands.len()]);
+            }
+        } else {
+            commands.extend((0..count).map(|_| self.next()));
+        }
+        Flow::new(setup, prefill, commands, blocks)
+    }
+
+    fn done(&mut self, command: Command) -> Command {
+        succeed(&mut self.state, &command, &mut self.events);
+        command
+    }
+
+    fn new_order(&mut self) -> (OrderId, UserId) {
+        self.next_id += 1;
+        let uid = 1 + self.random.below(Self::USERS as u64) as i64;
+        (OrderId(self.next_id), UserId(uid))
+    }
+
+    fn maker(&mut self, action: Action) -> Command {
+        let (order_id, uid) = self.new_order();
+        let distance = 1 + self.random.below(Self::LEVELS as u64) as i64;
+        let size = 1 + self.random.below(20) as i64;
+        let terms = (behind(action, distance), size);
+        Command::Place(place(order_id, uid, action, terms))
+    }
+
+    fn next(&mut self) -> Command {
+        let action = side(&mut self.random);
+        let roll = self.random.below(100);
+        let command = if roll < 45 || self.sweeps_only {
+            self.taker(action)
+        } else if roll < 96 || self.resting(action) < Self::RESTING {
+            self.maker(action)
+        } else {
+            let at = self.random.below(64) as usize;
+            let order = self.book().orders(action).nth(at);
+            let cancel = order.map(|order| Command::cancel(order.uid, SYMBOL, order.order_id));
+            cancel.unwrap_or_else(|| self.maker(action))
+        };
+        self.done(command)
+    }
+
+    fn book(&self) -> &Book {
+        let book = self.state.matching.book(SYMBOL);
+        book.expect("the setup added it")
+    }
+
+    fn resting(&self, action: Action) -> u64 {
+        let levels = self.book().levels(action, usize::MAX);
+        levels.map(|level| level.orders).sum()
+    }
+
+    /// Takes from the side of makers `action`.
+    fn taker(&mut self, action: Action) -> Command {
+        let makers = match self.sweeps_only {
+            true => 1 + self.random.below(SWEEP_MAX as u64) as usize,
+            false => (self.random.unit().powf(-1.0 / 1.6) as usize).clamp(1, SWEEP_MAX),
+        };
+        let met: Vec<RestingOrder> = self.book().orders(action).take(makers).collect();
+        let Some((last, before)) = met.split_last() else {
+            return self.maker(action);
+        };
+        let left = |order: &RestingOrder| order.size - order.filled;
+        let whole: i64 = before.iter().map(left).sum();
+        let part = 1 + self.random.below(left(last) as u64) as i64;
+        let (order_id, uid) = self.new_order();
+        let terms = (last.price, whole + part);
+        let mut taker = place(order_id, uid, action.opposite(), terms);
+        if self.random.below(2) == 0 {
+            taker.order_type = OrderType::Ioc;
+        }
+        Command::Place(taker)
+    }
+}
+
+/// Orders of these users rest on these levels a side; commands on random ones of them never trade,
+/// 70 of a hundred are moves, 8 reduce, the others place and cancel, as the reference's load
+/// generator has it.
+pub(super) fn resting(orders: u64, users: i64, levels: i64, count: u64) -> Flow {
+    /// A bid of this many lots holds 2 * 10^10; one of 100,000 users has 9 * 10^13.
+    const SIZE_MAX: u64 = 1_000;
+    let mut random = SplitMix::new(11);
+    let mut resting: Vec<Place> = Vec::with_capacity(orders as usize);
+    let mut next_id = 0;
+    let price = |random: &mut SplitMix, action: Action| {
+        behind(action, 1 + random.below(levels as u64) as i64)
+    };
+    let mut placed = |random: &mut SplitMix, resting: &mut Vec<Place>| {
+        let action = side(random);
+        let uid = UserId(1 + random.below(users as u64) as i64);
+        let size = 1 + random.below(SIZE_MAX) as i64;
+        next_id += 1;
+        let terms = (price(random, action), size);
+        resting.push(place(OrderId(next_id), uid, action, terms));
+        Command::Place(resting[resting.len() - 1])
+    };
+    let prefill = (0..orders).map(|_| placed(&mut random, &mut resting));
+    let prefill: Vec<Command> = prefill.collect();
+    let mut next = || {
+        let roll = random.below(100);
+        // As many come as go.
+        if roll >= 78 && resting.len() as u64 <= orders {
+            return placed(&mut random, &mut resting);
+        }
+        let at = random.below(resting.len() as u64) as usize;
+        let order = &mut resting[at];
+        let (uid, order_id) = (order.uid, order.order_id);
+        if roll < 70 {
+            order.price = price(&mut random, order.action);
+            Command::move_to(uid, SYMBOL, order_id, order.price)
+        } else if roll < 78 && order.size > 1 {
+            order.size -= 1;
+            Command::reduce(uid, SYMBOL, order_id, 1)
+        } else {
+            resting.swap_remove(at);
+            Command::cancel(uid, SYMBOL, order_id)
+        }
+    };
+    let commands = (0..count).map(|_| next()).collect();
+    let setup = setup(SymbolType::CurrencyPair, users);
+    Flow::new(setup, prefill, commands, Vec::new())
+}
+
+/// Bids on 4,000 levels, then on 4,000 levels far above them, and so on: each time the window
+/// follows, full of levels before and after.
+pub(super) fn rising(jumps: u64) -> Flow {
+    const LEVELS: i64 = 4_000;
+    let jumps = jumps as i64;
+    assert!(jumps * 3 * LEVELS < RESERVE, "money is held for less");
+    let mut random = SplitMix::new(3);
+    let mut first: VecDeque<i64> = VecDeque::new();
+    let orders = (0..jumps * 5 * LEVELS).map(|at| {
+        let (jump, order) = (at / (5 * LEVELS), at % (5 * LEVELS));
+        if order == 0 {
+            first = (0..LEVELS).collect();
+        }
+        let level = first.pop_front();
+        let level = level.unwrap_or_else(|| random.below(LEVELS as u64) as i64);
+        let terms = (1 + jump * 3 * LEVELS + level, 1);
+        let uid = UserId(1 + at % 1_000);
+        Command::Place(place(OrderId(at), uid, Action::Bid, terms))
+    });
+    let orders = orders.collect();
+    let setup = setup(SymbolType::CurrencyPair, 1_000);
+    Flow::new(setup, Vec::new(), orders, Vec::new())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::mixes;
     use super::*;
 
     #[test]
     fn a_state_is_ready_when_everything_was_rehearsed_and_taken_back() {
-        let flow = mixes::trading(2_000);
-        let state = flow.ready(Rules::default());
-        assert!(levels(flow.book(&state)) != flow.levels);
-        let mut twice = state.clone();
-        let mut events = Events::new();
-        for command in &flow.commands {
-            apply(&mut twice, command, &mut events);
+        for flow in [trading(2_000), sweeps(300), resting(500, 10, 40, 3_000)] {
+            let mut state = flow.ready(|_, _, _| ());
+            assert!(levels(flow.book(&state)) != flow.levels);
+            let (now, mut events) = (std::cell::Cell::new(0), Events::new());
+            let took = flow.time(
+                || now.get(),
+                |commands| {
+                    for command in commands {
+                        apply(&mut state, command, &mut events);
+                        now.set(now.get() + 1);
+                    }
+                },
+            );
+            flow.assert_levels(&state, "the second pass");
+            assert_eq!(took, flow.timed() as f64);
+            assert_eq!(now.get(), flow.commands.len() as u64);
         }
-        flow.assert_levels(&twice, "the second pass");
-    }
-
-    #[test]
-    fn a_tape_holds_what_each_part_needs() {
-        let flow = mixes::trading(1_000);
-        let tape = Tape::record(&flow, Rules::default());
-        assert_eq!(tape.results.len(), 1_000);
-        let events: usize = tape.events.iter().map(|events| events.len()).sum();
-        assert!(events as u64 > tape.trades);
-        assert!(tape.trades >= tape.trading && tape.trading > 400);
-        let orders: u64 = flow.levels.iter().map(|(_, level)| level.orders).sum();
-        assert_eq!(tape.resting.len() as u64, orders);
-    }
-
-    #[test]
-    fn blocks_are_timed_and_what_is_between_them_runs_too() {
-        let flow = mixes::sweeps(300);
-        let (now, seen) = (std::cell::Cell::new(0.0), std::cell::Cell::new(0));
-        let took = flow.time(
-            || now.get(),
-            |at, command| {
-                assert_eq!((at, command), (seen.get(), &flow.commands[at]));
-                seen.set(at + 1);
-                now.set(now.get() + 1.0);
-            },
-        );
-        assert_eq!((took, flow.timed()), (300.0, 300));
-        assert_eq!(seen.get(), flow.commands.len());
+        assert!(trading(2_000).trades > 1_500 && resting(500, 10, 40, 3_000).trades == 0);
+        let sweeps = sweeps(300);
+        assert_eq!((sweeps.timed(), sweeps.blocks.len()), (300, 3));
+        assert!((6_000..9_000).contains(&sweeps.trades), "{}", sweeps.trades);
     }
 
     #[test]
     #[should_panic(expected = "wrong result: the test left")]
     fn another_book_is_an_error() {
-        let mut flow = mixes::trading(100);
-        let state = flow.ready(Rules::default());
+        let mut flow = trading(100);
         flow.levels.pop();
+        let mut state = flow.ready(|_, _, _| ());
+        let mut events = Events::new();
+        for command in &flow.commands {
+            apply(&mut state, command, &mut events);
+        }
         flow.assert_levels(&state, "the test");
-    }
-
-    #[test]
-    fn a_stream_that_is_not_there_is_told() {
-        let error = Flow::shared("no_such_stream").unwrap_err();
-        assert!(
-            error.ends_with("no_such_stream.csv.gz is not there"),
-            "{error}"
-        );
     }
 }

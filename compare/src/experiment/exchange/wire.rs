@@ -5,23 +5,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use thalweg_exchange::codec::{self, MESSAGE_BYTES_MAX};
 use thalweg_exchange::market::{Builder, Epoch, Message, Options};
-use thalweg_exchange::{Command, Events, ResultCode, Rules, State};
+use thalweg_exchange::{Command, Events, ResultCode, State, apply};
 
-use super::engine::Load;
+use super::flow::Flow;
 
 /// What goes out for a stream.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Total {
     pub(super) bytes: u64,
-    pub(super) messages: u64,
-    /// Of the bytes that [`Outgoing`] looks at.
+    messages: u64,
+    /// A checksum of the bytes that [`Outgoing`] looks at.
     check: u64,
 }
 
 /// A flow with its commands as bytes.
 #[derive(Debug)]
 pub(super) struct Wire {
-    pub(super) load: Load,
+    pub(super) flow: Flow,
     /// The commands' frames, one after another.
     pub(super) bytes: Vec<u8>,
     /// What must go out for it.
@@ -29,81 +29,69 @@ pub(super) struct Wire {
 }
 
 impl Wire {
-    pub(super) fn new(load: Load) -> Self {
+    pub(super) fn new(flow: Flow) -> Self {
         let mut bytes = Vec::new();
-        for command in &load.flow.commands {
+        for command in &flow.commands {
             let begin = bytes.len();
             bytes.resize(begin + codec::command_bytes(command), 0);
             let encoded = codec::encode_command(command, &mut bytes[begin..]);
             encoded.expect("there are as many bytes as the frame has");
         }
-        let (_, mut desk) = ready(&load);
-        let tape = &load.tape;
-        for (at, command) in load.flow.commands.iter().enumerate() {
-            desk.publish(at as u64, command, tape.results[at], &tape.events[at]);
+        let total = Total::default();
+        let mut wire = Self { flow, bytes, total };
+        let (mut state, mut publisher) = wire.ready();
+        let mut events = Events::with_capacity(1024);
+        for (at, command) in wire.flow.commands.iter().enumerate() {
+            let result = apply(&mut state, command, &mut events);
+            publisher.publish(at as u64, command, result, &events);
         }
-        let total = desk.total();
-        Self { load, bytes, total }
+        wire.total = publisher.out.total();
+        wire
     }
 
-    /// A state right before the commands, and a desk that has followed it so far.
-    pub(super) fn ready(&self) -> (State, Desk) {
-        ready(&self.load)
-    }
-}
-
-fn ready(load: &Load) -> (State, Desk) {
-    let mut builder = Builder::new(Epoch(1), Options::default());
-    let state = load
-        .flow
-        .ready_seen(Rules::MENDED, |command, result, events| {
+    /// Returns a state right before the commands, and a publisher that has followed it so far.
+    pub(super) fn ready(&self) -> (State, Publisher) {
+        let mut builder = Builder::new(Epoch(1), Options::default());
+        let state = self.flow.ready(|command, result, events| {
             let number = builder.command().map_or(0, |last| last + 1);
-            let told = builder.apply(number, command, result, events);
-            assert!(told.is_ok(), "wrong result: {told:?}");
+            let applied = builder.apply(number, command, result, events);
+            assert!(applied.is_ok(), "wrong result: {applied:?}");
         });
-    let desk = Desk {
-        builder,
-        out: Outgoing::new(),
-        told: Arc::default(),
-    };
-    (state, desk)
+        let publisher = Publisher {
+            builder,
+            out: Outgoing::new(),
+            total: Arc::default(),
+        };
+        (state, publisher)
+    }
 }
 
 /// The commands of some bytes, one after another.
 #[derive(Debug)]
-pub(super) struct Incoming<'b> {
-    bytes: &'b [u8],
-}
+pub(super) struct Incoming<'b>(pub(super) &'b [u8]);
 
-impl<'b> Incoming<'b> {
-    pub(super) fn new(bytes: &'b [u8]) -> Self {
-        Self { bytes }
-    }
-
+impl Incoming<'_> {
     /// Decodes the next one.
     ///
     /// # Panics
     /// There is none: the program made the bytes itself.
     #[inline]
     pub(super) fn next_into(&mut self, command: &mut Command) {
-        let length = codec::decode_command_into(self.bytes, command);
-        self.bytes = &self.bytes[length.expect("the frames were encoded here")..];
+        let length = codec::decode_command_into(self.0, command);
+        self.0 = &self.0[length.expect("the frames were encoded here")..];
     }
 }
 
-/// What the publish stage does: market data, and bytes of all that goes out. Tells the total where
-/// its [`Told`] is asked, once it is dropped.
+/// What the publish stage does: market data, and bytes of all that goes out.
 #[derive(Debug)]
-pub(super) struct Desk {
+pub(super) struct Publisher {
     builder: Builder,
     out: Outgoing,
-    told: Told,
+    /// What was sent in all, once the publisher is dropped.
+    pub(super) total: Arc<Mutex<Total>>,
 }
 
-/// What a desk has sent in all, when it is gone.
-pub(super) type Told = Arc<Mutex<Total>>;
-
-impl Desk {
+impl Publisher {
     /// # Panics
     /// The outcome does not follow those before it.
     #[inline]
@@ -122,19 +110,11 @@ impl Desk {
             self.out.message(message);
         }
     }
-
-    pub(super) fn total(&self) -> Total {
-        self.out.total()
-    }
-
-    pub(super) fn told(&self) -> Told {
-        Arc::clone(&self.told)
-    }
 }
 
-impl Drop for Desk {
+impl Drop for Publisher {
     fn drop(&mut self) {
-        *self.told.lock().unwrap_or_else(PoisonError::into_inner) = self.out.total();
+        *self.total.lock().unwrap_or_else(PoisonError::into_inner) = self.out.total();
     }
 }
 
@@ -149,8 +129,8 @@ struct Outgoing {
 impl Outgoing {
     /// Then it is sent.
     const FULL_BYTES: usize = 1 << 16;
-    /// Of each full buffer so many bytes, the last ones, are compared with what they should be, and
-    /// its length: enough to find what differs, and too few to be felt.
+    /// The last bytes of each full buffer are compared with what they should be, and its length:
+    /// enough to find what differs, and too few to be felt.
     const CHECKED_BYTES: usize = 1 << 10;
 
     fn new() -> Self {
@@ -172,7 +152,7 @@ impl Outgoing {
     fn outcome(&mut self, sequence: u64, result: ResultCode, events: &Events) {
         let outcome = codec::Outcome { sequence, result };
         let length = codec::encode_outcome(outcome, events, &mut self.buffer[self.at..]);
-        self.wrote(length.expect("no command of the mixes has events for half of a buffer"));
+        self.wrote(length.expect("no command of the streams has events for half of a buffer"));
     }
 
     #[inline]
@@ -204,48 +184,4 @@ impl Outgoing {
 fn check(before: u64, bytes: &[u8]) -> u64 {
     let step = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3);
     bytes.iter().fold(before, step)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::mixes::{self, Resting};
-    use super::*;
-
-    #[test]
-    fn commands_come_back_from_their_bytes() {
-        for flow in [mixes::trading(500), Resting::plain(100, 10, 5).flow(500)] {
-            let wire = Wire::new(Load::new(flow));
-            let mut incoming = Incoming::new(&wire.bytes);
-            let mut command = Command::Nop;
-            for expected in &wire.load.flow.commands {
-                incoming.next_into(&mut command);
-                assert_eq!(command, *expected);
-            }
-            assert!(incoming.bytes.is_empty());
-        }
-    }
-
-    #[test]
-    fn what_goes_out_is_counted_and_checked() {
-        let wire = Wire::new(Load::new(mixes::trading(3_000)));
-        let tape = &wire.load.tape;
-        let total = |skip: usize| {
-            let (_, mut desk) = wire.ready();
-            let told = desk.told();
-            for (at, command) in wire.load.flow.commands.iter().enumerate() {
-                let result = tape.results[at];
-                if at == skip {
-                    desk.out
-                        .outcome(at as u64, ResultCode::RiskNsf, &Events::new());
-                }
-                desk.publish(at as u64, command, result, &tape.events[at]);
-            }
-            drop(desk);
-            *told.lock().unwrap()
-        };
-        assert_eq!(total(usize::MAX), wire.total);
-        assert!(wire.total.bytes > 3_000 * 64 && wire.total.messages > 6_000);
-        let other = total(100);
-        assert!(other.bytes > wire.total.bytes && other.check != wire.total.check);
-    }
 }

@@ -17,7 +17,7 @@ use tokio::net::{TcpListener, TcpStream};
 /// Room for what is read at once.
 const ROOM_BYTES: usize = 1 << 16;
 
-/// Listens, and serves whoever comes.
+/// Listens, and serves every connection.
 pub(super) async fn start() -> io::Result<SocketAddr> {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
     let address = listener.local_addr()?;

@@ -1,21 +1,268 @@
 //! The durable exchange in this process, without sockets: what its journal costs beside a service
-//! without one and beside bare loops of commits, how fast it is recovered, and how long a command
-//! waits while snapshots are made.
+//! without one, and how fast it is recovered.
 
-mod closed;
-mod flow;
-mod open;
-mod recovery;
-mod standing;
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
-use super::{Settings, Told, told};
-use crate::report::Report;
-use crate::target::Target;
+use thalweg::pipeline::Placement;
+use thalweg_exchange::codec::decode_command_into;
+use thalweg_exchange::digest::Digest;
+use thalweg_exchange::durable::{
+    Exchange, Options, Origin, Published, Request, SnapshotOptions, SyncMode,
+};
+use thalweg_exchange::service::{self, Service};
+use thalweg_exchange::session::{ClientSequence, Role, SessionKey};
+use thalweg_exchange::{Command, Events, Rules, State, apply_batch};
+use thalweg_journal::{Lsn, Reader};
 
-/// The cases `in-process/…`, `recovery` and `snapshot/1m`.
-pub(super) fn run(report: &mut Report, settings: &Settings, targets: &mut Vec<Target>) {
-    open::run(report, settings);
-    closed::run(report, settings, targets);
-    recovery::run(report, settings, targets);
-    standing::run(report, settings, targets);
+use super::{Orders, set_up};
+use crate::case::{Case, Goal, Settings};
+use crate::experiment::journal::{Scratch, settle};
+use crate::runner::{Metric, Ran, Run, subject, text};
+use crate::threads::process_cpu_ns;
+
+/// Sessions whose commands are sent in turn.
+const SESSIONS: i64 = 8;
+/// Commands before a flow begins again: they fit into a cache.
+const ROUND: usize = 1 << 16;
+/// Commands that are handed over together at most.
+const BATCH: u64 = 256;
+/// Commands between two looks at the clock.
+const STRIDE: u64 = 64 * BATCH;
+
+const METRICS: &[Metric] = &[
+    Metric::higher("commands a second", "1/s"),
+    Metric::lower("processor time of a command", "ns"),
+];
+
+const NONE: &str = "service without a journal";
+const UNSYNCED: &str = "unsynced exchange";
+const SYNCED: &str = "durable exchange";
+const OPENED: &str = "opened";
+const APPLIED: &str = "read, decoded and applied";
+
+pub(super) fn cases(settings: &Settings) -> [Case; 2] {
+    let span = Duration::from_nanos(settings.count(500_000_000));
+    let subjects = vec![
+        subject(NONE, move |flow: &Flow| without(flow, span)),
+        subject(UNSYNCED, move |flow: &Flow| {
+            with(flow, span, SyncMode::Never)
+        }),
+        subject(SYNCED, move |flow: &Flow| {
+            with(flow, span, SyncMode::Always)
+        }),
+    ];
+    let heading = format!("batches of {BATCH} commands, as many as are taken");
+    let most = Case::new("in-process/max", heading, METRICS, subjects, || {
+        Ok(Flow::new())
+    });
+    let most = most.repeated(21).goals([
+        Goal::ratio([UNSYNCED, NONE], 0, 0.85),
+        Goal::at_least(NONE, 0, 12e6),
+        Goal::at_most(NONE, 1, 150.0),
+    ]);
+    // Each returns how long it took for all commands.
+    let way = |name, work: fn(&Left) -> Result<Duration, String>| {
+        subject(name, move |left: &Mutex<Left>| {
+            let left = left.lock().map_err(text)?;
+            let took = work(&left)?;
+            Ok(Run::of([left.commands as f64 / took.as_secs_f64()]))
+        })
+    };
+    let commands = settings.count(3_000_000);
+    let heading = format!("{commands} commands in a journal, in the page cache");
+    let subjects = vec![way(OPENED, opened), way(APPLIED, applied)];
+    let recovery = Case::new("recovery", heading, &METRICS[..1], subjects, move || {
+        Ok(Mutex::new(leave(commands)?))
+    });
+    [most, recovery.goal(Goal::at_least(OPENED, 0, 10e6))]
+}
+
+/// What sessions send in turn. It leaves no order behind, so it can be sent again and again.
+#[derive(Debug)]
+struct Flow {
+    commands: Vec<(SessionKey, Command)>,
+}
+
+impl Flow {
+    fn new() -> Self {
+        let session = |holder| (SessionKey::new(Role::Trade, holder, 0), Orders::of(holder));
+        let mut sessions: Vec<(SessionKey, Orders)> = (1..=SESSIONS).map(session).collect();
+        let mut commands = Vec::with_capacity(ROUND);
+        while commands.len() < ROUND {
+            commands.extend(sessions.iter_mut().map(|(key, of)| (*key, of.next())));
+        }
+        for (key, of) in &mut sessions {
+            commands.extend(std::iter::from_fn(|| of.cancel()).map(|cancel| (*key, cancel)));
+        }
+        Self { commands }
+    }
+
+    fn at(&self, number: u64) -> &(SessionKey, Command) {
+        &self.commands[(number % self.commands.len() as u64) as usize]
+    }
+
+    /// Sends these commands, all of which must be taken, as fast as they are.
+    fn send(&self, exchange: &mut Exchange, from: u64, until: u64) -> Result<(), String> {
+        let mut batch = Vec::new();
+        for first in (from..until).step_by(BATCH as usize) {
+            batch.clear();
+            batch.extend((first..until.min(first + BATCH)).map(|number| {
+                let (key, command) = self.at(number);
+                let (key, sequence) = (*key, ClientSequence(number + 1));
+                let origin = Origin::Session { key, sequence };
+                let tag = 0;
+                Request {
+                    origin,
+                    command,
+                    tag,
+                }
+            }));
+            let mut refused = None;
+            exchange.submit_many(&batch, |_, taken| {
+                if let Err(error) = taken {
+                    refused.get_or_insert(error);
+                }
+            });
+            refused.map_or(Ok(()), |error| Err(text(error)))?;
+        }
+        Ok(())
+    }
+}
+
+/// Sends strides until the span is over, and waits until all commands are done.
+fn measured(
+    span: Duration,
+    mut send: impl FnMut(u64, u64) -> Result<(), String>,
+    wait: impl FnOnce() -> Result<(), String>,
+) -> Ran {
+    let (begin, spent_ns) = (Instant::now(), process_cpu_ns());
+    let mut next = 0;
+    while next == 0 || begin.elapsed() < span {
+        send(next, next + STRIDE)?;
+        next += STRIDE;
+    }
+    wait()?;
+    let (seconds, spent_ns) = (begin.elapsed().as_secs_f64(), process_cpu_ns() - spent_ns);
+    Ok(Run::of([
+        next as f64 / seconds,
+        spent_ns as f64 / next as f64,
+    ]))
+}
+
+fn without(flow: &Flow, span: Duration) -> Ran {
+    settle()?;
+    let options = service::Options {
+        placement: Placement::caller_and_threads(3, 1),
+        digest: Some(Digest::new()),
+        ..service::Options::default()
+    };
+    let started = Service::start(State::new(Rules::default()), options, |_| ());
+    let service = std::cell::RefCell::new(started.map_err(text)?);
+    for command in set_up(1..=SESSIONS) {
+        service.borrow_mut().submit(&command, 0).map_err(text)?;
+    }
+    service.borrow_mut().drain().map_err(text)?;
+    let send = |from: u64, until: u64| {
+        for first in (from..until).step_by(BATCH as usize) {
+            let write = |at, command: &mut Command| {
+                command.clone_from(&flow.at(first + at as u64).1);
+                0
+            };
+            let sent = service.borrow_mut().submit_with(BATCH as usize, write);
+            sent.map_err(text)?;
+        }
+        Ok(())
+    };
+    measured(span, send, || service.borrow_mut().drain().map_err(text))
+}
+
+fn with(flow: &Flow, span: Duration, sync: SyncMode) -> Ran {
+    settle()?;
+    let place = Scratch::new("in-process");
+    let exchange = std::cell::RefCell::new(open_new(&place.0, sync)?);
+    let send = |from, until| flow.send(&mut exchange.borrow_mut(), from, until);
+    measured(span, send, || exchange.borrow_mut().drain().map_err(text))
+}
+
+/// Opens an exchange that makes no snapshots.
+fn open(place: &Path, sync: SyncMode) -> Result<Exchange, String> {
+    let options = Options {
+        sync,
+        snapshot: SnapshotOptions {
+            every_bytes: u64::MAX,
+            every: Duration::MAX,
+            ..SnapshotOptions::default()
+        },
+        ..Options::default()
+    };
+    let publish = |_: Published<'_>| ();
+    let (exchange, _) = Exchange::open(place, options, publish).map_err(text)?;
+    Ok(exchange)
+}
+
+/// Opens one with a new market.
+fn open_new(place: &Path, sync: SyncMode) -> Result<Exchange, String> {
+    let mut exchange = open(place, sync)?;
+    for command in set_up(1..=SESSIONS) {
+        let submitted = exchange.submit(Origin::Engine, &command, 0);
+        submitted.map_err(text)?;
+    }
+    exchange.drain().map_err(text)?;
+    Ok(exchange)
+}
+
+/// An exchange that ended without a last snapshot.
+struct Left {
+    place: Scratch,
+    commands: u64,
+}
+
+fn leave(commands: u64) -> Result<Left, String> {
+    let place = Scratch::new("recovery");
+    let mut exchange = open_new(&place.0, SyncMode::Always)?;
+    let commands_before = exchange.number();
+    Flow::new().send(&mut exchange, 0, commands)?;
+    exchange.drain().map_err(text)?;
+    let commands = commands_before + commands;
+    Ok(Left { place, commands })
+}
+
+fn opened(left: &Left) -> Result<Duration, String> {
+    let begin = Instant::now();
+    let exchange = open(&left.place.0, SyncMode::Always)?;
+    let took = begin.elapsed();
+    let number = exchange.number();
+    match number == left.commands {
+        true => Ok(took),
+        false => Err(format!("{number} commands of {}", left.commands)),
+    }
+}
+
+/// As recovery does it, but for what sessions and reports are kept.
+fn applied(left: &Left) -> Result<Duration, String> {
+    /// What a record has before its command's frame.
+    const HEAD_BYTES: usize = 24;
+    let begin = Instant::now();
+    let mut state = State::new(Rules::default());
+    let (mut events, mut commands) = (Events::new(), Vec::new());
+    let mut reader = Reader::open(&left.place.0, Lsn::FIRST).map_err(text)?;
+    let mut all = 0;
+    while let Some(block) = reader.next_block().map_err(text)? {
+        let mut count = 0;
+        for (_, bytes) in block.bytes() {
+            if count == commands.len() {
+                commands.push(Command::Nop);
+            }
+            decode_command_into(&bytes[HEAD_BYTES..], &mut commands[count]).map_err(text)?;
+            count += 1;
+        }
+        apply_batch(&mut state, &commands[..count], &mut events, |_, _, _| ());
+        all += count as u64;
+    }
+    match all == left.commands {
+        true => Ok(begin.elapsed()),
+        false => Err(format!("{all} records of {}", left.commands)),
+    }
 }

@@ -2,183 +2,185 @@
 
 use std::time::Duration;
 
-use rustix::time::{ClockId, clock_gettime};
 use thalweg_measure::clock::Clock;
 use thalweg_measure::histogram::Histogram;
 
-use super::child::{Child, Spent, spent_between};
-use super::greeting::administer;
-use super::sessions::{Session, wait};
-use super::{Told, venue};
+use super::child::{Child, Work};
+use super::session::{PATIENCE, Session, administer, wait};
+use super::{WINDOW, set_up};
+use crate::threads::thread_cpu_ns;
 
 /// Users of the sessions.
 const FIRST_USER: i64 = 1_000;
-/// No answer for so long ends a run.
-const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Commands of a scheduled session without an answer at most; those that are due wait here. The
+/// server refuses more than 1,024.
+const IN_FLIGHT_MAX: usize = 512;
+
+/// What the sessions send.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Plan {
+    /// Sessions with [`WINDOW`] commands without an answer: for each answer they send another one.
+    pub(super) saturating: usize,
+    /// Sessions that send on schedule, in turn, as soon as a command is due.
+    pub(super) scheduled: usize,
+    /// Their rate, all together.
+    pub(super) per_s: u64,
+    /// Before the run counts, and how long it does.
+    pub(super) warm_up: Duration,
+    pub(super) span: Duration,
+}
 
 /// What came of a run.
 #[derive(Debug, Default)]
-pub(super) struct Ran {
+pub(super) struct Drove {
+    /// Answers of all sessions.
     pub(super) answers: u64,
     /// How long it took.
     pub(super) ns: u64,
+    /// From when a command was due, of the scheduled sessions; of the others where there are none,
+    /// from when it was sent.
     pub(super) latency_ns: Histogram,
-    /// How much later than due commands were sent, in an open loop.
+    /// How much later than due commands were sent.
     pub(super) lateness_ns: Histogram,
     /// How long the loader was on a processor.
     pub(super) loader_ns: u64,
-    /// The same of the server's threads.
-    pub(super) spent: Spent,
+    /// How long the server's threads were.
+    pub(super) server_ns: u64,
 }
 
-/// Sessions that are welcome, on a market that is open.
-pub(super) fn connect_all(child: &Child, count: u32, wants_reports: bool) -> Told<Vec<Session>> {
-    let users = || FIRST_USER..FIRST_USER + i64::from(count);
+/// Starts a server, or the echo, connects all sessions, and fills the windows of those that
+/// saturate.
+fn start(work: Work, plan: &Plan, wants_reports: bool) -> Result<(Child, Vec<Session>), String> {
+    let child = Child::start(work)?;
+    let users = FIRST_USER..FIRST_USER + (plan.saturating + plan.scheduled) as i64;
     if let Some(admin) = child.admin {
-        administer(admin, &venue::set_up(users()))?;
+        administer(admin, &set_up(users.clone()))?;
     }
-    let connected = users().map(|user| Session::connect(child.trade, user, wants_reports));
-    connected.collect()
-}
-
-fn thread_ns() -> u64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}
-
-/// What is read at the beginning and at the end of the time that counts.
-struct Meter<'c> {
-    child: &'c Child,
-    clock: Clock,
-    begin_ticks: u64,
-    end_ticks: u64,
-    before: Option<(u64, Spent, u64)>,
-}
-
-impl<'c> Meter<'c> {
-    /// From `warm_up` after now on.
-    fn new(child: &'c Child, warm_up: Duration, span: Duration) -> Self {
-        let clock = Clock::global();
-        let ticks = |time: Duration| clock.ticks_from_ns(time.as_nanos() as u64);
-        let begin_ticks = clock.ticks() + ticks(warm_up);
-        Self {
-            child,
-            clock,
-            begin_ticks,
-            end_ticks: begin_ticks + ticks(span),
-            before: None,
-        }
-    }
-
-    /// Whether the time counts; reads what there is to read when it begins to.
-    fn is_on(&mut self, now_ticks: u64) -> bool {
-        if self.before.is_none() && now_ticks >= self.begin_ticks {
-            let spent = self.child.spent();
-            self.before = Some((thread_ns(), spent, self.clock.ticks()));
-        }
-        self.before.is_some()
-    }
-
-    fn finish(self, ran: &mut Ran) {
-        let Some((loader_ns, spent, ticks)) = self.before else {
-            return;
-        };
-        ran.ns = self.clock.ns(self.clock.ticks() - ticks);
-        ran.loader_ns = thread_ns() - loader_ns;
-        ran.spent = spent_between(&spent, &self.child.spent());
-    }
-}
-
-/// Every session keeps `window` commands without an answer: for each answer it sends another one.
-pub(super) fn pipelined(
-    child: &Child,
-    sessions: &mut [Session],
-    window: usize,
-    [warm_up, span]: [Duration; 2],
-) -> Told<Ran> {
-    let mut ran = Ran::default();
-    let mut meter = Meter::new(child, warm_up, span);
-    let clock = meter.clock;
-    for session in &mut *sessions {
-        let now = clock.ticks();
-        (0..window).for_each(|_| session.push(now));
+    let sessions = users.map(|user| Session::connect(child.trade, user, wants_reports));
+    let mut sessions = sessions.collect::<Result<Vec<_>, String>>()?;
+    for session in &mut sessions[..plan.saturating] {
+        let now = Clock::global().ticks();
+        (0..WINDOW).for_each(|_| session.push(now));
         session.flush()?;
     }
-    let mut ready = Vec::new();
-    loop {
-        wait(sessions, Some(PATIENCE), &mut ready)?;
-        let now = clock.ticks();
-        let counts = meter.is_on(now);
-        if now >= meter.end_ticks {
-            break;
-        }
-        if !ready.contains(&true) {
-            return Err(format!("no answer came for {PATIENCE:?}"));
-        }
-        for (session, _) in sessions.iter_mut().zip(&ready).filter(|(_, ready)| **ready) {
-            let now = clock.ticks();
-            let answers = session.receive(|due| {
-                if counts {
-                    ran.latency_ns.record(clock.ns(now.saturating_sub(due)));
-                }
-            })?;
-            ran.answers += if counts { answers as u64 } else { 0 };
-            (0..answers).for_each(|_| session.push(now));
-            session.flush()?;
-        }
-    }
-    meter.finish(&mut ran);
-    Ok(ran)
+    Ok((child, sessions))
 }
 
-/// Commands at a fixed rate, in turn by the sessions, sent as soon as they are due; latency counts
-/// from when they were.
-pub(super) fn open(
-    child: &Child,
-    sessions: &mut [Session],
-    per_s: u64,
-    [warm_up, span]: [Duration; 2],
-) -> Told<Ran> {
-    let mut ran = Ran::default();
-    let mut meter = Meter::new(child, warm_up, span);
-    let clock = meter.clock;
-    let begin = clock.ticks();
-    let due_of = |number: u64| begin + clock.ticks_from_ns(number * 1_000_000_000 / per_s);
-    let mut ready = Vec::new();
-    let mut next = 0;
-    loop {
-        let now = clock.ticks();
-        let counts = meter.is_on(now);
-        let sends = now < meter.end_ticks;
-        if !sends && sessions.iter().all(|session| session.under_way() == 0) {
-            break;
-        }
-        if now > meter.end_ticks + clock.ticks_from_ns(PATIENCE.as_nanos() as u64) {
-            return Err(format!("no answer came for {PATIENCE:?}"));
-        }
-        while sends && due_of(next) <= now {
-            let due = due_of(next);
-            let at = (next % sessions.len() as u64) as usize;
-            sessions[at].push(due);
-            sessions[at].flush()?;
-            if counts {
-                ran.lateness_ns.record(clock.ns(clock.ticks() - due));
-            }
-            next += 1;
-        }
-        let until_due = clock.ns(due_of(next).saturating_sub(clock.ticks()));
-        let limit = if sends { until_due } else { 1_000_000 };
-        wait(sessions, Some(Duration::from_nanos(limit)), &mut ready)?;
-        let now = clock.ticks();
-        for (session, _) in sessions.iter_mut().zip(&ready).filter(|(_, ready)| **ready) {
-            ran.answers += session.receive(|due| {
-                if due >= meter.begin_ticks {
-                    ran.latency_ns.record(clock.ns(now.saturating_sub(due)));
-                }
-            })? as u64;
-            session.flush()?;
+/// A run under way.
+struct Driver<'p> {
+    plan: &'p Plan,
+    clock: Clock,
+    begin: u64,
+    counts_from: u64,
+    /// The command that is due next.
+    next: u64,
+    drove: Drove,
+}
+
+impl Driver<'_> {
+    fn due_of(&self, number: u64) -> u64 {
+        match self.plan.per_s {
+            0 => u64::MAX,
+            per_s => self.begin + self.clock.ticks_from_ns(number * 1_000_000_000 / per_s),
         }
     }
-    meter.finish(&mut ran);
-    Ok(ran)
+
+    /// Sends what is due, as far as the sessions in their turn have room.
+    fn send_due(&mut self, sessions: &mut [Session]) -> Result<(), String> {
+        while self.due_of(self.next) <= self.clock.ticks() {
+            let turn = (self.next % self.plan.scheduled as u64) as usize;
+            let session = &mut sessions[self.plan.saturating + turn];
+            if session.under_way() == IN_FLIGHT_MAX {
+                break;
+            }
+            let due = self.due_of(self.next);
+            session.push(due);
+            session.flush()?;
+            if due >= self.counts_from {
+                let late = self.clock.ticks().saturating_sub(due);
+                self.drove.lateness_ns.record(self.clock.ns(late));
+            }
+            self.next += 1;
+        }
+        Ok(())
+    }
+
+    /// Reads answers, and sends a command for each where the session saturates. Returns how many.
+    fn receive(&mut self, at: usize, session: &mut Session, counts: bool) -> Result<usize, String> {
+        let now = self.clock.ticks();
+        let saturates = at < self.plan.saturating;
+        let answers = session.receive(|due| {
+            let is_measured = match saturates {
+                true => self.plan.scheduled == 0,
+                false => due >= self.counts_from,
+            };
+            if counts && is_measured {
+                let latency = self.clock.ns(now.saturating_sub(due));
+                self.drove.latency_ns.record(latency);
+            }
+        })?;
+        if counts {
+            self.drove.answers += answers as u64;
+        }
+        if saturates {
+            (0..answers).for_each(|_| session.push(now));
+        }
+        session.flush()?;
+        Ok(answers)
+    }
+}
+
+/// Runs a server, or the echo, under a plan.
+pub(super) fn drive(work: Work, plan: &Plan, wants_reports: bool) -> Result<Drove, String> {
+    let (child, mut sessions) = start(work, plan, wants_reports)?;
+    let clock = Clock::global();
+    let ticks = |time: Duration| clock.ticks_from_ns(time.as_nanos() as u64);
+    let begin = clock.ticks();
+    let counts_from = begin + ticks(plan.warm_up);
+    let end = counts_from + ticks(plan.span);
+    let mut driver = Driver {
+        plan,
+        clock,
+        begin,
+        counts_from,
+        next: 0,
+        drove: Drove::default(),
+    };
+    let (mut before, mut ready, mut heard_at) = (None, Vec::new(), begin);
+    loop {
+        let now = clock.ticks();
+        if before.is_none() && now >= counts_from {
+            before = Some((thread_cpu_ns(), child.spent_ns(), clock.ticks()));
+        }
+        // One answer counts at least, however short the run.
+        let sends = now < end || driver.drove.latency_ns.count() == 0;
+        let scheduled = &sessions[plan.saturating..];
+        if !sends && scheduled.iter().all(|session| session.under_way() == 0) {
+            break;
+        }
+        if now.saturating_sub(heard_at) > ticks(PATIENCE) {
+            return Err(format!("no answer came for {PATIENCE:?}"));
+        }
+        let mut limit = Duration::from_millis(1);
+        if sends {
+            driver.send_due(&mut sessions)?;
+            let left = driver.due_of(driver.next).saturating_sub(clock.ticks());
+            limit = PATIENCE.min(Duration::from_nanos(clock.ns(left)));
+        }
+        wait(&sessions, Some(limit), &mut ready)?;
+        let all = sessions.iter_mut().zip(&ready).enumerate();
+        for (at, (session, _)) in all.filter(|(_, (_, ready))| **ready) {
+            if driver.receive(at, session, before.is_some())? > 0 {
+                heard_at = clock.ticks();
+            }
+        }
+    }
+    let mut drove = driver.drove;
+    if let Some((loader_ns, server_ns, ticks)) = before {
+        drove.ns = clock.ns(clock.ticks() - ticks);
+        drove.loader_ns = thread_cpu_ns() - loader_ns;
+        drove.server_ns = child.spent_ns() - server_ns;
+    }
+    Ok(drove)
 }

@@ -12,9 +12,9 @@ use thalweg_task::{Core, Local, slot};
 use tokio::sync::mpsc;
 use tokio::task::LocalSet;
 
-use super::load;
-use crate::experiment::channels::duo::Seats;
-use crate::runner::{Run, Subject, subject};
+use super::ran;
+use crate::runner::{Ran, Run, Subjects, subject, text};
+use crate::threads::Seats;
 
 pub(super) const TASKS: usize = 64;
 /// Messages of a burst, the tasks in turn.
@@ -41,7 +41,7 @@ fn produce(bursts: &Bursts, ends: &Ends, mut send: impl FnMut(usize, u64)) -> Re
     Ok(ns as f64 / (bursts.0 * BURST) as f64)
 }
 
-/// Where the tasks note what they took.
+/// Counts what the tasks took.
 struct Board {
     seen: Seen,
     count: Cell<u64>,
@@ -65,7 +65,7 @@ fn across(
     bursts: &Bursts,
     send: impl FnMut(usize, u64),
     serve: impl FnOnce(Rc<Board>) -> Result<(), String> + Send,
-) -> Result<Run, String> {
+) -> Ran {
     let (ended, ends) = std_mpsc::channel();
     let sent = move || produce(bursts, &ends, send);
     let all = (bursts.0 + 1) * BURST;
@@ -76,7 +76,7 @@ fn across(
             ended,
         });
         serve(Rc::clone(&board))?;
-        Ok::<Run, String>(load::run(board.seen.sum(), all, 0.0))
+        Ok::<Run, String>(ran(board.seen.sum(), all, 0.0))
     };
     let (ns, run) = Seats::apart()?.run(sent, served)?;
     let mut run = run?;
@@ -84,18 +84,8 @@ fn across(
     Ok(run)
 }
 
-fn in_local_set(listeners: impl FnOnce(&LocalSet)) -> Result<(), String> {
-    let runtime = tokio::runtime::Builder::new_current_thread().build();
-    let runtime = runtime.map_err(|error| error.to_string())?;
-    let tasks = LocalSet::new();
-    listeners(&tasks);
-    // Until all are through.
-    runtime.block_on(tasks);
-    Ok(())
-}
-
 /// Each task has a channel, and the other thread all their senders.
-fn tokio_each(bursts: &Bursts) -> Result<Run, String> {
+fn tokio_each(bursts: &Bursts) -> Ran {
     let (txs, rxs): (Vec<_>, Vec<_>) = (0..TASKS)
         .map(|_| mpsc::channel::<u64>(BURST as usize))
         .unzip();
@@ -104,51 +94,25 @@ fn tokio_each(bursts: &Bursts) -> Result<Run, String> {
         let _ = txs[to].try_send(number);
     };
     across(bursts, send, |board| {
-        in_local_set(|tasks| {
-            for mut rx in rxs {
-                let board = Rc::clone(&board);
-                tasks.spawn_local(async move {
-                    while let Some(number) = rx.recv().await {
-                        board.take(number);
-                    }
-                });
-            }
-        })
-    })
-}
-
-/// One channel between the threads, and behind it a task that hands on to those of the others.
-fn tokio_handed_on(bursts: &Bursts) -> Result<Run, String> {
-    let (tx, mut rx) = mpsc::channel::<(usize, u64)>(BURST as usize);
-    let send = move |to, number| {
-        // There is room for a whole burst.
-        let _ = tx.try_send((to, number));
-    };
-    across(bursts, send, |board| {
-        in_local_set(|tasks| {
-            let mut desks = Vec::with_capacity(TASKS);
-            for _ in 0..TASKS {
-                let (tx, mut rx) = mpsc::channel::<u64>(BURST as usize);
-                desks.push(tx);
-                let board = Rc::clone(&board);
-                tasks.spawn_local(async move {
-                    while let Some(number) = rx.recv().await {
-                        board.take(number);
-                    }
-                });
-            }
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        let runtime = runtime.map_err(text)?;
+        let tasks = LocalSet::new();
+        for mut rx in rxs {
+            let board = Rc::clone(&board);
             tasks.spawn_local(async move {
-                while let Some((to, number)) = rx.recv().await {
-                    // There is room for a whole burst.
-                    let _ = desks[to].try_send(number);
+                while let Some(number) = rx.recv().await {
+                    board.take(number);
                 }
             });
-        })
+        }
+        // Until all are through.
+        runtime.block_on(tasks);
+        Ok(())
     })
 }
 
 /// A ring between the threads, from which a core takes batches; each message resumes its task.
-fn fed(bursts: &Bursts) -> Result<Run, String> {
+fn fed(bursts: &Bursts) -> Ran {
     let (mut tx, rx) = spsc::<(usize, u64)>(BURST as usize);
     let send = move |to, number| {
         // A receiver that is gone shows in what came.
@@ -156,10 +120,10 @@ fn fed(bursts: &Bursts) -> Result<Run, String> {
     };
     across(bursts, send, |board| {
         let core = Core::new();
-        let mut desks = Vec::with_capacity(TASKS);
+        let mut lines = Vec::with_capacity(TASKS);
         for _ in 0..TASKS {
             let (tx, mut rx) = slot::<u64, Local>();
-            desks.push(tx);
+            lines.push(tx);
             let board = Rc::clone(&board);
             core.spawn(async move {
                 while let Ok(number) = rx.recv().await {
@@ -171,9 +135,9 @@ fn fed(bursts: &Bursts) -> Result<Run, String> {
         while core.poll() {}
         let feed = core.handle().feed(rx, move |(to, number): (usize, u64)| {
             // What was not taken shows in what came.
-            let _ = desks[to].send_now(number);
+            let _ = lines[to].send_now(number);
         });
-        let fed = core.block_on(feed).map_err(|error| error.to_string())?;
+        let fed = core.block_on(feed).map_err(text)?;
         match fed == (bursts.0 + 1) * BURST {
             true => Ok(()),
             false => Err(format!("{fed} messages came through the ring")),
@@ -182,33 +146,8 @@ fn fed(bursts: &Bursts) -> Result<Run, String> {
 }
 
 pub(super) const OURS: &str = "thalweg ring and slots";
-pub(super) const TOKIO_EACH: &str = "tokio mpsc, one a task";
-pub(super) const TOKIO_HANDED_ON: &str = "tokio mpsc, handed on";
+pub(super) const TOKIO: &str = "tokio mpsc, one a task";
 
-pub(super) fn subjects() -> Vec<Box<dyn Subject<Bursts>>> {
-    vec![
-        subject(OURS, fed),
-        subject(TOKIO_EACH, tokio_each),
-        subject(TOKIO_HANDED_ON, tokio_handed_on),
-    ]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_burst_arrives_whole() {
-        if let Err(why) = Seats::apart() {
-            println!("skipped: {why}");
-            return;
-        }
-        for subject in subjects() {
-            // On a thread of its own, which it pins.
-            let run = || subject.run(&Bursts(3)).map(|run| run.lost);
-            let ran = std::thread::scope(|scope| scope.spawn(run).join());
-            let ran = ran.expect("no panic");
-            assert_eq!(ran, Ok(0), "{}", subject.name());
-        }
-    }
+pub(super) fn subjects() -> Subjects<Bursts> {
+    vec![subject(OURS, fed), subject(TOKIO, tokio_each)]
 }

@@ -13,14 +13,13 @@ use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
 use counts::coroutines::Seen;
-use futures_channel::{mpsc as futures_mpsc, oneshot as futures_oneshot};
-use thalweg::channel::Spsc;
+use futures_channel::mpsc as futures_mpsc;
 use thalweg_task::{Local, SlotTx, slot};
-use tokio::sync::{mpsc as tokio_mpsc, oneshot as tokio_oneshot};
+use tokio::sync::oneshot as tokio_oneshot;
 use tokio::task::LocalSet;
 
-use super::load::{self, Load};
-use crate::runner::{Run, Subject, subject};
+use super::{Load, ran};
+use crate::runner::{Ran, Subject, Subjects, subject, text};
 
 /// Ends of a channel with which one coroutine gets one message after the other.
 trait Line: 'static {
@@ -45,7 +44,7 @@ fn resume(listener: &mut Pin<Box<impl Future>>, context: &mut Context<'_>) {
     let _ = listener.as_mut().poll(context);
 }
 
-fn by_hand<L: Line>(load: &Load) -> Result<Run, String> {
+fn by_hand<L: Line>(load: &Load) -> Ran {
     let seen = Rc::new(Seen::default());
     let mut context = Context::from_waker(Waker::noop());
     let line = |_| {
@@ -61,7 +60,7 @@ fn by_hand<L: Line>(load: &Load) -> Result<Run, String> {
         L::send(tx, number);
         resume(listener, &mut context);
     });
-    Ok(load::run(seen.sum(), load.sent(), ns))
+    Ok(ran(seen.sum(), load.sent(), ns))
 }
 
 /// Lets the other tasks have their turn.
@@ -87,7 +86,7 @@ async fn drive<L: Line>(load: &Load, mut txs: Vec<L::Tx>, seen: &Seen) -> f64 {
         if round == 1 {
             begin = Instant::now();
         }
-        load.round(|at| {
+        (0..load.coroutines).for_each(|at| {
             sent += 1;
             sum += sent;
             L::send(&mut txs[at], sent);
@@ -99,9 +98,9 @@ async fn drive<L: Line>(load: &Load, mut txs: Vec<L::Tx>, seen: &Seen) -> f64 {
     begin.elapsed().as_nanos() as f64 / load.messages() as f64
 }
 
-fn in_local_set<L: Line>(load: &Load) -> Result<Run, String> {
+fn in_local_set<L: Line>(load: &Load) -> Ran {
     let runtime = tokio::runtime::Builder::new_current_thread().build();
-    let runtime = runtime.map_err(|error| error.to_string())?;
+    let runtime = runtime.map_err(text)?;
     let tasks = LocalSet::new();
     let seen = Rc::new(Seen::default());
     let mut txs = Vec::with_capacity(load.coroutines);
@@ -112,35 +111,25 @@ fn in_local_set<L: Line>(load: &Load) -> Result<Run, String> {
     }
     // Receivers begin first, since they were spawned first.
     let own = load.clone();
-    let told = Rc::clone(&seen);
-    let sender = tasks.spawn_local(async move { drive::<L>(&own, txs, &told).await });
+    let own_seen = Rc::clone(&seen);
+    let sender = tasks.spawn_local(async move { drive::<L>(&own, txs, &own_seen).await });
     let ns = tasks.block_on(&runtime, sender);
-    let ns = ns.map_err(|error| error.to_string())?;
-    Ok(load::run(seen.sum(), load.sent(), ns))
+    let ns = ns.map_err(text)?;
+    Ok(ran(seen.sum(), load.sent(), ns))
 }
 
-fn both<L: Line>() -> [Box<dyn Subject<Load>>; 2] {
-    [
-        subject(by_hand_name(L::NAME), by_hand::<L>),
-        subject(format!("{}, LocalSet", L::NAME), in_local_set::<L>),
-    ]
-}
-
-/// The name of a peer's subject that is polled by hand.
-pub(super) fn by_hand_name(peer: &str) -> String {
-    format!("{peer}, by hand")
-}
-
-/// All of them, in both ways.
-pub(super) fn subjects() -> Vec<Box<dyn Subject<Load>>> {
+/// Returns all of them, in both ways.
+pub(super) fn subjects() -> Subjects<Load> {
+    fn both<L: Line>() -> [Box<dyn Subject<Load>>; 2] {
+        [
+            subject(format!("{}, by hand", L::NAME), by_hand::<L>),
+            subject(format!("{}, LocalSet", L::NAME), in_local_set::<L>),
+        ]
+    }
     let all = [
         both::<TokioOneshot>(),
         both::<TheCrate>(),
-        both::<FuturesOneshot>(),
         both::<FuturesUnbounded>(),
-        both::<TokioUnbounded>(),
-        both::<TokioBounded>(),
-        both::<ThalwegSpsc>(),
         both::<ThalwegSlot>(),
     ];
     all.into_iter().flatten().collect()
@@ -150,7 +139,7 @@ pub(super) fn subjects() -> Vec<Box<dyn Subject<Load>>> {
 type Desk<T> = Rc<Cell<Option<T>>>;
 
 macro_rules! one_a_message {
-    ($($(#[$doc:meta])* $line:ident $name:ident: $tx:ty, $make:expr,
+    ($($(#[$doc:meta])* $line:ident $name:literal: $tx:ty, $make:expr,
         |$value:ident| $recv:expr;)*) => {$(
         $(#[$doc])*
         struct $line;
@@ -178,77 +167,30 @@ macro_rules! one_a_message {
     )*};
 }
 
-pub(super) const TOKIO_ONESHOT: &str = "tokio oneshot";
-pub(super) const THE_CRATE: &str = "oneshot";
-const FUTURES_ONESHOT: &str = "futures oneshot";
-const THALWEG_SLOT: &str = "thalweg slot a message";
-pub(super) const FUTURES_UNBOUNDED: &str = "futures unbounded";
-
 one_a_message! {
-    TokioOneshot TOKIO_ONESHOT: tokio_oneshot::Sender<u64>, tokio_oneshot::channel(),
+    TokioOneshot "tokio oneshot": tokio_oneshot::Sender<u64>, tokio_oneshot::channel(),
         |value| &mut value;
     /// The crate of that name.
-    TheCrate THE_CRATE: oneshot::Sender<u64>, oneshot::channel(), |value| &mut value;
-    FuturesOneshot FUTURES_ONESHOT: futures_oneshot::Sender<u64>, futures_oneshot::channel(),
-        |value| &mut value;
+    TheCrate "oneshot": oneshot::Sender<u64>, oneshot::channel(), |value| &mut value;
     /// Ours in the same place.
-    ThalwegSlot THALWEG_SLOT: SlotTx<u64, Local>, slot(), |value| value.recv();
+    ThalwegSlot "thalweg slot a message": SlotTx<u64, Local>, slot(), |value| value.recv();
 }
 
-macro_rules! one_for_all {
-    ($(
-        $line:ident $name:expr, $tx:ty, $rx:ty, $pair:expr,
-        $send:ident, |$from:ident| $recv:expr;
-    )*) => {$(
-        struct $line;
+struct FuturesUnbounded;
 
-        impl Line for $line {
-            const NAME: &'static str = $name;
-            type Tx = $tx;
-            type Rx = $rx;
-            fn pair() -> (Self::Tx, Self::Rx) {
-                $pair
-            }
-            // Nothing sent shows in what came.
-            #[inline]
-            fn send(tx: &mut Self::Tx, number: u64) {
-                let _ = tx.$send(number);
-            }
-            #[inline]
-            async fn recv($from: &mut Self::Rx) -> Option<u64> {
-                $recv
-            }
-        }
-    )*};
-}
-
-one_for_all! {
-    FuturesUnbounded FUTURES_UNBOUNDED, futures_mpsc::UnboundedSender<u64>,
-        futures_mpsc::UnboundedReceiver<u64>, futures_mpsc::unbounded(),
-        unbounded_send, |rx| rx.recv().await.ok();
-    TokioUnbounded "tokio unbounded", tokio_mpsc::UnboundedSender<u64>,
-        tokio_mpsc::UnboundedReceiver<u64>, tokio_mpsc::unbounded_channel(),
-        send, |rx| rx.recv().await;
-    TokioBounded "tokio mpsc(1)", tokio_mpsc::Sender<u64>, tokio_mpsc::Receiver<u64>,
-        tokio_mpsc::channel(1), try_send, |rx| rx.recv().await;
-    ThalwegSpsc "thalweg::channel spsc(1)", thalweg::channel::Sender<u64, Spsc>,
-        thalweg::channel::Receiver<u64, Spsc>, thalweg::channel::spsc(1),
-        try_send, |rx| rx.recv_async().await.ok();
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::experiment::tasks::load::Order;
-
-    #[test]
-    fn every_peer_takes_every_message() {
-        for order in [Order::Made, Order::Random] {
-            let load = Load::new(30, 4, order);
-            for subject in subjects() {
-                let ran = subject.run(&load).map(|run| run.lost);
-                assert_eq!(ran, Ok(0), "{} {order:?}", subject.name());
-            }
-        }
+impl Line for FuturesUnbounded {
+    const NAME: &'static str = "futures unbounded";
+    type Tx = futures_mpsc::UnboundedSender<u64>;
+    type Rx = futures_mpsc::UnboundedReceiver<u64>;
+    fn pair() -> (Self::Tx, Self::Rx) {
+        futures_mpsc::unbounded()
+    }
+    #[inline]
+    fn send(tx: &mut Self::Tx, number: u64) {
+        let _ = tx.unbounded_send(number);
+    }
+    #[inline]
+    async fn recv(rx: &mut Self::Rx) -> Option<u64> {
+        rx.recv().await.ok()
     }
 }

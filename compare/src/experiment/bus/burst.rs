@@ -1,0 +1,295 @@
+//! A burst of mixed priorities while the consumer is stopped: what is lost of each priority, and
+//! whether everything that says so agrees.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::runner::{Metric, Ran, Run, Subjects, shuffle, subject, text};
+use crate::threads::crew;
+use thalweg::bus::{
+    Admission, Bus, Losses, Message, Policy, Priority, Publisher, Reserves, TopicId, TopicInfo,
+    Topics,
+};
+
+pub(super) const PUBLISHERS: usize = 4;
+/// Its shares, by priority.
+const PERCENT: [u64; Priority::COUNT] = [50, 30, 15, 5];
+
+/// A message of 24 bytes whose topic is its priority.
+#[derive(Debug, Clone, Copy)]
+struct Alarm {
+    publisher: u64,
+    number: u64,
+    priority: Priority,
+}
+
+const fn topic(name: &'static str, priority: Priority) -> TopicInfo {
+    TopicInfo {
+        priority,
+        policy: Policy::Reject,
+        ..TopicInfo::new(name)
+    }
+}
+
+impl Message for Alarm {
+    const TOPICS: &'static [TopicInfo] = &[
+        topic("alarm.low", Priority::Low),
+        topic("alarm.medium", Priority::Medium),
+        topic("alarm.high", Priority::High),
+        topic("alarm.critical", Priority::Critical),
+    ];
+
+    #[inline]
+    fn topic(&self) -> TopicId {
+        TopicId::new(self.priority.index())
+    }
+}
+
+/// Messages of a burst, and how many may wait.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Load {
+    pub(super) total: u64,
+    pub(super) capacity: u64,
+}
+
+/// How the room is shared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rule {
+    /// 60, 80 and 99 %.
+    Default,
+    /// For each priority, from the highest down as far as there is room, what it brings itself.
+    /// Higher ones may take what is kept for lower ones: it is no guarantee for these.
+    Sized,
+    /// For each priority, as far down as there is room, as many places as it and all above it
+    /// bring: whatever the order, none of these is lost.
+    Covered,
+}
+
+impl Rule {
+    const EACH: [Self; 3] = [Self::Default, Self::Sized, Self::Covered];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Default => "thalweg bus, default",
+            Self::Sized => "thalweg bus, own reserves",
+            Self::Covered => "thalweg bus, it and those above",
+        }
+    }
+
+    fn admission(self, Load { total, capacity }: Load) -> Admission {
+        if self == Self::Default {
+            return Admission::default();
+        }
+        let mut elements = [0; Priority::COUNT];
+        let (mut left, mut above) = (capacity, 0);
+        for priority in Priority::ALL.into_iter().rev() {
+            let own = share(total, priority);
+            above += own;
+            let messages = if self == Self::Sized { own } else { above };
+            if messages > left {
+                break;
+            }
+            left -= messages;
+            elements[priority.index()] = messages;
+        }
+        Reserves { elements }.into()
+    }
+}
+
+fn share(total: u64, priority: Priority) -> u64 {
+    total * PERCENT[priority.index()] / 100
+}
+
+/// Returns what one publisher publishes: its share of each priority, in an order of its own.
+fn plan(total: u64, publisher: u64, seed: u64) -> Vec<Priority> {
+    let each = |priority| {
+        let messages = share(total, priority) / PUBLISHERS as u64;
+        std::iter::repeat_n(priority, messages as usize)
+    };
+    let mut plan: Vec<Priority> = Priority::ALL.into_iter().flat_map(each).collect();
+    shuffle(&mut plan, seed * PUBLISHERS as u64 + publisher);
+    plan
+}
+
+/// Lost messages, by priority.
+pub(super) const METRICS: &[Metric] = &[
+    Metric::lower("lost_low", "messages"),
+    Metric::lower("lost_medium", "messages"),
+    Metric::lower("lost_high", "messages"),
+    Metric::lower("lost_critical", "messages"),
+];
+
+pub(super) fn subjects() -> Subjects<Load> {
+    let rule = |rule: Rule| {
+        let seed = AtomicU64::new(0);
+        subject(rule.name(), move |load: &Load| {
+            // ORDERING: Relaxed; runs are one after another.
+            let seed = seed.fetch_add(1, Ordering::Relaxed);
+            run(*load, rule, seed)
+        })
+    };
+    Rule::EACH.map(rule).into()
+}
+
+/// What a publisher saw: what it published, and what of it was admitted.
+struct Published {
+    publisher: Publisher<Alarm>,
+    plan: Vec<Priority>,
+    admitted: Vec<bool>,
+}
+
+/// One burst.
+///
+/// # Panics
+/// Two accounts of it differ, or the rule was broken: there is no figure then.
+fn run(load: Load, rule: Rule, seed: u64) -> Ran {
+    let bus = Bus::builder()
+        .capacity(load.capacity as usize)
+        .admission(rule.admission(load))
+        .build()
+        .map_err(text)?;
+    let mut consumer = bus.subscribe(Topics::ALL).map_err(text)?;
+    let publishers = (0..PUBLISHERS).map(|_| bus.publisher("feed"));
+    let publishers: Result<Vec<_>, _> = publishers.collect();
+    let publish = |at: usize, mut publisher: Publisher<Alarm>| {
+        let plan = plan(load.total, at as u64, seed);
+        let alarm = |(number, &priority)| Alarm {
+            publisher: at as u64,
+            number: number as u64,
+            priority,
+        };
+        let alarms = plan.iter().enumerate().map(alarm);
+        let admitted = alarms.map(|alarm| publisher.publish(alarm).is_ok());
+        let admitted = admitted.collect();
+        Published {
+            publisher,
+            plan,
+            admitted,
+        }
+    };
+    let publishers = publishers.map_err(text)?;
+    let (published, _) = crew(publishers, Vec::<()>::new(), publish, |_, ()| ());
+    let losses = consumer.losses();
+    // By publisher and message: how many were delivered before it.
+    let places = |published: &Published| vec![None; published.plan.len()];
+    let mut positions: Vec<Vec<Option<u64>>> = published.iter().map(places).collect();
+    let mut count = 0;
+    while let Ok(delivery) = consumer.try_recv() {
+        let alarm = delivery.message;
+        let place = &mut positions[alarm.publisher as usize][alarm.number as usize];
+        let before = place.replace(count);
+        assert_eq!(before, None, "wrong result: {alarm:?} came twice");
+        count += 1;
+    }
+    account(&published, &positions, &losses, consumer.limits())
+}
+
+/// Holds what publishers saw, what the bus counted and what came against each other and the rule.
+fn account(
+    published: &[Published],
+    positions: &[Vec<Option<u64>>],
+    losses: &[Losses],
+    limits: [u64; Priority::COUNT],
+) -> Ran {
+    let count = positions.iter().flatten().flatten().count() as u64;
+    let mut lost = [0.0; Priority::COUNT];
+    for (published, positions) in published.iter().zip(positions) {
+        let id = published.publisher.id();
+        let counted = losses.iter().find(|losses| losses.publisher == id);
+        let counted = counted.ok_or("no figures of a publisher")?.flow.refused;
+        let came = positions.iter().map(Option::is_some);
+        assert!(
+            came.eq(published.admitted.iter().copied()),
+            "wrong result: other messages came than were admitted"
+        );
+        for priority in Priority::ALL {
+            let refused = published.plan.iter().zip(&published.admitted);
+            let refused = refused.filter(|&(of, admitted)| *of == priority && !admitted);
+            let refused = refused.count() as u64;
+            let at = priority.index();
+            assert_eq!(counted[at], refused, "wrong result: {priority:?} counted");
+            lost[at] += refused as f64;
+        }
+        let attempts: Vec<_> = published
+            .plan
+            .iter()
+            .copied()
+            .zip(positions.iter().copied())
+            .collect();
+        let broken = broken(limits, &attempts, count);
+        assert_eq!(
+            broken, None,
+            "wrong result: the rule was broken at a message"
+        );
+    }
+    Ok(Run::of(lost))
+}
+
+/// Returns the first attempt of a publisher, from its end, that the documented rule does not allow:
+/// a message of priority p is admitted if and only if fewer than `limits[p]` wait when it draws its
+/// place.
+///
+/// Nobody takes anything, so what waits only grows, and an admitted message's position is how many
+/// waited when it was drawn. A refused one has no position; but it came before the next one of its
+/// publisher that was admitted, when no more waited than that one's position, or than all if there
+/// is none.
+fn broken(
+    limits: [u64; Priority::COUNT],
+    attempts: &[(Priority, Option<u64>)],
+    admitted: u64,
+) -> Option<usize> {
+    let mut most = admitted;
+    let is_broken = |&(_, (priority, position)): &(usize, &(Priority, Option<u64>))| {
+        let limit = limits[priority.index()];
+        match *position {
+            Some(position) => {
+                let is_broken = position >= most || position >= limit;
+                most = position;
+                is_broken
+            }
+            None => most < limit,
+        }
+    };
+    let mut attempts = attempts.iter().enumerate().rev();
+    attempts.find(is_broken).map(|(at, _)| at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Priority::{Critical, High, Low, Medium};
+    use super::*;
+
+    #[test]
+    fn what_the_rule_does_not_allow_is_found() {
+        let broken = |all: &[_], admitted| broken([2, 3, 4, 5], all, admitted);
+        let fine = [(Low, Some(0)), (Low, None), (Medium, Some(2)), (High, None)];
+        assert_eq!(broken(&fine, 4), None);
+        for (all, admitted) in [
+            (&[(Low, Some(2))][..], 3),
+            (&[(Low, None), (High, Some(1))], 3),
+            (&[(Critical, None)], 4),
+            (&[(Low, Some(1)), (High, Some(0))], 2),
+            (&[(High, Some(2))], 2),
+        ] {
+            assert!(broken(all, admitted).is_some(), "{all:?}");
+        }
+    }
+
+    #[test]
+    fn what_room_is_kept_for_is_not_lost() {
+        for total in [15_000, 30_000] {
+            let capacity = 13_107;
+            let load = Load { total, capacity };
+            for rule in Rule::EACH {
+                let run = run(load, rule, 1).unwrap();
+                let [low, medium, high, critical] = run.values[..] else {
+                    panic!("{run:?}");
+                };
+                assert!(low > 0.0);
+                if rule == Rule::Covered {
+                    assert_eq!((high, critical), (0.0, 0.0));
+                    assert_eq!(medium == 0.0, total == 15_000);
+                }
+            }
+        }
+    }
+}
