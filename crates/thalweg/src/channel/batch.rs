@@ -93,7 +93,12 @@ impl<T, S: Shape> Receiver<T, S> {
     /// ```
     #[inline]
     pub fn batch(&mut self, max: usize) -> Batch<'_, T> {
-        let is_own = matches!(self.source.end, RecvEnd::Ring(..) | RecvEnd::Lanes(_));
+        self.settle();
+        let is_own = match &self.source.end {
+            RecvEnd::Ring(..) => true,
+            RecvEnd::Lanes(receiver) => receiver.is_open(),
+            _ => false,
+        };
         if !is_own || self.source.is_lossy() {
             let source = &mut self.source;
             return Batch(Elements::Shared { source, left: max });

@@ -12,12 +12,11 @@ use std::task::{Context, Poll};
 
 use super::error::{RecvError, SendError};
 use super::hub::Overflow;
-use super::receiver::{Receiver, Source};
-use super::select::Listed;
+use super::receiver::Receiver;
 use super::sender::Sender;
 use super::shape::Shape;
 use crate::ring::PopError;
-use crate::wait::poll_on;
+use crate::wait::{Kind, poll_on};
 
 /// Whether a future is done; then it is not polled again.
 #[derive(Debug, Default)]
@@ -52,8 +51,7 @@ impl<T, S: Shape> Receiver<T, S> {
     /// [`RecvError`] if the channel is empty and no sender is left.
     pub fn recv_async(&mut self) -> RecvFuture<'_, T, S> {
         RecvFuture {
-            receiver: self,
-            listed: Listed::default(),
+            receiver: self.lend(),
             done: Done::default(),
         }
     }
@@ -80,6 +78,7 @@ impl<T, S: Shape> Receiver<T, S> {
         out: &mut Vec<T>,
         max: usize,
     ) -> Result<usize, RecvError> {
+        self.settle();
         match self.source.pop_many(out, max) {
             Err(PopError::Empty) => {
                 let first = self.recv_async().await?;
@@ -89,22 +88,17 @@ impl<T, S: Shape> Receiver<T, S> {
         }
     }
 
-    pub(super) fn poll_recv(
-        &mut self,
-        listed: &mut Listed,
-        context: &Context<'_>,
-    ) -> Poll<Result<T, RecvError>> {
+    /// For a caller that has [lent](Self::lend) the receiver.
+    pub(super) fn poll_recv(&mut self, context: &Context<'_>) -> Poll<Result<T, RecvError>> {
         if self.source.end.meeting().is_none() {
-            let attempt = |source: &mut Source<T>| match source.pop() {
-                Err(PopError::Empty) => None,
-                outcome => Some(outcome.map_err(|_| RecvError)),
-            };
             let outcome = poll_on(
-                &mut self.source,
-                |source| &source.hub.readable,
-                &mut listed.on,
+                self,
+                |this| (&this.hub.readable, &mut this.listed.on),
                 context,
-                attempt,
+                |this| match this.source.pop() {
+                    Err(PopError::Empty) => None,
+                    outcome => Some(outcome.map_err(|_| RecvError)),
+                },
             );
             if outcome.is_ready() {
                 self.source.pass_on();
@@ -112,12 +106,12 @@ impl<T, S: Shape> Receiver<T, S> {
             return outcome;
         }
         let waker = context.waker();
-        if listed.seat.is_some() && self.stays(listed, waker) {
+        if self.listed.seat.is_some() && self.stays(waker) {
             return Poll::Pending;
         }
-        let (mut is_over, mut got) = (false, self.withdraw(listed));
+        let (mut is_over, mut got) = (false, self.withdraw());
         if got.is_none() {
-            (is_over, got) = self.wish(listed, waker, None);
+            (is_over, got) = self.wish(waker, Kind::Task, None);
         }
         match got {
             Some(value) => Poll::Ready(Ok(value)),
@@ -132,7 +126,6 @@ impl<T, S: Shape> Receiver<T, S> {
 #[must_use = "futures do nothing unless polled"]
 pub struct RecvFuture<'r, T, S: Shape> {
     receiver: &'r mut Receiver<T, S>,
-    listed: Listed,
     done: Done,
 }
 
@@ -140,18 +133,14 @@ impl<T, S: Shape> Future for RecvFuture<'_, T, S> {
     type Output = Result<T, RecvError>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let Self {
-            receiver,
-            listed,
-            done,
-        } = self.get_mut();
-        done.poll(|| receiver.poll_recv(listed, context))
+        let Self { receiver, done } = self.get_mut();
+        done.poll(|| receiver.poll_recv(context))
     }
 }
 
 impl<T, S: Shape> Drop for RecvFuture<'_, T, S> {
     fn drop(&mut self) {
-        self.receiver.leave(&mut self.listed);
+        self.receiver.leave();
     }
 }
 
@@ -166,9 +155,8 @@ impl<T, S: Shape> Sender<T, S> {
     /// As [`send`](Self::send).
     pub fn send_async(&mut self, value: T) -> SendFuture<'_, T, S, Option<T>> {
         SendFuture {
-            sender: self,
+            sender: self.lend(),
             value: Some(value),
-            listed: Listed::default(),
             done: Done::default(),
         }
     }
@@ -185,31 +173,30 @@ impl<T, S: Shape> Sender<T, S> {
         value: &'s mut Option<T>,
     ) -> SendFuture<'s, T, S, &'s mut Option<T>> {
         SendFuture {
-            sender: self,
+            sender: self.lend(),
             value,
-            listed: Listed::default(),
             done: Done::default(),
         }
     }
 
-    /// Whether the element in `value` was sent; it is put back if not.
+    /// Whether the element in `value` was sent; it is put back if not. For a caller that has
+    /// [lent](Self::lend) the sender.
     pub(super) fn poll_send(
         &mut self,
         value: &mut Option<T>,
-        listed: &mut Listed,
         context: &Context<'_>,
     ) -> Poll<Result<(), SendError<T>>> {
         let meets = self.end.meeting().is_some()
-            && (listed.seat.is_some() || self.hub.habits.overflow != Overflow::Reject);
+            && (self.listed.seat.is_some() || self.hub.habits.overflow != Overflow::Reject);
         if meets {
             let waker = context.waker();
-            if listed.seat.is_some() && self.stays(listed, waker) {
+            if self.listed.seat.is_some() && self.stays(waker) {
                 return Poll::Pending;
             }
-            if self.withdraw(value, listed) || value.is_none() {
+            if self.withdraw(value) || value.is_none() {
                 return Poll::Ready(Ok(()));
             }
-            if !self.offer(value, listed, waker, None) {
+            if !self.offer(value, waker, Kind::Task, None) {
                 return Poll::Pending;
             }
             let back = value.take().map(SendError::Disconnected);
@@ -233,8 +220,7 @@ impl<T, S: Shape> Sender<T, S> {
         };
         let outcome = poll_on(
             self,
-            |sender| &sender.gate.writable,
-            &mut listed.on,
+            |sender| (&sender.gate.writable, &mut sender.listed.on),
             context,
             attempt,
         );
@@ -251,7 +237,6 @@ impl<T, S: Shape> Sender<T, S> {
 pub struct SendFuture<'s, T, S: Shape, V: BorrowMut<Option<T>>> {
     sender: &'s mut Sender<T, S>,
     value: V,
-    listed: Listed,
     done: Done,
 }
 
@@ -259,7 +244,7 @@ impl<T, S: Shape, V: BorrowMut<Option<T>>> SendFuture<'_, T, S, V> {
     /// The element, if it is not sent yet.
     pub fn take(&mut self) -> Option<T> {
         let value = self.value.borrow_mut();
-        self.sender.leave(&mut self.listed, value);
+        self.sender.leave(value);
         value.take()
     }
 }
@@ -274,15 +259,14 @@ impl<T, S: Shape, V: BorrowMut<Option<T>>> Future for SendFuture<'_, T, S, V> {
         let Self {
             sender,
             value,
-            listed,
             done,
         } = self.get_mut();
-        done.poll(|| sender.poll_send(value.borrow_mut(), listed, context))
+        done.poll(|| sender.poll_send(value.borrow_mut(), context))
     }
 }
 
 impl<T, S: Shape, V: BorrowMut<Option<T>>> Drop for SendFuture<'_, T, S, V> {
     fn drop(&mut self) {
-        self.sender.leave(&mut self.listed, self.value.borrow_mut());
+        self.sender.leave(self.value.borrow_mut());
     }
 }

@@ -16,7 +16,6 @@ use futures_core::{FusedStream, Stream};
 
 use super::error::RecvError;
 use super::receiver::Receiver;
-use super::select::Listed;
 use super::shape::Shape;
 
 impl<T, S: Shape> Receiver<T, S> {
@@ -63,7 +62,6 @@ impl<T, S: Shape> Receiver<T, S> {
 pub struct RecvStream<T, S: Shape, R: BorrowMut<Receiver<T, S>> = Receiver<T, S>> {
     /// Taken by `into_inner`.
     receiver: Option<R>,
-    listed: Listed,
     is_ended: bool,
     element: PhantomData<fn() -> (T, S)>,
 }
@@ -72,10 +70,10 @@ pub struct RecvStream<T, S: Shape, R: BorrowMut<Receiver<T, S>> = Receiver<T, S>
 const IS_THERE: &str = "the receiver is there until the stream is gone";
 
 impl<T, S: Shape, R: BorrowMut<Receiver<T, S>>> RecvStream<T, S, R> {
-    fn new(receiver: R) -> Self {
+    fn new(mut receiver: R) -> Self {
+        receiver.borrow_mut().lend();
         Self {
             receiver: Some(receiver),
-            listed: Listed::default(),
             is_ended: false,
             element: PhantomData,
         }
@@ -104,14 +102,14 @@ impl<T, S: Shape, R: BorrowMut<Receiver<T, S>>> RecvStream<T, S, R> {
             return Poll::Ready(Err(RecvError));
         }
         let receiver = self.receiver.as_mut().expect(IS_THERE).borrow_mut();
-        let outcome = receiver.poll_recv(&mut self.listed, context);
+        let outcome = receiver.poll_recv(context);
         self.is_ended = matches!(outcome, Poll::Ready(Err(_)));
         outcome
     }
 
     fn leave(&mut self) {
-        if let Some(receiver) = &self.receiver {
-            receiver.borrow().leave(&mut self.listed);
+        if let Some(receiver) = &mut self.receiver {
+            receiver.borrow_mut().leave();
         }
     }
 

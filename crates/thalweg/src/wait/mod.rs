@@ -14,7 +14,7 @@
 //! [`block`] is a thread's wait on a signal, with a [`Pace`] that learns what a wake-up costs and
 //! how soon things come.
 
-mod barrier;
+pub(crate) mod barrier;
 mod block;
 pub mod cores;
 mod costs;
@@ -34,6 +34,7 @@ pub use pace::{Mode, Pace};
 pub(crate) use panics::{Panics, discard, wake};
 pub use roster::Entry;
 pub(crate) use roster::{Roster, Wait, renew};
+pub(crate) use signal::Kind;
 pub use signal::Signal;
 pub use waiter::Strategy;
 pub(crate) use waiter::Waiter;

@@ -81,6 +81,7 @@ mod tests;
 mod within;
 
 pub use claim::TicketClaim;
+pub(crate) use claim::Claimed;
 pub(crate) use end::TicketEnd;
 
 use super::sequence::{CapacityError, Tally};

@@ -1,5 +1,6 @@
 //! Models of the end of a signal (rule 6).
 
+use crate::wait::signal::Kind;
 use super::{Shelf, Simulation, fault, over, spawn};
 use crate::ring::sync::{AtomicBool, Ordering, order};
 use crate::wait::signal::Signal;
@@ -49,7 +50,7 @@ fn an_interrupt_stands_for_the_fence_of_the_notifier() {
 /// As [`a_late_element`], beside a thread of a chain that gets no core.
 fn a_late_element_beside_an_old_mark() {
     let shared = Shelf::new();
-    let _gets_no_core = shared.signal.register_thread(Waker::noop());
+    let _gets_no_core = shared.signal.list(Waker::noop(), Kind::Thread);
     shared.signal.notify_chained();
     shared.signal.make_old();
     let simulation = Simulation::start();
