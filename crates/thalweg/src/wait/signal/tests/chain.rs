@@ -58,19 +58,34 @@ fn a_task_does_not_hold_the_chain_up() {
     let _ = signal.register(&waiters[3].1);
     let last = signal.list(&waiters[4].1, Kind::Thread);
     signal.notify_chained();
-    assert_eq!(word(&signal) & WAKING, 0);
-    signal.notify_chained();
-    assert_eq!(woken(), [1, 1, 0, 0, 0]);
+    assert_eq!(woken(), [1, 1, 0, 0, 0], "with the first thread");
     signal.notify_chained();
     assert_eq!(woken(), [1, 1, 0, 0, 0], "the thread has not looked");
     assert!(!signal.unregister(thread));
     signal.notify_chained();
     signal.notify_chained();
-    signal.notify_chained();
+    assert_eq!(woken(), [1, 1, 1, 0, 1]);
+    assert!(!signal.unregister(last));
     signal.notify_chained();
     assert_eq!(woken(), [1; 5]);
-    assert!(!signal.unregister(last));
     assert_eq!((word(&signal), signal.woken()), (ARMED, 5));
+}
+
+#[test]
+fn a_task_that_never_looks_does_not_keep_a_thread_asleep() {
+    for kind in [Kind::Select, Kind::Thread] {
+        let signal = Signal::new();
+        let waiters: Vec<_> = (0..4).map(|_| Counter::new()).collect();
+        let woken = || waiters.iter().map(|(c, _)| c.woken()).collect::<Vec<_>>();
+        for (at, (_, waker)) in waiters.iter().enumerate() {
+            let _ = signal.list(waker, if at < 2 { Kind::Task } else { kind });
+        }
+        signal.notify_one();
+        assert_eq!(woken(), [1, 0, 1, 0]);
+        assert_eq!(signal.notify(1), 1);
+        assert_eq!((woken(), signal.waiting()), (vec![1; 4], 0));
+        assert_eq!(word(&signal) & WAKING, 0);
+    }
 }
 
 #[test]
