@@ -133,6 +133,8 @@ impl<T> RecvEnd<T> {
             Self::Ring(consumer, gate) => {
                 let mut count = consumer.pop_into(out, max);
                 if count == 0 {
+                    // That may have given the room of a forgotten batch back.
+                    gate.writable.notify_one();
                     // To tell empty from closed.
                     out.push(consumer.try_pop_nearly()?);
                     count = 1 + consumer.pop_into(out, max - 1);

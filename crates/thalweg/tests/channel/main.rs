@@ -12,6 +12,7 @@ mod endings;
 mod ends;
 mod executor;
 mod flavour;
+mod forgotten;
 mod gophers;
 #[cfg(target_os = "linux")]
 mod idle;
@@ -28,6 +29,7 @@ mod tallies;
 mod tasks;
 mod texts;
 mod timeouts;
+mod unpolled;
 mod watchdog;
 
 /// `suite! { flavour: Type, ..; { module: case case, .. } }`
@@ -316,6 +318,83 @@ mod any_many_receivers {
             gophers: workers,
             living: everybody_is_answered_by_one_of_many
                 no_two_acts_lock_each_other_out,
+        }
+    }
+}
+
+/// Guards and futures that are forgotten.
+mod forgotten_guards {
+    mod any {
+        suite! {
+            spsc_packed: PACKED, spsc_slotted: SLOTTED, mpsc_lanes: LANES, mpsc: ORDERED,
+            mpmc: TICKETS, unbounded_spsc: UNBOUNDED_SPSC, unbounded: UNBOUNDED;
+            {
+                forgotten: dropped_futures_keep_no_waker
+                    a_forgotten_receive_keeps_nothing_from_its_receiver
+                    a_receiver_sleeps_after_a_forgotten_receive
+                    a_forgotten_send_keeps_nothing_from_its_sender
+                    a_forgotten_batch_gives_its_room_back
+                    both_sides_sleep_after_a_forgotten_batch,
+            }
+        }
+    }
+
+    mod rendezvous {
+        suite! {
+            spsc: MEET_SPSC, mpsc: MEET_MPSC, mpmc: MEET;
+            {
+                forgotten: a_forgotten_receive_keeps_nothing_from_its_receiver
+                    a_receiver_sleeps_after_a_forgotten_receive
+                    a_forgotten_offer_is_withdrawn,
+            }
+        }
+    }
+
+    mod many_receivers {
+        suite! {
+            mpmc: TICKETS, unbounded: UNBOUNDED, rendezvous: MEET;
+            { forgotten: a_forgotten_receive_passes_its_wake_up_on, }
+        }
+    }
+
+    mod one_store {
+        suite! {
+            mpsc: ORDERED, mpmc: TICKETS, unbounded_mpsc: UNBOUNDED_MPSC, unbounded: UNBOUNDED;
+            { forgotten: a_forgotten_send_passes_its_wake_up_on, }
+        }
+    }
+
+    mod claiming {
+        suite! {
+            spsc_packed: PACKED, spsc_slotted: SLOTTED, mpsc_lanes: LANES, mpsc: ORDERED,
+            mpmc: TICKETS;
+            {
+                forgotten: a_forgotten_claim_is_given_up
+                    a_forgotten_claim_does_not_keep_the_end_off,
+            }
+        }
+    }
+
+    mod one_ring {
+        suite! {
+            mpsc: ORDERED, mpmc: TICKETS;
+            { forgotten: a_forgotten_claim_hides_nothing_for_good, }
+        }
+    }
+}
+
+mod futures_kept_unpolled {
+    mod many_receivers {
+        suite! {
+            mpmc: TICKETS, unbounded: UNBOUNDED;
+            { unpolled: an_element_wakes_the_thread, }
+        }
+    }
+
+    mod one_store {
+        suite! {
+            mpsc: ORDERED, mpmc: TICKETS, unbounded_mpsc: UNBOUNDED_MPSC, unbounded: UNBOUNDED;
+            { unpolled: room_wakes_the_thread, }
         }
     }
 }
