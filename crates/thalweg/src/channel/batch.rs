@@ -8,7 +8,8 @@ use super::recv_end::RecvEnd;
 use super::shape::Shape;
 use crate::ring;
 
-/// Elements of a channel, taken one by one through the iterator; see [`Receiver::batch`].
+/// Elements of a channel, taken one by one through the iterator; see [`Receiver::batch`]. If it is
+/// forgotten, its room comes back when the receiver is used again.
 #[must_use = "elements are received only by iterating"]
 pub struct Batch<'r, T>(Elements<'r, T>);
 

@@ -19,8 +19,9 @@ enum Room<'c, T> {
 ///
 /// A claim that is dropped sends nothing and drops what was written. In a channel where several
 /// senders share a ring, the elements of a claim come out one after another, and those sent later
-/// by others wait for it: be quick. It is `Send`, so that a task may hold it while it awaits
-/// something else.
+/// by others wait for it: be quick. One that is forgotten is given up when its sender is used
+/// again, or dropped, and what was written is leaked. It is `Send`, so that a task may hold it
+/// while it awaits something else.
 #[must_use = "a claim that is not committed sends nothing"]
 pub struct Claim<'c, T> {
     /// Taken by `commit`.
@@ -172,7 +173,9 @@ impl<T, S: Shape> Sender<T, S> {
     pub fn claim(&mut self, count: usize) -> Result<Claim<'_, T>, ClaimError> {
         self.lend();
         if self.shares_room() {
-            let Listed { is_lent, claims, .. } = &mut self.listed;
+            let Listed {
+                is_lent, claims, ..
+            } = &mut self.listed;
             let asking = Asking::of(&mut self.end, &self.hub, &self.gate, is_lent);
             let asking = asking.expect(IS_SHARED);
             let claiming = (count > 1).then(|| self.gate.claiming(claims));
@@ -190,7 +193,8 @@ impl<T, S: Shape> Sender<T, S> {
 
     /// As [`claim`](Self::claim), in a task.
     ///
-    /// Cancel-safe: dropping the future keeps no room, and no wake-up that another sender needs.
+    /// Cancel-safe: dropping the future keeps no room, and no wake-up that another sender needs. If
+    /// it is kept unpolled, or forgotten, it is as [`send_async`](Self::send_async).
     ///
     /// ```
     /// # futures_executor::block_on(async {

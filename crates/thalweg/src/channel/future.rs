@@ -37,7 +37,8 @@ impl<T, S: Shape> Receiver<T, S> {
     /// The oldest element, as a future; see [`recv`](Self::recv).
     ///
     /// Cancel-safe: dropping the future loses no element, and no wake-up that another receiver
-    /// needs.
+    /// needs. One that is kept unpolled, or forgotten, may keep such a wake-up: see
+    /// [the module](super#futures-that-wait-and-are-not-polled).
     ///
     /// At a rendezvous a sender hands its element to a future that waits, and goes on. If that
     /// future is dropped before it is polled again, the element goes to another receiver that
@@ -59,7 +60,8 @@ impl<T, S: Shape> Receiver<T, S> {
     /// As [`recv_async`](Self::recv_async), for up to `max` elements, which go to the end of `out`;
     /// gives how many. See [`recv_many`](Self::recv_many).
     ///
-    /// Cancel-safe: `out` grows only by the poll that says so.
+    /// Cancel-safe: `out` grows only by the poll that says so. If it is kept unpolled, or forgotten,
+    /// it is as [`recv_async`](Self::recv_async).
     ///
     /// ```
     /// # futures_executor::block_on(async {
@@ -151,6 +153,9 @@ impl<T, S: Shape> Sender<T, S> {
     /// [`take`](SendFuture::take) got it out before. To keep it across cancellation, send it
     /// [`from a place of yours`](Self::send_from_async).
     ///
+    /// One that is kept unpolled, or forgotten, may keep a wake-up that another sender needs: see
+    /// [the module](super#futures-that-wait-and-are-not-polled).
+    ///
     /// # Errors
     /// As [`send`](Self::send).
     pub fn send_async(&mut self, value: T) -> SendFuture<'_, T, S, Option<T>> {
@@ -164,7 +169,9 @@ impl<T, S: Shape> Sender<T, S> {
     /// Sends the element in `value`, which is taken out of there only when it is sent. An empty
     /// place sends nothing, at once.
     ///
-    /// Cancel-safe: dropping the future leaves the element where it was.
+    /// Cancel-safe: dropping the future leaves the element where it was. If it is kept unpolled, or
+    /// forgotten, it is as [`send_async`](Self::send_async); what a forgotten one offers at a
+    /// rendezvous stays there until it is received, or the sender is used again and drops it.
     ///
     /// # Errors
     /// As [`send`](Self::send).

@@ -58,7 +58,8 @@ impl<T, S: Shape> Receiver<T, S> {
 /// Cancel-safe: an element is taken out of the channel only by the poll that gives it. One that
 /// waits keeps its turn between polls, also when the future that polled it is gone. If other
 /// receivers wait for the same elements, drop a stream that you poll no more: it may have been
-/// woken in their place, and its drop passes that on.
+/// woken in their place, and its drop passes that on. See
+/// [the module](super#futures-that-wait-and-are-not-polled).
 pub struct RecvStream<T, S: Shape, R: BorrowMut<Receiver<T, S>> = Receiver<T, S>> {
     /// Taken by `into_inner`.
     receiver: Option<R>,

@@ -194,7 +194,11 @@ impl<S: States> StateView<S> {
         &self,
         wanted: impl Into<Group<S>>,
     ) -> impl Future<Output = Result<(), Unreachable<S>>> + Send + Unpin {
-        wait_on(&self.signal, Listed::default(), self.looking_for(wanted.into()))
+        wait_on(
+            &self.signal,
+            Listed::default(),
+            self.looking_for(wanted.into()),
+        )
     }
 
     /// What a waiter does when it looks: gives something once the wait is over.

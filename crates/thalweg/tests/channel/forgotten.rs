@@ -346,9 +346,7 @@ pub(crate) fn a_forgotten_claim_is_given_up<S: Made>(flavour: Flavour<S>) {
 }
 
 /// What others sent behind it is delivered, and they get its room, when its sender is used, or gone.
-pub(crate) fn a_forgotten_claim_hides_nothing_for_good<S: Made + ManySenders>(
-    flavour: Flavour<S>,
-) {
+pub(crate) fn a_forgotten_claim_hides_nothing_for_good<S: Made + ManySenders>(flavour: Flavour<S>) {
     for is_dropped in [false, true] {
         let (mut tx, mut rx) = flavour.channel::<u32>(4);
         let (mut other, mut third) = (tx.clone(), tx.clone());

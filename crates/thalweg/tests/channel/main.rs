@@ -85,6 +85,7 @@ mod stored {
                 a_panic_in_recv_each_leaves_the_rest
                 a_panic_while_elements_are_dropped_drops_the_others,
             late: a_late_batch_is_discarded_at_once
+                nothing_comes_after_the_end
                 what_a_closed_channel_holds_is_counted
                 requests_are_not_kept,
             loss: reject_gives_back
@@ -179,6 +180,7 @@ mod claiming {
                 a_claim_waits_for_all_of_its_room
                 an_abandoned_claim_drops_what_was_written
                 a_commit_into_a_closed_channel_loses_nothing
+                a_held_claim_puts_the_end_off
                 policies_that_do_not_wait_say_that_it_is_full,
             late: a_late_commit_is_discarded_at_once
                 a_panic_of_a_late_element_drops_the_others

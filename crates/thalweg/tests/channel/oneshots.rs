@@ -1,9 +1,12 @@
 //! The channel for one element. Everybody who is awaited lives on while it is.
 
 use crate::executor::{Alarm, block_on};
+use crate::forgotten::waiting;
 use crate::ledger::Ledger;
 use crate::watchdog::watched;
 use std::future::poll_fn;
+use std::mem::forget;
+use std::sync::Arc;
 use std::task::Poll;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -172,4 +175,23 @@ fn ends_go_anywhere() {
         format!("{tx:?} {rx:?}"),
         "Sender { closed: false } Receiver { closed: false }"
     );
+}
+
+/// Both ends stay: only the future goes.
+#[test]
+fn a_future_that_is_dropped_or_forgotten_is_not_woken() {
+    let (mut tx, mut rx) = oneshot::<u32>();
+    let (alarm, again) = (Alarm::new(), Alarm::new());
+    drop(waiting(&alarm, tx.closed()));
+    assert_eq!(Arc::strong_count(&alarm), 1);
+    forget(waiting(&alarm, tx.closed()));
+    let mut closed = waiting(&again, tx.closed());
+    rx.close();
+    assert_eq!((alarm.count(), again.count()), (0, 1));
+    assert!(again.poll(&mut closed).is_ready());
+    let (tx, mut rx) = oneshot();
+    forget(waiting(&alarm, async { (&mut rx).await }));
+    let thread = thread::spawn(move || rx.recv());
+    tx.send(1).unwrap();
+    assert_eq!(thread.join().unwrap(), Ok(1));
 }

@@ -136,7 +136,8 @@ impl Ready {
 
     /// As [`wait`](Self::wait), as a future for any runtime.
     ///
-    /// Cancel-safe: dropping it loses no element, and no wake-up that another needs.
+    /// Cancel-safe: dropping it loses no element, and no wake-up that another needs. If it is kept
+    /// unpolled, or forgotten, it is as [`Receiver::recv_async`] and [`Sender::send_async`].
     ///
     /// # Errors
     /// As [`wait`](Self::wait).

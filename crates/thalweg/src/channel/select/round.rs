@@ -126,7 +126,9 @@ impl<A: Arms> Round<'_, A> {
         [Meets::Yes, Meets::Watches].into_iter().any(|meets| {
             self.turns().any(|at| {
                 let stake = token.as_ref().map(|token| Stake::of(token, at));
-                (self.arms).with(at, |arm| arm.meets() == meets && arm.list(waker, kind, stake))
+                (self.arms).with(at, |arm| {
+                    arm.meets() == meets && arm.list(waker, kind, stake)
+                })
             })
         })
     }

@@ -80,8 +80,8 @@ mod slot;
 mod tests;
 mod within;
 
-pub use claim::TicketClaim;
 pub(crate) use claim::Claimed;
+pub use claim::TicketClaim;
 pub(crate) use end::TicketEnd;
 
 use super::sequence::{CapacityError, Tally};

@@ -1,9 +1,9 @@
 //! Models of chained notifications (rule 4).
 
-use crate::wait::signal::Kind;
 use super::{AtomicBool, Shelf, Simulation, fault, over, thread};
 use super::{model_of_two_preemptions, spawn};
 use crate::ring::sync::order;
+use crate::wait::signal::Kind;
 use crate::wait::signal::{Entry, Signal};
 use crate::wait::{Mode, Pace, block};
 use std::sync::Arc;

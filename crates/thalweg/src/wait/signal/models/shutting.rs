@@ -1,8 +1,8 @@
 //! Models of the end of a signal (rule 6).
 
-use crate::wait::signal::Kind;
 use super::{Shelf, Simulation, fault, over, spawn};
 use crate::ring::sync::{AtomicBool, Ordering, order};
+use crate::wait::signal::Kind;
 use crate::wait::signal::Signal;
 use std::sync::Arc;
 use std::task::Waker;

@@ -1,7 +1,7 @@
 //! Chained notifications (rule 4), one step at a time.
 
-use crate::wait::signal::Kind;
 use super::{Counter, Panics, take};
+use crate::wait::signal::Kind;
 use crate::wait::signal::chain::HELD;
 use crate::wait::signal::{ARMED, CALM_MAX, OLD, Signal, WAITER, WAKING};
 use crate::wait::{Mode, Pace, TimedOut, block};

@@ -1,7 +1,7 @@
 //! A signal that is shut says so to everybody, for ever, and works as before.
 
-use crate::wait::signal::Kind;
 use super::{CALM_MAX, Counter, Signal};
+use crate::wait::signal::Kind;
 
 fn is_shut(signal: &Signal) -> bool {
     let told = signal.notify_one();
