@@ -58,8 +58,8 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> SlotRx<T, F, W> {
 
     /// Waits for a value. Cancel-safe: a receive that is dropped has taken nothing.
     ///
-    /// Where the receiver was cloned, poll the future or drop it: one that is kept unpolled may have
-    /// been woken in the place of another, which goes on waiting. One that was forgotten
+    /// Where the receiver was cloned, poll the future or drop it: one that is kept unpolled may
+    /// have been woken in the place of another, which goes on waiting. One that was forgotten
     /// (`std::mem::forget`) does so until this receiver is used again, or dropped.
     ///
     /// # Errors

@@ -60,8 +60,8 @@ impl<T, S: Shape> Receiver<T, S> {
     /// As [`recv_async`](Self::recv_async), for up to `max` elements, which go to the end of `out`;
     /// gives how many. See [`recv_many`](Self::recv_many).
     ///
-    /// Cancel-safe: `out` grows only by the poll that says so. If it is kept unpolled, or forgotten,
-    /// it is as [`recv_async`](Self::recv_async).
+    /// Cancel-safe: `out` grows only by the poll that says so. If it is kept unpolled, or
+    /// forgotten, it is as [`recv_async`](Self::recv_async).
     ///
     /// ```
     /// # futures_executor::block_on(async {

@@ -34,8 +34,8 @@ macro_rules! with_store {
 }
 
 impl<T> RecvEnd<T> {
-    /// Takes an element and wakes a sender that waits for the room. `Closed` says that a closer look
-    /// is needed, where this is a ring or has lanes: see [`end`](Self::end).
+    /// Takes an element and wakes a sender that waits for the room. `Closed` says that a closer
+    /// look is needed, where this is a ring or has lanes: see [`end`](Self::end).
     #[inline(always)]
     pub(super) fn try_pop(&mut self) -> Result<T, PopError> {
         match self {

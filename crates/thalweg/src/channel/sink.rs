@@ -52,7 +52,8 @@ impl<T, S: Shape> Sender<T, S> {
 /// other.
 ///
 /// Cancel-safe: what was put into the slot stays there when the future that flushed it is dropped.
-/// A sink that waits and is polled no more is as a [send](Sender::send_async) that is kept unpolled.
+/// A sink that waits and is polled no more is as a [send](Sender::send_async) that is kept
+/// unpolled.
 /// When the sink itself is dropped, an element in its slot is dropped unsent;
 /// [`into_inner`](Self::into_inner) gives it back.
 ///

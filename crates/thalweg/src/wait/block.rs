@@ -136,8 +136,8 @@ pub(crate) fn poll_on<O, R>(
     }
 }
 
-/// As [`block`] without a deadline, in a task. Where the wait is kept in an endpoint, `listed`, that
-/// can end it when the future is forgotten.
+/// As [`block`] without a deadline, in a task. Where the wait is kept in an endpoint, `listed`,
+/// that can end it when the future is forgotten.
 pub(crate) fn wait_on<R, F: FnMut() -> Option<R>, L: BorrowMut<Listed>>(
     signal: &Signal,
     listed: L,

@@ -345,7 +345,8 @@ pub(crate) fn a_forgotten_claim_is_given_up<S: Made>(flavour: Flavour<S>) {
     assert_eq!(tx.try_send_many(0..4).unwrap(), 4);
 }
 
-/// What others sent behind it is delivered, and they get its room, when its sender is used, or gone.
+/// What others sent behind it is delivered, and they get its room, when its sender is used, or
+/// gone.
 pub(crate) fn a_forgotten_claim_hides_nothing_for_good<S: Made + ManySenders>(flavour: Flavour<S>) {
     for is_dropped in [false, true] {
         let (mut tx, mut rx) = flavour.channel::<u32>(4);

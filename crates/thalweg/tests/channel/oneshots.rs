@@ -75,14 +75,15 @@ fn a_sender_learns_that_nobody_waits() {
     for by_close in [true, false] {
         let (mut tx, mut rx) = oneshot::<u8>();
         let before = alarm.count();
-        assert!(alarm.poll(&mut tx.closed()).is_pending());
-        assert!(alarm.poll(&mut tx.closed()).is_pending());
+        drop(waiting(&alarm, tx.closed()));
+        let mut closed = waiting(&alarm, tx.closed());
+        assert!(alarm.poll(&mut closed).is_pending());
         match by_close {
             true => rx.close(),
             false => drop(rx),
         }
         assert_eq!(alarm.count(), before + 1);
-        assert!(alarm.poll(&mut tx.closed()).is_ready());
+        assert!(alarm.poll(&mut closed).is_ready());
     }
 }
 

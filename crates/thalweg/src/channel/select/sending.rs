@@ -147,8 +147,8 @@ impl<T, S: Shape> Sender<T, S> {
         Err(SendTimeoutError::Disconnected(value))
     }
 
-    /// For something that borrows the sender and waits or holds room, and then leaves. An earlier one
-    /// that was forgotten is ended.
+    /// For something that borrows the sender and waits or holds room, and then leaves. An earlier
+    /// one that was forgotten is ended.
     pub(in crate::channel) fn lend(&mut self) -> &mut Self {
         self.settle();
         self.listed.is_lent = true;

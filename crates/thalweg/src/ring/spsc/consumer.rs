@@ -278,9 +278,9 @@ impl<T> Consumer<T> {
         self.shared().close();
     }
 
-    /// For a consumer that closed the ring, and passed the heavy barrier after that: makes sure that
-    /// there is an element at the head. `Closed` says that nothing will come, for good: what a
-    /// late push brings is the producer's to take, and this endpoint must not pop any more.
+    /// For a consumer that closed the ring, and passed the heavy barrier after that: makes sure
+    /// that there is an element at the head. `Closed` says that nothing will come, for good: what
+    /// a late push brings is the producer's to take, and this endpoint must not pop any more.
     pub(crate) fn end(&mut self) -> Result<(), PopError> {
         loop {
             let is_held = self.shared().is_held() && !fault::is("claim_unseen");

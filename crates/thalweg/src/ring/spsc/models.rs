@@ -238,18 +238,16 @@ fn a_claim_that_is_held_puts_the_end_off() {
     fn model(layout: Layout) {
         let (mut tx, mut rx) = ring(1, layout);
         let sender = thread::spawn(move || {
-            let Ok(mut claim) = tx.claim(1) else {
-                return (0, tx);
-            };
-            claim.hold();
-            barrier::light();
-            if claim.producer().is_closed() {
+            let mut sent = 0;
+            if let Ok(mut claim) = tx.claim(1) {
+                claim.hold();
+                barrier::light();
+                if !claim.producer().is_closed() {
+                    claim.push(1).expect("room for one");
+                    sent = claim.publish();
+                }
                 claim.producer().let_go();
-                return (0, tx);
             }
-            claim.push(1).expect("room for one");
-            let sent = claim.publish();
-            claim.producer().let_go();
             (sent, tx)
         });
         rx.close();

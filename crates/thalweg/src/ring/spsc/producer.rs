@@ -254,8 +254,8 @@ impl<T> Producer<T> {
         self.shared().close();
     }
 
-    /// Ends what [`Claim::hold`] began, after the claim was published or given up; also for one that
-    /// was forgotten.
+    /// Ends what [`Claim::hold`] began, after the claim was published or given up; also for one
+    /// that was forgotten.
     pub(crate) fn let_go(&mut self) {
         self.shared().hold(false);
     }
