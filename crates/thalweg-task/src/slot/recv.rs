@@ -16,6 +16,8 @@ use crate::sync::{fault, is_model_over};
 /// Takes values out of a slot.
 pub struct SlotRx<T, F: Family, W: Waiting<WaiterOf<F>> = One<F>> {
     slot: Shared<T, F, W>,
+    /// Where it waits; also after a receive that was forgotten.
+    place: W::Place,
 }
 
 /// What a look at a slot found, and the sender that waits for it to be empty.
@@ -50,19 +52,51 @@ fn taken<T, V: Told>((value, vacancy): (T, Option<V>)) -> T {
 
 impl<T, F: Family, W: Waiting<WaiterOf<F>>> SlotRx<T, F, W> {
     pub(super) fn new(slot: Shared<T, F, W>) -> Self {
-        Self { slot }
+        let place = W::Place::default();
+        Self { slot, place }
     }
 
     /// Waits for a value. Cancel-safe: a receive that is dropped has taken nothing.
+    ///
+    /// Where the receiver was cloned, poll the future or drop it: one that is kept unpolled may
+    /// have been woken in the place of another, which goes on waiting. One that was forgotten
+    /// (`std::mem::forget`) does so until this receiver is used again, or dropped.
     ///
     /// # Errors
     /// [`RecvError`], from the future: nothing comes any more, and why.
     #[inline]
     pub fn recv(&mut self) -> Recv<'_, T, F, W> {
-        let place = W::Place::default();
-        Recv {
-            receiver: self,
-            place,
+        self.leave_forgotten();
+        Recv { receiver: self }
+    }
+
+    /// Ends a receive that was forgotten. One of a single receiver keeps nobody waiting.
+    #[inline(always)]
+    fn leave_forgotten(&mut self) {
+        if W::IS_MANY && self.place.is_set() {
+            self.leave();
+        }
+    }
+
+    /// Waits no more.
+    fn leave(&mut self) {
+        let place = &mut self.place;
+        let (next, left) = self.slot.state.with(KEY, |state| {
+            let (was_told, left) = state.receivers.leave(place);
+            // Told, and gone without a look: the next one is told instead.
+            let is_owed = was_told && state.value.is_some() && !fault::is("slot_pass_on");
+            (
+                if is_owed {
+                    state.receivers.next(KEY)
+                } else {
+                    None
+                },
+                left,
+            )
+        });
+        drop(left);
+        if let Some(next) = next {
+            next.wake();
         }
     }
 
@@ -79,6 +113,7 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> SlotRx<T, F, W> {
     /// # Errors
     /// [`TryRecvError`]: none is there, or comes.
     pub fn try_recv(&mut self) -> Result<T, TryRecvError> {
+        self.leave_forgotten();
         match self.slot.state.with(KEY, State::take) {
             Some(look) => Ok(taken(look?)),
             None => Err(TryRecvError::Empty),
@@ -124,6 +159,7 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> Drop for SlotRx<T, F, W> {
             // What it holds can't be dropped any more either.
             return std::mem::forget(self.slot.clone());
         }
+        self.leave_forgotten();
         let is_last = self.slot.state.with(KEY, |state| {
             state.count -= 1;
             state.count == 0
@@ -144,7 +180,6 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> fmt::Debug for SlotRx<T, F, W> {
 #[must_use = "a future does nothing until it is polled"]
 pub struct Recv<'r, T, F: Family, W: Waiting<WaiterOf<F>> = One<F>> {
     receiver: &'r mut SlotRx<T, F, W>,
-    place: W::Place,
 }
 
 impl<T, F: Family, W: Waiting<WaiterOf<F>>> Unpin for Recv<'_, T, F, W> {}
@@ -154,29 +189,29 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> Future for Recv<'_, T, F, W> {
 
     #[inline(always)]
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<T, RecvError>> {
-        let this = &mut *self;
+        let SlotRx { slot, place } = &mut *self.receiver;
         let mut waits = false;
-        let value = this.receiver.slot.state.with(KEY, |state| {
+        let value = slot.state.with(KEY, |state| {
             // Of many, another may have been told of the value, and has to be told of the next.
             if state.is_rare || W::IS_MANY && state.value.is_some() {
                 return None;
             }
             let value = take_by_words(&mut state.value);
             if value.is_none() {
-                waits = state.receivers.stays(&mut this.place, context.waker());
+                waits = state.receivers.stays(place, context.waker());
             }
             value
         });
         if let Some(value) = value {
             // It waits no more, so there is nothing to leave.
-            this.place.set(false);
+            place.set(false);
             return Poll::Ready(Ok(value));
         }
         if waits {
             return Poll::Pending;
         }
         let waiter = WaiterOf::<F>::of(context.waker());
-        look(this.receiver, &mut this.place, waiter)
+        look::<T, F, W>(slot, place, waiter)
     }
 }
 
@@ -185,12 +220,12 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> Future for Recv<'_, T, F, W> {
 #[cold]
 #[inline(never)]
 fn look<T, F: Family, W: Waiting<WaiterOf<F>>>(
-    receiver: &SlotRx<T, F, W>,
+    slot: &Shared<T, F, W>,
     place: &mut W::Place,
     waiter: WaiterOf<F>,
 ) -> Poll<Result<T, RecvError>> {
     let looks = !fault::is("slot_look_again");
-    let (look, spare, left) = receiver.slot.state.with(KEY, |state| match state.take() {
+    let (look, spare, left) = slot.state.with(KEY, |state| match state.take() {
         Some(look) if looks => (Some(look), Some(waiter), state.receivers.leave(place).1),
         _ => (None, state.receivers.sit(place, waiter), None),
     });
@@ -204,26 +239,8 @@ fn look<T, F: Family, W: Waiting<WaiterOf<F>>>(
 impl<T, F: Family, W: Waiting<WaiterOf<F>>> Drop for Recv<'_, T, F, W> {
     #[inline]
     fn drop(&mut self) {
-        if !self.place.is_set() || is_model_over() {
-            return;
-        }
-        let place = &mut self.place;
-        let (next, left) = self.receiver.slot.state.with(KEY, |state| {
-            let (was_told, left) = state.receivers.leave(place);
-            // Told, and gone without a look: the next one is told instead.
-            let is_owed = was_told && state.value.is_some() && !fault::is("slot_pass_on");
-            (
-                if is_owed {
-                    state.receivers.next(KEY)
-                } else {
-                    None
-                },
-                left,
-            )
-        });
-        drop(left);
-        if let Some(next) = next {
-            next.wake();
+        if self.receiver.place.is_set() && !is_model_over() {
+            self.receiver.leave();
         }
     }
 }

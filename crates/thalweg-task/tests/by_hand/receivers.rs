@@ -12,6 +12,7 @@ for_both! {
     a_receive_that_is_over_is_told_nothing
     who_was_robbed_keeps_its_turn
     a_replaced_value_is_told_once
+    a_forgotten_receive_keeps_no_other_waiting
     all_receivers_hear_that_one_cancelled
 }
 
@@ -67,6 +68,53 @@ fn a_replaced_value_is_told_once<F: Family>() {
     drop(first);
     assert!(second.heeds(), "passed on");
     assert_eq!(second.poll(), Poll::Ready(Ok(2)));
+}
+
+/// All ends stay, but for the one whose drop is tried.
+fn a_forgotten_receive_keeps_no_other_waiting<F: Family>() {
+    type Use<F> = fn(Many<F>) -> Option<Many<F>>;
+    type Many<F> = thalweg_task::slot::SlotRx<u32, F, thalweg_task::slot::Many<F>>;
+    let uses: [Use<F>; 3] = [
+        |mut rx| {
+            drop(rx.recv());
+            Some(rx)
+        },
+        |mut rx| {
+            assert_eq!(rx.try_recv(), Err(TryRecvError::Empty));
+            Some(rx)
+        },
+        |rx| {
+            drop(rx);
+            None
+        },
+    ];
+    for (at, used) in uses.into_iter().enumerate() {
+        for is_told_before in [false, true] {
+            let (tx, rx) = slot_many::<u32, F>();
+            let (mut first, mut second) = (rx.clone(), rx);
+            let mut receive = first.recv();
+            let mut context = Context::from_waker(Waker::noop());
+            assert!(Pin::new(&mut receive).poll(&mut context).is_pending());
+            std::mem::forget(receive);
+            let mut second = Polled::new(async move { second.recv().await });
+            assert!(second.poll().is_pending());
+            if is_told_before {
+                // A try would take it.
+                if at == 1 {
+                    continue;
+                }
+                tx.send(1).unwrap();
+                assert!(!second.heeds());
+            }
+            let first = used(first);
+            if !is_told_before {
+                tx.send(1).unwrap();
+            }
+            assert!(second.heeds());
+            assert_eq!(second.poll(), Poll::Ready(Ok(1)));
+            drop(first);
+        }
+    }
 }
 
 fn all_receivers_hear_that_one_cancelled<F: Family>() {

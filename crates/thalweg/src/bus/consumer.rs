@@ -141,7 +141,9 @@ impl<M: Message> Consumer<M> {
         }
     }
 
-    /// As [`recv`](Self::recv), as a future. Cancel-safe: dropping it loses no message.
+    /// As [`recv`](Self::recv), as a future. Cancel-safe: dropping it loses no message. In a group,
+    /// one that is kept unpolled, or forgotten, may keep a wake-up that another member needs, as a
+    /// [channel's](crate::channel#futures-that-wait-and-are-not-polled).
     ///
     /// # Errors
     /// As [`recv`](Self::recv).

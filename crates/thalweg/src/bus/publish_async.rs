@@ -53,7 +53,8 @@ impl<M: Message> Publisher<M> {
     ///
     /// Cancel-safe: dropped before it is done, it has published nothing, and nothing is counted as
     /// lost. Where publishers are [slowed](super::Builder::slowing), it waits for room below three
-    /// quarters of the limit. Allocates for messages that go to several inboxes.
+    /// quarters of the limit. If it is kept unpolled, or forgotten, other publishers are woken all
+    /// the same. Allocates for messages that go to several inboxes.
     ///
     /// ```
     /// # use thalweg::bus::{Bus, Message, TopicId, TopicInfo, Topics};

@@ -8,7 +8,8 @@ use super::recv_end::RecvEnd;
 use super::shape::Shape;
 use crate::ring;
 
-/// Elements of a channel, taken one by one through the iterator; see [`Receiver::batch`].
+/// Elements of a channel, taken one by one through the iterator; see [`Receiver::batch`]. If it is
+/// forgotten, its room comes back when the receiver is used again.
 #[must_use = "elements are received only by iterating"]
 pub struct Batch<'r, T>(Elements<'r, T>);
 
@@ -93,7 +94,12 @@ impl<T, S: Shape> Receiver<T, S> {
     /// ```
     #[inline]
     pub fn batch(&mut self, max: usize) -> Batch<'_, T> {
-        let is_own = matches!(self.source.end, RecvEnd::Ring(..) | RecvEnd::Lanes(_));
+        self.settle();
+        let is_own = match &self.source.end {
+            RecvEnd::Ring(..) => true,
+            RecvEnd::Lanes(receiver) => receiver.is_open(),
+            _ => false,
+        };
         if !is_own || self.source.is_lossy() {
             let source = &mut self.source;
             return Batch(Elements::Shared { source, left: max });

@@ -2,12 +2,13 @@
 
 use super::discard::{discard_left, discard_tickets};
 use super::error::ClaimError;
-use super::hub::{Claiming, Gate, Hub, Overflow};
+use super::hub::{Gate, Hub, Overflow};
+use super::select::Listed;
 use super::send_end::SendEnd;
 use super::sender::Sender;
 use super::shape::Shape;
-use crate::ring::{self, Ticket, TicketClaim};
-use crate::wait::{block, wait_on};
+use crate::ring::{self, Claimed, Ticket, TicketClaim};
+use crate::wait::{barrier, block, wait_on};
 
 enum Room<'c, T> {
     Ring(ring::Claim<'c, T>),
@@ -18,14 +19,17 @@ enum Room<'c, T> {
 ///
 /// A claim that is dropped sends nothing and drops what was written. In a channel where several
 /// senders share a ring, the elements of a claim come out one after another, and those sent later
-/// by others wait for it: be quick. It is `Send`, so that a task may hold it while it awaits
-/// something else.
+/// by others wait for it: be quick. One that is forgotten is given up when its sender is used
+/// again, or dropped, and what was written is leaked. It is `Send`, so that a task may hold it
+/// while it awaits something else.
 #[must_use = "a claim that is not committed sends nothing"]
 pub struct Claim<'c, T> {
     /// Taken by `commit`.
     room: Option<Room<'c, T>>,
     hub: &'c Hub,
     gate: &'c Gate,
+    /// Until it is over: see [`Listed`](super::select::Listed).
+    is_lent: &'c mut bool,
 }
 
 macro_rules! each {
@@ -75,9 +79,11 @@ impl<T> Claim<'_, T> {
     /// was not used goes back.
     #[inline]
     pub fn commit(mut self) -> usize {
+        *self.is_lent = false;
         match self.room.take() {
             Some(Room::Ring(mut claim)) => {
                 let sent = claim.publish();
+                claim.producer().let_go();
                 self.hub.readable.notify(sent.max(1));
                 if self.hub.readable.is_shut() {
                     discard_left(claim.producer(), self.gate);
@@ -91,7 +97,7 @@ impl<T> Claim<'_, T> {
 
     fn commit_shared(&self, mut claim: TicketClaim<'_, T>, ring: &Ticket<T>) -> usize {
         let unused = claim.remaining();
-        self.give_back(&mut claim);
+        give_back(self.gate, &mut claim);
         let sent = claim.commit();
         if unused > 0 {
             // Tickets that came back pass no receiver who would tell.
@@ -103,40 +109,46 @@ impl<T> Claim<'_, T> {
         }
         sent
     }
+}
 
-    /// Where gaps are reported: what was lost behind room that goes back was lost before it.
-    fn give_back(&self, claim: &mut TicketClaim<'_, T>) {
-        if let Some(gaps) = &self.gate.gaps {
-            gaps.withdraw(claim.rest(), || claim.give_back());
-        }
+/// Where gaps are reported: what was lost behind room that goes back was lost before it.
+fn give_back<T>(gate: &Gate, claim: &mut TicketClaim<'_, T>) {
+    if let Some(gaps) = &gate.gaps {
+        gaps.withdraw(claim.rest(), || claim.give_back());
     }
+}
 
-    /// Drops a claim on a ring that others share. Their elements may have waited behind it, and
-    /// they for its room.
-    fn abandon(&self, mut claim: TicketClaim<'_, T>, ring: &Ticket<T>) {
-        /// In a drop, since that of an element may panic.
-        struct Tell<'c, T>(&'c Hub, &'c Gate, usize, &'c Ticket<T>);
-        impl<T> Drop for Tell<'_, T> {
-            fn drop(&mut self) {
-                self.1.notify_room(self.2);
-                // Last, since the drops of elements may panic.
-                if self.0.readable.notify_one() {
-                    discard_tickets(self.3, self.1);
-                }
+/// Drops a claim on a ring that others share. Their elements may have waited behind it, and they
+/// for its room.
+fn abandon<T>(hub: &Hub, gate: &Gate, mut claim: TicketClaim<'_, T>, ring: &Ticket<T>) {
+    /// In a drop, since that of an element may panic.
+    struct Tell<'c, T>(&'c Hub, &'c Gate, usize, &'c Ticket<T>);
+    impl<T> Drop for Tell<'_, T> {
+        fn drop(&mut self) {
+            self.1.notify_room(self.2);
+            // Last, since the drops of elements may panic.
+            if self.0.readable.notify_one() {
+                discard_tickets(self.3, self.1);
             }
         }
-        let _tell = Tell(self.hub, self.gate, claim.len(), ring);
-        self.give_back(&mut claim);
-        drop(claim);
     }
+    let _tell = Tell(hub, gate, claim.len(), ring);
+    give_back(gate, &mut claim);
+    drop(claim);
 }
 
 impl<T> Drop for Claim<'_, T> {
     fn drop(&mut self) {
+        *self.is_lent = false;
         match self.room.take() {
-            Some(Room::Ticket(claim, ring)) => self.abandon(claim, ring),
-            // Nobody else was kept waiting by it.
-            Some(Room::Ring(claim)) => drop(claim),
+            Some(Room::Ticket(claim, ring)) => abandon(self.hub, self.gate, claim, ring),
+            Some(Room::Ring(mut claim)) => {
+                // First, since the drops of elements may panic. A receiver that closed the channel
+                // waits for the end.
+                claim.producer().let_go();
+                self.hub.readable.notify_one();
+                drop(claim);
+            }
             None => {}
         }
     }
@@ -159,9 +171,14 @@ impl<T, S: Shape> Sender<T, S> {
     /// # Errors
     /// As [`try_claim`](Self::try_claim), but `Full` only under a policy that does not block.
     pub fn claim(&mut self, count: usize) -> Result<Claim<'_, T>, ClaimError> {
+        self.lend();
         if self.shares_room() {
-            let asking = Asking::of(&self.end, &self.hub, &self.gate).expect(IS_SHARED);
-            let claiming = asking.claiming(count);
+            let Listed {
+                is_lent, claims, ..
+            } = &mut self.listed;
+            let asking = Asking::of(&mut self.end, &self.hub, &self.gate, is_lent);
+            let asking = asking.expect(IS_SHARED);
+            let claiming = (count > 1).then(|| self.gate.claiming(claims));
             let attempt = || asking.attempt(count);
             let outcome = block(&self.gate.writable, &mut self.pace, None, attempt);
             drop(claiming);
@@ -176,7 +193,8 @@ impl<T, S: Shape> Sender<T, S> {
 
     /// As [`claim`](Self::claim), in a task.
     ///
-    /// Cancel-safe: dropping the future keeps no room, and no wake-up that another sender needs.
+    /// Cancel-safe: dropping the future keeps no room, and no wake-up that another sender needs. If
+    /// it is kept unpolled, or forgotten, it is as [`send_async`](Self::send_async).
     ///
     /// ```
     /// # futures_executor::block_on(async {
@@ -196,17 +214,45 @@ impl<T, S: Shape> Sender<T, S> {
     /// # Panics
     /// If the future is polled after it was ready.
     pub async fn claim_async(&mut self, count: usize) -> Result<Claim<'_, T>, ClaimError> {
+        self.lend();
         if self.shares_room() {
-            // As a shared borrow, since the claim that it becomes is one.
-            let asking = Asking::of(&self.end, &self.hub, &self.gate).expect(IS_SHARED);
-            let claiming = asking.claiming(count);
-            let outcome = wait_on(&asking.gate.writable, || asking.attempt(count)).await;
+            let Listed {
+                is_lent,
+                claims,
+                on,
+                ..
+            } = &mut self.listed;
+            let asking = Asking::of(&mut self.end, &self.hub, &self.gate, is_lent);
+            let asking = asking.expect(IS_SHARED);
+            let claiming = (count > 1).then(|| self.gate.claiming(claims));
+            let outcome = wait_on(&asking.gate.writable, on, || asking.attempt(count)).await;
             drop(claiming);
             return asking.settle(outcome);
         }
         let (end, overflow) = (&mut self.end, self.hub.habits.overflow);
-        wait_on(&self.gate.writable, || may_claim(end, overflow, count)).await;
+        let attempt = || may_claim(end, overflow, count);
+        wait_on(&self.gate.writable, &mut self.listed.on, attempt).await;
         self.try_claim(count)
+    }
+
+    /// Gives up the claim, and the wait for one, that were forgotten.
+    #[cold]
+    pub(super) fn give_up_claim(&mut self) {
+        self.gate.stop_claiming(&mut self.listed.claims);
+        match &mut self.end {
+            SendEnd::Ring(producer) | SendEnd::Lane(producer, _) => {
+                producer.let_go();
+                self.hub.readable.notify_one();
+            }
+            SendEnd::Ticket(end) => {
+                let ring = end.ring();
+                let claim = end.end_forgotten();
+                if !claim.is_empty() {
+                    abandon(&self.hub, &self.gate, claim, &ring);
+                }
+            }
+            SendEnd::Locked(_) | SendEnd::Meeting(_) => {}
+        }
     }
 
     /// Whether it waits for room that others take, too.
@@ -224,11 +270,22 @@ impl<T, S: Shape> Sender<T, S> {
         if self.hub.habits.overflow == Overflow::DropOldest {
             return Err(unsupported("a channel that drops its oldest elements"));
         }
-        Ok(Claim {
+        self.lend();
+        let mut claim = Claim {
             room: Some(room(&mut self.end, count)?),
             hub: &self.hub,
             gate: &self.gate,
-        })
+            is_lent: &mut self.listed.is_lent,
+        };
+        if let Some(Room::Ring(ring)) = &mut claim.room {
+            ring.hold();
+            barrier::light_or_fence();
+            // If it was closed before the barrier, its receiver may have reported the end.
+            if ring.producer().is_closed() {
+                return Err(ClaimError::Disconnected);
+            }
+        }
+        Ok(claim)
     }
 }
 
@@ -237,23 +294,31 @@ const IS_SHARED: &str = "a ring that senders share";
 /// Asks for room in a ring where others take it, too, and waits for it.
 struct Asking<'c, T> {
     ring: &'c Ticket<T>,
+    claimed: &'c mut Claimed,
     hub: &'c Hub,
     gate: &'c Gate,
+    is_lent: &'c mut bool,
 }
 
 impl<'c, T> Asking<'c, T> {
     /// None in any other store.
-    fn of(end: &'c SendEnd<T>, hub: &'c Hub, gate: &'c Gate) -> Option<Self> {
-        match end {
-            SendEnd::Ticket(ring) => Some(Self { ring, hub, gate }),
-            _ => None,
-        }
-    }
-
-    /// To be kept while it waits: for several elements, more than one wake-up may have to come
-    /// together.
-    fn claiming(&self, count: usize) -> Option<Claiming<'c>> {
-        (count > 1).then(|| self.gate.claiming())
+    fn of(
+        end: &'c mut SendEnd<T>,
+        hub: &'c Hub,
+        gate: &'c Gate,
+        is_lent: &'c mut bool,
+    ) -> Option<Self> {
+        let SendEnd::Ticket(end) = end else {
+            return None;
+        };
+        let (ring, claimed) = end.parts();
+        Some(Self {
+            ring,
+            claimed,
+            hub,
+            gate,
+            is_lent,
+        })
     }
 
     fn attempt(&self, count: usize) -> Option<Result<TicketClaim<'c, T>, ring::ClaimError>> {
@@ -264,17 +329,20 @@ impl<'c, T> Asking<'c, T> {
     }
 
     fn settle(
-        &self,
+        self,
         outcome: Result<TicketClaim<'c, T>, ring::ClaimError>,
     ) -> Result<Claim<'c, T>, ClaimError> {
         // Room that is left may be for another, who left it to this one.
         if self.gate.writable.waiting() > 0 && self.ring.can_push() {
             self.gate.writable.notify_one();
         }
+        let mut claim = outcome?;
+        claim.remember(self.claimed);
         Ok(Claim {
-            room: Some(Room::Ticket(outcome?, self.ring)),
+            room: Some(Room::Ticket(claim, self.ring)),
             hub: self.hub,
             gate: self.gate,
+            is_lent: self.is_lent,
         })
     }
 }
@@ -291,7 +359,12 @@ fn may_claim<T>(end: &mut SendEnd<T>, overflow: Overflow, count: usize) -> Optio
 fn room<T>(end: &mut SendEnd<T>, count: usize) -> Result<Room<'_, T>, ClaimError> {
     Ok(match end {
         SendEnd::Ring(producer) | SendEnd::Lane(producer, _) => Room::Ring(producer.claim(count)?),
-        SendEnd::Ticket(ring) => Room::Ticket(ring.claim(count)?, ring),
+        SendEnd::Ticket(end) => {
+            let (ring, claimed) = end.parts();
+            let mut claim = ring.claim(count)?;
+            claim.remember(claimed);
+            Room::Ticket(claim, ring)
+        }
         SendEnd::Locked(_) => return Err(unsupported("an unbounded channel")),
         SendEnd::Meeting(_) => return Err(unsupported("a rendezvous")),
     })

@@ -71,8 +71,9 @@ impl Future for Closed {
             listed,
             done,
         } = self.get_mut();
-        let attempt = |_: &mut Arc<Signal>| hub.is_told_closed().then_some(());
-        done.poll(|| poll_on(signal, |signal| signal, listed, context, attempt))
+        let attempt = |_: &mut _| hub.is_told_closed().then_some(());
+        let mut place = (&**signal, listed);
+        done.poll(|| poll_on(&mut place, |(on, listed)| (on, listed), context, attempt))
     }
 }
 

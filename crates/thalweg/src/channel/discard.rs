@@ -38,6 +38,7 @@ impl<T> RecvEnd<T> {
     /// no sender is there.
     pub(super) fn discard(&mut self) {
         match self {
+            Self::Ended(..) => {}
             Self::Ring(consumer, gate) => drop_each(|| counted(gate, consumer.take_last())),
             Self::Lanes(receiver) => {
                 let mut lanes = receiver.lanes.iter_mut();

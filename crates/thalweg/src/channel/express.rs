@@ -135,12 +135,14 @@ impl<T> Receiver<T, Mpmc> {
         &mut self,
         express: &mut Express<T>,
     ) -> Result<T, RecvError> {
+        self.lend();
         let source = &mut self.source;
         let look = || match pop_either(source, express) {
             Err(PopError::Empty) => None,
             found => Some(found),
         };
-        let outcome = wait_on(&self.hub.readable, look).await;
+        let outcome = wait_on(&self.hub.readable, &mut self.listed.on, look).await;
+        self.leave();
         self.pass_on_either(express);
         outcome.map_err(|_| RecvError)
     }

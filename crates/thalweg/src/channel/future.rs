@@ -12,12 +12,11 @@ use std::task::{Context, Poll};
 
 use super::error::{RecvError, SendError};
 use super::hub::Overflow;
-use super::receiver::{Receiver, Source};
-use super::select::Listed;
+use super::receiver::Receiver;
 use super::sender::Sender;
 use super::shape::Shape;
 use crate::ring::PopError;
-use crate::wait::poll_on;
+use crate::wait::{Kind, poll_on};
 
 /// Whether a future is done; then it is not polled again.
 #[derive(Debug, Default)]
@@ -38,7 +37,8 @@ impl<T, S: Shape> Receiver<T, S> {
     /// The oldest element, as a future; see [`recv`](Self::recv).
     ///
     /// Cancel-safe: dropping the future loses no element, and no wake-up that another receiver
-    /// needs.
+    /// needs. One that is kept unpolled, or forgotten, may keep such a wake-up: see
+    /// [the module](super#futures-that-wait-and-are-not-polled).
     ///
     /// At a rendezvous a sender hands its element to a future that waits, and goes on. If that
     /// future is dropped before it is polled again, the element goes to another receiver that
@@ -52,8 +52,7 @@ impl<T, S: Shape> Receiver<T, S> {
     /// [`RecvError`] if the channel is empty and no sender is left.
     pub fn recv_async(&mut self) -> RecvFuture<'_, T, S> {
         RecvFuture {
-            receiver: self,
-            listed: Listed::default(),
+            receiver: self.lend(),
             done: Done::default(),
         }
     }
@@ -61,7 +60,8 @@ impl<T, S: Shape> Receiver<T, S> {
     /// As [`recv_async`](Self::recv_async), for up to `max` elements, which go to the end of `out`;
     /// gives how many. See [`recv_many`](Self::recv_many).
     ///
-    /// Cancel-safe: `out` grows only by the poll that says so.
+    /// Cancel-safe: `out` grows only by the poll that says so. If it is kept unpolled, or
+    /// forgotten, it is as [`recv_async`](Self::recv_async).
     ///
     /// ```
     /// # futures_executor::block_on(async {
@@ -80,6 +80,7 @@ impl<T, S: Shape> Receiver<T, S> {
         out: &mut Vec<T>,
         max: usize,
     ) -> Result<usize, RecvError> {
+        self.settle();
         match self.source.pop_many(out, max) {
             Err(PopError::Empty) => {
                 let first = self.recv_async().await?;
@@ -89,22 +90,17 @@ impl<T, S: Shape> Receiver<T, S> {
         }
     }
 
-    pub(super) fn poll_recv(
-        &mut self,
-        listed: &mut Listed,
-        context: &Context<'_>,
-    ) -> Poll<Result<T, RecvError>> {
+    /// For a caller that has [lent](Self::lend) the receiver.
+    pub(super) fn poll_recv(&mut self, context: &Context<'_>) -> Poll<Result<T, RecvError>> {
         if self.source.end.meeting().is_none() {
-            let attempt = |source: &mut Source<T>| match source.pop() {
-                Err(PopError::Empty) => None,
-                outcome => Some(outcome.map_err(|_| RecvError)),
-            };
             let outcome = poll_on(
-                &mut self.source,
-                |source| &source.hub.readable,
-                &mut listed.on,
+                self,
+                |this| (&this.hub.readable, &mut this.listed.on),
                 context,
-                attempt,
+                |this| match this.source.pop() {
+                    Err(PopError::Empty) => None,
+                    outcome => Some(outcome.map_err(|_| RecvError)),
+                },
             );
             if outcome.is_ready() {
                 self.source.pass_on();
@@ -112,12 +108,12 @@ impl<T, S: Shape> Receiver<T, S> {
             return outcome;
         }
         let waker = context.waker();
-        if listed.seat.is_some() && self.stays(listed, waker) {
+        if self.listed.seat.is_some() && self.stays(waker) {
             return Poll::Pending;
         }
-        let (mut is_over, mut got) = (false, self.withdraw(listed));
+        let (mut is_over, mut got) = (false, self.withdraw());
         if got.is_none() {
-            (is_over, got) = self.wish(listed, waker, None);
+            (is_over, got) = self.wish(waker, Kind::Task, None);
         }
         match got {
             Some(value) => Poll::Ready(Ok(value)),
@@ -132,7 +128,6 @@ impl<T, S: Shape> Receiver<T, S> {
 #[must_use = "futures do nothing unless polled"]
 pub struct RecvFuture<'r, T, S: Shape> {
     receiver: &'r mut Receiver<T, S>,
-    listed: Listed,
     done: Done,
 }
 
@@ -140,18 +135,14 @@ impl<T, S: Shape> Future for RecvFuture<'_, T, S> {
     type Output = Result<T, RecvError>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let Self {
-            receiver,
-            listed,
-            done,
-        } = self.get_mut();
-        done.poll(|| receiver.poll_recv(listed, context))
+        let Self { receiver, done } = self.get_mut();
+        done.poll(|| receiver.poll_recv(context))
     }
 }
 
 impl<T, S: Shape> Drop for RecvFuture<'_, T, S> {
     fn drop(&mut self) {
-        self.receiver.leave(&mut self.listed);
+        self.receiver.leave();
     }
 }
 
@@ -162,13 +153,15 @@ impl<T, S: Shape> Sender<T, S> {
     /// [`take`](SendFuture::take) got it out before. To keep it across cancellation, send it
     /// [`from a place of yours`](Self::send_from_async).
     ///
+    /// One that is kept unpolled, or forgotten, may keep a wake-up that another sender needs: see
+    /// [the module](super#futures-that-wait-and-are-not-polled).
+    ///
     /// # Errors
     /// As [`send`](Self::send).
     pub fn send_async(&mut self, value: T) -> SendFuture<'_, T, S, Option<T>> {
         SendFuture {
-            sender: self,
+            sender: self.lend(),
             value: Some(value),
-            listed: Listed::default(),
             done: Done::default(),
         }
     }
@@ -176,7 +169,9 @@ impl<T, S: Shape> Sender<T, S> {
     /// Sends the element in `value`, which is taken out of there only when it is sent. An empty
     /// place sends nothing, at once.
     ///
-    /// Cancel-safe: dropping the future leaves the element where it was.
+    /// Cancel-safe: dropping the future leaves the element where it was. If it is kept unpolled, or
+    /// forgotten, it is as [`send_async`](Self::send_async); what a forgotten one offers at a
+    /// rendezvous stays there until it is received, or the sender is used again and drops it.
     ///
     /// # Errors
     /// As [`send`](Self::send).
@@ -185,31 +180,30 @@ impl<T, S: Shape> Sender<T, S> {
         value: &'s mut Option<T>,
     ) -> SendFuture<'s, T, S, &'s mut Option<T>> {
         SendFuture {
-            sender: self,
+            sender: self.lend(),
             value,
-            listed: Listed::default(),
             done: Done::default(),
         }
     }
 
-    /// Whether the element in `value` was sent; it is put back if not.
+    /// Whether the element in `value` was sent; it is put back if not. For a caller that has
+    /// [lent](Self::lend) the sender.
     pub(super) fn poll_send(
         &mut self,
         value: &mut Option<T>,
-        listed: &mut Listed,
         context: &Context<'_>,
     ) -> Poll<Result<(), SendError<T>>> {
         let meets = self.end.meeting().is_some()
-            && (listed.seat.is_some() || self.hub.habits.overflow != Overflow::Reject);
+            && (self.listed.seat.is_some() || self.hub.habits.overflow != Overflow::Reject);
         if meets {
             let waker = context.waker();
-            if listed.seat.is_some() && self.stays(listed, waker) {
+            if self.listed.seat.is_some() && self.stays(waker) {
                 return Poll::Pending;
             }
-            if self.withdraw(value, listed) || value.is_none() {
+            if self.withdraw(value) || value.is_none() {
                 return Poll::Ready(Ok(()));
             }
-            if !self.offer(value, listed, waker, None) {
+            if !self.offer(value, waker, Kind::Task, None) {
                 return Poll::Pending;
             }
             let back = value.take().map(SendError::Disconnected);
@@ -233,8 +227,7 @@ impl<T, S: Shape> Sender<T, S> {
         };
         let outcome = poll_on(
             self,
-            |sender| &sender.gate.writable,
-            &mut listed.on,
+            |sender| (&sender.gate.writable, &mut sender.listed.on),
             context,
             attempt,
         );
@@ -251,7 +244,6 @@ impl<T, S: Shape> Sender<T, S> {
 pub struct SendFuture<'s, T, S: Shape, V: BorrowMut<Option<T>>> {
     sender: &'s mut Sender<T, S>,
     value: V,
-    listed: Listed,
     done: Done,
 }
 
@@ -259,7 +251,7 @@ impl<T, S: Shape, V: BorrowMut<Option<T>>> SendFuture<'_, T, S, V> {
     /// The element, if it is not sent yet.
     pub fn take(&mut self) -> Option<T> {
         let value = self.value.borrow_mut();
-        self.sender.leave(&mut self.listed, value);
+        self.sender.leave(value);
         value.take()
     }
 }
@@ -274,15 +266,14 @@ impl<T, S: Shape, V: BorrowMut<Option<T>>> Future for SendFuture<'_, T, S, V> {
         let Self {
             sender,
             value,
-            listed,
             done,
         } = self.get_mut();
-        done.poll(|| sender.poll_send(value.borrow_mut(), listed, context))
+        done.poll(|| sender.poll_send(value.borrow_mut(), context))
     }
 }
 
 impl<T, S: Shape, V: BorrowMut<Option<T>>> Drop for SendFuture<'_, T, S, V> {
     fn drop(&mut self) {
-        self.sender.leave(&mut self.listed, self.value.borrow_mut());
+        self.sender.leave(self.value.borrow_mut());
     }
 }

@@ -263,11 +263,21 @@ impl Gate {
         }
     }
 
-    /// Until it is dropped, a sender waits for room for several elements.
-    pub(super) fn claiming(&self) -> Claiming<'_> {
+    /// Until it is dropped, a sender waits for room for several elements. `claims` says so, should
+    /// it be forgotten.
+    pub(super) fn claiming<'g>(&'g self, claims: &'g mut bool) -> Claiming<'g> {
         // ORDERING: Relaxed; see `notify_room`.
         self.claimers.fetch_add(1, Ordering::Relaxed);
-        Claiming(self)
+        *claims = true;
+        Claiming(self, claims)
+    }
+
+    /// Ends what [`claiming`](Self::claiming) began, if it is not over.
+    pub(super) fn stop_claiming(&self, claims: &mut bool) {
+        if std::mem::take(claims) {
+            // ORDERING: Relaxed; see `notify_room`.
+            self.claimers.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 
     /// Adds this gate's figures to `counters`.
@@ -282,12 +292,11 @@ impl Gate {
 }
 
 /// See [`Gate::claiming`].
-pub(super) struct Claiming<'g>(&'g Gate);
+pub(super) struct Claiming<'g>(&'g Gate, &'g mut bool);
 
 impl Drop for Claiming<'_> {
     fn drop(&mut self) {
-        // ORDERING: Relaxed; see `notify_room`.
-        self.0.claimers.fetch_sub(1, Ordering::Relaxed);
+        self.0.stop_claiming(self.1);
     }
 }
 

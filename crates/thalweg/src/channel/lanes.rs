@@ -65,6 +65,8 @@ pub(super) struct LaneReceiver<T> {
     join_queue: Arc<JoinQueue<T>>,
     /// The end was reported.
     is_over: bool,
+    /// A batch of the current lane was made, and may have been forgotten.
+    is_lent: bool,
 }
 
 /// A sender's lane, and where others like it come from.
@@ -93,6 +95,7 @@ pub(super) fn pair<T>(
         popped_before: 0,
         join_queue,
         is_over: false,
+        is_lent: false,
     };
     Ok((sender, receiver))
 }
@@ -150,7 +153,7 @@ impl<T> LaneReceiver<T> {
         self.join_queue.is_occupied.load(Ordering::Relaxed) && !self.is_over
     }
 
-    /// Lets a lane go that is closed and drained.
+    /// Lets a lane go that is closed and drained, and not one of the open ones.
     fn forget(&mut self, at: usize) {
         self.popped_before += self.lanes.swap_remove(at).ring.popped();
     }
@@ -168,6 +171,12 @@ impl<T> LaneReceiver<T> {
     #[inline(never)] // off the path of a pop
     fn turn(&mut self) -> Result<(), PopError> {
         self.left = 0;
+        if std::mem::take(&mut self.is_lent) {
+            let Lane { ring, gate } = &mut self.lanes[self.current];
+            if ring.take_back() {
+                gate.writable.notify_one();
+            }
+        }
         let mut looks = self.open;
         let mut is_closed = true;
         while looks > 0 {
@@ -196,7 +205,8 @@ impl<T> LaneReceiver<T> {
                     looks = self.open;
                     is_closed = true;
                     if self.lanes.len() > 1 {
-                        self.forget(self.current);
+                        self.lanes.swap(self.current, self.open);
+                        self.forget(self.open);
                     }
                     self.current = self.current.checked_sub(1).unwrap_or(self.open);
                 }
@@ -210,6 +220,35 @@ impl<T> LaneReceiver<T> {
         } else {
             PopError::Empty
         })
+    }
+
+    /// See [`RecvEnd::end`](super::recv_end::RecvEnd::end): where senders are still there, their
+    /// lanes stay, and are not open any more.
+    pub(super) fn end(&mut self) -> Result<(), PopError> {
+        let mut why = PopError::Closed;
+        let mut at = 0;
+        while at < self.open {
+            match self.lanes[at].ring.end() {
+                Ok(()) => {
+                    (self.current, self.left) = (at, TURN);
+                    return Ok(());
+                }
+                Err(PopError::Closed) => {
+                    self.open -= 1;
+                    self.lanes.swap(at, self.open);
+                }
+                Err(empty) => {
+                    why = empty;
+                    at += 1;
+                }
+            }
+        }
+        Err(why)
+    }
+
+    /// Whether a lane may have an element.
+    pub(super) fn is_open(&self) -> bool {
+        self.open > 0
     }
 
     #[inline]
@@ -308,15 +347,15 @@ impl<T> LaneReceiver<T> {
         self.take_in();
         // An empty batch if nothing is there: the current lane has none either.
         let max = if self.settle().is_ok() { max } else { 0 };
-        self.left = 0;
+        (self.left, self.is_lent) = (0, true);
         let lane = &mut self.lanes[self.current];
         (lane.ring.batch(max), &lane.gate)
     }
 
-    /// Whether a pop would give an element, or the end, at the moment.
-    pub(super) fn is_ready(&mut self) -> bool {
+    /// Makes sure that a pop would give an element.
+    pub(super) fn look(&mut self) -> Result<(), PopError> {
         self.take_in();
-        self.settle() != Err(PopError::Empty)
+        self.settle()
     }
 
     /// Closes all lanes, those to come as well, and wakes their senders.

@@ -57,6 +57,7 @@ impl<T, S: Shape> Sender<T, S> {
         &mut self,
         values: impl IntoIterator<Item = T>,
     ) -> Result<usize, SendManyError<T>> {
+        self.settle();
         let mut sent = 0;
         for value in values {
             let error = match self.end.try_push(value) {

@@ -51,6 +51,18 @@
 //! become a `futures_core::Stream` and a `futures_sink::Sink`: [`Receiver::stream`],
 //! [`Receiver::into_stream`], `Sender::into_sink`.
 //!
+//! # Futures that wait and are not polled
+//! A notification wakes the waiter that came first. Where that is a task which keeps its future
+//! without polling it (an arm of a loop around `select!` whose other arm is at work, say), no other
+//! *task* is woken in its place, and may sleep beside an element, or beside room, until the future
+//! is polled or dropped. Poll a future that waits, or drop it. A *thread* that waits beside it is
+//! woken all the same. At a rendezvous, an element is handed to the receiver that came first, and
+//! is in its future until then.
+//!
+//! A future or a guard that is forgotten ([`std::mem::forget`]) is one that is kept, until its
+//! endpoint is used again, or dropped. Then its wait is over, and its notification goes to
+//! another; a [`Claim`] is given up; the room of a [`Batch`] comes back. What was inside is leaked.
+//!
 //! # Memory ordering
 //! What a thread did before it sent an element is visible to the thread that received it, after
 //! that.

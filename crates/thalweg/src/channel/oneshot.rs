@@ -26,7 +26,6 @@
 //! # Memory ordering
 //! What a thread did before it sent the element is visible to the thread that received it.
 
-use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
@@ -86,7 +85,7 @@ impl<T> Sender<T> {
     /// # });
     /// ```
     pub fn closed(&mut self) -> impl Future<Output = ()> + '_ {
-        poll_fn(|context| self.poll_closed(context))
+        Closed(self)
     }
 
     /// As [`closed`](Self::closed), for a caller that polls. The waker of the last poll is woken.
@@ -95,6 +94,23 @@ impl<T> Sender<T> {
             return Poll::Pending;
         }
         Poll::Ready(())
+    }
+}
+
+/// See [`Sender::closed`].
+struct Closed<'s, T>(&'s mut Sender<T>);
+
+impl<T> Future for Closed<'_, T> {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        self.get_mut().0.poll_closed(context)
+    }
+}
+
+impl<T> Drop for Closed<'_, T> {
+    fn drop(&mut self) {
+        self.0.0.unlist();
     }
 }
 

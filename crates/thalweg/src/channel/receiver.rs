@@ -6,11 +6,12 @@ use std::time::{Duration, Instant};
 use super::error::{RecvError, RecvTimeoutError, TryRecvError};
 use super::hub::{Counters, Hub, Overflow};
 use super::recv_end::RecvEnd;
+use super::select::Listed;
 use super::shape::Shape;
 use super::slip::Slip;
 use crate::ring::sync::Arc;
 use crate::ring::{PopError, UsedByOneThreadAtATime};
-use crate::wait::{Pace, block};
+use crate::wait::{Pace, barrier, block};
 
 /// The receiving end of a channel; see the [module](super).
 ///
@@ -26,6 +27,8 @@ pub struct Receiver<T, S: Shape> {
     pub(super) hub: Arc<Hub>,
     pub(super) pace: Pace,
     slip: Slip,
+    /// Where it waits in a task, or a select.
+    pub(super) listed: Listed,
     has_left: bool,
     shape: PhantomData<fn() -> S>,
 }
@@ -36,6 +39,8 @@ pub(super) struct Source<T> {
     pub(super) hub: Arc<Hub>,
     /// Whether there can be no other receiver.
     is_sole: bool,
+    /// The end may be reported though there are senders: see [`look_closer`](Self::look_closer).
+    is_final: bool,
     /// Elements lost before the one received last.
     lost: u64,
     /// The position after the element received last; used where the oldest is dropped.
@@ -46,9 +51,59 @@ impl<T> Source<T> {
     #[inline(always)]
     pub(super) fn pop(&mut self) -> Result<T, PopError> {
         if let RecvEnd::Ring(..) = self.end {
-            return self.end.try_pop();
+            return self.pop_by(RecvEnd::try_pop);
         }
         self.pop_shared()
+    }
+
+    /// Pops by `pop`, and again if `Closed` was said too early.
+    #[inline(always)]
+    fn pop_by<R>(
+        &mut self,
+        mut pop: impl FnMut(&mut RecvEnd<T>) -> Result<R, PopError>,
+    ) -> Result<R, PopError> {
+        match pop(&mut self.end) {
+            Err(PopError::Closed) => {
+                self.look_closer()?;
+                pop(&mut self.end)
+            }
+            found => found,
+        }
+    }
+
+    /// A pop said `Closed`: `Ok` if there is an element all the same.
+    ///
+    /// Where a sender has a ring of its own, and the receiver closed it, that sender may hold a
+    /// claim, or be about to push what it began to send before. It is the end only when there is no
+    /// claim, and when what is still pushed will be dropped, by its sender: as where the last
+    /// receiver goes (see `discard`).
+    #[cold]
+    #[inline(never)]
+    fn look_closer(&mut self) -> Result<(), PopError> {
+        let mut found = self.end.end(self.is_final);
+        let is_own = matches!(self.end, RecvEnd::Ring(..) | RecvEnd::Lanes(_));
+        if found != Err(PopError::Closed) || !is_own {
+            return found;
+        }
+        if !self.hub.senders.has_any() {
+            // What they sent last is there now.
+            return self.end.look();
+        }
+        if !self.is_final {
+            self.is_final = true;
+            self.hub.readable.shut();
+            barrier::heavy();
+            found = self.end.end(true);
+        }
+        if found == Err(PopError::Closed) {
+            self.end.retire();
+        }
+        found
+    }
+
+    /// Whether a pop would give an element, or the end, at the moment.
+    pub(super) fn is_ready(&mut self) -> bool {
+        self.pop_by(RecvEnd::look) != Err(PopError::Empty)
     }
 
     /// Whether the policy drops.
@@ -85,13 +140,13 @@ impl<T> Source<T> {
         if self.is_lossy() {
             self.pop_told()
         } else {
-            self.end.try_pop()
+            self.pop_by(RecvEnd::try_pop)
         }
     }
 
     /// Pops an element and finds out what was lost before it.
     fn pop_told(&mut self) -> Result<T, PopError> {
-        let (position, value) = self.end.try_pop_at()?;
+        let (position, value) = self.pop_by(RecvEnd::try_pop_at)?;
         if self.hub.habits.overflow == Overflow::DropOldest && self.is_sole {
             // Whatever this receiver did not get from the one store there is was dropped.
             self.lost = position - self.next;
@@ -114,7 +169,7 @@ impl<T> Source<T> {
     pub(super) fn pop_many(&mut self, out: &mut Vec<T>, max: usize) -> Result<usize, PopError> {
         let max = max.min(self.end.held_max());
         if !self.is_lossy() {
-            return self.end.pop_into(out, max);
+            return self.pop_by(|end| end.pop_into(out, max));
         }
         let (mut count, mut lost) = (0, 0);
         while count < max {
@@ -138,16 +193,28 @@ impl<T, S: Shape> Receiver<T, S> {
             pace: Pace::new(hub.habits.mode),
             hub: Arc::clone(&hub),
             slip: Slip::of_receiver(),
+            listed: Listed::default(),
             has_left: false,
             source: Source {
                 end,
                 hub,
                 is_sole: !S::SHARES_RECEIVER,
+                is_final: false,
                 lost: 0,
                 next: 0,
             },
             shape: PhantomData,
         }
+    }
+
+    #[inline(always)]
+    fn pop(&mut self) -> Result<T, PopError> {
+        if let RecvEnd::Ring(..) = self.source.end {
+            // Nobody else waits for these elements.
+            return self.source.pop();
+        }
+        self.settle();
+        self.source.pop_shared()
     }
 
     /// Takes the oldest element; waits while the channel is empty.
@@ -158,7 +225,7 @@ impl<T, S: Shape> Receiver<T, S> {
     /// [`RecvError`] if the channel is empty and no sender is left.
     #[inline(always)]
     pub fn recv(&mut self) -> Result<T, RecvError> {
-        match self.source.pop() {
+        match self.pop() {
             Ok(value) => Ok(value),
             Err(PopError::Closed) => Err(RecvError),
             Err(PopError::Empty) => self.wait_and_pop(None).map_err(|_| RecvError),
@@ -171,7 +238,7 @@ impl<T, S: Shape> Receiver<T, S> {
     /// [`TryRecvError::Empty`] or [`TryRecvError::Disconnected`].
     #[inline(always)]
     pub fn try_recv(&mut self) -> Result<T, TryRecvError> {
-        match self.source.pop() {
+        match self.pop() {
             Ok(value) => Ok(value),
             Err(error) => Err(error.into()),
         }
@@ -196,7 +263,7 @@ impl<T, S: Shape> Receiver<T, S> {
     }
 
     fn recv_until(&mut self, deadline: Option<Instant>) -> Result<T, RecvTimeoutError> {
-        match self.source.pop() {
+        match self.pop() {
             Ok(value) => Ok(value),
             Err(PopError::Closed) => Err(RecvTimeoutError::Disconnected),
             Err(PopError::Empty) => self.wait_and_pop(deadline),
@@ -220,6 +287,7 @@ impl<T, S: Shape> Receiver<T, S> {
         endpoints: u64,
         mut pop: impl FnMut(&mut Source<T>) -> Result<T, PopError>,
     ) -> Result<T, RecvTimeoutError> {
+        self.settle();
         let moved = (self.source.end.popped(), endpoints);
         let source = &mut self.source;
         let found = self
@@ -249,6 +317,7 @@ impl<T, S: Shape> Receiver<T, S> {
     /// # Errors
     /// [`RecvError`] if the channel is empty and no sender is left.
     pub fn recv_many(&mut self, out: &mut Vec<T>, max: usize) -> Result<usize, RecvError> {
+        self.settle();
         match self.source.pop_many(out, max) {
             Ok(count) => Ok(count),
             Err(PopError::Closed) => Err(RecvError),
@@ -280,6 +349,7 @@ impl<T, S: Shape> Receiver<T, S> {
     /// [`TryRecvError::Empty`] or [`TryRecvError::Disconnected`] if there is none and `max` is not
     /// 0.
     pub fn try_recv_many(&mut self, out: &mut Vec<T>, max: usize) -> Result<usize, TryRecvError> {
+        self.settle();
         Ok(self.source.pop_many(out, max)?)
     }
 
@@ -317,9 +387,9 @@ impl<T, S: Shape> Receiver<T, S> {
     /// is in the channel can still be received.
     ///
     /// A send that is under way at this moment may still succeed. Where many senders share a ring
-    /// or a lock, its element comes before the end. Where a sender has a ring of its own, receivers
-    /// may see the end before that element is in; it can be received after that, and is
-    /// dropped with the last receiver else.
+    /// or a lock, its element comes before the end. Where a sender has a ring of its own, it comes
+    /// before the end or is discarded. A [`Claim`](super::Claim) that a sender holds can still be
+    /// committed, and the end comes after that: while it is held, the channel is empty.
     pub fn close(&mut self) {
         self.source.end.close();
         self.source.hub.tell_closed();
@@ -343,6 +413,7 @@ impl<T, S: Shape> Receiver<T, S> {
         if std::mem::replace(&mut self.has_left, true) {
             return false;
         }
+        self.settle();
         if !self.source.hub.receivers.remove() {
             // It may have been woken for an element that it did not take.
             self.source.pass_on();

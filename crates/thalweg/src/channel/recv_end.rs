@@ -16,13 +16,15 @@ pub(super) enum RecvEnd<T> {
     Ticket(TicketEnd<T>, Arc<Gate>),
     Locked(Arc<Locked<T>>, Arc<Gate>),
     Meeting(Arc<Meeting<T>>, Arc<Gate>),
+    /// A ring of which the end was reported: what comes late is its sender's to drop.
+    Ended(Consumer<T>, Arc<Gate>),
 }
 
 /// Does the same with whichever store it is.
 macro_rules! with_store {
     ($end:expr, $store:ident => $do:expr) => {
         match $end {
-            Self::Ring($store, _) => $do,
+            Self::Ring($store, _) | Self::Ended($store, _) => $do,
             Self::Lanes($store) => $do,
             Self::Ticket($store, _) => $do,
             Self::Locked($store, _) => $do,
@@ -32,12 +34,13 @@ macro_rules! with_store {
 }
 
 impl<T> RecvEnd<T> {
-    /// Takes an element and wakes a sender that waits for the room.
+    /// Takes an element and wakes a sender that waits for the room. `Closed` says that a closer
+    /// look is needed, where this is a ring or has lanes: see [`end`](Self::end).
     #[inline(always)]
     pub(super) fn try_pop(&mut self) -> Result<T, PopError> {
         match self {
             Self::Ring(consumer, gate) => {
-                let value = consumer.try_pop()?;
+                let value = consumer.try_pop_nearly()?;
                 gate.writable.notify_one();
                 Ok(value)
             }
@@ -54,7 +57,7 @@ impl<T> RecvEnd<T> {
     pub(super) fn try_pop_at(&mut self) -> Result<(u64, T), PopError> {
         match self {
             Self::Ring(consumer, gate) => {
-                let value = consumer.try_pop()?;
+                let value = consumer.try_pop_nearly()?;
                 gate.writable.notify_one();
                 Ok((consumer.popped() - 1, value))
             }
@@ -85,7 +88,37 @@ impl<T> RecvEnd<T> {
                 receiver.gate().writable.notify_one();
                 Ok((receiver.last_position(), value))
             }
-            Self::Ring(..) => Err(PopError::Empty),
+            Self::Ring(..) | Self::Ended(..) => Err(PopError::Closed),
+        }
+    }
+
+    /// Looks closer where a pop said `Closed`: `Ok` if there is an element, `Closed` if a sender
+    /// would have to come late to bring one. If there are senders, their signal was shut and the
+    /// heavy barrier passed; `is_final` says so, or that there is none.
+    #[cold]
+    pub(super) fn end(&mut self, is_final: bool) -> Result<(), PopError> {
+        match self {
+            Self::Ring(consumer, gate) => {
+                if consumer.take_back() {
+                    gate.writable.notify_one();
+                }
+                match consumer.observe() {
+                    Err(PopError::Closed) if is_final => consumer.end(),
+                    outcome => outcome,
+                }
+            }
+            Self::Lanes(receiver) if is_final => receiver.end(),
+            _ => Err(PopError::Closed),
+        }
+    }
+
+    /// After [`end`](Self::end) has said `Closed` finally: nothing is taken any more.
+    pub(super) fn retire(&mut self) {
+        if let Self::Ring(..) = self {
+            let nowhere = Self::Meeting(Arc::new(Meeting::new()), Arc::default());
+            if let Self::Ring(consumer, gate) = std::mem::replace(self, nowhere) {
+                *self = Self::Ended(consumer, gate);
+            }
         }
     }
 
@@ -100,8 +133,10 @@ impl<T> RecvEnd<T> {
             Self::Ring(consumer, gate) => {
                 let mut count = consumer.pop_into(out, max);
                 if count == 0 {
+                    // That may have given the room of a forgotten batch back.
+                    gate.writable.notify_one();
                     // To tell empty from closed.
-                    out.push(consumer.try_pop()?);
+                    out.push(consumer.try_pop_nearly()?);
                     count = 1 + consumer.pop_into(out, max - 1);
                 }
                 gate.writable.notify(count);
@@ -120,6 +155,7 @@ impl<T> RecvEnd<T> {
                 gate.notify_room(taken.unwrap_or(1));
                 taken?;
             }
+            Self::Ended(..) => return Err(PopError::Closed),
         }
         Ok(out.len() - before)
     }
@@ -132,15 +168,23 @@ impl<T> RecvEnd<T> {
             Self::Meeting(meeting, gate) => {
                 Some(Self::Meeting(Arc::clone(meeting), Arc::clone(gate)))
             }
-            Self::Ring(..) | Self::Lanes(_) => None,
+            Self::Ring(..) | Self::Ended(..) | Self::Lanes(_) => None,
         }
     }
 
-    /// Whether a pop would give an element, or the end, at the moment.
-    pub(super) fn is_ready(&mut self) -> bool {
-        match self {
-            Self::Ring(consumer, _) => !matches!(consumer.peek(), Err(PopError::Empty)),
-            Self::Lanes(receiver) => receiver.is_ready(),
+    /// Whether a pop would give an element, or the end, at the moment. `Closed` as
+    /// [`try_pop`](Self::try_pop).
+    pub(super) fn look(&mut self) -> Result<(), PopError> {
+        let is_ready = match self {
+            Self::Ring(consumer, gate) => {
+                let found = consumer.observe();
+                if found.is_err() && consumer.take_back() {
+                    gate.writable.notify_one();
+                }
+                return found;
+            }
+            Self::Lanes(receiver) => return receiver.look(),
+            Self::Ended(..) => true,
             // While a claim is held, one that is closed has neither an element nor an end.
             Self::Ticket(ring, gate) => {
                 // A hole is no element, and its room is one that senders may wait for.
@@ -152,7 +196,8 @@ impl<T> RecvEnd<T> {
             }
             Self::Locked(store, _) => store.len() > 0 || store.is_closed(),
             Self::Meeting(meeting, _) => meeting.can_pop() || meeting.is_closed(),
-        }
+        };
+        is_ready.then_some(()).ok_or(PopError::Empty)
     }
 
     /// Whether another receiver should look, too. A wake-up may stand for more than one element,
@@ -161,7 +206,7 @@ impl<T> RecvEnd<T> {
     #[inline]
     pub(super) fn has_more(&self) -> bool {
         match self {
-            Self::Ring(..) | Self::Lanes(_) => false,
+            Self::Ring(..) | Self::Ended(..) | Self::Lanes(_) => false,
             Self::Ticket(ring, _) => {
                 ring.can_pop() || (ring.is_closed() && !fault::is("end_untold"))
             }
@@ -218,6 +263,7 @@ impl<T> RecvEnd<T> {
     fn gate(&self) -> &Gate {
         match self {
             Self::Ring(_, gate)
+            | Self::Ended(_, gate)
             | Self::Ticket(_, gate)
             | Self::Locked(_, gate)
             | Self::Meeting(_, gate) => gate,

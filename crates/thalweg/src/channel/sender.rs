@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use super::balance::Balance;
 use super::error::{SendError, SendTimeoutError, TrySendError};
 use super::hub::{Gate, Hub, Overflow};
+use super::select::Listed;
 use super::send_end::SendEnd;
 use super::shape::Shape;
 use super::slip::Slip;
@@ -30,6 +31,8 @@ pub struct Sender<T, S: Shape> {
     pub(super) pace: Pace,
     slip: Slip,
     pub(super) balance: Balance,
+    /// Where it waits in a task, or a select.
+    pub(super) listed: Listed,
     shape: PhantomData<fn() -> S>,
 }
 
@@ -41,6 +44,7 @@ impl<T, S: Shape> Sender<T, S> {
             pace: Pace::new(hub.habits.mode),
             slip: Slip::default(),
             balance: Balance::new(hub.habits.soft_limit),
+            listed: Listed::default(),
             hub,
             gate,
             shape: PhantomData,
@@ -94,6 +98,7 @@ impl<T, S: Shape> Sender<T, S> {
 
     #[inline(never)]
     fn send_shared(&mut self, value: T) -> Result<(), SendError<T>> {
+        self.settle();
         match self.send_by_ticket(value) {
             Ok(()) => {
                 self.balance.keep(1, &mut self.end, &self.gate);
@@ -164,6 +169,7 @@ impl<T, S: Shape> Sender<T, S> {
 
     #[inline(never)]
     fn try_send_shared(&mut self, value: T) -> Result<(), TrySendError<T>> {
+        self.settle();
         match self.send_by_ticket(value) {
             Ok(()) => Ok(()),
             Err((value, true)) => self.refuse(value),
@@ -218,6 +224,7 @@ impl<T, S: Shape> Sender<T, S> {
         value: T,
         deadline: Option<Instant>,
     ) -> Result<(), SendTimeoutError<T>> {
+        self.settle();
         match self.push_once(value) {
             Ok(()) => Ok(()),
             Err(TrySendError::Disconnected(value)) => Err(SendTimeoutError::Disconnected(value)),
@@ -377,6 +384,7 @@ impl<T, S: Shape> Sender<T, S> {
 
 impl<T, S: Shape> Drop for Sender<T, S> {
     fn drop(&mut self) {
+        self.settle();
         let is_own = self.end.is_own();
         if is_own && fault::is("lane_left_first") {
             self.end.leave_own(&self.gate, &self.hub);

@@ -11,7 +11,6 @@ use std::task::{Context, Poll};
 use futures_sink::Sink;
 
 use super::error::SendError;
-use super::select::Listed;
 use super::sender::Sender;
 use super::shape::Shape;
 
@@ -35,11 +34,11 @@ impl<T, S: Shape> Sender<T, S> {
     /// ));
     /// assert_eq!((sent, sum), (Ok(()), 5050));
     /// ```
-    pub fn into_sink(self) -> SendSink<T, S> {
+    pub fn into_sink(mut self) -> SendSink<T, S> {
+        self.lend();
         SendSink {
             sender: Some(self),
             slot: None,
-            listed: Listed::default(),
         }
     }
 }
@@ -53,6 +52,8 @@ impl<T, S: Shape> Sender<T, S> {
 /// other.
 ///
 /// Cancel-safe: what was put into the slot stays there when the future that flushed it is dropped.
+/// A sink that waits and is polled no more is as a [send](Sender::send_async) that is kept
+/// unpolled.
 /// When the sink itself is dropped, an element in its slot is dropped unsent;
 /// [`into_inner`](Self::into_inner) gives it back.
 ///
@@ -67,7 +68,6 @@ pub struct SendSink<T, S: Shape> {
     /// Until the sink is closed.
     sender: Option<Sender<T, S>>,
     slot: Option<T>,
-    listed: Listed,
 }
 
 type Sent<T> = Poll<Result<(), SendError<T>>>;
@@ -86,21 +86,22 @@ impl<T, S: Shape> SendSink<T, S> {
 
     /// Whether an element is not sent yet.
     fn is_taken(&self) -> bool {
-        self.slot.is_some() || self.listed.seat.is_some()
+        let waits = |sender: &Sender<T, S>| sender.listed.seat.is_some();
+        self.slot.is_some() || self.sender.as_ref().is_some_and(waits)
     }
 
     /// Sends what is in the slot.
     fn poll_slot(&mut self, context: &Context<'_>) -> Sent<T> {
         match &mut self.sender {
-            Some(sender) => sender.poll_send(&mut self.slot, &mut self.listed, context),
+            Some(sender) => sender.poll_send(&mut self.slot, context),
             // It was empty when the sink was closed.
             None => Poll::Ready(Ok(())),
         }
     }
 
     fn leave(&mut self) {
-        if let Some(sender) = &self.sender {
-            sender.leave(&mut self.listed, &mut self.slot);
+        if let Some(sender) = &mut self.sender {
+            sender.leave(&mut self.slot);
         }
     }
 }

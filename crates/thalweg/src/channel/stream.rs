@@ -16,7 +16,6 @@ use futures_core::{FusedStream, Stream};
 
 use super::error::RecvError;
 use super::receiver::Receiver;
-use super::select::Listed;
 use super::shape::Shape;
 
 impl<T, S: Shape> Receiver<T, S> {
@@ -59,11 +58,11 @@ impl<T, S: Shape> Receiver<T, S> {
 /// Cancel-safe: an element is taken out of the channel only by the poll that gives it. One that
 /// waits keeps its turn between polls, also when the future that polled it is gone. If other
 /// receivers wait for the same elements, drop a stream that you poll no more: it may have been
-/// woken in their place, and its drop passes that on.
+/// woken in their place, and its drop passes that on. See
+/// [the module](super#futures-that-wait-and-are-not-polled).
 pub struct RecvStream<T, S: Shape, R: BorrowMut<Receiver<T, S>> = Receiver<T, S>> {
     /// Taken by `into_inner`.
     receiver: Option<R>,
-    listed: Listed,
     is_ended: bool,
     element: PhantomData<fn() -> (T, S)>,
 }
@@ -72,10 +71,10 @@ pub struct RecvStream<T, S: Shape, R: BorrowMut<Receiver<T, S>> = Receiver<T, S>
 const IS_THERE: &str = "the receiver is there until the stream is gone";
 
 impl<T, S: Shape, R: BorrowMut<Receiver<T, S>>> RecvStream<T, S, R> {
-    fn new(receiver: R) -> Self {
+    fn new(mut receiver: R) -> Self {
+        receiver.borrow_mut().lend();
         Self {
             receiver: Some(receiver),
-            listed: Listed::default(),
             is_ended: false,
             element: PhantomData,
         }
@@ -104,14 +103,14 @@ impl<T, S: Shape, R: BorrowMut<Receiver<T, S>>> RecvStream<T, S, R> {
             return Poll::Ready(Err(RecvError));
         }
         let receiver = self.receiver.as_mut().expect(IS_THERE).borrow_mut();
-        let outcome = receiver.poll_recv(&mut self.listed, context);
+        let outcome = receiver.poll_recv(context);
         self.is_ended = matches!(outcome, Poll::Ready(Err(_)));
         outcome
     }
 
     fn leave(&mut self) {
-        if let Some(receiver) = &self.receiver {
-            receiver.borrow().leave(&mut self.listed);
+        if let Some(receiver) = &mut self.receiver {
+            receiver.borrow_mut().leave();
         }
     }
 

@@ -94,7 +94,9 @@ impl<T> Sender<T, Mpmc> {
         limit: u64,
         deadline: Option<Instant>,
     ) -> Result<bool, SendTimeoutError<T>> {
-        let _claiming = (!fault::is("room_swallowed")).then(|| self.gate.claiming());
+        self.settle();
+        let claims = &mut self.listed.claims;
+        let _claiming = (!fault::is("room_swallowed")).then(|| self.gate.claiming(claims));
         let SendEnd::Ticket(ring) = &mut self.end else {
             unreachable!("{IS_RING}");
         };
@@ -121,11 +123,12 @@ impl<T> Sender<T, Mpmc> {
     /// Waits in a task until fewer than `limit` places are taken, or the channel is closed; is
     /// woken as one in [`send_within`](Self::send_within).
     pub(crate) async fn room_within(&mut self, limit: u64) {
-        let _claiming = self.gate.claiming();
+        self.lend();
+        let _claiming = self.gate.claiming(&mut self.listed.claims);
         // Not shared, so that the future may move between threads.
         let end = &mut self.end;
         let look = move || has_room(end, limit).then_some(());
-        wait_on(&self.gate.writable, look).await;
+        wait_on(&self.gate.writable, &mut self.listed.on, look).await;
     }
 
     /// Whether fewer than `limit` places are taken, by elements or otherwise, or the channel is

@@ -21,5 +21,5 @@ pub use oneshot::{Giver, Taker, oneshot};
 pub use prefetch::prefetch;
 pub use sequence::{CAPACITY_MAX, CapacityError};
 pub use spsc::{Batch, Claim, ClaimError, Consumer, Layout, PopError, Producer, PushError, spsc};
-pub(crate) use ticket::TicketEnd;
+pub(crate) use ticket::{Claimed, TicketEnd};
 pub use ticket::{Ticket, TicketClaim};

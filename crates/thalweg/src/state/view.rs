@@ -11,7 +11,7 @@ use super::declare::{Group, States, is_sound, reachable};
 use super::error::{Unreachable, WaitError};
 use super::log::{Book, Change, LOGGED};
 use crate::ring::sync::{AtomicU64, Mutex, fault, lock, order};
-use crate::wait::{Mode, Pace, Signal, block, wait_on};
+use crate::wait::{Listed, Mode, Pace, Signal, block, wait_on};
 
 /// One change, in the word of a cell. The state is below.
 pub(super) const VERSION: u64 = 1 << 8;
@@ -194,7 +194,11 @@ impl<S: States> StateView<S> {
         &self,
         wanted: impl Into<Group<S>>,
     ) -> impl Future<Output = Result<(), Unreachable<S>>> + Send + Unpin {
-        wait_on(&self.signal, self.looking_for(wanted.into()))
+        wait_on(
+            &self.signal,
+            Listed::default(),
+            self.looking_for(wanted.into()),
+        )
     }
 
     /// What a waiter does when it looks: gives something once the wait is over.

@@ -10,6 +10,8 @@
 //!
 //! In a model both are sequentially consistent fences; see [`simulated`] for closer.
 
+use crate::ring::sync::{Ordering, fence};
+
 #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
 mod system {
     use crate::ring::sync::{AtomicU32, Ordering, fence, yield_now};
@@ -27,7 +29,7 @@ mod system {
     /// How long the last resort waits for the stores of other cores. They take nanoseconds.
     const DRAINED: Duration = Duration::from_millis(1);
 
-    pub(in crate::wait) fn is_available() -> bool {
+    pub(crate) fn is_available() -> bool {
         // ORDERING: Relaxed; the state speaks of the process only, and orders nothing.
         match STATE.load(Ordering::Relaxed) {
             UNKNOWN => register(),
@@ -45,7 +47,7 @@ mod system {
     }
 
     #[inline(always)]
-    pub(in crate::wait) fn light() {
+    pub(crate) fn light() {
         // ORDERING: SeqCst for the compiler alone, pairs with the system call in `heavy`.
         compiler_fence(Ordering::SeqCst);
     }
@@ -54,7 +56,7 @@ mod system {
     /// (a sandbox entered later), `is_available` is false from here on, and this waits until the
     /// stores of other cores must long be out.
     #[cold]
-    pub(in crate::wait) fn heavy() {
+    pub(crate) fn heavy() {
         // ORDERING: SeqCst, so that this thread's own order never depends on the system call; the
         // partner is `light`.
         fence(Ordering::SeqCst);
@@ -105,16 +107,16 @@ mod system {
 mod system {
     use crate::ring::sync::{Ordering, fence};
 
-    pub(in crate::wait) fn is_available() -> bool {
+    pub(crate) fn is_available() -> bool {
         false
     }
 
     #[inline(always)]
-    pub(in crate::wait) fn light() {}
+    pub(crate) fn light() {}
 
-    /// Not to be relied on: there is no pair where it is not available.
-    pub(in crate::wait) fn heavy() {
-        // ORDERING: SeqCst; nobody pairs with it.
+    /// Not to be relied on where the other side passes [`light`](super::light) alone.
+    pub(crate) fn heavy() {
+        // ORDERING: SeqCst, pairs with the fence in `light_or_fence`.
         fence(Ordering::SeqCst);
     }
 }
@@ -125,11 +127,11 @@ mod system {
     use super::simulated;
     use crate::ring::sync::{fence, order};
 
-    pub(in crate::wait) fn is_available() -> bool {
+    pub(crate) fn is_available() -> bool {
         true
     }
 
-    pub(in crate::wait) fn light() {
+    pub(crate) fn light() {
         #[cfg(loom)]
         if simulated::light() {
             return;
@@ -138,7 +140,7 @@ mod system {
         fence(order::light());
     }
 
-    pub(in crate::wait) fn heavy() {
+    pub(crate) fn heavy() {
         #[cfg(loom)]
         if simulated::heavy() {
             return;
@@ -148,7 +150,16 @@ mod system {
     }
 }
 
-pub(super) use system::{heavy, is_available, light};
+pub(crate) use system::{heavy, is_available, light};
+
+/// As [`light`], or a fence where there is no heavy barrier.
+pub(crate) fn light_or_fence() {
+    light();
+    if !is_available() {
+        // ORDERING: SeqCst, pairs with the fences in `heavy`.
+        fence(Ordering::SeqCst);
+    }
+}
 
 #[cfg(loom)]
 #[path = "barrier/models.rs"]

@@ -1,8 +1,9 @@
 //! A wait on a signal: a thread looks, spins and sleeps; a task looks.
 
 use super::parker::{self, Ended, Parker};
-use super::{Entry, Pace, Signal};
+use super::{Entry, Kind, Pace, Signal};
 use crate::ring::sync::{fault, is_model_over};
+use std::borrow::BorrowMut;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
@@ -40,7 +41,11 @@ pub fn block<R>(
 ) -> Result<R, TimedOut> {
     match attempt() {
         Some(found) => Ok(found),
-        None => block_listed(&mut wait_on(signal, attempt), pace, deadline),
+        None => block_listed(
+            &mut wait_on(signal, Listed::default(), attempt),
+            pace,
+            deadline,
+        ),
     }
 }
 
@@ -53,8 +58,8 @@ pub(crate) struct Listed {
 }
 
 impl Listed {
-    pub(crate) fn register(&mut self, signal: &Signal, waker: &Waker) {
-        self.entry = Some(signal.register(waker));
+    pub(crate) fn register(&mut self, signal: &Signal, waker: &Waker, kind: Kind) {
+        self.entry = Some(signal.list(waker, kind));
     }
 
     /// Has `waker` woken from now on; gives whether it is still listed, or was not.
@@ -100,38 +105,44 @@ impl Listed {
     }
 }
 
-/// Makes attempts for a task that waits on a signal of `owner`: what
-/// [`block`] is to a thread. Who gives up must leave.
+/// Makes attempts for a task that waits on a signal of `owner`: what [`block`] is to a thread.
+/// `place` gives the signal, and where the wait is kept; a caller that gives up must leave.
 pub(crate) fn poll_on<O, R>(
     owner: &mut O,
-    signal: impl Fn(&O) -> &Signal,
-    listed: &mut Listed,
+    place: impl Fn(&mut O) -> (&Signal, &mut Listed),
     context: &Context<'_>,
     mut attempt: impl FnMut(&mut O) -> Option<R>,
 ) -> Poll<R> {
     let waker = context.waker();
-    listed.stay(signal(owner), waker);
+    let (signal, listed) = place(owner);
+    listed.stay(signal, waker);
     loop {
         // A wait that a notification has ended is over: the look that follows uses it up.
-        listed.used_up();
-        if let Some(found) = attempt(owner) {
-            listed.leave(signal(owner));
+        place(owner).1.used_up();
+        let found = attempt(owner);
+        let (signal, listed) = place(owner);
+        if let Some(found) = found {
+            listed.leave(signal);
             return Poll::Ready(found);
         }
         // Listed since before that look, there is nothing new to look for.
-        if listed.is_listed() && listed.stay(signal(owner), waker) {
+        if listed.is_listed() && listed.stay(signal, waker) {
             return Poll::Pending;
         }
-        listed.register(signal(owner), waker);
+        listed.register(signal, waker, Kind::Task);
         if fault::is("future_look_again") {
             return Poll::Pending;
         }
     }
 }
 
-/// As [`block`] without a deadline, in a task.
-pub(crate) fn wait_on<R, F: FnMut() -> Option<R>>(signal: &Signal, attempt: F) -> OnSignal<'_, F> {
-    let listed = Listed::default();
+/// As [`block`] without a deadline, in a task. Where the wait is kept in an endpoint, `listed`,
+/// that can end it when the future is forgotten.
+pub(crate) fn wait_on<R, F: FnMut() -> Option<R>, L: BorrowMut<Listed>>(
+    signal: &Signal,
+    listed: L,
+    attempt: F,
+) -> OnSignal<'_, F, L> {
     OnSignal {
         signal,
         attempt,
@@ -140,10 +151,10 @@ pub(crate) fn wait_on<R, F: FnMut() -> Option<R>>(signal: &Signal, attempt: F) -
 }
 
 /// A wait on one signal.
-pub(crate) struct OnSignal<'s, F> {
+pub(crate) struct OnSignal<'s, F, L: BorrowMut<Listed> = Listed> {
     signal: &'s Signal,
     attempt: F,
-    listed: Listed,
+    listed: L,
 }
 
 impl<R, F: FnMut() -> Option<R>> Listing for OnSignal<'_, F> {
@@ -154,7 +165,7 @@ impl<R, F: FnMut() -> Option<R>> Listing for OnSignal<'_, F> {
     }
 
     fn list(&mut self, waker: &Waker) -> Option<R> {
-        self.listed.entry = Some(self.signal.register_thread(waker));
+        self.listed.entry = Some(self.signal.list(waker, Kind::Thread));
         // What is found may not be what a notification in between was for; the drop passes that on.
         (self.attempt)()
     }
@@ -168,25 +179,27 @@ impl<R, F: FnMut() -> Option<R>> Listing for OnSignal<'_, F> {
     }
 }
 
-impl<R, F: FnMut() -> Option<R> + Unpin> Future for OnSignal<'_, F> {
+impl<R, F: FnMut() -> Option<R> + Unpin, L: BorrowMut<Listed> + Unpin> Future
+    for OnSignal<'_, F, L>
+{
     type Output = R;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<R> {
-        let Self {
-            signal,
-            attempt,
-            listed,
-        } = self.get_mut();
-        poll_on(signal, |signal| signal, listed, context, |_| attempt())
+        poll_on(
+            self.get_mut(),
+            |this| (this.signal, this.listed.borrow_mut()),
+            context,
+            |this| (this.attempt)(),
+        )
     }
 }
 
-impl<F> Drop for OnSignal<'_, F> {
+impl<F, L: BorrowMut<Listed>> Drop for OnSignal<'_, F, L> {
     /// Notifications that it did not use are passed on, also if an attempt panics.
     fn drop(&mut self) {
         // A model that has failed is torn down, and nothing of it may be touched.
         if !is_model_over() {
-            self.listed.leave(self.signal);
+            self.listed.borrow_mut().leave(self.signal);
         }
     }
 }

@@ -14,7 +14,7 @@
 //! [`block`] is a thread's wait on a signal, with a [`Pace`] that learns what a wake-up costs and
 //! how soon things come.
 
-mod barrier;
+pub(crate) mod barrier;
 mod block;
 pub mod cores;
 mod costs;
@@ -33,6 +33,7 @@ pub(crate) use lent::Lent;
 pub use pace::{Mode, Pace};
 pub use roster::Entry;
 pub(crate) use roster::{Roster, Wait, renew};
+pub(crate) use signal::Kind;
 pub use signal::Signal;
 pub use waiter::Strategy;
 pub(crate) use waiter::Waiter;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
-use thalweg::bus::{Bus, Message, Policy, Priority, Reason, TopicId, TopicInfo, Topics};
+use thalweg::bus::{Bus, Consumer, Message, Policy, Priority, Reason, TopicId, TopicInfo, Topics};
 use thalweg::channel::RecvError;
 use thalweg::state::Lifecycle;
 
@@ -243,4 +243,90 @@ fn a_task_that_is_told_of_the_end_stops_the_bus() {
         Poll::Ready(Err(RecvError))
     );
     assert!(state.is(Lifecycle::Stopped));
+}
+
+/// Futures that are forgotten: all ends stay.
+#[test]
+fn a_forgotten_receive_keeps_nothing_from_its_group() {
+    watched(|| {
+        let bus = bus(4);
+        let mut rx = bus.subscribe(Topics::ALL).unwrap();
+        let mut tx = bus.publisher("feed").unwrap();
+        let mut other = rx.share();
+        let forget_receive = |rx: &mut Consumer<Note>| {
+            let mut future = Box::pin(rx.recv_async());
+            assert!(
+                future
+                    .as_mut()
+                    .poll(&mut Context::from_waker(Waker::noop()))
+                    .is_pending()
+            );
+            std::mem::forget(future);
+        };
+        forget_receive(&mut rx);
+        assert!(rx.try_recv().is_err());
+        let bell = Arc::new(Bell::default());
+        let waker = Waker::from(Arc::clone(&bell));
+        let mut future = Box::pin(other.recv_async());
+        assert!(
+            future
+                .as_mut()
+                .poll(&mut Context::from_waker(&waker))
+                .is_pending()
+        );
+        tx.publish(note(BLOCK, 0)).unwrap();
+        assert_eq!(bell.0.load(Ordering::Relaxed), 1);
+        assert!(
+            future
+                .as_mut()
+                .poll(&mut Context::from_waker(&waker))
+                .is_ready()
+        );
+        drop(future);
+        // A thread is woken though the receiver is not used again.
+        forget_receive(&mut rx);
+        let thread = thread::spawn(move || (other.recv().unwrap().message.value, other));
+        tx.publish(note(BLOCK, 1)).unwrap();
+        assert_eq!(thread.join().unwrap().0, 1);
+        drop(rx);
+    });
+}
+
+#[test]
+fn a_forgotten_publish_keeps_no_room_from_others() {
+    watched(|| {
+        let bus = bus(4);
+        let mut rx = bus.subscribe(Topics::ALL).unwrap();
+        let (mut tx, mut other) = (bus.publisher("a").unwrap(), bus.publisher("b").unwrap());
+        while tx.try_publish(note(BLOCK, 0)).is_ok() {}
+        let mut future = Box::pin(tx.publish_async(note(BLOCK, 9)));
+        assert!(
+            future
+                .as_mut()
+                .poll(&mut Context::from_waker(Waker::noop()))
+                .is_pending()
+        );
+        std::mem::forget(future);
+        let bell = Arc::new(Bell::default());
+        let waker = Waker::from(Arc::clone(&bell));
+        let mut future = Box::pin(other.publish_async(note(BLOCK, 2)));
+        assert!(
+            future
+                .as_mut()
+                .poll(&mut Context::from_waker(&waker))
+                .is_pending()
+        );
+        rx.recv().unwrap();
+        assert_eq!(bell.0.load(Ordering::Relaxed), 1);
+        assert!(
+            future
+                .as_mut()
+                .poll(&mut Context::from_waker(&waker))
+                .is_ready()
+        );
+        drop(future);
+        let thread = thread::spawn(move || (tx.publish(note(BLOCK, 3)).unwrap(), tx));
+        rx.recv().unwrap();
+        assert_eq!(thread.join().unwrap().0, 1);
+    });
 }

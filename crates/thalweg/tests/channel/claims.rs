@@ -1,10 +1,11 @@
 //! Writing into a channel's memory.
 
 use crate::channel::crowds::await_parked;
+use crate::channel::executor::block_on;
 use crate::channel::flavour::{Flavour, Made};
 use crate::channel::ledger::Ledger;
 use std::thread;
-use thalweg::channel::{ClaimError, ManySenders, Overflow, TryRecvError};
+use thalweg::channel::{ClaimError, ManySenders, Overflow, Ready, Receiver, Select, TryRecvError};
 
 pub(crate) fn a_claim_is_sent_by_its_commit<S: Made>(flavour: Flavour<S>) {
     let (mut tx, mut rx) = flavour.channel::<u32>(5);
@@ -357,5 +358,65 @@ pub(crate) fn a_claim_in_a_channel_that_ended_says_so<S: Made>(flavour: Flavour<
     for count in [0, 1, 8, 9, usize::MAX] {
         assert_eq!(tx.claim(count).unwrap_err(), ClaimError::Disconnected);
         assert_eq!(tx.try_claim(count).unwrap_err(), ClaimError::Disconnected);
+    }
+}
+
+/// A channel that its receiver closed is empty while a claim is held, and over after that. The
+/// sender stays.
+pub(crate) fn a_held_claim_puts_the_end_off<S: Made>(flavour: Flavour<S>) {
+    type Receive<S> = fn(&mut Receiver<u32, S>) -> Option<u32>;
+    let ways: [Receive<S>; 5] = [
+        |rx| rx.recv().ok(),
+        |rx| rx.recv_many(&mut Vec::new(), 1).ok().map(|_| 5),
+        |rx| block_on(rx.recv_async()).ok(),
+        |rx| Select::new().recv(rx, |got| got.ok()).wait(),
+        |rx| {
+            assert_eq!(Ready::new().wait(&mut [rx]), Ok(0));
+            rx.try_recv()
+                .map_err(|why| assert_ne!(why, TryRecvError::Empty))
+                .ok()
+        },
+    ];
+    for receive in ways {
+        for commits in [true, false] {
+            let (mut tx, mut rx) = flavour.channel(4);
+            tx.send(1).unwrap();
+            let mut claim = tx.claim(2).unwrap();
+            claim.push(5).unwrap();
+            rx.close();
+            assert_eq!(rx.try_recv(), Ok(1));
+            for _ in 0..3 {
+                assert_eq!(rx.try_recv(), Err(TryRecvError::Empty));
+                assert_eq!(
+                    rx.try_recv_many(&mut Vec::new(), 2),
+                    Err(TryRecvError::Empty)
+                );
+                assert_eq!(rx.batch(2).count(), 0);
+                assert_eq!(Ready::new().try_now(&mut [&mut rx]), None);
+            }
+            thread::scope(|scope| {
+                let receiver = scope.spawn(move || (receive(&mut rx), rx));
+                thread::yield_now();
+                let sent = if commits {
+                    claim.commit()
+                } else {
+                    drop(claim);
+                    0
+                };
+                let (got, mut rx) = receiver.join().unwrap();
+                assert_eq!((got, sent), (commits.then_some(5), usize::from(commits)));
+                for _ in 0..3 {
+                    assert_eq!(rx.try_recv(), Err(TryRecvError::Disconnected));
+                    assert_eq!(rx.batch(2).count(), 0);
+                    assert_eq!((rx.len(), rx.is_closed()), (0, true));
+                }
+                let counters = rx.counters();
+                assert_eq!(
+                    (counters.sent, counters.received),
+                    (1 + sent as u64, 1 + sent as u64)
+                );
+            });
+            assert!(tx.try_send(3).is_err());
+        }
     }
 }

@@ -3,9 +3,9 @@
 use crate::channel::flavour::{Flavour, Made};
 use crate::channel::ledger::{Item, Ledger};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Barrier;
+use std::sync::{Arc, Barrier};
 use std::thread;
-use thalweg::channel::{ManySenders, Sender, Shape, Spsc, spsc};
+use thalweg::channel::{ManySenders, Sender, Shape, Spsc, TryRecvError, spsc};
 
 /// Nothing is in the channel, and all that it took was discarded.
 fn check_gone<T, S: Shape>(tx: &Sender<T, S>, sent: u64) {
@@ -152,4 +152,51 @@ pub(crate) fn requests_are_not_kept<S: Made>(flavour: Flavour<S>) {
             }
         }
     });
+}
+
+/// Sends and claims race with a close; once the receiver has heard of the end, nothing comes. What
+/// came too late for that is counted as discarded, and dropped. The sender stays.
+pub(crate) fn nothing_comes_after_the_end<S: Made>(flavour: Flavour<S>) {
+    for round in 0..400 {
+        let life = Arc::new(());
+        let (mut tx, mut rx) = flavour.channel(4);
+        let sender = thread::spawn({
+            let life = Arc::clone(&life);
+            move || {
+                let mut sent = 0;
+                loop {
+                    let element = Arc::clone(&life);
+                    let is_sent = if flavour.has_claims && (sent + round) % 3 == 0 {
+                        tx.claim(1).is_ok_and(|mut claim| {
+                            assert!(claim.push(element).is_ok());
+                            claim.commit() == 1
+                        })
+                    } else {
+                        tx.send(element).is_ok()
+                    };
+                    if !is_sent {
+                        return (sent, tx);
+                    }
+                    sent += 1;
+                }
+            }
+        });
+        for _ in 0..round % 13 {
+            rx.recv().unwrap();
+        }
+        rx.close();
+        while rx.try_recv() != Err(TryRecvError::Disconnected) {
+            thread::yield_now();
+        }
+        let received = rx.counters().received;
+        let (sent, tx) = sender.join().unwrap();
+        assert_eq!(rx.try_recv(), Err(TryRecvError::Disconnected));
+        let counters = rx.counters();
+        assert_eq!(
+            (counters.received, counters.received + counters.discarded),
+            (received, sent)
+        );
+        assert_eq!(Arc::strong_count(&life), 1, "elements that are kept");
+        drop(tx);
+    }
 }

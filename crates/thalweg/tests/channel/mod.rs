@@ -12,6 +12,7 @@ mod ends;
 pub(crate) mod executor;
 pub(crate) mod flavour;
 mod foreign;
+mod forgotten;
 pub(crate) mod fuse;
 mod gophers;
 #[cfg(target_os = "linux")]
@@ -29,6 +30,7 @@ mod tallies;
 mod tasks;
 mod texts;
 mod timeouts;
+mod unpolled;
 pub(crate) mod watchdog;
 
 /// `suite! { flavour: Type, ..; { module: case case, .. } }`
@@ -87,6 +89,7 @@ mod stored {
             foreign: wakers_that_panic_lose_nothing
                 destructors_and_closures_that_panic_lose_nothing,
             late: a_late_batch_is_discarded_at_once
+                nothing_comes_after_the_end
                 what_a_closed_channel_holds_is_counted
                 requests_are_not_kept,
             loss: reject_gives_back
@@ -182,6 +185,7 @@ mod claiming {
                 a_claim_waits_for_all_of_its_room
                 an_abandoned_claim_drops_what_was_written
                 a_commit_into_a_closed_channel_loses_nothing
+                a_held_claim_puts_the_end_off
                 policies_that_do_not_wait_say_that_it_is_full,
             late: a_late_commit_is_discarded_at_once
                 a_panic_of_a_late_element_drops_the_others
@@ -322,6 +326,83 @@ mod any_many_receivers {
             gophers: workers,
             living: everybody_is_answered_by_one_of_many
                 no_two_acts_lock_each_other_out,
+        }
+    }
+}
+
+/// Guards and futures that are forgotten.
+mod forgotten_guards {
+    mod any {
+        suite! {
+            spsc_packed: PACKED, spsc_slotted: SLOTTED, mpsc_lanes: LANES, mpsc: ORDERED,
+            mpmc: TICKETS, unbounded_spsc: UNBOUNDED_SPSC, unbounded: UNBOUNDED;
+            {
+                forgotten: dropped_futures_keep_no_waker
+                    a_forgotten_receive_keeps_nothing_from_its_receiver
+                    a_receiver_sleeps_after_a_forgotten_receive
+                    a_forgotten_send_keeps_nothing_from_its_sender
+                    a_forgotten_batch_gives_its_room_back
+                    both_sides_sleep_after_a_forgotten_batch,
+            }
+        }
+    }
+
+    mod rendezvous {
+        suite! {
+            spsc: MEET_SPSC, mpsc: MEET_MPSC, mpmc: MEET;
+            {
+                forgotten: a_forgotten_receive_keeps_nothing_from_its_receiver
+                    a_receiver_sleeps_after_a_forgotten_receive
+                    a_forgotten_offer_is_withdrawn,
+            }
+        }
+    }
+
+    mod many_receivers {
+        suite! {
+            mpmc: TICKETS, unbounded: UNBOUNDED, rendezvous: MEET;
+            { forgotten: a_forgotten_receive_passes_its_wake_up_on, }
+        }
+    }
+
+    mod one_store {
+        suite! {
+            mpsc: ORDERED, mpmc: TICKETS, unbounded_mpsc: UNBOUNDED_MPSC, unbounded: UNBOUNDED;
+            { forgotten: a_forgotten_send_passes_its_wake_up_on, }
+        }
+    }
+
+    mod claiming {
+        suite! {
+            spsc_packed: PACKED, spsc_slotted: SLOTTED, mpsc_lanes: LANES, mpsc: ORDERED,
+            mpmc: TICKETS;
+            {
+                forgotten: a_forgotten_claim_is_given_up
+                    a_forgotten_claim_does_not_keep_the_end_off,
+            }
+        }
+    }
+
+    mod one_ring {
+        suite! {
+            mpsc: ORDERED, mpmc: TICKETS;
+            { forgotten: a_forgotten_claim_hides_nothing_for_good, }
+        }
+    }
+}
+
+mod futures_kept_unpolled {
+    mod many_receivers {
+        suite! {
+            mpmc: TICKETS, unbounded: UNBOUNDED;
+            { unpolled: an_element_wakes_the_thread, }
+        }
+    }
+
+    mod one_store {
+        suite! {
+            mpsc: ORDERED, mpmc: TICKETS, unbounded_mpsc: UNBOUNDED_MPSC, unbounded: UNBOUNDED;
+            { unpolled: room_wakes_the_thread, }
         }
     }
 }

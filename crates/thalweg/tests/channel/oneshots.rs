@@ -1,9 +1,12 @@
 //! The channel for one element. Everybody who is awaited lives on while it is.
 
 use crate::channel::executor::{Alarm, block_on};
+use crate::channel::forgotten::waiting;
 use crate::channel::ledger::Ledger;
 use crate::channel::watchdog::watched;
 use std::future::poll_fn;
+use std::mem::forget;
+use std::sync::Arc;
 use std::task::Poll;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -72,14 +75,15 @@ fn a_sender_learns_that_nobody_waits() {
     for by_close in [true, false] {
         let (mut tx, mut rx) = oneshot::<u8>();
         let before = alarm.count();
-        assert!(alarm.poll(&mut tx.closed()).is_pending());
-        assert!(alarm.poll(&mut tx.closed()).is_pending());
+        drop(waiting(&alarm, tx.closed()));
+        let mut closed = waiting(&alarm, tx.closed());
+        assert!(alarm.poll(&mut closed).is_pending());
         match by_close {
             true => rx.close(),
             false => drop(rx),
         }
         assert_eq!(alarm.count(), before + 1);
-        assert!(alarm.poll(&mut tx.closed()).is_ready());
+        assert!(alarm.poll(&mut closed).is_ready());
     }
 }
 
@@ -172,4 +176,23 @@ fn ends_go_anywhere() {
         format!("{tx:?} {rx:?}"),
         "Sender { closed: false } Receiver { closed: false }"
     );
+}
+
+/// Both ends stay: only the future goes.
+#[test]
+fn a_future_that_is_dropped_or_forgotten_is_not_woken() {
+    let (mut tx, mut rx) = oneshot::<u32>();
+    let (alarm, again) = (Alarm::new(), Alarm::new());
+    drop(waiting(&alarm, tx.closed()));
+    assert_eq!(Arc::strong_count(&alarm), 1);
+    forget(waiting(&alarm, tx.closed()));
+    let mut closed = waiting(&again, tx.closed());
+    rx.close();
+    assert_eq!((alarm.count(), again.count()), (0, 1));
+    assert!(again.poll(&mut closed).is_ready());
+    let (tx, mut rx) = oneshot();
+    forget(waiting(&alarm, async { (&mut rx).await }));
+    let thread = thread::spawn(move || rx.recv());
+    tx.send(1).unwrap();
+    assert_eq!(thread.join().unwrap(), Ok(1));
 }

@@ -4,7 +4,7 @@ use std::task::Waker;
 use std::time::Instant;
 
 use crate::channel::meeting::Stake;
-use crate::wait::{self, Entry, Pace};
+use crate::wait::{self, Entry, Kind, Pace};
 
 /// An operation that a select may do. Not to be implemented elsewhere, and not to be called.
 #[doc(hidden)]
@@ -17,7 +17,7 @@ pub trait Arm {
     fn glance(&mut self) -> bool;
     fn meets(&self) -> Meets;
     /// Lists the arm; at a rendezvous with a stake. Gives whether the wait is over.
-    fn list(&mut self, waker: &Waker, stake: Option<Stake>) -> bool;
+    fn list(&mut self, waker: &Waker, kind: Kind, stake: Option<Stake>) -> bool;
     /// Has `waker` woken from now on; gives whether the arm is still listed.
     fn stay(&mut self, waker: &Waker) -> bool;
     /// Takes the arm off its list; keeps the outcome if somebody else has fired it.
@@ -152,9 +152,14 @@ impl<R, N: Choice<R>, A: Choices<R>> Waits<R> for List<N, A> {
 
 impl<N: Untimed, A: Untimed> Untimed for List<N, A> {}
 
-/// Where an arm is listed: on a signal, or at a meeting.
+/// Where an endpoint is listed: on a signal, or at a meeting. It is kept in the endpoint, so that a
+/// wait that was forgotten can be ended.
 #[derive(Debug, Default)]
 pub(in crate::channel) struct Listed {
+    /// Something has borrowed the endpoint that waits or holds room, and has not ended it yet.
+    pub(in crate::channel) is_lent: bool,
+    /// It waits for room for several elements.
+    pub(in crate::channel) claims: bool,
     pub(in crate::channel) on: wait::Listed,
     pub(in crate::channel) seat: Option<Entry>,
     /// What the last glance saw.

@@ -338,7 +338,8 @@ impl<R, A: Choices<R>> Select<R, A> {
     /// As [`wait`](Self::wait), as a future for any runtime; not with a timer.
     ///
     /// Cancel-safe: dropping it loses no element and no wake-up, and elements to be sent are back
-    /// in their places.
+    /// in their places. If it is kept unpolled, or forgotten, each arm is as
+    /// [`Receiver::recv_async`] or [`Sender::send_from_async`].
     pub async fn wait_async(mut self) -> A::Waited
     where
         A: Waits<R> + Untimed,

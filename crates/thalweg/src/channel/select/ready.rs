@@ -11,7 +11,7 @@ use crate::channel::receiver::Receiver;
 use crate::channel::sender::Sender;
 use crate::channel::shape::Shape;
 use crate::ring::sync::is_model_over;
-use crate::wait::{Mode, Pace};
+use crate::wait::{Kind, Mode, Pace};
 
 /// What a list asks of its endpoints. Not to be implemented elsewhere, and not to be called.
 #[doc(hidden)]
@@ -23,12 +23,15 @@ pub trait Watched {
     /// another if it was ready in between and is not any more.
     fn glance(&self) -> Option<u64>;
     fn meets(&self) -> Meets;
+    fn listed(&mut self) -> &mut Listed;
     /// Lists a wait; gives whether it is over.
-    fn list(&mut self, listed: &mut Listed, waker: &Waker, stake: Option<Stake>) -> bool;
-    fn stay(&self, listed: &mut Listed, waker: &Waker) -> bool;
-    fn unlist(&mut self, listed: &mut Listed);
+    fn list(&mut self, waker: &Waker, kind: Kind, stake: Option<Stake>) -> bool;
+    fn stay(&mut self, waker: &Waker) -> bool;
+    fn unlist(&mut self);
     /// Passes on a notification that this wait has not used.
-    fn pass_on_of(&self, listed: &mut Listed);
+    fn pass_on_unused(&mut self);
+    fn lend(&mut self);
+    fn leave(&mut self);
 }
 
 /// An endpoint in a list for [`Ready`]: a [`Receiver`], or a [`Sender`], of any elements and shape.
@@ -66,8 +69,7 @@ shown!([] dyn Source + '_, "Source", _this);
 /// [`Receiver::recv`] does, and what it is handed comes with the next receive; so a sender that
 /// waits until it can send, in a list too, finds it.
 ///
-/// Of those that are ready each is as likely. Keeps its memory, so that lists of a length that was
-/// there before allocate nothing.
+/// Of those that are ready each is as likely. Allocates nothing.
 ///
 /// ```
 /// use thalweg::channel::{Ready, Source, spsc, TryRecvError};
@@ -84,7 +86,6 @@ shown!([] dyn Source + '_, "Source", _this);
 /// ```
 pub struct Ready {
     pace: Pace,
-    places: Vec<Listed>,
 }
 
 impl Default for Ready {
@@ -94,7 +95,7 @@ impl Default for Ready {
 }
 
 impl Ready {
-    /// Allocates nothing before the first wait.
+    /// One that waits in [`Mode::Balanced`].
     pub fn new() -> Self {
         Self::with_mode(Mode::Balanced)
     }
@@ -103,7 +104,6 @@ impl Ready {
     pub fn with_mode(mode: Mode) -> Self {
         Self {
             pace: Pace::new(mode),
-            places: Vec::new(),
         }
     }
 
@@ -149,12 +149,13 @@ impl Ready {
     /// An endpoint that is ready now. `None` says that at one moment none was; see
     /// [the module](super#nothing-is-ready).
     pub fn try_now(&mut self, sources: &mut [&mut dyn Source]) -> Option<usize> {
-        Watch::new(&mut self.places, sources).round().look_surely()
+        Watch::new(sources).round().look_surely()
     }
 
     /// As [`wait`](Self::wait), as a future for any runtime.
     ///
-    /// Cancel-safe: dropping it loses no element, and no wake-up that another needs.
+    /// Cancel-safe: dropping it loses no element, and no wake-up that another needs. If it is kept
+    /// unpolled, or forgotten, it is as [`Receiver::recv_async`] and [`Sender::send_async`].
     ///
     /// # Errors
     /// As [`wait`](Self::wait).
@@ -165,7 +166,7 @@ impl Ready {
         if sources.is_empty() {
             return Err(SelectEmpty);
         }
-        let mut watch = Watch::new(&mut self.places, sources);
+        let mut watch = Watch::new(sources);
         Ok(watch.round().wait_async().await)
     }
 
@@ -174,7 +175,7 @@ impl Ready {
         sources: &mut [&mut dyn Source],
         deadline: Option<Instant>,
     ) -> Result<usize, SelectTimeout> {
-        let mut watch = Watch::new(&mut self.places, sources);
+        let mut watch = Watch::new(sources);
         let mut round = watch.round();
         let found = round.look_at_all();
         let found = found.or_else(|| round.wait(&mut self.pace, deadline));
@@ -186,27 +187,24 @@ shown!([] Ready, "Ready", this, "pace": this.pace);
 
 /// A wait for the endpoints of a list.
 struct Watch<'w, 's> {
-    arms: Places<'w, 's>,
+    arms: Watches<'w, 's>,
     token: LentToken,
 }
 
-/// The endpoints, and where they are listed.
-struct Places<'w, 's> {
-    sources: &'w mut [&'s mut dyn Source],
-    places: &'w mut [Listed],
-}
+/// The endpoints.
+struct Watches<'w, 's>(&'w mut [&'s mut dyn Source]);
 
 impl<'w, 's> Watch<'w, 's> {
-    fn new(places: &'w mut Vec<Listed>, sources: &'w mut [&'s mut dyn Source]) -> Self {
-        places.clear();
-        places.resize_with(sources.len(), Listed::default);
+    fn new(sources: &'w mut [&'s mut dyn Source]) -> Self {
+        let each = sources.iter_mut();
+        each.for_each(|source| source.watched(Key(())).lend());
         Self {
-            arms: Places { sources, places },
+            arms: Watches(sources),
             token: lend(),
         }
     }
 
-    fn round(&mut self) -> Round<'_, Places<'w, 's>> {
+    fn round(&mut self) -> Round<'_, Watches<'w, 's>> {
         Round {
             arms: &mut self.arms,
             token: &mut self.token,
@@ -219,61 +217,58 @@ impl Drop for Watch<'_, '_> {
     fn drop(&mut self) {
         if !is_model_over() {
             self.round().leave_unseen();
+            let each = self.arms.0.iter_mut();
+            each.for_each(|source| source.watched(Key(())).leave());
         }
     }
 }
 
-impl Arms for Places<'_, '_> {
+impl Arms for Watches<'_, '_> {
     fn count(&self) -> usize {
-        self.sources.len()
+        self.0.len()
     }
 
     fn with<O>(&mut self, at: usize, work: impl FnOnce(&mut dyn Arm) -> O) -> O {
-        work(&mut WatchArm {
-            source: self.sources[at].watched(Key(())),
-            listed: &mut self.places[at],
-        })
+        work(&mut WatchArm(self.0[at].watched(Key(()))))
     }
 }
 
 /// Waiting until an endpoint is ready: what is there is left there.
-struct WatchArm<'a> {
-    source: &'a mut dyn Watched,
-    listed: &'a mut Listed,
-}
+struct WatchArm<'a>(&'a mut dyn Watched);
 
 #[allow(private_interfaces)] // as `Arm`
 impl Arm for WatchArm<'_> {
     fn attempt(&mut self) -> bool {
-        let is_ready = self.source.is_ready();
+        let is_ready = self.0.is_ready();
         if !is_ready {
             // There is nothing to be told of. If there is, whoever else was to be told still is.
-            self.listed.on.used_up();
+            self.0.listed().on.used_up();
         }
         is_ready
     }
 
     fn glance(&mut self) -> bool {
-        self.listed.is_same(self.source.glance())
+        let now = self.0.glance();
+        self.0.listed().is_same(now)
     }
 
     fn meets(&self) -> Meets {
-        self.source.meets()
+        self.0.meets()
     }
 
-    fn list(&mut self, waker: &Waker, stake: Option<Stake>) -> bool {
-        self.source.list(self.listed, waker, stake)
+    fn list(&mut self, waker: &Waker, kind: Kind, stake: Option<Stake>) -> bool {
+        self.0.list(waker, kind, stake)
     }
 
     fn stay(&mut self, waker: &Waker) -> bool {
-        self.source.stay(self.listed, waker)
+        self.0.stay(waker)
     }
 
     fn unlist(&mut self) {
-        self.source.unlist(self.listed);
+        self.0.unlist();
     }
 
     fn settle(&mut self, _: bool) {
-        self.source.pass_on_of(self.listed);
+        self.0.pass_on_unused();
     }
 }

@@ -12,7 +12,7 @@ use crate::channel::receiver::Receiver;
 use crate::channel::shape::Shape;
 use crate::ring::PopError;
 use crate::ring::sync::{fault, is_model_over};
-use crate::wait::Pace;
+use crate::wait::{Kind, Pace};
 
 /// Receiving.
 #[doc(hidden)]
@@ -21,16 +21,14 @@ pub struct RecvArm<'a, T, S: Shape, F> {
     receiver: &'a mut Receiver<T, S>,
     then: Option<F>,
     outcome: Option<Result<T, RecvError>>,
-    listed: Listed,
 }
 
 impl<'a, T, S: Shape, F> RecvArm<'a, T, S, F> {
     pub(super) fn new(receiver: &'a mut Receiver<T, S>, then: F) -> Self {
         Self {
-            receiver,
+            receiver: receiver.lend(),
             then: Some(then),
             outcome: None,
-            listed: Listed::default(),
         }
     }
 }
@@ -43,7 +41,7 @@ impl<T, S: Shape, F> Arm for RecvArm<'_, T, S, F> {
             // Somebody else has fired it.
             return true;
         }
-        self.listed.on.used_up();
+        self.receiver.listed.on.used_up();
         let outcome = match self.receiver.source.pop() {
             Ok(value) => Ok(value),
             Err(PopError::Closed) => Err(RecvError),
@@ -54,31 +52,32 @@ impl<T, S: Shape, F> Arm for RecvArm<'_, T, S, F> {
     }
 
     fn glance(&mut self) -> bool {
-        self.listed.is_same(self.receiver.glance())
+        let now = self.receiver.glance();
+        self.receiver.listed.is_same(now)
     }
 
     fn meets(&self) -> Meets {
         self.receiver.meets()
     }
 
-    fn list(&mut self, waker: &Waker, stake: Option<Stake>) -> bool {
-        let (is_over, got) = self.receiver.wish(&mut self.listed, waker, stake);
+    fn list(&mut self, waker: &Waker, kind: Kind, stake: Option<Stake>) -> bool {
+        let (is_over, got) = self.receiver.wish(waker, kind, stake);
         self.outcome = got.map(Ok);
         is_over
     }
 
     fn stay(&mut self, waker: &Waker) -> bool {
-        self.receiver.stays(&mut self.listed, waker)
+        self.receiver.stays(waker)
     }
 
     fn unlist(&mut self) {
-        if let Some(value) = self.receiver.withdraw(&mut self.listed) {
+        if let Some(value) = self.receiver.withdraw() {
             self.outcome = Some(Ok(value));
         }
     }
 
     fn settle(&mut self, is_fired: bool) {
-        self.receiver.pass_on_of(&mut self.listed);
+        self.receiver.pass_on_unused();
         if is_fired {
             self.receiver.source.pass_on();
         }
@@ -106,7 +105,7 @@ impl<T, S: Shape, F> Drop for RecvArm<'_, T, S, F> {
             return;
         }
         self.unlist();
-        self.receiver.pass_on_of(&mut self.listed);
+        self.receiver.leave();
         // Given up: what it got at a meeting goes to another, or back.
         if let Some(Ok(value)) = self.outcome.take() {
             self.receiver.give_back(value);
@@ -126,15 +125,32 @@ impl<T, S: Shape> Receiver<T, S> {
         }
     }
 
+    /// For something that borrows the receiver and waits, and then leaves. An earlier one that was
+    /// forgotten is ended.
+    pub(in crate::channel) fn lend(&mut self) -> &mut Self {
+        self.settle();
+        self.listed.is_lent = true;
+        self
+    }
+
+    /// Ends a wait that was forgotten, if there is one.
+    #[inline]
+    pub(in crate::channel) fn settle(&mut self) {
+        if self.listed.is_lent {
+            self.leave();
+        }
+    }
+
     /// Lists a wait; gives whether it is over, and what was got at a meeting.
     pub(in crate::channel) fn wish(
-        &self,
-        listed: &mut Listed,
+        &mut self,
         waker: &Waker,
+        kind: Kind,
         stake: Option<Stake>,
     ) -> (bool, Option<T>) {
+        let listed = &mut self.listed;
         let Some((meeting, gate)) = self.source.end.meeting() else {
-            listed.on.register(&self.source.hub.readable, waker);
+            listed.on.register(&self.source.hub.readable, waker, kind);
             return (false, None);
         };
         match meeting.wish(waker, stake) {
@@ -151,26 +167,32 @@ impl<T, S: Shape> Receiver<T, S> {
     }
 
     /// Ends a wait; gives what it got at a meeting.
-    pub(in crate::channel) fn withdraw(&self, listed: &mut Listed) -> Option<T> {
-        listed.on.unregister(&self.source.hub.readable);
-        let seat = listed.seat.take()?;
+    pub(in crate::channel) fn withdraw(&mut self) -> Option<T> {
+        self.listed.on.unregister(&self.source.hub.readable);
+        let seat = self.listed.seat.take()?;
         let (meeting, _) = self.source.end.meeting()?;
         meeting.leave_wish(seat)
     }
 
     /// Whether the wait is still listed; has `waker` woken from now on.
-    pub(in crate::channel) fn stays(&self, listed: &mut Listed, waker: &Waker) -> bool {
-        match (listed.seat, self.source.end.meeting()) {
+    pub(in crate::channel) fn stays(&mut self, waker: &Waker) -> bool {
+        match (self.listed.seat, self.source.end.meeting()) {
             (Some(seat), Some((meeting, _))) => meeting.stay_wish(seat, waker),
-            _ => listed.on.stay(&self.source.hub.readable, waker),
+            _ => self.listed.on.stay(&self.source.hub.readable, waker),
         }
     }
 
     /// Gives a wait up: what it got at a meeting goes to another, or back.
-    pub(in crate::channel) fn leave(&self, listed: &mut Listed) {
-        let got = self.withdraw(listed);
+    #[cold]
+    pub(in crate::channel) fn leave(&mut self) {
+        self.listed.is_lent = false;
+        let got = self.withdraw();
         got.into_iter().for_each(|value| self.give_back(value));
-        listed.on.pass_on(&self.source.hub.readable);
+        self.pass_on_unused();
+    }
+
+    fn pass_on_unused(&mut self) {
+        self.listed.on.pass_on(&self.source.hub.readable);
     }
 
     fn give_back(&self, value: T) {
@@ -183,7 +205,7 @@ impl<T, S: Shape> Receiver<T, S> {
 #[allow(private_interfaces)] // as `Arm`
 impl<T, S: Shape> Watched for Receiver<T, S> {
     fn is_ready(&mut self) -> bool {
-        self.source.end.is_ready()
+        self.source.is_ready()
     }
 
     fn glance(&self) -> Option<u64> {
@@ -203,26 +225,38 @@ impl<T, S: Shape> Watched for Receiver<T, S> {
         }
     }
 
-    fn list(&mut self, listed: &mut Listed, waker: &Waker, stake: Option<Stake>) -> bool {
+    fn listed(&mut self) -> &mut Listed {
+        &mut self.listed
+    }
+
+    fn list(&mut self, waker: &Waker, kind: Kind, stake: Option<Stake>) -> bool {
         if fault::is("ready_wish") {
-            listed.on.register(&self.source.hub.readable, waker);
+            (self.listed.on).register(&self.source.hub.readable, waker, kind);
             return false;
         }
-        let (is_over, got) = self.wish(listed, waker, stake);
+        let (is_over, got) = self.wish(waker, kind, stake);
         got.into_iter().for_each(|value| self.give_back(value));
         is_over
     }
 
-    fn stay(&self, listed: &mut Listed, waker: &Waker) -> bool {
-        self.stays(listed, waker)
+    fn stay(&mut self, waker: &Waker) -> bool {
+        self.stays(waker)
     }
 
-    fn unlist(&mut self, listed: &mut Listed) {
-        let got = self.withdraw(listed);
+    fn unlist(&mut self) {
+        let got = self.withdraw();
         got.into_iter().for_each(|value| self.give_back(value));
     }
 
-    fn pass_on_of(&self, listed: &mut Listed) {
-        listed.on.pass_on(&self.source.hub.readable);
+    fn pass_on_unused(&mut self) {
+        self.pass_on_unused();
+    }
+
+    fn lend(&mut self) {
+        self.lend();
+    }
+
+    fn leave(&mut self) {
+        self.leave();
     }
 }

@@ -36,7 +36,7 @@ use std::time::Instant;
 use super::arm::{Arm, Arms, Meets};
 use super::turns::Turns;
 use crate::channel::meeting::{LentToken, Stake};
-use crate::wait::{Listing, Pace, block_listed};
+use crate::wait::{Kind, Listing, Pace, block_listed};
 
 pub(super) struct Round<'s, A> {
     pub(super) arms: &'s mut A,
@@ -89,7 +89,7 @@ impl<A: Arms> Round<'_, A> {
 
     /// Lists all arms, and looks again (rule 1). Gives the arm that did something; then nothing is
     /// listed any more.
-    fn list_all(&mut self, waker: &Waker) -> Option<usize> {
+    fn list_all(&mut self, waker: &Waker, kind: Kind) -> Option<usize> {
         loop {
             let (mut meets, mut is_listed) = (false, false);
             self.each(|arm| {
@@ -97,7 +97,7 @@ impl<A: Arms> Round<'_, A> {
                     meets = true;
                 } else {
                     is_listed = true;
-                    arm.list(waker, None);
+                    arm.list(waker, kind, None);
                 }
             });
             // Nobody can fire an arm so far, so that it may look while it is listed.
@@ -105,7 +105,7 @@ impl<A: Arms> Round<'_, A> {
                 self.each(|arm| arm.unlist());
                 return Some(at);
             }
-            if !meets || !self.list_at_meetings(waker) {
+            if !meets || !self.list_at_meetings(waker, kind) {
                 return None;
             }
             if let Some(at) = self.leave_all() {
@@ -117,7 +117,7 @@ impl<A: Arms> Round<'_, A> {
 
     /// Lists the arms that meet, which looks for their counterparts in the same step, then those
     /// that watch, which the select's own must not wake; gives whether the wait is over.
-    fn list_at_meetings(&mut self, waker: &Waker) -> bool {
+    fn list_at_meetings(&mut self, waker: &Waker, kind: Kind) -> bool {
         // One arm that is alone fires once in any case.
         let token = (self.arms.count() > 1).then(|| self.token.fetch().clone());
         if let Some(token) = &token {
@@ -126,8 +126,9 @@ impl<A: Arms> Round<'_, A> {
         [Meets::Yes, Meets::Watches].into_iter().any(|meets| {
             self.turns().any(|at| {
                 let stake = token.as_ref().map(|token| Stake::of(token, at));
-                self.arms
-                    .with(at, |arm| arm.meets() == meets && arm.list(waker, stake))
+                (self.arms).with(at, |arm| {
+                    arm.meets() == meets && arm.list(waker, kind, stake)
+                })
             })
         })
     }
@@ -197,7 +198,7 @@ impl<A: Arms> Round<'_, A> {
                 self.look_at_all()
             };
             is_listed = true;
-            match found.or_else(|| self.list_all(waker)) {
+            match found.or_else(|| self.list_all(waker, Kind::Task)) {
                 Some(at) => {
                     self.settle(at);
                     Poll::Ready(at)
@@ -223,7 +224,7 @@ impl<A: Arms> Listing for Round<'_, A> {
     }
 
     fn list(&mut self, waker: &Waker) -> Option<usize> {
-        self.list_all(waker)
+        self.list_all(waker, Kind::Select)
     }
 
     fn leave(&mut self) -> Option<usize> {

@@ -12,7 +12,7 @@ use crate::channel::meeting::Stake;
 use crate::channel::sender::Sender;
 use crate::channel::shape::Shape;
 use crate::ring::sync::is_model_over;
-use crate::wait::Pace;
+use crate::wait::{Kind, Pace};
 
 /// Sending.
 #[doc(hidden)]
@@ -22,17 +22,15 @@ pub struct SendArm<'a, T, S: Shape, F> {
     value: &'a mut Option<T>,
     then: Option<F>,
     outcome: Option<Result<(), SendError<()>>>,
-    listed: Listed,
 }
 
 impl<'a, T, S: Shape, F> SendArm<'a, T, S, F> {
     pub(super) fn new(sender: &'a mut Sender<T, S>, value: &'a mut Option<T>, then: F) -> Self {
         Self {
-            sender,
+            sender: sender.lend(),
             value,
             then: Some(then),
             outcome: None,
-            listed: Listed::default(),
         }
     }
 }
@@ -47,7 +45,7 @@ impl<T, S: Shape, F> Arm for SendArm<'_, T, S, F> {
         let Some(value) = self.value.take() else {
             return false;
         };
-        self.listed.on.used_up();
+        self.sender.listed.on.used_up();
         let outcome = match self.sender.push_once(value) {
             Ok(()) => Ok(()),
             Err(SendError::Disconnected(value)) => {
@@ -68,7 +66,8 @@ impl<T, S: Shape, F> Arm for SendArm<'_, T, S, F> {
     }
 
     fn glance(&mut self) -> bool {
-        self.value.is_none() || self.listed.is_same(self.sender.glance())
+        let now = self.sender.glance();
+        self.value.is_none() || self.sender.listed.is_same(now)
     }
 
     fn meets(&self) -> Meets {
@@ -78,8 +77,8 @@ impl<T, S: Shape, F> Arm for SendArm<'_, T, S, F> {
         }
     }
 
-    fn list(&mut self, waker: &Waker, stake: Option<Stake>) -> bool {
-        let is_over = (self.sender).offer(self.value, &mut self.listed, waker, stake);
+    fn list(&mut self, waker: &Waker, kind: Kind, stake: Option<Stake>) -> bool {
+        let is_over = (self.sender).offer(self.value, waker, kind, stake);
         if is_over && self.value.is_none() {
             self.outcome = Some(Ok(()));
         }
@@ -87,17 +86,17 @@ impl<T, S: Shape, F> Arm for SendArm<'_, T, S, F> {
     }
 
     fn stay(&mut self, waker: &Waker) -> bool {
-        self.sender.stays(&mut self.listed, waker)
+        self.sender.stays(waker)
     }
 
     fn unlist(&mut self) {
-        if self.sender.withdraw(self.value, &mut self.listed) {
+        if self.sender.withdraw(self.value) {
             self.outcome = Some(Ok(()));
         }
     }
 
     fn settle(&mut self, is_fired: bool) {
-        self.sender.pass_on_of(&mut self.listed);
+        self.sender.pass_on_unused();
         if is_fired {
             self.sender.pass_on();
         }
@@ -124,8 +123,7 @@ impl<T, S: Shape, F> Drop for SendArm<'_, T, S, F> {
         if is_model_over() {
             return;
         }
-        self.unlist();
-        self.sender.pass_on_of(&mut self.listed);
+        self.sender.leave(self.value);
     }
 }
 
@@ -149,20 +147,38 @@ impl<T, S: Shape> Sender<T, S> {
         Err(SendTimeoutError::Disconnected(value))
     }
 
+    /// For something that borrows the sender and waits or holds room, and then leaves. An earlier
+    /// one that was forgotten is ended.
+    pub(in crate::channel) fn lend(&mut self) -> &mut Self {
+        self.settle();
+        self.listed.is_lent = true;
+        self
+    }
+
+    /// Ends a wait or a claim that was forgotten, if there is one.
+    #[inline]
+    pub(in crate::channel) fn settle(&mut self) {
+        if self.listed.is_lent {
+            self.give_up_claim();
+            self.leave(&mut None);
+        }
+    }
+
     /// Lists a wait for room for the element in `value`; at a rendezvous the element goes with it.
     /// Gives whether the wait is over: then the element is back, unless a receiver has it.
     pub(in crate::channel) fn offer(
-        &self,
+        &mut self,
         value: &mut Option<T>,
-        listed: &mut Listed,
         waker: &Waker,
+        kind: Kind,
         stake: Option<Stake>,
     ) -> bool {
+        let listed = &mut self.listed;
         if value.is_none() {
             return false;
         }
         let Some(meeting) = self.end.meeting() else {
-            listed.on.register(&self.gate.writable, waker);
+            listed.on.register(&self.gate.writable, waker, kind);
             return false;
         };
         // Cloned while the element is in its place: that may panic.
@@ -177,9 +193,9 @@ impl<T, S: Shape> Sender<T, S> {
     }
 
     /// Ends a wait; gives whether a receiver has the element. Else it is back.
-    pub(in crate::channel) fn withdraw(&self, value: &mut Option<T>, listed: &mut Listed) -> bool {
-        listed.on.unregister(&self.gate.writable);
-        let (Some(seat), Some(meeting)) = (listed.seat.take(), self.end.meeting()) else {
+    pub(in crate::channel) fn withdraw(&mut self, value: &mut Option<T>) -> bool {
+        self.listed.on.unregister(&self.gate.writable);
+        let (Some(seat), Some(meeting)) = (self.listed.seat.take(), self.end.meeting()) else {
             return false;
         };
         *value = meeting.leave_offer(seat);
@@ -187,17 +203,25 @@ impl<T, S: Shape> Sender<T, S> {
     }
 
     /// Whether the wait is still listed; has `waker` woken from now on.
-    pub(in crate::channel) fn stays(&self, listed: &mut Listed, waker: &Waker) -> bool {
-        match (listed.seat, self.end.meeting()) {
+    pub(in crate::channel) fn stays(&mut self, waker: &Waker) -> bool {
+        match (self.listed.seat, self.end.meeting()) {
             (Some(seat), Some(meeting)) => meeting.stay_offer(seat, waker),
-            _ => listed.on.stay(&self.gate.writable, waker),
+            _ => self.listed.on.stay(&self.gate.writable, waker),
         }
     }
 
     /// Gives a wait up; an element that waited at a meeting comes back.
-    pub(in crate::channel) fn leave(&self, listed: &mut Listed, value: &mut Option<T>) {
-        self.withdraw(value, listed);
-        listed.on.pass_on(&self.gate.writable);
+    #[cold]
+    pub(in crate::channel) fn leave(&mut self, value: &mut Option<T>) {
+        self.listed.is_lent = false;
+        if self.listed.seat.is_some() {
+            self.withdraw(value);
+        }
+        self.listed.on.leave(&self.gate.writable);
+    }
+
+    fn pass_on_unused(&mut self) {
+        self.listed.on.pass_on(&self.gate.writable);
     }
 }
 
@@ -226,22 +250,34 @@ impl<T, S: Shape> Watched for Sender<T, S> {
         }
     }
 
-    fn list(&mut self, listed: &mut Listed, waker: &Waker, stake: Option<Stake>) -> bool {
-        listed.on.register(&self.gate.writable, waker);
+    fn listed(&mut self) -> &mut Listed {
+        &mut self.listed
+    }
+
+    fn list(&mut self, waker: &Waker, kind: Kind, stake: Option<Stake>) -> bool {
+        (self.listed.on).register(&self.gate.writable, waker, kind);
         // Wishes that are listed from now on tell it; its own select's were listed before.
         let meeting = self.end.meeting();
         meeting.is_some_and(|meeting| meeting.is_wished(stake.as_ref()))
     }
 
-    fn stay(&self, listed: &mut Listed, waker: &Waker) -> bool {
-        listed.on.stay(&self.gate.writable, waker)
+    fn stay(&mut self, waker: &Waker) -> bool {
+        self.listed.on.stay(&self.gate.writable, waker)
     }
 
-    fn unlist(&mut self, listed: &mut Listed) {
-        listed.on.unregister(&self.gate.writable);
+    fn unlist(&mut self) {
+        self.listed.on.unregister(&self.gate.writable);
     }
 
-    fn pass_on_of(&self, listed: &mut Listed) {
-        listed.on.pass_on(&self.gate.writable);
+    fn pass_on_unused(&mut self) {
+        self.pass_on_unused();
+    }
+
+    fn lend(&mut self) {
+        self.lend();
+    }
+
+    fn leave(&mut self) {
+        self.leave(&mut None);
     }
 }

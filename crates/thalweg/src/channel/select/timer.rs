@@ -13,6 +13,7 @@ use crate::channel::receiver::Receiver;
 use crate::channel::recv_end::RecvEnd;
 use crate::channel::shape::Shape;
 use crate::ring::sync::Arc;
+use crate::wait::Kind;
 
 /// A source of moments: made by [`after`], [`at`] and [`tick`], received from by
 /// [`Select::timer`] or by itself.
@@ -168,7 +169,7 @@ impl<M: BorrowMut<Timer>, F> Arm for TimerArm<M, F> {
         Meets::No
     }
 
-    fn list(&mut self, _: &Waker, _: Option<Stake>) -> bool {
+    fn list(&mut self, _: &Waker, _: Kind, _: Option<Stake>) -> bool {
         false
     }
 

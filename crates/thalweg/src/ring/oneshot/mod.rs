@@ -257,6 +257,11 @@ impl<T> Giver<T> {
     pub fn list(&mut self, waker: Waker) -> bool {
         self.0.list(waker, &GIVER, &TAKER)
     }
+
+    /// Forgets the waker.
+    pub fn unlist(&mut self) {
+        drop(self.0.unlist(&GIVER, &TAKER));
+    }
 }
 
 impl<T> Hold<T> {

@@ -132,6 +132,12 @@ impl<'a, T> Claim<'a, T> {
         self.publish()
     }
 
+    /// Says that this claim may be published though the ring is closed meanwhile. The caller passes
+    /// the light barrier, gives the claim up if the ring is closed, and lets go in any case.
+    pub(crate) fn hold(&mut self) {
+        self.producer.shared().hold(true);
+    }
+
     /// The producer; what was written and not published is dropped with the claim.
     pub(crate) fn producer(&mut self) -> &mut Producer<T> {
         self.producer

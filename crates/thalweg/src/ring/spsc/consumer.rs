@@ -8,6 +8,7 @@ use super::super::one_thread::{SharedByThreads, UsedByOneThreadAtATime};
 use super::error::PopError;
 use super::shared::Shared;
 use super::store::View;
+use crate::ring::sync::fault;
 
 /// The reading end of a ring with one producer and one consumer; see [`spsc`](super::spsc()).
 ///
@@ -125,8 +126,31 @@ impl<T> Consumer<T> {
     /// and drained.
     #[inline(always)]
     pub fn try_pop(&mut self) -> Result<T, PopError> {
+        match self.try_pop_nearly() {
+            Err(PopError::Closed) => {
+                self.take_back();
+                self.try_pop_at_once()
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// As [`try_pop`](Self::try_pop), but says `Closed` also where
+    /// [`take_back`](Self::take_back) has something to do. Then look again.
+    #[inline(always)]
+    pub(crate) fn try_pop_nearly(&mut self) -> Result<T, PopError> {
         self.observe_at_distance()?;
         Ok(self.take())
+    }
+
+    /// Gives the room back that a forgotten batch has kept; gives whether there was any.
+    #[cold]
+    pub(crate) fn take_back(&mut self) -> bool {
+        let is_kept = self.shared().released() != self.head;
+        if is_kept {
+            self.shared().release(self.head);
+        }
+        is_kept
     }
 
     /// As [`try_pop`](Self::try_pop), without ever a pause: others may have elements, too.
@@ -153,7 +177,10 @@ impl<T> Consumer<T> {
     /// # Errors
     /// As [`try_pop`](Self::try_pop).
     pub fn peek(&mut self) -> Result<&T, PopError> {
-        self.observe()?;
+        if let Err(why) = self.observe() {
+            self.take_back();
+            return Err(why);
+        }
         // SAFETY: seen as published and not released; the consumer is borrowed as long as the
         // reference lives, so it is not taken (rule 3).
         Ok(unsafe { self.shared().cell(self.head).peek() })
@@ -170,6 +197,8 @@ impl<T> Consumer<T> {
         let next = self.head;
         let end = next + self.available(want).min(want);
         self.head = end;
+        // SAFETY: this is the consumer.
+        unsafe { self.shared().consumer_keeper.look_closer() };
         Batch {
             consumer: self,
             next,
@@ -246,6 +275,25 @@ impl<T> Consumer<T> {
         self.shared().close();
     }
 
+    /// For a consumer that closed the ring, and passed the heavy barrier after that: makes sure
+    /// that there is an element at the head. `Closed` says that nothing will come, for good: what
+    /// a late push brings is the producer's to take, and this endpoint must not pop any more.
+    pub(crate) fn end(&mut self) -> Result<(), PopError> {
+        loop {
+            let is_held = self.shared().is_held() && !fault::is("claim_unseen");
+            if self.observe().is_ok() {
+                return Ok(());
+            }
+            if is_held {
+                return Err(PopError::Empty);
+            }
+            self.shared().release(self.head);
+            if self.shared().hand_over() {
+                return Err(PopError::Closed);
+            }
+        }
+    }
+
     /// Takes the oldest element of a ring that is closed. If there is none, the rest, should the
     /// producer have been late, is the producer's to take, and there is nothing to take any more;
     /// see [`Producer::take_left`](super::Producer::take_left).
@@ -264,18 +312,20 @@ impl<T> Consumer<T> {
     }
 }
 
-/// Instead of a position: nothing is left, and nothing will come.
+/// Instead of a position: nothing is left, and nothing will come; or a batch was made, and may have
+/// been forgotten.
 const CLOSED: u64 = u64::MAX;
 
 #[inline(never)]
 fn look_at_distance<T>(ring: &Shared<T>, head: u64) -> u64 {
     // SAFETY: this is the consumer.
-    unsafe {
+    let seen = unsafe {
         ring.consumer_keeper.look(|| {
             let seen = look(ring, head);
             (seen, if seen == CLOSED { 0 } else { seen - head })
         })
-    }
+    };
+    seen.unwrap_or(CLOSED)
 }
 
 /// Up to where elements are published, or [`CLOSED`].
@@ -311,7 +361,7 @@ shown!([T] Consumer<T>, "Consumer", this,
 /// Elements that are being taken from a ring; see [`Consumer::batch`].
 ///
 /// Forgetting it (`std::mem::forget`) is safe, and leaks the elements that it has not given yet;
-/// their room comes back with the next pop.
+/// the room of the batch comes back with the next pop, peek or batch, also if that finds nothing.
 // The whole batch is counted as taken when it is made, and what is left is counted back when it is
 // dropped: a position in the batch itself can live in a register, one behind the reference is
 // stored and loaded again for each element (four cycles of latency, more than all the rest).

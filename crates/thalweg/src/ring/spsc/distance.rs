@@ -29,6 +29,8 @@ const BACKOFF_MAX: u32 = 10;
 struct Distance {
     enough: u64,
     pauses: bool,
+    /// The next look is to be a closer one; `pauses` is set, too, so that others ask once.
+    is_closer: bool,
     /// How much it looks like a dense stream without a distance.
     score: u32,
     /// What looks found without a pause.
@@ -43,6 +45,7 @@ impl Distance {
         Self {
             enough: (capacity as u64 / 4).min(ENOUGH_MAX),
             pauses: false,
+            is_closer: false,
             score: 0,
             unpaused: 0,
             skip: 0,
@@ -104,25 +107,42 @@ impl Keeper {
         Self(UnsafeCell::new(Distance::new(capacity)))
     }
 
+    /// Makes the next [`look`](Self::look) give `None`. That costs the other looks nothing.
+    ///
+    /// # Safety
+    /// As [`look`](Self::look).
+    #[inline(always)]
+    pub(super) unsafe fn look_closer(&self) {
+        // SAFETY: as in `look`.
+        self.0.with_mut(|distance| unsafe {
+            (*distance).pauses = true;
+            (*distance).is_closer = true;
+        });
+    }
+
     /// Looks, after a pause if there should be one. `look` gives where the other side is and how
-    /// many cells that makes.
+    /// many cells that makes. `None` after [`look_closer`](Self::look_closer), once.
     ///
     /// # Safety
     /// The caller is the endpoint that this belongs to.
     #[inline(always)]
-    pub(super) unsafe fn look(&self, look: impl FnOnce() -> (u64, u64)) -> u64 {
+    pub(super) unsafe fn look(&self, look: impl FnOnce() -> (u64, u64)) -> Option<u64> {
         // SAFETY: the one endpoint that this belongs to is on one thread at a time, and `look` has
         // no way to get here.
         self.0.with_mut(|distance| unsafe {
-            // A model would try every pause.
-            if (*distance).pauses && !IS_MODEL {
-                for _ in 0..PAUSES {
+            if (*distance).pauses {
+                if std::mem::take(&mut (*distance).is_closer) {
+                    (*distance).pauses = false;
+                    return None;
+                }
+                // A model would try every pause.
+                for _ in 0..if IS_MODEL { 0 } else { PAUSES } {
                     spin_hint();
                 }
             }
             let (position, cells) = look();
             (*distance).found(cells);
-            position
+            Some(position)
         })
     }
 }

@@ -10,6 +10,7 @@ use loom::thread;
 
 use super::{Consumer, Layout, PopError, Producer, PushError, spsc};
 use crate::ring::sync::fault;
+use crate::wait::barrier;
 
 /// The model holds, and notices each of the `faults`.
 fn check(model: fn(Layout), faults: &[&'static str]) {
@@ -229,4 +230,41 @@ fn what_comes_late_is_taken_once() {
         assert_eq!(DROPS.get(), 3);
     }
     check(model, &["late", "done", "late_missed", "reclaim"]);
+}
+
+/// A consumer that closed the ring says that nothing comes, or gets what a claim publishes later.
+#[test]
+fn a_claim_that_is_held_puts_the_end_off() {
+    fn model(layout: Layout) {
+        let (mut tx, mut rx) = ring(1, layout);
+        let sender = thread::spawn(move || {
+            let mut sent = 0;
+            if let Ok(mut claim) = tx.claim(1) {
+                claim.hold();
+                barrier::light();
+                if !claim.producer().is_closed() {
+                    claim.push(1).expect("room for one");
+                    sent = claim.publish();
+                }
+                claim.producer().let_go();
+            }
+            (sent, tx)
+        });
+        rx.close();
+        barrier::heavy();
+        let mut received = 0;
+        loop {
+            match rx.end() {
+                Ok(()) => received += rx.try_pop().expect("it is there"),
+                Err(PopError::Closed) => break,
+                Err(_) => thread::yield_now(),
+            }
+        }
+        let (sent, _tx) = sender.join().expect("sender");
+        assert_eq!(received, sent);
+    }
+    check(
+        model,
+        &["light", "heavy", "publish", "observe", "claim_unseen"],
+    );
 }

@@ -250,6 +250,12 @@ impl<T> Producer<T> {
         self.shared().close();
     }
 
+    /// Ends what [`Claim::hold`] began, after the claim was published or given up; also for one
+    /// that was forgotten.
+    pub(crate) fn let_go(&mut self) {
+        self.shared().hold(false);
+    }
+
     /// The last publish may have come after the last look of a consumer that goes. It looks again,
     /// or leaves what there is to this side; see [`take_left`](Self::take_left).
     pub(crate) fn come_late(&mut self) {
@@ -287,6 +293,7 @@ fn look_at_distance<T>(ring: &Shared<T>, tail: u64) -> u64 {
             (limit, limit - tail)
         })
     };
+    let limit = limit.unwrap_or(tail);
     if ring.is_closed() { tail } else { limit }
 }
 

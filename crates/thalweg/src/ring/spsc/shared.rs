@@ -27,6 +27,11 @@
 //! - By the order of these changes of one word, an element that was published before `LATE` was
 //!   set is met by a look of the consumer after it read that, or by the producer, which then reads
 //!   `DONE`: nothing is left, and neither waits for the other.
+//! - Before that, a consumer that goes on receiving asks whether a claim is `held`, which may still
+//!   be published, and says so. A producer sets `held` before it looks whether the ring is closed,
+//!   a consumer reads it after it has closed the ring, and both pass a barrier in between: either
+//!   the claim is refused, or the consumer finds it. A claim is let go after it was published, and
+//!   the consumer that acquires that looks once more.
 //! - After `DONE` the consumer neither takes nor releases; the producer acquired its last head with
 //!   it, and is then the only one to read and write `head` and the cells. Rules 3 and 4 hold with
 //!   the producer in the consumer's place.
@@ -63,7 +68,13 @@ pub(super) struct Shared<T> {
     closed: AtomicBool,
     left: AtomicBool,
     ending: AtomicU32,
+    /// Written by the producer, for each of its claims: on a line of its own.
+    held: Apart<AtomicBool>,
 }
+
+/// Alone on its lines.
+#[repr(align(128))]
+struct Apart<A>(A);
 
 impl<T> Shared<T> {
     /// Where the cells are.
@@ -88,6 +99,7 @@ impl<T> Shared<T> {
             closed: AtomicBool::new(false),
             left: AtomicBool::new(false),
             ending: AtomicU32::new(0),
+            held: Apart(AtomicBool::new(false)),
         }
     }
 
@@ -221,6 +233,19 @@ impl<T> Shared<T> {
                 false
             }
         }
+    }
+
+    /// The producer holds a claim from now on, or does not any more.
+    pub(super) fn hold(&self, is_held: bool) {
+        // ORDERING: publish (Release), pairs with the observe in `is_held`: what the claim has
+        // published.
+        self.held.0.store(is_held, order::publish());
+    }
+
+    /// Whether the producer holds a claim; if not, what its claims have published is visible.
+    pub(super) fn is_held(&self) -> bool {
+        // ORDERING: observe (Acquire), pairs with the publish in `hold`.
+        self.held.0.load(order::observe())
     }
 
     /// Whether the consumer's end is the producer's. The consumer knows by itself.

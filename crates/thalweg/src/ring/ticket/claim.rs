@@ -15,7 +15,8 @@ use super::slot::Slots;
 /// into it; these positions become holes.
 ///
 /// Forgetting a claim (`std::mem::forget`) leaks what was written, and stops the ring for good:
-/// what comes behind its positions is never delivered.
+/// what comes behind its positions is never delivered. (A [channel](crate::channel) remembers the
+/// claim of a sender, and gives it up when the sender is used again, or dropped.)
 ///
 /// ```
 /// use thalweg::ring::{Layout, Ticket};
@@ -42,7 +43,13 @@ pub struct TicketClaim<'a, T> {
     ring: &'a Ticket<T>,
     /// What is not written does not go back.
     is_kept: bool,
+    /// Where its endpoint remembers it.
+    remembered: Option<&'a mut Claimed>,
 }
+
+/// The tickets of an endpoint's claim, until that is over.
+#[derive(Debug, Default)]
+pub(crate) struct Claimed(Range<u64>);
 
 // SAFETY: the slots belong to whoever holds the claim (rule 2), on any thread, and live as long as
 // the ring that it borrows; what is written there may be committed or dropped on another thread.
@@ -60,6 +67,28 @@ impl<'a, T> TicketClaim<'a, T> {
             written: 0,
             ring,
             is_kept: false,
+            remembered: None,
+        }
+    }
+
+    /// Has the endpoint that lends `claimed`, one of this ring, remember this claim, so that it can
+    /// [end it](super::TicketEnd::end_forgotten) if it is forgotten.
+    pub(crate) fn remember(&mut self, claimed: &'a mut Claimed) {
+        claimed.0 = self.start..self.start + self.len as u64;
+        self.remembered = Some(claimed);
+    }
+
+    /// The claim of these tickets, which was forgotten; what was written is leaked.
+    pub(super) fn again(ring: &'a Ticket<T>, slots: Slots<'a, T>, claimed: &mut Claimed) -> Self {
+        let tickets = std::mem::take(&mut claimed.0);
+        // They count as absent still.
+        ring.absent.subtract(tickets.end - tickets.start);
+        Self::new(ring, slots, tickets)
+    }
+
+    fn forget(&mut self) {
+        if let Some(claimed) = self.remembered.take() {
+            claimed.0 = 0..0;
         }
     }
 
@@ -119,6 +148,8 @@ impl<'a, T> TicketClaim<'a, T> {
         self.written = 0;
         self.len -= count;
         self.start = positions.end;
+        // What is left is given up by the drop.
+        self.forget();
         for position in positions {
             self.slots.publish(position);
         }
@@ -165,6 +196,7 @@ impl<'a, T> TicketClaim<'a, T> {
 
 impl<T> Drop for TicketClaim<'_, T> {
     fn drop(&mut self) {
+        self.forget();
         self.give_back();
         let mut panics = Panics::default();
         while self.len > 0 {

@@ -3,7 +3,7 @@
 use std::ops::Deref;
 
 use super::Ticket;
-use super::claim::TicketClaim;
+use super::claim::{Claimed, TicketClaim};
 use crate::ring::sync::Arc;
 use crate::ring::{PopError, PushError};
 
@@ -17,6 +17,8 @@ pub(crate) struct TicketEnd<T> {
     near: u64,
     /// Where consumers were when a push below a limit looked last.
     head: u64,
+    /// The claim that this endpoint has out.
+    claimed: Claimed,
 }
 
 impl<T> TicketEnd<T> {
@@ -25,6 +27,7 @@ impl<T> TicketEnd<T> {
             ring,
             near: 0,
             head: 0,
+            claimed: Claimed::default(),
         }
     }
 
@@ -57,6 +60,22 @@ impl<T> TicketEnd<T> {
             .try_push_within_near(&mut self.near, &mut self.head, value, limit)
     }
 
+    /// The ring, and where a claim is [remembered](TicketClaim::remember).
+    pub(crate) fn parts(&mut self) -> (&Ticket<T>, &mut Claimed) {
+        (&self.ring, &mut self.claimed)
+    }
+
+    /// The ring alone.
+    pub(crate) fn ring(&self) -> Arc<Ticket<T>> {
+        Arc::clone(&self.ring)
+    }
+
+    /// A claim that was remembered here and forgotten, to be given up. Nobody else has its tickets:
+    /// a claim borrows the place where it is remembered for as long as it lives.
+    pub(crate) fn end_forgotten(&mut self) -> TicketClaim<'_, T> {
+        TicketClaim::again(&self.ring, self.ring.slots(), &mut self.claimed)
+    }
+
     /// Claims room for one element below `limit`.
     pub(crate) fn claim_within(&mut self, limit: u64) -> Result<TicketClaim<'_, T>, PushError<()>> {
         self.ring
@@ -82,6 +101,7 @@ impl<T> Clone for TicketEnd<T> {
             ring: Arc::clone(&self.ring),
             near: self.near,
             head: self.head,
+            claimed: Claimed::default(),
         }
     }
 }

@@ -80,6 +80,7 @@ mod slot;
 mod tests;
 mod within;
 
+pub(crate) use claim::Claimed;
 pub use claim::TicketClaim;
 pub(crate) use end::TicketEnd;
 

@@ -121,12 +121,12 @@ impl Signal {
         let mut list = self.lock();
         // Another notifier may have been faster.
         let is_overdue = is_overdue && !fault::is("overdue");
-        let waker = if !list.is_marked() || (is_overdue && (IS_MODEL || self.is_overdue())) {
+        let wakers = if !list.is_marked() || (is_overdue && (IS_MODEL || self.is_overdue())) {
             list.pop(true)
         } else {
             None
         };
-        if waker.is_some() && !IS_MODEL {
+        if wakers.is_some() && !IS_MODEL {
             // ORDERING: Relaxed, as in `is_overdue` and `hold_back`.
             self.back
                 .since
@@ -134,11 +134,11 @@ impl Signal {
             // ORDERING: Relaxed, as above.
             self.back.held.store(0, Ordering::Relaxed);
         }
-        if is_told(waker.is_some()) {
+        if is_told(wakers.is_some()) {
             self.tell(&list);
         }
         drop(list);
-        wake(waker);
+        wakers.into_iter().flatten().for_each(wake);
     }
 }
 

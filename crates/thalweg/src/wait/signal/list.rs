@@ -3,13 +3,25 @@
 use super::chain::Mark;
 use super::{OLD, WAKING};
 use crate::ring::sync::fault;
-use crate::wait::roster::{Entry, Roster};
+use crate::wait::roster::{Entry, Roster, Wait};
 use std::task::Waker;
+
+/// Who waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A task, which may be kept unpolled, or forgotten.
+    Task,
+    /// A thread that waits for other things, too: it will run and look, whatever happens.
+    Select,
+    /// A thread that waits for this alone, and leaves as soon as it is woken.
+    Thread,
+}
 
 #[derive(Debug, Default)]
 pub(super) struct List {
-    /// And whether the waker wakes a thread, which will run and look, whatever happens.
-    pub(super) waits: Roster<bool>,
+    waits: Roster<Kind>,
+    /// How many of them are threads.
+    threads: usize,
     /// Waits taken off by a notification, ever.
     pub(super) woken: u64,
     /// A thread that was woken as one of a chain and has not looked yet.
@@ -28,15 +40,49 @@ impl List {
         self.len() == 0 && (self.waking.is_none() || fault::is("chain_cleared"))
     }
 
-    /// Takes the waiter that came first, to be woken; remembers it as waking if it is a thread and
-    /// one of a chain.
-    pub(super) fn pop(&mut self, is_of_chain: bool) -> Option<Waker> {
-        let wait = self.waits.take(0)?;
-        if is_of_chain && wait.element {
+    /// Lists a waiter.
+    pub(super) fn push(&mut self, waker: Waker, kind: Kind) -> Entry {
+        self.threads += usize::from(kind != Kind::Task);
+        self.waits.push(Some(waker), kind)
+    }
+
+    /// Takes a waiter that leaves; `None` if it was taken.
+    pub(super) fn remove(&mut self, entry: Entry) -> Option<Wait<Kind>> {
+        let wait = self.waits.remove(entry)?;
+        self.threads -= usize::from(wait.element != Kind::Task);
+        Some(wait)
+    }
+
+    /// Its waiters, for [`renew`](crate::wait::renew).
+    pub(super) fn waits(&mut self) -> &mut Roster<Kind> {
+        &mut self.waits
+    }
+
+    /// Waits listed ever.
+    pub(super) fn listed(&self) -> u64 {
+        self.waits.listed
+    }
+
+    /// Takes the waiter that came first, to be woken; and if that is a task, the first thread, too
+    /// (rule 8). Remembers a thread as waking if it is one of a chain.
+    pub(super) fn pop(&mut self, is_of_chain: bool) -> Option<[Option<Waker>; 2]> {
+        let first = self.take(0, is_of_chain)?;
+        let mut second = None;
+        if first.element == Kind::Task && self.threads > 0 && !fault::is("task_trusted") {
+            let at = (self.waits.waits()).position(|wait| wait.element != Kind::Task);
+            second = at.and_then(|at| self.take(at, is_of_chain));
+        }
+        Some([first.waker, second.and_then(|wait| wait.waker)])
+    }
+
+    fn take(&mut self, at: usize, is_of_chain: bool) -> Option<Wait<Kind>> {
+        let wait = self.waits.take(at)?;
+        self.threads -= usize::from(wait.element != Kind::Task);
+        if is_of_chain && wait.element == Kind::Thread {
             self.waking = Some(wait.entry);
         }
         self.woken += 1;
-        wait.waker
+        Some(wait)
     }
 
     /// Whether a thread of a chain is on its way.
@@ -107,27 +153,27 @@ mod tests {
             match choice % 4 {
                 0 | 1 if queue.len() < 40 => {
                     let waker = waker();
-                    let entry = list.waits.push(Some(waker.clone()), false);
+                    let entry = list.push(waker.clone(), Kind::Task);
                     queue.push_back((entry, waker));
                 }
                 2 => {
                     let (got, want) = (list.pop(false), queue.pop_front());
                     assert_eq!(got.is_some(), want.is_some(), "round {round}");
-                    if let (Some(got), Some((entry, want))) = (got, want) {
-                        assert!(got.will_wake(&want));
-                        assert!(list.waits.remove(entry).is_none(), "it was popped");
+                    if let (Some([got, None]), Some((entry, want))) = (got, want) {
+                        assert!(got.unwrap().will_wake(&want));
+                        assert!(list.remove(entry).is_none(), "it was popped");
                     }
                 }
                 _ if !queue.is_empty() => {
                     let (entry, want) = queue.remove(choice / 4 % queue.len()).unwrap();
-                    let left = list.waits.remove(entry).and_then(|wait| wait.waker);
+                    let left = list.remove(entry).and_then(|wait| wait.waker);
                     assert!(left.unwrap().will_wake(&want));
-                    assert!(list.waits.remove(entry).is_none(), "it left");
+                    assert!(list.remove(entry).is_none(), "it left");
                 }
                 _ => assert!(list.pop(false).is_none()),
             }
             assert_eq!(list.len() as usize, queue.len());
         }
-        assert!(list.waits.listed > list.woken && list.woken > 0);
+        assert!(list.listed() > list.woken && list.woken > 0);
     }
 }

@@ -31,6 +31,10 @@
 //!    fence. Whoever clears `OLD`, the thread with the mark or the one that shuts the signal,
 //!    passes the heavy barrier before it looks. The mark of a thread that is overdue may pass to
 //!    the next waiter, which is woken; `OLD` stays with the mark.
+//! 8. A notification that wakes a task wakes the first thread, too, if one is listed. A task may be
+//!    kept unpolled, or forgotten while it is listed, and then uses nothing up; a thread looks,
+//!    whatever happens. So what was made waits beside tasks at most. A thread that looks in vain
+//!    has cost its wake-up; where all waiters are threads, or all are tasks, there is none more.
 //!
 //! # Why it works
 //! By the lock, a waiter is listed after the heavy barrier of the last arming, which comes after
@@ -72,6 +76,7 @@ use super::barrier;
 use super::let_go;
 use super::roster::{Entry, renew};
 use crate::ring::sync::{AtomicU32, AtomicU64, Mutex, MutexGuard, Ordering, fence, lock, order};
+pub(crate) use list::Kind;
 use list::List;
 use std::task::Waker;
 
@@ -193,17 +198,13 @@ impl Signal {
     /// nothing; and it must [`unregister`](Self::unregister) before it does anything else, whatever
     /// wakes it. Does not wait for anyone, except for a moment for the lock.
     pub fn register(&self, waker: &Waker) -> Entry {
-        self.list(waker, false)
+        self.list(waker, Kind::Task)
     }
 
-    /// As [`register`](Self::register) for the waker of a thread that does nothing but wait: it
+    /// As [`register`](Self::register), for any kind of waiter. A thread does nothing but wait: it
     /// will unregister as soon as it is woken, which [`notify_chained`](Self::notify_chained)
     /// counts on.
-    pub(crate) fn register_thread(&self, waker: &Waker) -> Entry {
-        self.list(waker, true)
-    }
-
-    fn list(&self, waker: &Waker, is_thread: bool) -> Entry {
+    pub(crate) fn list(&self, waker: &Waker, kind: Kind) -> Entry {
         // Foreign code runs outside of the lock: here the clone.
         let waker = waker.clone();
         let mut list = self.lock();
@@ -213,7 +214,7 @@ impl Signal {
             self.front.word.store(ARMED, Ordering::Relaxed);
             barrier::heavy();
         }
-        let entry = list.waits.push(Some(waker), is_thread);
+        let entry = list.push(waker, kind);
         self.tell(&list);
         drop(list);
         // ORDERING: SeqCst (order::dekker), pairs with the fence in `notify_listed` (rules 1 and
@@ -229,7 +230,7 @@ impl Signal {
     #[must_use = "a notification that is not used must be passed on"]
     pub fn unregister(&self, entry: Entry) -> bool {
         let mut list = self.lock();
-        let wait = list.waits.remove(entry);
+        let wait = list.remove(entry);
         let mark = list.unmark(entry);
         if wait.is_some() || mark.is_some() {
             self.tell(&list);
@@ -249,7 +250,7 @@ impl Signal {
     /// anew before the next sleep.
     #[must_use = "a wait that has been notified is over"]
     pub fn update(&self, entry: Entry, waker: &Waker) -> bool {
-        renew(&self.back.list, |list| Some(&mut list.waits), entry, waker)
+        renew(&self.back.list, |list| Some(list.waits()), entry, waker)
     }
 
     /// How many wait now; may be old by the time it is read.
@@ -261,7 +262,7 @@ impl Signal {
     /// How many waits were listed so far, that is, found nothing by looking and spinning. Takes the
     /// lock.
     pub fn parked(&self) -> u64 {
-        self.lock().waits.listed
+        self.lock().listed()
     }
 
     /// How many waits a notification has ended so far. Takes the lock.

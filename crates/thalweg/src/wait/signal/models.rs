@@ -93,6 +93,23 @@ fn a_waiter_is_always_woken() {
     loom::model(one_waiter);
 }
 
+/// Behind a task that was forgotten, or is kept unpolled (rule 8).
+fn one_waiter_behind_a_task() {
+    let shared = Shelf::new();
+    let _never_looks = shared.signal.register(std::task::Waker::noop());
+    let notifier = spawn(&shared, |shared| {
+        shared.put();
+        shared.signal.notify_one();
+    });
+    shared.wait(None).unwrap();
+    notifier.join().unwrap();
+}
+
+#[test]
+fn a_thread_is_woken_behind_a_task_that_never_looks() {
+    fault::check(one_waiter_behind_a_task, &["task_trusted"]);
+}
+
 #[test]
 fn a_missing_light_barrier_is_caught() {
     assert!(fault::caught("light", one_waiter));

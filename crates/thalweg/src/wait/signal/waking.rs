@@ -12,13 +12,13 @@ impl Signal {
 
     fn wake_first(&self) -> bool {
         let mut list = self.lock();
-        let waker = list.pop(false);
-        let is_woken = waker.is_some();
+        let wakers = list.pop(false);
+        let is_woken = wakers.is_some();
         if is_told(is_woken) {
             self.tell(&list);
         }
         drop(list);
-        wake(waker);
+        wakers.into_iter().flatten().for_each(wake);
         is_woken
     }
 }

@@ -3,6 +3,7 @@
 use super::{AtomicBool, Shelf, Simulation, fault, over, thread};
 use super::{model_of_two_preemptions, spawn};
 use crate::ring::sync::order;
+use crate::wait::signal::Kind;
 use crate::wait::signal::{Entry, Signal};
 use crate::wait::{Mode, Pace, block};
 use std::sync::Arc;
@@ -86,11 +87,11 @@ impl Wake for Witness {
 /// what `leaves` says, at any time. If it leaves anything, the second has been told.
 fn a_chain(notifiers: usize, leaves: fn(&Pair, Entry)) {
     let pair = Pair::new();
-    let first = pair.signal.register_thread(Waker::noop());
+    let first = pair.signal.list(Waker::noop(), Kind::Thread);
     let witness = Arc::new(Witness(Flag::new(false)));
     let _behind = pair
         .signal
-        .register_thread(&Waker::from(Arc::clone(&witness)));
+        .list(&Waker::from(Arc::clone(&witness)), Kind::Thread);
     let put = |cells: std::ops::Range<usize>| {
         let pair = Arc::clone(&pair);
         thread::spawn(move || cells.for_each(|at| pair.put(at)))
@@ -224,7 +225,7 @@ fn a_mark_that_a_leaver_forgets_is_caught() {
 /// Nobody is listed, but a thread is on its way, while the notifier has had enough of fences.
 fn cleared_on_the_way() {
     let shared = Shelf::new();
-    let entry = shared.signal.register_thread(Waker::noop());
+    let entry = shared.signal.list(Waker::noop(), Kind::Thread);
     let simulation = Simulation::start();
     let waiter = spawn(&shared, move |shared| {
         // It looks next.
@@ -254,7 +255,7 @@ fn clearing_under_a_thread_on_its_way_is_caught() {
 /// The thread with an old mark looks, while a notifier passes that mark without a fence.
 fn passed_over() {
     let shared = Shelf::new();
-    let entry = shared.signal.register_thread(Waker::noop());
+    let entry = shared.signal.list(Waker::noop(), Kind::Thread);
     shared.signal.notify_chained();
     shared.signal.make_old();
     let simulation = Simulation::start();
@@ -285,7 +286,7 @@ fn an_old_mark_without_an_interrupt_is_caught() {
 /// The first that was woken gets no core, and the next is woken; then the first gets one.
 fn overdue() {
     let pair = Pair::new();
-    let first = pair.signal.register_thread(Waker::noop());
+    let first = pair.signal.list(Waker::noop(), Kind::Thread);
     let notifier = {
         let pair = Arc::clone(&pair);
         thread::spawn(move || {
@@ -316,7 +317,7 @@ fn a_mark_may_pass_to_the_next() {
 /// The first that was woken gets no core for as long as the next has not got the element.
 fn no_core() {
     let shared = Shelf::new();
-    let first = shared.signal.register_thread(Waker::noop());
+    let first = shared.signal.list(Waker::noop(), Kind::Thread);
     shared.signal.notify_chained();
     let notifier = spawn(&shared, |shared| {
         shared.put();

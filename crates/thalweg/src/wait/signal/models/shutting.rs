@@ -2,6 +2,7 @@
 
 use super::{Shelf, Simulation, fault, over, spawn};
 use crate::ring::sync::{AtomicBool, Ordering, order};
+use crate::wait::signal::Kind;
 use crate::wait::signal::Signal;
 use std::sync::Arc;
 use std::task::Waker;
@@ -49,7 +50,7 @@ fn an_interrupt_stands_for_the_fence_of_the_notifier() {
 /// As [`a_late_element`], beside a thread of a chain that gets no core.
 fn a_late_element_beside_an_old_mark() {
     let shared = Shelf::new();
-    let _gets_no_core = shared.signal.register_thread(Waker::noop());
+    let _gets_no_core = shared.signal.list(Waker::noop(), Kind::Thread);
     shared.signal.notify_chained();
     shared.signal.make_old();
     let simulation = Simulation::start();

@@ -1,6 +1,7 @@
 //! Chained notifications (rule 4), one step at a time.
 
 use super::{Counter, Panics, take};
+use crate::wait::signal::Kind;
 use crate::wait::signal::chain::HELD;
 use crate::wait::signal::{ARMED, CALM_MAX, OLD, Signal, WAITER, WAKING};
 use crate::wait::{Mode, Pace, TimedOut, block};
@@ -21,7 +22,7 @@ fn one_thread_is_woken_at_a_time() {
     let woken = || waiters.each_ref().map(|(counter, _)| counter.woken());
     let entries = waiters
         .each_ref()
-        .map(|(_, waker)| signal.register_thread(waker));
+        .map(|(_, waker)| signal.list(waker, Kind::Thread));
     for _ in 0..3 {
         signal.notify_chained();
     }
@@ -52,24 +53,39 @@ fn a_task_does_not_hold_the_chain_up() {
     let woken = || waiters.iter().map(|(c, _)| c.woken()).collect::<Vec<_>>();
     // A task may be dropped, or polled much later.
     let _ = signal.register(&waiters[0].1);
-    let thread = signal.register_thread(&waiters[1].1);
+    let thread = signal.list(&waiters[1].1, Kind::Thread);
     let _ = signal.register(&waiters[2].1);
     let _ = signal.register(&waiters[3].1);
-    let last = signal.register_thread(&waiters[4].1);
+    let last = signal.list(&waiters[4].1, Kind::Thread);
     signal.notify_chained();
-    assert_eq!(word(&signal) & WAKING, 0);
-    signal.notify_chained();
-    assert_eq!(woken(), [1, 1, 0, 0, 0]);
+    assert_eq!(woken(), [1, 1, 0, 0, 0], "with the first thread");
     signal.notify_chained();
     assert_eq!(woken(), [1, 1, 0, 0, 0], "the thread has not looked");
     assert!(!signal.unregister(thread));
     signal.notify_chained();
     signal.notify_chained();
-    signal.notify_chained();
+    assert_eq!(woken(), [1, 1, 1, 0, 1]);
+    assert!(!signal.unregister(last));
     signal.notify_chained();
     assert_eq!(woken(), [1; 5]);
-    assert!(!signal.unregister(last));
     assert_eq!((word(&signal), signal.woken()), (ARMED, 5));
+}
+
+#[test]
+fn a_task_that_never_looks_does_not_keep_a_thread_asleep() {
+    for kind in [Kind::Select, Kind::Thread] {
+        let signal = Signal::new();
+        let waiters: Vec<_> = (0..4).map(|_| Counter::new()).collect();
+        let woken = || waiters.iter().map(|(c, _)| c.woken()).collect::<Vec<_>>();
+        for (at, (_, waker)) in waiters.iter().enumerate() {
+            let _ = signal.list(waker, if at < 2 { Kind::Task } else { kind });
+        }
+        signal.notify_one();
+        assert_eq!(woken(), [1, 0, 1, 0]);
+        assert_eq!(signal.notify(1), 1);
+        assert_eq!((woken(), signal.waiting()), (vec![1; 4], 0));
+        assert_eq!(word(&signal) & WAKING, 0);
+    }
 }
 
 #[test]
@@ -78,7 +94,7 @@ fn other_notifications_wake_while_a_thread_is_on_its_way() {
     let waiters: Vec<_> = (0..12).map(|_| Counter::new()).collect();
     let woken = || waiters.iter().map(|(c, _)| c.woken()).sum::<usize>();
     let entries: Vec<_> = (waiters.iter())
-        .map(|(_, waker)| signal.register_thread(waker))
+        .map(|(_, waker)| signal.list(waker, Kind::Thread))
         .collect();
     signal.notify_chained();
     signal.notify_one();
@@ -104,7 +120,7 @@ fn the_next_is_woken_where_the_last_is_overdue() {
     let waiters: Vec<_> = (0..4).map(|_| Counter::new()).collect();
     let woken = || waiters.iter().map(|(c, _)| c.woken()).collect::<Vec<_>>();
     let entries: Vec<_> = (waiters.iter())
-        .map(|(_, waker)| signal.register_thread(waker))
+        .map(|(_, waker)| signal.list(waker, Kind::Thread))
         .collect();
     // The first gets no core.
     signal.notify_chained();
@@ -139,13 +155,13 @@ fn the_next_is_woken_where_the_last_is_overdue() {
 fn a_place_on_the_list_that_is_used_again_keeps_the_mark() {
     let signal = Signal::new();
     let (_, waker) = Counter::new();
-    let first = signal.register_thread(&waker);
+    let first = signal.list(&waker, Kind::Thread);
     signal.notify_chained();
     let (counter, waker) = Counter::new();
-    let second = signal.register_thread(&waker);
+    let second = signal.list(&waker, Kind::Thread);
     assert!(signal.unregister(second));
     assert_eq!(word(&signal), ARMED + WAKING, "in the same slot");
-    let second = signal.register_thread(&waker);
+    let second = signal.list(&waker, Kind::Thread);
     signal.notify_chained();
     assert_eq!(counter.woken(), 0);
     assert!(!signal.unregister(first));
@@ -173,7 +189,7 @@ fn a_signal_is_cleared_when_nobody_is_on_the_way() {
         return;
     }
     let (_, waker) = Counter::new();
-    let entry = signal.register_thread(&waker);
+    let entry = signal.list(&waker, Kind::Thread);
     signal.notify_chained();
     for _ in 0..3 * CALM_MAX {
         signal.notify_one();
@@ -217,7 +233,7 @@ fn one_that_gives_up_passes_the_chain_on() {
         looks += 1;
         // The second look comes after this thread has listed itself.
         if looks == 2 {
-            let _ = signal.register_thread(&waker);
+            let _ = signal.list(&waker, Kind::Thread);
             signal.notify_chained();
             signal.notify_chained();
             assert_eq!((counter.woken(), word(&signal) & WAKING), (0, WAKING));
@@ -243,7 +259,7 @@ fn one_that_panics_passes_the_chain_on() {
             block(&signal, &mut Pace::new(Mode::Power), None, || {
                 looks += 1;
                 if looks == 2 {
-                    let _ = signal.register_thread(&waker);
+                    let _ = signal.list(&waker, Kind::Thread);
                     signal.notify_chained();
                     signal.notify_chained();
                 }
@@ -265,7 +281,7 @@ fn one_that_found_something_before_it_left_passes_the_chain_on() {
     let found = block(&signal, &mut Pace::new(Mode::Power), None, || {
         looks += 1;
         (looks == 2).then(|| {
-            let _ = signal.register_thread(&waker);
+            let _ = signal.list(&waker, Kind::Thread);
             signal.notify_chained();
             signal.notify_chained();
         })

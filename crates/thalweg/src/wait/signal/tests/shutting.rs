@@ -1,6 +1,7 @@
 //! A signal that is shut says so to everybody, for ever, and works as before.
 
 use super::{CALM_MAX, Counter, Signal};
+use crate::wait::signal::Kind;
 
 fn is_shut(signal: &Signal) -> bool {
     let told = signal.notify_one();
@@ -38,7 +39,7 @@ fn it_stays_shut_whatever_comes() {
     assert!(is_shut(&signal));
     assert_eq!((counter.woken(), signal.waiting()), (1, 0));
     assert!(!signal.unregister(entry));
-    let entry = signal.register_thread(&waker);
+    let entry = signal.list(&waker, Kind::Thread);
     assert!(signal.notify_chained() && signal.notify_chained());
     assert!(!signal.unregister(entry));
     assert!(is_shut(&signal), "also after a chain");
