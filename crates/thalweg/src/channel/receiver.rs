@@ -402,7 +402,9 @@ impl<T, S: Shape> Receiver<T, S> {
         let counters = self.hub.counters(|look| end.for_each_gate(look));
         let waits = end.meeting().map(|(meeting, _)| meeting.waits());
         let popped = end.popped();
-        (self.hub).summed(counters, waits, popped + end.len() as u64, popped)
+        // While there are receivers, only what came after the end was discarded.
+        let sent = popped + end.len() as u64 + counters.discarded;
+        (self.hub).summed(counters, waits, sent, popped)
     }
 }
 

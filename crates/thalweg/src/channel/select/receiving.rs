@@ -183,7 +183,7 @@ impl<T, S: Shape> Receiver<T, S> {
     }
 
     /// Gives a wait up: what it got at a meeting goes to another, or back.
-    #[cold]
+    #[inline(never)]
     pub(in crate::channel) fn leave(&mut self) {
         self.listed.is_lent = false;
         let got = self.withdraw();

@@ -211,7 +211,7 @@ impl<T, S: Shape> Sender<T, S> {
     }
 
     /// Gives a wait up; an element that waited at a meeting comes back.
-    #[cold]
+    #[inline(never)]
     pub(in crate::channel) fn leave(&mut self, value: &mut Option<T>) {
         self.listed.is_lent = false;
         if self.listed.seat.is_some() {

@@ -247,6 +247,9 @@ impl<T> Consumer<T> {
     /// A slotted ring has no shared count and finds it by bisection: up to log2(capacity) line
     /// transfers.
     pub fn len(&self) -> usize {
+        if self.shared().is_handed_over() {
+            return 0;
+        }
         self.shared().published_len(self.head)
     }
 

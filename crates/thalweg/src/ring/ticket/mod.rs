@@ -48,8 +48,8 @@
 //! later tickets are drawn or the ring is closed, it stamps what is left as holes, and consumers
 //! pass over them; so it does with what was written and is not committed. The end of a claim passes
 //! over holes at the head as a consumer would, so that their room is there though nobody pops. A
-//! claim that is forgotten (`mem::forget`) leaves its slots waiting for ever: the ring delivers
-//! nothing behind them.
+//! claim that is forgotten (`mem::forget`) leaves its slots waiting for ever, and the ring delivers
+//! nothing behind them, unless an endpoint remembers the claim and gives it up (`end.rs`).
 //!
 //! *Progress.* A push or pop that fails to draw tries again only because another one drew or gave
 //! back, so all together always move on. A producer that is preempted between ticket and stamp
