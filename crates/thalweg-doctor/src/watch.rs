@@ -280,7 +280,7 @@ impl Watch {
                     calls.add(number, &arguments, weight as f64);
                 }
             }
-            What::Mapped(mapping) => self.memory.add(pid, *mapping),
+            What::Mapped(mapping) => self.memory.add(pid, *mapping, event.time_ns),
             What::Forked { parent } => self.memory.fork(parent, pid),
             What::Named { exec: true, .. } => self.memory.clear(pid),
             _ => {}
