@@ -392,8 +392,14 @@ mod tests {
         fs::remove_file(&path).unwrap();
         fs::write(&path, "another").unwrap();
         let mut memory = Memory::default();
-        memory.adopt(pid);
-        let code = memory.mapped(pid, "/cat").expect("it is mapped");
+        // A program that has started may have no code yet.
+        let code = loop {
+            memory.adopt(pid);
+            match memory.mapped(pid, "/cat") {
+                Some(code) => break code,
+                None => std::thread::yield_now(),
+            }
+        };
         let Frame::Code(number, _) = memory.frame(pid, code.start) else {
             panic!("it is in a file")
         };

@@ -102,7 +102,18 @@ impl Word {
     /// The part of the time in which whoever has what these threads wait for itself waits for
     /// something to do, as workers do that take their work in turns: nobody is held up.
     fn held_by_waiter(&self, parties: &HashSet<i32>) -> f64 {
-        let away = parties.iter().filter_map(|tid| self.away.get(tid));
+        // One that takes it again before a woken thread runs may never wait for it.
+        let all: f64 = self.wakers.values().sum();
+        let often = self
+            .wakers
+            .iter()
+            .filter(|(_, wakes)| **wakes >= PART_MIN * all);
+        let holders: HashSet<i32> = parties
+            .iter()
+            .chain(often.map(|(tid, _)| tid))
+            .copied()
+            .collect();
+        let away = holders.iter().filter_map(|tid| self.away.get(tid));
         let (waiting, busy) =
             away.fold((0.0, 0.0), |sum, it| (sum.0 + it.waiting, sum.1 + it.busy));
         let rounds = self.rounds.max(1.0);
@@ -113,7 +124,8 @@ impl Word {
     fn woken_within(&self, parties: &HashSet<i32>) -> Option<f64> {
         let all: f64 = self.wakers.values().sum();
         let within = parties.iter().filter_map(|tid| self.wakers.get(tid));
-        (all >= WAKES_MIN).then(|| within.sum::<f64>() / all)
+        let within = within.fold(0.0, |sum, wakes| sum + wakes);
+        (all >= WAKES_MIN).then(|| within / all)
     }
 
     /// The threads that are seen here often enough to have a part in it.

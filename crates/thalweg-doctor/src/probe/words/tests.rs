@@ -386,6 +386,19 @@ fn a_lock_whose_holder_waits_for_work_holds_nobody_up() {
     assert_eq!(for_a_lock, (5.0, 1.0));
     let works = locked(&|words, tid| words.add_other(tid, false));
     assert_eq!(works, (5.0, 1.0));
+    // One of them has it nearly always, as it takes it again before those that it wakes run.
+    let always = |accepts| {
+        let mut words = Words::default();
+        for _ in 0..60 {
+            (1..=5).for_each(|tid| _ = words.add(1, tid, &mutex, 1.0));
+            words.add_other(6, accepts);
+            words.end_round(true);
+        }
+        woken(&mut words, 0x1000, &pairs(60, |turn| (6, 1 + turn % 5)));
+        let line = words.line(&Wakes::default(), &equally(), SECONDS);
+        line.expect("seen at a futex").locked
+    };
+    assert_eq!([always(true), always(false)], [Some(0.0), Some(1.0)]);
 }
 
 /// Eight handlers of Java whose monitor is held asleep were SLEEP-POLLING.
