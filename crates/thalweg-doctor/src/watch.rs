@@ -232,20 +232,8 @@ impl Watch {
         let now = events.partition_point(|event| event.time_ns <= until_ns);
         self.early = events.split_off(now);
         for event in events {
-            if let What::Roused { waker } = event.what {
-                let ours = |tid: &i32| self.timeline.threads.contains_key(tid);
-                if let Some(waker) = waker.filter(ours).filter(|_| ours(&event.tid)) {
-                    self.wakes.add(waker, event.tid);
-                }
-            }
-            let turns = self
-                .turns
-                .as_mut()
-                .filter(|_| self.timeline.threads.contains_key(&event.tid));
-            if let Some(waker) = turns.and_then(|turns| turns.see(&event)) {
-                self.wakes.add(waker, event.tid);
-            }
             self.waits.pass(event.time_ns, &self.timeline);
+            self.see_wake(&event);
             let mut span = |span| self.recorder.add(span);
             if self.timeline.apply(&event, &mut span).is_some() {
                 self.waits.end_idle(Some(event.tid), &self.timeline);
@@ -258,6 +246,24 @@ impl Watch {
         }
         self.waits.pass(until_ns, &self.timeline);
         self.ration.add_own(own_cpu_s() - began_s);
+    }
+
+    /// A thread of the program wakes another one of it, as a record tells or suggests.
+    fn see_wake(&mut self, event: &Event) {
+        let threads = &self.timeline.threads;
+        let Some(woken) = threads.get(&event.tid) else {
+            return;
+        };
+        let told = match event.what {
+            What::Roused { waker } => waker.filter(|waker| threads.contains_key(waker)),
+            _ => None,
+        };
+        let suggested = self.turns.as_mut().and_then(|turns| turns.see(event));
+        for waker in told.into_iter().chain(suggested) {
+            self.wakes.add(waker, event.tid);
+            let words = &mut self.waits.words;
+            words.wake(waker, event.tid, woken.since_ns, event.time_ns);
+        }
     }
 
     fn keep(&mut self, event: Event) {
@@ -280,7 +286,7 @@ impl Watch {
                     calls.add(number, &arguments, weight as f64);
                 }
             }
-            What::Mapped(mapping) => self.memory.add(pid, *mapping),
+            What::Mapped(mapping) => self.memory.add(pid, *mapping, event.time_ns),
             What::Forked { parent } => self.memory.fork(parent, pid),
             What::Named { exec: true, .. } => self.memory.clear(pid),
             _ => {}

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, OFlags, flock};
 
 use super::file::Exported;
+use crate::probe::regular;
 
 /// The environment variable that says to a program where to.
 pub const VARIABLE: &str = "THALWEG_EXPORT";
@@ -154,10 +155,8 @@ fn is_written(directory: &Path) -> bool {
 /// it. Nothing if it has none, or its environment is not to be read.
 #[must_use]
 pub fn directory_of(process: u32) -> Option<PathBuf> {
-    let mut environment = Vec::new();
-    let file = fs::File::open(format!("/proc/{process}/environ")).ok()?;
-    let mut limited = file.take(ENVIRONMENT_BYTES_MAX);
-    limited.read_to_end(&mut environment).ok()?;
+    let path = format!("/proc/{process}/environ");
+    let environment = regular::read(path, ENVIRONMENT_BYTES_MAX, OFlags::empty()).ok()?;
     let named = named(&environment)?;
     // Only under its root is an absolute path what it is to the program.
     let named = named.strip_prefix("/").ok()?;
@@ -198,20 +197,9 @@ fn numbers(name: &str) -> Option<(u32, u64)> {
     Some((process.parse().ok()?, number.parse().ok()?))
 }
 
-/// A file's content; nothing unless it is a plain file of a moderate size. Neither a link is
-/// followed nor a pipe waited for.
+/// A file's content; nothing unless it is a plain file of a moderate size, and no link.
 fn read_file(path: &Path) -> Option<Vec<u8>> {
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let mut options = OpenOptions::new();
-    options.read(true).custom_flags(flags.bits().cast_signed());
-    let file = options.open(path).ok()?;
-    if !file.metadata().ok()?.is_file() {
-        return None;
-    }
-    let mut content = Vec::new();
-    let mut limited = file.take(BYTES_MAX + 1);
-    limited.read_to_end(&mut content).ok()?;
-    (content.len() as u64 <= BYTES_MAX).then_some(content)
+    regular::read(path, BYTES_MAX, OFlags::NOFOLLOW).ok()
 }
 
 #[cfg(test)]

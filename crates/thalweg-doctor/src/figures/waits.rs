@@ -49,7 +49,7 @@ impl Figures<'_> {
         };
         let threads = self.all_threads();
         let deeds = threads.map(|(tid, thread)| (tid, deeds(thread))).collect();
-        let Some(line) = waits.words.line(wakes, &deeds) else {
+        let Some(line) = waits.words.line(wakes, &deeds, self.wall_s) else {
             self.evidence.lack("lock.waiters", NO_FUTEX);
             return self.evidence.lack("lock.held_share", NO_FUTEX);
         };

@@ -56,11 +56,14 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// Reads a file under `/proc` into `text`.
+    /// Reads a file under `/proc` into `text`. A name in it may be no UTF-8.
     fn read(&mut self, path: &str) -> Option<()> {
-        self.text.clear();
-        let mut file = File::open(path).ok()?;
-        file.read_to_string(&mut self.text).ok().map(drop)
+        let mut bytes = std::mem::take(&mut self.text).into_bytes();
+        bytes.clear();
+        File::open(path).ok()?.read_to_end(&mut bytes).ok()?;
+        self.text = String::from_utf8(bytes)
+            .unwrap_or_else(|no| String::from_utf8_lossy(no.as_bytes()).into_owned());
+        Some(())
     }
 
     /// Where in the kernel a thread is blocked; empty if that is hidden.

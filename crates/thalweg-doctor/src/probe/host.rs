@@ -1,5 +1,6 @@
 //! The machine under the program: what the host took, what others used, and quotas.
 
+use super::regular;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
@@ -102,13 +103,21 @@ fn total_us(pressure: &str) -> Option<f64> {
 
 /// The folders of the groups that can have a quota, from the process's own up to the root.
 fn groups(pid: i32) -> Vec<PathBuf> {
+    let text = regular::text(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+    folders_of(&text)
+}
+
+fn folders_of(groups: &str) -> Vec<PathBuf> {
     let mut folders = Vec::new();
-    let text = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
-    for line in text.lines() {
+    for line in groups.lines() {
         let mut parts = line.splitn(3, ':').skip(1);
         let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else {
             continue;
         };
+        // A group outside of the doctor's namespace: such a path leads out of the tree of groups.
+        if path.split('/').any(|name| name == "..") {
+            continue;
+        }
         let places: &[&str] = match controllers {
             "" => &["/sys/fs/cgroup", "/sys/fs/cgroup/unified"],
             _ if controllers.split(',').any(|name| name == "cpu") => {
@@ -130,7 +139,7 @@ fn groups(pid: i32) -> Vec<PathBuf> {
 
 /// Cores that a group may use.
 fn quota(folder: &std::path::Path) -> Option<f64> {
-    let read = |name: &str| fs::read_to_string(folder.join(name)).ok();
+    let read = |name: &str| regular::text(folder.join(name));
     let (quota, period) = match read("cpu.max") {
         Some(text) => {
             let (quota, period) = text.trim().split_once(' ')?;
@@ -145,7 +154,7 @@ fn quota(folder: &std::path::Path) -> Option<f64> {
 }
 
 fn throttled_s(folder: &std::path::Path) -> Option<f64> {
-    let text = fs::read_to_string(folder.join("cpu.stat")).ok()?;
+    let text = regular::text(folder.join("cpu.stat"))?;
     text.lines().find_map(|line| match line.split_once(' ')? {
         ("throttled_usec", us) => Some(us.parse::<f64>().ok()? / 1e6),
         ("throttled_time", ns) => Some(ns.parse::<f64>().ok()? / 1e9),
@@ -163,6 +172,16 @@ mod tests {
                     full avg10=0.00 avg60=0.00 avg300=0.00 total=7\n";
         assert_eq!(total_us(text), Some(5_713_872_538.0));
         assert_eq!(total_us(""), None);
+    }
+
+    #[test]
+    fn a_group_is_looked_for_in_the_tree_of_groups_only() {
+        let found = folders_of("0::/a/b\n");
+        assert_eq!(
+            found[..2],
+            ["/sys/fs/cgroup/a/b", "/sys/fs/cgroup/a"].map(PathBuf::from)
+        );
+        assert!(folders_of("0::/../../../tmp/a\n4:cpu:/..\n").is_empty());
     }
 
     #[test]

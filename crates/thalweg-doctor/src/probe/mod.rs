@@ -17,6 +17,7 @@ pub(crate) mod perf;
 pub(crate) mod ration;
 pub(crate) mod record;
 pub(crate) mod recorder;
+pub(crate) mod regular;
 pub(crate) mod sums;
 mod switch;
 pub(crate) mod symbols;

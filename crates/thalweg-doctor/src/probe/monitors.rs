@@ -22,8 +22,8 @@ type Callers = [Frame; 2];
 /// Where threads of Java were seen to wait.
 #[derive(Debug, Default)]
 pub(crate) struct Monitors {
-    /// By process: how many threads, summed over all looks.
-    parked: HashMap<(i32, Callers), f64>,
+    /// By process: how many threads, summed over all looks, and waits that were seen.
+    parked: HashMap<(i32, Callers), (f64, f64)>,
     /// What a thread that has not run since this time was seen at.
     known: HashMap<i32, (u64, Callers)>,
 }
@@ -42,6 +42,7 @@ impl Monitors {
             return;
         };
         let known = self.known.get(&tid).filter(|known| known.0 == since_ns);
+        let waits = if known.is_some() { 0.0 } else { scale };
         let callers = match known {
             Some(&(_, callers)) => Some(callers),
             None => callers(pid, stack, &code).map(|both| both.map(|at| memory.frame(pid, at))),
@@ -51,20 +52,23 @@ impl Monitors {
             self.known.insert(tid, (since_ns, callers));
         }
         if self.parked.len() < KEPT_MAX || self.parked.contains_key(&(pid, callers)) {
-            *self.parked.entry((pid, callers)).or_default() += scale;
+            let parked = self.parked.entry((pid, callers)).or_default();
+            *parked = (parked.0 + scale, parked.1 + waits);
         }
     }
 
-    /// The processes with threads that wait to enter a monitor, and how many, over all looks.
-    pub(crate) fn lines(&self, symbols: &mut Symbols, memory: &Memory) -> HashMap<i32, f64> {
-        let mut lines = HashMap::new();
-        for (&(pid, callers), count) in &self.parked {
+    /// The processes with threads that wait to enter a monitor: how many, over all looks, and
+    /// waits.
+    pub(crate) fn lines(&self, symbols: &mut Symbols, memory: &Memory) -> HashMap<i32, (f64, f64)> {
+        let mut lines: HashMap<i32, (f64, f64)> = HashMap::new();
+        for (&(pid, callers), (count, waits)) in &self.parked {
             let mut enters = |frame| {
                 let name = symbols.name(frame, memory).unwrap_or_default();
                 ENTERS.iter().any(|part| name.contains(part))
             };
             if callers.into_iter().any(&mut enters) {
-                *lines.entry(pid).or_default() += count;
+                let line = lines.entry(pid).or_default();
+                *line = (line.0 + count, line.1 + waits);
             }
         }
         lines

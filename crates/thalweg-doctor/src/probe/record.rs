@@ -69,6 +69,9 @@ pub(crate) struct Mapping {
     pub(crate) bytes: u64,
     pub(crate) file_offset: u64,
     pub(crate) path: Box<str>,
+    /// The file's device and inode; 0 where there is no file.
+    pub(crate) device: (u32, u32),
+    pub(crate) inode: u64,
 }
 
 /// What samples of an event mean.
@@ -170,13 +173,16 @@ fn other(kind: u32, misc: u32, body: &[u8]) -> Option<Event> {
         PERF_RECORD_MMAP2 => {
             (pid, tid) = (body.i32()?, body.i32()?);
             let (start, bytes, file_offset) = (body.u64()?, body.u64()?, body.u64()?);
-            // Device, inode and its generation (or a build id), protection, flags.
-            body.take(24 + 8)?;
+            let (device, inode) = ((body.u32()?, body.u32()?), body.u64()?);
+            // The inode's generation, protection, flags.
+            body.take(8 + 8)?;
             What::Mapped(Box::new(Mapping {
                 start,
                 bytes,
                 file_offset,
                 path: body.text(),
+                device,
+                inode,
             }))
         }
         PERF_RECORD_LOST => {

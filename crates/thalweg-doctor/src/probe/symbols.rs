@@ -10,6 +10,10 @@ use std::os::unix::fs::FileExt as _;
 
 /// A table has a name of some 25 bytes for each of its functions: they are read by so much.
 const PART_BYTES: usize = 64 << 10;
+/// Bytes of a file with names, and of the names themselves, at most. A browser with everything that
+/// a debugger wants has some GiB. Of a larger file nothing is read, of more names the first.
+const FILE_BYTES_MAX: u64 = 4 << 30;
+const NAMES_BYTES_MAX: usize = 1 << 30;
 
 /// A file that is read in parts, as many short reads lie side by side.
 struct Parts {
@@ -93,10 +97,10 @@ impl Table {
     ) -> Table {
         let mut names = String::new();
         let mut functions: Vec<Function> = functions
-            .map(|(start, bytes, name)| {
+            .map_while(|(start, bytes, name)| {
                 let from = names.len();
                 names.push_str(name);
-                (start, bytes, (from, names.len()))
+                (from < NAMES_BYTES_MAX).then_some((start, bytes, (from, names.len())))
             })
             .collect();
         functions.sort_by_key(|&(start, bytes, _)| (start, std::cmp::Reverse(bytes)));
@@ -109,9 +113,10 @@ impl Table {
         }
     }
 
-    /// The symbols of a program or library; none of a file that cannot be read.
-    fn of_file(path: &str) -> Table {
-        let Ok(file) = File::open(path) else {
+    /// The symbols of a program or library; none where there is no file, or it cannot be read.
+    fn of_file(file: Option<File>) -> Table {
+        let small = |file: &File| file.metadata().is_ok_and(|it| it.len() <= FILE_BYTES_MAX);
+        let Some(file) = file.filter(small) else {
             return Table::default();
         };
         let cache = ReadCache::new(Parts::of(file));
@@ -179,7 +184,7 @@ impl Symbols {
                 .get_or_insert_with(Table::of_kernel)
                 .find(address),
             Frame::Code(file, offset) => {
-                let table = || Table::of_file(memory.path(file));
+                let table = || Table::of_file(memory.file(file));
                 self.files
                     .entry(file)
                     .or_insert_with(table)
@@ -191,8 +196,8 @@ impl Symbols {
 
     /// Is any of the code that was seen to run a program of Go?
     pub(crate) fn has_goroutines(&mut self, memory: &Memory) -> bool {
-        let is_go = |(number, path): (u32, &str)| {
-            let table = || Table::of_file(path);
+        let is_go = |number| {
+            let table = || Table::of_file(memory.file(number));
             self.files.entry(number).or_insert_with(table).is_go
         };
         memory.files().any(is_go)
@@ -266,10 +271,10 @@ mod tests {
     #[test]
     fn this_program_has_names() {
         assert_eq!(std::hint::black_box(a_name_to_be_found as fn() -> u32)(), 7);
-        let path = std::env::current_exe().unwrap();
-        let table = Table::of_file(path.to_str().unwrap());
+        let own = File::open(std::env::current_exe().unwrap()).unwrap();
+        let table = Table::of_file(Some(own));
         assert!(table.names.contains("a_name_to_be_found"));
-        assert!(Table::of_file("/nowhere").functions.is_empty());
+        assert!(Table::of_file(None).functions.is_empty());
         assert!(!table.is_go);
     }
 }

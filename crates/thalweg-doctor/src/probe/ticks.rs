@@ -363,7 +363,10 @@ mod tests {
                 bytes: 0x1000,
                 file_offset: 0,
                 path: "[vdso]".into(),
+                device: (0, 0),
+                inode: 0,
             },
+            0,
         );
         let mut pauses = |reads: u64| {
             let mut ticks = Ticks::default();

@@ -1,6 +1,7 @@
 //! Timers among the files that a call polls.
 
 use super::calls::{self, Arguments, Polled};
+use super::regular;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt as _;
 
@@ -12,15 +13,13 @@ pub(crate) fn left_ns(pid: i32, number: u64, arguments: &Arguments) -> Option<u6
     let files = match calls::polled(number, arguments)? {
         Polled::Epoll(instance) => {
             let path = format!("/proc/{pid}/fdinfo/{instance}");
-            watched(&fs::read_to_string(path).ok()?)
+            watched(&regular::text(path)?)
         }
         Polled::List(address, count) => listed(pid, address, count)?,
     };
     let timers = files.into_iter().filter(|&file| is_timer(pid, file));
-    let left = timers.filter_map(|file| {
-        let text = fs::read_to_string(format!("/proc/{pid}/fdinfo/{file}"));
-        value_ns(&text.ok()?)
-    });
+    let left =
+        timers.filter_map(|file| value_ns(&regular::text(format!("/proc/{pid}/fdinfo/{file}"))?));
     left.min()
 }
 

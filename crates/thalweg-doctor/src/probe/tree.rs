@@ -1,5 +1,6 @@
 //! The program's processes and threads, as `/proc` lists them.
 
+use super::regular;
 use super::timeline::Timeline;
 use crate::sys;
 use rustix::process::Pid;
@@ -9,7 +10,7 @@ use std::fs;
 
 /// The name of a thread, empty if it is gone.
 pub(crate) fn name(pid: i32, tid: i32) -> String {
-    let name = fs::read_to_string(format!("/proc/{pid}/task/{tid}/comm")).unwrap_or_default();
+    let name = regular::text(format!("/proc/{pid}/task/{tid}/comm")).unwrap_or_default();
     name.trim_end().into()
 }
 
@@ -29,7 +30,7 @@ pub(crate) enum State {
 
 /// The state of a thread; nothing if it is not in the list.
 pub(crate) fn state(pid: i32, tid: i32) -> Option<State> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat")).ok()?;
+    let stat = regular::text(format!("/proc/{pid}/task/{tid}/stat"))?;
     parse_state(&stat)
 }
 
@@ -55,7 +56,7 @@ fn numbers(folder: &str) -> Vec<i32> {
 
 /// The parent of a process.
 fn parent(pid: i32) -> Option<i32> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let stat = regular::text(format!("/proc/{pid}/stat"))?;
     stat.rsplit_once(')')?
         .1
         .split_whitespace()

@@ -1,7 +1,7 @@
 //! What processes used while they were watched, where nobody waits for them.
 
+use super::regular;
 use std::collections::{HashMap, HashSet};
-use std::fs;
 
 /// Sums over processes.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -63,8 +63,8 @@ struct Account {
 
 impl Account {
     fn of(pid: i32) -> Option<Account> {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        let io = fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
+        let stat = regular::text(format!("/proc/{pid}/stat"))?;
+        let io = regular::text(format!("/proc/{pid}/io")).unwrap_or_default();
         Account::parse(&stat, &io)
     }
 

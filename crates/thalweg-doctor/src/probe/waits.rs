@@ -6,7 +6,7 @@ use super::memory::Memory;
 use super::monitors::Monitors;
 use super::symbols::Symbols;
 use super::timeline::{Thread, Timeline};
-use super::words::Words;
+use super::words::{Spot, Words};
 use crate::recording::State;
 use crate::watch::now_ns;
 use std::collections::{HashMap, VecDeque};
@@ -33,6 +33,8 @@ struct Look {
     at_ns: u64,
     tid: i32,
     wait: Wait,
+    /// Where it may be in line, and how many threads it stands for there.
+    spot: Option<(Spot, f64)>,
     /// The wait is over, and the thread has no core yet.
     woken: bool,
     /// When a timeout, or a timer that it polls, ends the wait, if nothing else does.
@@ -92,6 +94,7 @@ impl Waits {
     pub(crate) fn look(&mut self, timeline: &mut Timeline, memory: &mut Memory, by_state: bool) {
         self.rounds += 1;
         let (tids, scale) = self.chosen(timeline, by_state);
+        let timed = !by_state && !timeline.in_gap();
         let mut blocked = Vec::new();
         let mut running = 0.0;
         for tid in tids {
@@ -101,8 +104,9 @@ impl Waits {
             let looked_ns = now_ns();
             match self.files.wait(thread.pid, tid) {
                 Seen::Blocked(wait) => {
-                    let since_ns = if by_state { looked_ns } else { thread.since_ns };
-                    self.add_line((thread.pid, tid), &wait, since_ns, scale, memory);
+                    let since_ns = if timed { thread.since_ns } else { looked_ns };
+                    let place = (thread.pid, tid);
+                    let spot = self.add_line(place, &wait, since_ns, scale, memory);
                     if wait.cause == Cause::Sleep && !by_state {
                         thread.slept_ns.get_or_insert(looked_ns);
                     }
@@ -112,6 +116,7 @@ impl Waits {
                         at_ns: looked_ns,
                         tid,
                         wait,
+                        spot: spot.map(|spot| (spot, scale)),
                         woken: false,
                         due_ns: None,
                         since_ns: None,
@@ -126,6 +131,7 @@ impl Waits {
                         at_ns: looked_ns,
                         tid,
                         wait,
+                        spot: None,
                         woken: true,
                         due_ns: None,
                         since_ns: None,
@@ -152,7 +158,7 @@ impl Waits {
         }
     }
 
-    /// A thread waits since `since_ns`: is it in a line?
+    /// A thread waits since `since_ns`: where is it in a line, if it is?
     fn add_line(
         &mut self,
         place: (i32, i32),
@@ -160,25 +166,22 @@ impl Waits {
         since_ns: u64,
         scale: f64,
         memory: &mut Memory,
-    ) {
+    ) -> Option<Spot> {
         let (pid, tid) = place;
         if wait.cause == Cause::Futex && wait.call.is_some() {
-            self.words.add(pid, tid, &wait.arguments, scale);
             (self.monitors).see(place, since_ns, wait.stack, scale, memory);
-        } else {
-            let accepts = wait.call.is_some_and(calls::accepts);
-            self.words.add_other(tid, accepts);
+            return Some(self.words.add(pid, tid, &wait.arguments, scale));
         }
-        if wait.cause == Cause::FileLock {
-            let file = files::identity(pid, wait.arguments[0]);
-            self.words.add_file(file, scale);
-        }
+        let accepts = wait.call.is_some_and(calls::accepts);
+        self.words.add_other(tid, accepts);
+        let file = || files::identity(pid, wait.arguments[0]);
+        (wait.cause == Cause::FileLock).then(|| self.words.add_file(file(), scale))
     }
 
     /// What needs the names of functions: lines at monitors of Java, one for each process.
     pub(crate) fn find_monitors(&mut self, symbols: &mut Symbols, memory: &Memory) {
-        for (pid, waiters) in self.monitors.lines(symbols, memory) {
-            self.words.add_monitor(pid, waiters);
+        for (pid, (waiters, waits)) in self.monitors.lines(symbols, memory) {
+            self.words.add_monitor(pid, waiters, waits);
         }
     }
 
@@ -203,12 +206,15 @@ impl Waits {
     /// The records have come to `now_ns`.
     pub(crate) fn pass(&mut self, now_ns: u64, timeline: &Timeline) {
         while let Some(mut look) = self.pending.pop_front_if(|look| look.at_ns < now_ns) {
+            let thread = timeline.threads.get(&look.tid);
+            let is_there = |it: &&Thread| it.state == State::Blocked || timeline.in_gap();
+            if let (Some((spot, scale)), Some(thread)) = (look.spot, thread.filter(is_there)) {
+                let since_ns = (!timeline.in_gap()).then_some(thread.since_ns);
+                self.words.wait(look.tid, spot, since_ns, scale);
+            }
             let is_idle = |since_ns| since_ns <= look.at_ns;
             if timeline.idle_since_ns.is_some_and(is_idle) {
-                let since_ns = timeline
-                    .threads
-                    .get(&look.tid)
-                    .map(|thread| thread.since_ns);
+                let since_ns = thread.map(|thread| thread.since_ns);
                 let after = look.wait.timeout_ns.zip(since_ns);
                 let after_ns = after.map(|(timeout, since)| since.saturating_add(timeout));
                 look.since_ns = since_ns;

@@ -26,16 +26,6 @@ impl Wakes {
         }
     }
 
-    /// Of the wakes of these threads by threads of the program, the part by one of these threads.
-    pub(crate) fn within(&self, tids: &HashSet<i32>) -> Option<f64> {
-        let (mut all, mut within) = (0.0, 0.0);
-        for ((waker, _), count) in self.pairs.iter().filter(|((_, to), _)| tids.contains(to)) {
-            all += count;
-            within += if tids.contains(waker) { *count } else { 0.0 };
-        }
-        (all >= WAKES_MIN).then(|| within / all)
-    }
-
     /// The part of the wakes between threads that stays on one side, however the threads are
     /// divided into two, and the threads that have a part in it. Senders and receivers wake each
     /// other across, and leave nothing; threads that take turns leave a third and more.
@@ -152,14 +142,5 @@ mod tests {
             .one_sided()
             .unwrap();
         assert_eq!(threads, HashSet::from([1, 2, 3]));
-    }
-
-    #[test]
-    fn the_wakers_of_a_lock_have_waited_there() {
-        let queue = wakes(&[(9, 1, 45), (9, 2, 44), (1, 2, 1)]);
-        assert!(queue.within(&HashSet::from([1, 2])) < Some(0.02));
-        let lock = wakes(&[(1, 2, 9), (2, 3, 9), (3, 1, 9), (9, 1, 1)]);
-        assert!(lock.within(&HashSet::from([1, 2, 3])) > Some(0.9));
-        assert_eq!(lock.within(&HashSet::from([7])), None);
     }
 }

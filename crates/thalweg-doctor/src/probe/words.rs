@@ -25,6 +25,13 @@ const PART_MIN: f64 = 0.02;
 /// Two threads wake each other, whatever they wait for: this many tell a lock.
 const THREADS_TELLING: usize = 3;
 
+/// A lock that goes round changes hands so often, per second; below the other it does not. Each time
+/// a thread begins to wait there.
+const ROUND_PER_S: f64 = 10.0;
+const STILL_PER_S: f64 = 5.0;
+/// Fewer wakes than this say nothing of who wakes those that wait.
+const WAKES_MIN: f64 = 8.0;
+
 /// What a thread did.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Deeds {
@@ -39,6 +46,13 @@ const BLOCKED_MOST: f64 = 0.5;
 /// A process and an address; no process for a word that several share.
 type Place = (i32, u64);
 
+/// Where a thread waits: at a word, or for the lock of a file, by device and inode.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Spot {
+    Word(Place),
+    File((u64, u64)),
+}
+
 #[derive(Debug, Clone, Default)]
 struct Word {
     /// Sum over all rounds.
@@ -52,6 +66,12 @@ struct Word {
     /// another word for no lock, or does anything else.
     rounds: f64,
     away: HashMap<i32, Away>,
+    /// Waits that were seen here, each once, and who ended how many of them.
+    waits: f64,
+    wakers: HashMap<i32, f64>,
+    /// When, and by whom, waits were ended since a thread last began to wait here. At its end a
+    /// program wakes all that wait, and none comes back: that says nothing of who has a lock.
+    last_wakers: Vec<(u64, i32)>,
 }
 
 /// Rounds in which a thread was not at a word where others waited.
@@ -82,11 +102,30 @@ impl Word {
     /// The part of the time in which whoever has what these threads wait for itself waits for
     /// something to do, as workers do that take their work in turns: nobody is held up.
     fn held_by_waiter(&self, parties: &HashSet<i32>) -> f64 {
-        let away = parties.iter().filter_map(|tid| self.away.get(tid));
+        // One that takes it again before a woken thread runs may never wait for it.
+        let all: f64 = self.wakers.values().sum();
+        let often = self
+            .wakers
+            .iter()
+            .filter(|(_, wakes)| **wakes >= PART_MIN * all);
+        let holders: HashSet<i32> = parties
+            .iter()
+            .chain(often.map(|(tid, _)| tid))
+            .copied()
+            .collect();
+        let away = holders.iter().filter_map(|tid| self.away.get(tid));
         let (waiting, busy) =
             away.fold((0.0, 0.0), |sum, it| (sum.0 + it.waiting, sum.1 + it.busy));
         let rounds = self.rounds.max(1.0);
         (waiting / rounds).min(1.0) * (1.0 - busy / rounds).max(0.0)
+    }
+
+    /// Of the waits that threads of the program ended, the part that its own parties did.
+    fn woken_within(&self, parties: &HashSet<i32>) -> Option<f64> {
+        let all: f64 = self.wakers.values().sum();
+        let within = parties.iter().filter_map(|tid| self.wakers.get(tid));
+        let within = within.fold(0.0, |sum, wakes| sum + wakes);
+        (all >= WAKES_MIN).then(|| within / all)
     }
 
     /// The threads that are seen here often enough to have a part in it.
@@ -114,10 +153,15 @@ pub(crate) struct Line {
 pub(crate) struct Words {
     rounds: f64,
     words: HashMap<Place, Word>,
-    /// Sums over all rounds of those that wait for the lock of a file, by device and inode.
-    files: HashMap<(u64, u64), f64>,
-    /// The same of those that wait to enter a monitor of Java, by process.
-    monitors: HashMap<i32, f64>,
+    /// Of the lock of a file, by device and inode: those that wait for it, summed over all rounds,
+    /// and waits that were seen.
+    files: HashMap<(u64, u64), (f64, f64)>,
+    /// The same of monitors of Java, by process.
+    monitors: HashMap<i32, (f64, f64)>,
+    /// What each thread was last seen waiting at, and since when.
+    present: HashMap<i32, (Spot, u64)>,
+    /// It is known when waits begin.
+    timed: bool,
     /// Rounds in which a thread waited at a word while another one ran.
     waited: HashMap<i32, f64>,
     waiters_max: f64,
@@ -128,12 +172,12 @@ pub(crate) struct Words {
 
 impl Words {
     /// A thread waits in a call of futex; it stands for `scale` of them.
-    pub(crate) fn add(&mut self, pid: i32, tid: i32, arguments: &[u64; 6], scale: f64) {
+    pub(crate) fn add(&mut self, pid: i32, tid: i32, arguments: &[u64; 6], scale: f64) -> Spot {
         // Words that processes share are at the same address if they were there before a fork.
         let pid = if calls::is_private(arguments) { pid } else { 0 };
         let place = (pid, arguments[0]);
         if self.words.len() >= WORDS_MAX && !self.words.contains_key(&place) {
-            return;
+            return Spot::Word(place);
         }
         let word = self.words.entry(place).or_default();
         word.waiters += scale;
@@ -149,19 +193,78 @@ impl Words {
         let doing = Doing::WaitsAt(place, calls::awaits_lock(arguments));
         self.round_tids.push((tid, doing));
         *self.round.entry(place).or_default() += scale;
+        Spot::Word(place)
     }
 
     /// A thread waits for the lock of a file; it stands for `scale` of them.
-    pub(crate) fn add_file(&mut self, file: (u64, u64), scale: f64) {
+    pub(crate) fn add_file(&mut self, file: (u64, u64), scale: f64) -> Spot {
         if self.files.len() < WORDS_MAX || self.files.contains_key(&file) {
-            *self.files.entry(file).or_default() += scale;
+            self.files.entry(file).or_default().0 += scale;
             *self.round_files.entry(file).or_default() += scale;
+        }
+        Spot::File(file)
+    }
+
+    /// Threads of a process wait to enter monitors: how many, summed over all rounds, and waits
+    /// that were seen.
+    pub(crate) fn add_monitor(&mut self, pid: i32, waiters: f64, waits: f64) {
+        self.monitors.insert(pid, (waiters, waits));
+    }
+
+    /// A thread that was seen waiting does so since this time; it stands for `scale` of them. The
+    /// records have come to this look. Nothing is known of the time while they pause.
+    pub(crate) fn wait(&mut self, tid: i32, spot: Spot, since_ns: Option<u64>, scale: f64) {
+        self.timed = true;
+        let now = since_ns.map(|since_ns| (spot, since_ns));
+        if now.is_some() && self.present.get(&tid) == now.as_ref() {
+            return;
+        }
+        match spot {
+            Spot::File(file) => {
+                if let Some((_, waits)) = self.files.get_mut(&file) {
+                    *waits += scale;
+                }
+            }
+            Spot::Word(place) => {
+                let Some(word) = self.words.get_mut(&place) else {
+                    return;
+                };
+                word.waits += scale;
+                let came_ns = since_ns.unwrap_or(0);
+                let before = word
+                    .last_wakers
+                    .extract_if(.., |(at_ns, _)| *at_ns <= came_ns);
+                for (_, waker) in before {
+                    *word.wakers.entry(waker).or_default() += 1.0;
+                }
+            }
+        }
+        if self.present.len() < WORDS_MAX || self.present.contains_key(&tid) {
+            self.present.extend(now.map(|now| (tid, now)));
         }
     }
 
-    /// Threads of a process wait to enter monitors: so many, summed over all rounds.
-    pub(crate) fn add_monitor(&mut self, pid: i32, waiters: f64) {
-        self.monitors.insert(pid, waiters);
+    /// A thread of the program ended what another one was blocked in since this time.
+    pub(crate) fn wake(&mut self, waker: i32, woken: i32, since_ns: u64, now_ns: u64) {
+        let ended = self.present.remove(&woken).filter(|it| it.1 == since_ns);
+        if let Some((Spot::Word(place), _)) = ended
+            && let Some(word) = self.words.get_mut(&place)
+            && word.last_wakers.len() < WORDS_MAX
+            && waker != woken
+        {
+            word.last_wakers.push((now_ns, waker));
+        }
+    }
+
+    /// How far what is waited for goes round, by the waits that were seen in so many seconds.
+    fn goes_round(&self, waits: f64, seconds: f64) -> f64 {
+        let rate = waits / seconds.max(f64::MIN_POSITIVE);
+        let round = (rate - STILL_PER_S) / (ROUND_PER_S - STILL_PER_S);
+        if self.timed {
+            round.clamp(0.0, 1.0)
+        } else {
+            1.0
+        }
     }
 
     /// A thread does anything else than wait at a word; may it be that it waits for work?
@@ -209,44 +312,59 @@ impl Words {
         (self.waiters_max > 0.0).then_some(self.waiters_max)
     }
 
-    /// The longest line at a lock; if there is none, the longest line.
-    pub(crate) fn line(&self, wakes: &Wakes, deeds: &HashMap<i32, Deeds>) -> Option<Line> {
+    /// The longest line at a lock; if there is none, the longest line. It was observed for so many
+    /// seconds.
+    pub(crate) fn line(
+        &self,
+        wakes: &Wakes,
+        deeds: &HashMap<i32, Deeds>,
+        seconds: f64,
+    ) -> Option<Line> {
         let at_words = self.words.iter().map(|(&(pid, address), word)| {
             let near = [address.wrapping_add(4), address.wrapping_sub(4)];
             let mut near = near.iter().filter_map(|&at| self.words.get(&(pid, at)));
             let joined = near.find_map(|near| joined(word, near));
             let word = joined.as_ref().unwrap_or(word);
+            let round = self.goes_round(word.waits, seconds);
             Line {
                 waiters: word.waiters / self.rounds,
-                locked: locked(word, wakes, deeds),
+                locked: match round > 0.0 {
+                    true => locked(word, deeds).map(|locked| locked * round),
+                    false => Some(0.0),
+                },
             }
         });
         let weight = |line: &Line| (line.waiters * line.locked.unwrap_or(0.0), line.waiters);
         // Nothing but a lock is waited for there.
         let known = self.files.values().chain(self.monitors.values());
-        let at_files = known.map(|waiters| Line {
+        let at_files = known.map(|(waiters, waits)| Line {
             waiters: waiters / self.rounds,
-            locked: Some(1.0),
+            locked: Some(self.goes_round(*waits, seconds)),
         });
         let lines = at_words
             .chain(at_files)
-            .chain(self.line_apart(wakes, deeds));
+            .chain(self.line_apart(wakes, deeds, seconds));
         lines.max_by(|a, b| weight(a).partial_cmp(&weight(b)).expect("numbers"))
     }
 
     /// Threads that wait at a word each while one of them runs, and run in turns: about equally.
     /// Where nothing runs, no lock is seen held: workers that have nothing to do wait like that.
-    fn line_apart(&self, wakes: &Wakes, deeds: &HashMap<i32, Deeds>) -> Option<Line> {
-        let alone = self.words.values().filter(|word| word.tids.len() == 1);
-        let alone: HashSet<i32> = alone.flat_map(|word| word.tids.keys()).copied().collect();
+    fn line_apart(&self, wakes: &Wakes, deeds: &HashMap<i32, Deeds>, seconds: f64) -> Option<Line> {
+        let mut alone: HashMap<i32, f64> = HashMap::new();
+        for word in self.words.values().filter(|word| word.tids.len() == 1) {
+            for &tid in word.tids.keys() {
+                *alone.entry(tid).or_default() += word.waits;
+            }
+        }
         let (locked, tids) = match wakes.one_sided() {
             Some((share, tids)) => ((share * ONE_SIDED_SCALE).min(1.0), tids),
-            None => (RAN_APART, alone.clone()),
+            None => (RAN_APART, alone.keys().copied().collect()),
         };
         let ran_ns = |tid: &i32| deeds.get(tid).map_or(0, |it| it.ran_ns) as f64;
         let mean_ns = tids.iter().map(ran_ns).sum::<f64>() / tids.len().max(1) as f64;
-        let in_turn = |tid: &&i32| ran_ns(tid) >= mean_ns / 2.0;
-        let in_turn: Vec<&i32> = tids.intersection(&alone).filter(in_turn).collect();
+        let in_turn = |tid: &&i32| alone.contains_key(tid) && ran_ns(tid) >= mean_ns / 2.0;
+        let in_turn: Vec<&i32> = tids.iter().filter(in_turn).collect();
+        let waits = in_turn.iter().filter_map(|tid| alone.get(tid)).sum();
         let ran = in_turn.iter().map(|tid| ran_ns(tid)).sum::<f64>();
         let all = sum(deeds.keys(), deeds, |it| it.ran_ns).max(1.0);
         let waiting = in_turn.iter().filter_map(|tid| self.waited.get(tid));
@@ -254,7 +372,7 @@ impl Words {
         let waiters = waiting.sum::<f64>() / self.rounds.max(1.0) - 1.0;
         let line = Line {
             waiters: waiters.max(0.0),
-            locked: Some(locked),
+            locked: Some(locked * self.goes_round(waits, seconds)),
         };
         (ran / all >= RAN_ALL).then_some(line)
     }
@@ -285,6 +403,10 @@ fn joined(one: &Word, other: &Word) -> Option<Word> {
         sum.waiting += away.waiting;
         sum.busy += away.busy;
     }
+    word.waits += other.waits;
+    for (&tid, wakes) in &other.wakers {
+        *word.wakers.entry(tid).or_default() += wakes;
+    }
     word.values.extend(&other.values);
     for (&tid, seen) in &other.tids {
         *word.tids.entry(tid).or_default() += seen;
@@ -294,7 +416,7 @@ fn joined(one: &Word, other: &Word) -> Option<Word> {
 
 /// How far a word is a lock: by the value that is awaited, or as those who wake have waited there.
 /// If it is not known who wakes whom: those who wake must have run.
-fn locked(word: &Word, wakes: &Wakes, deeds: &HashMap<i32, Deeds>) -> Option<f64> {
+fn locked(word: &Word, deeds: &HashMap<i32, Deeds>) -> Option<f64> {
     let taken = word.taken_share();
     let parties = word.parties();
     if taken >= 0.5 {
@@ -315,7 +437,7 @@ fn locked(word: &Word, wakes: &Wakes, deeds: &HashMap<i32, Deeds>) -> Option<f64
         let most = if counts { 0.0 } else { RAN_AT_WORD };
         (all_ns > 0.0 && !is_open).then(|| most * ran.clamp(0.0, 1.0))
     };
-    wakes.within(&parties).or_else(by_runs)
+    word.woken_within(&parties).or_else(by_runs)
 }
 
 #[cfg(test)]

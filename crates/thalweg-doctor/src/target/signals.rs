@@ -1,5 +1,6 @@
 //! Signals that come while a program is observed.
 
+use crate::probe::regular;
 use crate::sys::witness::Witness;
 use crate::sys::{self, Signals};
 use std::io;
@@ -17,7 +18,7 @@ const INSISTS: (usize, Duration) = (3, Duration::from_secs(1));
 
 /// Whether a process ignores a signal, which is not to have a use of one's own for it.
 fn ignores(pid: i32, signal: i32) -> bool {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let status = regular::text(format!("/proc/{pid}/status")).unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
     mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)

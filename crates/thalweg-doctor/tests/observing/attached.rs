@@ -30,13 +30,13 @@ fn spinner() {
     let seen = see(&["--attach", &patient.id().to_string(), "500"]);
     patient.kill().unwrap();
     patient.wait().unwrap();
-    assert_eq!(seen.code, 0, "{}", seen.stderr);
+    assert_eq!(seen.code, 0, "{}", seen.said());
     assert_eq!(seen.value("threads.max"), 1.0);
     assert!(seen.value("time.wall") >= 0.5);
     // It always runs or waits for a core that others have.
-    assert!(seen.value("threads.busy") > 0.5, "{}", seen.stderr);
+    seen.above("threads.busy", 0.5);
     if seen.quality("spin.cpu_share") == "sampled" {
-        assert!(seen.value("spin.cpu_share") > 0.3, "{}", seen.stderr);
+        seen.above("spin.cpu_share", 0.3);
     }
     assert_eq!(seen.report()["exit"], "running");
 }
@@ -49,7 +49,7 @@ fn ends() {
         .unwrap();
     let seen = see(&["--attach", &patient.id().to_string(), "1000000"]);
     patient.wait().unwrap();
-    assert_eq!(seen.code, 0, "{}", seen.stderr);
+    assert_eq!(seen.code, 0, "{}", seen.said());
     assert_eq!(seen.report()["exit"], "unknown");
 }
 
@@ -145,10 +145,10 @@ fn headless() {
     let seen = see(&["--attach", &pid.to_string(), "300"]);
     patient.kill().unwrap();
     patient.wait().unwrap();
-    assert_eq!(seen.code, 0, "{}", seen.stderr);
+    assert_eq!(seen.code, 0, "{}", seen.said());
     assert_eq!(seen.report()["exit"], "running");
     assert_eq!(seen.value("threads.max"), 1.0);
-    assert!(seen.value("state.blocked") > 0.5, "{}", seen.stderr);
+    seen.above("state.blocked", 0.5);
 }
 
 fn missing() {

@@ -13,10 +13,10 @@ pub(crate) const TESTS: &[(&str, fn())] = &[
     ("a_killed_doctor_leaves_nothing_for_long", leftovers),
 ];
 
-fn calls(count: u64) -> Seen {
+fn calls(count: u64, name: &str) -> Seen {
     let own = std::env::current_exe().unwrap();
     let count = count.to_string();
-    see(&[own.to_str().unwrap(), "as-patient", "calls", &count])
+    see(&[own.to_str().unwrap(), "as-patient", "calls", &count, name])
 }
 
 fn made(seen: &Seen, name: &str) -> f64 {
@@ -24,7 +24,7 @@ fn made(seen: &Seen, name: &str) -> f64 {
 }
 
 fn few() {
-    let seen = calls(300);
+    let seen = calls(300, "yield");
     match seen.quality("call.all").as_str() {
         "absent" => skip("no events for this user"),
         "sampled" => skip("calls were too many to look at each, or records were lost"),
@@ -40,14 +40,15 @@ fn few() {
 
 fn many() {
     let count = 2_000_000;
-    let seen = calls(count);
+    // Beside other programs a yield takes as long as they have the core.
+    let seen = calls(count, "io");
     if seen.quality("call.all") == "absent" {
         return skip("no events for this user");
     }
     let count = count as f64;
     for (name, expected) in [
         ("call.all", 1.1 * count),
-        ("call.yield", count),
+        ("call.io", count),
         ("call.poll", 0.1 * count),
     ] {
         let share = made(&seen, name) / expected;
@@ -62,7 +63,7 @@ fn timed() {
     if seen.quality("poll.timer_share") == "absent" {
         return skip("it was not seen to wait");
     }
-    assert!(seen.value("poll.timer_share") > 0.9, "{}", seen.stderr);
+    seen.above("poll.timer_share", 0.9);
 }
 
 /// A directory that goes with this.
@@ -110,7 +111,7 @@ fn users() {
             .env("THALWEG_EXPORT", &place.0)
             .stdin(Stdio::null()),
     );
-    assert_eq!(seen.code, 0, "{}", seen.stderr);
+    assert_eq!(seen.code, 0, "{}", seen.said());
     let told = String::from_utf8(seen.stdout.clone()).unwrap();
     assert_eq!(Path::new(told.trim_end()), place.0);
     // Another program's figures are not this one's.

@@ -49,7 +49,7 @@ fn without_events() {
         "300",
     ]);
     assert_eq!(seen.code, 0);
-    assert!(seen.value("state.running") > 0.5, "{}", seen.stderr);
+    seen.above("state.running", 0.5);
     assert_eq!(seen.quality("run.wait_share"), "absent");
     assert_eq!(seen.quality("switch.blocked"), "exact");
 }
@@ -79,12 +79,12 @@ fn other_rights() {
     );
     std::fs::remove_file(&place).unwrap();
     std::fs::remove_file(&own).unwrap();
-    assert_eq!(seen.code, 0, "{}", seen.stderr);
+    assert_eq!(seen.code, 0, "{}", seen.said());
     assert!(seen.value("time.wall") > 0.3);
     match seen.quality("state.running").as_str() {
         "absent" => {}
         // Where files of other users get no rights, or nobody may have events, all can be seen.
-        _ => assert!(seen.value("state.running") < 0.5, "{}", seen.stderr),
+        _ => assert!(seen.value("state.running") < 0.5),
     }
 }
 
@@ -105,7 +105,7 @@ fn without_rights() {
             .stdin(Stdio::null()),
     );
     std::fs::remove_file(&place).unwrap();
-    assert_eq!(seen.code, 0, "{}", seen.stderr);
+    assert_eq!(seen.code, 0, "{}", seen.said());
     assert!(seen.value("cpu.used") > 0.0);
     if seen.quality("host.wait_others") != "absent" {
         // Threads that pass their cores to each other do not wait for other programs.

@@ -70,7 +70,20 @@ impl Seen {
     /// The line that it printed last.
     pub(crate) fn report(&self) -> Value {
         let line = self.stderr.lines().last().unwrap_or_default();
-        serde_json::from_str(line).unwrap_or_else(|why| panic!("{why}: {}", self.stderr))
+        serde_json::from_str(line).unwrap_or_else(|why| panic!("{why}: {}", self.said()))
+    }
+
+    /// What was printed beside reports, which are long: its first part.
+    pub(crate) fn said(&self) -> String {
+        let lines = self.stderr.lines().filter(|line| !line.starts_with('{'));
+        let text: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
+        text.join("\n").chars().take(500).collect()
+    }
+
+    /// A figure is above this.
+    pub(crate) fn above(&self, name: &str, least: f64) {
+        let value = self.value(name);
+        assert!(value > least, "{name} {value} is not above {least}");
     }
 
     /// A figure.

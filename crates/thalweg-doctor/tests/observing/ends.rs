@@ -25,13 +25,13 @@ fn missing() {
 fn not_executable() {
     let seen = see(&["/etc/passwd"]);
     assert_eq!(seen.code, 126);
-    assert!(seen.stderr.contains("/etc/passwd: "), "{}", seen.stderr);
+    assert!(seen.stderr.contains("/etc/passwd: "), "{}", seen.said());
 }
 
 fn code() {
     let seen = see(&["sh", "-c", "echo out; echo err >&2; exit 3"]);
     assert_eq!((seen.code, seen.stdout.as_slice()), (3, &b"out\n"[..]));
-    assert!(seen.stderr.starts_with("err\n"), "{}", seen.stderr);
+    assert!(seen.stderr.starts_with("err\n"), "{}", seen.said());
     assert_eq!(seen.report()["exit"]["code"], 3);
 }
 
@@ -94,7 +94,7 @@ fn untouched() {
         (seen.code, seen.stdout.as_slice()),
         (0, &b"/dev/null\n"[..]),
         "{}",
-        seen.stderr
+        seen.said()
     );
 }
 
@@ -114,5 +114,5 @@ fn nested() {
         .lines()
         .filter(|line| line.starts_with('{'))
         .count();
-    assert_eq!(reports, 2, "{}", seen.stderr);
+    assert_eq!(reports, 2, "{}", seen.said());
 }

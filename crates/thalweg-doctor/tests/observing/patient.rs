@@ -2,6 +2,8 @@
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::ffi::OsString;
+use std::fs::File;
+use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::Barrier;
 use std::time::Instant;
@@ -15,7 +17,7 @@ pub(crate) fn play(arguments: &[OsString]) -> ExitCode {
         ["threads", count] => threads(count.parse().unwrap()),
         ["spin", ms] => spin(ms.parse().unwrap()),
         ["yield", ms] => yields(ms.parse().unwrap()),
-        ["calls", count] => calls(count.parse().unwrap()),
+        ["calls", count, name] => calls(count.parse().unwrap(), name),
         ["poll", ms, count] => poll_for(ms.parse().unwrap(), count.parse().unwrap()),
         _ => panic!("no such part: {words:?}"),
     }
@@ -46,11 +48,15 @@ fn yields(ms: u128) {
     });
 }
 
-/// So many yields, and a tenth as many polls that do not wait.
-fn calls(count: u64) {
+/// This many yields or writes, and a tenth as many polls that do not wait.
+fn calls(count: u64, name: &str) {
     let (silent, _writer) = std::io::pipe().unwrap();
+    let mut null = File::options().write(true).open("/dev/null").unwrap();
     for number in 0..count {
-        std::thread::yield_now();
+        match name {
+            "yield" => std::thread::yield_now(),
+            _ => null.write_all(b"0").unwrap(),
+        }
         if number % 10 == 0 {
             poll_one(&silent, 0);
         }

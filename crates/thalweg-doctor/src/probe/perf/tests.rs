@@ -68,11 +68,17 @@ fn each_call_is_told_with_its_arguments_while_it_is_asked_for() {
     let expected = |round| (1, [descriptor, round, 7, random]);
     assert_eq!(each, (0..100).map(expected).collect::<Vec<_>>());
     assert_eq!(told(Pace::Paused, 100), []);
-    let few = told(Pace::Few, 1_000);
+    let few = told(Pace::Few, 10_000);
     assert!(few.iter().all(|it| it.0 == u64::from(CALLS_EVERY)));
     let weight: u64 = few.iter().map(|it| it.0).sum();
-    // The calls of others on this core are in step as well.
-    assert!((500..1_300).contains(&weight), "{weight}");
+    // The calls of others on this core are in step as well: if they come at random, a sum of 10,000
+    // varies by 360.
+    assert!((7_000..13_000).contains(&weight), "{weight}");
+}
+
+fn is_blocked(tid: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/self/task/{tid}/stat")).unwrap();
+    stat.contains(") S ")
 }
 
 #[test]
@@ -88,6 +94,7 @@ fn wakes_are_told_with_who_woke_and_where() {
         let (to_here, from_other) = channel();
         scope.spawn(move || {
             let answer = |()| to_here.send(tid()).unwrap();
+            answer(());
             from_here.into_iter().for_each(answer);
         });
         // Timers end while these have the cores, and run no call.
@@ -110,12 +117,15 @@ fn wakes_are_told_with_who_woke_and_where() {
         while begun.load(Ordering::Acquire) < spinners.len() {
             thread::yield_now();
         }
+        peer = from_other.recv().unwrap();
         perf.set_pace(Pace::Each, false);
         for _ in 0..200 {
-            // It waits by then, or nearly always.
             thread::sleep(Duration::from_micros(200));
+            while !is_blocked(peer) {
+                thread::yield_now();
+            }
             to_other.send(()).unwrap();
-            peer = from_other.recv().unwrap();
+            from_other.recv().unwrap();
         }
         perf.set_pace(Pace::Blind, false);
         // ORDERING: Relaxed: as above.
@@ -128,13 +138,14 @@ fn wakes_are_told_with_who_woke_and_where() {
         events.iter().filter(is_it).count()
     };
     let roused = |of, by| count(of, &|what| *what == What::Roused { waker: by });
-    assert!((100..600).contains(&roused(peer, Some(own))));
+    let by_us = roused(peer, Some(own));
+    assert!((200..600).contains(&by_us), "{by_us}");
     assert!(roused(own, None) >= 100, "sleeps are ended by interrupts");
     for spinner in spinners {
         assert_eq!(roused(own, Some(spinner)), 0, "it only had the core");
     }
     let woken = count(peer, &|what| matches!(what, What::Woken { .. }));
-    assert!((100..600).contains(&woken), "{woken}");
+    assert!((200..600).contains(&woken), "{woken}");
     let is_there = |it: &Event| match it.what {
         What::Woken { target } => cores.contains(&target.cast_signed()),
         _ => true,

@@ -3,6 +3,7 @@
 use super::*;
 
 const WAIT: u64 = 128;
+const SECONDS: f64 = 2.0;
 
 /// How long each thread ran, in ms.
 fn ran<const N: usize>(ms: [(i32, u64); N]) -> HashMap<i32, Deeds> {
@@ -22,10 +23,24 @@ fn seen(words: &[(i32, [u64; 6])], rounds: usize) -> Words {
     for _ in 0..rounds {
         words
             .iter()
-            .for_each(|(tid, word)| seen.add(1, *tid, word, 1.0));
+            .for_each(|(tid, word)| _ = seen.add(1, *tid, word, 1.0));
         seen.end_round(true);
     }
     seen
+}
+
+/// Threads that wait at a word are woken, by whom, and one of them comes back.
+fn woken(words: &mut Words, address: u64, pairs: &[(i32, i32)]) {
+    let spot = Spot::Word((1, address));
+    for (turn, &(waker, woken)) in (1..).zip(pairs) {
+        words.wait(woken, spot, Some(10 * turn), 1.0);
+        words.wake(waker, woken, 10 * turn, 10 * turn + 5);
+    }
+    words.wait(pairs[0].1, spot, Some(u64::MAX), 1.0);
+}
+
+fn pairs(turns: i32, pair: impl Fn(i32) -> (i32, i32)) -> Vec<(i32, i32)> {
+    (0..turns).map(pair).collect()
 }
 
 /// Recorded of six threads at a mutex of the C library, as a user without events of wakes.
@@ -39,7 +54,7 @@ fn a_taken_mutex_is_a_lock() {
         (4, [0x7f0010, 265, 4, 0, 0, 0]),
     ];
     let line = seen(&waiting, 10)
-        .line(&Wakes::default(), &equally())
+        .line(&Wakes::default(), &equally(), SECONDS)
         .expect("seen at a futex");
     assert_eq!((line.waiters, line.locked), (3.0, Some(1.0)));
 }
@@ -54,15 +69,15 @@ fn a_condition_is_no_lock() {
         words.end_round(true);
     }
     let line = words
-        .line(&Wakes::default(), &equally())
+        .line(&Wakes::default(), &equally(), SECONDS)
         .expect("seen at a futex");
     assert_eq!((line.waiters, line.locked), (2.0, Some(0.0)));
-    let mut wakes = Wakes::default();
-    (0..50).for_each(|turn| wakes.add(9, 1 + turn % 2));
     // The one of the receiver is beside that of the senders.
     let (zero, next) = ([0x1000, WAIT, 0, 0, 0, 0], [0x1004, WAIT, 0, 0, 0, 0]);
-    let line = seen(&[(1, zero), (2, zero), (9, next)], 10)
-        .line(&wakes, &equally())
+    let mut words = seen(&[(1, zero), (2, zero), (9, next)], 10);
+    woken(&mut words, 0x1000, &pairs(50, |turn| (9, 1 + turn % 2)));
+    let line = words
+        .line(&Wakes::default(), &equally(), SECONDS)
         .expect("seen at a futex");
     assert_eq!((line.waiters, line.locked), (2.0, Some(0.0)));
 }
@@ -72,12 +87,12 @@ fn a_condition_of_the_c_library_has_two_words() {
     let mut words = Words::default();
     for turn in 0..10 {
         let word = [0x1000 + turn % 2 * 4, WAIT, 0, 0, 0, 0];
-        (1..4).for_each(|tid| words.add(1, tid, &word, 1.0));
+        (1..4).for_each(|tid| _ = words.add(1, tid, &word, 1.0));
         words.end_round(true);
     }
     assert_eq!(
         words
-            .line(&Wakes::default(), &equally())
+            .line(&Wakes::default(), &equally(), SECONDS)
             .expect("seen at a futex")
             .waiters,
         3.0
@@ -99,15 +114,23 @@ fn threads_that_take_turns_are_in_line_wherever_they_wait() {
     };
     let words = seen(&[own(1), own(2), own(3), own(4), own(77)], 10);
     let turns = ran([(1, 400), (2, 400), (3, 400), (4, 400)]);
-    let line = words.line(&wakes, &turns).expect("seen at a futex");
+    let line = words
+        .line(&wakes, &turns, SECONDS)
+        .expect("seen at a futex");
     assert_eq!(line.waiters, 3.0);
     assert!(line.locked > Some(0.5), "{line:?}");
     // A runtime of Go wakes threads that find nothing to do.
     let one = ran([(1, 1_000), (2, 1), (3, 1), (4, 1)]);
-    assert!(words.line(&wakes, &one).expect("seen at a futex").waiters <= 1.0);
+    assert!(
+        words
+            .line(&wakes, &one, SECONDS)
+            .expect("seen at a futex")
+            .waiters
+            <= 1.0
+    );
     // Who wakes whom is not known: it is half a clue.
     let line = words
-        .line(&Wakes::default(), &turns)
+        .line(&Wakes::default(), &turns, SECONDS)
         .expect("seen at a futex");
     assert_eq!((line.waiters, line.locked), (3.0, Some(RAN_APART)));
 }
@@ -120,7 +143,7 @@ fn those_who_wake_must_have_run() {
     let words = seen(&[(1, zero), (2, zero), (3, zero)], 10);
     let line = |ran| {
         words
-            .line(&Wakes::default(), &ran)
+            .line(&Wakes::default(), &ran, SECONDS)
             .expect("seen at a futex")
     };
     let turns = line(ran([(1, 400), (2, 390), (3, 410), (8, 2)]));
@@ -137,7 +160,59 @@ fn those_who_wake_must_have_run() {
         None,
         "they block, and who wakes them is not known"
     );
-    assert_eq!(Words::default().line(&Wakes::default(), &equally()), None);
+    assert_eq!(
+        Words::default().line(&Wakes::default(), &equally(), SECONDS),
+        None
+    );
+}
+
+/// Threads at a condition that the next one of them ends, as at the lock of an interpreter.
+#[test]
+fn the_wakers_of_a_lock_have_waited_there() {
+    let zero = [0x1000, WAIT, 0, 0, 0, 0];
+    let locked = |wakes: &[(i32, i32)]| {
+        let mut words = seen(&[(1, zero), (2, zero), (3, zero)], 10);
+        woken(&mut words, 0x1000, wakes);
+        // Who wakes whom elsewhere, as at the program's start, says nothing of this word.
+        let mut elsewhere = Wakes::default();
+        (0..100).for_each(|turn| elsewhere.add(1 + turn % 3, 1 + (turn + 1) % 3));
+        let line = words.line(&elsewhere, &ran([(9, 1_000)]), SECONDS);
+        line.expect("seen at a futex").locked
+    };
+    assert_eq!(
+        locked(&pairs(50, |turn| (1 + turn % 3, 1 + (turn + 1) % 3))),
+        Some(1.0)
+    );
+    assert_eq!(locked(&pairs(50, |turn| (9, 1 + turn % 3))), Some(0.0));
+}
+
+/// An idle pool of Python was LOCK-CONVOY: its main thread blocks often, and at the program's end
+/// each worker wakes the next one.
+#[test]
+fn a_pool_that_is_idle_is_no_lock_whoever_wakes_it_at_the_end() {
+    for value in [0, 2] {
+        let word = [0x1000, WAIT, value, 0, 0, 0];
+        let pool: Vec<_> = (1..=12).map(|tid| (tid, word)).collect();
+        let mut words = seen(&pool, 200);
+        let spot = Spot::Word((1, 0x1000));
+        for _ in 0..200 {
+            (1..=12).for_each(|tid| words.wait(tid, spot, Some(tid as u64), 1.0));
+        }
+        let locked = |words: &Words, seconds| {
+            let mut deeds = ran([(1, 1), (2, 1), (9, 1_000)]);
+            (deeds.values_mut()).for_each(|it| it.blocks = 100);
+            let line = words.line(&Wakes::default(), &deeds, seconds);
+            line.expect("seen at a futex").locked
+        };
+        (1..12).for_each(|tid| words.wake(tid, tid + 1, tid as u64 + 1, 900));
+        assert_eq!(locked(&words, 6.0), Some(0.0), "{value}");
+        // It was short, and they came often: the end still says nothing.
+        if value == 0 {
+            assert_ne!(locked(&words, 0.1), Some(11.0 / 11.0));
+            words.wait(1, spot, Some(1_000), 1.0);
+            assert_eq!(locked(&words, 0.1), Some(1.0), "it was not the end");
+        }
+    }
 }
 
 /// Readers and writers at Rust's lock, made after `price-cache`: the readers wait
@@ -147,15 +222,18 @@ fn readers_and_writers_wait_in_one_line() {
     let mut words = Words::default();
     for value in 0..10 {
         let readers = [0x1000, WAIT, 0x7fff_ffff, 0, 0, 0];
-        (1..=4).for_each(|tid| words.add(1, tid, &readers, 1.0));
+        (1..=4).for_each(|tid| _ = words.add(1, tid, &readers, 1.0));
         words.add(1, 6, &[0x1004, WAIT, value, 0, 0, 0], 1.0);
         words.end_round(true);
     }
     // Writers wake the readers, and never wait where these do.
-    let mut wakes = Wakes::default();
-    (0..50).for_each(|turn| wakes.add(6 + turn % 2, 1 + turn % 5));
-    for wakes in [wakes, Wakes::default()] {
-        let line = words.line(&wakes, &equally()).expect("seen at a futex");
+    let wakes = pairs(50, |turn| (6 + turn % 2, 1 + turn % 5));
+    for wakes in [&[][..], &wakes] {
+        if !wakes.is_empty() {
+            woken(&mut words, 0x1000, wakes);
+        }
+        let line = words.line(&Wakes::default(), &equally(), SECONDS);
+        let line = line.expect("seen at a futex");
         assert_eq!(line.waiters, 5.0);
         assert!(line.locked > Some(0.8), "{line:?}");
     }
@@ -167,14 +245,14 @@ fn a_mutex_makes_no_lock_of_the_condition_beside_it() {
     let mut words = Words::default();
     for value in 0..10 {
         let condition = [0x1004, WAIT, 100 + value, 0, 0, 0];
-        (1..4).for_each(|tid| words.add(1, tid, &condition, 1.0));
+        (1..4).for_each(|tid| _ = words.add(1, tid, &condition, 1.0));
         words.end_round(true);
     }
     words.add(1, 9, &[0x1000, WAIT, 2, 0, 0, 0], 1.0);
     words.end_round(true);
-    let mut wakes = Wakes::default();
-    (0..50).for_each(|turn| wakes.add(9, 1 + turn % 3));
-    let line = words.line(&wakes, &equally()).expect("seen at a futex");
+    woken(&mut words, 0x1004, &pairs(50, |turn| (9, 1 + turn % 3)));
+    let line = words.line(&Wakes::default(), &equally(), SECONDS);
+    let line = line.expect("seen at a futex");
     assert!(line.waiters * line.locked.unwrap_or(1.0) < 0.5, "{line:?}");
 }
 
@@ -182,14 +260,14 @@ fn a_mutex_makes_no_lock_of_the_condition_beside_it() {
 /// of it. Two at a mutex are told by its value.
 #[test]
 fn two_threads_tell_no_lock_from_a_hand_over() {
-    let mut wakes = Wakes::default();
-    (0..50).for_each(|turn| wakes.add(1 + turn % 2, 2 - turn % 2));
+    let wakes = pairs(50, |turn| (1 + turn % 2, 2 - turn % 2));
     let line = |value| {
         let word = [0x1000, WAIT, value, 0, 0, 0];
         let mut words = seen(&[(1, word), (2, word)], 100);
         words.add(1, 3, &word, 1.0);
+        woken(&mut words, 0x1000, &wakes);
         words
-            .line(&wakes, &equally())
+            .line(&Wakes::default(), &equally(), SECONDS)
             .expect("seen at a futex")
             .locked
     };
@@ -201,7 +279,7 @@ fn two_threads_tell_no_lock_from_a_hand_over() {
 fn a_parked_thread_waits_for_no_lock() {
     let at = |address| [address, WAIT, u64::from(u32::MAX), 0, 0, 0];
     let locked = |words: &[(i32, [u64; 6])]| {
-        let line = seen(words, 10).line(&Wakes::default(), &HashMap::new());
+        let line = seen(words, 10).line(&Wakes::default(), &HashMap::new(), SECONDS);
         line.expect("seen at a futex").locked
     };
     assert_eq!(locked(&[(1, at(0x1000))]), Some(0.0));
@@ -232,7 +310,9 @@ fn workers_that_have_nothing_to_do_are_in_no_line() {
         [0, 200].map(|start_ms| {
             let mut deeds = ran([(1, 40), (2, 40), (3, 40), (4, 40), (9, start_ms)]);
             (deeds.values_mut()).for_each(|it| it.blocks = 100);
-            let line = words.line(&wakes, &deeds).expect("seen at a futex");
+            let line = words
+                .line(&wakes, &deeds, SECONDS)
+                .expect("seen at a futex");
             line.waiters * line.locked.unwrap_or(1.0)
         })
     };
@@ -247,14 +327,32 @@ fn workers_that_have_nothing_to_do_are_in_no_line() {
 fn who_waits_for_the_lock_of_a_file_is_in_line() {
     let mut seen = Words::default();
     for _ in 0..10 {
-        (0..4).for_each(|_| seen.add_file((1, 7), 1.0));
+        (0..4).for_each(|_| _ = seen.add_file((1, 7), 1.0));
         seen.add_file((1, 8), 1.0);
         seen.end_round(true);
     }
-    let line = seen.line(&Wakes::default(), &HashMap::new());
+    let line = seen.line(&Wakes::default(), &HashMap::new(), SECONDS);
     let (waiters, locked) = (4.0, Some(1.0));
     assert_eq!(line, Some(Line { waiters, locked }));
     assert_eq!(seen.waiters_max(), Some(4.0));
+}
+
+/// Another program has it, and the main thread blocks often meanwhile.
+#[test]
+fn a_lock_of_a_file_that_never_changes_hands_is_none_that_goes_round() {
+    let locked = |waits: u64| {
+        let mut seen = Words::default();
+        for round in 0..100 {
+            for tid in 1..=3 {
+                let spot = seen.add_file((1, 7), 1.0);
+                seen.wait(tid, spot, Some(round * waits / 100), 1.0);
+            }
+            seen.end_round(true);
+        }
+        let line = seen.line(&Wakes::default(), &equally(), SECONDS);
+        line.expect("seen at a lock").locked
+    };
+    assert_eq!([locked(1), locked(20)], [Some(0.0), Some(1.0)]);
 }
 
 /// Six workers that share a receiver under a mutex were LOCK-CONVOY: one of them has it and waits
@@ -267,12 +365,12 @@ fn a_lock_whose_holder_waits_for_work_holds_nobody_up() {
         for round in 0..60 {
             let holds = 1 + round % 6;
             let others = (1..=6).filter(|&tid| tid != holds);
-            others.for_each(|tid| words.add(1, tid, &mutex, 1.0));
+            others.for_each(|tid| _ = words.add(1, tid, &mutex, 1.0));
             holder(&mut words, holds);
             words.add_other(9, false);
             words.end_round(true);
         }
-        let line = words.line(&Wakes::default(), &equally());
+        let line = words.line(&Wakes::default(), &equally(), SECONDS);
         let line = line.expect("seen at a futex");
         (
             line.waiters,
@@ -280,14 +378,27 @@ fn a_lock_whose_holder_waits_for_work_holds_nobody_up() {
         )
     };
     let at = |value| [0x2000, WAIT, value, 0, 0, 0];
-    let for_work = locked(&|words, tid| words.add(1, tid, &at(0), 1.0));
+    let for_work = locked(&|words, tid| _ = words.add(1, tid, &at(0), 1.0));
     assert!(for_work.1 < 0.01, "{for_work:?}");
     let accepts = locked(&|words, tid| words.add_other(tid, true));
     assert!(accepts.1 < 0.01, "{accepts:?}");
-    let for_a_lock = locked(&|words, tid| words.add(1, tid, &at(2), 1.0));
+    let for_a_lock = locked(&|words, tid| _ = words.add(1, tid, &at(2), 1.0));
     assert_eq!(for_a_lock, (5.0, 1.0));
     let works = locked(&|words, tid| words.add_other(tid, false));
     assert_eq!(works, (5.0, 1.0));
+    // One of them has it nearly always, as it takes it again before those that it wakes run.
+    let always = |accepts| {
+        let mut words = Words::default();
+        for _ in 0..60 {
+            (1..=5).for_each(|tid| _ = words.add(1, tid, &mutex, 1.0));
+            words.add_other(6, accepts);
+            words.end_round(true);
+        }
+        woken(&mut words, 0x1000, &pairs(60, |turn| (6, 1 + turn % 5)));
+        let line = words.line(&Wakes::default(), &equally(), SECONDS);
+        line.expect("seen at a futex").locked
+    };
+    assert_eq!([always(true), always(false)], [Some(0.0), Some(1.0)]);
 }
 
 /// Eight handlers of Java whose monitor is held asleep were SLEEP-POLLING.
@@ -295,8 +406,8 @@ fn a_lock_whose_holder_waits_for_work_holds_nobody_up() {
 fn who_waits_for_a_monitor_is_in_line() {
     let mut seen = Words::default();
     (0..10).for_each(|_| seen.end_round(false));
-    seen.add_monitor(1, 70.0);
-    let line = seen.line(&Wakes::default(), &HashMap::new());
+    seen.add_monitor(1, 70.0, 40.0);
+    let line = seen.line(&Wakes::default(), &HashMap::new(), SECONDS);
     let (waiters, locked) = (7.0, Some(1.0));
     assert_eq!(line, Some(Line { waiters, locked }));
 }
