@@ -1,6 +1,7 @@
 //! `thalweg exchange recover`, `verify` and `export` on what an exchange left.
 #![cfg(unix)]
 
+mod damages;
 mod program;
 
 use std::fs;

@@ -61,8 +61,10 @@ fn batches(latency: &Latency) -> String {
     let stages = stages.filter(|stage| stage.batches.is_some() || stage.utilisation.is_some());
     let rows: Vec<Vec<String>> = stages.map(row).collect();
     let note = match batches {
-        true => "<p class=\"note\">A batch is what a stage took up together with a sampled \
-                 command.</p>",
+        true => {
+            "<p class=\"note\">A batch is what a stage took up together with a sampled \
+                 command.</p>"
+        }
         false => "<br>",
     };
     format!("{note}\n{}", table(&headings[..shown], &rows))
