@@ -142,9 +142,15 @@ pub(crate) fn survey<S: Storage>(
         }
     }
     let Some(last) = last else {
-        let never_used = |number: &u64| Error::BadSegment {
-            file: full(*number),
-            why: "it was never used, and there is none before it",
+        let never_used = |number: &u64| match number {
+            0 | 1 => Error::BadSegment {
+                file: full(*number),
+                why: "it was never used, and there is none before it",
+            },
+            _ => Error::MissingSegment {
+                file: full(number - 1),
+                next: segment_name(*number),
+            },
         };
         let first_flaw = flaws.into_iter().next().map(|(_, error)| error);
         return match first_flaw.or_else(|| prepared.first().map(never_used)) {

@@ -357,7 +357,7 @@ fn judge_exchange(ended: &Ended, file: &str, verb: &str) -> Result<(), String> {
     const COMMANDS: u64 = 10;
     let told = format!("{}{}", ended.stdout, ended.stderr);
     let is_named = told.contains(file);
-    let is_advised = ["Restore", "Remove", "thalweg journal cut", "knows up to"];
+    let is_advised = ["Restore", "remove it", "knows up to"];
     let is_advised = is_advised.iter().any(|advice| told.contains(advice));
     if told.contains("panicked") || told.contains("it hangs") {
         return Err("it panics or hangs".to_owned());

@@ -16,7 +16,7 @@ use crate::format::segment_number;
 /// then: the system takes the lock back from a process that ends, however it ends.
 const LOCK: &str = "lock";
 /// What is said of what stands in the place of a file.
-const NOT_REGULAR: &str = "is no regular file; remove it, or restore the file";
+const NOT_REGULAR: &str = "it is no regular file; remove it";
 
 /// A directory of the file system.
 ///
@@ -141,7 +141,11 @@ impl Storage for Files {
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        fs::remove_file(self.directory.join(name))
+        let path = self.directory.join(name);
+        fs::remove_file(&path).map_err(|error| match path.is_dir() {
+            true => io::Error::new(io::ErrorKind::InvalidInput, NOT_REGULAR),
+            false => error,
+        })
     }
 
     fn sync_names(&self) -> io::Result<()> {
@@ -152,7 +156,7 @@ impl Storage for Files {
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(false);
         let file = self.open_regular(LOCK, &mut options).map_err(|error| {
-            let why = format!("its file `{LOCK}`: {error}");
+            let why = format!("its file {LOCK}: {error}");
             io::Error::new(error.kind(), why)
         })?;
         match file.try_lock() {
