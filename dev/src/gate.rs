@@ -6,7 +6,7 @@ use std::{env, fs, iter, process};
 use crate::counts;
 use crate::fuzz;
 use crate::plan::{Outcome, Step, Tally};
-use crate::readme::{TEST, commands};
+use crate::readme::{PASTED, TEST, commands, program};
 use crate::testing::{self, TESTS, rustflags};
 use crate::tidy::policy::PACKED_FILES;
 use crate::workspace::Workspace;
@@ -42,7 +42,7 @@ const AFTER: &[Step] = &[
     },
     Step {
         name: "fresh-clone",
-        summary: "a clone of HEAD runs the commands of the README, in order",
+        summary: "a clone of HEAD runs the commands of the README, in order, and its program",
         in_company: true,
         run: fresh_clone,
     },
@@ -320,9 +320,15 @@ fn fresh_clone(workspace: &Workspace) -> Result<Outcome, String> {
     let path = env::var_os("PATH").unwrap_or_default();
     let path = iter::once(installed.join("bin")).chain(env::split_paths(&path));
     let path = env::join_paths(path).map_err(|error| format!("PATH: {error}"))?;
+    let (program, pasted) = (program(&readme)?, clone.join(PASTED));
     // The tests of the tree have run, in a step of their own.
     for line in commands(&readme)?.iter().filter(|line| *line != TEST) {
         workspace.say(format_args!("$ {line}"))?;
+        if pasted.is_file() {
+            // The command before has made its crate.
+            let written = fs::write(&pasted, &program);
+            written.map_err(|error| format!("{}: {error}", pasted.display()))?;
+        }
         let mut command = workspace.command("sh");
         command
             .args(["-e", "-c", line])

@@ -5,7 +5,8 @@ use std::io::{self, BufWriter, Write};
 use serde::Serialize;
 use thalweg_exchange::codec::{command_bytes, encode_command};
 use thalweg_exchange::durable::{
-    Exchange, Files, History, Options, Origin, Recorded, SnapshotOptions, Storage, newest_header,
+    Exchange, Files, History, Options, Origin, Recorded, SnapshotOptions, Storage, Wrong,
+    newest_header,
 };
 use thalweg_exchange::session::ReportNumber;
 
@@ -120,6 +121,10 @@ fn verify(asked: &Verify) -> Result<Finding, Failure> {
         bar.set_position(history.progress_bytes().0);
     }
     bar.finish_and_clear();
+    let advice = history.wrong().iter().find_map(|wrong| match wrong {
+        Wrong::Journal(error) => failure::advice_on_exchange(error),
+        _ => None,
+    });
     let found = Found {
         place: name(&asked.place),
         commands: history.number(),
@@ -133,7 +138,11 @@ fn verify(asked: &Verify) -> Result<Finding, Failure> {
         wrong: history.wrong().iter().map(ToString::to_string).collect(),
         took_ms: began.elapsed().as_millis() as u64,
     };
-    found.print(asked.format, "verified")
+    let finding = found.print(asked.format, "verified");
+    if let Some(advice) = advice {
+        Notes::new(asked.place.quiet).hint(advice);
+    }
+    finding
 }
 
 impl Found {

@@ -65,9 +65,61 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
+    /// What to do about damage to what is on disk.
+    pub(crate) fn advice(&self) -> Option<&'static str> {
+        let mut error: Option<&dyn std::error::Error> = Some(self);
+        while let Some(cause) = error {
+            let advice = match (cause.downcast_ref(), cause.downcast_ref()) {
+                (Some(opening), _) => advice_on_exchange(opening),
+                (_, Some(journal)) if is_damage(journal) => Some(ADVICE_ON_JOURNAL),
+                _ => None,
+            };
+            if advice.is_some() {
+                return advice;
+            }
+            error = cause.source();
+        }
+        None
+    }
+
     /// Whether the reader of standard output went away.
     pub(crate) fn is_broken_pipe(&self) -> bool {
         matches!(self, Failure::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
+    }
+}
+
+const ADVICE_ON_JOURNAL: &str = "Restore this file from a copy; `thalweg journal verify` says \
+    what is whole, and how to go on with that";
+
+fn is_damage(error: &thalweg_journal::Error) -> bool {
+    use thalweg_journal::Error::{BadSegment, Corrupt, MissingSegment};
+    matches!(
+        error,
+        BadSegment { .. } | Corrupt { .. } | MissingSegment { .. }
+    )
+}
+
+/// What to do about an exchange that cannot be opened or read to its end.
+pub(crate) fn advice_on_exchange(
+    error: &thalweg_exchange::durable::OpenError,
+) -> Option<&'static str> {
+    use thalweg_exchange::durable::OpenError;
+    match error {
+        OpenError::Journal(error) if is_damage(error) => Some(
+            "Restore this file from a copy of the exchange's directory; `thalweg journal verify` \
+             says which records are whole",
+        ),
+        OpenError::Record { .. }
+        | OpenError::Gap { .. }
+        | OpenError::Snapshot { .. }
+        | OpenError::NoSnapshot { .. }
+        | OpenError::NoRules { .. }
+        | OpenError::NoJournal { .. }
+        | OpenError::Behind { .. } => Some(
+            "Restore what is damaged or missing from a copy of the exchange's directory: \
+             snapshots and segments of the journal belong together",
+        ),
+        _ => None,
     }
 }
 
@@ -120,6 +172,7 @@ impl std::error::Error for Failure {
             Failure::Run(error) => Some(error),
             Failure::Client(error) => Some(error),
             Failure::Journal(error) => Some(error),
+            Failure::Exchange(error) => Some(error),
             #[cfg(unix)]
             Failure::Keys(error) => Some(error),
             #[cfg(unix)]

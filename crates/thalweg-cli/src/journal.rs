@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::io::{self, IsTerminal};
 
 use serde::Serialize;
-use thalweg_journal::{Error, Files, Lsn, Reader, Torn, cut};
+use thalweg_journal::{Error, Files, Lsn, Reader, Torn, cut, readable_behind};
 
 use crate::arguments::Format;
 use crate::arguments::journal::{Cut, Journal, Place, Show, Verify};
@@ -55,7 +55,9 @@ struct Damage {
     offset_bytes: u64,
     /// The first record that cannot be read; none where a segment is damaged or missing as a whole.
     lsn: Option<u64>,
-    why: &'static str,
+    why: String,
+    /// The first record behind the damage from which on the journal can be read.
+    readable_from: Option<u64>,
     #[serde(skip)]
     told: String,
 }
@@ -87,7 +89,7 @@ fn read(place: &Place, from: u64, mut rows: Option<&mut Rows>) -> Result<Content
     let mut reader = match Reader::open(&place.directory, Lsn::new(from)) {
         Ok(reader) => reader,
         Err(error) => {
-            contents.damaged(error)?;
+            contents.damaged(place, error)?;
             return Ok(contents);
         }
     };
@@ -110,7 +112,7 @@ fn read(place: &Place, from: u64, mut rows: Option<&mut Rows>) -> Result<Content
                 }
             }
             Err(error) => {
-                contents.damaged(error)?;
+                contents.damaged(place, error)?;
                 break;
             }
         }
@@ -126,22 +128,37 @@ fn read(place: &Place, from: u64, mut rows: Option<&mut Rows>) -> Result<Content
 }
 
 impl Contents {
-    /// Damage is a finding; other errors are failures.
-    fn damaged(&mut self, error: Error) -> Result<(), Failure> {
+    /// Damage is a finding, and so is a segment that cannot be read; other errors are failures.
+    fn damaged(&mut self, place: &Place, error: Error) -> Result<(), Failure> {
         let told = error.to_string();
         let (file, offset_bytes, lsn, why) = match error {
+            error @ (Error::Io { .. } | Error::NewerVersion { .. }) if self.last.is_none() => {
+                return Err(error.into());
+            }
+            Error::Io { ref file, .. } | Error::NewerVersion { ref file, .. } => (
+                file.clone(),
+                0,
+                None,
+                told.replacen(&format!("{file}: "), "", 1),
+            ),
             Error::Corrupt {
                 file,
                 offset_bytes,
                 lsn,
                 why,
-            } => (file, offset_bytes, Some(lsn.number()), why),
-            Error::BadSegment { file, why } => (file, 0, None, why),
-            Error::MissingSegment { file, .. } => (file, 0, None, "this segment is missing"),
+            } => (file, offset_bytes, Some(lsn.number()), why.to_owned()),
+            Error::BadSegment { file, why } => (file, 0, None, why.to_owned()),
+            Error::MissingSegment { file, .. } => {
+                (file, 0, None, "this segment is missing".to_owned())
+            }
             error => return Err(error.into()),
         };
         self.whole = false;
+        let behind = lsn.or(self.last).map_or(Lsn::ZERO, Lsn::new);
+        // Nothing can be read there, if its directory cannot.
+        let readable = readable_behind(&Files::new(&place.directory), behind);
         self.damage = Some(Damage {
+            readable_from: readable.ok().flatten().map(Lsn::number),
             file,
             offset_bytes,
             lsn,
@@ -185,6 +202,21 @@ impl Contents {
         }
         if let Some(damage) = &self.damage {
             let _ = writeln!(text, "{}", damage.told);
+            let cut = match self.last {
+                Some(last) => format!(
+                    ", or give up what is behind record {last}: thalweg journal cut --damaged {}",
+                    self.place
+                ),
+                None => String::new(),
+            };
+            let _ = writeln!(text, "Restore this file from a copy{cut}");
+            if let Some(from) = damage.readable_from {
+                let place = &self.place;
+                let _ = writeln!(
+                    text,
+                    "Records from {from} on can be read: thalweg journal show {place} --from {from}"
+                );
+            }
         }
         text
     }

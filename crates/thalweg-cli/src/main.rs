@@ -89,6 +89,9 @@ fn main() -> ExitCode {
         Err(Failure::Told) => ExitCode::from(2),
         Err(failure) => {
             let _ = writeln!(io::stderr(), "thalweg: {failure}");
+            if let Some(advice) = failure.advice() {
+                let _ = writeln!(io::stderr(), "thalweg: {advice}");
+            }
             ExitCode::from(2)
         }
     }

@@ -1,6 +1,7 @@
 //! The program, run as a user runs it.
 
 mod bad_input;
+mod damages;
 mod doctor;
 mod doctor_compare;
 mod durable;

@@ -52,7 +52,7 @@ pub use journal::{Journal, Kind, Record};
 pub use lsn::{Durable, Lsn};
 pub use options::Options;
 pub use reader::{Block, Reader, Records};
-pub use recovery::{Recovery, Torn};
+pub use recovery::{Recovery, Torn, readable_behind};
 pub use shared::{GroupCommit, Shared};
 pub use storage::{Fault, Operation, SimDisk, SimFile, Storage, StorageFile, Syncing};
 #[cfg(unix)]

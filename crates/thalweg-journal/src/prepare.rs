@@ -94,8 +94,11 @@ fn spare<S: Storage>(
     };
     for spare in names.iter().filter(|name| is_spare(name)) {
         let full = format!("{place}/{spare}");
-        let file = storage.open(spare, true);
-        let file = file.map_err(|error| Error::io(&full, "be opened", error))?;
+        let file = match storage.open(spare, true) {
+            // Not ours to remove, and no obstacle.
+            Err(error) if error.kind() == std::io::ErrorKind::InvalidInput => continue,
+            file => file.map_err(|error| Error::io(&full, "be opened", error))?,
+        };
         let old = read_header(&file, &full);
         // Its blocks are of its epoch at most; they must be older than those that are to come.
         let fits = |old: SegmentHeader| {

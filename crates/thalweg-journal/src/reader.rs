@@ -55,8 +55,9 @@ impl Reader {
     /// [`Lsn::ZERO`].
     ///
     /// # Errors
-    /// There is no journal, a segment is missing or of a newer version, the record is no longer
-    /// kept, or the file system fails.
+    /// There is no journal, the segment with the record is damaged as a whole, the record is no longer
+    /// kept, or the file system fails. Damage further on is an error of [`Reader::next_block`],
+    /// behind the records before it.
     pub fn open(directory: impl AsRef<std::path::Path>, from: Lsn) -> Result<Reader, Error> {
         Reader::open_in(crate::Files::new(directory), from)
     }
@@ -85,7 +86,17 @@ impl<S: Storage> Reader<S> {
         watermark: Option<Arc<Watermark>>,
         faults: Faults,
     ) -> Result<Reader<S>, Error> {
-        let Directory { used, mut last, .. } = steady_survey(&storage, faults)?;
+        let Directory {
+            used,
+            mut last,
+            flaws,
+            ..
+        } = steady_survey(&storage, faults)?;
+        if used[0].first > from
+            && let Some((_, error)) = flaws.into_iter().find(|(at, _)| *at < used[0].number)
+        {
+            return Err(error);
+        }
         let at = match from {
             Lsn::ZERO => 0,
             from => match used.iter().rposition(|known| known.first <= from) {
@@ -262,8 +273,17 @@ impl<S: Storage> Reader<S> {
 
     /// Whether the segment is still part of the journal.
     fn check_kept(&self) -> Result<(), Error> {
-        let Directory { used, mut last, .. } = steady_survey(&self.storage, self.faults)?;
-        let is_kept = used[0].number <= self.segment.header.number;
+        let Directory {
+            used,
+            mut last,
+            flaws,
+            ..
+        } = steady_survey(&self.storage, self.faults)?;
+        let number = self.segment.header.number;
+        if let Some((_, error)) = flaws.into_iter().find(|(at, _)| *at > number) {
+            return Err(error);
+        }
+        let is_kept = used[0].number <= number;
         if is_kept && self.segment.is_still_itself()? {
             return Ok(());
         }
@@ -281,7 +301,8 @@ fn steady_survey<S: Storage>(storage: &S, faults: Faults) -> Result<Directory<S:
     let mut tries = 0;
     loop {
         tries += 1;
-        match survey(storage, false, faults) {
+        match survey(storage, faults) {
+            Ok(Some(found)) if tries < SURVEYS_MAX && may_pass_all(&found.flaws) => {}
             Ok(Some(found)) => return Ok(found),
             Ok(None) => {
                 let place = storage.place();
@@ -291,6 +312,11 @@ fn steady_survey<S: Storage>(storage: &S, faults: Faults) -> Result<Directory<S:
             Err(error) => return Err(error),
         }
     }
+}
+
+/// Whether something is wrong, and a writer may be the cause of all of it.
+fn may_pass_all(flaws: &[(u64, Error)]) -> bool {
+    !flaws.is_empty() && flaws.iter().all(|(_, error)| may_pass(error))
 }
 
 /// Whether a writer may be the cause: what it renames meanwhile may be missed in a list of names,

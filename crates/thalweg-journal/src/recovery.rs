@@ -69,6 +69,9 @@ pub(crate) struct Directory<F> {
     pub(crate) epoch_max: u64,
     /// The last one in use.
     pub(crate) last: Segment<F>,
+    /// Segments that are missing, or cannot be read, with their numbers, in order. What the others
+    /// say is as if these were not there.
+    pub(crate) flaws: Vec<(u64, Error)>,
 }
 
 /// The numbers of all segments, in order.
@@ -87,45 +90,50 @@ fn names<S: Storage>(storage: &S) -> Result<Vec<String>, Error> {
 }
 
 /// Reads all headers; none if the directory has no segment.
+///
+/// # Errors
+/// There is no segment with records, or the directory cannot be read. What is wrong with single
+/// segments is among the [`flaws`](Directory::flaws).
 pub(crate) fn survey<S: Storage>(
     storage: &S,
-    writable: bool,
     faults: Faults,
 ) -> Result<Option<Directory<S::File>>, Error> {
     let numbers = segment_numbers(storage)?;
-    if numbers.is_empty() {
-        return Ok(None);
-    }
-    let full = |number| format!("{}/{}", storage.place(), segment_name(number));
-    for pair in numbers.windows(2) {
-        if pair[0] + 1 != pair[1] {
-            return Err(Error::MissingSegment {
-                file: full(pair[0] + 1),
-                next: segment_name(pair[1]),
-            });
-        }
-    }
     let (mut used, mut prepared) = (VecDeque::new(), Vec::new());
     let (mut last, mut epoch_max): (Option<Segment<S::File>>, u64) = (None, 0);
-    for number in numbers {
-        let segment = open_segment(storage, number, false, faults)?;
+    let mut flaws = Vec::new();
+    let full = |number| format!("{}/{}", storage.place(), segment_name(number));
+    for (at, number) in numbers.iter().copied().enumerate() {
+        if at > 0 && numbers[at - 1] + 1 != number {
+            let missing = numbers[at - 1] + 1;
+            let (file, next) = (full(missing), segment_name(number));
+            flaws.push((missing, Error::MissingSegment { file, next }));
+        }
+        let segment = match open_segment(storage, number, false, faults) {
+            Ok(segment) => segment,
+            Err(error) => {
+                flaws.push((number, error));
+                continue;
+            }
+        };
         let header = segment.header;
         epoch_max = epoch_max.max(header.epoch);
-        let bad = |why| {
+        let mut bad = |why| {
             let file = full(number);
-            Err(Error::BadSegment { file, why })
+            flaws.push((number, Error::BadSegment { file, why }));
         };
         if let Some(before) = &last
             && (before.header.journal, before.header.record_bytes)
                 != (header.journal, header.record_bytes)
         {
-            return bad("belongs to another journal");
+            bad("belongs to another journal");
+            continue;
         }
         match header.first {
             None => prepared.push(number),
-            Some(_) if !prepared.is_empty() => return bad("the segment before it was never used"),
+            Some(_) if !prepared.is_empty() => bad("the segment before it was never used"),
             Some(first) if used.back().is_some_and(|known: &Known| known.first > first) => {
-                return bad("begins before the segment before it");
+                bad("begins before the segment before it");
             }
             Some(first) => {
                 used.push_back(Known { number, first });
@@ -133,22 +141,58 @@ pub(crate) fn survey<S: Storage>(
             }
         }
     }
-    epoch_max = epoch_max.max(spare_epoch_max(storage)?);
-    let Some(mut last) = last else {
-        return Err(Error::BadSegment {
-            file: full(prepared[0]),
-            why: "it was never used, and there is none before it",
-        });
+    let Some(last) = last else {
+        let never_used = |number: &u64| match number {
+            0 | 1 => Error::BadSegment {
+                file: full(*number),
+                why: "it was never used, and there is none before it",
+            },
+            _ => Error::MissingSegment {
+                file: full(number - 1),
+                next: segment_name(*number),
+            },
+        };
+        let first_flaw = flaws.into_iter().next().map(|(_, error)| error);
+        return match first_flaw.or_else(|| prepared.first().map(never_used)) {
+            Some(error) => Err(error),
+            None => Ok(None),
+        };
     };
-    if writable {
-        last = open_segment(storage, last.header.number, true, faults)?;
-    }
+    epoch_max = epoch_max.max(spare_epoch_max(storage)?);
     Ok(Some(Directory {
         used,
         prepared,
         epoch_max,
         last,
+        flaws,
     }))
+}
+
+/// As [`survey`], of a journal that is to be written: all of its segments must be whole.
+pub(crate) fn survey_to_write<S: Storage>(
+    storage: &S,
+    faults: Faults,
+) -> Result<Option<Directory<S::File>>, Error> {
+    let Some(mut found) = survey(storage, faults)? else {
+        return Ok(None);
+    };
+    if !found.flaws.is_empty() {
+        return Err(found.flaws.swap_remove(0).1);
+    }
+    found.last = open_segment(storage, found.last.header.number, true, faults)?;
+    Ok(Some(found))
+}
+
+/// The first record of the first segment behind this record that has records and a whole header: a
+/// reader can begin there, where what is before cannot be read. None if there is no such segment.
+///
+/// # Errors
+/// The directory cannot be read, or no segment of it.
+pub fn readable_behind<S: Storage>(storage: &S, lsn: Lsn) -> Result<Option<Lsn>, Error> {
+    let found = survey(storage, Faults::default())?;
+    let used = found.map(|found| found.used).unwrap_or_default();
+    let mut firsts = used.iter().map(|known| known.first);
+    Ok(firsts.find(|first| *first > lsn))
 }
 
 /// The last epoch of the files that wait to be used again; 0 if there is none.

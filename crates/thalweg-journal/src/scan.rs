@@ -69,8 +69,15 @@ pub(crate) fn open_segment<S: Storage>(
 ) -> Result<Segment<S::File>, Error> {
     let short = segment_name(number);
     let name = format!("{}/{short}", storage.place());
-    let file = storage.open(&short, writable);
-    let file = file.map_err(|error| Error::io(&name, "be opened", error))?;
+    let file = storage
+        .open(&short, writable)
+        .map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidInput => Error::BadSegment {
+                file: name.clone(),
+                why: "is no regular file",
+            },
+            _ => Error::io(&name, "be opened", error),
+        })?;
     let header = read_header(&file, &name)?;
     if header.number != number {
         let why = "its header has another number than its name";

@@ -14,7 +14,7 @@ use crate::lsn::{Durable, Lsn};
 use crate::options::Options;
 use crate::pages::OpenBlock;
 use crate::prepare::{Demand, Prepared, Preparer, prepare};
-use crate::recovery::{Directory, End, Known, Recovery, settle, spare_epoch_max, survey};
+use crate::recovery::{Directory, End, Known, Recovery, settle, spare_epoch_max, survey_to_write};
 use crate::scan::{Segment, open_segment};
 use crate::storage::{Storage, StorageFile, Syncing, write_fully};
 use crate::watermark::Watermark;
@@ -55,7 +55,7 @@ impl<S: Storage> Tail<S> {
         let lock = lock.ok_or_else(|| Error::InUse {
             place: place.clone(),
         })?;
-        let found = survey(&storage, true, options.faults)?;
+        let found = survey_to_write(&storage, options.faults)?;
         let mut found = match found {
             Some(found) => found,
             None => create(&storage, &options, record_bytes)?,
@@ -308,5 +308,6 @@ fn create<S: Storage>(
         prepared: Vec::new(),
         epoch_max: epoch,
         last: Segment::new(file, name, header, options.faults),
+        flaws: Vec::new(),
     })
 }

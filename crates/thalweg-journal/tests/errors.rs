@@ -5,7 +5,7 @@ use crate::sim_journal;
 use sim_journal::{Record, SEGMENT_BYTES, add, open, options, segment, with_records};
 use thalweg_journal::format::SegmentHeader;
 use thalweg_journal::{
-    Error, Fault, GroupCommit, Journal, Lsn, Operation, Options, Reader, SimDisk,
+    Error, Fault, GroupCommit, Journal, Lsn, Operation, Options, Reader, SimDisk, readable_behind,
 };
 
 fn numbers(disk: &SimDisk) -> Vec<u64> {
@@ -192,7 +192,24 @@ fn a_missing_segment_is_told() {
         segment(4)
     );
     assert_eq!(text(open(&whole)), expected);
-    assert_eq!(text(Reader::open_in(whole, Lsn::ZERO)), expected);
+    // What is before it is whole.
+    let mut reader = Reader::open_in(whole.clone(), Lsn::ZERO).expect("the first two are there");
+    let mut last = Lsn::ZERO;
+    let told = loop {
+        match reader.next_block() {
+            Ok(block) => last = block.expect("it is no end").last(),
+            Err(error) => break error.to_string(),
+        }
+    };
+    assert_eq!(told, expected);
+    assert!(last > Lsn::FIRST, "{last}");
+    // And so is what is behind it.
+    let behind = readable_behind(&whole, last).expect("it can be read");
+    let mut reader = Reader::open_in(whole, behind.expect("the fourth")).expect("it is whole");
+    let rest = reader
+        .records::<Record>()
+        .map(|it| it.expect("it is whole").0);
+    assert!(rest.eq((behind.expect("the fourth").number()..=10).map(Lsn::new)));
 }
 
 #[test]

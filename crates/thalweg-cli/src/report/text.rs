@@ -226,6 +226,7 @@ fn latency(latency: &Latency, out: &mut dyn Write) -> fmt::Result {
     for (name, times) in rows(latency) {
         line(&name, times, out)?;
     }
+    writeln!(out, "  {}", sampling(latency))?;
     breakdowns(latency, out)?;
     stages(latency, out)?;
     slowest(latency, out)
@@ -237,6 +238,15 @@ fn line(name: &str, times: &Distribution, out: &mut dyn Write) -> fmt::Result {
         write!(row, " {cell:>9}")?;
     }
     writeln!(out, "{row}")
+}
+
+/// Which commands a latency table is of.
+pub(super) fn sampling(latency: &Latency) -> String {
+    let of = match latency.sampled_every {
+        1 => "every command".to_owned(),
+        every => format!("one command in {every}"),
+    };
+    format!("End to end is of every command; waited and served are of {of}.")
 }
 
 /// The rows of a latency table: every part, and end to end. Those where nothing ever took any time
@@ -304,8 +314,7 @@ fn stages(latency: &Latency, out: &mut dyn Write) -> fmt::Result {
         }
         if let Some(b) = stage.batches {
             parts.push(format!(
-                "{} batches, mean {:.1}, p50 {}, p99 {}, max {}",
-                grouped(b.count),
+                "batches of a sampled command: mean {:.1}, p50 {}, p99 {}, max {}",
                 b.mean,
                 grouped(b.p50),
                 grouped(b.p99),
@@ -358,7 +367,8 @@ mod tests {
             "risk, waited",
             "risk, served",
             "end to end",
-            "risk: busy 25.00 %; 100 batches, mean 10.0, p50 9, p99 64, max 64",
+            "  End to end is of every command; waited and served are of one command in 32.\n",
+            "risk: busy 25.00 %; batches of a sampled command: mean 10.0, p50 9, p99 64, max 64",
             "command 77 (place): 1.00 ms, of that 940 µs waiting for match, 59.0 µs in match",
             "Cost of a command\n  risk                     20.5 ns\n",
             "together                 60.0 ns\n  means over 990 commands on one thread",

@@ -9,7 +9,14 @@ const CURVE_POINTS_PER_HALF: u32 = 8;
 
 /// The facts of a histogram of nanoseconds.
 pub(crate) fn distribution(times: &Histogram) -> Distribution {
+    sampled(times, times.count())
+}
+
+/// As [`distribution`], of times that some samples stand for, which say as much as `samples` of
+/// equal weight.
+fn sampled(times: &Histogram, samples: u64) -> Distribution {
     let summary = times.summary();
+    let count = samples.min(summary.count);
     let mut curve: Vec<Point> = times
         .curve(CURVE_POINTS_PER_HALF)
         .into_iter()
@@ -20,16 +27,16 @@ pub(crate) fn distribution(times: &Histogram) -> Distribution {
         .filter(|point| point.quantile < 1.0)
         .collect();
     // The curve ends where the last value begins: one in so many is as slow as the slowest.
-    let last = 1.0 - 1.0 / summary.count.max(1) as f64;
+    let last = 1.0 - 1.0 / count.max(1) as f64;
     curve.retain(|point| point.quantile < last);
-    if summary.count > 0 {
+    if count > 0 {
         curve.push(Point {
             quantile: last,
             ns: summary.max,
         });
     }
     Distribution {
-        count: summary.count,
+        count,
         mean_ns: summary.mean,
         p50_ns: summary.p50,
         p90_ns: summary.p90,
@@ -46,10 +53,9 @@ pub(super) fn stage(stats: &StageStats) -> Stage {
     let sizes = stats.batch_events.summary();
     Stage {
         name: stats.name.clone(),
-        waited: Some(distribution(&stats.queueing_ns)),
-        served: Some(distribution(&stats.service_ns)),
+        waited: Some(sampled(&stats.queueing_ns, stats.samples)),
+        served: Some(sampled(&stats.service_ns, stats.samples)),
         batches: (sizes.count > 0).then_some(Batches {
-            count: sizes.count,
             mean: sizes.mean,
             p50: sizes.p50,
             p99: sizes.p99,
@@ -66,21 +72,25 @@ pub(super) fn family(name: &str) -> &str {
 
 /// The facts of the stages, all shards of one together: times only.
 pub(super) fn families(stats: &Stats) -> Vec<Stage> {
-    let mut found: Vec<(&str, Histogram, Histogram)> = Vec::new();
+    let mut found: Vec<(&str, Histogram, Histogram, u64)> = Vec::new();
     for stage in &stats.stages {
         let name = family(&stage.name);
         match found.iter_mut().find(|(other, ..)| *other == name) {
-            Some((_, waited, served)) => {
+            Some((_, waited, served, samples)) => {
                 waited.merge(&stage.queueing_ns);
                 served.merge(&stage.service_ns);
+                *samples += stage.samples;
             }
-            None => found.push((name, stage.queueing_ns.clone(), stage.service_ns.clone())),
+            None => {
+                let (waited, served) = (stage.queueing_ns.clone(), stage.service_ns.clone());
+                found.push((name, waited, served, stage.samples));
+            }
         }
     }
-    let stage = |(name, waited, served): &(&str, Histogram, Histogram)| Stage {
+    let stage = |(name, waited, served, samples): &(&str, Histogram, Histogram, u64)| Stage {
         name: (*name).to_owned(),
-        waited: Some(distribution(waited)),
-        served: Some(distribution(served)),
+        waited: Some(sampled(waited, *samples)),
+        served: Some(sampled(served, *samples)),
         batches: None,
         utilisation: None,
     };
@@ -123,7 +133,7 @@ pub(super) fn breakdowns(stats: &Stats) -> Vec<Breakdown> {
             parts: named(found.unsent_ns, &stages),
         })
     };
-    let times = distribution(&stats.end_to_end_ns);
+    let times = sampled(&stats.end_to_end_ns, stats.samples);
     let told = times.percentiles().into_iter();
     let told = told.filter(|(_, _, ns)| ns.is_some());
     [breakdown("mean", stats.breakdown_of_all())]

@@ -176,6 +176,7 @@ impl Passage {
                 && served.count() > 0
             {
                 stage.service_ns = served.snapshot(|ticks| clock.ns(ticks));
+                stage.samples = served.count();
                 // The sender goes from stage to stage: nobody waits.
                 stage.queueing_ns = Histogram::new();
                 stage.utilisation = ticks as f64 / elapsed.max(1) as f64;

@@ -171,8 +171,8 @@ pub const EVENTS_MAX: usize = 1 << 20;
 pub const SHARDS_MAX: usize = 64;
 
 impl Default for Options {
-    /// 4,096 commands in flight, automatic placement, one command in 512 timed, nothing sharded, no
-    /// digest, numbers from 0.
+    /// 4,096 commands in flight, automatic placement, one command in 512 timed and more of the
+    /// first ones, nothing sharded, no digest, numbers from 0.
     fn default() -> Self {
         Self {
             capacity: 4096,

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 #[cfg(target_os = "linux")]
 use std::sync::Arc;
@@ -15,6 +15,8 @@ use crate::format::segment_number;
 /// The name of the file that is locked. It stays when the journal is closed, and means nothing
 /// then: the system takes the lock back from a process that ends, however it ends.
 const LOCK: &str = "lock";
+/// What is said of what stands in the place of a file.
+const NOT_REGULAR: &str = "it is no regular file; remove it";
 
 /// A directory of the file system.
 ///
@@ -70,6 +72,24 @@ impl Files {
         Ok(())
     }
 
+    /// Opens a file, and nothing else: a named pipe would wait for its other end, and neither it nor
+    /// a directory holds what is looked for.
+    fn open_regular(&self, name: &str, options: &mut OpenOptions) -> io::Result<File> {
+        let path = self.directory.join(name);
+        let not_regular = || io::Error::new(io::ErrorKind::InvalidInput, NOT_REGULAR);
+        let waits_for_nobody = rustix::fs::OFlags::NONBLOCK.bits();
+        let opened = options.custom_flags(waits_for_nobody as i32).open(&path);
+        match opened.and_then(|file| Ok((file.metadata()?.is_file(), file))) {
+            Ok((true, file)) => Ok(file),
+            Ok((false, _)) => Err(not_regular()),
+            // A directory cannot be opened to write, and a link may lead to nothing.
+            Err(_) if fs::symlink_metadata(&path).is_ok_and(|of| !of.is_file()) => {
+                Err(not_regular())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     fn file(&self, file: File) -> JournalFile {
         JournalFile {
             file,
@@ -113,7 +133,7 @@ impl Storage for Files {
     fn open(&self, name: &str, writable: bool) -> io::Result<JournalFile> {
         let mut options = OpenOptions::new();
         options.read(true).write(writable);
-        Ok(self.file(options.open(self.directory.join(name))?))
+        Ok(self.file(self.open_regular(name, &mut options)?))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
@@ -121,7 +141,11 @@ impl Storage for Files {
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        fs::remove_file(self.directory.join(name))
+        let path = self.directory.join(name);
+        fs::remove_file(&path).map_err(|error| match path.is_dir() {
+            true => io::Error::new(io::ErrorKind::InvalidInput, NOT_REGULAR),
+            false => error,
+        })
     }
 
     fn sync_names(&self) -> io::Result<()> {
@@ -131,7 +155,10 @@ impl Storage for Files {
     fn lock(&self) -> io::Result<Option<FilesLock>> {
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(false);
-        let file = options.open(self.directory.join(LOCK))?;
+        let file = self.open_regular(LOCK, &mut options).map_err(|error| {
+            let why = format!("its file {LOCK}: {error}");
+            io::Error::new(error.kind(), why)
+        })?;
         match file.try_lock() {
             Ok(()) => Ok(Some(FilesLock(file))),
             Err(TryLockError::WouldBlock) => Ok(None),

@@ -51,7 +51,8 @@ pub trait Storage: Clone + fmt::Debug + Send + Sync + 'static {
     /// Opens a file to read, and if `writable` to write.
     ///
     /// # Errors
-    /// It cannot be opened.
+    /// It cannot be opened; [`InvalidInput`](io::ErrorKind::InvalidInput) where something else has
+    /// its name, such as a directory.
     fn open(&self, name: &str, writable: bool) -> io::Result<Self::File>;
 
     /// Gives a file another name; durable with the next [`Storage::sync_names`].

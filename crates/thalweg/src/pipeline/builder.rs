@@ -15,10 +15,12 @@ use super::timeline::Timeline;
 use super::work::{Change, ChangeChunks, Look, LookChunks, Work};
 use super::{Intake, PRODUCERS_MAX, Pipeline};
 use crate::ring::broadcast::{self, ReaderId};
+use crate::ring::sync::IS_MODEL;
 
-/// One in so many events is sampled unless said otherwise. A sample costs some 0.6 µs for three
+/// One in so many events is sampled unless said otherwise, and of the first 261,632 more: see
+/// [`Builder::sample_every`]. A sample costs some 0.6 µs for three
 /// stages on one thread (2-core Intel virtual machine, November 2026), and more where its row goes
-/// from core to core, so that this is 1 to 2 ns an event.
+/// from core to core, so that this is 1 to 2 ns an event in the long run.
 pub const SAMPLE_EVERY: u64 = 512;
 /// The sparsest sampling: one event in so many.
 pub const SAMPLE_EVERY_MAX: u64 = 1 << 20;
@@ -214,8 +216,12 @@ impl<T: Send + Sync + 'static> Builder<T> {
         self
     }
 
-    /// Samples one event in `events`, rounded up to a power of two; 512 unless said otherwise. 1
-    /// stamps every event, which costs 120 to 370 ns each for three stages on the caller's thread.
+    /// Samples one event in `events`, rounded up to a power of two. 1 stamps every event, which
+    /// costs 120 to 370 ns each for three stages on the caller's thread.
+    ///
+    /// The default is [`SAMPLE_EVERY`] (512) in the long run and more at the beginning, so that a
+    /// short run has percentiles, too: each of the first 512 events, one in 2 of the next 1,024,
+    /// one in 4 of the next 2,048, and so on. Each sample counts for the events that it stands for.
     pub fn sample_every(mut self, events: u64) -> Self {
         self.sample_every = events;
         self
@@ -258,9 +264,11 @@ impl<T: Send + Sync + 'static> Builder<T> {
         let is_auto = self.placement.is_auto() && self.producers == 0 && machine.cores.count() > 1;
         let threads = plan.threads.len() + usize::from(is_auto);
         let graph = Arc::new(parts.graph);
-        let timeline = Timeline::new(
+        // A model would have every event of a run sampled.
+        let is_thinning = self.sample_every == SAMPLE_EVERY && !IS_MODEL;
+        let timeline = Timeline::thinning(
             slots,
-            shift,
+            if is_thinning { 0 } else { shift }..=shift,
             parts.names.len(),
             graph.last.len(),
             self.producers > 0,

@@ -68,7 +68,7 @@ impl Figures {
     pub(super) fn stats(&self) -> Stats {
         let watch = &self.timeline.watch;
         let elapsed = watch.now().saturating_sub(self.began);
-        stats::read(&self.gauges, watch.clock(), elapsed, self.timeline.every())
+        stats::read(&self.gauges, &self.timeline, elapsed)
     }
 
     /// How long the busiest thread is at work for an event, in ticks; nothing while nothing is

@@ -16,6 +16,9 @@ use crate::ring::sync::{AtomicU64, Ordering};
 pub(super) struct Counters {
     /// Time at work in ticks, estimated from the sampled chunks: see [`Meter::owe`].
     pub(super) busy: AtomicU64,
+    /// The sums of the squared weights of the stage's samples, and of those that it saw the end of.
+    pub(super) squares: AtomicU64,
+    pub(super) end_squares: AtomicU64,
 }
 
 /// Adds to a counter that only this thread writes.
@@ -53,7 +56,8 @@ struct End {
 struct Note {
     wait: u64,
     service: u64,
-    events: u64,
+    /// How often the sample counts.
+    weight: u64,
 }
 
 /// The writing side, owned by the stage.
@@ -69,7 +73,8 @@ pub(super) struct Meter {
     batch: Writer,
     end: Option<End>,
     notes: Vec<Note>,
-    batches: Vec<u64>,
+    /// The batches of samples, and how often each counts.
+    batches: Vec<(u64, u64)>,
     closed: Vec<u64>,
     samples: Samples,
     /// Ticks at work by the samples that are not in `counters` yet.
@@ -226,7 +231,7 @@ impl Meter {
 
     /// After the work on a chunk that may have a sampled event, before its release. `owns` says
     /// whether an event was this shard's; `batch` is the number of events that the stage found
-    /// waiting.
+    /// waiting, and counts once for each sample, as the times do.
     ///
     /// Each of its events was served for its share of the chunk's time, and waited for the rest.
     /// What this takes belongs to no event and no stage: the next segment begins when it is over.
@@ -241,21 +246,22 @@ impl Meter {
     ) {
         let end = self.timeline.watch.now();
         let Chunked { first, count, own } = chunk;
-        let mut samples = 0;
+        let (mut stood_for, mut weight) = (0, 0);
         for block in self.blocks(first, count) {
             let sampled = self.timeline.row(block).sequence();
             if let Some(sampled) = sampled.filter(|s| s.wrapping_sub(first) < count as u64) {
-                samples += 1;
+                stood_for += self.timeline.length_of(block);
+                weight += self.timeline.weight_of(block);
                 let own = owns(sampled).then_some(own);
                 self.sampled(block, (begin, end), own);
             }
         }
-        if samples == 0 {
+        if stood_for == 0 {
             mark.ticks = Some(self.timeline.watch.now());
             return;
         }
-        self.owe(self.timeline.watch.between(begin, end), count, samples);
-        self.batches.push(batch as u64);
+        self.owe(self.timeline.watch.between(begin, end), count, stood_for);
+        self.batches.push((batch as u64, weight));
         let now = self.timeline.watch.now();
         for block in self.blocks(first, count) {
             let row = self.timeline.row(block);
@@ -285,16 +291,16 @@ impl Meter {
         let waited = wait + work - served.unwrap_or(0);
         row.spend(self.stage, waited, served);
         if let Some(served) = served {
-            self.note(waited, served);
+            self.note(waited, served, self.timeline.weight_of(block));
         }
     }
 
-    /// Time at work is estimated without bias from sampled chunks: a chunk of `count` events has
-    /// `count/every` samples on average, so each sample stands for `every/count` of the chunk's
-    /// time.
-    fn owe(&mut self, work: u64, count: usize, samples: u64) {
-        let stands_for = samples * self.timeline.every() * work / count as u64;
-        self.owed = self.owed.saturating_add(stands_for);
+    /// Time at work is estimated without bias from sampled chunks: each event of a block is as
+    /// likely to be its sample, so a chunk's samples stand for its `count` events on average, and
+    /// for `stood_for/count` of the chunk's time.
+    fn owe(&mut self, work: u64, count: usize, stood_for: u64) {
+        let owed = stood_for * work / count as u64;
+        self.owed = self.owed.saturating_add(owed);
     }
 
     /// Ticks at work by the samples that are not counted yet.
@@ -313,13 +319,14 @@ impl Meter {
     }
 
     #[inline]
-    fn note(&mut self, wait: u64, service: u64) {
+    fn note(&mut self, wait: u64, service: u64, weight: u64) {
+        add(&self.counters.squares, weight * weight);
         match self.notes.last_mut() {
-            Some(note) if note.wait == wait && note.service == service => note.events += 1,
+            Some(note) if note.wait == wait && note.service == service => note.weight += weight,
             _ => self.notes.push(Note {
                 wait,
                 service,
-                events: 1,
+                weight,
             }),
         }
     }
@@ -336,11 +343,11 @@ impl Meter {
 
     fn flush_notes(&mut self) {
         for note in self.notes.drain(..) {
-            self.queueing.record_n(note.wait, note.events);
-            self.service.record_n(note.service, note.events);
+            self.queueing.record_n(note.wait, note.weight);
+            self.service.record_n(note.service, note.weight);
         }
-        for batch in self.batches.drain(..) {
-            self.batch.record(batch);
+        for (batch, weight) in self.batches.drain(..) {
+            self.batch.record_n(batch, weight);
         }
         let Some(end) = &mut self.end else { return };
         for block in self.closed.drain(..) {
@@ -348,8 +355,10 @@ impl Meter {
             let Some(sequence) = row.sequence() else {
                 continue;
             };
-            let total = end.slowest.note(sequence, row);
-            end.end_to_end.record(total);
+            let weight = self.timeline.weight_of(block);
+            let total = end.slowest.note(sequence, row, weight);
+            end.end_to_end.record_n(total, weight);
+            add(&self.counters.end_squares, weight * weight);
         }
         if end.slowest.is_changed() {
             // A reader of the statistics may hold the lock; the list is shown after a later round

@@ -70,8 +70,9 @@ impl Slowest {
         readers.iter().copied().max_by_key(|&at| self.done[at])
     }
 
-    /// Notes a finished event; gives its time from when it was due to the end of its last stage.
-    pub(super) fn note(&mut self, sequence: u64, row: Row<'_>) -> u64 {
+    /// Notes a finished event, which counts `weight` times in the profile; gives its time from when
+    /// it was due to the end of its last stage.
+    pub(super) fn note(&mut self, sequence: u64, row: Row<'_>, weight: u64) -> u64 {
         for stage in 0..self.done.len() {
             let ready = self.latest(&self.graph.after[stage]);
             let (waited, served) = row.spent(stage);
@@ -87,7 +88,7 @@ impl Slowest {
             self.parts[stage] = Some((waited, served.unwrap_or(0)));
             next = self.latest(&self.graph.after[stage]);
         }
-        self.profile.note(total, unsent, &self.parts);
+        self.profile.note(total, unsent, &self.parts, weight);
         let place = if self.kept < SLOWEST {
             self.kept += 1;
             self.kept - 1
@@ -159,7 +160,7 @@ mod tests {
             let beside = if sequence == 207 { 90_000 } else { 4 };
             row.spend(1, beside, None);
             row.spend(2, 2, Some(3));
-            assert_eq!(slowest.note(sequence, row), (slow + 1).max(beside) + 5);
+            assert_eq!(slowest.note(sequence, row, 1), (slow + 1).max(beside) + 5);
         }
         let mut shown = Slowest::new(Arc::clone(&slowest.graph), profile).shown();
         assert!(!shown.iter().any(Slow::is_there));

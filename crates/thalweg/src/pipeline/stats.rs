@@ -10,12 +10,16 @@ use super::meter::Gauge;
 use super::slowest::Slow;
 use super::tail;
 pub use super::tail::{Breakdown, PartStats};
+use super::timeline::Timeline;
 use crate::ring::sync::Ordering;
 
 /// Where the time of the events went, up to now.
 ///
 /// Times are of *sampled* events: one in [`sampled_every`](Self::sampled_every), at a place in its
-/// block that has no period. A stage works on a chunk of events at a time: one event, two where it
+/// block that has no period, and of the first [`sampled_more_until`](Self::sampled_more_until)
+/// events more. Where so their density changes, each sample counts in the histograms and means as
+/// often as it stands for more events than the densest samples do: no part of a run weighs more
+/// than its events. A stage works on a chunk of events at a time: one event, two where it
 /// shares a thread with others, or up to its progress interval. Each event of a chunk is *served*
 /// for its share of the chunk's time and *waits* for the rest; so the mean service is what the
 /// stage takes for an event, whatever the batch. What the clock costs, and writing down what it
@@ -29,8 +33,14 @@ use crate::ring::sync::Ordering;
 pub struct Stats {
     /// Time since the pipeline was built, ns.
     pub elapsed_ns: u64,
-    /// One event in so many is sampled.
+    /// One event in so many is sampled, in the long run.
     pub sampled_every: u64,
+    /// So many events at the beginning are sampled more densely: 0 where
+    /// [`sample_every`](super::Builder::sample_every) was set.
+    pub sampled_more_until: u64,
+    /// How many samples of equal weight would say as much end to end as those that there are: all
+    /// of them, where none weighs more than others. (Kish's effective sample size.)
+    pub samples: u64,
     /// The stages in the order of the pipeline, shards one by one.
     pub stages: Vec<StageStats>,
     /// From when it was due ([`Pipeline::publish_due`](super::Pipeline::publish_due)), or else from
@@ -79,7 +89,11 @@ pub struct StageStats {
     pub service_ns: Histogram,
     /// The mean of that from exact sums, ns.
     pub service_mean_ns: f64,
-    /// How many events the stage found waiting when it took up a sampled chunk.
+    /// How many samples of equal weight would say as much about this stage's times: see
+    /// [`Stats::samples`].
+    pub samples: u64,
+    /// How many events the stage found waiting when it took up those around a sampled event: the
+    /// batch of an event, not of a look. It counts samples, not batches.
     pub batch_events: Histogram,
     /// Time at work, ns, by the sampled chunks. Stages that share a thread were never at work for
     /// longer than it ran.
@@ -178,13 +192,16 @@ fn mean_ns(clock: Clock, readers: &[&Reader]) -> f64 {
     }
 }
 
+/// How many samples of equal weight say as much as some whose weights, and the squares of these,
+/// have these sums.
+fn samples(weights: u64, squares: u64) -> u64 {
+    let worth = u128::from(weights).pow(2).checked_div(squares.into());
+    worth.map_or(0, |worth| u64::try_from(worth).unwrap_or(u64::MAX))
+}
+
 /// Reads all gauges.
-pub(super) fn read(
-    gauges: &[Gauge],
-    clock: Clock,
-    elapsed_ticks: u64,
-    sampled_every: u64,
-) -> Stats {
+pub(super) fn read(gauges: &[Gauge], timeline: &Timeline, elapsed_ticks: u64) -> Stats {
+    let clock = timeline.watch.clock();
     let stages = gauges
         .iter()
         .map(|gauge| stage(gauge, clock, elapsed_ticks))
@@ -208,9 +225,13 @@ pub(super) fn read(
     slowest.truncate(super::slowest::SLOWEST);
     let profiles = gauges.iter().filter_map(|gauge| gauge.profile.as_deref());
     let profile = tail::Snapshot::of(profiles, gauges, clock);
+    // ORDERING: Relaxed; a figure for people.
+    let square = |gauge: &Gauge| gauge.counters.end_squares.load(Ordering::Relaxed);
     Stats {
         elapsed_ns: clock.ns(elapsed_ticks),
-        sampled_every,
+        sampled_every: timeline.every(),
+        sampled_more_until: timeline.denser_until(),
+        samples: samples(end_to_end_ns.count(), gauges.iter().map(square).sum()),
         stages,
         end_to_end_ns,
         end_to_end_mean_ns: mean_ns(clock, &ends),
@@ -228,6 +249,7 @@ pub(super) fn read(
 fn stage(gauge: &Gauge, clock: Clock, elapsed_ticks: u64) -> StageStats {
     // ORDERING: Relaxed; a figure for people.
     let busy = gauge.counters.busy.load(Ordering::Relaxed);
+    let squares = gauge.counters.squares.load(Ordering::Relaxed);
     let events = gauge.progress.released();
     StageStats {
         name: gauge.name.to_string(),
@@ -236,6 +258,7 @@ fn stage(gauge: &Gauge, clock: Clock, elapsed_ticks: u64) -> StageStats {
         queueing_mean_ns: mean_ns(clock, &[&gauge.queueing]),
         service_ns: gauge.service.snapshot(|ticks| clock.ns(ticks)),
         service_mean_ns: mean_ns(clock, &[&gauge.service]),
+        samples: samples(gauge.service.count(), squares),
         batch_events: gauge.batch.snapshot(|events| events),
         busy_ns: clock.ns(busy),
         utilisation: (busy as f64 / elapsed_ticks.max(1) as f64).min(1.0),
@@ -275,15 +298,16 @@ fn write_tail(f: &mut fmt::Formatter<'_>, tail: &Breakdown) -> fmt::Result {
     writeln!(f)
 }
 
-/// p50, p99, p99.9 and p99.99; "-" for one above the median with fewer than ten times beyond it.
-fn percentiles(spent: &Summary) -> [String; 4] {
+/// p50, p99, p99.9 and p99.99; "-" for one above the median with fewer than ten of the samples
+/// beyond it.
+fn percentiles(spent: &Summary, samples: u64) -> [String; 4] {
     let all = [
         (spent.p50, 1),
         (spent.p99, 1_000),
         (spent.p999, 10_000),
         (spent.p9999, 100_000),
     ];
-    all.map(|(ns, least)| match spent.count >= least {
+    all.map(|(ns, least)| match samples >= least {
         true => Nanoseconds(ns as f64).to_string(),
         false => "-".to_owned(),
     })
@@ -312,7 +336,7 @@ impl fmt::Display for Stats {
         for stage in &self.stages {
             let mut row = vec![stage.name.as_str().into(), stage.events.into()];
             for spent in [&stage.queueing_ns, &stage.service_ns] {
-                row.extend(percentiles(&spent.summary()).map(Cell::Number));
+                row.extend(percentiles(&spent.summary(), stage.samples).map(Cell::Number));
             }
             row.extend([
                 Nanoseconds(stage.queueing_mean_ns).into(),
@@ -324,16 +348,23 @@ impl fmt::Display for Stats {
         }
         write!(f, "{table}")?;
         let total = self.end_to_end_ns.summary();
-        let [p50, p99, p999, p9999] = percentiles(&total);
+        let [p50, p99, p999, p9999] = percentiles(&total, self.samples);
         writeln!(
             f,
-            "end to end: p50 {p50}, p99 {p99}, p99.9 {p999}, p99.99 {p9999}, max {}, mean {} \
-             (one event in {} sampled)",
+            "end to end: p50 {p50}, p99 {p99}, p99.9 {p999}, p99.99 {p9999}, max {}, mean {}",
             Nanoseconds(total.max as f64),
             Nanoseconds(self.end_to_end_mean_ns),
+        )?;
+        write!(
+            f,
+            "times and batches are of one event in {}",
             self.sampled_every
         )?;
-        if let Some(tail) = self.breakdown(0.99).filter(|_| total.count >= 1_000) {
+        if self.sampled_more_until > 0 {
+            write!(f, ", more of the first {}", self.sampled_more_until)?;
+        }
+        writeln!(f, ": as good as {} even samples", self.samples)?;
+        if let Some(tail) = self.breakdown(0.99).filter(|_| self.samples >= 1_000) {
             write_tail(f, &tail)?;
         }
         for slow in self.slowest.iter().take(3) {
@@ -361,12 +392,9 @@ mod tests {
 
     #[test]
     fn a_percentile_takes_ten_times_beyond_it() {
-        let told = |count| {
-            percentiles(&Summary {
-                count,
-                ..Summary::default()
-            })
-            .map(|percentile| percentile != "-")
+        let told = |samples| {
+            let times = Summary::default();
+            percentiles(&times, samples).map(|percentile| percentile != "-")
         };
         assert_eq!(told(0), [false; 4]);
         assert_eq!(told(1), [true, false, false, false]);

@@ -40,13 +40,13 @@ impl Profile {
     }
 
     /// An event took `total`, of that `unsent` before it had a slot; `parts` are what it waited
-    /// for each stage and was served.
-    pub(super) fn note(&self, total: u64, unsent: u64, parts: &[Option<(u64, u64)>]) {
+    /// for each stage and was served. It counts `weight` times.
+    pub(super) fn note(&self, total: u64, unsent: u64, parts: &[Option<(u64, u64)>], weight: u64) {
         let first = group(total) * self.width;
         let add = |word: usize, amount: u64| {
             let word = &self.words[first + word];
             // ORDERING: Relaxed twice; a single writer, and readers want figures, not an order.
-            let sum = word.load(Ordering::Relaxed).saturating_add(amount);
+            let sum = word.load(Ordering::Relaxed).saturating_add(amount * weight);
             word.store(sum, Ordering::Relaxed);
         };
         add(COUNT, 1);
@@ -64,7 +64,8 @@ impl Profile {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Breakdown {
-    /// How many sampled events this is the mean of.
+    /// How many sampled events this is the mean of, counted as in
+    /// [`Stats::end_to_end_ns`](super::Stats::end_to_end_ns).
     pub events: u64,
     /// From when they were due, or the call that published them, to the end of the last stage, ns.
     pub end_to_end_ns: f64,
@@ -179,11 +180,11 @@ mod tests {
     fn a_percentile_has_the_parts_of_its_own_events() {
         let profile = Profile::new(2);
         for _ in 0..980 {
-            profile.note(100, 0, &[Some((10, 40)), Some((0, 50))]);
+            profile.note(100, 0, &[Some((10, 40)), Some((0, 50))], 1);
         }
         // One in fifty was late; it took as long in the stages as the others.
         for _ in 0..20 {
-            profile.note(10_100, 10_000, &[Some((10, 40)), Some((0, 50))]);
+            profile.note(10_100, 10_000, &[Some((10, 40)), Some((0, 50))], 1);
         }
         let snapshot = Snapshot {
             sums: profile

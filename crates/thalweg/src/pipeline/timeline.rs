@@ -1,11 +1,16 @@
 //! When sampled events were published, and when each stage began and ended them.
 //!
 //! # State
-//! Events are counted in blocks of `2^shift`; at most one event of a block is sampled. A block has
-//! a row of words: the sampled sequence plus one (0 for none), when it was due and when it was
-//! published, the number of last stages still to come, and per stage how long the event waited for
-//! it and was served, and when it went on. There are rows for four times the events that the ring
-//! holds, and at least four.
+//! Events are counted in blocks of a power of two; at most one event of a block is sampled. All
+//! blocks have the same length, or they begin with one event and double it after every
+//! [`BLOCKS_PER_PHASE`] blocks, until they have their final length: so a short run has samples, too.
+//! A sample stands for the events of its block.
+//!
+//! A block has a row of words: the sampled sequence plus one (0 for none), when it was due and when
+//! it was published, the number of last stages still to come, and per stage how long the event
+//! waited for it and was served, and when it went on. There are rows for the blocks in four times
+//! the events that the ring holds, and at least four: some for blocks of the final length, and
+//! others for the shorter ones before.
 //!
 //! # Why it works
 //! The words are plain relaxed atomics. The publisher writes a row before it publishes the sampled
@@ -20,8 +25,10 @@
 //! lengths (or four blocks, if that is more) later, of which at most one block is lost because the
 //! two samples are at different places in theirs; three is more than two. Rows for two rings'
 //! lengths would not do: with a ring of one block, two samples of one row may be only a block and
-//! one event apart.
+//! one event apart. Blocks never get shorter, so where the rows suffice for the first ones, they
+//! suffice for all.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use super::watch::Watch;
@@ -48,13 +55,39 @@ struct Line([AtomicU64; WORDS_PER_LINE]);
 /// Rows that are read at a time; of more, so many evenly, and the last one among them.
 const TOLD_MAX: u64 = 1_024;
 
+/// Blocks of one length before longer ones. A percentile wants ten samples beyond it, and the
+/// samples of these phases say as much as 1,365 of equal weight at least, once 4,096 events went
+/// by: see [`Stats::samples`](super::Stats::samples).
+pub(super) const BLOCKS_PER_PHASE: u64 = 512;
+
+/// Blocks of one length.
+#[derive(Debug, Clone, Copy)]
+struct Phase {
+    first_block: u64,
+    first_event: u64,
+    shift: u32,
+}
+
+impl Phase {
+    fn block_of(&self, sequence: u64) -> u64 {
+        self.first_block + ((sequence - self.first_event) >> self.shift)
+    }
+
+    fn start_of(&self, block: u64) -> u64 {
+        self.first_event + ((block - self.first_block) << self.shift)
+    }
+}
+
 /// The rows of all blocks.
 #[derive(Debug)]
 pub(super) struct Timeline {
     pub(super) watch: Watch,
     pub(super) slots: usize,
-    shift: u32,
+    /// By length. The last one has no end.
+    phases: Box<[Phase]>,
+    /// How many rows the blocks of the last phase have, and those before.
     rows: usize,
+    rows_before: usize,
     lines_per_row: usize,
     lines: Box<[Line]>,
     last_stages: u64,
@@ -78,6 +111,7 @@ fn scatter(block: u64) -> u64 {
 impl Timeline {
     /// Rows for a ring of `slots` (a power of two), one sample in `2^shift` events, `stages` stages
     /// of which `last_stages` have nobody behind them.
+    #[cfg(test)]
     pub(super) fn new(
         slots: usize,
         shift: u32,
@@ -85,39 +119,106 @@ impl Timeline {
         last_stages: usize,
         told: bool,
     ) -> Self {
-        let rows = 4 * (slots >> shift).max(1);
+        Self::thinning(slots, shift..=shift, stages, last_stages, told)
+    }
+
+    /// As [`new`](Self::new), with one sample in `2^shift` events for the first of these shifts at
+    /// the beginning, and for the last one in the long run.
+    pub(super) fn thinning(
+        slots: usize,
+        shifts: RangeInclusive<u32>,
+        stages: usize,
+        last_stages: usize,
+        told: bool,
+    ) -> Self {
+        let (first_shift, shift) = shifts.into_inner();
+        let phase = |longer: u32| Phase {
+            first_block: u64::from(longer) * BLOCKS_PER_PHASE,
+            first_event: ((1 << longer) - 1) * BLOCKS_PER_PHASE,
+            shift: first_shift + longer,
+        };
+        let phases: Box<[Phase]> = (0..=shift - first_shift).map(phase).collect();
         let lines_per_row = (STAGES + WORDS_PER_STAGE * stages).div_ceil(WORDS_PER_LINE);
-        Self {
+        let mut timeline = Self {
             watch: Watch::new(),
             slots,
-            shift,
-            rows,
+            phases,
+            rows: 4 * (slots >> shift).max(1),
+            rows_before: 0,
             lines_per_row,
-            lines: (0..rows * lines_per_row).map(|_| Line::default()).collect(),
+            lines: Box::default(),
             last_stages: last_stages as u64,
             told,
-        }
+        };
+        let blocks_before = timeline.last_phase().first_block;
+        let needed = timeline.block_of(4 * slots as u64) + 1;
+        timeline.rows_before = blocks_before.min(needed.max(4)) as usize;
+        let lines = (timeline.rows + timeline.rows_before) * lines_per_row;
+        timeline.lines = (0..lines).map(|_| Line::default()).collect();
+        timeline
     }
 
-    /// One in so many events is sampled.
+    fn last_phase(&self) -> &Phase {
+        &self.phases[self.phases.len() - 1]
+    }
+
+    /// One in so many events is sampled in the long run.
     pub(super) fn every(&self) -> u64 {
-        1 << self.shift
+        1 << self.last_phase().shift
     }
 
+    /// How many events end before the long run begins.
+    pub(super) fn denser_until(&self) -> u64 {
+        self.last_phase().first_event
+    }
+
+    #[inline]
+    fn phase(&self, is_in: impl Fn(&Phase) -> bool) -> &Phase {
+        let found = self.phases.iter().rev().find(|phase| is_in(phase));
+        found.unwrap_or(&self.phases[0])
+    }
+
+    #[inline]
+    fn phase_of(&self, block: u64) -> &Phase {
+        self.phase(|phase| phase.first_block <= block)
+    }
+
+    #[inline]
     pub(super) fn block_of(&self, sequence: u64) -> u64 {
-        sequence >> self.shift
+        let phase = self.phase(|phase| phase.first_event <= sequence);
+        phase.block_of(sequence)
+    }
+
+    /// The first event of a block.
+    fn start_of(&self, block: u64) -> u64 {
+        self.phase_of(block).start_of(block)
+    }
+
+    /// The events of a block, all of which its sample stands for.
+    pub(super) fn length_of(&self, block: u64) -> u64 {
+        1 << self.phase_of(block).shift
+    }
+
+    /// How often the sample of a block counts: once where blocks are shortest.
+    pub(super) fn weight_of(&self, block: u64) -> u64 {
+        self.length_of(block) >> self.phases[0].shift
     }
 
     #[inline]
     pub(super) fn row(&self, block: u64) -> Row<'_> {
-        let first = (block as usize & (self.rows - 1)) * self.lines_per_row;
+        let row = match block.checked_sub(self.last_phase().first_block) {
+            Some(block) => block as usize & (self.rows - 1),
+            None => self.rows + block as usize % self.rows_before,
+        };
+        let first = row * self.lines_per_row;
         Row(&self.lines[first..first + self.lines_per_row])
     }
 
     /// The event of `block` to sample.
     #[inline]
     pub(super) fn sampled_in(&self, block: u64) -> u64 {
-        (block << self.shift) + (scatter(block) & (self.every() - 1))
+        let phase = self.phase_of(block);
+        phase.start_of(block) + (scatter(block) & ((1 << phase.shift) - 1))
     }
 
     /// Whether this event is the one of its block to sample.
@@ -142,7 +243,7 @@ impl Timeline {
         if sampled >= first {
             sampled
         } else if self.told {
-            (block + 1) << self.shift
+            self.start_of(block + 1)
         } else {
             self.sampled_in(block + 1)
         }
@@ -200,7 +301,14 @@ impl Timeline {
 
     /// The oldest block with a row of its own still when that of `newest` is opened.
     fn oldest(&self, newest: u64) -> u64 {
-        (newest + 1).saturating_sub(self.rows as u64)
+        let last_phase = self.last_phase().first_block;
+        let in_last_phase = (newest + 1).saturating_sub(self.rows as u64);
+        if newest >= last_phase && in_last_phase >= last_phase {
+            return in_last_phase;
+        }
+        (newest + 1)
+            .min(last_phase)
+            .saturating_sub(self.rows_before as u64)
     }
 
     /// Whether the row of this event's block is already taken by an event of the same block.
@@ -263,7 +371,7 @@ impl Samples {
             sampled = if is_later {
                 next
             } else {
-                (block + 1) << self.timeline.shift
+                self.timeline.start_of(block + 1)
             };
             if sampled >= end {
                 // Told or not, these are published, and will not be sampled any more.
@@ -463,6 +571,77 @@ mod tests {
                     Some(sequence),
                     "{slots} slots, shift {shift}"
                 );
+            }
+        }
+    }
+
+    /// The timeline of a pipeline whose sampling was not set.
+    fn thinning(slots: usize) -> Timeline {
+        Timeline::thinning(slots, 0..=9, 1, 1, false)
+    }
+
+    #[test]
+    fn the_first_events_are_sampled_more_densely_and_every_event_is_stood_for() {
+        let timeline = thinning(64);
+        let (mut samples, mut stood_for, mut squares) = (0_u64, 0_u64, 0_u64);
+        for event in 0..1_000_000_u64 {
+            let block = timeline.block_of(event);
+            let (start, length) = (timeline.start_of(block), timeline.length_of(block));
+            assert!((start..start + length).contains(&event), "event {event}");
+            assert_eq!(start + length, timeline.start_of(block + 1));
+            assert_eq!(timeline.weight_of(block), length);
+            if timeline.is_sampled(event) {
+                samples += 1;
+                stood_for += length;
+                squares += length * length;
+            }
+            let events = event + 1;
+            assert!(samples >= events.min(BLOCKS_PER_PHASE), "{events} events");
+            // A block whose sample is still to come, or stands for events to come.
+            assert!(stood_for.abs_diff(events) <= length, "{events} events");
+            let worth = stood_for * stood_for / squares;
+            assert!(worth >= (events / 4).min(1_000), "{events} events: {worth}");
+        }
+        assert_eq!(timeline.denser_until(), 511 * BLOCKS_PER_PHASE);
+        assert_eq!(timeline.every(), 512);
+    }
+
+    #[test]
+    fn every_place_of_a_block_is_as_likely_to_be_sampled() {
+        // Values with a period of any power of two have the right mean.
+        let timeline = thinning(64);
+        for period in [2, 8, 64, 512, 4096] {
+            let (mut sum, mut count) = (0, 0);
+            for block in 0..30_000 {
+                let weight = timeline.weight_of(block);
+                sum += timeline.sampled_in(block) % period * weight;
+                count += weight;
+            }
+            let (mean, expected) = (sum as f64 / count as f64, (period - 1) as f64 / 2.0);
+            assert!((mean / expected - 1.0).abs() < 0.03, "{period}: {mean}");
+        }
+    }
+
+    /// Rule: a row is written again three rings' lengths later at the earliest.
+    #[test]
+    fn rows_of_shorter_blocks_last_as_long() {
+        for slots in [1, 2, 4, 64, 1024, 4096, 1 << 20] {
+            let timeline = thinning(slots);
+            let row_of = |block: u64| timeline.row(block).0.as_ptr() as usize;
+            let mut last_events = std::collections::BTreeMap::new();
+            for block in 0..20_000 {
+                let end = timeline.start_of(block + 1) - 1;
+                if let Some(before) = last_events.insert(row_of(block), end) {
+                    let between = timeline.start_of(block) - before;
+                    assert!(between > 2 * slots as u64, "{slots} slots, block {block}");
+                }
+                let oldest = timeline.oldest(block);
+                assert!(oldest <= block);
+                if block % 512 == 0 {
+                    let kept = (oldest..=block).map(row_of);
+                    let kept = kept.collect::<std::collections::BTreeSet<_>>();
+                    assert_eq!(kept.len() as u64, block - oldest + 1, "{slots}, {block}");
+                }
             }
         }
     }

@@ -12,7 +12,8 @@ pub(crate) struct Latency {
     pub(crate) rate_reached: Option<bool>,
     /// What happened in each interval of the run.
     pub(crate) throughput: Throughput,
-    /// One command in so many is in the stages' distributions; end to end, every command is.
+    /// One command in so many is in the stages' distributions, and in a pipeline that samples one
+    /// in 512 more of the first ones; end to end, every command is.
     pub(crate) sampled_every: u64,
     /// From the moment a command was due (at a rate) or handed over (at max) to its last stage.
     pub(crate) end_to_end: Distribution,
@@ -198,10 +199,9 @@ pub(crate) struct Stage {
     pub(crate) utilisation: Option<f64>,
 }
 
-/// How many commands a stage took at a time.
+/// How many commands a stage took up together with a sampled one.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(crate) struct Batches {
-    pub(crate) count: u64,
     pub(crate) mean: f64,
     pub(crate) p50: u64,
     pub(crate) p99: u64,

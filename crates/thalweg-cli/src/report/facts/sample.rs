@@ -41,7 +41,6 @@ fn breakdown(of: &str, unsent: f64) -> Breakdown {
 
 fn latency() -> Latency {
     let batches = Batches {
-        count: 100,
         mean: 10.0,
         p50: 9,
         p99: 64,

@@ -3,7 +3,7 @@
 use crate::failure::plural;
 use crate::report::facts::{Book, Check, Count, Facts, Latency, Level, Parts, Stage};
 use crate::report::number::{grouped, percent, span};
-use crate::report::text::{cells, most, rows};
+use crate::report::text::{cells, most, rows, sampling};
 use thalweg_measure::svg::{escape, table};
 
 /// Waiting and service times of every stage, and what keeps it busy.
@@ -16,10 +16,9 @@ pub(super) fn times(latency: &Latency) -> String {
     let rows: Vec<_> = rows(latency).into_iter().map(row).collect();
     let headings = ["", "p50", "p90", "p99", "p99.9", "p99.99", "max", "mean"];
     format!(
-        "<p class=\"note\">End to end is of every command. The parts are of one command in {}. \
-         Percentiles with fewer than 10 times beyond them are left \
+        "<p class=\"note\">{} Percentiles with fewer than 10 times beyond them are left \
          out, and so are parts that took no time.</p>\n{}{}",
-        latency.sampled_every,
+        sampling(latency),
         table(&headings, &rows),
         batches(latency)
     )
@@ -39,11 +38,10 @@ fn batches(latency: &Latency) -> String {
     let headings = [
         "stage",
         "busy",
-        "batches",
-        "mean size",
-        "p50 size",
-        "p99 size",
-        "max size",
+        "mean batch",
+        "p50 batch",
+        "p99 batch",
+        "max batch",
     ];
     let shown = if batches { headings.len() } else { 2 };
     let row = |stage: &Stage| {
@@ -52,7 +50,7 @@ fn batches(latency: &Latency) -> String {
         if let Some(b) = stage.batches {
             let mean = format!("{:.1}", b.mean);
             let sizes = [grouped(b.p50), grouped(b.p99), grouped(b.max)];
-            row.extend([grouped(b.count), mean]);
+            row.push(mean);
             row.extend(sizes);
         }
         row.resize(shown, String::new());
@@ -62,7 +60,14 @@ fn batches(latency: &Latency) -> String {
     let stages = latency.stages.iter();
     let stages = stages.filter(|stage| stage.batches.is_some() || stage.utilisation.is_some());
     let rows: Vec<Vec<String>> = stages.map(row).collect();
-    format!("<br>\n{}", table(&headings[..shown], &rows))
+    let note = match batches {
+        true => {
+            "<p class=\"note\">A batch is what a stage took up together with a sampled \
+                 command.</p>"
+        }
+        false => "<br>",
+    };
+    format!("{note}\n{}", table(&headings[..shown], &rows))
 }
 
 /// What a command costs in each part.

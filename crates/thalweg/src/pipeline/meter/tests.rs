@@ -137,6 +137,49 @@ fn a_shard_serves_its_own_events_and_the_next_stage_has_waited_for_all_shards() 
     }
 }
 
+/// A run that begins slowly, as most do: the samples of its beginning are many, and must not count
+/// for more than the events that they stand for.
+#[test]
+fn a_run_of_any_length_has_samples_and_they_tell_what_all_its_events_took() {
+    for events in [1, 10, 512, 1_000, 5_000, 100_000, 600_000_u64] {
+        let clock = Driven::install(8);
+        let stage = clock.clone();
+        let slow = events / 10;
+        let mut pipeline = Pipeline::builder(256, || 0_u64)
+            .stage("a", move |event, _| {
+                let ns = if *event < slow { 1_000 } else { 100 };
+                stage.pass(ns);
+            })
+            .placement(Placement::inline())
+            .build()
+            .expect("a valid pipeline");
+        for number in 0..events {
+            pipeline.publish(|event| *event = number).expect("it runs");
+        }
+        let stats = pipeline.join().expect("no panic");
+        let (case, stage) = (format!("{events} events: {stats}"), &stats.stages[0]);
+        let mean = (900 * slow + 100 * events) as f64 / events as f64;
+        assert!(close(stage.service_mean_ns, mean, 5.0), "{case}");
+        assert!(close(stage.busy_ns_per_event(), mean, 5.0), "{case}");
+        assert!(close(stats.end_to_end_mean_ns, mean, 5.0), "{case}");
+        let all = stats.breakdown_of_all().expect("there are samples");
+        assert_eq!(all.end_to_end_ns, stats.end_to_end_mean_ns, "{case}");
+        for times in [&stage.service_ns, &stats.end_to_end_ns] {
+            assert!(times.count().abs_diff(events) < 512, "{case}");
+            assert_eq!(times.quantile(0.5), 100, "{case}");
+            assert_eq!(times.quantile(0.85), 100, "{case}");
+        }
+        assert_eq!(stage.samples, stats.samples, "{case}");
+        assert!(stats.samples >= events.min(512), "{case}");
+        let told = "end to end: p50 100 ns, p99 1.00 µs, p99.9 -, p99.99 -";
+        assert_eq!(case.contains(told), events >= 5_000, "{case}");
+        let of = format!(": as good as {} even samples\n", stats.samples);
+        let of =
+            "times and batches are of one event in 512, more of the first 261632".to_owned() + &of;
+        assert!(case.contains(&of), "{case}");
+    }
+}
+
 #[test]
 fn an_interrupted_sample_counts_for_no_more_than_the_time_that_went_by() {
     let mut span = Span {
