@@ -1,5 +1,6 @@
 //! Recorded flow of real markets comes out of the exchange as it was recorded.
 
+mod odd_files;
 mod program;
 
 use program::{shared, thalweg};
