@@ -331,6 +331,9 @@ impl Lines {
             let what = format!("this is compressed with {name}, and only gzip is read: unpack it");
             return self.line_error(line, what);
         }
+        if first.len() > LINE_BYTES_MAX {
+            return self.line_error(line, too_long());
+        }
         let first = excerpt(first);
         InputError::UnknownFormat {
             file: self.name.clone(),

@@ -177,7 +177,7 @@ fn every_format_is_read_as_other_programs_save_it() {
     }
     // Two captures, one behind the other.
     let twice = bitstamp(&format!("0,1,C,1,B,100,5\n{BITSTAMP}0,1,C,2,B,100,5\n"));
-    assert_eq!(twice["books"][0]["bids"][0]["volume"], 10, "{twice}");
+    assert_eq!(twice["books"][0]["bids"][0]["size_lots"], 10);
 }
 
 #[test]
