@@ -4,7 +4,8 @@ use crate::arguments::{Conform, Format, Place, RulesName};
 use crate::failure::{self, Failure, Finding, counted, shown};
 use crate::input::lines::Lines;
 use crate::runner::RunError;
-use crate::terminal;
+use crate::stdin;
+use crate::terminal::Notes;
 use serde::Serialize;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -61,7 +62,7 @@ pub(crate) fn conform(options: &Conform) -> Result<Finding, Failure> {
     let mut unread = 0;
     let piped = [PathBuf::from("-")];
     let files = match &options.files[..] {
-        [] if terminal::has_piped_input() => &piped[..],
+        [] if stdin::is_given() => &piped[..],
         [] => return Err(Failure::Misuse("a FILE to compare is missing".to_owned())),
         files => files,
     };
@@ -98,7 +99,7 @@ pub(crate) fn conform(options: &Conform) -> Result<Finding, Failure> {
 }
 
 fn check(file: &Path, rules: RulesName, service: Option<&Options>) -> Result<Verdict, Failure> {
-    let mut lines = Lines::open(file)?;
+    let mut lines = Lines::open(file, Notes::new(false))?;
     if lines.head().all(<[u8]>::is_empty) {
         return Err(lines.nothing().into());
     }

@@ -2,10 +2,14 @@
 
 use crate::arguments::machine::Machine;
 use crate::failure::{Failure, Finding, reason, shown};
-use std::fs;
+use crate::stdin::{Waiting, whole};
+use crate::terminal::Notes;
+use std::fs::File;
 use std::path::Path;
 use thalweg::wait::Costs;
 
+/// The longest file of costs, in bytes: it has some 5,000.
+const COSTS_BYTES_MAX: u64 = 1 << 20;
 /// The figure that waits begin with.
 const WAKE: &str = "wake_50us";
 
@@ -20,7 +24,7 @@ pub(crate) fn machine(options: &Machine) -> Result<Finding, Failure> {
     use crate::output::Output;
     use thalweg_doctor::machine as doctor;
 
-    let save = options.save.as_deref().map(Output::open).transpose()?;
+    let output = options.output.as_deref().map(Output::open).transpose()?;
     let asked = doctor::Options {
         is_quick: options.quick,
         directory: options.dir.clone().unwrap_or_else(std::env::temp_dir),
@@ -28,10 +32,10 @@ pub(crate) fn machine(options: &Machine) -> Result<Finding, Failure> {
     let found = doctor::Machine::measure(&asked);
     let found = found.map_err(|error| Failure::Misuse(error.to_string()))?;
     let rows = json(&found)?;
-    if let Some(mut file) = save {
+    if let Some(mut file) = output {
         file.write(rows.as_bytes())?;
     }
-    match options.json || options.format == Format::Json {
+    match options.format == Format::Json {
         true => print(rows.as_bytes())?,
         false => print(found.to_string().as_bytes())?,
     }
@@ -49,16 +53,17 @@ pub(crate) fn machine(_: &Machine) -> Result<Finding, Failure> {
     ))
 }
 
-/// Lets waits begin with the costs that `thalweg machine --save` has written, if a file is given.
+/// Lets waits begin with the costs that `thalweg machine --output` has written, if a file is given.
 ///
 /// # Errors
 /// It cannot be read, or is no such file.
-pub(crate) fn install(file: Option<&Path>) -> Result<(), Failure> {
+pub(crate) fn install(file: Option<&Path>, notes: Notes) -> Result<(), Failure> {
     let Some(file) = file else {
         return Ok(());
     };
     let failure = |why: String| Failure::Misuse(format!("{}: {why}", shown(file.as_os_str())));
-    let text = fs::read_to_string(file);
+    let waiting = Waiting::of(file, notes);
+    let text = File::open(file).and_then(|file| whole(waiting.reader(file), COSTS_BYTES_MAX));
     let text = text.map_err(|error| failure(format!("cannot be read: {}", reason(&error))))?;
     let wake_ns = wake_ns(&text).map_err(failure)?;
     // The first of a process stays; there is no second here.
@@ -66,14 +71,14 @@ pub(crate) fn install(file: Option<&Path>) -> Result<(), Failure> {
     Ok(())
 }
 
-fn wake_ns(text: &str) -> Result<u64, String> {
-    let saved: serde_json::Value = serde_json::from_str(text)
-        .map_err(|error| format!("not what `thalweg machine --save` writes: {error}"))?;
+fn wake_ns(text: &[u8]) -> Result<u64, String> {
+    let saved: serde_json::Value = serde_json::from_slice(text)
+        .map_err(|error| format!("not what `thalweg machine --output` writes: {error}"))?;
     let value = saved["costs"][WAKE]["value"].as_f64();
     match value {
         Some(ns) if ns > 0.0 => Ok(ns as u64),
         _ => Err(format!(
-            "no costs.{WAKE}.value: not written by `thalweg machine --save`, or where a program \
+            "no costs.{WAKE}.value: not written by `thalweg machine --output`, or where a program \
              may use one core only"
         )),
     }
@@ -86,10 +91,10 @@ mod tests {
     #[test]
     fn the_cost_of_a_wake_up_is_read() {
         let saved = r#"{"costs":{"wake_50us":{"value":4321.5,"low":null}}}"#;
-        assert_eq!(wake_ns(saved), Ok(4_321));
+        assert_eq!(wake_ns(saved.as_bytes()), Ok(4_321));
         for wrong in ["{", "[]", "{}", r#"{"costs":{"wake_50us":{"value":-1}}}"#] {
-            let why = wake_ns(wrong).unwrap_err();
-            assert!(why.contains("thalweg machine --save"), "{why}");
+            let why = wake_ns(wrong.as_bytes()).unwrap_err();
+            assert!(why.contains("thalweg machine --output"), "{why}");
         }
     }
 }

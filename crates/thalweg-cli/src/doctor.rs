@@ -17,7 +17,7 @@ pub(crate) fn doctor(asked: &Doctor) -> Result<Finding, Failure> {
         None => run(asked),
         Some(Other::Attach(asked)) => attach(asked),
         Some(Other::Compare(asked)) => doctor_compare::compare(asked),
-        Some(Other::Caps { format, json }) => capabilities(*json || *format == Format::Json),
+        Some(Other::Caps { format }) => capabilities(*format == Format::Json),
     }
 }
 
@@ -75,7 +75,7 @@ enum Place {
 impl Sink {
     /// Files are opened before the program starts, so that a wrong path is told at once.
     fn open(shown: &Shown) -> Result<Sink, Failure> {
-        let report = match (&shown.output, shown.format()) {
+        let report = match (&shown.output, shown.format) {
             (Some(path), _) => Output::open(path).map(Place::Output)?,
             (None, Format::Json) => Output::open("-".as_ref()).map(Place::Output)?,
             (None, Format::Text) => Place::Error,
@@ -115,7 +115,7 @@ impl Sink {
 
 impl Place {
     fn show(&mut self, report: &Report, shown: &Shown) -> Result<(), Failure> {
-        let text = match shown.format() {
+        let text = match shown.format {
             Format::Json => failure::json(report)?,
             Format::Text => {
                 let colours = match self {

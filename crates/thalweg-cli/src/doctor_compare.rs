@@ -33,7 +33,7 @@ pub(crate) fn compare(options: &Compare) -> Result<Finding, Failure> {
         Err(error) => return Err(Failure::Misuse(error.to_string())),
     };
     let found = Comparison::of(&plan, [&options.a, &options.b], &pairs);
-    match options.json || options.format == Format::Json {
+    match options.format == Format::Json {
         true => print_json(&found)?,
         false => print(found.to_string().as_bytes())?,
     }

@@ -16,6 +16,9 @@ use crate::terminal::Notes;
 use list::{Entry, Line};
 use reading::Input;
 
+/// The longest list of checksums, in bytes: some two million files.
+const LIST_BYTES_MAX: u64 = 256 << 20;
+
 /// The checksum of a file, as JSON has it.
 #[derive(Debug, Serialize)]
 struct Sum {
@@ -151,9 +154,8 @@ fn check(list: &Path, options: &Hash) -> Result<Finding, Failure> {
         list: input.shown(),
         what,
     };
-    let mut text = Vec::new();
-    let read = input.read(Notes::new(true), |piece| text.extend_from_slice(piece));
-    read.map_err(|error| failure(reason(&error)))?;
+    let text = input.whole(notes, LIST_BYTES_MAX);
+    let text = text.map_err(|error| failure(reason(&error)))?;
     let text = text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&text);
     let mut tally = Tally::default();
     let mut verdicts = Vec::new();

@@ -27,7 +27,7 @@ fn new(asked: &NewKey) -> Result<Finding, Failure> {
         holder,
         hash: keys::hash(key.as_bytes()),
     };
-    keys::append(&asked.keys, &entry).map_err(Failure::Keys)?;
+    keys::append(&asked.key_file, &entry).map_err(Failure::Keys)?;
     print(format!("{key}\n").as_bytes())?;
     Ok(Finding::Fine)
 }

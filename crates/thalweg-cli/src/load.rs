@@ -43,9 +43,9 @@ pub(crate) fn load(asked: &Load) -> Result<Finding, Failure> {
         .build()
         .map_err(|error| Failure::Misuse(format!("no thread for the sessions: {error}")))?;
     if let Some(address) = &asked.setup {
-        set_up(asked, address, &runtime)?;
+        set_up(asked, address, &runtime, notes)?;
     }
-    let mut sessions = connect(asked, &runtime)?;
+    let mut sessions = connect(asked, &runtime, notes)?;
     notes.hint(&format!("{} sessions, {:?}", sessions.len(), asked.time));
     let cpu_before = cpu_time();
     let report = send(asked, &runtime, &mut sessions, &interruption);
@@ -76,22 +76,23 @@ pub(crate) fn load(asked: &Load) -> Result<Finding, Failure> {
 /// Who trades in which session.
 fn holder(asked: &Load, session: u32) -> (i64, u32) {
     match asked.key_file {
-        Some(_) => (asked.users, session),
-        None => (asked.users.saturating_add(session.into()), 0),
+        Some(_) => (asked.user, session),
+        None => (asked.user.saturating_add(session.into()), 0),
     }
 }
 
-fn connect(asked: &Load, runtime: &Runtime) -> Result<Vec<Session>, Failure> {
+fn connect(asked: &Load, runtime: &Runtime, notes: Notes) -> Result<Vec<Session>, Failure> {
     let in_session = |number| {
         let (holder, of_holder) = holder(asked, number);
         let key_file = asked.key_file.as_deref();
-        let mut options: Options = session::options(&asked.connect, holder, key_file)?;
+        let mut options: Options = session::options(&asked.connect, holder, key_file, notes)?;
         options.number = of_holder;
         options.in_flight_max = asked.in_flight as usize;
         options.without_reports = true;
         let connected = runtime.block_on(TradeClient::connect(options));
         // Nobody wants to know of lost connections: the latency tells.
-        let (client, _) = connected.map_err(Failure::Client)?;
+        let failure = |lost| session::failure(lost, key_file, "--key-file");
+        let (client, _) = connected.map_err(failure)?;
         let allowed = client.welcome().in_flight_max.min(asked.in_flight);
         Ok(Session {
             orders: Orders::new(asked, holder, client.welcome().next_command, number),
@@ -103,14 +104,14 @@ fn connect(asked: &Load, runtime: &Runtime) -> Result<Vec<Session>, Failure> {
 }
 
 /// Makes the symbol and the users.
-fn set_up(asked: &Load, address: &str, runtime: &Runtime) -> Result<(), Failure> {
-    let options = session::options(address, asked.admin, asked.admin_key_file.as_deref())?;
+fn set_up(asked: &Load, address: &str, runtime: &Runtime, notes: Notes) -> Result<(), Failure> {
+    let options = session::options(address, asked.admin, asked.admin_key_file.as_deref(), notes)?;
     let users = (0..asked.sessions).map(|session| holder(asked, session).0);
     let commands = orders::set_up(asked, users);
     runtime.block_on(async {
-        let (client, events) = AdminClient::connect(options)
-            .await
-            .map_err(Failure::Client)?;
+        let key_file = asked.admin_key_file.as_deref();
+        let failure = |lost| session::failure(lost, key_file, "--admin-key-file");
+        let (client, events) = AdminClient::connect(options).await.map_err(failure)?;
         drop(events);
         for command in commands {
             execute(&client, command).await?;

@@ -34,11 +34,11 @@ mod send;
 mod serve;
 mod session;
 mod source;
+mod stdin;
 mod sweep;
 mod terminal;
 
-use arguments::{Arguments, Command, Exchange};
-use clap::{CommandFactory, Parser};
+use arguments::{Command, Exchange};
 use failure::{Failure, Finding};
 use std::ffi::OsString;
 use std::fs;
@@ -47,13 +47,10 @@ use std::path::Path;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let arguments = match Arguments::try_parse() {
+    let line: Vec<OsString> = std::env::args_os().collect();
+    let arguments = match arguments::parse(&line) {
         Ok(arguments) => arguments,
-        Err(mut error) => {
-            let line: Vec<OsString> = std::env::args_os().collect();
-            arguments::doctor::hint(&mut error, &line);
-            return misuse(&error);
-        }
+        Err(error) => return misuse(&error),
     };
     let result = match arguments.command {
         Command::Exchange(Exchange::Run(options)) => run::run(&options),
@@ -111,13 +108,13 @@ fn misuse(error: &clap::Error) -> ExitCode {
 
 fn completions(shell: clap_complete::Shell) -> Result<Finding, Failure> {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Arguments::command(), "thalweg", &mut script);
+    clap_complete::generate(shell, &mut arguments::command(), "thalweg", &mut script);
     failure::print(&script)?;
     Ok(Finding::Fine)
 }
 
 fn manual(directory: Option<&Path>) -> Result<Finding, Failure> {
-    let mut program = Arguments::command().disable_help_subcommand(directory.is_some());
+    let mut program = arguments::command().disable_help_subcommand(directory.is_some());
     program.build();
     let Some(directory) = directory else {
         let mut page = Vec::new();

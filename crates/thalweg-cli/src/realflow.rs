@@ -26,6 +26,8 @@ pub(crate) struct RealFlow {
     pub(crate) check: Check,
     /// Hash of the state that the commands led to.
     pub(crate) state_hash: u64,
+    /// How many rows were passed over, and the line of the first of them.
+    pub(crate) passed_over: Option<(u64, u64)>,
 }
 
 /// Messages as if they stood in a file, one a line.

@@ -1,4 +1,4 @@
-//! `--out`: what came of every command, and the balances and open orders at the end.
+//! `--output`: what came of every command, and the balances and open orders at the end.
 //!
 //! `docs/orders-csv.md` describes the columns. The commands are executed once more for it, so that
 //! writing does not delay the run that is measured; the states at the end are compared.
@@ -12,6 +12,7 @@ use crate::input::lines::Lines;
 use crate::input::streamed::each;
 use crate::output::Output;
 use crate::source::Source;
+use crate::terminal::Notes;
 use std::io::{self, BufWriter, Write};
 use std::iter;
 use thalweg_exchange::execution::ExecutionReports;
@@ -108,7 +109,7 @@ fn written(
     match &source.again {
         Some((path, format)) if count > 0 && source.feed.count().is_none() => {
             let mut number = 0;
-            each(&mut Lines::open(path)?, *format, |_| {
+            each(&mut Lines::open(path, Notes::new(true))?, *format, |_| {
                 move |line, command: Command| {
                     number += 1;
                     number < source.from || take(Some(line), &command)

@@ -12,6 +12,7 @@ use crate::results::Form;
 use crate::runner::journaled::{self, Journaled, Stream};
 use crate::runner::{Outcome, Pipelined, parts};
 use crate::source::{self, Source, Taken};
+use crate::stdin;
 use crate::terminal::{self, Interruption, Notes};
 use crate::{hdr_log, machine, results};
 use indicatif::ProgressBar;
@@ -54,14 +55,14 @@ impl Outputs {
             Some("jsonl") => Ok(Form::JsonLines),
             Some("csv") => Ok(Form::Csv),
             _ => Err(Failure::Misuse(format!(
-                "--out {}: the name must end in .jsonl or .csv",
+                "--output {}: the name must end in .jsonl or .csv",
                 failure::shown(path.as_os_str())
             ))),
         };
-        let form = options.out.as_deref().map(form).transpose()?;
+        let form = options.output.as_deref().map(form).transpose()?;
         let outputs = Outputs {
-            report: open(&options.report)?,
-            out: open(&options.out)?.zip(form),
+            report: open(&options.html)?,
+            out: open(&options.output)?.zip(form),
             hdr: open(&options.hdr)?,
         };
         outputs.are_apart(&options.input)?;
@@ -71,8 +72,8 @@ impl Outputs {
     fn all(&self) -> impl Iterator<Item = (&'static str, &Output)> {
         let out = self.out.as_ref().map(|(out, _)| out);
         let all = [
-            ("--report", self.report.as_ref()),
-            ("--out", out),
+            ("--html", self.report.as_ref()),
+            ("--output", out),
             ("--hdr", self.hdr.as_ref()),
         ];
         all.into_iter()
@@ -123,7 +124,7 @@ pub(crate) fn run(options: &Run) -> Result<Finding, Failure> {
     let how = (&progress, &*signals.stop);
     let outcome = through(options, &mut source, service, outputs.out.is_some(), how)?;
     machine.disturbance = outcome.disturbance.clone();
-    let hash = state_hash(&outcome.state).hash;
+    let (hash, was_idle) = (state_hash(&outcome.state).hash, source.was_idle);
     let sent = outcome.sent;
     if let Some(planned) = source.state_hash
         && planned != hash
@@ -166,6 +167,9 @@ pub(crate) fn run(options: &Run) -> Result<Finding, Failure> {
             failure::counted(of, "command")
         ));
         finding = signals.finding();
+    }
+    if was_idle {
+        stdin::still_idle()?;
     }
     Ok(finding)
 }

@@ -25,7 +25,8 @@ use crate::failure::{Failure, Finding, counted};
 use crate::input::lines::Lines;
 use crate::input::orders;
 use crate::session;
-use crate::terminal::{Notes, has_piped_input};
+use crate::stdin;
+use crate::terminal::Notes;
 
 /// Answers that are awaited at most; the client holds back further commands.
 const AWAITED_MAX: usize = 1_024;
@@ -36,14 +37,14 @@ pub(crate) fn send(asked: &Send) -> Result<Finding, Failure> {
         (None, user) => ("127.0.0.1:7411", user.unwrap_or_default()),
     };
     let address = asked.connect.as_deref().unwrap_or(address);
-    let mut options = session::options(address, holder, asked.key_file.as_deref())?;
+    let notes = Notes::new(asked.quiet);
+    let mut options = session::options(address, holder, asked.key_file.as_deref(), notes)?;
     options.number = asked.session;
     options.attempts_max = asked.attempts;
     options.in_flight_max = AWAITED_MAX;
     // Opened before it connects: a file that is not there is told at once.
     let path = asked.file.as_deref().unwrap_or(Path::new("-"));
-    let is_terminal = path.as_os_str() == "-" && !has_piped_input();
-    let notes = Notes::new(asked.quiet);
+    let is_terminal = path.as_os_str() == "-" && !stdin::is_given();
     if is_terminal {
         notes.hint("commands, one a line, as docs/orders-csv.md has them; Ctrl-D ends");
     }
@@ -68,14 +69,15 @@ where
 {
     let file = match path.as_os_str() == "-" {
         true => None,
-        false => Some(Lines::open(path)?),
+        false => Some(Lines::open(path, notes)?),
     };
     let user = UserId(options.holder);
     let connected = match &asked.store {
         Some(store) => Client::<C>::connect_with(options, FileStore::new(store)),
         None => Client::<C>::connect_with(options, MemoryStore::default()),
     };
-    let (client, events) = connected.map_err(Failure::Client)?;
+    let (client, events) = connected
+        .map_err(|lost| session::failure(lost, asked.key_file.as_deref(), "--key-file"))?;
     let shown = Arc::new(Mutex::new(Shown::new(asked.format)));
     let (tickets, awaited) = sync_channel(AWAITED_MAX);
     thread::scope(|scope| {
@@ -83,7 +85,9 @@ where
         let answers = scope.spawn(move || show_answers(&awaited, &answers));
         let reports = Arc::clone(&shown);
         let reports = scope.spawn(move || show_events(events, &reports, notes));
-        let lines = file.map_or_else(|| Lines::open(path), Ok);
+        // At a terminal the user has read what is waited for.
+        let open = || Lines::open(path, if is_terminal { Notes::new(true) } else { notes });
+        let lines = file.map_or_else(open, Ok);
         let read = lines.map_err(Failure::from).and_then(|mut lines| {
             submit_all(&client, &mut lines, is_terminal, notes, |sent| {
                 tickets.send(sent).is_ok()

@@ -3,6 +3,8 @@
 use crate::arguments::Format;
 use crate::arguments::serve::Serve;
 use crate::failure::{self, Failure, Finding, print};
+use crate::stdin::Waiting;
+use crate::terminal::Notes;
 use std::path::PathBuf;
 use thalweg_server::config::{Config, DEFAULT_TEXT};
 use thalweg_server::demo::Demo;
@@ -43,15 +45,19 @@ pub(crate) fn serve(options: &Serve) -> Result<Finding, Failure> {
 }
 
 fn configuration(options: &Serve) -> Result<Config, Failure> {
-    let read = options.config.as_deref().map(Config::read).transpose();
+    let read = options.config.as_deref().map(|path| {
+        let _waiting = Waiting::of(path, Notes::new(false));
+        Config::read(path)
+    });
+    let read = read.transpose();
     let refused = |error| Failure::Serve(ServeError::Config(error));
     let mut config = read.map_err(refused)?.unwrap_or_default();
-    if let Some(file) = &options.keys {
+    if let Some(file) = &options.key_file {
         config.keys.file = Some(file.clone());
     }
-    config.trade.listen = options.trade.unwrap_or(config.trade.listen);
-    config.admin.listen = options.admin.or(config.admin.listen);
-    config.http.listen = options.http.or(config.http.listen);
+    config.trade.listen = options.trade_listen.unwrap_or(config.trade.listen);
+    config.admin.listen = options.admin_listen.or(config.admin.listen);
+    config.http.listen = options.http_listen.or(config.http.listen);
     Ok(config)
 }
 

@@ -2,36 +2,63 @@
 
 use crate::failure::{Failure, shown};
 use crate::input::error::InputError;
+use crate::stdin::Waiting;
+use crate::terminal::Notes;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
-use thalweg_client::Options;
-use thalweg_exchange::codec::session::KEY_BYTES_MAX;
+use thalweg_client::{Lost, Options};
+use thalweg_exchange::codec::session::{Ending, KEY_BYTES_MAX};
 
 /// The options of a session, with the key of a file.
 pub(crate) fn options(
     address: &str,
     holder: i64,
     key_file: Option<&Path>,
+    notes: Notes,
 ) -> Result<Options, Failure> {
     let mut options = Options::new(address, holder);
     if let Some(path) = key_file {
-        options.key = key(path)?;
+        options.key = key(path, notes)?;
     }
     Ok(options)
 }
 
+/// Why there is no session, and the option that is missing or names the wrong listener.
+pub(crate) fn failure(lost: Lost, key_file: Option<&Path>, option: &str) -> Failure {
+    let Lost::Bye { why, .. } = &lost else {
+        return Failure::Client(lost);
+    };
+    match (why, key_file) {
+        (Ending::WrongKey, None) => Failure::Misuse(format!(
+            "{lost}: none was sent; {option} names a file that holds one"
+        )),
+        (Ending::Listener, _) => Failure::Misuse(format!(
+            "{lost}: users connect to the trade listener, administrators to the admin listener"
+        )),
+        _ => Failure::Client(lost),
+    }
+}
+
 /// The key in a file, without the end of its line.
-fn key(path: &Path) -> Result<Vec<u8>, Failure> {
+fn key(path: &Path, notes: Notes) -> Result<Vec<u8>, Failure> {
     let name = shown(path.as_os_str());
     let mut text = Vec::new();
     let limit = KEY_BYTES_MAX as u64 + 2;
-    let read = File::open(path).and_then(|file| file.take(limit).read_to_end(&mut text));
+    let waiting = Waiting::of(path, notes);
+    let read =
+        File::open(path).and_then(|file| waiting.reader(file).take(limit).read_to_end(&mut text));
     if let Err(source) = read {
         let file = name;
         return Err(InputError::Open { file, source }.into());
     }
     let key = text.trim_ascii();
+    if key.starts_with(b"[[key]]") {
+        return Err(Failure::Misuse(format!(
+            "{name}: this file of an exchange has the hashes of its keys; a client needs the key \
+             that `thalweg exchange key new` has printed"
+        )));
+    }
     match key.len() {
         1..=KEY_BYTES_MAX => Ok(key.to_vec()),
         0 => Err(Failure::Misuse(format!("{name}: holds no key"))),

@@ -11,7 +11,8 @@ use crate::input::{self, Format, bitstamp, lobster};
 use crate::realflow::{self, RealFlow};
 use crate::report::facts::{Check, Score};
 use crate::run::rules;
-use crate::terminal::{self, Notes};
+use crate::stdin::{self, Given};
+use crate::terminal::Notes;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use thalweg_exchange::book::Level;
@@ -27,6 +28,8 @@ pub(crate) struct Source {
     pub(crate) format: String,
     pub(crate) seed: Option<u64>,
     pub(crate) feed: Feed,
+    /// Whether it was made up because nothing came from standard input.
+    pub(crate) was_idle: bool,
     /// Where a stream of which not all is kept can be read once more.
     pub(crate) again: Option<(PathBuf, Streamed)>,
     /// The number of the first of them in the stream, from 1.
@@ -100,10 +103,22 @@ pub(crate) enum Taken {
 /// # Errors
 /// Those of the input, and of options that do not fit it.
 pub(crate) fn load(options: &Intended, taken: Taken, notes: &Notes) -> Result<Source, Failure> {
-    crate::costs::install(options.costs.as_deref())?;
+    crate::costs::install(options.costs.as_deref(), *notes)?;
     let rules = rules(options.rules);
-    let made_up = options.seed.or(options.commands).is_some();
-    let piped = || (!made_up && terminal::has_piped_input()).then(|| PathBuf::from("-"));
+    let given = match options {
+        _ if options.file.is_some() || options.seed.or(options.commands).is_some() => {
+            Given::Nothing
+        }
+        // A made-up flow has no format and no books: these are of what comes.
+        _ if options.books.is_some() || options.format_in != FormatIn::Auto => {
+            match stdin::is_given() {
+                true => Given::Data,
+                false => Given::Nothing,
+            }
+        }
+        _ => stdin::given(*notes),
+    };
+    let piped = || (given == Given::Data).then(|| PathBuf::from("-"));
     let Some(path) = &options.file.clone().or_else(piped) else {
         if options.books.is_some() {
             return Err(Failure::Misuse(
@@ -118,9 +133,10 @@ pub(crate) fn load(options: &Intended, taken: Taken, notes: &Notes) -> Result<So
         let (feed, begin, _) = kept(commands, rules, part(options));
         let mut source = Source::new("made-up flow", "generated", feed, begin, options.from)?;
         source.seed = Some(seed);
+        source.was_idle = given == Given::Idle;
         return Ok(source);
     };
-    let mut lines = Lines::open(path)?;
+    let mut lines = Lines::open(path, *notes)?;
     let format = match options.format_in {
         FormatIn::Auto => input::recognise(&mut lines)?,
         FormatIn::Bitstamp => Format::Bitstamp,
@@ -147,7 +163,7 @@ pub(crate) fn load(options: &Intended, taken: Taken, notes: &Notes) -> Result<So
     match format {
         Format::Orders => streamed(lines, path, Streamed::Orders, options, taken),
         Format::Recorded => streamed(lines, path, Streamed::Recorded, options, taken),
-        _ => read(&mut lines, format, books, options, rules),
+        _ => read(&mut lines, format, books, options, rules, notes),
     }
 }
 
@@ -195,7 +211,7 @@ fn streamed(
              takes N of them, from --from on"
         ))),
         (Taken::Again, None) if !again => Err(Failure::Misuse(format!(
-            "{name}: for --out, more than {head} must be in a file, to be read again after the \
+            "{name}: for --output, more than {head} must be in a file, to be read again after the \
              run; --limit N takes N of them, from --from on"
         ))),
         _ => {
@@ -214,6 +230,7 @@ fn read(
     books: Option<&Path>,
     options: &Intended,
     rules: Rules,
+    notes: &Notes,
 ) -> Result<Source, Failure> {
     let name = lines.name().to_owned();
     let source = |commands, lines: Vec<u64>| {
@@ -228,7 +245,13 @@ fn read(
         source.final_book = final_book.filter(|_| is_whole);
         return Ok(source);
     }
-    let real = real_flow(lines, format, books, rules)?;
+    let real = real_flow(lines, format, books, rules, *notes)?;
+    if let Some((rows, line)) = real.passed_over {
+        let rows = counted(rows, "row");
+        notes.hint(&format!(
+            "{name}:{line}: the first of {rows} passed over; the report counts them by reason"
+        ));
+    }
     let (mut source, is_whole) = source(real.commands, real.lines)?;
     source.check = Some(real.check);
     source.state_hash = is_whole.then_some(real.state_hash);
@@ -241,8 +264,10 @@ fn real_flow(
     format: Format,
     books: Option<&Path>,
     rules: Rules,
+    notes: Notes,
 ) -> Result<RealFlow, Failure> {
-    let mut books = books.map(Lines::open).transpose()?;
+    let books = books.map(|books| Lines::open(books, notes));
+    let mut books = books.transpose()?;
     let mut fault = None;
     let real = if format == Format::Bitstamp {
         let messages = bitstamp::messages(lines)?;
@@ -255,11 +280,7 @@ fn real_flow(
         let rows = rows.map(|all| until_fault(all, &mut fault));
         realflow::lobster::replay(&messages, rows, rules)
     };
-    fault.map_or(Ok(()), Err)?;
-    real.map_err(|error| Failure::Recording {
-        file: lines.name().to_owned(),
-        what: error.to_string(),
-    })
+    fault.map_or(Ok(real), |fault| Err(fault.into()))
 }
 
 /// The records before the first fault, which is kept.
@@ -288,6 +309,7 @@ impl Source {
             name: name.to_owned(),
             format: format.to_owned(),
             seed: None,
+            was_idle: false,
             feed,
             again: None,
             from,

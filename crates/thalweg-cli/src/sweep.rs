@@ -5,6 +5,7 @@ use crate::failure::{self, Failure, Finding};
 use crate::report::facts::Slow;
 use crate::runner::{Outcome, Pipelined};
 use crate::source::{self, Source, Taken};
+use crate::stdin;
 use crate::terminal::{Interruption, Notes};
 use serde::Serialize;
 use std::fmt::Write;
@@ -69,6 +70,9 @@ pub(crate) fn sweep(options: &Sweep) -> Result<Finding, Failure> {
     match options.format {
         Format::Text => failure::print(table(rows).as_bytes())?,
         Format::Json => failure::print_json(rows)?,
+    }
+    if source.was_idle {
+        stdin::still_idle()?;
     }
     match signals.has_come() {
         true => Ok(signals.finding()),

@@ -19,23 +19,6 @@ pub(crate) fn colours_on(stream: &impl IsTerminal) -> bool {
     wished && stream.is_terminal()
 }
 
-/// Whether somebody has given standard input: a pipe or a file, not a terminal and not `/dev/null`.
-pub(crate) fn has_piped_input() -> bool {
-    let input = io::stdin();
-    #[cfg(unix)]
-    {
-        use std::os::{fd::AsFd, unix::fs::FileTypeExt};
-        let owned = input.as_fd().try_clone_to_owned().map(std::fs::File::from);
-        if owned
-            .and_then(|file| file.metadata())
-            .is_ok_and(|m| m.file_type().is_char_device())
-        {
-            return false;
-        }
-    }
-    !input.is_terminal()
-}
-
 /// What ends a run early: Ctrl-C, and the signal that `kill` and `timeout` send.
 #[derive(Debug)]
 pub(crate) struct Interruption {

@@ -82,7 +82,7 @@ fn a_placement_that_cannot_be() {
 fn names_have_no_control_characters() {
     let said = thalweg(&["exchange", "run", "/no/\x1b[31m\nfile"]);
     said.refused(&["/no/\\x1b[31m\\x0afile: cannot be opened: No such file or directory\n"]);
-    let said = thalweg(&["exchange", "run", "--report", "/no/\x1b[31m"]);
+    let said = thalweg(&["exchange", "run", "--html", "/no/\x1b[31m"]);
     said.refused(&["/no/\\x1b[31m: cannot be written: "]);
     thalweg(&["hash", "/no/\x1b[31m"]).refused(&["/no/\\x1b[31m: No such file"]);
 }
@@ -169,7 +169,7 @@ fn negative_size() {
     );
     refused(
         b"0,1,C,65,B,23647,-2\n",
-        &["input.csv:1: amount_1e8 -2 is below the smallest value 1"],
+        &["input.csv:1: amount_1e8 -2 is below the smallest value 0"],
     );
     refused(
         b"1.5,1,65,-18,5853300,1\n",
@@ -273,7 +273,7 @@ fn unwritable_report() {
         "exchange",
         "run",
         "/no/such/file",
-        "--report",
+        "--html",
         "/no/such/place.html",
     ];
     thalweg(&line).refused(&["/no/such/place.html: cannot be written: No such file"]);

@@ -33,7 +33,7 @@ fn open(directory: &Path) -> Exchange {
 }
 
 /// Ten commands, with snapshots after none and after five; not closed.
-fn exchange(name: &str) -> PathBuf {
+pub(crate) fn exchange(name: &str) -> PathBuf {
     let directory = std::env::temp_dir().join(format!("thalweg-{name}-{}", std::process::id()));
     let _ = fs::remove_dir_all(&directory);
     let mut exchange = open(&directory);

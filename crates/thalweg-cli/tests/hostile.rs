@@ -6,7 +6,7 @@ use crate::program;
 use program::{Ended, Scratch, command, thalweg};
 use std::process::Stdio;
 
-const ORDERS: &str = "thalweg-orders,1\nsymbol,1,10,20,1,1,0,0\nuser,7\n";
+pub(crate) const ORDERS: &str = "thalweg-orders,1\nsymbol,1,10,20,1,1,0,0\nuser,7\n";
 
 #[test]
 fn outputs_are_not_written_over_the_input_or_each_other() {
@@ -14,19 +14,19 @@ fn outputs_are_not_written_over_the_input_or_each_other() {
     let orders = scratch.file("orders.csv", ORDERS.as_bytes());
     let (alias, other) = (scratch.path("./orders.csv"), scratch.path("other.csv"));
     let run = |options: &[&str]| thalweg(&[&["exchange", "run", &orders], options].concat());
-    for option in ["--out", "--report", "--hdr"] {
+    for option in ["--output", "--html", "--hdr"] {
         run(&[option, &alias]).refused(&[option, "orders.csv: this is the input"]);
     }
     run(&["--books", &other]).refused(&["--books goes with"]);
     let pairs = [
-        ("--out", "--hdr"),
-        ("--report", "--out"),
-        ("--report", "--hdr"),
+        ("--output", "--hdr"),
+        ("--html", "--output"),
+        ("--html", "--hdr"),
     ];
     for (one, two) in pairs {
         let said = run(&[two, &other, one, &other]);
         said.refused(
-            &["--report", " and ", " both write to ", "other.csv"][usize::from(one == "--out")..],
+            &["--html", " and ", " both write to ", "other.csv"][usize::from(one == "--output")..],
         );
         run(&[two, "-", one, "-"]).refused(&[" both write to standard output"]);
     }
@@ -39,8 +39,8 @@ fn facts_give_way_to_any_output_on_standard_output() {
     let orders = scratch.file("orders.csv", ORDERS.as_bytes());
     for (option, begin) in [
         ("--hdr", "#[Latencies"),
-        ("--report", "<!DOCTYPE"),
-        ("--out", "{\""),
+        ("--html", "<!DOCTYPE"),
+        ("--output", "{\""),
     ] {
         let said = thalweg(&["exchange", "run", &orders, option, "-", "--format", "json"]);
         assert_eq!(said.code, Some(0), "{said:?}");
@@ -91,7 +91,7 @@ fn a_full_disk_is_told() {
     let scratch = Scratch::new();
     let orders = scratch.file("orders.csv", ORDERS.as_bytes());
     let full = "No space left on device";
-    for option in ["--report", "--hdr"] {
+    for option in ["--html", "--hdr"] {
         let said = thalweg(&["exchange", "run", &orders, option, "/dev/full"]);
         said.refused(&["/dev/full: cannot be written", full]);
     }
@@ -102,7 +102,7 @@ fn a_full_disk_is_told() {
         &["completions", "bash"],
         &["hash", &orders],
         &["exchange", "run", &orders],
-        &["exchange", "run", &orders, "--out", "-", "-q"],
+        &["exchange", "run", &orders, "--output", "-", "-q"],
         &["exchange", "sweep", &orders],
     ] {
         let out = std::fs::File::options().write(true).open("/dev/full");
@@ -125,7 +125,7 @@ fn one_is_no_plural() {
         scratch.file("orders.csv", rest.as_bytes()),
         scratch.path("a.html"),
     );
-    let said = thalweg(&["exchange", "run", &orders, "-q", "--report", &page]);
+    let said = thalweg(&["exchange", "run", &orders, "-q", "--html", &page]);
     assert!(
         said.fine().contains("1 bid level, 0 ask levels"),
         "{said:?}"

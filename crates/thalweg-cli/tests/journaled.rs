@@ -60,7 +60,14 @@ fn a_journaled_run_ends_as_one_without_and_its_directory_is_an_exchange() {
 
     // It can be served, too.
     let any = "127.0.0.1:0";
-    let listen = ["--trade", any, "--admin", any, "--http", any];
+    let listen = [
+        "--trade-listen",
+        any,
+        "--admin-listen",
+        any,
+        "--http-listen",
+        any,
+    ];
     let mut serving = command(&[&["exchange", "serve", directory], &listen[..]].concat())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -117,7 +124,7 @@ fn orders_of_our_own_format_go_on_behind_others() {
     };
     run(&one, &[]).fine();
     let out = scratch.path("two.jsonl");
-    let facts = run(&two, &["--format", "json", "--out", &out]).json();
+    let facts = run(&two, &["--format", "json", "--output", &out]).json();
     assert_eq!(facts["journal"]["commands_before"], 4);
     assert_eq!(facts["books"][0]["bid_levels"], 2);
     let lines = fs::read_to_string(out).expect("it was written");

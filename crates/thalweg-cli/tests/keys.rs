@@ -16,7 +16,7 @@ fn a_new_key_is_printed_once_and_its_hash_opens_a_session() {
     let scratch = Scratch::new();
     let file = scratch.path("keys.toml");
     let new = |arguments: &[&str]| {
-        let all = [&["exchange", "key", "new", "--keys", &file], arguments].concat();
+        let all = [&["exchange", "key", "new", "--key-file", &file], arguments].concat();
         thalweg(&all).fine().trim_end().to_owned()
     };
     let trade = new(&[
@@ -27,7 +27,7 @@ fn a_new_key_is_printed_once_and_its_hash_opens_a_session() {
         "--name",
         "a \"quoted\" one",
     ]);
-    let read = new(&["--user", "-8", "--role", "read"]);
+    let read = new(&["--user", "8", "--role", "read"]);
     let admin = new(&["--admin", "1"]);
     let text = std::fs::read_to_string(&file).expect("it was made");
     for key in [&trade, &read, &admin] {
@@ -45,9 +45,9 @@ fn a_new_key_is_printed_once_and_its_hash_opens_a_session() {
         name(&trade, Role::Trade, 7),
         Some("a \"quoted\" one".into())
     );
-    assert_eq!(name(&read, Role::Read, -8), Some("read -8".into()));
+    assert_eq!(name(&read, Role::Read, 8), Some("read 8".into()));
     assert_eq!(name(&admin, Role::Admin, 1), Some("admin 1".into()));
-    assert_eq!(name(&read, Role::Trade, -8), None);
+    assert_eq!(name(&read, Role::Trade, 8), None);
     let mode = std::fs::metadata(&file).expect("it is there").permissions();
     assert_eq!(mode.mode() & 0o777, 0o600);
 }
@@ -58,8 +58,14 @@ fn a_key_needs_a_holder_and_a_file_that_is_whole() {
     let both = ["exchange", "key", "new", "--user", "7", "--admin", "1"];
     thalweg(&both).refused(&["cannot be used with"]);
     let scratch = Scratch::new();
+    for holder in ["--user", "--admin"] {
+        let file = scratch.path("none.toml");
+        let below = ["exchange", "key", "new", holder, "-3", "--key-file", &file];
+        thalweg(&below).refused(&[holder, "-3 is not in 0.."]);
+        assert!(!Path::new(&file).exists());
+    }
     let file = scratch.file("keys.toml", b"[[key]]\nname = 7\n");
-    let new = ["exchange", "key", "new", "--user", "7", "--keys", &file];
+    let new = ["exchange", "key", "new", "--user", "7", "--key-file", &file];
     thalweg(&new).refused(&["keys.toml:2: invalid type: integer `7`, expected a string"]);
     let text = std::fs::read(&file).expect("it is there");
     assert_eq!(text, b"[[key]]\nname = 7\n", "it is as before");
@@ -70,14 +76,27 @@ fn keys_that_may_open_more_sessions_than_are_remembered_are_not_served() {
     let scratch = Scratch::new();
     let keys = &scratch.path("keys.toml");
     for user in ["7", "8"] {
-        thalweg(&["exchange", "key", "new", "--user", user, "--keys", keys]).fine();
+        thalweg(&["exchange", "key", "new", "--user", user, "--key-file", keys]).fine();
     }
     let config = scratch.file("serve.toml", b"[sessions]\nremembered_max = 31\n");
     let any = "127.0.0.1:0";
-    let listen = ["--trade", any, "--admin", any, "--http", any];
+    let listen = [
+        "--trade-listen",
+        any,
+        "--admin-listen",
+        any,
+        "--http-listen",
+        any,
+    ];
     let directory = &scratch.path("exchange");
     let serve = [
-        "exchange", "serve", directory, "--keys", keys, "--config", &config,
+        "exchange",
+        "serve",
+        directory,
+        "--key-file",
+        keys,
+        "--config",
+        &config,
     ];
     let ended = thalweg(&[&serve[..], &listen].concat());
     ended.refused(&[

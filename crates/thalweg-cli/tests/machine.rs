@@ -9,7 +9,7 @@ use program::{Scratch, thalweg};
 fn figures_are_saved_shown_and_used() {
     let scratch = Scratch::new();
     let (saved, here) = (scratch.path("costs.json"), scratch.path("."));
-    let page = thalweg(&["machine", "--quick", "--dir", &here, "--save", &saved]);
+    let page = thalweg(&["machine", "--quick", "--dir", &here, "--output", &saved]);
     let page = page.fine();
     for part in [
         "usable core",
@@ -70,5 +70,5 @@ fn json_is_the_same_in_both_spellings_and_places_are_checked_first() {
     let nowhere = "/no/such/place";
     thalweg(&["machine", "--dir", nowhere]).refused(&["/no/such/place: cannot be written to"]);
     let file = "/no/such/place/costs.json";
-    thalweg(&["machine", "--save", file]).refused(&["costs.json: cannot be written"]);
+    thalweg(&["machine", "--output", file]).refused(&["costs.json: cannot be written"]);
 }

@@ -5,12 +5,16 @@ mod damages;
 mod doctor;
 mod doctor_compare;
 mod durable;
+mod endless_files;
 mod hash;
 mod hostile;
+#[cfg(unix)]
+mod idle_pipes;
 mod journal;
 mod journaled;
 mod keys;
 mod machine;
+mod odd_files;
 mod output;
 mod pages;
 mod program;
@@ -20,3 +24,5 @@ mod serve;
 mod served_kills;
 mod sessions;
 mod trades;
+#[cfg(unix)]
+mod wrong_ports;

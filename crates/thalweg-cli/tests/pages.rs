@@ -91,7 +91,7 @@ fn the_readme_shows_what_comes_out() {
         .collect();
     let file = scratch.file("orders.csv", sample.as_bytes());
     let out = scratch.path("trades.csv");
-    thalweg(&["exchange", "run", &file, "-q", "--out", &out]).fine();
+    thalweg(&["exchange", "run", &file, "-q", "--output", &out]).fine();
     let trades = std::fs::read_to_string(out).expect("the run has just written it");
     let trades: Vec<&str> = trades
         .lines()
@@ -100,7 +100,7 @@ fn the_readme_shows_what_comes_out() {
     assert_eq!(trades[..2], shown[..2]);
 
     let file = scratch.file("mine.csv", format!("{sample}{own}\n").as_bytes());
-    let ended = thalweg(&["exchange", "run", &file, "-q", "--out", "-"]);
+    let ended = thalweg(&["exchange", "run", &file, "-q", "--output", "-"]);
     let lines: Vec<&str> = ended.stdout.lines().collect();
     for line in &shown[2..] {
         assert!(lines.contains(line), "{line} is not in {lines:#?}");

@@ -6,7 +6,7 @@ use program::{shared, thalweg};
 use serde_json::Value;
 
 /// Agreement by name, as (agree, of).
-fn score(facts: &Value, name: &str) -> (u64, u64) {
+pub(crate) fn score(facts: &Value, name: &str) -> (u64, u64) {
     let scores = facts["check"]["scores"]
         .as_array()
         .expect("there are scores");
@@ -22,7 +22,7 @@ fn score(facts: &Value, name: &str) -> (u64, u64) {
     )
 }
 
-fn count(facts: &Value, name: &str) -> u64 {
+pub(crate) fn count(facts: &Value, name: &str) -> u64 {
     let counts = facts["check"]["counts"]
         .as_array()
         .expect("there are counts");

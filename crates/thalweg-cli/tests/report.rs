@@ -87,7 +87,7 @@ fn a_browser_shows_it() {
         "20k",
         "--rate",
         "400k",
-        "--report",
+        "--html",
         &page,
         "-q",
     ];

@@ -21,22 +21,33 @@ use thalweg_server::config::DEFAULT_TEXT;
 const TERM: u32 = 15;
 
 /// A server as a process of its own; killed when dropped.
-struct Serving {
+pub(crate) struct Serving {
     child: Child,
-    admin: SocketAddr,
+    pub(crate) admin: SocketAddr,
+    pub(crate) trade: String,
+    pub(crate) http: String,
 }
 
 impl Serving {
-    fn start(directory: &str) -> Serving {
+    pub(crate) fn start(directory: &str) -> Serving {
         Serving::start_as(command(&[]), directory, &[])
     }
 
     /// A program with these options more.
-    fn start_as(mut program: Program, directory: &str, more: &[&str]) -> Serving {
+    pub(crate) fn start_as(mut program: Program, directory: &str, more: &[&str]) -> Serving {
         let any = "127.0.0.1:0";
         program.args([
-            "exchange", "serve", directory, "--trade", any, "--admin", any, "--http", any,
-            "--format", "json",
+            "exchange",
+            "serve",
+            directory,
+            "--trade-listen",
+            any,
+            "--admin-listen",
+            any,
+            "--http-listen",
+            any,
+            "--format",
+            "json",
         ]);
         let mut child = program
             .args(more)
@@ -52,7 +63,13 @@ impl Serving {
         let told: serde_json::Value = serde_json::from_str(&line).expect("it is JSON");
         let admin = told["admin"].as_str().and_then(|at| at.parse().ok());
         let admin = admin.expect("an address");
-        Serving { child, admin }
+        let at = |name: &str| told[name].as_str().expect("an address").to_owned();
+        Serving {
+            child,
+            admin,
+            trade: at("trade"),
+            http: at("http"),
+        }
     }
 
     /// Its exit code, and what it logged.
@@ -170,7 +187,13 @@ fn what_cannot_be_served_is_told_at_once() {
     thalweg(&["exchange", "serve"]).refused(&["<DIR>"]);
     let scratch = Scratch::new();
     let directory = scratch.path("exchange");
-    let open = ["exchange", "serve", &directory, "--trade", "0.0.0.0:0"];
+    let open = [
+        "exchange",
+        "serve",
+        &directory,
+        "--trade-listen",
+        "0.0.0.0:0",
+    ];
     thalweg(&open).refused(&["trade.listen is 0.0.0.0:0", "there are no keys"]);
     let config = scratch.file("serve.toml", b"[trade]\nport = 1\n");
     let wrong = ["exchange", "serve", &directory, "--config", &config];
@@ -189,11 +212,11 @@ fn what_cannot_be_served_is_told_at_once() {
         "exchange",
         "serve",
         place.expect("UTF-8"),
-        "--trade",
+        "--trade-listen",
         any,
-        "--admin",
+        "--admin-listen",
         any,
-        "--http",
+        "--http-listen",
         any,
     ]);
     taken.refused(&["no exchange is here, and the directory is not empty"]);
@@ -275,7 +298,15 @@ fn what_was_answered_before_a_kill_is_there_once() {
         if round == 1 {
             let any = "127.0.0.1:0";
             let second = thalweg(&[
-                "exchange", "serve", &directory, "--trade", any, "--admin", any, "--http", any,
+                "exchange",
+                "serve",
+                &directory,
+                "--trade-listen",
+                any,
+                "--admin-listen",
+                any,
+                "--http-listen",
+                any,
             ]);
             second.refused(&[]);
         }
@@ -292,7 +323,14 @@ fn what_was_answered_before_a_kill_is_there_once() {
 /// A demo that is expected not to start.
 fn demo(directory: &str) -> program::Ended {
     let any = "127.0.0.1:0";
-    let listen = ["--trade", any, "--admin", any, "--http", any];
+    let listen = [
+        "--trade-listen",
+        any,
+        "--admin-listen",
+        any,
+        "--http-listen",
+        any,
+    ];
     thalweg(&[&["exchange", "serve", "--demo", directory], &listen[..]].concat())
 }
 
@@ -302,7 +340,14 @@ fn a_file_is_no_place_for_an_exchange() {
     let file = scratch.file("file", b"mine");
     demo(&file).refused(&[&file, "not a directory"]);
     let any = "127.0.0.1:0";
-    let listen = ["--trade", any, "--admin", any, "--http", any];
+    let listen = [
+        "--trade-listen",
+        any,
+        "--admin-listen",
+        any,
+        "--http-listen",
+        any,
+    ];
     let served = thalweg(&[&["exchange", "serve", &file], &listen[..]].concat());
     served.refused(&[&file, "not a directory"]);
     for command in ["recover", "verify", "export"] {
@@ -362,17 +407,17 @@ fn a_port_in_use_and_a_wrong_key_file_are_told_with_their_place() {
     let directory = scratch.path("exchange");
     let any = "127.0.0.1:0";
     let serve = |trade: &str, more: &[&str]| {
-        let mut words = vec!["exchange", "serve", &directory, "--trade", trade];
-        words.extend(["--admin", any, "--http", any]);
+        let mut words = vec!["exchange", "serve", &directory, "--trade-listen", trade];
+        words.extend(["--admin-listen", any, "--http-listen", any]);
         words.extend(more);
         thalweg(&words)
     };
     let told = format!("trade.listen: {taken} cannot be listened on: ");
     serve(&taken, &[]).refused(&[&told]);
     let keys = scratch.file("keys.toml", b"[[key]]\nname = \"a\"\nrole = \"root\"\n");
-    serve(any, &["--keys", &keys]).refused(&["keys.toml:1: "]);
+    serve(any, &["--key-file", &keys]).refused(&["keys.toml:1: "]);
     let none = scratch.path("none.toml");
-    serve(any, &["--keys", &none]).refused(&["none.toml: "]);
+    serve(any, &["--key-file", &none]).refused(&["none.toml: "]);
     assert!(
         !std::path::Path::new(&directory).exists(),
         "nothing was made"
@@ -417,11 +462,11 @@ fn a_demo_trades_by_itself_and_prints_keys() {
         "serve",
         "--demo",
         &scratch.path("demo"),
-        "--trade",
+        "--trade-listen",
         any,
-        "--admin",
+        "--admin-listen",
         any,
-        "--http",
+        "--http-listen",
         any,
     ])
     .stdout(Stdio::piped())

@@ -25,7 +25,7 @@ fn results(out: &str, options: &[&str]) -> String {
         scratch.file("orders.csv", ORDERS.as_bytes()),
         scratch.path(out),
     );
-    let line = ["exchange", "run", &orders, "-q", "--out", &out];
+    let line = ["exchange", "run", &orders, "-q", "--output", &out];
     thalweg(&[&line[..], options].concat()).fine();
     std::fs::read_to_string(out).expect("the run has just written it")
 }
@@ -77,7 +77,7 @@ fn recorded_markets_have_the_lines_of_their_messages() {
     ];
     for (text, commands) in expected {
         let messages = scratch.file("messages.csv", text.as_bytes());
-        thalweg(&["exchange", "run", &messages, "-q", "--out", &out]).fine();
+        thalweg(&["exchange", "run", &messages, "-q", "--output", &out]).fine();
         let csv = std::fs::read_to_string(&out).unwrap();
         assert!(csv.contains("command,1,,symbol,"), "made beforehand: {csv}");
         for command in commands {
@@ -116,7 +116,7 @@ fn json_lines_have_the_same() {
 
 #[test]
 fn results_may_go_to_standard_output() {
-    let line = ["exchange", "run", "--commands", "500", "--out", "-"];
+    let line = ["exchange", "run", "--commands", "500", "--output", "-"];
     let said = thalweg(&line);
     assert_eq!(said.code, Some(0), "{said:?}");
     assert!(
@@ -126,9 +126,10 @@ fn results_may_go_to_standard_output() {
         "{said:?}"
     );
     assert!(said.stderr.contains("500 commands"), "{said:?}");
-    thalweg(&["exchange", "run", "--out", "a.txt"])
+    thalweg(&["exchange", "run", "--output", "a.txt"])
         .refused(&["a.txt: the name must end in .jsonl"]);
-    thalweg(&["exchange", "run", "--out", "/no/a.csv"]).refused(&["/no/a.csv: cannot be written"]);
+    thalweg(&["exchange", "run", "--output", "/no/a.csv"])
+        .refused(&["/no/a.csv: cannot be written"]);
 }
 
 #[test]
@@ -182,7 +183,7 @@ fn a_long_stream_is_read_beside_the_run_and_again_for_its_results() {
     let orders = scratch.file("orders.csv", long_orders().as_bytes());
     let out = scratch.path("results.csv");
     let line = ["exchange", "run", &orders, "-q", "--format", "json"];
-    let facts = thalweg(&[&line[..], &["--out", &out, "--from", "2"]].concat()).json();
+    let facts = thalweg(&[&line[..], &["--output", &out, "--from", "2"]].concat()).json();
     assert_eq!(facts["commands"]["total"], LONG + 1);
     assert_eq!(facts["commands"]["by_kind"][0]["count"], LONG);
     let results = std::fs::read_to_string(&out).unwrap();
@@ -208,11 +209,11 @@ fn of_a_long_stream_on_standard_input_a_part_has_results() {
         let mut program = command(&[&["exchange"], arguments].concat());
         program.stdin(input).output().unwrap().into()
     };
-    fed(&["run", "--out", &out]).refused(&[
-        "standard input: for --out, more than 1048576 commands must be in a file",
+    fed(&["run", "--output", &out]).refused(&[
+        "standard input: for --output, more than 1048576 commands must be in a file",
         "--limit N",
     ]);
-    let part = fed(&["run", "-q", "--out", &out, "--limit", "1M"]);
+    let part = fed(&["run", "-q", "--output", &out, "--limit", "1M"]);
     part.fine();
 }
 
@@ -374,7 +375,7 @@ fn a_sweep_runs_every_placement_at_every_rate() {
 #[test]
 fn ctrl_c_ends_a_run_and_reports_what_there_is() {
     let line = [
-        "exchange", "run", "--rate", "1k", "--format", "json", "--out", "-",
+        "exchange", "run", "--rate", "1k", "--format", "json", "--output", "-",
     ];
     let mut child = command(&line)
         .stdout(Stdio::piped())

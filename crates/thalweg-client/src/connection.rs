@@ -208,6 +208,10 @@ impl Connection {
             match self.read(&mut stream).await {
                 // It was made, and lost in the same breath.
                 Err(lost) if self.dialogue.is_open() => self.lost = Some(lost),
+                Err(Lost::Closed) => return Err(self.dialogue.no_exchange()),
+                Err(Lost::Broken(error)) if error.kind() == io::ErrorKind::ConnectionReset => {
+                    return Err(self.dialogue.no_exchange());
+                }
                 read => read?,
             }
         }

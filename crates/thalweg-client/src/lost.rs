@@ -6,6 +6,9 @@ use std::{error, fmt, io};
 use thalweg_exchange::codec::CodecError;
 use thalweg_exchange::codec::session::{Ending, KEY_BYTES_MAX};
 
+/// How much is shown of an answer that no exchange gives.
+const ANSWER_BYTES_MAX: usize = 40;
+
 /// Why a connection could not be made, or was lost.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -23,6 +26,13 @@ pub enum Lost {
         address: String,
         /// How long was waited.
         after: Duration,
+    },
+    /// What answers there speaks another protocol, or closes the connection before a welcome.
+    NotAnExchange {
+        /// Where.
+        address: String,
+        /// How its answer begins; empty if there was none.
+        answer: Vec<u8>,
     },
     /// Reading or writing failed.
     Broken(io::Error),
@@ -76,6 +86,7 @@ impl Lost {
             | Self::Closed
             | Self::Silent { .. } => true,
             Self::Bye { why, .. } => why.may_return(),
+            Self::NotAnExchange { answer, .. } => answer.is_empty(),
             _ => false,
         }
     }
@@ -90,6 +101,25 @@ impl fmt::Display for Lost {
                     f,
                     "{address} gives no answer for {after:?}; is it an exchange?"
                 )
+            }
+            Self::NotAnExchange { address, answer } if answer.is_empty() => write!(
+                f,
+                "{address} closed the connection without a welcome; is it an exchange?"
+            ),
+            Self::NotAnExchange { address, answer } => {
+                let what = match answer[..] {
+                    [b'H', b'T', b'T', b'P', b'/', ..] => "a web server (HTTP)",
+                    [0x15 | 0x16, 3, ..] => "a TLS server",
+                    _ => "another program",
+                };
+                let line = answer.split(|byte| byte.is_ascii_control()).next();
+                let begin = line.unwrap_or_default();
+                let begin = &begin[..begin.len().min(ANSWER_BYTES_MAX)];
+                write!(f, "what answers at {address} is not an exchange but {what}")?;
+                match begin.is_empty() {
+                    true => Ok(()),
+                    false => write!(f, ": it says `{}`", begin.escape_ascii()),
+                }
             }
             Self::Broken(error) => write!(f, "the connection is broken: {error}"),
             Self::Closed => f.write_str("the exchange closed the connection without a word"),
@@ -140,6 +170,28 @@ mod tests {
                     after,
                 },
                 "127.0.0.1:7411 gives no answer for 3s; is it an exchange?",
+            ),
+            (
+                Lost::NotAnExchange {
+                    address: address(),
+                    answer: Vec::new(),
+                },
+                "127.0.0.1:7411 closed the connection without a welcome; is it an exchange?",
+            ),
+            (
+                Lost::NotAnExchange {
+                    address: address(),
+                    answer: b"\x15\x03\x03\0\x02\x02(".to_vec(),
+                },
+                "what answers at 127.0.0.1:7411 is not an exchange but a TLS server",
+            ),
+            (
+                Lost::NotAnExchange {
+                    address: address(),
+                    answer: b"SSH-2.0-\xffOpen\r\n".to_vec(),
+                },
+                "what answers at 127.0.0.1:7411 is not an exchange but another program: it says \
+                 `SSH-2.0-\\xffOpen`",
             ),
             (
                 Lost::Broken(refused()),

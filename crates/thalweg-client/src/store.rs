@@ -1,7 +1,7 @@
 //! What a session remembers beyond a connection.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use thalweg_exchange::session::{ClientSequence, ReportNumber};
@@ -58,6 +58,8 @@ pub struct FileStore {
 }
 
 const HEADING: &str = "thalweg session 1";
+/// The longest store, in bytes: it has some 100.
+const STORE_BYTES_MAX: u64 = 4_096;
 
 impl FileStore {
     /// A store in this file, which need not be there yet.
@@ -106,8 +108,15 @@ impl FileStore {
 
 impl SessionStore for FileStore {
     fn load(&mut self) -> io::Result<Remembered> {
-        match fs::read_to_string(&self.path) {
-            Ok(text) => self.parse(&text),
+        let mut text = String::new();
+        let read = File::open(&self.path)
+            .and_then(|file| file.take(STORE_BYTES_MAX + 1).read_to_string(&mut text));
+        match read {
+            Ok(bytes) if bytes as u64 > STORE_BYTES_MAX => {
+                let what = format!("larger than the limit of {STORE_BYTES_MAX} bytes");
+                Err(Self::named(&self.path, &io::Error::other(what)))
+            }
+            Ok(_) => self.parse(&text),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Remembered::default()),
             Err(error) => Err(Self::named(&self.path, &error)),
         }

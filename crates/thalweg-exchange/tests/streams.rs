@@ -132,7 +132,6 @@ fn errors_name_the_line_the_field_and_the_limit() {
             "line 2: field 4 (amount of currency:amount) is '', not a whole number",
         ),
         ("HELLO,1", "line 2: unknown kind of line 'HELLO'"),
-        ("\n", "line 2: unknown kind of line ''"),
         ("C,1,NÖP", "line 2: not ASCII text"),
     ] {
         assert_eq!(refused(line), expected, "{line}");

@@ -1,6 +1,6 @@
 //! Options of the commands that connect to a served exchange.
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use std::path::PathBuf;
 use std::time::Duration;
 use thalweg_measure::load::Rate;
@@ -9,6 +9,7 @@ use super::{Format, values};
 
 /// What `exchange send` takes.
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("sender").args(["user", "admin"]).required(true))]
 #[command(after_help = "\
 Examples:
   thalweg exchange send orders.csv --user 7 --key-file trader.key
@@ -26,13 +27,11 @@ pub(crate) struct Send {
     pub(crate) connect: Option<String>,
 
     /// Trade for this user
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    #[arg(required_unless_present = "admin", conflicts_with = "admin")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(0..))]
     pub(crate) user: Option<i64>,
 
     /// Run the market, with the key of this administrator
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    #[arg(required_unless_present = "user")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(0..))]
     pub(crate) admin: Option<i64>,
 
     /// Which of the holder's sessions
@@ -67,7 +66,7 @@ pub(crate) struct Send {
 Examples:
   thalweg exchange load --setup 127.0.0.1:7412 --sessions 8 --rate 20k --for 30s
       Makes a symbol and 8 users with money first; of a server without keys
-  thalweg exchange load --users 7 --key-file trader.key --sessions 4 --format json
+  thalweg exchange load --user 7 --key-file trader.key --sessions 4 --format json
       4 sessions of user 7")]
 pub(crate) struct Load {
     /// Host and port of the exchange
@@ -89,10 +88,12 @@ pub(crate) struct Load {
 
     /// The first user; each session has the next one. With --key-file all are this user's
     #[arg(long, value_name = "N", default_value_t = 1_000_001)]
-    pub(crate) users: i64,
+    #[arg(value_parser = clap::value_parser!(i64).range(0..=i64::MAX - 1_024))]
+    pub(crate) user: i64,
 
     /// The symbol to trade in, a pair of currencies
     #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(value_parser = clap::value_parser!(i32).range(0..))]
     pub(crate) symbol: i32,
 
     /// The middle of the prices, in ticks
@@ -115,6 +116,7 @@ pub(crate) struct Load {
 
     /// The administrator who does so
     #[arg(long, value_name = "N", default_value_t = 1, requires = "setup")]
+    #[arg(value_parser = clap::value_parser!(i64).range(0..))]
     pub(crate) admin: i64,
 
     /// A file that holds that key

@@ -11,7 +11,7 @@ const EXAMPLES: &str = "\
 Examples:
   thalweg doctor -- ./server --port 8080
       Run it; when it ends, a page on standard error says what held it up
-  thalweg doctor --json --output report.json -- make test
+  thalweg doctor --format json --output report.json -- make test
       The same as JSON, into a file
   thalweg doctor --html report.html -- ./server
       Also as a page with flame graphs and a timeline
@@ -57,10 +57,6 @@ pub(crate) enum Other {
         /// Format of the list on standard output
         #[arg(long, value_enum, default_value_t)]
         format: Format,
-
-        /// Short for --format json
-        #[arg(long, conflicts_with = "format")]
-        json: bool,
     },
 }
 
@@ -88,10 +84,6 @@ pub(crate) struct Shown {
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
 
-    /// Short for --format json
-    #[arg(long, conflicts_with = "format")]
-    pub(crate) json: bool,
-
     /// Write the report to FILE instead; `-` is standard output
     #[arg(long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
@@ -104,13 +96,6 @@ pub(crate) struct Shown {
     /// has them
     #[arg(long)]
     pub(crate) evidence: bool,
-}
-
-impl Shown {
-    /// The format that was asked for, in either way.
-    pub(crate) fn format(&self) -> Format {
-        if self.json { Format::Json } else { self.format }
-    }
 }
 
 /// Adds to the error of a line without `--` what the user has probably meant.
@@ -141,13 +126,12 @@ pub(crate) fn hint(error: &mut clap::Error, line: &[OsString]) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Arguments, Command};
+    use super::super::Command;
     use super::*;
-    use clap::Parser;
 
     fn parsed(line: &[&str]) -> Result<Box<Doctor>, clap::Error> {
-        let line = ["thalweg", "doctor"].iter().chain(line);
-        match Arguments::try_parse_from(line)?.command {
+        let line = ["thalweg", "doctor"].iter().chain(line).map(OsString::from);
+        match super::super::parse(&line.collect::<Vec<_>>())?.command {
             Command::Doctor(doctor) => Ok(doctor),
             other => panic!("{other:?}"),
         }
@@ -158,7 +142,7 @@ mod tests {
         let doctor = parsed(&["--json", "--", "caps", "--format", "--"]).unwrap();
         assert!(doctor.other.is_none());
         assert_eq!(doctor.command, ["caps", "--format", "--"]);
-        assert_eq!(doctor.shown.format(), Format::Json);
+        assert_eq!(doctor.shown.format, Format::Json);
     }
 
     #[test]
@@ -173,9 +157,7 @@ mod tests {
     #[test]
     fn a_program_without_dashes_is_told_of_them() {
         let said = |line: &[&str]| {
-            let mut error = parsed(line).expect_err("it is refused");
-            let words = ["thalweg", "doctor"].iter().chain(line);
-            hint(&mut error, &words.map(OsString::from).collect::<Vec<_>>());
+            let error = parsed(line).expect_err("it is refused");
             error.to_string()
         };
         for (line, tip) in [

@@ -10,7 +10,7 @@ of the other; 2 misuse or failure, also of a run; 130 after Ctrl-C, 143 after SI
 Examples:
   thalweg doctor compare --a './old input.txt' --b './new input.txt'
   thalweg doctor compare -n 50 --warmup 3 --a 'sort big' --b 'sort --parallel=1 big'
-  thalweg doctor compare --json --a 'zcat a.gz | wc -l' --b 'gunzip < a.gz | wc -l'
+  thalweg doctor compare --format json --a 'zcat a.gz | wc -l' --b 'gunzip < a.gz | wc -l'
       Pipes, redirections and variables: these are run by sh -c";
 
 /// What `doctor compare` takes.
@@ -37,12 +37,7 @@ pub(crate) struct Compare {
     pub(crate) warmup: u64,
 
     /// Seed of the order of the runs
-    #[arg(
-        long,
-        value_name = "N",
-        default_value = "1",
-        allow_negative_numbers = true
-    )]
+    #[arg(long, value_name = "N", default_value = "1")]
     #[arg(value_parser = values::any)]
     pub(crate) seed: u64,
 
@@ -57,10 +52,6 @@ pub(crate) struct Compare {
     /// Format of the result on standard output
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
-
-    /// Short for --format json
-    #[arg(long, conflicts_with = "format")]
-    pub(crate) json: bool,
 
     /// No progress on standard error
     #[arg(long, short)]

@@ -28,7 +28,7 @@ pub(crate) struct Hash {
     pub(crate) check: Option<PathBuf>,
 
     /// Seed; the lists of xxhsum are made with 0
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N")]
     #[arg(default_value = "0", value_parser = values::any)]
     pub(crate) seed: u64,
 

@@ -10,7 +10,7 @@ Examples:
       What waiting costs here, and what that means for spinning and placement
   thalweg machine --dir /var/lib/journal
       The same, with the disk under that directory
-  thalweg machine --save costs.json
+  thalweg machine --output costs.json
   thalweg exchange run --costs costs.json
       The figures as JSON, and a run whose waits begin with them";
 
@@ -22,13 +22,9 @@ pub(crate) struct Machine {
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
 
-    /// Short for --format json
-    #[arg(long, conflicts_with = "format")]
-    pub(crate) json: bool,
-
     /// Also write the figures as JSON
     #[arg(long, value_name = "FILE")]
-    pub(crate) save: Option<PathBuf>,
+    pub(crate) output: Option<PathBuf>,
 
     /// Where the disk is measured, with a file that is removed [default: that of temporary files]
     #[arg(long, value_name = "DIR")]

@@ -1,6 +1,6 @@
 //! `thalweg exchange key` and `serve`.
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -33,24 +33,24 @@ pub(crate) struct Serve {
     pub(crate) print_config: bool,
 
     /// Make test users, symbols and a flow of made-up orders, and print keys
-    #[arg(long, conflicts_with_all = ["keys", "print_config"])]
+    #[arg(long, conflicts_with_all = ["key_file", "print_config"])]
     pub(crate) demo: bool,
 
-    /// The keys, in place of keys.file of the configuration
-    #[arg(long, value_name = "FILE")]
-    pub(crate) keys: Option<PathBuf>,
+    /// The file of the keys' hashes, in place of keys.file of the configuration
+    #[arg(long, alias = "keys", value_name = "FILE")]
+    pub(crate) key_file: Option<PathBuf>,
 
     /// Where trade and read sessions connect, in place of trade.listen; port 0 for any that is free
-    #[arg(long, value_name = "ADDRESS")]
-    pub(crate) trade: Option<SocketAddr>,
+    #[arg(long, alias = "trade", value_name = "ADDRESS")]
+    pub(crate) trade_listen: Option<SocketAddr>,
 
     /// Where admin sessions connect, in place of admin.listen
-    #[arg(long, value_name = "ADDRESS")]
-    pub(crate) admin: Option<SocketAddr>,
+    #[arg(long, alias = "admin", value_name = "ADDRESS")]
+    pub(crate) admin_listen: Option<SocketAddr>,
 
     /// Where metrics are served, in place of http.listen
-    #[arg(long, value_name = "ADDRESS")]
-    pub(crate) http: Option<SocketAddr>,
+    #[arg(long, alias = "http", value_name = "ADDRESS")]
+    pub(crate) http_listen: Option<SocketAddr>,
 
     /// Format of the addresses on standard output
     #[arg(long, value_enum, default_value_t)]
@@ -68,7 +68,7 @@ pub(crate) enum Key {
     #[command(after_help = "\
 Examples:
   thalweg exchange key new --user 7 --role trade
-  thalweg exchange key new --user 7 --role read --name dashboard --keys /etc/thalweg/keys.toml
+  thalweg exchange key new --user 7 --role read --name dashboard --key-file /etc/thalweg/keys.toml
   thalweg exchange key new --admin 1")]
     New(NewKey),
 }
@@ -83,15 +83,14 @@ pub(crate) enum KeyRole {
 }
 
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("holder").args(["user", "admin"]).required(true))]
 pub(crate) struct NewKey {
     /// The user whose key it is
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    #[arg(required_unless_present = "admin", conflicts_with = "admin")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(0..))]
     pub(crate) user: Option<i64>,
 
     /// The administrator whose key it is: for commands about users, money and symbols
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    #[arg(required_unless_present = "user")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(0..))]
     pub(crate) admin: Option<i64>,
 
     /// What the user may do with it
@@ -103,6 +102,6 @@ pub(crate) struct NewKey {
     pub(crate) name: Option<String>,
 
     /// The file to which its hash is added; made if it is not there
-    #[arg(long, value_name = "FILE", default_value = "keys.toml")]
-    pub(crate) keys: PathBuf,
+    #[arg(long, alias = "keys", value_name = "FILE", default_value = "keys.toml")]
+    pub(crate) key_file: PathBuf,
 }

@@ -10,22 +10,12 @@ use thalweg_exchange::service::{Options, Service};
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct Shards {
     /// Shards of the risk check and of settlement, by user, from 1 to 64
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = 1,
-        allow_negative_numbers = true
-    )]
+    #[arg(long, value_name = "N", default_value_t = 1)]
     #[arg(value_parser = values::shards)]
     pub(crate) risk_shards: u64,
 
     /// Shards of matching, by symbol, from 1 to 64
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = 1,
-        allow_negative_numbers = true
-    )]
+    #[arg(long, value_name = "N", default_value_t = 1)]
     #[arg(value_parser = values::shards)]
     pub(crate) match_shards: u64,
 }

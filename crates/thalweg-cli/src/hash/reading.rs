@@ -9,6 +9,7 @@ use std::thread;
 use thalweg::channel::{Receiver, Sender, Shape, spsc};
 
 use crate::failure::shown;
+use crate::stdin::{self, Waiting};
 use crate::terminal::Notes;
 
 /// Bytes of a piece. Two of them fit into the second-level cache of most processors.
@@ -49,17 +50,32 @@ impl<'a> Input<'a> {
         shown(self.name())
     }
 
+    /// Reads all of it into memory.
+    ///
+    /// # Errors
+    /// It cannot be opened or read, or is longer than the limit.
+    pub(super) fn whole(&self, notes: Notes, limit_bytes: u64) -> io::Result<Vec<u8>> {
+        let path = self.file.unwrap_or(Path::new("-"));
+        let waiting = Waiting::of(path, notes);
+        match self.file {
+            None => stdin::whole(waiting.reader(io::stdin()), limit_bytes),
+            Some(path) => stdin::whole(waiting.reader(File::open(path)?), limit_bytes),
+        }
+    }
+
     /// Gives all of it to `take`, and its length.
     ///
     /// # Errors
     /// It cannot be opened or read.
     pub(super) fn read(&self, notes: Notes, mut take: impl FnMut(&[u8])) -> io::Result<u64> {
+        let waiting = Waiting::of(self.file.unwrap_or(Path::new("-")), notes);
         let Some(path) = self.file else {
             // Its length is not known: it may be a pipe that never ends.
-            return ahead(io::stdin(), take);
+            return ahead(waiting.reader(io::stdin()), take);
         };
         let file = File::open(path)?;
         let bytes = file.metadata()?.len();
+        let file = waiting.reader(file);
         if bytes < AHEAD_BYTES {
             return plainly(file, take);
         }

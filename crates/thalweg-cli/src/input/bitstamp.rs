@@ -50,7 +50,7 @@ pub(crate) fn is_message(line: &[u8]) -> bool {
     if line.starts_with(b"idx,ts_ms,type,order_id,") {
         return true;
     }
-    let fields: Vec<&[u8]> = line.split(|&b| b == b',').collect();
+    let fields: Vec<&[u8]> = line.split(|&b| b == b',').map(<[u8]>::trim_ascii).collect();
     fields.len() == 7 && matches!(fields[2], b"C" | b"U" | b"D" | b"T")
 }
 
@@ -85,10 +85,9 @@ fn message(line: &[u8]) -> Result<Message, String> {
         (b"A", _) | (b"", Kind::Trade) => Action::Ask,
         (other, _) => return Err(format!("side {} is not one of A, B", excerpt(other))),
     };
-    let price = fields.number("price_cents", 1)?;
-    // What is left may be nothing, a new order or a trade may not.
-    let least = i64::from(matches!(kind, Kind::Created | Kind::Trade));
-    let amount = fields.number("amount_1e8", least)?;
+    // A market sell has the price 0. Captures have orders and trades of size 0.
+    let price = fields.number("price_cents", 0)?;
+    let amount = fields.number("amount_1e8", 0)?;
     fields.end()?;
     Ok(Message {
         kind,
@@ -188,7 +187,7 @@ mod tests {
             ),
             (
                 "1,2,C,65,B,1,-5",
-                "amount_1e8 -5 is below the smallest value 1",
+                "amount_1e8 -5 is below the smallest value 0",
             ),
             ("1,2,X,65,B,1,5", "type `X` is not one of C, U, D, T"),
             ("1,2,C,65,,1,5", "side `` is not one of A, B"),

@@ -3,6 +3,8 @@
 use super::error::{InputError, excerpt};
 use super::gzip::{self, Members};
 use crate::failure::shown;
+use crate::stdin::Waiting;
+use crate::terminal::Notes;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::Path;
@@ -103,10 +105,12 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// Opens a file, or standard input where the path is `-`.
-    pub(crate) fn open(path: &Path) -> Result<Lines, InputError> {
+    /// Opens a file, or standard input where the path is `-`, and reads up to its first line of
+    /// data.
+    pub(crate) fn open(path: &Path, notes: Notes) -> Result<Lines, InputError> {
+        let waiting = Waiting::of(path, notes);
         if path.as_os_str() == "-" {
-            return Ok(Lines::new("standard input", io::stdin()));
+            return Ok(Lines::new("standard input", waiting.reader(io::stdin())));
         }
         let name = shown(path.as_os_str());
         let file = File::open(path).and_then(|file| {
@@ -116,7 +120,7 @@ impl Lines {
             Ok(file)
         });
         match file {
-            Ok(file) => Ok(Lines::new(&name, file)),
+            Ok(file) => Ok(Lines::new(&name, waiting.reader(file))),
             Err(source) => Err(InputError::Open { file: name, source }),
         }
     }
@@ -326,6 +330,9 @@ impl Lines {
         if let Some((name, _)) = PACKED.iter().find(|(_, magic)| first.starts_with(magic)) {
             let what = format!("this is compressed with {name}, and only gzip is read: unpack it");
             return self.line_error(line, what);
+        }
+        if first.len() > LINE_BYTES_MAX {
+            return self.line_error(line, too_long());
         }
         let first = excerpt(first);
         InputError::UnknownFormat {

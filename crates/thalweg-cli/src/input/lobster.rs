@@ -1,4 +1,5 @@
-//! LOBSTER messages and order book rows, as CSV without a header.
+//! LOBSTER messages and order book rows, as CSV; LOBSTER writes no header, programs that save its
+//! files again do.
 //!
 //! Messages: `seconds,type,order_id,size,price·10⁴,direction`; direction 1 is a bid, −1 an ask.
 //! Row k of the order book is the state after message k: `ask,size,bid,size` for each level.
@@ -38,10 +39,9 @@ pub(crate) struct Message {
 
 /// Whether a line begins a message file.
 pub(crate) fn is_message(line: &[u8]) -> bool {
-    let fields: Vec<&[u8]> = line.split(|&b| b == b',').collect();
-    let seconds =
-        |text: &[u8]| text.contains(&b'.') && text.iter().all(|b| b.is_ascii_digit() || *b == b'.');
-    fields.len() == 6 && seconds(fields[0]) && matches!(fields[5], b"1" | b"-1")
+    let fields: Vec<&[u8]> = line.split(|&b| b == b',').map(<[u8]>::trim_ascii).collect();
+    let data = || is_seconds(fields[0]) && matches!(fields[5], b"1" | b"-1" | b"0");
+    fields.len() == 6 && (is_header(line) || data())
 }
 
 /// Whether a line begins an order book file.
@@ -52,18 +52,38 @@ pub(crate) fn is_row(line: &[u8]) -> bool {
         let digits = field.strip_prefix(b"-").unwrap_or(field);
         !digits.is_empty() && digits.iter().all(u8::is_ascii_digit)
     });
-    whole && count % 4 == 0
+    count % 4 == 0 && (whole || is_header(line))
+}
+
+/// Whether a line names columns: the first begins with a letter, and one of them is a price.
+fn is_header(line: &[u8]) -> bool {
+    let first = line.strip_prefix(b"\"").unwrap_or(line).first();
+    let is_price = |name: &[u8]| name.eq_ignore_ascii_case(b"price");
+    first.is_some_and(u8::is_ascii_alphabetic) && line.windows(5).any(is_price)
+}
+
+/// Gives nothing for a line that names columns, and the record of any other.
+fn data<T>(line: &[u8], record: fn(&[u8]) -> Result<T, String>) -> Result<Option<T>, String> {
+    match is_header(line) {
+        true => Ok(None),
+        false => record(line).map(Some),
+    }
+}
+
+/// Whether this is a time: a number of seconds, of which a whole one may have no point.
+fn is_seconds(text: &[u8]) -> bool {
+    !text.is_empty() && text.iter().all(|b| b.is_ascii_digit() || *b == b'.')
 }
 
 /// All messages of a file, with their lines.
 pub(crate) fn messages(lines: &mut Lines) -> Result<Vec<(u64, Message)>, InputError> {
-    lines.records(|line| message(line).map(Some))
+    lines.records(|line| data(line, message))
 }
 
 fn message(line: &[u8]) -> Result<Message, String> {
     let mut fields = Fields::new(line);
     let seconds = fields.text("seconds")?;
-    if seconds.is_empty() || !seconds.iter().all(|b| b.is_ascii_digit() || *b == b'.') {
+    if !is_seconds(seconds) {
         return Err(format!(
             "seconds {} is not a decimal number",
             excerpt(seconds)
@@ -77,18 +97,22 @@ fn message(line: &[u8]) -> Result<Message, String> {
         b"5" | b"6" | b"7" => Kind::Unseen,
         other => return Err(format!("type {} is not one of 1 to 7", excerpt(other))),
     };
-    // A halt has no order, no size and a price of -1, 0 or 1.
-    let (least, lowest) = if kind == Kind::Unseen {
-        (0, -1)
-    } else {
-        (1, 1)
+    // A cross has an order number from -1 down; a halt has no order, no size, and a price of -1, 0
+    // or 1. Neither has a side.
+    let least = |least| {
+        if kind == Kind::Unseen {
+            i64::MIN
+        } else {
+            least
+        }
     };
-    let order = fields.number("order_id", 0)?;
-    let size = fields.number("size", least)?;
-    let price = fields.number("price", lowest)?;
+    let order = fields.number("order_id", least(0))?;
+    let size = fields.number("size", least(1))?;
+    let price = fields.number("price", least(1))?;
     let action = match fields.text("direction")? {
         b"1" => Action::Bid,
         b"-1" => Action::Ask,
+        b"0" if kind == Kind::Unseen => Action::Ask,
         other => return Err(format!("direction {} is not one of 1, -1", excerpt(other))),
     };
     fields.end()?;
@@ -103,7 +127,7 @@ fn message(line: &[u8]) -> Result<Message, String> {
 
 /// The rows of an order book file.
 pub(crate) fn rows(lines: &mut Lines) -> impl Iterator<Item = Result<Row, InputError>> {
-    let rows = lines.each(|line| row(line).map(Some));
+    let rows = lines.each(|line| data(line, row));
     rows.map(|next| next.map(|(_, row)| row))
 }
 

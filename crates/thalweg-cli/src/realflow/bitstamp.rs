@@ -1,14 +1,15 @@
-//! Bitstamp messages as commands: a creation is a GTC limit order, a change lowers an order to
-//! the recorded remainder, a deletion cancels. Recorded trades are only compared with.
+//! Bitstamp messages as commands: a creation is a GTC limit order, or a market order where it has
+//! no price; a change lowers an order to the recorded remainder, a deletion cancels. Recorded
+//! trades are only compared with.
 
 use super::RealFlow;
-use super::desk::{Desk, DeskError};
+use super::desk::{Desk, Odd};
 use super::learning::{Trust, Unknown};
 use super::score::{RowScores, TradeAt, pair_trades};
 use crate::input::bitstamp::{Kind, Message, Snapshot};
 use crate::report::facts::{Check, Count, Score};
 use std::collections::HashSet;
-use thalweg_exchange::{OrderId, OrderType, Rules};
+use thalweg_exchange::{Action, OrderId, OrderType, Rules};
 
 /// The two recorded feeds are not in step; measured on 2015-05-01.
 const SLACK_MESSAGES: (usize, usize) = (40, 12);
@@ -18,20 +19,22 @@ const TRADE_WINDOW_MESSAGES: u64 = 100;
 /// Levels a side that are kept to compare: as many as the snapshots have.
 const LEVELS: usize = 20;
 
+/// The feed gives a market buy this price or a higher one: 999,999,999 dollars. A market sell has
+/// the price 0.
+const NO_LIMIT_CENTS: i64 = 99_999_999_900;
+
 /// Puts messages through an exchange, and compares with the snapshots if there are some.
-///
-/// # Errors
-/// Where a message asks for what the exchange refuses, such as sizes beyond any funding.
 pub(crate) fn replay(
     messages: &[(u64, Message)],
     snapshots: Option<impl Iterator<Item = Snapshot>>,
     rules: Rules,
-) -> Result<RealFlow, DeskError> {
+) -> RealFlow {
     let mut desk = Desk::new(rules);
     let mut unknown = Unknown::default();
     let mut created = HashSet::new();
     let mut ours = Vec::new();
     let mut recorded = Vec::new();
+    let mut market_orders = 0;
     let mut scores = RowScores::new(SLACK_MESSAGES.0, SLACK_MESSAGES.1);
     let has_books = snapshots.is_some();
     let mut rows = snapshots.into_iter().flatten().peekable();
@@ -43,10 +46,15 @@ pub(crate) fn replay(
             price,
             size,
         };
-        if message.kind == Kind::Trade {
-            recorded.push(at(message.price, message.amount));
-        } else {
-            step(&mut desk, &mut unknown, &mut created, message)?;
+        match odd(message, &created) {
+            Some(why) => desk.pass_over(why),
+            None if message.kind == Kind::Trade => {
+                recorded.push(at(message.price, message.amount));
+            }
+            None => {
+                market_orders += u64::from(is_market(message));
+                step(&mut desk, &mut unknown, &mut created, message);
+            }
         }
         if message.kind == Kind::Created {
             ours.extend(desk.trades().map(|trade| at(trade.price, trade.size)));
@@ -56,23 +64,42 @@ pub(crate) fn replay(
         }
         scores.state(desk.row(LEVELS));
         while let Some(snapshot) = rows.next_if(|s| s.after_messages <= position + 1) {
-            unknown.learn(&mut desk, &snapshot.row, Trust::Loose)?;
+            unknown.learn(&mut desk, &snapshot.row, Trust::Loose);
             // The first snapshot only teaches: nothing is known before it.
             if !std::mem::take(&mut first) {
                 scores.row(&snapshot.row, &desk.row(LEVELS));
             }
         }
     }
-    let check = check(&scores, &unknown, has_books, &ours, &recorded);
-    Ok(desk.finish(check))
+    let mut check = check(&scores, &unknown, has_books, &ours, &recorded);
+    if market_orders > 0 {
+        let count = Count::new("market_orders", market_orders);
+        check.counts.push(count);
+    }
+    desk.finish(check)
 }
 
-fn step(
-    desk: &mut Desk,
-    unknown: &mut Unknown,
-    created: &mut HashSet<i64>,
-    message: &Message,
-) -> Result<(), DeskError> {
+/// Whether a new order has no price.
+fn is_market(message: &Message) -> bool {
+    message.kind == Kind::Created
+        && match message.action {
+            Action::Bid => message.price >= NO_LIMIT_CENTS,
+            Action::Ask => message.price == 0,
+        }
+}
+
+/// Why a message gives no order and no trade, if it is odd.
+fn odd(message: &Message, created: &HashSet<i64>) -> Option<Odd> {
+    match message.kind {
+        Kind::Created if created.contains(&message.order) => Some(Odd::Repeated),
+        Kind::Created | Kind::Trade if message.amount == 0 => Some(Odd::WithoutSize),
+        Kind::Created if message.price == 0 && !is_market(message) => Some(Odd::WithoutPrice),
+        Kind::Trade if message.price == 0 => Some(Odd::WithoutPrice),
+        _ => None,
+    }
+}
+
+fn step(desk: &mut Desk, unknown: &mut Unknown, created: &mut HashSet<i64>, message: &Message) {
     let order = OrderId(message.order);
     let Message {
         action,
@@ -83,7 +110,10 @@ fn step(
     match message.kind {
         Kind::Created => {
             created.insert(message.order);
-            desk.place(order, action, OrderType::Gtc, price, amount)?;
+            match is_market(message) {
+                true => desk.take(order, action, amount),
+                false => desk.place(order, action, OrderType::Gtc, price, amount),
+            }
         }
         // After a match of our own the message repeats what is done: it can only lower.
         Kind::Changed => desk.lower(order, amount),
@@ -93,7 +123,6 @@ fn step(
         }
         Kind::Trade => {}
     }
-    Ok(())
 }
 
 fn check(
@@ -130,7 +159,6 @@ mod tests {
     use super::*;
     use crate::input::rows::Row;
     use crate::realflow::numbered;
-    use thalweg_exchange::Action;
 
     fn message(kind: Kind, order: i64, action: Action, price: i64, amount: i64) -> Message {
         Message {
@@ -157,8 +185,7 @@ mod tests {
             &numbered(&messages),
             None::<std::iter::Empty<_>>,
             Rules::default(),
-        )
-        .unwrap();
+        );
         assert_eq!(flow.score("trades"), (1, 1));
         assert_eq!(flow.count("trades_not_recorded"), 1);
         // Two set up, three are placed; what the feed repeats needs no command.
@@ -186,8 +213,7 @@ mod tests {
             &numbered(&messages),
             Some(snapshots.into_iter()),
             Rules::default(),
-        )
-        .unwrap();
+        );
         assert_eq!(
             flow.score("all_levels"),
             (1, 1),
@@ -211,8 +237,7 @@ mod tests {
             &numbered(&messages),
             Some(snapshots.into_iter()),
             Rules::default(),
-        )
-        .unwrap();
+        );
         assert_eq!((flow.count("levels_learnt"), flow.commands.len()), (0, 3));
     }
 }

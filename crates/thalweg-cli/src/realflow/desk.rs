@@ -2,8 +2,8 @@
 
 use super::RealFlow;
 use crate::input::rows::{PriceSize, Row};
-use crate::report::facts::Check;
-use std::fmt;
+use crate::report::facts::{Check, Count};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use thalweg_exchange::book::{Book, RestingOrder};
 use thalweg_exchange::report::state_text::state_hash;
@@ -34,33 +34,36 @@ pub(super) struct Fill {
     pub(super) maker: OrderId,
 }
 
-/// A recorded order that the exchange would not take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct DeskError {
-    order: OrderId,
-    price: i64,
-    size: i64,
-    code: ResultCode,
+/// Why a row of a recording is passed over: it gives no order, or one that the exchange rejects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Odd {
+    /// A row creates an order whose number the recording has used before.
+    Repeated,
+    /// A new order or a trade has the size 0.
+    WithoutSize,
+    /// A bid or a trade has the price 0.
+    WithoutPrice,
+    /// A market order finds no order to trade with.
+    MarketWithoutBook,
+    /// An order is worth more than an account can hold.
+    BeyondFunds,
+    /// The exchange rejects the order for another reason.
+    Rejected,
 }
 
-impl fmt::Display for DeskError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let DeskError {
-            order,
-            price,
-            size,
-            code,
-        } = self;
-        write!(
-            f,
-            "order {order} of size {size} at price {price} is refused with {}: each side has \
-             {FUNDS} units of money",
-            code.name()
-        )
+impl Odd {
+    /// The name of the count in the report.
+    fn name(self) -> &'static str {
+        match self {
+            Odd::Repeated => "passed_over_repeated_order",
+            Odd::WithoutSize => "passed_over_without_size",
+            Odd::WithoutPrice => "passed_over_without_price",
+            Odd::MarketWithoutBook => "passed_over_market_order_without_book",
+            Odd::BeyondFunds => "passed_over_beyond_funds",
+            Odd::Rejected => "passed_over_rejected",
+        }
     }
 }
-
-impl std::error::Error for DeskError {}
 
 /// The exchange that a recording is put through.
 pub(super) struct Desk {
@@ -72,6 +75,9 @@ pub(super) struct Desk {
     line: u64,
     /// Ids of orders that are not in the recording are negative; recorded ones never are.
     last_own: i64,
+    /// The rows that were passed over, and the line of the first of them.
+    odd: BTreeMap<Odd, u64>,
+    first_odd: Option<u64>,
 }
 
 impl Desk {
@@ -84,6 +90,8 @@ impl Desk {
             lines: Vec::new(),
             line: 0,
             last_own: 0,
+            odd: BTreeMap::new(),
+            first_odd: None,
         };
         let symbol = SymbolSpec::pair(SYMBOL, BASE, QUOTE);
         let funds = [(Action::Bid, QUOTE), (Action::Ask, BASE)]
@@ -93,7 +101,8 @@ impl Desk {
         desk
     }
 
-    /// A new order; its trades can be asked for until the next command.
+    /// Places an order, or counts its row as passed over; its trades can be asked for until the
+    /// next command or row.
     pub(super) fn place(
         &mut self,
         order_id: OrderId,
@@ -101,32 +110,49 @@ impl Desk {
         order_type: OrderType,
         price: i64,
         size: i64,
-    ) -> Result<(), DeskError> {
+    ) {
         let code = self.send(Command::Place(Place {
             order_type,
             ..Place::limit((account(action), order_id), SYMBOL, action, (price, size))
         }));
         match code {
-            ResultCode::Success => Ok(()),
-            code => Err(DeskError {
-                order: order_id,
-                price,
-                size,
-                code,
-            }),
+            ResultCode::Success => {}
+            ResultCode::RiskNsf | ResultCode::RiskArithmeticOverflow => {
+                self.pass_over(Odd::BeyondFunds);
+            }
+            _ => self.pass_over(Odd::Rejected),
         }
     }
 
+    /// Places an order without a price: it takes what rests on the other side, up to its size, and
+    /// the rest of it is cancelled. The limit is the worst price that it needs: an account must
+    /// have the money for its whole size at the limit.
+    pub(super) fn take(&mut self, order_id: OrderId, action: Action, size: i64) {
+        let (mut limit, mut found) = (None, 0);
+        for (price, volume) in self.levels(action.opposite()) {
+            limit = Some(price);
+            found = volume.saturating_add(found).min(size);
+            if found == size {
+                break;
+            }
+        }
+        match limit {
+            Some(limit) => self.place(order_id, action, OrderType::Ioc, limit, found),
+            None => self.pass_over(Odd::MarketWithoutBook),
+        }
+    }
+
+    /// Counts a row that gives no order.
+    pub(super) fn pass_over(&mut self, why: Odd) {
+        *self.odd.entry(why).or_default() += 1;
+        self.first_odd.get_or_insert(self.line);
+    }
+
     /// Rests volume that no known order explains, under an id of its own.
-    pub(super) fn rest_anonymous(
-        &mut self,
-        action: Action,
-        price: i64,
-        size: i64,
-    ) -> Result<OrderId, DeskError> {
+    pub(super) fn rest_anonymous(&mut self, action: Action, price: i64, size: i64) -> OrderId {
         let order = self.own_order();
-        self.place(order, action, OrderType::Gtc, price, size)?;
-        Ok(order)
+        self.place(order, action, OrderType::Gtc, price, size);
+        order
     }
 
     /// An id that no recorded order has.
@@ -222,16 +248,22 @@ impl Desk {
     /// The commands from now on are made for this line.
     pub(super) fn at(&mut self, line: u64) {
         self.line = line;
+        self.events.clear();
     }
 
     /// The commands that were given, and the state they led to.
-    pub(super) fn finish(self, check: Check) -> RealFlow {
+    pub(super) fn finish(self, mut check: Check) -> RealFlow {
         let hash = state_hash(&self.state).hash;
+        let odd = self.odd.iter();
+        check
+            .counts
+            .extend(odd.map(|(why, rows)| Count::new(why.name(), *rows)));
         RealFlow {
             commands: self.commands,
             lines: self.lines,
             check,
             state_hash: hash,
+            passed_over: self.first_odd.map(|line| (self.odd.values().sum(), line)),
         }
     }
 
@@ -255,8 +287,7 @@ mod tests {
 
     fn desk_with(left: i64) -> Desk {
         let mut desk = Desk::new(Rules::default());
-        desk.place(ORDER, Action::Bid, OrderType::Gtc, 100, left)
-            .unwrap();
+        desk.place(ORDER, Action::Bid, OrderType::Gtc, 100, left);
         desk
     }
 
@@ -285,8 +316,7 @@ mod tests {
     fn trades_are_those_of_the_last_command() {
         let mut desk = desk_with(10);
         let taker = desk.own_order();
-        desk.place(taker, Action::Ask, OrderType::Ioc, 99, 4)
-            .unwrap();
+        desk.place(taker, Action::Ask, OrderType::Ioc, 99, 4);
         let fills: Vec<Fill> = desk.trades().collect();
         assert_eq!(
             fills,
@@ -302,20 +332,45 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_is_told() {
-        let mut desk = Desk::new(Rules::default());
-        let error = desk
-            .place(ORDER, Action::Bid, OrderType::Gtc, i64::MAX / 8, 9)
-            .unwrap_err();
-        let text = error.to_string();
-        assert!(text.starts_with("order 7 of size 9 at price 1152921504606846975 is refused with"));
-        assert!(text.contains("2305843009213693951 units"), "{text}");
+    fn what_is_rejected_is_counted_by_its_reason() {
+        let mut desk = desk_with(10);
+        for line in [3, 4] {
+            desk.at(line);
+            desk.place(
+                OrderId(line as i64),
+                Action::Bid,
+                OrderType::Gtc,
+                i64::MAX / 8,
+                9,
+            );
+        }
+        desk.at(5);
+        desk.place(ORDER, Action::Bid, OrderType::Gtc, 100, 1);
+        let flow = desk.finish(Check::default());
+        assert_eq!(flow.count("passed_over_beyond_funds"), 2);
+        assert_eq!(flow.count("passed_over_rejected"), 1);
+        assert_eq!(flow.passed_over, Some((3, 3)));
+    }
+
+    #[test]
+    fn an_order_without_a_price_takes_what_rests() {
+        let mut desk = desk_with(10);
+        desk.place(OrderId(8), Action::Bid, OrderType::Gtc, 50, 5);
+        for (size, best) in [(12, Some((50, 3))), (9, None)] {
+            desk.at(1);
+            desk.take(OrderId(size), Action::Ask, size);
+            assert_eq!(desk.levels(Action::Bid).next(), best);
+        }
+        desk.take(OrderId(99), Action::Ask, 1);
+        let flow = desk.finish(Check::default());
+        assert_eq!(flow.count("passed_over_market_order_without_book"), 1);
     }
 
     #[test]
     fn the_commands_lead_to_the_same_state() {
         let mut desk = desk_with(10);
-        desk.rest_anonymous(Action::Ask, 105, 3).unwrap();
+        desk.place(ORDER, Action::Bid, OrderType::Gtc, i64::MAX / 8, 9);
+        desk.rest_anonymous(Action::Ask, 105, 3);
         desk.reduce(ORDER, 4);
         let flow = desk.finish(Check::default());
         let (commands, hash) = (flow.commands, flow.state_hash);
@@ -324,6 +379,6 @@ mod tests {
             apply(&mut state, command, &mut events);
         }
         assert_eq!(state_hash(&state).hash, hash);
-        assert_eq!(commands.len(), 5);
+        assert_eq!(commands.len(), 6);
     }
 }

@@ -1,7 +1,7 @@
 //! Orders that are older than the recording: learnt from recorded rows, one anonymous order per
 //! piece of volume that no known order explains.
 
-use super::desk::{Desk, DeskError};
+use super::desk::Desk;
 use crate::input::rows::{PriceSize, Row};
 use crate::report::facts::Count;
 use std::collections::{BTreeMap, BTreeSet};
@@ -56,12 +56,7 @@ impl Unknown {
 
     /// Brings the anonymous volume of every level in view to what the row leaves unexplained.
     /// Volume that would trade at once is not learnt: the sides of a loose row may be apart.
-    pub(super) fn learn(
-        &mut self,
-        desk: &mut Desk,
-        row: &Row,
-        trust: Trust,
-    ) -> Result<(), DeskError> {
+    pub(super) fn learn(&mut self, desk: &mut Desk, row: &Row, trust: Trust) {
         for action in [Action::Bid, Action::Ask] {
             let recorded = side(row, action);
             let Some(&(worst, _)) = recorded.last() else {
@@ -77,25 +72,17 @@ impl Unknown {
             }
             for (price, size) in ours {
                 let wanted = recorded.get(&price).copied().unwrap_or(0);
-                self.adjust(desk, action, price, wanted - size, trust)?;
+                self.adjust(desk, action, price, wanted - size, trust);
             }
         }
-        Ok(())
     }
 
-    fn adjust(
-        &mut self,
-        desk: &mut Desk,
-        action: Action,
-        price: i64,
-        by: i64,
-        trust: Trust,
-    ) -> Result<(), DeskError> {
+    fn adjust(&mut self, desk: &mut Desk, action: Action, price: i64, by: i64, trust: Trust) {
         if by > 0 {
             if desk.crosses(action, price) {
-                return Ok(());
+                return;
             }
-            let order = desk.rest_anonymous(action, price, by)?;
+            let order = desk.rest_anonymous(action, price, by);
             self.levels.entry((action, price)).or_default().push(order);
             self.all.insert(order);
             self.learnt += 1;
@@ -111,7 +98,6 @@ impl Unknown {
                 }
             }
         }
-        Ok(())
     }
 }
 

@@ -3,7 +3,7 @@
 //! leave the book alone.
 
 use super::RealFlow;
-use super::desk::{Desk, DeskError};
+use super::desk::{Desk, Odd};
 use super::learning::{Trust, Unknown};
 use super::score::RowScores;
 use crate::input::lobster::{Kind, Message};
@@ -28,14 +28,11 @@ struct Tally {
 }
 
 /// Puts messages through an exchange, and compares with the order book rows if there are some.
-///
-/// # Errors
-/// Where a message asks for what the exchange refuses, such as sizes beyond any funding.
 pub(crate) fn replay(
     messages: &[(u64, Message)],
     rows: Option<impl Iterator<Item = Row>>,
     rules: Rules,
-) -> Result<RealFlow, DeskError> {
+) -> RealFlow {
     let mut desk = Desk::new(rules);
     let mut unknown = Unknown::default();
     let mut added = HashSet::new();
@@ -44,24 +41,24 @@ pub(crate) fn replay(
     let has_books = rows.is_some();
     let mut rows = rows.into_iter().flatten().peekable();
     if let (Some(first), Some((_, message))) = (rows.peek(), messages.first()) {
-        unknown.learn(&mut desk, &before(first, message), Trust::Exact)?;
+        unknown.learn(&mut desk, &before(first, message), Trust::Exact);
     }
     for (line, message) in messages {
         desk.at(*line);
-        step(&mut desk, &mut unknown, &mut added, &mut tally, message)?;
+        step(&mut desk, &mut unknown, &mut added, &mut tally, message);
         let Some(row) = rows.next() else {
             tally.rows_missing += u64::from(has_books);
             continue;
         };
         scores.state(desk.row(row.bids.len().max(row.asks.len())));
-        unknown.learn(&mut desk, &row, Trust::Exact)?;
+        unknown.learn(&mut desk, &row, Trust::Exact);
         scores.row(&row, &desk.row(1));
     }
     if has_books {
         tally.rows_over = rows.count() as u64;
     }
     let check = check(&scores, &unknown, has_books, &tally);
-    Ok(desk.finish(check))
+    desk.finish(check)
 }
 
 /// The first row without what its own message did, so that it can be learnt before it.
@@ -94,7 +91,7 @@ fn step(
     added: &mut HashSet<i64>,
     tally: &mut Tally,
     message: &Message,
-) -> Result<(), DeskError> {
+) {
     let order = OrderId(message.order);
     let Message {
         action,
@@ -104,9 +101,9 @@ fn step(
     } = *message;
     let known = added.contains(&message.order);
     match message.kind {
+        Kind::Added if !added.insert(message.order) => desk.pass_over(Odd::Repeated),
         Kind::Added => {
-            added.insert(message.order);
-            desk.place(order, action, OrderType::Gtc, price, size)?;
+            desk.place(order, action, OrderType::Gtc, price, size);
             tally.trades_not_recorded += desk.trades().count() as u64;
         }
         Kind::Reduced if known => {
@@ -118,7 +115,7 @@ fn step(
         }
         Kind::Executed => {
             let taker = desk.own_order();
-            desk.place(taker, action.opposite(), OrderType::Ioc, price, size)?;
+            desk.place(taker, action.opposite(), OrderType::Ioc, price, size);
             let mut fills = desk.trades();
             let hit = fills.next().is_some_and(|fill| {
                 let maker = match known {
@@ -134,7 +131,6 @@ fn step(
         }
         Kind::Unseen => {}
     }
-    Ok(())
 }
 
 fn check(scores: &RowScores, unknown: &Unknown, rows: bool, tally: &Tally) -> Check {
@@ -222,8 +218,7 @@ mod tests {
             &numbered(&messages),
             Some(rows.into_iter()),
             Rules::default(),
-        )
-        .unwrap();
+        );
         assert_eq!(flow.score("best_levels"), (7, 7));
         assert_eq!(flow.score("makers"), (2, 2));
         assert_eq!(flow.count("makers_older_than_the_file"), 1);
@@ -242,8 +237,7 @@ mod tests {
             &numbered(&messages),
             None::<std::iter::Empty<_>>,
             Rules::default(),
-        )
-        .unwrap();
+        );
         assert_eq!(flow.score("makers"), (0, 1));
     }
 
@@ -263,8 +257,7 @@ mod tests {
             &numbered(&messages),
             Some(rows.into_iter()),
             Rules::default(),
-        )
-        .unwrap();
+        );
         assert_eq!(flow.score("all_levels"), (2, 3));
         assert_eq!(flow.count("orders_gone_out_of_view"), 1);
     }

@@ -279,7 +279,7 @@ fn commands_told(ended: &Ended) -> Option<u64> {
 
 #[test]
 fn a_damaged_exchange_gives_what_is_whole_or_names_the_file_to_blame() {
-    let whole = crate::exchange("damages");
+    let whole = crate::durable::exchange("damages");
     for worthless in ["00000000000000000001.spare", "new.part"] {
         let prepared = whole.join(segment(2));
         fs::copy(prepared, whole.join(worthless)).expect("the test's own file");

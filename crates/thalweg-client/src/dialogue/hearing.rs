@@ -29,7 +29,18 @@ impl Dialogue {
         input.drain(..at);
         self.input = input;
         self.write_pending();
-        result
+        match result {
+            Err(Lost::Frame(_)) if !self.is_open => Err(self.no_exchange()),
+            result => result,
+        }
+    }
+
+    /// Why there is no welcome, where the other side said something else, or nothing.
+    pub(crate) fn no_exchange(&self) -> Lost {
+        Lost::NotAnExchange {
+            address: self.options.address.clone(),
+            answer: self.input.clone(),
+        }
     }
 
     /// Takes one frame, if it is all there; its length.

@@ -12,12 +12,13 @@ use thalweg_client::{
 use crate::mock::{Fault, Mock, bye, bytes_of, welcome};
 use crate::{ME, cancel, options};
 
+/// How a connection is refused, with the address as `HERE`.
 async fn refused(plan: Vec<Fault>) -> String {
     let mock = Mock::new(plan);
     let lost = TradeClient::connect(options(&mock))
         .await
         .expect_err("it is refused");
-    lost.to_string()
+    lost.to_string().replace(&mock.address.to_string(), "HERE")
 }
 
 #[tokio::test]
@@ -70,11 +71,20 @@ async fn a_hello_that_is_answered_by_something_else() {
         ),
         (
             Vec::new(),
-            "the exchange closed the connection without a word",
+            "HERE closed the connection without a welcome; is it an exchange?",
         ),
         (
             b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec(),
-            "a frame of the exchange is wrong: the version at byte 5 is 49, only 1 is known",
+            "what answers at HERE is not an exchange but a web server (HTTP): it says `HTTP/1.1 \
+             400 Bad Request`",
+        ),
+        (
+            b"\x15\x03\x03\0\x02\x02(".to_vec(),
+            "what answers at HERE is not an exchange but a TLS server",
+        ),
+        (
+            b"220 mail".to_vec(),
+            "what answers at HERE is not an exchange but another program: it says `220 mail`",
         ),
         (
             bytes_of(&ServerFrame::Heartbeat),

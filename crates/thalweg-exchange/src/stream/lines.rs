@@ -25,8 +25,19 @@ impl<R: BufRead> Lines<R> {
         }
     }
 
-    /// The next line without its end; `None` after the last.
+    /// Returns the next line that is not blank, without its end; `None` after the last.
     pub(super) fn next_line(&mut self) -> Result<Option<&str>, StreamError> {
+        while self.read_line()? {
+            if !self.buffer.is_empty() {
+                let text = str::from_utf8(&self.buffer);
+                return Ok(Some(text.expect("ASCII is UTF-8")));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Reads a line into the buffer, without its end; false after the last.
+    fn read_line(&mut self) -> Result<bool, StreamError> {
         self.line += 1;
         let line = self.line;
         let error = |kind| StreamError { line, kind };
@@ -38,7 +49,7 @@ impl<R: BufRead> Lines<R> {
             .take(limit)
             .read_until(b'\n', &mut self.buffer);
         if read.map_err(|cause| error(StreamErrorKind::Io(cause)))? == 0 {
-            return Ok(None);
+            return Ok(false);
         }
         if self.buffer.last() == Some(&b'\n') {
             self.buffer.pop();
@@ -54,7 +65,6 @@ impl<R: BufRead> Lines<R> {
         if !self.buffer.is_ascii() {
             return Err(error(StreamErrorKind::NotText));
         }
-        let text = str::from_utf8(&self.buffer);
-        Ok(Some(text.expect("ASCII is UTF-8")))
+        Ok(true)
     }
 }

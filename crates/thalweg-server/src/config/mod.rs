@@ -5,7 +5,8 @@ mod error;
 mod fields;
 mod range;
 
-use std::fs;
+use std::fs::File;
+use std::io::{self, Read};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -250,6 +251,22 @@ section! {
     }
 }
 
+/// The longest configuration, in bytes.
+const CONFIG_BYTES_MAX: u64 = 1 << 20;
+
+/// Reads a file of text. A device such as `/dev/zero` has no end: longer than the limit is an
+/// error.
+pub(crate) fn read_text(path: &Path, limit_bytes: u64) -> io::Result<String> {
+    let mut text = Vec::new();
+    let file = File::open(path)?;
+    file.take(limit_bytes + 1).read_to_end(&mut text)?;
+    if text.len() as u64 > limit_bytes {
+        let what = format!("larger than the limit of {limit_bytes} bytes");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, what));
+    }
+    String::from_utf8(text).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
 impl Config {
     /// Reads a configuration from a file.
     ///
@@ -257,7 +274,7 @@ impl Config {
     /// The file cannot be read, or says something that is not possible; the error names the line.
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
         let name = path.display().to_string();
-        let text = fs::read_to_string(path).map_err(|source| ConfigError::Read {
+        let text = read_text(path, CONFIG_BYTES_MAX).map_err(|source| ConfigError::Read {
             file: name.clone(),
             source,
         })?;

@@ -1,6 +1,6 @@
 //! The file of the keys: TOML, a table `[[key]]` for each.
 
-use std::fs::{self, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -9,7 +9,10 @@ use thalweg_exchange::session::Role;
 use toml::Spanned;
 
 use super::{Entry, KEYS_MAX, Key, KeyHash, Keys, KeysError, hex};
-use crate::config::line_of;
+use crate::config::{line_of, read_text};
+
+/// The longest file of keys, in bytes: [`KEYS_MAX`] of them have some 20 MB.
+const FILE_BYTES_MAX: u64 = 64 << 20;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -24,7 +27,7 @@ struct Listed {
 /// hash are refused: which of them would count?
 pub fn read(path: &Path) -> Result<Keys, KeysError> {
     let file = path.display().to_string();
-    let text = fs::read_to_string(path).map_err(|source| KeysError::File {
+    let text = read_text(path, FILE_BYTES_MAX).map_err(|source| KeysError::File {
         file: file.clone(),
         source,
     })?;
@@ -111,7 +114,7 @@ pub fn append(path: &Path, key: &Key) -> Result<(), KeysError> {
         file: file.clone(),
         source,
     };
-    let text = match fs::read_to_string(path) {
+    let text = match read_text(path, FILE_BYTES_MAX) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
         read => read.map_err(failed)?,
     };

@@ -1,0 +1,236 @@
+//! Standard input and other pipes: what the program says while nothing comes from them.
+//!
+//! A program that an IDE, `docker run -i` or a CI runner starts has a pipe as its standard input
+//! that nobody writes to and nobody closes. Whoever waits for such a pipe must say so, or the
+//! program seems to hang.
+
+use std::fs::Metadata;
+use std::io::{self, IsTerminal, Read};
+use std::path::Path;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::Duration;
+
+use crate::failure::{Failure, shown};
+use crate::terminal::Notes;
+
+/// How long nothing comes until the user reads what is waited for.
+const NOTICE_AFTER: Duration = Duration::from_millis(500);
+/// How long `exchange run` and `sweep`, without a FILE, wait for a pipe in all.
+#[cfg(unix)]
+const PIPE_WAIT: Duration = Duration::from_secs(5);
+
+/// What standard input is, or a file that is named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// A file, whose end is known; or a directory, which cannot be read.
+    File,
+    /// A device such as `/dev/null`.
+    Device,
+    Terminal,
+    /// A pipe or a socket: data may come late, or never.
+    Pipe,
+}
+
+#[cfg(unix)]
+fn kind_of(metadata: &Metadata) -> Kind {
+    use std::os::unix::fs::FileTypeExt;
+    match metadata.file_type() {
+        kind if kind.is_file() || kind.is_dir() => Kind::File,
+        kind if kind.is_fifo() || kind.is_socket() => Kind::Pipe,
+        _ => Kind::Device,
+    }
+}
+
+#[cfg(not(unix))]
+fn kind_of(metadata: &Metadata) -> Kind {
+    match metadata.is_file() || metadata.is_dir() {
+        true => Kind::File,
+        false => Kind::Device,
+    }
+}
+
+/// What standard input is.
+fn kind() -> Kind {
+    let input = io::stdin();
+    if input.is_terminal() {
+        return Kind::Terminal;
+    }
+    #[cfg(unix)]
+    {
+        use std::os::fd::AsFd;
+        let owned = input.as_fd().try_clone_to_owned().map(std::fs::File::from);
+        let metadata = owned.and_then(|file| file.metadata());
+        metadata.map_or(Kind::Device, |found| kind_of(&found))
+    }
+    #[cfg(not(unix))]
+    Kind::Pipe
+}
+
+/// Whether standard input is a file, a pipe or a socket: not a terminal and not `/dev/null`.
+pub(crate) fn is_given() -> bool {
+    matches!(kind(), Kind::File | Kind::Pipe)
+}
+
+/// Says on standard error what is waited for, unless this is dropped within half a second.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    _done: Option<Sender<()>>,
+}
+
+impl Waiting {
+    /// Begins to wait for the first data of a file, of which `-` is standard input.
+    pub(crate) fn of(path: &Path, notes: Notes) -> Waiting {
+        let is_standard = path.as_os_str() == "-";
+        let kind = match is_standard {
+            true => kind(),
+            false => path.metadata().map_or(Kind::File, |found| kind_of(&found)),
+        };
+        let name = match is_standard {
+            true => "standard input".to_owned(),
+            false => shown(path.as_os_str()),
+        };
+        let text = match kind {
+            Kind::File | Kind::Device => return Waiting { _done: None },
+            Kind::Terminal => format!("waiting for {name}; Ctrl-D ends it"),
+            Kind::Pipe => {
+                format!("waiting for {name}: it is a pipe, and nothing has come from it yet")
+            }
+        };
+        let (done, is_done) = channel::<()>();
+        let say = move || {
+            if is_done.recv_timeout(NOTICE_AFTER) == Err(RecvTimeoutError::Timeout) {
+                notes.hint(&text);
+            }
+        };
+        // Without a thread there is no notice.
+        let _ = thread::Builder::new().name("waiting".to_owned()).spawn(say);
+        Waiting { _done: Some(done) }
+    }
+
+    /// Ends the wait with the first read of this input.
+    pub(crate) fn reader<R: Read>(self, input: R) -> impl Read + use<R> {
+        Awaited {
+            input,
+            waiting: Some(self),
+        }
+    }
+}
+
+/// Reads all of an input that is kept in memory.
+///
+/// # Errors
+/// It cannot be read, or is longer than the limit: a device such as `/dev/zero` has no end.
+pub(crate) fn whole(input: impl Read, limit_bytes: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    input.take(limit_bytes + 1).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > limit_bytes {
+        true => Err(io::Error::other(format!(
+            "larger than the limit of {limit_bytes} bytes"
+        ))),
+        false => Ok(bytes),
+    }
+}
+
+struct Awaited<R> {
+    input: R,
+    waiting: Option<Waiting>,
+}
+
+impl<R: Read> Read for Awaited<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let read = self.input.read(out);
+        self.waiting = None;
+        read
+    }
+}
+
+/// What standard input gives where no FILE is named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Given {
+    /// A file, or a pipe with data.
+    Data,
+    /// No data, and no more can come.
+    Nothing,
+    /// No data yet, from a pipe that is still open.
+    Idle,
+}
+
+/// Waits for the first data of a pipe, for [`PIPE_WAIT`] at most.
+#[cfg(unix)]
+pub(crate) fn given(notes: Notes) -> Given {
+    match kind() {
+        Kind::File => return Given::Data,
+        Kind::Terminal | Kind::Device => return Given::Nothing,
+        Kind::Pipe => {}
+    }
+    let ended = |found: Given| {
+        if found == Given::Nothing {
+            notes.hint("standard input holds no data: a made-up flow runs");
+        }
+        found
+    };
+    if let Some(found) = first_data(NOTICE_AFTER) {
+        return ended(found);
+    }
+    notes.hint(&format!(
+        "waiting for commands from standard input: it is a pipe, and nothing has come from it yet; \
+         after {PIPE_WAIT:?} a made-up flow runs (at once with --commands or --seed; `-` as FILE \
+         waits for as long as it takes)"
+    ));
+    if let Some(found) = first_data(PIPE_WAIT - NOTICE_AFTER) {
+        return ended(found);
+    }
+    notes.hint("nothing came from standard input: a made-up flow runs");
+    Given::Idle
+}
+
+#[cfg(not(unix))]
+pub(crate) fn given(_: Notes) -> Given {
+    match is_given() {
+        true => Given::Data,
+        false => Given::Nothing,
+    }
+}
+
+/// What a pipe has, as soon as it has data or its end has come.
+#[cfg(unix)]
+fn first_data(within: Duration) -> Option<Given> {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let until = std::time::Instant::now() + within;
+    let input = io::stdin();
+    loop {
+        let left = until.saturating_duration_since(std::time::Instant::now());
+        let left = Timespec {
+            tv_sec: left.as_secs() as i64,
+            tv_nsec: left.subsec_nanos().into(),
+        };
+        match poll(&mut [PollFd::new(&input, PollFlags::IN)], Some(&left)) {
+            Ok(0) => return None,
+            Err(rustix::io::Errno::INTR) => {}
+            // The end of a socket can be read, too.
+            Ok(_) => {
+                return Some(match rustix::io::ioctl_fionread(&input) {
+                    Ok(0) => Given::Nothing,
+                    _ => Given::Data,
+                });
+            }
+            Err(_) => return Some(Given::Data),
+        }
+    }
+}
+
+/// Whether a pipe that was [`Given::Idle`] has data by now.
+///
+/// # Errors
+/// It has, and what ran was not that.
+pub(crate) fn still_idle() -> Result<(), Failure> {
+    #[cfg(unix)]
+    if first_data(Duration::ZERO) == Some(Given::Data) {
+        return Err(Failure::Misuse(format!(
+            "standard input gave its first data after more than {PIPE_WAIT:?}, and a made-up flow \
+             has run in its place; with `-` as FILE it is waited for"
+        )));
+    }
+    Ok(())
+}

@@ -1,0 +1,224 @@
+//! Idle pipes: standard input is a pipe that nobody writes to and nobody closes, as under an IDE,
+//! `docker run -i` or a CI runner. The tests keep it open until they have read what is said.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStderr, ChildStdin, Stdio};
+
+use crate::hostile::ORDERS;
+use crate::program::{Ended, Scratch, command, thalweg};
+
+/// A program whose standard input is an open pipe.
+struct Idle {
+    child: Child,
+    input: ChildStdin,
+    errors: BufReader<ChildStderr>,
+}
+
+impl Idle {
+    fn start(arguments: &[&str]) -> Idle {
+        let mut command = command(arguments);
+        let piped = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = piped.spawn().expect("the program can be started");
+        let input = child.stdin.take().expect("it is piped");
+        let errors = BufReader::new(child.stderr.take().expect("it is piped"));
+        Idle {
+            child,
+            input,
+            errors,
+        }
+    }
+
+    /// The next line on standard error.
+    fn notice(&mut self) -> String {
+        let mut line = String::new();
+        self.errors.read_line(&mut line).expect("it writes UTF-8");
+        line
+    }
+
+    /// Ends the input, and waits for the end of the program.
+    fn ended(self) -> Ended {
+        let Idle {
+            child,
+            input,
+            mut errors,
+        } = self;
+        drop(input);
+        let mut said: Ended = child.wait_with_output().expect("it ends").into();
+        std::io::Read::read_to_string(&mut errors, &mut said.stderr).expect("it writes UTF-8");
+        said
+    }
+
+    /// Reads the notice, then writes this and ends the input.
+    #[track_caller]
+    fn says_then_gets(mut self, data: &[u8]) -> Ended {
+        let notice = self.notice();
+        let wanted = "standard input: it is a pipe, and nothing has come from it yet";
+        assert!(notice.contains(wanted), "{notice}");
+        self.input.write_all(data).expect("the program reads it");
+        self.ended()
+    }
+}
+
+#[test]
+fn every_reader_of_standard_input_says_that_it_waits_and_then_uses_what_comes() {
+    let stream = "# marginTrading=ENABLED\nC,1,ADD_USER,7\nR,SUCCESS\n+U,7,0,0\n\
+                  # FINAL STATE\nU,7,0,0\n# END\n";
+    let scratch = Scratch::new();
+    let messages = scratch.file("messages.csv", b"34200.1,1,11,18,5853300,1\n");
+    let hashed = thalweg(&["hash", &messages]).fine().to_owned();
+    let name_of_orders = |sum: &str| format!("{}  stdin\n", &sum[..16]);
+    let run = ["exchange", "run", "-", "--format", "json"];
+    let cases: [(&[&str], &str, &str); 8] = [
+        (&run, ORDERS, "\"total\": 2"),
+        (
+            &["exchange", "run", "--format-in", "orders"],
+            ORDERS,
+            "2 commands",
+        ),
+        (
+            &["exchange", "run", &messages, "--books", "-"],
+            "9999999999,0,5853300,18\n",
+            "1 of 1",
+        ),
+        (
+            &["exchange", "sweep", "-", "--placement", "inline"],
+            ORDERS,
+            "inline",
+        ),
+        (
+            &["exchange", "conform"],
+            stream,
+            "standard input: agrees: 1 command",
+        ),
+        (
+            &["exchange", "conform", "-"],
+            stream,
+            "standard input: agrees: 1 command",
+        ),
+        (&["hash", "--check", "-"], &hashed, "messages.csv: OK"),
+        (
+            &["hash"],
+            "34200.1,1,11,18,5853300,1\n",
+            &name_of_orders(&hashed),
+        ),
+    ];
+    for (arguments, data, wanted) in cases {
+        let said = Idle::start(arguments).says_then_gets(data.as_bytes());
+        assert_eq!(said.code, Some(0), "{arguments:?}: {said:?}");
+        assert!(said.stdout.contains(wanted), "{arguments:?}: {said:?}");
+    }
+}
+
+/// The first command of the README.
+#[test]
+fn without_file_and_data_the_made_up_flow_runs() {
+    let mut idle = Idle::start(&["exchange", "run", "--limit", "5", "--format", "json"]);
+    let first = idle.notice();
+    assert!(
+        first.contains("waiting for commands from standard input: it is a pipe"),
+        "{first}"
+    );
+    assert!(first.contains("after 5s a made-up flow runs"), "{first}");
+    let second = idle.notice();
+    assert!(
+        second.contains("nothing came from standard input: a made-up flow runs"),
+        "{second}"
+    );
+    // The pipe is open all the while.
+    let Idle { child, input, .. } = idle;
+    let said = Ended::from(child.wait_with_output().expect("it ends"));
+    drop(input);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(
+        said.stdout.contains("\"format\": \"generated\""),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn a_pipe_without_file_is_used_when_its_data_comes_after_the_notice() {
+    let idle = Idle::start(&["exchange", "run", "--format", "json"]);
+    let said = idle.says_then_gets(ORDERS.as_bytes());
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(
+        said.stdout.contains("\"name\": \"standard input\""),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn an_empty_pipe_is_no_input() {
+    let idle = Idle::start(&["exchange", "run", "--limit", "5"]);
+    let said = idle.ended();
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(
+        said.stderr
+            .contains("standard input holds no data: a made-up flow runs"),
+        "{said:?}"
+    );
+    Idle::start(&["exchange", "run", "-"])
+        .ended()
+        .refused(&["standard input: empty file"]);
+}
+
+#[test]
+fn a_seed_or_a_length_asks_for_the_made_up_flow_at_once() {
+    for option in ["--commands", "--seed"] {
+        let idle = Idle::start(&["exchange", "run", option, "5", "--limit", "5"]);
+        let Idle {
+            child,
+            input,
+            mut errors,
+        } = idle;
+        let said = Ended::from(child.wait_with_output().expect("it ends"));
+        drop(input);
+        let mut text = String::new();
+        std::io::Read::read_to_string(&mut errors, &mut text).expect("it writes UTF-8");
+        assert_eq!((said.code, &text[..]), (Some(0), ""), "{said:?}");
+    }
+}
+
+/// Data that comes when the made-up flow has begun is not lost in silence.
+#[test]
+fn data_that_comes_too_late_is_a_failure() {
+    let mut idle = Idle::start(&["exchange", "run", "--rate", "1k", "--limit", "100"]);
+    while !idle.notice().contains("nothing came from standard input") {}
+    idle.input
+        .write_all(ORDERS.as_bytes())
+        .expect("the pipe is open");
+    let said = idle.ended();
+    assert_eq!(said.code, Some(2), "{said:?}");
+    assert!(
+        said.stderr.contains("with `-` as FILE it is waited for"),
+        "{said:?}"
+    );
+}
+
+/// A pipe with a name blocks whoever opens it until somebody writes.
+#[test]
+fn a_named_pipe_is_waited_for_aloud() {
+    let scratch = Scratch::new();
+    for arguments in [
+        &["exchange", "run"][..],
+        &["hash"],
+        &["exchange", "run", "--costs"],
+    ] {
+        let pipe = scratch.path("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.expect("there is such a command").success());
+        let mut idle = Idle::start(&[arguments, &[&pipe]].concat());
+        let notice = idle.notice();
+        assert!(
+            notice.contains("pipe: it is a pipe, and nothing has come"),
+            "{notice}"
+        );
+        std::fs::write(&pipe, ORDERS).expect("the program reads it");
+        let said = idle.ended();
+        let is_read = said.code == Some(0) || said.stderr.contains("not what `thalweg machine");
+        assert!(is_read, "{arguments:?}: {said:?}");
+        std::fs::remove_file(pipe).expect("it was made above");
+    }
+}

@@ -1,0 +1,130 @@
+//! Wrong ports: what `exchange send` and `load` say where something else answers than they expect.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+
+use crate::program::{Scratch, thalweg};
+use crate::serve::Serving;
+
+/// A listener that answers the first bytes of a connection with these, and closes it.
+fn answering(answer: &'static [u8]) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("it has one").to_string();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { return };
+            // The hello is read as a whole: a connection that is closed before is reset.
+            let _ = stream.read(&mut [0; 1024]);
+            let _ = stream.write_all(answer);
+        }
+    });
+    address
+}
+
+#[test]
+fn what_is_not_an_exchange_is_called_so() {
+    let scratch = Scratch::new();
+    let orders = scratch.file("orders.csv", b"place,7,1,1,buy,gtc,500,20\n");
+    let serving = Serving::start(&scratch.path("exchange"));
+    let closed = TcpListener::bind("127.0.0.1:0")
+        .expect("a port")
+        .local_addr();
+    let closed = closed.expect("it has one").to_string();
+    let web = answering(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n");
+    let tls = answering(b"\x15\x03\x03\x00\x02\x02\x28");
+    let mail = answering(b"220 mail.example ESMTP\r\n");
+    let mute = answering(b"");
+    let not_that = "not an exchange but";
+    for (address, told) in [
+        (
+            &web,
+            [
+                not_that,
+                "a web server (HTTP): it says `HTTP/1.1 400 Bad Request`",
+            ],
+        ),
+        (
+            &serving.http,
+            [
+                not_that,
+                "a web server (HTTP): it says `HTTP/1.1 400 Bad Request`",
+            ],
+        ),
+        (&tls, [not_that, "a TLS server"]),
+        (
+            &mail,
+            [
+                not_that,
+                "another program: it says `220 mail.example ESMTP`",
+            ],
+        ),
+        (
+            &mute,
+            [
+                "closed the connection without a welcome",
+                "is it an exchange?",
+            ],
+        ),
+        (&closed, ["cannot connect to", "refused"]),
+        (
+            &serving.admin.to_string(),
+            ["this listener does not serve that role", "trade listener"],
+        ),
+    ] {
+        let send = [
+            "exchange",
+            "send",
+            &orders,
+            "--user",
+            "7",
+            "--connect",
+            address,
+        ];
+        thalweg(&send).refused(&told);
+        let load = [
+            "exchange",
+            "load",
+            "--for",
+            "1s",
+            "--sessions",
+            "1",
+            "--connect",
+            address,
+        ];
+        thalweg(&load).refused(&told);
+    }
+    let admin = ["exchange", "send", &orders, "--admin", "1", "--connect"];
+    thalweg(&[&admin[..], &[&serving.trade]].concat()).refused(&["the admin listener"]);
+}
+
+#[test]
+fn where_a_key_is_needed_its_option_is_named() {
+    let scratch = Scratch::new();
+    let keys = scratch.path("keys.toml");
+    thalweg(&["exchange", "key", "new", "--user", "7", "--key-file", &keys]).fine();
+    let more = ["--key-file", &keys];
+    let command = crate::program::command(&[]);
+    let serving = Serving::start_as(command, &scratch.path("exchange"), &more);
+    let orders = scratch.file("orders.csv", b"place,7,1,1,buy,gtc,500,20\n");
+    let (trade, admin) = (&serving.trade, &serving.admin.to_string());
+    let send = [
+        "exchange",
+        "send",
+        &orders,
+        "--user",
+        "7",
+        "--connect",
+        trade,
+    ];
+    thalweg(&send).refused(&[
+        "the key does not open this session",
+        "--key-file names a file",
+    ]);
+    let load = ["exchange", "load", "--for", "1s", "--connect", trade];
+    thalweg(&load).refused(&["none was sent; --key-file names a file"]);
+    let set_up = [&load[..], &["--setup", admin]].concat();
+    thalweg(&set_up).refused(&["none was sent; --admin-key-file names a file"]);
+    // The file that the server has is not the key.
+    let hashes = [&send[..], &["--key-file", &keys]].concat();
+    thalweg(&hashes).refused(&["keys.toml: this file of an exchange has the hashes of its keys"]);
+}
