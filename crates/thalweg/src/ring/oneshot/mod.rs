@@ -260,7 +260,7 @@ impl<T> Giver<T> {
 
     /// Forgets the waker.
     pub fn unlist(&mut self) {
-        drop(self.0.unlist(&GIVER, &TAKER));
+        let_go(self.0.unlist(&GIVER, &TAKER));
     }
 }
 
