@@ -22,6 +22,7 @@ macro_rules! keys {
 
             impl sealed::Sealed for [u8; $bytes] {
                 fn hash(kernel: Kernel, seed: u64, keys: &[Self], hashes: &mut [u64]) {
+                    assert_eq!(keys.len(), hashes.len(), "a hash for each key");
                     kernel.$function(seed, keys, hashes);
                 }
             }
@@ -56,7 +57,6 @@ impl Kernel {
     /// # Panics
     /// There are not as many hashes as keys.
     pub fn xxh64_keys<K: Key>(self, seed: u64, keys: &[K], hashes: &mut [u64]) {
-        assert_eq!(keys.len(), hashes.len(), "a hash for each key");
         K::hash(self, seed, keys, hashes);
     }
 }

@@ -162,3 +162,13 @@ fn many_wants_as_many_hashes() {
 fn keys_want_as_many_hashes() {
     thalweg_hash::xxh64_keys(0, &[[0; 8]; 2], &mut [0; 3]);
 }
+
+/// The trait is sealed, and its function can be called by a bound all the same.
+#[test]
+#[should_panic(expected = "a hash for each key")]
+fn a_key_hashes_no_other_number_of_keys_either() {
+    fn hash<K: thalweg_hash::Key>(keys: &[K]) {
+        K::hash(thalweg_hash::Kernel::SCALAR, 0, keys, &mut [0]);
+    }
+    hash(&[[0; 8]; 2]);
+}
