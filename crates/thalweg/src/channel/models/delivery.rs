@@ -40,8 +40,8 @@ fn the_last_sender_wakes_the_receiver<S: Shape>((mut tx, mut rx): KeptEnds<S>) {
 
 over_stores! {
     the_last_sender_wakes_the_receiver;
-    ring, 3, ["publish", "observe", "closed", "dekker"];
-    lanes, 2, ["publish", "observe", "closed", "dekker"];
+    ring, 3, ["publish", "observe", "dekker"];
+    lanes, 2, ["publish", "observe", "dekker"];
     ticket, 3, ["publish", "observe", "dekker"];
     unbounded, 3, ["locked_close"];
 }

@@ -3,7 +3,7 @@
 
 use super::{KeptEnds, begin, over_stores};
 use crate::channel::models::kept::Kept;
-use crate::channel::{ManySenders, Shape};
+use crate::channel::{ManySenders, Shape, TryRecvError};
 use loom::thread;
 
 /// All that the sender's store took was discarded, and nothing is in it.
@@ -49,8 +49,45 @@ over_stores! {
     ticket, 2, ["shut"];
 }
 
+/// What is received when the receiver has closed the channel and looks, and again when the sender
+/// is done: all that was sent, but for what comes after the end. That is discarded.
+fn check_end<S: Shape>(
+    rx: &mut crate::channel::Receiver<u32, S>,
+    early: Result<u32, TryRecvError>,
+    sent: bool,
+) {
+    let late = rx.try_recv();
+    let is_over = early == Err(TryRecvError::Disconnected);
+    assert!(!is_over || late == Err(TryRecvError::Disconnected));
+    let counters = rx.counters();
+    let (received, all) = (early.is_ok() || late.is_ok(), u64::from(sent));
+    assert_eq!(
+        (counters.sent, u64::from(received) + counters.discarded),
+        (all, all)
+    );
+    assert_eq!(rx.len(), 0);
+}
+
+fn nothing_comes_after_the_end<S: Shape>((mut tx, mut rx): KeptEnds<S>) {
+    let sender = thread::spawn(move || (tx.send(7).is_ok(), tx));
+    begin();
+    rx.close();
+    let early = rx.try_recv();
+    let (sent, tx) = sender.join().unwrap();
+    check_end(&mut rx, early, sent);
+    drop(tx);
+}
+
+over_stores! {
+    nothing_comes_after_the_end;
+    ring, 3, ["shut", "light", "late_missed"];
+    lanes, 3, ["shut", "light", "late_missed"];
+    ticket, 3, [];
+    unbounded, 3, [];
+}
+
 /// The receiver closes the channel and looks while a sender sends and leaves; another stays. What
-/// was taken is received, though the lane is forgotten as soon as it may be.
+/// was taken is received, or discarded, though the lane is forgotten as soon as it may be.
 fn what_a_leaver_sent_is_there_after_the_close<S: ManySenders>((mut tx, mut rx): KeptEnds<S>) {
     let stays = Kept::new(tx.clone());
     let sender = thread::spawn(move || {
@@ -60,9 +97,9 @@ fn what_a_leaver_sent_is_there_after_the_close<S: ManySenders>((mut tx, mut rx):
     });
     begin();
     rx.close();
-    let early = rx.try_recv().is_ok();
+    let early = rx.try_recv();
     let sent = sender.join().unwrap();
-    assert_eq!(early || rx.try_recv().is_ok(), sent);
+    check_end(&mut rx, early, sent);
     drop(stays);
 }
 

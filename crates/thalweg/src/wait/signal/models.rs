@@ -5,9 +5,10 @@ mod chain;
 mod shutting;
 
 use super::*;
+use crate::channel::models::cancelling::run;
 use crate::ring::sync::{AtomicBool, AtomicU32, fault};
 use crate::wait::barrier::simulated::{Simulation, over};
-use crate::wait::{Mode, Pace, TimedOut, block};
+use crate::wait::{Listed, Mode, Pace, TimedOut, block, wait_on};
 use loom::thread;
 // Not the model's, which must not be touched once a model has failed.
 use std::sync::Arc;
@@ -43,17 +44,19 @@ impl Shelf {
         taken.then_some(())
     }
 
+    fn look(&self) -> Option<()> {
+        loop {
+            // Losing the race for one of several is not the same as nothing left.
+            match self.take() {
+                None if self.left.load(Ordering::Relaxed) > 0 => thread::yield_now(),
+                found => return found,
+            }
+        }
+    }
+
     fn wait(&self, deadline: Option<Instant>) -> Result<(), TimedOut> {
         let mut pace = Pace::new(Mode::Power);
-        block(&self.signal, &mut pace, deadline, || {
-            loop {
-                // Losing the race for one of several is not the same as nothing left.
-                match self.take() {
-                    None if self.left.load(Ordering::Relaxed) > 0 => thread::yield_now(),
-                    found => return found,
-                }
-            }
-        })
+        block(&self.signal, &mut pace, deadline, || self.look())
     }
 
     /// Has been waited on before.
@@ -210,7 +213,8 @@ fn a_cancelled_task(passes_on: bool) {
             shared.signal.notify_one();
         }
     });
-    shared.wait(None).unwrap();
+    // A task: a thread would be woken in any case.
+    run(wait_on(&shared.signal, Listed::default(), || shared.look()));
     task.join().unwrap();
     notifier.join().unwrap();
 }
