@@ -397,7 +397,8 @@ impl<R: Record, S: Storage> Shared<R, S> {
     /// use this journal, and must not wait for a thread that does.
     ///
     /// # Errors
-    /// [`Error::Building`], within such a closure. The journal has stopped, or there is no room for another segment: see [`Shared::commit`].
+    /// [`Error::Building`], within such a closure. The journal has stopped, or there is no room for
+    /// another segment: see [`Shared::commit`].
     pub fn append_with(&self, build: impl FnOnce(&mut R)) -> Result<Lsn, Error> {
         self.append_raw(size_of::<R>(), |slot| build(record_in(slot)))
     }

@@ -31,8 +31,8 @@ enum Held {
 
 /// A message that is to be published, with its copies.
 struct Parcel<M> {
-    /// The original, then copies: as many as there were inboxes. They are kept for the next attempt,
-    /// since to drop them is the user's code, as to make them.
+    /// The original, then copies: as many as there were inboxes. They are kept for the next
+    /// attempt, since to drop them is the user's code, as to make them.
     messages: Vec<M>,
     /// To be retained.
     kept: Option<M>,
@@ -189,14 +189,9 @@ impl<M: Message> Publisher<M> {
         topic: TopicId,
         priority: Priority,
     ) -> Option<usize> {
-        let Parcel {
-            messages,
-            kept,
-            panics,
-        } = parcel;
         let core = Arc::clone(&self.core);
         // As in `Core::retain`: who joins later gets it as retained, who joined before as sent.
-        let mut retained = kept.is_some().then(|| core.retained());
+        let mut retained = parcel.kept.is_some().then(|| core.retained());
         let old = retained.as_ref().map(|_| self.look());
         let (publisher, sequence) = (self.id, self.routes[topic.index()].sequence);
         let envelope = |message, lost_before| Envelope {
@@ -214,18 +209,18 @@ impl<M: Message> Publisher<M> {
             .collect();
         let (taken, has_all) = places(&mut self.links, topic, priority, &limits);
         let is_ended = taken.is_empty() && core.is_over();
-        let is_done = has_all && taken.len() <= messages.len() && !is_ended;
+        let is_done = has_all && taken.len() <= parcel.messages.len() && !is_ended;
         let mut before = None;
         if is_done {
             self.routes[topic.index()].sequence += 1;
         }
-        if is_done && let (Some(all), Some(message)) = (&mut retained, kept.take()) {
+        if is_done && let (Some(all), Some(message)) = (&mut retained, parcel.kept.take()) {
             let new = Shared::new(Retained::new(envelope(message, 0)));
             before = all[topic.index()].replace(new);
         }
         drop(retained);
         let (count, mut late) = (taken.len(), Vec::new());
-        let mut outgoing = messages.drain(..if is_done { count } else { 0 });
+        let mut outgoing = parcel.messages.drain(..if is_done { count } else { 0 });
         for Taken {
             link,
             place,
@@ -248,11 +243,11 @@ impl<M: Message> Publisher<M> {
         }
         drop(outgoing);
         // The user's code runs when no place is held any more: it may panic, publish or wait.
-        panics.catch(|| drop(old));
-        panics.catch(|| drop(before));
+        parcel.panics.catch(|| drop(old));
+        parcel.panics.catch(|| drop(before));
         for link in late {
             let link = &mut self.links[link];
-            panics.catch(|| link.discard_left());
+            parcel.panics.catch(|| link.discard_left());
         }
         is_done.then_some(count)
     }

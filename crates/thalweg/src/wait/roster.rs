@@ -4,6 +4,7 @@ use super::let_go;
 use crate::ring::identity::fresh;
 use crate::ring::sync::{Mutex, lock};
 use std::collections::VecDeque;
+use std::num::NonZeroU64;
 use std::task::Waker;
 
 /// One wait, from its listing until it is notified or leaves. No two waits of a process have the
@@ -11,7 +12,8 @@ use std::task::Waker;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[must_use = "a wait that is not unregistered swallows a notification"]
 pub struct Entry {
-    list: u64,
+    /// Not 0, so that no entry at all takes no more memory.
+    list: NonZeroU64,
     number: u64,
 }
 
@@ -30,7 +32,7 @@ pub(crate) struct Wait<E> {
 pub(crate) struct Roster<E> {
     waits: VecDeque<Wait<E>>,
     /// Tells this list from others.
-    list: u64,
+    list: NonZeroU64,
     /// Waits listed ever; also the number of the last one.
     pub(crate) listed: u64,
 }
@@ -42,7 +44,7 @@ impl<E> Default for Roster<E> {
     fn default() -> Self {
         Self {
             waits: VecDeque::with_capacity(WAITS_MIN),
-            list: fresh(),
+            list: NonZeroU64::MIN.saturating_add(fresh()),
             listed: 0,
         }
     }

@@ -3,15 +3,15 @@
 //! every loss is in it, and each message is dropped once.
 
 use crate::bus::check_totals;
-use crate::bus::fuse::{at_every_call, attempt};
+use crate::bus::fuse::{Fuse, at_every_call, attempt};
 use crate::bus::hostile_types::{BLOCK, Hooks, Moment, Trap};
 use crate::bus::watchdog::watched;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
-use thalweg::bus::{BuildError, Bus, Message, Publisher, TopicId, Topics};
+use thalweg::bus::{BuildError, Bus, Consumer, Message, Publisher, TopicId, Topics};
 
 /// Messages there are, and the fuse that their hooks burn.
-fn hooks(fuse: &Arc<crate::bus::fuse::Fuse>, messages: &Arc<AtomicI64>) -> Hooks {
+fn hooks(fuse: &Arc<Fuse>, messages: &Arc<AtomicI64>) -> Hooks {
     let (hooks, fuse, messages) = (Hooks::default(), Arc::clone(fuse), Arc::clone(messages));
     hooks.set(move |moment, _| match moment {
         Moment::Drop => {
@@ -27,6 +27,20 @@ fn hooks(fuse: &Arc<crate::bus::fuse::Fuse>, messages: &Arc<AtomicI64>) -> Hooks
         Moment::Key => fuse.burn(),
     });
     hooks
+}
+
+fn receive_all(consumers: [&mut Consumer<Trap>; 2]) {
+    for rx in consumers {
+        while attempt(|| rx.recv_each(64, drop)) != Some(0) {}
+    }
+}
+
+/// There is room, or it waits, and goes.
+fn publish_in_a_task(tx: &mut Publisher<Trap>, message: Trap, fuse: &Arc<Fuse>) {
+    let mut waits = Box::pin(tx.publish_async(message));
+    let done = fuse.poll(&mut waits);
+    attempt(|| drop(waits));
+    attempt(|| drop(done));
 }
 
 #[test]
@@ -49,13 +63,7 @@ fn the_ledger_adds_up_whatever_panics() {
             for &topic in &topics {
                 let message = make(topic, value);
                 match value {
-                    // A task: there is room, or it waits, and goes.
-                    1 => {
-                        let mut waits = Box::pin(tx.publish_async(message));
-                        let done = fuse.poll(&mut waits);
-                        attempt(|| drop(waits));
-                        attempt(|| drop(done));
-                    }
+                    1 => publish_in_a_task(&mut tx, message, fuse),
                     _ => _ = attempt(|| drop(tx.try_publish(message))),
                 }
             }
@@ -66,9 +74,7 @@ fn the_ledger_adds_up_whatever_panics() {
         // A member leaves with what it has, the first handle of it with a batch.
         attempt(|| drop(member));
         let late = attempt(|| bus.subscription(Topics::ALL).replay_retained().open());
-        for rx in [&mut alone, &mut other] {
-            while attempt(|| rx.recv_each(64, drop)) != Some(0) {}
-        }
+        receive_all([&mut alone, &mut other]);
         attempt(|| drop(late));
         check_totals(&bus.totals());
         for rx in [&alone, &other] {
@@ -89,9 +95,7 @@ fn the_ledger_adds_up_whatever_panics() {
         while !is_quiet {
             let publish = |&topic| attempt(|| drop(tx.publish(make(topic, 9))));
             is_quiet = topics.iter().filter_map(publish).count() == topics.len();
-            for rx in [&mut alone, &mut other] {
-                while attempt(|| rx.recv_each(64, drop)) != Some(0) {}
-            }
+            receive_all([&mut alone, &mut other]);
         }
         for rx in [&alone, &other] {
             let service = rx.service();
