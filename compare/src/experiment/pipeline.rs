@@ -138,8 +138,8 @@ fn steps(workload: Workload) -> [Step; STAGES] {
     std::array::from_fn(|place| Step::new(place, workload.rounds))
 }
 
-/// Does the same work in a plain loop on the sender's thread. What remains of the tail is the machine's
-/// own, and nothing that runs on one core here can be below it.
+/// Does the same work in a plain loop on the sender's thread. What remains of the tail is the
+/// machine's own, and nothing that runs on one core here can be below it.
 fn alone(workload: Workload, load: &Load) -> Ran {
     run(load, |tail| {
         Ok(Loop {

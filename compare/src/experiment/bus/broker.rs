@@ -78,8 +78,8 @@ pub(super) trait Broker: 'static {
     fn fits(_shape: Shape) -> bool {
         true
     }
-    /// Opens one where `capacity` messages may wait for each consumer, or more where the peer rounds
-    /// up.
+    /// Opens one where `capacity` messages may wait for each consumer, or more where the peer
+    /// rounds up.
     fn open(capacity: usize, shape: Shape) -> (Vec<Self::Tx>, Vec<Self::Rx>);
 }
 
