@@ -111,7 +111,7 @@ pub(crate) enum Exchange {
     ///
     /// Without FILE, commands are read from standard input if it is a file, or a pipe that has data
     /// within five seconds. Otherwise a realistic flow is made up from a seed, the same on every
-    /// machine; at once with --commands or --seed. `-` as FILE is standard input, and is waited for.
+    /// machine; at once with --commands or --seed. `-` as FILE waits for standard input.
     ///
     /// Our own CSV and recorded streams may be of any length: the first million commands are read
     /// before the run, the others during it. If the sender had to wait for them, the program says
@@ -216,7 +216,7 @@ fn with_format(line: &[OsString]) -> impl Iterator<Item = OsString> {
     let takes_json = line
         .get(1)
         .is_some_and(|word| word == "doctor" || word == "machine");
-    let line = line.to_vec().into_iter().enumerate();
+    let line = line.iter().cloned().enumerate();
     line.map(move |(at, word)| match word == "--json" && takes_json {
         true if end.is_none_or(|end| at < end) => "--format=json".into(),
         _ => word,
@@ -342,9 +342,9 @@ pub(crate) struct Run {
     pub(crate) durable: durable::Journaling,
 
     /// Also write what became of every command: results, trades, rejects, final balances and open
-    /// orders (docs/orders-csv.md). The name of FILE ends in .jsonl or .csv; `-` writes JSON lines to standard
-    /// output, and the facts to standard error. More than a million commands are read a second
-    /// time for this: from a file, not from a pipe
+    /// orders (docs/orders-csv.md). The name of FILE ends in .jsonl or .csv; `-` writes JSON lines
+    /// to standard output, and the facts to standard error. More than a million commands are
+    /// read a second time for this: from a file, not from a pipe
     #[arg(long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 

@@ -89,6 +89,21 @@ fn names<S: Storage>(storage: &S) -> Result<Vec<String>, Error> {
     names.map_err(|error| Error::io(storage.place(), "be read", error))
 }
 
+/// Returns the error of a journal whose first segment was prepared and never used.
+fn unused_alone<S: Storage>(storage: &S, number: u64) -> Error {
+    let full = |number| format!("{}/{}", storage.place(), segment_name(number));
+    match number {
+        0 | 1 => Error::BadSegment {
+            file: full(number),
+            why: "it was never used, and there is none before it",
+        },
+        _ => Error::MissingSegment {
+            file: full(number - 1),
+            next: segment_name(number),
+        },
+    }
+}
+
 /// Reads all headers; none if the directory has no segment.
 ///
 /// # Errors
@@ -142,21 +157,13 @@ pub(crate) fn survey<S: Storage>(
         }
     }
     let Some(last) = last else {
-        let never_used = |number: &u64| match number {
-            0 | 1 => Error::BadSegment {
-                file: full(*number),
-                why: "it was never used, and there is none before it",
-            },
-            _ => Error::MissingSegment {
-                file: full(number - 1),
-                next: segment_name(*number),
-            },
-        };
         let first_flaw = flaws.into_iter().next().map(|(_, error)| error);
-        return match first_flaw.or_else(|| prepared.first().map(never_used)) {
-            Some(error) => Err(error),
-            None => Ok(None),
+        let unused = || {
+            prepared
+                .first()
+                .map(|&number| unused_alone(storage, number))
         };
+        return first_flaw.or_else(unused).map_or(Ok(None), Err);
     };
     epoch_max = epoch_max.max(spare_epoch_max(storage)?);
     Ok(Some(Directory {

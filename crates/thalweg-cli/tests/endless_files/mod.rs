@@ -11,27 +11,10 @@ fn a_device_without_an_end_is_refused_with_its_limit() {
     let orders = scratch.file("orders.csv", ORDERS.as_bytes());
     let messages = scratch.file("messages.csv", b"34200.1,1,11,18,5853300,1\n");
     let directory = scratch.path("exchange");
-    let any = "127.0.0.1:0";
-    let serve = [
-        "exchange",
-        "serve",
-        &directory,
-        "--trade-listen",
-        any,
-        "--admin-listen",
-        any,
-        "--http-listen",
-        any,
-    ];
-    let send = [
-        "exchange",
-        "send",
-        &orders,
-        "--user",
-        "7",
-        "--connect",
-        "127.0.0.1:1",
-    ];
+    // Files are read before a port is opened.
+    let serve = ["exchange", "serve", &directory];
+    let to = ["--connect", "127.0.0.1:1"];
+    let send = [&["exchange", "send", &orders, "--user", "7"][..], &to].concat();
     let cases: [(&[&str], &[&str], &str); 12] = [
         (&serve, &["--config", zero], "limit of 1048576 bytes"),
         (&serve, &["--key-file", zero], "limit of 67108864 bytes"),

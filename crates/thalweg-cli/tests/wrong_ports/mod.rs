@@ -35,7 +35,7 @@ fn what_is_not_an_exchange_is_called_so() {
     let mail = answering(b"220 mail.example ESMTP\r\n");
     let mute = answering(b"");
     let not_that = "not an exchange but";
-    for (address, told) in [
+    for (address, expected) in [
         (
             &web,
             [
@@ -71,27 +71,12 @@ fn what_is_not_an_exchange_is_called_so() {
             ["this listener does not serve that role", "trade listener"],
         ),
     ] {
-        let send = [
-            "exchange",
-            "send",
-            &orders,
-            "--user",
-            "7",
-            "--connect",
-            address,
-        ];
-        thalweg(&send).refused(&told);
-        let load = [
-            "exchange",
-            "load",
-            "--for",
-            "1s",
-            "--sessions",
-            "1",
-            "--connect",
-            address,
-        ];
-        thalweg(&load).refused(&told);
+        let to = ["--connect", address];
+        let send = ["exchange", "send", &orders, "--user", "7"];
+        let load = ["exchange", "load", "--for", "1s", "--sessions", "1"];
+        for command in [&send[..], &load] {
+            thalweg(&[command, &to].concat()).refused(&expected);
+        }
     }
     let admin = ["exchange", "send", &orders, "--admin", "1", "--connect"];
     thalweg(&[&admin[..], &[&serving.trade]].concat()).refused(&["the admin listener"]);

@@ -3,7 +3,7 @@
 //! # State
 //! Events are counted in blocks of a power of two; at most one event of a block is sampled. All
 //! blocks have the same length, or they begin with one event and double it after every
-//! [`BLOCKS_PER_PHASE`] blocks, until they have their final length: so a short run has samples, too.
+//! [`BLOCKS_PER_PHASE`] blocks, until they have their final length: a short run has samples, too.
 //! A sample stands for the events of its block.
 //!
 //! A block has a row of words: the sampled sequence plus one (0 for none), when it was due and when

@@ -26,22 +26,22 @@ macro_rules! each_receive {
     ($rx:ident, $alarm:ident, $then:expr, $between:expr) => {{
         use $crate::channel::forgotten::waiting;
         $then(waiting(&$alarm, $rx.recv_async()));
-        $between;
+        let () = $between;
         let mut out = Vec::new();
         $then(waiting(&$alarm, $rx.recv_many_async(&mut out, 4)));
-        $between;
+        let () = $between;
         $then(waiting(
             &$alarm,
             Select::new().recv(&mut $rx, |_| ()).wait_async(),
         ));
-        $between;
+        let () = $between;
         let mut select = Select::list();
         select.push_recv(&mut $rx, |_, _| ());
         $then(waiting(&$alarm, select.wait_async()));
-        $between;
+        let () = $between;
         let (mut ready, rx) = (Ready::new(), &mut $rx);
         $then(waiting(&$alarm, ready.wait_async(&mut [rx])));
-        $between;
+        let () = $between;
         let mut stream = $rx.stream();
         let waker = Waker::from(Arc::clone(&$alarm));
         assert!(
@@ -51,7 +51,7 @@ macro_rules! each_receive {
         );
         drop(waker);
         $then(stream);
-        $between;
+        let () = $between;
     }};
 }
 
@@ -60,21 +60,21 @@ macro_rules! each_send {
     ($tx:ident, $flavour:ident, $alarm:ident, $then:expr, $between:expr) => {{
         use $crate::channel::forgotten::waiting;
         $then(waiting(&$alarm, $tx.send_async(8)));
-        $between;
+        let () = $between;
         let mut value = Some(8);
         $then(waiting(&$alarm, $tx.send_from_async(&mut value)));
-        $between;
+        let () = $between;
         let mut value = Some(8);
         let select = Select::new().send(&mut $tx, &mut value, |_| ());
         $then(waiting(&$alarm, select.wait_async()));
-        $between;
+        let () = $between;
         let (mut ready, tx) = (Ready::new(), &mut $tx);
         $then(waiting(&$alarm, ready.wait_async(&mut [tx])));
-        $between;
+        let () = $between;
         if $flavour.has_claims {
             for count in 1..=2 {
                 $then(waiting(&$alarm, $tx.claim_async(count)));
-                $between;
+                let () = $between;
             }
         }
     }};
