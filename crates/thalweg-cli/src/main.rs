@@ -48,7 +48,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let line: Vec<OsString> = std::env::args_os().collect();
-    let arguments = match arguments::parse(&line) {
+    let arguments = match arguments::line::parse(&line) {
         Ok(arguments) => arguments,
         Err(error) => return misuse(&error),
     };
@@ -108,13 +108,18 @@ fn misuse(error: &clap::Error) -> ExitCode {
 
 fn completions(shell: clap_complete::Shell) -> Result<Finding, Failure> {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut arguments::command(), "thalweg", &mut script);
+    clap_complete::generate(
+        shell,
+        &mut arguments::line::command(),
+        "thalweg",
+        &mut script,
+    );
     failure::print(&script)?;
     Ok(Finding::Fine)
 }
 
 fn manual(directory: Option<&Path>) -> Result<Finding, Failure> {
-    let mut program = arguments::command().disable_help_subcommand(directory.is_some());
+    let mut program = arguments::line::command().disable_help_subcommand(directory.is_some());
     program.build();
     let Some(directory) = directory else {
         let mut page = Vec::new();

@@ -169,7 +169,8 @@ fn who_is_not_let_in_is_told_why() {
     let folder = Folder::new("not-let-in");
     let orders = folder.file("orders.csv", ORDERS);
     let mock = Mock::new([Fault::Reject(bye(Ending::WrongKey, ""))]);
-    let text = "thalweg: the exchange closed the connection: the key does not open this session\n";
+    let text = "the exchange closed the connection: the key does not open this session: none was \
+                sent; --key-file names a file that holds one\n";
     send(&mock, &["--user", "7", &orders]).refused(&[text]);
     let address = mock.address.to_string();
     drop(mock);

@@ -208,9 +208,9 @@ impl Connection {
             match self.read(&mut stream).await {
                 // It was made, and lost in the same breath.
                 Err(lost) if self.dialogue.is_open() => self.lost = Some(lost),
-                Err(Lost::Closed) => return Err(self.dialogue.no_exchange()),
+                Err(Lost::Closed) => return Err(self.dialogue.closed_early()),
                 Err(Lost::Broken(error)) if error.kind() == io::ErrorKind::ConnectionReset => {
-                    return Err(self.dialogue.no_exchange());
+                    return Err(self.dialogue.closed_early());
                 }
                 read => read?,
             }

@@ -131,7 +131,7 @@ mod tests {
 
     fn parsed(line: &[&str]) -> Result<Box<Doctor>, clap::Error> {
         let line = ["thalweg", "doctor"].iter().chain(line).map(OsString::from);
-        match super::super::parse(&line.collect::<Vec<_>>())?.command {
+        match super::super::line::parse(&line.collect::<Vec<_>>())?.command {
             Command::Doctor(doctor) => Ok(doctor),
             other => panic!("{other:?}"),
         }

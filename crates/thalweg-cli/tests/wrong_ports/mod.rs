@@ -21,10 +21,44 @@ fn answering(answer: &'static [u8]) -> String {
     address
 }
 
+/// A port on which nobody listens any more.
+fn closed() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.local_addr().expect("it has one").to_string()
+}
+
+/// Expects `send` and `load` to refuse this address, and to say so.
+#[track_caller]
+fn refused(orders: &str, address: &str, parts: &[&str]) {
+    let line = format!("exchange send {orders} --user 7 --connect {address}");
+    thalweg(&line.split(' ').collect::<Vec<_>>()).refused(parts);
+    let line = format!("exchange load --for 1s --sessions 1 --connect {address}");
+    thalweg(&line.split(' ').collect::<Vec<_>>()).refused(parts);
+}
+
 #[test]
 fn what_is_not_an_exchange_is_called_so() {
     let scratch = Scratch::new();
     let orders = scratch.file("orders.csv", b"place,7,1,1,buy,gtc,500,20\n");
+    let not_that = "is not an exchange but";
+    let web = "a web server (HTTP): it says `HTTP/1.1 400 Bad Request`";
+    let answer = answering(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n");
+    refused(&orders, &answer, &[not_that, web]);
+    let answer = answering(b"\x15\x03\x03\x00\x02\x02\x28");
+    refused(&orders, &answer, &[not_that, "a TLS server"]);
+    let answer = answering(b"220 mail.example ESMTP\r\n");
+    refused(
+        &orders,
+        &answer,
+        &[
+            not_that,
+            "another program: it says `220 mail.example ESMTP`",
+        ],
+    );
+    let mute = ["closed the connection without a welcome; is it an exchange?"];
+    refused(&orders, &answering(b""), &mute);
+    refused(&orders, &closed(), &["cannot connect to", "refused"]);
+    // The listeners of an exchange that are not for this.
     let serving = Serving::start(&scratch.path("exchange"));
     let closed = TcpListener::bind("127.0.0.1:0")
         .expect("a port")

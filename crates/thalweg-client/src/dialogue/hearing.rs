@@ -13,6 +13,9 @@ use crate::event::Event;
 use crate::lost::Lost;
 use crate::outcome::Outcome;
 
+/// The first frame of an exchange is shorter than this: a welcome or a bye.
+const GREETING_BYTES_MAX: u32 = 4_096;
+
 impl Dialogue {
     /// Takes what came.
     pub(crate) fn received(&mut self, bytes: &[u8]) -> Result<(), Lost> {
@@ -30,17 +33,24 @@ impl Dialogue {
         self.input = input;
         self.write_pending();
         match result {
-            Err(Lost::Frame(_)) if !self.is_open => Err(self.no_exchange()),
+            Err(Lost::Frame(_)) if !self.is_open => Err(self.not_an_exchange(self.input.clone())),
             result => result,
         }
     }
 
-    /// Why there is no welcome, where the other side said something else, or nothing.
-    pub(crate) fn no_exchange(&self) -> Lost {
-        Lost::NotAnExchange {
-            address: self.options.address.clone(),
-            answer: self.input.clone(),
-        }
+    /// Why there is no welcome, where the other side closed the connection before all of one came.
+    pub(crate) fn closed_early(&self) -> Lost {
+        let begun = self.input.first_chunk().copied().map(u32::from_le_bytes);
+        self.not_an_exchange(match begun {
+            Some(bytes) if bytes > GREETING_BYTES_MAX => self.input.clone(),
+            // An exchange may have been cut off: it may come back.
+            _ => Vec::new(),
+        })
+    }
+
+    fn not_an_exchange(&self, answer: Vec<u8>) -> Lost {
+        let address = self.options.address.clone();
+        Lost::NotAnExchange { address, answer }
     }
 
     /// Takes one frame, if it is all there; its length.

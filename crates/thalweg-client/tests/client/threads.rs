@@ -62,10 +62,8 @@ fn a_client_that_is_dropped_tells_its_tickets() {
 fn what_cannot_begin_says_why() {
     let mock = Mock::new([Fault::Reject(Vec::new())]);
     let lost = TradeClient::connect(options(&mock)).expect_err("it is closed");
-    assert_eq!(
-        lost.to_string(),
-        "the exchange closed the connection without a word"
-    );
+    let text = "closed the connection without a welcome; is it an exchange?";
+    assert_eq!(lost.to_string(), format!("{} {text}", mock.address));
 }
 
 #[test]
