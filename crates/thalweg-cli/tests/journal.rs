@@ -208,7 +208,8 @@ fn a_segment_that_is_bad_or_missing_is_a_finding_and_can_be_cut_off() {
         for command in ["show", "verify"] {
             let told = thalweg(&["journal", command, &place]);
             assert_eq!(told.code, Some(1), "{told:?}");
-            let begin = format!("{place}: DAMAGED: no records\n{second}: {why}");
+            let whole = "records 1 to 4, of 2 bytes, in 2 blocks and 1 segment";
+            let begin = format!("{place}: DAMAGED: {whole}\n{second}: {why}");
             assert!(told.stdout.starts_with(&begin), "{told:?}");
         }
         let json = thalweg(&["journal", "verify", &place, "--format", "json"]).stdout;
