@@ -111,7 +111,7 @@ pub(crate) enum Exchange {
     ///
     /// Without FILE, commands are read from standard input if it is a file, or a pipe that has data
     /// within five seconds. Otherwise a realistic flow is made up from a seed, the same on every
-    /// machine; at once with --commands or --seed. `-` as FILE waits for standard input.
+    /// machine; at once with --commands or --seed. Standard input is waited for where FILE is `-`.
     ///
     /// Our own CSV and recorded streams may be of any length: the first million commands are read
     /// before the run, the others during it. If the sender had to wait for them, the program says
@@ -182,78 +182,6 @@ pub(crate) enum Exchange {
     #[cfg(unix)]
     #[command(flatten)]
     Durable(durable::Durable),
-}
-
-/// The command line of the program. An option takes a negative number as its value, so that
-/// `--limit -1` says what is wrong with -1.
-pub(crate) fn command() -> clap::Command {
-    fn with_negative_numbers(command: clap::Command) -> clap::Command {
-        let command = command.mut_args(|arg| {
-            let is_option = !arg.is_positional() && arg.get_action().takes_values();
-            arg.allow_negative_numbers(is_option)
-        });
-        command.mut_subcommands(with_negative_numbers)
-    }
-    with_negative_numbers(Arguments::command())
-}
-
-/// Reads a command line, whose first word is the program.
-///
-/// # Errors
-/// It is not one of this program, or asks for help.
-pub(crate) fn parse(line: &[OsString]) -> Result<Arguments, clap::Error> {
-    let matches = command().try_get_matches_from(with_format(line));
-    let parsed = matches.and_then(|mut matches| Arguments::from_arg_matches_mut(&mut matches));
-    parsed.map_err(|mut error| {
-        doctor::hint(&mut error, line);
-        renamed(&error, line).unwrap_or(error)
-    })
-}
-
-/// The line with `--format=json` for `--json`, which `doctor` and `machine` have always taken.
-fn with_format(line: &[OsString]) -> impl Iterator<Item = OsString> {
-    let end = line.iter().position(|word| word == "--");
-    let takes_json = line
-        .get(1)
-        .is_some_and(|word| word == "doctor" || word == "machine");
-    let line = line.iter().cloned().enumerate();
-    line.map(move |(at, word)| match word == "--json" && takes_json {
-        true if end.is_none_or(|end| at < end) => "--format=json".into(),
-        _ => word,
-    })
-}
-
-/// Options that had another name once, and the name that every command has for the same.
-const RENAMED: [(&str, &str); 5] = [
-    ("--json", "--format json"),
-    ("--out", "--output"),
-    ("--report", "--html"),
-    ("--save", "--output"),
-    ("--users", "--user"),
-];
-
-/// The error of a line with the former name of an option, where its command has the new one.
-fn renamed(error: &clap::Error, line: &[OsString]) -> Option<clap::Error> {
-    use clap::error::{ContextKind, ContextValue, ErrorKind};
-    let ContextValue::String(wrong) = error.get(ContextKind::InvalidArg)? else {
-        return None;
-    };
-    let (old, new) = RENAMED.iter().find(|(old, _)| wrong == old)?;
-    let mut program = command();
-    program.build();
-    let mut found = &mut program;
-    for word in &line[1..] {
-        let word = word.to_str().unwrap_or_default();
-        if found.find_subcommand(word).is_some() {
-            found = found.find_subcommand_mut(word)?;
-        }
-    }
-    let name = new.split(' ').next()?.trim_start_matches('-');
-    let is_there = found
-        .get_arguments()
-        .any(|arg| arg.get_long() == Some(name));
-    let text = format!("the option '{old}' is called '{new}'");
-    is_there.then(|| found.error(ErrorKind::UnknownArgument, text))
 }
 
 const RUN_EXAMPLES: &str = "\
@@ -343,8 +271,8 @@ pub(crate) struct Run {
 
     /// Also write what became of every command: results, trades, rejects, final balances and open
     /// orders (docs/orders-csv.md). The name of FILE ends in .jsonl or .csv; `-` writes JSON lines
-    /// to standard output, and the facts to standard error. More than a million commands are
-    /// read a second time for this: from a file, not from a pipe
+    /// to standard output, and the facts to standard error. More than a million commands are read
+    /// a second time for this: from a file, not from a pipe
     #[arg(long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 

@@ -1,22 +1,17 @@
 //! Files without an end: whatever is kept in memory has a limit, which the error names.
 
+#![cfg(target_os = "linux")]
+
 use crate::hostile::ORDERS;
-use crate::program::{Ended, Scratch, command};
+use crate::program::{Scratch, thalweg};
 
 #[test]
 fn a_device_without_an_end_is_refused_with_its_limit() {
     let scratch = Scratch::new();
-    let zero = "/dev/zero";
-    let orders = scratch.file("orders.csv", ORDERS.as_bytes());
-    let messages = scratch.file("messages.csv", b"34200.1,1,11,18,5853300,1\n");
-    let directory = scratch.path("exchange");
-    // Files are read before a port is opened.
-    let serve = ["exchange", "serve", &directory];
-    let to = ["--connect", "127.0.0.1:1"];
-    let send = [&["exchange", "send", &orders, "--user", "7"][..], &to].concat();
-    let cases: [(&[&str], &[&str], &str); 12] = [
-        (&serve, &["--config", zero], "limit of 1048576 bytes"),
-        (&serve, &["--key-file", zero], "limit of 67108864 bytes"),
+    let config = b"[keys]\nfile = \"/dev/zero\"\n";
+    let places = [
+        ("DIR", scratch.path("exchange")),
+        ("ORDERS", scratch.file("orders.csv", ORDERS.as_bytes())),
         (
             "ROWS",
             scratch.file("rows.csv", b"34200.1,1,11,18,5853300,1\n"),

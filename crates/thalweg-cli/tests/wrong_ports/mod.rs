@@ -60,58 +60,16 @@ fn what_is_not_an_exchange_is_called_so() {
     refused(&orders, &closed(), &["cannot connect to", "refused"]);
     // The listeners of an exchange that are not for this.
     let serving = Serving::start(&scratch.path("exchange"));
-    let closed = TcpListener::bind("127.0.0.1:0")
-        .expect("a port")
-        .local_addr();
-    let closed = closed.expect("it has one").to_string();
-    let web = answering(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n");
-    let tls = answering(b"\x15\x03\x03\x00\x02\x02\x28");
-    let mail = answering(b"220 mail.example ESMTP\r\n");
-    let mute = answering(b"");
-    let not_that = "not an exchange but";
-    for (address, expected) in [
-        (
-            &web,
-            [
-                not_that,
-                "a web server (HTTP): it says `HTTP/1.1 400 Bad Request`",
-            ],
-        ),
-        (
-            &serving.http,
-            [
-                not_that,
-                "a web server (HTTP): it says `HTTP/1.1 400 Bad Request`",
-            ],
-        ),
-        (&tls, [not_that, "a TLS server"]),
-        (
-            &mail,
-            [
-                not_that,
-                "another program: it says `220 mail.example ESMTP`",
-            ],
-        ),
-        (
-            &mute,
-            [
-                "closed the connection without a welcome",
-                "is it an exchange?",
-            ],
-        ),
-        (&closed, ["cannot connect to", "refused"]),
-        (
-            &serving.admin.to_string(),
-            ["this listener does not serve that role", "trade listener"],
-        ),
-    ] {
-        let to = ["--connect", address];
-        let send = ["exchange", "send", &orders, "--user", "7"];
-        let load = ["exchange", "load", "--for", "1s", "--sessions", "1"];
-        for command in [&send[..], &load] {
-            thalweg(&[command, &to].concat()).refused(&expected);
-        }
-    }
+    refused(&orders, &serving.http, &[not_that, web]);
+    let admin = serving.admin.to_string();
+    refused(
+        &orders,
+        &admin,
+        &[
+            "this listener does not serve that role",
+            "the trade listener",
+        ],
+    );
     let admin = ["exchange", "send", &orders, "--admin", "1", "--connect"];
     thalweg(&[&admin[..], &[&serving.trade]].concat()).refused(&["the admin listener"]);
 }

@@ -110,15 +110,15 @@ fn changed_ns(found: &Metadata) -> i128 {
     i128::from(now_ns()) - ago_ns
 }
 
-/// A path, and the device and inode of the file that was mapped from it.
-type FileKey = (Box<str>, (u32, u32), u64);
+/// A path, a device and an inode.
+type Key = (Box<str>, (u32, u32), u64);
 
 /// The mappings of code of all processes.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     processes: HashMap<i32, Rc<Vec<Part>>>,
-    /// The number of the last file of each key.
-    numbers: HashMap<FileKey, u32>,
+    /// The last file of a path, a device and an inode.
+    numbers: HashMap<Key, u32>,
     files: Vec<Source>,
     held: usize,
 }

@@ -11,7 +11,8 @@ static COSTS: OnceLock<Costs> = OnceLock::new();
 /// What waiting costs on this machine, as it was measured before: what a [`Pace`](super::Pace)
 /// begins with, until it has measured a few wake-ups itself.
 ///
-/// `thalweg machine --output FILE` measures it, as `costs.wake_50us.value` of that file.
+/// `thalweg machine --output FILE` measures it; `costs.wake_50us.value` of that file is the
+/// wake-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Costs {
