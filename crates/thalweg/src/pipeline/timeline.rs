@@ -172,21 +172,23 @@ impl Timeline {
         self.last_phase().first_event
     }
 
+    /// The phase after so many others, or the last one.
     #[inline]
-    fn phase(&self, is_in: impl Fn(&Phase) -> bool) -> &Phase {
-        let found = self.phases.iter().rev().find(|phase| is_in(phase));
-        found.unwrap_or(&self.phases[0])
+    fn phase(&self, others: u64) -> &Phase {
+        let last = self.phases.len() - 1;
+        &self.phases[(others as usize).min(last)]
     }
 
     #[inline]
     fn phase_of(&self, block: u64) -> &Phase {
-        self.phase(|phase| phase.first_block <= block)
+        self.phase(block / BLOCKS_PER_PHASE)
     }
 
     #[inline]
     pub(super) fn block_of(&self, sequence: u64) -> u64 {
-        let phase = self.phase(|phase| phase.first_event <= sequence);
-        phase.block_of(sequence)
+        // Each phase has twice the events of the one before.
+        let others = (sequence / BLOCKS_PER_PHASE + 1).ilog2();
+        self.phase(others.into()).block_of(sequence)
     }
 
     /// The first event of a block.
