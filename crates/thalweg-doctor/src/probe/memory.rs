@@ -110,12 +110,15 @@ fn changed_ns(found: &Metadata) -> i128 {
     i128::from(now_ns()) - ago_ns
 }
 
+/// A path, a device and an inode.
+type Key = (Box<str>, (u32, u32), u64);
+
 /// The mappings of code of all processes.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     processes: HashMap<i32, Rc<Vec<Part>>>,
     /// The last file of a path, a device and an inode.
-    numbers: HashMap<(Box<str>, (u32, u32), u64), u32>,
+    numbers: HashMap<Key, u32>,
     files: Vec<Source>,
     held: usize,
 }

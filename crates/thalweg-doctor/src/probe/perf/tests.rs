@@ -87,8 +87,7 @@ fn wakes_are_told_with_who_woke_and_where() {
         return;
     };
     let (begun, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
-    let mut peer = 0;
-    let mut spinners = Vec::new();
+    let (mut peer, mut spinners) = (0, Vec::new());
     thread::scope(|scope| {
         let (to_other, from_here) = channel();
         let (to_here, from_other) = channel();
