@@ -25,8 +25,8 @@ const PART_MIN: f64 = 0.02;
 /// Two threads wake each other, whatever they wait for: this many tell a lock.
 const THREADS_TELLING: usize = 3;
 
-/// How often per second a lock that goes round changes hands at least. Each time a thread begins to
-/// wait there.
+/// How often a lock that goes round changes hands, per second; below the other it does not. Each
+/// time a thread begins to wait there.
 const ROUND_PER_S: f64 = 10.0;
 const STILL_PER_S: f64 = 5.0;
 /// Fewer wakes than this say nothing of who wakes those that wait.

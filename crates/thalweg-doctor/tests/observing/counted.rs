@@ -46,20 +46,28 @@ fn many() {
         return skip("no events for this user");
     }
     let count = count as f64;
+    // Windows of a few ms say little of the rest where others have the cores for most of the time.
+    let waited = seen.value("run.wait_share");
+    let tolerated = if waited < 0.5 { 0.75..1.3 } else { 0.3..3.0 };
+    if waited >= 0.5 {
+        skip(&format!(
+            "no more than the magnitude: {waited:.2} of its time others had the core"
+        ));
+    }
     for (name, expected) in [
         ("call.all", 1.1 * count),
         ("call.io", count),
         ("call.poll", 0.1 * count),
     ] {
         let share = made(&seen, name) / expected;
-        assert!((0.75..1.3).contains(&share), "{name}: {share} of them");
+        assert!(tolerated.contains(&share), "{name}: {share} of them");
     }
 }
 
 fn timed() {
     let own = std::env::current_exe().unwrap();
     let own = own.to_str().unwrap();
-    let seen = see(&[own, "as-patient", "poll", "1", "500"]);
+    let seen = see(&[own, "as-patient", "poll", "20", "50"]);
     if seen.quality("poll.timer_share") == "absent" {
         return skip("it was not seen to wait");
     }

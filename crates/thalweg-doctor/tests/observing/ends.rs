@@ -1,6 +1,6 @@
 //! How a program starts and ends, and what it prints.
 
-use crate::doctor::{is_alive, see, send, this};
+use crate::doctor::{finish, is_alive, see, send, skip, this};
 use std::io::Read as _;
 use std::process::Stdio;
 
@@ -14,6 +14,7 @@ pub(crate) const TESTS: &[(&str, fn())] = &[
     ("gigabytes_of_output_pass_through", gigabytes),
     ("a_program_has_our_group_and_input", untouched),
     ("a_doctor_can_watch_a_doctor", nested),
+    ("a_pipe_in_the_place_of_a_program_is_not_its_file", replaced),
 ];
 
 fn missing() {
@@ -115,4 +116,24 @@ fn nested() {
         .filter(|line| line.starts_with('{'))
         .count();
     assert_eq!(reports, 2, "{}", seen.said());
+}
+
+/// Names were read of what lay at the path at the end, and a pipe was waited for.
+fn replaced() {
+    let own = std::env::current_exe().unwrap();
+    let name = format!("thalweg-doctor-{}-r", std::process::id());
+    let place = std::env::temp_dir().join(name);
+    std::fs::copy(&own, &place).unwrap();
+    let path = place.to_str().unwrap();
+    let script = format!("{path} as-patient spin 300; rm {path}; mkfifo {path}");
+    let mut doctor = std::process::Command::new("timeout");
+    doctor.arg("300").arg(&own).arg("as-doctor");
+    let seen = finish(doctor.args(["sh", "-c", &script]).stdin(Stdio::null()));
+    std::fs::remove_file(&place).unwrap();
+    assert_eq!(seen.code, 0, "124: it waited; {}", seen.said());
+    let stacks = seen.report()["recording"]["on_cpu"].to_string();
+    match stacks.contains("spin") {
+        false if seen.quality("spin.cpu_share") == "absent" => skip("no events for this user"),
+        named => assert!(named, "the program's functions have no names"),
+    }
 }

@@ -61,7 +61,7 @@ fn grace() {
 /// The shell that waits is killed first, and wakes first.
 fn blocked() {
     let script = "trap '' TERM; echo ready; sleep 1000; echo";
-    let mut doctor = AtWork::start(&["--grace-ms", "300", "sh", "-c", script]);
+    let mut doctor = AtWork::start(&["--grace-ms", "2000", "sh", "-c", script]);
     assert_eq!(doctor.line(), "ready");
     doctor.send("TERM");
     let seen = doctor.finish();
