@@ -37,7 +37,7 @@ fn with_format(line: &[OsString]) -> impl Iterator<Item = OsString> {
     let takes_json = line
         .get(1)
         .is_some_and(|word| word == "doctor" || word == "machine");
-    let line = line.to_vec().into_iter().enumerate();
+    let line = line.iter().cloned().enumerate();
     line.map(move |(at, word)| match word == "--json" && takes_json {
         true if end.is_none_or(|end| at < end) => "--format=json".into(),
         _ => word,
