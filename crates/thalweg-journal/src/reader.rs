@@ -55,9 +55,9 @@ impl Reader {
     /// [`Lsn::ZERO`].
     ///
     /// # Errors
-    /// There is no journal, the segment with the record is damaged as a whole, the record is no longer
-    /// kept, or the file system fails. Damage further on is an error of [`Reader::next_block`],
-    /// behind the records before it.
+    /// There is no journal, the segment with the record is damaged as a whole, the record is no
+    /// longer kept, or the file system fails. Damage further on is an error of
+    /// [`Reader::next_block`], behind the records before it.
     pub fn open(directory: impl AsRef<std::path::Path>, from: Lsn) -> Result<Reader, Error> {
         Reader::open_in(crate::Files::new(directory), from)
     }
