@@ -123,10 +123,9 @@ fn find<S: Storage>(
 
 /// Whether a segment has records, and continues the one before it, which ends where it is.
 fn goes_on<F: StorageFile>(before: Option<&Segment<F>>, segment: &Segment<F>) -> bool {
-    let of = |segment: &Segment<F>| (segment.header.journal, segment.header.record_bytes);
     let is_next = |before: &Segment<F>| {
         before.header.number + 1 == segment.header.number
-            && of(before) == of(segment)
+            && before.header.is_of_journal(&segment.header)
             && before.check_successor(&segment.header).is_ok()
     };
     segment.header.first.is_some() && before.is_none_or(is_next)

@@ -89,21 +89,6 @@ fn names<S: Storage>(storage: &S) -> Result<Vec<String>, Error> {
     names.map_err(|error| Error::io(storage.place(), "be read", error))
 }
 
-/// Returns the error of a journal whose first segment was prepared and never used.
-fn unused_alone<S: Storage>(storage: &S, number: u64) -> Error {
-    let full = |number| format!("{}/{}", storage.place(), segment_name(number));
-    match number {
-        0 | 1 => Error::BadSegment {
-            file: full(number),
-            why: "it was never used, and there is none before it",
-        },
-        _ => Error::MissingSegment {
-            file: full(number - 1),
-            next: segment_name(number),
-        },
-    }
-}
-
 /// Reads all headers; none if the directory has no segment.
 ///
 /// # Errors
@@ -118,11 +103,14 @@ pub(crate) fn survey<S: Storage>(
     let (mut last, mut epoch_max): (Option<Segment<S::File>>, u64) = (None, 0);
     let mut flaws = Vec::new();
     let full = |number| format!("{}/{}", storage.place(), segment_name(number));
+    let missing = |number, next| Error::MissingSegment {
+        file: full(number),
+        next: segment_name(next),
+    };
     for (at, number) in numbers.iter().copied().enumerate() {
         if at > 0 && numbers[at - 1] + 1 != number {
-            let missing = numbers[at - 1] + 1;
-            let (file, next) = (full(missing), segment_name(number));
-            flaws.push((missing, Error::MissingSegment { file, next }));
+            let absent = numbers[at - 1] + 1;
+            flaws.push((absent, missing(absent, number)));
         }
         let segment = match open_segment(storage, number, false, faults) {
             Ok(segment) => segment,
@@ -133,37 +121,38 @@ pub(crate) fn survey<S: Storage>(
         };
         let header = segment.header;
         epoch_max = epoch_max.max(header.epoch);
-        let mut bad = |why| {
-            let file = full(number);
-            flaws.push((number, Error::BadSegment { file, why }));
-        };
-        if let Some(before) = &last
-            && (before.header.journal, before.header.record_bytes)
-                != (header.journal, header.record_bytes)
-        {
-            bad("belongs to another journal");
-            continue;
-        }
-        match header.first {
-            None => prepared.push(number),
-            Some(_) if !prepared.is_empty() => bad("the segment before it was never used"),
-            Some(first) if used.back().is_some_and(|known: &Known| known.first > first) => {
-                bad("begins before the segment before it");
+        let why = match (header.first, &last) {
+            (_, Some(before)) if !before.header.is_of_journal(&header) => {
+                "belongs to another journal"
             }
-            Some(first) => {
+            (None, _) => {
+                prepared.push(number);
+                continue;
+            }
+            (Some(_), _) if !prepared.is_empty() => "the segment before it was never used",
+            (Some(first), Some(before)) if before.header.first > Some(first) => {
+                "begins before the segment before it"
+            }
+            (Some(first), _) => {
                 used.push_back(Known { number, first });
                 last = Some(segment);
+                continue;
             }
-        }
+        };
+        let file = full(number);
+        flaws.push((number, Error::BadSegment { file, why }));
     }
     let Some(last) = last else {
-        let first_flaw = flaws.into_iter().next().map(|(_, error)| error);
-        let unused = || {
-            prepared
-                .first()
-                .map(|&number| unused_alone(storage, number))
+        let never_used = |number: &u64| match number {
+            0 | 1 => Error::BadSegment {
+                file: full(*number),
+                why: "it was never used, and there is none before it",
+            },
+            number => missing(number - 1, *number),
         };
-        return first_flaw.or_else(unused).map_or(Ok(None), Err);
+        let flaw = flaws.into_iter().next().map(|(_, error)| error);
+        let flaw = flaw.or_else(|| prepared.first().map(never_used));
+        return flaw.map_or(Ok(None), Err);
     };
     epoch_max = epoch_max.max(spare_epoch_max(storage)?);
     Ok(Some(Directory {

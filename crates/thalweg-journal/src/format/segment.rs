@@ -80,6 +80,11 @@ impl SegmentHeader {
         page
     }
 
+    /// Whether both are of one journal.
+    pub(crate) fn is_of_journal(&self, other: &SegmentHeader) -> bool {
+        (self.journal, self.record_bytes) == (other.journal, other.record_bytes)
+    }
+
     pub(crate) fn decode(page: &[u8]) -> Result<SegmentHeader, BadHeader> {
         let Ok((raw, _)) = Raw::ref_from_prefix(page) else {
             return Err(BadHeader::Damaged("shorter than a segment's header"));

@@ -72,8 +72,8 @@ impl Files {
         Ok(())
     }
 
-    /// Opens a regular file. A named pipe is refused, which would wait for its other end, and so is
-    /// a directory.
+    /// Opens a file, and nothing else: a named pipe would wait for its other end, and neither it
+    /// nor a directory holds what is looked for.
     fn open_regular(&self, name: &str, options: &mut OpenOptions) -> io::Result<File> {
         let path = self.directory.join(name);
         let not_regular = || io::Error::new(io::ErrorKind::InvalidInput, NOT_REGULAR);

@@ -3,8 +3,8 @@
 //! # State
 //! Events are counted in blocks of a power of two; at most one event of a block is sampled. All
 //! blocks have the same length, or they begin with one event and double it after every
-//! [`BLOCKS_PER_PHASE`] blocks, until they have their final length: a short run has samples, too.
-//! A sample stands for the events of its block.
+//! [`BLOCKS_PER_PHASE`] blocks, until they have their final length: so a short run has samples,
+//! too. A sample stands for the events of its block.
 //!
 //! A block has a row of words: the sampled sequence plus one (0 for none), when it was due and when
 //! it was published, the number of last stages still to come, and per stage how long the event
