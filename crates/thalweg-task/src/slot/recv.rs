@@ -16,7 +16,7 @@ use crate::sync::{fault, is_model_over};
 /// Takes values out of a slot.
 pub struct SlotRx<T, F: Family, W: Waiting<WaiterOf<F>> = One<F>> {
     slot: Shared<T, F, W>,
-    /// Where it waits; also after a receive that was forgotten.
+    /// Where it waits, if it is one of many; also after a receive that was forgotten.
     place: W::Place,
 }
 
@@ -67,36 +67,18 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> SlotRx<T, F, W> {
     #[inline]
     pub fn recv(&mut self) -> Recv<'_, T, F, W> {
         self.leave_forgotten();
-        Recv { receiver: self }
+        let place = W::Place::default();
+        Recv {
+            receiver: self,
+            place,
+        }
     }
 
     /// Ends a receive that was forgotten. One of a single receiver keeps nobody waiting.
     #[inline(always)]
     fn leave_forgotten(&mut self) {
         if W::IS_MANY && self.place.is_set() {
-            self.leave();
-        }
-    }
-
-    /// Waits no more.
-    fn leave(&mut self) {
-        let place = &mut self.place;
-        let (next, left) = self.slot.state.with(KEY, |state| {
-            let (was_told, left) = state.receivers.leave(place);
-            // Told, and gone without a look: the next one is told instead.
-            let is_owed = was_told && state.value.is_some() && !fault::is("slot_pass_on");
-            (
-                if is_owed {
-                    state.receivers.next(KEY)
-                } else {
-                    None
-                },
-                left,
-            )
-        });
-        drop(left);
-        if let Some(next) = next {
-            next.wake();
+            leave::<T, F, W>(&self.slot, &mut self.place);
         }
     }
 
@@ -180,6 +162,16 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> fmt::Debug for SlotRx<T, F, W> {
 #[must_use = "a future does nothing until it is polled"]
 pub struct Recv<'r, T, F: Family, W: Waiting<WaiterOf<F>> = One<F>> {
     receiver: &'r mut SlotRx<T, F, W>,
+    /// Of a single receiver: the usual way is a few instructions shorter with it here.
+    place: W::Place,
+}
+
+impl<T, F: Family, W: Waiting<WaiterOf<F>>> Recv<'_, T, F, W> {
+    #[inline(always)]
+    fn parts(&mut self) -> (&Shared<T, F, W>, &mut W::Place) {
+        let SlotRx { slot, place } = &mut *self.receiver;
+        (slot, if W::IS_MANY { place } else { &mut self.place })
+    }
 }
 
 impl<T, F: Family, W: Waiting<WaiterOf<F>>> Unpin for Recv<'_, T, F, W> {}
@@ -189,7 +181,7 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> Future for Recv<'_, T, F, W> {
 
     #[inline(always)]
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<T, RecvError>> {
-        let SlotRx { slot, place } = &mut *self.receiver;
+        let (slot, place) = self.parts();
         let mut waits = false;
         let value = slot.state.with(KEY, |state| {
             // Of many, another may have been told of the value, and has to be told of the next.
@@ -239,8 +231,30 @@ fn look<T, F: Family, W: Waiting<WaiterOf<F>>>(
 impl<T, F: Family, W: Waiting<WaiterOf<F>>> Drop for Recv<'_, T, F, W> {
     #[inline]
     fn drop(&mut self) {
-        if self.receiver.place.is_set() && !is_model_over() {
-            self.receiver.leave();
+        let (slot, place) = self.parts();
+        if place.is_set() && !is_model_over() {
+            leave::<T, F, W>(slot, place);
         }
+    }
+}
+
+/// Waits no more.
+fn leave<T, F: Family, W: Waiting<WaiterOf<F>>>(slot: &Shared<T, F, W>, place: &mut W::Place) {
+    let (next, left) = slot.state.with(KEY, |state| {
+        let (was_told, left) = state.receivers.leave(place);
+        // Told, and gone without a look: the next one is told instead.
+        let is_owed = was_told && state.value.is_some() && !fault::is("slot_pass_on");
+        (
+            if is_owed {
+                state.receivers.next(KEY)
+            } else {
+                None
+            },
+            left,
+        )
+    });
+    drop(left);
+    if let Some(next) = next {
+        next.wake();
     }
 }

@@ -37,6 +37,8 @@ pub struct Receiver<T, S: Shape> {
 pub(super) struct Source<T> {
     pub(super) end: RecvEnd<T>,
     pub(super) hub: Arc<Hub>,
+    /// Whether the policy drops: a copy, since every pop asks.
+    is_lossy: bool,
     /// Whether there can be no other receiver.
     is_sole: bool,
     /// The end may be reported though there are senders: see [`look_closer`](Self::look_closer).
@@ -51,13 +53,24 @@ impl<T> Source<T> {
     #[inline(always)]
     pub(super) fn pop(&mut self) -> Result<T, PopError> {
         if let RecvEnd::Ring(..) = self.end {
-            return self.pop_by(RecvEnd::try_pop);
+            return match self.end.try_pop() {
+                Err(PopError::Closed) => self.pop_closer(),
+                found => found,
+            };
         }
         self.pop_shared()
     }
 
+    /// Pops again where `Closed` was said too early.
+    #[cold]
+    #[inline(never)]
+    fn pop_closer(&mut self) -> Result<T, PopError> {
+        self.look_closer()?;
+        self.end.try_pop()
+    }
+
     /// Pops by `pop`, and again if `Closed` was said too early.
-    #[inline(always)]
+    #[inline]
     fn pop_by<R>(
         &mut self,
         mut pop: impl FnMut(&mut RecvEnd<T>) -> Result<R, PopError>,
@@ -108,7 +121,7 @@ impl<T> Source<T> {
 
     /// Whether the policy drops.
     pub(super) fn is_lossy(&self) -> bool {
-        self.hub.habits.overflow.is_lossy()
+        self.is_lossy
     }
 
     /// Whether nobody but receivers takes elements out.
@@ -120,9 +133,8 @@ impl<T> Source<T> {
     /// path is, which would get longer.
     #[inline(never)]
     fn pop_shared(&mut self) -> Result<T, PopError> {
-        let is_lossy = self.is_lossy();
         if let RecvEnd::Ticket(ring, gate) = &mut self.end
-            && !is_lossy
+            && !self.is_lossy
         {
             let found = ring.pop_here();
             if !matches!(found, Err(false)) {
@@ -140,7 +152,10 @@ impl<T> Source<T> {
         if self.is_lossy() {
             self.pop_told()
         } else {
-            self.pop_by(RecvEnd::try_pop)
+            match self.end.try_pop() {
+                Err(PopError::Closed) => self.pop_closer(),
+                found => found,
+            }
         }
     }
 
@@ -197,6 +212,7 @@ impl<T, S: Shape> Receiver<T, S> {
             has_left: false,
             source: Source {
                 end,
+                is_lossy: hub.habits.overflow.is_lossy(),
                 hub,
                 is_sole: !S::SHARES_RECEIVER,
                 is_final: false,
