@@ -83,8 +83,9 @@ fn a_task_that_goes_passes_its_wake_up_on<S: Shape>(mut ends: Ends<S>) {
         let got = block_on(async { look(&mut gone.recv_async()).await });
         (matches!(got, Poll::Ready(Ok(_))), gone)
     });
+    // As tasks: a thread behind a task would be woken with it.
     let receivers = on_threads(ends.receivers, move |_, mut rx| {
-        rx.recv().unwrap();
+        block_on(rx.recv_async()).unwrap();
         rx
     });
     let mut tx = ends.senders.pop().unwrap();
