@@ -132,8 +132,8 @@ fn replaced() {
     std::fs::remove_file(&place).unwrap();
     assert_eq!(seen.code, 0, "124: it waited; {}", seen.said());
     let stacks = seen.report()["recording"]["on_cpu"].to_string();
-    // Which file gives the names is tested in `probe::memory`. Here a busy machine may have taken
-    // the samples before the mapping was read: seen in 4 of 6 runs beside compilers.
+    // Which file gives the names is tested in `probe::memory`. Here names were missing in 4 of 6
+    // runs beside compilers, with 300 ms and with 3 s; the cause is not known.
     if !stacks.contains("spin") {
         skip("no sample has a name of the program");
     }
