@@ -19,6 +19,8 @@ mod costs;
 #[cfg(not(any(loom, shuttle)))]
 mod export;
 #[cfg(not(any(loom, shuttle)))]
+mod forgotten;
+#[cfg(not(any(loom, shuttle)))]
 mod pipeline;
 #[cfg(shuttle)]
 mod pipeline_shuttle;

@@ -261,7 +261,7 @@ fn a_forgotten_receive_keeps_nothing_from_its_group() {
                     .poll(&mut Context::from_waker(Waker::noop()))
                     .is_pending()
             );
-            std::mem::forget(future);
+            crate::forgotten::forget(future);
         };
         forget_receive(&mut rx);
         assert!(rx.try_recv().is_err());
@@ -306,7 +306,7 @@ fn a_forgotten_publish_keeps_no_room_from_others() {
                 .poll(&mut Context::from_waker(Waker::noop()))
                 .is_pending()
         );
-        std::mem::forget(future);
+        crate::forgotten::forget(future);
         let bell = Arc::new(Bell::default());
         let waker = Waker::from(Arc::clone(&bell));
         let mut future = Box::pin(other.publish_async(note(BLOCK, 2)));

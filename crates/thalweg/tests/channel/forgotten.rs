@@ -4,8 +4,8 @@
 use crate::channel::crowds::await_parked_times;
 use crate::channel::executor::Alarm;
 use crate::channel::flavour::{Flavour, Made};
+use crate::forgotten::forget;
 use std::future::Future;
-use std::mem::forget;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::thread;

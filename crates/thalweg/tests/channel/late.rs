@@ -89,7 +89,7 @@ pub(crate) fn a_forgotten_batch_is_not_discarded<S: Made>(flavour: Flavour<S>) {
     assert!(claim.push(ledger.item(2)).is_ok());
     let mut batch = rx.batch(2);
     drop(batch.next());
-    std::mem::forget(batch);
+    crate::forgotten::forget(batch);
     drop(rx);
     let before = ledger.dropped();
     assert_eq!((before[0], before[2]), (1, 0));

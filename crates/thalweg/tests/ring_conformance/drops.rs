@@ -88,11 +88,11 @@ pub(crate) fn a_forgotten_batch_leaks_and_nothing_worse<S: Shape>() {
     tx.push_iter((0..4).map(|id| ledger.item(id)));
     let mut batch = rx.batch(3);
     assert_eq!(batch.next().unwrap().id, 0);
-    std::mem::forget(batch);
+    crate::forgotten::forget(batch);
     // 1 and 2 are leaked, their room is not.
     assert_eq!(rx.try_pop().unwrap().id, 3);
     assert_eq!(tx.push_iter((4..7).map(|id| ledger.item(id))), 3);
-    std::mem::forget(rx.batch(1));
+    crate::forgotten::forget(rx.batch(1));
     drop((rx, tx));
     assert_eq!(ledger.dropped(), [1, 0, 0, 1, 0, 1, 1]);
 }
