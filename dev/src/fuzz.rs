@@ -47,16 +47,9 @@ pub(crate) fn step(workspace: &Workspace) -> Result<Outcome, String> {
     let host = host_of(&host).to_owned();
     let folder = workspace.target.join("fuzz");
     build(workspace, &host, &folder)?;
+    search_all(workspace, &host, &folder, &Search::nothing(7, SECONDS))?;
     for target in TARGETS {
-        let (status, said) = fuzz(workspace, &host, &folder, target, false)?;
-        if !status.success() {
-            workspace.say(said)?;
-            return Err(format!("{target}: {status}; the input is printed above"));
-        }
-        workspace.say(format_args!("{target}: nothing found in {SECONDS} s"))?;
-    }
-    for target in TARGETS {
-        let (status, _) = fuzz(workspace, &host, &folder, target, true)?;
+        let (status, _) = fuzz(workspace, &host, &folder, target, &Search::FAULT)?;
         if status.code() != Some(FOUND) {
             return Err(format!(
                 "{target}: the seeded fault was not found: {status}"
@@ -65,6 +58,66 @@ pub(crate) fn step(workspace: &Workspace) -> Result<Outcome, String> {
         workspace.say(format_args!("{target}: the seeded fault was found"))?;
     }
     Ok(Outcome::Passed)
+}
+
+/// What a target looks for, and for how long.
+struct Search {
+    /// Whether the fault that is seeded is there to be found.
+    fault: bool,
+    /// 1 to 2³² - 1; libFuzzer takes another one for 0.
+    seed: u64,
+    seconds: u32,
+}
+
+impl Search {
+    const FAULT: Self = Self {
+        fault: true,
+        seed: 7,
+        seconds: FAULT_SECONDS,
+    };
+
+    const fn nothing(seed: u64, seconds: u32) -> Self {
+        Self {
+            fault: false,
+            seed,
+            seconds,
+        }
+    }
+}
+
+fn search_all(
+    workspace: &Workspace,
+    host: &str,
+    folder: &Path,
+    search: &Search,
+) -> Result<(), String> {
+    for target in TARGETS {
+        let (status, said) = fuzz(workspace, host, folder, target, search)?;
+        if !status.success() {
+            workspace.say(said)?;
+            return Err(format!("{target}: {status}; the input is printed above"));
+        }
+        let seconds = search.seconds;
+        workspace.say(format_args!("{target}: nothing found in {seconds} s"))?;
+    }
+    Ok(())
+}
+
+/// Runs each target for `seconds`, from a seed.
+///
+/// # Errors
+/// There is no C++ compiler, or a target finds something; the input is printed.
+pub(crate) fn for_longer(workspace: &Workspace, seed: u64, seconds: u32) -> Result<(), String> {
+    let host = workspace.output("rustc", "--version --verbose")?;
+    let host = host_of(&host).to_owned();
+    let folder = workspace.target.join("fuzz");
+    build(workspace, &host, &folder)?;
+    search_all(
+        workspace,
+        &host,
+        &folder,
+        &Search::nothing(seed % (1 << 32), seconds),
+    )
 }
 
 /// With a target, what is built for building (scripts, macros) is spared the flags.
@@ -85,7 +138,7 @@ fn fuzz(
     host: &str,
     folder: &Path,
     target: &str,
-    fault: bool,
+    search: &Search,
 ) -> Result<(ExitStatus, String), String> {
     let artifacts = folder.join("artifacts");
     let corpus = folder.join("corpus").join(target);
@@ -97,13 +150,13 @@ fn fuzz(
     }
     let program = folder.join(host).join("release").join(target);
     let mut command = workspace.command(&program.display().to_string());
-    let seconds = if fault { FAULT_SECONDS } else { SECONDS };
-    if fault {
+    if search.fault {
         command.env("THALWEG_FUZZ_FAULT", "1");
     }
     let output = command
-        .args(["-seed=7", "-verbosity=0", "-timeout=10"])
-        .arg(format!("-max_total_time={seconds}"))
+        .args(["-verbosity=0", "-timeout=10"])
+        .arg(format!("-seed={}", search.seed))
+        .arg(format!("-max_total_time={}", search.seconds))
         .arg(format!(
             "-artifact_prefix={}/{target}-",
             artifacts.display()

@@ -7,7 +7,7 @@ use crate::counts;
 use crate::fuzz;
 use crate::plan::{Outcome, Step, Tally};
 use crate::readme::{PASTED, TEST, commands, program};
-use crate::testing::{self, TESTS, rustflags};
+use crate::testing::{self, rustflags};
 use crate::tidy::policy::PACKED_FILES;
 use crate::workspace::Workspace;
 
@@ -15,71 +15,64 @@ const BEFORE: &[Step] = &[
     Step {
         name: "fmt",
         summary: "cargo fmt --check",
-        in_company: false,
+        has_own_folder: false,
         run: fmt,
     },
     Step {
         name: "clippy",
         summary: "clippy on every target with every feature, no warning",
-        in_company: false,
+        has_own_folder: false,
         run: clippy,
     },
     Step {
         name: "doc",
         summary: "the libraries' documentation builds, no warning",
-        in_company: false,
+        has_own_folder: false,
         run: doc,
     },
 ];
 
 const AFTER: &[Step] = &[
-    // The longest first, since there are two at a time.
     Step {
         name: "asan",
         summary: "thalweg, thalweg-task under the address and leak sanitizers (nightly)",
-        in_company: true,
+        has_own_folder: true,
         run: asan,
     },
     Step {
         name: "fresh-clone",
         summary: "a clone of HEAD runs the commands of the README, in order, and its program",
-        in_company: true,
+        has_own_folder: false,
         run: fresh_clone,
     },
     Step {
         name: "counts",
         summary: "instructions of rings and channels, within 3 % of the baseline (valgrind)",
-        in_company: true,
+        has_own_folder: true,
         run: counts::step,
     },
     Step {
         name: "tsan",
         summary: "channels, pipelines: thread sanitizer (a compiler that THALWEG_TSAN_RUSTC names)",
-        in_company: true,
+        has_own_folder: true,
         run: tsan,
-    },
-    Step {
-        name: "journal",
-        summary: "a journal is killed 50 times, its disk crashes 100,000 times, an exchange 20,000",
-        in_company: true,
-        run: journal,
     },
     Step {
         name: "compare",
         summary: "every experiment of `cargo compare`, with counts as small as they get",
-        in_company: true,
+        has_own_folder: false,
         run: compare,
     },
     Step {
         name: "fuzz",
         summary: "the fuzz targets find nothing in a few seconds, and their seeded faults (C++)",
-        in_company: true,
+        has_own_folder: true,
         run: fuzz::step,
     },
     Step {
         name: "package",
         summary: "what `cargo publish` would pack holds the licences and a README",
-        in_company: true,
+        has_own_folder: false,
         run: package,
     },
 ];
@@ -183,31 +176,6 @@ fn tsan(workspace: &Workspace) -> Result<Outcome, String> {
 fn compare(workspace: &Workspace) -> Result<Outcome, String> {
     let command = || workspace.cargo("test --package thalweg-compare");
     workspace.run_tests(command, &[]).map(Outcome::Tests)
-}
-
-/// The two tests of a journal that `cargo dev test` runs too, for longer, the one of a durable
-/// exchange, and the one of a served exchange that is killed.
-fn journal(workspace: &Workspace) -> Result<Outcome, String> {
-    // As in the step `test`: what that has built is not built again for other features.
-    let command = || {
-        let mut command = workspace.cargo(&format!("{TESTS} --lib --test suite"));
-        command
-            .env("THALWEG_JOURNAL_KILLS", "50")
-            .env("THALWEG_JOURNAL_CRASHES", "100000")
-            // Some six lives each.
-            .env("THALWEG_EXCHANGE_SEEDS", "3500")
-            .env("THALWEG_SERVE_KILLS", "50");
-        command
-    };
-    let which = [
-        "nothing_acknowledged",
-        "what_a_killed",
-        "durable::simulation::what_was_answered",
-    ];
-    match workspace.run_tests(command, &which)? {
-        tally if tally.passed == 4 => Ok(Outcome::Repeated(tally)),
-        tally => Err(format!("{} tests were found, not these 4", tally.passed)),
-    }
 }
 
 /// The platform that a compiler is for, by what it says of itself.

@@ -9,6 +9,7 @@ mod fuzz;
 mod gate;
 mod plan;
 mod readme;
+mod soak;
 mod testing;
 mod tidy;
 mod workspace;
@@ -26,6 +27,7 @@ cargo dev test           tidy, all tests, the models (loom, shuttle); needs noth
 cargo dev gate           fmt, clippy, docs, `cargo dev test`, sanitizers, fuzzing, packages,
                          a fresh clone
 cargo dev counts         instructions of the rings and channels against counts/baseline.toml
+cargo dev soak --minutes N  the long forms of the tests for that time, with new seeds (or --seed S)
 cargo dev counts --update  makes what is counted the baseline
 
 test and gate take --only STEP and --skip STEP, each as often as needed, and --list.
@@ -43,6 +45,7 @@ fn main() -> ExitCode {
         "test" => run(rest, testing::STEPS),
         "gate" => run(rest, &gate::steps()),
         "counts" => counts::command(rest),
+        "soak" => here().and_then(|workspace| soak::command(&workspace, rest)),
         "help" | "--help" | "-h" => {
             print!("{USAGE}");
             Ok(true)

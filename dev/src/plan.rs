@@ -1,7 +1,7 @@
 //! A plan of steps, with a table of what happened. A step that fails keeps no other from running.
 //!
-//! Steps that need quiet run first, one after the other; then the others, two at a time. What one
-//! of those says is kept in a file of its own, and printed when it ends.
+//! Steps that build in cargo's own folder run one after the other, beside those that have a
+//! folder of their own. What a step says is kept in a file, and printed when the step ends.
 
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,8 +15,8 @@ pub(crate) struct Step {
     pub(crate) name: &'static str,
     /// One line: what it checks.
     pub(crate) summary: &'static str,
-    /// Another step may run at the same time: it measures nothing, and shares no folder of cargo.
-    pub(crate) in_company: bool,
+    /// Whether it builds in a folder of its own, so that it waits for no other step's build.
+    pub(crate) has_own_folder: bool,
     /// An error is the reason of the failure.
     pub(crate) run: fn(&Workspace) -> Result<Outcome, String>,
 }
@@ -129,43 +129,36 @@ impl Choice {
     }
 }
 
-/// How many steps run at a time, of those that may.
-const COMPANY: usize = 2;
-
 /// Runs the steps, and prints a table; true if none failed.
 pub(crate) fn run(workspace: &Workspace, steps: &[Step], choice: &Choice) -> bool {
     let start = Instant::now();
     let wanted: Vec<&Step> = steps.iter().filter(|step| choice.wants(step)).collect();
     let report = Mutex::new(Report::default());
-    let (company, alone): (Vec<&Step>, Vec<&Step>) = if wanted.len() == 1 {
-        (Vec::new(), wanted)
-    } else {
-        wanted.into_iter().partition(|step| step.in_company)
-    };
-    for step in alone {
+    if let [step] = wanted[..] {
         report_on(step, &report, choice, || {
             println!("== {}: {}", step.name, step.summary);
             let workspace = workspace.for_a_step();
             let outcome = (step.run)(&workspace);
             (outcome, workspace.compiling())
         });
+    } else {
+        thread::scope(|scope| {
+            for has_own_folder in [false, true] {
+                let (wanted, report) = (&wanted, &report);
+                scope.spawn(move || {
+                    let lane = wanted.iter();
+                    for step in lane.filter(|step| step.has_own_folder == has_own_folder) {
+                        report_on(step, report, choice, || beside_others(workspace, step));
+                    }
+                });
+            }
+        });
     }
-    let queue = Mutex::new(company.into_iter());
-    let next = || lock(&queue).next();
-    thread::scope(|scope| {
-        for _ in 0..COMPANY {
-            scope.spawn(|| {
-                while let Some(step) = next() {
-                    report_on(step, &report, choice, || in_company(workspace, step));
-                }
-            });
-        }
-    });
     lock(&report).print(steps, start.elapsed())
 }
 
 /// Runs one step of several at the same time. Returns how it ended and how long it compiled.
-fn in_company(workspace: &Workspace, step: &Step) -> (Result<Outcome, String>, Duration) {
+fn beside_others(workspace: &Workspace, step: &Step) -> (Result<Outcome, String>, Duration) {
     let log = log_of(workspace, step);
     println!("== {}: begins, and writes to {}", step.name, log.display());
     let failed = |error| (Err(format!("{}: {error}", log.display())), Duration::ZERO);
@@ -311,7 +304,7 @@ mod tests {
         Step {
             name,
             summary: "",
-            in_company: false,
+            has_own_folder: false,
             run,
         }
     }
@@ -375,12 +368,10 @@ mod tests {
     }
 
     #[test]
-    fn two_steps_in_company_run_at_once_and_what_they_say_is_kept_apart() {
+    fn a_step_with_its_own_folder_runs_beside_another_and_what_they_say_is_kept_apart() {
         let workspace = workspace("company");
         let mut steps = [step("one", meets), step("two", meets)];
-        for step in &mut steps {
-            step.in_company = true;
-        }
+        steps[1].has_own_folder = true;
         assert!(run(&workspace, &steps, &Choice::default()));
         for step in &steps {
             let said = fs::read_to_string(log_of(&workspace, step)).unwrap();

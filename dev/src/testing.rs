@@ -20,25 +20,25 @@ pub(crate) const STEPS: &[Step] = &[
     Step {
         name: "tidy",
         summary: "the habits that a machine can check (`cargo dev tidy --list`)",
-        in_company: false,
+        has_own_folder: false,
         run: tidiness,
     },
     Step {
         name: "test",
         summary: "cargo test with every feature, doc tests included, of all but the comparisons",
-        in_company: false,
+        has_own_folder: false,
         run: workspace,
     },
     Step {
         name: "loom",
         summary: "models of rings, waits, channels, tasks: every interleaving up to 3 preemptions",
-        in_company: true,
+        has_own_folder: true,
         run: loom,
     },
     Step {
         name: "shuttle",
         summary: "channels, pipelines and a shared journal, under schedules chosen at random",
-        in_company: true,
+        has_own_folder: true,
         run: shuttle,
     },
 ];
@@ -80,7 +80,7 @@ fn shuttle(workspace: &Workspace) -> Result<Outcome, String> {
 }
 
 /// The tests that `which` names, with everything concurrent taken from `model`.
-fn modelled(workspace: &Workspace, model: &str, which: &str) -> Command {
+pub(crate) fn modelled(workspace: &Workspace, model: &str, which: &str) -> Command {
     let mut command = workspace.cargo("test --release");
     command
         .args(which.split(' '))

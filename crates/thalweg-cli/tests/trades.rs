@@ -213,7 +213,7 @@ fn of_a_long_stream_on_standard_input_a_part_has_results() {
         "standard input: for --output, more than 1048576 commands must be in a file",
         "--limit N",
     ]);
-    let part = fed(&["run", "-q", "--output", &out, "--limit", "1M"]);
+    let part = fed(&["run", "-q", "--output", &out, "--limit", "1000"]);
     part.fine();
 }
 

@@ -375,7 +375,7 @@ fn a_storage_that_panics_stops_the_journal_and_loses_nothing() {
                     }
                     (None, None) => unreachable!("one of them is there"),
                 };
-                for number in 1..400 {
+                for number in 1..100 {
                     match catch_unwind(AssertUnwindSafe(|| step(number))) {
                         Ok(durable) => acknowledged = durable?,
                         Err(_) => {

@@ -391,13 +391,9 @@ mod tests {
             let mut rows = equal.metrics.iter();
             rows.any(|row| row.verdict != Finding::Untold)
         };
-        // In two threads, since this is the longest test of the crate by far.
-        let told = std::thread::scope(|scope| {
-            let later = scope.spawn(|| (60..120).filter(is_told).count());
-            (0..60).filter(is_told).count() + later.join().expect("no panic")
-        });
-        // 5 % and three deviations of 120 tries; and a judge that never tells anything fails too.
-        assert!((1..=13).contains(&told), "{told} of 120");
+        let different = (0..60).filter(is_told).count();
+        // 5 % and three deviations of 60 tries; and a judge that finds no difference ever fails too.
+        assert!((1..=8).contains(&different), "{different} of 60");
     }
 
     #[test]

@@ -275,6 +275,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
         #[test]
         fn the_shift_is_that_of_all_sorted_differences(
             first in prop::collection::vec(-1e3..1e3, 1..25),

@@ -271,7 +271,7 @@ fn a_task_publishes_everywhere_or_nowhere() {
 /// A place that is given up beside a publisher that waits behind it, and a consumer.
 #[test]
 fn a_place_that_is_given_up_hides_nothing() {
-    check(2, &["place_kept"], || {
+    check(1, &["place_kept"], || {
         let bus = bus(2, Admission::reserve(0, 0, 0));
         let mut rx = subscribed(&bus, RING);
         let mut full = subscribed(&bus, RING);

@@ -15,7 +15,7 @@ fn ends() -> Ends {
 
 fn model(work: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(2);
+    builder.preemption_bound = Some(2 + crate::channel::models::more_preemptions());
     builder.check(work);
 }
 

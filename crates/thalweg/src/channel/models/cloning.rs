@@ -20,7 +20,7 @@ fn a_clone_is_heard_after_its_original_is_gone<S: ManySenders>((tx, mut rx): Kep
 
 over_stores! {
     a_clone_is_heard_after_its_original_is_gone;
-    lanes, 2, ["lane_look_again", "publish", "dekker"];
+    lanes, 1, ["lane_look_again", "publish", "dekker"];
     ticket, 2, ["publish", "dekker"];
     unbounded, 2, ["locked_close"];
 }

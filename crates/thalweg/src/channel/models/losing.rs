@@ -33,7 +33,7 @@ fn one_receiver<S: Shape>(ends: Ends<S>) {
 
 #[test]
 fn a_sole_receiver_is_told_of_each_gap() {
-    check(2, &["release"], || {
+    check(1, &["release"], || {
         one_receiver(
             dropping(Builder::new(1))
                 .spsc()
@@ -44,7 +44,7 @@ fn a_sole_receiver_is_told_of_each_gap() {
 
 #[test]
 fn a_sole_receiver_of_an_unbounded_channel_is_told_of_each_gap() {
-    check(2, &[], || {
+    check(1, &[], || {
         one_receiver(
             dropping(Builder::unbounded(1))
                 .spsc()
@@ -55,7 +55,7 @@ fn a_sole_receiver_of_an_unbounded_channel_is_told_of_each_gap() {
 
 #[test]
 fn a_receiver_that_could_be_one_of_many_is_told_of_each_gap() {
-    check(2, &["untold_kept"], || {
+    check(1, &["untold_kept"], || {
         one_receiver(
             dropping(Builder::new(1))
                 .mpmc()
@@ -94,7 +94,7 @@ fn two_senders<S: ManySenders>(ends: Ends<S>) {
 
 #[test]
 fn what_two_senders_drop_is_told_once() {
-    check(2, &["count_torn"], || {
+    check(1, &["count_torn"], || {
         two_senders(
             dropping(Builder::new(2))
                 .mpmc()
@@ -105,7 +105,7 @@ fn what_two_senders_drop_is_told_once() {
 
 #[test]
 fn what_two_senders_drop_is_told_to_the_sole_receiver() {
-    check(2, &["count_torn"], || {
+    check(1, &["count_torn"], || {
         two_senders(
             dropping(Builder::new(2))
                 .mpsc()
@@ -144,7 +144,7 @@ fn two_receivers<S: ManyReceivers>(ends: Ends<S>) {
 
 #[test]
 fn a_loss_is_told_to_one_of_two_receivers() {
-    check(2, &["untold_kept"], || {
+    check(1, &["untold_kept"], || {
         two_receivers(
             dropping(Builder::new(1))
                 .mpmc()

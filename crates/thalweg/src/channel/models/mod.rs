@@ -60,7 +60,13 @@ pub(crate) fn begin() {
     }
 }
 
-/// The model holds within so many preemptions, and notices each of the `faults`, when begun by
+/// Returns how many preemptions a long run adds to the bound that a model has in the gate.
+pub(crate) fn more_preemptions() -> usize {
+    let more = std::env::var("THALWEG_LOOM_MORE").ok();
+    more.map_or(0, |text| text.parse().expect("a number of preemptions"))
+}
+
+/// The model holds within `preemptions`, and notices each of the `faults`, when begun by
 /// either side: loom looks for other schedules only where an access meets the *last* access of
 /// another thread, and may miss some if it begins with one side.
 pub(crate) fn check<W: Fn() + Copy + Send + Sync + 'static>(
@@ -70,7 +76,7 @@ pub(crate) fn check<W: Fn() + Copy + Send + Sync + 'static>(
 ) {
     const BEGINNINGS: [bool; 2] = [false, true];
     let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(preemptions);
+    builder.preemption_bound = Some(preemptions + more_preemptions());
     builder.max_branches = BRANCHES_MAX;
     for others_first in BEGINNINGS {
         OTHERS_FIRST.set(others_first);

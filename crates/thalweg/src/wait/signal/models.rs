@@ -71,7 +71,7 @@ impl Shelf {
 /// Runs a model of three threads that would take minutes under three preemptions.
 fn model_of_two_preemptions(model: fn()) {
     let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(2);
+    builder.preemption_bound = Some(2 + crate::channel::models::more_preemptions());
     builder.check(model);
 }
 
