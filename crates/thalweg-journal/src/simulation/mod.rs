@@ -13,20 +13,26 @@ mod run;
 use crate::fault::Seeded;
 use run::run;
 
-/// In the tests that always run.
-const CRASHES: u64 = 4_000;
+/// Crashes in the tests that always run: some 1,600 seeds. All faults but one show within 721 seeds
+/// wherever the seeds begin (20 of 20 tries); `LeaveStaleBlocks` takes up to 3,000 and more.
+const CRASHES: u64 = 12_000;
 /// Runs that a seeded fault has to be found in.
-const RUNS_FOR_FAULT: u64 = 3_000;
+const RUNS_FOR_FAULT: u64 = 6_000;
 
 fn crashes_wanted() -> u64 {
     let asked = std::env::var("THALWEG_JOURNAL_CRASHES").ok();
     asked.map_or(CRASHES, |text| text.parse().expect("a number of crashes"))
 }
 
+fn first_seed() -> u64 {
+    let asked = std::env::var("THALWEG_SEED").ok();
+    asked.map_or(0, |text| text.parse().expect("a seed"))
+}
+
 #[test]
 fn nothing_acknowledged_is_lost_and_nothing_is_invented() {
     let (wanted, mut crashes, mut told) = (crashes_wanted(), 0, run::Told::default());
-    for seed in 0.. {
+    for seed in first_seed().. {
         match run(seed, None) {
             Ok(one) => {
                 crashes += one.crashes;
@@ -54,7 +60,8 @@ fn nothing_acknowledged_is_lost_and_nothing_is_invented() {
 }
 
 fn finds(fault: Seeded) {
-    let found = (0..RUNS_FOR_FAULT).find_map(|seed| Some((seed, run(seed, Some(fault)).err()?)));
+    let seeds = first_seed()..first_seed() + RUNS_FOR_FAULT;
+    let found = { seeds }.find_map(|seed| Some((seed, run(seed, Some(fault)).err()?)));
     let (seed, what) = found.unwrap_or_else(|| panic!("{fault:?} was not found"));
     println!("{fault:?}, seed {seed}: {what}");
 }

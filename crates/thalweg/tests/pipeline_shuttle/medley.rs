@@ -211,7 +211,7 @@ pub(crate) const SCHEDULES: usize = 4;
 
 #[test]
 fn every_mix_ends_with_every_event_at_every_stage() {
-    let seeds = std::env::var("THALWEG_MEDLEYS").map_or(0..300, |text| {
+    let seeds = std::env::var("THALWEG_SEED").map_or(0..300, |text| {
         let first = text.parse().unwrap();
         first..first + 1_000
     });
