@@ -4,12 +4,10 @@ mod ahead;
 mod conditional;
 mod operations;
 mod saved;
-mod shards;
 
 use std::collections::BTreeSet;
 
 pub(crate) use self::ahead::Ahead;
-pub(crate) use self::shards::{Reach, put_in_order};
 use crate::book::Book;
 use crate::command::{Command, Place, SymbolSpec};
 use crate::engine::slab::Slab;
@@ -19,7 +17,7 @@ use crate::ids::{OrderId, SymbolId, UserId};
 use crate::result_code::ResultCode;
 use crate::rules::Rules;
 
-/// All books. One of the parts that a pipeline's stages own separately; see [`crate::State`].
+/// All books: one of the parts of a [`State`](crate::State).
 #[derive(Clone, Debug)]
 pub struct Matching {
     rules: Rules,

@@ -167,9 +167,7 @@ impl State {
         let Command::Place(place) = command else {
             return self.apply_closely(command, events);
         };
-        let Some(mut crossing) = self.risk.crossing(slot) else {
-            return self.place_in_parts(command, (slot, user), events);
-        };
+        let mut crossing = self.risk.crossing(slot);
         let Some((book, rules)) = self.matching.book_near(slot, place.symbol) else {
             return ResultCode::MatchingInvalidOrderBookId;
         };

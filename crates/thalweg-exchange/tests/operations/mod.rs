@@ -4,7 +4,7 @@ mod cancelling;
 pub(crate) use crate::properties::commands;
 mod decoded;
 mod gates;
-pub(crate) use crate::properties::late;
+pub(crate) use crate::properties::parts;
 pub(crate) use crate::properties::open_orders;
 mod pipelines;
 mod removal;

@@ -161,7 +161,7 @@ impl Risk {
             let events = &events[..triggered];
             self.note_uncovered(
                 command,
-                (slot, uid),
+                slot,
                 (gone, moved),
                 (tally.uncovered, events),
             );
@@ -190,9 +190,6 @@ impl Risk {
         (lots, price): (i64, i64),
         tally: &mut Tally,
     ) -> UserHint {
-        if !self.share.owns(owner.1) {
-            return owner.0;
-        }
         let symbol = self.symbols.at(slot);
         let spec = &symbol.spec;
         let place = self.users.settled_slot(owner);

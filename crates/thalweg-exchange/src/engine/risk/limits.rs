@@ -323,7 +323,7 @@ impl Risk {
 
     /// Counts a command's own order off, if it is gone.
     pub(super) fn note_own_closed(&mut self, own: &OwnOrder, traded: i64, owner: Owner) {
-        if own.is_gone(traded.into()) && self.share.owns(owner.1) {
+        if own.is_gone(traded.into()) {
             self.users.settled(owner).note_closed();
         }
     }

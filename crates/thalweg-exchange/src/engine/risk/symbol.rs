@@ -1,6 +1,4 @@
-//! Symbols as the risk stage sees them.
-
-mod memory;
+//! Symbols as the risk check and settlement see them.
 
 use std::mem::offset_of;
 
