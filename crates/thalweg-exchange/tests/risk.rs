@@ -1,4 +1,4 @@
-//! What the risk stage promises: refusals, bounds, and which settlements may lower a balance.
+//! What the risk check promises: refusals and bounds.
 
 use thalweg_exchange::report::currency_totals;
 use thalweg_exchange::{

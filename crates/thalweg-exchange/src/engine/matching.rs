@@ -1,4 +1,4 @@
-//! The matching stage: one book per symbol. Knows no money.
+//! Matching: one book per symbol. Knows no money.
 
 mod ahead;
 mod conditional;

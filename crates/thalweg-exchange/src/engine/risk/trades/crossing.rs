@@ -1,6 +1,6 @@
 //! A new order's trades, booked with their makers as they happen.
 //!
-//! What does not fit, and all that follows, is left to be settled as the stages do it.
+//! What does not fit, and all that follows, is settled after the book.
 
 use super::{Booked, pay_maker, pay_taker};
 use crate::command::{Command, Place};
