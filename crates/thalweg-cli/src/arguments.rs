@@ -13,16 +13,16 @@ mod hash;
 pub(crate) mod journal;
 pub(crate) mod line;
 pub(crate) mod machine;
+mod placement;
 #[cfg(unix)]
 pub(crate) mod serve;
-mod placement;
 mod sweep;
 mod values;
 use crate::limits::Limit;
 pub(crate) use hash::Hash;
-pub(crate) use placement::{Removed, options as service_options};
 #[cfg(unix)]
 pub(crate) use placement::journaled_options;
+pub(crate) use placement::{Removed, options as service_options};
 pub(crate) use sweep::{Pace, Sweep};
 use thalweg_measure::load::Rate;
 pub(crate) use values::{Place, RulesName};

@@ -57,7 +57,10 @@ fn json_has_units_in_its_keys() {
     );
     let stages = latency["stages"].as_array().unwrap();
     let names: Vec<&str> = stages.iter().filter_map(|s| s["name"].as_str()).collect();
-    assert_eq!(names, ["send", "execute", "risk", "match", "settle", "publish"]);
+    assert_eq!(
+        names,
+        ["send", "execute", "risk", "match", "settle", "publish"]
+    );
     let has_p90 = |spent: &serde_json::Value| spent["p90_ns"].is_u64();
     assert!(has_p90(&stages[0]["waited"]));
     assert!(stages[1..5].iter().all(|s| has_p90(&s["served"])));

@@ -18,9 +18,11 @@ pub(crate) struct Removed {
 }
 
 fn removed(_: &str) -> Result<String, String> {
-    Err("there are no shards any more, as the exchange executes on one thread: leave this out, or \
+    Err(
+        "there are no shards any more, as the exchange executes on one thread: leave this out, or \
          say with --placement where that thread is"
-        .to_owned())
+            .to_owned(),
+    )
 }
 
 /// How a service runs.

@@ -107,7 +107,8 @@ impl Passage {
         for (times, part) in self.parts.iter().zip(parts) {
             times.record(part);
         }
-        self.executed.record(EXECUTION.iter().map(|(_, at)| parts[*at]).sum());
+        self.executed
+            .record(EXECUTION.iter().map(|(_, at)| parts[*at]).sum());
     }
 
     /// What commands spent their time on: the mean of all, and of those around the percentiles that
@@ -229,8 +230,7 @@ mod tests {
 
     #[test]
     fn the_parts_of_every_command_add_up_and_so_do_their_means() {
-        let (clock, mut passage, mut times) =
-            (Clock::with_os(), Passage::new(), Histogram::new());
+        let (clock, mut passage, mut times) = (Clock::with_os(), Passage::new(), Histogram::new());
         for sequence in 0..10_000 {
             // One in twenty is late, and one in fifty takes long to match.
             let unsent = [0, 20_000][usize::from(sequence % 20 == 3)];

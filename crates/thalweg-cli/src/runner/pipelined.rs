@@ -406,7 +406,10 @@ mod tests {
                 assert_eq!(over_time, 5_000, "{name}");
                 // Every figure of a mean says the same.
                 let whole = latency.end_to_end.mean_ns;
-                for mean in [latency.breakdowns[0].end_to_end_ns, latency.stages_mean_ns()] {
+                for mean in [
+                    latency.breakdowns[0].end_to_end_ns,
+                    latency.stages_mean_ns(),
+                ] {
                     assert!((mean / whole - 1.0).abs() < 0.05, "{mean}: {latency:?}");
                 }
                 let served = |name: &str| {

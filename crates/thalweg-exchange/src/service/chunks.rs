@@ -73,8 +73,7 @@ fn journal_chunk(
     chunk.for_each(|slot, _| {
         numbers.pass(slot);
         if slot.stamps.begun > 0 {
-            slot.stamps.journaled =
-                *journaled.get_or_insert_with(|| Clock::global().ticks());
+            slot.stamps.journaled = *journaled.get_or_insert_with(|| Clock::global().ticks());
         }
     })
 }

@@ -112,7 +112,9 @@ impl Inquiry {
     /// # Panics
     /// If it had not.
     pub(crate) fn answered(&self) -> Answered {
-        self.lock().take().expect("the query went through all stages")
+        self.lock()
+            .take()
+            .expect("the query went through all stages")
     }
 }
 

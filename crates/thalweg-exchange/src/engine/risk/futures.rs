@@ -159,12 +159,7 @@ impl Risk {
         self.note_own_closed(&own, gone, taker);
         if !self.rules.cover_futures {
             let events = &events[..triggered];
-            self.note_uncovered(
-                command,
-                slot,
-                (gone, moved),
-                (tally.uncovered, events),
-            );
+            self.note_uncovered(command, slot, (gone, moved), (tally.uncovered, events));
         }
         if triggered < events.len() {
             self.settle_triggered(slot, &events[triggered..]);
