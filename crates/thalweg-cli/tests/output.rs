@@ -254,7 +254,7 @@ fn help_completions_and_manual_are_there() {
     for part in [
         "Examples:",
         "--placement",
-        "threads:N",
+        "threads:2",
         "--books",
         "docs/orders-csv.md",
     ] {

@@ -70,11 +70,14 @@ impl Matching {
         books
     }
 
+    /// The second part of [`apply`](crate::apply), for tests of it.
+    ///
     /// Executes a command after its risk check and fills `events` (cleared first).
     ///
     /// `checked` is what [`Risk::check`](crate::risk::Risk::check) answered. Returns the command's
     /// final result: the risk check's refusal, except that an unknown book, and for a move an
     /// unknown order, is told first.
+    #[doc(hidden)]
     pub fn execute(
         &mut self,
         command: &Command,

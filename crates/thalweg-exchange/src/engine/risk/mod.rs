@@ -7,6 +7,27 @@
 //! Most checks are answered by the `calm` module, which knows when nothing can be the matter; the
 //! others say what the answer is.
 //!
+//! # Holds
+//! A settlement in a pair takes no more than was held, so that it only raises balances: with `f` =
+//! taker fee ≥ maker fee = `m` per lot (of fees of the value: see `fees`), prices above zero, and
+//! each order's lots held for at its reserve price or budget,
+//! - a buying maker gets s·((hold − p)·qK + f − m) ≥ 0, as a bid never rests above its reserve;
+//! - a buying taker gets (Σ s·hold − Σ s·p)·qK ≥ 0, as it never pays above its limit, which is not
+//!   above its reserve; with a budget: cost ≤ budget;
+//! - a seller with a limit price gets s·(p·qK − fee) ≥ 0, as its limit covers the taker fee;
+//! - a budget ASK sells no lot under its fee, where budgets are bounded; where they are not, it may
+//!   lose what `reference` makes room for;
+//! - rejects, reductions and removals give back part of a hold ≥ 0;
+//! - a market order never pays above its worst price nor sells below it, which are a limit here;
+//! - a stop order that the command triggers has a limit price, and its lots are held for since it
+//!   began to wait: it is settled as a taker above, for any owner;
+//! - an order that must not meet its owner's is filled in part at most where it has a limit price
+//!   or no budget to bring in: a FOK_BUDGET ASK counts only lots that it would get.
+//!
+//! The exceptions are quirks of [`Rules::REFERENCE`]: a maker fee above the taker fee, sizes and
+//! prices not above zero, asks moved under the fee. There must be room for what they lose before
+//! such a command is accepted.
+//!
 //! # Overflow
 //! See the `ledger` module: whatever could leave 64 bits in a settlement is refused here, with
 //! [`ResultCode::RiskArithmeticOverflow`]. Margins and estimates are computed in 128 bits, and
@@ -93,12 +114,15 @@ impl Risk {
         &self.rules
     }
 
+    /// The first part of [`apply`](crate::apply), for tests of it.
+    ///
     /// Checks a command, and if it is accepted holds the money for it, or does what it asks where
     /// that needs no book.
     ///
     /// Returns [`ResultCode::ValidForMatchingEngine`] for accepted commands that go to a book,
     /// [`ResultCode::Success`] for the others, and otherwise why it is refused, having changed
     /// nothing. Must be followed by matching, also when it refuses.
+    #[doc(hidden)]
     #[inline]
     pub fn check(&mut self, command: &Command) -> ResultCode {
         self.check_hinted(command).0

@@ -121,14 +121,6 @@ impl Symbol {
         (fees - proceeds).max(0)
     }
 
-    /// True where an accepted order may lower a balance from now on.
-    pub(super) const fn drains_after(&self, place: &Place, exposure: &Exposure) -> bool {
-        // A rejected IOC_BUDGET makes money, but takes none.
-        exposure.base > 0
-            || (exposure.quote > 0
-                && (!matches!(place.order_type, OrderType::IocBudget) || place.price <= 0))
-    }
-
     /// Remembers an accepted order.
     pub(super) fn note_place(&mut self, place: &Place, rules: &Rules) {
         if !self.remembers {
@@ -220,7 +212,6 @@ impl Risk {
         };
         *side = side.saturating_add(debt);
         self.ledger.check_room(symbol, &worst)?;
-        symbol.drains |= symbol.drains_after(place, &exposure);
         symbol.note_place(place, rules);
         self.ledger.reserve(symbol, &exposure);
         Ok(())
@@ -234,7 +225,6 @@ impl Risk {
         }
         let exposure = symbol.quirks_of_move(price, &self.rules);
         self.ledger.check_room(symbol, &exposure.twice())?;
-        symbol.drains |= exposure != Exposure::default();
         symbol.note_move(price, &self.rules);
         self.ledger.reserve(symbol, &exposure);
         Ok(())

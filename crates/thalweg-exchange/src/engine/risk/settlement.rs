@@ -31,6 +31,8 @@ pub(super) struct Taken {
 pub(super) type Paid = (i128, i128, i128);
 
 impl Risk {
+    /// The last part of [`apply`](crate::apply), for tests of it.
+    ///
     /// Books the events of a command: what its checks held is paid, or given back.
     ///
     /// `result` is what matching answered. Cost: nothing for a pair's command without events, else
@@ -39,6 +41,7 @@ impl Risk {
     ///
     /// # Panics
     /// If the events are not those of this command after its check on this value.
+    #[doc(hidden)]
     #[inline]
     pub fn settle(&mut self, command: &Command, result: ResultCode, events: &Events) {
         match *command {

@@ -155,7 +155,7 @@ fn compare(steps: &[Step], rules: Rules, fault: bool) -> Result<usize, TestCaseE
 proptest! {
     /// In pairs and in futures, under both dialects.
     #[test]
-    fn usual_commands_come_to_what_the_stages_do(
+    fn usual_commands_come_to_what_the_parts_do(
         steps in prop::collection::vec(step(), 0..150),
         is_mended in any::<bool>(),
     ) {
