@@ -227,8 +227,8 @@ mod tests {
         });
         assert!(
             told.ends_with(
-                ": without a rate the sender waits for a free slot; the busiest stage is execute, 25 \
-                 % of the time."
+                ": without a rate the sender waits for a free slot; the busiest stage is execute, \
+                 25 % of the time."
             ),
             "{told}"
         );
@@ -242,8 +242,8 @@ mod tests {
                 &[("waiting for execute", 800.0), ("in match", 200.0)],
             );
         });
-        let expected = "80 % of the p99 (3.00 µs) is waiting for execute, which is busy 25 % of the \
-                        time.";
+        let expected = "80 % of the p99 (3.00 µs) is waiting for execute, which is busy 25 % of \
+                        the time.";
         assert_eq!(told, expected);
     }
 

@@ -368,7 +368,7 @@ mod tests {
             "  execute, served ",
             "    match, served ",
             "end to end",
-            "  Times are of every command; what publishing and the journal served are of one in 32.\n",
+            "what publishing and the journal served are of one in 32.\n",
             "execute: busy 25.00 %; batches of a sampled command: mean 10.0, p50 9, p99 64, max 64",
             "command 77 (place): 1.00 ms, of that 940 µs waiting for execute, 59.0 µs in match",
             "Cost of a command\n  risk                     20.5 ns\n",

@@ -349,6 +349,21 @@ mod tests {
     use thalweg_exchange::report::state_text::state_hash;
     use thalweg_exchange::{Events, State, apply};
 
+    /// All that a report says of means is within 5 %.
+    fn assert_means_agree(latency: &Latency) {
+        let agree = |a: f64, b: f64| assert!((a / b - 1.0).abs() < 0.05, "{a}, {b}: {latency:?}");
+        let whole = latency.end_to_end.mean_ns;
+        agree(latency.breakdowns[0].end_to_end_ns, whole);
+        agree(latency.stages_mean_ns(), whole);
+        let served = |name: &str| {
+            let stage = latency.stages.iter().find(|stage| stage.name == name);
+            let served = stage.and_then(|stage| stage.served.as_ref());
+            served.map_or(f64::NAN, |times| times.mean_ns)
+        };
+        let parts = ["risk", "match", "settle"].map(served).iter().sum();
+        agree(parts, served("execute"));
+    }
+
     #[test]
     fn every_placement_gives_what_the_engine_gives() {
         let commands = flow::commands(3, 5_000);
@@ -404,21 +419,7 @@ mod tests {
                 assert_eq!(latency.switches.is_some(), name == "auto");
                 let over_time: u64 = latency.throughput.finished.iter().sum();
                 assert_eq!(over_time, 5_000, "{name}");
-                // Every figure of a mean says the same.
-                let whole = latency.end_to_end.mean_ns;
-                for mean in [
-                    latency.breakdowns[0].end_to_end_ns,
-                    latency.stages_mean_ns(),
-                ] {
-                    assert!((mean / whole - 1.0).abs() < 0.05, "{mean}: {latency:?}");
-                }
-                let served = |name: &str| {
-                    let stage = latency.stages.iter().find(|stage| stage.name == name);
-                    let served = stage.and_then(|stage| stage.served.as_ref());
-                    served.map_or(f64::NAN, |times| times.mean_ns)
-                };
-                let parts: f64 = ["risk", "match", "settle"].map(served).iter().sum();
-                assert!((parts / served("execute") - 1.0).abs() < 0.05, "{parts}");
+                assert_means_agree(&latency);
                 for slow in &latency.slowest {
                     let parts: u64 = slow.parts.iter().map(|part| part.ns).sum();
                     assert!(parts * 100 >= slow.end_to_end_ns * 95, "{name}: {slow:?}");

@@ -208,6 +208,7 @@ impl<S: Storage> Exchange<S> {
             gate: Arc::clone(&gate),
             reports: reports.clone(),
             inquiries: Arc::clone(&inquiries),
+            faults,
             publish,
             chunk: ChunkNotes::default(),
         };

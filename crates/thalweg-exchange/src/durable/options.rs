@@ -88,8 +88,8 @@ impl Default for SessionLimits {
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The pipeline. Its digest and its first number are those of the journal, whatever is said
-    /// here. The journal stage waits for the disk, so it should not be on the caller's thread, as by
-    /// default it is not; where it is, every submission waits for the disk.
+    /// here. The journal stage waits for the disk, so it should not be on the caller's thread, and
+    /// by default it is not; where it is, every submission waits for the disk.
     pub service: service::Options,
     /// The journal's files.
     pub journal: thalweg_journal::Options,

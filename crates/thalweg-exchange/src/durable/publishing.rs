@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::error::Failed;
+use super::faults::{Faults, Seeded};
 use super::gate::Gate;
 use super::record::Origin;
 use super::tables::{NumberedReport, Reports};
@@ -67,6 +68,7 @@ pub(super) struct Publishing<P> {
     pub(super) gate: Arc<Gate>,
     pub(super) reports: Reports,
     pub(super) inquiries: Inquiries,
+    pub(super) faults: Faults,
     pub(super) publish: P,
     pub(super) chunk: ChunkNotes,
 }
@@ -99,6 +101,9 @@ impl<P: FnMut(Published<'_>) + Send + 'static> Publisher for Publishing<P> {
         let Some(failed) = self.gate.failed() else {
             return true;
         };
+        if self.faults.has(Seeded::PublishFailed) {
+            return true;
+        }
         if !self.chunk.is_failure_published {
             self.chunk.is_failure_published = true;
             (self.publish)(Published::Failed(failed));

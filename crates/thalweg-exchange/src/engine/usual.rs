@@ -1,7 +1,7 @@
 //! The usual commands: check, execution and settlement in one go.
 //!
-//! A command that is done here is done whole, with the results of the three parts one after another.
-//! One that takes a closer look is left alone, nothing of it done, and goes through the parts; an
+//! A command that is done here is done whole, and comes to what the three parts come to one after
+//! another. One that takes a closer look is left alone, nothing of it done, and goes through the parts; an
 //! order that trades, from the first maker on that does. A symbol is found once, and the risk side
 //! and the book are asked for nothing that a usual command does not need.
 
@@ -315,7 +315,7 @@ impl State {
         self.apply_in_parts(command, events, || {})
     }
 
-    /// Checks a command, matches it and settles it, and calls `end_of_part` after each of the three.
+    /// Checks a command, matches it and settles it, and calls `end_of_part` after each.
     #[inline(always)]
     pub(super) fn apply_in_parts(
         &mut self,

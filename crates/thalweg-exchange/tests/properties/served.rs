@@ -6,7 +6,8 @@ use thalweg::pipeline::Placement;
 use thalweg_exchange::service::{Options, Outcome, Service};
 use thalweg_exchange::{Command, Rules, State};
 
-/// `is_timed`: every command is stamped. The state at the end, and what `answer` makes of each outcome.
+/// The state at the end, and what `answer` makes of each outcome. `is_timed`: every command is
+/// stamped.
 pub(crate) fn served<A: Send + 'static>(
     rules: Rules,
     commands: &[Command],

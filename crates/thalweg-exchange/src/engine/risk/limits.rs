@@ -1,8 +1,8 @@
 //! What a user may have and send, as far as those who run the market limit it.
 //!
 //! *Open orders* are counted: up when a new order is accepted, which holds before it is matched,
-//! and down when settlement books that it is gone: filled, rejected, cancelled or removed. The count
-//! of a user whose record goes is kept as long as orders rest.
+//! and down when settlement books that it is gone: filled, rejected, cancelled or removed. The
+//! count of a user whose record goes is kept as long as orders rest.
 
 use super::Risk;
 use super::ids::Ids;
