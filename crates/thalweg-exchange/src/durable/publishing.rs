@@ -57,7 +57,7 @@ pub(super) type Inquiries = Arc<Mutex<VecDeque<Arc<Inquiry>>>>;
 /// Reports for which there is room from one chunk to the next.
 const REPORTS_ROOM: usize = 4096;
 
-/// What was noted of a command of the chunk at hand.
+/// What was noted of a command of the current chunk.
 #[derive(Debug)]
 struct Noted {
     origin: Origin,

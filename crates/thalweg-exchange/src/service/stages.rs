@@ -176,10 +176,12 @@ impl Executing {
     }
 
     #[cold]
-    fn answer(&self, slot: &Slot) {
+    fn answer(&mut self, slot: &Slot) {
         if let Some(inquiry) = slot.inquiry.upgrade() {
             inquiry.ask(&self.state);
         }
+        // What that took is no part of the next command.
+        self.stamping.begin();
     }
 }
 
@@ -190,12 +192,12 @@ impl Drop for Executing {
     }
 }
 
-/// Nothing but in tests.
+/// Does nothing outside of tests.
 #[cfg(not(test))]
 #[inline(always)]
 const fn seeded(_slot: &Slot) {}
 
-/// A fault in the engine.
+/// Panics at a command that a test has marked.
 #[cfg(test)]
 fn seeded(slot: &Slot) {
     assert!(slot.tag != super::faults::FATAL, "seeded");

@@ -32,7 +32,7 @@ pub struct Stamps {
 #[derive(Debug)]
 pub(super) struct Stamping {
     clock: Clock,
-    /// One command in so many is stamped.
+    /// One command in this number is stamped.
     every: u64,
     /// Commands up to the next one that is stamped, itself included.
     left: u64,

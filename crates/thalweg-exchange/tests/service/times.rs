@@ -91,7 +91,7 @@ fn of_commands_in_a_row_each_begins_where_the_one_before_has_ended() {
 }
 
 #[test]
-fn one_command_in_so_many_is_stamped() {
+fn one_command_in_three_is_stamped() {
     let options = Options {
         sample_every: 3,
         ..inline(false)

@@ -12,7 +12,7 @@ pub(crate) struct Latency {
     pub(crate) rate_reached: Option<bool>,
     /// What happened in each interval of the run.
     pub(crate) throughput: Throughput,
-    /// One command in so many, and more of the first ones, is in the distributions of what
+    /// One command in this number, and more of the first ones, is in the distributions of what
     /// publishing and the journal served; in all others, every command is.
     pub(crate) sampled_every: u64,
     /// From the moment a command was due (at a rate) or handed over (at max) to its last stage.
