@@ -1,4 +1,4 @@
-//! The exchange's core: what a command costs, its slowest, and the fused engine beside the staged
+//! The exchange's core: what a command costs, its slowest, and the engine in a loop beside the
 //! service, in throughput and in latency.
 //!
 //! Every run has a state of its own whose memory is warm: the whole stream went through it once,
@@ -24,7 +24,7 @@ use wire::Wire;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "exchange",
-    shows: "ns a command of the core, its slowest; fused beside staged: throughput, latencies",
+    shows: "ns a command of the core, its slowest; beside the service: throughput, latencies",
     peers: &[],
     notes: "",
     cases,
@@ -77,9 +77,9 @@ fn cases(settings: &Settings) -> Vec<Case> {
             };
             let case = format!("cores/{what}/{name}");
             let case = Case::new(case, heading, cores::METRICS, subjects, load);
-            let staged = cores::STAGED.map(|staged| Goal::shown([cores::APPLY_BATCH, staged], 0));
-            let inline = Goal::shown([cores::APPLY_BATCH, cores::INLINE], 0);
-            let case = case.repeated(9).goals(staged).goal(inline);
+            let services = [cores::INLINE, cores::BESIDE];
+            let services = services.map(|service| Goal::shown([cores::APPLY_BATCH, service], 0));
+            let case = case.repeated(9).goals(services);
             cases.push(match bytes {
                 // Commands a second.
                 true => case.goal(Goal::at_least(cores::APPLY_BATCH, 0, 12e6)),

@@ -107,7 +107,7 @@ const NEEDED: &[[&str; 3]] = &[
     ["exchange/tails/cancel_all", "thalweg all parts", "slowest"],
     [
         "exchange/cores/engine/trading",
-        "thalweg service threads:2",
+        "thalweg service caller:1+threads:1",
         "throughput",
     ],
     [

@@ -13,14 +13,16 @@ mod hash;
 pub(crate) mod journal;
 pub(crate) mod line;
 pub(crate) mod machine;
+mod placement;
 #[cfg(unix)]
 pub(crate) mod serve;
-mod shards;
 mod sweep;
 mod values;
 use crate::limits::Limit;
 pub(crate) use hash::Hash;
-pub(crate) use shards::Shards;
+#[cfg(unix)]
+pub(crate) use placement::journaled_options;
+pub(crate) use placement::{Removed, options as service_options};
 pub(crate) use sweep::{Pace, Sweep};
 use thalweg_measure::load::Rate;
 pub(crate) use values::{Place, RulesName};
@@ -257,13 +259,14 @@ pub(crate) struct Run {
     #[arg(long, default_value = "max")]
     pub(crate) rate: Rate,
 
-    /// Where the stages run: inline, threads:N with N from 1 to 64, or auto; with --journal, auto
-    /// is a thread for publishing, and the sender's for the others
+    /// Where the stages execute and publish run: inline, threads:1, threads:2, or auto. With
+    /// --journal there is a stage for that as well, so threads:3 can be, and auto is the sender's
+    /// thread for execute and another one for the rest
     #[arg(long, default_value = "auto", value_parser = values::place)]
     pub(crate) placement: Place,
 
     #[command(flatten)]
-    pub(crate) shards: Shards,
+    pub(crate) removed: Removed,
 
     #[cfg(unix)]
     #[command(flatten)]
@@ -307,8 +310,7 @@ Examples:
   thalweg exchange conform conformance/edge_nomargin.txt.gz
   thalweg exchange conform conformance/*.txt.gz --format json
   thalweg exchange conform edge_quirks.txt.gz --rules default
-  thalweg exchange conform conformance/*.txt.gz --placement threads:2
-  thalweg exchange conform conformance/*.txt.gz --risk-shards 2 --match-shards 3";
+  thalweg exchange conform conformance/*.txt.gz --placement threads:2";
 
 /// What `exchange conform` takes.
 #[derive(Debug, Args)]
@@ -321,13 +323,13 @@ pub(crate) struct Conform {
     #[arg(long, value_enum, default_value_t = RulesName::Reference)]
     pub(crate) rules: RulesName,
 
-    /// Run the stages as a pipeline: inline, threads:N with N from 1 to 64, or auto. Without this,
-    /// the engine executes one command after another
+    /// Run the stages as a pipeline: inline, threads:1, threads:2, or auto. Without this, the
+    /// engine executes one command after another
     #[arg(long, value_parser = values::place)]
     pub(crate) placement: Option<Place>,
 
     #[command(flatten)]
-    pub(crate) shards: Shards,
+    pub(crate) removed: Removed,
 
     /// Format of the findings on standard output
     #[arg(long, value_enum, default_value_t)]

@@ -1,6 +1,6 @@
 //! `thalweg exchange conform`.
 
-use crate::arguments::{Conform, Format, Place, RulesName};
+use crate::arguments::{Conform, Format, RulesName, service_options};
 use crate::failure::{self, Failure, Finding, counted, shown};
 use crate::input::lines::Lines;
 use crate::runner::RunError;
@@ -54,11 +54,7 @@ struct Difference {
 pub(crate) fn conform(options: &Conform) -> Result<Finding, Failure> {
     let mut verdicts = Vec::new();
     let mut finding = Finding::Fine;
-    let inline = options.shards.any().then_some(Place::Inline);
-    let place = options.placement.or(inline);
-    let service = place
-        .map(|place| options.shards.options(place))
-        .transpose()?;
+    let service = options.placement.map(service_options).transpose()?;
     let mut unread = 0;
     let piped = [PathBuf::from("-")];
     let files = match &options.files[..] {

@@ -101,13 +101,22 @@ impl Outputs {
     }
 }
 
+/// How the exchange of a run runs.
+fn service(options: &Run) -> Result<Options, Failure> {
+    #[cfg(unix)]
+    if options.durable.journal.is_some() {
+        return arguments::journaled_options(options.placement);
+    }
+    arguments::service_options(options.placement)
+}
+
 /// Runs a stream and shows what came of it.
 ///
 /// # Errors
 /// Those of the input, of what is written and of standard output.
 pub(crate) fn run(options: &Run) -> Result<Finding, Failure> {
     let notes = Notes::new(options.quiet);
-    let service = options.shards.options(options.placement)?;
+    let service = service(options)?;
     let mut outputs = Outputs::open(options)?;
     let taken = match outputs.out {
         Some(_) => Taken::Again,
@@ -272,7 +281,6 @@ fn facts(options: &Run, source: Source, mut outcome: Outcome, hash: u64) -> (Fac
     let is_whole = source.feed.is_all(outcome.sent);
     for slow in &mut outcome.latency.slowest {
         slow.command += source.from - 1;
-        slow.like = slow.like.map(|like| like + source.from - 1);
     }
     let kinds = source.feed.kinds(outcome.sent).0;
     let mut by_kind: Vec<Count> = kinds.iter().map(|(k, n)| Count::new(*k, *n)).collect();

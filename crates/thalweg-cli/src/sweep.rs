@@ -1,8 +1,7 @@
 //! `thalweg exchange sweep`.
 
-use crate::arguments::{Format, Pace, Sweep};
+use crate::arguments::{Format, Pace, Sweep, service_options};
 use crate::failure::{self, Failure, Finding};
-use crate::report::facts::Slow;
 use crate::runner::{Outcome, Pipelined};
 use crate::source::{self, Source, Taken};
 use crate::stdin;
@@ -34,13 +33,11 @@ struct Row {
     max_ns: u64,
     /// End to end of every command.
     mean_ns: f64,
-    /// The parts of that: waiting to be sent, and waiting and service of every stage; of every
-    /// command where the sender runs all stages, else of those that were timed at each.
+    /// The means of what that consists of, added up: waiting to be sent, for execution and for
+    /// publishing, and execution.
     parts_mean_ns: f64,
     /// Parts of the run in which the stages were at work, added up: 2 is two cores.
     busy: f64,
-    /// The part of the slowest command's time, 0 to 1, whose stage or queue is known.
-    covered: f64,
 }
 
 /// Runs the same commands with every placement at every rate, one after another.
@@ -52,7 +49,7 @@ pub(crate) fn sweep(options: &Sweep) -> Result<Finding, Failure> {
     let services = options
         .placement
         .iter()
-        .map(|place| options.shards.options(*place));
+        .map(|place| service_options(*place));
     let services = services.collect::<Result<Vec<_>, _>>()?;
     let mut source = source::load(&options.input, Taken::Often, &notes)?;
     let signals = Interruption::new();
@@ -146,7 +143,6 @@ fn row(outcome: &Outcome, rate: Rate) -> Row {
     let latency = &outcome.latency;
     let times = &latency.end_to_end;
     let [p50, _, p99, p99_9, _] = times.percentiles().map(|(_, _, ns)| ns);
-    let mean = latency.breakdowns.iter().find(|found| found.of == "mean");
     let busy = latency.stages.iter().filter_map(|stage| stage.utilisation);
     Row {
         placement: outcome.placement.clone(),
@@ -158,9 +154,8 @@ fn row(outcome: &Outcome, rate: Rate) -> Row {
         p99_9_ns: p99_9,
         max_ns: times.max_ns,
         mean_ns: times.mean_ns,
-        parts_mean_ns: mean.map_or(0.0, |found| found.end_to_end_ns),
+        parts_mean_ns: latency.stages_mean_ns(),
         busy: busy.sum(),
-        covered: latency.slowest.first().map_or(1.0, Slow::covered),
     }
 }
 
@@ -176,9 +171,8 @@ fn table(rows: &[Row]) -> String {
         "mean",
         "parts",
         "busy",
-        "covered",
     ];
-    let line = |cells: [&str; 11]| {
+    let line = |cells: [&str; 10]| {
         let [first, rest @ ..] = cells;
         let rest: String = rest.iter().map(|cell| format!(" {cell:>10}")).collect();
         format!("{first:<10}{rest}")
@@ -192,7 +186,7 @@ fn table(rows: &[Row]) -> String {
             .map(|ns| ns.map_or("-".to_owned(), |ns| Nanoseconds(ns as f64).to_string()));
         let [mean, parts] = [row.mean_ns, row.parts_mean_ns].map(|ns| Nanoseconds(ns).to_string());
         let reached = format!("{:.0}", row.throughput_per_s);
-        let [busy, covered] = [row.busy, row.covered].map(|part| format!("{:.0} %", part * 100.0));
+        let busy = format!("{:.0} %", row.busy * 100.0);
         let cells = [
             &row.placement,
             &rate,
@@ -204,15 +198,13 @@ fn table(rows: &[Row]) -> String {
             &mean,
             &parts,
             &busy,
-            &covered,
         ];
         let told = ["  rate not reached", ""][usize::from(row.reached)];
         let _ = writeln!(text, "{}{told}", line(cells.map(String::as_str)));
     }
     if !rows.is_empty() {
-        text += "mean: end to end of every command; parts: the same from its parts, with \
-                 threads of the commands timed at each stage;\nbusy: stages at work, of one core; \
-                 covered: how much of the slowest command's time has a name\n";
+        text += "mean: end to end of every command; parts: the means of its parts, added up;\n\
+                 busy: stages at work, of one core\n";
     }
     text
 }
@@ -235,7 +227,6 @@ mod tests {
             mean_ns: 251.5,
             parts_mean_ns: 248.0,
             busy: 0.6,
-            covered: 0.99,
         };
         let text = table(&[row(true, None), row(false, Some(1_000_000))]);
         let lines: Vec<&str> = text.lines().collect();
@@ -246,11 +237,11 @@ mod tests {
             "{text}"
         );
         assert!(
-            lines[1].ends_with("1.00 ms     252 ns     248 ns       60 %       99 %"),
+            lines[1].ends_with("1.00 ms     252 ns     248 ns       60 %"),
             "{text}"
         );
         assert!(lines[2].contains(" 1M "), "{text}");
-        assert!(lines[2].ends_with("99 %  rate not reached"), "{text}");
+        assert!(lines[2].ends_with("60 %  rate not reached"), "{text}");
         assert!(lines[3].starts_with("mean: "), "{text}");
     }
 

@@ -54,7 +54,7 @@ fn facts_give_way_to_any_output_on_standard_output() {
 #[test]
 fn numbers_below_the_least_name_it() {
     let run = |options: &[&str]| thalweg(&[&["exchange", "run"], options].concat());
-    for option in ["--from", "--limit", "--seed", "--commands", "--risk-shards"] {
+    for option in ["--from", "--limit", "--seed", "--commands"] {
         let said = run(&[option, "-1"]);
         said.refused(&["invalid value '-1'", option]);
         assert!(!said.stderr.contains("unexpected"), "{said:?}");

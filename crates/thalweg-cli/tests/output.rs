@@ -37,7 +37,6 @@ fn text_has_no_escapes_off_a_terminal() {
 
 #[test]
 fn json_has_units_in_its_keys() {
-    // Inline, three stages know the time of every command.
     let inline = [
         "--placement",
         "inline",
@@ -58,10 +57,15 @@ fn json_has_units_in_its_keys() {
     );
     let stages = latency["stages"].as_array().unwrap();
     let names: Vec<&str> = stages.iter().filter_map(|s| s["name"].as_str()).collect();
-    assert_eq!(names, ["send", "risk", "match", "settle", "publish"]);
+    assert_eq!(
+        names,
+        ["send", "execute", "risk", "match", "settle", "publish"]
+    );
     let has_p90 = |spent: &serde_json::Value| spent["p90_ns"].is_u64();
     assert!(has_p90(&stages[0]["waited"]));
-    assert!(stages[1..4].iter().all(|s| has_p90(&s["served"])));
+    assert!(stages[1..5].iter().all(|s| has_p90(&s["served"])));
+    let parts = stages.iter().filter(|s| s["part_of"] == "execute").count();
+    assert_eq!(parts, 3);
     for stage in stages {
         for spent in [stage.get("waited"), stage.get("served")]
             .into_iter()
@@ -250,7 +254,7 @@ fn help_completions_and_manual_are_there() {
     for part in [
         "Examples:",
         "--placement",
-        "threads:N",
+        "threads:2",
         "--books",
         "docs/orders-csv.md",
     ] {

@@ -294,10 +294,12 @@ fn latencies_are_written_as_a_log_of_hdr_histogram() {
     for tag in [
         "end_to_end",
         "send.waited",
-        "risk.waited",
+        "execute.waited",
+        "execute.served",
         "risk.served",
         "match.served",
-        "settle.waited",
+        "settle.served",
+        "publish.waited",
     ] {
         assert_eq!(
             text.matches(&format!("Tag={tag},")).count(),
@@ -347,12 +349,10 @@ fn a_sweep_runs_every_placement_at_every_rate() {
         "{rows}"
     );
     assert!(rows[0]["p50_ns"].as_u64().unwrap() <= rows[0]["max_ns"].as_u64().unwrap());
-    // The sender runs all stages, which note when they are done with each command: whatever held
-    // the slowest up is in one of its parts, and the parts of all add up to what all took.
+    // Each command is stamped, and the means of all parts add up to the mean of all commands.
     for row in rows.as_array().unwrap() {
-        assert!(row["covered"].as_f64().unwrap() >= 0.95, "{row}");
         let [mean, parts] = ["mean_ns", "parts_mean_ns"].map(|key| row[key].as_f64().unwrap());
-        assert!((parts / mean - 1.0).abs() < 0.01, "{row}");
+        assert!((parts / mean - 1.0).abs() < 0.05, "{row}");
     }
     assert!(rows[1]["busy"].as_f64().unwrap() <= 1.0, "{rows}");
     let line = [
@@ -368,7 +368,7 @@ fn a_sweep_runs_every_placement_at_every_rate() {
     assert_eq!(rows.as_array().unwrap().len(), 1);
     assert!(rows[0]["rate_per_s"].as_u64().unwrap() >= 1_000, "{rows}");
     thalweg(&[&line[..], &["--placement", "inline,threads:5"]].concat())
-        .refused(&["--placement threads:5: ", "1 to 4"]);
+        .refused(&["--placement threads:5: ", "1 to 2"]);
 }
 
 #[cfg(unix)]

@@ -43,7 +43,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         ..Options::default()
     };
     if is("spin") {
-        options.placement = Placement::threads(4).waiting(Strategy::Spin);
+        options.placement = Placement::threads(2).waiting(Strategy::Spin);
     } else if !is("well") {
         options.placement = Placement::threads(1);
     }

@@ -45,7 +45,7 @@ use crate::ids::{OrderId, SymbolId, UserId};
 use crate::result_code::ResultCode;
 
 /// A trade: the same in the reports of both sides, unique in an exchange, and the same for every
-/// placement and any number of shards.
+/// placement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TradeId {
     /// The number of the command that traded.

@@ -1,8 +1,8 @@
 //! A deterministic exchange as a pure state machine: risk check → matching → settlement.
 //!
 //! No threads, clocks, floats, hash order or I/O: the same commands give the same results, events
-//! and state on every machine. [`apply`] executes one command on a [`State`]; the parts of the
-//! state can also be owned by different stages of a pipeline.
+//! and state on every machine. [`apply`] executes one command on a [`State`], [`apply_batch`] many;
+//! nothing else changes one, in a running [`service`], at recovery or in a simulation.
 //!
 //! Currency pairs and futures with margin, all five order types, users and balances, reports.
 //! Options are refused. [`Rules::REFERENCE`] does what the reference engine does, quirks included;
@@ -44,7 +44,7 @@ pub use command::{
 };
 #[doc(hidden)]
 pub use engine::index::repeat_secrets;
-pub use engine::state::{State, apply, apply_batch};
+pub use engine::state::{State, apply, apply_batch, apply_in_parts};
 pub use engine::{book, matching, risk};
 pub use event::{Event, Events, Moved, RejectReason, Removal};
 pub use ids::{CurrencyId, OrderId, SymbolId, UserId};

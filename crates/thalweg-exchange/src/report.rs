@@ -51,7 +51,7 @@ pub fn currency_totals(state: &State) -> Vec<CurrencyTotal> {
 
 /// The totals, put together from the parts of a state.
 #[derive(Debug, Default)]
-pub(crate) struct Totals(BTreeMap<CurrencyId, CurrencyTotal>);
+struct Totals(BTreeMap<CurrencyId, CurrencyTotal>);
 
 impl Totals {
     fn of(&mut self, currency: CurrencyId) -> &mut CurrencyTotal {
@@ -61,7 +61,7 @@ impl Totals {
     }
 
     /// What the users have, and what was collected and paid in.
-    pub(crate) fn add_risk(&mut self, risk: &Risk) {
+    fn add_risk(&mut self, risk: &Risk) {
         for currency in risk.currencies() {
             let total = self.of(currency.id);
             total.fees += i128::from(currency.fees);
@@ -82,7 +82,7 @@ impl Totals {
     }
 
     /// What is held for orders in pairs.
-    pub(crate) fn add_books(&mut self, books: &Matching) {
+    fn add_books(&mut self, books: &Matching) {
         for book in books.books() {
             let spec = book.spec();
             if spec.symbol_type != SymbolType::CurrencyPair {
@@ -106,7 +106,7 @@ impl Totals {
         }
     }
 
-    pub(crate) fn into_list(self) -> Vec<CurrencyTotal> {
+    fn into_list(self) -> Vec<CurrencyTotal> {
         self.0.into_values().collect()
     }
 }
@@ -166,20 +166,6 @@ impl OpenOrders {
     #[must_use]
     pub const fn len(&self) -> usize {
         self.resting.len() + self.waiting.len()
-    }
-
-    /// Leaves no more than `most`.
-    pub(crate) fn truncate(&mut self, most: usize) {
-        self.resting.truncate(most);
-        self.waiting.truncate(most - self.resting.len());
-    }
-
-    /// Adds those of other symbols.
-    pub(crate) fn append(&mut self, mut other: Self) {
-        self.resting.append(&mut other.resting);
-        self.waiting.append(&mut other.waiting);
-        self.resting.sort_by_key(|&(symbol, _)| symbol);
-        self.waiting.sort_by_key(|stop| stop.place.symbol);
     }
 }
 

@@ -74,19 +74,16 @@ fn all_recorded_streams_agree_to_the_end_serially_and_through_the_service() {
         let text = text(&folder.join(name));
         let summary = run(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(summary.commands, commands, "{name}");
-        // Where the cores are few, more threads than cores take long over the long streams.
-        let most = if commands < 1_000 { 4 } else { 2 };
-        for (placement, risk_shards, match_shards) in [
-            (Placement::inline(), 1, 1),
-            (Placement::threads(most), 1, 1),
-            (Placement::inline(), 2, 3),
-            (Placement::threads(2), 3, 2),
+        for (placement, is_timed) in [
+            (Placement::inline(), false),
+            (Placement::inline(), true),
+            (Placement::threads(2), false),
+            (Placement::caller_and_threads(1, 1), true),
         ] {
-            let what = format!("{name}, {placement}, {risk_shards} × {match_shards} shards");
+            let what = format!("{name}, {placement}, stamped: {is_timed}");
             let options = Options {
                 placement,
-                risk_shards,
-                match_shards,
+                is_timed,
                 ..Options::default()
             };
             let served = run_served(&text, options);

@@ -172,15 +172,3 @@ fn sizes_and_margins_out_of_range_are_refused_and_change_nothing() {
         }
     }
 }
-
-#[test]
-fn orders_in_futures_are_no_barriers_and_may_hold_later_checks_up() {
-    let state = market(MARGIN, 1_000, 1);
-    let off = market(MARGIN.with_margin_trading(false), 1_000, 1);
-    let cancel = Command::cancel(UserId(1), FUTURES, OrderId(1));
-    for command in [order(1, FUTURES, Action::Bid, 1, 1), cancel] {
-        assert!(!state.risk.is_barrier(&command));
-        assert!(state.risk.settlement_may_lower(&command));
-        assert!(!off.risk.is_barrier(&command) && !off.risk.settlement_may_lower(&command));
-    }
-}

@@ -1,4 +1,4 @@
-//! What the risk stage promises: refusals, bounds, and which settlements may lower a balance.
+//! What the risk check promises: refusals and bounds.
 
 use thalweg_exchange::report::currency_totals;
 use thalweg_exchange::{
@@ -59,7 +59,7 @@ const LOOSE: Rules = Rules {
 };
 
 #[test]
-fn a_maker_fee_over_the_taker_fee_drains_and_is_refused_when_mended() {
+fn a_maker_fee_over_the_taker_fee_costs_the_maker_and_is_refused_when_mended() {
     let mut state = State::default();
     let add = Command::AddSymbols([spec(3, 4)].into());
     assert_eq!(
@@ -71,7 +71,6 @@ fn a_maker_fee_over_the_taker_fee_drains_and_is_refused_when_mended() {
     let mut state = market(Rules::REFERENCE, spec(3, 9), 1_000);
     let bid = order(1, OrderType::Gtc, Action::Bid, 10, 4);
     assert_eq!(run(&mut state, &bid), ResultCode::Success);
-    assert!(state.risk.settlement_may_lower(&bid));
     let before = state.risk.balance(UserId(1), QUOTE);
     let ask = order(2, OrderType::Ioc, Action::Ask, 10, 4);
     assert_eq!(run(&mut state, &ask), ResultCode::Success);
@@ -82,22 +81,9 @@ fn a_maker_fee_over_the_taker_fee_drains_and_is_refused_when_mended() {
 }
 
 #[test]
-fn a_budget_ask_may_lower_where_its_budget_does_not_cover_the_fees() {
+fn a_budget_ask_costs_its_owner_the_fees_that_its_budget_does_not_cover() {
     let mut state = market(LOOSE, spec(7, 3), 1_000);
     run(&mut state, &order(1, OrderType::Gtc, Action::Bid, 1, 8));
-    for (budget, size, lowers) in [(28, 8, false), (27, 8, true), (4, 1, false), (10, 3, true)] {
-        let ask = order(2, OrderType::FokBudget, Action::Ask, budget, size);
-        assert_eq!(
-            state.risk.check(&ask),
-            ResultCode::ValidForMatchingEngine,
-            "{budget}"
-        );
-        assert_eq!(
-            state.risk.settlement_may_lower(&ask),
-            lowers,
-            "{budget} for {size}"
-        );
-    }
     let before = state.risk.balance(UserId(2), QUOTE);
     let ask = order(2, OrderType::FokBudget, Action::Ask, 8, 8);
     assert_eq!(run(&mut state, &ask), ResultCode::Success);
@@ -108,14 +94,12 @@ fn a_budget_ask_may_lower_where_its_budget_does_not_cover_the_fees() {
 }
 
 #[test]
-fn an_ask_moved_under_the_fee_marks_its_symbol_and_is_refused_when_mended() {
+fn an_ask_moved_under_the_fee_is_refused_when_mended() {
     let ask = order(2, OrderType::Gtc, Action::Ask, 50, 4);
     let mut state = market(Rules::REFERENCE, spec(7, 3), 1_000);
     run(&mut state, &ask);
     assert_eq!(run(&mut state, &moved(2, 4)), ResultCode::Success);
-    assert!(!state.risk.settlement_may_lower(&ask));
     assert_eq!(run(&mut state, &moved(2, 3)), ResultCode::Success);
-    assert!(state.risk.settlement_may_lower(&ask));
 
     let mut state = market(Rules::default(), spec(7, 3), 1_000);
     run(&mut state, &ask);
@@ -126,35 +110,11 @@ fn an_ask_moved_under_the_fee_marks_its_symbol_and_is_refused_when_mended() {
         ResultCode::RiskPriceNotPositive
     );
     assert_eq!(run(&mut state, &moved(2, 4)), ResultCode::Success);
-    assert!(!state.risk.settlement_may_lower(&ask));
     let unknown = moved(1, 0);
     assert_eq!(
         run(&mut state, &unknown),
         ResultCode::MatchingUnknownOrderId
     );
-}
-
-#[test]
-fn barriers_are_what_changes_more_than_books() {
-    let state = State::default();
-    let uid = UserId(1);
-    for command in [
-        order(1, OrderType::Gtc, Action::Bid, 1, 1),
-        moved(1, 1),
-        Command::Nop,
-    ] {
-        assert!(!state.risk.is_barrier(&command), "{command:?}");
-    }
-    for command in [
-        Command::AddUser { uid },
-        Command::Suspend { uid },
-        Command::Resume { uid },
-        Command::AddSymbols([].into()),
-        Command::AddAccounts([].into()),
-        Command::Reset,
-    ] {
-        assert!(state.risk.is_barrier(&command), "{command:?}");
-    }
 }
 
 #[test]
@@ -299,10 +259,6 @@ fn the_room_that_quirks_of_the_reference_take_is_taken_for_good() {
         let mut state = market_with_room(Rules::REFERENCE, spec(7, 3), room);
         let bid = order(1, OrderType::Gtc, Action::Bid, -3, 2);
         assert_eq!(run(&mut state, &bid), expected);
-        assert_eq!(
-            state.risk.settlement_may_lower(&bid),
-            expected == ResultCode::Success
-        );
     }
 }
 

@@ -23,6 +23,7 @@ mod directory;
 mod doors;
 mod driver;
 mod error;
+mod execution;
 mod feed;
 mod figures;
 mod greeting;

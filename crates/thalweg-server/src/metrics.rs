@@ -184,11 +184,26 @@ impl Collector for Page {
         };
         exchange(stats, &mut to)?;
         journal(stats, &mut to)?;
-        stages(stats, &mut to)
+        stages(stats, &mut to)?;
+        self.execution(&mut to)
     }
 }
 
 impl Page {
+    fn execution(&self, to: &mut Writer<'_>) -> fmt::Result {
+        let parts = self.shared.execution.parts();
+        to.seconds(
+            (
+                "execution_part",
+                "How long the parts of execution took, of one command in 512.",
+            ),
+            "part",
+            parts
+                .iter()
+                .map(|(name, times)| ((*name).to_owned(), times)),
+        )
+    }
+
     fn server(&self, to: &mut Writer<'_>) -> fmt::Result {
         let shared = &self.shared;
         let figures = &shared.figures;

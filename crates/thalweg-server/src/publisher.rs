@@ -16,6 +16,7 @@ use thalweg_exchange::session::{ReportNumber, Role};
 use crate::audit::{Audit, AuditLine};
 use crate::desk::Desk;
 use crate::driver::Inquiries;
+use crate::execution::ExecutionTimes;
 use crate::feed::{Feed, Tape};
 use crate::reading::OPEN_ORDER_BYTES;
 use crate::roster::Roster;
@@ -37,6 +38,7 @@ pub(crate) struct Publisher {
     pub(crate) desk: Desk,
     /// The number of the next command, for those who come.
     pub(crate) next_command: Arc<AtomicU64>,
+    pub(crate) execution: Arc<ExecutionTimes>,
 }
 
 impl Publisher {
@@ -72,6 +74,9 @@ impl Publisher {
     fn outcome(&mut self, executed: &Executed<'_>) {
         let outcome = &executed.outcome;
         self.go_on_from(outcome.sequence + 1);
+        if let Some(stamps) = &outcome.stamps {
+            self.execution.note(stamps);
+        }
         if let Some(tape) = &mut self.tape
             && let Err(error) = tape.take(outcome)
         {

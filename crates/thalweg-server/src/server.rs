@@ -248,6 +248,7 @@ fn open<S: Storage>(
         reports: Arc::clone(&shared.reports),
         desk: Desk::new(Arc::clone(&shared.roster)),
         next_command: Arc::clone(&shared.next_command),
+        execution: Arc::clone(&shared.execution),
     };
     let run = move || {
         let options = durable_options(&shared.config);

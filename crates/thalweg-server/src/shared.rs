@@ -7,6 +7,7 @@ use thalweg::state::StateCell;
 use thalweg_exchange::durable::Reports;
 
 use crate::config::Config;
+use crate::execution::ExecutionTimes;
 use crate::feed::Feed;
 use crate::figures::Figures;
 use crate::greeting::Door;
@@ -23,6 +24,7 @@ pub(crate) struct Shared {
     pub(crate) config: Config,
     pub(crate) roster: Arc<Roster>,
     pub(crate) figures: Arc<Figures>,
+    pub(crate) execution: Arc<ExecutionTimes>,
     pub(crate) feed: Arc<Feed>,
     pub(crate) stage: Arc<StateCell<Stage>>,
     pub(crate) reports: Arc<OnceLock<Reports>>,
@@ -68,6 +70,7 @@ impl Shared {
             config,
             roster: Arc::default(),
             figures: Arc::default(),
+            execution: Arc::default(),
             feed,
             stage: Arc::new(StateCell::new("exchange", Stage::Recovering)),
             reports: Arc::default(),

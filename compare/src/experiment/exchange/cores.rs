@@ -1,5 +1,5 @@
-//! The fused engine beside the staged service, on one thread and on several: the same commands as
-//! fast as they go, for the bare engine, and from bytes in to bytes out; and on schedule.
+//! The engine in a loop beside the service, on one thread and on two: the same commands as fast as
+//! they go, for the bare engine, and from bytes in to bytes out; and on schedule.
 //!
 //! From bytes to bytes, the caller decodes the commands' frames and submits them; the publish stage
 //! makes market data of what came of each, and writes the outcome and the messages as frames.
@@ -29,18 +29,12 @@ const CAPACITY: usize = 256;
 pub(super) const APPLY: &str = "thalweg apply, a loop";
 pub(super) const APPLY_BATCH: &str = "thalweg apply_batch, a loop";
 pub(super) const INLINE: &str = "thalweg service inline";
-/// Staged: the last stages on another thread, or all but the first, or all.
-pub(super) const STAGED: [&str; 3] = [
-    "thalweg service caller:3+threads:1",
-    "thalweg service caller:1+threads:1",
-    "thalweg service threads:2",
-];
+/// The publish stage on a thread of its own.
+pub(super) const BESIDE: &str = "thalweg service caller:1+threads:1";
 
-fn placements() -> [(&'static str, Placement); 4] {
-    let two = Placement::caller_and_threads;
-    let staged = [two(3, 1), two(1, 1), Placement::threads(2)];
-    let [one, other, last] = std::array::from_fn(|at| (STAGED[at], staged[at].clone()));
-    [(INLINE, Placement::inline()), one, other, last]
+fn placements() -> [(&'static str, Placement); 2] {
+    let beside = Placement::caller_and_threads(1, 1);
+    [(INLINE, Placement::inline()), (BESIDE, beside)]
 }
 
 /// Returns the loops on one thread, and the service: the bare engine, or from bytes to bytes.
@@ -153,7 +147,7 @@ pub(super) fn paced(load: Load) -> Subjects<Flow> {
         })
     })];
     let auto = ("thalweg service auto", Placement::auto());
-    for (name, placement) in placements().into_iter().take(3).chain([auto]) {
+    for (name, placement) in placements().into_iter().chain([auto]) {
         all.push(subject(name, move |flow: &Flow| {
             run(load, flow, |state, mut tail| {
                 let options = Options {

@@ -154,7 +154,7 @@ fn measured(
 fn without(flow: &Flow, span: Duration) -> Ran {
     settle()?;
     let options = service::Options {
-        placement: Placement::caller_and_threads(3, 1),
+        placement: Placement::caller_and_threads(1, 1),
         digest: Some(Digest::new()),
         ..service::Options::default()
     };

@@ -1,6 +1,6 @@
 //! The command line of `exchange sweep`.
 
-use super::{Format, Intended, Place, Shards};
+use super::{Format, Intended, Place, Removed};
 use clap::Args;
 use std::str::FromStr;
 use thalweg_measure::load::{Rate, RateError};
@@ -42,13 +42,13 @@ pub(crate) struct Sweep {
     #[arg(long, default_value = "max", value_delimiter = ',')]
     pub(crate) rate: Vec<Pace>,
 
-    /// Placements, with commas between them: inline, threads:N with N from 1 to 64, or auto
+    /// Placements, with commas between them: inline, threads:1, threads:2, or auto
     #[arg(long, default_value = "inline,threads:1,auto")]
     #[arg(value_parser = super::values::place, value_delimiter = ',')]
     pub(crate) placement: Vec<Place>,
 
     #[command(flatten)]
-    pub(crate) shards: Shards,
+    pub(crate) removed: Removed,
 
     /// Format of the table on standard output
     #[arg(long, value_enum, default_value_t)]

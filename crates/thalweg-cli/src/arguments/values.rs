@@ -3,7 +3,6 @@
 use clap::ValueEnum;
 use std::time::Duration;
 use thalweg::pipeline::Placement;
-use thalweg_exchange::service::SHARDS_MAX;
 use thalweg_measure::load::{NumberError, whole_number};
 
 /// The longest made-up flow: its commands are kept, 56 bytes each.
@@ -57,11 +56,6 @@ impl RulesName {
 /// A number of commands.
 pub(super) fn count(text: &str) -> Result<u64, String> {
     within(text, "a number of commands is", 1, COUNT_MAX, "20M")
-}
-
-/// A number of shards.
-pub(super) fn shards(text: &str) -> Result<u64, String> {
-    within(text, "a number of shards is", 1, SHARDS_MAX as u64, "64")
 }
 
 /// A number from 1.
@@ -137,19 +131,6 @@ mod tests {
             assert!(count(bad).unwrap_err().contains("from 1 to 20M"), "{bad}");
         }
         assert_eq!(count("1e6"), Ok(1_000_000));
-        assert_eq!(shards("0x10"), Ok(16));
-        assert_eq!(
-            shards("65"),
-            Err("a number of shards is from 1 to 64".to_owned())
-        );
-        assert_eq!(
-            shards("two"),
-            Err(
-                "a number of shards is from 1 to 64: expected a whole number such as 250, 50k, \
-                 1.5M, 1e6 or 0x10"
-                    .to_owned()
-            )
-        );
     }
 
     #[test]

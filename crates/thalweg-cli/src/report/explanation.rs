@@ -79,11 +79,8 @@ fn why(most: &Part, input: &Input, latency: &Latency) -> String {
         return unsent(input, latency);
     }
     if let Some(stage) = most.what.strip_prefix("waiting for ") {
-        // Of the shards, the busiest.
-        let shards = latency.stages.iter();
-        let shards = shards.filter(|s| s.name == stage || s.name.starts_with(&format!("{stage}[")));
-        let busy = shards.filter_map(|s| s.utilisation).fold(0.0, f64::max);
-        return match busy {
+        let stage = latency.stages.iter().find(|s| s.name == stage);
+        return match stage.and_then(|stage| stage.utilisation).unwrap_or(0.0) {
             busy if busy >= 0.01 => format!(", which is busy {} of the time", percent(busy)),
             _ => String::new(),
         };
@@ -230,8 +227,8 @@ mod tests {
         });
         assert!(
             told.ends_with(
-                ": without a rate the sender waits for a free slot; the busiest stage is risk, 25 \
-                 % of the time."
+                ": without a rate the sender waits for a free slot; the busiest stage is execute, \
+                 25 % of the time."
             ),
             "{told}"
         );
@@ -240,27 +237,20 @@ mod tests {
     #[test]
     fn the_stage_that_was_waited_for_and_how_busy_it_was_is_told() {
         let told = sentence(|facts| {
-            tail(facts, &[("waiting for risk", 800.0), ("in match", 200.0)]);
+            tail(
+                facts,
+                &[("waiting for execute", 800.0), ("in match", 200.0)],
+            );
         });
-        let expected = "80 % of the p99 (3.00 µs) is waiting for risk, which is busy 25 % of the \
-                        time.";
+        let expected = "80 % of the p99 (3.00 µs) is waiting for execute, which is busy 25 % of \
+                        the time.";
         assert_eq!(told, expected);
-        // Of several shards, the busiest counts.
-        let told = sentence(|facts| {
-            let mut busy = facts.latency.stages[0].clone();
-            facts.latency.stages[0].name = "risk[0]".into();
-            busy.name = "risk[1]".into();
-            busy.utilisation = Some(0.97);
-            facts.latency.stages.push(busy);
-            tail(facts, &[("waiting for risk", 800.0), ("in match", 200.0)]);
-        });
-        assert!(told.ends_with("which is busy 97 % of the time."), "{told}");
     }
 
     #[test]
     fn a_stage_that_takes_long_is_told() {
         let told = sentence(|facts| {
-            tail(facts, &[("waiting for risk", 10.0), ("in match", 990.0)]);
+            tail(facts, &[("waiting for execute", 10.0), ("in match", 990.0)]);
         });
         assert_eq!(told, "99 % of the p99 (3.00 µs) is in match.");
     }
@@ -318,7 +308,7 @@ mod tests {
             worker: worker.iter().map(|&stage| stage.to_owned()).collect(),
         };
         latency.switches = Some(vec![
-            switch(52_000_000, 110_203, &["match", "settle"]),
+            switch(52_000_000, 110_203, &["execute", "publish"]),
             switch(80_000_000, 150_000, &[]),
         ]);
         latency.switch_count = Some(5);
@@ -326,7 +316,7 @@ mod tests {
             placement(&latency).as_deref(),
             Some(
                 "auto began on the sender's thread; after 52.0 ms (command 110,203) it moved \
-                 match, settle to a second thread; after 80.0 ms (command 150,000) it took all \
+                 execute, publish to a second thread; after 80.0 ms (command 150,000) it took all \
                  stages back; then it moved stages 2 more times"
             )
         );

@@ -151,7 +151,6 @@ mod tests {
     fn names_cannot_become_markup() {
         let mut facts = facts();
         facts.input.name = "<script>alert(1)</script>".into();
-        facts.latency.families[0].name = "a<b".into();
         facts.latency.stages[0].name = "a<b".into();
         facts.latency.breakdowns[0].parts[0].what = "in a<b".into();
         facts.commands.by_kind[0].name = "x\"><img>".into();
@@ -169,7 +168,6 @@ mod tests {
         facts.latency.throughput.finished.clear();
         facts.latency.stages.clear();
         facts.latency.breakdowns.clear();
-        facts.latency.families.clear();
         facts.latency.end_to_end.curve.clear();
         let page = page(&facts);
         for part in [

@@ -242,21 +242,24 @@ fn line(name: &str, times: &Distribution, out: &mut dyn Write) -> fmt::Result {
 
 /// Which commands a latency table is of.
 pub(super) fn sampling(latency: &Latency) -> String {
-    let of = match latency.sampled_every {
-        1 => "every command".to_owned(),
-        every => format!("one command in {every}"),
-    };
-    format!("End to end is of every command; waited and served are of {of}.")
+    format!(
+        "Times are of every command; what publishing and the journal served are of one in {}.",
+        latency.sampled_every
+    )
 }
 
 /// The rows of a latency table: every part, and end to end. Those where nothing ever took any time
 /// are left out.
 pub(super) fn rows(latency: &Latency) -> Vec<(String, &Distribution)> {
     let mut rows = Vec::new();
-    for stage in &latency.families {
+    for stage in &latency.stages {
+        let name = match stage.part_of {
+            Some(_) => format!("  {}", stage.name),
+            None => stage.name.clone(),
+        };
         for (what, times) in [("waited", &stage.waited), ("served", &stage.served)] {
             let times = times.as_ref().filter(|times| times.max_ns > 0);
-            rows.extend(times.map(|times| (format!("{}, {what}", stage.name), times)));
+            rows.extend(times.map(|times| (format!("{name}, {what}"), times)));
         }
     }
     rows.push(("end to end".to_owned(), &latency.end_to_end));
@@ -300,10 +303,7 @@ pub(super) fn most(slow: &Slow) -> String {
     let parts = most
         .iter()
         .map(|part| format!("{} {}", span(part.ns as f64), part.what));
-    let like = slow.like.map_or_else(String::new, |like| {
-        format!(" (as command {}, which was timed)", grouped(like))
-    });
-    parts.collect::<Vec<_>>().join(", ") + &like
+    parts.collect::<Vec<_>>().join(", ")
 }
 
 fn stages(latency: &Latency, out: &mut dyn Write) -> fmt::Result {
@@ -364,12 +364,13 @@ mod tests {
             "Book of symbol 1",
             "999 of 1,000",
             "99.90 %",
-            "risk, waited",
-            "risk, served",
+            "  execute, waited ",
+            "  execute, served ",
+            "    match, served ",
             "end to end",
-            "  End to end is of every command; waited and served are of one command in 32.\n",
-            "risk: busy 25.00 %; batches of a sampled command: mean 10.0, p50 9, p99 64, max 64",
-            "command 77 (place): 1.00 ms, of that 940 µs waiting for match, 59.0 µs in match",
+            "what publishing and the journal served are of one in 32.\n",
+            "execute: busy 25.00 %; batches of a sampled command: mean 10.0, p50 9, p99 64, max 64",
+            "command 77 (place): 1.00 ms, of that 940 µs waiting for execute, 59.0 µs in match",
             "Cost of a command\n  risk                     20.5 ns\n",
             "together                 60.0 ns\n  means over 990 commands on one thread",
         ] {
@@ -382,7 +383,7 @@ mod tests {
         assert!(out.starts_with(top), "{out}");
         for part in [
             "Abacus 9000, 2 usable cores; thalweg 0.1.0; 2026-11-23 05:40 UTC",
-            "around the p99: 96 % waiting to be sent, 3 % in match, 1 % waiting for risk",
+            "around the p99: 96 % waiting to be sent, 3 % in match, 1 % waiting for execute",
             "  first 1,000 ",
         ] {
             assert!(out.contains(part), "{part} is not in\n{out}");
@@ -405,7 +406,7 @@ mod tests {
     #[test]
     fn a_part_that_took_no_time_has_no_row() {
         let mut facts = facts();
-        facts.latency.families[1].waited = Some(Distribution {
+        facts.latency.stages[1].waited = Some(Distribution {
             count: 1_000,
             ..Distribution::default()
         });

@@ -71,12 +71,11 @@ impl Engine for Service {
     }
 }
 
-/// Where the stages run if that is not said: publishing, which waits for the disk, on a thread of
-/// its own, and all others on the sender's.
+/// Where the stages run if that is not said: execution on the sender's thread, the journal, which
+/// waits for the disk, and publishing on another one.
 pub(crate) fn usual(options: Options) -> Options {
-    let on_caller = 2 * options.risk_shards + options.match_shards;
     let placement = match options.placement == Placement::auto() {
-        true => Placement::caller_and_threads(on_caller, 1),
+        true => Placement::caller_and_threads(1, 1),
         false => options.placement,
     };
     Options {

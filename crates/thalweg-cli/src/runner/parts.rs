@@ -3,7 +3,7 @@
 use crate::report::facts::Parts;
 use rustix::time::{ClockId, clock_gettime};
 use std::hint::black_box;
-use thalweg_exchange::{Command, Events, Rules, State, apply};
+use thalweg_exchange::{Command, Events, Rules, State, apply, apply_in_parts};
 use thalweg_measure::clock::Clock;
 
 /// More than so many commands of a stream are not looked at: a second or so for those that are.
@@ -91,15 +91,12 @@ fn shares(mut state: State, commands: &[Command]) -> Shares {
             apply(&mut state, command, &mut events);
             continue;
         }
-        let begin = clock.ticks();
-        let checked = black_box(state.risk.check(command));
-        let risk = clock.ticks();
-        let result = state.matching.execute(command, checked, &mut events);
-        let matched = clock.ticks();
-        state.risk.settle(command, black_box(result), &events);
-        let settled = clock.ticks();
-        let took = [(begin, risk), (risk, matched), (matched, settled)];
-        let took = took.map(|(from, to)| to.saturating_sub(from).saturating_sub(read));
+        let (mut from, mut took, mut part) = (clock.ticks(), [0; 3], 0);
+        black_box(apply_in_parts(&mut state, command, &mut events, || {
+            let end = clock.ticks();
+            took[part] = end.saturating_sub(from).saturating_sub(read);
+            (from, part) = (end, part + 1);
+        }));
         if took.iter().any(|ticks| *ticks > interrupted) {
             shares.left_out += 1;
             continue;

@@ -1,7 +1,7 @@
 //! The runner that people get: the exchange service, its stages placed on threads as asked.
 
 use super::journaled::{Engine, Launch};
-use super::measured::{breakdowns, distribution, families, stage};
+use super::measured::{Timed, distribution};
 use super::passage::{Moments, Passage};
 use super::slowest::Slowest;
 use super::tally::Tally;
@@ -22,16 +22,12 @@ use thalweg_measure::clock::Clock;
 use thalweg_measure::histogram::{Histogram, Recorder};
 use thalweg_measure::load::{OpenLoop, Rate};
 
-/// Up to here, every command is timed at every stage; beyond, one in [`SAMPLE_EVERY`].
-const ALL_TIMED_COMMANDS_MAX: usize = 20_000;
-/// One command in so many; timing each would cost 100 ns a command.
-const SAMPLE_EVERY: u64 = 64;
 /// How many of the commands that waited for a slot are remembered.
 const BLOCKED: usize = 256;
 /// How often the progress moves on.
 const PROGRESS_COMMANDS: u64 = 8_192;
 
-/// Runs risk, matching, settlement and publishing as a pipeline.
+/// Runs execution and publishing as a pipeline.
 #[derive(Debug)]
 pub(crate) struct Pipelined<L> {
     from: L,
@@ -55,14 +51,13 @@ struct Published {
     warm_up: Recorder,
     warm_up_commands: u64,
     timeline: Timeline,
-    /// Where the sender runs all stages, unless they move.
-    passage: Option<Passage>,
+    passage: Passage,
     slowest: Slowest,
     last_ticks: u64,
 }
 
 impl Published {
-    fn new(clock: Clock, capacity: usize, passage: Option<Passage>) -> Published {
+    fn new(clock: Clock, capacity: usize) -> Published {
         Published {
             clock,
             tally: Tally::default(),
@@ -71,7 +66,7 @@ impl Published {
             // Every slot is used for the first time.
             warm_up_commands: capacity.next_power_of_two() as u64,
             timeline: Timeline::new(clock),
-            passage,
+            passage: Passage::new(),
             slowest: Slowest::new(),
             last_ticks: 0,
         }
@@ -90,13 +85,10 @@ impl Published {
             due: outcome.due,
             // The note is when the command was handed over.
             sent: outcome.tag,
-            checked: outcome.checked_at,
-            matched: outcome.matched_at,
+            stamps: outcome.stamps,
             done: now,
         };
-        if let Some(passage) = &mut self.passage {
-            passage.note(outcome.sequence, &moments);
-        }
+        self.passage.note(&moments);
         let command = (outcome.sequence, outcome.command);
         self.slowest.note(command, moments);
         self.last_ticks = now;
@@ -184,16 +176,6 @@ fn send(
     })
 }
 
-/// One command in so many is timed by the pipeline.
-fn sample_every(is_short: bool, is_inline: bool) -> u64 {
-    match (is_short, is_inline) {
-        // The stages note when they are done with each command.
-        (_, true) => thalweg::pipeline::SAMPLE_EVERY,
-        (true, false) => 1,
-        (false, false) => SAMPLE_EVERY,
-    }
-}
-
 impl<L: Launch> Pipelined<L> {
     /// Sends every command at its time, and waits until the last one is through. The progress
     /// counts commands. None is sent once `stop` is true.
@@ -209,18 +191,14 @@ impl<L: Launch> Pipelined<L> {
     ) -> Result<Outcome, Failure> {
         let clock = Clock::global();
         let placement = self.options.placement.to_string();
-        let is_inline = placement == "inline";
-        let is_short = (feed.count()).is_some_and(|count| count <= ALL_TIMED_COMMANDS_MAX);
         let is_auto = placement == "auto";
-        let passage = (is_inline || is_auto).then(|| Passage::new(is_short));
         let back = Arc::new(Mutex::new(None));
         let mut loan = Loan {
-            published: Some(Published::new(clock, self.options.capacity, passage)),
+            published: Some(Published::new(clock, self.options.capacity)),
             back: Arc::clone(&back),
         };
         let mut watch = Watch::begin();
         let options = Options {
-            sample_every: sample_every(is_short, is_inline),
             is_timed: true,
             ..self.options
         };
@@ -261,22 +239,17 @@ impl<L: Launch> Pipelined<L> {
 
 /// What came of a run, but for the placement and what the machine did.
 fn outcome(
-    mut published: Published,
+    published: Published,
     finished: service::Finished,
     rate: Rate,
     sending: &Sending,
 ) -> Outcome {
-    let (clock, mut stats) = (published.clock, finished.stats);
-    if stats.moves > 0 {
-        // Stages were on another thread for a while, which took commands up together.
-        published.passage = None;
-    }
-    if let Some(passage) = &published.passage {
-        passage.fill_in(&mut stats, elapsed(&published, sending), clock);
-    }
+    let clock = published.clock;
+    let elapsed = elapsed(&published, sending);
+    let stages = published.passage.stages(&finished.stats, elapsed, clock);
     let late = (rate != Rate::MAX).then(|| sending.late.snapshot(|ticks| clock.ns(ticks)));
-    let histograms = histograms(&published, &stats, late);
-    let latency = latency(&published, &stats, rate, sending);
+    let histograms = histograms(&published, &stages, late);
+    let latency = latency(&published, (&finished.stats, &stages), rate, sending);
     let (results, trades) = published.tally.finish();
     Outcome {
         state: finished.state,
@@ -293,18 +266,12 @@ fn outcome(
 
 fn histograms(
     published: &Published,
-    stats: &Stats,
+    stages: &[Timed],
     late: Option<Histogram>,
 ) -> Vec<(String, Histogram)> {
     let clock = published.clock;
     let end_to_end = published.end_to_end.snapshot(|ticks| clock.ns(ticks));
-    let stages = stats.stages.iter().flat_map(|stage| {
-        [
-            ("waited", &stage.queueing_ns),
-            ("served", &stage.service_ns),
-        ]
-        .map(|(what, times)| (format!("{}.{what}", stage.name), times.clone()))
-    });
+    let stages = stages.iter().flat_map(Timed::histograms);
     let sender = late.map(|late| ("send.waited".to_owned(), late));
     [("end_to_end".to_owned(), end_to_end)]
         .into_iter()
@@ -318,7 +285,12 @@ fn elapsed(published: &Published, sending: &Sending) -> u64 {
     published.last_ticks.saturating_sub(sending.begin)
 }
 
-fn latency(published: &Published, stats: &Stats, rate: Rate, sending: &Sending) -> Latency {
+fn latency(
+    published: &Published,
+    (stats, stages): (&Stats, &[Timed]),
+    rate: Rate,
+    sending: &Sending,
+) -> Latency {
     let clock = published.clock;
     let elapsed_ns = clock.ns(elapsed(published, sending));
     let late = sending.late.snapshot(|ticks| clock.ns(ticks));
@@ -327,18 +299,14 @@ fn latency(published: &Published, stats: &Stats, rate: Rate, sending: &Sending) 
     // Only at a rate is there a moment from which a command waits to be sent.
     let sender = rate.per_s().map(|_| Stage {
         name: "send".to_owned(),
+        part_of: None,
         waited: Some(distribution(&late)),
         served: None,
         batches: None,
         utilisation: None,
     });
-    let first = stats.stages.first().map_or("", |stage| &stage.name);
-    let told = match &published.passage {
-        Some(passage) => passage.breakdowns(first, &whole, clock),
-        None => breakdowns(stats),
-    };
+    let breakdowns = published.passage.breakdowns(&whole, clock);
     let throughput_per_s = sending.count as f64 * 1e9 / elapsed_ns.max(1) as f64;
-    let with_sender = |stages: Vec<Stage>| sender.iter().cloned().chain(stages).collect();
     Latency {
         elapsed_ns,
         throughput_per_s,
@@ -346,20 +314,17 @@ fn latency(published: &Published, stats: &Stats, rate: Rate, sending: &Sending) 
             .per_s()
             .map(|asked| is_reached(asked, throughput_per_s)),
         throughput: published.timeline.facts(rate, sending.count, clock),
-        sampled_every: (published.passage.as_ref()).map_or(stats.sampled_every, Passage::every),
+        sampled_every: stats.sampled_every,
         warm_up: (whole.count > warm_up.count).then_some(warm_up),
         end_to_end: whole,
-        breakdowns: told,
-        families: with_sender(families(stats)),
-        stages: with_sender(stats.stages.iter().map(stage).collect()),
+        breakdowns,
+        stages: sender
+            .into_iter()
+            .chain(stages.iter().map(Timed::stage))
+            .collect(),
         switches: None,
         switch_count: None,
-        slowest: {
-            let noted = published.passage.is_some();
-            published
-                .slowest
-                .facts(clock, (stats, noted), &sending.blocked)
-        },
+        slowest: published.slowest.facts(clock, &sending.blocked),
     }
 }
 
@@ -383,6 +348,21 @@ mod tests {
     use thalweg::pipeline::Placement;
     use thalweg_exchange::report::state_text::state_hash;
     use thalweg_exchange::{Events, State, apply};
+
+    /// All that a report says of means is within 5 %.
+    fn assert_means_agree(latency: &Latency) {
+        let agree = |a: f64, b: f64| assert!((a / b - 1.0).abs() < 0.05, "{a}, {b}: {latency:?}");
+        let whole = latency.end_to_end.mean_ns;
+        agree(latency.breakdowns[0].end_to_end_ns, whole);
+        agree(latency.stages_mean_ns(), whole);
+        let served = |name: &str| {
+            let stage = latency.stages.iter().find(|stage| stage.name == name);
+            let served = stage.and_then(|stage| stage.served.as_ref());
+            served.map_or(f64::NAN, |times| times.mean_ns)
+        };
+        let parts = ["risk", "match", "settle"].map(served).iter().sum();
+        agree(parts, served("execute"));
+    }
 
     #[test]
     fn every_placement_gives_what_the_engine_gives() {
@@ -421,7 +401,7 @@ mod tests {
                 let latency = outcome.latency;
                 assert_eq!(latency.end_to_end.count, 5_000, "{name}");
                 let names: Vec<&str> = latency.stages.iter().map(|s| s.name.as_str()).collect();
-                let stages = ["send", "risk", "match", "settle", "publish"];
+                let stages = ["send", "execute", "risk", "match", "settle", "publish"];
                 let from = usize::from(rate == Rate::MAX);
                 assert_eq!(names, stages[from..], "{name}");
                 assert_eq!(
@@ -439,13 +419,7 @@ mod tests {
                 assert_eq!(latency.switches.is_some(), name == "auto");
                 let over_time: u64 = latency.throughput.finished.iter().sum();
                 assert_eq!(over_time, 5_000, "{name}");
-                let is_moved = latency.switch_count.is_some_and(|count| count > 0);
-                if name == "inline" || name == "auto" && !is_moved {
-                    let mean = latency.breakdowns[0].end_to_end_ns;
-                    let off = mean / latency.end_to_end.mean_ns - 1.0;
-                    assert!(off.abs() < 0.01, "{mean}: {latency:?}");
-                    assert!(latency.slowest.iter().all(|slow| slow.covered() > 0.95));
-                }
+                assert_means_agree(&latency);
                 for slow in &latency.slowest {
                     let parts: u64 = slow.parts.iter().map(|part| part.ns).sum();
                     assert!(parts * 100 >= slow.end_to_end_ns * 95, "{name}: {slow:?}");

@@ -121,7 +121,7 @@ impl<S: Storage> Exchange<S> {
 
     /// Runs the stages of this thread on what is under way, and gives whether anything is still in
     /// flight. For an owner that has nothing to submit: commands may else wait for the next one.
-    /// Does not wait for the disk, unless the publish stage is on this thread.
+    /// Does not wait for the disk, unless the journal stage is on this thread.
     ///
     /// # Errors
     /// The exchange has stopped.
@@ -281,7 +281,7 @@ impl<S: Storage> Exchange<S> {
 
 impl<S: Storage> Drop for Exchange<S> {
     fn drop(&mut self) {
-        // The publish stage may wait for room.
+        // The journal stage may wait for room.
         self.gate.close();
     }
 }

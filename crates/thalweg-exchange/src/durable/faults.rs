@@ -13,6 +13,8 @@ pub(super) struct Faults {
 pub(super) enum Seeded {
     /// Commands are published before they are durable.
     PublishUnsynced,
+    /// Commands are published after the disk has failed, which the journal stage lets pass.
+    PublishFailed,
     /// A snapshot has no sessions and no reports.
     ForgetSessions,
     /// The journal is given up to the newest snapshot, not the oldest that is kept.

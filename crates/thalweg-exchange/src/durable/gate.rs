@@ -1,4 +1,4 @@
-//! What the owner's thread and the publish stage tell each other.
+//! What the owner's thread and the stages behind execution share.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, OnceLock, PoisonError};

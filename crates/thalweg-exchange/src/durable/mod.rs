@@ -1,9 +1,9 @@
 //! A durable exchange: what was answered survives, and nothing happens twice.
 //!
 //! An [`Exchange`] is a [`service`](crate::service) with a journal. Every command that changes
-//! state is in the journal before it enters the pipeline. Risk, match and settle run ahead of the
-//! disk; the publish stage, on a thread of its own, makes a chunk durable and only then lets
-//! anybody hear of it. One commit covers all that came meanwhile, so groups grow with the load.
+//! state is in the journal before it enters the pipeline. Execution does not wait for the disk; the
+//! journal stage, on a thread of its own, makes commands durable beside it, and only then they are
+//! published. One commit covers all that came meanwhile, so groups grow with the load.
 //!
 //! - *After a crash*, [`Exchange::open`] executes the journal again, which gives the same state,
 //!   the same answers and the same reports.
@@ -48,6 +48,7 @@
 //! ```
 
 mod admission;
+mod committing;
 mod error;
 mod exchange;
 mod faults;

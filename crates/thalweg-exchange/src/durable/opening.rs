@@ -6,12 +6,13 @@ use std::time::{Duration, Instant};
 use thalweg_journal::{Journal, Lsn, Reader, Recovery, Storage, Torn};
 
 use super::admission::Admission;
+use super::committing::Committing;
 use super::error::OpenError;
 use super::exchange::{Exchange, Owner};
 use super::faults::Faults;
 use super::gate::Gate;
 use super::options::{KEPT_MAX, Options};
-use super::publishing::{ChunkNotes, Committing, Published};
+use super::publishing::{ChunkNotes, Published, Publishing};
 use super::replay::{Image, Replayer};
 use super::snapshots::{
     Skipped, SnapshotHeader, Snapshots, Writer, header_of, newest, snapshot_commands,
@@ -20,7 +21,7 @@ use super::stats::Meters;
 use super::tables::Reports;
 use crate::command::UserLimits;
 use crate::digest::Digest;
-use crate::service::{self, start_chunks};
+use crate::service::{self, start_journaled};
 use crate::snapshot::state_hash;
 
 /// How an exchange is opened, beside its options.
@@ -194,24 +195,30 @@ impl<S: Storage> Exchange<S> {
         let admission = Admission::new(&image.tables.sessions, options.sessions);
         let reports = Reports::new(image.tables);
         let inquiries = Arc::new(Mutex::default());
-        let committing = Committing {
+        let mut committing = Committing {
             journal: journal.clone(),
             sync: options.sync,
             room_pause: options.room_pause,
             gate: Arc::clone(&gate),
             meters: Arc::clone(&meters),
+            faults,
+            durable: image.number,
+        };
+        let publishing = Publishing {
+            gate: Arc::clone(&gate),
             reports: reports.clone(),
             inquiries: Arc::clone(&inquiries),
             faults,
             publish,
-            chunk: ChunkNotes::new(image.number),
+            chunk: ChunkNotes::default(),
         };
         let service = service::Options {
             digest: Some(image.digest),
             first_sequence: image.number,
             ..options.service.clone()
         };
-        let service = start_chunks(image.state, service, committing)?;
+        let commit = move |end| committing.commit(end);
+        let service = start_journaled(image.state, service, commit, publishing)?;
         Ok(Self {
             service: Some(service),
             journal,

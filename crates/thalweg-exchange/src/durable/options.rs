@@ -88,8 +88,8 @@ impl Default for SessionLimits {
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The pipeline. Its digest and its first number are those of the journal, whatever is said
-    /// here. The publish stage waits for the disk, so it should have a thread of its own, as it has
-    /// by default; where it is on the caller, every submission waits for the disk.
+    /// here. The journal stage waits for the disk, so it should not be on the caller's thread, and
+    /// by default it is not; where it is, every submission waits for the disk.
     pub service: service::Options,
     /// The journal's files.
     pub journal: thalweg_journal::Options,
@@ -101,18 +101,18 @@ pub struct Options {
     pub sessions: SessionLimits,
     /// The rules of a new exchange; one that is there already has its own.
     pub rules: Rules,
-    /// How long the publish stage waits before it asks again for room on a full disk \[100 ms\];
+    /// How long the journal stage waits before it asks again for room on a full disk \[100 ms\];
     /// where it is on the caller, so does each call. With 0 it does not wait: for simulations.
     pub room_pause: Duration,
 }
 
 impl Default for Options {
-    /// Risk, match and settle on the caller's thread, publish on one of its own; every answer waits
-    /// for the disk.
+    /// Execution on the caller's thread, the journal and publishing on another one; every answer
+    /// waits for the disk.
     fn default() -> Self {
         Self {
             service: service::Options {
-                placement: Placement::caller_and_threads(3, 1),
+                placement: Placement::caller_and_threads(1, 1),
                 ..service::Options::default()
             },
             journal: thalweg_journal::Options::default(),

@@ -1,23 +1,17 @@
-//! The publish stage: makes a chunk durable, keeps its answers and reports, and only then lets
-//! anybody hear of it.
+//! The publish stage: keeps the answers and reports of commands that are durable, and publishes
+//! them.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
-use thalweg_journal::{Lsn, Shared, Storage};
-use thalweg_measure::clock::Clock;
-
-use super::error::{Failed, shortage};
+use super::error::Failed;
 use super::faults::{Faults, Seeded};
 use super::gate::Gate;
-use super::options::SyncMode;
 use super::record::Origin;
-use super::stats::Meters;
 use super::tables::{NumberedReport, Reports};
 use crate::digest::Digest;
 use crate::engine::state::State;
-use crate::service::{Answered, Begun, Inquiry, Note, Outcome, Publisher};
+use crate::service::{Answered, Inquiry, Note, Outcome, Publisher};
 
 /// A command that was executed and is durable.
 #[derive(Clone, Copy, Debug)]
@@ -63,19 +57,15 @@ pub(super) type Inquiries = Arc<Mutex<VecDeque<Arc<Inquiry>>>>;
 /// Reports for which there is room from one chunk to the next.
 const REPORTS_ROOM: usize = 4096;
 
-/// What was noted of a command of the chunk at hand.
+/// What was noted of a command of the current chunk.
 #[derive(Debug)]
 struct Noted {
     origin: Origin,
     reports_end: usize,
 }
 
-pub(super) struct Committing<S: Storage, P> {
-    pub(super) journal: Shared<[u8], S>,
-    pub(super) sync: SyncMode,
-    pub(super) room_pause: Duration,
+pub(super) struct Publishing<P> {
     pub(super) gate: Arc<Gate>,
-    pub(super) meters: Arc<Meters>,
     pub(super) reports: Reports,
     pub(super) inquiries: Inquiries,
     pub(super) faults: Faults,
@@ -83,28 +73,19 @@ pub(super) struct Committing<S: Storage, P> {
     pub(super) chunk: ChunkNotes,
 }
 
-/// What is known of the chunk at hand, and how far commands are durable.
+/// What is known of the current chunk.
 #[derive(Debug, Default)]
 pub(super) struct ChunkNotes {
-    /// Commands below this number are durable.
-    durable: u64,
     /// By command.
     noted: Vec<Noted>,
     reports: Vec<NumberedReport>,
     /// The next one to be published.
     next: usize,
     next_report: usize,
-    is_failure_told: bool,
+    is_failure_published: bool,
 }
 
 impl ChunkNotes {
-    pub(super) fn new(durable: u64) -> Self {
-        Self {
-            durable,
-            ..Self::default()
-        }
-    }
-
     /// The chunk is published. Room for more reports than most chunks have is given back: few users
     /// could else make it that of the longest sweep.
     fn forget(&mut self) {
@@ -115,63 +96,19 @@ impl ChunkNotes {
     }
 }
 
-impl<S: Storage, P: FnMut(Published<'_>) + Send + 'static> Committing<S, P> {
-    /// Makes the commands below this number durable.
-    fn commit(&mut self, end: u64) -> Begun {
-        if self.gate.failed().is_some() {
-            return self.tell_failed();
-        }
-        let is_trusted = self.sync == SyncMode::Never || self.faults.has(Seeded::PublishUnsynced);
-        if end <= self.chunk.durable || is_trusted {
-            return Begun::Publish;
-        }
-        let clock = Clock::global();
-        let begin = clock.ticks();
-        // The command with number n is record n + 1.
-        let error = match self.journal.commit(Lsn::new(end)) {
-            Ok(_) => {
-                // All that came meanwhile is durable as well: the next chunks need no commit.
-                let durable = self.journal.durable().get().number();
-                self.meters
-                    .note_commit(durable - self.chunk.durable, clock.ticks() - begin);
-                self.chunk.durable = durable;
-                self.gate.set_lack(None);
-                return Begun::Publish;
-            }
-            Err(error) => Arc::new(error),
+impl<P: FnMut(Published<'_>) + Send + 'static> Publisher for Publishing<P> {
+    fn is_on(&mut self) -> bool {
+        let Some(failed) = self.gate.failed() else {
+            return true;
         };
-        let lack = shortage(&error);
-        if lack.is_none() {
-            return self.fail(Failed::Journal(error));
+        if self.faults.has(Seeded::PublishFailed) {
+            return true;
         }
-        self.gate.set_lack(lack);
-        if self.gate.pause(self.room_pause) {
-            return self.fail(Failed::NoRoom(error));
-        }
-        // It may be the owner's thread, which has to refuse commands meanwhile.
-        Begun::Later
-    }
-
-    fn fail(&mut self, failed: Failed) -> Begun {
-        self.gate.fail(failed);
-        self.tell_failed()
-    }
-
-    /// Whoever found it: the owner may have heard of it first.
-    fn tell_failed(&mut self) -> Begun {
-        if let Some(failed) = self.gate.failed()
-            && !self.chunk.is_failure_told
-        {
-            self.chunk.is_failure_told = true;
+        if !self.chunk.is_failure_published {
+            self.chunk.is_failure_published = true;
             (self.publish)(Published::Failed(failed));
         }
-        Begun::Discard
-    }
-}
-
-impl<S: Storage, P: FnMut(Published<'_>) + Send + 'static> Publisher for Committing<S, P> {
-    fn begin(&mut self, end: u64) -> Begun {
-        self.commit(end)
+        false
     }
 
     fn look(&mut self, visit: impl FnOnce(&mut dyn FnMut(&Outcome<'_>, Note))) {
@@ -258,7 +195,7 @@ mod tests {
             report,
             frame: [0; REPORT_BYTES],
         };
-        let mut chunk = ChunkNotes::new(0);
+        let mut chunk = ChunkNotes::default();
         chunk.reports.resize(100, numbered);
         let before = chunk.reports.capacity();
         chunk.forget();

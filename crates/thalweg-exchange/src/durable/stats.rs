@@ -7,7 +7,7 @@ use thalweg_measure::histogram::{Histogram, Recorder};
 use super::snapshots::SnapshotStats;
 use crate::session::Refusal;
 
-/// What the publish stage records of its commits.
+/// What the journal stage records of its commits.
 #[derive(Debug, Default)]
 pub(super) struct Meters {
     wait_ticks: Recorder,
@@ -15,7 +15,7 @@ pub(super) struct Meters {
 }
 
 impl Meters {
-    /// Of the publish stage only.
+    /// Of the journal stage only.
     pub(super) fn note_commit(&self, commands: u64, ticks: u64) {
         self.wait_ticks.record(ticks);
         self.group.record(commands);
@@ -42,7 +42,7 @@ pub struct JournalStats {
     pub commands: u64,
     /// Bytes of their records.
     pub bytes: u64,
-    /// Commits: waits of the publish stage for the disk.
+    /// Commits: waits of the journal stage for the disk.
     pub commits: u64,
     /// How long they took, in nanoseconds.
     pub commit_ns: Histogram,

@@ -1,15 +1,13 @@
-//! The matching stage: one book per symbol. Knows no money.
+//! Matching: one book per symbol. Knows no money.
 
 mod ahead;
 mod conditional;
 mod operations;
 mod saved;
-mod shards;
 
 use std::collections::BTreeSet;
 
 pub(crate) use self::ahead::Ahead;
-pub(crate) use self::shards::{Reach, put_in_order};
 use crate::book::Book;
 use crate::command::{Command, Place, SymbolSpec};
 use crate::engine::slab::Slab;
@@ -19,7 +17,7 @@ use crate::ids::{OrderId, SymbolId, UserId};
 use crate::result_code::ResultCode;
 use crate::rules::Rules;
 
-/// All books. One of the parts that a pipeline's stages own separately; see [`crate::State`].
+/// All books: one of the parts of a [`State`](crate::State).
 #[derive(Clone, Debug)]
 pub struct Matching {
     rules: Rules,
@@ -72,11 +70,14 @@ impl Matching {
         books
     }
 
+    /// The second part of [`apply`](crate::apply), for tests of it.
+    ///
     /// Executes a command after its risk check and fills `events` (cleared first).
     ///
     /// `checked` is what [`Risk::check`](crate::risk::Risk::check) answered. Returns the command's
     /// final result: the risk check's refusal, except that an unknown book, and for a move an
     /// unknown order, is told first.
+    #[doc(hidden)]
     pub fn execute(
         &mut self,
         command: &Command,

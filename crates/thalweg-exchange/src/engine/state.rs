@@ -7,8 +7,7 @@ use crate::result_code::ResultCode;
 use crate::risk::Risk;
 use crate::rules::Rules;
 
-/// The state of the exchange, in the parts that the stages of a pipeline own: take it apart to
-/// give each its own.
+/// The state of the exchange.
 #[derive(Clone, Debug)]
 pub struct State {
     /// Users, balances, symbols, fees: for the risk check and settlement.
@@ -58,8 +57,30 @@ pub fn apply(state: &mut State, command: &Command, events: &mut Events) -> Resul
     state.apply_but_moves(command, events)
 }
 
+/// Executes one command as [`apply`] does, with the same result, events and state, and calls
+/// `end_of_part` when it was checked, when it was matched, and when it was settled: for a look at
+/// the clock. Cost: that of the slow path of [`apply`], which only some commands take there.
+///
+/// ```
+/// use thalweg_exchange::{Command, Events, State, UserId, apply_in_parts};
+///
+/// let (mut state, mut events, mut parts) = (State::default(), Events::new(), 0);
+/// let command = Command::AddUser { uid: UserId(7) };
+/// apply_in_parts(&mut state, &command, &mut events, || parts += 1);
+/// assert_eq!(parts, 3);
+/// ```
+#[inline(always)]
+pub fn apply_in_parts(
+    state: &mut State,
+    command: &Command,
+    events: &mut Events,
+    end_of_part: impl FnMut(),
+) -> ResultCode {
+    state.apply_in_parts(command, events, end_of_part)
+}
+
 /// The largest part of a batch over which a book is taken to stay as large as it was.
-const PART: usize = 4096;
+pub(crate) const PART: usize = 4096;
 
 /// Executes commands one after another, as [`apply`] does each, and tells every outcome: the
 /// command's place in `commands`, its result and its events.
@@ -114,9 +135,15 @@ impl State {
     #[inline(never)]
     fn fetch(&self, commands: &[Command], ahead: &mut Ahead) {
         for command in commands {
-            ahead.note(&self.matching, command);
-            self.risk.fetch(command);
+            self.fetch_one(command, ahead);
         }
         ahead.ask(&self.matching);
+    }
+
+    /// Notes what a command will need of the books, and asks for what it needs of the rest.
+    #[inline(always)]
+    pub(crate) fn fetch_one(&self, command: &Command, ahead: &mut Ahead) {
+        ahead.note(&self.matching, command);
+        self.risk.fetch(command);
     }
 }

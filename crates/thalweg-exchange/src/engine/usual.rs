@@ -1,9 +1,9 @@
 //! The usual commands: check, execution and settlement in one go.
 //!
-//! A command that is done here is done whole, as the stages of a pipeline would do it. One that
-//! takes a closer look is left alone, nothing of it done, and goes through the stages; an order
-//! that trades, from the first maker on that does. A symbol is found once, and the risk side and
-//! the book are asked for nothing that a usual command does not need.
+//! A command that is done here is done whole, and comes to what the three parts come to one after
+//! another. One that takes a closer look is left alone, nothing of it done, and goes through the
+//! parts; an order that trades, from the first maker on that does. A symbol is found once, and the
+//! risk side and the book are asked for nothing that a usual command does not need.
 
 use super::state::State;
 use crate::command::{Action, Command};
@@ -134,12 +134,12 @@ impl State {
                 Action::Ask => self.cross::<false>(command, (slot, user), events),
                 Action::Bid => self.cross::<true>(command, (slot, user), events),
             },
-            _ => self.place_in_stages(command, (slot, user), events),
+            _ => self.place_in_parts(command, (slot, user), events),
         }
     }
 
     #[inline(never)]
-    fn place_in_stages(
+    fn place_in_parts(
         &mut self,
         command: &Command,
         (slot, user): (u32, UserHint),
@@ -167,15 +167,13 @@ impl State {
         let Command::Place(place) = command else {
             return self.apply_closely(command, events);
         };
-        let Some(mut crossing) = self.risk.crossing(slot) else {
-            return self.place_in_stages(command, (slot, user), events);
-        };
+        let mut crossing = self.risk.crossing(slot);
         let Some((book, rules)) = self.matching.book_near(slot, place.symbol) else {
             return ResultCode::MatchingInvalidOrderBookId;
         };
         let pays = |made: Made| crossing.pays::<BUYS>(made);
         let Some(crossed) = book.cross::<BUYS>(place, rules, events, pays) else {
-            return self.place_in_stages(command, (slot, user), events);
+            return self.place_in_parts(command, (slot, user), events);
         };
         let booked = crossing.booked(place, crossed.left, events);
         let result = if crossed.left == 0 {
@@ -311,12 +309,26 @@ impl State {
         Some(())
     }
 
-    /// As the stages do it.
+    /// Executes a command part by part.
     #[inline(never)]
     fn apply_closely(&mut self, command: &Command, events: &mut Events) -> ResultCode {
+        self.apply_in_parts(command, events, || {})
+    }
+
+    /// Checks a command, matches it and settles it, and calls `end_of_part` after each.
+    #[inline(always)]
+    pub(super) fn apply_in_parts(
+        &mut self,
+        command: &Command,
+        events: &mut Events,
+        mut end_of_part: impl FnMut(),
+    ) -> ResultCode {
         let (checked, user) = self.risk.check_hinted(command);
+        end_of_part();
         let result = self.matching.execute_for(command, checked, user, events);
+        end_of_part();
         self.risk.settle(command, result, events);
+        end_of_part();
         result
     }
 }

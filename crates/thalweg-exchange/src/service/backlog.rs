@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::{EVENTS_IN_FLIGHT, EVENTS_KEPT};
 use crate::event::Events;
 
-/// Counts the events of commands that have more of them than their slots keep room for. Those that
-/// execute commands wait while they are too many; commands that were executed are never held up, so
+/// Counts the events of commands that have more of them than their slots keep room for. The
+/// execute stage waits while they are too many; commands that were executed are never held up, so
 /// the wait ends.
 #[derive(Debug)]
 #[repr(align(128))]

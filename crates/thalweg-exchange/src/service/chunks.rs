@@ -1,33 +1,28 @@
-//! A publish stage that takes whole chunks, for a publisher that has something to do before each:
-//! to make its commands durable. And how a durable exchange drives the service.
+//! A service with a journal: a stage that makes commands durable, and a publish stage that takes
+//! whole chunks. And how a durable exchange drives the service.
+//!
+//! The stage `journal` has its commands from the execute stage, since a pipeline has every stage
+//! that changes slots in one order. The disk and the execution of later commands are side by side
+//! all the same: whatever was appended when the journal commits is made durable, executed or not.
 
 use std::sync::Arc;
 
-use thalweg::pipeline::{Builder, Chunk, Flow, Stopped};
+use thalweg::pipeline::{Builder, Chunk, Flow, Handled, Stopped};
+use thalweg_measure::clock::Clock;
 
-use super::publishing::{Publishing, behind_settlement, outcome_of};
+use super::publishing::{Numbers, Publishing, outcome_of};
 use super::query::Inquiry;
 use super::slot::{Note, Slot};
-use super::{Options, OptionsError, Outcome, Published, Service, stages};
+use super::stages::{EXECUTE, paced, start_with};
+use super::{Options, OptionsError, Outcome, Published, Service};
 use crate::command::Command;
 use crate::digest::Digest;
 use crate::engine::state::State;
 
-/// What a publisher says to a chunk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Begun {
-    /// It may be published.
-    Publish,
-    /// Not yet: it is offered again.
-    Later,
-    /// Nobody hears of it any more.
-    Discard,
-}
-
-/// Publishes chunks. For each: `begin`, `look`, then `outcome` or `answer` of each slot, `end`.
+/// Publishes chunks. For each: `is_on`, `look`, then `outcome` or `answer` of each slot, `end`.
 pub(crate) trait Publisher: Send + 'static {
-    /// May the commands below this number be published?
-    fn begin(&mut self, end: u64) -> Begun;
+    /// Whether commands are published still. What comes after a failure is not.
+    fn is_on(&mut self) -> bool;
 
     /// Has the publisher look at all commands of the chunk, by `visit`, before the first of them is
     /// published.
@@ -43,18 +38,43 @@ pub(crate) trait Publisher: Send + 'static {
     fn end(&mut self, position: u64, digest: Option<Digest>);
 }
 
-/// Starts a service with such a publisher.
-pub(crate) fn start_chunks(
+/// Starts a service with such a publisher. `commit` makes the commands below a number durable,
+/// or says that they are to be offered again.
+pub(crate) fn start_journaled(
     state: State,
     options: Options,
+    mut commit: impl FnMut(u64) -> Flow + Send + 'static,
     mut publisher: impl Publisher,
 ) -> Result<Service, OptionsError> {
-    let shards = options.risk_shards;
-    stages::start_with(state, options, move |builder: Builder<Slot>, mut stage| {
-        let builder = builder.stage_chunks("publish", move |chunk| {
-            publish_chunk(&mut stage, &mut publisher, chunk)
+    let progress = options.progress;
+    start_with(state, options, move |builder: Builder<Slot>, mut stage| {
+        let mut numbers = stage.numbers().clone();
+        let journal = builder.stage_chunks("journal", move |chunk| {
+            journal_chunk(&mut numbers, &mut commit, chunk)
         });
-        behind_settlement(builder, shards)
+        let publish = paced(journal.after(EXECUTE), progress).stage_chunks("publish", move |c| {
+            publish_chunk(&mut stage, &mut publisher, c)
+        });
+        publish.after(EXECUTE).after("journal")
+    })
+}
+
+fn journal_chunk(
+    numbers: &mut Numbers,
+    commit: &mut impl FnMut(u64) -> Flow,
+    mut chunk: Chunk<'_, Slot>,
+) -> Handled {
+    let mut end = numbers.at(chunk.first_sequence());
+    chunk.look(|slot| end += u64::from(!slot.is_query));
+    if commit(end) == Flow::Retry {
+        return chunk.try_for_each(|_, _| Flow::Retry);
+    }
+    let mut journaled = None;
+    chunk.for_each(|slot, _| {
+        numbers.pass(slot);
+        if slot.stamps.begun > 0 {
+            slot.stamps.journaled = *journaled.get_or_insert_with(|| Clock::global().ticks());
+        }
     })
 }
 
@@ -62,25 +82,18 @@ fn publish_chunk(
     stage: &mut Publishing,
     publisher: &mut impl Publisher,
     mut chunk: Chunk<'_, Slot>,
-) -> thalweg::pipeline::Handled {
+) -> Handled {
     let first = chunk.first_sequence();
     let position_end = first + chunk.len() as u64;
-    let first_number = stage.number(first);
-    let mut end = first_number;
-    chunk.look(|slot| end += u64::from(!slot.is_query()));
-    match publisher.begin(end) {
-        Begun::Publish => {}
-        Begun::Later => return chunk.try_for_each(|_, _| Flow::Retry),
-        Begun::Discard => {
-            let handled = chunk.for_each(|slot, _| stage.discard(slot));
-            publisher.end(position_end, None);
-            return handled;
-        }
+    if !publisher.is_on() {
+        let handled = chunk.for_each(|slot, _| stage.discard(slot));
+        publisher.end(position_end, None);
+        return handled;
     }
-    let mut number = first_number;
+    let mut number = stage.numbers().at(first);
     publisher.look(|note| {
         chunk.look(|slot| {
-            if !slot.is_query() {
+            if !slot.is_query {
                 note(&outcome_of(slot, number), slot.note);
                 number += 1;
             }

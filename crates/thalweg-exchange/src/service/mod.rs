@@ -1,43 +1,16 @@
-//! The exchange as a pipeline: risk → match → settle → publish, on any number of threads.
+//! The exchange as a pipeline: execute → publish, on one thread or two.
 //!
-//! Results and state are those of [`apply`](crate::apply), command by command, whatever the
-//! placement. The risk stage checks command *n* + 1 while settlements of earlier commands are
-//! still under way, but only where that can make no difference:
+//! The execute stage owns the state and executes commands as [`apply`](crate::apply) does, in
+//! order, so results and state are the engine's, whatever the placement. Of a chunk of commands it
+//! asks for the memory first, as [`apply_batch`](crate::apply_batch). The publish stage reports
+//! each command. A [durable](crate::durable) exchange has a stage `journal` between them, which
+//! makes commands durable while the execute stage goes on.
 //!
-//! 1. A command that changes users, balances or symbols
-//!    ([`Risk::is_barrier`](crate::risk::Risk::is_barrier)) is checked when everything before it is
-//!    settled.
-//! 2. So is an order or a move behind an unsettled one whose settlement may lower a balance
-//!    ([`Risk::settlement_may_lower`](crate::risk::Risk::settlement_may_lower)), unless that is in
-//!    futures and the check does not hang on it: its user has no record in futures, or it is
-//!    a move, and it has room whatever comes of the unsettled ones.
-//! 3. Any other command is checked at once. An acceptance holds, since what is pending can only
-//!    raise balances. A refusal does not: the command waits until everything before it is settled,
-//!    and is checked again.
-//!
-//! [`risk`](crate::risk) has the proof, its module `early` that for futures. [`Finished::waits`]
-//! counts the commands that waited, by reason.
-//!
-//! # Shards
-//! Risk can be sharded by user and matching by symbol ([`Options::risk_shards`],
-//! [`Options::match_shards`]). The stages are then
-//!
-//! ```text
-//! front → risk[0..R] → match[0..M] → settle[0..R] → publish
-//! ```
-//!
-//! where those of one name may run side by side. A risk shard checks the orders of its users, a
-//! match shard executes what is for its symbols, and every settle shard looks at all events and
-//! books those of its users. An order in a pair, of a user without positions in futures, and
-//! everything else that is done to orders in pairs, needs its own shards only. Whatever else there
-//! is (futures, orders that could meet a quirk, deposits, users, symbols, mass cancels) concerns
-//! several shards through the totals of the ledger, positions, or all books: the front stage holds
-//! it and all that is behind it until everything before it is settled, and executes it there,
-//! as one state would. The modules `risk::share` and `matching::shards` say what belongs to whom.
-//!
-//! Each stage costs some nanoseconds a command even inline, and a command of the core costs no
-//! more than a few times that, so shards pay only where one core cannot keep up and there are
-//! cores for them: measure before using them.
+//! # Where the time goes
+//! The pipeline counts how long commands wait for each stage and are served there:
+//! [`Service::stats`]. Inside the execute stage, one command in [`Options::sample_every`], or with
+//! [`Options::is_timed`] each, is stamped when it was checked, matched and settled:
+//! [`Outcome::stamps`].
 //!
 //! # Queries
 //! Users, their open orders, books and totals can be asked for while the exchange runs:
@@ -64,44 +37,37 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod ahead;
 mod backlog;
 mod chunks;
 mod client;
 mod due;
 #[cfg(test)]
 mod faults;
-mod front;
+mod foresight;
 mod inbox;
-mod ledger;
 mod office;
 mod publishing;
 mod query;
-mod shards;
 mod shared;
-#[cfg(test)]
-mod simulation;
 mod slot;
 mod stages;
+mod stamps;
 mod ticket;
-mod times;
-mod waits;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use thalweg::pipeline::{Failure, Pipeline, Placement, SAMPLE_EVERY, Stats, Stopped};
 
-pub(crate) use self::chunks::{Begun, Publisher, start_chunks};
+pub(crate) use self::chunks::{Publisher, start_journaled};
 pub use self::client::{Client, ClientError};
 pub(crate) use self::query::Inquiry;
 pub use self::query::{Answer, Answered, Query, QueryTicket};
-use self::shards::Shards;
 pub use self::shared::{IN_FLIGHT_MAX, SharedOptions, SharedService, StartError};
 pub(crate) use self::slot::Note;
-use self::slot::{Slot, Work};
+use self::slot::Slot;
 pub use self::stages::OptionsError;
+pub use self::stamps::Stamps;
 pub use self::ticket::{Reply, Ticket};
-pub use self::waits::Waits;
 use crate::command::Command;
 use crate::digest::Digest;
 use crate::engine::state::State;
@@ -119,20 +85,16 @@ pub struct Options {
     /// Commands that a stage does at most before the next one sees them, 1 or more; `None` for what
     /// pipelines do. See [`Builder::progress`](thalweg::pipeline::Builder::progress).
     pub progress: Option<usize>,
-    /// One command in so many is timed at every stage; see
-    /// [`Builder::sample_every`](thalweg::pipeline::Builder::sample_every).
+    /// The pipeline times one command in this number at every stage (see
+    /// [`Builder::sample_every`](thalweg::pipeline::Builder::sample_every)), and the execute stage
+    /// [stamps](Outcome::stamps) one in this number.
     pub sample_every: u64,
-    /// Whether every command has it noted when it was checked and when it was matched:
-    /// [`Outcome::checked_at`], [`Outcome::matched_at`]. Costs two reads of the clock, some 10 ns
-    /// each, for every command that stages take up alone, and for every chunk of several.
+    /// Whether every command is [stamped](Outcome::stamps). Costs three or four looks at the clock
+    /// a command, some 10 ns each, and the fast path of the engine.
     pub is_timed: bool,
     /// Events for which a slot has room from the start, 64 bytes each: a command with more of them
     /// allocates. Room for so many, or for [`EVENTS_KEPT`], is kept. 0 to [`EVENTS_MAX`].
     pub events: usize,
-    /// Shards of the risk check and of settlement, by user; 1 to [`SHARDS_MAX`].
-    pub risk_shards: usize,
-    /// Shards of matching, by symbol; 1 to [`SHARDS_MAX`].
-    pub match_shards: usize,
     /// The [`Digest`] with which the publish stage goes on, of the commands and all that came of
     /// them: a new one, or where a service goes on after another, that at its end. `None` for none.
     pub digest: Option<Digest>,
@@ -158,8 +120,8 @@ pub const EVENTS_KEPT: usize = 64;
 /// long ones that were executed and not yet published have so many events together, no further
 /// command is executed: a publish stage that is slow, on another thread, could else let every slot
 /// hold the events of a sweep. So what commands in flight hold is at most what slots keep, and room
-/// for so many events, and for those of the one command that reached the bound (with shards, of one
-/// a match shard). A list that grows may have room for twice as many as it holds.
+/// for so many events, and for those of the one command that reached the bound. A list that grows
+/// may have room for twice as many as it holds.
 ///
 /// [Replies](Reply) that a client keeps hold their events, too, beyond this.
 pub const EVENTS_IN_FLIGHT: usize = 1 << 20;
@@ -167,12 +129,9 @@ pub const EVENTS_IN_FLIGHT: usize = 1 << 20;
 /// The most [events](Options::events) that each slot may have room for, 64 MiB.
 pub const EVENTS_MAX: usize = 1 << 20;
 
-/// The most shards that a part of a [`Service`] may have.
-pub const SHARDS_MAX: usize = 64;
-
 impl Default for Options {
     /// 4,096 commands in flight, automatic placement, one command in 512 timed and more of the
-    /// first ones, nothing sharded, no digest, numbers from 0.
+    /// first ones, no digest, numbers from 0.
     fn default() -> Self {
         Self {
             capacity: 4096,
@@ -181,8 +140,6 @@ impl Default for Options {
             sample_every: SAMPLE_EVERY,
             is_timed: false,
             events: 8,
-            risk_shards: 1,
-            match_shards: 1,
             digest: None,
             first_sequence: 0,
         }
@@ -200,13 +157,9 @@ pub struct Outcome<'o> {
     pub due: u64,
     /// The command.
     pub command: &'o Command,
-    /// When the risk stage was done with it, in ticks of
-    /// [`Clock::global`](thalweg_measure::clock::Clock::global), and when the match stage was; 0
-    /// unless [`Options::is_timed`]. Of commands that the stage had together, when it was done with
-    /// all of them; 0 where they were one of several shards'.
-    pub checked_at: u64,
-    /// See [`checked_at`](Self::checked_at).
-    pub matched_at: u64,
+    /// When it was where, if it was stamped: see [`Options::sample_every`] and
+    /// [`Options::is_timed`].
+    pub stamps: Option<Stamps>,
     /// Its result.
     pub result: ResultCode,
     /// Its events, in order.
@@ -234,9 +187,8 @@ enum Published<'o> {
 #[derive(Debug)]
 pub struct Service {
     pipeline: Pipeline<Slot>,
-    shards: Arc<Shards>,
-    /// Those of the front stage, once it has ended.
-    waits: Arc<Mutex<Waits>>,
+    /// The state, once the execute stage has ended.
+    returned: Arc<Mutex<Option<State>>>,
     /// Of the publish stage, once it has ended; `None` where none was asked for.
     digest: Option<Arc<Mutex<Digest>>>,
 }
@@ -248,8 +200,6 @@ pub struct Finished {
     pub state: State,
     /// Where the time went, stage by stage.
     pub stats: Stats,
-    /// Commands that had to wait for earlier settlements.
-    pub waits: Waits,
     /// Of the commands and all that came of them, if [`Options::digest`] asked for it.
     pub digest: Option<Digest>,
 }
@@ -362,19 +312,18 @@ impl Service {
     /// A stage has panicked.
     ///
     /// # Panics
-    /// Never: without a failure, the stages have given their parts of the state back.
+    /// Never: without a failure, the execute stage has given the state back.
     pub fn join(self) -> Result<Finished, Failure> {
         let stats = self.pipeline.join()?;
-        let shards = Arc::into_inner(self.shards).expect("all stages have ended");
-        let (state, mut waits) = shards.into_state();
-        waits += *self.waits.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut returned = self.returned.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = returned.take().expect("the execute stage has ended");
+        drop(returned);
         let digest = self
             .digest
-            .map(|told| *told.lock().unwrap_or_else(PoisonError::into_inner));
+            .map(|returned| *returned.lock().unwrap_or_else(PoisonError::into_inner));
         Ok(Finished {
             state,
             stats,
-            waits,
             digest,
         })
     }

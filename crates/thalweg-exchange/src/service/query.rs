@@ -1,12 +1,9 @@
 //! Questions to a running exchange, answered between two commands.
 //!
-//! A query goes through the pipeline in a command's place: the risk stage answers for users and
-//! money when all before it is settled, the match stage for the books when it comes there. Neither
-//! has begun with a later command by then, so an answer is the state after the command before it,
-//! whatever the placement. A query changes nothing, has no number of its own, and is not seen by
-//! `publish` or the digest: those count commands, so a log without queries does the same.
-//!
-//! With shards, the front stage waits until everything is settled, and answers from all of them.
+//! A query goes through the pipeline in a command's place, and the execute stage answers it when it
+//! comes there: the answer is the state after the command before it, whatever the placement. A
+//! query changes nothing, has no number of its own, and is not seen by `publish` or the digest:
+//! those count commands, so a log without queries does the same.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,10 +11,12 @@ use std::task::{Context, Poll};
 
 use super::client::ClientError;
 use super::ticket::Ticket;
+use crate::engine::state::State;
 use crate::ids::{SymbolId, UserId};
-use crate::matching::Matching;
-use crate::report::{BookReport, CurrencyTotal, OpenOrders, Totals, book_of, open_orders};
-use crate::risk::{Risk, User};
+use crate::report::{
+    BookReport, CurrencyTotal, OpenOrders, book_report, currency_totals, open_orders,
+};
+use crate::risk::User;
 
 /// What can be asked of a running exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +26,7 @@ pub enum Query {
     User(UserId),
     /// A user's orders, those that rest and stop orders that wait. Cost: in books that
     /// [keep owners](crate::Command::CancelAll), a visit to each order that is given; in others, to
-    /// every order. The match stage does nothing else meanwhile.
+    /// every order. No command is executed meanwhile.
     OpenOrders {
         /// Whose.
         user: UserId,
@@ -41,8 +40,8 @@ pub enum Query {
         /// Levels a side at most; `usize::MAX` for all.
         depth: usize,
     },
-    /// Where the money of each currency is. Cost: visits every user and every order; the risk and
-    /// the match stage do nothing else meanwhile.
+    /// Where the money of each currency is. Cost: visits every user and every order; no command
+    /// is executed meanwhile.
     Totals,
 }
 
@@ -78,85 +77,68 @@ pub struct Answered {
 #[derive(Debug)]
 pub(crate) struct Inquiry {
     query: Query,
-    part: Mutex<Part>,
-}
-
-#[derive(Debug, Default)]
-struct Part {
-    user: Option<User>,
-    totals: Totals,
-    orders: OpenOrders,
-    book: Option<BookReport>,
-    sequence: u64,
+    /// What the execute stage says to it, and then the publish stage when that was.
+    answered: Mutex<Option<Answered>>,
 }
 
 impl Inquiry {
     pub(crate) fn new(query: Query) -> Arc<Self> {
-        let part = Mutex::default();
-        Arc::new(Self { query, part })
+        let answered = Mutex::default();
+        Arc::new(Self { query, answered })
     }
 
-    fn part(&self) -> MutexGuard<'_, Part> {
-        self.part.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Option<Answered>> {
+        self.answered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The part of the risk stage, or of one of its shards.
-    pub(super) fn ask_risk(&self, risk: &Risk) {
-        let mut part = self.part();
-        match self.query {
-            Query::User(uid) | Query::OpenOrders { user: uid, .. } => {
-                if let Some(user) = risk.user(uid) {
-                    part.user = Some(user.clone());
-                }
-            }
-            Query::Totals => part.totals.add_risk(risk),
-            Query::Book { .. } => {}
-        }
+    /// The execute stage answers.
+    pub(super) fn ask(&self, state: &State) {
+        let answer = self.query.ask(state);
+        *self.lock() = Some(Answered {
+            sequence: 0,
+            answer,
+        });
     }
 
-    /// The part of the match stage, or of one of its shards.
-    pub(super) fn ask_books(&self, books: &Matching) {
-        let mut part = self.part();
-        match self.query {
-            Query::OpenOrders { user, most } => {
-                part.orders.append(open_orders(books, user, most));
-                part.orders.truncate(most);
-            }
-            Query::Totals => part.totals.add_books(books),
-            Query::Book { symbol, depth } => {
-                if let Some(book) = books.book(symbol) {
-                    part.book = Some(book_of(book, depth));
-                }
-            }
-            Query::User(_) => {}
-        }
-    }
-
-    /// The publish stage tells when it was.
+    /// The publish stage says when it was.
     pub(super) fn set_sequence(&self, sequence: u64) {
-        self.part().sequence = sequence;
+        if let Some(answered) = &mut *self.lock() {
+            answered.sequence = sequence;
+        }
     }
 
     /// The answer, once the publish stage had it.
+    ///
+    /// # Panics
+    /// If it had not.
     pub(crate) fn answered(&self) -> Answered {
-        let Part {
-            user,
-            totals,
-            orders,
-            book,
-            sequence,
-        } = std::mem::take(&mut *self.part());
-        let answer = match self.query {
-            Query::User(uid) => user.map_or(Answer::UnknownUser(uid), Answer::User),
-            // One who is forgotten may have orders of no worth.
-            Query::OpenOrders { user: uid, .. } if user.is_none() && orders.is_empty() => {
-                Answer::UnknownUser(uid)
+        self.lock()
+            .take()
+            .expect("the query went through all stages")
+    }
+}
+
+impl Query {
+    fn ask(self, state: &State) -> Answer {
+        match self {
+            Self::User(uid) => {
+                let user = state.risk.user(uid);
+                user.map_or(Answer::UnknownUser(uid), |user| Answer::User(user.clone()))
             }
-            Query::OpenOrders { .. } => Answer::OpenOrders(orders),
-            Query::Book { symbol, .. } => book.map_or(Answer::UnknownSymbol(symbol), Answer::Book),
-            Query::Totals => Answer::Totals(totals.into_list()),
-        };
-        Answered { sequence, answer }
+            Self::OpenOrders { user: uid, most } => {
+                let orders = open_orders(&state.matching, uid, most);
+                // One who is forgotten may have orders of no worth.
+                match state.risk.user(uid).is_none() && orders.is_empty() {
+                    true => Answer::UnknownUser(uid),
+                    false => Answer::OpenOrders(orders),
+                }
+            }
+            Self::Book { symbol, depth } => {
+                let book = book_report(state, symbol, depth);
+                book.map_or(Answer::UnknownSymbol(symbol), Answer::Book)
+            }
+            Self::Totals => Answer::Totals(currency_totals(state)),
+        }
     }
 }
 

@@ -2,24 +2,23 @@
 
 use std::sync::{Arc, Weak};
 
-use super::ledger::Checked;
 use super::query::Inquiry;
+use super::stamps::Stamps;
 use crate::command::Command;
 use crate::event::Events;
 use crate::result_code::ResultCode;
 
-/// A command on its way through the stages.
+/// A command or a query on its way through the stages.
 #[derive(Debug)]
 pub(super) struct Slot {
     pub(super) command: Command,
     pub(super) tag: u64,
     pub(super) due: u64,
-    pub(super) checked_at: u64,
-    pub(super) matched_at: u64,
-    pub(super) checked: Checked,
+    /// Their begin is 0 where the command was not stamped.
+    pub(super) stamps: Stamps,
     pub(super) result: ResultCode,
     pub(super) events: Events,
-    pub(super) work: Work,
+    pub(super) is_query: bool,
     /// What is asked, where this is a query, as long as somebody waits for the answer.
     pub(super) inquiry: Weak<Inquiry>,
     pub(super) note: Note,
@@ -45,19 +44,6 @@ impl Note {
     };
 }
 
-/// What the stages have to do with a slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Work {
-    /// To execute its command.
-    Command,
-    /// Nothing: the front stage executed it as a whole.
-    Done,
-    /// To answer its query.
-    Query,
-    /// Nothing: the front stage answered it as a whole.
-    Answered,
-}
-
 impl Slot {
     /// A slot for events of this number.
     pub(super) fn new(events: usize) -> Self {
@@ -65,35 +51,27 @@ impl Slot {
             command: Command::Nop,
             tag: 0,
             due: 0,
-            checked_at: 0,
-            matched_at: 0,
-            checked: Checked::NOT_YET,
+            stamps: Stamps::default(),
             result: ResultCode::New,
             events: Events::with_capacity(events),
-            work: Work::Command,
+            is_query: false,
             inquiry: Weak::new(),
             note: Note::NONE,
         }
     }
 
-    /// Becomes a command, with the note of whoever sent it.
+    /// Becomes a command, with the note of its sender.
     #[inline]
     pub(super) const fn become_command(&mut self, tag: u64) {
-        self.work = Work::Command;
+        self.is_query = false;
         self.tag = tag;
         self.due = 0;
-        (self.checked_at, self.matched_at) = (0, 0);
-    }
-
-    /// Whether it is no command.
-    #[inline(always)]
-    pub(super) const fn is_query(&self) -> bool {
-        matches!(self.work, Work::Query | Work::Answered)
+        self.stamps.begun = 0;
     }
 
     pub(super) fn become_query(&mut self, inquiry: &Arc<Inquiry>, tag: u64) {
         self.command = Command::Nop;
-        self.work = Work::Query;
+        self.is_query = true;
         self.inquiry = Arc::downgrade(inquiry);
         self.tag = tag;
     }

@@ -7,8 +7,8 @@
 //! *Canonical.* Little-endian, everything in one order: currencies, symbols and users by id, levels
 //! by price, orders as they stand in their queue. Two states that do the same after every further
 //! command have the same bytes, on every machine, whatever way they came about: by
-//! [`apply`](crate::apply) or [`apply_batch`](crate::apply_batch), by the stages of a service, on
-//! shards. Nothing that only costs time is in them: where in memory things are, how far tables have
+//! [`apply`](crate::apply) or [`apply_batch`](crate::apply_batch), in a service or without one.
+//! Nothing that only costs time is in them: where in memory things are, how far tables have
 //! grown, whether a book keeps lists of its owners' orders (it makes them again when they are asked
 //! for), for how many orders [`Matching::with_capacity`] made room. What follows from the rest is
 //! left out as well, and found again: volumes of levels, numbers of open orders, pending lots, last

@@ -18,7 +18,7 @@ const HALTED: u8 = 1;
 const AUCTION: u8 = 2;
 const HAS_LAST_PRICES: u8 = 4;
 const HAS_TRADED: u8 = 8;
-const DRAINS: u8 = 16;
+const UNUSED: u8 = 16;
 const INVERTED: u8 = 32;
 
 /// A symbol as its bytes have it.
@@ -81,7 +81,6 @@ fn encode_one(symbol: &SavedSymbol, book: &Book, out: &mut Writer<'_>) {
             | bit(limits.auction, AUCTION)
             | bit(symbol.has_last_prices, HAS_LAST_PRICES)
             | bit(traded_at.is_some(), HAS_TRADED)
-            | bit(symbol.drains, DRAINS)
             | bit(seen.inverted, INVERTED),
     );
     out.longs([
@@ -180,6 +179,7 @@ fn decode_rest(
 ) -> Result<Listed, SnapshotError> {
     let bits = fields.small("a symbol's bits", 2 * INVERTED - 1)?;
     let has = |bit: u8| bits & bit != 0;
+    forbid(has(UNUSED), at + 62, "bit 4 of a symbol", "it is not used")?;
     let [low, high] = fields.longs("a lowest price")?;
     let protection_at = fields.at();
     let protection = fields.long("a market protection")?;
@@ -210,7 +210,6 @@ fn decode_rest(
         spec,
         limits,
         has_last_prices: has(HAS_LAST_PRICES),
-        drains: has(DRAINS),
         seen,
     };
     Ok(Listed {
@@ -258,21 +257,9 @@ fn check_limits(symbol: &Listed, rules: &Rules) -> Result<(), SnapshotError> {
 /// Nothing is remembered but where rules leave the reference's quirks.
 fn check_memory(symbol: &Listed, rules: &Rules) -> Result<(), SnapshotError> {
     let Listed { at, saved, .. } = *symbol;
-    let SavedSymbol {
-        spec, drains, seen, ..
-    } = saved;
+    let seen = saved.seen;
     within("the largest order", at + 95, seen.size_max, 0, i64::MAX)?;
     within("all lots", at + 103, seen.lots_total, 0, i128::MAX)?;
-    let must_drain = symbol.is_pair() && spec.maker_fee > spec.taker_fee;
-    let min = u8::from(must_drain);
-    let max = u8::from(must_drain || rules.remember_orders());
-    within(
-        "whether a symbol drains",
-        at + 62,
-        u8::from(drains),
-        min,
-        max,
-    )?;
     let why = "the rules remember none";
     let is_forbidden = !rules.remember_orders() && seen != Seen::default();
     forbid(is_forbidden, at + 95, "memory of orders", why)

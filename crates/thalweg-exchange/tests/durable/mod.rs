@@ -30,7 +30,7 @@ const DONE: ResultCode = ResultCode::Success;
 fn what_was_answered_is_there_after_a_restart_and_repeats_have_their_first_answer() {
     for placement in [
         Placement::inline(),
-        Placement::caller_and_threads(3, 1),
+        Placement::caller_and_threads(1, 1),
         Placement::threads(2),
     ] {
         let disk = SimDisk::new();
@@ -120,7 +120,7 @@ fn commands_in_flight_are_known_and_bounded() {
         answers_kept: 3,
         ..SessionLimits::default()
     };
-    let placement = Placement::caller_and_threads(3, 1);
+    let placement = Placement::caller_and_threads(1, 1);
     let options = Options {
         sessions,
         ..options(placement)
@@ -216,7 +216,7 @@ fn sessions_are_bounded_and_readers_send_nothing() {
 
 #[test]
 fn a_full_disk_refuses_commands_until_it_has_room_and_loses_none() {
-    for placement in [Placement::inline(), Placement::caller_and_threads(3, 1)] {
+    for placement in [Placement::inline(), Placement::caller_and_threads(1, 1)] {
         let disk = SimDisk::new();
         let (mut exchange, _, ear) = open(disk.clone(), options(placement.clone()));
         let (mut taken, mut refused) = (0, 0);
@@ -250,7 +250,7 @@ fn a_close_does_not_wait_for_room() {
     let disk = SimDisk::new();
     let patient = Options {
         room_pause: Duration::from_secs(3600),
-        ..options(Placement::caller_and_threads(3, 1))
+        ..options(Placement::caller_and_threads(1, 1))
     };
     let (mut exchange, _, ear) = open(disk.clone(), patient);
     let (mut sequence, mut taken) = (0, 0);

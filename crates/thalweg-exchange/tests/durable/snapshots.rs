@@ -282,7 +282,7 @@ fn a_thread_makes_snapshots_beside_the_exchange() {
     };
     let beside = || Options {
         snapshot,
-        ..options(Placement::caller_and_threads(3, 1))
+        ..options(Placement::caller_and_threads(1, 1))
     };
     let disk = SimDisk::new();
     let (mut exchange, ..) = open(disk.clone(), beside());

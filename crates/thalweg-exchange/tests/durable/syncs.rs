@@ -13,7 +13,7 @@ use crate::durable::world::{by, inline, open, options};
 fn one_commit_is_for_all_that_came_meanwhile_and_counts_as_one() {
     let (begun, hears) = channel();
     let (goes_on, may_go_on) = channel::<()>();
-    let options = options(Placement::caller_and_threads(3, 1));
+    let options = options(Placement::caller_and_threads(1, 1));
     let publish = move |published: Published<'_>| {
         if let Published::Outcome(executed) = published
             && executed.outcome.sequence == 0

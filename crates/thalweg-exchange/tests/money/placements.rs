@@ -35,20 +35,18 @@ fn served(rules: Rules, commands: &[Command], options: Options) -> (Outcomes, St
     (outcomes, text(&finished.state))
 }
 
-fn placements() -> [Options; 5] {
-    let options = |placement, risk_shards, match_shards| Options {
+fn placements() -> [Options; 4] {
+    let options = |placement, is_timed| Options {
         capacity: 64,
         placement,
-        risk_shards,
-        match_shards,
+        is_timed,
         ..Options::default()
     };
     [
-        options(Placement::inline(), 1, 1),
-        options(Placement::threads(2), 1, 1),
-        options(Placement::threads(4), 1, 1),
-        options(Placement::inline(), 2, 2),
-        options(Placement::threads(3), 2, 2),
+        options(Placement::inline(), false),
+        options(Placement::threads(2), false),
+        options(Placement::inline(), true),
+        options(Placement::caller_and_threads(1, 1), true),
     ]
 }
 
@@ -56,7 +54,7 @@ pub(crate) fn same_under_every_placement(commands: &[Command]) -> Result<(), Tes
     for rules in [Rules::default(), Rules::REFERENCE] {
         let expected = serial(rules, commands);
         for options in placements() {
-            let what = format!("{}, {} shards", options.placement, options.risk_shards);
+            let what = format!("{}, stamped: {}", options.placement, options.is_timed);
             let got = served(rules, commands, options);
             prop_assert!(got == expected, "{what}");
         }

@@ -1,10 +1,10 @@
-//! The same through a pipeline, whatever waits for what.
+//! The same through a pipeline.
 
 use proptest::prelude::*;
 use thalweg_exchange::report::state_text::state_hash;
 use thalweg_exchange::{Command, Events, ResultCode, Rules, State, apply};
 
-use crate::operations::late::late_agrees;
+use crate::operations::parts::parts_agree;
 use crate::operations::served::served;
 use crate::operations::stream::market;
 
@@ -24,11 +24,8 @@ proptest! {
     #![proptest_config(ProptestConfig::default())]
 
     #[test]
-    fn an_early_acceptance_is_the_late_answer(
-        (rules, commands) in market(150),
-        pace in prop::collection::vec(prop_oneof![4 => Just(0), 1 => 1_u8..3, 1 => Just(9)], 1..20),
-    ) {
-        late_agrees(rules, &commands, &pace)?;
+    fn commands_in_parts_give_what_whole_ones_give((rules, commands) in market(150)) {
+        parts_agree(rules, &commands)?;
     }
 }
 
@@ -36,13 +33,13 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(30))]
 
     #[test]
-    fn two_threads_and_any_shards_do_the_same((rules, commands) in market(300)) {
+    fn two_threads_do_the_same((rules, commands) in market(300)) {
         let (expected, answers) = serial(rules, &commands);
-        for shards in 1..4 {
-            let (state, served) = served(rules, &commands, shards, |outcome| {
+        for is_timed in [false, true] {
+            let (state, served) = served(rules, &commands, is_timed, |outcome| {
                 (outcome.result, outcome.events.clone())
             });
-            prop_assert_eq!(&served, &answers, "{} shards", shards);
+            prop_assert_eq!(&served, &answers, "stamped: {}", is_timed);
             prop_assert_eq!(state_hash(&state), state_hash(&expected));
         }
     }

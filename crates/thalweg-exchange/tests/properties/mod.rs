@@ -5,9 +5,9 @@ pub(crate) mod commands;
 mod cover;
 mod draining;
 mod futures;
-pub(crate) mod late;
 mod model;
 pub(crate) mod open_orders;
+pub(crate) mod parts;
 pub(crate) mod served;
 pub(crate) use crate::money::totals;
 mod trading;
@@ -24,8 +24,8 @@ use thalweg_exchange::{
 };
 
 use self::commands::{Mix, extreme_command, rules, stream};
-use self::late::late_agrees;
 use self::model::Model;
+use self::parts::parts_agree;
 use self::totals::totals_hold;
 
 fn text(state: &State) -> String {
@@ -170,11 +170,6 @@ fn breaks_the_sum(command: &Command) -> bool {
             && (place.size <= 0 || place.order_type == thalweg_exchange::OrderType::IocBudget))
 }
 
-/// How many commands are settled before each one: mostly none.
-fn pace() -> impl Strategy<Value = Vec<u8>> {
-    prop::collection::vec(prop_oneof![4 => Just(0), 1 => 1_u8..3, 1 => Just(9)], 1..20)
-}
-
 proptest! {
     // 256 cases each; PROPTEST_CASES asks for more.
     #![proptest_config(ProptestConfig::default())]
@@ -226,20 +221,19 @@ proptest! {
     }
 
     #[test]
-    fn an_early_acceptance_is_the_late_answer(
+    fn commands_in_parts_give_what_whole_ones_give(
         commands in stream(Mix::Quirks, 150),
         plain in stream(Mix::Plain, 150),
         draining in draining::stream(1, 80),
         rules in draining::one_quirk(),
-        pace in pace(),
     ) {
-        late_agrees(rules, &draining, &pace)?;
-        late_agrees(Rules::REFERENCE, &commands, &pace)?;
+        parts_agree(rules, &draining)?;
+        parts_agree(Rules::REFERENCE, &commands)?;
         let mut mended = commands;
         mended[0] = commands::symbols(Mix::Plain);
-        late_agrees(Rules::default(), &mended, &pace)?;
-        late_agrees(Rules::default(), &plain, &pace)?;
-        late_agrees(Rules::REFERENCE, &plain, &pace)?;
+        parts_agree(Rules::default(), &mended)?;
+        parts_agree(Rules::default(), &plain)?;
+        parts_agree(Rules::REFERENCE, &plain)?;
     }
 
     #[test]
@@ -249,7 +243,6 @@ proptest! {
         extreme in prop::collection::vec(extreme_command(), 1..120),
         draining in draining::stream(draining::UNIT_MAX, 120),
         one_quirk in draining::one_quirk(),
-        pace in pace(),
     ) {
         let mut commands = small;
         commands.extend(extreme);
@@ -271,8 +264,8 @@ proptest! {
                 prop_assert_eq!(kept(&after), kept(&before), "{:?}", command);
             }
         }
-        late_agrees(rules, &commands, &pace)?;
-        late_agrees(one_quirk, &draining, &pace)?;
+        parts_agree(rules, &commands)?;
+        parts_agree(one_quirk, &draining)?;
     }
 
     #[test]
@@ -304,7 +297,7 @@ proptest! {
 }
 
 #[test]
-fn an_order_in_a_pair_waits_for_the_fees_of_futures() {
+fn an_order_in_a_pair_sees_the_fees_of_futures_before_it() {
     let place = |uid, symbol, action, price, size| {
         Command::Place(Place::limit(
             (UserId(uid), OrderId(uid)),
@@ -326,7 +319,7 @@ fn an_order_in_a_pair_waits_for_the_fees_of_futures() {
         .iter()
         .map(|command| apply(&mut state, command, &mut Events::new()));
     assert_eq!(results.last(), Some(ResultCode::RiskNsf));
-    late_agrees(Rules::default(), &commands, &[0]).expect("it agrees");
+    parts_agree(Rules::default(), &commands).expect("it agrees");
 }
 
 /// The properties mean something only if these things happen.
@@ -336,15 +329,9 @@ fn the_random_streams_reach_what_they_are_for() {
     use proptest::test_runner::TestRunner;
 
     let mut runner = TestRunner::deterministic();
-    let (mut early, mut all, mut suspended, mut refused, mut open) = (0, 0, 0, 0, 0);
+    let (mut suspended, mut refused, mut open) = (0, 0, 0);
     let mut codes: BTreeMap<ResultCode, usize> = BTreeMap::new();
     for _ in 0..100 {
-        let commands = stream(Mix::Plain, 150)
-            .new_tree(&mut runner)
-            .expect("a stream")
-            .current();
-        early += late_agrees(Rules::default(), &commands, &[0]).expect("it agrees");
-        all += commands.len();
         let commands = stream(Mix::Quirks, 150)
             .new_tree(&mut runner)
             .expect("a stream")
@@ -372,7 +359,6 @@ fn the_random_streams_reach_what_they_are_for() {
                 .or_default() += 1;
         }
     }
-    assert!(early * 4 > all, "{early} of {all} accepted early");
     assert!(open > 1_000, "positions open after {open} commands");
     assert!(
         suspended > 20 && refused > 5,

@@ -6,11 +6,12 @@ use thalweg::pipeline::Placement;
 use thalweg_exchange::service::{Options, Outcome, Service};
 use thalweg_exchange::{Command, Rules, State};
 
-/// The state at the end, and what `answer` makes of each outcome.
+/// The state at the end, and what `answer` makes of each outcome. `is_timed`: every command is
+/// stamped.
 pub(crate) fn served<A: Send + 'static>(
     rules: Rules,
     commands: &[Command],
-    shards: usize,
+    is_timed: bool,
     answer: fn(&Outcome<'_>) -> A,
 ) -> (State, Vec<A>) {
     let answers = Arc::new(Mutex::new(Vec::new()));
@@ -18,8 +19,7 @@ pub(crate) fn served<A: Send + 'static>(
     let options = Options {
         placement: Placement::threads(2),
         capacity: 64,
-        risk_shards: shards,
-        match_shards: shards,
+        is_timed,
         ..Options::default()
     };
     let mut service = Service::start(State::new(rules), options, move |outcome| {

@@ -34,11 +34,10 @@ fn the_command_path_does_not_allocate_after_warm_up() {
 }
 
 #[test]
-fn nor_does_that_of_a_sharded_service() {
+fn nor_does_it_where_every_command_is_stamped() {
     let defaults = SharedOptions::default();
     let service = service::Options {
-        risk_shards: 2,
-        match_shards: 3,
+        is_timed: true,
         ..defaults.service
     };
     allocates_nothing(SharedOptions {
@@ -200,17 +199,14 @@ fn events_in_flight_are_bounded_however_late_they_are_published() {
 #[test]
 fn sweeps_go_through_under_every_placement() {
     let (makers, takers) = long_ones(18);
-    for (placement, shards) in [
-        (Placement::threads(1), 1),
-        (Placement::threads(4), 1),
-        (Placement::caller_and_threads(2, 1), 1),
-        (Placement::threads(3), 2),
+    for placement in [
+        Placement::threads(1),
+        Placement::threads(2),
+        Placement::caller_and_threads(1, 1),
     ] {
         let options = service::Options {
             placement,
             capacity: 64,
-            risk_shards: shards,
-            match_shards: shards,
             ..service::Options::default()
         };
         let events = Arc::new(AtomicUsize::new(0));
@@ -227,9 +223,9 @@ fn sweeps_go_through_under_every_placement() {
     }
 }
 
-/// What the front stage executed has to pass the match stage, however many events it has.
+/// What waits to be published is above the bound then, and what comes behind is executed after it.
 #[test]
-fn a_mass_cancel_of_more_than_may_be_in_flight_does_not_wait_for_itself() {
+fn a_mass_cancel_of_more_than_may_be_in_flight_goes_through() {
     let (mut state, mut events) = (State::default(), Events::new());
     let orders = EVENTS_IN_FLIGHT as i64 + 10;
     let orders = (0..orders).map(|at| {
@@ -243,7 +239,6 @@ fn a_mass_cancel_of_more_than_may_be_in_flight_does_not_wait_for_itself() {
     }
     let options = service::Options {
         placement: Placement::inline(),
-        match_shards: 2,
         ..service::Options::default()
     };
     let longest = Arc::new(AtomicUsize::new(0));

@@ -141,22 +141,19 @@ fn what_is_asked_for_ahead_changes_nothing() {
         let batches = in_batches(&commands);
         assert!(batches.results == expected.results && batches.events == expected.events);
         assert_eq!(batches.state, expected.state);
-        for (placement, risk_shards, match_shards) in [
-            (Placement::inline(), 1, 1),
-            (Placement::threads(2), 1, 1),
-            (Placement::threads(4), 1, 1),
-            (Placement::inline(), 2, 2),
-            (Placement::threads(3), 2, 3),
+        for (placement, is_timed) in [
+            (Placement::inline(), false),
+            (Placement::inline(), true),
+            (Placement::threads(2), false),
         ] {
             let options = Options {
                 capacity: 256,
                 placement,
-                risk_shards,
-                match_shards,
+                is_timed,
                 ..Options::default()
             };
             let name = format!("{options:?}");
-            let (record, _) = served_as(Rules::default(), &commands, options, 64);
+            let record = served_as(Rules::default(), &commands, options, 64);
             assert!(record == expected, "{name}");
         }
     }

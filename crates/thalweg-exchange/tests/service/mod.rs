@@ -11,24 +11,22 @@ mod endings;
 mod large;
 mod queries;
 mod restart;
-mod shards;
 mod tasks;
 mod times;
 
 use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
-use std::sync::{Arc, Mutex, mpsc};
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
 
 use flate2::bufread::GzDecoder;
 use proptest::prelude::*;
 use thalweg::pipeline::Placement;
 use thalweg_exchange::digest::Digest;
 use thalweg_exchange::report::state_text::state_hash;
-use thalweg_exchange::service::{Options, Service, Waits};
+use thalweg_exchange::service::{Options, Service};
 use thalweg_exchange::stream::LoadStream;
-use thalweg_exchange::{Command, Event, Events, ResultCode, Rules, State, UserId, apply};
+use thalweg_exchange::{Command, Event, Events, ResultCode, Rules, State, apply};
 
 use self::commands::{Mix, rules, stream};
 use self::recording::recorded;
@@ -39,15 +37,10 @@ fn placements() -> Vec<Placement> {
         Placement::auto(),
         Placement::threads(1),
         Placement::threads(2),
-        Placement::threads(3),
-        Placement::threads(4),
         Placement::caller_and_threads(1, 1),
-        Placement::caller_and_threads(2, 2),
-        // Risk and settlement as far apart as they get.
         Placement::explicit()
-            .on_caller(["settle"])
-            .on_thread(["risk"])
-            .on_thread(["match", "publish"]),
+            .on_caller(["publish"])
+            .on_thread(["execute"]),
     ]
 }
 
@@ -76,13 +69,8 @@ fn serial(rules: Rules, commands: &[Command]) -> Record {
     record
 }
 
-/// The same through the service, `batch` commands at a time; and how many waited.
-fn served(
-    rules: Rules,
-    commands: &[Command],
-    placement: Placement,
-    batch: usize,
-) -> (Record, Waits) {
+/// The same through the service, `batch` commands at a time.
+fn served(rules: Rules, commands: &[Command], placement: Placement, batch: usize) -> Record {
     let options = Options {
         capacity: 256,
         placement,
@@ -91,12 +79,7 @@ fn served(
     served_as(rules, commands, options, batch)
 }
 
-fn served_as(
-    rules: Rules,
-    commands: &[Command],
-    options: Options,
-    batch: usize,
-) -> (Record, Waits) {
+fn served_as(rules: Rules, commands: &[Command], options: Options, batch: usize) -> Record {
     let record = Arc::new(Mutex::new(Record::default()));
     let out = Arc::clone(&record);
     let options = Options {
@@ -126,7 +109,7 @@ fn served_as(
     let mut record = std::mem::take(&mut *record.lock().expect("no panic"));
     record.state = format!("{:?}", state_hash(&finished.state));
     record.digest = finished.digest;
-    (record, finished.waits)
+    record
 }
 
 #[test]
@@ -137,12 +120,8 @@ fn recorded_streams_give_the_same_under_every_placement() {
         let expected = serial(rules, &commands);
         for placement in placements() {
             for batch in [1, 64] {
-                let (record, waits) = served(rules, &commands, placement.clone(), batch);
+                let record = served(rules, &commands, placement.clone(), batch);
                 assert!(record == expected, "{name} {placement} batch {batch}");
-                if placement == Placement::inline() {
-                    // One by one nothing is pending; in batches, short money has to wait.
-                    assert_eq!(waits.total() > 0, batch > 1, "{name}");
-                }
             }
         }
     }
@@ -162,7 +141,7 @@ fn the_load_stream_gives_the_same_under_every_placement() {
     commands.extend(stream.commands.into_iter().take(100_000));
     let expected = serial(Rules::default(), &commands);
     for placement in placements() {
-        let (record, _) = served(Rules::default(), &commands, placement.clone(), 64);
+        let record = served(Rules::default(), &commands, placement.clone(), 64);
         assert!(record == expected, "{placement}");
     }
 }
@@ -170,7 +149,7 @@ fn the_load_stream_gives_the_same_under_every_placement() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Little money and few users: many refusals depend on settlements just before.
+    /// Little money and few users: many refusals depend on what was settled just before.
     #[test]
     fn random_streams_give_the_same_under_every_placement(
         commands in stream(Mix::Quirks, 400),
@@ -178,7 +157,7 @@ proptest! {
     ) {
         let expected = serial(rules, &commands);
         for placement in placements() {
-            let (record, _) = served(rules, &commands, placement.clone(), 64);
+            let record = served(rules, &commands, placement.clone(), 64);
             prop_assert_eq!(&record.results, &expected.results, "{}", placement);
             prop_assert!(record == expected, "{}", placement);
         }
@@ -192,13 +171,13 @@ fn impossible_options_are_refused_with_the_limit() {
             .expect_err("an impossible option")
             .to_string()
     };
-    let placement = Placement::threads(5);
+    let placement = Placement::threads(3);
     assert_eq!(
         start(Options {
             placement,
             ..Options::default()
         }),
-        "5 stage threads asked for; 4 stages can use 1 to 4"
+        "3 stage threads asked for; 2 stages can use 1 to 2"
     );
     assert_eq!(
         start(Options {
@@ -212,7 +191,7 @@ fn impossible_options_are_refused_with_the_limit() {
             progress: Some(0),
             ..Options::default()
         }),
-        "stage \"risk\" has a progress interval of 0 events; 1 or more"
+        "stage \"execute\" has a progress interval of 0 events; 1 or more"
     );
     assert_eq!(
         start(Options {
@@ -253,34 +232,41 @@ fn a_publisher_that_panics_is_an_error_and_not_a_hang() {
 }
 
 #[test]
-fn a_publisher_that_panics_while_risk_waits_for_a_settlement_does_not_hang_the_service() {
-    // A new user is checked when everything before it is settled: risk waits most of the time, and
-    // for ever for settlements that never come.
-    let users: Vec<Command> = (0..64)
-        .map(|uid| Command::AddUser { uid: UserId(uid) })
-        .collect();
-    for threads in 2..=4 {
-        for run in 0..5 {
-            let users = users.clone();
-            let (sender, receiver) = mpsc::channel();
-            std::thread::spawn(move || {
-                let options = Options {
-                    capacity: 64,
-                    placement: Placement::threads(threads),
-                    ..Options::default()
-                };
-                let mut service = Service::start(State::default(), options, move |outcome| {
-                    assert!(outcome.sequence != 130 + run, "seeded");
-                })
-                .expect("valid options");
-                // It is told sooner or later; what matters is the end.
-                let _ = (0..1_000).find_map(|_| service.submit_batch(&users, |_| 0).err());
-                sender.send(service.join().expect_err("told"))
-            });
-            // Patience is for a hang only, no run comes near it.
-            let failure = receiver.recv_timeout(Duration::from_secs(20));
-            let failure = failure.expect("the service ends");
-            assert_eq!(failure.stage, "publish", "{threads} threads, run {run}");
+fn a_placement_by_the_names_of_parts_of_execution_is_refused() {
+    for name in ["risk", "match", "settle"] {
+        let placement = Placement::explicit()
+            .on_caller([name])
+            .on_thread(["execute", "publish"]);
+        let options = Options {
+            placement,
+            ..Options::default()
+        };
+        let error = Service::start(State::default(), options, |_| ()).expect_err("no stage");
+        let expected = format!(
+            "{name:?} is no stage by itself: \"execute\" checks, matches and settles on one thread"
+        );
+        assert_eq!(error.to_string(), expected);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Of any random stream, results, events, state and digest are those of `apply` with every
+    /// command stamped, with one in three, and with one in 2²⁰.
+    #[test]
+    fn stamps_change_nothing(commands in stream(Mix::Quirks, 400), rules in rules()) {
+        let expected = serial(rules, &commands);
+        for (is_timed, sample_every) in [(true, 512), (false, 3), (false, 1 << 20)] {
+            let options = Options {
+                capacity: 256,
+                placement: Placement::inline(),
+                is_timed,
+                sample_every,
+                ..Options::default()
+            };
+            let record = served_as(rules, &commands, options, 64);
+            prop_assert!(record == expected, "{is_timed}, one in {sample_every}");
         }
     }
 }

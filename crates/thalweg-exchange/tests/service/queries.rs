@@ -2,7 +2,6 @@
 
 use std::thread;
 
-use thalweg::pipeline::Placement;
 use thalweg_exchange::digest::Digest;
 use thalweg_exchange::execution::Execution;
 use thalweg_exchange::report::{BookReport, book_report, currency_totals, user_report};
@@ -16,27 +15,14 @@ use thalweg_exchange::{
 use crate::service::clients::{market, order};
 use crate::service::placements;
 
-fn options(placement: Placement, risk_shards: usize, match_shards: usize) -> Options {
-    Options {
+/// Every placement.
+fn all() -> Vec<Options> {
+    let options = |placement| Options {
         capacity: 64,
         placement,
-        risk_shards,
-        match_shards,
         ..Options::default()
-    }
-}
-
-/// Every placement, and sharded ones.
-fn all() -> Vec<Options> {
-    let plain = placements()
-        .into_iter()
-        .map(|placement| options(placement, 1, 1));
-    let sharded = [(1, 2), (2, 1), (3, 2)].map(|(risk, books)| {
-        let placement = Placement::threads(2);
-        options(placement, risk, books)
-    });
-    let inline = options(Placement::inline(), 2, 2);
-    plain.chain(sharded).chain([inline]).collect()
+    };
+    placements().into_iter().map(options).collect()
 }
 
 fn all_of(user: i64) -> Query {

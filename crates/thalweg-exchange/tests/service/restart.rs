@@ -17,11 +17,9 @@ fn commands() -> Vec<Command> {
     market().into_iter().chain(orders).collect()
 }
 
-fn options(placement: Placement, shards: usize) -> Options {
+fn options(placement: Placement) -> Options {
     Options {
         placement,
-        risk_shards: shards,
-        match_shards: shards,
         digest: Some(Digest::new()),
         ..Options::default()
     }
@@ -53,12 +51,8 @@ fn run(commands: &[Command], state: State, options: Options, told: &mut Told) ->
 #[test]
 fn numbers_go_on_where_the_service_before_ended() {
     let commands = commands();
-    for (placement, shards) in [
-        (Placement::inline(), 1),
-        (Placement::threads(2), 1),
-        (Placement::inline(), 2),
-    ] {
-        let options = options(placement, shards);
+    for placement in [Placement::inline(), Placement::threads(2)] {
+        let options = options(placement);
         let (mut whole, mut parts) = (Told::new(), Told::new());
         let once = run(&commands, State::default(), options.clone(), &mut whole);
         let (before, after) = commands.split_at(31);
@@ -80,7 +74,7 @@ fn numbers_go_on_where_the_service_before_ended() {
 fn so_do_those_of_replies() {
     let service = Options {
         first_sequence: 1 << 63,
-        ..options(Placement::inline(), 1)
+        ..options(Placement::inline())
     };
     let options = SharedOptions {
         service,

@@ -1,31 +1,33 @@
-//! When commands were checked and matched.
+//! When commands were where.
 
 use std::sync::mpsc;
 
 use thalweg::pipeline::Placement;
-use thalweg_exchange::service::{Options, Service};
+use thalweg_exchange::service::{Options, Service, Stamps};
 use thalweg_exchange::{Command, State};
 use thalweg_measure::clock::Clock;
 
-/// What was noted of each command, and when it was published.
-fn noted(options: Options, send: impl FnOnce(&mut Service)) -> Vec<[u64; 4]> {
+/// When it was due, the stamps of each command, and when it was published.
+fn noted(
+    options: Options,
+    send: impl FnOnce(&mut Service),
+) -> (Vec<(u64, Option<Stamps>, u64)>, u64) {
     let (note, notes) = mpsc::channel();
     let mut service = Service::start(State::default(), options, move |outcome| {
         let now = Clock::global().ticks();
-        let times = [outcome.due, outcome.checked_at, outcome.matched_at, now];
+        let times = (outcome.due, outcome.stamps, now);
         note.send(times).expect("somebody listens");
     })
     .expect("options in range");
+    let begin = Clock::global().ticks();
     send(&mut service);
     service.join().expect("no panic");
-    notes.iter().collect()
+    (notes.iter().collect(), Clock::global().ticks() - begin)
 }
 
-fn inline(is_timed: bool, shards: usize) -> Options {
+fn inline(is_timed: bool) -> Options {
     Options {
         placement: Placement::inline(),
-        risk_shards: shards,
-        match_shards: shards,
         is_timed,
         ..Options::default()
     }
@@ -39,51 +41,66 @@ fn one_by_one(service: &mut Service) {
     }
 }
 
-#[test]
-fn a_command_by_itself_has_it_noted_when_it_was_checked_and_matched() {
-    for shards in [1, 2] {
-        let times = noted(inline(true, shards), one_by_one);
-        assert_eq!(times.len(), 1_000);
-        for [due, checked, matched, now] in times {
-            // What one thread reads of the clock never goes backwards.
-            assert!(due <= checked && checked <= matched && matched <= now);
-            assert_ne!(checked, 0);
-        }
+fn together(service: &mut Service) {
+    for _ in 0..100 {
+        let batch = vec![Command::Nop; 64];
+        service.submit_batch(&batch, |_| 0).expect("it runs");
     }
 }
 
 #[test]
-fn commands_together_have_the_time_of_all_unless_there_are_shards_or_nobody_asked() {
-    let together = |service: &mut Service| {
-        // What is in the slots from commands by themselves is gone.
-        one_by_one(service);
-        for _ in 0..100 {
-            let batch = vec![Command::Nop; 64];
-            service.submit_batch(&batch, |_| 0).expect("it runs");
-        }
-    };
-    let times = noted(inline(true, 1), together);
-    let mut before = 0;
-    for chunk in times[1_000..].chunks(64) {
-        // A chunk is 64 commands at most; here it may begin anywhere.
-        for [_, checked, matched, now] in chunk {
-            assert!(before <= *checked && checked <= matched && matched <= now);
-            before = *checked;
-        }
-        assert!(chunk.iter().all(|times| times[1] != 0));
+fn the_stamps_of_a_command_are_in_order() {
+    let (times, _) = noted(inline(true), one_by_one);
+    assert_eq!(times.len(), 1_000);
+    for (due, stamps, now) in times {
+        let stamps = stamps.expect("each is stamped");
+        let Stamps {
+            begun,
+            checked,
+            matched,
+            settled,
+            journaled,
+        } = stamps;
+        // What one thread reads of the clock never goes backwards.
+        let order = [due, begun, checked, matched, settled, now];
+        assert!(order.is_sorted(), "{order:?}");
+        assert_eq!(journaled, 0);
     }
-    let times = noted(inline(true, 2), together);
-    assert!(times[..1_000].iter().all(|times| times[1] != 0));
-    assert!(times[1_000..].iter().all(|times| times[..3] == [0; 3]));
+}
+
+#[test]
+fn of_commands_in_a_row_each_begins_where_the_one_before_has_ended() {
     let threads = Options {
         placement: Placement::threads(2),
-        ..inline(true, 1)
+        ..inline(true)
     };
-    for [_, checked, matched, now] in noted(threads, together) {
-        assert!(checked != 0 && matched != 0);
-        // The clocks of two cores may differ a little.
-        assert!(checked <= matched + 10_000 && matched <= now + 10_000);
+    for options in [inline(true), threads] {
+        let (times, elapsed) = noted(options, together);
+        let stamps: Vec<Stamps> = times.iter().filter_map(|times| times.1).collect();
+        assert_eq!(stamps.len(), 6_400);
+        let mut chained = 0;
+        for pair in stamps.windows(2) {
+            assert!(pair[0].settled <= pair[1].begun);
+            chained += usize::from(pair[0].settled == pair[1].begun);
+        }
+        // All but the first ones of chunks.
+        assert!(chained > 3_000, "{chained}");
+        let executed: u64 = stamps.iter().map(|at| at.settled - at.begun).sum();
+        assert!(executed <= elapsed, "{executed} of {elapsed}");
     }
-    let times = noted(inline(false, 1), one_by_one);
-    assert!(times.iter().all(|times| times[1..3] == [0; 2]));
+}
+
+#[test]
+fn one_command_in_three_is_stamped() {
+    let options = Options {
+        sample_every: 3,
+        ..inline(false)
+    };
+    for send in [one_by_one, together] {
+        let (times, _) = noted(options.clone(), send);
+        let is_stamped = |at: usize| at.is_multiple_of(3);
+        for (at, (_, stamps, _)) in times.iter().enumerate() {
+            assert_eq!(stamps.is_some(), is_stamped(at), "{at}");
+        }
+    }
 }

@@ -35,20 +35,16 @@ fn agree(rules: Rules, commands: &[Command]) {
     let mut batched = State::new(rules);
     apply_batch(&mut batched, commands, &mut Events::new(), |_, _, _| ());
     assert!(bytes(&batched) == expected, "in batches");
-    for (placement, risk_shards, match_shards) in [
-        (Placement::inline(), 1, 1),
-        (Placement::threads(2), 1, 1),
-        (Placement::threads(4), 1, 1),
-        (Placement::inline(), 3, 1),
-        (Placement::inline(), 2, 2),
-        (Placement::threads(2), 2, 3),
+    for (placement, is_timed) in [
+        (Placement::inline(), false),
+        (Placement::inline(), true),
+        (Placement::threads(2), false),
     ] {
-        let what = format!("{placement}, {risk_shards} × {match_shards}");
+        let what = format!("{placement}, stamped: {is_timed}");
         let options = Options {
             capacity: 64,
             placement,
-            risk_shards,
-            match_shards,
+            is_timed,
             ..Options::default()
         };
         let state = served(rules, commands, options);

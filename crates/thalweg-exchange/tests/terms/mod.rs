@@ -6,7 +6,7 @@ pub(crate) use crate::properties::commands;
 mod extreme;
 mod good_till;
 mod iceberg;
-pub(crate) use crate::properties::late;
+pub(crate) use crate::properties::parts;
 mod market_orders;
 mod pipelines;
 mod plain;

@@ -1,4 +1,4 @@
-//! The same through pipelines, whatever waits for what, and for those who follow the market.
+//! The same through pipelines, and for those who follow the market.
 
 use proptest::prelude::*;
 use thalweg_exchange::execution::{ExecutionReport, ExecutionReports};
@@ -6,7 +6,7 @@ use thalweg_exchange::market::{self, Builder, Epoch};
 use thalweg_exchange::report::state_text::state_hash;
 use thalweg_exchange::{Action, Command, Event, Events, ResultCode, Rules, State, apply};
 
-use crate::terms::late::late_agrees;
+use crate::terms::parts::parts_agree;
 use crate::terms::random::{money, stream};
 use crate::terms::served::served;
 use crate::terms::world::{
@@ -46,21 +46,18 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(30))]
 
     #[test]
-    fn an_early_acceptance_is_the_late_answer(
-        (rules, commands) in world(200),
-        pace in prop::collection::vec(prop_oneof![4 => Just(0), 1 => 1_u8..3, 1 => Just(9)], 1..20),
-    ) {
-        late_agrees(rules, &commands, &pace)?;
+    fn commands_in_parts_give_what_whole_ones_give((rules, commands) in world(200)) {
+        parts_agree(rules, &commands)?;
     }
 
     #[test]
-    fn two_threads_and_any_shards_give_the_same_answers_and_state((rules, commands) in world(400)) {
+    fn two_threads_give_the_same_answers_and_state((rules, commands) in world(400)) {
         let (expected, answers) = serial(rules, &commands);
-        for shards in 1..4 {
-            let (state, served) = served(rules, &commands, shards, |outcome| {
+        for is_timed in [false, true] {
+            let (state, served) = served(rules, &commands, is_timed, |outcome| {
                 (outcome.result, outcome.events.to_vec(), outcome.reports().collect())
             });
-            prop_assert_eq!(&served, &answers, "{} shards", shards);
+            prop_assert_eq!(&served, &answers, "stamped: {}", is_timed);
             prop_assert_eq!(state_hash(&state), state_hash(&expected));
         }
     }
@@ -95,7 +92,7 @@ proptest! {
 
 /// User 1 has profit in futures as long as somebody bids 300 there, and pays with it in a pair.
 #[test]
-fn an_order_waits_for_the_prices_that_expire_before_it() {
+fn an_order_is_checked_against_the_prices_behind_what_expired_before_it() {
     let rules = Rules {
         cover_futures: false,
         ..Rules::MENDED
@@ -117,7 +114,7 @@ fn an_order_waits_for_the_prices_that_expire_before_it() {
             .iter()
             .all(|code| !code.is_refusal())
     );
-    late_agrees(rules, &commands, &[0]).expect("it agrees");
+    parts_agree(rules, &commands).expect("it agrees");
     // Without the clock it is accepted.
     commands.remove(commands.len() - 2);
     let (_, answers) = serial(rules, &commands);

@@ -18,7 +18,7 @@ pub(crate) fn durable_options(config: &Config) -> Options {
             capacity: config.exchange.capacity,
             // On two cores and without sync, a publish stage on the exchange's thread was slower
             // with 32 sessions.
-            placement: Placement::caller_and_threads(3, 1),
+            placement: Placement::caller_and_threads(1, 1),
             ..service::Options::default()
         },
         journal: JournalOptions::default().segment_bytes(config.journal.segment_bytes),

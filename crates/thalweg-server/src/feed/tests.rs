@@ -56,8 +56,7 @@ impl Market {
             tag: 0,
             due: 0,
             command: &command,
-            checked_at: 0,
-            matched_at: 0,
+            stamps: None,
             result,
             events: &self.events,
         };

@@ -29,8 +29,10 @@ fn health_readiness_and_figures_are_served() {
         "thalweg_journal_full 0.0",
         "# TYPE thalweg_journal_commit_seconds histogram",
         "# UNIT thalweg_journal_commit_seconds seconds",
-        "thalweg_stage_events_total{stage=\"risk\"} 3",
+        "thalweg_stage_events_total{stage=\"execute\"} 3",
         "# TYPE thalweg_stage_service_seconds histogram",
+        // The first command is stamped.
+        "thalweg_execution_part_seconds_count{part=\"match\"} 1",
         "thalweg_queue_requests_max 1024.0",
         "thalweg_ready 1.0",
         "# EOF",

@@ -12,8 +12,8 @@ pub(crate) struct Latency {
     pub(crate) rate_reached: Option<bool>,
     /// What happened in each interval of the run.
     pub(crate) throughput: Throughput,
-    /// One command in so many is in the stages' distributions, and in a pipeline that samples one
-    /// in 512 more of the first ones; end to end, every command is.
+    /// One command in this number, and more of the first ones, is in the distributions of what
+    /// publishing and the journal served; in all others, every command is.
     pub(crate) sampled_every: u64,
     /// From the moment a command was due (at a rate) or handed over (at max) to its last stage.
     pub(crate) end_to_end: Distribution,
@@ -23,9 +23,6 @@ pub(crate) struct Latency {
     /// What commands spent their time on: all of them, and those around some percentiles.
     pub(crate) breakdowns: Vec<Breakdown>,
     pub(crate) stages: Vec<Stage>,
-    /// The same with the shards of a stage together, which is what people look at.
-    #[serde(skip)]
-    pub(crate) families: Vec<Stage>,
     /// When the automatic placement moved stages between threads; absent for other placements.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) switches: Option<Vec<Switch>>,
@@ -34,6 +31,18 @@ pub(crate) struct Latency {
     pub(crate) switch_count: Option<u64>,
     /// The slowest of all commands, slowest first.
     pub(crate) slowest: Vec<Slow>,
+}
+
+impl Latency {
+    /// The means of all that a command goes through, up to when the publish stage has it, added up.
+    pub(crate) fn stages_mean_ns(&self) -> f64 {
+        let stages = self.stages.iter().filter(|stage| stage.part_of.is_none());
+        let times = stages.flat_map(|stage| {
+            let served = stage.served.as_ref().filter(|_| stage.name != "publish");
+            [stage.waited.as_ref(), served]
+        });
+        times.flatten().map(|times| times.mean_ns).sum()
+    }
 }
 
 /// A part of the rate that counts as all of it.
@@ -184,10 +193,13 @@ pub(crate) struct Point {
     pub(crate) ns: u64,
 }
 
-/// One stage.
+/// One stage, or a part of one.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Stage {
     pub(crate) name: String,
+    /// The stage of which it is a part.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) part_of: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) waited: Option<Distribution>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -218,20 +230,9 @@ pub(crate) struct Slow {
     pub(crate) end_to_end_ns: u64,
     /// What added up to that.
     pub(crate) parts: Vec<SlowPart>,
-    /// The parts are in the proportion of this command's, which was in flight at the same time and
-    /// took as long; it was timed at each stage.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) like: Option<u64>,
 }
 
 impl Slow {
-    /// The share of the time, 0 to 1, whose stage or queue is known.
-    pub(crate) fn covered(&self) -> f64 {
-        let named = self.parts.iter().filter(|part| !part.is_unknown);
-        let named: u64 = named.map(|part| part.ns).sum();
-        (named as f64 / self.end_to_end_ns.max(1) as f64).min(1.0)
-    }
-
     /// The longest parts, as many as make up 95 % of the whole, longest first.
     pub(crate) fn most(&self) -> Vec<&SlowPart> {
         let mut parts: Vec<&SlowPart> = self.parts.iter().collect();
@@ -249,31 +250,9 @@ impl Slow {
 /// A part of a slow command's time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct SlowPart {
-    /// `waiting to be sent`, `waiting for match`, `in match`; stages together where the command was
-    /// not timed at each: `from risk to publish`.
+    /// `waiting to be sent`, `waiting for execute`, `in match`.
     pub(crate) what: String,
     pub(crate) ns: u64,
-    /// Which stage it was is not known.
-    #[serde(skip)]
-    pub(crate) is_unknown: bool,
-}
-
-impl SlowPart {
-    pub(crate) fn new(what: String, ns: u64) -> SlowPart {
-        SlowPart {
-            what,
-            ns,
-            is_unknown: false,
-        }
-    }
-
-    /// A part of which the stage is not known.
-    pub(crate) fn unknown(what: String, ns: u64) -> SlowPart {
-        SlowPart {
-            is_unknown: true,
-            ..SlowPart::new(what, ns)
-        }
-    }
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ fn breakdown(of: &str, unsent: f64) -> Breakdown {
         end_to_end_ns: unsent + 60.0,
         parts: [
             ("waiting to be sent", unsent),
-            ("waiting for risk", 10.0),
+            ("waiting for execute", 10.0),
             ("in match", 50.0),
         ]
         .map(|(what, ns)| Part {
@@ -46,8 +46,9 @@ fn latency() -> Latency {
         p99: 64,
         max: 64,
     };
-    let risk = Stage {
-        name: "risk".into(),
+    let execute = Stage {
+        name: "execute".into(),
+        part_of: None,
         waited: Some(times(300)),
         served: Some(times(90)),
         batches: Some(batches),
@@ -55,21 +56,25 @@ fn latency() -> Latency {
     };
     let matching = Stage {
         name: "match".into(),
+        part_of: Some("execute"),
         waited: None,
         served: Some(times(200)),
         batches: None,
         utilisation: None,
+    };
+    let part = |what: &str, ns| SlowPart {
+        what: what.into(),
+        ns,
     };
     let slow = Slow {
         command: 77,
         kind: "place".into(),
         end_to_end_ns: 1_000_000,
         parts: vec![
-            SlowPart::new("in risk".into(), 1_000),
-            SlowPart::new("in match".into(), 59_000),
-            SlowPart::new("waiting for match".into(), 940_000),
+            part("in risk", 1_000),
+            part("in match", 59_000),
+            part("waiting for execute", 940_000),
         ],
-        like: None,
     };
     let finished: Vec<u64> = (0..50).map(|i| 900 + (i * 37) % 200).collect();
     Latency {
@@ -85,12 +90,11 @@ fn latency() -> Latency {
         rate_reached: Some(false),
         warm_up: Some(times(900)),
         breakdowns: vec![breakdown("p50", 0.0), breakdown("p99", 1_440.0)],
-        families: vec![risk.clone(), matching.clone()],
         switches: None,
         switch_count: None,
         sampled_every: 32,
         end_to_end: times(600),
-        stages: vec![risk, matching],
+        stages: vec![execute, matching],
         slowest: vec![slow],
     }
 }

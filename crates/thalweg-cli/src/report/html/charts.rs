@@ -80,7 +80,7 @@ fn lines(latency: &Latency) -> Vec<Curve<'_>> {
         class: "total".to_owned(),
         points: &latency.end_to_end.curve,
     }];
-    for (i, stage) in latency.families.iter().enumerate() {
+    for (i, stage) in latency.stages.iter().enumerate() {
         let forms = [("waited", &stage.waited), ("served", &stage.served)];
         for (what, times) in forms {
             // A stage that never waits, behind another on its thread, has no line.

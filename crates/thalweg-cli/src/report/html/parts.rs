@@ -65,7 +65,7 @@ fn bar(found: &Breakdown, latency: &Latency) -> String {
 /// The colour of a part: that of its stage, pale where a command waits for it.
 fn class(what: &str, latency: &Latency) -> String {
     let place = |stage: &str| {
-        let at = latency.families.iter().position(|s| s.name == stage);
+        let at = latency.stages.iter().position(|s| s.name == stage);
         at.unwrap_or(0) % COLOURS
     };
     match (what.strip_prefix("waiting for "), what.strip_prefix("in ")) {

@@ -58,6 +58,11 @@ fn an_answer_before_the_commit_is_found() {
 }
 
 #[test]
+fn an_answer_after_a_failure_of_the_disk_is_found() {
+    finds(Seeded::PublishFailed);
+}
+
+#[test]
 fn a_snapshot_without_sessions_is_found() {
     finds(Seeded::ForgetSessions);
 }

@@ -1,6 +1,6 @@
 //! Giving a resting order another size, with or without another price.
 //!
-//! The risk stage, which knows no orders, has held money for the lots that the command says are
+//! The risk check, which knows no orders, has held money for the lots that the command says are
 //! more; so an order that is not as the command says is left alone. All that can be refused is
 //! looked at before anything is changed.
 

@@ -12,6 +12,10 @@ impl Matching {
 
     /// Adds a book of a symbol that has none.
     pub(crate) fn restore(&mut self, book: Book) {
-        self.put(book);
+        let symbol = book.spec().id;
+        let slot = self.books.insert(book);
+        self.index.insert(symbol, slot);
+        self.books[slot].forget_due();
+        self.note_due(symbol);
     }
 }

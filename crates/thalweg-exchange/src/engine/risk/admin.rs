@@ -48,11 +48,10 @@ impl Risk {
         transaction_id: i64,
         kind: AdjustmentKind,
     ) -> Checked {
-        let is_short_elsewhere = std::mem::take(&mut self.is_short_elsewhere);
         let user = self.check_transaction(uid, transaction_id)?;
         let mut profit = 0;
         if amount < 0 || self.rules.cover_futures {
-            let purse = self.most(user, currency, is_short_elsewhere)?;
+            let purse = self.most(user, currency)?;
             if amount < 0 && -i128::from(amount) > purse.most {
                 return Err(ResultCode::UserMgmtAccountBalanceAdjustmentNsf);
             }
@@ -84,14 +83,9 @@ impl Risk {
     }
 
     /// What a user can withdraw of a currency.
-    pub(super) fn most(
-        &self,
-        user: &User,
-        currency: CurrencyId,
-        is_short_elsewhere: bool,
-    ) -> Result<Purse, ResultCode> {
+    pub(super) fn most(&self, user: &User, currency: CurrencyId) -> Result<Purse, ResultCode> {
         if self.rules.cover_futures {
-            return Ok(self.purse(user, currency, is_short_elsewhere));
+            return Ok(self.purse(user, currency));
         }
         let mut needed = 0;
         if self.rules.withdrawal_keeps_margin && !user.positions().is_empty() {

@@ -102,9 +102,6 @@ impl Risk {
     }
 
     fn sell_in_auction(&mut self, slot: u32, seller: Owner, lots: (i64, i64), is_gone: bool) {
-        if !self.share.owns(seller.1) {
-            return;
-        }
         let symbol = self.symbols.at(slot);
         let spec = &symbol.spec;
         let [price, size] = [lots.0, lots.1].map(i128::from);
@@ -126,9 +123,6 @@ impl Risk {
         (price, size, hold): (i64, i64, i64),
         is_gone: bool,
     ) {
-        if !self.share.owns(buyer.1) {
-            return;
-        }
         let symbol = self.symbols.at(slot);
         let spec = &symbol.spec;
         let [price, size] = [price, size].map(i128::from);

@@ -233,12 +233,7 @@ impl Risk {
     }
 
     /// What a user can withdraw of a currency.
-    pub(super) fn purse(
-        &self,
-        user: &User,
-        currency: CurrencyId,
-        is_short_elsewhere: bool,
-    ) -> Purse {
+    pub(super) fn purse(&self, user: &User, currency: CurrencyId) -> Purse {
         let balance = i128::from(user.balance(currency));
         if !user.has_futures() {
             return Purse {
@@ -250,8 +245,11 @@ impl Risk {
         let total = self.ledger.look(currency);
         let mut profit = waiting.min(total.pool).max(0);
         if profit > 0 && total.is_shaky {
-            let is_short = is_short_elsewhere || self.is_anybody_short(currency);
-            profit = if is_short { 0 } else { profit };
+            profit = if self.is_anybody_short(currency) {
+                0
+            } else {
+                profit
+            };
         }
         let asked = covers(user, &self.symbols, currency, None).asked + profit;
         Purse {
@@ -289,27 +287,6 @@ impl Risk {
         })
     }
 
-    /// What a share must know of another before it pays out profit.
-    pub(super) fn ask_who_is_short(&mut self, other: &Self, uid: UserId, currency: CurrencyId) {
-        let waits = |user: &User| user.waiting_in(currency) > 0;
-        if self.users.get(uid).is_some_and(waits) && self.ledger.look(currency).is_shaky {
-            self.is_short_elsewhere |= other.is_anybody_short(currency);
-        }
-    }
-
-    /// Tells another share whether somebody may still be short, after a payment that looked.
-    pub(crate) fn tell_whether_shaky(&self, other: &mut Self, currency: CurrencyId) {
-        if let Some(slot) = other.ledger.find(currency) {
-            other.ledger.get_mut(slot).is_shaky = self.ledger.look(currency).is_shaky;
-        }
-    }
-
-    /// Whether the next payment of profit looks for users who are short.
-    #[cfg(test)]
-    pub(crate) fn is_shaky(&self, currency: CurrencyId) -> bool {
-        self.ledger.look(currency).is_shaky
-    }
-
     /// After a band of futures moved, users may be short.
     pub(super) fn note_band_moved(&mut self, symbol: SymbolId) {
         if let Some(symbol) = self.symbols.get(symbol) {
@@ -326,7 +303,7 @@ impl Risk {
     /// since profit was last paid out in that currency, at every user.
     #[must_use]
     pub fn withdrawable(&self, uid: UserId, currency: CurrencyId) -> Option<i64> {
-        let most = self.most(self.users.get(uid)?, currency, false).ok()?.most;
+        let most = self.most(self.users.get(uid)?, currency).ok()?.most;
         i64::try_from(most.max(0)).ok()
     }
 }

@@ -159,12 +159,7 @@ impl Risk {
         self.note_own_closed(&own, gone, taker);
         if !self.rules.cover_futures {
             let events = &events[..triggered];
-            self.note_uncovered(
-                command,
-                (slot, uid),
-                (gone, moved),
-                (tally.uncovered, events),
-            );
+            self.note_uncovered(command, slot, (gone, moved), (tally.uncovered, events));
         }
         if triggered < events.len() {
             self.settle_triggered(slot, &events[triggered..]);
@@ -190,9 +185,6 @@ impl Risk {
         (lots, price): (i64, i64),
         tally: &mut Tally,
     ) -> UserHint {
-        if !self.share.owns(owner.1) {
-            return owner.0;
-        }
         let symbol = self.symbols.at(slot);
         let spec = &symbol.spec;
         let place = self.users.settled_slot(owner);

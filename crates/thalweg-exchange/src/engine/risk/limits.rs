@@ -1,9 +1,8 @@
 //! What a user may have and send, as far as those who run the market limit it.
 //!
 //! *Open orders* are counted: up when a new order is accepted, which holds before it is matched,
-//! and down when settlement books that it is gone: filled, rejected, cancelled or removed. So a
-//! count that is read early, while earlier commands are not settled, is too high at most, and an
-//! early acceptance holds. The count of a user whose record goes is kept as long as orders rest.
+//! and down when settlement books that it is gone: filled, rejected, cancelled or removed. The
+//! count of a user whose record goes is kept as long as orders rest.
 
 use super::Risk;
 use super::ids::Ids;
@@ -323,7 +322,7 @@ impl Risk {
 
     /// Counts a command's own order off, if it is gone.
     pub(super) fn note_own_closed(&mut self, own: &OwnOrder, traded: i64, owner: Owner) {
-        if own.is_gone(traded.into()) && self.share.owns(owner.1) {
+        if own.is_gone(traded.into()) {
             self.users.settled(owner).note_closed();
         }
     }

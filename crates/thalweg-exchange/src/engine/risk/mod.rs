@@ -1,69 +1,32 @@
-//! The risk and settlement stages: users, balances, symbols, fees. Knows no books.
+//! The risk check and settlement: users, balances, symbols, fees. Knows no books.
 //!
 //! [`Risk::check`] holds money before a command may match; [`Risk::settle`] books what came of it.
-//! A check that refuses changes nothing (but that it may take away the empty record that a futures
-//! order of no size left), so it may be repeated.
+//! A check that refuses changes nothing, but that it may take away the empty record that a futures
+//! order of no size left.
 //!
 //! Most checks are answered by the `calm` module, which knows when nothing can be the matter; the
 //! others say what the answer is.
 //!
-//! # Early checks
-//! A pipeline may check command *n* while earlier commands are checked but not yet settled, if
-//! *n* is no [barrier](Risk::is_barrier), and no earlier unsettled command
-//! [may lower](Risk::settlement_may_lower) anything. Then **an early acceptance is the answer that
-//! the check would give after those settlements, with the same hold**; an early refusal is not,
-//! and must be repeated once everything earlier is settled. The proof, over all that a check of
-//! a place or move (the checks that can fail and are no barriers) reads:
-//!
-//! 1. *Users.* Removed, added and resumed by barriers only. A settlement may add a user, suspended:
-//!    before it the check refuses (no user), after it too or not. One who is found active early is
-//!    active later.
-//! 2. *Symbols*, their halts and bands, and what is remembered of them for pairs: written by checks
-//!    only, so an early check sees exactly what a late one would. All but one: a symbol is
-//!    removed by settlement, which needs its terms to give back what its orders held. That command
-//!    "may lower", so no check runs while it is unsettled; and it is a barrier, so no settlement
-//!    before it comes when the symbol is gone, or when another has its slot.
-//! 3. *Futures*: positions and last prices are written by the checks of the user's own orders in
-//!    futures, which come in order, and by settlements of commands in futures symbols, all of which
-//!    "may lower" (a fee is due, a loss is booked when a record goes). While none of those is
-//!    unsettled, what a check reads of positions, the free margin, is what a late one would read.
-//!    The `early` module says which checks need not wait for them either.
-//! 4. *Balances.* The check asks for balance + free margin ≥ hold; the hold depends on the command
-//!    and the symbol alone, and pending settlements only raise balances: see below.
-//!    Where futures are covered, they are not read at all for pairs: an owner without records has
-//!    nothing but what waits, which settlements of his own records and barriers change.
-//! 5. *The ledger's bound* D + N + R + loss ≤ `i64::MAX`. D is changed by barriers only, R by
-//!    checks of pairs and as in 3, and N, the sum of what is negative, grows only if an account
-//!    falls; what a hold adds to N is the less, the higher the balance.
-//!
-//! Why a settlement that `settlement_may_lower` denies only raises balances: with `f` = taker fee ≥
-//! maker fee = `m` per lot (of fees of the value: see `fees`), prices above zero, and each order's
-//! lots held for at its reserve price or budget,
+//! # Holds
+//! A settlement in a pair takes no more than was held, so that it only raises balances: with `f` =
+//! taker fee ≥ maker fee = `m` per lot (of fees of the value: see `fees`), prices above zero, and
+//! each order's lots held for at its reserve price or budget,
 //! - a buying maker gets s·((hold − p)·qK + f − m) ≥ 0, as a bid never rests above its reserve;
 //! - a buying taker gets (Σ s·hold − Σ s·p)·qK ≥ 0, as it never pays above its limit, which is not
 //!   above its reserve; with a budget: cost ≤ budget;
 //! - a seller with a limit price gets s·(p·qK − fee) ≥ 0, as its limit covers the taker fee;
-//! - a budget ASK sells no lot under its fee, where budgets are bounded; where they are not:
-//! - a FOK_BUDGET ASK gets Σ s·p·qK − f·Σ s ≥ budget·qK − f·size in one booking: it may lower where
-//!   that is below zero, and only there; an IOC_BUDGET ASK likewise, without the budget;
+//! - a budget ASK sells no lot under its fee, where budgets are bounded; where they are not, it may
+//!   lose what `reference` makes room for;
 //! - rejects, reductions and removals give back part of a hold ≥ 0;
 //! - a market order never pays above its worst price nor sells below it, which are a limit here;
 //! - a stop order that the command triggers has a limit price, and its lots are held for since it
-//!   began to wait: it is settled as a taker above, whoever owns it;
+//!   began to wait: it is settled as a taker above, for any owner;
 //! - an order that must not meet its owner's is filled in part at most where it has a limit price
 //!   or no budget to bring in: a FOK_BUDGET ASK counts only lots that it would get.
 //!
-//! Orders with conditions and the clock are barriers: their check reads the clock.
-//!
-//! A command that takes out orders of several users or symbols "may lower" as a whole, since there
-//! may be futures among them: the loss in a record that goes with its last order is booked.
-//!
-//! Open orders are counted up by checks and down by settlements, so an early count is too high at
-//! most; see `limits`.
-//!
 //! The exceptions are quirks of [`Rules::REFERENCE`]: a maker fee above the taker fee, sizes and
-//! prices not above zero, asks moved under the fee. Each marks its symbol for good, when it is
-//! checked and thus before it can match, and every later command there "may lower".
+//! prices not above zero, asks moved under the fee. There must be room for what they lose before
+//! such a command is accepted.
 //!
 //! # Overflow
 //! See the `ledger` module: whatever could leave 64 bits in a settlement is refused here, with
@@ -77,7 +40,6 @@ mod auction;
 mod calm;
 mod conditional;
 mod cover;
-mod early;
 mod fees;
 mod futures;
 mod gate;
@@ -90,7 +52,6 @@ mod reference;
 mod removed;
 mod saved;
 mod settlement;
-mod share;
 mod symbol;
 mod trades;
 mod trading;
@@ -98,7 +59,6 @@ mod user;
 mod view;
 
 pub use self::cover::{FUTURES_LOTS_MAX, FUTURES_PRICE_MAX};
-pub(crate) use self::early::{Concern, Unsettled};
 pub use self::gate::TradingLimits;
 pub use self::ids::ID_WINDOW;
 pub(crate) use self::ids::Ids;
@@ -108,8 +68,6 @@ use self::limits::CalmLimits;
 pub use self::position::{Direction, LastPrices, Position};
 pub(crate) use self::reference::Seen;
 pub(crate) use self::saved::{Account, Kept, SavedSymbol};
-use self::share::Share;
-pub(crate) use self::share::share_of;
 use self::symbol::{Symbol, Symbols};
 use self::user::Users;
 pub use self::user::{User, UserStatus};
@@ -118,20 +76,15 @@ use crate::event::UserHint;
 use crate::result_code::ResultCode;
 use crate::rules::Rules;
 
-/// Users, balances, symbols and totals. One of the parts that a pipeline's stages own separately;
-/// see [`crate::State`].
+/// Users, balances, symbols and totals: one of the parts of a [`State`](crate::State).
 #[derive(Clone, Debug)]
 pub struct Risk {
     rules: Rules,
     users: Users,
     symbols: Symbols,
     ledger: Ledger,
-    /// Which users it has: all, unless it is a part of a sharded service.
-    share: Share,
     /// The time of the last [`Command::Clock`].
     clock: Option<i64>,
-    /// For the check of the command under way: another share has a user who is short of cover.
-    is_short_elsewhere: bool,
     /// What limits every user without limits of his own.
     limits: UserLimits,
     calm_limits: CalmLimits,
@@ -148,9 +101,7 @@ impl Risk {
             users: Users::default(),
             symbols: Symbols::default(),
             ledger: Ledger::default(),
-            share: Share::WHOLE,
             clock: None,
-            is_short_elsewhere: false,
             limits: UserLimits::NONE,
             calm_limits: CalmLimits::of(&UserLimits::NONE),
             epoch: 1,
@@ -163,12 +114,15 @@ impl Risk {
         &self.rules
     }
 
+    /// The first part of [`apply`](crate::apply), for tests of it.
+    ///
     /// Checks a command, and if it is accepted holds the money for it, or does what it asks where
     /// that needs no book.
     ///
     /// Returns [`ResultCode::ValidForMatchingEngine`] for accepted commands that go to a book,
     /// [`ResultCode::Success`] for the others, and otherwise why it is refused, having changed
     /// nothing. Must be followed by matching, also when it refuses.
+    #[doc(hidden)]
     #[inline]
     pub fn check(&mut self, command: &Command) -> ResultCode {
         self.check_hinted(command).0
@@ -297,13 +251,7 @@ impl Risk {
             Command::Amend(amend) => return self.check_amend(amend),
             Command::Clock { time } => self.set_clock(*time)?,
             Command::Nop | Command::Disconnect { .. } => {}
-            Command::Reset => {
-                let share = self.share;
-                *self = Self {
-                    share,
-                    ..Self::new(self.rules)
-                };
-            }
+            Command::Reset => *self = Self::new(self.rules),
         }
         Ok(ResultCode::Success)
     }
@@ -324,59 +272,5 @@ impl Risk {
         {
             self.symbols.fetch(symbol);
         }
-    }
-
-    /// True where the command must see everything before it settled, even to be accepted: all that
-    /// change users, balances, symbols or everything.
-    #[must_use]
-    pub fn is_barrier(&self, command: &Command) -> bool {
-        match command {
-            Command::Place(_) | Command::Move { .. } => false,
-            Command::Cancel { .. } | Command::Reduce { .. } | Command::Nop => false,
-            Command::AddUser { .. }
-            | Command::Balance { .. }
-            | Command::PayFees { .. }
-            | Command::SetLimits { .. }
-            | Command::Suspend { .. }
-            | Command::Resume { .. }
-            | Command::AddSymbols(_)
-            | Command::AddAccounts(_)
-            | Command::PlaceWith(_)
-            | Command::Amend(_)
-            | Command::CancelAll { .. }
-            | Command::Disconnect { .. }
-            | Command::Clock { .. }
-            | Command::SetPriceBand { .. }
-            | Command::SetMarketProtection { .. }
-            | Command::StartAuction { .. }
-            | Command::Uncross { .. }
-            | Command::Halt { .. }
-            | Command::Unhalt { .. }
-            | Command::RemoveSymbol { .. }
-            | Command::Reset => true,
-        }
-    }
-
-    /// Whether settling this command, which must be checked and accepted already, could lower a
-    /// balance or otherwise turn a later command's acceptance into a refusal. False is a promise
-    /// (proof: this module's comment); true is a maybe.
-    #[must_use]
-    pub fn settlement_may_lower(&self, command: &Command) -> bool {
-        let Some(symbol) = command.symbol().and_then(|id| self.symbols.get(id)) else {
-            // Where a record in futures goes with its last order, a loss is booked.
-            return matches!(
-                command,
-                Command::CancelAll { .. }
-                    | Command::Disconnect { .. }
-                    | Command::Clock { .. }
-                    | Command::RemoveSymbol { .. }
-                    | Command::SetPriceBand { .. }
-                    | Command::Uncross { .. }
-            );
-        };
-        if symbol.is_futures() {
-            return self.rules.margin_trading;
-        }
-        symbol.drains || self.is_budget_ask_at_a_loss(symbol, command)
     }
 }

@@ -87,9 +87,6 @@ impl Risk {
         else {
             return None;
         };
-        if !self.share.is_whole() {
-            return None;
-        }
         let reduced = Reduced {
             user: events.hints().at(0),
             action,

@@ -6,7 +6,7 @@
 use super::Risk;
 use super::ledger::Ledger;
 use super::symbol::Symbol;
-use crate::command::{Action, Command, OrderType, Place};
+use crate::command::{Action, OrderType, Place};
 use crate::result_code::ResultCode;
 use crate::rules::Rules;
 
@@ -38,13 +38,6 @@ pub(crate) struct Seen {
     pub(crate) lots_total: i128,
     /// The largest price, reserve price or budget so far, by magnitude.
     pub(crate) price_max: u64,
-}
-
-impl Seen {
-    /// Before a symbol is copied to another share: the sum belongs to one.
-    pub(super) const fn forget_lots(&mut self) {
-        self.lots_total = 0;
-    }
 }
 
 impl Symbol {
@@ -89,7 +82,7 @@ impl Symbol {
         exposure
     }
 
-    /// What moving an order to `price` could cost by a quirk of the reference. The risk stage
+    /// What moving an order to `price` could cost by a quirk of the reference. The risk check
     /// knows neither the side nor the size of the order, so it takes the worst of both.
     pub(super) fn quirks_of_move(&self, price: i64, rules: &Rules) -> Exposure {
         let scale = i128::from(self.spec.quote_scale);
@@ -126,14 +119,6 @@ impl Symbol {
         }
         let fees = i128::from(self.spec.taker_fee) * i128::from(place.size);
         (fees - proceeds).max(0)
-    }
-
-    /// True where an accepted order may lower a balance from now on.
-    pub(super) const fn drains_after(&self, place: &Place, exposure: &Exposure) -> bool {
-        // A rejected IOC_BUDGET makes money, but takes none.
-        exposure.base > 0
-            || (exposure.quote > 0
-                && (!matches!(place.order_type, OrderType::IocBudget) || place.price <= 0))
     }
 
     /// Remembers an accepted order.
@@ -176,23 +161,6 @@ impl Symbol {
         }
         self.seen.price_max = self.seen.price_max.max(price.unsigned_abs());
         self.renew_calm(rules);
-    }
-
-    /// Takes over what another share remembers.
-    pub(super) fn recall(&mut self, other: &mut Self, rules: &Rules) {
-        self.drains |= other.drains;
-        let (seen, other) = (&mut self.seen, &mut other.seen);
-        seen.inverted |= other.inverted;
-        seen.size_max = seen.size_max.max(other.size_max);
-        seen.price_max = seen.price_max.max(other.price_max);
-        let lots = std::mem::take(&mut other.lots_total);
-        seen.lots_total = seen.lots_total.saturating_add(lots);
-        self.renew_calm(rules);
-    }
-
-    /// Whether an order was accepted that makes all later ones suspect.
-    pub(super) const fn is_odd(&self) -> bool {
-        self.drains || self.seen.inverted
     }
 
     pub(super) const fn is_inverted(&self) -> bool {
@@ -244,7 +212,6 @@ impl Risk {
         };
         *side = side.saturating_add(debt);
         self.ledger.check_room(symbol, &worst)?;
-        symbol.drains |= symbol.drains_after(place, &exposure);
         symbol.note_place(place, rules);
         self.ledger.reserve(symbol, &exposure);
         Ok(())
@@ -258,36 +225,9 @@ impl Risk {
         }
         let exposure = symbol.quirks_of_move(price, &self.rules);
         self.ledger.check_room(symbol, &exposure.twice())?;
-        symbol.drains |= exposure != Exposure::default();
         symbol.note_move(price, &self.rules);
         self.ledger.reserve(symbol, &exposure);
         Ok(())
-    }
-
-    /// Whether an order in a pair could lose more than it holds.
-    pub(super) fn may_lose(&self, symbol: &Symbol, place: &Place) -> bool {
-        symbol.quirks_of_place(place, &self.rules) != Exposure::default()
-            || symbol.loss_of_budget_ask(place, &self.rules) > 0
-    }
-
-    /// Whether the settlement of an order in a pair may lower a balance, as it sells at a loss.
-    pub(super) fn is_budget_ask_at_a_loss(&self, symbol: &Symbol, command: &Command) -> bool {
-        let place = command.place();
-        place.is_some_and(|place| symbol.loss_of_budget_ask(place, &self.rules) > 0)
-    }
-
-    /// Whether an order or a move in a pair could meet a quirk, whatever the largest order was.
-    pub(super) fn may_be_odd(&self, symbol: &Symbol, command: &Command) -> bool {
-        match command {
-            Command::Place(place) => self.may_lose(symbol, place),
-            Command::Move { price, .. } => {
-                let value = i128::from(*price) * i128::from(symbol.spec.quote_scale);
-                *price <= 0
-                    || (value < i128::from(symbol.fee_max())
-                        && !self.rules.refuse_moved_ask_under_fee)
-            }
-            _ => false,
-        }
     }
 }
 

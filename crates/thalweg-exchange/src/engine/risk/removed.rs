@@ -81,9 +81,6 @@ impl Risk {
         let Some(slot) = self.symbols.slot(symbol) else {
             return;
         };
-        if !self.share.owns(uid) {
-            return;
-        }
         let owner = (UserHint::UNKNOWN, uid);
         let is_gone = !matches!(why, Removal::Reduced | Removal::Decremented);
         let symbol = self.symbols.at(slot);
@@ -120,9 +117,6 @@ impl Risk {
         lots: i64,
         is_gone: bool,
     ) {
-        if !self.share.owns(owner.1) {
-            return;
-        }
         let spec = &self.symbols.at(slot).spec;
         let place = self.users.settled_slot(owner);
         let user = self.users.at_mut(place);

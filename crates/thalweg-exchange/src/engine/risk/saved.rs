@@ -25,8 +25,6 @@ pub(crate) struct SavedSymbol {
     pub(crate) limits: TradingLimits,
     /// Futures in which a command has succeeded.
     pub(crate) has_last_prices: bool,
-    /// A settlement may lower a balance.
-    pub(crate) drains: bool,
     pub(crate) seen: Seen,
 }
 
@@ -56,7 +54,6 @@ impl Risk {
             spec: symbol.spec,
             limits: symbol.gate.limits(),
             has_last_prices: symbol.last.is_some(),
-            drains: symbol.drains,
             seen: symbol.seen,
         };
         let mut symbols: Vec<SavedSymbol> = self.symbols.iter().map(saved).collect();
@@ -154,7 +151,6 @@ impl Risk {
             symbol.quote = quote;
         }
         symbol.gate = Gate::new(saved.limits);
-        symbol.drains = saved.drains;
         symbol.seen = saved.seen;
         symbol.renew_calm(&self.rules);
     }

@@ -31,6 +31,8 @@ pub(super) struct Taken {
 pub(super) type Paid = (i128, i128, i128);
 
 impl Risk {
+    /// The last part of [`apply`](crate::apply), for tests of it.
+    ///
     /// Books the events of a command: what its checks held is paid, or given back.
     ///
     /// `result` is what matching answered. Cost: nothing for a pair's command without events, else
@@ -39,6 +41,7 @@ impl Risk {
     ///
     /// # Panics
     /// If the events are not those of this command after its check on this value.
+    #[doc(hidden)]
     #[inline]
     pub fn settle(&mut self, command: &Command, result: ResultCode, events: &Events) {
         match *command {
@@ -210,9 +213,6 @@ impl Risk {
         taker_action: Action,
         (price, size, hold, is_gone): (i64, i64, i64, bool),
     ) {
-        if !self.share.owns(maker.1) {
-            return;
-        }
         let symbol = self.symbols.at(slot);
         let spec = &symbol.spec;
         let user = self.users.settled(maker);
@@ -265,9 +265,6 @@ impl Risk {
         let lots = i128::from(size);
         let value = lots * i128::from(price) * i128::from(spec.quote_scale);
         let fee = spec.maker_fee_of(size, price);
-        if !self.share.owns(maker.1) {
-            return fee;
-        }
         let paid = value + fee;
         let (quote, base) = match taker_action {
             Action::Ask => (
@@ -304,7 +301,7 @@ impl Risk {
         } else {
             taken.paid_per_lot(spec, budget)
         };
-        if !self.share.owns(uid) || paid.is_none() && !is_gone {
+        if paid.is_none() && !is_gone {
             return;
         }
         let user = self.users.settled((UserHint::UNKNOWN, uid));
@@ -332,9 +329,6 @@ impl Risk {
         (lots, hold): (i64, i64),
         is_gone: bool,
     ) {
-        if !self.share.owns(owner.1) {
-            return;
-        }
         let symbol = self.symbols.at(slot);
         let spec = &symbol.spec;
         let side = action as usize;

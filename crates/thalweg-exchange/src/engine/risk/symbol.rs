@@ -1,6 +1,4 @@
-//! Symbols as the risk stage sees them.
-
-mod memory;
+//! Symbols as the risk check and settlement see them.
 
 use std::mem::offset_of;
 
@@ -39,8 +37,6 @@ pub(super) struct Symbol {
     pub(super) is_plain: bool,
     /// The same of two currencies, where orders are not remembered either.
     pub(super) is_swift: bool,
-    /// Sticky: from here on a settlement in this symbol may lower a balance.
-    pub(super) drains: bool,
     /// Whether orders are remembered: where later ones could lose more than they hold by them.
     pub(super) remembers: bool,
     /// Slots in the ledger; of a pair from the beginning, of futures only the quote currency's, and
@@ -210,7 +206,6 @@ impl Symbols {
             is_swift: is_plain && is_of_two && !rules.remember_orders(),
             gate: Gate::OPEN,
             last: None,
-            drains: pair && spec.maker_fee > spec.taker_fee,
             remembers: rules.remember_orders(),
             seen: Seen::default(),
         };

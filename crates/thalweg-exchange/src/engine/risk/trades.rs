@@ -157,7 +157,7 @@ impl Risk {
         };
         let [base, quote] = symbol.currencies;
         // Both balances are read before one is written.
-        if !(symbol.is_plain && self.share.is_whole() && base != quote) {
+        if !(symbol.is_plain && base != quote) {
             return false;
         }
         let users = &mut self.users;

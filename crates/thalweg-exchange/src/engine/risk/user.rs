@@ -10,7 +10,6 @@ mod debug;
 mod kept;
 mod positions;
 mod saved;
-mod share;
 mod terms;
 mod waiting;
 

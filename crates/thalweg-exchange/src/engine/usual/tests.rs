@@ -36,7 +36,7 @@ fn a_book_in_another_slot_than_its_symbol_is_found() {
     let risk = of(SYMBOLS).risk;
     let matching = of([SYMBOLS[1], SYMBOLS[0]]).matching;
     let mut at_once = State { risk, matching };
-    let mut in_stages = at_once.clone();
+    let mut in_parts = at_once.clone();
     let ids = |uid: i64, order: i64| (UserId(uid), OrderId(order));
     let (mut some, mut same) = (Events::new(), Events::new());
     for (order, symbol) in (0..40).map(|order| (order, SYMBOLS[order as usize % 2])) {
@@ -54,9 +54,9 @@ fn a_book_in_another_slot_than_its_symbol_is_found() {
             Command::cancel(uid, symbol, OrderId(order - 6)),
         ] {
             let result = apply(&mut at_once, &command, &mut some);
-            let expected = in_stages.apply_closely(&command, &mut same);
+            let expected = in_parts.apply_closely(&command, &mut same);
             assert_eq!((result, &some), (expected, &same), "{command:?}");
-            assert_eq!(state_hash(&at_once), state_hash(&in_stages), "{command:?}");
+            assert_eq!(state_hash(&at_once), state_hash(&in_parts), "{command:?}");
         }
     }
 }
@@ -129,11 +129,11 @@ fn command((kind, uid, symbol, order, price, lots): Step) -> Command {
     }
 }
 
-/// Runs the same at once and in stages. `fault`: the latter take another order for the fifth when
+/// Runs the same at once and in parts. `fault`: the latter take another order for the fifth when
 /// it is cancelled.
 fn compare(steps: &[Step], rules: Rules, fault: bool) -> Result<usize, TestCaseError> {
     let mut at_once = market(rules);
-    let mut in_stages = at_once.clone();
+    let mut in_parts = at_once.clone();
     let (mut some, mut same) = (Events::new(), Events::new());
     let mut trades = 0;
     for &step in steps {
@@ -142,11 +142,11 @@ fn compare(steps: &[Step], rules: Rules, fault: bool) -> Result<usize, TestCaseE
         if let (Command::Cancel { order_id, .. }, true) = (&mut command, fault) {
             order_id.0 += i64::from(order_id.0 == 5);
         }
-        let expected = in_stages.apply_closely(&command, &mut same);
+        let expected = in_parts.apply_closely(&command, &mut same);
         prop_assert_eq!((result, &some), (expected, &same), "{:?}", command);
-        prop_assert_eq!(at_once.risk.users(), in_stages.risk.users());
-        prop_assert_eq!(at_once.risk.currencies(), in_stages.risk.currencies());
-        prop_assert_eq!(state_hash(&at_once), state_hash(&in_stages));
+        prop_assert_eq!(at_once.risk.users(), in_parts.risk.users());
+        prop_assert_eq!(at_once.risk.currencies(), in_parts.risk.currencies());
+        prop_assert_eq!(state_hash(&at_once), state_hash(&in_parts));
         trades += some.len();
     }
     Ok(trades)
@@ -155,7 +155,7 @@ fn compare(steps: &[Step], rules: Rules, fault: bool) -> Result<usize, TestCaseE
 proptest! {
     /// In pairs and in futures, under both dialects.
     #[test]
-    fn usual_commands_come_to_what_the_stages_do(
+    fn usual_commands_come_to_what_the_parts_do(
         steps in prop::collection::vec(step(), 0..150),
         is_mended in any::<bool>(),
     ) {
@@ -166,7 +166,7 @@ proptest! {
 
 /// The property above can fail, and things happen in it.
 #[test]
-fn a_fault_in_stages_is_found() {
+fn a_fault_in_parts_is_found() {
     let mut runner = TestRunner::deterministic();
     let (mut events, mut found) = (0, 0);
     for _ in 0..40 {
@@ -181,7 +181,7 @@ fn a_fault_in_stages_is_found() {
     );
 }
 
-/// What is settled in stages finds owners by hints, which are no part of what happened.
+/// What is settled in parts finds owners by hints, which are no part of what happened.
 #[test]
 fn events_bring_the_hint_of_the_order_back() {
     let mut matching = of(SYMBOLS).matching;

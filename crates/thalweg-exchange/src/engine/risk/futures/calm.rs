@@ -109,7 +109,7 @@ impl Risk {
     ) -> bool {
         let symbol = self.symbols.at_mut(slot);
         if !self.rules.cover_futures {
-            if symbol.quote == NO_CURRENCY || !self.share.is_whole() {
+            if symbol.quote == NO_CURRENCY {
                 return false;
             }
             self.ledger.get_mut(symbol.quote).reserved += reserved(symbol);
@@ -156,7 +156,7 @@ impl Risk {
         };
         let symbol = self.symbols.at_mut(slot);
         let is_traded = symbol.is_futures() && self.rules.margin_trading;
-        if !is_traded || symbol.quote == NO_CURRENCY || !self.share.is_whole() {
+        if !is_traded || symbol.quote == NO_CURRENCY {
             return false;
         }
         let Some(user) = self.users.hinted_mut(hint, uid) else {

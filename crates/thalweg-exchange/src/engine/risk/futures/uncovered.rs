@@ -171,7 +171,7 @@ impl Risk {
     pub(super) fn note_uncovered(
         &mut self,
         command: &Command,
-        (slot, uid): (u32, UserId),
+        slot: u32,
         (gone, moved): (i64, Option<&Moved>),
         (totals, events): (Totals, &[Event]),
     ) {
@@ -179,14 +179,10 @@ impl Risk {
         if symbol.quote == NO_CURRENCY {
             return;
         }
-        let mut reserved = 0;
-        if self.share.owns(uid) {
-            reserved += symbol.reserved_by(command, gone, moved);
-            for event in events {
-                if let Event::Trade { price, size, .. } | Event::Reduce { price, size, .. } = *event
-                {
-                    reserved -= symbol.reserved(price, size);
-                }
+        let mut reserved = symbol.reserved_by(command, gone, moved);
+        for event in events {
+            if let Event::Trade { price, size, .. } | Event::Reduce { price, size, .. } = *event {
+                reserved -= symbol.reserved(price, size);
             }
         }
         let total = self.ledger.get_mut(symbol.quote);

@@ -1,6 +1,6 @@
 //! A new order's trades, booked with their makers as they happen.
 //!
-//! What does not fit, and all that follows, is left to be settled as the stages do it.
+//! What does not fit, and all that follows, is settled after the book.
 
 use super::{Booked, pay_maker, pay_taker};
 use crate::command::{Command, Place};
@@ -21,19 +21,15 @@ pub(crate) struct Crossing<'r> {
 }
 
 impl Risk {
-    /// The symbol in this slot is a swift one. `None` where not all users are here.
+    /// The symbol in this slot is a swift one.
     #[inline(always)]
-    pub(crate) fn crossing(&mut self, slot: u32) -> Option<Crossing<'_>> {
-        #[cfg(test)]
-        if super::ways::is_staged() {
-            return None;
-        }
-        self.share.is_whole().then(|| Crossing {
+    pub(crate) fn crossing(&mut self, slot: u32) -> Crossing<'_> {
+        Crossing {
             users: &mut self.users,
             ledger: &mut self.ledger,
             symbol: self.symbols.at(slot),
             cost: 0,
-        })
+        }
     }
 
     /// Settles a new order, of whose trades so many were booked with their makers.

@@ -22,7 +22,7 @@ use proptest::test_runner::TestRunner;
 use super::Booked;
 use crate::event::Event;
 use crate::report::state_text::state_hash;
-use crate::{Action, State};
+use crate::{Action, Command, Events, ResultCode, State, apply, apply_in_parts};
 
 const SIDES: [Action; 2] = [Action::Ask, Action::Bid];
 
@@ -32,12 +32,12 @@ enum Way {
     /// Those of usual orders as they happen.
     AtOnce,
     /// All after the book.
-    InStages,
+    InParts,
     /// The same in 128 bits.
     Exactly,
 }
 
-const ALL: [Way; 3] = [Way::AtOnce, Way::InStages, Way::Exactly];
+const ALL: [Way; 3] = [Way::AtOnce, Way::InParts, Way::Exactly];
 
 /// What the 64-bit ways do wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,9 +88,12 @@ pub(in crate::engine::risk) fn is_exact() -> bool {
     WAY.get() == Way::Exactly
 }
 
-/// Whether trades are not booked as they happen.
-pub(super) fn is_staged() -> bool {
-    WAY.get() != Way::AtOnce
+/// Executes a command: where trades are not booked as they happen, part by part.
+fn execute(state: &mut State, command: &Command, events: &mut Events) -> ResultCode {
+    match WAY.get() {
+        Way::AtOnce => apply(state, command, events),
+        _ => apply_in_parts(state, command, events, || {}),
+    }
 }
 
 fn note(side: usize, count: impl FnOnce(&mut Ways)) {

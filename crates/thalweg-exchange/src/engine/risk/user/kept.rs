@@ -66,13 +66,6 @@ impl User {
             far.kept.locked[side] = locked;
         }
     }
-
-    /// Forgets it.
-    pub(super) fn forget_cover(&mut self) {
-        if let Some(far) = &mut self.far {
-            far.kept.forget();
-        }
-    }
 }
 
 #[cfg(test)]

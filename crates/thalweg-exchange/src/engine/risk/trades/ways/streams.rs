@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::{Alike, SIDES};
+use super::{Alike, SIDES, execute};
 use crate::command::{AccountSpec, ConditionalOrder, FeeUnit, Place, SymbolSpec};
 use crate::{
     Command, CurrencyId, Events, OrderFlags, OrderId, OrderType, ResultCode, Rules, State,
@@ -211,7 +211,7 @@ pub(super) fn run(case: &Case) -> Result<(), String> {
             all.step(|state| {
                 // With room for hints.
                 let mut events = Events::with_capacity(8);
-                (apply(state, &command, &mut events), events)
+                (execute(state, &command, &mut events), events)
             })?;
         }
     }

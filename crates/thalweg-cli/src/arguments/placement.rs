@@ -1,0 +1,64 @@
+//! Where the stages run, and the options that said into how many shards they were cut.
+
+use super::values::Place;
+use crate::failure::Failure;
+use clap::Args;
+use thalweg_exchange::State;
+#[cfg(unix)]
+use thalweg_exchange::durable::{self, Exchange, SimDisk};
+use thalweg_exchange::service::{Options, Service};
+
+/// Options that there are no more.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Removed {
+    #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "", value_parser = removed)]
+    risk_shards: Option<String>,
+    #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "", value_parser = removed)]
+    match_shards: Option<String>,
+}
+
+fn removed(_: &str) -> Result<String, String> {
+    Err(
+        "there are no shards any more, as the exchange executes on one thread: leave this out, or \
+         say with --placement where that thread is"
+            .to_owned(),
+    )
+}
+
+/// How a service runs.
+///
+/// # Errors
+/// It cannot.
+pub(crate) fn options(placement: Place) -> Result<Options, Failure> {
+    let options = Options {
+        placement: placement.placement(),
+        ..Options::default()
+    };
+    let start = Service::start(State::default(), options.clone(), |_| {});
+    checked(options, start)
+}
+
+/// The same of one with a journal.
+#[cfg(unix)]
+pub(crate) fn journaled_options(placement: Place) -> Result<Options, Failure> {
+    let service = Options {
+        placement: placement.placement(),
+        ..Options::default()
+    };
+    let options = durable::Options {
+        service: service.clone(),
+        ..durable::Options::default()
+    };
+    checked(service, Exchange::open_in(SimDisk::new(), options, |_| {}))
+}
+
+fn checked<T, E: ToString>(options: Options, start: Result<T, E>) -> Result<Options, Failure> {
+    match start {
+        Ok(_) => Ok(options),
+        Err(error) => {
+            let error = error.to_string();
+            let placement = &options.placement;
+            Err(Failure::Misuse(format!("--placement {placement}: {error}")))
+        }
+    }
+}
