@@ -125,7 +125,7 @@ fn replaced() {
     let place = std::env::temp_dir().join(name);
     std::fs::copy(&own, &place).unwrap();
     let path = place.to_str().unwrap();
-    let script = format!("{path} as-patient spin 300; rm {path}; mkfifo {path}");
+    let script = format!("{path} as-patient spin 1000; rm {path}; mkfifo {path}");
     let mut doctor = std::process::Command::new("timeout");
     doctor.arg("300").arg(&own).arg("as-doctor");
     let seen = finish(doctor.args(["sh", "-c", &script]).stdin(Stdio::null()));
