@@ -26,6 +26,8 @@ use std::os::fd::BorrowedFd;
 const LOOK_NS_MIN: u64 = 10_000_000;
 /// So many times as often between two gaps in the records.
 const WINDOW_LOOKS: u64 = 5;
+/// Between two times that records are taken in, at most: a mapped file is opened then.
+const DRAIN_NS_MAX: u64 = 50_000_000;
 /// Between two looks at the machine and at what processes used.
 const HOST_NS: u64 = 200_000_000;
 /// Records of other cores that belong before one may come so much later.
@@ -36,9 +38,13 @@ pub(crate) fn now_ns() -> u64 {
     now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
 }
 
-fn own_cpu_s() -> f64 {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
+fn cpu_s(of: ClockId) -> f64 {
+    let time = clock_gettime(of);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+fn own_cpu_s() -> f64 {
+    cpu_s(ClockId::ProcessCPUTime)
 }
 
 /// What the probes have seen of a program.
@@ -133,20 +139,19 @@ impl Watch {
         let mut files: Vec<_> = files
             .map(|file| PollFd::from_borrowed_fd(file, PollFlags::IN))
             .collect();
-        let wait_ns = self
-            .next_look_ns
-            .min(self.ration.next_ns())
-            .min(until_ns)
-            .saturating_sub(now_ns())
-            .min(999_999_999);
         let wait = Timespec {
             tv_sec: 0,
-            tv_nsec: wait_ns.cast_signed(),
+            tv_nsec: self.wait_ns(until_ns, now_ns()).cast_signed(),
         };
         match poll(&mut files, Some(&wait)) {
             Err(rustix::io::Errno::INTR) | Ok(_) => Ok(()),
             Err(why) => Err(why.into()),
         }
+    }
+
+    fn wait_ns(&self, until_ns: u64, now_ns: u64) -> u64 {
+        let due_ns = self.next_look_ns.min(self.ration.next_ns()).min(until_ns);
+        due_ns.saturating_sub(now_ns).min(DRAIN_NS_MAX)
     }
 
     /// Takes in what happened, and looks at `/proc` if it is time to. `pid` is the first process.
@@ -157,7 +162,9 @@ impl Watch {
         if began_ns < self.next_look_ns {
             return;
         }
-        let looked_ns = now_ns();
+        // Not the time that passes: on a busy machine a look of 1 ms takes 35, and the next one
+        // would be due after 1.8 s.
+        let looked_s = cpu_s(ClockId::ThreadCPUTime);
         let host = began_ns >= self.next_host_ns;
         if self.perf.is_err() || (host && self.timeline.totals.lost > 0) {
             tree::adopt_children(&mut self.timeline);
@@ -171,7 +178,8 @@ impl Watch {
             self.usable_cores = tree::usable_cores(&self.timeline).unwrap_or(self.usable_cores);
             self.next_host_ns = began_ns + HOST_NS;
         }
-        let pause_ns = ((now_ns() - looked_ns) as f64 / self.cost_share) as u64;
+        let cost_s = cpu_s(ClockId::ThreadCPUTime) - looked_s;
+        let pause_ns = (cost_s * 1e9 / self.cost_share) as u64;
         // Between two gaps the looks count that do not count in them.
         let is_window = self.timeline.gaps_ns() > 0 && self.ration.is_on();
         let pause_ns = pause_ns.max(LOOK_NS_MIN) / if is_window { WINDOW_LOOKS } else { 1 };
@@ -358,5 +366,22 @@ impl Watch {
                 .push(format!("{} records, as a ring was full", totals.lost));
         }
         recording
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The next look was waited for, up to 1 s: programs that were replaced meanwhile had no names.
+    #[test]
+    fn records_are_taken_in_although_no_look_is_due() {
+        let own = std::process::id().cast_signed();
+        let mut watch = Watch::begin(&[(own, own)], &Options::default());
+        watch.next_look_ns = u64::MAX;
+        assert_eq!(watch.wait_ns(u64::MAX, now_ns()), DRAIN_NS_MAX);
+        let now_ns = now_ns();
+        watch.next_look_ns = now_ns + 7;
+        assert_eq!(watch.wait_ns(u64::MAX, now_ns), 7);
     }
 }

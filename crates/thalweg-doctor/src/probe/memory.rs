@@ -1,9 +1,9 @@
 //! Where the code of each process comes from.
 //!
-//! A file is opened when it is first seen mapped: at the end of the run another one may lie at its
-//! path. `/proc/PID/map_files` (root) and `/proc/PID/exe` lead to what was mapped, whatever became
-//! of the path. What a path leads to is taken if device and inode are those of the mapping, and if
-//! it has not changed since then, as an inode that is free is used again.
+//! A file is opened when its mapping is taken in from the rings, as at the end of the run another
+//! one may lie at its path. `/proc/PID/map_files` (root) and `/proc/PID/exe` lead to what was
+//! mapped, whatever became of the path. What a path leads to is taken if device and inode are those
+//! of the mapping, and if it has not changed since then, as an inode that is free is used again.
 
 use super::record::Mapping;
 use super::regular;

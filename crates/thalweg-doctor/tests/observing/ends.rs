@@ -125,16 +125,16 @@ fn replaced() {
     let place = std::env::temp_dir().join(name);
     std::fs::copy(&own, &place).unwrap();
     let path = place.to_str().unwrap();
-    let script = format!("{path} as-patient spin 300; rm {path}; mkfifo {path}");
+    let script = format!("{path} as-patient spin 1000; rm {path}; mkfifo {path}");
     let mut doctor = std::process::Command::new("timeout");
     doctor.arg("300").arg(&own).arg("as-doctor");
     let seen = finish(doctor.args(["sh", "-c", &script]).stdin(Stdio::null()));
     std::fs::remove_file(&place).unwrap();
     assert_eq!(seen.code, 0, "124: it waited; {}", seen.said());
     let stacks = seen.report()["recording"]["on_cpu"].to_string();
-    // Which file gives the names is tested in `probe::memory`. Here names were missing in 4 of 6
-    // runs beside compilers, with 300 ms and with 3 s; the cause is not known.
-    if !stacks.contains("spin") {
-        skip("no sample has a name of the program");
+    // "spin" alone may be the kernel's, as in `_raw_spin_lock`.
+    match stacks.contains("patient::spin") {
+        false if seen.quality("spin.cpu_share") == "absent" => skip("no events for this user"),
+        named => assert!(named, "the program's functions have no names: {stacks}"),
     }
 }
