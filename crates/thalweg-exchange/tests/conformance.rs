@@ -74,10 +74,7 @@ fn all_recorded_streams_agree_to_the_end_serially_and_through_the_service() {
         let text = text(&folder.join(name));
         let summary = run(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(summary.commands, commands, "{name}");
-        for (placement, is_timed) in [
-            (Placement::inline(), true),
-            (Placement::threads(2), false),
-        ] {
+        for (placement, is_timed) in [(Placement::inline(), true), (Placement::threads(2), false)] {
             let what = format!("{name}, {placement}, stamped: {is_timed}");
             let options = Options {
                 placement,

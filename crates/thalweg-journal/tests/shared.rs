@@ -348,6 +348,8 @@ impl StorageFile for Panics<SimFile> {
 /// a follower learns that nothing comes.
 #[test]
 fn a_storage_that_panics_stops_the_journal_and_loses_nothing() {
+    /// Enough for several segments; the number of runs grows with it.
+    const LAST: u64 = 99;
     for is_shared in [false, true] {
         for at in 1.. {
             let disk = SimDisk::new();
@@ -375,7 +377,7 @@ fn a_storage_that_panics_stops_the_journal_and_loses_nothing() {
                     }
                     (None, None) => unreachable!("one of them is there"),
                 };
-                for number in 1..100 {
+                for number in 1..LAST + 1 {
                     match catch_unwind(AssertUnwindSafe(|| step(number))) {
                         Ok(durable) => acknowledged = durable?,
                         Err(_) => {
@@ -404,7 +406,7 @@ fn a_storage_that_panics_stops_the_journal_and_loses_nothing() {
                 "{number} of {acknowledged}; burnt at {at}"
             );
             if left.load(SeqCst) > 0 {
-                assert!(at > 400 && number == 399, "{at} calls");
+                assert!(at > 2 * LAST as i64 && number == LAST, "{at} calls");
                 break;
             }
         }
