@@ -392,7 +392,7 @@ mod tests {
             rows.any(|row| row.verdict != Finding::Untold)
         };
         let different = (0..60).filter(is_told).count();
-        // 5 % and three deviations of 60 tries; and a judge that finds no difference ever fails too.
+        // 5 % and three deviations of 60 tries; a judge that never finds a difference fails too.
         assert!((1..=8).contains(&different), "{different} of 60");
     }
 
