@@ -125,7 +125,9 @@ fn replaced() {
     let place = std::env::temp_dir().join(name);
     std::fs::copy(&own, &place).unwrap();
     let path = place.to_str().unwrap();
-    let script = format!("{path} as-patient spin 1000; rm {path}; mkfifo {path}");
+    // How soon the doctor opens a file depends on when it gets a core.
+    let held = format!("{path} as-patient spin-until-held $PPID");
+    let script = format!("{held}; rm {path}; mkfifo {path}");
     let mut doctor = std::process::Command::new("timeout");
     doctor.arg("300").arg(&own).arg("as-doctor");
     let seen = finish(doctor.args(["sh", "-c", &script]).stdin(Stdio::null()));

@@ -4,6 +4,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::Write as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::process::ExitCode;
 use std::sync::Barrier;
 use std::time::Instant;
@@ -16,6 +17,7 @@ pub(crate) fn play(arguments: &[OsString]) -> ExitCode {
     match words[..] {
         ["threads", count] => threads(count.parse().unwrap()),
         ["spin", ms] => spin(ms.parse().unwrap()),
+        ["spin-until-held", pid] => spin_until_held(pid),
         ["yield", ms] => yields(ms.parse().unwrap()),
         ["calls", count, name] => calls(count.parse().unwrap(), name),
         ["poll", ms, count] => poll_for(ms.parse().unwrap(), count.parse().unwrap()),
@@ -86,6 +88,25 @@ fn spin(ms: u128) {
     while began.elapsed().as_millis() < ms {
         for _ in 0..1_000 {
             std::hint::spin_loop();
+        }
+    }
+}
+
+/// Spins until a process has the file of this program open, or for 9 s.
+fn spin_until_held(pid: &str) {
+    let own = std::fs::metadata("/proc/self/exe").unwrap();
+    let is_own = |file: std::fs::DirEntry| {
+        let found = std::fs::metadata(file.path());
+        found.is_ok_and(|found| (found.dev(), found.ino()) == (own.dev(), own.ino()))
+    };
+    let holds = || {
+        let mut files = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
+        files.any(|file| file.is_ok_and(is_own))
+    };
+    for _ in 0..30 {
+        spin(300);
+        if holds() {
+            break;
         }
     }
 }
