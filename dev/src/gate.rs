@@ -269,7 +269,7 @@ debug = false
 lto = \"off\"
 codegen-units = 16
 [profile.release.package]
-" * ".opt-level = 0
+'*'.opt-level = 0
 thalweg-client.opt-level = 0
 thalweg-doctor.opt-level = 0
 thalweg-server.opt-level = 0
