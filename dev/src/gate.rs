@@ -30,7 +30,7 @@ const BEFORE: &[Step] = &[
         has_own_folder: false,
         run: doc,
     },
-    // Beside what compiles: beside other tests whose threads spin, its own take three times as long.
+    // Beside what compiles: beside other tests whose threads spin, its own take three times as long
     Step {
         name: "asan",
         summary: "thalweg, thalweg-task under the address and leak sanitizers (nightly)",
