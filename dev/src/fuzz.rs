@@ -108,6 +108,9 @@ fn search_all(
 /// # Errors
 /// There is no C++ compiler, or a target finds something; the input is printed.
 pub(crate) fn for_longer(workspace: &Workspace, seed: u64, seconds: u32) -> Result<(), String> {
+    if !workspace.works("c++", "--version") {
+        return workspace.say("skipped: no C++ compiler, which libFuzzer is built with");
+    }
     let host = workspace.output("rustc", "--version --verbose")?;
     let host = host_of(&host).to_owned();
     let folder = workspace.target.join("fuzz");
@@ -116,7 +119,7 @@ pub(crate) fn for_longer(workspace: &Workspace, seed: u64, seconds: u32) -> Resu
         workspace,
         &host,
         &folder,
-        &Search::nothing(seed % (1 << 32), seconds),
+        &Search::nothing(seed % u64::from(u32::MAX) + 1, seconds),
     )
 }
 

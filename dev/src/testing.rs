@@ -31,7 +31,7 @@ pub(crate) const STEPS: &[Step] = &[
     },
     Step {
         name: "loom",
-        summary: "models of rings, waits, channels, tasks: every interleaving up to 3 preemptions",
+        summary: "models of rings, waits, channels, tasks: interleavings up to 1 to 3 preemptions",
         has_own_folder: true,
         run: loom,
     },
