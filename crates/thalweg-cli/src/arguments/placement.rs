@@ -1,4 +1,4 @@
-//! Where the stages run, and the options that said into how many shards they were cut.
+//! Where the stages run, and the options for shards, which are refused.
 
 use super::values::Place;
 use crate::failure::Failure;
@@ -8,7 +8,7 @@ use thalweg_exchange::State;
 use thalweg_exchange::durable::{self, Exchange, SimDisk};
 use thalweg_exchange::service::{Options, Service};
 
-/// Options that there are no more.
+/// Accepts the options that were removed, to refuse them with what to use instead.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Removed {
     #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "", value_parser = removed)]
@@ -25,10 +25,10 @@ fn removed(_: &str) -> Result<String, String> {
     )
 }
 
-/// How a service runs.
+/// Returns the options of a service whose stages run at `placement`.
 ///
 /// # Errors
-/// It cannot.
+/// A service cannot run like that.
 pub(crate) fn options(placement: Place) -> Result<Options, Failure> {
     let options = Options {
         placement: placement.placement(),
@@ -38,7 +38,10 @@ pub(crate) fn options(placement: Place) -> Result<Options, Failure> {
     checked(options, start)
 }
 
-/// The same of one with a journal.
+/// Returns the options of a durable exchange whose stages run at `placement`.
+///
+/// # Errors
+/// An exchange cannot run like that.
 #[cfg(unix)]
 pub(crate) fn journaled_options(placement: Place) -> Result<Options, Failure> {
     let service = Options {

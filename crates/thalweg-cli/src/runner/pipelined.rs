@@ -349,9 +349,9 @@ mod tests {
     use thalweg_exchange::report::state_text::state_hash;
     use thalweg_exchange::{Events, State, apply};
 
-    /// All that a report says of means is within 5 %.
+    /// The means of a report agree within 1 %.
     fn assert_means_agree(latency: &Latency) {
-        let agree = |a: f64, b: f64| assert!((a / b - 1.0).abs() < 0.05, "{a}, {b}: {latency:?}");
+        let agree = |a: f64, b: f64| assert!((a / b - 1.0).abs() < 0.01, "{a}, {b}: {latency:?}");
         let whole = latency.end_to_end.mean_ns;
         agree(latency.breakdowns[0].end_to_end_ns, whole);
         agree(latency.stages_mean_ns(), whole);

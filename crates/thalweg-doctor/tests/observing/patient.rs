@@ -94,13 +94,14 @@ fn spin(ms: u128) {
 
 /// Spins until a process has the file of this program open, or for 9 s.
 fn spin_until_held(pid: &str) {
-    let own = std::fs::metadata("/proc/self/exe").unwrap();
+    let own = std::fs::metadata("/proc/self/exe").expect("the program's own file");
     let is_own = |file: std::fs::DirEntry| {
         let found = std::fs::metadata(file.path());
         found.is_ok_and(|found| (found.dev(), found.ino()) == (own.dev(), own.ino()))
     };
     let holds = || {
-        let mut files = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
+        let mut files =
+            std::fs::read_dir(format!("/proc/{pid}/fd")).expect("the doctor waits for us");
         files.any(|file| file.is_ok_and(is_own))
     };
     for _ in 0..30 {

@@ -15,7 +15,7 @@ pub(super) struct Meters {
 }
 
 impl Meters {
-    /// Of the journal stage only.
+    /// Records a commit that made this number of commands durable. Only the journal stage calls it.
     pub(super) fn note_commit(&self, commands: u64, ticks: u64) {
         self.wait_ticks.record(ticks);
         self.group.record(commands);

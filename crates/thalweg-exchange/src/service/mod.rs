@@ -120,8 +120,8 @@ pub const EVENTS_KEPT: usize = 64;
 /// long ones that were executed and not yet published have so many events together, no further
 /// command is executed: a publish stage that is slow, on another thread, could else let every slot
 /// hold the events of a sweep. So what commands in flight hold is at most what slots keep, and room
-/// for so many events, and for those of the one command that reached the bound. A list that grows
-/// may have room for twice as many as it holds.
+/// for this number of events, and for those of the one command that reached the bound. A list that
+/// grows may have room for twice as many as it holds.
 ///
 /// [Replies](Reply) that a client keeps hold their events, too, beyond this.
 pub const EVENTS_IN_FLIGHT: usize = 1 << 20;

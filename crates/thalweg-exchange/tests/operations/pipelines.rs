@@ -1,4 +1,4 @@
-//! The same through a pipeline.
+//! Operations come to the same results in a service as by `apply`.
 
 use proptest::prelude::*;
 use thalweg_exchange::report::state_text::state_hash;

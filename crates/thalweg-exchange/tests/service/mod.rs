@@ -69,7 +69,7 @@ fn serial(rules: Rules, commands: &[Command]) -> Record {
     record
 }
 
-/// The same through the service, `batch` commands at a time.
+/// Records what a service makes of the commands, `batch` of them at a time.
 fn served(rules: Rules, commands: &[Command], placement: Placement, batch: usize) -> Record {
     let options = Options {
         capacity: 256,
@@ -211,7 +211,7 @@ fn impossible_options_are_refused_with_the_limit() {
 
 #[test]
 fn a_publisher_that_panics_is_an_error_and_not_a_hang() {
-    for placement in [Placement::inline(), Placement::threads(2)] {
+    for placement in placements() {
         let options = Options {
             placement,
             ..Options::default()
@@ -252,8 +252,8 @@ fn a_placement_by_the_names_of_parts_of_execution_is_refused() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Of any random stream, results, events, state and digest are those of `apply` with every
-    /// command stamped, with one in three, and with one in 2²⁰.
+    /// A service gives the results, events, state and digest of `apply` with every command stamped,
+    /// with one in three, and with one in 2²⁰.
     #[test]
     fn stamps_change_nothing(commands in stream(Mix::Quirks, 400), rules in rules()) {
         let expected = serial(rules, &commands);

@@ -250,7 +250,8 @@ impl World {
 fn admission_is_as_the_model_says() {
     let asked = std::env::var("THALWEG_BUS_HISTORIES");
     let histories = asked.map_or(HISTORIES, |asked| asked.parse().unwrap());
-    let first = std::env::var("THALWEG_SEED").map_or(0, |asked| asked.parse::<u64>().unwrap());
+    let first = std::env::var("THALWEG_SEED");
+    let first = first.map_or(0, |asked| asked.parse::<u64>().expect("a seed"));
     for world in first..first + histories.div_ceil(HISTORIES_PER_WORLD) {
         let mut random = Random(0x9E37_79B9_u64.wrapping_add(world.wrapping_mul(0x1234_5677)));
         let mut world = World::new(&mut random);

@@ -85,7 +85,7 @@ fn a_task_that_goes_passes_its_wake_up_on<S: Shape>(mut ends: Ends<S>) {
     });
     // As tasks: a thread behind a task would be woken with it.
     let receivers = on_threads(ends.receivers, move |_, mut rx| {
-        block_on(rx.recv_async()).unwrap();
+        block_on(rx.recv_async()).expect("its sender is there");
         rx
     });
     let mut tx = ends.senders.pop().unwrap();

@@ -21,7 +21,8 @@ pub(crate) struct Crossing<'r> {
 }
 
 impl Risk {
-    /// The symbol in this slot is a swift one.
+    /// Returns what books the trades of an order as they happen. The slot must be that of a symbol
+    /// on the fast path (`Pair::swift_slot`).
     #[inline(always)]
     pub(crate) fn crossing(&mut self, slot: u32) -> Crossing<'_> {
         Crossing {
