@@ -32,7 +32,7 @@ const COVERAGE: &str = "--cfg fuzzing -Cpasses=sancov-module \
     -Cllvm-args=-sanitizer-coverage-trace-compares";
 
 /// Time for each target to find nothing.
-const SECONDS: u32 = 4;
+const SECONDS: u32 = 2;
 /// Time for each to find its fault; it takes much less.
 const FAULT_SECONDS: u32 = 30;
 /// How libFuzzer ends when it has found something.

@@ -72,8 +72,8 @@ const AFTER: &[Step] = &[
     },
     Step {
         name: "fresh-clone",
-        summary: "a clone of HEAD runs the commands of the README, in order, and its program",
-        has_own_folder: true,
+        summary: "a clone of HEAD runs the commands of the README, unoptimised, and its program",
+        has_own_folder: false,
         run: fresh_clone,
     },
 ];
@@ -259,28 +259,13 @@ impl Drop for Scratch {
     }
 }
 
-/// What cargo is told above the clone. The README's commands are tried, not its profiles: with the
-/// whole of `release`, `counts` is built. Each is run once or twice, and `proptest` not at all.
-const QUICK_TO_BUILD: &str = "\
-[profile.release]
-opt-level = 1
-debug = false
-lto = \"off\"
-codegen-units = 16
-[profile.release.package]
-'*'.opt-level = 0
-thalweg-client.opt-level = 0
-thalweg-doctor.opt-level = 0
-thalweg-server.opt-level = 0
-[profile.dev]
-debug = false
-[profile.dev.package]
-proptest.opt-level = 0
-thalweg-exchange.opt-level = 0
-thalweg-hash.opt-level = 0
-thalweg-journal.opt-level = 0
-thalweg-measure.opt-level = 0
-";
+/// Returns the command without optimisation. In the profile of the tests, what others have written
+/// is built already.
+fn unoptimised(command: &str) -> String {
+    command
+        .replace("cargo run --release", "cargo run")
+        .replace("cargo install", "cargo install --debug")
+}
 
 fn fresh_clone(workspace: &Workspace) -> Result<Outcome, String> {
     if let Err(why) = workspace.output("git", "rev-parse HEAD") {
@@ -299,10 +284,6 @@ fn fresh_clone(workspace: &Workspace) -> Result<Outcome, String> {
             .args(["clone", "--quiet", "."])
             .arg(&clone),
     )?;
-    let config = scratch.0.join(".cargo/config.toml");
-    fs::create_dir_all(scratch.0.join(".cargo"))
-        .and_then(|()| fs::write(config, QUICK_TO_BUILD))
-        .map_err(|error| format!("{}: {error}", scratch.0.display()))?;
     let readme = fs::read_to_string(clone.join("README.md"));
     let readme = readme.map_err(|error| format!("README.md of HEAD: {error}"))?;
     let installed = scratch.0.join("installed");
@@ -312,6 +293,7 @@ fn fresh_clone(workspace: &Workspace) -> Result<Outcome, String> {
     let (program, pasted) = (program(&readme)?, clone.join(PASTED));
     // The tests of the tree have run, in a step of their own.
     for line in commands(&readme)?.iter().filter(|line| *line != TEST) {
+        let line = unoptimised(line);
         workspace.say(format_args!("$ {line}"))?;
         if pasted.is_file() {
             // The command before has made its crate.
@@ -320,12 +302,11 @@ fn fresh_clone(workspace: &Workspace) -> Result<Outcome, String> {
         }
         let mut command = workspace.command("sh");
         command
-            .args(["-e", "-c", line])
+            .args(["-e", "-c", &line])
             .current_dir(&clone)
             .env("PATH", &path)
             .env("CARGO_INSTALL_ROOT", &installed)
-            // Kept between runs, so that only what is ours is built again.
-            .env("CARGO_TARGET_DIR", workspace.target.join("fresh-clone"));
+            .env("CARGO_TARGET_DIR", &workspace.target);
         workspace.run(&mut command)?;
     }
     Ok(Outcome::Passed)
@@ -344,6 +325,14 @@ mod tests {
         assert!(!found.iter().any(|(name, _)| {
             ["dev", "thalweg-compare", "counts", "guide"].contains(&name.as_str())
         }));
+    }
+
+    #[test]
+    fn commands_are_run_unoptimised() {
+        assert_eq!(unoptimised("cargo run --release -- a"), "cargo run -- a");
+        assert_eq!(unoptimised("thalweg a --release"), "thalweg a --release");
+        let install = unoptimised("cargo install --locked --path a");
+        assert_eq!(install, "cargo install --debug --locked --path a");
     }
 
     #[test]
