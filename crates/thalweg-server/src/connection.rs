@@ -1,8 +1,8 @@
 //! One connection: reads commands, writes what its session is told.
 //!
-//! Reader and writer are two futures of one task. The reader hands commands to the exchange's
-//! thread, and while that has no room reads nothing. The writer takes what waits in the outbox,
-//! and market data when nothing does; so private answers come before the market's.
+//! Reader and writer are two futures of one task. The reader has the exchange execute commands, and
+//! reads nothing while that has no room for them. The writer takes what waits in the outbox, and
+//! market data when nothing does; so private answers come before the market's.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -71,9 +71,7 @@ pub(crate) async fn serve(seat: Seat, stream: TcpStream, peer: SocketAddr) {
         }
     }
     // Nothing of it is read any more: its orders go now, not when it has taken what waits for it.
-    // The exchange's thread is there as long as connections are, or everything has ended.
-    let mut requests = shared.requests();
-    let left = requests.send_async(Request::Left(Arc::clone(&session)));
+    let left = shared.access.serve(Request::Left(Arc::clone(&session)));
     let _ = tokio::join!(left, writing.finish());
     let why = session.outbox.ending().unwrap_or(Ending::Done);
     shared.figures.end(why);
@@ -146,7 +144,7 @@ impl Writing {
                 () = self.market.next(&mut self.bytes) => {
                     raise(&self.shared.figures.market_bytes_out, self.bytes.len() as u64);
                 }
-                _ = beat.tick() => self.beat(),
+                _ = beat.tick() => self.beat().await,
             }
             if self.write().await.is_err() {
                 return;
@@ -163,9 +161,13 @@ impl Writing {
     }
 
     /// A heartbeat, if nothing was written for so long; the end, if nothing was heard.
-    fn beat(&mut self) {
-        let now = Instant::now();
+    async fn beat(&mut self) {
         let heartbeat = self.session.heartbeat;
+        if self.session.silent_for(Instant::now()) >= heartbeat * 3 {
+            // Something may have come while this thread was busy with a long command.
+            tokio::task::yield_now().await;
+        }
+        let now = Instant::now();
         if self.session.silent_for(now) >= heartbeat * 3 {
             let text = format!("nothing for {} ms", (heartbeat * 3).as_millis());
             self.session.outbox.end(Ending::Silent, text);

@@ -1,26 +1,27 @@
-//! The thread that owns the exchange.
+//! The owner of the exchange: does what connections ask, each request on the thread that asks.
+//!
+//! [`Access`](crate::access::Access) has a lock around it.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use thalweg::channel::{Mpsc, Receiver, RecvTimeoutError};
 use thalweg_exchange::codec::session::{Answer, Ending, QueryAnswer, Refused, Said, ServerFrame};
 use thalweg_exchange::durable::{
-    Admitted, Exchange, Failed, Finished, Origin, Request as Submission, Storage, SubmitError,
+    Admitted, Exchange, Failed, Finished, Origin, Request as Submission, Stats, Storage,
+    SubmitError,
 };
 use thalweg_exchange::service::Query;
 use thalweg_exchange::session::{ClientSequence, Refusal, Role, SessionKey};
 use thalweg_exchange::{Command, UserId, UserLimits};
 
+use crate::access::Owner;
 use crate::audit::{Audit, AuditLine};
 use crate::figures::Figures;
 use crate::request::Request;
 use crate::roster::Roster;
 use crate::session::Session;
 
-/// Requests that are taken together.
-const BATCH: usize = 64;
 /// When commands of the server's own that were refused are tried again.
 const RETRY: Duration = Duration::from_millis(100);
 
@@ -43,7 +44,7 @@ impl Inquiries {
     }
 }
 
-/// What the exchange's thread shares with others.
+/// What the owner of the exchange shares with others.
 pub(crate) struct Place {
     pub(crate) roster: Arc<Roster>,
     pub(crate) inquiries: Arc<Inquiries>,
@@ -54,7 +55,6 @@ pub(crate) struct Place {
 /// See the [module](self).
 pub(crate) struct Driver<S: Storage> {
     exchange: Exchange<S>,
-    requests: Receiver<Request, Mpsc>,
     place: Place,
     /// Users whose session has ended while the journal had no room.
     owed: BTreeSet<UserId>,
@@ -69,14 +69,9 @@ pub(crate) struct Driver<S: Storage> {
 }
 
 impl<S: Storage> Driver<S> {
-    pub(crate) fn new(
-        exchange: Exchange<S>,
-        requests: Receiver<Request, Mpsc>,
-        place: Place,
-    ) -> Self {
+    pub(crate) fn new(exchange: Exchange<S>, place: Place) -> Self {
         Self {
             exchange,
-            requests,
             place,
             owed: BTreeSet::new(),
             owed_limits: None,
@@ -87,52 +82,83 @@ impl<S: Storage> Driver<S> {
         }
     }
 
-    /// Does what is asked until it is asked to stop, or nobody can ask any more.
-    ///
-    /// # Errors
-    /// The exchange has stopped.
-    pub(crate) fn run(mut self) -> Result<Finished, Failed> {
-        let mut batch = Vec::with_capacity(BATCH);
-        loop {
-            // However much else there is to do.
-            if self.is_owing() && self.tried.elapsed() >= RETRY {
-                self.settle_owed()?;
-            }
-            if self.requests.try_recv_many(&mut batch, BATCH).is_err() {
-                self.exchange.idle()?;
-                self.tell_failures();
-                match self.wait() {
-                    Ok(request) => batch.extend(request),
-                    Err(()) => return self.exchange.close(),
-                }
-            }
-            for request in batch.drain(..) {
-                if matches!(request, Request::Stop) {
-                    self.owed.extend(self.place.roster.abandoned());
-                    self.settle_owed()?;
-                    return self.exchange.close();
-                }
-                self.serve(request)?;
+    /// Logs why there is no new snapshot, once for each attempt: the exchange goes on.
+    fn tell_failures(&mut self) {
+        let snapshots = self.exchange.snapshots();
+        if let Some(error) = snapshots.failed
+            && snapshots.failures > self.failures_told
+        {
+            let failures = snapshots.failures;
+            tracing::error!(%error, failures, "the exchange goes on without a new snapshot");
+        }
+        self.failures_told = snapshots.failures;
+    }
+
+    /// A command of the server's own; false where it was refused for now.
+    fn own(&mut self, command: &Command) -> Result<bool, Failed> {
+        match self.exchange.submit(Origin::Engine, command, 0) {
+            Ok(_) => Ok(true),
+            Err(SubmitError::Failed(failed)) => Err(failed),
+            Err(error) => {
+                tracing::warn!(%error, ?command, "a command of the server was refused");
+                Ok(false)
             }
         }
     }
 
-    /// The next request, or none where something is left to do without one.
-    fn wait(&mut self) -> Result<Option<Request>, ()> {
-        let retry = self.is_owing().then_some(RETRY);
-        let Some(time) = self.exchange.idle_again().or(retry) else {
-            return self.requests.recv().map(Some).map_err(drop);
-        };
-        match self.requests.recv_timeout(time) {
-            Ok(request) => Ok(Some(request)),
-            Err(RecvTimeoutError::Timeout) => Ok(None),
-            Err(_) => Err(()),
+    fn is_owing(&self) -> bool {
+        !self.owed.is_empty() || self.owed_limits.is_some()
+    }
+
+    /// Submits what is owed, as far as it has room.
+    fn settle_owed(&mut self) -> Result<(), Failed> {
+        self.tried = Instant::now();
+        if let limits @ Some(_) = self.owed_limits {
+            let command = Command::SetLimits { uid: None, limits };
+            if self.exchange.room()? == 0 || !self.own(&command)? {
+                return Ok(());
+            }
+            self.owed_limits = None;
         }
+        while self.exchange.room()? > 0
+            && let Some(uid) = self.owed.pop_first()
+        {
+            if !self.own(&Command::Disconnect { uid })? {
+                self.owed.insert(uid);
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Why new commands of a session are not taken now. Those that were taken before have their
+    /// answers all the same: a refusal would say that they were not executed.
+    fn closed_to(&self, key: SessionKey) -> Option<Refusal> {
+        if self.is_draining {
+            return Some(Refusal::Draining);
+        }
+        // What the user is owed would cancel what came after.
+        let is_owed = key.role == Role::Trade && self.owed.contains(&UserId(key.holder));
+        is_owed.then_some(Refusal::DiskFull)
+    }
+
+    fn refuse_query(&self, session: &Session, id: u64, why: Refusal) {
+        self.place.figures.refuse(why);
+        session.answer_query(&QueryAnswer {
+            id,
+            number: self.exchange.number(),
+            said: Said::Refused(why),
+        });
+    }
+}
+
+impl<S: Storage> Owner for Driver<S> {
+    fn room(&mut self, requests: usize) -> Result<bool, Failed> {
+        Ok(self.exchange.room()? >= requests.min(self.exchange.capacity()))
     }
 
     fn serve(&mut self, request: Request) -> Result<(), Failed> {
         match request {
-            Request::Commands { session, commands } => self.submit(&session, &commands),
             Request::Query { session, id, query } => {
                 let tag = self.next_tag;
                 self.next_tag += 1;
@@ -169,73 +195,12 @@ impl<S: Storage> Driver<S> {
                 }
                 None => Ok(()),
             },
-            Request::Clock(time) => {
-                self.tell_failures();
-                self.own(&Command::Clock { time }).map(drop)
-            }
+            Request::Clock(time) => self.own(&Command::Clock { time }).map(drop),
             Request::Limits(limits) => {
                 self.owed_limits = Some(limits);
                 self.settle_owed()
             }
-            Request::Stats(to) => {
-                if let Some(stats) = self.exchange.stats() {
-                    let _ = to.send(Box::new(stats));
-                }
-                Ok(())
-            }
-            Request::Drain(told) => {
-                self.is_draining = true;
-                self.exchange.drain_while_room()?;
-                let _ = told.send(());
-                Ok(())
-            }
-            Request::Stop => Ok(()),
         }
-    }
-
-    /// Logs why there is no new snapshot, once for each attempt: the exchange goes on.
-    fn tell_failures(&mut self) {
-        let snapshots = self.exchange.snapshots();
-        if let Some(error) = snapshots.failed
-            && snapshots.failures > self.failures_told
-        {
-            let failures = snapshots.failures;
-            tracing::error!(%error, failures, "the exchange goes on without a new snapshot");
-        }
-        self.failures_told = snapshots.failures;
-    }
-
-    /// A command of the server's own; false where it was refused for now.
-    fn own(&mut self, command: &Command) -> Result<bool, Failed> {
-        match self.exchange.submit(Origin::Engine, command, 0) {
-            Ok(_) => Ok(true),
-            Err(SubmitError::Failed(failed)) => Err(failed),
-            Err(error) => {
-                tracing::warn!(%error, ?command, "a command of the server was refused");
-                Ok(false)
-            }
-        }
-    }
-
-    fn is_owing(&self) -> bool {
-        !self.owed.is_empty() || self.owed_limits.is_some()
-    }
-
-    fn settle_owed(&mut self) -> Result<(), Failed> {
-        self.tried = Instant::now();
-        if let limits @ Some(_) = self.owed_limits {
-            if !self.own(&Command::SetLimits { uid: None, limits })? {
-                return Ok(());
-            }
-            self.owed_limits = None;
-        }
-        while let Some(uid) = self.owed.pop_first() {
-            if !self.own(&Command::Disconnect { uid })? {
-                self.owed.insert(uid);
-                break;
-            }
-        }
-        Ok(())
     }
 
     fn submit(
@@ -282,24 +247,42 @@ impl<S: Storage> Driver<S> {
         failed.map_or(Ok(()), Err)
     }
 
-    /// Why new commands of a session are not taken now. Those that were taken before have their
-    /// answers all the same: a refusal would say that they were not executed.
-    fn closed_to(&self, key: SessionKey) -> Option<Refusal> {
-        if self.is_draining {
-            return Some(Refusal::Draining);
-        }
-        // What the user is owed would cancel what came after.
-        let is_owed = key.role == Role::Trade && self.owed.contains(&UserId(key.holder));
-        is_owed.then_some(Refusal::DiskFull)
+    fn drive(&mut self) -> Result<bool, Failed> {
+        self.exchange.idle()?;
+        Ok(self.is_owing() || self.exchange.idle_again().is_some())
     }
 
-    fn refuse_query(&self, session: &Session, id: u64, why: Refusal) {
-        self.place.figures.refuse(why);
-        session.answer_query(&QueryAnswer {
-            id,
-            number: self.exchange.number(),
-            said: Said::Refused(why),
-        });
+    fn tend(&mut self) -> Result<Option<Duration>, Failed> {
+        if self.is_owing() && self.tried.elapsed() >= RETRY {
+            self.settle_owed()?;
+        }
+        self.exchange.idle()?;
+        self.tell_failures();
+        let retry = self.is_owing().then_some(RETRY);
+        Ok(self.exchange.idle_again().or(retry))
+    }
+
+    fn begin_drain(&mut self) {
+        self.is_draining = true;
+    }
+
+    fn is_settled(&mut self) -> Result<bool, Failed> {
+        self.exchange.is_settled()
+    }
+
+    fn stats(&self) -> Option<Stats> {
+        self.exchange.stats()
+    }
+
+    fn close(mut self: Box<Self>) -> Result<Finished, Failed> {
+        self.owed.extend(self.place.roster.abandoned());
+        let mut left = usize::MAX;
+        while self.owed.len() < left {
+            left = self.owed.len();
+            self.exchange.drain_while_room()?;
+            self.settle_owed()?;
+        }
+        self.exchange.close()
     }
 }
 

@@ -222,7 +222,6 @@ fn enter(seat: &Seat, guest: Guest) -> Result<Arc<Session>, Unwelcome> {
 
 #[cfg(test)]
 mod tests {
-    use thalweg::channel;
     use thalweg_exchange::codec::session::KeyBytes;
     use thalweg_exchange::durable::{Exchange, Options, SimDisk};
     use thalweg_exchange::market::{Channels, Epoch};
@@ -242,7 +241,6 @@ mod tests {
         };
         let opened = Exchange::open_in(SimDisk::new(), Options::default(), |_| ());
         let (exchange, _) = opened.expect("the disk is empty");
-        let (requests, _received) = channel::mpsc(1);
         let channels = Channels {
             trades: true,
             orders: false,
@@ -251,7 +249,7 @@ mod tests {
         };
         let feed = Arc::new(Feed::new(Epoch(1), channels, 1, 2));
         let keys = Keys::new(vec![key]);
-        let shared = Shared::new(Config::default(), Some(keys.clone()), requests, feed);
+        let shared = Shared::new(Config::default(), Some(keys.clone()), feed);
         let _ = shared.reports.set(exchange.reports());
         let _ = shared.exchange.set(exchange.identity());
         let shared = Arc::new(shared);

@@ -78,7 +78,7 @@ async fn answer(
             };
             text(status, format!("{name}\n"))
         }
-        "/metrics" => match metrics.text().await {
+        "/metrics" => match metrics.text() {
             Ok(body) => of_type(StatusCode::OK, OPEN_METRICS, body),
             Err(_) => text(StatusCode::INTERNAL_SERVER_ERROR, "no metrics\n"),
         },

@@ -2,10 +2,10 @@
 //! execution reports, market data and metrics.
 //!
 //! ```text
-//! connections ──requests (bounded)──▶ driver: owns the exchange ──▶ pipeline, journal
-//!      ▲  ▲                                                             │ durable
-//!      │  └── outboxes (bounded) ◀── publisher: answers, reports ◀──────┤
-//!      └───── ring of chunks ◀── feed: market data ◀────────────────────┘
+//! connections ──commands, under one lock──▶ driver: owns the exchange ──▶ pipeline, journal
+//!      ▲  ▲                                                                │ durable
+//!      │  └── outboxes (bounded) ◀── publisher: answers, reports ◀─────────┤
+//!      └───── ring of chunks ◀── feed: market data ◀───────────────────────┘
 //! ```
 //!
 //! Nobody in this picture waits for a client: what a client does not take is bounded, and it is
@@ -13,6 +13,7 @@
 //! has the protocol.
 #![forbid(unsafe_code)]
 
+mod access;
 mod audit;
 mod buckets;
 pub mod config;

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder, text::encode};
@@ -14,17 +13,12 @@ use thalweg::state::States;
 use thalweg_exchange::durable::Stats;
 use thalweg_exchange::session::{Refusal, Role};
 use thalweg_measure::histogram::Histogram;
-use tokio::sync::oneshot;
 
 use crate::buckets::{BOUNDS_COUNT, BOUNDS_NS, buckets};
 use crate::figures::read;
 use crate::logs;
-use crate::request::Request;
 use crate::shared::Shared;
 use crate::stage::Stage;
-
-/// How long the exchange's thread may take to tell its figures: it has orders to execute.
-const STATS_TIME: Duration = Duration::from_secs(1);
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -49,28 +43,16 @@ impl Metrics {
     }
 
     /// The page.
-    pub(crate) async fn text(&self) -> Result<String, fmt::Error> {
+    pub(crate) fn text(&self) -> Result<String, fmt::Error> {
         let page = Page {
             shared: Arc::clone(&self.shared),
-            stats: self.stats().await,
+            stats: self.shared.access.stats(),
         };
         let mut registry = Registry::with_prefix("thalweg");
         registry.register_collector(Box::new(page));
         let mut text = String::new();
         encode(&mut text, &registry)?;
         Ok(text)
-    }
-
-    /// The exchange's figures; none before it is open, or while its thread has no time.
-    async fn stats(&self) -> Option<Box<Stats>> {
-        self.shared.exchange.get()?;
-        let (told, stats) = oneshot::channel();
-        let mut requests = self.shared.requests();
-        let ask = async move {
-            requests.send_async(Request::Stats(told)).await.ok()?;
-            stats.await.ok()
-        };
-        tokio::time::timeout(STATS_TIME, ask).await.ok().flatten()
     }
 }
 
@@ -246,13 +228,6 @@ impl Page {
                 .refusals()
                 .map(|(why, count)| (why.to_owned(), count)),
         )?;
-        let (waiting, room) = shared.queue();
-        to.gauge(
-            "queue_requests",
-            "Requests that wait for the exchange.",
-            waiting as f64,
-        )?;
-        to.gauge("queue_requests_max", "Requests that may wait.", room as f64)?;
         let bytes = shared.roster.bytes_waiting() as f64;
         to.gauge(
             "out_bytes",

@@ -1,4 +1,4 @@
-//! The publish thread's part: what the exchange tells goes to those whom it concerns.
+//! What the exchange publishes goes to those whom it concerns.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,6 +12,7 @@ use thalweg_exchange::durable::{Executed, Origin, Published, Reports};
 use thalweg_exchange::report::OpenOrders;
 use thalweg_exchange::service::{Answer as Told, Answered};
 use thalweg_exchange::session::{ReportNumber, Role};
+use tokio::sync::Notify;
 
 use crate::audit::{Audit, AuditLine};
 use crate::desk::Desk;
@@ -39,6 +40,8 @@ pub(crate) struct Publisher {
     /// The number of the next command, for those who come.
     pub(crate) next_command: Arc<AtomicU64>,
     pub(crate) execution: Arc<ExecutionTimes>,
+    /// Told when commands have left the pipeline.
+    pub(crate) room: Arc<Notify>,
 }
 
 impl Publisher {
@@ -54,12 +57,14 @@ impl Publisher {
             Published::Outcome(executed) => self.outcome(&executed),
             Published::Answer { tag, answered } => self.answer(tag, answered),
             Published::ChunkEnd => self.end_chunk(),
+            Published::Room => self.room.notify_one(),
             Published::Failed(failed) => {
                 tracing::error!(error = %failed, "the exchange has stopped");
                 let _ = self
                     .stage
                     .change_to(Stage::Failed, "the exchange has stopped");
                 self.roster.close(Ending::Failed, "");
+                self.room.notify_one();
             }
             _ => {}
         }

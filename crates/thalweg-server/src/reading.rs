@@ -14,9 +14,10 @@ use thalweg_exchange::{Command, UserId};
 use tokio::io::AsyncReadExt;
 use tokio::net::tcp::OwnedReadHalf;
 
+use crate::access::Gone;
 use crate::figures::raise;
 use crate::rate::Bucket;
-use crate::request::{COMMANDS_MAX, Request, Requests};
+use crate::request::Request;
 use crate::session::{QUERIES_MAX, Session};
 use crate::shared::Shared;
 
@@ -29,6 +30,8 @@ const ROOM_BYTES_MAX: usize = 1 << 15;
 const QUERY_TOKENS: u32 = 100;
 /// Bytes of an order in an answer.
 pub(crate) const OPEN_ORDER_BYTES: usize = 80;
+/// Commands of one session that are executed together, at most: others have their turn then.
+const COMMANDS_MAX: usize = 64;
 /// Levels a side of a book that a query gives.
 const QUERY_LEVELS_MAX: u32 = 10_000;
 
@@ -36,7 +39,6 @@ const QUERY_LEVELS_MAX: u32 = 10_000;
 pub(crate) struct Reading {
     shared: Arc<Shared>,
     session: Arc<Session>,
-    requests: Requests,
     bytes: Vec<u8>,
     /// How much is read at once, at most.
     room: usize,
@@ -47,6 +49,10 @@ pub(crate) struct Reading {
     frame_bytes_max: usize,
     rate: Bucket,
     commands: Vec<(ClientSequence, Command)>,
+}
+
+fn is_over(_: Gone) -> Stop {
+    Some((Ending::Shutdown, String::new()))
 }
 
 /// Why reading ends: a reason and its text, which the client is told; or it is gone.
@@ -63,7 +69,6 @@ impl Reading {
         let now = Instant::now();
         let rate = shared.buckets.of(session.key, now);
         Self {
-            requests: shared.requests(),
             shared,
             session,
             bytes,
@@ -238,7 +243,7 @@ impl Reading {
         Ok(None)
     }
 
-    /// Has the exchange's thread refuse a command, behind those at hand: it leaves a line.
+    /// Has the exchange refuse a command, behind those at hand: it leaves a line.
     async fn refuse_admin(
         &mut self,
         submit: &Submit<'_>,
@@ -258,24 +263,37 @@ impl Reading {
         .await
     }
 
-    /// Hands over the commands at hand; waits while the exchange has no room.
+    /// Has the commands executed that were read; waits while the exchange has no room.
     async fn send_commands(&mut self) -> Result<(), Stop> {
         if self.commands.is_empty() {
             return Ok(());
         }
-        let request = Request::Commands {
-            session: Arc::clone(&self.session),
-            commands: std::mem::take(&mut self.commands),
+        let access = &self.shared.access;
+        let done = match access.try_submit(&self.session, &self.commands) {
+            Ok(true) => Ok(()),
+            Ok(false) => {
+                self.session.leave_unread();
+                let done = access.submit(&self.session, &self.commands).await;
+                self.note_wait();
+                done
+            }
+            Err(gone) => Err(gone),
         };
-        self.send(request).await
+        self.commands.clear();
+        done.map_err(is_over)
     }
 
     async fn send(&mut self, request: Request) -> Result<(), Stop> {
         self.session.leave_unread();
-        let sent = self.requests.send_async(request).await;
+        let sent = self.shared.access.serve(request).await;
+        self.note_wait();
+        sent.map_err(is_over)
+    }
+
+    /// Nothing was read meanwhile.
+    fn note_wait(&mut self) {
         self.now = Instant::now();
         self.session.hear(self.now);
-        sent.map_err(|_| Some((Ending::Shutdown, String::new())))
     }
 
     /// Waits for the tokens of a subscription: there is no answer to it that could refuse it.

@@ -5,7 +5,7 @@
 //! asks through its [`Directory`](crate::directory::Directory), neither overtakes a welcome nor
 //! leaves a gap.
 //!
-//! It is the exchange's thread that takes a connection out, in the place of its last request: so
+//! A connection is taken out by a request to the exchange, behind all that it has sent: so
 //! the orders that go with it are those that were placed before, and not those of who comes next.
 
 use std::collections::HashMap;

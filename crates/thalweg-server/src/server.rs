@@ -5,10 +5,9 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use thalweg::channel;
 use thalweg_exchange::UserLimits;
 use thalweg_exchange::codec::session::Ending;
-use thalweg_exchange::durable::{Exchange, Failed, Files, Finished, OpenError, Recovered, Storage};
+use thalweg_exchange::durable::{Exchange, Files, Finished, OpenError, Recovered, Storage};
 use thalweg_exchange::market::{Channels, Epoch};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -23,7 +22,7 @@ use crate::feed::Feed;
 use crate::keys;
 use crate::listener::listen;
 use crate::publisher::Publisher;
-use crate::request::{Request, Requests};
+use crate::request::Request;
 use crate::shared::Shared;
 use crate::stage::Stage;
 use crate::wall_clock::{SystemClock, TimeSource, WallClock};
@@ -42,7 +41,6 @@ pub struct Server {
     listeners: Vec<JoinHandle<()>>,
     /// They end with the server, wherever they are.
     helpers: Vec<JoinHandle<()>>,
-    driver: thread::JoinHandle<Result<Finished, Failed>>,
     audit: thread::JoinHandle<()>,
 }
 
@@ -69,9 +67,8 @@ impl Server {
     ) -> Result<Self, ServeError> {
         config.check("the configuration")?;
         let keys = config.keys.file.as_deref().map(keys::read).transpose()?;
-        let (requests, received) = channel::mpsc(config.exchange.queue);
         let feed = Arc::new(new_feed(&config));
-        let shared = Arc::new(Shared::new(config, keys, requests, feed));
+        let shared = Arc::new(Shared::new(config, keys, feed));
         let config = &shared.config;
         let audit_file = config.admin.audit_file.as_deref();
         let (audit, audit_thread) = Audit::start(audit_file, Arc::clone(&shared.figures))
@@ -83,22 +80,23 @@ impl Server {
             let metrics = metrics::Metrics::new(Arc::clone(&shared));
             helpers.push(tokio::spawn(http::listen(listener, Arc::new(metrics))));
         }
-        let (driver, opening) = open(&shared, storage, received, audit);
         // The sender tells or is dropped by a thread that has panicked.
+        let opening = open(&shared, storage, audit);
         let recovered = opening.await.map_err(|_| ServeError::Panicked)??;
         if let Some(keys) = shared.keys()
             && let Err(error) = shared.check_sessions(&keys)
         {
-            let _ = shared.requests().send_async(Request::Stop).await;
-            let _ = tokio::task::spawn_blocking(move || driver.join()).await;
+            let _ = shared.access.close().await;
             return Err(error.into());
         }
+        let tended = Arc::clone(&shared);
+        helpers.push(tokio::spawn(async move { tended.access.tend().await }));
         let feed = Arc::clone(&shared.feed);
         helpers.push(tokio::spawn(async move { feed.run().await }));
         let clock = WallClock::new(time, recovered.time);
         helpers.push(tokio::spawn(set_clock(Arc::clone(&shared), clock)));
         if let Some(limits) = first_limits(&shared.config, recovered.limits) {
-            let _ = shared.requests().send_async(Request::Limits(limits)).await;
+            let _ = shared.access.serve(Request::Limits(limits)).await;
         }
         // Not before: who comes meanwhile is refused by the system, and comes again.
         let mut listeners = Vec::new();
@@ -125,7 +123,6 @@ impl Server {
             recovered,
             listeners,
             helpers,
-            driver,
             audit: audit_thread,
         })
     }
@@ -179,11 +176,7 @@ impl Server {
         let _ = shared
             .stage
             .change_to(Stage::Draining, "the server is to stop");
-        let mut requests: Requests = shared.requests();
-        let (told, drained) = oneshot::channel();
-        if requests.send_async(Request::Drain(told)).await.is_ok() {
-            let _ = drained.await;
-        }
+        shared.access.drain().await;
         shared.roster.close(Ending::Shutdown, "");
         let deadline = tokio::time::Instant::now() + PARTING;
         for mut listener in self.listeners {
@@ -194,11 +187,9 @@ impl Server {
                 listener.abort();
             }
         }
-        let _ = requests.send_async(Request::Stop).await;
-        let joined = tokio::task::spawn_blocking(move || self.driver.join());
-        let finished = joined.await.map_err(|_| ServeError::Panicked)?;
+        let finished = shared.access.close().await;
         self.helpers.iter().for_each(JoinHandle::abort);
-        let finished = finished.map_err(|_| ServeError::Panicked)??;
+        let finished = finished?;
         // Its lines are written when the last thread that makes some has ended.
         let written = tokio::task::spawn_blocking(move || self.audit.join());
         if tokio::time::timeout(PARTING, written).await.is_err() {
@@ -228,63 +219,46 @@ fn new_feed(config: &Config) -> Feed {
 
 type Opening = oneshot::Receiver<Result<Recovered, OpenError>>;
 
-/// Starts the thread that opens the exchange and owns it.
-fn open<S: Storage>(
-    shared: &Arc<Shared>,
-    storage: S,
-    received: channel::Receiver<Request, channel::Mpsc>,
-    audit: Audit,
-) -> (thread::JoinHandle<Result<Finished, Failed>>, Opening) {
+/// Opens the exchange on a thread of its own, since that may take minutes.
+fn open<S: Storage>(shared: &Arc<Shared>, storage: S, audit: Audit) -> Opening {
     let (told, opening) = oneshot::channel();
     let shared = Arc::clone(shared);
-    let inquiries = Arc::<Inquiries>::default();
-    let mut publisher = Publisher {
-        roster: Arc::clone(&shared.roster),
-        inquiries: Arc::clone(&inquiries),
-        stage: Arc::clone(&shared.stage),
-        audit: audit.clone(),
-        feed: Arc::clone(&shared.feed),
-        tape: None,
-        reports: Arc::clone(&shared.reports),
-        desk: Desk::new(Arc::clone(&shared.roster)),
-        next_command: Arc::clone(&shared.next_command),
-        execution: Arc::clone(&shared.execution),
-    };
     let run = move || {
+        let inquiries = Arc::<Inquiries>::default();
+        let mut publisher = Publisher {
+            roster: Arc::clone(&shared.roster),
+            inquiries: Arc::clone(&inquiries),
+            stage: Arc::clone(&shared.stage),
+            audit: audit.clone(),
+            feed: Arc::clone(&shared.feed),
+            tape: None,
+            reports: Arc::clone(&shared.reports),
+            desk: Desk::new(Arc::clone(&shared.roster)),
+            next_command: Arc::clone(&shared.next_command),
+            execution: Arc::clone(&shared.execution),
+            room: shared.access.room(),
+        };
         let options = durable_options(&shared.config);
         let opened =
             Exchange::open_in(storage, options, move |published| publisher.take(published));
-        let (exchange, recovered) = match opened {
-            Ok(opened) => opened,
-            Err(error) => {
-                // Nobody waits any more where the start was given up.
-                let _ = told.send(Err(error));
-                return Err(Failed::Stage(thalweg::pipeline::Stopped { failure: None }));
-            }
-        };
-        let _ = shared.reports.set(exchange.reports());
-        let _ = shared.exchange.set(exchange.identity());
-        let place = Place {
-            roster: Arc::clone(&shared.roster),
-            inquiries,
-            figures: Arc::clone(&shared.figures),
-            audit,
-        };
-        let driver = Driver::new(exchange, received, place);
-        let _ = told.send(Ok(recovered));
-        let ended = driver.run();
-        if let Err(failed) = &ended {
-            tracing::error!(error = %failed, "the exchange has stopped");
-            let _ = shared
-                .stage
-                .change_to(Stage::Failed, "the exchange has stopped");
-            shared.roster.close(Ending::Failed, "");
-        }
-        ended
+        let opened = opened.map(|(exchange, recovered)| {
+            let _ = shared.reports.set(exchange.reports());
+            let _ = shared.exchange.set(exchange.identity());
+            let place = Place {
+                roster: Arc::clone(&shared.roster),
+                inquiries,
+                figures: Arc::clone(&shared.figures),
+                audit,
+            };
+            shared.access.open(Box::new(Driver::new(exchange, place)));
+            recovered
+        });
+        // Nobody waits any more where the start was given up.
+        let _ = told.send(opened);
     };
-    let thread = thread::Builder::new().name("exchange".into());
-    let thread = thread.spawn(run).expect("the system gives one more thread");
-    (thread, opening)
+    let thread = thread::Builder::new().name("opening".into());
+    let _ = thread.spawn(run).expect("the system gives one more thread");
+    opening
 }
 
 /// The limits of users without their own, where nobody has set how many open orders they may have:
@@ -311,13 +285,12 @@ async fn set_clock(shared: Arc<Shared>, mut clock: WallClock<impl TimeSource>) {
     if every.is_zero() {
         return;
     }
-    let mut requests = shared.requests();
     let mut tick = tokio::time::interval(every);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
     loop {
         tick.tick().await;
         let time = clock.tell();
-        if requests.send_async(Request::Clock(time)).await.is_err() {
+        if shared.access.serve(Request::Clock(time)).await.is_err() {
             return;
         }
     }

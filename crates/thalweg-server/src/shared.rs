@@ -1,11 +1,12 @@
 //! What all connections of a server have in common.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use thalweg::state::StateCell;
 use thalweg_exchange::durable::Reports;
 
+use crate::access::Access;
 use crate::config::Config;
 use crate::execution::ExecutionTimes;
 use crate::feed::Feed;
@@ -14,7 +15,6 @@ use crate::greeting::Door;
 use crate::keys::Keys;
 use crate::rate::Buckets;
 use crate::remembered::{self, TooManySessions};
-use crate::request::Requests;
 use crate::roster::Roster;
 use crate::stage::Stage;
 
@@ -30,8 +30,7 @@ pub(crate) struct Shared {
     pub(crate) reports: Arc<OnceLock<Reports>>,
     /// `None` where no keys are needed.
     keys: RwLock<Option<Arc<Keys>>>,
-    /// Each connection has a clone.
-    requests: Mutex<Requests>,
+    pub(crate) access: Access,
     /// The number of the journal, once the exchange is open.
     pub(crate) exchange: OnceLock<u64>,
     /// The number of the first command that was not published.
@@ -59,23 +58,20 @@ impl Drop for Seat {
 }
 
 impl Shared {
-    pub(crate) fn new(
-        config: Config,
-        keys: Option<Keys>,
-        requests: Requests,
-        feed: Arc<Feed>,
-    ) -> Self {
+    pub(crate) fn new(config: Config, keys: Option<Keys>, feed: Arc<Feed>) -> Self {
+        let roster = Arc::<Roster>::default();
+        let stage = Arc::new(StateCell::new("exchange", Stage::Recovering));
         let buckets = Buckets::new(&config.sessions);
         Self {
             config,
-            roster: Arc::default(),
+            access: Access::new(Arc::clone(&stage), Arc::clone(&roster)),
+            roster,
             figures: Arc::default(),
             execution: Arc::default(),
             feed,
-            stage: Arc::new(StateCell::new("exchange", Stage::Recovering)),
+            stage,
             reports: Arc::default(),
             keys: RwLock::new(keys.map(Arc::new)),
-            requests: Mutex::new(requests),
             exchange: OnceLock::new(),
             next_command: Arc::default(),
             connections: Default::default(),
@@ -104,18 +100,6 @@ impl Shared {
     pub(crate) fn check_sessions(&self, keys: &Keys) -> Result<(), TooManySessions> {
         let remembered = self.reports.get().map(Reports::sessions);
         remembered::check(keys, &self.config.sessions, &remembered.unwrap_or_default())
-    }
-
-    pub(crate) fn requests(&self) -> Requests {
-        let requests = self.requests.lock();
-        requests.unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// How full the way to the exchange is: requests that wait, and room for how many.
-    pub(crate) fn queue(&self) -> (usize, usize) {
-        let requests = self.requests.lock();
-        let requests = requests.unwrap_or_else(PoisonError::into_inner);
-        (requests.len(), requests.capacity())
     }
 
     /// A place for a connection, if there is one at its door: who fills one door does not shut an

@@ -84,10 +84,6 @@ impl Owner {
 }
 
 impl<S: Storage> Exchange<S> {
-    pub(super) fn capacity(&self) -> usize {
-        self.service.as_ref().map_or(0, Service::capacity)
-    }
-
     pub(super) fn service_mut(&mut self) -> Result<&mut Service, Failed> {
         let none = || Failed::Stage(Stopped { failure: None });
         self.service.as_mut().ok_or_else(none)
@@ -168,7 +164,10 @@ impl<S: Storage> Exchange<S> {
     /// # Errors
     /// The exchange has stopped.
     pub fn drain(&mut self) -> Result<(), Failed> {
-        self.drain_until(|_| false)
+        while self.idle()? {
+            self.wait_until(|_| false);
+        }
+        Ok(())
     }
 
     /// The same, but waits no longer where the disk has no room for what is under way.
@@ -176,17 +175,49 @@ impl<S: Storage> Exchange<S> {
     /// # Errors
     /// The exchange has stopped.
     pub fn drain_while_room(&mut self) -> Result<(), Failed> {
-        self.drain_until(|gate| gate.lack().is_some())
-    }
-
-    fn drain_until(&mut self, is_enough: impl Fn(&Gate) -> bool) -> Result<(), Failed> {
-        while self.idle()? && !is_enough(&self.gate) {
-            let gate = &self.gate;
-            let passed = gate.passed();
-            let is_over = || gate.passed() != passed || gate.failed().is_some() || is_enough(gate);
-            gate.wait(&mut self.owner.pace, is_over);
+        while !self.is_settled()? {
+            self.wait_until(|gate| gate.lack().is_some());
         }
         Ok(())
+    }
+
+    /// Waits until more is published or the exchange has stopped, or for something else.
+    fn wait_until(&mut self, is_enough: impl Fn(&Gate) -> bool) {
+        let gate = &self.gate;
+        let passed = gate.passed();
+        let is_over = || gate.passed() != passed || gate.failed().is_some() || is_enough(gate);
+        gate.wait(&mut self.owner.pace, is_over);
+    }
+
+    /// Runs the stages of this thread, and gives whether nothing is left to wait for: everything
+    /// that was submitted is published, or waits for room on the disk.
+    ///
+    /// # Errors
+    /// The exchange has stopped.
+    pub fn is_settled(&mut self) -> Result<bool, Failed> {
+        Ok(!self.idle()? || self.gate.lack().is_some())
+    }
+
+    /// How many commands and queries can be submitted now without a wait for those before them.
+    /// `usize::MAX` while the disk has no room, since all are refused then at once.
+    /// [`Published::Room`](super::Published::Room) tells when it may be more.
+    ///
+    /// # Errors
+    /// The exchange has stopped.
+    pub fn room(&mut self) -> Result<usize, Failed> {
+        self.gate.check()?;
+        if self.gate.lack().is_some() {
+            return Ok(usize::MAX);
+        }
+        self.refresh();
+        let in_flight = self.admission.in_flight();
+        Ok(self.capacity().saturating_sub(in_flight))
+    }
+
+    /// How many commands and queries may be under way at once.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.service.as_ref().map_or(0, Service::capacity)
     }
 
     /// After how long [`idle`](Self::idle) is to be called again where nothing is submitted until

@@ -47,6 +47,8 @@ pub enum Published<'p> {
     },
     /// Nothing more for now: the moment to pass on what was gathered.
     ChunkEnd,
+    /// What was published so far has left the pipeline: others may [submit](super::Exchange::room).
+    Room,
     /// The exchange has stopped; nothing comes after this.
     Failed(&'p Failed),
 }
@@ -166,6 +168,7 @@ impl<P: FnMut(Published<'_>) + Send + 'static> Publisher for Publishing<P> {
         }
         self.chunk.forget();
         self.gate.set_passed(position);
+        (self.publish)(Published::Room);
     }
 }
 

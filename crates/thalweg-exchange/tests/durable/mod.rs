@@ -281,7 +281,8 @@ fn a_failed_sync_stops_everything_and_nothing_more_is_answered() {
     let (mut exchange, _, ear) = open(disk.clone(), inline());
     market(&mut exchange);
     ear.take();
-    disk.fail(Operation::WriteNow, 0, Fault::Io);
+    // One may be met by the thread that prepares the next file.
+    (0..4).for_each(|_| disk.fail(Operation::WriteNow, 0, Fault::Io));
     let _ = exchange.submit(by(1, 1), &order(1, 1, Action::Ask), 0);
     let failed = exchange.drain().expect_err("it has stopped");
     assert!(matches!(failed, Failed::Journal(_)), "{failed}");

@@ -16,9 +16,12 @@ pub(crate) fn durable_options(config: &Config) -> Options {
     Options {
         service: service::Options {
             capacity: config.exchange.capacity,
-            // On two cores and without sync, a publish stage on the exchange's thread was slower
-            // with 32 sessions.
-            placement: Placement::caller_and_threads(1, 1),
+            // Commands are executed and answered by the thread of their connection. Only a commit
+            // is waited for by another one, which then publishes.
+            placement: match config.journal.sync {
+                SyncName::Always => Placement::caller_and_threads(1, 1),
+                SyncName::Never => Placement::inline(),
+            },
             ..service::Options::default()
         },
         journal: JournalOptions::default().segment_bytes(config.journal.segment_bytes),

@@ -54,9 +54,18 @@ impl ConfigError {
         Self::Parse {
             file: file.to_owned(),
             line: line_of(text, error),
-            what: error.message().trim_end().to_owned(),
+            what: removed(error.message()).unwrap_or_else(|| error.message().trim_end().to_owned()),
         }
     }
+}
+
+/// Says what stands for an option that there was once, where the parser does not know it.
+fn removed(message: &str) -> Option<String> {
+    message.starts_with("unknown field `queue`").then(|| {
+        "exchange.queue is gone: connections execute their commands themselves; exchange.capacity \
+         bounds how many are under way"
+            .to_owned()
+    })
 }
 
 /// The line, from 1, where an option has its value, if it is in the text.

@@ -222,8 +222,6 @@ section! {
         rules: RulesName = RulesName::Default,
         /// Commands in flight.
         capacity: usize = 4096,
-        /// Requests that wait.
-        queue: usize = 1024,
         /// How often the clock is set.
         clock_ms: u64 = 1_000,
     }

@@ -58,7 +58,7 @@ impl Config {
         ]
     }
 
-    fn sizes(&self) -> [Range; 7] {
+    fn sizes(&self) -> [Range; 6] {
         let connections = self.server.connections_max as u64;
         let ring = self.market.ring_chunks as u64;
         let capacity = self.exchange.capacity as u64;
@@ -72,7 +72,6 @@ impl Config {
             range("server.connections_max", connections, 1, 1 << 20),
             range("market.ring_chunks", ring, 2, 1 << 16),
             range("exchange.capacity", capacity, 1, 1 << 20),
-            range("exchange.queue", self.exchange.queue as u64, 1, 1 << 20),
             range("exchange.clock_ms", self.exchange.clock_ms, 0, 3_600_000),
             range("snapshots.kept", self.snapshots.kept as u64, 1, 100),
         ]

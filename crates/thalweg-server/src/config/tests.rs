@@ -45,6 +45,11 @@ fn what_is_not_known_or_possible_is_refused_with_its_line() {
         "serve.toml:3: unknown field `port`, expected `listen`",
     );
     refused(
+        "[exchange]\nqueue = 9\n",
+        "serve.toml:2: exchange.queue is gone: connections execute their commands themselves; \
+         exchange.capacity bounds how many are under way",
+    );
+    refused(
         "[trade]\nlisten = \"home\"\n",
         "serve.toml:2: invalid socket address syntax",
     );

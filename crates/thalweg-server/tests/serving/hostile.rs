@@ -137,7 +137,7 @@ fn a_flood_is_held_back_and_others_get_their_answers() {
     let house = House::with_market(|config| {
         config.sessions.rate_per_s = 0;
         config.sessions.answers_kept = 64;
-        config.exchange.queue = 4;
+        config.exchange.capacity = 256;
     });
     const FLOOD: u64 = 50_000;
     let (flood, _) = house.trade(1);

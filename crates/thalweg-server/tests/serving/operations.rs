@@ -33,7 +33,6 @@ fn health_readiness_and_figures_are_served() {
         "# TYPE thalweg_stage_service_seconds histogram",
         // The first command is stamped.
         "thalweg_execution_part_seconds_count{part=\"match\"} 1",
-        "thalweg_queue_requests_max 1024.0",
         "thalweg_ready 1.0",
         "# EOF",
     ] {

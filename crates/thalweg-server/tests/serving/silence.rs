@@ -17,7 +17,6 @@ fn a_client_is_not_silent_while_the_exchange_has_no_time_for_it() {
     let disk = Limited::new(&directory);
     let house = House::on(Place::Limited(disk.clone()), |config| {
         config.exchange.capacity = 64;
-        config.exchange.queue = 1;
     });
     house.set_market();
     let asked = Hello {
