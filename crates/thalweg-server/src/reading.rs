@@ -31,7 +31,7 @@ const QUERY_TOKENS: u32 = 100;
 /// Bytes of an order in an answer.
 pub(crate) const OPEN_ORDER_BYTES: usize = 80;
 /// Commands of one session that are executed together, at most: others have their turn then.
-const COMMANDS_MAX: usize = 64;
+const COMMANDS_MAX: usize = 32;
 /// Levels a side of a book that a query gives.
 const QUERY_LEVELS_MAX: u32 = 10_000;
 
@@ -140,10 +140,11 @@ impl Reading {
                         break Err(stop);
                     }
                     done += length;
-                    if self.commands.len() == COMMANDS_MAX
-                        && let Err(stop) = self.send_commands().await
-                    {
-                        break Err(stop);
+                    if self.commands.len() == COMMANDS_MAX {
+                        if let Err(stop) = self.send_commands().await {
+                            break Err(stop);
+                        }
+                        self.let_others().await;
                     }
                 }
                 Err(CodecError::Incomplete { needed, .. }) if needed <= self.frame_bytes_max => {
@@ -261,6 +262,13 @@ impl Reading {
             why,
         })
         .await
+    }
+
+    /// Lets others have their turn, and the system tell who has sent something.
+    async fn let_others(&self) {
+        if self.shared.connections() > 1 {
+            tokio::task::yield_now().await;
+        }
     }
 
     /// Has the commands executed that were read; waits while the exchange has no room.

@@ -52,6 +52,8 @@ pub(super) struct Admission {
     flights: VecDeque<Flight>,
     /// The position of the first of them.
     first: u64,
+    /// The first position whose command has no answer yet. Those before it count for no session.
+    unanswered: u64,
     limits: SessionLimits,
 }
 
@@ -62,6 +64,7 @@ impl Admission {
             index: Index::default(),
             flights: VecDeque::new(),
             first: 0,
+            unanswered: 0,
             limits,
         };
         for session in sessions.list() {
@@ -89,16 +92,25 @@ impl Admission {
         self.flights.len()
     }
 
-    /// Forgets what was published: everything before this position.
-    pub(super) fn pass(&mut self, position: u64) {
-        while self.first < position {
-            let Some(flight) = self.flights.pop_front() else {
+    /// Everything before this position has an answer: its sessions may send as many more.
+    pub(super) fn answer(&mut self, position: u64) {
+        while self.unanswered < position {
+            let at = (self.unanswered - self.first) as usize;
+            let Some(flight) = self.flights.get(at) else {
                 return;
             };
-            self.first += 1;
+            self.unanswered += 1;
             if let Some(slot) = flight.session {
                 self.list[slot.0 as usize].in_flight -= 1;
             }
+        }
+    }
+
+    /// Forgets what was published: everything before this position.
+    pub(super) fn pass(&mut self, position: u64) {
+        self.answer(position);
+        while self.first < position && self.flights.pop_front().is_some() {
+            self.first += 1;
         }
     }
 

@@ -103,6 +103,7 @@ impl<S: Storage> Exchange<S> {
     /// Forgets what was published.
     #[inline]
     pub(super) fn refresh(&mut self) {
+        self.admission.answer(self.gate.answered());
         self.admission.pass(self.gate.passed());
     }
 

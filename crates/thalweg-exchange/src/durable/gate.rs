@@ -14,10 +14,13 @@ use crate::session::Refusal;
 /// those of other threads.
 const NAP: Duration = Duration::from_millis(1);
 
-/// A word on a line of its own.
+/// Positions of the ring, on a line of their own.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct Passed(AtomicU64);
+struct Passed {
+    answered: AtomicU64,
+    published: AtomicU64,
+}
 
 #[derive(Debug)]
 pub(super) struct Gate {
@@ -52,13 +55,25 @@ impl Gate {
     pub(super) fn set_passed(&self, position: u64) {
         // ORDERING: Release, pairs with the Acquire in passed(): what was noted of the commands
         // comes before.
-        self.passed.0.store(position, Ordering::Release);
+        self.passed.published.store(position, Ordering::Release);
         self.moved.notify_one();
     }
 
     pub(super) fn passed(&self) -> u64 {
         // ORDERING: Acquire, pairs with the Release in set_passed().
-        self.passed.0.load(Ordering::Acquire)
+        self.passed.published.load(Ordering::Acquire)
+    }
+
+    /// Everything before this position has its answer in the tables, and is about to be published.
+    pub(super) fn set_answered(&self, position: u64) {
+        // ORDERING: Release, pairs with the Acquire in answered(): who learns of an answer, by
+        // whatever way, and then asks has the position.
+        self.passed.answered.store(position, Ordering::Release);
+    }
+
+    pub(super) fn answered(&self) -> u64 {
+        // ORDERING: Acquire, pairs with the Release in set_answered().
+        self.passed.answered.load(Ordering::Acquire)
     }
 
     pub(super) fn set_published(&self, digest: Digest) {

@@ -113,7 +113,7 @@ impl<P: FnMut(Published<'_>) + Send + 'static> Publisher for Publishing<P> {
         false
     }
 
-    fn look(&mut self, visit: impl FnOnce(&mut dyn FnMut(&Outcome<'_>, Note))) {
+    fn look(&mut self, position: u64, visit: impl FnOnce(&mut dyn FnMut(&Outcome<'_>, Note))) {
         let chunk = &mut self.chunk;
         let mut tables = self.reports.lock();
         visit(&mut |outcome, note| {
@@ -130,6 +130,9 @@ impl<P: FnMut(Published<'_>) + Send + 'static> Publisher for Publishing<P> {
                 reports_end: reports.len(),
             });
         });
+        drop(tables);
+        // Before the first answer leaves: who has it may send the next command at once.
+        self.gate.set_answered(position);
     }
 
     fn outcome(&mut self, outcome: Outcome<'_>) {

@@ -25,8 +25,8 @@ pub(crate) trait Publisher: Send + 'static {
     fn is_on(&mut self) -> bool;
 
     /// Has the publisher look at all commands of the chunk, by `visit`, before the first of them is
-    /// published.
-    fn look(&mut self, visit: impl FnOnce(&mut dyn FnMut(&Outcome<'_>, Note)));
+    /// published. They are those before this position of the ring.
+    fn look(&mut self, position: u64, visit: impl FnOnce(&mut dyn FnMut(&Outcome<'_>, Note)));
 
     /// Publishes a command, in order.
     fn outcome(&mut self, outcome: Outcome<'_>);
@@ -91,7 +91,7 @@ fn publish_chunk(
         return handled;
     }
     let mut number = stage.numbers().at(first);
-    publisher.look(|note| {
+    publisher.look(position_end, |note| {
         chunk.look(|slot| {
             if !slot.is_query {
                 note(&outcome_of(slot, number), slot.note);

@@ -281,8 +281,7 @@ fn a_failed_sync_stops_everything_and_nothing_more_is_answered() {
     let (mut exchange, _, ear) = open(disk.clone(), inline());
     market(&mut exchange);
     ear.take();
-    // One may be met by the thread that prepares the next file.
-    (0..4).for_each(|_| disk.fail(Operation::WriteNow, 0, Fault::Io));
+    disk.fail(Operation::WriteNow, 0, Fault::Io);
     let _ = exchange.submit(by(1, 1), &order(1, 1, Action::Ask), 0);
     let failed = exchange.drain().expect_err("it has stopped");
     assert!(matches!(failed, Failed::Journal(_)), "{failed}");
@@ -446,4 +445,49 @@ fn the_recovered_state_is_told_before_anything_else() {
     start().close().expect("the disk is well");
     let told = told.lock().expect("nobody panics").clone();
     assert_eq!(told, [Some((0, false)), None, Some((1, true))]);
+}
+
+/// Whoever has an answer may send the next command at once, however much else is published first.
+#[test]
+fn a_session_that_waits_for_each_answer_is_never_refused_for_too_many_in_flight() {
+    let (told, answered) = mpsc::channel();
+    let (go_on, next) = mpsc::channel();
+    let closure = move |published: Published<'_>| {
+        if let Published::Outcome(executed) = published
+            && executed.origin != Origin::Engine
+        {
+            told.send(executed.outcome.sequence)
+                .expect("the test waits");
+            next.recv().expect("the test goes on");
+        }
+    };
+    let options = Options {
+        sessions: SessionLimits {
+            answers_kept: 1,
+            ..SessionLimits::default()
+        },
+        ..options(Placement::caller_and_threads(1, 1))
+    };
+    let opened = Exchange::open_in(SimDisk::new(), options, closure);
+    let (mut exchange, _) = opened.expect("it opens");
+    // Dropped before the exchange, which waits for its threads.
+    let (go_on, answered) = (go_on, answered);
+    for sequence in 1..=20 {
+        let submitted = exchange.submit(by(1, sequence), &Command::Nop, 0);
+        let new = Admitted::New {
+            number: sequence - 1,
+        };
+        assert!(
+            matches!(submitted, Ok(admitted) if admitted == new),
+            "{submitted:?}"
+        );
+        exchange.idle().expect("it goes on");
+        // The last answer is on its way to the client, and nothing else has happened since.
+        if sequence > 1 {
+            go_on.send(()).expect("it waits");
+        }
+        assert_eq!(answered.recv(), Ok(sequence - 1));
+    }
+    go_on.send(()).expect("it waits");
+    exchange.close().expect("it ends");
 }
