@@ -35,6 +35,8 @@ pub(crate) struct Connection {
     lost: Option<Lost>,
     /// The user waits for the end.
     closing: Option<oneshot::Sender<Infallible>>,
+    /// The last report that the user was given; 0 for none.
+    given: u64,
 }
 
 impl Connection {
@@ -53,6 +55,7 @@ impl Connection {
             input: vec![0; READ_BYTES],
             lost: None,
             closing: None,
+            given: 0,
         };
         let stream = connection.begin().await?;
         let welcome = connection.dialogue.welcome().copied().ok_or(Lost::Closed)?;
@@ -90,37 +93,53 @@ impl Connection {
                 Err(why) => break why,
             }
         };
+        drop(stream);
+        // What is still on its way here finds nobody.
+        self.requests.close();
+        while let Ok(request) = self.requests.try_recv() {
+            drop(self.dialogue.take(request));
+        }
         self.dialogue.give_up();
-        let end = match self.dialogue.save_seen() {
+        let saved = self.dialogue.save_seen();
+        let is_closed = self.closing.take().is_some();
+        let is_heard = self.tell_rest(is_closed).await;
+        let end = match saved.and_then(|()| self.dialogue.save_seen()) {
             Ok(()) => end,
             Err(lost) => lost,
         };
-        drop(stream);
-        let Self {
-            mut dialogue,
-            mut requests,
-            events,
-            mut leash,
-            closing,
-            ..
-        } = self;
-        // What is still on its way here finds nobody.
-        requests.close();
-        while let Ok(request) = requests.try_recv() {
-            drop(dialogue.take(request));
-        }
-        dialogue.give_up();
-        drop((requests, closing));
-        let Some(events) = events else { return };
-        dialogue.events().push_back(Event::Closed(end));
-        while let Some(event) = dialogue.events().pop_front() {
+        if is_heard && let Some(events) = &self.events {
             tokio::select! {
                 // Where there is room, it is told even to one who has let go of the client.
                 biased;
-                sent = events.send(event) => if sent.is_err() { return },
-                _ = leash.recv() => return,
+                _ = events.send(Event::Closed(end)) => {}
+                _ = self.leash.recv(), if !is_closed => {}
             }
         }
+    }
+
+    /// Passes on the events that are left; to a user who has closed the client, and did not drop
+    /// it, until the last report is seen. False where nobody hears them any more.
+    async fn tell_rest(&mut self, is_closed: bool) -> bool {
+        let Some(events) = &self.events else {
+            return false;
+        };
+        while let Some(event) = self.dialogue.events().pop_front() {
+            let number = event.report_number();
+            tokio::select! {
+                biased;
+                sent = events.send(event) => if sent.is_err() { return false },
+                _ = self.leash.recv(), if !is_closed => return false,
+            }
+            self.given = number.unwrap_or(self.given);
+        }
+        if is_closed {
+            let seen = self.dialogue.seen();
+            tokio::select! {
+                () = seen.reach(self.given) => {}
+                () = events.closed() => return false,
+            }
+        }
+        true
     }
 
     /// Attempts to connect, one after the other, until one succeeds or there is no use.
@@ -327,10 +346,12 @@ impl Connection {
             return;
         };
         while let Some(event) = backlog.pop_front() {
+            let number = event.report_number();
             if let Err(mpsc::error::TrySendError::Full(event)) = events.try_send(event) {
                 backlog.push_front(event);
                 return;
             }
+            self.given = number.unwrap_or(self.given);
         }
     }
 }

@@ -131,6 +131,11 @@ impl Dialogue {
         self.pending.open() < self.options.in_flight_max && self.queries.len() < QUERIES_MAX
     }
 
+    /// Which reports the user has seen.
+    pub(crate) fn seen(&self) -> Arc<Seen> {
+        Arc::clone(&self.seen)
+    }
+
     /// Bytes to be written.
     pub(crate) fn out(&self) -> &[u8] {
         &self.out

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use thalweg_exchange::codec::session::{Conflated, NumberedReport, ReportGap, Welcome};
 use thalweg_exchange::market::{Message, Snapshot};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
 use crate::lost::Lost;
 
@@ -80,27 +80,48 @@ impl Events {
     }
 
     fn gave(&mut self, event: Option<Event>) -> Option<Event> {
-        match &event {
-            Some(Event::Report(report)) => self.given = report.number.0,
-            Some(Event::ReportGap(gap)) => self.given = gap.to.0,
-            _ => {}
+        if let Some(number) = event.as_ref().and_then(Event::report_number) {
+            self.given = number;
         }
         event
     }
 }
 
+impl Event {
+    /// The number of the last report that it has, or says is gone.
+    pub(crate) const fn report_number(&self) -> Option<u64> {
+        match self {
+            Self::Report(report) => Some(report.number.0),
+            Self::ReportGap(gap) => Some(gap.to.0),
+            _ => None,
+        }
+    }
+}
+
 /// The last report that the user of a client has seen; 0 for none.
 #[derive(Debug, Default)]
-pub(crate) struct Seen(AtomicU64);
+pub(crate) struct Seen {
+    number: AtomicU64,
+    changed: Notify,
+}
 
 impl Seen {
     fn set(&self, number: u64) {
         // ORDERING: Relaxed, nothing but the number itself is read in get().
-        self.0.store(number, Ordering::Relaxed);
+        if self.number.swap(number, Ordering::Relaxed) != number {
+            self.changed.notify_one();
+        }
+    }
+
+    /// Waits until it is this number or a higher one. For one task alone.
+    pub(crate) async fn reach(&self, number: u64) {
+        while self.get() < number {
+            self.changed.notified().await;
+        }
     }
 
     pub(crate) fn get(&self) -> u64 {
         // ORDERING: Relaxed, see set().
-        self.0.load(Ordering::Relaxed)
+        self.number.load(Ordering::Relaxed)
     }
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::{Arc, Mutex};
 
 use thalweg_client::exchange::session::{ClientSequence, Refusal, ReportNumber};
-use thalweg_client::{Event, Lost, Outcome, Remembered, SessionStore, TradeClient};
+use thalweg_client::{Event, Lost, Outcome, Remembered, SessionQuery, SessionStore, TradeClient};
 
 use crate::mock::{Fault, Mock};
 use crate::{cancel, options};
@@ -178,4 +178,30 @@ async fn what_cannot_be_remembered_is_not_sent() {
         Some(Event::Closed(Lost::Store(_)))
     ));
     assert!(mock.executed().is_empty());
+}
+
+/// Reports that are read after the client was closed are seen, too: the next start gets none again.
+#[tokio::test]
+async fn reports_that_are_read_after_the_end_do_not_come_again() {
+    let mock = Mock::new([]);
+    let notes = Notes::default();
+    let mut last = 0;
+    for round in 1..=3 {
+        let connected = TradeClient::connect_with(options(&mock), notes.clone()).await;
+        let (client, mut events) = connected.expect("it listens");
+        for order in 0..3 {
+            sequence_of(&client, order).await;
+        }
+        let user = SessionQuery::Account(crate::ME);
+        client.query(user).await.expect("it is open");
+        client.close().await;
+        while let Some(event) = events.next().await {
+            if let Event::Report(report) = event {
+                last += 1;
+                assert_eq!(report.number.0, last);
+            }
+        }
+        assert_eq!(last, 3 * round);
+        assert_eq!(notes.last().last_report, Some(ReportNumber(last)));
+    }
 }
