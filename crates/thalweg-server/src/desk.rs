@@ -118,7 +118,7 @@ impl Desk {
     pub(crate) fn end_chunk(&mut self) {
         self.hand_over();
         for session in self.touched.drain(..) {
-            session.outbox.wake();
+            session.wake();
         }
     }
 }

@@ -185,7 +185,7 @@ impl<S: Storage> Owner for Driver<S> {
             } => {
                 let (session, place) = (&session, &self.place);
                 Teller { session, place }.refuse(sequence, &command, why);
-                session.outbox.wake();
+                session.wake();
                 Ok(())
             }
             Request::Left(session) => match self.place.roster.leave(&session) {
@@ -243,7 +243,7 @@ impl<S: Storage> Owner for Driver<S> {
             let told = teller.tell(sequences[at], submissions[at].command, told);
             failed = told.or(failed.take());
         });
-        session.outbox.wake();
+        session.wake();
         failed.map_or(Ok(()), Err)
     }
 

@@ -158,6 +158,7 @@ impl Reading {
         };
         // What came before a frame that cannot be read is executed.
         let sent = self.send_commands().await;
+        self.session.let_go();
         self.bytes = bytes;
         self.bytes.drain(..done);
         self.at += done as u64;
@@ -267,6 +268,7 @@ impl Reading {
     /// Lets others have their turn, and the system tell who has sent something.
     async fn let_others(&self) {
         if self.shared.connections() > 1 {
+            self.session.keep_back();
             tokio::task::yield_now().await;
         }
     }

@@ -33,6 +33,8 @@ pub(crate) struct Session {
     /// When something was last heard of it, in ms after `since`.
     heard_ms: AtomicU64,
     since: Instant,
+    /// Whether more of its commands are about to be executed, so that answers may wait for theirs.
+    goes_on: AtomicBool,
     /// Queries without an answer.
     queries: AtomicU32,
     /// Whether open orders are on their way: they may be many.
@@ -73,6 +75,7 @@ impl Session {
             outbox: Outbox::new(terms.out_bytes_max),
             heard_ms: AtomicU64::new(0),
             since: now,
+            goes_on: AtomicBool::new(false),
             queries: AtomicU32::new(0),
             lists: AtomicBool::new(false),
             interest: Mutex::default(),
@@ -96,8 +99,9 @@ impl Session {
         self.heard_ms.store(ms, Ordering::Relaxed);
     }
 
-    /// Nothing of it is read until it is heard again: no silence of its own.
+    /// Nothing of it is read until it is heard again: no silence of its own. Its answers leave.
     pub(crate) fn leave_unread(&self) {
+        self.let_go();
         // ORDERING: Relaxed, pairs with the load in silent_for().
         self.heard_ms.store(u64::MAX, Ordering::Relaxed);
     }
@@ -108,6 +112,29 @@ impl Session {
         let heard = Duration::from_millis(self.heard_ms.load(Ordering::Relaxed));
         now.saturating_duration_since(self.since)
             .saturating_sub(heard)
+    }
+
+    /// Answers are kept back from now on, until [`let_go`](Self::let_go).
+    pub(crate) fn keep_back(&self) {
+        // ORDERING: Relaxed, pairs with the load in wake(); a hint alone.
+        self.goes_on.store(true, Ordering::Relaxed);
+    }
+
+    /// Lets the writer have all that was kept back, and what comes from now on.
+    pub(crate) fn let_go(&self) {
+        // ORDERING: Relaxed, pairs with the load in wake(). Who pushes after the writer has looked
+        // sees it by the outbox's lock, which the writer held in between.
+        if self.goes_on.swap(false, Ordering::Relaxed) {
+            self.outbox.wake();
+        }
+    }
+
+    /// Lets the writer look for what was pushed, unless more comes soon.
+    pub(crate) fn wake(&self) {
+        // ORDERING: Relaxed, pairs with the store in let_go().
+        if !self.goes_on.load(Ordering::Relaxed) {
+            self.outbox.wake();
+        }
     }
 
     fn interest_mut(&self) -> MutexGuard<'_, Interest> {
