@@ -31,7 +31,7 @@ const QUERY_TOKENS: u32 = 100;
 /// Bytes of an order in an answer.
 pub(crate) const OPEN_ORDER_BYTES: usize = 80;
 /// Commands of one session that are executed together, at most: others have their turn then.
-const COMMANDS_MAX: usize = 32;
+const COMMANDS_MAX: usize = 64;
 /// Levels a side of a book that a query gives.
 const QUERY_LEVELS_MAX: u32 = 10_000;
 

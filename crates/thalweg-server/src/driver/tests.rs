@@ -99,7 +99,8 @@ fn on_a_full_disk() -> Box<Driver<SimDisk>> {
     driver
 }
 
-fn open_orders_after(driver: Box<Driver<SimDisk>>) -> u32 {
+fn open_orders_after(mut driver: Box<Driver<SimDisk>>) -> u32 {
+    driver.exchange.drain().expect("there will be room");
     let finished = driver.close().expect("there is room");
     finished.service.state.risk.limits_of_all().open_orders
 }

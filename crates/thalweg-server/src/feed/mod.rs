@@ -20,6 +20,7 @@ mod tape;
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use thalweg_exchange::market::{Channels, Epoch};
 use tokio::sync::{Notify, broadcast};
@@ -31,6 +32,8 @@ pub(crate) use self::tape::Tape;
 
 /// Bytes that wait for the feed's task.
 pub(crate) const INLET_BYTES_MAX: usize = 16 << 20;
+/// How often the task follows the books while nobody reads them: whoever comes waits no longer.
+const UNREAD: Duration = Duration::from_millis(5);
 /// A chunk ends with the command that makes it so long, or longer.
 const CHUNK_BYTES: usize = 1 << 16;
 
@@ -115,6 +118,9 @@ impl Feed {
         let mut bytes = Vec::new();
         loop {
             self.filled.notified().await;
+            if self.board().readers() == 0 {
+                tokio::time::sleep(UNREAD).await;
+            }
             while self.turn(&mut bytes) {
                 // One turn after another would keep the readers from theirs.
                 tokio::task::yield_now().await;
