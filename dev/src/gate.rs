@@ -73,7 +73,7 @@ const AFTER: &[Step] = &[
     Step {
         name: "fresh-clone",
         summary: "a clone of HEAD runs the commands of the README, unoptimised, and its program",
-        has_own_folder: false,
+        has_own_folder: true,
         run: fresh_clone,
     },
 ];
@@ -259,8 +259,8 @@ impl Drop for Scratch {
     }
 }
 
-/// Returns the command without optimisation. In the profile of the tests, what others have written
-/// is built already.
+/// Returns the command without optimisation: the release build takes minutes, and each program runs
+/// once.
 fn unoptimised(command: &str) -> String {
     command
         .replace("cargo run --release", "cargo run")
@@ -306,7 +306,7 @@ fn fresh_clone(workspace: &Workspace) -> Result<Outcome, String> {
             .current_dir(&clone)
             .env("PATH", &path)
             .env("CARGO_INSTALL_ROOT", &installed)
-            .env("CARGO_TARGET_DIR", &workspace.target);
+            .env("CARGO_TARGET_DIR", workspace.target.join("fresh-clone"));
         workspace.run(&mut command)?;
     }
     Ok(Outcome::Passed)

@@ -5,9 +5,9 @@
 //! another thread. What would have to wait, because the pipeline is full, waits outside of the lock
 //! as a task.
 
-use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use std::{fmt, thread};
 
 use thalweg::state::StateCell;
 use thalweg_exchange::Command;
@@ -113,9 +113,9 @@ impl Access {
         &self,
         work: impl FnOnce(&mut dyn Owner, &mut bool) -> Result<T, Failed>,
     ) -> Result<T, Gone> {
+        let _told = FailIfPanicked(self);
         let Ok(mut inner) = self.inner.lock() else {
             // A call has panicked: what it left is not to be trusted.
-            self.fail("a request has panicked");
             return Err(Gone);
         };
         let Inner {
@@ -260,6 +260,17 @@ impl Access {
         self.left.notify_one();
         let closed = tokio::task::spawn_blocking(move || owner.close());
         Ok(closed.await.map_err(|_| ServeError::Panicked)??)
+    }
+}
+
+/// Says that the exchange has failed where a call of its owner panics.
+struct FailIfPanicked<'a>(&'a Access);
+
+impl Drop for FailIfPanicked<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.fail("a request has panicked");
+        }
     }
 }
 
@@ -420,8 +431,8 @@ mod tests {
             let _ = access.try_work(1, |owner| owner.serve(Request::Clock(-2)));
         }));
         assert!(panics.is_err());
-        assert_eq!(access.serve(Request::Clock(1)).await, Err(Gone));
         assert!(stage.is(Stage::Failed));
+        assert_eq!(access.serve(Request::Clock(1)).await, Err(Gone));
         assert!(matches!(access.close().await, Err(ServeError::Panicked)));
     }
 }

@@ -164,7 +164,9 @@ impl Writing {
     async fn beat(&mut self) {
         let heartbeat = self.session.heartbeat;
         if self.session.silent_for(Instant::now()) >= heartbeat * 3 {
-            // Something may have come while this thread was busy with a long command.
+            // Something may have come while this thread was busy with a long command. The first
+            // time the reader may not be asked before this goes on.
+            tokio::task::yield_now().await;
             tokio::task::yield_now().await;
         }
         let now = Instant::now();

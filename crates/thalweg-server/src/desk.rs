@@ -1,4 +1,4 @@
-//! Answers and reports on their way from the publish thread to the outboxes.
+//! Answers and reports on their way from the publisher to the outboxes.
 //!
 //! Most often one session has many outcomes in a row: their answers are put together, and go into
 //! its outbox under one lock.

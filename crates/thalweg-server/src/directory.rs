@@ -1,4 +1,4 @@
-//! What the publish thread remembers of the roster, so that it need not lock and search it for each
+//! What the publisher remembers of the roster, so that it need not lock and search it for each
 //! outcome.
 //!
 //! *State.* Places that hold what the roster said of a session or a user, all of one version of the

@@ -1,7 +1,7 @@
 //! Which sessions are connected, and for whom.
 //!
 //! A session has one connection: a newer one takes its place. Under the roster's lock a newcomer
-//! gets its welcome and the reports that it missed, and is entered; so the publish thread, which
+//! gets its welcome and the reports that it missed, and is entered; so the publisher, which
 //! asks through its [`Directory`](crate::directory::Directory), neither overtakes a welcome nor
 //! leaves a gap.
 //!

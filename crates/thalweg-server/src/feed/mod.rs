@@ -1,10 +1,10 @@
 //! Market data for any number of readers, from one thread that must not wait.
 //!
 //! ```text
-//! publish thread: Tape ──(bytes, bounded)──▶ run(): Board ──(chunks, a ring)──▶ Subscriptions
+//! publisher: Tape ──(bytes, bounded)──▶ run(): Board ──(chunks, a ring)──▶ Subscriptions
 //! ```
 //!
-//! The publish thread makes messages of outcomes and leaves them, encoded, in the inlet. The feed's
+//! The publisher makes messages of outcomes and leaves them, encoded, in the inlet. The feed's
 //! task takes all that is there, follows it with a replica of each book, and sends it on in chunks
 //! that all readers share. A reader that is further behind than the ring is long starts again from
 //! snapshots of the replicas, and is told what it missed.

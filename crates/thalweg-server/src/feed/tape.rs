@@ -1,4 +1,4 @@
-//! The publish thread's end of the feed: outcomes become messages.
+//! The publisher's end of the feed: outcomes become messages.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

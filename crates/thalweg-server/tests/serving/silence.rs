@@ -1,5 +1,8 @@
 //! Who is heard, and who is not.
 
+use std::sync::mpsc;
+use std::time::Duration;
+
 use thalweg_exchange::Action;
 use thalweg_exchange::codec::session::{ClientFrame, Hello};
 use thalweg_exchange::session::Role;
@@ -43,4 +46,33 @@ fn a_client_is_not_silent_while_the_exchange_has_no_time_for_it() {
     }
     drop(house);
     let _ = std::fs::remove_dir_all(directory);
+}
+
+/// While the server's thread is busy with something long, what comes waits in the socket.
+#[test]
+fn a_client_that_spoke_while_the_server_was_busy_is_not_silent() {
+    let house = House::with_market(|_| {});
+    let asked = Hello {
+        heartbeat_ms: 100,
+        ..hello(Role::Trade, 1)
+    };
+    let (mut client, _) = Client::connect(house.trade_address(), asked);
+    for sequence in 1..=12 {
+        let (go_on, until) = mpsc::channel();
+        house.keep_busy(until);
+        // More than three heartbeats, which end a client that says nothing.
+        for _ in 0..8 {
+            client.say(&ClientFrame::Heartbeat);
+            let _ = client.next_within(Duration::from_millis(50));
+        }
+        drop(go_on);
+        client.submit(sequence, &order(1, sequence as i64, Action::Bid, 10, 1));
+        loop {
+            match client.hear() {
+                Heard::Heartbeat | Heard::Report(_) => {}
+                Heard::Answer(answer) => break assert_eq!(answer.sequence.0, sequence),
+                other => panic!("{other:?} at {sequence}"),
+            }
+        }
+    }
 }
