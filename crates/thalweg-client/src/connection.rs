@@ -35,7 +35,7 @@ pub(crate) struct Connection {
     lost: Option<Lost>,
     /// The user waits for the end.
     closing: Option<oneshot::Sender<Infallible>>,
-    /// The last report that the user was given; 0 for none.
+    /// Number of the last report that was sent to the user; 0 for none.
     given: u64,
 }
 
@@ -102,12 +102,12 @@ impl Connection {
         self.dialogue.give_up();
         let saved = self.dialogue.save_seen();
         let is_closed = self.closing.take().is_some();
-        let is_heard = self.tell_rest(is_closed).await;
+        let is_received = self.deliver_remaining(is_closed).await;
         let end = match saved.and_then(|()| self.dialogue.save_seen()) {
             Ok(()) => end,
             Err(lost) => lost,
         };
-        if is_heard && let Some(events) = &self.events {
+        if is_received && let Some(events) = &self.events {
             tokio::select! {
                 // Where there is room, it is told even to one who has let go of the client.
                 biased;
@@ -117,9 +117,9 @@ impl Connection {
         }
     }
 
-    /// Passes on the events that are left; to a user who has closed the client, and did not drop
-    /// it, until the last report is seen. False where nobody hears them any more.
-    async fn tell_rest(&mut self, is_closed: bool) -> bool {
+    /// Sends the remaining events. After `close`, waits until the user has seen the last report.
+    /// Returns false if the receiver is gone.
+    async fn deliver_remaining(&mut self, is_closed: bool) -> bool {
         let Some(events) = &self.events else {
             return false;
         };

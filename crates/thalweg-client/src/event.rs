@@ -88,7 +88,7 @@ impl Events {
 }
 
 impl Event {
-    /// The number of the last report that it has, or says is gone.
+    /// Returns the number of the report, or of the last report of the gap.
     pub(crate) const fn report_number(&self) -> Option<u64> {
         match self {
             Self::Report(report) => Some(report.number.0),
@@ -113,7 +113,7 @@ impl Seen {
         }
     }
 
-    /// Waits until it is this number or a higher one. For one task alone.
+    /// Waits until the number is at least this. Only one task may wait.
     pub(crate) async fn reach(&self, number: u64) {
         while self.get() < number {
             self.changed.notified().await;

@@ -1,9 +1,8 @@
-//! The way to the exchange: one lock around its owner, and a queue of those who wait for room.
+//! Access to the exchange: one lock around its owner, and a queue of tasks that wait for room.
 //!
-//! Whoever holds a request takes the lock and does the request on its own thread: a connection
-//! decodes commands, executes them and finds the answers in its outbox without a hand-over to
-//! another thread. What would have to wait, because the pipeline is full, waits outside of the lock
-//! as a task.
+//! A task takes the lock and executes its request on its own thread: a connection decodes commands,
+//! executes them and finds the answers in its outbox; no other thread takes part. A task that finds
+//! the pipeline full waits outside of the lock.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -22,27 +21,27 @@ use crate::roster::Roster;
 use crate::session::Session;
 use crate::stage::Stage;
 
-/// After how long one that waits for room looks again by itself: nobody tells that a disk has
-/// become full, where commands are refused at once.
+/// Interval at which a waiting task checks for room without a notification. None comes when the
+/// disk becomes full, and commands are refused from then on.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// What owns the exchange. The storage is behind this.
 pub(crate) trait Owner: Send {
-    /// Whether so many commands or queries would not wait for those before them.
-    fn room(&mut self, requests: usize) -> Result<bool, Failed>;
-    /// Takes commands of a session, and tells it what is not executed.
+    /// Returns how many commands or queries the pipeline takes without blocking.
+    fn room(&mut self) -> Result<usize, Failed>;
+    /// Submits commands of a session; refusals go to its outbox.
     fn submit(
         &mut self,
         session: &Arc<Session>,
         commands: &[(ClientSequence, Command)],
     ) -> Result<(), Failed>;
-    /// Does what is asked.
+    /// Executes a request.
     fn serve(&mut self, request: Request) -> Result<(), Failed>;
-    /// Executes what was taken. Gives whether something is left to [tend](Self::tend).
+    /// Executes submitted commands. Returns whether [`tend`](Self::tend) has to be called later.
     fn drive(&mut self) -> Result<bool, Failed>;
-    /// Does what is due without a request. Gives after how long to call it again, if ever.
+    /// Runs periodic work. Returns the delay until its next call, or `None` if none is due.
     fn tend(&mut self) -> Result<Option<Duration>, Failed>;
-    /// Has new commands refused from now on.
+    /// Refuses new commands from now on.
     fn begin_drain(&mut self);
     /// Whether what was taken is published, or waits for room on the disk.
     fn is_settled(&mut self) -> Result<bool, Failed>;
@@ -59,8 +58,7 @@ pub(crate) struct Gone;
 /// See the [module](self).
 pub(crate) struct Access {
     inner: Mutex<Inner>,
-    /// Told when commands have left the pipeline; one that was told passes it on while there is
-    /// room.
+    /// Notified when commands have left the pipeline. A task that proceeds notifies the next one.
     room: Arc<Notify>,
     /// Wakes the task that tends what is left.
     left: Notify,
@@ -97,7 +95,7 @@ impl Access {
         }
     }
 
-    /// What the publisher tells that there is room.
+    /// Returns the notification of room, for the publisher.
     pub(crate) fn room(&self) -> Arc<Notify> {
         Arc::clone(&self.room)
     }
@@ -113,7 +111,7 @@ impl Access {
         &self,
         work: impl FnOnce(&mut dyn Owner, &mut bool) -> Result<T, Failed>,
     ) -> Result<T, Gone> {
-        let _told = FailIfPanicked(self);
+        let _guard = FailIfPanicked(self);
         let Ok(mut inner) = self.inner.lock() else {
             // A call has panicked: what it left is not to be trusted.
             return Err(Gone);
@@ -139,71 +137,79 @@ impl Access {
         self.roster.close(Ending::Failed, "");
     }
 
-    /// Does `work` where so many requests have room; gives it back where they have not.
-    fn try_work<W: FnOnce(&mut dyn Owner) -> Result<(), Failed>>(
+    /// Calls `work` with the number of requests that there is room for, unless that is 0; returns
+    /// the number.
+    fn execute(
         &self,
         requests: usize,
-        work: W,
-    ) -> Result<Option<W>, Gone> {
+        work: impl FnOnce(&mut dyn Owner, usize) -> Result<(), Failed>,
+    ) -> Result<usize, Gone> {
         self.call(|owner, is_tended| {
-            if !owner.room(requests)? {
-                return Ok(Some(work));
+            let count = owner.room()?.min(requests);
+            if count > 0 {
+                work(owner, count)?;
+                if owner.drive()? && !*is_tended {
+                    *is_tended = true;
+                    self.left.notify_one();
+                }
             }
-            work(owner)?;
-            if owner.drive()? && !*is_tended {
-                *is_tended = true;
-                self.left.notify_one();
-            }
-            Ok(None)
+            Ok(count)
         })
     }
 
-    /// Waits for room, and does the work.
-    async fn work_later(
-        &self,
-        requests: usize,
-        work: impl FnOnce(&mut dyn Owner) -> Result<(), Failed>,
-    ) -> Result<(), Gone> {
-        let mut work = work;
-        loop {
-            let told = self.room.notified();
-            tokio::pin!(told);
-            told.as_mut().enable();
-            match self.try_work(requests, work)? {
-                Some(again) => work = again,
-                None => {
-                    // There may be room for the next in line.
-                    self.room.notify_one();
-                    return Ok(());
-                }
-            }
-            let _ = tokio::time::timeout(LOOK_AGAIN, told).await;
-        }
-    }
-
-    /// Takes commands of a session at once, if they have room; false where they have to wait.
+    /// Submits as many of the commands of a session, from the first on, as the pipeline has room
+    /// for; returns how many.
     pub(crate) fn try_submit(
         &self,
         session: &Arc<Session>,
         commands: &[(ClientSequence, Command)],
-    ) -> Result<bool, Gone> {
-        let submit = |owner: &mut dyn Owner| owner.submit(session, commands);
-        Ok(self.try_work(commands.len(), submit)?.is_none())
+    ) -> Result<usize, Gone> {
+        self.execute(commands.len(), |owner, count| {
+            owner.submit(session, &commands[..count])
+        })
     }
 
-    /// Takes commands of a session as soon as they have room.
+    /// Repeats `attempt`, when there is room, until it returns true.
+    async fn wait_for(&self, mut attempt: impl FnMut() -> Result<bool, Gone>) -> Result<(), Gone> {
+        loop {
+            let notified = self.room.notified();
+            tokio::pin!(notified);
+            notified.as_mut().enable();
+            if attempt()? {
+                // There may be room for the next task.
+                self.room.notify_one();
+                return Ok(());
+            }
+            let _ = tokio::time::timeout(LOOK_AGAIN, notified).await;
+        }
+    }
+
+    /// Submits commands of a session, in parts as there is room for them.
     pub(crate) async fn submit(
         &self,
         session: &Arc<Session>,
         commands: &[(ClientSequence, Command)],
     ) -> Result<(), Gone> {
-        self.work_later(commands.len(), |owner| owner.submit(session, commands))
-            .await
+        let mut rest = commands;
+        self.wait_for(|| {
+            rest = &rest[self.try_submit(session, rest)?..];
+            Ok(rest.is_empty())
+        })
+        .await
     }
 
-    /// Does what is asked as soon as it has room.
+    /// Executes a request as soon as there is room.
     pub(crate) async fn serve(&self, request: Request) -> Result<(), Gone> {
-        self.work_later(1, |owner| owner.serve(request)).await
+        let mut request = Some(request);
+        self.wait_for(|| {
+            self.execute(1, |owner, _| {
+                request
+                    .take()
+                    .map_or(Ok(()), |request| owner.serve(request))
+            })
+            .map(|count| count > 0)
+        })
+        .await
     }
 
     /// Does what is due without a request, until the exchange is gone.
@@ -227,18 +233,10 @@ impl Access {
             owner.begin_drain();
             Ok(())
         };
-        let settled = |owner: &mut dyn Owner, _: &mut bool| owner.is_settled();
-        let mut is_settled = self.call(begin).is_err();
-        while !is_settled {
-            let told = self.room.notified();
-            tokio::pin!(told);
-            told.as_mut().enable();
-            is_settled = self.call(settled).unwrap_or(true);
-            if !is_settled {
-                let _ = tokio::time::timeout(LOOK_AGAIN, told).await;
-            }
+        if self.call(begin).is_ok() {
+            let settled = |owner: &mut dyn Owner, _: &mut bool| owner.is_settled();
+            let _ = self.wait_for(|| self.call(settled)).await;
         }
-        self.room.notify_one();
     }
 
     /// Figures, where there are some.
@@ -263,7 +261,7 @@ impl Access {
     }
 }
 
-/// Says that the exchange has failed where a call of its owner panics.
+/// Marks the exchange as failed when a call of its owner panics.
 struct FailIfPanicked<'a>(&'a Access);
 
 impl Drop for FailIfPanicked<'_> {
@@ -291,8 +289,8 @@ mod tests {
     }
 
     impl Owner for Fake {
-        fn room(&mut self, requests: usize) -> Result<bool, Failed> {
-            Ok(self.room.load(SeqCst) >= requests)
+        fn room(&mut self) -> Result<usize, Failed> {
+            Ok(self.room.load(SeqCst))
         }
 
         fn submit(
@@ -365,7 +363,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn those_who_wait_for_room_come_in_their_order() {
+    async fn tasks_that_wait_for_room_proceed_in_order() {
         let House {
             access,
             room,
@@ -377,7 +375,7 @@ mod tests {
             (ClientSequence(1), Command::Nop),
             (ClientSequence(2), Command::Nop),
         ];
-        assert_eq!(access.try_submit(&session, &commands), Ok(false));
+        assert_eq!(access.try_submit(&session, &commands), Ok(0));
         let waiting = async {
             let clock = |time| access.serve(Request::Clock(time));
             let done = tokio::join!(
@@ -390,7 +388,7 @@ mod tests {
             assert_eq!(done, (Ok(()), Ok(()), Ok(()), Ok(())));
         };
         let making = async {
-            // One is told, and tells the next; all before they would look again by themselves.
+            // The first is notified, and notifies the next, before the interval of checks is over.
             let began = tokio::time::Instant::now();
             tokio::task::yield_now().await;
             room.store(5, SeqCst);
@@ -404,8 +402,21 @@ mod tests {
         assert_eq!(*taken.lock().expect("no panic"), [1, 2, 3]);
     }
 
+    /// Else many small submissions would leave a large one no room.
+    #[tokio::test]
+    async fn commands_are_submitted_in_parts_as_there_is_room() {
+        let House { access, room, .. } = house(1);
+        let session = Arc::new(Session::unkeyed(1, Role::Trade, 1, false));
+        let commands = [1, 2, 3].map(|sequence| (ClientSequence(sequence), Command::Nop));
+        assert_eq!(access.try_submit(&session, &commands), Ok(1));
+        assert_eq!(access.try_submit(&session, &commands[1..]), Ok(0));
+        room.store(9, SeqCst);
+        assert_eq!(access.submit(&session, &commands[1..]).await, Ok(()));
+        assert_eq!(room.load(SeqCst), 7);
+    }
+
     #[tokio::test(start_paused = true)]
-    async fn room_that_nobody_tells_is_found() {
+    async fn room_without_a_notification_is_found() {
         let House { access, room, .. } = house(0);
         let waiting = access.serve(Request::Clock(1));
         let making = async { room.store(1, SeqCst) };
@@ -413,7 +424,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn after_a_failure_nobody_has_access_and_all_are_told() {
+    async fn after_a_failure_every_request_is_refused() {
         let House { access, stage, .. } = house(9);
         assert_eq!(access.serve(Request::Clock(-1)).await, Err(Gone));
         assert!(stage.is(Stage::Failed));
@@ -425,10 +436,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn after_a_panic_nobody_has_access() {
+    async fn after_a_panic_every_request_is_refused() {
         let House { access, stage, .. } = house(9);
         let panics = catch_unwind(AssertUnwindSafe(|| {
-            let _ = access.try_work(1, |owner| owner.serve(Request::Clock(-2)));
+            let _ = access.execute(1, |owner, _| owner.serve(Request::Clock(-2)));
         }));
         assert!(panics.is_err());
         assert!(stage.is(Stage::Failed));

@@ -153,8 +153,8 @@ impl<S: Storage> Driver<S> {
 }
 
 impl<S: Storage> Owner for Driver<S> {
-    fn room(&mut self, requests: usize) -> Result<bool, Failed> {
-        Ok(self.exchange.room()? >= requests.min(self.exchange.capacity()))
+    fn room(&mut self) -> Result<usize, Failed> {
+        self.exchange.room()
     }
 
     fn serve(&mut self, request: Request) -> Result<(), Failed> {

@@ -144,7 +144,7 @@ impl Reading {
                         if let Err(stop) = self.send_commands().await {
                             break Err(stop);
                         }
-                        self.let_others().await;
+                        self.yield_to_others().await;
                     }
                 }
                 Err(CodecError::Incomplete { needed, .. }) if needed <= self.frame_bytes_max => {
@@ -158,7 +158,7 @@ impl Reading {
         };
         // What came before a frame that cannot be read is executed.
         let sent = self.send_commands().await;
-        self.session.let_go();
+        self.session.release_answers();
         self.bytes = bytes;
         self.bytes.drain(..done);
         self.at += done as u64;
@@ -265,10 +265,10 @@ impl Reading {
         .await
     }
 
-    /// Lets others have their turn, and the system tell who has sent something.
-    async fn let_others(&self) {
+    /// Yields to other connections, and to the poll for new input.
+    async fn yield_to_others(&self) {
         if self.shared.connections() > 1 {
-            self.session.keep_back();
+            self.session.hold_answers();
             tokio::task::yield_now().await;
         }
     }
@@ -280,14 +280,14 @@ impl Reading {
         }
         let access = &self.shared.access;
         let done = match access.try_submit(&self.session, &self.commands) {
-            Ok(true) => Ok(()),
-            Ok(false) => {
+            Ok(count) if count < self.commands.len() => {
                 self.session.leave_unread();
-                let done = access.submit(&self.session, &self.commands).await;
+                let rest = &self.commands[count..];
+                let done = access.submit(&self.session, rest).await;
                 self.note_wait();
                 done
             }
-            Err(gone) => Err(gone),
+            done => done.map(drop),
         };
         self.commands.clear();
         done.map_err(is_over)

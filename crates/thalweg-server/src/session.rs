@@ -33,8 +33,8 @@ pub(crate) struct Session {
     /// When something was last heard of it, in ms after `since`.
     heard_ms: AtomicU64,
     since: Instant,
-    /// Whether more of its commands are about to be executed, so that answers may wait for theirs.
-    goes_on: AtomicBool,
+    /// Whether the writer is not woken yet, since more commands of this read are to be executed.
+    holds_answers: AtomicBool,
     /// Queries without an answer.
     queries: AtomicU32,
     /// Whether open orders are on their way: they may be many.
@@ -75,7 +75,7 @@ impl Session {
             outbox: Outbox::new(terms.out_bytes_max),
             heard_ms: AtomicU64::new(0),
             since: now,
-            goes_on: AtomicBool::new(false),
+            holds_answers: AtomicBool::new(false),
             queries: AtomicU32::new(0),
             lists: AtomicBool::new(false),
             interest: Mutex::default(),
@@ -101,7 +101,7 @@ impl Session {
 
     /// Nothing of it is read until it is heard again: no silence of its own. Its answers leave.
     pub(crate) fn leave_unread(&self) {
-        self.let_go();
+        self.release_answers();
         // ORDERING: Relaxed, pairs with the load in silent_for().
         self.heard_ms.store(u64::MAX, Ordering::Relaxed);
     }
@@ -114,25 +114,25 @@ impl Session {
             .saturating_sub(heard)
     }
 
-    /// Answers are kept back from now on, until [`let_go`](Self::let_go).
-    pub(crate) fn keep_back(&self) {
+    /// Stops waking the writer for new answers, until [`release_answers`](Self::release_answers).
+    pub(crate) fn hold_answers(&self) {
         // ORDERING: Relaxed, pairs with the load in wake(); a hint alone.
-        self.goes_on.store(true, Ordering::Relaxed);
+        self.holds_answers.store(true, Ordering::Relaxed);
     }
 
-    /// Lets the writer have all that was kept back, and what comes from now on.
-    pub(crate) fn let_go(&self) {
+    /// Wakes the writer if answers were held, and for new ones from now on.
+    pub(crate) fn release_answers(&self) {
         // ORDERING: Relaxed, pairs with the load in wake(). Who pushes after the writer has looked
         // sees it by the outbox's lock, which the writer held in between.
-        if self.goes_on.swap(false, Ordering::Relaxed) {
+        if self.holds_answers.swap(false, Ordering::Relaxed) {
             self.outbox.wake();
         }
     }
 
-    /// Lets the writer look for what was pushed, unless more comes soon.
+    /// Wakes the writer, unless answers are held.
     pub(crate) fn wake(&self) {
-        // ORDERING: Relaxed, pairs with the store in let_go().
-        if !self.goes_on.load(Ordering::Relaxed) {
+        // ORDERING: Relaxed, pairs with the store in release_answers().
+        if !self.holds_answers.load(Ordering::Relaxed) {
             self.outbox.wake();
         }
     }

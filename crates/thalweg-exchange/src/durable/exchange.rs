@@ -182,7 +182,7 @@ impl<S: Storage> Exchange<S> {
         Ok(())
     }
 
-    /// Waits until more is published or the exchange has stopped, or for something else.
+    /// Waits until more is published, the exchange has stopped, or `is_enough`.
     fn wait_until(&mut self, is_enough: impl Fn(&Gate) -> bool) {
         let gate = &self.gate;
         let passed = gate.passed();
@@ -190,8 +190,8 @@ impl<S: Storage> Exchange<S> {
         gate.wait(&mut self.owner.pace, is_over);
     }
 
-    /// Runs the stages of this thread, and gives whether nothing is left to wait for: everything
-    /// that was submitted is published, or waits for room on the disk.
+    /// Runs the stages of this thread. Returns true if everything that was submitted is published,
+    /// or waits for room on the disk.
     ///
     /// # Errors
     /// The exchange has stopped.
@@ -199,9 +199,9 @@ impl<S: Storage> Exchange<S> {
         Ok(!self.idle()? || self.gate.lack().is_some())
     }
 
-    /// How many commands and queries can be submitted now without a wait for those before them.
-    /// `usize::MAX` while the disk has no room, since all are refused then at once.
-    /// [`Published::Room`](super::Published::Room) tells when it may be more.
+    /// Returns how many commands and queries can be submitted now without blocking; `usize::MAX`
+    /// while the disk has no room, since all are refused then at once. It may be more after a
+    /// [`Published::Room`](super::Published::Room).
     ///
     /// # Errors
     /// The exchange has stopped.
@@ -215,9 +215,7 @@ impl<S: Storage> Exchange<S> {
         Ok(self.capacity().saturating_sub(in_flight))
     }
 
-    /// How many commands and queries may be under way at once.
-    #[must_use]
-    pub fn capacity(&self) -> usize {
+    pub(super) fn capacity(&self) -> usize {
         self.service.as_ref().map_or(0, Service::capacity)
     }
 

@@ -66,8 +66,8 @@ impl Gate {
 
     /// Everything before this position has its answer in the tables, and is about to be published.
     pub(super) fn set_answered(&self, position: u64) {
-        // ORDERING: Release, pairs with the Acquire in answered(): who learns of an answer, by
-        // whatever way, and then asks has the position.
+        // ORDERING: Release, pairs with the Acquire in answered(): a thread that has an
+        // answer, by any way, reads this position or a later one.
         self.passed.answered.store(position, Ordering::Release);
     }
 

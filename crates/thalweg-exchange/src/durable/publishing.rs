@@ -47,7 +47,7 @@ pub enum Published<'p> {
     },
     /// Nothing more for now: the moment to pass on what was gathered.
     ChunkEnd,
-    /// What was published so far has left the pipeline: others may [submit](super::Exchange::room).
+    /// Published commands have left the pipeline, which has [room](super::Exchange::room) for more.
     Room,
     /// The exchange has stopped; nothing comes after this.
     Failed(&'p Failed),

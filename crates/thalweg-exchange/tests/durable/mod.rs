@@ -447,16 +447,18 @@ fn the_recovered_state_is_told_before_anything_else() {
     assert_eq!(told, [Some((0, false)), None, Some((1, true))]);
 }
 
-/// Whoever has an answer may send the next command at once, however much else is published first.
+/// A session may submit its next command when it has an answer, while the rest of the chunk is
+/// still being published.
 #[test]
 fn a_session_that_waits_for_each_answer_is_never_refused_for_too_many_in_flight() {
-    let (told, answered) = mpsc::channel();
+    let (sender, answers) = mpsc::channel();
     let (go_on, next) = mpsc::channel();
     let closure = move |published: Published<'_>| {
         if let Published::Outcome(executed) = published
             && executed.origin != Origin::Engine
         {
-            told.send(executed.outcome.sequence)
+            sender
+                .send(executed.outcome.sequence)
                 .expect("the test waits");
             next.recv().expect("the test goes on");
         }
@@ -471,7 +473,7 @@ fn a_session_that_waits_for_each_answer_is_never_refused_for_too_many_in_flight(
     let opened = Exchange::open_in(SimDisk::new(), options, closure);
     let (mut exchange, _) = opened.expect("it opens");
     // Dropped before the exchange, which waits for its threads.
-    let (go_on, answered) = (go_on, answered);
+    let (go_on, answers) = (go_on, answers);
     for sequence in 1..=20 {
         let submitted = exchange.submit(by(1, sequence), &Command::Nop, 0);
         let new = Admitted::New {
@@ -486,7 +488,7 @@ fn a_session_that_waits_for_each_answer_is_never_refused_for_too_many_in_flight(
         if sequence > 1 {
             go_on.send(()).expect("it waits");
         }
-        assert_eq!(answered.recv(), Ok(sequence - 1));
+        assert_eq!(answers.recv(), Ok(sequence - 1));
     }
     go_on.send(()).expect("it waits");
     exchange.close().expect("it ends");
