@@ -194,6 +194,8 @@ pub struct Events {
     /// Where the owner of each event's order may be kept, for settlement: of no event in particular
     /// where nobody said so, and as long as the list has room.
     hints: Vec<UserHint>,
+    /// Orders, levels and books that the command visited without an event.
+    visits: u32,
 }
 
 impl PartialEq for Events {
@@ -216,6 +218,7 @@ impl Events {
             standing: None,
             standings: Vec::new(),
             hints: Vec::new(),
+            visits: 0,
         }
     }
 
@@ -247,6 +250,24 @@ impl Events {
         self.moved = None;
         self.standing = None;
         self.standings.clear();
+        self.visits = 0;
+    }
+
+    /// Returns the work of the command: one, its events, and the orders, levels and books that it
+    /// visited without an event. Rates and turns of a server are counted in it.
+    #[must_use]
+    pub const fn work(&self) -> u64 {
+        1 + self.list.len() as u64 + self.visits as u64
+    }
+
+    /// Counts visits without an event.
+    pub(crate) const fn add_visits(&mut self, visits: usize) {
+        let visits = if visits < u32::MAX as usize {
+            visits as u32
+        } else {
+            u32::MAX
+        };
+        self.visits = self.visits.saturating_add(visits);
     }
 
     /// The command's order before it was moved; only after a successful move.

@@ -49,4 +49,4 @@ pub use engine::{book, matching, risk};
 pub use event::{Event, Events, Moved, RejectReason, Removal};
 pub use ids::{CurrencyId, OrderId, SymbolId, UserId};
 pub use result_code::ResultCode;
-pub use rules::Rules;
+pub use rules::{Rules, WORK_MAX};

@@ -125,6 +125,8 @@ result_codes! {
     MatchingRejectedDuplicateId = -3103, "MATCHING_REJECTED_DUPLICATE_ID";
     /// Own code: the order would trade with one of its owner's first of all.
     MatchingRejectedSelfTrade = -3104, "MATCHING_REJECTED_SELF_TRADE";
+    /// Own code: the order would have to meet more orders than one command may.
+    MatchingRejectedWorkLimit = -3105, "MATCHING_REJECTED_WORK_LIMIT";
     /// Own code: the order that should be amended is not as the command says.
     MatchingAmendMismatch = -3143, "MATCHING_AMEND_MISMATCH";
     /// The user is known already.

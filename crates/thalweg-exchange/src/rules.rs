@@ -48,7 +48,16 @@ pub struct Rules {
     /// waits for the next trade there. (The reference has no stop orders. Without this, the last
     /// price is no part of a state's text.)
     pub trigger_passed_stops: bool,
+    /// An order ends when it has met as many orders as one command may ([`WORK_MAX`]): what is left
+    /// of it is rejected, or removed where it was moved. An order that must be filled whole is
+    /// rejected where more would have to be looked at. (The reference has no bound.)
+    pub bound_work: bool,
 }
+
+/// The most events that one order makes as it takes, and the most levels, and orders, that are
+/// visited to find whether an order can be filled whole, where [`Rules::bound_work`] holds. An
+/// iceberg order counts each time that it shows lots. As many orders expire with one clock command.
+pub const WORK_MAX: usize = 1_024;
 
 impl Rules {
     /// What the reference engine does, quirks included.
@@ -68,6 +77,7 @@ impl Rules {
         ids_per_user: false,
         refuse_rejected: false,
         trigger_passed_stops: false,
+        bound_work: false,
     };
 
     /// Every quirk mended.
@@ -87,6 +97,7 @@ impl Rules {
         ids_per_user: true,
         refuse_rejected: true,
         trigger_passed_stops: true,
+        bound_work: true,
     };
 
     /// True where every quirk is mended, with or without margin trading.
@@ -100,6 +111,15 @@ impl Rules {
             && self.refuse_not_positive
             && self.refuse_maker_fee_over_taker
             && self.refuse_moved_ask_under_fee)
+    }
+
+    /// How many events an order may make as it takes.
+    pub(crate) const fn work_max(&self) -> usize {
+        if self.bound_work {
+            WORK_MAX
+        } else {
+            usize::MAX
+        }
     }
 
     /// The same rules with margin trading on or off.

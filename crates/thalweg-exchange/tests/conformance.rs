@@ -241,6 +241,7 @@ fn both_dialects_agree_where_the_stream_meets_no_quirk() {
         ids_per_user: false,
         refuse_rejected: false,
         trigger_passed_stops: false,
+        bound_work: false,
         ..Rules::default()
     };
     let mut states = [State::new(Rules::REFERENCE), State::new(mended)];

@@ -37,6 +37,8 @@ pub(crate) trait Owner: Send {
     ) -> Result<(), Failed>;
     /// Executes a request.
     fn serve(&mut self, request: Request) -> Result<(), Failed>;
+    /// Returns the work of all that was executed so far.
+    fn work(&self) -> u64;
     /// Executes submitted commands. Returns whether [`tend`](Self::tend) has to be called later.
     fn drive(&mut self) -> Result<bool, Failed>;
     /// Runs periodic work. Returns the delay until its next call, or `None` if none is due.
@@ -49,6 +51,15 @@ pub(crate) trait Owner: Send {
     fn stats(&self) -> Option<Stats>;
     /// Ends with a last snapshot. Waits for the disk.
     fn close(self: Box<Self>) -> Result<Finished, Failed>;
+}
+
+/// What was executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Done {
+    /// How many requests.
+    pub(crate) count: usize,
+    /// The work that they were.
+    pub(crate) work: u64,
 }
 
 /// The exchange is not there: not open yet, closed, or stopped by a failure.
@@ -137,33 +148,34 @@ impl Access {
         self.roster.close(Ending::Failed, "");
     }
 
-    /// Calls `work` with the number of requests that there is room for, unless that is 0; returns
-    /// the number.
+    /// Calls `submit` with the number of requests that there is room for, unless that is 0.
     fn execute(
         &self,
         requests: usize,
-        work: impl FnOnce(&mut dyn Owner, usize) -> Result<(), Failed>,
-    ) -> Result<usize, Gone> {
+        submit: impl FnOnce(&mut dyn Owner, usize) -> Result<(), Failed>,
+    ) -> Result<Done, Gone> {
         self.call(|owner, is_tended| {
             let count = owner.room()?.min(requests);
+            let before = owner.work();
             if count > 0 {
-                work(owner, count)?;
+                submit(owner, count)?;
                 if owner.drive()? && !*is_tended {
                     *is_tended = true;
                     self.left.notify_one();
                 }
             }
-            Ok(count)
+            let work = owner.work() - before;
+            Ok(Done { count, work })
         })
     }
 
     /// Submits as many of the commands of a session, from the first on, as the pipeline has room
-    /// for; returns how many.
+    /// for.
     pub(crate) fn try_submit(
         &self,
         session: &Arc<Session>,
         commands: &[(ClientSequence, Command)],
-    ) -> Result<usize, Gone> {
+    ) -> Result<Done, Gone> {
         self.execute(commands.len(), |owner, count| {
             owner.submit(session, &commands[..count])
         })
@@ -184,32 +196,37 @@ impl Access {
         }
     }
 
-    /// Submits commands of a session, in parts as there is room for them.
+    /// Submits commands of a session, in parts as there is room for them. Returns the work.
     pub(crate) async fn submit(
         &self,
         session: &Arc<Session>,
         commands: &[(ClientSequence, Command)],
-    ) -> Result<(), Gone> {
-        let mut rest = commands;
+    ) -> Result<u64, Gone> {
+        let (mut rest, mut work) = (commands, 0);
         self.wait_for(|| {
-            rest = &rest[self.try_submit(session, rest)?..];
+            let done = self.try_submit(session, rest)?;
+            rest = &rest[done.count..];
+            work += done.work;
             Ok(rest.is_empty())
         })
-        .await
+        .await?;
+        Ok(work)
     }
 
-    /// Executes a request as soon as there is room.
-    pub(crate) async fn serve(&self, request: Request) -> Result<(), Gone> {
-        let mut request = Some(request);
+    /// Executes a request as soon as there is room. Returns the work.
+    pub(crate) async fn serve(&self, request: Request) -> Result<u64, Gone> {
+        let (mut request, mut work) = (Some(request), 0);
         self.wait_for(|| {
-            self.execute(1, |owner, _| {
+            let done = self.execute(1, |owner, _| {
                 request
                     .take()
                     .map_or(Ok(()), |request| owner.serve(request))
-            })
-            .map(|count| count > 0)
+            })?;
+            work += done.work;
+            Ok(done.count > 0)
         })
-        .await
+        .await?;
+        Ok(work)
     }
 
     /// Does what is due without a request, until the exchange is gone.
@@ -221,6 +238,7 @@ impl Access {
         };
         while let Ok(again) = self.call(tend) {
             match again {
+                Some(Duration::ZERO) => tokio::task::yield_now().await,
                 Some(time) => tokio::time::sleep(time).await,
                 None => self.left.notified().await,
             }
@@ -315,6 +333,10 @@ mod tests {
             }
         }
 
+        fn work(&self) -> u64 {
+            0
+        }
+
         fn drive(&mut self) -> Result<bool, Failed> {
             Ok(false)
         }
@@ -343,6 +365,10 @@ mod tests {
         stage: Arc<StateCell<Stage>>,
         room: Arc<AtomicUsize>,
         taken: Arc<Mutex<Vec<i64>>>,
+    }
+
+    fn done(count: usize) -> Result<Done, Gone> {
+        Ok(Done { count, work: 0 })
     }
 
     fn house(room: usize) -> House {
@@ -375,7 +401,7 @@ mod tests {
             (ClientSequence(1), Command::Nop),
             (ClientSequence(2), Command::Nop),
         ];
-        assert_eq!(access.try_submit(&session, &commands), Ok(0));
+        assert_eq!(access.try_submit(&session, &commands), done(0));
         let waiting = async {
             let clock = |time| access.serve(Request::Clock(time));
             let done = tokio::join!(
@@ -385,7 +411,7 @@ mod tests {
                 clock(3),
                 access.submit(&session, &commands)
             );
-            assert_eq!(done, (Ok(()), Ok(()), Ok(()), Ok(())));
+            assert_eq!(done, (Ok(0), Ok(0), Ok(0), Ok(0)));
         };
         let making = async {
             // The first is notified, and notifies the next, before the interval of checks is over.
@@ -408,10 +434,10 @@ mod tests {
         let House { access, room, .. } = house(1);
         let session = Arc::new(Session::unkeyed(1, Role::Trade, 1, false));
         let commands = [1, 2, 3].map(|sequence| (ClientSequence(sequence), Command::Nop));
-        assert_eq!(access.try_submit(&session, &commands), Ok(1));
-        assert_eq!(access.try_submit(&session, &commands[1..]), Ok(0));
+        assert_eq!(access.try_submit(&session, &commands), done(1));
+        assert_eq!(access.try_submit(&session, &commands[1..]), done(0));
         room.store(9, SeqCst);
-        assert_eq!(access.submit(&session, &commands[1..]).await, Ok(()));
+        assert_eq!(access.submit(&session, &commands[1..]).await, Ok(0));
         assert_eq!(room.load(SeqCst), 7);
     }
 
@@ -420,7 +446,7 @@ mod tests {
         let House { access, room, .. } = house(0);
         let waiting = access.serve(Request::Clock(1));
         let making = async { room.store(1, SeqCst) };
-        assert_eq!(tokio::join!(waiting, making).0, Ok(()));
+        assert_eq!(tokio::join!(waiting, making).0, Ok(0));
     }
 
     #[tokio::test]

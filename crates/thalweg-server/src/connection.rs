@@ -21,7 +21,8 @@ use crate::outbox::{End, Taken};
 use crate::reading::Reading;
 use crate::request::Request;
 use crate::session::Session;
-use crate::shared::{Seat, Shared};
+use crate::seats::Seat;
+use crate::shared::Shared;
 
 /// How long a bye may take to be written.
 const BYE_TIME: Duration = Duration::from_millis(500);
@@ -29,14 +30,21 @@ const BYE_TIME: Duration = Duration::from_millis(500);
 /// connections when it stops.
 const LAST_TIME: Duration = Duration::from_secs(2);
 
+/// Work that a connection is at least: its hello, its end, and lines of the log.
+const CONNECTION_WORK: u64 = 256;
+
 /// Serves a connection to its end.
-pub(crate) async fn serve(seat: Seat, stream: TcpStream, peer: SocketAddr) {
-    let shared = Arc::clone(&seat.shared);
+pub(crate) async fn serve(
+    shared: Arc<Shared>,
+    mut seat: Seat,
+    stream: TcpStream,
+    peer: SocketAddr,
+) {
     // Without it, answers wait for acknowledgements of the ones before.
     let _ = stream.set_nodelay(true);
     let (mut from, mut to) = stream.into_split();
     let mut bytes = Vec::new();
-    let session = match greet(&seat, &mut from, &mut bytes).await {
+    let session = match greet(&shared, &mut seat, &mut from, &mut bytes).await {
         Ok(Some(session)) => session,
         Ok(None) => return,
         Err(unwelcome) => {
@@ -71,8 +79,13 @@ pub(crate) async fn serve(seat: Seat, stream: TcpStream, peer: SocketAddr) {
         }
     }
     // Nothing of it is read any more: its orders go now, not when it has taken what waits for it.
-    let left = shared.access.serve(Request::Left(Arc::clone(&session)));
-    let _ = tokio::join!(left, writing.finish());
+    let left = async {
+        let left = shared.access.serve(Request::Left(Arc::clone(&session)));
+        let work = left.await.unwrap_or(0) + CONNECTION_WORK;
+        let holder = shared.turns.holder(session.key);
+        shared.turns.charge(&holder, work);
+    };
+    tokio::join!(left, writing.finish());
     let why = session.outbox.ending().unwrap_or(Ending::Done);
     shared.figures.end(why);
     tracing::info!(%peer, session = %key, why = why.text(), "disconnected");

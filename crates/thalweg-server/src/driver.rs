@@ -62,6 +62,8 @@ pub(crate) struct Driver<S: Storage> {
     owed_limits: Option<UserLimits>,
     /// When what is owed was tried last.
     tried: Instant,
+    /// The time that the exchange has.
+    time: i64,
     is_draining: bool,
     next_tag: u64,
     /// Failures of snapshots that the log has.
@@ -76,6 +78,7 @@ impl<S: Storage> Driver<S> {
             owed: BTreeSet::new(),
             owed_limits: None,
             tried: Instant::now(),
+            time: i64::MIN,
             is_draining: false,
             next_tag: 0,
             failures_told: 0,
@@ -195,7 +198,10 @@ impl<S: Storage> Owner for Driver<S> {
                 }
                 None => Ok(()),
             },
-            Request::Clock(time) => self.own(&Command::Clock { time }).map(drop),
+            Request::Clock(time) => {
+                self.time = time;
+                self.own(&Command::Clock { time }).map(drop)
+            }
             Request::Limits(limits) => {
                 self.owed_limits = Some(limits);
                 self.settle_owed()
@@ -247,17 +253,29 @@ impl<S: Storage> Owner for Driver<S> {
         failed.map_or(Ok(()), Err)
     }
 
+    fn work(&self) -> u64 {
+        self.exchange.work()
+    }
+
     fn drive(&mut self) -> Result<bool, Failed> {
         self.exchange.idle()?;
-        Ok(self.is_owing() || self.exchange.idle_again().is_some())
+        Ok(self.is_owing() || self.exchange.has_expired() || self.exchange.idle_again().is_some())
     }
 
     fn tend(&mut self) -> Result<Option<Duration>, Failed> {
         if self.is_owing() && self.tried.elapsed() >= RETRY {
             self.settle_owed()?;
         }
+        // As many as may in one command; others have their turn before the next one.
+        let time = self.time;
+        let goes_on = self.exchange.has_expired()
+            && self.exchange.room()? > 0
+            && self.own(&Command::Clock { time })?;
         self.exchange.idle()?;
         self.tell_failures();
+        if goes_on && self.exchange.has_expired() {
+            return Ok(Some(Duration::ZERO));
+        }
         let retry = self.is_owing().then_some(RETRY);
         Ok(self.exchange.idle_again().or(retry))
     }

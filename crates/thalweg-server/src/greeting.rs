@@ -17,7 +17,8 @@ use crate::keys::Key;
 use crate::publisher::resume;
 use crate::roster::WITHDRAWN;
 use crate::session::{Session, Terms};
-use crate::shared::{Seat, Shared};
+use crate::seats::Seat;
+use crate::shared::Shared;
 
 /// Which roles a listener serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,13 +63,20 @@ struct Guest {
 /// Reads a hello and enters the session. `bytes` keeps what came after it. `None` where the other
 /// side is gone.
 pub(crate) async fn greet(
-    seat: &Seat,
+    shared: &Shared,
+    seat: &mut Seat,
     stream: &mut (impl AsyncRead + Unpin),
     bytes: &mut Vec<u8>,
 ) -> Result<Option<Arc<Session>>, Unwelcome> {
-    let shared = &seat.shared;
     let limit = Duration::from_millis(shared.config.sessions.hello_ms);
-    let guest = tokio::time::timeout(limit, hear(shared, seat.door, stream, bytes)).await;
+    let guest = tokio::select! {
+        biased;
+        heard = tokio::time::timeout(limit, hear(shared, seat.door, stream, bytes)) => heard,
+        () = seat.evicted() => {
+            let text = "others came, and no hello";
+            return Err(Unwelcome::new(Ending::Connections, text));
+        }
+    };
     let guest = match guest {
         Ok(heard) => heard,
         Err(_) => {
@@ -77,7 +85,7 @@ pub(crate) async fn greet(
         }
     };
     match guest {
-        Ok(Some(guest)) => enter(seat, guest).map(Some),
+        Ok(Some(guest)) => enter(shared, seat, guest).map(Some),
         Ok(None) => Ok(None),
         Err(unwelcome) => {
             if unwelcome.why == Ending::WrongKey {
@@ -166,8 +174,9 @@ fn heartbeat_ms(shared: &Shared, asked: u32) -> u32 {
     }
 }
 
-fn enter(seat: &Seat, guest: Guest) -> Result<Arc<Session>, Unwelcome> {
-    let shared = &seat.shared;
+fn enter(shared: &Shared, seat: &mut Seat, guest: Guest) -> Result<Arc<Session>, Unwelcome> {
+    let kept = seat.keep(guest.key);
+    kept.map_err(|text| Unwelcome::new(Ending::Connections, text))?;
     let sessions = &shared.config.sessions;
     let session = Arc::new(Session::new(
         Terms {
@@ -267,12 +276,13 @@ mod tests {
         };
         let examined = || examine(&shared, Door::Trade, &hello).expect("the key is right");
         let (early, late) = (examined(), examined());
-        let seats = [(); 2].map(|()| shared.seat(Door::Trade).expect("there is room"));
-        let stays = enter(&seats[0], early).expect("it is welcomed");
+        let seat = || shared.seats.take(Door::Trade).expect("there is room");
+        let mut seats = [(); 2].map(|()| seat());
+        let stays = enter(&shared, &mut seats[0], early).expect("it is welcomed");
         assert_eq!(stays.outbox.ending(), None);
         // The roster does not have the second one yet: nobody ends that but itself.
         assert_eq!(shared.change_keys(Keys::default()), 1);
-        let ends = enter(&seats[1], late).expect("it is told by its bye");
+        let ends = enter(&shared, &mut seats[1], late).expect("it is told by its bye");
         assert_eq!(ends.outbox.ending(), Some(Ending::WrongKey));
     }
 }

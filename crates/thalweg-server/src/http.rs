@@ -1,8 +1,13 @@
 //! The small HTTP listener: `/metrics`, `/healthz`, `/readyz`.
+//!
+//! It has a thread of its own, so that nobody who asks takes time from those who trade. Where more
+//! come than are served at once, the oldest connection is closed: a health check always gets on.
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
+use std::{io, thread};
 
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
@@ -11,12 +16,12 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 
 use crate::metrics::Metrics;
+use crate::seats::HTTP_MAX;
 
-/// Connections at once; further ones wait.
-const CONNECTIONS_MAX: usize = 32;
 /// How long a client may take for its request's head.
 const HEAD_TIME: Duration = Duration::from_secs(5);
 /// How long a connection may last, whatever it does.
@@ -25,23 +30,52 @@ const TEXT: &str = "text/plain; charset=utf-8";
 /// What `prometheus_client` writes.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Serves until it is aborted.
-pub(crate) async fn listen(listener: TcpListener, metrics: Arc<Metrics>) {
-    let seats = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+/// The thread of the listener; it ends when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Http(#[allow(dead_code, reason = "it is there to be dropped")] oneshot::Sender<()>);
+
+/// Serves on a thread of its own.
+///
+/// # Errors
+/// The system gives no thread, or the socket cannot be used there.
+pub(crate) fn start(listener: TcpListener, metrics: Arc<Metrics>) -> io::Result<Http> {
+    let listener = listener.into_std()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let (end, mut ended) = oneshot::channel();
+    let run = move || {
+        runtime.block_on(async {
+            let Ok(listener) = TcpListener::from_std(listener) else {
+                return;
+            };
+            tokio::select! {
+                () = listen(listener, metrics) => {}
+                _ = &mut ended => {}
+            }
+        });
+    };
+    thread::Builder::new().name("http".into()).spawn(run)?;
+    Ok(Http(end))
+}
+
+async fn listen(listener: TcpListener, metrics: Arc<Metrics>) {
+    let mut open = VecDeque::<JoinHandle<()>>::new();
     loop {
-        // It is never closed.
-        let Ok(seat) = Arc::clone(&seats).acquire_owned().await else {
-            return;
-        };
         let Ok((stream, _)) = listener.accept().await else {
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
+        open.retain(|connection| !connection.is_finished());
+        if open.len() >= HTTP_MAX
+            && let Some(oldest) = open.pop_front()
+        {
+            oldest.abort();
+        }
         let metrics = Arc::clone(&metrics);
-        tokio::spawn(async move {
+        open.push_back(tokio::spawn(async move {
             let _ = tokio::time::timeout(CONNECTION_TIME, serve(stream, metrics)).await;
-            drop(seat);
-        });
+        }));
     }
 }
 
@@ -78,7 +112,7 @@ async fn answer(
             };
             text(status, format!("{name}\n"))
         }
-        "/metrics" => match metrics.text() {
+        "/metrics" => match metrics.page() {
             Ok(body) => of_type(StatusCode::OK, OPEN_METRICS, body),
             Err(_) => text(StatusCode::INTERNAL_SERVER_ERROR, "no metrics\n"),
         },
@@ -90,11 +124,11 @@ async fn answer(
 }
 
 fn text(status: StatusCode, body: impl Into<String>) -> Response<Full<Bytes>> {
-    of_type(status, TEXT, body.into())
+    of_type(status, TEXT, Bytes::from(body.into()))
 }
 
-fn of_type(status: StatusCode, kind: &'static str, body: String) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(Bytes::from(body)));
+fn of_type(status: StatusCode, kind: &'static str, body: Bytes) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(body));
     *response.status_mut() = status;
     let kind = HeaderValue::from_static(kind);
     response.headers_mut().insert(CONTENT_TYPE, kind);

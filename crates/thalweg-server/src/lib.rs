@@ -40,10 +40,12 @@ mod reading;
 mod remembered;
 mod request;
 mod roster;
+mod seats;
 mod server;
 mod session;
 mod shared;
 mod stage;
+mod turns;
 mod wall_clock;
 
 pub use self::doors::Addresses;

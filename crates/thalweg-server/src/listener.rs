@@ -26,11 +26,11 @@ pub(crate) async fn listen(shared: Arc<Shared>, door: Door, listener: TcpListene
             accepted = listener.accept() => match accepted {
                 Ok((stream, peer)) => {
                     raise(&shared.figures.accepted, 1);
-                    match shared.seat(door) {
+                    match shared.seats.take(door) {
                         Some(seat) => {
-                            connections.spawn(serve(seat, stream, peer));
+                            connections.spawn(serve(Arc::clone(&shared), seat, stream, peer));
                         }
-                        None => refuse(&shared, &stream),
+                        None => refuse(&shared, door, &stream),
                     }
                 }
                 Err(error) => {
@@ -51,8 +51,8 @@ pub(crate) async fn listen(shared: Arc<Shared>, door: Door, listener: TcpListene
 }
 
 /// There are too many: it is told so, if its socket takes that at once.
-fn refuse(shared: &Shared, stream: &TcpStream) {
-    let limit = shared.config.server.connections_max;
+fn refuse(shared: &Shared, door: Door, stream: &TcpStream) {
+    let limit = shared.seats.max(door);
     shared.figures.end(Ending::Connections);
     let text = format!("{limit} are served");
     let bye = ServerFrame::Bye(Bye {

@@ -1,7 +1,10 @@
 //! What `/metrics` says, by the names and types of Prometheus.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use hyper::body::Bytes;
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder, text::encode};
@@ -16,6 +19,7 @@ use thalweg_measure::histogram::Histogram;
 
 use crate::buckets::{BOUNDS_COUNT, BOUNDS_NS, buckets};
 use crate::figures::read;
+use crate::greeting::Door;
 use crate::logs;
 use crate::shared::Shared;
 use crate::stage::Stage;
@@ -24,11 +28,19 @@ use crate::stage::Stage;
 #[derive(Debug)]
 pub(crate) struct Metrics {
     shared: Arc<Shared>,
+    /// The last page, and when it was made.
+    page: Mutex<Option<(Instant, Bytes)>>,
 }
+
+/// How long a page is good: making one holds up the exchange for some 100 µs.
+const PAGE_TIME: Duration = Duration::from_millis(200);
 
 impl Metrics {
     pub(crate) const fn new(shared: Arc<Shared>) -> Self {
-        Self { shared }
+        Self {
+            shared,
+            page: Mutex::new(None),
+        }
     }
 
     /// False once the exchange has stopped by itself.
@@ -42,8 +54,20 @@ impl Metrics {
         (stage == Stage::Ready, stage.name())
     }
 
-    /// The page.
-    pub(crate) fn text(&self) -> Result<String, fmt::Error> {
+    /// Returns the page, which may be 200 ms old.
+    pub(crate) fn page(&self) -> Result<Bytes, fmt::Error> {
+        let mut page = self.page.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((made, bytes)) = &*page
+            && made.elapsed() < PAGE_TIME
+        {
+            return Ok(bytes.clone());
+        }
+        let bytes = Bytes::from(self.text()?);
+        *page = Some((Instant::now(), bytes.clone()));
+        Ok(bytes)
+    }
+
+    fn text(&self) -> Result<String, fmt::Error> {
         let page = Page {
             shared: Arc::clone(&self.shared),
             stats: self.shared.access.stats(),
@@ -199,8 +223,8 @@ impl Page {
         )?;
         let connections = shared.connections() as f64;
         to.gauge("connections", "Connections that are open.", connections)?;
-        let max = shared.config.server.connections_max as f64;
-        to.gauge("connections_max", "Connections that may be open.", max)?;
+        let max = shared.seats.max(Door::Trade) as f64;
+        to.gauge("connections_max", "Connections that the trade listener may have.", max)?;
         to.counter(
             "connections_accepted",
             "Connections that came.",

@@ -1,10 +1,10 @@
 //! What the exchange publishes goes to those whom it concerns.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use thalweg::state::StateCell;
-use thalweg_exchange::UserId;
+use thalweg_exchange::{Command, ResultCode, UserId};
 use thalweg_exchange::codec::session::{
     AccountView, Answer, Ending, OpenOrder, QueryAnswer, ReportGap, Said, ServerFrame,
 };
@@ -19,7 +19,7 @@ use crate::desk::Desk;
 use crate::driver::Inquiries;
 use crate::execution::ExecutionTimes;
 use crate::feed::{Feed, Tape};
-use crate::reading::OPEN_ORDER_BYTES;
+use crate::reading::{OPEN_ORDER_BYTES, QUERY_ORDERS_MAX};
 use crate::roster::Roster;
 use crate::session::Session;
 use crate::stage::Stage;
@@ -40,6 +40,8 @@ pub(crate) struct Publisher {
     /// The number of the next command, for those who come.
     pub(crate) next_command: Arc<AtomicU64>,
     pub(crate) execution: Arc<ExecutionTimes>,
+    /// Where the clock finds a time that an administrator has set.
+    pub(crate) time_set: Arc<AtomicI64>,
     /// Told when commands have left the pipeline.
     pub(crate) room: Arc<Notify>,
 }
@@ -97,6 +99,12 @@ impl Publisher {
                 is_repeated: false,
             });
             if key.role == Role::Admin {
+                if let Command::Clock { time } = *outcome.command
+                    && outcome.result == ResultCode::Success
+                {
+                    // ORDERING: Relaxed, pairs with the swap in set_clock(); a number alone.
+                    self.time_set.store(time, Ordering::Relaxed);
+                }
                 let name = self.desk.key_name();
                 let command = outcome.command;
                 let line = AuditLine::executed(key, name, sequence, command, outcome.sequence);
@@ -143,7 +151,7 @@ impl Publisher {
 /// As many of a user's orders as fit into so many bytes: more would end the connection that asks.
 fn open_orders(all: &OpenOrders, bytes_max: usize) -> Said {
     let mut orders = OpenOrder::all(all);
-    let fitting = bytes_max / OPEN_ORDER_BYTES;
+    let fitting = QUERY_ORDERS_MAX.min(bytes_max / OPEN_ORDER_BYTES);
     let is_cut = orders.len() > fitting;
     orders.truncate(fitting);
     Said::OpenOrders { orders, is_cut }

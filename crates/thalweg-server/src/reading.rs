@@ -1,6 +1,9 @@
 //! What a client sends, frame by frame.
 
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Instant;
 
 use thalweg_exchange::codec::CodecError;
@@ -16,10 +19,11 @@ use tokio::net::tcp::OwnedReadHalf;
 
 use crate::access::Gone;
 use crate::figures::raise;
-use crate::rate::Bucket;
+use crate::rate::{Bucket, TokenBucket};
 use crate::request::Request;
 use crate::session::{QUERIES_MAX, Session};
 use crate::shared::Shared;
+use crate::turns::{COMMANDS_MAX, Choosing, Holder, TURN_WORK, Turn};
 
 /// Room for reading that a connection begins with, and comes back to.
 const ROOM_BYTES: usize = 1 << 13;
@@ -30,10 +34,17 @@ const ROOM_BYTES_MAX: usize = 1 << 15;
 const QUERY_TOKENS: u32 = 100;
 /// Bytes of an order in an answer.
 pub(crate) const OPEN_ORDER_BYTES: usize = 80;
-/// Commands of one session that are executed together, at most: others have their turn then.
-const COMMANDS_MAX: usize = 64;
 /// Levels a side of a book that a query gives.
-const QUERY_LEVELS_MAX: u32 = 10_000;
+const QUERY_LEVELS_MAX: u32 = 1_000;
+/// Open orders that a query gives.
+pub(crate) const QUERY_ORDERS_MAX: usize = 5_000;
+/// Frames that cost no tokens, such as heartbeats and refused commands, which a connection may send
+/// a second, and at once; it is read no further while it has sent more.
+const FREE_FRAMES: u32 = 10_000;
+/// After this many of them, others have their turn.
+const FREE_FRAMES_TOGETHER: u32 = 256;
+/// This many of them are as much work as a command.
+const FREE_FRAMES_A_COMMAND: u32 = 16;
 
 /// See the [module](self).
 pub(crate) struct Reading {
@@ -49,6 +60,15 @@ pub(crate) struct Reading {
     frame_bytes_max: usize,
     rate: Bucket,
     commands: Vec<(ClientSequence, Command)>,
+    holder: Arc<Holder>,
+    /// Its last turn, until the next one is chosen: nobody has one meanwhile, so that it must be
+    /// given up before this waits for anything else.
+    choosing: Option<Choosing>,
+    /// Work since others had their turn.
+    work: u64,
+    /// Frames without a price that were taken and not counted yet.
+    free: u32,
+    free_rate: TokenBucket,
 }
 
 fn is_over(_: Gone) -> Stop {
@@ -68,6 +88,7 @@ impl Reading {
         };
         let now = Instant::now();
         let rate = shared.buckets.of(session.key, now);
+        let holder = shared.turns.holder(session.key);
         Self {
             shared,
             session,
@@ -78,6 +99,11 @@ impl Reading {
             frame_bytes_max: frame_bytes_max as usize,
             rate,
             commands: Vec::new(),
+            holder,
+            choosing: None,
+            work: 0,
+            free: 0,
+            free_rate: TokenBucket::new(FREE_FRAMES, FREE_FRAMES, now),
         }
     }
 
@@ -140,11 +166,13 @@ impl Reading {
                         break Err(stop);
                     }
                     done += length;
-                    if self.commands.len() == COMMANDS_MAX {
-                        if let Err(stop) = self.send_commands().await {
-                            break Err(stop);
-                        }
-                        self.yield_to_others().await;
+                    if self.commands.len() == COMMANDS_MAX
+                        && let Err(stop) = self.send_commands(true).await
+                    {
+                        break Err(stop);
+                    }
+                    if self.free >= FREE_FRAMES_TOGETHER {
+                        self.count_free().await;
                     }
                 }
                 Err(CodecError::Incomplete { needed, .. }) if needed <= self.frame_bytes_max => {
@@ -157,8 +185,9 @@ impl Reading {
             }
         };
         // What came before a frame that cannot be read is executed.
-        let sent = self.send_commands().await;
+        let sent = self.send_commands(false).await;
         self.session.release_answers();
+        self.count_free().await;
         self.bytes = bytes;
         self.bytes.drain(..done);
         self.at += done as u64;
@@ -199,7 +228,10 @@ impl Reading {
                 self.session.unsubscribe(symbols);
                 Ok(())
             }
-            ClientFrame::Heartbeat | ClientFrame::Submit(_) => Ok(()),
+            ClientFrame::Heartbeat | ClientFrame::Submit(_) => {
+                self.free += 1;
+                Ok(())
+            }
             ClientFrame::Bye(_) => Err(None),
             ClientFrame::Hello(_) => Err(Some((Ending::NoHello, "a second hello".to_owned()))),
         }
@@ -238,6 +270,7 @@ impl Reading {
         if key.role == Role::Admin {
             return Ok(Some(why));
         }
+        self.free += 1;
         self.shared.figures.refuse(why);
         let refused = ServerFrame::Refused(Refused { sequence, why });
         self.session.outbox.push(&refused);
@@ -253,7 +286,7 @@ impl Reading {
         why: Refusal,
     ) -> Result<(), Stop> {
         let command = submit.command().map_err(|e| self.bad_frame(at, &e))?;
-        self.send_commands().await?;
+        self.send_commands(false).await?;
         let session = Arc::clone(&self.session);
         let sequence = submit.sequence;
         self.send(Request::Refused {
@@ -265,39 +298,116 @@ impl Reading {
         .await
     }
 
-    /// Yields to other connections, and to the poll for new input.
-    async fn yield_to_others(&self) {
-        if self.shared.connections() > 1 {
-            self.session.hold_answers();
+    /// Has the commands executed that were read, as many a turn as the holder may; waits while the
+    /// exchange has no room. Holds the answers while more are to come.
+    async fn send_commands(&mut self, is_more: bool) -> Result<(), Stop> {
+        if self.commands.is_empty() {
+            return Ok(());
+        }
+        let commands = std::mem::take(&mut self.commands);
+        let mut rest = &commands[..];
+        let mut sent = Ok(());
+        while !rest.is_empty() && sent.is_ok() {
+            let (part, others) = rest.split_at(rest.len().min(self.holder.commands_max()));
+            rest = others;
+            sent = self.send_part(part, is_more || !rest.is_empty()).await;
+        }
+        self.commands = commands;
+        self.commands.clear();
+        sent
+    }
+
+    async fn send_part(
+        &mut self,
+        commands: &[(ClientSequence, Command)],
+        is_more: bool,
+    ) -> Result<(), Stop> {
+        let turn = self.turn().await;
+        let done = self.shared.access.try_submit(&self.session, commands);
+        let done = done.map_err(is_over)?;
+        let choosing = turn.end(&self.holder, done.count, done.work);
+        self.work += done.work;
+        if done.count < commands.len() {
+            drop(choosing);
+            self.session.leave_unread();
+            let rest = &commands[done.count..];
+            let work = self.shared.access.submit(&self.session, rest).await;
+            self.note_wait();
+            self.charge(work.map_err(is_over)?);
+        } else {
+            // Others who come meanwhile take part in the choice.
+            self.choosing = Some(choosing);
+            if is_more {
+                self.session.hold_answers();
+            } else {
+                self.session.release_answers();
+            }
+        }
+        self.yield_to_others().await;
+        if !is_more {
+            self.choosing = None;
+        }
+        Ok(())
+    }
+
+    /// Waits for a turn of the holder.
+    async fn turn(&mut self) -> Turn {
+        let choosing = self.choosing.take();
+        if choosing.is_none()
+            && let Some(turn) = self.shared.turns.try_begin(&self.holder)
+        {
+            return turn;
+        }
+        let turn = {
+            let mut turn = pin!(self.shared.turns.begin(&self.holder, choosing));
+            let begun = poll_fn(|context| Poll::Ready(turn.as_mut().poll(context))).await;
+            if let Poll::Ready(turn) = begun {
+                return turn;
+            }
+            self.session.note_unread();
+            turn.await
+        };
+        self.note_wait();
+        turn
+    }
+
+    fn charge(&mut self, work: u64) {
+        self.work += work;
+        self.shared.turns.charge(&self.holder, work);
+    }
+
+    /// Yields to other connections, and to the poll for new input, after the work of a turn.
+    async fn yield_to_others(&mut self) {
+        if self.work >= u64::from(TURN_WORK / 4) && self.shared.connections() > 1 {
+            self.work = 0;
             tokio::task::yield_now().await;
         }
     }
 
-    /// Has the commands executed that were read; waits while the exchange has no room.
-    async fn send_commands(&mut self) -> Result<(), Stop> {
-        if self.commands.is_empty() {
-            return Ok(());
-        }
-        let access = &self.shared.access;
-        let done = match access.try_submit(&self.session, &self.commands) {
-            Ok(count) if count < self.commands.len() => {
-                self.session.leave_unread();
-                let rest = &self.commands[count..];
-                let done = access.submit(&self.session, rest).await;
-                self.note_wait();
-                done
-            }
-            done => done.map(drop),
-        };
-        self.commands.clear();
-        done.map_err(is_over)
+    async fn send(&mut self, request: Request) -> Result<(), Stop> {
+        drop(self.turn().await);
+        self.session.leave_unread();
+        let work = self.shared.access.serve(request).await;
+        self.note_wait();
+        self.charge(work.map_err(is_over)?);
+        self.yield_to_others().await;
+        Ok(())
     }
 
-    async fn send(&mut self, request: Request) -> Result<(), Stop> {
-        self.session.leave_unread();
-        let sent = self.shared.access.serve(request).await;
-        self.note_wait();
-        sent.map_err(is_over)
+    /// Counts the frames that cost no tokens, and waits while there were too many.
+    async fn count_free(&mut self) {
+        let frames = std::mem::take(&mut self.free);
+        if frames == 0 {
+            return;
+        }
+        self.charge((frames / FREE_FRAMES_A_COMMAND).into());
+        while !self.free_rate.take(frames, self.now) {
+            let wait = self.free_rate.time_to(frames, self.now);
+            self.choosing = None;
+            self.session.leave_unread();
+            tokio::time::sleep(wait).await;
+            self.note_wait();
+        }
     }
 
     /// Nothing was read meanwhile.
@@ -311,11 +421,13 @@ impl Reading {
         let tokens = QUERY_TOKENS + symbols.iter().count() as u32;
         let mut wait = self.rate.time_to(tokens, self.now);
         if !wait.is_zero() {
-            self.send_commands().await?;
+            self.send_commands(false).await?;
+            self.choosing = None;
             self.session.leave_unread();
         }
         // Others of the holder may take tokens meanwhile.
         while !self.rate.take(tokens, self.now) {
+            self.choosing = None;
             tokio::time::sleep(wait).await;
             self.now = Instant::now();
             wait = self.rate.time_to(tokens, self.now);
@@ -333,7 +445,7 @@ impl Reading {
             SessionQuery::Account(user) if own(user) => Ok(Query::User(user)),
             SessionQuery::OpenOrders(user) if own(user) => {
                 // One more tells that there are more.
-                let most = self.session.outbox.half() / OPEN_ORDER_BYTES + 1;
+                let most = QUERY_ORDERS_MAX.min(self.session.outbox.half() / OPEN_ORDER_BYTES) + 1;
                 Ok(Query::OpenOrders { user, most })
             }
             SessionQuery::Book { symbol, depth } => {
@@ -353,7 +465,7 @@ impl Reading {
             }
             Ok(query) => {
                 // It is about what was sent before it.
-                self.send_commands().await?;
+                self.send_commands(false).await?;
                 let session = Arc::clone(&self.session);
                 return self.send(Request::Query { session, id, query }).await;
             }

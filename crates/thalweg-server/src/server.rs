@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -41,6 +42,7 @@ pub struct Server {
     listeners: Vec<JoinHandle<()>>,
     /// They end with the server, wherever they are.
     helpers: Vec<JoinHandle<()>>,
+    http: Option<http::Http>,
     audit: thread::JoinHandle<()>,
 }
 
@@ -76,9 +78,15 @@ impl Server {
         let mut doors = Doors::open(config)?;
         let addresses = doors.addresses()?;
         let mut helpers = Vec::new();
+        let mut http = None;
         if let Some(listener) = doors.http()? {
             let metrics = metrics::Metrics::new(Arc::clone(&shared));
-            helpers.push(tokio::spawn(http::listen(listener, Arc::new(metrics))));
+            let started = http::start(listener, Arc::new(metrics));
+            http = Some(started.map_err(|source| ServeError::Listen {
+                what: "http",
+                address: addresses.http.unwrap_or(config.trade.listen),
+                source,
+            })?);
         }
         // The sender tells or is dropped by a thread that has panicked.
         let opening = open(&shared, storage, audit);
@@ -123,6 +131,7 @@ impl Server {
             recovered,
             listeners,
             helpers,
+            http,
             audit: audit_thread,
         })
     }
@@ -189,6 +198,7 @@ impl Server {
         }
         let finished = shared.access.close().await;
         self.helpers.iter().for_each(JoinHandle::abort);
+        drop(self.http);
         let finished = finished?;
         // Its lines are written when the last thread that makes some has ended.
         let written = tokio::task::spawn_blocking(move || self.audit.join());
@@ -236,6 +246,7 @@ fn open<S: Storage>(shared: &Arc<Shared>, storage: S, audit: Audit) -> Opening {
             desk: Desk::new(Arc::clone(&shared.roster)),
             next_command: Arc::clone(&shared.next_command),
             execution: Arc::clone(&shared.execution),
+            time_set: Arc::clone(&shared.time_set),
             room: shared.access.room(),
         };
         let options = durable_options(&shared.config);
@@ -289,6 +300,11 @@ async fn set_clock(shared: Arc<Shared>, mut clock: WallClock<impl TimeSource>) {
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
     loop {
         tick.tick().await;
+        // ORDERING: Relaxed, pairs with the store of the publisher; a number alone.
+        let set = shared.time_set.swap(i64::MIN, Ordering::Relaxed);
+        if set != i64::MIN {
+            clock.set(set);
+        }
         let time = clock.tell();
         if shared.access.serve(Request::Clock(time)).await.is_err() {
             return;

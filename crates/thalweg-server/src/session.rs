@@ -102,6 +102,11 @@ impl Session {
     /// Nothing of it is read until it is heard again: no silence of its own. Its answers leave.
     pub(crate) fn leave_unread(&self) {
         self.release_answers();
+        self.note_unread();
+    }
+
+    /// Nothing of it is read until it is heard again.
+    pub(crate) fn note_unread(&self) {
         // ORDERING: Relaxed, pairs with the load in silent_for().
         self.heard_ms.store(u64::MAX, Ordering::Relaxed);
     }

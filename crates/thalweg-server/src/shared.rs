@@ -1,6 +1,6 @@
 //! What all connections of a server have in common.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use thalweg::state::StateCell;
@@ -11,12 +11,13 @@ use crate::config::Config;
 use crate::execution::ExecutionTimes;
 use crate::feed::Feed;
 use crate::figures::Figures;
-use crate::greeting::Door;
 use crate::keys::Keys;
 use crate::rate::Buckets;
 use crate::remembered::{self, TooManySessions};
 use crate::roster::Roster;
+use crate::seats::Seats;
 use crate::stage::Stage;
+use crate::turns::Turns;
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -33,28 +34,13 @@ pub(crate) struct Shared {
     pub(crate) access: Access,
     /// The number of the journal, once the exchange is open.
     pub(crate) exchange: OnceLock<u64>,
+    /// A time that an administrator has set, for the clock to go on from; else `i64::MIN`.
+    pub(crate) time_set: Arc<AtomicI64>,
     /// The number of the first command that was not published.
     pub(crate) next_command: Arc<AtomicU64>,
-    /// At each door.
-    connections: [AtomicUsize; 2],
+    pub(crate) seats: Arc<Seats>,
     pub(crate) buckets: Buckets,
-    next_id: AtomicU64,
-}
-
-/// A place among the connections that may be open at once; given back when dropped.
-#[derive(Debug)]
-pub(crate) struct Seat {
-    pub(crate) shared: Arc<Shared>,
-    pub(crate) door: Door,
-    /// Connections are numbered as they are taken.
-    pub(crate) id: u64,
-}
-
-impl Drop for Seat {
-    fn drop(&mut self) {
-        // ORDERING: Relaxed, pairs with seat(); a count alone.
-        self.shared.connections[self.door as usize].fetch_sub(1, Ordering::Relaxed);
-    }
+    pub(crate) turns: Arc<Turns>,
 }
 
 impl Shared {
@@ -62,6 +48,8 @@ impl Shared {
         let roster = Arc::<Roster>::default();
         let stage = Arc::new(StateCell::new("exchange", Stage::Recovering));
         let buckets = Buckets::new(&config.sessions);
+        let readers = config.sessions.readers_per_holder as usize;
+        let seats = Seats::new(config.server.connections_max, readers);
         Self {
             config,
             access: Access::new(Arc::clone(&stage), Arc::clone(&roster)),
@@ -73,10 +61,11 @@ impl Shared {
             reports: Arc::default(),
             keys: RwLock::new(keys.map(Arc::new)),
             exchange: OnceLock::new(),
+            time_set: Arc::new(AtomicI64::new(i64::MIN)),
             next_command: Arc::default(),
-            connections: Default::default(),
+            seats: Arc::new(seats),
             buckets,
-            next_id: AtomicU64::new(1),
+            turns: Arc::default(),
         }
     }
 
@@ -102,27 +91,8 @@ impl Shared {
         remembered::check(keys, &self.config.sessions, &remembered.unwrap_or_default())
     }
 
-    /// A place for a connection, if there is one at its door: who fills one door does not shut an
-    /// administrator out of the other.
-    pub(crate) fn seat(self: &Arc<Self>, door: Door) -> Option<Seat> {
-        // ORDERING: Relaxed, pairs with Seat's drop; a count alone.
-        let before = self.connections[door as usize].fetch_add(1, Ordering::Relaxed);
-        let seat = Seat {
-            shared: Arc::clone(self),
-            door,
-            id: self.next_id(),
-        };
-        (before < self.config.server.connections_max).then_some(seat)
-    }
-
+    /// Returns how many connections are open.
     pub(crate) fn connections(&self) -> usize {
-        // ORDERING: Relaxed, pairs with seat().
-        let at_door = |count: &AtomicUsize| count.load(Ordering::Relaxed);
-        self.connections.iter().map(at_door).sum()
-    }
-
-    fn next_id(&self) -> u64 {
-        // ORDERING: Relaxed, pairs with nothing; only the numbers must differ.
-        self.next_id.fetch_add(1, Ordering::Relaxed)
+        self.seats.taken()
     }
 }

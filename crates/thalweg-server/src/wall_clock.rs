@@ -1,4 +1,8 @@
-//! The time that the exchange is told: milliseconds since 1970, never less than before.
+//! The time of the exchange: milliseconds since 1970, never less than before.
+//!
+//! A clock that jumps ahead is not followed: its orders would expire, and no new ones with a last
+//! time would be taken until that time has really come. Where the jump is right, an administrator
+//! sets the exchange's time.
 
 use std::fmt::Debug;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -19,12 +23,18 @@ impl TimeSource for SystemClock {
     }
 }
 
-/// Follows the clock on the wall, and goes on by itself where that goes back.
+/// By how much the clock on the wall may be ahead of what has passed to be followed.
+const AHEAD_MAX: Duration = Duration::from_secs(60);
+/// The same at a start, where the server may have been stopped for as long.
+const STOPPED_MAX: Duration = Duration::from_secs(31 * 24 * 3600);
+
+/// Follows the clock on the wall, and goes on by itself where that goes back or jumps ahead.
 #[derive(Debug)]
 pub(crate) struct WallClock<T> {
     source: T,
     told: Duration,
     at: Instant,
+    is_ahead: bool,
 }
 
 impl<T: TimeSource> WallClock<T> {
@@ -39,8 +49,28 @@ impl<T: TimeSource> WallClock<T> {
                 "the clock is behind the exchange's time, which goes on by itself"
             );
         }
-        let told = before.max(since_1970(wall));
-        Self { source, told, at }
+        let ahead = since_1970(wall).saturating_sub(before);
+        let is_ahead = told_ms.is_some() && ahead > STOPPED_MAX;
+        if is_ahead {
+            warn_ahead(ahead);
+        }
+        let told = match is_ahead {
+            true => before,
+            false => before.max(since_1970(wall)),
+        };
+        Self {
+            source,
+            told,
+            at,
+            is_ahead,
+        }
+    }
+
+    /// Goes on from a time that an administrator has set.
+    pub(crate) fn set(&mut self, time_ms: i64) {
+        let time = Duration::from_millis(time_ms.max(0).cast_unsigned());
+        self.told = self.told.max(time);
+        (_, self.at) = self.source.now();
     }
 
     /// The time to tell: what the wall says, or where that would be less than what was told plus
@@ -53,10 +83,25 @@ impl<T: TimeSource> WallClock<T> {
         // A clock that is slewed is a little behind all the time, and is followed; one that went
         // back by more than half of what passed is not.
         let is_back = wall < self.told + passed / 2;
-        self.told = if is_back { self.told + passed } else { wall };
+        let ahead = wall.saturating_sub(self.told + passed);
+        let is_ahead = ahead > AHEAD_MAX;
+        if is_ahead && !self.is_ahead {
+            warn_ahead(ahead);
+        }
+        self.is_ahead = is_ahead;
+        let goes_on = is_back || is_ahead;
+        self.told = if goes_on { self.told + passed } else { wall };
         self.at = now;
         i64::try_from(self.told.as_millis()).unwrap_or(i64::MAX)
     }
+}
+
+fn warn_ahead(ahead: Duration) {
+    tracing::error!(
+        ahead_ms = ahead.as_millis() as u64,
+        "the clock has jumped ahead, and the exchange's time goes on by itself: mend the clock, or \
+         set the time as an administrator where it is right"
+    );
 }
 
 fn since_1970(wall: SystemTime) -> Duration {
@@ -98,13 +143,43 @@ mod tests {
             // Back by ten minutes: it goes on by itself.
             (402_000, 2_000),
             (403_000, 3_000),
-            // The wall is right again, or ahead; or before 1970.
+            // The wall is right again, or a little ahead; or before 1970.
             (1_004_000, 4_000),
-            (9_000_000, 5_000),
+            (1_064_000, 5_000),
             (-5_000, 6_000),
         ];
-        let times = [1_001, 1_002, 1_003, 1_004, 9_000, 9_001].map(|s| s * 1_000);
+        let times = [1_001, 1_002, 1_003, 1_004, 1_064, 1_065].map(|s| s * 1_000);
         assert_eq!(told(None, &said), times);
+    }
+
+    #[test]
+    fn a_clock_that_jumps_ahead_is_not_followed_until_it_is_right_again() {
+        let ten_years = 315_360_000_000;
+        let said = [
+            (1_000_000, 0),
+            (ten_years, 1_000),
+            (ten_years + 1_500, 2_500),
+            (1_003_500, 3_500),
+            // At the bound, and one beyond.
+            (1_064_500, 4_500),
+            (1_125_501, 5_500),
+        ];
+        let times = [1_001_000, 1_002_500, 1_003_500, 1_064_500, 1_065_500];
+        assert_eq!(told(None, &said), times);
+        // At a start it may have been stopped for a month, not for ten years.
+        let month = 31 * 24 * 3_600_000;
+        assert_eq!(told(Some(5_000), &[(5_000 + month, 0), (6_000 + month, 1_000)]), [6_000 + month]);
+        assert_eq!(told(Some(5_000), &[(5_001 + month, 0), (6_001 + month, 1_000)]), [6_000]);
+    }
+
+    #[test]
+    fn a_time_that_an_administrator_has_set_is_gone_on_from() {
+        let said = [(1_000, 0), (9_000_000, 1_000), (9_000_000, 1_000), (9_002_000, 3_000)];
+        let mut clock = WallClock::new(Told(Instant::now(), Vec::from(said).into_iter()), None);
+        assert_eq!(clock.tell(), 2_000);
+        clock.set(8_999_000);
+        assert_eq!(clock.tell(), 9_002_000);
+        assert!(!clock.is_ahead);
     }
 
     #[test]

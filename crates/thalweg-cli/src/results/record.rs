@@ -218,6 +218,7 @@ fn reason(why: CancelReason) -> &'static str {
             RejectReason::PostOnly => "post_only",
             RejectReason::DuplicateId => "duplicate_id",
             RejectReason::SelfTrade => "self_trade",
+            RejectReason::WorkLimit => "work_limit",
             _ => "other",
         },
         CancelReason::Removed(why) => match why {
@@ -227,6 +228,7 @@ fn reason(why: CancelReason) -> &'static str {
             Removal::SymbolRemoved => "symbol_removed",
             Removal::OutsideBand => "outside_band",
             Removal::Disconnected => "disconnected",
+            Removal::WorkLimit => "work_limit",
             Removal::Cancelled | Removal::Reduced | Removal::Decremented => "reduced",
         },
     }

@@ -215,6 +215,20 @@ impl<S: Storage> Exchange<S> {
         Ok(self.capacity().saturating_sub(in_flight))
     }
 
+    /// Returns the [work](crate::Events::work) of all commands and queries that were executed since
+    /// the exchange was opened.
+    #[must_use]
+    pub fn work(&self) -> u64 {
+        self.service.as_ref().map_or(0, Service::work)
+    }
+
+    /// Returns whether orders have expired that the last clock command has left over: then a further
+    /// one is due at once.
+    #[must_use]
+    pub fn has_expired(&self) -> bool {
+        self.service.as_ref().is_some_and(Service::has_expired)
+    }
+
     pub(super) fn capacity(&self) -> usize {
         self.service.as_ref().map_or(0, Service::capacity)
     }

@@ -176,10 +176,12 @@ impl<S: Storage> Exchange<S> {
     /// Goes on after the image.
     fn start(
         snapshots: Snapshots<S>,
-        image: Image,
+        mut image: Image,
         options: Options,
         mut publish: impl FnMut(Published<'_>) + Send + 'static,
     ) -> Result<Self, OpenError> {
+        // While it runs, nobody may wait for that.
+        image.state.matching.keep_owners();
         publish(Published::Started {
             state: &image.state,
             number: image.number,

@@ -259,7 +259,11 @@ impl Matching {
             Command::AddSymbols(specs) if checked == ResultCode::Success => {
                 specs.iter().for_each(|spec| self.add(spec));
             }
-            Command::Reset => *self = Self::with_capacity(self.rules, self.orders),
+            Command::Reset => {
+                let keeps_owners = self.keeps_owners;
+                *self = Self::with_capacity(self.rules, self.orders);
+                self.keeps_owners = keeps_owners;
+            }
             _ => {}
         }
         checked

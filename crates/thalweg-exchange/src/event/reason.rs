@@ -20,17 +20,21 @@ pub enum RejectReason {
     DuplicateId = 4,
     /// It would trade with its owner's own order (code 5).
     SelfTrade = 5,
+    /// It has met as many orders as one command may ([`WORK_MAX`](crate::WORK_MAX)), or would have
+    /// to, to be filled whole (code 6).
+    WorkLimit = 6,
 }
 
 impl RejectReason {
     /// Every reason, in the order of its code.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::ImmediateOrCancel,
         Self::Budget,
         Self::FillOrKill,
         Self::PostOnly,
         Self::DuplicateId,
         Self::SelfTrade,
+        Self::WorkLimit,
     ];
 
     /// The reason with this code.
@@ -50,6 +54,7 @@ impl RejectReason {
             Self::PostOnly => ResultCode::MatchingRejectedPostOnly,
             Self::DuplicateId => ResultCode::MatchingRejectedDuplicateId,
             Self::SelfTrade => ResultCode::MatchingRejectedSelfTrade,
+            Self::WorkLimit => ResultCode::MatchingRejectedWorkLimit,
         }
     }
 }
@@ -80,11 +85,14 @@ pub enum Removal {
     /// It met an order of its owner, and both lost so many lots, without a trade: the rest of it
     /// stays (code 8). Where nothing stays, [`SelfTrade`](Self::SelfTrade) tells it.
     Decremented = 8,
+    /// It was moved and has met as many orders as one command may ([`WORK_MAX`](crate::WORK_MAX)):
+    /// what is left of it would trade at its new price (code 9).
+    WorkLimit = 9,
 }
 
 impl Removal {
     /// Every reason, in the order of its code.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::CancelAll,
         Self::SelfTrade,
         Self::Expired,
@@ -94,6 +102,7 @@ impl Removal {
         Self::OutsideBand,
         Self::Disconnected,
         Self::Decremented,
+        Self::WorkLimit,
     ];
 
     /// The reason with this code.

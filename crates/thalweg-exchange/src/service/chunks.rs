@@ -171,6 +171,16 @@ impl Service {
         self.pipeline.drive()
     }
 
+    /// Returns the work of all commands and queries that were executed.
+    pub(crate) fn work(&self) -> u64 {
+        self.load.work()
+    }
+
+    /// Returns whether orders have expired that the last clock command has left over.
+    pub(crate) fn has_expired(&self) -> bool {
+        self.load.has_expired()
+    }
+
     /// Slots in flight at most.
     pub(crate) fn capacity(&self) -> usize {
         self.pipeline.capacity()

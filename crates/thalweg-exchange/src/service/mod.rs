@@ -65,6 +65,7 @@ pub use self::query::{Answer, Answered, Query, QueryTicket};
 pub use self::shared::{IN_FLIGHT_MAX, SharedOptions, SharedService, StartError};
 pub(crate) use self::slot::Note;
 use self::slot::Slot;
+use self::stages::Load;
 pub use self::stages::OptionsError;
 pub use self::stamps::Stamps;
 pub use self::ticket::{Reply, Ticket};
@@ -189,6 +190,7 @@ pub struct Service {
     pipeline: Pipeline<Slot>,
     /// The state, once the execute stage has ended.
     returned: Arc<Mutex<Option<State>>>,
+    load: Arc<Load>,
     /// Of the publish stage, once it has ended; `None` where none was asked for.
     digest: Option<Arc<Mutex<Digest>>>,
 }

@@ -63,6 +63,19 @@ pub enum Answer {
     UnknownSymbol(SymbolId),
 }
 
+impl Answer {
+    /// Returns how many positions, orders, levels or currencies it lists.
+    fn entries(&self) -> usize {
+        match self {
+            Self::User(user) => user.positions().len(),
+            Self::OpenOrders(orders) => orders.resting.len() + orders.waiting.len(),
+            Self::Book(book) => book.asks.len() + book.bids.len(),
+            Self::Totals(totals) => totals.len(),
+            Self::UnknownUser(_) | Self::UnknownSymbol(_) => 0,
+        }
+    }
+}
+
 /// An answer, and when it was true.
 #[derive(Clone, Debug)]
 pub struct Answered {
@@ -91,13 +104,15 @@ impl Inquiry {
         self.answered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The execute stage answers.
-    pub(super) fn ask(&self, state: &State) {
+    /// Answers, in the execute stage. Returns the work that it was.
+    pub(super) fn ask(&self, state: &State) -> u64 {
         let answer = self.query.ask(state);
+        let work = 1 + answer.entries() as u64;
         *self.lock() = Some(Answered {
             sequence: 0,
             answer,
         });
+        work
     }
 
     /// The publish stage says when it was.

@@ -1,6 +1,7 @@
 //! The stages of a service, and how they are put together.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::{error, fmt};
 
 use thalweg::pipeline::{BuildError, Builder, Flow, Pipeline};
@@ -115,8 +116,11 @@ pub(super) fn start_with(
     let events = options.events;
     let backlog = Arc::new(Backlog::new(events));
     let returned = Arc::new(Mutex::new(None));
+    let load = Arc::new(Load::default());
     let executing = Executing {
         state,
+        work: 0,
+        load: Arc::clone(&load),
         returned: Arc::clone(&returned),
         foresight: Foresight::default(),
         stamping: Stamping::new(&options),
@@ -132,13 +136,38 @@ pub(super) fn start_with(
     Ok(Service {
         pipeline,
         returned,
+        load,
         digest,
     })
+}
+
+/// What the execute stage says of its load, after each chunk.
+#[derive(Debug, Default)]
+pub(super) struct Load {
+    work: AtomicU64,
+    has_expired: AtomicBool,
+}
+
+impl Load {
+    /// Returns the [work](Events::work) of all commands and queries so far.
+    pub(super) fn work(&self) -> u64 {
+        // ORDERING: Relaxed; a count, nothing is read on its strength.
+        self.work.load(Ordering::Relaxed)
+    }
+
+    /// Returns whether orders have expired that the last clock command has left over.
+    pub(super) fn has_expired(&self) -> bool {
+        // ORDERING: Relaxed, as in `work`.
+        self.has_expired.load(Ordering::Relaxed)
+    }
 }
 
 /// The execute stage. It has the state for itself, and gives it back when it ends.
 struct Executing {
     state: State,
+    /// Of all commands and queries so far.
+    work: u64,
+    load: Arc<Load>,
     returned: Arc<Mutex<Option<State>>>,
     foresight: Foresight,
     stamping: Stamping,
@@ -150,8 +179,18 @@ impl Executing {
         builder.stage_chunks(EXECUTE, move |mut chunk| {
             self.stamping.begin();
             self.foresight.ask(&self.state, &mut chunk);
-            chunk.try_for_each(|slot, _| self.pass(slot))
+            let handled = chunk.try_for_each(|slot, _| self.pass(slot));
+            self.report_load();
+            handled
         })
+    }
+
+    fn report_load(&self) {
+        let State { risk, matching } = &self.state;
+        let has_expired = risk.clock().is_some_and(|time| matching.expires_by(time));
+        // ORDERING: Relaxed, pairs with the loads in `Load`.
+        self.load.work.store(self.work, Ordering::Relaxed);
+        self.load.has_expired.store(has_expired, Ordering::Relaxed);
     }
 
     /// What waits to be published holds commands up, and not queries.
@@ -171,6 +210,7 @@ impl Executing {
         } else {
             slot.result = apply(&mut self.state, &slot.command, &mut slot.events);
         }
+        self.work += slot.events.work();
         self.backlog.add(&slot.events);
         Flow::Next
     }
@@ -178,7 +218,7 @@ impl Executing {
     #[cold]
     fn answer(&mut self, slot: &Slot) {
         if let Some(inquiry) = slot.inquiry.upgrade() {
-            inquiry.ask(&self.state);
+            self.work += inquiry.ask(&self.state);
         }
         // What that took is no part of the next command.
         self.stamping.begin();

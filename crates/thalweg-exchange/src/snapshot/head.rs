@@ -9,7 +9,7 @@ use crate::risk::Risk;
 use crate::rules::Rules;
 
 /// How many rules there are.
-const RULES: u32 = 15;
+const RULES: u32 = 16;
 
 /// Each rule's bit, the first at bit 0.
 const fn bits_of(rules: &Rules) -> u32 {
@@ -30,6 +30,7 @@ const fn bits_of(rules: &Rules) -> u32 {
         ids_per_user,
         refuse_rejected,
         trigger_passed_stops,
+        bound_work,
     } = *rules;
     let rules = [
         margin_trading,
@@ -47,6 +48,7 @@ const fn bits_of(rules: &Rules) -> u32 {
         ids_per_user,
         refuse_rejected,
         trigger_passed_stops,
+        bound_work,
     ];
     let (mut bits, mut at) = (0, 0);
     while at < rules.len() {
@@ -74,6 +76,7 @@ fn rules_of(bits: u32) -> Rules {
         ids_per_user: has(12),
         refuse_rejected: has(13),
         trigger_passed_stops: has(14),
+        bound_work: has(15),
     }
 }
 

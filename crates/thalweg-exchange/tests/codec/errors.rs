@@ -330,7 +330,7 @@ fn outcomes_that_are_wrong() {
          86 1 the frame ends at byte 120, and 24 bytes are wanted from byte 120 on
          24 10 the kind of an event at byte 24 is 10, which is not known
          25 254 the reason of a removal at byte 25 is 127, which is not known
-         87 6 the reason of a reject at byte 87 is 6, which is not known",
+         87 7 the reason of a reject at byte 87 is 7, which is not known",
     );
 }
 

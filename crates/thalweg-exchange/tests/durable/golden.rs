@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use thalweg_exchange::durable::{Exchange, JournalOptions, Options, SimDisk, SnapshotOptions};
 use thalweg_exchange::session::{ClientSequence, Role, SessionKey};
-use thalweg_exchange::{Action, Command, UserId};
+use thalweg_exchange::{Action, Command, Rules, UserId};
 
 use crate::durable::world::{by, inline, market, open, order};
 
@@ -16,6 +16,11 @@ fn options() -> Options {
     };
     Options {
         snapshot,
+        // A rule that is younger.
+        rules: Rules {
+            bound_work: false,
+            ..Rules::default()
+        },
         journal: JournalOptions::default()
             .segment_bytes(48 << 10)
             .block_bytes_max(4 << 10)

@@ -10,7 +10,7 @@ use thalweg_exchange::service::{
     self, EVENTS_IN_FLIGHT, EVENTS_KEPT, Service, SharedOptions, SharedService,
 };
 use thalweg_exchange::{
-    Action, Command, ConditionalOrder, Events, OrderId, OrderType, Place, ResultCode, State,
+    Action, Command, ConditionalOrder, Events, OrderId, OrderType, Place, ResultCode, Rules, State,
     SymbolId, UserId, apply,
 };
 
@@ -18,6 +18,14 @@ use crate::service::clients::{market, order};
 use crate::service::counting::{held, so_far};
 
 /// The same orders again and again: they come, meet, and the rest is cancelled.
+/// A state in which one command may have any number of events.
+fn unbounded() -> State {
+    State::new(Rules {
+        bound_work: false,
+        ..Rules::default()
+    })
+}
+
 fn round(orders: i64) -> Vec<Command> {
     let cancel = |at: i64| Command::Cancel {
         uid: UserId(at % 4),
@@ -51,7 +59,7 @@ fn allocates_nothing(options: SharedOptions) {
     let driver: Arc<Mutex<Vec<u64>>> = Arc::new(Mutex::new(Vec::with_capacity(100_000)));
     let record = Arc::clone(&driver);
     let mut builder = Builder::new(Epoch(1), Options::default());
-    let service = SharedService::start(State::default(), options, move |outcome| {
+    let service = SharedService::start(unbounded(), options, move |outcome| {
         let command = outcome.command;
         let events = outcome.events;
         let told = builder.apply(outcome.sequence, command, outcome.result, events);
@@ -145,7 +153,7 @@ fn slots_give_the_memory_of_long_commands_back() {
     };
     let longest = Arc::new(AtomicUsize::new(0));
     let seen = Arc::clone(&longest);
-    let mut service = Service::start(State::default(), options, move |outcome| {
+    let mut service = Service::start(unbounded(), options, move |outcome| {
         seen.fetch_max(outcome.events.len(), Ordering::Relaxed);
     })
     .expect("good options");
@@ -176,7 +184,7 @@ fn events_in_flight_are_bounded_however_late_they_are_published() {
     };
     let [most, longest] = [(); 2].map(|()| Arc::new(AtomicI64::new(0)));
     let (held_most, seen) = (Arc::clone(&most), Arc::clone(&longest));
-    let mut service = Service::start(State::default(), options, move |outcome| {
+    let mut service = Service::start(unbounded(), options, move |outcome| {
         held_most.fetch_max(held(), Ordering::Relaxed);
         seen.fetch_max(outcome.events.len() as i64, Ordering::Relaxed);
     })
@@ -211,7 +219,7 @@ fn sweeps_go_through_under_every_placement() {
         };
         let events = Arc::new(AtomicUsize::new(0));
         let sum = Arc::clone(&events);
-        let mut service = Service::start(State::default(), options, move |outcome| {
+        let mut service = Service::start(unbounded(), options, move |outcome| {
             sum.fetch_add(outcome.events.len(), Ordering::Relaxed);
         })
         .expect("good options");
@@ -226,7 +234,7 @@ fn sweeps_go_through_under_every_placement() {
 /// What waits to be published is above the bound then, and what comes behind is executed after it.
 #[test]
 fn a_mass_cancel_of_more_than_may_be_in_flight_goes_through() {
-    let (mut state, mut events) = (State::default(), Events::new());
+    let (mut state, mut events) = (unbounded(), Events::new());
     let orders = EVENTS_IN_FLIGHT as i64 + 10;
     let orders = (0..orders).map(|at| {
         let ids = (UserId(at % 4), OrderId(at));
@@ -260,7 +268,7 @@ fn so_do_the_places_of_clients_read_or_not() {
     let slots = (options.service.capacity + options.in_flight) as i64;
     let driver = Arc::new(AtomicI64::new(0));
     let told = Arc::clone(&driver);
-    let service = SharedService::start(State::default(), options, move |_| {
+    let service = SharedService::start(unbounded(), options, move |_| {
         told.store(held(), Ordering::Relaxed);
     })
     .expect("good options");

@@ -79,6 +79,7 @@ fn of_supervisors() -> Vec<Command> {
         Command::StartAuction { symbol },
         Command::Uncross { symbol, reference },
         Command::RemoveSymbol { symbol },
+        Command::Clock { time: 1 },
     ]
 }
 
@@ -86,7 +87,6 @@ fn of_supervisors() -> Vec<Command> {
 fn commands() -> Vec<(Command, Option<Role>)> {
     let nobodys = vec![
         Command::Disconnect { uid: ME },
-        Command::Clock { time: 1 },
         Command::Reset,
     ];
     [

@@ -2,6 +2,7 @@
 
 mod amend;
 mod auction;
+mod bounds;
 pub(crate) use crate::properties::commands;
 mod extreme;
 mod good_till;

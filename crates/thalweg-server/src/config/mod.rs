@@ -175,7 +175,7 @@ section! {
         /// The longest frame of a trade or read session.
         frame_bytes_max: u32 = 1 << 16,
         /// The longest frame of an admin session.
-        admin_frame_bytes_max: u32 = 1 << 24,
+        admin_frame_bytes_max: u32 = 1 << 18,
         /// What may wait for a slow client.
         out_bytes_max: usize = 4 << 20,
         /// What the system may hold for it; 0 for what it likes.
@@ -188,6 +188,8 @@ section! {
         rate_burst: u32 = 50_000,
         /// Sessions of a holder.
         per_holder: u32 = 16,
+        /// Connections that read, of a holder of a read key.
+        readers_per_holder: u32 = 256,
         /// Sessions of all.
         remembered_max: u32 = 1 << 14,
         /// Answers kept of a session, and commands under way.
@@ -197,7 +199,7 @@ section! {
         /// Reports kept of all users.
         reports_max: u32 = 1 << 20,
         /// Open orders of a user; 0 for no limit from here.
-        open_orders_max: u32 = 0,
+        open_orders_max: u32 = 1_000,
     }
 }
 

@@ -47,11 +47,12 @@ impl Config {
         ]
     }
 
-    fn remembered(&self) -> [Range; 4] {
+    fn remembered(&self) -> [Range; 5] {
         let s = &self.sessions;
         let sessions = s.remembered_max.into();
         [
             range("sessions.per_holder", s.per_holder.into(), 1, 1 << 16),
+            range("sessions.readers_per_holder", s.readers_per_holder.into(), 1, 1 << 20),
             range("sessions.remembered_max", sessions, 1, 1 << 20),
             range("sessions.reports_kept", s.reports_kept.into(), 1, 1 << 20),
             range("sessions.reports_max", s.reports_max.into(), 16, 1 << 30),
@@ -79,7 +80,8 @@ impl Config {
 
     fn of_sessions(&self) -> [Range; 11] {
         let s = &self.sessions;
-        let frame_max = thalweg_exchange::codec::FRAME_BYTES_MAX as u64;
+        // The journal takes a record that long, and a little more.
+        let frame_max = 1 << 18;
         let (frame, of_admin) = (s.frame_bytes_max.into(), s.admin_frame_bytes_max.into());
         let least = s.heartbeat_min_ms.into();
         let heartbeat = s.heartbeat_ms.into();

@@ -204,8 +204,8 @@ fn connections_that_fill_the_trade_listener_leave_room_for_an_administrator() {
         config.server.connections_max = 2;
         config.sessions.hello_ms = 600_000;
     });
+    let _connected = [house.trade(1), house.trade(2)];
     let to = house.trade_address();
-    let _silent = [Client::silent(to), Client::silent(to)];
     assert_eq!(Client::silent(to).bye().0, Ending::Connections);
     let (mut admin, _) = house.admin();
     admin.submit(1, &crate::house::symbols(&[1]));

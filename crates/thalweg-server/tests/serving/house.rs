@@ -46,7 +46,8 @@ pub(crate) fn scratch() -> PathBuf {
     directory
 }
 
-/// Any free ports, no clock, and heartbeats that no test waits for by chance.
+/// Any free ports, no clock, no limit of open orders (it is a command of its own), and heartbeats
+/// that no test waits for by chance.
 pub(crate) fn config() -> Config {
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
     let mut config = Config::default();
@@ -55,6 +56,7 @@ pub(crate) fn config() -> Config {
     config.http.listen = Some(any);
     config.exchange.clock_ms = 0;
     config.sessions.heartbeat_ms = 600_000;
+    config.sessions.open_orders_max = 0;
     config.journal.segment_bytes = 4 << 20;
     config
 }

@@ -93,9 +93,30 @@ fn orders_end_in_time_whatever_the_clock_on_the_wall_does() {
     client.submit(2, &until(2, 3_000));
     client.succeeds(2);
     expires(&mut reader, 2);
-    // Ahead: orders end at once.
-    client.submit(3, &until(3, 1_000_000));
+    // Ahead by a little: orders end.
+    let (mut admin, _) = house.admin();
+    let now_s = START_S + 10;
+    clock.set(now_s);
+    client.submit(3, &until(3, 30_000));
     client.succeeds(3);
-    clock.set(3 * START_S);
+    clock.set(now_s + 40);
     expires(&mut reader, 3);
+    // Ahead by years: they do not, and new ones are taken, until an administrator says so.
+    client.submit(4, &until(4, 1_000_000));
+    client.succeeds(4);
+    clock.set(3 * START_S);
+    client.submit(5, &until(5, 1_000_000));
+    client.succeeds(5);
+    let time = 1_000 * 3 * START_S;
+    admin.submit(9, &Command::Clock { time });
+    admin.succeeds(9);
+    let mut ended = Vec::new();
+    while ended.len() < 2 {
+        let report = reader.report().report;
+        if report.kind != Execution::New {
+            ended.push((report.order.0, report.kind));
+        }
+    }
+    let ends = Execution::Expired { size: 1 };
+    assert_eq!(ended, [(4, ends), (5, ends)]);
 }

@@ -31,6 +31,7 @@ fn thousands_of_idle_connections_leave_the_others_alone() {
     let house = House::with_market(|config| {
         config.sessions.hello_ms = 600_000;
         config.server.connections_max = count + 100;
+        config.sessions.readers_per_holder = count as u32;
     });
     let to = house.trade_address();
     // One third says nothing, one third half of a hello, and one third is welcomed.
@@ -79,7 +80,12 @@ fn thousands_of_idle_connections_leave_the_others_alone() {
 fn one_connection_too_many_is_told() {
     let house = House::new(|config| config.server.connections_max = 3);
     let to = house.trade_address();
-    let held: Vec<Client> = (0..3).map(|_| Client::silent(to)).collect();
+    // Those that say nothing make room.
+    let mut silent: Vec<Client> = (0..3).map(|_| Client::silent(to)).collect();
+    let held: Vec<_> = (1..=3).map(|user| house.trade(user)).collect();
+    for silent in &mut silent {
+        assert_eq!(silent.bye().0, Ending::Connections);
+    }
     let (why, text) = Client::silent(to).bye();
     assert_eq!((why, text.as_str()), (Ending::Connections, "3 are served"));
     drop(held);

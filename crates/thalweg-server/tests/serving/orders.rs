@@ -77,7 +77,7 @@ fn a_role_cannot_do_what_is_not_its_own() {
     for (sequence, command) in [
         (11, order(1, 1, Action::Bid, 1, 1)),
         (12, Command::Reset),
-        (13, Command::Clock { time: 9 }),
+        (13, Command::Disconnect { uid: UserId(1) }),
     ] {
         admin.submit(sequence, &command);
         assert_eq!(admin.refused().why, Refusal::Role, "{command:?}");

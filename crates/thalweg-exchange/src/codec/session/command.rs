@@ -158,9 +158,9 @@ impl TryFrom<Command> for TradeCommand {
     }
 }
 
-/// A command of the market's operator: users, money, symbols, halts, and the cancel of anybody's
-/// orders. No orders, and neither [`Disconnect`](Command::Disconnect) nor
-/// [`Clock`](Command::Clock), which are the server's own, nor [`Reset`](Command::Reset).
+/// A command of the market's operator: users, money, symbols, halts, the time, and the cancel of
+/// anybody's orders. No orders, and neither [`Disconnect`](Command::Disconnect), which is the
+/// server's own, nor [`Reset`](Command::Reset).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AdminCommand(Command);
 
@@ -200,6 +200,7 @@ impl TryFrom<Command> for AdminCommand {
             | Command::StartAuction { .. }
             | Command::Uncross { .. }
             | Command::RemoveSymbol { .. }
+            | Command::Clock { .. }
             | Command::Nop => Ok(Self(command)),
             Command::Place(_)
             | Command::PlaceWith(_)
@@ -207,7 +208,6 @@ impl TryFrom<Command> for AdminCommand {
             | Command::Amend(_)
             | Command::Reduce { .. }
             | Command::Disconnect { .. }
-            | Command::Clock { .. }
             | Command::Reset => Err(NotForRole {
                 role: Role::Admin,
                 command,

@@ -4,12 +4,31 @@
 //!
 //! Without conditions, this does exactly what the plain way does: the tests run the same orders
 //! through both.
+//!
+//! # Self-trade prevention
+//! An order meets one of its owner's.
+//!
+//! The resting order is looked at when it would be the next to trade, and the flags that count are
+//! the taker's. A resting order that is cancelled is told by an
+//! [`Event::Removed`](crate::Event::Removed) between the trades, where it happens. What is left of
+//! a new order that is cancelled is rejected; of a moved one, which was placed long ago, it is
+//! removed, and told last.
+//!
+//! *Decrement*: both lose as many lots as the smaller one has, of an iceberg order hidden ones
+//! first, so that a maker keeps its place. A new order's lots are rejected, with all that is
+//! rejected of it; those of a moved one are told last, like those that are removed.
+//!
+//! *Orders that must be filled whole* (FOK, FOK_BUDGET): where cancelling the taker is asked for,
+//! or a decrement, after which it is not filled whole, only lots that stand before the first own
+//! order count; where cancelling the maker is, all lots but own ones. Where these are not enough,
+//! or cost too much, the order is rejected and nothing else happens: no own order is removed for an
+//! order that is not filled.
 
 use super::Book;
 use super::aside::WAITS;
 use super::taking::Taker;
 use crate::command::SelfTrade;
-use crate::event::{Event, Events, Removal};
+use crate::event::{Event, Events, RejectReason, Removal};
 use crate::ids::{OrderId, UserId};
 use crate::result_code::ResultCode;
 use crate::rules::Rules;
@@ -45,18 +64,24 @@ impl Book {
         self.ladder.unlink(slot);
         let order = &mut self.ladder.nodes[slot];
         order.price = price;
-        let mut taker = Taker::moved(order, all);
         let first = events.len();
+        let mut taker = Taker::moved(order, all, rules, first);
         self.take(&mut taker, events);
         let Taker {
             left,
             dropped,
-            is_cut,
+            cut,
             ..
         } = taker;
         self.ladder.nodes[slot].filled += all - left - dropped;
-        if is_cut && left != 0 {
-            self.tell_removed(slot, left, Removal::SelfTrade, events);
+        if let Some(cut) = cut
+            && left != 0
+        {
+            let why = match cut {
+                RejectReason::WorkLimit => Removal::WorkLimit,
+                _ => Removal::SelfTrade,
+            };
+            self.tell_left(slot, (left + dropped, 0), why, events);
         } else if dropped != 0 {
             let why = if left == 0 {
                 Removal::SelfTrade
@@ -65,7 +90,7 @@ impl Book {
             };
             self.tell_left(slot, (dropped, left), why, events);
         }
-        if is_cut || left == 0 {
+        if cut.is_some() || left == 0 {
             self.discard(slot);
         } else {
             self.show(slot, left, shown - (all - left), events);
@@ -135,8 +160,11 @@ impl Book {
         if mode != SelfTrade::CancelTaker {
             self.remove(slot, Removal::SelfTrade, events);
         }
-        taker.is_cut = mode != SelfTrade::CancelMaker;
-        !taker.is_cut
+        if mode == SelfTrade::CancelMaker {
+            return true;
+        }
+        taker.cut = Some(RejectReason::SelfTrade);
+        false
     }
 
     /// A taker and an order of its owner lose as many lots as the smaller one has.

@@ -4,7 +4,7 @@ use super::Book;
 use super::ladder::mask;
 use super::taking::Taker;
 use crate::command::{Action, OrderType, Place};
-use crate::event::{Events, Made, UserHint};
+use crate::event::{Events, Made, RejectReason, UserHint};
 use crate::result_code::ResultCode;
 use crate::rules::Rules;
 
@@ -15,6 +15,8 @@ pub(crate) struct Crossed {
     pub(crate) left: i64,
     /// Whether there may be more for it to take.
     pub(crate) goes_on: bool,
+    /// Why it cannot be filled whole, where it must be.
+    refused: Option<RejectReason>,
 }
 
 impl Book {
@@ -33,17 +35,26 @@ impl Book {
         if self.is_auction() || self.is_taken(place, rules) {
             return None;
         }
-        if place.order_type == OrderType::Fok && self.limit_of(place, rules).is_err() {
-            let (left, goes_on) = (place.size, false);
-            return Some(Crossed { left, goes_on });
+        if place.order_type == OrderType::Fok
+            && let Err(why) = self.limit_of(place, rules, events)
+        {
+            return Some(Crossed {
+                left: place.size,
+                goes_on: false,
+                refused: Some(why),
+            });
         }
         let action = if BUYS { Action::Bid } else { Action::Ask };
         let terms = (place.price ^ mask(action.opposite()), place.reserve_price);
         let mut left = place.size;
-        let pays = |made, _: &mut Events| pays(made);
+        let events_max = rules.work_max();
+        let pays = |made, events: &mut Events| events.len() < events_max && pays(made);
         let met = self.take_plain(action, terms, false, &mut left, events, pays);
-        let goes_on = met.is_some();
-        Some(Crossed { left, goes_on })
+        Some(Crossed {
+            left,
+            goes_on: met.is_some(),
+            refused: None,
+        })
     }
 
     /// Executes what is left of an order that crossed, whose events are all there are.
@@ -57,8 +68,9 @@ impl Book {
     ) -> ResultCode {
         let mut result = ResultCode::Success;
         let limit = place.price ^ mask(place.action.opposite());
-        let mut taker = Taker::new(place, limit, rules);
+        let mut taker = Taker::new(place, limit, rules, 0);
         taker.left = crossed.left;
+        taker.cut = crossed.refused;
         if crossed.goes_on {
             self.take(&mut taker, events);
         }

@@ -90,12 +90,12 @@ impl Book {
         }
         let limit = match place.order_type {
             OrderType::Gtc | OrderType::Ioc => place.price ^ mask(place.action.opposite()),
-            _ => match self.limit_of(place, rules) {
+            _ => match self.limit_of(place, rules, events) {
                 Ok(limit) => limit,
                 Err(why) => return reject(place, place.size, why, (first, rules), events),
             },
         };
-        let mut taker = Taker::new(place, limit, rules);
+        let mut taker = Taker::new(place, limit, rules, first);
         self.take(&mut taker, events);
         if taker.left + taker.dropped == 0 {
             return ResultCode::Success;
@@ -117,7 +117,12 @@ impl Book {
     /// The worst key that an order takes which has a budget, or the market's price, or must be
     /// filled whole; or why it may not even take.
     #[inline(never)]
-    pub(super) fn limit_of(&mut self, place: &Place, rules: &Rules) -> Result<i64, RejectReason> {
+    pub(super) fn limit_of(
+        &mut self,
+        place: &Place,
+        rules: &Rules,
+        events: &mut Events,
+    ) -> Result<i64, RejectReason> {
         match place.order_type {
             OrderType::Market => Ok(self.market_limit(place)),
             OrderType::IocBudget if rules.fill_ioc_budget => Ok(self.budget_limit(place, rules)),
@@ -130,15 +135,17 @@ impl Book {
                     Action::Bid => cost <= budget,
                     Action::Ask => cost >= budget,
                 };
-                let fits = self.is_filled(place, limit, is_good);
-                fits.then_some(limit).ok_or(RejectReason::FillOrKill)
+                self.check_filled(place, limit, is_good, rules, events)?;
+                Ok(limit)
             }
             _ => {
                 let limit = place.price ^ mask(place.action.opposite());
                 // Without a size, there is nothing to fill. And a quirk again.
-                let may_fill = rules.fill_fok && place.size > 0;
-                let fits = may_fill && self.is_filled(place, limit, |_| true);
-                fits.then_some(limit).ok_or(RejectReason::FillOrKill)
+                if !rules.fill_fok || place.size <= 0 {
+                    return Err(RejectReason::FillOrKill);
+                }
+                self.check_filled(place, limit, |_| true, rules, events)?;
+                Ok(limit)
             }
         }
     }
@@ -155,12 +162,13 @@ impl Book {
         let Taker {
             left,
             dropped,
-            is_cut,
+            cut,
             ..
         } = *taker;
-        let why = match place.order_type {
-            _ if is_cut || left == 0 => RejectReason::SelfTrade,
-            OrderType::Gtc => {
+        let why = match (cut, place.order_type) {
+            _ if left == 0 => RejectReason::SelfTrade,
+            (Some(why), _) => why,
+            (None, OrderType::Gtc) => {
                 let key = self.key(place.uid, place.order_id);
                 if let Some(vacancy) = self.vacancy(key) {
                     let size = place.size - dropped;
@@ -173,8 +181,8 @@ impl Book {
                 }
                 RejectReason::DuplicateId
             }
-            OrderType::IocBudget => self.why_budget_ended(place, rules),
-            OrderType::Fok => RejectReason::FillOrKill,
+            (None, OrderType::IocBudget) => self.why_budget_ended(place, rules),
+            (None, OrderType::Fok) => RejectReason::FillOrKill,
             _ => RejectReason::ImmediateOrCancel,
         };
         reject(place, left + dropped, why, (first, rules), events)

@@ -30,9 +30,10 @@ impl Book {
         self.due = i64::MAX;
     }
 
-    /// Takes out what expires at or before `time`. Cost: a few steps in trees for each.
-    pub(crate) fn expire(&mut self, time: i64, events: &mut Events) {
-        while self.expires_by(time) {
+    /// Takes out what expires at or before `time`, until there are `max` events. Cost: a few steps
+    /// in trees for each.
+    pub(crate) fn expire(&mut self, time: i64, max: usize, events: &mut Events) {
+        while events.len() < max && self.expires_by(time) {
             let aside = self.aside_mut();
             let Some((_, order)) = aside.expiries.pop_first() else {
                 break;

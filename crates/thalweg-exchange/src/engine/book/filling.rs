@@ -1,46 +1,170 @@
 //! Whether an order that must be filled whole (FOK, FOK_BUDGET) would be.
 //!
-//! *Cost*: a step for each level that it would take from, and where orders hide lots, a look at the
-//! orders there. A budget order is refused at the first level from which on even its best price
-//! would not do for all lots that are missing: otherwise who holds money for one lot could have
-//! the whole book visited. Orders are looked at one by one only where an order must not meet its
-//! owner's, and there are enough lots with those.
+//! *Cost*: a step for each level that it would take from. A budget order is refused at the first
+//! level from which on even its best price would not do for all lots that are missing: otherwise
+//! who holds money for one lot could have the whole book visited. Orders are visited one by one only
+//! where there are enough lots, and the order must not meet its owner's, or could make more events
+//! than one may. Where the rules bound them, [`WORK_MAX`](crate::WORK_MAX) levels are visited at
+//! most, and as many orders.
 
 use super::Book;
 use crate::command::{Place, SelfTrade};
+use crate::event::{Events, RejectReason};
+use crate::rules::Rules;
+
+/// How many visits are left, and how many events the order may make.
+struct Bounds {
+    levels: usize,
+    orders: usize,
+    events: usize,
+}
+
+/// More would have to be visited, or the order would make more events than it may.
+struct TooMuch;
+
+impl Bounds {
+    fn visit_level(&mut self) -> Result<(), TooMuch> {
+        self.levels = self.levels.checked_sub(1).ok_or(TooMuch)?;
+        Ok(())
+    }
+
+    fn visit_order(&mut self) -> Result<(), TooMuch> {
+        self.orders = self.orders.checked_sub(1).ok_or(TooMuch)?;
+        Ok(())
+    }
+
+    fn make_events(&mut self, events: i128) -> Result<(), TooMuch> {
+        let events = usize::try_from(events).map_err(|_| TooMuch)?;
+        self.events = self.events.checked_sub(events).ok_or(TooMuch)?;
+        Ok(())
+    }
+}
 
 impl Book {
-    /// Whether a new order would be filled whole at prices up to `limit`, at a cost that
-    /// `is_good`: which is good of each that is better, too.
-    pub(super) fn is_filled(
+    /// Checks that a new order would be filled whole at prices up to `limit`, at a cost that
+    /// `is_good`: which is good of each that is better, too. Counts the visits.
+    ///
+    /// # Errors
+    /// [`RejectReason::FillOrKill`], or [`RejectReason::WorkLimit`] where that is not known.
+    pub(super) fn check_filled(
         &self,
         place: &Place,
         limit: i64,
         is_good: impl Fn(i128) -> bool,
-    ) -> bool {
-        // Own orders only leave less, at worse prices.
-        self.levels_fill(place, limit, &is_good)
-            && (place.flags.self_trade() == SelfTrade::Allow
-                || self.others_fill(place, limit, is_good))
+        rules: &Rules,
+        events: &mut Events,
+    ) -> Result<(), RejectReason> {
+        let max = rules.work_max();
+        let mut bounds = Bounds {
+            levels: max,
+            orders: max,
+            events: max,
+        };
+        let filled = self.is_filled((place, limit), &is_good, rules, &mut bounds);
+        events.add_visits((max - bounds.levels) + (max - bounds.orders));
+        match filled {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(RejectReason::FillOrKill),
+            Err(TooMuch) => Err(RejectReason::WorkLimit),
+        }
     }
 
-    fn levels_fill(&self, place: &Place, limit: i64, is_good: impl Fn(i128) -> bool) -> bool {
+    fn is_filled(
+        &self,
+        (place, limit): (&Place, i64),
+        is_good: impl Fn(i128) -> bool,
+        rules: &Rules,
+        bounds: &mut Bounds,
+    ) -> Result<bool, TooMuch> {
         let side = place.action.opposite();
         let mut missing = i128::from(place.size);
-        let mut cost = 0_i128;
+        let (mut cost, mut orders, mut hides) = (0_i128, 0_u64, false);
         for (slot, level) in self.ladder.levels_between(side, (i64::MIN, limit)) {
+            bounds.visit_level()?;
             let value = |lots: i128| lots.saturating_mul(level.price.into());
             // No lot that is missing will be better than those here.
             if !is_good(cost.saturating_add(value(missing))) {
-                return false;
+                return Ok(false);
             }
-            let lots = i128::from(level.volume) + self.hidden_at(slot, side, &level);
+            let hidden = self.hidden_at(slot, side, &level);
+            let lots = i128::from(level.volume) + hidden;
+            orders += level.orders;
+            hides |= hidden != 0;
             if missing <= lots {
-                return true;
+                let may_be_much = rules.bound_work && (hides || orders > bounds.events as u64);
+                // Own orders only leave less, at worse prices.
+                return match place.flags.self_trade() == SelfTrade::Allow && !may_be_much {
+                    true => Ok(true),
+                    false => self.others_fill((place, limit), is_good, bounds),
+                };
             }
             missing -= lots;
             cost = cost.saturating_add(value(lots));
         }
-        false
+        Ok(false)
+    }
+
+    /// Whether a new order would be filled whole by the orders that it may meet. Visits them.
+    fn others_fill(
+        &self,
+        (place, limit): (&Place, i64),
+        is_good: impl Fn(i128) -> bool,
+        bounds: &mut Bounds,
+    ) -> Result<bool, TooMuch> {
+        let side = place.action.opposite();
+        let mode = place.flags.self_trade();
+        let mut missing = i128::from(place.size);
+        let mut cost = 0_i128;
+        for (slot, level) in self.ladder.levels_between(side, (i64::MIN, limit)) {
+            let value = |lots: i128| lots.saturating_mul(level.price.into());
+            if !is_good(cost.saturating_add(value(missing))) {
+                return Ok(false);
+            }
+            // Lots that can be had at this price: those shown in turn, then the hidden ones.
+            let (mut lots, mut hidden, mut is_blocked) = (0_i128, 0_i128, false);
+            let mut orders = self.ladder.queue(slot);
+            while missing > lots
+                && let Some(slot) = orders.next()
+            {
+                bounds.visit_order()?;
+                let order = &self.ladder.nodes[slot];
+                if mode != SelfTrade::Allow && order.uid == place.uid.0 {
+                    is_blocked |= mode != SelfTrade::CancelMaker;
+                    bounds.make_events(1)?;
+                } else if !is_blocked {
+                    lots += i128::from(order.left);
+                    hidden += i128::from(self.hidden(slot));
+                    bounds.make_events(1)?;
+                }
+            }
+            if !is_blocked && missing > lots {
+                bounds.make_events(self.refills(slot, (missing - lots).min(hidden)))?;
+                lots += hidden;
+            }
+            if missing <= lots || is_blocked {
+                return Ok(missing <= lots);
+            }
+            missing -= lots;
+            cost = cost.saturating_add(value(lots));
+        }
+        Ok(false)
+    }
+
+    /// How many events it makes at most to take so many hidden lots of a level: each time that lots
+    /// are shown, one for that and one for the trade.
+    fn refills(&self, level: u32, lots: i128) -> i128 {
+        if lots == 0 {
+            return 0;
+        }
+        let shown = |slot: u32| {
+            let terms = self.terms(self.key_at(slot));
+            let terms = terms.filter(|terms| terms.hidden > 0 && terms.display > 0);
+            terms.map_or(0, |terms| {
+                let display = i128::from(terms.display);
+                (i128::from(terms.hidden) + display - 1) / display
+            })
+        };
+        let refills: i128 = self.ladder.queue(level).map(shown).sum();
+        2 * refills.min(lots)
     }
 }

@@ -171,7 +171,7 @@ impl Ladder {
         order.previous = last;
         order.next = level;
         if let Some(owners) = &mut self.owners {
-            owners.note_queued(slot, order.uid);
+            owners.note_queued(slot, order.uid, order.flags);
         }
     }
 
@@ -341,7 +341,7 @@ impl Ladder {
         order.previous = last;
         order.next = to as u32;
         if let Some(owners) = &mut self.owners {
-            owners.note_queued(slot, order.uid);
+            owners.note_queued(slot, order.uid, order.flags);
         }
         let bound = &mut self.bound[side as usize];
         *bound = (*bound).min(price ^ mask(side));

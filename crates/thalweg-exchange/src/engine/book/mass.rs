@@ -2,7 +2,6 @@
 
 use super::Book;
 use crate::command::Action;
-use crate::command::OrderFlags;
 use crate::event::{Events, Removal};
 use crate::ids::UserId;
 
@@ -30,24 +29,24 @@ impl Book {
         self.tidy();
     }
 
-    /// Takes out the orders of `uid` whose flags are meant, in the same order as all would go.
+    /// Takes out the orders of `uid`, in the same order as all would go; for
+    /// [`Removal::Disconnected`] those that go with his session.
     ///
-    /// Cost: those orders, sorted, whoever else has how many; the first time, a look at every
-    /// order. Where ids are not per user, a look at every order that waits.
-    pub(crate) fn remove_of(
-        &mut self,
-        uid: UserId,
-        why: Removal,
-        events: &mut Events,
-        is_meant: impl Fn(OrderFlags) -> bool,
-    ) {
+    /// Cost: those orders, sorted; the first time, a visit to every order. Of orders that wait, all
+    /// of his; where ids are not per user, everybody's.
+    pub(crate) fn remove_of(&mut self, uid: UserId, why: Removal, events: &mut Events) {
         self.keep_owners();
-        for slot in self.slots_of(uid, usize::MAX) {
-            if is_meant(self.ladder.nodes[slot].flags) {
-                self.remove(slot, why, events);
-            }
+        let is_end = why == Removal::Disconnected;
+        let slots = match is_end {
+            true => self.slots_with_session(uid),
+            false => self.slots_of(uid, usize::MAX),
+        };
+        for slot in slots {
+            self.remove(slot, why, events);
         }
-        self.remove_waiting_of(uid, why, events, is_meant);
+        self.remove_waiting_of(uid, why, events, |flags| {
+            !is_end || flags.goes_with_session()
+        });
         self.tidy();
     }
 

@@ -32,7 +32,6 @@ mod owners;
 mod placing;
 mod post_only;
 mod saved;
-mod self_trade;
 mod stops;
 mod taking;
 mod view;

@@ -15,7 +15,7 @@ use thalweg::ring::prefetch;
 
 use super::node::NONE;
 use super::{Book, RestingOrder};
-use crate::command::Action;
+use crate::command::{Action, OrderFlags};
 use crate::engine::index::Index;
 use crate::engine::slab::{Slab, make_room};
 use crate::ids::UserId;
@@ -36,10 +36,12 @@ impl Link {
     };
 }
 
+/// Orders that go when their owner's session ends come before all others.
 #[derive(Clone, Copy, Debug)]
 struct List {
     owner: i64,
     first: u32,
+    last: u32,
 }
 
 /// The lists of a book.
@@ -54,7 +56,7 @@ pub(super) struct Owners {
 impl Owners {
     /// An order came to the end of its queue: for the first time, or again.
     #[cold]
-    pub(super) fn note_queued(&mut self, slot: u32, owner: i64) {
+    pub(super) fn note_queued(&mut self, slot: u32, owner: i64, flags: OrderFlags) {
         let at = slot as usize;
         if at >= self.links.len() {
             self.make_links(at + 1);
@@ -63,7 +65,7 @@ impl Owners {
         let is_new = self.links[at].arrival == 0;
         self.links[at].arrival = self.arrivals;
         if is_new {
-            self.add(slot, owner);
+            self.add(slot, owner, flags.goes_with_session());
         }
     }
 
@@ -75,21 +77,32 @@ impl Owners {
     }
 
     /// Orders that rest, those of one queue in order of time.
-    fn note_all(&mut self, orders: &mut Vec<(u32, i64)>) {
-        for (slot, owner) in orders.drain(..) {
-            self.note_queued(slot, owner);
+    fn note_all(&mut self, orders: &mut Vec<(u32, i64, OrderFlags)>) {
+        for (slot, owner, flags) in orders.drain(..) {
+            self.note_queued(slot, owner, flags);
         }
     }
 
-    fn add(&mut self, slot: u32, owner: i64) {
+    fn add(&mut self, slot: u32, owner: i64, goes_with_session: bool) {
         let Some(list) = self.find(owner) else {
-            let list = self.lists.insert(List { owner, first: slot });
+            let list = self.lists.insert(List {
+                owner,
+                first: slot,
+                last: slot,
+            });
             self.index.insert(owner, list);
             return;
         };
-        let next = std::mem::replace(&mut self.lists[list].first, slot);
-        self.links[slot as usize].next = next;
-        self.links[next as usize].previous = slot;
+        let list = &mut self.lists[list];
+        if goes_with_session {
+            let next = std::mem::replace(&mut list.first, slot);
+            self.links[slot as usize].next = next;
+            self.links[next as usize].previous = slot;
+        } else {
+            let previous = std::mem::replace(&mut list.last, slot);
+            self.links[slot as usize].previous = previous;
+            self.links[previous as usize].next = slot;
+        }
     }
 
     /// An order rests no more.
@@ -101,22 +114,31 @@ impl Owners {
         }
         if link.previous != NONE {
             self.links[link.previous as usize].next = link.next;
-        } else if link.next != NONE {
-            let list = self.find(owner).expect("a list as long as an order rests");
-            self.lists[list].first = link.next;
-        } else {
-            let lists = &self.lists;
-            let list = self.index.remove(owner, |list| lists[list].owner);
-            self.lists
-                .free(list.expect("a list as long as an order rests"));
         }
+        match (link.previous, link.next) {
+            (NONE, NONE) => {
+                let lists = &self.lists;
+                let list = self.index.remove(owner, |list| lists[list].owner);
+                self.lists
+                    .free(list.expect("a list as long as an order rests"));
+            }
+            (NONE, next) => self.list_of(owner).first = next,
+            (previous, NONE) => self.list_of(owner).last = previous,
+            _ => {}
+        }
+    }
+
+    fn list_of(&mut self, owner: i64) -> &mut List {
+        let list = self.find(owner).expect("a list as long as an order rests");
+        &mut self.lists[list]
     }
 
     fn find(&self, owner: i64) -> Option<u32> {
         self.index.find(owner, |list| self.lists[list].owner)
     }
 
-    /// The slots of an owner's orders, in no meaningful order.
+    /// The slots of an owner's orders: first those that go with his session, else in no meaningful
+    /// order.
     fn slots(&self, owner: i64) -> impl Iterator<Item = u32> + '_ {
         let first = self.find(owner).map(|list| self.lists[list].first);
         std::iter::successors(first, |&slot| {
@@ -141,11 +163,11 @@ impl Book {
         let mut owners = Box::<Owners>::default();
         owners.make_links(self.ladder.nodes.as_mut_slice().len());
         // Links lie as orders do, anywhere: those of many orders are asked for together.
-        let mut together: Vec<(u32, i64)> = Vec::with_capacity(TOGETHER);
+        let mut together: Vec<(u32, i64, OrderFlags)> = Vec::with_capacity(TOGETHER);
         for side in [Action::Ask, Action::Bid] {
             self.ladder.visit_queues(side, |slot, order| {
                 prefetch(&owners.links[slot as usize]);
-                together.push((slot, order.uid));
+                together.push((slot, order.uid, order.flags));
                 if together.len() == TOGETHER {
                     owners.note_all(&mut together);
                 }
@@ -195,13 +217,27 @@ impl Book {
         orders
     }
 
-    /// The slots of an owner's resting orders: asks, then bids, each best price first, then in
-    /// order of time. The owners must be kept.
+    /// The slots of an owner's resting orders, `most` at most: asks, then bids, each best price
+    /// first, then in order of time. The owners must be kept.
     pub(super) fn slots_of(&self, uid: UserId, most: usize) -> Vec<u32> {
+        let owners = self.ladder.owners.as_ref();
+        let slots = owners.map(|owners| owners.slots(uid.0).take(most).collect());
+        self.in_turn(slots.unwrap_or_default())
+    }
+
+    /// The slots of an owner's resting orders that go with his session, in the same order. Visits
+    /// no others. The owners must be kept.
+    pub(super) fn slots_with_session(&self, uid: UserId) -> Vec<u32> {
+        let goes = |slot: &u32| self.ladder.nodes[*slot].flags.goes_with_session();
+        let owners = self.ladder.owners.as_ref();
+        let slots = owners.map(|owners| owners.slots(uid.0).take_while(goes).collect());
+        self.in_turn(slots.unwrap_or_default())
+    }
+
+    fn in_turn(&self, mut slots: Vec<u32>) -> Vec<u32> {
         let Some(owners) = self.ladder.owners.as_ref() else {
-            return Vec::new();
+            return slots;
         };
-        let mut slots: Vec<u32> = owners.slots(uid.0).take(most).collect();
         slots.sort_unstable_by_key(|&slot| {
             let node = &self.ladder.nodes[slot];
             let key = node.price ^ super::ladder::mask(node.action);

@@ -24,14 +24,16 @@ pub(super) struct Taker {
     pub(super) dropped: i64,
     pub(super) reserve_price: i64,
     pub(super) budget: Option<Budget>,
-    /// True where it met an order of its owner, and what is left of it must go.
-    pub(super) is_cut: bool,
+    /// Why what is left of it must go: it met an order of its owner, or too many.
+    pub(super) cut: Option<RejectReason>,
+    /// How many events there may be before it must end.
+    pub(super) events_max: usize,
 }
 
 impl Taker {
-    /// A new order that takes up to a key.
+    /// A new order that takes up to a key, and whose events begin at `first`.
     #[inline(always)]
-    pub(super) fn new(place: &Place, limit: i64, rules: &Rules) -> Self {
+    pub(super) fn new(place: &Place, limit: i64, rules: &Rules, first: usize) -> Self {
         let is_budget = place.order_type == OrderType::IocBudget;
         Self {
             uid: place.uid,
@@ -42,12 +44,13 @@ impl Taker {
             dropped: 0,
             reserve_price: place.reserve_price,
             budget: is_budget.then(|| Budget::new(place, rules)),
-            is_cut: false,
+            cut: None,
+            events_max: first.saturating_add(rules.work_max()),
         }
     }
 
-    /// A resting order with all its lots and so many more, which is in no queue.
-    pub(super) fn moved(order: &Node, lots: i64) -> Self {
+    /// A resting order that is in no queue and takes with `lots`; its events begin at `first`.
+    pub(super) fn moved(order: &Node, lots: i64, rules: &Rules, first: usize) -> Self {
         Self {
             uid: UserId(order.uid),
             flags: order.flags,
@@ -57,7 +60,8 @@ impl Taker {
             dropped: 0,
             reserve_price: order.reserve_price,
             budget: None,
-            is_cut: false,
+            cut: None,
+            events_max: first.saturating_add(rules.work_max()),
         }
     }
 
@@ -218,14 +222,19 @@ impl Book {
         }
         let side = taker.action;
         let looks = taker.looks();
+        let events_max = taker.events_max;
         loop {
             let terms = (taker.limit, taker.reserve_price);
             let lots = &mut taker.left;
             let met = self.take_plain(side, terms, looks, lots, events, |made, events| {
                 events.hint_next(made.user);
-                true
+                events.len() < events_max
             });
             let Some(met) = met else { break };
+            if events.len() >= events_max {
+                taker.cut = Some(RejectReason::WorkLimit);
+                break;
+            }
             if !self.meet(taker, met, events) {
                 break;
             }

@@ -40,7 +40,8 @@ impl Matching {
         }
     }
 
-    /// Takes out what expires at or before `time`, by ascending symbol.
+    /// Takes out what expires at or before `time`, by ascending symbol; where that is more than one
+    /// command may, what is left goes with the next clock command.
     ///
     /// Cost: a few steps in trees for each book that is due, and for each order.
     #[cold]
@@ -53,19 +54,26 @@ impl Matching {
             due.push(symbol);
         }
         due.sort_unstable();
+        events.add_visits(due.len());
+        let max = self.rules.work_max();
         for symbol in due {
             let slot = self.slot(symbol);
             let Some(book) = self.books.get_mut(slot) else {
                 continue;
             };
             book.forget_due();
-            if book.expires_by(time) {
-                book.expire(time, events);
+            if events.len() < max && book.expires_by(time) {
+                book.expire(time, max, events);
                 if book.is_futures() {
                     events.add_standing(symbol, book.standing());
                 }
             }
             self.note_due(symbol);
         }
+    }
+
+    /// Whether orders are left over that expire at or before `time`.
+    pub(crate) fn expires_by(&self, time: i64) -> bool {
+        self.dues.first().is_some_and(|&(first, _)| first <= time)
     }
 }

@@ -2,7 +2,6 @@
 
 use super::Matching;
 use crate::book::Book;
-use crate::command::OrderFlags;
 use crate::event::{Events, Removal};
 use crate::ids::{SymbolId, UserId};
 use crate::result_code::ResultCode;
@@ -22,11 +21,11 @@ impl Matching {
                 return ResultCode::MatchingInvalidOrderBookId;
             }
             Some(symbol) => vec![symbol],
-            None => self.symbols_with(uid),
+            None => self.symbols_with(uid, events),
         };
         for symbol in symbols {
             match uid {
-                Some(uid) => self.clear_of(uid, symbol, (why, events), |_| true),
+                Some(uid) => self.clear_of(uid, symbol, (why, events)),
                 None => drop(self.clear(symbol, (why, events), |book, why, events| {
                     book.remove_all(why, events);
                 })),
@@ -37,18 +36,28 @@ impl Matching {
 
     /// Takes out the orders of a user whose session is gone, as far as they ask for it.
     pub(super) fn disconnect(&mut self, uid: UserId, events: &mut Events) {
-        for symbol in self.symbols_with(Some(uid)) {
-            let why = Removal::Disconnected;
-            self.clear_of(uid, symbol, (why, events), OrderFlags::goes_with_session);
+        for symbol in self.symbols_with(Some(uid), events) {
+            self.clear_of(uid, symbol, (Removal::Disconnected, events));
+        }
+    }
+
+    /// Keeps the orders of each owner in lists from now on, so that nobody waits for them to be
+    /// made. Cost: a visit to every order.
+    pub(crate) fn keep_owners(&mut self) {
+        self.keeps_owners = true;
+        let slots: Vec<u32> = self.index.slots().collect();
+        for slot in slots {
+            self.books[slot].keep_owners();
         }
     }
 
     /// The symbols in whose books orders of a user, or any, may be, in ascending order.
     ///
     /// Cost: a look at every book; see `Book::keep_owners`.
-    fn symbols_with(&mut self, uid: Option<UserId>) -> Vec<SymbolId> {
+    fn symbols_with(&mut self, uid: Option<UserId>, events: &mut Events) -> Vec<SymbolId> {
         self.keeps_owners |= uid.is_some();
         let slots: Vec<u32> = self.index.slots().collect();
+        events.add_visits(slots.len());
         let mut symbols = Vec::new();
         for slot in slots {
             let book = &mut self.books[slot];
@@ -118,10 +127,9 @@ impl Matching {
         uid: UserId,
         symbol: SymbolId,
         (why, events): (Removal, &mut Events),
-        is_meant: impl Fn(OrderFlags) -> bool,
     ) {
         self.clear(symbol, (why, events), |book, why, events| {
-            book.remove_of(uid, why, events, is_meant);
+            book.remove_of(uid, why, events);
         });
     }
 

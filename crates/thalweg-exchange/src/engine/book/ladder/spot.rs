@@ -42,7 +42,7 @@ impl Spot<'_> {
         let bound = &mut self.bound[place.action as usize];
         *bound = (*bound).min(place.price ^ mask(place.action));
         if let Some(owners) = self.owners {
-            owners.note_queued(slot, place.uid.0);
+            owners.note_queued(slot, place.uid.0, place.flags);
         }
     }
 }

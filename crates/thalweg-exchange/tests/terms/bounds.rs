@@ -1,0 +1,214 @@
+//! Bounded work: what one command may visit, whatever orders, levels and users there are.
+
+use thalweg_exchange::Action::{Ask, Bid};
+use thalweg_exchange::{
+    Command, Event, OrderFlags, OrderId, OrderType, Place, RejectReason, Removal, ResultCode,
+    Rules, SelfTrade, UserId, WORK_MAX,
+};
+
+use crate::terms::world::{
+    FUTURES, PAIR, World, ask, bid, flagged, good_till, gtc, iceberg, in_symbol, moved, of_type,
+    with,
+};
+
+const MAX: i64 = WORK_MAX as i64;
+const MAKER: OrderFlags = OrderFlags::NONE.with_self_trade(SelfTrade::CancelMaker);
+
+/// A world in which user 1 sells `count` orders of one lot, at 100 and up, `depth` at each price.
+fn asks(rules: Rules, count: i64, depth: i64) -> World {
+    let mut world = World::with_money(rules, 1 << 40);
+    for id in 0..count {
+        world.apply(&Command::Place(ask(1, id, 100 + id / depth, 1)));
+    }
+    world
+}
+
+fn trades(world: &World) -> usize {
+    let is_trade = |event: &&Event| matches!(event, Event::Trade { .. });
+    world.events.iter().filter(is_trade).count()
+}
+
+/// How many lots were rejected, and why.
+fn rejected(world: &World) -> Option<(i64, RejectReason)> {
+    match world.events.first() {
+        Some(&Event::Reject { size, why, .. }) => Some((size, why)),
+        _ => None,
+    }
+}
+
+#[test]
+fn an_order_meets_as_many_orders_as_it_may_and_no_more() {
+    for depth in [1, 7, 2 * MAX] {
+        for order_type in [OrderType::Gtc, OrderType::Ioc, OrderType::Market] {
+            let take = |size| of_type(bid(2, 1 << 40, 1 << 20, size), order_type);
+            // Exactly at the bound, with orders left, and with none.
+            for there in [MAX, MAX + 1] {
+                let mut world = asks(Rules::default(), there, depth);
+                world.done(take(MAX));
+                assert_eq!((trades(&world), rejected(&world)), (WORK_MAX, None));
+                assert_eq!(world.side(PAIR, Bid), []);
+            }
+            // One beyond it: what is left neither trades nor rests.
+            let mut world = asks(Rules::default(), MAX + 1, depth);
+            world.done(take(MAX + 1));
+            assert_eq!(trades(&world), WORK_MAX);
+            assert_eq!(rejected(&world), Some((1, RejectReason::WorkLimit)));
+            assert_eq!((world.side(PAIR, Ask).len(), world.side(PAIR, Bid)), (1, vec![]));
+            // Where nothing else can be met, it ends as its type says.
+            let mut world = asks(Rules::default(), MAX, depth);
+            world.done(take(MAX + 1));
+            assert_eq!(trades(&world), WORK_MAX);
+            assert_ne!(rejected(&world), Some((1, RejectReason::WorkLimit)));
+        }
+    }
+}
+
+#[test]
+fn the_reference_has_no_bound() {
+    let mut world = asks(Rules::REFERENCE, MAX + 9, 7);
+    world.done(Command::Place(bid(2, 1 << 40, 1 << 20, MAX + 9)));
+    assert_eq!(trades(&world), WORK_MAX + 9);
+}
+
+#[test]
+fn own_orders_that_are_cancelled_count() {
+    for mode in [SelfTrade::CancelMaker, SelfTrade::Decrement] {
+        let flags = OrderFlags::NONE.with_self_trade(mode);
+        let mut world = asks(Rules::default(), MAX + 5, 7);
+        world.done(Command::Place(flagged(bid(1, 1 << 40, 1 << 20, 2 * MAX), flags)));
+        assert!(world.events.len() <= WORK_MAX + 1, "{mode:?}");
+        assert_eq!(rejected(&world).map(|(_, why)| why), Some(RejectReason::WorkLimit));
+        assert_eq!(world.side(PAIR, Ask).len(), 5);
+        assert_eq!(world.side(PAIR, Bid), []);
+    }
+}
+
+#[test]
+fn an_order_that_is_moved_and_meets_too_many_is_removed() {
+    let mut world = asks(Rules::default(), MAX + 1, 7);
+    let order = Place {
+        reserve_price: 1 << 20,
+        ..bid(2, 1 << 40, 1, MAX + 9)
+    };
+    world.done(Command::Place(order));
+    world.done(moved(2, PAIR, 1 << 40, 1 << 19));
+    assert_eq!(trades(&world), WORK_MAX);
+    assert!(matches!(
+        world.events.last(),
+        Some(Event::Removed { size: 9, left: 0, why: Removal::WorkLimit, .. })
+    ));
+    assert_eq!(world.order(PAIR, 1 << 40), None);
+    let user = world.state.risk.user(UserId(2)).expect("it was added");
+    // All that was held for it is back or spent: `done` has checked the sums.
+    assert!(user.positions().is_empty());
+}
+
+#[test]
+fn an_iceberg_order_counts_each_time_that_it_shows_lots() {
+    let mut world = World::with_money(Rules::default(), 1 << 40);
+    for id in 0..3 {
+        world.done(with(iceberg(ask(1, id, 100, 1_000), 1)));
+    }
+    world.done(of_type(bid(2, 9, 100, 3_000), OrderType::Ioc));
+    assert!(world.events.len() <= WORK_MAX + 2, "{}", world.events.len());
+    assert_eq!(rejected(&world).map(|(_, why)| why), Some(RejectReason::WorkLimit));
+    assert!(trades(&world) >= WORK_MAX / 2);
+}
+
+#[test]
+fn an_order_that_must_be_filled_whole_looks_at_no_more_than_it_may() {
+    let fok = |uid, size, flags| {
+        let place = flagged(bid(uid, 1 << 40, 1 << 20, size), flags);
+        of_type(place, OrderType::Fok)
+    };
+    let limit = ResultCode::MatchingRejectedWorkLimit;
+    let unfilled = ResultCode::MatchingRejectedFillOrKill;
+    for depth in [1, 7, 4 * MAX] {
+        // At the bound it is filled, beyond it refused, and changes nothing.
+        for flags in [OrderFlags::NONE, MAKER] {
+            let mut world = asks(Rules::default(), MAX + 1, depth);
+            assert_eq!(world.apply(&fok(2, MAX + 1, flags)), limit);
+            assert_eq!(rejected(&world), Some((MAX + 1, RejectReason::WorkLimit)));
+            assert_eq!(world.apply(&fok(2, MAX, flags)), ResultCode::Success);
+            assert_eq!(trades(&world), WORK_MAX);
+        }
+        // Own orders that do not count as lots count as visits.
+        let mut world = asks(Rules::default(), 3 * MAX, depth);
+        assert_eq!(world.apply(&fok(1, 2 * MAX, MAKER)), limit);
+        assert!(world.events.work() <= 2 * WORK_MAX as u64 + 2);
+    }
+    // More levels than may be visited, and too few lots.
+    let mut world = asks(Rules::default(), 2 * MAX, 1);
+    assert_eq!(world.apply(&fok(2, 1 << 30, OrderFlags::NONE)), limit);
+    assert!(world.events.work() <= WORK_MAX as u64 + 2);
+    let mut world = asks(Rules::default(), MAX, 1);
+    assert_eq!(world.apply(&fok(2, 1 << 30, OrderFlags::NONE)), unfilled);
+    // In futures, too.
+    let mut world = World::with_money(Rules::default(), 1 << 40);
+    for id in 0..=MAX {
+        world.apply(&Command::Place(in_symbol(ask(1, id, 100, 1), FUTURES)));
+    }
+    let place = in_symbol(bid(2, 1 << 40, 200, MAX + 1), FUTURES);
+    assert_eq!(world.apply(&of_type(place, OrderType::Fok)), limit);
+}
+
+#[test]
+fn hidden_lots_count_for_an_order_that_must_be_filled_whole_only_where_it_needs_them() {
+    let fok = |size| of_type(bid(2, 1 << 40, 100, size), OrderType::Fok);
+    let mut world = World::with_money(Rules::default(), 1 << 40);
+    world.done(with(iceberg(ask(1, 1, 100, 1_000), 1)));
+    world.done(Command::Place(ask(1, 2, 100, 5_000)));
+    world.done(fok(5_001));
+    assert_eq!(trades(&world), 2);
+    // 600 times one lot would be shown.
+    world.done(Command::Place(ask(1, 3, 100, 1)));
+    assert_eq!(world.apply(&fok(602)), ResultCode::MatchingRejectedWorkLimit);
+    assert_eq!(world.apply(&fok(300)), ResultCode::Success);
+}
+
+#[test]
+fn orders_that_expire_together_go_with_as_many_clocks_as_it_takes() {
+    let mut world = World::with_money(Rules::default(), 1 << 40);
+    let count = 2 * MAX + 3;
+    for id in 0..count {
+        let symbol = if id % 2 == 0 { PAIR } else { FUTURES };
+        world.apply(&with(good_till(in_symbol(bid(1, id, 50, 1), symbol), 10)));
+    }
+    let clock = Command::Clock { time: 10 };
+    let mut expired = Vec::new();
+    for _ in 0..3 {
+        world.done(clock.clone());
+        expired.push(world.events.len());
+    }
+    assert_eq!(expired, [WORK_MAX, WORK_MAX, 3]);
+    for symbol in [PAIR, FUTURES] {
+        assert_eq!(world.side(symbol, Bid), []);
+    }
+}
+
+#[test]
+fn the_end_of_a_session_visits_no_order_that_stays() {
+    let mut world = World::with_money(Rules::default(), 1 << 40);
+    let goes = OrderFlags::NONE.with_cancel_on_disconnect();
+    let disconnect = Command::Disconnect { uid: UserId(1) };
+    // The lists of owners are made by the first one.
+    world.done(disconnect.clone());
+    for id in 0..100 {
+        let flags = if id % 25 == 3 { goes } else { OrderFlags::NONE };
+        world.done(Command::Place(flagged(gtc(1, id, Bid, 50 + id % 3, 1), flags)));
+    }
+    // One that stays is moved, and one that goes is filled in part.
+    world.done(moved(1, PAIR, 4, 51));
+    world.done(disconnect.clone());
+    let gone = |event: &Event| match event {
+        Event::Removed { order: OrderId(id), .. } => *id,
+        other => panic!("{other:?}"),
+    };
+    let gone: Vec<i64> = world.events.iter().map(gone).collect();
+    assert_eq!(gone, [53, 28, 3, 78]);
+    let books = world.state.matching.books().len() as u64;
+    assert_eq!(world.events.work(), 1 + 4 + books);
+    assert_eq!(world.side(PAIR, Bid).len(), 96);
+    world.done(disconnect);
+    assert_eq!(world.events.work(), 1 + books);
+}

@@ -1,0 +1,271 @@
+//! Which connections may be open at once.
+//!
+//! - *The system's limit* of open files bounds all together: some are left for the journal and the
+//!   metrics, and some connections for administrators, so that nobody without a key stops the
+//!   exchange or locks them out.
+//! - *Without a hello*: where a listener is full, the oldest connection that has said none gives its
+//!   seat to the newcomer.
+//! - *Readers* have three quarters of the trade listener's seats at most, and one holder of a read key
+//!   has [`sessions.readers_per_holder`](crate::config::Sessions); the rest is for those who trade.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use thalweg_exchange::session::{Role, SessionKey};
+use tokio::sync::Notify;
+
+use crate::greeting::Door;
+
+/// Files that are left for the journal, snapshots, the audit file, and the system's own.
+const FILES_KEPT: u64 = 64;
+/// Connections of the metrics listener.
+pub(crate) const HTTP_MAX: usize = 32;
+
+#[derive(Debug, Default)]
+struct Inner {
+    taken: [usize; 2],
+    readers: usize,
+    by_reader: HashMap<i64, usize>,
+    /// Connections that have said no hello, in the order of their ids.
+    silent: [BTreeMap<u64, Arc<Notify>>; 2],
+    next_id: u64,
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(crate) struct Seats {
+    /// At each door.
+    max: [usize; 2],
+    readers_per_holder: usize,
+    inner: Mutex<Inner>,
+}
+
+/// A seat, given back when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    seats: Arc<Seats>,
+    pub(crate) door: Door,
+    /// Connections are numbered as they are taken.
+    pub(crate) id: u64,
+    /// Notified when the seat is given to somebody else before the hello.
+    evicted: Arc<Notify>,
+    reader: Option<i64>,
+}
+
+/// How many connections a door may have, of this number that may be open by the configuration, with
+/// this many files of the process.
+fn limits(connections_max: usize, files: Option<u64>) -> [usize; 2] {
+    let Some(files) = files else {
+        return [connections_max; 2];
+    };
+    let left = files.saturating_sub(FILES_KEPT + HTTP_MAX as u64);
+    let left = usize::try_from(left).unwrap_or(usize::MAX);
+    let of_admin = (left / 8).clamp(1, connections_max);
+    let of_trade = left.saturating_sub(of_admin).clamp(1, connections_max);
+    [of_trade, of_admin]
+}
+
+/// Raises the number of files that the process may have open as far as it may, and returns it.
+#[cfg(unix)]
+fn open_files_max() -> Option<u64> {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        maximum: limit.maximum,
+    };
+    match setrlimit(Resource::Nofile, raised) {
+        Ok(()) => limit.maximum,
+        Err(_) => limit.current,
+    }
+}
+
+#[cfg(not(unix))]
+fn open_files_max() -> Option<u64> {
+    None
+}
+
+impl Seats {
+    /// Makes the seats, for the files that the process may have open: that limit is raised first.
+    pub(crate) fn new(connections_max: usize, readers_per_holder: usize) -> Self {
+        Self::with_files(connections_max, readers_per_holder, open_files_max())
+    }
+
+    fn with_files(connections_max: usize, readers_per_holder: usize, files: Option<u64>) -> Self {
+        let max = limits(connections_max, files);
+        if max[Door::Trade as usize] < connections_max {
+            tracing::warn!(
+                configured = connections_max,
+                trade = max[Door::Trade as usize],
+                admin = max[Door::Admin as usize],
+                open_files = files,
+                "fewer connections are served: the limit of open files (ulimit -n) is low"
+            );
+        }
+        Self {
+            max,
+            readers_per_holder,
+            inner: Mutex::default(),
+        }
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns how many connections a door may have.
+    pub(crate) const fn max(&self, door: Door) -> usize {
+        self.max[door as usize]
+    }
+
+    /// Returns how many connections are open.
+    pub(crate) fn taken(&self) -> usize {
+        self.inner().taken.iter().sum()
+    }
+
+    /// Takes a seat at a door: a free one, or that of the oldest connection without a hello.
+    pub(crate) fn take(self: &Arc<Self>, door: Door) -> Option<Seat> {
+        let mut inner = self.inner();
+        let at = door as usize;
+        if inner.taken[at] >= self.max[at] {
+            let (_, evicted) = inner.silent[at].pop_first()?;
+            evicted.notify_one();
+        }
+        inner.taken[at] += 1;
+        inner.next_id += 1;
+        let id = inner.next_id;
+        let evicted = Arc::new(Notify::new());
+        inner.silent[at].insert(id, Arc::clone(&evicted));
+        drop(inner);
+        Some(Seat {
+            seats: Arc::clone(self),
+            door,
+            id,
+            evicted,
+            reader: None,
+        })
+    }
+}
+
+impl Seat {
+    /// Waits until the seat is somebody else's, since its connection has said no hello.
+    pub(crate) async fn evicted(&self) {
+        self.evicted.notified().await;
+    }
+
+    /// Keeps the seat for a session whose hello was right.
+    ///
+    /// # Errors
+    /// Which limit of readers is reached.
+    pub(crate) fn keep(&mut self, key: SessionKey) -> Result<(), String> {
+        let seats = Arc::clone(&self.seats);
+        let mut inner = seats.inner();
+        inner.silent[self.door as usize].remove(&self.id);
+        if key.role != Role::Read {
+            return Ok(());
+        }
+        let max = (seats.max(Door::Trade) / 4 * 3).max(1);
+        if inner.readers >= max {
+            return Err(format!("{max} that read are served"));
+        }
+        let of_holder = inner.by_reader.entry(key.holder).or_default();
+        if *of_holder >= seats.readers_per_holder {
+            let max = seats.readers_per_holder;
+            return Err(format!("{max} that read for one holder are served"));
+        }
+        *of_holder += 1;
+        inner.readers += 1;
+        self.reader = Some(key.holder);
+        Ok(())
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut inner = self.seats.inner();
+        let at = self.door as usize;
+        inner.taken[at] -= 1;
+        inner.silent[at].remove(&self.id);
+        if let Some(holder) = self.reader {
+            inner.readers -= 1;
+            if let Some(of_holder) = inner.by_reader.get_mut(&holder) {
+                *of_holder -= 1;
+                if *of_holder == 0 {
+                    inner.by_reader.remove(&holder);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seats(connections_max: usize, readers_per_holder: usize) -> Arc<Seats> {
+        Arc::new(Seats::with_files(connections_max, readers_per_holder, None))
+    }
+
+    fn key(role: Role, holder: i64) -> SessionKey {
+        SessionKey::new(role, holder, 0)
+    }
+
+    #[test]
+    fn files_are_left_for_the_journal_and_seats_for_administrators() {
+        assert_eq!(limits(8192, None), [8192, 8192]);
+        assert_eq!(limits(8192, Some(1 << 20)), [8192, 8192]);
+        for files in [0, 90, 97, 200, 1024, 4096] {
+            let [trade, admin] = limits(8192, Some(files));
+            let all = (trade + admin + HTTP_MAX) as u64 + FILES_KEPT;
+            assert!(all <= files.max(FILES_KEPT + HTTP_MAX as u64 + 2), "{files}");
+            assert!(trade >= 1 && admin >= 1, "{files}");
+        }
+        assert_eq!(limits(10, Some(1024)), [10, 10]);
+    }
+
+    #[tokio::test]
+    async fn the_oldest_without_a_hello_gives_its_seat() {
+        let seats = seats(3, 9);
+        let take = || seats.take(Door::Trade);
+        let [mut first, second, third] = [take(), take(), take()].map(|seat| seat.expect("free"));
+        first.keep(key(Role::Trade, 1)).expect("no reader");
+        let fourth = take().expect("that of the second");
+        second.evicted().await;
+        // The next one is the third's, though the second is not gone yet.
+        let fifth = take().expect("that of the third");
+        third.evicted().await;
+        drop((second, third));
+        assert_eq!(seats.taken(), 3);
+        let mut others = [fourth, fifth];
+        for seat in &mut others {
+            seat.keep(key(Role::Trade, 2)).expect("no reader");
+        }
+        assert!(take().is_none());
+        // The other door has its own.
+        assert!(seats.take(Door::Admin).is_some());
+        drop(others);
+        assert!(take().is_some());
+    }
+
+    #[test]
+    fn readers_leave_seats_to_those_who_trade() {
+        let seats = seats(8, 4);
+        let take = || seats.take(Door::Trade).expect("free");
+        let reader = |holder| {
+            let mut seat = take();
+            seat.keep(key(Role::Read, holder)).map(|()| seat)
+        };
+        let of_one: Vec<Seat> = (0..4).map(|_| reader(1).expect("four of one")).collect();
+        assert_eq!(reader(1).err().as_deref(), Some("4 that read for one holder are served"));
+        let others = [reader(2), reader(3)].map(|seat| seat.expect("six in all"));
+        assert_eq!(reader(4).err().as_deref(), Some("6 that read are served"));
+        let mut trades = [take(), take()];
+        for seat in &mut trades {
+            seat.keep(key(Role::Trade, 1)).expect("two seats are theirs");
+        }
+        drop((of_one, others));
+        assert!(reader(1).is_ok());
+        assert_eq!(seats.taken(), 2);
+        assert!(seats.inner().by_reader.is_empty());
+    }
+}
