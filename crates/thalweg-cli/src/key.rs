@@ -1,5 +1,9 @@
 //! `thalweg exchange key`.
 
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
+
 use crate::arguments::serve::{Key, KeyRole, NewKey};
 use crate::failure::{Failure, Finding, print};
 use thalweg_exchange::session::Role;
@@ -11,7 +15,7 @@ pub(crate) fn key(command: &Key) -> Result<Finding, Failure> {
     }
 }
 
-/// The hash is written before the key is printed: one that was printed is there.
+/// The hash is written before the key is: whoever has the key can connect with it.
 fn new(asked: &NewKey) -> Result<Finding, Failure> {
     let role = match (asked.admin, asked.role) {
         (Some(_), _) => Role::Admin,
@@ -27,7 +31,32 @@ fn new(asked: &NewKey) -> Result<Finding, Failure> {
         holder,
         hash: keys::hash(key.as_bytes()),
     };
-    keys::append(&asked.key_file, &entry).map_err(Failure::Keys)?;
-    print(format!("{key}\n").as_bytes())?;
+    let line = format!("{key}\n");
+    let Some(out) = &asked.output else {
+        keys::append(&asked.key_file, &entry).map_err(Failure::Keys)?;
+        print(line.as_bytes())?;
+        return Ok(Finding::Fine);
+    };
+    let failed = |source| Failure::Write {
+        name: out.display().to_string(),
+        source,
+    };
+    // Before the hash: a key that has no place is not in the list.
+    let mut file = private_file(out).map_err(failed)?;
+    if let Err(error) = keys::append(&asked.key_file, &entry) {
+        let _ = fs::remove_file(out);
+        return Err(Failure::Keys(error));
+    }
+    file.write_all(line.as_bytes()).map_err(failed)?;
+    file.sync_all().map_err(failed)?;
     Ok(Finding::Fine)
+}
+
+/// Makes a file that its owner alone may read. One that is there is left as it is, with an error.
+fn private_file(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
 }

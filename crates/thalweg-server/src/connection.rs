@@ -49,8 +49,16 @@ pub(crate) async fn serve(
         Ok(None) => return,
         Err(unwelcome) => {
             raise(&shared.figures.hellos_refused, 1);
-            let why = unwelcome.why.text();
-            tracing::warn!(%peer, why, text = unwelcome.text, "a hello was refused");
+            if let Some(left_out) = shared.log_refused.pass(Instant::now()) {
+                let why = unwelcome.why.text();
+                tracing::warn!(
+                    %peer,
+                    why,
+                    text = unwelcome.text,
+                    left_out = (left_out > 0).then_some(left_out),
+                    "a hello was refused"
+                );
+            }
             let (why, text) = (unwelcome.why, unwelcome.text);
             shared.figures.end(why);
             return part(
@@ -65,7 +73,11 @@ pub(crate) async fn serve(
         }
     };
     let key = session.key;
-    tracing::info!(%peer, session = %key, key = session.key_name(), "connected");
+    if let Some(left_out) = shared.log_welcomed.pass(Instant::now()) {
+        let key_name = session.key_name();
+        let left_out = (left_out > 0).then_some(left_out);
+        tracing::info!(%peer, session = %key, key = key_name, left_out, "connected");
+    }
     let reading = Reading::new(Arc::clone(&shared), Arc::clone(&session), bytes);
     let mut writing = Writing::new(&shared, &session, to);
     {
@@ -88,7 +100,10 @@ pub(crate) async fn serve(
     tokio::join!(left, writing.finish());
     let why = session.outbox.ending().unwrap_or(Ending::Done);
     shared.figures.end(why);
-    tracing::info!(%peer, session = %key, why = why.text(), "disconnected");
+    if let Some(left_out) = shared.log_welcomed.pass(Instant::now()) {
+        let (why, left_out) = (why.text(), (left_out > 0).then_some(left_out));
+        tracing::info!(%peer, session = %key, why, left_out, "disconnected");
+    }
     drop(seat);
 }
 

@@ -187,6 +187,7 @@ fn enter(shared: &Shared, seat: &mut Seat, guest: Guest) -> Result<Arc<Session>,
             wants_reports: guest.wants_reports,
             heartbeat: Duration::from_millis(guest.heartbeat_ms.into()),
             out_bytes_max: sessions.out_bytes_max,
+            budget: Arc::clone(&shared.budget),
         },
         Instant::now(),
     ));

@@ -8,11 +8,13 @@
 //!    connection (*slow reader*) and frees what waits.
 //!    Reports that a session missed come on top, so that a client that was away for long gets on;
 //!    the exchange bounds how many there are.
+//!    All outboxes together hold what their [`Budget`] says; beyond that, the largest is ended.
 //! 3. Once there is an end, nothing is added; the writer writes what waits, the bye, and closes.
 //! 4. A report goes in only if it is the next one: those of before were sent, and one that comes
 //!    early is fetched with all before it.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use thalweg_exchange::codec::REPORT_BYTES;
 use thalweg_exchange::codec::session::{
@@ -48,6 +50,13 @@ pub(crate) struct Outbox {
     ready: Notify,
     over: Notify,
     bytes_max: usize,
+    budget: Arc<Budget>,
+}
+
+impl Drop for Outbox {
+    fn drop(&mut self) {
+        self.budget.give_back(self.bytes());
+    }
 }
 
 /// Where a report belongs.
@@ -67,11 +76,52 @@ pub(crate) enum Taken {
     End(End),
 }
 
+/// What all outboxes of a server may hold together.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    bytes: AtomicUsize,
+    bytes_max: usize,
+    over: Notify,
+}
+
+impl Budget {
+    pub(crate) fn new(bytes_max: usize) -> Self {
+        Self {
+            bytes: AtomicUsize::new(0),
+            bytes_max,
+            over: Notify::new(),
+        }
+    }
+
+    fn add(&self, bytes: usize) {
+        // ORDERING: Relaxed, as all of this count; nothing is read on its strength.
+        if self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes > self.bytes_max {
+            self.over.notify_one();
+        }
+    }
+
+    fn give_back(&self, bytes: usize) {
+        // ORDERING: Relaxed, as in `add`.
+        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Returns whether the outboxes hold more than they may.
+    pub(crate) fn is_over(&self) -> bool {
+        // ORDERING: Relaxed, as in `add`.
+        self.bytes.load(Ordering::Relaxed) > self.bytes_max
+    }
+
+    /// Waits until they may hold more.
+    pub(crate) async fn over(&self) {
+        self.over.notified().await;
+    }
+}
+
 /// Room for so many bytes is kept between two writes.
 const KEPT_BYTES: usize = 1 << 16;
 
 impl Outbox {
-    pub(crate) fn new(bytes_max: usize) -> Self {
+    pub(crate) fn new(bytes_max: usize, budget: Arc<Budget>) -> Self {
         let inner = Inner {
             waiting: Vec::new(),
             writing: 0,
@@ -84,6 +134,7 @@ impl Outbox {
             ready: Notify::new(),
             over: Notify::new(),
             bytes_max,
+            budget,
         }
     }
 
@@ -113,13 +164,7 @@ impl Outbox {
         }
         let before = inner.waiting.len();
         if before + inner.writing + length > self.bytes_max + inner.allowance {
-            inner.waiting = Vec::new();
-            inner.end = Some(End {
-                why: Ending::SlowReader,
-                text: format!("more than {} bytes wait", self.bytes_max),
-                is_told: true,
-            });
-            self.over.notify_one();
+            self.end_slow(inner, format!("more than {} bytes wait", self.bytes_max));
             return false;
         }
         inner.waiting.resize(before + length, 0);
@@ -127,7 +172,27 @@ impl Outbox {
             inner.waiting.truncate(before);
             return false;
         }
+        self.budget.add(length);
         true
+    }
+
+    /// Ends the connection of a client that takes too little, and frees what waits for it.
+    fn end_slow(&self, inner: &mut Inner, text: String) {
+        self.budget.give_back(inner.waiting.len());
+        inner.waiting = Vec::new();
+        inner.end.get_or_insert(End {
+            why: Ending::SlowReader,
+            text,
+            is_told: true,
+        });
+        self.over.notify_one();
+        self.wake();
+    }
+
+    /// Ends the connection, since all together hold more than they may and this one most.
+    pub(crate) fn end_largest(&self) {
+        let text = "the server holds too much for all clients, and most for this one";
+        self.end_slow(&mut self.inner(), text.to_owned());
     }
 
     /// Adds reports of consecutive numbers from `first` on, which are the next ones from now on.
@@ -220,7 +285,7 @@ impl Outbox {
         if into.capacity() > KEPT_BYTES {
             into.shrink_to(KEPT_BYTES);
         }
-        inner.writing = 0;
+        self.budget.give_back(std::mem::take(&mut inner.writing));
         if !inner.waiting.is_empty() {
             std::mem::swap(&mut inner.waiting, into);
             inner.writing = into.len();
@@ -235,13 +300,40 @@ impl Outbox {
 mod tests {
     use super::*;
 
+    fn outbox(bytes_max: usize) -> Outbox {
+        Outbox::new(bytes_max, Arc::new(Budget::new(1 << 20)))
+    }
+
+    #[test]
+    fn all_outboxes_together_hold_no_more_than_their_budget() {
+        let budget = Arc::new(Budget::new(150));
+        let [one, two] = [(); 2].map(|()| Outbox::new(100, Arc::clone(&budget)));
+        let mut bytes = Vec::new();
+        one.push_bytes(&[0; 90]);
+        assert_eq!(one.take(&mut bytes), Taken::Bytes);
+        two.push_bytes(&[0; 60]);
+        assert!(!budget.is_over());
+        two.push_bytes(&[0; 1]);
+        assert!(budget.is_over());
+        // What is being written counts until it is.
+        two.end_largest();
+        assert_eq!((two.bytes(), two.ending()), (0, Some(Ending::SlowReader)));
+        assert!(!budget.is_over());
+        one.push_bytes(&[0; 5]);
+        assert_eq!(one.take(&mut bytes), Taken::Bytes);
+        one.push_bytes(&[0; 7]);
+        drop((one, two));
+        // ORDERING: Relaxed; one thread.
+        assert_eq!(budget.bytes.load(Ordering::Relaxed), 0);
+    }
+
     fn numbers(bytes: &[u8]) -> Vec<u8> {
         bytes.chunks(96).map(|frame| frame[8]).collect()
     }
 
     #[test]
     fn what_waits_comes_before_the_end_and_nothing_after_it() {
-        let outbox = Outbox::new(1 << 14);
+        let outbox = outbox(1 << 14);
         outbox.push(&ServerFrame::Heartbeat);
         outbox.end(Ending::Shutdown, "");
         outbox.push(&ServerFrame::Heartbeat);
@@ -257,7 +349,7 @@ mod tests {
 
     #[test]
     fn more_than_the_bound_ends_the_connection_and_frees_what_waits() {
-        let outbox = Outbox::new(100);
+        let outbox = outbox(100);
         outbox.push_bytes(&[0; 60]);
         let mut bytes = Vec::new();
         assert_eq!(outbox.take(&mut bytes), Taken::Bytes);
@@ -277,7 +369,7 @@ mod tests {
 
     #[test]
     fn reports_go_out_in_their_order_once_each() {
-        let outbox = Outbox::new(1 << 14);
+        let outbox = outbox(1 << 14);
         let frame = [0; REPORT_BYTES];
         // Nobody asked for reports.
         assert_eq!(outbox.report(ReportNumber(4), &frame), ReportFate::Done);

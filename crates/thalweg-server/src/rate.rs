@@ -92,6 +92,34 @@ impl Bucket {
     }
 }
 
+/// Which lines about connections are logged: strangers could else fill the disk with them. Those that
+/// are left out are counted, and the next line says how many they were.
+#[derive(Debug)]
+pub(crate) struct LogLimit {
+    inner: Mutex<(TokenBucket, u64)>,
+}
+
+impl LogLimit {
+    /// Lets `burst` lines pass at once, and `per_s` a second.
+    pub(crate) fn new(per_s: u32, burst: u32) -> Self {
+        let bucket = TokenBucket::new(per_s, burst, Instant::now());
+        Self {
+            inner: Mutex::new((bucket, 0)),
+        }
+    }
+
+    /// Returns how many lines were left out before this one, or `None` where it is left out, too.
+    pub(crate) fn pass(&self, now: Instant) -> Option<u64> {
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let (bucket, left_out) = &mut *inner;
+        if bucket.take(1, now) {
+            return Some(std::mem::take(left_out));
+        }
+        *left_out += 1;
+        None
+    }
+}
+
 /// The buckets of sessions, which outlive connections: a new one has no more than was left.
 #[derive(Debug)]
 pub(crate) struct Buckets {
@@ -168,6 +196,15 @@ mod tests {
             TokenBucket::new(0, 1, start).time_to(9, start),
             Duration::ZERO
         );
+    }
+
+    #[test]
+    fn lines_that_are_left_out_are_counted() {
+        let limit = LogLimit::new(10, 2);
+        let start = Instant::now();
+        let passed: Vec<_> = (0..5).map(|_| limit.pass(start)).collect();
+        assert_eq!(passed, [Some(0), Some(0), None, None, None]);
+        assert_eq!(limit.pass(start + Duration::from_millis(100)), Some(3));
     }
 
     #[test]

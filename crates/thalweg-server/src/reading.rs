@@ -17,7 +17,7 @@ use thalweg_exchange::{Command, UserId};
 use tokio::io::AsyncReadExt;
 use tokio::net::tcp::OwnedReadHalf;
 
-use crate::access::Gone;
+use crate::access::{Done, Gone};
 use crate::figures::raise;
 use crate::rate::{Bucket, TokenBucket};
 use crate::request::Request;
@@ -324,24 +324,20 @@ impl Reading {
     ) -> Result<(), Stop> {
         let turn = self.turn().await;
         let done = self.shared.access.try_submit(&self.session, commands);
-        let done = done.map_err(is_over)?;
-        let choosing = turn.end(&self.holder, done.count, done.work);
-        self.work += done.work;
-        if done.count < commands.len() {
-            drop(choosing);
+        let Done { count, mut work } = done.map_err(is_over)?;
+        if count < commands.len() {
+            // Who has the turn has the next room.
             self.session.leave_unread();
-            let rest = &commands[done.count..];
-            let work = self.shared.access.submit(&self.session, rest).await;
+            let rest = &commands[count..];
+            let rest = self.shared.access.submit(&self.session, rest).await;
             self.note_wait();
-            self.charge(work.map_err(is_over)?);
+            work += rest.map_err(is_over)?;
+        }
+        self.end(turn, commands.len(), work);
+        if is_more {
+            self.session.hold_answers();
         } else {
-            // Others who come meanwhile take part in the choice.
-            self.choosing = Some(choosing);
-            if is_more {
-                self.session.hold_answers();
-            } else {
-                self.session.release_answers();
-            }
+            self.session.release_answers();
         }
         self.yield_to_others().await;
         if !is_more {
@@ -371,9 +367,10 @@ impl Reading {
         turn
     }
 
-    fn charge(&mut self, work: u64) {
+    /// Ends a turn. The next one is chosen later: others who come meanwhile take part.
+    fn end(&mut self, turn: Turn, commands: usize, work: u64) {
         self.work += work;
-        self.shared.turns.charge(&self.holder, work);
+        self.choosing = Some(turn.end(&self.holder, commands, work));
     }
 
     /// Yields to other connections, and to the poll for new input, after the work of a turn.
@@ -385,12 +382,13 @@ impl Reading {
     }
 
     async fn send(&mut self, request: Request) -> Result<(), Stop> {
-        drop(self.turn().await);
+        let turn = self.turn().await;
         self.session.leave_unread();
         let work = self.shared.access.serve(request).await;
         self.note_wait();
-        self.charge(work.map_err(is_over)?);
+        self.end(turn, 0, work.map_err(is_over)?);
         self.yield_to_others().await;
+        self.choosing = None;
         Ok(())
     }
 
@@ -400,7 +398,9 @@ impl Reading {
         if frames == 0 {
             return;
         }
-        self.charge((frames / FREE_FRAMES_A_COMMAND).into());
+        let work = u64::from(frames / FREE_FRAMES_A_COMMAND);
+        self.work += work;
+        self.shared.turns.charge(&self.holder, work);
         while !self.free_rate.take(frames, self.now) {
             let wait = self.free_rate.time_to(frames, self.now);
             self.choosing = None;

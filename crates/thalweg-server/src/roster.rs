@@ -157,6 +157,15 @@ impl Roster {
         Role::ALL.map(|role| tables.by_key.keys().filter(|key| key.role == role).count())
     }
 
+    /// Ends the connection for which most bytes wait. Returns false where there is none.
+    pub(crate) fn end_largest(&self) -> bool {
+        let tables = self.tables();
+        let sessions = tables.by_key.values();
+        let open = sessions.filter(|session| session.outbox.ending().is_none());
+        let largest = open.max_by_key(|session| session.outbox.bytes());
+        largest.map(|session| session.outbox.end_largest()).is_some()
+    }
+
     /// Bytes that wait to be written, of all together.
     pub(crate) fn bytes_waiting(&self) -> usize {
         let tables = self.tables();

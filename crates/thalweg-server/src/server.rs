@@ -97,6 +97,8 @@ impl Server {
             let _ = shared.access.close().await;
             return Err(error.into());
         }
+        let bounded = Arc::clone(&shared);
+        helpers.push(tokio::spawn(async move { bound_outboxes(&bounded).await }));
         let tended = Arc::clone(&shared);
         helpers.push(tokio::spawn(async move { tended.access.tend().await }));
         let feed = Arc::clone(&shared.feed);
@@ -288,6 +290,17 @@ fn first_limits(config: &Config, now: UserLimits) -> Option<UserLimits> {
         "sessions.open_orders_max is not applied: the exchange has a limit already"
     );
     None
+}
+
+/// Ends the connections for which most waits while all outboxes hold more than they may.
+async fn bound_outboxes(shared: &Shared) {
+    loop {
+        shared.budget.over().await;
+        // What is being written counts until the connection is gone.
+        while shared.budget.is_over() && shared.roster.end_largest() {
+            tokio::task::yield_now().await;
+        }
+    }
 }
 
 /// Tells the exchange the time, now and then.

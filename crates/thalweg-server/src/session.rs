@@ -10,7 +10,7 @@ use thalweg_exchange::session::{Role, SessionKey};
 use thalweg_exchange::{SymbolId, UserId};
 
 use crate::keys::Key;
-use crate::outbox::Outbox;
+use crate::outbox::{Budget, Outbox};
 
 /// Symbols that a session may name in its subscriptions, all together.
 const INTEREST_MAX: usize = 1 << 16;
@@ -61,6 +61,7 @@ pub(crate) struct Terms {
     pub(crate) wants_reports: bool,
     pub(crate) heartbeat: Duration,
     pub(crate) out_bytes_max: usize,
+    pub(crate) budget: Arc<Budget>,
 }
 
 impl Session {
@@ -72,7 +73,7 @@ impl Session {
             cancels_on_disconnect: terms.cancels_on_disconnect,
             wants_reports: terms.wants_reports,
             heartbeat: terms.heartbeat,
-            outbox: Outbox::new(terms.out_bytes_max),
+            outbox: Outbox::new(terms.out_bytes_max, terms.budget),
             heard_ms: AtomicU64::new(0),
             since: now,
             holds_answers: AtomicBool::new(false),
@@ -219,6 +220,7 @@ impl Session {
             wants_reports,
             heartbeat: Duration::from_secs(1),
             out_bytes_max: 1 << 20,
+            budget: Arc::new(Budget::new(1 << 30)),
         };
         Self::new(terms, Instant::now())
     }

@@ -12,7 +12,8 @@ use crate::execution::ExecutionTimes;
 use crate::feed::Feed;
 use crate::figures::Figures;
 use crate::keys::Keys;
-use crate::rate::Buckets;
+use crate::outbox::Budget;
+use crate::rate::{Buckets, LogLimit};
 use crate::remembered::{self, TooManySessions};
 use crate::roster::Roster;
 use crate::seats::Seats;
@@ -40,6 +41,11 @@ pub(crate) struct Shared {
     pub(crate) next_command: Arc<AtomicU64>,
     pub(crate) seats: Arc<Seats>,
     pub(crate) buckets: Buckets,
+    /// What waits for all clients together.
+    pub(crate) budget: Arc<Budget>,
+    /// For lines about connections whose hello was right, and was not.
+    pub(crate) log_welcomed: LogLimit,
+    pub(crate) log_refused: LogLimit,
     pub(crate) turns: Arc<Turns>,
 }
 
@@ -48,6 +54,7 @@ impl Shared {
         let roster = Arc::<Roster>::default();
         let stage = Arc::new(StateCell::new("exchange", Stage::Recovering));
         let buckets = Buckets::new(&config.sessions);
+        let budget = Budget::new(config.sessions.out_bytes_total);
         let readers = config.sessions.readers_per_holder as usize;
         let seats = Seats::new(config.server.connections_max, readers);
         Self {
@@ -65,6 +72,9 @@ impl Shared {
             next_command: Arc::default(),
             seats: Arc::new(seats),
             buckets,
+            budget: Arc::new(budget),
+            log_welcomed: LogLimit::new(100, 1_000),
+            log_refused: LogLimit::new(5, 50),
             turns: Arc::default(),
         }
     }

@@ -7,7 +7,8 @@
 //! one who is alone never waits, and who sends expensive commands has fewer turns. An administrator
 //! comes first.
 //!
-//! Nobody may hold a turn across an `await`.
+//! Who has the turn may wait for room in the exchange, since all others would have to; for nothing
+//! else.
 
 use std::collections::{BTreeMap, HashMap};
 use std::future::poll_fn;

@@ -59,7 +59,7 @@ pub(crate) struct Serve {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Key {
-    /// Make a key: it is printed once, and its SHA-256 added to a file
+    /// Make a key: it is printed once, or written to a file, and its SHA-256 added to another
     ///
     /// Only the hash is kept: whoever reads the file cannot connect with it, and a key that is
     /// lost must be replaced. A server that runs reads its keys again at SIGHUP.
@@ -67,7 +67,7 @@ pub(crate) enum Key {
     /// Exit code: 0 fine; 2 misuse, or a file that cannot be read or written.
     #[command(after_help = "\
 Examples:
-  thalweg exchange key new --user 7 --role trade
+  thalweg exchange key new --user 7 --role trade --output seven.key
   thalweg exchange key new --user 7 --role read --name dashboard --key-file /etc/thalweg/keys.toml
   thalweg exchange key new --admin 1")]
     New(NewKey),
@@ -100,6 +100,10 @@ pub(crate) struct NewKey {
     /// A name for it, which logs show [default: role and number]
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
+
+    /// A new file for the key, which its owner alone may read; else it is printed
+    #[arg(long, alias = "out", value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
 
     /// The file to which its hash is added; made if it is not there
     #[arg(long, alias = "keys", value_name = "FILE", default_value = "keys.toml")]

@@ -22,6 +22,9 @@ use self::range::Range;
 /// The default configuration with a comment for each option, as `--print-config` prints it.
 pub const DEFAULT_TEXT: &str = include_str!("default.toml");
 
+/// The longest frame that an option may allow: the journal's default blocks take its command.
+pub(crate) const FRAME_BYTES_MAX: u32 = 327_600;
+
 macro_rules! section {
     ($(#[$doc:meta])* $name:ident {
         $($(#[$field_doc:meta])* $field:ident: $type:ty = $default:expr,)*
@@ -175,9 +178,11 @@ section! {
         /// The longest frame of a trade or read session.
         frame_bytes_max: u32 = 1 << 16,
         /// The longest frame of an admin session.
-        admin_frame_bytes_max: u32 = 1 << 18,
+        admin_frame_bytes_max: u32 = FRAME_BYTES_MAX,
         /// What may wait for a slow client.
         out_bytes_max: usize = 4 << 20,
+        /// What may wait for all clients together.
+        out_bytes_total: usize = 256 << 20,
         /// What the system may hold for it; 0 for what it likes.
         socket_bytes: u32 = 1 << 18,
         /// How long a client may take nothing.
@@ -189,7 +194,7 @@ section! {
         /// Sessions of a holder.
         per_holder: u32 = 16,
         /// Connections that read, of a holder of a read key.
-        readers_per_holder: u32 = 256,
+        readers_per_holder: u32 = 1_024,
         /// Sessions of all.
         remembered_max: u32 = 1 << 14,
         /// Answers kept of a session, and commands under way.

@@ -1,6 +1,6 @@
 //! Which numbers a configuration may have.
 
-use super::{Config, HEARTBEAT_MS_MAX};
+use super::{Config, FRAME_BYTES_MAX, HEARTBEAT_MS_MAX};
 
 /// A number, and what it may be.
 pub(super) struct Range {
@@ -78,10 +78,9 @@ impl Config {
         ]
     }
 
-    fn of_sessions(&self) -> [Range; 11] {
+    fn of_sessions(&self) -> [Range; 12] {
         let s = &self.sessions;
-        // The journal takes a record that long, and a little more.
-        let frame_max = 1 << 18;
+        let frame_max = FRAME_BYTES_MAX.into();
         let (frame, of_admin) = (s.frame_bytes_max.into(), s.admin_frame_bytes_max.into());
         let least = s.heartbeat_min_ms.into();
         let heartbeat = s.heartbeat_ms.into();
@@ -97,6 +96,12 @@ impl Config {
                 s.out_bytes_max as u64,
                 1 << 14,
                 1 << 32,
+            ),
+            range(
+                "sessions.out_bytes_total",
+                s.out_bytes_total as u64,
+                s.out_bytes_max as u64,
+                1 << 40,
             ),
             range("sessions.socket_bytes", s.socket_bytes.into(), 0, 1 << 30),
             range("sessions.stall_ms", s.stall_ms, 1, 3_600_000),
