@@ -5,12 +5,8 @@
 //! query changes nothing, has no number of its own, and is not seen by `publish` or the digest:
 //! those count commands, so a log without queries does the same.
 
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
 
-use super::client::ClientError;
-use super::ticket::Ticket;
 use crate::engine::state::State;
 use crate::ids::{SymbolId, UserId};
 use crate::report::{
@@ -30,7 +26,7 @@ pub enum Query {
     OpenOrders {
         /// Whose.
         user: UserId,
-        /// No more than so many, whichever those are where there are more; `usize::MAX` for all.
+        /// Orders at most; it is not specified which, if there are more. `usize::MAX` for all.
         most: usize,
     },
     /// The best levels of a symbol's book. Cost: one step per level.
@@ -139,43 +135,5 @@ impl Query {
             }
             Self::Totals => Answer::Totals(currency_totals(state)),
         }
-    }
-}
-
-/// A query that was accepted: its answer comes here. Also a future of it. Dropping it throws the
-/// answer away.
-#[derive(Debug)]
-#[must_use = "the answer comes here"]
-pub struct QueryTicket {
-    pub(super) ticket: Ticket,
-    pub(super) inquiry: Arc<Inquiry>,
-}
-
-impl QueryTicket {
-    /// Whether the answer is here, so that waiting takes no time.
-    #[must_use]
-    pub fn is_done(&self) -> bool {
-        self.ticket.is_done()
-    }
-
-    /// Waits for the answer.
-    ///
-    /// # Errors
-    /// [`ClientError::Closed`] or [`ClientError::Failed`].
-    pub fn wait(self) -> Result<Answered, ClientError> {
-        let Self { ticket, inquiry } = self;
-        ticket.wait().map(|_| inquiry.answered())
-    }
-}
-
-impl Future for QueryTicket {
-    type Output = Result<Answered, ClientError>;
-
-    /// # Panics
-    /// If polled again after it gave the answer.
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = &mut *self;
-        let done = Pin::new(&mut this.ticket).poll(context);
-        done.map(|done| done.map(|_| this.inquiry.answered()))
     }
 }
