@@ -54,11 +54,12 @@ mod stamps;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use thalweg::channel::oneshot;
 use thalweg::pipeline::{Failure, Pipeline, Placement, SAMPLE_EVERY, Stats, Stopped};
 
 pub(crate) use self::chunks::{Publisher, start_journaled};
 pub use self::client::{Client, ClientError};
-pub(crate) use self::query::Inquiry;
+use self::query::Inquiry;
 pub use self::query::{Answer, Answered, Query};
 pub use self::reply::{Pending, Reply};
 pub use self::shared::{SharedOptions, SharedService, StartError};
@@ -179,6 +180,7 @@ enum Published<'o> {
     /// The query with this tag was answered.
     Answer {
         tag: u64,
+        answered: Answered,
     },
 }
 
@@ -283,12 +285,16 @@ impl Service {
     ///
     /// # Errors
     /// As [`submit`](Self::submit).
+    ///
+    /// # Panics
+    /// Never: without a failure, the query has been answered.
     pub fn query(&mut self, query: Query) -> Result<Answered, Stopped> {
-        let inquiry = Inquiry::new(query);
+        let (sender, mut answer) = oneshot();
+        let inquiry = Inquiry::new(query, Some(sender));
         self.pipeline
-            .publish(|slot| slot.become_query(&inquiry, 0))?;
+            .publish(|slot| slot.become_query(inquiry, 0))?;
         self.drain()?;
-        Ok(inquiry.answered())
+        Ok(answer.try_recv().expect("the query has passed all stages"))
     }
 
     /// Waits until every command submitted so far has been published.

@@ -5,7 +5,7 @@
 //! query changes nothing, has no number of its own, and is not seen by `publish` or the digest:
 //! those count commands, so a log without queries does the same.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use thalweg::channel::oneshot;
 
 use crate::engine::state::State;
 use crate::ids::{SymbolId, UserId};
@@ -69,48 +69,44 @@ pub struct Answered {
     pub answer: Answer,
 }
 
-/// A query on its way, and what is known of its answer.
+/// A query in the pipeline, with its answer once the execute stage has given it.
 #[derive(Debug)]
-pub(crate) struct Inquiry {
+pub(super) struct Inquiry {
     query: Query,
-    /// What the execute stage says to it, and then the publish stage when that was.
-    answered: Mutex<Option<Answered>>,
+    answer: Option<Answer>,
+    /// Where the answer goes; `None` if it is published.
+    sender: Option<oneshot::Sender<Answered>>,
 }
 
 impl Inquiry {
-    pub(crate) fn new(query: Query) -> Arc<Self> {
-        let answered = Mutex::default();
-        Arc::new(Self { query, answered })
+    pub(super) fn new(query: Query, sender: Option<oneshot::Sender<Answered>>) -> Box<Self> {
+        Box::new(Self {
+            query,
+            answer: None,
+            sender,
+        })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Answered>> {
-        self.answered.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The execute stage answers.
-    pub(super) fn ask(&self, state: &State) {
-        let answer = self.query.ask(state);
-        *self.lock() = Some(Answered {
-            sequence: 0,
-            answer,
-        });
-    }
-
-    /// The publish stage says when it was.
-    pub(super) fn set_sequence(&self, sequence: u64) {
-        if let Some(answered) = &mut *self.lock() {
-            answered.sequence = sequence;
+    /// Answers the query, unless the receiver of the answer was dropped.
+    pub(super) fn answer(&mut self, state: &State) {
+        if !(self.sender.as_ref()).is_some_and(oneshot::Sender::is_closed) {
+            self.answer = Some(self.query.ask(state));
         }
     }
 
-    /// The answer, once the publish stage had it.
-    ///
-    /// # Panics
-    /// If it had not.
-    pub(crate) fn answered(&self) -> Answered {
-        self.lock()
-            .take()
-            .expect("the query went through all stages")
+    /// Sends the answer, or returns it if it is to be published. `sequence` is the number of the
+    /// next command.
+    pub(super) fn finish(self, sequence: u64) -> Option<Answered> {
+        let answered = Answered {
+            sequence,
+            answer: self.answer?,
+        };
+        let Some(sender) = self.sender else {
+            return Some(answered);
+        };
+        // The receiver may have been dropped since.
+        let _ = sender.send(answered);
+        None
     }
 }
 

@@ -1,9 +1,10 @@
 //! A service for clients on several threads: a driver thread receives their requests from a channel
 //! and submits them, and each request carries the sender of its result.
 //!
-//! The publish stage sees requests in the order in which the driver submitted them. So the senders
-//! of results wait in a queue beside the pipeline: the driver appends one as it writes a slot, and
-//! the publish stage takes the first one when it has published a slot.
+//! The publish stage sees commands in the order in which the driver submitted them. So the senders
+//! of replies wait in a queue beside the pipeline: the driver appends one as it writes a slot, and
+//! the publish stage takes the first one when it has published a command. A query has the sender of
+//! its answer with it.
 //!
 //! Why a driver and not the pipeline's own [producers](thalweg::pipeline::Builder::producers):
 //! those are as many as were asked for when the pipeline was built, each belongs to one thread, and
@@ -22,9 +23,9 @@ use thalweg::pipeline::{Failure, Placement, Stopped};
 use thalweg::wait::Mode;
 
 use super::client::{Client, Request};
-use super::query::{Answered, Inquiry};
+use super::query::Inquiry;
 use super::reply::{FailureCell, Reply};
-use super::{Finished, Options, OptionsError, Outcome, Published, Service, stages};
+use super::{Finished, Options, OptionsError, Outcome, Service};
 use crate::engine::state::State;
 
 /// Requests received from the channel together.
@@ -89,40 +90,11 @@ impl fmt::Display for StartError {
 
 impl error::Error for StartError {}
 
-/// The sender of the result of a request that is in the pipeline.
-#[derive(Debug)]
-enum ResultSender {
-    Reply(oneshot::Sender<Reply>),
-    Answer(oneshot::Sender<Answered>, Arc<Inquiry>),
-}
+/// The senders of the replies to the commands that are in the pipeline, in its order.
+type ReplySenders = Arc<Mutex<VecDeque<oneshot::Sender<Reply>>>>;
 
-/// The senders of the results of what is in the pipeline, in its order.
-#[derive(Clone, Debug, Default)]
-struct ResultSenders(Arc<Mutex<VecDeque<ResultSender>>>);
-
-impl ResultSenders {
-    fn lock(&self) -> MutexGuard<'_, VecDeque<ResultSender>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn push(&self, sender: ResultSender) {
-        self.lock().push_back(sender);
-    }
-
-    /// Sends the result of what was published: an outcome, or the answer to a query. It is
-    /// discarded where the receiver was dropped.
-    fn send(&self, published: &Published<'_>) {
-        let first = self.lock().pop_front();
-        match (first, published) {
-            (Some(ResultSender::Reply(sender)), Published::Outcome(outcome)) => {
-                let _ = sender.send(Reply::new(outcome));
-            }
-            (Some(ResultSender::Answer(sender, inquiry)), Published::Answer { .. }) => {
-                let _ = sender.send(inquiry.answered());
-            }
-            _ => unreachable!("the pipeline keeps the order of requests"),
-        }
-    }
+fn lock(senders: &ReplySenders) -> MutexGuard<'_, VecDeque<oneshot::Sender<Reply>>> {
+    senders.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A running exchange with any number of [`Client`]s.
@@ -177,13 +149,14 @@ impl SharedService {
             .mode(mode)
             .mpsc()
             .map_err(StartError::Queue)?;
-        let senders = ResultSenders::default();
-        let results = senders.clone();
-        let service = stages::start(state, service, move |published| {
-            if let Published::Outcome(outcome) = published {
-                publish(outcome);
-            }
-            results.send(&published);
+        let senders = ReplySenders::default();
+        let replies = Arc::clone(&senders);
+        let service = Service::start(state, service, move |outcome| {
+            publish(outcome);
+            let sender = lock(&replies).pop_front();
+            let sender = sender.expect("every command has a sender");
+            // The receiver may have been dropped.
+            let _ = sender.send(Reply::new(&outcome));
         })
         .map_err(StartError::Service)?;
         let failure = FailureCell::default();
@@ -241,22 +214,19 @@ impl Drop for SharedService {
     }
 }
 
-/// The thread between the channel and the pipeline. Dropping it drops the senders of all results
-/// that were not sent, those in the channel included.
+/// The thread between the channel and the pipeline. The failure is set before the pipeline and this
+/// are dropped, and with them the senders of all results that were not sent.
 struct Driver {
     receiver: mpsc::Receiver<Request>,
     batch: Vec<Request>,
-    senders: ResultSenders,
+    senders: ReplySenders,
     failure: FailureCell,
 }
 
 impl Driver {
     fn run(mut self, mut service: Service) -> Result<Finished, Failure> {
-        let served = self.serve(&mut service);
-        if let Err(Stopped {
-            failure: Some(failure),
-        }) = served
-        {
+        let stopped = self.serve(&mut service).err();
+        if let Some(failure) = stopped.and_then(|stopped| stopped.failure) {
             self.fail(failure);
         }
         self.receiver.close();
@@ -298,14 +268,12 @@ impl Driver {
 
     fn submit(&mut self, service: &mut Service) -> Result<(), Stopped> {
         let receiver = &mut self.receiver;
-        self.batch.retain(|request| match request {
-            Request::Command(..) => true,
-            // Nobody waits for the answer any more, and a query changes nothing.
-            Request::Query(_, sender) => !sender.is_closed(),
-            Request::Close => {
+        self.batch.retain(|request| {
+            let is_close = matches!(request, Request::Close);
+            if is_close {
                 receiver.close();
-                false
             }
+            !is_close
         });
         let (batch, senders) = (&mut self.batch, &self.senders);
         service.pipeline.publish_batch(batch.len(), |at, slot| {
@@ -314,12 +282,10 @@ impl Driver {
                 Request::Command(command, sender) => {
                     slot.command = command;
                     slot.become_command(0);
-                    senders.push(ResultSender::Reply(sender));
+                    lock(senders).push_back(sender);
                 }
                 Request::Query(query, sender) => {
-                    let inquiry = Inquiry::new(query);
-                    slot.become_query(&inquiry, 0);
-                    senders.push(ResultSender::Answer(sender, inquiry));
+                    slot.become_query(Inquiry::new(query, Some(sender)), 0);
                 }
                 Request::Close => unreachable!("removed above"),
             }
