@@ -5,6 +5,7 @@ use std::{error, fmt};
 
 use thalweg::channel::{TrySendError, mpsc, oneshot};
 use thalweg::pipeline::Failure;
+use thalweg::wait::{Mode, Pace};
 
 use super::query::{Answered, Query};
 use super::reply::{FailureCell, Pending, Reply, ended};
@@ -58,17 +59,24 @@ pub(super) enum Request {
 /// the order in which they were accepted: a command that is submitted after the reply to another
 /// came, on whatever thread, is executed after that.
 ///
-/// A command costs an allocation for its reply, and another one if the reply has events. Threads
-/// wait for replies in [`Mode::Balanced`](thalweg::wait::Mode::Balanced).
-#[derive(Clone, Debug)]
+/// A command costs an allocation for its reply, and another one if the reply has events.
+#[derive(Debug)]
 pub struct Client {
     sender: mpsc::Sender<Request>,
     failure: FailureCell,
+    mode: Mode,
+    /// How calls wait, which learns from one to the next.
+    pace: Pace,
 }
 
 impl Client {
-    pub(super) const fn new(sender: mpsc::Sender<Request>, failure: FailureCell) -> Self {
-        Self { sender, failure }
+    pub(super) fn new(sender: mpsc::Sender<Request>, failure: FailureCell, mode: Mode) -> Self {
+        Self {
+            sender,
+            failure,
+            mode,
+            pace: Pace::new(mode),
+        }
     }
 
     /// Submits a command; waits while the service is full.
@@ -119,7 +127,8 @@ impl Client {
     /// # Errors
     /// Those of [`submit`](Self::submit).
     pub fn call(&mut self, command: &Command) -> Result<Reply, ClientError> {
-        self.submit(command)?.wait()
+        let reply = self.submit(command)?;
+        reply.wait_by(&mut self.pace)
     }
 
     /// Submits a command and waits for its reply, as a future, which needs no runtime but a
@@ -162,7 +171,8 @@ impl Client {
     /// # Errors
     /// Those of [`submit`](Self::submit).
     pub fn query(&mut self, query: Query) -> Result<Answered, ClientError> {
-        self.submit_query(query)?.wait()
+        let answer = self.submit_query(query)?;
+        answer.wait_by(&mut self.pace)
     }
 
     /// Sends a query; waits while the service is full.
@@ -200,7 +210,8 @@ impl Client {
     /// Makes the channel for the result of a request.
     fn result<T: Send>(&self) -> (oneshot::Sender<T>, Pending<T>) {
         let (sender, receiver) = oneshot();
-        (sender, Pending::new(receiver, Arc::clone(&self.failure)))
+        let failure = Arc::clone(&self.failure);
+        (sender, Pending::new(receiver, failure, self.mode))
     }
 
     fn send(&mut self, request: Request) -> Result<(), ClientError> {
@@ -211,5 +222,11 @@ impl Client {
     async fn send_async(&mut self, request: Request) -> Result<(), ClientError> {
         let sent = self.sender.send_async(request).await;
         sent.map_err(|_| ended(&self.failure))
+    }
+}
+
+impl Clone for Client {
+    fn clone(&self) -> Self {
+        Self::new(self.sender.clone(), Arc::clone(&self.failure), self.mode)
     }
 }

@@ -3,10 +3,11 @@
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use thalweg::channel::{RecvTimeoutError, oneshot};
 use thalweg::pipeline::Failure;
+use thalweg::wait::{Mode, Pace};
 
 use super::Outcome;
 use super::client::ClientError;
@@ -75,11 +76,20 @@ pub(super) fn ended(failure: &FailureCell) -> ClientError {
 pub struct Pending<T> {
     receiver: oneshot::Receiver<T>,
     failure: FailureCell,
+    mode: Mode,
 }
 
 impl<T> Pending<T> {
-    pub(super) const fn new(receiver: oneshot::Receiver<T>, failure: FailureCell) -> Self {
-        Self { receiver, failure }
+    pub(super) const fn new(
+        receiver: oneshot::Receiver<T>,
+        failure: FailureCell,
+        mode: Mode,
+    ) -> Self {
+        Self {
+            receiver,
+            failure,
+            mode,
+        }
     }
 
     /// Returns whether a wait would return at once: the result has come, or the service has ended.
@@ -93,8 +103,14 @@ impl<T> Pending<T> {
     /// # Errors
     /// [`ClientError::Closed`] or [`ClientError::Failed`].
     pub fn wait(self) -> Result<T, ClientError> {
-        let Self { receiver, failure } = self;
-        receiver.recv().map_err(|_| ended(&failure))
+        let mut pace = Pace::new(self.mode);
+        self.wait_by(&mut pace)
+    }
+
+    /// Waits for the result as `pace` says.
+    pub(super) fn wait_by(mut self, pace: &mut Pace) -> Result<T, ClientError> {
+        let received = self.receiver.recv_by(pace, None);
+        received.map_err(|_| ended(&self.failure))
     }
 
     /// Waits for the result for at most `timeout`; returns `None` if it has not come by then. The
@@ -103,7 +119,8 @@ impl<T> Pending<T> {
     /// # Errors
     /// Those of [`wait`](Self::wait).
     pub fn wait_timeout(&mut self, timeout: Duration) -> Option<Result<T, ClientError>> {
-        match self.receiver.recv_timeout(timeout) {
+        let deadline = Instant::now().checked_add(timeout);
+        match self.receiver.recv_by(&mut Pace::new(self.mode), deadline) {
             Ok(result) => Some(Ok(result)),
             Err(RecvTimeoutError::Timeout) => None,
             Err(_) => Some(Err(ended(&self.failure))),
@@ -116,8 +133,8 @@ impl<T> Future for Pending<T> {
 
     /// Polls for the result. The result comes once: a poll after that is ready with an error.
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let Self { receiver, failure } = self.get_mut();
-        let result = Pin::new(receiver).poll(context);
-        result.map(|result| result.map_err(|_| ended(failure)))
+        let this = self.get_mut();
+        let result = Pin::new(&mut this.receiver).poll(context);
+        result.map(|result| result.map_err(|_| ended(&this.failure)))
     }
 }

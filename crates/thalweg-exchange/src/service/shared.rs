@@ -45,7 +45,7 @@ pub struct SharedOptions {
     /// Requests of all clients together that wait in front of the pipeline before clients wait for
     /// room, or get [`ClientError::Full`](super::ClientError::Full); 1 to 2³⁰.
     pub queue: usize,
-    /// How the driver waits for requests, and clients for room in the queue.
+    /// How the driver waits for requests, and clients for room in the queue and for replies.
     pub mode: Mode,
 }
 
@@ -171,7 +171,7 @@ impl SharedService {
             .spawn(move || driver.run(service))
             .map_err(StartError::Thread)?;
         Ok(Self {
-            client: Client::new(sender, failure),
+            client: Client::new(sender, failure, mode),
             driver: Some(driver),
         })
     }
