@@ -35,7 +35,7 @@ fn setup() -> [Command; 2] {
     ]
 }
 
-/// Places orders around a price that wanders, and gives how many lots it bought and sold as taker.
+/// Places orders around a price that wanders, and returns the lots bought and sold as taker.
 fn trade(mut client: Client, uid: i64) -> Result<(i64, i64), ClientError> {
     let mut random = uid.unsigned_abs();
     let (mut bought, mut sold) = (0, 0);
@@ -70,7 +70,7 @@ fn trade(mut client: Client, uid: i64) -> Result<(i64, i64), ClientError> {
     Ok((bought, sold))
 }
 
-/// Follows the feed and prints what it told; gives the book at its end.
+/// Follows the feed, prints a summary of it, and returns the book at its end.
 fn report(messages: impl Iterator<Item = Message>) -> Result<Replica, ReplicaError> {
     let mut replica = Replica::new(SYMBOL);
     let (mut trades, mut lots, mut last, mut count) = (0_u64, 0, 0, 0_u64);
@@ -105,19 +105,19 @@ fn report(messages: impl Iterator<Item = Message>) -> Result<Replica, ReplicaErr
 fn main() -> Result<(), Box<dyn Error>> {
     // The publish stage makes market data and hands it on; subscribers are on this thread.
     let (feed, messages) = mpsc::channel();
-    // Whoever starts the feed says which start it is.
+    // Each start of a feed has another epoch.
     let epoch = Epoch(u64::try_from(UNIX_EPOCH.elapsed()?.as_nanos())?);
     let mut builder = Builder::new(epoch, market::Options::default());
     let service =
         SharedService::start(State::default(), SharedOptions::default(), move |outcome| {
-            let told = builder.apply(
+            let messages = builder.apply(
                 outcome.sequence,
                 outcome.command,
                 outcome.result,
                 outcome.events,
             );
             // Nobody needs to listen.
-            let _ = feed.send(told.expect("every outcome is given, in order").to_vec());
+            let _ = feed.send(messages.expect("every outcome comes, in order").to_vec());
         })?;
     let mut first = service.client();
     for command in setup() {
@@ -139,7 +139,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let replica = report(messages.iter().flatten())?;
 
-    // The same book, straight from the engine.
+    // The book of the engine is equal to it.
     let mut snapshot = Snapshot::default();
     let rebuilt = Builder::from_books(
         &finished.state.matching,

@@ -350,11 +350,14 @@ impl Events {
         self.standings.shrink_to(events);
     }
 
-    /// Makes this the same as `other`, but for how books stand; keeps the memory.
-    pub(crate) fn copy_from(&mut self, other: &Self) {
-        self.clear();
-        self.list.extend_from_slice(&other.list);
-        self.moved = other.moved;
+    /// Returns a copy of the events and of the order before it was moved, without how books stand.
+    /// Allocates if there are events.
+    pub(crate) fn copied(&self) -> Self {
+        Self {
+            list: self.list.clone(),
+            moved: self.moved,
+            ..Self::new()
+        }
     }
 
     /// Adds an event at the end.

@@ -11,7 +11,6 @@ use super::admission::Admission;
 use super::error::Failed;
 use super::gate::{Gate, pace};
 use super::options::{Options, SyncMode};
-use super::publishing::Inquiries;
 use super::snapshots::{SnapshotFailed, SnapshotMade, SnapshotStats, Snapshots};
 use super::stats::{JournalStats, Meters, Stats};
 use super::tables::Reports;
@@ -43,7 +42,6 @@ pub struct Exchange<S: Storage = DefaultStorage> {
     pub(super) gate: Arc<Gate>,
     pub(super) meters: Arc<Meters>,
     pub(super) reports: Reports,
-    pub(super) inquiries: Inquiries,
     pub(super) admission: Admission,
     pub(super) options: Options,
     pub(super) snapshots: Snapshots<S>,

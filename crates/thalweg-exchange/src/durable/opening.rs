@@ -1,6 +1,6 @@
 //! Opening a durable exchange: what is there is found, executed again, and goes on.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use thalweg_journal::{Journal, Lsn, Reader, Recovery, Storage, Torn};
@@ -196,7 +196,6 @@ impl<S: Storage> Exchange<S> {
         let meters = Arc::new(Meters::default());
         let admission = Admission::new(&image.tables.sessions, options.sessions);
         let reports = Reports::new(image.tables);
-        let inquiries = Arc::new(Mutex::default());
         let mut committing = Committing {
             journal: journal.clone(),
             sync: options.sync,
@@ -209,7 +208,6 @@ impl<S: Storage> Exchange<S> {
         let publishing = Publishing {
             gate: Arc::clone(&gate),
             reports: reports.clone(),
-            inquiries: Arc::clone(&inquiries),
             faults,
             publish,
             chunk: ChunkNotes::default(),
@@ -228,7 +226,6 @@ impl<S: Storage> Exchange<S> {
             gate,
             meters,
             reports,
-            inquiries,
             admission,
             options,
             snapshots,

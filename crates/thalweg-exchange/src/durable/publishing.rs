@@ -1,8 +1,7 @@
 //! The publish stage: keeps the answers and reports of commands that are durable, and publishes
 //! them.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use super::error::Failed;
 use super::faults::{Faults, Seeded};
@@ -11,7 +10,7 @@ use super::record::Origin;
 use super::tables::{NumberedReport, Reports};
 use crate::digest::Digest;
 use crate::engine::state::State;
-use crate::service::{Answered, Inquiry, Note, Outcome, Publisher};
+use crate::service::{Answered, Note, Outcome, Publisher};
 
 /// A command that was executed and is durable.
 #[derive(Clone, Copy, Debug)]
@@ -53,9 +52,6 @@ pub enum Published<'p> {
     Failed(&'p Failed),
 }
 
-/// Queries on their way, in order.
-pub(super) type Inquiries = Arc<Mutex<VecDeque<Arc<Inquiry>>>>;
-
 /// Reports for which there is room from one chunk to the next.
 const REPORTS_ROOM: usize = 4096;
 
@@ -69,7 +65,6 @@ struct Noted {
 pub(super) struct Publishing<P> {
     pub(super) gate: Arc<Gate>,
     pub(super) reports: Reports,
-    pub(super) inquiries: Inquiries,
     pub(super) faults: Faults,
     pub(super) publish: P,
     pub(super) chunk: ChunkNotes,
@@ -151,17 +146,8 @@ impl<P: FnMut(Published<'_>) + Send + 'static> Publisher for Publishing<P> {
         }));
     }
 
-    fn answer(&mut self, tag: u64) {
-        let mut inquiries = self
-            .inquiries
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let inquiry = inquiries.pop_front();
-        drop(inquiries);
-        if let Some(inquiry) = inquiry {
-            let answered = inquiry.answered();
-            (self.publish)(Published::Answer { tag, answered });
-        }
+    fn answer(&mut self, tag: u64, answered: Answered) {
+        (self.publish)(Published::Answer { tag, answered });
     }
 
     fn end(&mut self, position: u64, digest: Option<Digest>) {

@@ -2,7 +2,7 @@
 //! and then into the pipeline.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 use thalweg::pipeline::Stopped;
@@ -15,7 +15,7 @@ use super::record::{Check, Origin, encode, record_bytes};
 use super::sessions::{FirstAnswer, SessionSlot};
 use crate::codec::FRAME_BYTES_MAX;
 use crate::command::Command;
-use crate::service::{Inquiry, Note, Query, Service};
+use crate::service::{Note, Query, Service};
 use crate::session::{ClientSequence, Refusal, SessionKey};
 
 /// Commands that go into the pipeline together.
@@ -179,15 +179,8 @@ impl<S: Storage> Exchange<S> {
     pub fn query(&mut self, query: Query, tag: u64) -> Result<(), SubmitError> {
         self.gate.check()?;
         self.make_room()?;
-        let inquiry = Inquiry::new(query);
-        let mut inquiries = self
-            .inquiries
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        inquiries.push_back(Arc::clone(&inquiry));
-        drop(inquiries);
         self.admission.take_other();
-        let submitted = self.service_mut()?.submit_inquiry(&inquiry, tag);
+        let submitted = self.service_mut()?.submit_query(query, tag);
         submitted.map_err(|stopped| self.stopped(stopped).into())
     }
 

@@ -5,13 +5,11 @@
 //! that changes slots in one order. The disk and the execution of later commands are side by side
 //! all the same: whatever was appended when the journal commits is made durable, executed or not.
 
-use std::sync::Arc;
-
 use thalweg::pipeline::{Builder, Chunk, Flow, Handled, Stopped};
 use thalweg_measure::clock::Clock;
 
 use super::publishing::{Numbers, Publishing, outcome_of};
-use super::query::Inquiry;
+use super::query::{Answered, Inquiry, Query};
 use super::slot::{Note, Slot};
 use super::stages::{EXECUTE, paced, start_with};
 use super::{Options, OptionsError, Outcome, Published, Service};
@@ -31,8 +29,8 @@ pub(crate) trait Publisher: Send + 'static {
     /// Publishes a command, in order.
     fn outcome(&mut self, outcome: Outcome<'_>);
 
-    /// Publishes that a query was answered, in order.
-    fn answer(&mut self, tag: u64);
+    /// Publishes the answer to a query, in order.
+    fn answer(&mut self, tag: u64, answered: Answered);
 
     /// Everything before this position of the ring is published, with this digest.
     fn end(&mut self, position: u64, digest: Option<Digest>);
@@ -65,7 +63,7 @@ fn journal_chunk(
     mut chunk: Chunk<'_, Slot>,
 ) -> Handled {
     let mut end = numbers.at(chunk.first_sequence());
-    chunk.look(|slot| end += u64::from(!slot.is_query));
+    chunk.look(|slot| end += u64::from(!slot.is_query()));
     if commit(end) == Flow::Retry {
         return chunk.try_for_each(|_, _| Flow::Retry);
     }
@@ -93,7 +91,7 @@ fn publish_chunk(
     let mut number = stage.numbers().at(first);
     publisher.look(position_end, |note| {
         chunk.look(|slot| {
-            if !slot.is_query {
+            if !slot.is_query() {
                 note(&outcome_of(slot, number), slot.note);
                 number += 1;
             }
@@ -101,7 +99,7 @@ fn publish_chunk(
     });
     let mut publish = |published: Published<'_>| match published {
         Published::Outcome(outcome) => publisher.outcome(outcome),
-        Published::Answer { tag } => publisher.answer(tag),
+        Published::Answer { tag, answered } => publisher.answer(tag, answered),
     };
     let handled = chunk.for_each(|slot, context| {
         stage.pass(slot, context.sequence(), &mut publish);
@@ -156,12 +154,9 @@ impl Service {
         })
     }
 
-    /// Submits a query without waiting for its answer.
-    pub(crate) fn submit_inquiry(
-        &mut self,
-        inquiry: &Arc<Inquiry>,
-        tag: u64,
-    ) -> Result<(), Stopped> {
+    /// Submits a query whose answer is published.
+    pub(crate) fn submit_query(&mut self, query: Query, tag: u64) -> Result<(), Stopped> {
+        let inquiry = Inquiry::new(query, None);
         self.pipeline
             .publish(|slot| slot.become_query(inquiry, tag))
     }

@@ -1,20 +1,17 @@
-//! One of several producers of a shared service, with the answers to its own commands.
+//! A client of a shared service: sends commands and queries, and gets their results.
 
 use std::sync::Arc;
 use std::{error, fmt};
 
-use thalweg::channel::{TrySendError, mpsc};
+use thalweg::channel::{TrySendError, mpsc, oneshot};
 use thalweg::pipeline::Failure;
-use thalweg::wait::Pace;
+use thalweg::wait::{Mode, Pace};
 
-use super::inbox::{Inbox, Seat};
-use super::office::{Office, tag};
-use super::query::{Answered, Inquiry, Query, QueryTicket};
-use super::ticket::{Reply, Ticket};
+use super::query::{Answered, Query};
+use super::reply::{FailureCell, Pending, Reply, ended};
 use crate::command::Command;
-use crate::execution::Asked;
 
-/// Why a command was not accepted, or has no answer.
+/// Why a command was not accepted, or has no reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ClientError {
@@ -22,12 +19,6 @@ pub enum ClientError {
     Full {
         /// Commands that it has room for: [`SharedOptions::queue`](super::SharedOptions::queue),
         /// or somewhat more.
-        limit: usize,
-    },
-    /// The client has as many commands under way, or replies not dropped, as it may; the command
-    /// was not accepted.
-    TooManyInFlight {
-        /// [`SharedOptions::in_flight`](super::SharedOptions::in_flight).
         limit: usize,
     },
     /// The service has ended; the command was not executed.
@@ -44,10 +35,6 @@ impl fmt::Display for ClientError {
                 f,
                 "the service is full: {limit} commands wait in its queue, its limit"
             ),
-            Self::TooManyInFlight { limit } => write!(
-                f,
-                "{limit} commands or replies of this client are in flight, its limit"
-            ),
             Self::Closed => write!(f, "the service has ended"),
             Self::Failed(failure) => write!(f, "the service has failed: {failure}"),
         }
@@ -56,159 +43,103 @@ impl fmt::Display for ClientError {
 
 impl error::Error for ClientError {}
 
-/// What is on its way to the driver, with the [tag] of where its answer belongs.
+/// A request to the driver, with the sender of its result.
 #[derive(Debug)]
 pub(super) enum Request {
-    Command(Command, u64),
-    Query(Arc<Inquiry>, u64),
-    /// No more after this.
+    Command(Command, oneshot::Sender<Reply>),
+    Query(Query, oneshot::Sender<Answered>),
+    /// The service ends, and accepts nothing behind this.
     Close,
 }
 
-/// A producer of commands for a [`SharedService`](super::SharedService). Clones are clients of
-/// their own, for other threads; each has its own limit of commands in flight.
+/// A sender of commands to a [`SharedService`](super::SharedService). A clone is another client of
+/// the same service, for another thread or task.
 ///
 /// The commands of one client are executed in the order of submission, and those of all clients in
-/// the order in which they were accepted: a command that is submitted after another's reply came,
-/// on whatever thread, comes after it.
+/// the order in which they were accepted: a command that is submitted after the reply to another
+/// came, on whatever thread, is executed after that.
 ///
-/// Nothing is allocated for a command once every place has had its longest list of events, unless a
-/// [`Reply`]'s events are kept.
+/// A command costs an allocation for its reply, and another one if the reply has events.
 #[derive(Debug)]
 pub struct Client {
     sender: mpsc::Sender<Request>,
-    inbox: Arc<Inbox>,
-    office: Arc<Office>,
+    failure: FailureCell,
+    mode: Mode,
+    /// How calls wait, which learns from one to the next.
     pace: Pace,
 }
 
 impl Client {
-    pub(super) fn new(sender: mpsc::Sender<Request>, office: Arc<Office>) -> Self {
+    pub(super) fn new(sender: mpsc::Sender<Request>, failure: FailureCell, mode: Mode) -> Self {
         Self {
             sender,
-            inbox: office.open(),
-            pace: Pace::new(office.mode()),
-            office,
+            failure,
+            mode,
+            pace: Pace::new(mode),
         }
     }
 
-    /// The client's number, which the publish closure sees as [`Outcome::tag`](super::Outcome). The
-    /// numbers of clients that are gone are used again.
-    #[must_use]
-    pub fn number(&self) -> u32 {
-        self.inbox.number()
-    }
-
-    /// How many commands may be in flight: [`SharedOptions::in_flight`](super::SharedOptions).
-    #[must_use]
-    pub fn in_flight_max(&self) -> usize {
-        self.inbox.places()
-    }
-
-    fn reserve(&self, command: &Command) -> Result<(Seat, Request), ClientError> {
-        let seat = self.inbox.take()?;
-        let tag = tag(self.inbox.number(), seat.place());
-        Ok((seat, Request::Command(command.clone(), tag)))
-    }
-
-    /// Gives the seat back to whom it belongs, if the request is on its way.
-    fn send(&mut self, (seat, request): (Seat, Request)) -> Result<Seat, ClientError> {
-        match self.sender.send(request) {
-            Ok(()) => Ok(seat),
-            Err(_) => Err(self.not_sent(seat)),
-        }
-    }
-
-    /// The same, as a future.
-    async fn send_async(&mut self, (seat, request): (Seat, Request)) -> Result<Seat, ClientError> {
-        let mut unsent = Unsent(Some(seat));
-        let sent = self.sender.send_async(request).await;
-        let seat = unsent.0.take().expect("taken here only");
-        match sent {
-            Ok(()) => Ok(seat),
-            Err(_) => Err(self.not_sent(seat)),
-        }
-    }
-
-    /// Submits a command; waits while the service is full. The ticket gets the answer.
+    /// Submits a command; waits while the service is full.
     ///
     /// # Errors
-    /// [`ClientError::TooManyInFlight`], or the end of the service.
-    pub fn submit(&mut self, command: &Command) -> Result<Ticket, ClientError> {
-        let reserved = self.reserve(command)?;
-        let seat = self.send(reserved)?;
-        Ok(self.ticket(seat, command))
+    /// [`ClientError::Closed`] or [`ClientError::Failed`].
+    pub fn submit(&mut self, command: &Command) -> Result<Pending<Reply>, ClientError> {
+        let (sender, reply) = self.result();
+        self.send(Request::Command(command.clone(), sender))?;
+        Ok(reply)
     }
 
     /// Submits a command if the service has room now.
     ///
     /// # Errors
     /// [`ClientError::Full`], and those of [`submit`](Self::submit).
-    pub fn try_submit(&mut self, command: &Command) -> Result<Ticket, ClientError> {
-        let (seat, request) = self.reserve(command)?;
+    pub fn try_submit(&mut self, command: &Command) -> Result<Pending<Reply>, ClientError> {
+        let (sender, reply) = self.result();
+        let request = Request::Command(command.clone(), sender);
         match self.sender.try_send(request) {
-            Ok(()) => Ok(self.ticket(seat, command)),
-            Err(TrySendError::Full(_)) => {
-                seat.cancel();
-                let limit = self.sender.capacity();
-                Err(ClientError::Full { limit })
-            }
-            Err(_) => Err(self.not_sent(seat)),
+            Ok(()) => Ok(reply),
+            Err(TrySendError::Full(_)) => Err(ClientError::Full {
+                limit: self.sender.capacity(),
+            }),
+            Err(_) => Err(ended(&self.failure)),
         }
     }
 
-    /// Submits commands together, in order, and adds a ticket for each to `tickets`; waits while
-    /// the service is full. Other clients' commands may come in between.
+    /// Submits commands in order, and appends the pending reply of each to `replies`; waits while
+    /// the service is full. Commands of other clients may be executed in between.
     ///
     /// # Errors
-    /// [`ClientError::TooManyInFlight`], or the end of the service: `tickets` has those for the
-    /// commands before. Where the service ends meanwhile, some of the tickets may say so too.
+    /// Those of [`submit`](Self::submit). The commands whose replies were appended were accepted,
+    /// the others were not.
     pub fn submit_batch(
         &mut self,
         commands: &[Command],
-        tickets: &mut Vec<Ticket>,
+        replies: &mut Vec<Pending<Reply>>,
     ) -> Result<(), ClientError> {
-        let mut refused = None;
-        let (inbox, mode) = (&self.inbox, self.office.mode());
-        let requests = commands.iter().map_while(|command| match inbox.take() {
-            Ok(seat) => {
-                let tag = tag(inbox.number(), seat.place());
-                tickets.push(Ticket::new(seat, mode, Asked::of(command)));
-                Some(Request::Command(command.clone(), tag))
-            }
-            Err(error) => {
-                refused = Some(error);
-                None
-            }
-        });
-        // What asks again after the end must not get a command behind the refused one.
-        let requests = requests.fuse();
-        // Places whose command is not sent any more are answered by the end of the service.
-        let sent = self.sender.send_many(requests);
-        match (refused, sent) {
-            (Some(error), _) => Err(error),
-            (None, Ok(_)) => Ok(()),
-            (None, Err(_)) => Err(self.office.ended()),
+        for command in commands {
+            replies.push(self.submit(command)?);
         }
+        Ok(())
     }
 
     /// Submits a command and waits for its reply.
     ///
     /// # Errors
-    /// Those of [`submit`](Self::submit) and [`Ticket::wait`].
+    /// Those of [`submit`](Self::submit).
     pub fn call(&mut self, command: &Command) -> Result<Reply, ClientError> {
-        let ticket = self.submit(command)?;
-        ticket.wait_by(&mut self.pace)
+        let reply = self.submit(command)?;
+        reply.wait_by(&mut self.pace)
     }
 
-    /// As [`call`](Self::call), as a future, which needs nothing of a runtime but its `Waker`.
+    /// Submits a command and waits for its reply, as a future, which needs no runtime but a
+    /// `Waker`.
     ///
-    /// Cancel-safe: dropped before it found room, it has submitted nothing; dropped later, the
-    /// command is executed all the same, once, and its answer is thrown away. To know which, await
-    /// [`submit_async`](Self::submit_async) and then its ticket.
+    /// Cancel-safe: dropped before the command was accepted, it has submitted nothing; dropped
+    /// later, the command is executed once, and its reply is discarded. To know which, await
+    /// [`submit_async`](Self::submit_async) and then the reply.
     ///
     /// # Errors
-    /// Those of [`call`](Self::call).
+    /// Those of [`submit`](Self::submit).
     pub fn call_async(
         &mut self,
         command: &Command,
@@ -217,105 +148,85 @@ impl Client {
         async move { submitted.await?.await }
     }
 
-    /// As [`submit`](Self::submit), as a future. Dropped before it is done, it has submitted
-    /// nothing.
+    /// Submits a command as [`submit`](Self::submit) does, as a future. Dropped before it is done,
+    /// it has submitted nothing.
     ///
     /// # Errors
     /// Those of [`submit`](Self::submit).
     pub fn submit_async(
         &mut self,
         command: &Command,
-    ) -> impl Future<Output = Result<Ticket, ClientError>> + Send + use<'_> {
-        // Not reserved before the first poll, or a future that is never polled would hold a place.
+    ) -> impl Future<Output = Result<Pending<Reply>, ClientError>> + Send + use<'_> {
         let command = command.clone();
         async move {
-            let reserved = self.reserve(&command)?;
-            let seat = self.send_async(reserved).await?;
-            Ok(self.ticket(seat, &command))
+            let (sender, reply) = self.result();
+            self.send_async(Request::Command(command, sender)).await?;
+            Ok(reply)
         }
     }
 
-    /// Asks something and waits for the answer, which comes after those of all commands that were
-    /// accepted before. Takes a place in flight like a command; allocates. See [`Query`] for what
-    /// each costs.
-    ///
-    /// # Errors
-    /// Those of [`submit`](Self::submit) and [`Ticket::wait`].
-    pub fn query(&mut self, query: Query) -> Result<Answered, ClientError> {
-        self.submit_query(query)?.wait()
-    }
-
-    /// Asks something; waits while the service is full. The ticket gets the answer, and is a future
-    /// of it.
+    /// Sends a query and waits for the answer, which comes after the replies to all commands that
+    /// were accepted before. [`Query`] says what each costs.
     ///
     /// # Errors
     /// Those of [`submit`](Self::submit).
-    pub fn submit_query(&mut self, query: Query) -> Result<QueryTicket, ClientError> {
-        let (inquiry, reserved) = self.reserve_query(query)?;
-        let seat = self.send(reserved)?;
-        Ok(self.query_ticket(seat, inquiry))
+    pub fn query(&mut self, query: Query) -> Result<Answered, ClientError> {
+        let answer = self.submit_query(query)?;
+        answer.wait_by(&mut self.pace)
     }
 
-    /// As [`query`](Self::query), as a future. Dropped before it is done, it changes nothing.
+    /// Sends a query; waits while the service is full.
     ///
     /// # Errors
-    /// Those of [`query`](Self::query).
+    /// Those of [`submit`](Self::submit).
+    pub fn submit_query(&mut self, query: Query) -> Result<Pending<Answered>, ClientError> {
+        let (sender, answer) = self.result();
+        self.send(Request::Query(query, sender))?;
+        Ok(answer)
+    }
+
+    /// Sends a query and waits for the answer, as a future. Dropped before it is done, it changes
+    /// nothing.
+    ///
+    /// # Errors
+    /// Those of [`submit`](Self::submit).
     #[expect(clippy::manual_async_fn, reason = "says that the future is Send")]
     pub fn query_async(
         &mut self,
         query: Query,
     ) -> impl Future<Output = Result<Answered, ClientError>> + Send + use<'_> {
         async move {
-            let (inquiry, reserved) = self.reserve_query(query)?;
-            let seat = self.send_async(reserved).await?;
-            self.query_ticket(seat, inquiry).await
+            let (sender, answer) = self.result();
+            self.send_async(Request::Query(query, sender)).await?;
+            answer.await
         }
     }
 
-    fn reserve_query(&self, query: Query) -> Result<(Arc<Inquiry>, (Seat, Request)), ClientError> {
-        let seat = self.inbox.take()?;
-        let tag = tag(self.inbox.number(), seat.place());
-        let inquiry = Inquiry::new(query);
-        let request = Request::Query(Arc::clone(&inquiry), tag);
-        Ok((inquiry, (seat, request)))
+    /// Ends the service. Does nothing if it has ended.
+    pub(super) fn close(&mut self) {
+        let _ = self.send(Request::Close);
     }
 
-    fn query_ticket(&self, seat: Seat, inquiry: Arc<Inquiry>) -> QueryTicket {
-        let ticket = self.ticket(seat, &Command::Nop);
-        QueryTicket { ticket, inquiry }
+    /// Makes the channel for the result of a request.
+    fn result<T: Send>(&self) -> (oneshot::Sender<T>, Pending<T>) {
+        let (sender, receiver) = oneshot();
+        let failure = Arc::clone(&self.failure);
+        (sender, Pending::new(receiver, failure, self.mode))
     }
 
-    fn ticket(&self, seat: Seat, command: &Command) -> Ticket {
-        Ticket::new(seat, self.office.mode(), Asked::of(command))
+    fn send(&mut self, request: Request) -> Result<(), ClientError> {
+        let sent = self.sender.send(request);
+        sent.map_err(|_| ended(&self.failure))
     }
 
-    /// Nobody receives any more: says why.
-    fn not_sent(&self, seat: Seat) -> ClientError {
-        seat.cancel();
-        self.office.ended()
+    async fn send_async(&mut self, request: Request) -> Result<(), ClientError> {
+        let sent = self.sender.send_async(request).await;
+        sent.map_err(|_| ended(&self.failure))
     }
 }
 
 impl Clone for Client {
-    /// Another client, for another thread. Allocates, unless a client that is gone left its places.
     fn clone(&self) -> Self {
-        Self::new(self.sender.clone(), Arc::clone(&self.office))
-    }
-}
-
-impl Drop for Client {
-    fn drop(&mut self) {
-        self.office.leave(self.inbox.number());
-    }
-}
-
-/// A place whose command is not sent yet: a send that is given up frees it at once.
-struct Unsent(Option<Seat>);
-
-impl Drop for Unsent {
-    fn drop(&mut self) {
-        if let Some(seat) = self.0.take() {
-            seat.cancel();
-        }
+        Self::new(self.sender.clone(), Arc::clone(&self.failure), self.mode)
     }
 }

@@ -18,8 +18,8 @@
 //! which.
 //!
 //! A [`Service`] has one producer, the thread that owns it: the cheapest way in. A
-//! [`SharedService`] has a [`Client`] for each of any number of threads or tasks, which get the
-//! answers to their own commands. What the publish stage sees of every command can be made into
+//! [`SharedService`] has a [`Client`] for each of any number of threads or tasks, and each command
+//! a [`Reply`]. What the publish stage sees of every command can be made into
 //! [`market`](crate::market) data.
 //!
 //! ```
@@ -44,31 +44,30 @@ mod due;
 #[cfg(test)]
 mod faults;
 mod foresight;
-mod inbox;
-mod office;
 mod publishing;
 mod query;
+mod reply;
 mod shared;
 mod slot;
 mod stages;
 mod stamps;
-mod ticket;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use thalweg::channel::oneshot;
 use thalweg::pipeline::{Failure, Pipeline, Placement, SAMPLE_EVERY, Stats, Stopped};
 
 pub(crate) use self::chunks::{Publisher, start_journaled};
 pub use self::client::{Client, ClientError};
-pub(crate) use self::query::Inquiry;
-pub use self::query::{Answer, Answered, Query, QueryTicket};
-pub use self::shared::{IN_FLIGHT_MAX, SharedOptions, SharedService, StartError};
+use self::query::Inquiry;
+pub use self::query::{Answer, Answered, Query};
+pub use self::reply::{Pending, Reply};
+pub use self::shared::{SharedOptions, SharedService, StartError};
 pub(crate) use self::slot::Note;
 use self::slot::Slot;
 use self::stages::Load;
 pub use self::stages::OptionsError;
 pub use self::stamps::Stamps;
-pub use self::ticket::{Reply, Ticket};
 use crate::command::Command;
 use crate::digest::Digest;
 use crate::engine::state::State;
@@ -94,7 +93,7 @@ pub struct Options {
     /// a command, some 10 ns each, and the fast path of the engine.
     pub is_timed: bool,
     /// Events for which a slot has room from the start, 64 bytes each: a command with more of them
-    /// allocates. Room for so many, or for [`EVENTS_KEPT`], is kept. 0 to [`EVENTS_MAX`].
+    /// allocates. Room for this number, or for [`EVENTS_KEPT`], is kept. 0 to [`EVENTS_MAX`].
     pub events: usize,
     /// The [`Digest`] with which the publish stage goes on, of the commands and all that came of
     /// them: a new one, or where a service goes on after another, that at its end. `None` for none.
@@ -106,25 +105,26 @@ pub struct Options {
     pub first_sequence: u64,
 }
 
-/// Events whose room, 64 bytes each, a slot of a [`Service`] and a place of a [`Client`] keep from
-/// one command to the next; more where [`Options::events`] says so.
+/// Events whose room, 64 bytes each, a slot of a [`Service`] keeps from one command to the next;
+/// more where [`Options::events`] says so.
 ///
-/// Room for more is given back when the command was published, and its reply read or dropped: few
-/// users could else make every slot keep that of the longest sweep or mass cancel. 4,096 slots keep
-/// 16 MiB. A command with more events allocates anew each time, which is little beside what those
-/// cost. How many such commands may be in flight: [`EVENTS_IN_FLIGHT`].
+/// Room for more is given back when the command was published: few users could else make every slot
+/// keep that of the longest sweep or mass cancel. 4,096 slots keep 16 MiB. A command with more
+/// events allocates anew each time, which is little beside what those cost. How many such commands
+/// may be in flight: [`EVENTS_IN_FLIGHT`].
 pub const EVENTS_KEPT: usize = 64;
 
 /// Events of long commands that may wait to be published: 2²⁰, 64 MiB.
 ///
 /// A command is long if it has more events than its slot [keeps room for](EVENTS_KEPT). While the
-/// long ones that were executed and not yet published have so many events together, no further
+/// long ones that were executed and not yet published have this number of events, no further
 /// command is executed: a publish stage that is slow, on another thread, could else let every slot
 /// hold the events of a sweep. So what commands in flight hold is at most what slots keep, and room
 /// for this number of events, and for those of the one command that reached the bound. A list that
 /// grows may have room for twice as many as it holds.
 ///
-/// [Replies](Reply) that a client keeps hold their events, too, beyond this.
+/// The [replies](Reply) of a [`SharedService`] have copies of their events beyond this, from when
+/// a command was published until its reply is dropped.
 pub const EVENTS_IN_FLIGHT: usize = 1 << 20;
 
 /// The most [events](Options::events) that each slot may have room for, 64 MiB.
@@ -168,19 +168,20 @@ pub struct Outcome<'o> {
 }
 
 impl<'o> Outcome<'o> {
-    /// What every user is told of it: see [`execution`](crate::execution).
+    /// Returns its execution reports for all users: see [`execution`](crate::execution).
     #[must_use]
     pub fn reports(&self) -> ExecutionReports<'o> {
         ExecutionReports::new(self.sequence, self.command, self.result, self.events)
     }
 }
 
-/// What the publish stage tells, in order.
+/// What the publish stage reports, in order.
 enum Published<'o> {
     Outcome(Outcome<'o>),
-    /// A query was answered, for whoever is of this note.
+    /// The query with this tag was answered.
     Answer {
         tag: u64,
+        answered: Answered,
     },
 }
 
@@ -286,12 +287,16 @@ impl Service {
     ///
     /// # Errors
     /// As [`submit`](Self::submit).
+    ///
+    /// # Panics
+    /// Never: without a failure, the query has been answered.
     pub fn query(&mut self, query: Query) -> Result<Answered, Stopped> {
-        let inquiry = Inquiry::new(query);
+        let (sender, mut answer) = oneshot();
+        let inquiry = Inquiry::new(query, Some(sender));
         self.pipeline
-            .publish(|slot| slot.become_query(&inquiry, 0))?;
+            .publish(|slot| slot.become_query(inquiry, 0))?;
         self.drain()?;
-        Ok(inquiry.answered())
+        Ok(answer.try_recv().expect("the query has passed all stages"))
     }
 
     /// Waits until every command submitted so far has been published.

@@ -40,7 +40,7 @@ impl Numbers {
     /// The slot at the position is passed.
     #[inline(always)]
     pub(super) fn pass(&mut self, slot: &Slot) {
-        self.queries += u64::from(slot.is_query);
+        self.queries += u64::from(slot.is_query());
     }
 }
 
@@ -87,11 +87,11 @@ impl Publishing {
     ) {
         let sequence = self.numbers.at(position);
         self.numbers.pass(slot);
-        if slot.is_query {
-            if let Some(inquiry) = slot.inquiry.upgrade() {
-                inquiry.set_sequence(sequence);
+        if let Some(inquiry) = slot.inquiry.take() {
+            if let Some(answered) = inquiry.finish(sequence) {
+                let tag = slot.tag;
+                publish(Published::Answer { tag, answered });
             }
-            publish(Published::Answer { tag: slot.tag });
             return;
         }
         if let Some(keeper) = &mut self.keeper {
@@ -104,7 +104,7 @@ impl Publishing {
     /// Passes a slot that is not published.
     pub(super) fn discard(&mut self, slot: &mut Slot) {
         self.numbers.pass(slot);
-        if !slot.is_query {
+        if slot.inquiry.take().is_none() {
             self.backlog.take_off(&mut slot.events);
         }
     }

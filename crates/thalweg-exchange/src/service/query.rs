@@ -5,12 +5,8 @@
 //! query changes nothing, has no number of its own, and is not seen by `publish` or the digest:
 //! those count commands, so a log without queries does the same.
 
-use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
+use thalweg::channel::oneshot;
 
-use super::client::ClientError;
-use super::ticket::Ticket;
 use crate::engine::state::State;
 use crate::ids::{SymbolId, UserId};
 use crate::report::{
@@ -30,7 +26,7 @@ pub enum Query {
     OpenOrders {
         /// Whose.
         user: UserId,
-        /// No more than so many, whichever those are where there are more; `usize::MAX` for all.
+        /// Orders at most; it is not specified which, if there are more. `usize::MAX` for all.
         most: usize,
     },
     /// The best levels of a symbol's book. Cost: one step per level.
@@ -86,50 +82,48 @@ pub struct Answered {
     pub answer: Answer,
 }
 
-/// A query on its way, and what is known of its answer.
+/// A query in the pipeline, with its answer once the execute stage has given it.
 #[derive(Debug)]
-pub(crate) struct Inquiry {
+pub(super) struct Inquiry {
     query: Query,
-    /// What the execute stage says to it, and then the publish stage when that was.
-    answered: Mutex<Option<Answered>>,
+    answer: Option<Answer>,
+    /// Where the answer goes; `None` if it is published.
+    sender: Option<oneshot::Sender<Answered>>,
 }
 
 impl Inquiry {
-    pub(crate) fn new(query: Query) -> Arc<Self> {
-        let answered = Mutex::default();
-        Arc::new(Self { query, answered })
+    pub(super) fn new(query: Query, sender: Option<oneshot::Sender<Answered>>) -> Box<Self> {
+        Box::new(Self {
+            query,
+            answer: None,
+            sender,
+        })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Answered>> {
-        self.answered.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Answers, in the execute stage. Returns the work that it was.
-    pub(super) fn ask(&self, state: &State) -> u64 {
+    /// Answers the query, unless the receiver of the answer was dropped. Returns the work.
+    pub(super) fn answer(&mut self, state: &State) -> u64 {
+        if (self.sender.as_ref()).is_some_and(oneshot::Sender::is_closed) {
+            return 1;
+        }
         let answer = self.query.ask(state);
         let work = 1 + answer.entries() as u64;
-        *self.lock() = Some(Answered {
-            sequence: 0,
-            answer,
-        });
+        self.answer = Some(answer);
         work
     }
 
-    /// The publish stage says when it was.
-    pub(super) fn set_sequence(&self, sequence: u64) {
-        if let Some(answered) = &mut *self.lock() {
-            answered.sequence = sequence;
-        }
-    }
-
-    /// The answer, once the publish stage had it.
-    ///
-    /// # Panics
-    /// If it had not.
-    pub(crate) fn answered(&self) -> Answered {
-        self.lock()
-            .take()
-            .expect("the query went through all stages")
+    /// Sends the answer, or returns it if it is to be published. `sequence` is the number of the
+    /// next command.
+    pub(super) fn finish(self, sequence: u64) -> Option<Answered> {
+        let answered = Answered {
+            sequence,
+            answer: self.answer?,
+        };
+        let Some(sender) = self.sender else {
+            return Some(answered);
+        };
+        // The receiver may have been dropped since.
+        let _ = sender.send(answered);
+        None
     }
 }
 
@@ -154,43 +148,5 @@ impl Query {
             }
             Self::Totals => Answer::Totals(currency_totals(state)),
         }
-    }
-}
-
-/// A query that was accepted: its answer comes here. Also a future of it. Dropping it throws the
-/// answer away.
-#[derive(Debug)]
-#[must_use = "the answer comes here"]
-pub struct QueryTicket {
-    pub(super) ticket: Ticket,
-    pub(super) inquiry: Arc<Inquiry>,
-}
-
-impl QueryTicket {
-    /// Whether the answer is here, so that waiting takes no time.
-    #[must_use]
-    pub fn is_done(&self) -> bool {
-        self.ticket.is_done()
-    }
-
-    /// Waits for the answer.
-    ///
-    /// # Errors
-    /// [`ClientError::Closed`] or [`ClientError::Failed`].
-    pub fn wait(self) -> Result<Answered, ClientError> {
-        let Self { ticket, inquiry } = self;
-        ticket.wait().map(|_| inquiry.answered())
-    }
-}
-
-impl Future for QueryTicket {
-    type Output = Result<Answered, ClientError>;
-
-    /// # Panics
-    /// If polled again after it gave the answer.
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = &mut *self;
-        let done = Pin::new(&mut this.ticket).poll(context);
-        done.map(|done| done.map(|_| this.inquiry.answered()))
     }
 }

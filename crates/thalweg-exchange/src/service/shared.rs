@@ -1,51 +1,56 @@
-//! A service for clients on several threads: one driver thread takes their commands out of a
-//! channel and submits them.
+//! A service for clients on several threads: a driver thread receives their requests from a channel
+//! and submits them, and each request carries the sender of its result.
+//!
+//! The publish stage sees commands in the order in which the driver submitted them. So the senders
+//! of replies wait in a queue beside the pipeline: the driver appends one as it writes a slot, and
+//! the publish stage takes the first one when it has published a command. A query has the sender of
+//! its answer with it.
 //!
 //! Why a driver and not the pipeline's own [producers](thalweg::pipeline::Builder::producers):
 //! those are as many as were asked for when the pipeline was built, each belongs to one thread, and
 //! the thread of the first stage merges them in turn, so that commands of two clients may be
-//! executed in another order than that in which they were accepted. With the stages inline,
-//! both ways have one hand-off in and one back;
-//! the driver runs the stages itself. With stage threads, the driver is a hand-off more.
+//! executed in another order than that in which they were accepted. With the stages inline, both
+//! ways have one hand-off in and one back; the driver runs the stages itself. With stage threads,
+//! the driver is a hand-off more.
 
-use std::sync::Arc;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::{error, fmt};
 
-use thalweg::channel::{self, TryRecvError, mpsc};
+use thalweg::channel::{self, TryRecvError, mpsc, oneshot};
 use thalweg::pipeline::{Failure, Placement, Stopped};
 use thalweg::wait::Mode;
 
-use super::client::{Client, ClientError, Request};
-use super::office::{Answering, Office};
-use super::{Finished, Options, OptionsError, Outcome, Published, Service, stages};
+use super::client::{Client, Request};
+use super::query::Inquiry;
+use super::reply::{FailureCell, Reply};
+use super::{Finished, Options, OptionsError, Outcome, Service};
 use crate::engine::state::State;
-use crate::event::Events;
-use crate::result_code::ResultCode;
 
-/// Commands taken out of the channel together.
+/// Requests received from the channel together.
 const ROUND: usize = 64;
-/// The most that a client may have in flight.
-pub const IN_FLIGHT_MAX: usize = 1 << 16;
 
 /// How a [`SharedService`] runs.
+///
+/// # Memory
+/// The queue and the pipeline's [capacity](Options::capacity), and 64 more between the two, bound
+/// the requests that were accepted and not executed. Replies are in the memory of their callers,
+/// received or [pending](super::Pending): a caller that submits without waiting bounds how many it
+/// keeps.
 #[derive(Clone, Debug)]
 pub struct SharedOptions {
     /// The pipeline behind it. Stages "on the caller" run on the driver thread.
     pub service: Options,
-    /// Commands that wait in front of the pipeline, of all clients together, before clients wait
-    /// or are told [`ClientError::Full`]; 1 to 2³⁰.
+    /// Requests of all clients together that wait in front of the pipeline before clients wait for
+    /// room, or get [`ClientError::Full`](super::ClientError::Full); 1 to 2³⁰.
     pub queue: usize,
-    /// Commands and replies that one client may have in flight; 1 to [`IN_FLIGHT_MAX`]. Each
-    /// takes a signal, and room for as many events as [`Options::events`] says.
-    pub in_flight: usize,
-    /// How the driver and the clients wait.
+    /// How the driver waits for requests, and clients for room in the queue and for replies.
     pub mode: Mode,
 }
 
 impl Default for SharedOptions {
-    /// All stages on the driver thread, 1,024 commands waiting, 64 in flight a client, balanced
-    /// waiting.
+    /// All stages on the driver thread, 1,024 requests waiting, balanced waiting.
     fn default() -> Self {
         Self {
             service: Options {
@@ -53,7 +58,6 @@ impl Default for SharedOptions {
                 ..Options::default()
             },
             queue: 1024,
-            in_flight: 64,
             mode: Mode::Balanced,
         }
     }
@@ -69,11 +73,6 @@ pub enum StartError {
     Queue(channel::BuildError),
     /// A queue of no commands.
     NoQueue,
-    /// A number of commands in flight outside 1 to [`IN_FLIGHT_MAX`].
-    InFlight {
-        /// What was asked for.
-        asked: usize,
-    },
     /// The system gives no thread.
     Thread(std::io::Error),
 }
@@ -84,16 +83,19 @@ impl fmt::Display for StartError {
             Self::Service(error) => error.fmt(f),
             Self::Queue(error) => write!(f, "the queue of the service: {error}"),
             Self::NoQueue => write!(f, "a queue of 0 commands; it needs 1 at least"),
-            Self::InFlight { asked } => write!(
-                f,
-                "{asked} commands in flight a client asked for; 1 to {IN_FLIGHT_MAX} are possible"
-            ),
             Self::Thread(error) => write!(f, "no thread for the driver of the service: {error}"),
         }
     }
 }
 
 impl error::Error for StartError {}
+
+/// The senders of the replies to the commands that are in the pipeline, in its order.
+type ReplySenders = Arc<Mutex<VecDeque<oneshot::Sender<Reply>>>>;
+
+fn lock(senders: &ReplySenders) -> MutexGuard<'_, VecDeque<oneshot::Sender<Reply>>> {
+    senders.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// A running exchange with any number of [`Client`]s.
 ///
@@ -119,15 +121,14 @@ impl error::Error for StartError {}
 /// ```
 #[derive(Debug)]
 pub struct SharedService {
-    sender: mpsc::Sender<Request>,
-    office: Arc<Office>,
+    client: Client,
     driver: Option<JoinHandle<Result<Finished, Failure>>>,
 }
 
 impl SharedService {
     /// Starts an exchange from `state`, and its driver thread. `publish` is called for every
-    /// command, in order, by the publish stage, before the command is answered; the
-    /// [`tag`](Outcome::tag) it sees is the [client's number](Client::number).
+    /// command, in order, by the publish stage, before the reply is sent; the
+    /// [`tag`](Outcome::tag) is 0.
     ///
     /// # Errors
     /// Options that are out of range, or no thread.
@@ -139,68 +140,55 @@ impl SharedService {
         let SharedOptions {
             service,
             queue,
-            in_flight: asked,
             mode,
         } = options;
-        if !(1..=IN_FLIGHT_MAX).contains(&asked) {
-            return Err(StartError::InFlight { asked });
-        }
         if queue == 0 {
             return Err(StartError::NoQueue);
         }
         let (sender, receiver) = channel::Builder::new(queue)
-            // Clients bound what they have in flight themselves.
-            .soft_limit(None)
             .mode(mode)
             .mpsc()
             .map_err(StartError::Queue)?;
-        let office = Arc::new(Office::new(asked, service.events, mode));
-        let mut answering = Answering::new(Arc::clone(&office));
-        let service = stages::start(state, service, move |published| match published {
-            Published::Outcome(outcome) => {
-                publish(Outcome {
-                    tag: Answering::client(outcome.tag),
-                    ..outcome
-                });
-                answering.answer(
-                    outcome.tag,
-                    (outcome.sequence, outcome.result),
-                    outcome.events,
-                );
-            }
-            Published::Answer { tag } => {
-                answering.answer(tag, (0, ResultCode::Success), &Events::new());
-            }
+        let senders = ReplySenders::default();
+        let replies = Arc::clone(&senders);
+        let service = Service::start(state, service, move |outcome| {
+            publish(outcome);
+            let sender = lock(&replies).pop_front();
+            let sender = sender.expect("every command has a sender");
+            // The receiver may have been dropped.
+            let _ = sender.send(Reply::new(&outcome));
         })
         .map_err(StartError::Service)?;
-        let mut driver = Driver {
+        let failure = FailureCell::default();
+        let driver = Driver {
             receiver,
             batch: Vec::with_capacity(ROUND),
-            farewell: Farewell(Arc::clone(&office)),
+            senders,
+            failure: Arc::clone(&failure),
         };
         let driver = std::thread::Builder::new()
             .name("exchange".into())
             .spawn(move || driver.run(service))
             .map_err(StartError::Thread)?;
         Ok(Self {
-            sender,
-            office,
+            client: Client::new(sender, failure, mode),
             driver: Some(driver),
         })
     }
 
-    /// A new client. Allocates its places.
+    /// Returns a new client.
     #[must_use]
     pub fn client(&self) -> Client {
-        Client::new(self.sender.clone(), Arc::clone(&self.office))
+        self.client.clone()
     }
 
-    /// Ends the service: executes and answers everything that was accepted, tells clients
-    /// [`ClientError::Closed`] from then on, and gives the state. Does not wait for clients to be
-    /// dropped.
+    /// Ends the service and returns the state: executes and answers everything that was accepted.
+    /// Clients get [`ClientError::Closed`](super::ClientError::Closed) from then on. Does not wait
+    /// for clients to be dropped.
     ///
     /// # Errors
-    /// A stage has panicked, and everybody who waited was told.
+    /// A stage has panicked. Everything that was accepted and not answered has
+    /// [`ClientError::Failed`](super::ClientError::Failed) for a result.
     ///
     /// # Panics
     /// If the driver has, which it does not.
@@ -210,8 +198,7 @@ impl SharedService {
 
     fn end(&mut self) -> Option<Result<Finished, Failure>> {
         let driver = self.driver.take()?;
-        // It fails if the driver has ended already.
-        let _ = self.sender.send(Request::Close);
+        self.client.close();
         Some(match driver.join() {
             Ok(finished) => finished,
             Err(panic) => std::panic::resume_unwind(panic),
@@ -227,37 +214,32 @@ impl Drop for SharedService {
     }
 }
 
-/// Tells everybody when the driver is gone, however it goes.
-struct Farewell(Arc<Office>);
-
-impl Drop for Farewell {
-    fn drop(&mut self) {
-        self.0.end(ClientError::Failed(Failure {
-            stage: "driver".into(),
-            message: "the driver of the service has panicked".into(),
-        }));
-    }
-}
-
-/// The thread between the channel and the pipeline.
+/// The thread between the channel and the pipeline. The failure is set before the pipeline and this
+/// are dropped, and with them the senders of all results that were not sent.
 struct Driver {
-    // Dropped first to last: nothing can be sent any more when the farewell is said.
     receiver: mpsc::Receiver<Request>,
     batch: Vec<Request>,
-    farewell: Farewell,
+    senders: ReplySenders,
+    failure: FailureCell,
 }
 
 impl Driver {
-    fn run(&mut self, mut service: Service) -> Result<Finished, Failure> {
-        // A stage's panic is told by `join`, too.
-        let _ = self.serve(&mut service);
+    fn run(mut self, mut service: Service) -> Result<Finished, Failure> {
+        let stopped = self.serve(&mut service).err();
+        if let Some(failure) = stopped.and_then(|stopped| stopped.failure) {
+            self.fail(failure);
+        }
         self.receiver.close();
         let finished = service.join();
-        self.farewell.0.end(match &finished {
-            Ok(_) => ClientError::Closed,
-            Err(failure) => ClientError::Failed(failure.clone()),
-        });
+        if let Err(failure) = &finished {
+            self.fail(failure.clone());
+        }
         finished
+    }
+
+    /// Sets the failure of the service; the first one counts.
+    fn fail(&self, failure: Failure) {
+        let _ = self.failure.set(failure);
     }
 
     /// Submits what comes, until the channel is closed and empty.
@@ -293,18 +275,34 @@ impl Driver {
             }
             !is_close
         });
-        let batch = &mut self.batch;
-        service
-            .pipeline
-            .publish_batch(batch.len(), |at, slot| match &mut batch[at] {
-                Request::Command(command, tag) => {
-                    std::mem::swap(&mut slot.command, command);
-                    slot.become_command(*tag);
+        let (batch, senders) = (&mut self.batch, &self.senders);
+        service.pipeline.publish_batch(batch.len(), |at, slot| {
+            // What is not written stays in the batch, until the failure is set.
+            match std::mem::replace(&mut batch[at], Request::Close) {
+                Request::Command(command, sender) => {
+                    slot.command = command;
+                    slot.become_command(0);
+                    lock(senders).push_back(sender);
                 }
-                Request::Query(inquiry, tag) => slot.become_query(inquiry, *tag),
-                Request::Close => {}
-            })?;
-        self.batch.clear();
+                Request::Query(query, sender) => {
+                    slot.become_query(Inquiry::new(query, Some(sender)), 0);
+                }
+                Request::Close => unreachable!("removed above"),
+            }
+        })?;
+        batch.clear();
         Ok(())
+    }
+}
+
+impl Drop for Driver {
+    /// Sets a failure if the driver panics; its fields are dropped after that.
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.fail(Failure {
+                stage: "driver".into(),
+                message: "the driver of the service has panicked".into(),
+            });
+        }
     }
 }

@@ -1,7 +1,5 @@
 //! What goes through the stages.
 
-use std::sync::{Arc, Weak};
-
 use super::query::Inquiry;
 use super::stamps::Stamps;
 use crate::command::Command;
@@ -18,9 +16,8 @@ pub(super) struct Slot {
     pub(super) stamps: Stamps,
     pub(super) result: ResultCode,
     pub(super) events: Events,
-    pub(super) is_query: bool,
-    /// What is asked, where this is a query, as long as somebody waits for the answer.
-    pub(super) inquiry: Weak<Inquiry>,
+    /// The query, if this is one, until it is published.
+    pub(super) inquiry: Option<Box<Inquiry>>,
     pub(super) note: Note,
 }
 
@@ -54,8 +51,7 @@ impl Slot {
             stamps: Stamps::default(),
             result: ResultCode::New,
             events: Events::with_capacity(events),
-            is_query: false,
-            inquiry: Weak::new(),
+            inquiry: None,
             note: Note::NONE,
         }
     }
@@ -63,16 +59,21 @@ impl Slot {
     /// Becomes a command, with the note of its sender.
     #[inline]
     pub(super) const fn become_command(&mut self, tag: u64) {
-        self.is_query = false;
+        debug_assert!(self.inquiry.is_none(), "it was published");
         self.tag = tag;
         self.due = 0;
         self.stamps.begun = 0;
     }
 
-    pub(super) fn become_query(&mut self, inquiry: &Arc<Inquiry>, tag: u64) {
+    pub(super) fn become_query(&mut self, inquiry: Box<Inquiry>, tag: u64) {
         self.command = Command::Nop;
-        self.is_query = true;
-        self.inquiry = Arc::downgrade(inquiry);
+        self.inquiry = Some(inquiry);
         self.tag = tag;
+    }
+
+    /// Returns whether this is a query, and no command.
+    #[inline(always)]
+    pub(super) const fn is_query(&self) -> bool {
+        self.inquiry.is_some()
     }
 }

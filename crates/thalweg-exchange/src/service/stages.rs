@@ -9,6 +9,7 @@ use thalweg::pipeline::{BuildError, Builder, Flow, Pipeline};
 use super::backlog::Backlog;
 use super::foresight::Foresight;
 use super::publishing::{Publishing, publishing};
+use super::query::Inquiry;
 use super::slot::Slot;
 use super::stamps::Stamping;
 use super::{EVENTS_MAX, Options, Published, Service};
@@ -196,8 +197,8 @@ impl Executing {
     /// What waits to be published holds commands up, and not queries.
     #[inline(always)]
     fn pass(&mut self, slot: &mut Slot) -> Flow {
-        if slot.is_query {
-            self.answer(slot);
+        if let Some(inquiry) = &mut slot.inquiry {
+            self.answer(inquiry);
             return Flow::Next;
         }
         if self.backlog.is_full() {
@@ -216,10 +217,8 @@ impl Executing {
     }
 
     #[cold]
-    fn answer(&mut self, slot: &Slot) {
-        if let Some(inquiry) = slot.inquiry.upgrade() {
-            self.work += inquiry.ask(&self.state);
-        }
+    fn answer(&mut self, inquiry: &mut Inquiry) {
+        self.work += inquiry.answer(&self.state);
         // What that took is no part of the next command.
         self.stamping.begin();
     }

@@ -1,8 +1,8 @@
-//! A client's commands are submitted, executed and answered without allocation after warm-up; the
-//! memory of long ones is given back.
+//! Commands are executed and published without allocation after warm-up, and a client's command
+//! allocates its reply; the memory of long ones is given back.
 
-use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 
 use thalweg::pipeline::Placement;
 use thalweg_exchange::market::{Builder, Epoch, Options};
@@ -17,8 +17,7 @@ use thalweg_exchange::{
 use crate::service::clients::{market, order};
 use crate::service::counting::{held, so_far};
 
-/// The same orders again and again: they come, meet, and the rest is cancelled.
-/// A state in which one command may have any number of events.
+/// Returns a state in which one command may have any number of events.
 fn unbounded() -> State {
     State::new(Rules {
         bound_work: false,
@@ -26,6 +25,7 @@ fn unbounded() -> State {
     })
 }
 
+/// Orders that come, meet, and are cancelled, so that a round may be repeated.
 fn round(orders: i64) -> Vec<Command> {
     let cancel = |at: i64| Command::Cancel {
         uid: UserId(at % 4),
@@ -38,33 +38,57 @@ fn round(orders: i64) -> Vec<Command> {
 
 #[test]
 fn the_command_path_does_not_allocate_after_warm_up() {
-    allocates_nothing(SharedOptions::default());
+    allocates_nothing(false);
 }
 
 #[test]
 fn nor_does_it_where_every_command_is_stamped() {
-    let defaults = SharedOptions::default();
-    let service = service::Options {
-        is_timed: true,
-        ..defaults.service
-    };
-    allocates_nothing(SharedOptions {
-        service,
-        ..defaults
-    });
+    allocates_nothing(true);
 }
 
-fn allocates_nothing(options: SharedOptions) {
-    // What the driver's thread had allocated by the time each command was published.
-    let driver: Arc<Mutex<Vec<u64>>> = Arc::new(Mutex::new(Vec::with_capacity(100_000)));
-    let record = Arc::clone(&driver);
+fn allocates_nothing(is_timed: bool) {
+    let options = service::Options {
+        placement: Placement::inline(),
+        is_timed,
+        ..service::Options::default()
+    };
     let mut builder = Builder::new(Epoch(1), Options::default());
-    let service = SharedService::start(unbounded(), options, move |outcome| {
+    let mut service = Service::start(unbounded(), options, move |outcome| {
         let command = outcome.command;
         let events = outcome.events;
-        let told = builder.apply(outcome.sequence, command, outcome.result, events);
-        told.expect("in step");
-        record.lock().expect("no panic").push(so_far());
+        let messages = builder.apply(outcome.sequence, command, outcome.result, events);
+        messages.expect("in step");
+    })
+    .expect("good options");
+    service.submit_batch(&market(), |_| 0).expect("it runs");
+    let commands = round(60);
+    let mut run = |rounds: u32| {
+        let before = so_far();
+        for _ in 0..rounds {
+            for command in &commands {
+                service.submit(command, 0).expect("it runs");
+            }
+            for piece in commands.chunks(40) {
+                service.submit_batch(piece, |_| 0).expect("it runs");
+            }
+            service.drain().expect("it runs");
+        }
+        so_far() - before
+    };
+    run(40);
+    assert_eq!(run(20), 0);
+}
+
+/// Counts calls of the allocator, a reply's allocation and its release. The client allocates the
+/// reply, the driver its events; the client releases the events, and either of them the reply.
+#[test]
+fn a_client_s_command_allocates_its_reply_and_the_events_of_that() {
+    const ROUNDS: u64 = 20;
+    let driver = Arc::new(AtomicU64::new(0));
+    let record = Arc::clone(&driver);
+    let service = SharedService::start(unbounded(), SharedOptions::default(), move |_| {
+        // ORDERING: Relaxed; the reply that is sent after it orders it.
+        record.store(so_far(), Ordering::Relaxed);
     })
     .expect("good options");
     let mut client = service.client();
@@ -72,30 +96,32 @@ fn allocates_nothing(options: SharedOptions) {
         client.call(&command).expect("it runs");
     }
     let commands = round(60);
-    let mut tickets = Vec::with_capacity(commands.len());
-    let mut run = |rounds: u32| {
-        for _ in 0..rounds {
+    let mut pending = Vec::with_capacity(commands.len());
+    let mut run = || {
+        let client_before = so_far();
+        // ORDERING: Relaxed, as above.
+        let driver_before = driver.load(Ordering::Relaxed);
+        for _ in 0..ROUNDS {
             for command in &commands {
                 client.call(command).expect("it runs");
             }
-            for piece in commands.chunks(40) {
-                client.submit_batch(piece, &mut tickets).expect("it runs");
-                for ticket in tickets.drain(..) {
-                    ticket.wait().expect("it runs");
-                }
+            client
+                .submit_batch(&commands, &mut pending)
+                .expect("it runs");
+            for reply in pending.drain(..) {
+                reply.wait().expect("it runs");
             }
         }
+        // ORDERING: Relaxed, as above.
+        let driver = driver.load(Ordering::Relaxed) - driver_before;
+        (so_far() - client_before, driver)
     };
-    run(20);
-    let warm = driver.lock().expect("no panic").len();
-    let before = so_far();
-    run(20);
-    let calls = so_far() - before;
-    drop(service.join().expect("no failure"));
-    let driver = driver.lock().expect("no panic");
-    assert!(driver.len() > warm + 1_000);
-    assert_eq!(calls, 0, "by the client");
-    assert_eq!(driver[driver.len() - 1] - driver[warm], 0, "by the driver");
+    run();
+    let (by_client, by_driver) = run();
+    let commands = ROUNDS * 2 * commands.len() as u64;
+    assert!(by_client <= 3 * commands, "{by_client}");
+    assert!(by_driver <= 2 * commands, "{by_driver}");
+    service.join().expect("no failure");
 }
 
 /// Four iceberg orders that show one lot in a thousand at a time, and one that takes them all: that
@@ -104,7 +130,7 @@ fn sweep(round: i64) -> Vec<Command> {
     sweep_of(round, 4)
 }
 
-/// The same of so many iceberg orders, 2,000 events each.
+/// A sweep of a number of iceberg orders, 2,000 events each.
 fn sweep_of(round: i64, icebergs: i64) -> Vec<Command> {
     let place = |uid: i64, at: i64, action, size| Place {
         order_type: if at < icebergs {
@@ -134,13 +160,13 @@ fn sweep_of(round: i64, icebergs: i64) -> Vec<Command> {
     icebergs.chain([Command::Place(sweep)]).collect()
 }
 
-/// So many takers of 64,000 events each, one right after the other, and the orders for them.
+/// A number of takers of 64,000 events each, in a row, and the orders that they take.
 fn long_ones(count: usize) -> (Vec<Command>, Vec<Command>) {
     let all = (0..count as i64).flat_map(|round| sweep_of(round, 32));
     all.partition(|command| matches!(command, Command::PlaceWith(_)))
 }
 
-/// What a slot or a place may keep above what it had at first, in bytes.
+/// What a slot may keep above what it had at first, in bytes.
 const KEPT_BYTES: i64 = EVENTS_KEPT as i64 * 64;
 
 #[test]
@@ -260,53 +286,4 @@ fn a_mass_cancel_of_more_than_may_be_in_flight_goes_through() {
     service.submit_batch(&commands, |_| 0).expect("it runs");
     service.join().expect("it runs");
     assert_eq!(longest.load(Ordering::Relaxed), EVENTS_IN_FLIGHT + 10);
-}
-
-#[test]
-fn so_do_the_places_of_clients_read_or_not() {
-    let options = SharedOptions::default();
-    let slots = (options.service.capacity + options.in_flight) as i64;
-    let driver = Arc::new(AtomicI64::new(0));
-    let told = Arc::clone(&driver);
-    let service = SharedService::start(unbounded(), options, move |_| {
-        told.store(held(), Ordering::Relaxed);
-    })
-    .expect("good options");
-    let mut client = service.client();
-    for command in market() {
-        client.call(&command).expect("it runs");
-    }
-    let mut tickets = Vec::with_capacity(64);
-    let mut longest = 0;
-    let mut run = |rounds: std::ops::Range<i64>| {
-        for round in rounds {
-            let commands: Vec<Command> = (round * 12..round * 12 + 12).flat_map(sweep).collect();
-            client
-                .submit_batch(&commands, &mut tickets)
-                .expect("it runs");
-            for (at, ticket) in tickets.drain(..).enumerate() {
-                match (round % 3, at % 10) {
-                    // Not waited for, and mostly not answered yet.
-                    (1, _) => drop(ticket),
-                    // Answered, and not read.
-                    (2, 4) => {
-                        while !ticket.is_done() {
-                            std::thread::yield_now();
-                        }
-                    }
-                    _ => {
-                        let reply = ticket.wait().expect("it runs");
-                        longest = longest.max(reply.events().len());
-                    }
-                }
-            }
-            // Everything before it is answered.
-            client.call(&Command::Nop).expect("it runs");
-        }
-        held() + driver.load(Ordering::Relaxed)
-    };
-    let before = run(0..1);
-    let kept = run(1..6) - before;
-    assert!(longest >= 7_990, "{longest}");
-    assert!(kept <= slots * KEPT_BYTES, "{kept} bytes");
 }

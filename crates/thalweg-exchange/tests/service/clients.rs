@@ -1,4 +1,4 @@
-//! Several clients of one service: everyone gets the answers to its own commands.
+//! Several clients of one service: each gets the replies to its own commands.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use thalweg::pipeline::Placement;
 use thalweg_exchange::service::{
-    ClientError, IN_FLIGHT_MAX, Options, SharedOptions, SharedService, Ticket,
+    Client, ClientError, Options, Pending, Reply, SharedOptions, SharedService,
 };
 use thalweg_exchange::{
     AccountSpec, Action, Command, CurrencyId, Event, Events, OrderId, Place, ResultCode, State,
@@ -43,8 +43,8 @@ pub(crate) fn order(uid: i64, at: i64) -> Command {
     ))
 }
 
-/// A command as the publish stage saw it.
-type Seen = (u64, Command, ResultCode, Vec<Event>);
+/// A command, its result and its events.
+type Seen = (Command, ResultCode, Vec<Event>);
 
 fn placements() -> [Placement; 4] {
     [
@@ -55,47 +55,37 @@ fn placements() -> [Placement; 4] {
     ]
 }
 
-/// One client's work: calls, tickets waited for out of turn, batches. Gives sequence, command,
-/// result and events of each.
-fn trade(mut client: thalweg_exchange::service::Client, uid: i64) -> Vec<(u64, Seen)> {
+/// One client's work: calls, replies received in another order, batches. Returns each command with
+/// its number.
+fn trade(mut client: Client, uid: i64) -> Vec<(u64, Seen)> {
+    let seen = |command: &Command, reply: &Reply| {
+        let seen = (command.clone(), reply.result, reply.events().to_vec());
+        (reply.sequence, seen)
+    };
     let mut got = Vec::new();
-    let mut tickets: Vec<Ticket> = Vec::new();
-    let number = u64::from(client.number());
+    let mut pending: Vec<Pending<Reply>> = Vec::new();
     for round in 0..40 {
         let commands: Vec<Command> = (0..10).map(|at| order(uid, round * 10 + at)).collect();
         match round % 3 {
             0 => {
                 for command in &commands {
                     let reply = client.call(command).expect("the service runs");
-                    let seen = (
-                        number,
-                        command.clone(),
-                        reply.result,
-                        reply.events().to_vec(),
-                    );
-                    got.push((reply.sequence, seen));
+                    got.push(seen(command, &reply));
                 }
                 continue;
             }
             1 => {
                 for command in &commands {
-                    tickets.push(client.submit(command).expect("the service runs"));
+                    pending.push(client.submit(command).expect("the service runs"));
                 }
             }
             _ => client
-                .submit_batch(&commands, &mut tickets)
+                .submit_batch(&commands, &mut pending)
                 .expect("the service runs"),
         }
         let mut replies = Vec::new();
-        for (ticket, command) in tickets.drain(..).zip(&commands).rev() {
-            let reply = ticket.wait().expect("the service runs");
-            let seen = (
-                number,
-                command.clone(),
-                reply.result,
-                reply.events().to_vec(),
-            );
-            replies.push((reply.sequence, seen));
+        for (reply, command) in pending.drain(..).zip(&commands).rev() {
+            replies.push(seen(command, &reply.wait().expect("the service runs")));
         }
         got.extend(replies.into_iter().rev());
     }
@@ -103,7 +93,7 @@ fn trade(mut client: thalweg_exchange::service::Client, uid: i64) -> Vec<(u64, S
 }
 
 #[test]
-fn everyone_gets_the_answers_to_its_own_commands_in_order_and_once() {
+fn every_client_gets_the_replies_to_its_own_commands_in_order_and_once() {
     for placement in placements() {
         let seen: Arc<Mutex<Vec<Seen>>> = Arc::default();
         let record = Arc::clone(&seen);
@@ -120,7 +110,7 @@ fn everyone_gets_the_answers_to_its_own_commands_in_order_and_once() {
             let mut record = record.lock().expect("no panic");
             assert_eq!(outcome.sequence, record.len() as u64);
             let events = outcome.events.to_vec();
-            record.push((outcome.tag, outcome.command.clone(), outcome.result, events));
+            record.push((outcome.command.clone(), outcome.result, events));
         })
         .expect("good options");
         let mut first = service.client();
@@ -151,10 +141,10 @@ fn everyone_gets_the_answers_to_its_own_commands_in_order_and_once() {
         let mut state = State::default();
         let mut events = Events::new();
         let mut trades = 0;
-        for (_, command, result, told) in seen.iter() {
+        for (command, result, published) in seen.iter() {
             assert_eq!(apply(&mut state, command, &mut events), *result);
-            assert_eq!(&events[..], &told[..]);
-            trades += told.len();
+            assert_eq!(&events[..], &published[..]);
+            trades += published.len();
         }
         assert!(trades > 100);
         let hash = thalweg_exchange::report::state_text::state_hash;
@@ -162,7 +152,7 @@ fn everyone_gets_the_answers_to_its_own_commands_in_order_and_once() {
     }
 }
 
-/// A service whose publish stage waits for a word before each command.
+/// A service whose publish stage waits for a message before each command.
 fn held(options: SharedOptions) -> (SharedService, Sender<()>) {
     let (go, wait): (_, Receiver<()>) = channel();
     let service = SharedService::start(State::default(), options, move |_| {
@@ -170,45 +160,6 @@ fn held(options: SharedOptions) -> (SharedService, Sender<()>) {
         let _ = wait.recv();
     });
     (service.expect("good options"), go)
-}
-
-#[test]
-fn a_client_may_have_so_many_in_flight_and_no_more() {
-    let options = SharedOptions {
-        in_flight: 3,
-        ..SharedOptions::default()
-    };
-    let (service, go) = held(options);
-    let mut client = service.client();
-    assert_eq!(client.in_flight_max(), 3);
-    let mut tickets = Vec::new();
-    let error = client
-        .submit_batch(&[const { Command::Nop }; 5], &mut tickets)
-        .expect_err("too many");
-    assert_eq!(error, ClientError::TooManyInFlight { limit: 3 });
-    assert_eq!(
-        error.to_string(),
-        "3 commands or replies of this client are in flight, its limit"
-    );
-    assert_eq!(tickets.len(), 3);
-    assert_eq!(client.call(&Command::Nop).expect_err("still"), error);
-    // Another client has its own.
-    let other = client.clone().submit(&Command::Nop).expect("its first");
-    drop(go);
-    let last = tickets.pop().expect("three");
-    let reply = last.wait().expect("the service runs");
-    assert_eq!(reply.sequence, 2);
-    drop(tickets);
-    // The reply still has its place.
-    let again = [(); 2].map(|()| client.submit(&Command::Nop).expect("two are free"));
-    assert_eq!(client.submit(&Command::Nop).expect_err("no more"), error);
-    drop(reply);
-    client.call(&Command::Nop).expect("one is free");
-    for ticket in again.into_iter().chain([other]) {
-        assert_eq!(ticket.wait().expect("runs").result, ResultCode::Success);
-    }
-    let finished = service.join().expect("no failure");
-    assert_eq!(finished.stats.stages[0].events, 7);
 }
 
 #[test]
@@ -220,15 +171,14 @@ fn a_full_service_says_so_and_loses_nothing_that_it_accepted() {
             ..Options::default()
         },
         queue: 4,
-        in_flight: 1_000,
         ..SharedOptions::default()
     };
     let (service, go) = held(options);
     let mut client = service.client();
-    let mut tickets = Vec::new();
+    let mut pending = Vec::new();
     let error = loop {
         match client.try_submit(&Command::Nop) {
-            Ok(ticket) => tickets.push(ticket),
+            Ok(reply) => pending.push(reply),
             Err(error) => break error,
         }
     };
@@ -237,53 +187,42 @@ fn a_full_service_says_so_and_loses_nothing_that_it_accepted() {
         error.to_string(),
         "the service is full: 4 commands wait in its queue, its limit"
     );
-    assert!(tickets.len() >= 4);
-    let waiting = tickets.remove(0).wait_timeout(Duration::from_millis(1));
-    tickets.insert(0, waiting.expect_err("nobody lets it go"));
-    // One who waits for room gets it.
+    // Between the queue and the pipeline are 64 at most.
+    assert!((4..=4 + 64 + 4).contains(&pending.len()));
+    assert!(!pending[0].is_done());
+    assert!(pending[0].wait_timeout(Duration::from_millis(1)).is_none());
+    // A client that waits for room gets it.
     let mut other = client.clone();
     let blocked = thread::spawn(move || other.call(&Command::Nop).map(|reply| reply.result));
     drop(go);
     assert_eq!(blocked.join().expect("no panic"), Ok(ResultCode::Success));
-    for (at, ticket) in tickets.into_iter().enumerate() {
-        assert_eq!(ticket.wait().expect("accepted").sequence, at as u64);
+    for (at, reply) in pending.into_iter().enumerate() {
+        assert_eq!(reply.wait().expect("accepted").sequence, at as u64);
     }
     service.join().expect("no failure");
 }
 
 #[test]
-fn the_inbox_of_a_client_that_is_gone_is_used_again() {
-    let service = SharedService::start(State::default(), SharedOptions::default(), |_| ())
-        .expect("good options");
-    let first = service.client();
-    let second = service.client();
-    assert_eq!((first.number(), second.number()), (0, 1));
-    drop(first);
-    assert_eq!(service.client().number(), 0);
-    // But not while somebody may still read an answer there.
-    let ticket = service.client().submit(&Command::Nop).expect("runs");
-    assert_eq!(service.client().number(), 2);
-    assert_eq!(ticket.wait().expect("runs").sequence, 0);
-    assert_eq!(service.client().number(), 0);
+fn a_command_whose_reply_is_dropped_is_executed() {
+    let (service, go) = held(SharedOptions::default());
+    let mut client = service.client();
+    for _ in 0..3 {
+        drop(client.submit(&Command::Nop).expect("it runs"));
+    }
+    drop(client);
+    drop(go);
+    let finished = service.join().expect("no failure");
+    assert_eq!(finished.stats.stages[0].events, 3);
 }
 
 #[test]
-fn impossible_options_are_told_with_the_limit() {
+fn impossible_options_are_refused_with_the_limit() {
     let start = |options| {
         SharedService::start(State::default(), options, |_| ())
             .expect_err("impossible")
             .to_string()
     };
     let default = SharedOptions::default;
-    for in_flight in [0, IN_FLIGHT_MAX + 1] {
-        assert_eq!(
-            start(SharedOptions {
-                in_flight,
-                ..default()
-            }),
-            format!("{in_flight} commands in flight a client asked for; 1 to 65536 are possible")
-        );
-    }
     assert_eq!(
         start(SharedOptions {
             queue: 0,
@@ -307,7 +246,7 @@ fn impossible_options_are_told_with_the_limit() {
 }
 
 #[test]
-fn a_disconnect_is_told_to_its_user_as_a_mass_cancel_is() {
+fn a_disconnect_is_reported_to_its_user_as_a_mass_cancel_is() {
     let service = SharedService::start(State::default(), SharedOptions::default(), |_| ());
     let service = service.expect("valid options");
     let mut client = service.client();
@@ -325,9 +264,9 @@ fn a_disconnect_is_told_to_its_user_as_a_mass_cancel_is() {
         };
         let flags = place.flags.with_cancel_on_disconnect();
         call(&Command::Place(Place { flags, ..place }));
-        let told: Vec<_> = call(&last).reports().collect();
-        assert_eq!(told.len(), 1, "{last:?}");
-        assert_eq!((told[0].owner, told[0].order), (uid, place.order_id));
+        let reports: Vec<_> = call(&last).reports().collect();
+        assert_eq!(reports.len(), 1, "{last:?}");
+        assert_eq!((reports[0].owner, reports[0].order), (uid, place.order_id));
     }
     drop(client);
     service.join().expect("nothing failed");

@@ -1,4 +1,4 @@
-//! However a service ends, everybody is told, once, and nobody hangs.
+//! However a service ends, every client gets a reply or an error, once, and nobody hangs.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
@@ -45,17 +45,17 @@ fn placements() -> [Placement; 3] {
     ]
 }
 
-/// Sends and waits until told of the end; gives how many were done, and the end.
+/// Sends and waits until the service ends; returns how many commands were executed, and the error.
 fn until_the_end(mut client: Client) -> (u64, ClientError) {
     let mut done = 0;
-    let mut tickets = Vec::new();
+    let mut pending = Vec::new();
     loop {
-        let submitted = client.submit_batch(&[const { Command::Nop }; 7], &mut tickets);
+        let submitted = client.submit_batch(&[const { Command::Nop }; 7], &mut pending);
         let mut end = submitted.err();
-        for ticket in tickets.drain(..) {
-            match ticket.wait() {
+        for reply in pending.drain(..) {
+            match reply.wait() {
                 Ok(_) => done += 1,
-                Err(error) => end = Some(error),
+                Err(error) => assert_eq!(end.get_or_insert(error.clone()), &error),
             }
         }
         if let Some(end) = end {
@@ -109,7 +109,7 @@ fn what_was_accepted_before_the_end_is_done_and_answered() {
 }
 
 #[test]
-fn a_panic_is_told_to_everybody_who_waits_and_to_who_comes_later() {
+fn a_panic_fails_the_requests_that_wait_and_those_that_come_later() {
     for placement in placements() {
         for run in 0..10 {
             let placement = placement.clone();
@@ -148,13 +148,13 @@ fn fail_at(sequence: u64, placement: Placement) {
         late.clone().submit(&Command::Nop),
         Err(ClientError::Failed(_))
     ));
-    assert_eq!(service.join().expect_err("told again").stage, "publish");
+    assert_eq!(service.join().expect_err("it has failed").stage, "publish");
 }
 
-/// Says that it was dropped.
-struct Told(Sender<()>);
+/// Sends a message when it is dropped.
+struct Dropped(Sender<()>);
 
-impl Drop for Told {
+impl Drop for Dropped {
     fn drop(&mut self) {
         let _ = self.0.send(());
     }
@@ -164,16 +164,16 @@ impl Drop for Told {
 fn dropping_the_service_ends_it_and_what_it_accepted_is_done() {
     ends(|| {
         let (sender, dropped) = channel();
-        let told = Told(sender);
+        let publisher = Dropped(sender);
         let service = SharedService::start(State::default(), SharedOptions::default(), move |_| {
-            let _ = &told;
+            let _ = &publisher;
         })
         .expect("good options");
         let mut client = service.client();
-        let ticket = client.submit(&Command::Nop).expect("it runs");
+        let reply = client.submit(&Command::Nop).expect("it runs");
         drop(service);
         dropped.recv().expect("the publish stage is gone");
-        assert_eq!(ticket.wait().expect("accepted").sequence, 0);
+        assert_eq!(reply.wait().expect("accepted").sequence, 0);
         assert_eq!(client.call(&Command::Nop).err(), Some(ClientError::Closed));
     });
 }

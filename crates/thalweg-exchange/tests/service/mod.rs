@@ -223,11 +223,11 @@ fn a_publisher_that_panics_is_an_error_and_not_a_hang() {
         let stopped = (0..1_000_000).find_map(|_| service.submit(&Command::Nop, 0).err());
         assert!(
             stopped
-                .expect("told")
+                .expect("it stops")
                 .to_string()
                 .contains("\"publish\" panicked: seeded")
         );
-        assert_eq!(service.join().expect_err("told again").stage, "publish");
+        assert_eq!(service.join().expect_err("it has failed").stage, "publish");
     }
 }
 

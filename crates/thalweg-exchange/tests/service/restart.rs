@@ -10,7 +10,7 @@ use thalweg_exchange::{Command, State, UserId};
 
 use crate::service::clients::{market, order};
 
-type Told = Vec<(u64, Vec<ExecutionReport>)>;
+type Reports = Vec<(u64, Vec<ExecutionReport>)>;
 
 fn commands() -> Vec<Command> {
     let orders = (0..60).map(|at| order(at % 3, at));
@@ -25,8 +25,8 @@ fn options(placement: Placement) -> Options {
     }
 }
 
-fn run(commands: &[Command], state: State, options: Options, told: &mut Told) -> Finished {
-    let list = Arc::new(Mutex::new(Told::new()));
+fn run(commands: &[Command], state: State, options: Options, reported: &mut Reports) -> Finished {
+    let list = Arc::new(Mutex::new(Reports::new()));
     let publish = Arc::clone(&list);
     let end = options.first_sequence + commands.len() as u64;
     let mut service = Service::start(state, options, move |outcome| {
@@ -44,7 +44,7 @@ fn run(commands: &[Command], state: State, options: Options, told: &mut Told) ->
     let answered = service.query(Query::Totals).expect("it runs");
     assert_eq!(answered.sequence, end);
     let finished = service.join().expect("no failure");
-    told.append(&mut list.lock().expect("no panic"));
+    reported.append(&mut list.lock().expect("no panic"));
     finished
 }
 
@@ -53,7 +53,7 @@ fn numbers_go_on_where_the_service_before_ended() {
     let commands = commands();
     for placement in [Placement::inline(), Placement::threads(2)] {
         let options = options(placement);
-        let (mut whole, mut parts) = (Told::new(), Told::new());
+        let (mut whole, mut parts) = (Reports::new(), Reports::new());
         let once = run(&commands, State::default(), options.clone(), &mut whole);
         let (before, after) = commands.split_at(31);
         let first = run(before, State::default(), options.clone(), &mut parts);

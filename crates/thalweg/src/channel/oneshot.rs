@@ -120,7 +120,8 @@ impl<T> Receiver<T> {
     /// # Errors
     /// [`RecvError`] if none will come: the sender is gone.
     pub fn recv(mut self) -> Result<T, RecvError> {
-        self.wait(None).map_err(|_| RecvError)
+        let received = self.recv_by(&mut Pace::default(), None);
+        received.map_err(|_| RecvError)
     }
 
     /// Takes the element if it is there.
@@ -139,7 +140,7 @@ impl<T> Receiver<T> {
     /// [`RecvTimeoutError::Timeout`] or [`RecvTimeoutError::Disconnected`].
     pub fn recv_timeout(&mut self, timeout: Duration) -> Result<T, RecvTimeoutError> {
         // Beyond what the clock can say: for ever.
-        self.wait(Instant::now().checked_add(timeout))
+        self.recv_by(&mut Pace::default(), Instant::now().checked_add(timeout))
     }
 
     /// Waits for the element, no longer than until `deadline`. One that has passed makes this a
@@ -148,14 +149,43 @@ impl<T> Receiver<T> {
     /// # Errors
     /// [`RecvTimeoutError::Timeout`] or [`RecvTimeoutError::Disconnected`].
     pub fn recv_deadline(&mut self, deadline: Instant) -> Result<T, RecvTimeoutError> {
-        self.wait(Some(deadline))
+        self.recv_by(&mut Pace::default(), Some(deadline))
     }
 
-    fn wait(&mut self, deadline: Option<Instant>) -> Result<T, RecvTimeoutError> {
+    /// Waits for the element as `pace` says, no longer than until `deadline`, if there is one.
+    ///
+    /// The other methods begin each wait with a new [`Pace`], in balanced mode. A thread that waits
+    /// for many replies, one after the other, keeps a pace, which learns from each wait whether it
+    /// pays to spin.
+    ///
+    /// ```
+    /// use thalweg::channel::{mpsc, oneshot};
+    /// use thalweg::wait::{Mode, Pace};
+    ///
+    /// let (mut requests, mut inbox) = mpsc::<(u32, oneshot::Sender<u32>)>(16);
+    /// std::thread::spawn(move || {
+    ///     for (n, reply) in &mut inbox {
+    ///         let _ = reply.send(n * n);
+    ///     }
+    /// });
+    /// let mut pace = Pace::new(Mode::Balanced);
+    /// for n in 0..100 {
+    ///     let (reply, mut answer) = oneshot();
+    ///     requests.send((n, reply)).expect("the server is there");
+    ///     assert_eq!(answer.recv_by(&mut pace, None), Ok(n * n));
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// [`RecvTimeoutError::Timeout`] or [`RecvTimeoutError::Disconnected`].
+    pub fn recv_by(
+        &mut self,
+        pace: &mut Pace,
+        deadline: Option<Instant>,
+    ) -> Result<T, RecvTimeoutError> {
         let found = match self.look() {
             Some(found) => found,
-            None => block_listed(self, &mut Pace::default(), deadline)
-                .map_err(|_| RecvTimeoutError::Timeout)?,
+            None => block_listed(self, pace, deadline).map_err(|_| RecvTimeoutError::Timeout)?,
         };
         found.map_err(|_| RecvTimeoutError::Disconnected)
     }

@@ -11,13 +11,14 @@ use std::task::Poll;
 use std::thread;
 use std::time::{Duration, Instant};
 use thalweg::channel::{RecvError, RecvTimeoutError, SendError, TryRecvError, mpsc, oneshot};
+use thalweg::wait::{Mode, Pace};
 
 const SOON: Duration = Duration::from_millis(2);
 
 #[test]
 fn the_element_is_received_once_in_every_form() {
     let alarm = Alarm::new();
-    for form in 0..5 {
+    for form in 0..6 {
         let (tx, mut rx) = oneshot();
         assert!(!rx.is_closed());
         assert_eq!(rx.try_recv(), Err(TryRecvError::Empty));
@@ -28,6 +29,7 @@ fn the_element_is_received_once_in_every_form() {
             1 => assert_eq!(rx.recv_timeout(Duration::MAX), Ok(7)),
             2 => assert_eq!(rx.recv_deadline(Instant::now()), Ok(7)),
             3 => assert_eq!(alarm.poll(&mut rx), Poll::Ready(Ok(7))),
+            4 => assert_eq!(rx.recv_by(&mut Pace::default(), None), Ok(7)),
             _ => {
                 assert_eq!(rx.recv(), Ok(7));
                 continue;
@@ -44,7 +46,17 @@ fn the_element_is_received_once_in_every_form() {
 fn a_sender_that_goes_is_told() {
     let (tx, mut rx) = oneshot::<u8>();
     assert_eq!(rx.recv_timeout(SOON), Err(RecvTimeoutError::Timeout));
+    let mut pace = Pace::new(Mode::Power);
+    let deadline = Some(Instant::now() + SOON);
+    assert_eq!(
+        rx.recv_by(&mut pace, deadline),
+        Err(RecvTimeoutError::Timeout)
+    );
     drop(tx);
+    assert_eq!(
+        rx.recv_by(&mut pace, None),
+        Err(RecvTimeoutError::Disconnected)
+    );
     assert_eq!(rx.recv_timeout(SOON), Err(RecvTimeoutError::Disconnected));
     assert_eq!(rx.recv(), Err(RecvError));
 }
@@ -117,9 +129,10 @@ fn replies_are_awaited() {
                 }
             }
         });
-        let clients = [0, 1].map(|kind| {
+        let clients = [0, 1, 2].map(|kind| {
             let mut tx = tx.clone();
             thread::spawn(move || {
+                let mut pace = Pace::default();
                 for n in 0..EACH {
                     let (reply, mut answer) = oneshot();
                     tx.send((n, reply)).unwrap();
@@ -134,6 +147,7 @@ fn replies_are_awaited() {
                     let answer = match kind {
                         _ if n % 5 == 0 => continue,
                         0 => answer.recv(),
+                        1 => answer.recv_by(&mut pace, None).map_err(|_| RecvError),
                         _ => block_on(answer),
                     };
                     assert_eq!(answer, expected);

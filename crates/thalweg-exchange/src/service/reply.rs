@@ -1,0 +1,140 @@
+//! The reply to a command, and the wait for it.
+
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use thalweg::channel::{RecvTimeoutError, oneshot};
+use thalweg::pipeline::Failure;
+use thalweg::wait::{Mode, Pace};
+
+use super::Outcome;
+use super::client::ClientError;
+use crate::event::{Event, Events};
+use crate::execution::{Asked, ExecutionReport, ExecutionReports};
+use crate::result_code::ResultCode;
+
+/// The result of a command, with its events.
+#[derive(Debug)]
+pub struct Reply {
+    /// The command's number, from [`Options::first_sequence`](super::Options::first_sequence) in
+    /// the order of execution.
+    pub sequence: u64,
+    /// Its result.
+    pub result: ResultCode,
+    asked: Asked,
+    events: Events,
+}
+
+impl Reply {
+    /// Copies an outcome. Allocates if it has events.
+    pub(super) fn new(outcome: &Outcome<'_>) -> Self {
+        Self {
+            sequence: outcome.sequence,
+            result: outcome.result,
+            asked: Asked::of(outcome.command),
+            events: outcome.events.copied(),
+        }
+    }
+
+    /// Returns the events of the command, in order: the engine's own record. They name other users,
+    /// and what those hold for their orders: pass [reports](Self::reports) on, not events.
+    #[must_use]
+    pub fn events(&self) -> &[Event] {
+        &self.events
+    }
+
+    /// Returns the execution reports for the user of the command; none if the command has no single
+    /// user. [`Outcome::reports`] has those for the other users, too.
+    pub fn reports(&self) -> impl Iterator<Item = ExecutionReport> + '_ {
+        let reports = ExecutionReports::asked(self.sequence, self.asked, self.result, &self.events);
+        reports.filter(|report| self.asked.user() == Some(report.owner))
+    }
+}
+
+/// The failure of a service, once it has failed. It is set before the senders of replies are
+/// dropped, so a receiver that finds its sender gone reads the reason.
+pub(super) type FailureCell = Arc<OnceLock<Failure>>;
+
+/// Returns why a service accepts and answers nothing any more.
+pub(super) fn ended(failure: &FailureCell) -> ClientError {
+    match failure.get() {
+        Some(failure) => ClientError::Failed(failure.clone()),
+        None => ClientError::Closed,
+    }
+}
+
+/// The pending result of a request that was accepted: the [`Reply`] to a command, or the
+/// [`Answered`](super::Answered) of a query.
+///
+/// It is a future, and needs no runtime but a `Waker`; or a thread waits for it. It does not borrow
+/// the client, and may be sent to another thread or task. Dropping it discards the result, not the
+/// command.
+#[derive(Debug)]
+#[must_use = "dropping it discards the result"]
+pub struct Pending<T> {
+    receiver: oneshot::Receiver<T>,
+    failure: FailureCell,
+    mode: Mode,
+}
+
+impl<T> Pending<T> {
+    pub(super) const fn new(
+        receiver: oneshot::Receiver<T>,
+        failure: FailureCell,
+        mode: Mode,
+    ) -> Self {
+        Self {
+            receiver,
+            failure,
+            mode,
+        }
+    }
+
+    /// Returns whether a wait would return at once: the result has come, or the service has ended.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.receiver.is_closed()
+    }
+
+    /// Waits for the result.
+    ///
+    /// # Errors
+    /// [`ClientError::Closed`] or [`ClientError::Failed`].
+    pub fn wait(self) -> Result<T, ClientError> {
+        let mut pace = Pace::new(self.mode);
+        self.wait_by(&mut pace)
+    }
+
+    /// Waits for the result as `pace` says.
+    pub(super) fn wait_by(mut self, pace: &mut Pace) -> Result<T, ClientError> {
+        let received = self.receiver.recv_by(pace, None);
+        received.map_err(|_| ended(&self.failure))
+    }
+
+    /// Waits for the result for at most `timeout`; returns `None` if it has not come by then. The
+    /// result comes once: a wait after that returns an error.
+    ///
+    /// # Errors
+    /// Those of [`wait`](Self::wait).
+    pub fn wait_timeout(&mut self, timeout: Duration) -> Option<Result<T, ClientError>> {
+        let deadline = Instant::now().checked_add(timeout);
+        match self.receiver.recv_by(&mut Pace::new(self.mode), deadline) {
+            Ok(result) => Some(Ok(result)),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(_) => Some(Err(ended(&self.failure))),
+        }
+    }
+}
+
+impl<T> Future for Pending<T> {
+    type Output = Result<T, ClientError>;
+
+    /// Polls for the result. The result comes once: a poll after that is ready with an error.
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        let result = Pin::new(&mut this.receiver).poll(context);
+        result.map(|result| result.map_err(|_| ended(&this.failure)))
+    }
+}
