@@ -276,7 +276,7 @@ fn what_is_no_state_is_told() {
         (
             10,
             vec![255],
-            "the rules at byte 8 is 16744447, it may be from 0 to 32767",
+            "the rules at byte 8 is 16777215, it may be from 0 to 65535",
         ),
         (
             12,

@@ -16,7 +16,7 @@ const MAKER: OrderFlags = OrderFlags::NONE.with_self_trade(SelfTrade::CancelMake
 
 /// A world in which user 1 sells `count` orders of one lot, at 100 and up, `depth` at each price.
 fn asks(rules: Rules, count: i64, depth: i64) -> World {
-    let mut world = World::with_money(rules, 1 << 40);
+    let mut world = World::with_money(rules, 1 << 50);
     for id in 0..count {
         world.apply(&Command::Place(ask(1, id, 100 + id / depth, 1)));
     }
@@ -139,10 +139,10 @@ fn an_order_that_must_be_filled_whole_looks_at_no_more_than_it_may() {
     }
     // More levels than may be visited, and too few lots.
     let mut world = asks(Rules::default(), 2 * MAX, 1);
-    assert_eq!(world.apply(&fok(2, 1 << 30, OrderFlags::NONE)), limit);
+    assert_eq!(world.apply(&fok(2, 1 << 28, OrderFlags::NONE)), limit);
     assert!(world.events.work() <= WORK_MAX as u64 + 2);
     let mut world = asks(Rules::default(), MAX, 1);
-    assert_eq!(world.apply(&fok(2, 1 << 30, OrderFlags::NONE)), unfilled);
+    assert_eq!(world.apply(&fok(2, 1 << 28, OrderFlags::NONE)), unfilled);
     // In futures, too.
     let mut world = World::with_money(Rules::default(), 1 << 40);
     for id in 0..=MAX {
