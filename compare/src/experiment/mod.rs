@@ -37,6 +37,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[
     append::EXPERIMENT,
     journal::EXPERIMENT,
     serve::EXPERIMENT,
+    serve::FAIRNESS,
     tasks::EXPERIMENT,
     bus::EXPERIMENT,
 ];

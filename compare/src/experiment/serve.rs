@@ -6,6 +6,7 @@
 
 mod child;
 mod echo;
+mod fairness;
 mod inprocess;
 mod loader;
 mod session;
@@ -28,6 +29,7 @@ use child::Work;
 use loader::{Plan, drive};
 
 pub(crate) use child::main as child;
+pub(crate) use fairness::EXPERIMENT as FAIRNESS;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "serve",

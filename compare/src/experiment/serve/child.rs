@@ -21,14 +21,17 @@ use crate::runner::text;
 /// What a child does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Work {
-    /// Serves an exchange.
+    /// Serves an exchange to sessions that send as fast as they can.
     Serve(SyncName),
+    /// Serves an exchange, not durable, with the limits of the default configuration.
+    Limited,
     /// Answers what looks like a command, and does nothing else.
     Echo,
 }
 
 impl Work {
-    const ALL: [(&'static str, Self); 3] = [
+    const ALL: [(&'static str, Self); 4] = [
+        ("limited", Self::Limited),
         ("echo", Self::Echo),
         ("serve-synced", Self::Serve(SyncName::Always)),
         ("serve-unsynced", Self::Serve(SyncName::Never)),
@@ -45,14 +48,16 @@ impl Work {
     }
 }
 
-/// The configuration of a child: the default one, on any ports, for sessions that send as fast as
-/// they can.
-fn configuration(sync: SyncName) -> Config {
+/// The configuration of a child: the default one, on any ports, but for the rate of commands where
+/// that is not limited.
+fn configuration(sync: SyncName, is_limited: bool) -> Config {
     let anywhere = SocketAddr::from(([127, 0, 0, 1], 0));
     let mut config = Config::default();
     config.trade.listen = anywhere;
     config.admin.listen = Some(anywhere);
-    config.sessions.rate_per_s = 0;
+    if !is_limited {
+        config.sessions.rate_per_s = 0;
+    }
     config.journal.sync = sync;
     config
 }
@@ -96,8 +101,12 @@ fn serve(work: Work, directory: &Path) -> Result<(), String> {
             let listening = runtime.block_on(echo::start()).map_err(text)?;
             until_asked(&[listening])
         }
-        Work::Serve(sync) => {
-            let started = runtime.block_on(Server::start(configuration(sync), directory));
+        Work::Serve(_) | Work::Limited => {
+            let config = match work {
+                Work::Serve(sync) => configuration(sync, false),
+                _ => configuration(SyncName::Never, true),
+            };
+            let started = runtime.block_on(Server::start(config, directory));
             let server = started.map_err(text)?;
             let at = server.addresses();
             let places = [Some(at.trade), at.admin];

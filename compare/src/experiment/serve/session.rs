@@ -23,7 +23,7 @@ use crate::runner::text;
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Returns the hello of the first session of a holder.
-fn hello(role: Role, holder: i64, wants_reports: bool) -> Hello<'static> {
+pub(super) fn hello(role: Role, holder: i64, wants_reports: bool) -> Hello<'static> {
     Hello {
         version_min: 1,
         version_max: 1,
@@ -39,7 +39,7 @@ fn hello(role: Role, holder: i64, wants_reports: bool) -> Hello<'static> {
 }
 
 /// Connects a session that the server welcomes. Reads block still.
-fn connect(to: SocketAddr, hello: Hello<'_>) -> Result<TcpStream, String> {
+pub(super) fn connect(to: SocketAddr, hello: Hello<'_>) -> Result<TcpStream, String> {
     let mut stream = TcpStream::connect(to).map_err(text)?;
     stream.set_nodelay(true).map_err(text)?;
     stream.set_read_timeout(Some(PATIENCE)).map_err(text)?;
@@ -55,7 +55,7 @@ fn connect(to: SocketAddr, hello: Hello<'_>) -> Result<TcpStream, String> {
 }
 
 /// Reads frames until `wanted` gives something; `None` where the next one says bye.
-fn hear<T>(
+pub(super) fn hear<T>(
     stream: &mut TcpStream,
     bytes: &mut Vec<u8>,
     mut wanted: impl FnMut(&ServerFrame<'_>) -> Option<T>,
@@ -84,23 +84,43 @@ fn hear<T>(
 
 /// Sends these as an administrator, one after the other.
 pub(super) fn administer(to: SocketAddr, commands: &[Command]) -> Result<(), String> {
-    let mut stream = connect(to, hello(Role::Admin, 1, false))?;
-    let mut heard = Vec::new();
-    for (sequence, command) in (1..).zip(commands) {
+    let mut caller = Caller::connect(to, hello(Role::Admin, 1, false))?;
+    commands.iter().try_for_each(|command| caller.call(command))
+}
+
+/// A session that waits for each answer.
+#[derive(Debug)]
+pub(super) struct Caller {
+    stream: TcpStream,
+    heard: Vec<u8>,
+    sequence: u64,
+}
+
+impl Caller {
+    pub(super) fn connect(to: SocketAddr, hello: Hello<'_>) -> Result<Self, String> {
+        Ok(Self {
+            stream: connect(to, hello)?,
+            heard: Vec::new(),
+            sequence: 0,
+        })
+    }
+
+    /// Sends a command, which must succeed, and waits for its answer.
+    pub(super) fn call(&mut self, command: &Command) -> Result<(), String> {
+        self.sequence += 1;
         let mut bytes = vec![0; submit_bytes(command)];
-        encode_submit(ClientSequence(sequence), command, &mut bytes).map_err(text)?;
-        stream.write_all(&bytes).map_err(text)?;
-        let answer = hear(&mut stream, &mut heard, |frame| match frame {
+        encode_submit(ClientSequence(self.sequence), command, &mut bytes).map_err(text)?;
+        self.stream.write_all(&bytes).map_err(text)?;
+        let answer = hear(&mut self.stream, &mut self.heard, |frame| match frame {
             ServerFrame::Answer(answer) => Some(Ok(answer.result)),
             ServerFrame::Refused(refused) => Some(Err(refused.why)),
             _ => None,
         })?;
         match answer {
-            Some(Ok(ResultCode::Success)) => {}
-            other => return Err(format!("an administrator's command: {other:?}")),
+            Some(Ok(ResultCode::Success)) => Ok(()),
+            other => Err(format!("{command:?}: {other:?}")),
         }
     }
-    Ok(())
 }
 
 /// Room for what is read at once.

@@ -120,8 +120,7 @@ impl<T> Receiver<T> {
     /// # Errors
     /// [`RecvError`] if none will come: the sender is gone.
     pub fn recv(mut self) -> Result<T, RecvError> {
-        let received = self.recv_by(&mut Pace::default(), None);
-        received.map_err(|_| RecvError)
+        self.wait(None).map_err(|_| RecvError)
     }
 
     /// Takes the element if it is there.
@@ -140,7 +139,7 @@ impl<T> Receiver<T> {
     /// [`RecvTimeoutError::Timeout`] or [`RecvTimeoutError::Disconnected`].
     pub fn recv_timeout(&mut self, timeout: Duration) -> Result<T, RecvTimeoutError> {
         // Beyond what the clock can say: for ever.
-        self.recv_by(&mut Pace::default(), Instant::now().checked_add(timeout))
+        self.wait(Instant::now().checked_add(timeout))
     }
 
     /// Waits for the element, no longer than until `deadline`. One that has passed makes this a
@@ -149,7 +148,14 @@ impl<T> Receiver<T> {
     /// # Errors
     /// [`RecvTimeoutError::Timeout`] or [`RecvTimeoutError::Disconnected`].
     pub fn recv_deadline(&mut self, deadline: Instant) -> Result<T, RecvTimeoutError> {
-        self.recv_by(&mut Pace::default(), Some(deadline))
+        self.wait(Some(deadline))
+    }
+
+    fn wait(&mut self, deadline: Option<Instant>) -> Result<T, RecvTimeoutError> {
+        match self.look() {
+            Some(found) => found.map_err(|_| RecvTimeoutError::Disconnected),
+            None => self.recv_by(&mut Pace::default(), deadline),
+        }
     }
 
     /// Waits for the element as `pace` says, no longer than until `deadline`, if there is one.

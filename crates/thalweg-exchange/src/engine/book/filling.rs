@@ -88,16 +88,19 @@ impl Book {
             }
             let hidden = self.hidden_at(slot, side, &level);
             let lots = i128::from(level.volume) + hidden;
-            orders += level.orders;
             hides |= hidden != 0;
             if missing <= lots {
-                let may_be_much = rules.bound_work && (hides || orders > bounds.events as u64);
+                // Each of the last ones has a lot at least.
+                let last = u64::try_from(missing).map_or(level.orders, |lots| lots.min(level.orders));
+                let may_be_much = hides || orders.saturating_add(last) > bounds.events as u64;
+                let may_be_much = rules.bound_work && may_be_much;
                 // Own orders only leave less, at worse prices.
                 return match place.flags.self_trade() == SelfTrade::Allow && !may_be_much {
                     true => Ok(true),
                     false => self.others_fill((place, limit), is_good, bounds),
                 };
             }
+            orders += level.orders;
             missing -= lots;
             cost = cost.saturating_add(value(lots));
         }

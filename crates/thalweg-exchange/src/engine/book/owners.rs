@@ -36,12 +36,11 @@ impl Link {
     };
 }
 
-/// Orders that go when their owner's session ends come before all others.
+/// The orders of an owner, in two chains: those that stay when his session ends, and those that go.
 #[derive(Clone, Copy, Debug)]
 struct List {
     owner: i64,
-    first: u32,
-    last: u32,
+    first: [u32; 2],
 }
 
 /// The lists of a book.
@@ -84,24 +83,18 @@ impl Owners {
     }
 
     fn add(&mut self, slot: u32, owner: i64, goes_with_session: bool) {
+        let chain = usize::from(goes_with_session);
         let Some(list) = self.find(owner) else {
-            let list = self.lists.insert(List {
-                owner,
-                first: slot,
-                last: slot,
-            });
+            let mut first = [NONE; 2];
+            first[chain] = slot;
+            let list = self.lists.insert(List { owner, first });
             self.index.insert(owner, list);
             return;
         };
-        let list = &mut self.lists[list];
-        if goes_with_session {
-            let next = std::mem::replace(&mut list.first, slot);
+        let next = std::mem::replace(&mut self.lists[list].first[chain], slot);
+        if next != NONE {
             self.links[slot as usize].next = next;
             self.links[next as usize].previous = slot;
-        } else {
-            let previous = std::mem::replace(&mut list.last, slot);
-            self.links[slot as usize].previous = previous;
-            self.links[previous as usize].next = slot;
         }
     }
 
@@ -114,37 +107,37 @@ impl Owners {
         }
         if link.previous != NONE {
             self.links[link.previous as usize].next = link.next;
+            return;
         }
-        match (link.previous, link.next) {
-            (NONE, NONE) => {
-                let lists = &self.lists;
-                let list = self.index.remove(owner, |list| lists[list].owner);
-                self.lists
-                    .free(list.expect("a list as long as an order rests"));
-            }
-            (NONE, next) => self.list_of(owner).first = next,
-            (previous, NONE) => self.list_of(owner).last = previous,
-            _ => {}
-        }
-    }
-
-    fn list_of(&mut self, owner: i64) -> &mut List {
         let list = self.find(owner).expect("a list as long as an order rests");
-        &mut self.lists[list]
+        let first = &mut self.lists[list].first;
+        let chain = usize::from(first[0] != slot);
+        first[chain] = link.next;
+        if *first == [NONE; 2] {
+            let lists = &self.lists;
+            self.index.remove(owner, |list| lists[list].owner);
+            self.lists.free(list);
+        }
     }
 
     fn find(&self, owner: i64) -> Option<u32> {
         self.index.find(owner, |list| self.lists[list].owner)
     }
 
-    /// The slots of an owner's orders: first those that go with his session, else in no meaningful
-    /// order.
-    fn slots(&self, owner: i64) -> impl Iterator<Item = u32> + '_ {
+    /// The slots of an owner's orders that go with his session, or of those that stay, in no
+    /// meaningful order.
+    fn chain(&self, owner: i64, goes_with_session: bool) -> impl Iterator<Item = u32> + '_ {
         let first = self.find(owner).map(|list| self.lists[list].first);
-        std::iter::successors(first, |&slot| {
+        let first = first.map(|first| first[usize::from(goes_with_session)]);
+        std::iter::successors(first.filter(|&slot| slot != NONE), |&slot| {
             let next = self.links[slot as usize].next;
             (next != NONE).then_some(next)
         })
+    }
+
+    /// The slots of an owner's orders, in no meaningful order.
+    fn slots(&self, owner: i64) -> impl Iterator<Item = u32> + '_ {
+        self.chain(owner, false).chain(self.chain(owner, true))
     }
 
     fn arrival(&self, slot: u32) -> u64 {
@@ -228,9 +221,8 @@ impl Book {
     /// The slots of an owner's resting orders that go with his session, in the same order. Visits
     /// no others. The owners must be kept.
     pub(super) fn slots_with_session(&self, uid: UserId) -> Vec<u32> {
-        let goes = |slot: &u32| self.ladder.nodes[*slot].flags.goes_with_session();
         let owners = self.ladder.owners.as_ref();
-        let slots = owners.map(|owners| owners.slots(uid.0).take_while(goes).collect());
+        let slots = owners.map(|owners| owners.chain(uid.0, true).collect());
         self.in_turn(slots.unwrap_or_default())
     }
 
