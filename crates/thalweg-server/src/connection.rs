@@ -20,8 +20,8 @@ use crate::greeting::greet;
 use crate::outbox::{End, Taken};
 use crate::reading::Reading;
 use crate::request::Request;
-use crate::session::Session;
 use crate::seats::Seat;
+use crate::session::Session;
 use crate::shared::Shared;
 
 /// How long a bye may take to be written.

@@ -16,8 +16,8 @@ use crate::figures::read;
 use crate::keys::Key;
 use crate::publisher::resume;
 use crate::roster::WITHDRAWN;
-use crate::session::{Session, Terms};
 use crate::seats::Seat;
+use crate::session::{Session, Terms};
 use crate::shared::Shared;
 
 /// Which roles a listener serves.

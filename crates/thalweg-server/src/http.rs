@@ -32,7 +32,9 @@ const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset
 
 /// The thread of the listener; it ends when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Http(#[allow(dead_code, reason = "it is there to be dropped")] oneshot::Sender<()>);
+pub(crate) struct Http(
+    #[allow(dead_code, reason = "it is there to be dropped")] oneshot::Sender<()>,
+);
 
 /// Serves on a thread of its own.
 ///

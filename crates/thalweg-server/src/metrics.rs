@@ -224,7 +224,11 @@ impl Page {
         let connections = shared.connections() as f64;
         to.gauge("connections", "Connections that are open.", connections)?;
         let max = shared.seats.max(Door::Trade) as f64;
-        to.gauge("connections_max", "Connections that the trade listener may have.", max)?;
+        to.gauge(
+            "connections_max",
+            "Connections that the trade listener may have.",
+            max,
+        )?;
         to.counter(
             "connections_accepted",
             "Connections that came.",

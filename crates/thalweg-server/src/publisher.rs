@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use thalweg::state::StateCell;
-use thalweg_exchange::{Command, ResultCode, UserId};
 use thalweg_exchange::codec::session::{
     AccountView, Answer, Ending, OpenOrder, QueryAnswer, ReportGap, Said, ServerFrame,
 };
@@ -12,6 +11,7 @@ use thalweg_exchange::durable::{Executed, Origin, Published, Reports};
 use thalweg_exchange::report::OpenOrders;
 use thalweg_exchange::service::{Answer as Told, Answered};
 use thalweg_exchange::session::{ReportNumber, Role};
+use thalweg_exchange::{Command, ResultCode, UserId};
 use tokio::sync::Notify;
 
 use crate::audit::{Audit, AuditLine};

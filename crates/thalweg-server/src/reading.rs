@@ -470,6 +470,7 @@ impl Reading {
                 return self.send(Request::Query { session, id, query }).await;
             }
         };
+        self.free += 1;
         self.shared.figures.refuse(refusal);
         self.session.answer_query(&QueryAnswer {
             id,

@@ -163,7 +163,9 @@ impl Roster {
         let sessions = tables.by_key.values();
         let open = sessions.filter(|session| session.outbox.ending().is_none());
         let largest = open.max_by_key(|session| session.outbox.bytes());
-        largest.map(|session| session.outbox.end_largest()).is_some()
+        largest
+            .map(|session| session.outbox.end_largest())
+            .is_some()
     }
 
     /// Bytes that wait to be written, of all together.

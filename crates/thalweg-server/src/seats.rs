@@ -217,7 +217,10 @@ mod tests {
         for files in [0, 90, 97, 200, 1024, 4096] {
             let [trade, admin] = limits(8192, Some(files));
             let all = (trade + admin + HTTP_MAX) as u64 + FILES_KEPT;
-            assert!(all <= files.max(FILES_KEPT + HTTP_MAX as u64 + 2), "{files}");
+            assert!(
+                all <= files.max(FILES_KEPT + HTTP_MAX as u64 + 2),
+                "{files}"
+            );
             assert!(trade >= 1 && admin >= 1, "{files}");
         }
         assert_eq!(limits(10, Some(1024)), [10, 10]);
@@ -256,12 +259,16 @@ mod tests {
             seat.keep(key(Role::Read, holder)).map(|()| seat)
         };
         let of_one: Vec<Seat> = (0..4).map(|_| reader(1).expect("four of one")).collect();
-        assert_eq!(reader(1).err().as_deref(), Some("4 that read for one holder are served"));
+        assert_eq!(
+            reader(1).err().as_deref(),
+            Some("4 that read for one holder are served")
+        );
         let others = [reader(2), reader(3)].map(|seat| seat.expect("six in all"));
         assert_eq!(reader(4).err().as_deref(), Some("6 that read are served"));
         let mut trades = [take(), take()];
         for seat in &mut trades {
-            seat.keep(key(Role::Trade, 1)).expect("two seats are theirs");
+            seat.keep(key(Role::Trade, 1))
+                .expect("two seats are theirs");
         }
         drop((of_one, others));
         assert!(reader(1).is_ok());

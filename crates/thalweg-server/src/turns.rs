@@ -344,7 +344,10 @@ mod tests {
         let _before = since.next();
         let second = since.next().expect("the others came");
         let next = |part: &[i64], id| part.iter().position(|&had| had == id);
-        assert!(next(second, 9) <= Some(1) && next(second, 2) <= Some(2), "{second:?}");
+        assert!(
+            next(second, 9) <= Some(1) && next(second, 2) <= Some(2),
+            "{second:?}"
+        );
         assert!(next(since.next().expect("again"), 9) <= Some(1), "{had:?}");
     }
 

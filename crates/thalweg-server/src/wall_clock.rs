@@ -168,13 +168,24 @@ mod tests {
         assert_eq!(told(None, &said), times);
         // At a start it may have been stopped for a month, not for ten years.
         let month = 31 * 24 * 3_600_000;
-        assert_eq!(told(Some(5_000), &[(5_000 + month, 0), (6_000 + month, 1_000)]), [6_000 + month]);
-        assert_eq!(told(Some(5_000), &[(5_001 + month, 0), (6_001 + month, 1_000)]), [6_000]);
+        assert_eq!(
+            told(Some(5_000), &[(5_000 + month, 0), (6_000 + month, 1_000)]),
+            [6_000 + month]
+        );
+        assert_eq!(
+            told(Some(5_000), &[(5_001 + month, 0), (6_001 + month, 1_000)]),
+            [6_000]
+        );
     }
 
     #[test]
     fn a_time_that_an_administrator_has_set_is_gone_on_from() {
-        let said = [(1_000, 0), (9_000_000, 1_000), (9_000_000, 1_000), (9_002_000, 3_000)];
+        let said = [
+            (1_000, 0),
+            (9_000_000, 1_000),
+            (9_000_000, 1_000),
+            (9_002_000, 3_000),
+        ];
         let mut clock = WallClock::new(Told(Instant::now(), Vec::from(said).into_iter()), None);
         assert_eq!(clock.tell(), 2_000);
         clock.set(8_999_000);

@@ -55,6 +55,7 @@ fn configuration(sync: SyncName, is_limited: bool) -> Config {
     let mut config = Config::default();
     config.trade.listen = anywhere;
     config.admin.listen = Some(anywhere);
+    config.http.listen = None;
     if !is_limited {
         config.sessions.rate_per_s = 0;
     }

@@ -34,6 +34,8 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 
 const QUIET: &str = "without the attack";
 const ATTACKED: &str = "beside the attack";
+/// The attackers and the server that they attack take the same processors' time.
+const ELSEWHERE: &str = "the attack is on another server";
 
 const METRICS: &[Metric] = &[
     Metric::lower("acknowledged p50", "ns"),
@@ -130,9 +132,16 @@ impl Attack {
 fn cases(settings: &Settings) -> Vec<Case> {
     let span = Duration::from_nanos(settings.count(4_000_000_000));
     let case = |attack: Attack| {
-        let case = Case::of(attack.name, attack.heading, METRICS, subjects(), (attack, span));
+        let case = Case::of(
+            attack.name,
+            attack.heading,
+            METRICS,
+            subjects(),
+            (attack, span),
+        );
         case.goals([
-            Goal::ratio([ATTACKED, QUIET], P99, 0.5),
+            Goal::ratio([ATTACKED, ELSEWHERE], P99, 0.5),
+            Goal::shown([ATTACKED, QUIET], P99),
             Goal::at_most(ATTACKED, HALT, 50e6),
         ])
     };
@@ -140,7 +149,7 @@ fn cases(settings: &Settings) -> Vec<Case> {
 }
 
 fn subjects() -> Subjects<(Attack, Duration)> {
-    let way = |name, attacks: bool| {
+    let way = |name, attacks: Option<bool>| {
         subject(name, move |&(attack, span): &(Attack, Duration)| {
             let felt = run(attack, span, attacks)?;
             Ok(Run::of([
@@ -151,7 +160,11 @@ fn subjects() -> Subjects<(Attack, Duration)> {
             ]))
         })
     };
-    vec![way(ATTACKED, true), way(QUIET, false)]
+    vec![
+        way(ATTACKED, Some(true)),
+        way(ELSEWHERE, Some(false)),
+        way(QUIET, None),
+    ]
 }
 
 #[derive(Debug, Default)]
@@ -161,7 +174,8 @@ struct Felt {
     frames: u64,
 }
 
-fn run(attack: Attack, span: Duration, attacks: bool) -> Result<Felt, String> {
+/// Starts a server with both users, and the orders that the attack needs.
+fn start(attack: Attack) -> Result<(Child, SocketAddr), String> {
     let child = Child::start(Work::Limited)?;
     let admin = child.admin.ok_or("a server has an administrator")?;
     let limits = UserLimits::NONE;
@@ -174,18 +188,35 @@ fn run(attack: Attack, span: Duration, attacks: bool) -> Result<Felt, String> {
     if attack.needs_orders {
         rest_orders(child.trade)?;
     }
+    Ok((child, admin))
+}
+
+/// Runs with the attack on this server, on another one, or without.
+fn run(attack: Attack, span: Duration, attacks: Option<bool>) -> Result<Felt, String> {
+    let (child, admin) = start(attack)?;
+    let other = match attacks {
+        Some(false) => Some(start(attack)?.0),
+        _ => None,
+    };
+    let attacked = other.as_ref().unwrap_or(&child).trade;
     let (stop, frames) = (AtomicBool::new(false), AtomicU64::new(0));
     let felt = thread::scope(|scope| {
-        let sessions = if attacks { attack.sessions } else { 0 };
+        let sessions = if attacks.is_some() {
+            attack.sessions
+        } else {
+            0
+        };
         for number in 1..=sessions {
-            let (to, stop, frames) = (child.trade, &stop, &frames);
+            let (to, stop, frames) = (attacked, &stop, &frames);
             scope.spawn(move || attack_from(to, number, attack, (stop, frames)));
         }
         let halts = scope.spawn(|| halt_often(admin, &stop));
         let latency_ns = live(child.trade, span);
         // ORDERING: Relaxed, pairs with the loads of those who attack; the scope joins them.
         stop.store(true, Ordering::Relaxed);
-        let halt_ns = halts.join().map_err(|_| "a thread has panicked".to_owned())?;
+        let halt_ns = halts
+            .join()
+            .map_err(|_| "a thread has panicked".to_owned())?;
         Ok::<_, String>(Felt {
             latency_ns: latency_ns?,
             halt_ns: halt_ns?,
@@ -274,7 +305,11 @@ fn attack_from(
     (stop, frames): (&AtomicBool, &AtomicU64),
 ) {
     let hello = Hello {
-        number: if attack.role == Role::Read { 1_000 + number } else { number % 16 },
+        number: if attack.role == Role::Read {
+            1_000 + number
+        } else {
+            number % 16
+        },
         cancels_on_disconnect: attack.reconnects,
         ..hello(attack.role, ATTACKER, false)
     };
@@ -406,7 +441,10 @@ fn books(next: &mut u64) -> Vec<u8> {
             symbol: SYMBOL,
             depth: 10_000,
         };
-        push_frame(&mut bytes, &ClientFrame::Query(QueryFrame { id: *next, query }));
+        push_frame(
+            &mut bytes,
+            &ClientFrame::Query(QueryFrame { id: *next, query }),
+        );
         *next += 1;
     }
     bytes

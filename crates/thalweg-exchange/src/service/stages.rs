@@ -1,7 +1,7 @@
 //! The stages of a service, and how they are put together.
 
-use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::{error, fmt};
 
 use thalweg::pipeline::{BuildError, Builder, Flow, Pipeline};

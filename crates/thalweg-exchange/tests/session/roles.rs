@@ -85,10 +85,7 @@ fn of_supervisors() -> Vec<Command> {
 
 /// Every command, and who may send it: a trader, the operator, nobody.
 fn commands() -> Vec<(Command, Option<Role>)> {
-    let nobodys = vec![
-        Command::Disconnect { uid: ME },
-        Command::Reset,
-    ];
+    let nobodys = vec![Command::Disconnect { uid: ME }, Command::Reset];
     [
         (of_traders(), Some(Role::Trade)),
         (of_clerks(), Some(Role::Admin)),

@@ -53,7 +53,10 @@ fn an_order_meets_as_many_orders_as_it_may_and_no_more() {
             world.done(take(MAX + 1));
             assert_eq!(trades(&world), WORK_MAX);
             assert_eq!(rejected(&world), Some((1, RejectReason::WorkLimit)));
-            assert_eq!((world.side(PAIR, Ask).len(), world.side(PAIR, Bid)), (1, vec![]));
+            assert_eq!(
+                (world.side(PAIR, Ask).len(), world.side(PAIR, Bid)),
+                (1, vec![])
+            );
             // Where nothing else can be met, it ends as its type says.
             let mut world = asks(Rules::default(), MAX, depth);
             world.done(take(MAX + 1));
@@ -75,9 +78,15 @@ fn own_orders_that_are_cancelled_count() {
     for mode in [SelfTrade::CancelMaker, SelfTrade::Decrement] {
         let flags = OrderFlags::NONE.with_self_trade(mode);
         let mut world = asks(Rules::default(), MAX + 5, 7);
-        world.done(Command::Place(flagged(bid(1, 1 << 40, 1 << 20, 2 * MAX), flags)));
+        world.done(Command::Place(flagged(
+            bid(1, 1 << 40, 1 << 20, 2 * MAX),
+            flags,
+        )));
         assert!(world.events.len() <= WORK_MAX + 1, "{mode:?}");
-        assert_eq!(rejected(&world).map(|(_, why)| why), Some(RejectReason::WorkLimit));
+        assert_eq!(
+            rejected(&world).map(|(_, why)| why),
+            Some(RejectReason::WorkLimit)
+        );
         assert_eq!(world.side(PAIR, Ask).len(), 5);
         assert_eq!(world.side(PAIR, Bid), []);
     }
@@ -95,7 +104,12 @@ fn an_order_that_is_moved_and_meets_too_many_is_removed() {
     assert_eq!(trades(&world), WORK_MAX);
     assert!(matches!(
         world.events.last(),
-        Some(Event::Removed { size: 9, left: 0, why: Removal::WorkLimit, .. })
+        Some(Event::Removed {
+            size: 9,
+            left: 0,
+            why: Removal::WorkLimit,
+            ..
+        })
     ));
     assert_eq!(world.order(PAIR, 1 << 40), None);
     let user = world.state.risk.user(UserId(2)).expect("it was added");
@@ -111,7 +125,10 @@ fn an_iceberg_order_counts_each_time_that_it_shows_lots() {
     }
     world.done(of_type(bid(2, 9, 100, 3_000), OrderType::Ioc));
     assert!(world.events.len() <= WORK_MAX + 2, "{}", world.events.len());
-    assert_eq!(rejected(&world).map(|(_, why)| why), Some(RejectReason::WorkLimit));
+    assert_eq!(
+        rejected(&world).map(|(_, why)| why),
+        Some(RejectReason::WorkLimit)
+    );
     assert!(trades(&world) >= WORK_MAX / 2);
 }
 
@@ -162,7 +179,10 @@ fn hidden_lots_count_for_an_order_that_must_be_filled_whole_only_where_it_needs_
     assert_eq!(trades(&world), 2);
     // 600 times one lot would be shown.
     world.done(Command::Place(ask(1, 3, 100, 1)));
-    assert_eq!(world.apply(&fok(602)), ResultCode::MatchingRejectedWorkLimit);
+    assert_eq!(
+        world.apply(&fok(602)),
+        ResultCode::MatchingRejectedWorkLimit
+    );
     assert_eq!(world.apply(&fok(300)), ResultCode::Success);
 }
 
@@ -195,13 +215,18 @@ fn the_end_of_a_session_visits_no_order_that_stays() {
     world.done(disconnect.clone());
     for id in 0..100 {
         let flags = if id % 25 == 3 { goes } else { OrderFlags::NONE };
-        world.done(Command::Place(flagged(gtc(1, id, Bid, 50 + id % 3, 1), flags)));
+        world.done(Command::Place(flagged(
+            gtc(1, id, Bid, 50 + id % 3, 1),
+            flags,
+        )));
     }
     // One that stays is moved, and one that goes is filled in part.
     world.done(moved(1, PAIR, 4, 51));
     world.done(disconnect.clone());
     let gone = |event: &Event| match event {
-        Event::Removed { order: OrderId(id), .. } => *id,
+        Event::Removed {
+            order: OrderId(id), ..
+        } => *id,
         other => panic!("{other:?}"),
     };
     let gone: Vec<i64> = world.events.iter().map(gone).collect();

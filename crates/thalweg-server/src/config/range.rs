@@ -52,7 +52,12 @@ impl Config {
         let sessions = s.remembered_max.into();
         [
             range("sessions.per_holder", s.per_holder.into(), 1, 1 << 16),
-            range("sessions.readers_per_holder", s.readers_per_holder.into(), 1, 1 << 20),
+            range(
+                "sessions.readers_per_holder",
+                s.readers_per_holder.into(),
+                1,
+                1 << 20,
+            ),
             range("sessions.remembered_max", sessions, 1, 1 << 20),
             range("sessions.reports_kept", s.reports_kept.into(), 1, 1 << 20),
             range("sessions.reports_max", s.reports_max.into(), 16, 1 << 30),

@@ -70,7 +70,9 @@ fn a_frame_of_an_administrator_may_be_as_long_as_the_welcome_says() {
 
 #[test]
 fn a_user_has_as_many_open_orders_as_the_default_says() {
-    let default = thalweg_server::config::Config::default().sessions.open_orders_max;
+    let default = thalweg_server::config::Config::default()
+        .sessions
+        .open_orders_max;
     let house = House::with_market(|config| config.sessions.open_orders_max = default);
     let (mut client, _) = house.trade(1);
     for id in 1..=u64::from(default) {

@@ -68,10 +68,7 @@ impl Book {
         let mut taker = Taker::moved(order, all, rules, first);
         self.take(&mut taker, events);
         let Taker {
-            left,
-            dropped,
-            cut,
-            ..
+            left, dropped, cut, ..
         } = taker;
         self.ladder.nodes[slot].filled += all - left - dropped;
         if let Some(cut) = cut

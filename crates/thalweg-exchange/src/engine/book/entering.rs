@@ -160,10 +160,7 @@ impl Book {
         events: &mut Events,
     ) -> ResultCode {
         let Taker {
-            left,
-            dropped,
-            cut,
-            ..
+            left, dropped, cut, ..
         } = *taker;
         let why = match (cut, place.order_type) {
             _ if left == 0 => RejectReason::SelfTrade,

@@ -91,7 +91,8 @@ impl Book {
             hides |= hidden != 0;
             if missing <= lots {
                 // Each of the last ones has a lot at least.
-                let last = u64::try_from(missing).map_or(level.orders, |lots| lots.min(level.orders));
+                let last =
+                    u64::try_from(missing).map_or(level.orders, |lots| lots.min(level.orders));
                 let may_be_much = hides || orders.saturating_add(last) > bounds.events as u64;
                 let may_be_much = rules.bound_work && may_be_much;
                 // Own orders only leave less, at worse prices.

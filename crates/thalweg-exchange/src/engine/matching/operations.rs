@@ -122,12 +122,7 @@ impl Matching {
         ResultCode::Success
     }
 
-    fn clear_of(
-        &mut self,
-        uid: UserId,
-        symbol: SymbolId,
-        (why, events): (Removal, &mut Events),
-    ) {
+    fn clear_of(&mut self, uid: UserId, symbol: SymbolId, (why, events): (Removal, &mut Events)) {
         self.clear(symbol, (why, events), |book, why, events| {
             book.remove_of(uid, why, events);
         });
