@@ -429,16 +429,18 @@ mod tests {
             events.add_standing(symbol, Standing::default());
             variants.push(events);
         }
-        for why in RejectReason::ALL.into_iter().skip(6) {
-            variants.push(events(&[Event::Reject {
-                order: OrderId(5),
-                price: 1,
-                size: 2,
-                bidder_hold_price: 3,
-                why,
-            }]));
-        }
+        variants.extend(RejectReason::ALL.into_iter().skip(6).map(rejected));
         variants
+    }
+
+    fn rejected(why: RejectReason) -> Events {
+        events(&[Event::Reject {
+            order: OrderId(5),
+            price: 1,
+            size: 2,
+            bidder_hold_price: 3,
+            why,
+        }])
     }
 
     /// A buyer's trades in an auction, and then with one field different.

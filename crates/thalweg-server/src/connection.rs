@@ -91,13 +91,7 @@ pub(crate) async fn serve(
         }
     }
     // Nothing of it is read any more: its orders go now, not when it has taken what waits for it.
-    let left = async {
-        let left = shared.access.serve(Request::Left(Arc::clone(&session)));
-        let work = left.await.unwrap_or(0) + CONNECTION_WORK;
-        let holder = shared.turns.holder(session.key);
-        shared.turns.charge(&holder, work);
-    };
-    tokio::join!(left, writing.finish());
+    tokio::join!(leave(&shared, &session), writing.finish());
     let why = session.outbox.ending().unwrap_or(Ending::Done);
     shared.figures.end(why);
     if let Some(left_out) = shared.log_welcomed.pass(Instant::now()) {
@@ -105,6 +99,14 @@ pub(crate) async fn serve(
         tracing::info!(%peer, session = %key, why, left_out, "disconnected");
     }
     drop(seat);
+}
+
+/// Takes a session out, and its orders if they go with it; charges its holder.
+async fn leave(shared: &Shared, session: &Arc<Session>) {
+    let left = shared.access.serve(Request::Left(Arc::clone(session)));
+    let work = left.await.unwrap_or(0) + CONNECTION_WORK;
+    let holder = shared.turns.holder(session.key);
+    shared.turns.charge(&holder, work);
 }
 
 /// Says bye and closes.

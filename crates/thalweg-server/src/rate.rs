@@ -92,8 +92,8 @@ impl Bucket {
     }
 }
 
-/// Which lines about connections are logged: strangers could else fill the disk with them. Those that
-/// are left out are counted, and the next line says how many they were.
+/// Which lines about connections are logged: strangers could else fill the disk with them. Those
+/// that are left out are counted, and the next line says how many they were.
 #[derive(Debug)]
 pub(crate) struct LogLimit {
     inner: Mutex<(TokenBucket, u64)>,

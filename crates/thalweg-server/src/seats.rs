@@ -3,10 +3,11 @@
 //! - *The system's limit* of open files bounds all together: some are left for the journal and the
 //!   metrics, and some connections for administrators, so that nobody without a key stops the
 //!   exchange or locks them out.
-//! - *Without a hello*: where a listener is full, the oldest connection that has said none gives its
-//!   seat to the newcomer.
-//! - *Readers* have three quarters of the trade listener's seats at most, and one holder of a read key
-//!   has [`sessions.readers_per_holder`](crate::config::Sessions); the rest is for those who trade.
+//! - *Without a hello*: where a listener is full, the oldest connection that has said none gives
+//!   its seat to the newcomer.
+//! - *Readers* have three quarters of the trade listener's seats at most, and one holder of a read
+//!   key has [`sessions.readers_per_holder`](crate::config::Sessions); the rest is for those who
+//!   trade.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -78,16 +78,7 @@ impl Server {
         let mut doors = Doors::open(config)?;
         let addresses = doors.addresses()?;
         let mut helpers = Vec::new();
-        let mut http = None;
-        if let Some(listener) = doors.http()? {
-            let metrics = metrics::Metrics::new(Arc::clone(&shared));
-            let started = http::start(listener, Arc::new(metrics));
-            http = Some(started.map_err(|source| ServeError::Listen {
-                what: "http",
-                address: addresses.http.unwrap_or(config.trade.listen),
-                source,
-            })?);
-        }
+        let http = start_http(&shared, &mut doors, addresses)?;
         // The sender tells or is dropped by a thread that has panicked.
         let opening = open(&shared, storage, audit);
         let recovered = opening.await.map_err(|_| ServeError::Panicked)??;
@@ -213,6 +204,24 @@ impl Server {
         tracing::info!(commands = finished.commands, "the exchange is closed");
         Ok(finished)
     }
+}
+
+/// Starts the listener for metrics, if there is one.
+fn start_http(
+    shared: &Arc<Shared>,
+    doors: &mut Doors,
+    addresses: Addresses,
+) -> Result<Option<http::Http>, ServeError> {
+    let (Some(listener), Some(address)) = (doors.http()?, addresses.http) else {
+        return Ok(None);
+    };
+    let metrics = metrics::Metrics::new(Arc::clone(shared));
+    let started = http::start(listener, Arc::new(metrics));
+    started.map(Some).map_err(|source| ServeError::Listen {
+        what: "http",
+        address,
+        source,
+    })
 }
 
 fn new_feed(config: &Config) -> Feed {

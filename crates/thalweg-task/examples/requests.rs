@@ -376,6 +376,8 @@ mod tests {
             ..plan(300, 1, 60_000)
         });
         assert!(text.starts_with("300 requests answered"), "{text}");
-        assert!(text.contains("at most 2 at once"), "{text}");
+        // On a busy machine the second may always come when the first is done.
+        let at_once = ["at most 1 at once", "at most 2 at once"];
+        assert!(at_once.iter().any(|most| text.contains(most)), "{text}");
     }
 }

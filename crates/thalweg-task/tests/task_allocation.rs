@@ -30,7 +30,7 @@ fn round<F: Family>(core: &Core, handle: &Handle, ends: &mut Option<Ends<F>>) {
         within.sleep(Duration::from_secs(3600)).await;
         large
     });
-    let waits = waits.deadline(Duration::from_secs(60));
+    let waits = waits.deadline(Duration::from_secs(600));
     while core.poll() {}
     let sender = core.spawn(async move {
         for n in 0..10 {

@@ -28,7 +28,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "fairness",
     shows: "a polite user and an administrator of a served exchange, beside one who attacks",
     peers: &[],
-    notes: "The polite user places an order and cancels it every 5 ms. Not durable, the default limits.",
+    notes: "The polite user places an order and cancels it every 5 ms. Not durable.",
     cases,
 };
 
@@ -228,7 +228,7 @@ fn run(attack: Attack, span: Duration, attacks: Option<bool>) -> Result<Felt, St
     Ok(Felt { frames, ..felt })
 }
 
-/// Places an order and cancels it, every 5 ms, and measures how long the first is without an answer.
+/// Places an order and cancels it, every 5 ms, and measures how long the first answer takes.
 fn live(to: SocketAddr, span: Duration) -> Result<Histogram, String> {
     let mut caller = Caller::connect(to, hello(Role::Trade, POLITE, false))?;
     let mut latency_ns = Histogram::new();
@@ -321,6 +321,7 @@ fn attack_from(
             continue;
         };
         if attack.reconnects {
+            // ORDERING: Relaxed, as above.
             frames.fetch_add(1, Ordering::Relaxed);
             continue;
         }
@@ -341,6 +342,7 @@ fn flood(
         let before = *next;
         let bytes = (attack.frames)(next);
         let mut written = 0;
+        // ORDERING: Relaxed, as above.
         while written < bytes.len() && !stop.load(Ordering::Relaxed) {
             match stream.write(&bytes[written..]) {
                 Ok(count) => written += count,
@@ -356,6 +358,7 @@ fn flood(
                 Err(error) => return Err(error),
             }
         }
+        // ORDERING: Relaxed, as above.
         frames.fetch_add(*next - before, Ordering::Relaxed);
     }
     Ok(())
@@ -423,7 +426,7 @@ fn cancel_all(next: &mut u64) -> Vec<u8> {
     bytes
 }
 
-/// Of orders that are not there.
+/// Cancels orders that are not there.
 fn cancels(next: &mut u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     for _ in 0..256 {

@@ -29,7 +29,7 @@ fn options(mock: &Mock) -> Options {
     options.retry_min = Duration::ZERO;
     options.retry_max = Duration::ZERO;
     // No test waits for one.
-    options.connect_timeout = Duration::from_secs(60);
+    options.connect_timeout = Duration::from_secs(600);
     options
 }
 

@@ -220,8 +220,8 @@ impl<S: Storage> Exchange<S> {
         self.service.as_ref().map_or(0, Service::work)
     }
 
-    /// Returns whether orders have expired that the last clock command has left over: then a further
-    /// one is due at once.
+    /// Returns whether orders have expired that the last clock command has left over: then a
+    /// further one is due at once.
     #[must_use]
     pub fn has_expired(&self) -> bool {
         self.service.as_ref().is_some_and(Service::has_expired)

@@ -36,7 +36,7 @@ fn a_panic_in_the_execute_stage_ends_the_service_and_nobody_hangs() {
             sender.send(service.join().expect_err("a stage panicked"))
         });
         // Patience is for a hang only, no run comes near it.
-        let failure = receiver.recv_timeout(Duration::from_secs(20));
+        let failure = receiver.recv_timeout(Duration::from_secs(600));
         let failure = failure.expect("the service ends");
         assert_eq!(failure.stage, "execute", "{placement}");
         assert_eq!(failure.message, "seeded");

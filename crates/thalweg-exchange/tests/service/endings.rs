@@ -15,7 +15,7 @@ fn ends<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> R {
     let (done, end) = channel();
     let thread = thread::spawn(move || done.send(work()));
     // Patience is for a hang only; no run comes near it.
-    match end.recv_timeout(Duration::from_secs(60)) {
+    match end.recv_timeout(Duration::from_secs(600)) {
         Ok(result) => result,
         Err(_) if thread.is_finished() => match thread.join() {
             Err(panic) => std::panic::resume_unwind(panic),

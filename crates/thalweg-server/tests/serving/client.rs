@@ -83,8 +83,8 @@ impl Client {
     pub(crate) fn silent(to: SocketAddr) -> Client {
         let stream = TcpStream::connect(to).expect("the server listens");
         stream.set_nodelay(true).expect("a socket has the option");
-        let minute = Some(Duration::from_secs(60));
-        stream.set_read_timeout(minute).expect("a socket has it");
+        let patience = Some(Duration::from_secs(600));
+        stream.set_read_timeout(patience).expect("a socket has it");
         let bytes = Vec::new();
         Client { stream, bytes }
     }
@@ -148,7 +148,7 @@ impl Client {
             if let Ok(count) = self.stream.read(&mut more) {
                 self.bytes.extend_from_slice(&more[..count]);
             }
-            wait(&self.stream, Duration::from_secs(60));
+            wait(&self.stream, Duration::from_secs(600));
         }
         let (heard, length) = decode(&self.bytes)?;
         self.bytes.drain(..length);

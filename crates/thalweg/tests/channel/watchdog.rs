@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 /// For a hang only: no case comes near it.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Runs `case` in a thread of its own, and gives what it gives. Panics if that is not done within a
 /// minute; the thread is left behind then.

@@ -198,7 +198,7 @@ fn a_list_is_awaited() {
     let mut channels: Vec<_> = (0..4).map(|_| mpmc::<u8>(0)).collect();
     let mut tx = channels[2].0.clone();
     let sender = thread::spawn(move || {
-        tx.send_timeout(8, Duration::from_secs(60)).unwrap();
+        tx.send_timeout(8, Duration::from_secs(600)).unwrap();
         tx
     });
     let mut select = Select::list();

@@ -2,10 +2,10 @@
 //!
 //! *Cost*: a step for each level that it would take from. A budget order is refused at the first
 //! level from which on even its best price would not do for all lots that are missing: otherwise
-//! who holds money for one lot could have the whole book visited. Orders are visited one by one only
-//! where there are enough lots, and the order must not meet its owner's, or could make more events
-//! than one may. Where the rules bound them, [`WORK_MAX`](crate::WORK_MAX) levels are visited at
-//! most, and as many orders.
+//! who holds money for one lot could have the whole book visited. Orders are visited one by one
+//! only where there are enough lots, and the order must not meet its owner's, or could make more
+//! events than one may. Where the rules bound them, [`WORK_MAX`](crate::WORK_MAX) levels are
+//! visited at most, and as many orders.
 
 use super::Book;
 use crate::command::{Place, SelfTrade};
