@@ -30,9 +30,6 @@ const BYE_TIME: Duration = Duration::from_millis(500);
 /// connections when it stops.
 const LAST_TIME: Duration = Duration::from_secs(2);
 
-/// Work that a connection is at least: its hello, its end, and lines of the log.
-const CONNECTION_WORK: u64 = 256;
-
 /// Serves a connection to its end.
 pub(crate) async fn serve(
     shared: Arc<Shared>,
@@ -104,7 +101,7 @@ pub(crate) async fn serve(
 /// Takes a session out, and its orders if they go with it; charges its holder.
 async fn leave(shared: &Shared, session: &Arc<Session>) {
     let left = shared.access.serve(Request::Left(Arc::clone(session)));
-    let work = left.await.unwrap_or(0) + CONNECTION_WORK;
+    let work = left.await.unwrap_or(0);
     let holder = shared.turns.holder(session.key);
     shared.turns.charge(&holder, work);
 }

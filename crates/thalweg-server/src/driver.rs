@@ -22,6 +22,8 @@ use crate::request::Request;
 use crate::roster::Roster;
 use crate::session::Session;
 
+/// Work of a command that is in flight and comes again.
+const PENDING_WORK: u64 = 256;
 /// When commands of the server's own that were refused are tried again.
 const RETRY: Duration = Duration::from_millis(100);
 
@@ -62,8 +64,11 @@ pub(crate) struct Driver<S: Storage> {
     owed_limits: Option<UserLimits>,
     /// When what is owed was tried last.
     tried: Instant,
-    /// The time that the exchange has.
-    time: i64,
+    /// The work of all commands when the last clock command for orders that were left over was
+    /// submitted: a further one follows when it was executed.
+    tended: u64,
+    /// Work of commands that were answered without being executed.
+    unexecuted: u64,
     is_draining: bool,
     next_tag: u64,
     /// Failures of snapshots that the log has.
@@ -78,7 +83,8 @@ impl<S: Storage> Driver<S> {
             owed: BTreeSet::new(),
             owed_limits: None,
             tried: Instant::now(),
-            time: i64::MIN,
+            tended: 0,
+            unexecuted: 0,
             is_draining: false,
             next_tag: 0,
             failures_told: 0,
@@ -198,10 +204,7 @@ impl<S: Storage> Owner for Driver<S> {
                 }
                 None => Ok(()),
             },
-            Request::Clock(time) => {
-                self.time = time;
-                self.own(&Command::Clock { time }).map(drop)
-            }
+            Request::Clock(time) => self.own(&Command::Clock { time }).map(drop),
             Request::Limits(limits) => {
                 self.owed_limits = Some(limits);
                 self.settle_owed()
@@ -239,6 +242,7 @@ impl<S: Storage> Owner for Driver<S> {
         });
         let (sequences, submissions): (Vec<_>, Vec<_>) = taken.collect();
         let owed_limits = &mut self.owed_limits;
+        let unexecuted = &mut self.unexecuted;
         let mut failed = None;
         exchange.submit_many(&submissions, |at, told| {
             if let Command::SetLimits { uid: None, .. } = submissions[at].command
@@ -246,6 +250,12 @@ impl<S: Storage> Owner for Driver<S> {
             {
                 *owed_limits = None;
             }
+            *unexecuted += match &told {
+                Ok(Admitted::New { .. }) => 0,
+                // It was looked for among all that are in flight.
+                Ok(Admitted::Pending { .. }) => PENDING_WORK,
+                Ok(Admitted::Repeat(_)) | Err(_) => 1,
+            };
             let told = teller.tell(sequences[at], submissions[at].command, told);
             failed = told.or(failed.take());
         });
@@ -254,12 +264,13 @@ impl<S: Storage> Owner for Driver<S> {
     }
 
     fn work(&self) -> u64 {
-        self.exchange.work()
+        self.exchange.work() + self.unexecuted
     }
 
     fn drive(&mut self) -> Result<bool, Failed> {
         self.exchange.idle()?;
-        Ok(self.is_owing() || self.exchange.has_expired() || self.exchange.idle_again().is_some())
+        let has_expired = self.exchange.expired_by().is_some();
+        Ok(self.is_owing() || has_expired || self.exchange.idle_again().is_some())
     }
 
     fn tend(&mut self) -> Result<Option<Duration>, Failed> {
@@ -267,14 +278,18 @@ impl<S: Storage> Owner for Driver<S> {
             self.settle_owed()?;
         }
         // As many as may in one command; others have their turn before the next one.
-        let time = self.time;
-        let goes_on = self.exchange.has_expired()
+        let mut goes_on = false;
+        if let Some(time) = self.exchange.expired_by()
+            && self.exchange.work() != self.tended
             && self.exchange.room()? > 0
-            && self.own(&Command::Clock { time })?;
+        {
+            self.tended = self.exchange.work();
+            goes_on = self.own(&Command::Clock { time })?;
+        }
         self.exchange.idle()?;
         self.tell_failures();
-        if goes_on && self.exchange.has_expired() {
-            return Ok(Some(Duration::ZERO));
+        if self.exchange.expired_by().is_some() {
+            return Ok(Some(if goes_on { Duration::ZERO } else { RETRY }));
         }
         let retry = self.is_owing().then_some(RETRY);
         Ok(self.exchange.idle_again().or(retry))

@@ -60,6 +60,9 @@ struct Guest {
     wants_reports: bool,
 }
 
+/// Work that a connection is at least: its hello, its end, and lines of the log.
+const CONNECTION_WORK: u64 = 256;
+
 /// Reads a hello and enters the session. `bytes` keeps what came after it. `None` where the other
 /// side is gone.
 pub(crate) async fn greet(
@@ -85,13 +88,22 @@ pub(crate) async fn greet(
         }
     };
     match guest {
-        Ok(Some(guest)) => enter(shared, seat, guest).map(Some),
+        Ok(Some(guest)) => {
+            let holder = shared.turns.holder(guest.key);
+            let turn = shared.turns.begin(&holder, None).await;
+            let entered = enter(shared, seat, guest).map(Some);
+            drop(turn.end(&holder, 0, CONNECTION_WORK));
+            entered
+        }
         Ok(None) => Ok(None),
         Err(unwelcome) => {
             if unwelcome.why == Ending::WrongKey {
-                // Whoever guesses waits.
+                // Whoever guesses waits, unless others need the seat.
                 let pause = Duration::from_millis(shared.config.sessions.wrong_key_ms);
-                tokio::time::sleep(pause).await;
+                tokio::select! {
+                    () = tokio::time::sleep(pause) => {}
+                    () = seat.evicted() => {}
+                }
             }
             Err(unwelcome)
         }

@@ -19,7 +19,7 @@ use tokio::net::tcp::OwnedReadHalf;
 
 use crate::access::{Done, Gone};
 use crate::figures::raise;
-use crate::rate::{Bucket, TokenBucket};
+use crate::rate::Bucket;
 use crate::request::Request;
 use crate::session::{QUERIES_MAX, Session};
 use crate::shared::Shared;
@@ -32,15 +32,14 @@ const ROOM_BYTES_MAX: usize = 1 << 15;
 /// Tokens that a query costs: one that goes through a book costs as much as many commands. So does
 /// a change of what is subscribed, and one more for each symbol that it names.
 const QUERY_TOKENS: u32 = 100;
+/// Symbols that a session has subscribed to, of which so many cost a token at each change.
+const SYMBOLS_A_TOKEN: usize = 16;
 /// Bytes of an order in an answer.
 pub(crate) const OPEN_ORDER_BYTES: usize = 80;
 /// Levels a side of a book that a query gives.
 const QUERY_LEVELS_MAX: u32 = 1_000;
 /// Open orders that a query gives.
 pub(crate) const QUERY_ORDERS_MAX: usize = 5_000;
-/// Frames that cost no tokens, such as heartbeats and refused commands, which a connection may send
-/// a second, and at once; it is read no further while it has sent more.
-const FREE_FRAMES: u32 = 10_000;
 /// After this many of them, others have their turn.
 const FREE_FRAMES_TOGETHER: u32 = 256;
 /// This many of them are as much work as a command.
@@ -68,7 +67,6 @@ pub(crate) struct Reading {
     work: u64,
     /// Frames without a price that were taken and not counted yet.
     free: u32,
-    free_rate: TokenBucket,
 }
 
 fn is_over(_: Gone) -> Stop {
@@ -103,7 +101,6 @@ impl Reading {
             choosing: None,
             work: 0,
             free: 0,
-            free_rate: TokenBucket::new(FREE_FRAMES, FREE_FRAMES, now),
         }
     }
 
@@ -188,6 +185,8 @@ impl Reading {
         let sent = self.send_commands(false).await;
         self.session.release_answers();
         self.count_free().await;
+        // What comes next may be long in coming.
+        self.choosing = None;
         self.bytes = bytes;
         self.bytes.drain(..done);
         self.at += done as u64;
@@ -308,21 +307,23 @@ impl Reading {
         let mut rest = &commands[..];
         let mut sent = Ok(());
         while !rest.is_empty() && sent.is_ok() {
-            let (part, others) = rest.split_at(rest.len().min(self.holder.commands_max()));
-            rest = others;
-            sent = self.send_part(part, is_more || !rest.is_empty()).await;
+            sent = self.send_part(&mut rest, is_more).await;
         }
         self.commands = commands;
         self.commands.clear();
         sent
     }
 
+    /// Has as many of the commands executed as a turn has.
     async fn send_part(
         &mut self,
-        commands: &[(ClientSequence, Command)],
+        rest: &mut &[(ClientSequence, Command)],
         is_more: bool,
     ) -> Result<(), Stop> {
         let turn = self.turn().await;
+        let (commands, others) = rest.split_at(rest.len().min(self.holder.commands_max()));
+        *rest = others;
+        let is_more = is_more || !others.is_empty();
         let done = self.shared.access.try_submit(&self.session, commands);
         let Done { count, mut work } = done.map_err(is_over)?;
         if count < commands.len() {
@@ -401,13 +402,13 @@ impl Reading {
         let work = u64::from(frames / FREE_FRAMES_A_COMMAND);
         self.work += work;
         self.shared.turns.charge(&self.holder, work);
-        while !self.free_rate.take(frames, self.now) {
-            let wait = self.free_rate.time_to(frames, self.now);
+        while let Some(wait) = self.holder.take_free(frames, self.now) {
             self.choosing = None;
             self.session.leave_unread();
             tokio::time::sleep(wait).await;
             self.note_wait();
         }
+        self.yield_to_others().await;
     }
 
     /// Nothing was read meanwhile.
@@ -418,7 +419,9 @@ impl Reading {
 
     /// Waits for the tokens of a subscription: there is no answer to it that could refuse it.
     async fn pay_for(&mut self, symbols: &Symbols<'_>) -> Result<(), Stop> {
-        let tokens = QUERY_TOKENS + symbols.iter().count() as u32;
+        // All that it names is looked through.
+        let all = self.session.symbols() / SYMBOLS_A_TOKEN;
+        let tokens = QUERY_TOKENS + (symbols.iter().count() + all) as u32;
         let mut wait = self.rate.time_to(tokens, self.now);
         if !wait.is_zero() {
             self.send_commands(false).await?;

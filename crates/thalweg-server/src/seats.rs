@@ -165,7 +165,7 @@ impl Seat {
         if key.role != Role::Read {
             return Ok(());
         }
-        let max = (seats.max(Door::Trade) / 4 * 3).max(1);
+        let max = (seats.max(Door::Trade) * 3 / 4).max(1);
         if inner.readers >= max {
             return Err(format!("{max} that read are served"));
         }

@@ -158,6 +158,11 @@ impl Session {
         self.interest_mut().symbols.len() <= INTEREST_MAX
     }
 
+    /// Returns how many symbols it has subscribed to by name.
+    pub(crate) fn symbols(&self) -> usize {
+        self.interest_mut().symbols.len()
+    }
+
     /// Takes symbols away; all of them, with the subscription to all. A symbol that is named has no
     /// effect on that.
     pub(crate) fn unsubscribe(&self, symbols: &Symbols<'_>) {

@@ -1,22 +1,26 @@
 //! Turns of users: whoever has caused the least work comes next.
 //!
 //! Start-time fair queueing (Goyal, Vin, Cheng 1996) by counted [work](thalweg_exchange::Events).
-//! Each holder of keys has a virtual finish time, which his turns move on by the work that they
-//! were, all his sessions together; the turn goes to the session whose holder has the lowest, and
-//! virtual time is that of the last turn. So a holder who was idle comes before those who are busy,
+//! Each holder of keys has a virtual finish time, which the turns of all his sessions move on: by
+//! the work that they are expected to be when they are asked for, and by what they were when they
+//! end. The turn goes to the session with the lowest start, and virtual time is that of the last
+//! turn. So a holder who was idle comes before those who are busy,
 //! one who is alone never waits, and who sends expensive commands has fewer turns. An administrator
 //! comes first.
 //!
 //! Who has the turn may wait for room in the exchange, since all others would have to; for nothing
-//! else.
+//! else. Who has had it may yield once before the next one is chosen.
 
 use std::collections::{BTreeMap, HashMap};
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
+use std::time::{Duration, Instant};
 
 use thalweg_exchange::session::{Role, SessionKey};
+
+use crate::rate::TokenBucket;
 
 /// Work of a turn, about: some 20 to 50 µs.
 pub(crate) const TURN_WORK: u32 = 256;
@@ -29,10 +33,24 @@ const HOLDERS_KEPT: usize = 1 << 12;
 #[derive(Debug)]
 pub(crate) struct Holder {
     is_first: bool,
-    /// The virtual time at which his last turn ended.
+    /// The virtual time at which the turns that he has had or waits for end.
     finish: AtomicU64,
-    /// The work of one of his commands, of late.
+    /// The work of one of his commands, of late, and of one of his turns.
     command_work: AtomicU32,
+    turn_work: AtomicU32,
+    free_frames: Mutex<TokenBucket>,
+}
+
+/// Frames that cost no tokens, such as heartbeats and refused commands, which a holder may send a
+/// second, and at once; his connections are read no further while he has sent more.
+const FREE_FRAMES: u32 = 10_000;
+
+/// Notes a figure of late: it rises at once, and falls by an eighth a turn.
+fn note_of_late(figure: &AtomicU32, now: u64) {
+    let now = u32::try_from(now).unwrap_or(u32::MAX);
+    // ORDERING: Relaxed, pairs with the loads in `commands_max` and `reserve`.
+    let before = figure.load(Ordering::Relaxed);
+    figure.store(now.max(before - before.div_ceil(8)), Ordering::Relaxed);
 }
 
 impl Holder {
@@ -41,6 +59,33 @@ impl Holder {
         // ORDERING: Relaxed, pairs with the store in `end`; a number and nothing else.
         let work = self.command_work.load(Ordering::Relaxed).max(1);
         ((TURN_WORK / work) as usize).clamp(1, COMMANDS_MAX)
+    }
+
+    /// Takes frames that cost no tokens; else returns how long it takes until he may send them.
+    pub(crate) fn take_free(&self, frames: u32, now: Instant) -> Option<Duration> {
+        let free = &mut self
+            .free_frames
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        (!free.take(frames, now)).then(|| free.time_to(frames, now))
+    }
+
+    /// Notes a turn that is to come, or comes; returns when it begins and the work that is taken to
+    /// be his. So his sessions that wait together come one after the other.
+    fn reserve(&self, now: u64) -> (u64, u64) {
+        // ORDERING: Relaxed, as all of this is changed under the lock of `Inner`.
+        let expected = u64::from(self.turn_work.load(Ordering::Relaxed));
+        let start = self.finish.load(Ordering::Relaxed).max(now);
+        self.finish.store(start + expected, Ordering::Relaxed);
+        (start, expected)
+    }
+
+    /// Puts other work in the place of that which was expected.
+    fn correct(&self, expected: u64, work: u64) {
+        // ORDERING: Relaxed, as in `reserve`.
+        let finish = self.finish.load(Ordering::Relaxed);
+        let finish = finish.saturating_sub(expected).saturating_add(work);
+        self.finish.store(finish, Ordering::Relaxed);
     }
 }
 
@@ -59,9 +104,9 @@ struct Inner {
 }
 
 impl Inner {
-    /// Takes the turn, if the holder is next; else gives the virtual time at which it would begin.
-    fn try_take(&mut self, holder: &Holder) -> Result<u64, u64> {
-        // ORDERING: Relaxed, pairs with the update in `charge`; only an order of turns.
+    /// Takes the turn, if the holder is next, and returns when it begins and what is expected.
+    fn try_take(&mut self, holder: &Holder) -> Option<(u64, u64)> {
+        // ORDERING: Relaxed, as in `reserve`.
         let start = match holder.is_first {
             true => 0,
             false => holder.finish.load(Ordering::Relaxed).max(self.now),
@@ -69,10 +114,17 @@ impl Inner {
         // Who waits with the same start came before.
         let is_next = self.waiting.keys().next().is_none_or(|&(at, _)| start < at);
         if self.is_taken || self.is_choosing || !is_next {
-            return Err(start);
+            return None;
         }
         self.is_taken = true;
-        Ok(start)
+        Some(self.reserve(holder))
+    }
+
+    fn reserve(&self, holder: &Holder) -> (u64, u64) {
+        match holder.is_first {
+            true => (0, 0),
+            false => holder.reserve(self.now),
+        }
     }
 
     /// Gives the turn to the next one who waits, if nobody has it.
@@ -115,6 +167,8 @@ impl Turns {
                 is_first: key.role == Role::Admin,
                 finish: AtomicU64::new(now),
                 command_work: AtomicU32::new(1),
+                turn_work: AtomicU32::new(1),
+                free_frames: Mutex::new(TokenBucket::new(FREE_FRAMES, FREE_FRAMES, Instant::now())),
             })
         };
         Arc::clone(holders.entry(id).or_insert_with(new))
@@ -122,15 +176,16 @@ impl Turns {
 
     /// Begins a turn of the holder, if nobody has one, and nobody who waits comes before.
     pub(crate) fn try_begin(self: &Arc<Self>, holder: &Holder) -> Option<Turn> {
-        let start = self.inner().try_take(holder).ok()?;
-        Some(self.begun(start))
+        let (start, expected) = self.inner().try_take(holder)?;
+        Some(self.begun(start, expected))
     }
 
-    fn begun(self: &Arc<Self>, start: u64) -> Turn {
+    fn begun(self: &Arc<Self>, start: u64, expected: u64) -> Turn {
         let mut inner = self.inner();
         inner.now = inner.now.max(start);
         Turn {
             turns: Arc::clone(self),
+            expected,
             is_ended: false,
         }
     }
@@ -144,15 +199,19 @@ impl Turns {
     ) -> Turn {
         let mut waiting = Waiting {
             turns: self,
+            holder,
+            expected: 0,
             key: None,
         };
-        let start = poll_fn(|context| {
+        let (start, expected) = poll_fn(|context| {
             let mut inner = self.inner();
             let key = match waiting.key {
                 Some(key) => key,
                 None => match inner.try_take(holder) {
-                    Ok(start) => return Poll::Ready(start),
-                    Err(start) => {
+                    Some(taken) => return Poll::Ready(taken),
+                    None => {
+                        let (start, expected) = inner.reserve(holder);
+                        waiting.expected = expected;
                         inner.arrivals += 1;
                         (start, inner.arrivals)
                     }
@@ -171,26 +230,27 @@ impl Turns {
             }
             inner.granted = None;
             waiting.key = None;
-            Poll::Ready(key.0)
+            Poll::Ready((key.0, waiting.expected))
         })
         .await;
-        self.begun(start)
+        self.begun(start, expected)
     }
 
     /// Adds work that a holder has caused.
     pub(crate) fn charge(&self, holder: &Holder, work: u64) {
-        let now = self.inner().now;
-        let moved = |finish: u64| Some(finish.max(now).saturating_add(work));
-        // ORDERING: Relaxed, pairs with the loads in `begin` and `holder`; a number alone.
-        let _ = holder
-            .finish
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, moved);
+        let inner = self.inner();
+        let finish = &holder.finish;
+        // ORDERING: Relaxed, as in `reserve`.
+        let before = finish.load(Ordering::Relaxed).max(inner.now);
+        finish.store(before.saturating_add(work), Ordering::Relaxed);
     }
 }
 
 /// One who waits for a turn, or was given one that he has not noticed.
 struct Waiting<'t> {
     turns: &'t Turns,
+    holder: &'t Holder,
+    expected: u64,
     key: Option<(u64, u64)>,
 }
 
@@ -198,6 +258,7 @@ impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         let Some(key) = self.key else { return };
         let mut inner = self.turns.inner();
+        self.holder.correct(self.expected, 0);
         inner.waiting.remove(&key);
         if inner.granted == Some(key) {
             inner.granted = None;
@@ -212,6 +273,8 @@ impl Drop for Waiting<'_> {
 #[must_use]
 pub(crate) struct Turn {
     turns: Arc<Turns>,
+    /// The work that the holder was charged with already.
+    expected: u64,
     is_ended: bool,
 }
 
@@ -221,12 +284,15 @@ impl Turn {
     /// part, if their tasks run before.
     pub(crate) fn end(mut self, holder: &Holder, commands: usize, work: u64) -> Choosing {
         self.is_ended = true;
-        self.turns.charge(holder, work);
-        if let Some(each) = work.checked_div(commands as u64) {
-            let each = u32::try_from(each).unwrap_or(u32::MAX);
-            // ORDERING: Relaxed, pairs with the load in `commands_max`.
-            holder.command_work.store(each, Ordering::Relaxed);
+        let inner = self.turns.inner();
+        if !holder.is_first {
+            holder.correct(self.expected, work);
         }
+        note_of_late(&holder.turn_work, work);
+        if let Some(each) = work.checked_div(commands as u64) {
+            note_of_late(&holder.command_work, each);
+        }
+        drop(inner);
         Choosing(Arc::clone(&self.turns))
     }
 }
@@ -374,6 +440,48 @@ mod tests {
         drop(waits.await);
         drop(turns.begin(&one, None).await);
         assert!(turns.inner().waiting.is_empty());
+    }
+
+    /// A group commit answers them together, so that they come together.
+    #[tokio::test]
+    async fn sessions_of_one_holder_that_come_together_have_turns_one_after_the_other() {
+        let turns = Arc::new(Turns::default());
+        let [many, victim] = [1, 2].map(|id| holder(&turns, id));
+        let had = RefCell::<Vec<i64>>::default();
+        let session = || async {
+            let turn = turns.begin(&many, None).await;
+            had.borrow_mut().push(1);
+            let choosing = turn.end(&many, 64, 256);
+            yield_now().await;
+            drop(choosing);
+        };
+        let bursts = async {
+            for _ in 0..4 {
+                tokio::join!(
+                    session(),
+                    session(),
+                    session(),
+                    session(),
+                    session(),
+                    session(),
+                    session(),
+                    session()
+                );
+            }
+        };
+        let closed = async {
+            for _ in 0..24 {
+                drop(turns.begin(&victim, None).await.end(&victim, 1, 3));
+                had.borrow_mut().push(2);
+                yield_now().await;
+                yield_now().await;
+            }
+        };
+        tokio::join!(bursts, closed);
+        let had = had.into_inner();
+        // After the first burst, whose work was not known.
+        let between = had[9..].split(|&id| id == 2).map(<[i64]>::len);
+        assert!(between.clone().take(20).all(|turns| turns <= 2), "{had:?}");
     }
 
     #[tokio::test]

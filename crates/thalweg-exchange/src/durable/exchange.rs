@@ -220,11 +220,11 @@ impl<S: Storage> Exchange<S> {
         self.service.as_ref().map_or(0, Service::work)
     }
 
-    /// Returns whether orders have expired that the last clock command has left over: then a
-    /// further one is due at once.
+    /// Returns the exchange's time, if orders have expired by it that the last clock command has
+    /// left over: then a further one of this time is due at once.
     #[must_use]
-    pub fn has_expired(&self) -> bool {
-        self.service.as_ref().is_some_and(Service::has_expired)
+    pub fn expired_by(&self) -> Option<i64> {
+        self.service.as_ref().and_then(Service::expired_by)
     }
 
     pub(super) fn capacity(&self) -> usize {

@@ -61,6 +61,11 @@ impl Matching {
         self.books.get(self.slot(symbol) as usize)
     }
 
+    /// Returns how many books there are.
+    pub(crate) fn count(&self) -> usize {
+        self.index.slots().count()
+    }
+
     /// All books, by ascending symbol. Cost: sorts them.
     #[must_use]
     pub fn books(&self) -> Vec<&Book> {

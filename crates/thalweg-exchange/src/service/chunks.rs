@@ -171,9 +171,10 @@ impl Service {
         self.load.work()
     }
 
-    /// Returns whether orders have expired that the last clock command has left over.
-    pub(crate) fn has_expired(&self) -> bool {
-        self.load.has_expired()
+    /// Returns the exchange's time, if orders have expired by it that the last clock command has
+    /// left over.
+    pub(crate) fn expired_by(&self) -> Option<i64> {
+        self.load.expired_by()
     }
 
     /// Slots in flight at most.

@@ -106,7 +106,11 @@ impl Inquiry {
             return 1;
         }
         let answer = self.query.ask(state);
-        let work = 1 + answer.entries() as u64;
+        let mut work = 1 + answer.entries() as u64;
+        if matches!(self.query, Query::OpenOrders { .. }) {
+            // It visits all of them.
+            work += state.matching.count() as u64;
+        }
         self.answer = Some(answer);
         work
     }

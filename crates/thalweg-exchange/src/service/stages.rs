@@ -1,6 +1,6 @@
 //! The stages of a service, and how they are put together.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::{error, fmt};
 
@@ -147,6 +147,8 @@ pub(super) fn start_with(
 pub(super) struct Load {
     work: AtomicU64,
     has_expired: AtomicBool,
+    /// The exchange's time, where orders have expired.
+    time: AtomicI64,
 }
 
 impl Load {
@@ -156,10 +158,12 @@ impl Load {
         self.work.load(Ordering::Relaxed)
     }
 
-    /// Returns whether orders have expired that the last clock command has left over.
-    pub(super) fn has_expired(&self) -> bool {
+    /// Returns the exchange's time, if orders have expired by it that the last clock command has
+    /// left over.
+    pub(super) fn expired_by(&self) -> Option<i64> {
         // ORDERING: Relaxed, as in `work`.
-        self.has_expired.load(Ordering::Relaxed)
+        let has_expired = self.has_expired.load(Ordering::Relaxed);
+        has_expired.then(|| self.time.load(Ordering::Relaxed))
     }
 }
 
@@ -188,10 +192,13 @@ impl Executing {
 
     fn report_load(&self) {
         let State { risk, matching } = &self.state;
-        let has_expired = risk.clock().is_some_and(|time| matching.expires_by(time));
-        // ORDERING: Relaxed, pairs with the loads in `Load`.
-        self.load.work.store(self.work, Ordering::Relaxed);
-        self.load.has_expired.store(has_expired, Ordering::Relaxed);
+        let expired = risk.clock().filter(|time| matching.expires_by(*time));
+        let load = &self.load;
+        let time = expired.unwrap_or_default();
+        // ORDERING: Relaxed, pairs with the loads in `Load`; figures alone.
+        load.work.store(self.work, Ordering::Relaxed);
+        load.time.store(time, Ordering::Relaxed);
+        load.has_expired.store(expired.is_some(), Ordering::Relaxed);
     }
 
     /// What waits to be published holds commands up, and not queries.

@@ -237,3 +237,24 @@ fn the_end_of_a_session_visits_no_order_that_stays() {
     world.done(disconnect);
     assert_eq!(world.events.work(), 1 + books);
 }
+
+#[test]
+fn an_order_that_must_be_filled_whole_is_filled_whole_by_icebergs_or_not_at_all() {
+    for order_type in [OrderType::Fok, OrderType::FokBudget] {
+        for count in [500, 512, 513, 600] {
+            let mut world = World::with_money(Rules::default(), 1 << 50);
+            for id in 0..count {
+                world.apply(&with(iceberg(ask(1, id, 100, 2), 1)));
+            }
+            // Each is met once, and shows its second lot then.
+            let is_budget = order_type == OrderType::FokBudget;
+            let price = if is_budget { 100 * count } else { 100 };
+            let result = world.apply(&of_type(bid(2, 1 << 40, price, count), order_type));
+            let expected = match count <= MAX / 2 {
+                true => (ResultCode::Success, count as usize),
+                false => (ResultCode::MatchingRejectedWorkLimit, 0),
+            };
+            assert_eq!((result, trades(&world)), expected, "{order_type:?} {count}");
+        }
+    }
+}

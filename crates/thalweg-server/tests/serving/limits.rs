@@ -1,9 +1,9 @@
 //! Limits of the configuration, and those that an administrator sets.
 
-use thalweg_exchange::codec::session::Ending;
-use thalweg_exchange::{Action, Command, ResultCode, UserId, UserLimits};
+use thalweg_exchange::codec::session::{ClientFrame, Ending};
+use thalweg_exchange::{Action, Command, ConditionalOrder, ResultCode, UserId, UserLimits};
 
-use crate::client::{order, submit_of};
+use crate::client::{bytes_of, order, submit_of};
 use crate::house::{House, symbols};
 
 /// How many orders user 1 may have, of three.
@@ -86,4 +86,66 @@ fn a_user_has_as_many_open_orders_as_the_default_says() {
     let (mut other, _) = house.trade(2);
     other.submit(1, &order(2, 1, Action::Bid, 10, 1));
     other.succeeds(1);
+}
+
+/// A turn has 64 commands, so that nothing is left to be read after it.
+#[test]
+fn a_session_that_is_silent_after_a_whole_turn_holds_nobody_up() {
+    let house = House::with_market(|_| ());
+    let (mut one, _) = house.trade(1);
+    let (mut two, _) = house.trade(2);
+    for heartbeats in 0..3 {
+        let first = 64 * heartbeats as u64;
+        let mut bytes = Vec::new();
+        for id in first + 1..=first + 64 {
+            bytes.extend(submit_of(id, &order(1, id as i64, Action::Bid, 10, 1)));
+        }
+        for _ in 0..heartbeats {
+            bytes.extend(bytes_of(&ClientFrame::Heartbeat));
+        }
+        one.write(&bytes);
+        for id in first + 1..=first + 64 {
+            one.succeeds(id);
+        }
+        two.submit(
+            1 + heartbeats as u64,
+            &order(2, 1 + heartbeats, Action::Bid, 10, 1),
+        );
+        two.succeeds(1 + heartbeats as u64);
+    }
+}
+
+#[test]
+fn orders_that_expire_by_an_administrators_clock_go_with_as_few_commands_as_it_takes() {
+    let house = House::with_market(|config| config.exchange.clock_ms = 0);
+    for user in 1..=2 {
+        let (mut client, _) = house.trade(user);
+        for id in 1..=700_u64 {
+            let Command::Place(place) = order(user, id as i64, Action::Bid, 10, 1) else {
+                unreachable!("it is an order");
+            };
+            let order = ConditionalOrder {
+                good_till: Some(1 << 50),
+                ..place.into()
+            };
+            client.submit(id, &Command::PlaceWith(order.into()));
+            client.succeeds(id);
+        }
+    }
+    let (mut admin, welcome) = house.admin();
+    let next = welcome.last_executed.0 + 1;
+    admin.submit(next, &Command::Clock { time: 1 << 51 });
+    let number = admin.succeeds(next);
+    // One command for the 1,024 of them, and one for the rest, before or after this one.
+    let mut commands = Vec::new();
+    while !commands.ends_with(&[number + 2, number + 2]) {
+        let (_, page) = house.get("/metrics");
+        let line = page
+            .lines()
+            .find_map(|line| line.strip_prefix("thalweg_commands_total "));
+        commands.push(line.expect("a figure").parse().expect("a number"));
+        assert!(commands.last() <= Some(&(number + 2)), "{commands:?}");
+        // A page is good for a while.
+        std::thread::yield_now();
+    }
 }

@@ -136,9 +136,11 @@ impl Book {
                     is_blocked |= mode != SelfTrade::CancelMaker;
                     bounds.make_events(1)?;
                 } else if !is_blocked {
+                    let hides = self.hidden(slot);
                     lots += i128::from(order.left);
-                    hidden += i128::from(self.hidden(slot));
-                    bounds.make_events(1)?;
+                    hidden += i128::from(hides);
+                    // Where its shown lots are used up, others are shown.
+                    bounds.make_events(if hides > 0 { 2 } else { 1 })?;
                 }
             }
             if !is_blocked && missing > lots {
