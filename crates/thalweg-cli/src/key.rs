@@ -15,7 +15,7 @@ pub(crate) fn key(command: &Key) -> Result<Finding, Failure> {
     }
 }
 
-/// The hash is written before the key is: whoever has the key can connect with it.
+/// The hash is written before the key is: a key that was given out can connect.
 fn new(asked: &NewKey) -> Result<Finding, Failure> {
     let role = match (asked.admin, asked.role) {
         (Some(_), _) => Role::Admin,

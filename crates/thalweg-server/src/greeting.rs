@@ -75,10 +75,7 @@ pub(crate) async fn greet(
     let guest = tokio::select! {
         biased;
         heard = tokio::time::timeout(limit, hear(shared, seat.door, stream, bytes)) => heard,
-        () = seat.evicted() => {
-            let text = "others came, and no hello";
-            return Err(Unwelcome::new(Ending::Connections, text));
-        }
+        () = seat.evicted() => return Err(evicted()),
     };
     let guest = match guest {
         Ok(heard) => heard,
@@ -90,7 +87,10 @@ pub(crate) async fn greet(
     match guest {
         Ok(Some(guest)) => {
             let holder = shared.turns.holder(guest.key);
-            let turn = shared.turns.begin(&holder, None).await;
+            let turn = tokio::select! {
+                turn = shared.turns.begin(&holder, None) => turn,
+                () = seat.evicted() => return Err(evicted()),
+            };
             let entered = enter(shared, seat, guest).map(Some);
             drop(turn.end(&holder, 0, CONNECTION_WORK));
             entered
@@ -108,6 +108,11 @@ pub(crate) async fn greet(
             Err(unwelcome)
         }
     }
+}
+
+/// Why a connection ends whose seat was given to another before it was welcomed.
+fn evicted() -> Unwelcome {
+    Unwelcome::new(Ending::Connections, "others came before its hello")
 }
 
 async fn hear(

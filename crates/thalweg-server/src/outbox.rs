@@ -2,7 +2,7 @@
 //!
 //! *State.* One mutex around the bytes that wait, how many are being written, the number of the
 //! next report, and the end. *Rules.*
-//! 1. Whoever pushes does so under the lock and never waits for the socket: the exchange's publish
+//! 1. Frames are pushed under the lock, and nobody waits for the socket: the exchange's publish
 //!    thread pushes for all.
 //! 2. Waiting and being written together are at most `bytes_max`. What would be more ends the
 //!    connection (*slow reader*) and frees what waits.
@@ -29,7 +29,7 @@ use tokio::sync::Notify;
 pub(crate) struct End {
     pub(crate) why: Ending,
     pub(crate) text: String,
-    /// Whether the other side is to be told: not where it said bye, or is gone.
+    /// Whether a bye is sent: not where the other side said bye, or is gone.
     pub(crate) is_told: bool,
 }
 
@@ -117,7 +117,7 @@ impl Budget {
     }
 }
 
-/// Room for so many bytes is kept between two writes.
+/// Room in bytes that is kept between two writes.
 const KEPT_BYTES: usize = 1 << 16;
 
 impl Outbox {
@@ -235,7 +235,7 @@ impl Outbox {
         self.set_end(why, text.into(), true);
     }
 
-    /// The same where there is nobody to be told.
+    /// Ends the connection as [`end`](Self::end), without a bye.
     pub(crate) fn end_silently(&self, why: Ending) {
         self.set_end(why, String::new(), false);
     }
@@ -273,7 +273,7 @@ impl Outbox {
         self.ready.notified().await;
     }
 
-    /// Waits until the connection ends. For its task alone: one that waits is told.
+    /// Waits until the connection ends. For its task alone: one waiter is notified.
     pub(crate) async fn over(&self) {
         self.over.notified().await;
     }

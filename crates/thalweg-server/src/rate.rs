@@ -39,7 +39,7 @@ impl TokenBucket {
         self.per_s == 0 || self.filled_ns == self.burst_ns
     }
 
-    /// Takes tokens, if there are so many, or the bucket is full and holds no more.
+    /// Takes tokens, if there are enough, or the bucket is full and holds no more.
     pub(crate) fn take(&mut self, tokens: u32, now: Instant) -> bool {
         let price = self.price(tokens, now);
         let is_enough = self.filled_ns >= price;
@@ -55,7 +55,7 @@ impl TokenBucket {
         Duration::from_nanos(missing.div_ceil(u64::from(self.per_s).max(1)))
     }
 
-    /// Adds what came by now, and gives what so many tokens cost: no more than a full bucket.
+    /// Adds what came by now, and returns what `tokens` cost: no more than a full bucket.
     fn price(&mut self, tokens: u32, now: Instant) -> u64 {
         if self.per_s == 0 {
             return 0;
@@ -130,7 +130,7 @@ pub(crate) struct Buckets {
     kept: Mutex<HashMap<SessionKey, Bucket>>,
 }
 
-/// Beyond so many, those that are full and of no connection are forgotten when another is made.
+/// Beyond this number, full buckets without a connection are forgotten when another is made.
 const KEPT_MAX: usize = 1 << 12;
 
 impl Buckets {

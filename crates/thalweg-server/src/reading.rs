@@ -32,7 +32,7 @@ const ROOM_BYTES_MAX: usize = 1 << 15;
 /// Tokens that a query costs: one that goes through a book costs as much as many commands. So does
 /// a change of what is subscribed, and one more for each symbol that it names.
 const QUERY_TOKENS: u32 = 100;
-/// Symbols that a session has subscribed to, of which so many cost a token at each change.
+/// This number of symbols that a session has subscribed to costs a token at each change.
 const SYMBOLS_A_TOKEN: usize = 16;
 /// Bytes of an order in an answer.
 pub(crate) const OPEN_ORDER_BYTES: usize = 80;
@@ -73,7 +73,7 @@ fn is_over(_: Gone) -> Stop {
     Some((Ending::Shutdown, String::new()))
 }
 
-/// Why reading ends: a reason and its text, which the client is told; or it is gone.
+/// Why reading ends: a reason and its text for the client, or nothing if the client is gone.
 type Stop = Option<(Ending, String)>;
 
 impl Reading {
@@ -125,7 +125,8 @@ impl Reading {
         }
     }
 
-    /// So many bytes came. Room grows while they fill it, and shrinks while they take little of it.
+    /// Notes a read of `count` bytes. Room grows while reads fill it, and shrinks while they take
+    /// little of it.
     fn note_read(&mut self, count: usize) {
         raise(&self.shared.figures.bytes_in, count as u64);
         self.now = Instant::now();
@@ -236,8 +237,8 @@ impl Reading {
         }
     }
 
-    /// Adds a command to those at hand, or refuses it; of an administrator, gives why it is to be.
-    /// About so many are there to be taken.
+    /// Adds a command to those to be executed, or refuses it; of an administrator, returns why it
+    /// is to be refused. `there`: about how many commands were read.
     fn submit(
         &mut self,
         submit: &Submit<'_>,
@@ -277,7 +278,7 @@ impl Reading {
         Ok(None)
     }
 
-    /// Has the exchange refuse a command, behind those at hand: it leaves a line.
+    /// Has the exchange refuse a command, after those before it: it leaves a line in the log.
     async fn refuse_admin(
         &mut self,
         submit: &Submit<'_>,

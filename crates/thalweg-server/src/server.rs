@@ -312,7 +312,7 @@ async fn bound_outboxes(shared: &Shared) {
     }
 }
 
-/// Tells the exchange the time, now and then.
+/// Submits the time to the exchange, at an interval.
 async fn set_clock(shared: Arc<Shared>, mut clock: WallClock<impl TimeSource>) {
     let every = Duration::from_millis(shared.config.exchange.clock_ms);
     if every.is_zero() {
@@ -327,7 +327,7 @@ async fn set_clock(shared: Arc<Shared>, mut clock: WallClock<impl TimeSource>) {
         if set != i64::MIN {
             clock.set(set);
         }
-        let time = clock.tell();
+        let time = clock.now();
         if shared.access.serve(Request::Clock(time)).await.is_err() {
             return;
         }

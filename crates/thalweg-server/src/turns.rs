@@ -1,4 +1,4 @@
-//! Turns of users: whoever has caused the least work comes next.
+//! Turns of users: the one who has caused the least work is next.
 //!
 //! Start-time fair queueing (Goyal, Vin, Cheng 1996) by counted [work](thalweg_exchange::Events).
 //! Each holder of keys has a virtual finish time, which the turns of all his sessions move on: by

@@ -32,16 +32,16 @@ const STOPPED_MAX: Duration = Duration::from_secs(31 * 24 * 3600);
 #[derive(Debug)]
 pub(crate) struct WallClock<T> {
     source: T,
-    told: Duration,
+    time: Duration,
     at: Instant,
     is_ahead: bool,
 }
 
 impl<T: TimeSource> WallClock<T> {
-    /// Goes on from the time that was told last, if there is one, where the wall is behind that.
-    pub(crate) fn new(mut source: T, told_ms: Option<i64>) -> Self {
+    /// Goes on from the last time of the exchange, if there is one, where the wall is behind that.
+    pub(crate) fn new(mut source: T, before_ms: Option<i64>) -> Self {
         let (wall, at) = source.now();
-        let before = Duration::from_millis(told_ms.unwrap_or(0).max(0).cast_unsigned());
+        let before = Duration::from_millis(before_ms.unwrap_or(0).max(0).cast_unsigned());
         let behind = before.saturating_sub(since_1970(wall));
         if behind > Duration::from_secs(1) {
             tracing::warn!(
@@ -50,17 +50,17 @@ impl<T: TimeSource> WallClock<T> {
             );
         }
         let ahead = since_1970(wall).saturating_sub(before);
-        let is_ahead = told_ms.is_some() && ahead > STOPPED_MAX;
+        let is_ahead = before_ms.is_some() && ahead > STOPPED_MAX;
         if is_ahead {
             warn_ahead(ahead);
         }
-        let told = match is_ahead {
+        let time = match is_ahead {
             true => before,
             false => before.max(since_1970(wall)),
         };
         Self {
             source,
-            told,
+            time,
             at,
             is_ahead,
         }
@@ -69,30 +69,30 @@ impl<T: TimeSource> WallClock<T> {
     /// Goes on from a time that an administrator has set.
     pub(crate) fn set(&mut self, time_ms: i64) {
         let time = Duration::from_millis(time_ms.max(0).cast_unsigned());
-        self.told = self.told.max(time);
+        self.time = self.time.max(time);
         (_, self.at) = self.source.now();
     }
 
-    /// The time to tell: what the wall says, or where that would be less than what was told plus
-    /// what has passed since, as far as it went back, that sum. So the time that is told neither
+    /// Returns the time: what the wall says, or where that would be less than the last time plus
+    /// what has passed since, as far as it went back, that sum. So the exchange's time neither
     /// stands still nor goes back; it runs ahead until the wall has caught up.
-    pub(crate) fn tell(&mut self) -> i64 {
+    pub(crate) fn now(&mut self) -> i64 {
         let (wall, now) = self.source.now();
         let passed = now.saturating_duration_since(self.at);
         let wall = since_1970(wall);
         // A clock that is slewed is a little behind all the time, and is followed; one that went
         // back by more than half of what passed is not.
-        let is_back = wall < self.told + passed / 2;
-        let ahead = wall.saturating_sub(self.told + passed);
+        let is_back = wall < self.time + passed / 2;
+        let ahead = wall.saturating_sub(self.time + passed);
         let is_ahead = ahead > AHEAD_MAX;
         if is_ahead && !self.is_ahead {
             warn_ahead(ahead);
         }
         self.is_ahead = is_ahead;
         let goes_on = is_back || is_ahead;
-        self.told = if goes_on { self.told + passed } else { wall };
+        self.time = if goes_on { self.time + passed } else { wall };
         self.at = now;
-        i64::try_from(self.told.as_millis()).unwrap_or(i64::MAX)
+        i64::try_from(self.time.as_millis()).unwrap_or(i64::MAX)
     }
 }
 
@@ -114,9 +114,9 @@ mod tests {
 
     /// What the wall says each time, and how much has passed since the beginning, in ms.
     #[derive(Debug)]
-    struct Told(Instant, std::vec::IntoIter<(i64, u64)>);
+    struct Script(Instant, std::vec::IntoIter<(i64, u64)>);
 
-    impl TimeSource for Told {
+    impl TimeSource for Script {
         fn now(&mut self) -> (SystemTime, Instant) {
             let (wall, passed) = self.1.next().expect("it is not asked more often");
             let since = Duration::from_millis(wall.unsigned_abs());
@@ -128,11 +128,11 @@ mod tests {
         }
     }
 
-    /// What is told when the clock says this, each time.
-    fn told(before: Option<i64>, said: &[(i64, u64)]) -> Vec<i64> {
-        let source = Told(Instant::now(), Vec::from(said).into_iter());
+    /// Returns the times of the exchange when the clock says this, each time.
+    fn times_of(before: Option<i64>, said: &[(i64, u64)]) -> Vec<i64> {
+        let source = Script(Instant::now(), Vec::from(said).into_iter());
         let mut clock = WallClock::new(source, before);
-        (1..said.len()).map(|_| clock.tell()).collect()
+        (1..said.len()).map(|_| clock.now()).collect()
     }
 
     #[test]
@@ -149,7 +149,7 @@ mod tests {
             (-5_000, 6_000),
         ];
         let times = [1_001, 1_002, 1_003, 1_004, 1_064, 1_065].map(|s| s * 1_000);
-        assert_eq!(told(None, &said), times);
+        assert_eq!(times_of(None, &said), times);
     }
 
     #[test]
@@ -165,15 +165,15 @@ mod tests {
             (1_125_501, 5_500),
         ];
         let times = [1_001_000, 1_002_500, 1_003_500, 1_064_500, 1_065_500];
-        assert_eq!(told(None, &said), times);
+        assert_eq!(times_of(None, &said), times);
         // At a start it may have been stopped for a month, not for ten years.
         let month = 31 * 24 * 3_600_000;
         assert_eq!(
-            told(Some(5_000), &[(5_000 + month, 0), (6_000 + month, 1_000)]),
+            times_of(Some(5_000), &[(5_000 + month, 0), (6_000 + month, 1_000)]),
             [6_000 + month]
         );
         assert_eq!(
-            told(Some(5_000), &[(5_001 + month, 0), (6_001 + month, 1_000)]),
+            times_of(Some(5_000), &[(5_001 + month, 0), (6_001 + month, 1_000)]),
             [6_000]
         );
     }
@@ -186,23 +186,23 @@ mod tests {
             (9_000_000, 1_000),
             (9_002_000, 3_000),
         ];
-        let mut clock = WallClock::new(Told(Instant::now(), Vec::from(said).into_iter()), None);
-        assert_eq!(clock.tell(), 2_000);
+        let mut clock = WallClock::new(Script(Instant::now(), Vec::from(said).into_iter()), None);
+        assert_eq!(clock.now(), 2_000);
         clock.set(8_999_000);
-        assert_eq!(clock.tell(), 9_002_000);
+        assert_eq!(clock.now(), 9_002_000);
         assert!(!clock.is_ahead);
     }
 
     #[test]
     fn a_clock_that_is_behind_at_the_start_goes_on_from_the_time_that_was_told() {
         let said = [(1_000, 0), (1_250, 250), (1_500, 500), (9_800, 800)];
-        assert_eq!(told(Some(9_000), &said), [9_250, 9_500, 9_800]);
-        assert_eq!(told(Some(-9_000), &said[..2]), [1_250]);
+        assert_eq!(times_of(Some(9_000), &said), [9_250, 9_500, 9_800]);
+        assert_eq!(times_of(Some(-9_000), &said[..2]), [1_250]);
     }
 
     #[test]
     fn a_clock_that_runs_a_little_slow_is_followed() {
         let said = [(0, 0), (990, 1_000), (1_980, 2_000)];
-        assert_eq!(told(None, &said), [990, 1_980]);
+        assert_eq!(times_of(None, &said), [990, 1_980]);
     }
 }

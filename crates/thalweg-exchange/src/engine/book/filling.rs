@@ -156,7 +156,7 @@ impl Book {
         Ok(false)
     }
 
-    /// How many events it makes at most to take so many hidden lots of a level: each time that lots
+    /// Returns how many events it makes at most to take hidden lots of a level: each time that lots
     /// are shown, one for that and one for the trade.
     fn refills(&self, level: u32, lots: i128) -> i128 {
         if lots == 0 {

@@ -68,7 +68,7 @@ impl Owners {
         }
     }
 
-    /// Makes links of so many slots.
+    /// Makes links for this number of slots.
     fn make_links(&mut self, slots: usize) {
         let more = slots.saturating_sub(self.links.len());
         make_room(&mut self.links, more);
