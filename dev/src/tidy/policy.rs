@@ -110,8 +110,8 @@ const MEASURED: &[&str] = &[
     "thalweg-journal",
     "thalweg-task",
     "thalweg-exchange",
+    "thalweg-client",
     "thalweg-server",
-    "thalweg-doctor",
     "counts",
 ];
 

@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use thalweg_client::blocking::AdminClient;
+use thalweg_client::{AdminCommand, Options};
 use thalweg_exchange::codec::CodecError;
 use thalweg_exchange::codec::session::{
     ClientFrame, Hello, KeyBytes, ServerFrame, client_frame_bytes, decode_server_frame,
@@ -22,82 +24,14 @@ use crate::runner::text;
 /// How long a server may take for a frame.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Returns the hello of the first session of a holder.
-fn hello(role: Role, holder: i64, wants_reports: bool) -> Hello<'static> {
-    Hello {
-        version_min: 1,
-        version_max: 1,
-        role,
-        holder,
-        number: 0,
-        last_report: Some(ReportNumber(0)),
-        heartbeat_ms: 0,
-        cancels_on_disconnect: false,
-        market_data_only: !wants_reports,
-        key: KeyBytes(b""),
-    }
-}
-
-/// Connects a session that the server welcomes. Reads block still.
-fn connect(to: SocketAddr, hello: Hello<'_>) -> Result<TcpStream, String> {
-    let mut stream = TcpStream::connect(to).map_err(text)?;
-    stream.set_nodelay(true).map_err(text)?;
-    stream.set_read_timeout(Some(PATIENCE)).map_err(text)?;
-    let hello = ClientFrame::Hello(hello);
-    let mut bytes = vec![0; client_frame_bytes(&hello)];
-    encode_client_frame(&hello, &mut bytes).map_err(text)?;
-    stream.write_all(&bytes).map_err(text)?;
-    let welcome = hear(&mut stream, &mut Vec::new(), |frame| {
-        matches!(frame, ServerFrame::Welcome(_)).then_some(())
-    })?;
-    welcome.ok_or("the server sends no welcome".to_owned())?;
-    Ok(stream)
-}
-
-/// Reads frames until `wanted` gives something; `None` where the next one says bye.
-fn hear<T>(
-    stream: &mut TcpStream,
-    bytes: &mut Vec<u8>,
-    mut wanted: impl FnMut(&ServerFrame<'_>) -> Option<T>,
-) -> Result<Option<T>, String> {
-    let mut piece = [0; 4096];
-    loop {
-        match decode_server_frame(bytes) {
-            Ok((ServerFrame::Bye(_), _)) => return Ok(None),
-            Ok((frame, length)) => {
-                let found = wanted(&frame);
-                bytes.drain(..length);
-                if found.is_some() {
-                    return Ok(found);
-                }
-            }
-            Err(CodecError::Incomplete { .. }) => match stream.read(&mut piece) {
-                Ok(0) => return Ok(None),
-                Ok(count) => bytes.extend_from_slice(&piece[..count]),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(text(error)),
-            },
-            Err(error) => return Err(text(error)),
-        }
-    }
-}
-
-/// Sends these as an administrator, one after the other.
+/// Sends these as an administrator.
 pub(super) fn administer(to: SocketAddr, commands: &[Command]) -> Result<(), String> {
-    let mut stream = connect(to, hello(Role::Admin, 1, false))?;
-    let mut heard = Vec::new();
-    for (sequence, command) in (1..).zip(commands) {
-        let mut bytes = vec![0; submit_bytes(command)];
-        encode_submit(ClientSequence(sequence), command, &mut bytes).map_err(text)?;
-        stream.write_all(&bytes).map_err(text)?;
-        let answer = hear(&mut stream, &mut heard, |frame| match frame {
-            ServerFrame::Answer(answer) => Some(Ok(answer.result)),
-            ServerFrame::Refused(refused) => Some(Err(refused.why)),
-            _ => None,
-        })?;
-        match answer {
-            Some(Ok(ResultCode::Success)) => {}
-            other => return Err(format!("an administrator's command: {other:?}")),
+    let (client, _) = AdminClient::connect(Options::new(to.to_string(), 1)).map_err(text)?;
+    for command in commands {
+        let command = AdminCommand::try_from(command.clone()).map_err(text)?;
+        let outcome = client.submit(command).map_err(text)?.wait();
+        if outcome.result() != Some(ResultCode::Success) {
+            return Err(format!("an administrator's command: {outcome}"));
         }
     }
     Ok(())
@@ -118,28 +52,52 @@ pub(super) struct Session {
     /// What was read, up to `filled`.
     bytes: Box<[u8]>,
     filled: usize,
+    is_welcome: bool,
     /// When those without an answer were due, in ticks, in order.
     due: VecDeque<u64>,
 }
 
 impl Session {
+    /// Connects a session that the server welcomes.
     pub(super) fn connect(
         to: SocketAddr,
         user: i64,
         wants_reports: bool,
     ) -> Result<Session, String> {
-        let stream = connect(to, hello(Role::Trade, user, wants_reports))?;
-        stream.set_nonblocking(true).map_err(text)?;
-        Ok(Session {
+        let stream = TcpStream::connect(to).map_err(text)?;
+        stream.set_nodelay(true).map_err(text)?;
+        stream.set_read_timeout(Some(PATIENCE)).map_err(text)?;
+        let hello = ClientFrame::Hello(Hello {
+            version_min: 1,
+            version_max: 1,
+            role: Role::Trade,
+            holder: user,
+            number: 0,
+            last_report: Some(ReportNumber(0)),
+            heartbeat_ms: 0,
+            cancels_on_disconnect: false,
+            market_data_only: !wants_reports,
+            key: KeyBytes(b""),
+        });
+        let mut out = vec![0; client_frame_bytes(&hello)];
+        encode_client_frame(&hello, &mut out).map_err(text)?;
+        let mut session = Session {
             stream,
             orders: Orders::of(user),
             sequence: 0,
-            out: Vec::new(),
+            out,
             written: 0,
             bytes: vec![0; ROOM_BYTES].into(),
             filled: 0,
+            is_welcome: false,
             due: VecDeque::new(),
-        })
+        };
+        session.flush()?;
+        while !session.is_welcome {
+            session.receive(|_| ())?;
+        }
+        session.stream.set_nonblocking(true).map_err(text)?;
+        Ok(session)
     }
 
     /// Commands without an answer.
@@ -196,7 +154,10 @@ impl Session {
                 }
                 Ok((ServerFrame::Refused(refused), _)) => return Err(format!("{refused:?}")),
                 Ok((ServerFrame::Bye(bye), _)) => return Err(format!("{bye:?}")),
-                Ok((_, length)) => done += length,
+                Ok((frame, length)) => {
+                    self.is_welcome |= matches!(frame, ServerFrame::Welcome(_));
+                    done += length;
+                }
                 Err(CodecError::Incomplete { .. }) => break,
                 Err(error) => return Err(text(error)),
             }
@@ -210,7 +171,7 @@ impl Session {
 /// Waits until one of the sessions may do something, and notes which.
 pub(super) fn wait(
     sessions: &[Session],
-    limit: Option<Duration>,
+    limit: Duration,
     ready: &mut Vec<bool>,
 ) -> Result<(), String> {
     let asked = sessions.iter().map(|session| {
@@ -219,11 +180,11 @@ pub(super) fn wait(
         PollFd::new(&session.stream, flags)
     });
     let mut asked: Vec<PollFd<'_>> = asked.collect();
-    let limit = limit.map(|limit| Timespec {
+    let limit = Timespec {
         tv_sec: limit.as_secs() as i64,
         tv_nsec: limit.subsec_nanos().into(),
-    });
-    match poll(&mut asked, limit.as_ref()) {
+    };
+    match poll(&mut asked, Some(&limit)) {
         Ok(_) | Err(Errno::INTR) => {}
         Err(error) => return Err(text(error)),
     }
