@@ -20,7 +20,7 @@ pub(crate) const CAPACITY: usize = 4096;
 pub(crate) const STAGE_NS: f64 = 37.5;
 
 /// What the producer writes into an event.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Stamp {
     /// The event's number, from 0.
     pub(crate) number: u64,
@@ -31,10 +31,9 @@ pub(crate) struct Stamp {
 impl Stamp {
     /// Makes the stamp of an event whose latency does not count.
     pub(crate) fn untimed(number: u64) -> Self {
-        let intended_ticks = 0;
         Self {
             number,
-            intended_ticks,
+            intended_ticks: 0,
         }
     }
 }
@@ -44,16 +43,14 @@ impl Stamp {
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub(crate) struct Event {
-    number: u64,
-    intended_ticks: u64,
+    stamp: Stamp,
     results: [AtomicU64; STAGES],
 }
 
 impl Event {
     #[inline]
     pub(crate) fn set(&mut self, stamp: Stamp) {
-        self.number = stamp.number;
-        self.intended_ticks = stamp.intended_ticks;
+        self.stamp = stamp;
     }
 }
 
@@ -67,11 +64,10 @@ pub(crate) struct Step {
 
 impl Step {
     pub(crate) fn new(place: usize, rounds: u32) -> Self {
-        let last = 1;
         Self {
             place,
             rounds,
-            last,
+            last: 1,
         }
     }
 
@@ -80,7 +76,7 @@ impl Step {
         let before = match self.place.checked_sub(1) {
             // ORDERING: Relaxed; the ring's sequence orders it after the store of the stage before.
             Some(before) => event.results[before].load(Ordering::Relaxed),
-            None => event.number,
+            None => event.stamp.number,
         };
         self.last = chain(before ^ self.last, self.rounds);
         // ORDERING: Relaxed; the ring's sequence publishes it to the next stage.
@@ -130,10 +126,7 @@ impl Tail {
 
     #[inline]
     pub(crate) fn end(&mut self, event: &Event) {
-        self.take(Stamp {
-            number: event.number,
-            intended_ticks: event.intended_ticks,
-        });
+        self.take(event.stamp);
     }
 
     /// Counts an event that is through.
@@ -156,26 +149,6 @@ impl Drop for Tail {
     }
 }
 
-/// How much a stage does on this machine.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Workload {
-    /// Multiplications of a stage.
-    pub(crate) rounds: u32,
-    /// What it costs, ns.
-    pub(crate) stage_ns: f64,
-}
-
-impl Workload {
-    /// Finds how many rounds take [`STAGE_NS`]; takes some 20 ms.
-    pub(crate) fn calibrate() -> Self {
-        let rounds = rounds_for(STAGE_NS);
-        Self {
-            rounds,
-            stage_ns: stage_ns(rounds),
-        }
-    }
-}
-
 /// Returns the rounds of a stage that costs this much; takes some 20 ms.
 pub(crate) fn rounds_for(ns: f64) -> u32 {
     let (short, long) = (stage_ns(16), stage_ns(48));
@@ -184,7 +157,7 @@ pub(crate) fn rounds_for(ns: f64) -> u32 {
 }
 
 /// Returns the cost of a stage: the best of several tries, since noise only adds.
-fn stage_ns(rounds: u32) -> f64 {
+pub(crate) fn stage_ns(rounds: u32) -> f64 {
     const TRIES: usize = 20;
     const EVENTS: u32 = 10_000;
     let clock = Clock::global();

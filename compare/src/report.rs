@@ -79,11 +79,9 @@ impl Report {
         self.say(format!("{}: {heading}", trial.case));
         self.text += &table(trial, &ratios).to_string();
         for (subject, why) in &trial.skipped {
-            eprintln!(
-                "{}/{}/{subject} skipped: {why}",
-                self.experiment, trial.case
-            );
-            self.text += &format!("{subject} skipped: {why}\n");
+            let text = format!("{subject} skipped: {why}\n");
+            eprint!("{}/{}/{text}", self.experiment, trial.case);
+            self.text += &text;
         }
         let noise = trial.series.iter().map(Series::disturbance);
         let noise = noise.fold(0.0, f64::max);
@@ -100,14 +98,6 @@ impl Report {
         let (case, subject) = (trial.case.as_str(), series.subject.as_str());
         for (at, metric) in trial.metrics.iter().enumerate() {
             self.measured(case, subject, *metric, &series.values(at));
-            if series.disturbance() > 0.0 {
-                let quiet = format!("{}_quiet_half", metric.name);
-                self.row(
-                    [case, subject, &quiet],
-                    metric.unit,
-                    &series.quiet_values(at),
-                );
-            }
         }
         self.row([case, subject, "lost"], "events", &[series.lost() as f64]);
         if series.is_ours() {
@@ -156,12 +146,8 @@ impl Report {
             let (what, limit, sides, metric) = match goal {
                 Goal::Figure(subject, metric, limit) => {
                     let measured = trial.of(&subject).and_then(|series| series.middle(metric));
-                    self.targets.push(Target {
-                        what: format!("{}: {subject}", of(metric)),
-                        limit,
-                        measured,
-                        show: show(trial.metrics[metric].unit),
-                    });
+                    let what = format!("{}: {subject}", of(metric));
+                    self.target(what, limit, measured, show(trial.metrics[metric].unit));
                     continue;
                 }
                 Goal::Ratio(sides, metric, limit) => (of(metric), limit, sides, metric),
@@ -174,12 +160,8 @@ impl Report {
             };
             let ratio = self.compare(&trial, [&sides[0], &sides[1]], metric);
             let bounds = ratio.map_or(String::new(), |ratio| ratio.bounds(times));
-            self.targets.push(Target {
-                what: format!("{what}: {} over {} {bounds}", sides[0], sides[1]),
-                limit,
-                measured: ratio.map(|ratio| ratio.value),
-                show: times,
-            });
+            let what = format!("{what}: {} over {} {bounds}", sides[0], sides[1]);
+            self.target(what, limit, ratio.map(|ratio| ratio.value), times);
         }
     }
 
@@ -213,13 +195,8 @@ impl Report {
                 Limit::Shown => String::new(),
             };
             let measured = target.measured.map_or("-".to_owned(), target.show);
-            let what = target.what.trim_end();
-            table.row([
-                what.into(),
-                limit.into(),
-                measured.into(),
-                verdict(target, decides).into(),
-            ]);
+            let (what, verdict) = (target.what.trim_end(), verdict(target, decides));
+            table.row([what.into(), limit.into(), measured.into(), verdict.into()]);
         }
         self.say("Targets");
         self.text += &table.to_string();
@@ -367,7 +344,6 @@ mod tests {
                 1,
             ),
             (r#""metric":"lost","unit":"events","value":42.0"#, 1),
-            (r#""metric":"cost_quiet_half""#, 6),
             (r#""subject":"thalweg b","versus":"fast","ratio":3.0"#, 1),
             (r#""subject":"thalweg b","versus":"slow""#, 1),
             (r#""subject":"thalweg a","versus":"fast""#, 1),

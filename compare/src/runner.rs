@@ -4,7 +4,6 @@
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-use thalweg_measure::noise::quieter_half;
 use thalweg_measure::random::SplitMix;
 use thalweg_measure::statistics::{Better, Interval, median, paired_ratio, quantile};
 
@@ -26,6 +25,17 @@ impl Metric {
     pub(crate) const fn lower(name: &'static str, unit: &'static str) -> Self {
         let better = Better::Lower;
         Self { name, unit, better }
+    }
+
+    /// Times in nanoseconds, of these names.
+    pub(crate) const fn times<const N: usize>(names: [&'static str; N]) -> [Self; N] {
+        let mut times = [Self::lower("", "ns"); N];
+        let mut at = 0;
+        while at < N {
+            times[at].name = names[at];
+            at += 1;
+        }
+        times
     }
 
     /// A metric whose high values are the good ones.
@@ -124,19 +134,6 @@ impl Series {
         self.runs.iter().map(|run| run.values[metric]).collect()
     }
 
-    /// Returns the values of the less disturbed half of the runs.
-    pub(crate) fn quiet_values(&self, metric: usize) -> Vec<f64> {
-        let quiet = quieter_half(&self.disturbances());
-        quiet
-            .iter()
-            .map(|&at| self.runs[at].values[metric])
-            .collect()
-    }
-
-    fn disturbances(&self) -> Vec<f64> {
-        self.runs.iter().map(|run| run.disturbance).collect()
-    }
-
     /// Returns median, best quartile and best of a metric.
     pub(crate) fn spread(&self, metric: usize, better: Better) -> [f64; 3] {
         let values = self.values(metric);
@@ -162,7 +159,8 @@ impl Series {
 
     /// Returns the median of the runs' disturbances, 0 to 1.
     pub(crate) fn disturbance(&self) -> f64 {
-        median(&self.disturbances()).unwrap_or(0.0)
+        let runs: Vec<f64> = self.runs.iter().map(|run| run.disturbance).collect();
+        median(&runs).unwrap_or(0.0)
     }
 
     pub(crate) fn is_ours(&self) -> bool {
@@ -349,7 +347,6 @@ mod tests {
             [("c".to_owned(), "no more values".to_owned())]
         );
         let series = trial.of("thalweg").unwrap();
-        assert_eq!(series.quiet_values(0), [10.0, 20.0]);
         assert_eq!(series.spread(0, Better::Lower), [25.0, 17.5, 10.0]);
         assert_eq!(series.spread(0, Better::Higher)[2], 40.0);
         assert_eq!((series.lost(), series.cut()), (4, 1));

@@ -1,12 +1,14 @@
 //! Load on a pipeline: on schedule or as fast as it goes.
 
+use std::sync::PoisonError;
+
 use thalweg_measure::clock::Clock;
-use thalweg_measure::histogram::Reader;
+use thalweg_measure::histogram::recorder;
 use thalweg_measure::load::{OpenLoop, Rate};
 use thalweg_measure::noise::{GapMeter, Gaps};
 
-use crate::pipelines::{Stamp, Tally};
-use crate::runner::{Metric, Run};
+use crate::pipelines::{Stamp, Tail};
+use crate::runner::{Metric, Ran, Run};
 
 /// A longer step between two clock reads of the waiting sender is a gap, ns.
 pub(crate) const GAP_NS: u64 = 5_000;
@@ -26,11 +28,8 @@ pub(crate) enum Load {
 }
 
 /// What an open loop measures.
-pub(crate) const LATENCY: &[Metric] = &[
-    Metric::lower("latency_p50", "ns"),
-    Metric::lower("latency_p99", "ns"),
-    Metric::lower("latency_p999", "ns"),
-];
+pub(crate) const LATENCY: &[Metric] =
+    &Metric::times(["latency_p50", "latency_p99", "latency_p999"]);
 /// What a closed loop measures.
 pub(crate) const THROUGHPUT: &[Metric] = &[Metric::higher("throughput", "events/s")];
 
@@ -40,27 +39,60 @@ pub(crate) trait Line {
     /// own waiting is part of what is measured may wait longer.
     fn publish(&mut self, stamp: Stamp, deadline_ticks: u64) -> bool;
     /// Publishes `count` events numbered from `first`, without intended time.
-    fn publish_batch(&mut self, first: u64, count: usize, deadline_ticks: u64) -> bool;
+    fn publish_batch(&mut self, first: u64, count: usize, deadline_ticks: u64) -> bool {
+        (first..first + count as u64)
+            .all(|number| self.publish(Stamp::untimed(number), deadline_ticks))
+    }
     /// Waits until all stages are done, and ends the threads.
     fn finish(self);
 }
 
 /// What was sent.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Sent {
-    pub(crate) events: u64,
-    pub(crate) gaps: Gaps,
-    pub(crate) cut: bool,
+struct Sent {
+    events: u64,
+    gaps: Gaps,
+    cut: bool,
     /// From the first event until all stages were done.
-    pub(crate) span_ns: u64,
+    span_ns: u64,
 }
 
-/// Sends the load and ends the line.
-pub(crate) fn send(line: impl Line, load: Load) -> Sent {
-    match load {
+/// Sends the load through the line that `make` builds around the end of its last stage, and ends
+/// it. Returns the figures in the order of the load's metrics.
+pub(crate) fn run<L: Line>(load: Load, make: impl FnOnce(Tail) -> Result<L, String>) -> Ran {
+    Ok(drive(load, make)?.0)
+}
+
+/// Runs, and returns the figures, what was sent, and how many events were measured.
+fn drive<L: Line>(
+    load: Load,
+    make: impl FnOnce(Tail) -> Result<L, String>,
+) -> Result<(Run, Sent, u64), String> {
+    let clock = Clock::global();
+    let (writer, reader) = recorder();
+    let (tail, tally) = Tail::new(writer);
+    let line = make(tail)?;
+    let sent = match load {
         Load::Open { per_s, span_ns } => on_schedule(line, per_s, span_ns),
         Load::Closed { batch, span_ns } => flood(line, batch, span_ns),
-    }
+    };
+    let tally = *tally.lock().unwrap_or_else(PoisonError::into_inner);
+    let summary = reader.snapshot(|ticks| clock.ns(ticks)).summary();
+    let values = match load {
+        // A run cut before its first measured event has no latency.
+        Load::Open { .. } if summary.count == 0 => vec![f64::INFINITY; LATENCY.len()],
+        Load::Open { .. } => [summary.p50, summary.p99, summary.p999]
+            .map(|ns| ns as f64)
+            .into(),
+        Load::Closed { .. } => vec![sent.events as f64 * 1e9 / sent.span_ns as f64],
+    };
+    let run = Run {
+        values,
+        disturbance: sent.gaps.disturbance(),
+        lost: sent.events.abs_diff(tally.events) + tally.misplaced,
+        cut: sent.cut,
+    };
+    Ok((run, sent, summary.count))
 }
 
 /// Spins until `due`, and returns the time then.
@@ -147,34 +179,10 @@ fn flood(mut line: impl Line, batch: usize, span_ns: u64) -> Sent {
     }
 }
 
-/// The figures of a run under `load`, in the order of its metrics.
-pub(crate) fn figures(load: Load, sent: Sent, tally: Tally, latency_ticks: &Reader) -> Run {
-    let clock = Clock::global();
-    let values = match load {
-        Load::Open { .. } => {
-            let summary = latency_ticks.snapshot(|ticks| clock.ns(ticks)).summary();
-            // A run cut before its first measured event has no latency.
-            let ns = |value: u64| (summary.count > 0).then_some(value as f64);
-            [summary.p50, summary.p99, summary.p999]
-                .map(|value| ns(value).unwrap_or(f64::INFINITY))
-                .to_vec()
-        }
-        Load::Closed { .. } => vec![sent.events as f64 * 1e9 / sent.span_ns as f64],
-    };
-    Run {
-        values,
-        disturbance: sent.gaps.disturbance(),
-        lost: sent.events.abs_diff(tally.events) + tally.misplaced,
-        cut: sent.cut,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pipelines::{Event, Tail};
-    use std::sync::{Arc, Mutex};
-    use thalweg_measure::histogram::recorder;
+    use crate::pipelines::Event;
 
     /// Takes events on the spot, and may leave some out.
     struct Direct {
@@ -195,25 +203,11 @@ mod tests {
             }
             true
         }
-        fn publish_batch(&mut self, first: u64, count: usize, deadline_ticks: u64) -> bool {
-            (first..first + count as u64)
-                .all(|number| self.publish(Stamp::untimed(number), deadline_ticks))
-        }
         fn finish(self) {}
     }
 
-    fn direct(skip: u64, room: u64) -> (Direct, Arc<Mutex<Tally>>, Reader) {
-        let (writer, reader) = recorder();
-        let (tail, tally) = Tail::new(writer);
-        (Direct { tail, skip, room }, tally, reader)
-    }
-
     fn run(load: Load, skip: u64, room: u64) -> (Run, Sent, u64) {
-        let (line, tally, reader) = direct(skip, room);
-        let sent = send(line, load);
-        let tally = *tally.lock().unwrap();
-        let run = figures(load, sent, tally, &reader);
-        (run, sent, reader.count())
+        drive(load, |tail| Ok(Direct { tail, skip, room })).unwrap()
     }
 
     const NEVER: u64 = u64::MAX;

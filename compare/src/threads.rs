@@ -16,8 +16,6 @@ pub(crate) struct Seats {
     receiver: usize,
 }
 
-const OTHER_FAILED: &str = "the other thread could not be pinned";
-
 impl Seats {
     /// Takes two different cores.
     ///
@@ -50,42 +48,32 @@ impl Seats {
         sender: impl FnOnce() -> S,
         receiver: impl FnOnce() -> R + Send,
     ) -> Result<(S, R), String> {
-        let (mut sent, mut received) = (None, None);
-        let (mut sender, mut receiver) = (Some(sender), Some(receiver));
-        self.run_both(
-            &mut || sent = sender.take().map(|sender| sender()),
-            &mut || received = receiver.take().map(|receiver| receiver()),
-        )?;
-        sent.zip(received).ok_or_else(|| OTHER_FAILED.to_owned())
-    }
-
-    /// As [`run`](Self::run), and compiled once, not for each subject.
-    fn run_both(
-        self,
-        sender: &mut dyn FnMut(),
-        receiver: &mut (dyn FnMut() + Send),
-    ) -> Result<(), String> {
-        let start = Barrier::new(2);
-        let failed = AtomicBool::new(false);
-        let sit = |core| {
-            let seated = cores::pin_current_thread(&[core]).map_err(|error| error.to_string());
-            if seated.is_err() {
-                // ORDERING: Relaxed; the barrier orders it before the load.
-                failed.store(true, Ordering::Relaxed);
-            }
-            start.wait();
-            // ORDERING: Relaxed; after the barrier, as the store is before it.
-            match failed.load(Ordering::Relaxed) {
-                true => Err(seated.err().unwrap_or_else(|| OTHER_FAILED.to_owned())),
-                false => Ok(()),
-            }
-        };
+        let (start, failed) = (Barrier::new(2), AtomicBool::new(false));
         std::thread::scope(|scope| {
             // Spawned before the calling thread is pinned, since it inherits that.
-            let receiver = scope.spawn(|| sit(self.receiver).map(|()| receiver()));
-            let sent = sit(self.sender).map(|()| sender());
-            sent.and(join(receiver))
+            let receiver = scope.spawn(|| {
+                sit(self.receiver, &start, &failed)?;
+                Ok(receiver())
+            });
+            let sent = sit(self.sender, &start, &failed).map(|()| sender());
+            let received: Result<R, String> = join(receiver);
+            Ok((sent?, received?))
         })
+    }
+}
+
+/// Pins the calling thread, and waits for the other one. Both fail if one cannot be pinned.
+fn sit(core: usize, start: &Barrier, failed: &AtomicBool) -> Result<(), String> {
+    let seated = cores::pin_current_thread(&[core]).map_err(|error| error.to_string());
+    if seated.is_err() {
+        // ORDERING: Relaxed; the barrier orders it before the load.
+        failed.store(true, Ordering::Relaxed);
+    }
+    start.wait();
+    // ORDERING: Relaxed; after the barrier, as the store is before it.
+    match failed.load(Ordering::Relaxed) {
+        true => seated.and(Err("the other thread could not be pinned".to_owned())),
+        false => Ok(()),
     }
 }
 

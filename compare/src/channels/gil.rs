@@ -4,69 +4,57 @@
 //! end here (0.9.0, x86-64: each thread asleep with a message before it).
 
 use std::num::NonZeroUsize;
+use std::sync::{Arc, Weak};
 
+use gil::mpsc::sharded;
 use gil::{mpsc, spmc, spsc};
 
-use super::yielding::{self, YieldingRecv, YieldingSend};
-use super::{
-    BlockingRecv, BlockingSend, Crowd, Element, Pair, RecvBatch, SendBatch, Shape, TryRecv,
-    TrySend, copies,
-};
-
-/// One to one.
-#[derive(Debug)]
-pub(crate) struct Spsc;
+use super::yielding::{Yielding, waiting};
+use super::{Element, RecvBatch, SendBatch, Shape, alone, fan_in, is_pair};
 
 fn size(capacity: usize) -> NonZeroUsize {
     NonZeroUsize::new(capacity).unwrap_or(NonZeroUsize::MIN)
 }
 
-impl<M: Element> Pair<M> for Spsc {
-    const NAME: &'static str = "gil spsc";
-    type Tx = spsc::Sender<M>;
-    type Rx = spsc::Receiver<M>;
-    fn pair(capacity: usize) -> (Self::Tx, Self::Rx) {
-        spsc::channel(size(capacity))
-    }
-}
+type Tx<T> = Yielding<T, Arc<()>>;
+type Rx<R> = Yielding<R, Weak<()>>;
 
-macro_rules! tries {
-    ($($tx:ty, $rx:ty;)*) => {$(
-        impl<M: Element> TrySend<M> for $tx {
-            #[inline]
-            fn try_send(&mut self, message: M) -> bool {
-                <$tx>::try_send(self, message).is_ok()
-            }
+channels! {
+    Element;
+    Spsc "gil spsc": spsc::Sender<M>, spsc::Receiver<M>, is_pair,
+        |capacity, _| alone(spsc::channel(size(capacity)));
+    Mpsc "gil mpsc": Tx<mpsc::Sender<M>>, Rx<mpsc::Receiver<M>>, |shape| shape.receivers == 1,
+        |capacity, shape| waiting(fan_in(mpsc::channel(size(capacity)), shape));
+    Spmc "gil spmc": Tx<spmc::Sender<M>>, Rx<spmc::Receiver<M>>, |shape| shape.senders == 1,
+    |capacity, shape| {
+        let (tx, rx) = spmc::channel(size(capacity));
+        waiting((vec![tx], vec![rx; shape.receivers]))
+    };
+    MpscSharded "gil mpsc sharded": Tx<sharded::Sender<M>>, Rx<sharded::Receiver<M>>,
+        |shape| shape.receivers == 1,
+    |capacity, shape| {
+        // Shards are a power of two, and share the capacity.
+        let lane = size(capacity.div_ceil(shape.senders));
+        let (tx, rx) = sharded::channel(size(shape.senders.next_power_of_two()), lane);
+        let mut txs = vec![tx];
+        while txs.len() < shape.senders {
+            txs.push(txs[0].clone().expect("there are as many shards as senders"));
         }
-
-        impl<M: Element> TryRecv<M> for $rx {
-            #[inline]
-            fn try_recv(&mut self) -> Option<M> {
-                <$rx>::try_recv(self)
-            }
-        }
-    )*};
+        waiting((txs, vec![rx]))
+    };
 }
 
-tries! {
-    spsc::Sender<M>, spsc::Receiver<M>;
-    mpsc::Sender<M>, mpsc::Receiver<M>;
-    mpsc::sharded::Sender<M>, mpsc::sharded::Receiver<M>;
-    spmc::Sender<M>, spmc::Receiver<M>;
-}
-
-impl<M: Element> BlockingSend<M> for spsc::Sender<M> {
-    #[inline]
-    fn send(&mut self, message: M) {
-        spsc::Sender::send(self, message);
-    }
-}
-
-impl<M: Element> BlockingRecv<M> for spsc::Receiver<M> {
-    #[inline]
-    fn recv(&mut self) -> Option<M> {
-        Some(spsc::Receiver::recv(self))
-    }
+ends! {
+    Element;
+    spsc::Sender<M>: try_send |tx, message| Self::try_send(tx, message).is_ok(),
+        send |tx, message| Self::send(tx, message);
+    spsc::Receiver<M>: try_recv |rx| Self::try_recv(rx), recv |rx| Some(Self::recv(rx));
+    mpsc::Sender<M>: try_send |tx, message| Self::try_send(tx, message).is_ok();
+    mpsc::Receiver<M>: try_recv |rx| Self::try_recv(rx);
+    sharded::Sender<M>: try_send |tx, message| Self::try_send(tx, message).is_ok();
+    sharded::Receiver<M>: try_recv |rx| Self::try_recv(rx);
+    spmc::Sender<M>: try_send |tx, message| Self::try_send(tx, message).is_ok();
+    spmc::Receiver<M>: try_recv |rx| Self::try_recv(rx);
 }
 
 impl<M: Element> SendBatch<M> for spsc::Sender<M> {
@@ -93,52 +81,4 @@ impl<M: Element> RecvBatch<M> for spsc::Receiver<M> {
         guard.advance(count);
         count
     }
-}
-
-/// The shapes whose waiting calls spin and yield: as the peer does it, and with an end.
-macro_rules! crowds {
-    ($($name:ident, $label:literal, $module:path, $fits:expr, $make:expr;)*) => {$(
-        #[doc = concat!("`", $label, "`, which spins and yields.")]
-        #[derive(Debug)]
-        pub(crate) struct $name;
-
-        const _: () = {
-            use $module as shape;
-            impl<M: Element> Crowd<M> for $name {
-                const NAME: &'static str = $label;
-                type Tx = YieldingSend<shape::Sender<M>>;
-                type Rx = YieldingRecv<shape::Receiver<M>>;
-                fn fits(shape: Shape) -> bool {
-                    let fits: fn(Shape) -> bool = $fits;
-                    fits(shape)
-                }
-                fn crowd(capacity: usize, shape: Shape) -> (Vec<Self::Tx>, Vec<Self::Rx>) {
-                    let (txs, rxs) = $make(capacity, shape);
-                    yielding::crowd(txs, rxs)
-                }
-            }
-        };
-    )*};
-}
-
-crowds! {
-    Mpsc, "gil mpsc", gil::mpsc, |shape| shape.receivers == 1, |capacity, shape: Shape| {
-        let (tx, rx) = mpsc::channel(size(capacity));
-        (copies(tx, shape.senders), vec![rx])
-    };
-    Spmc, "gil spmc", gil::spmc, |shape| shape.senders == 1, |capacity, shape: Shape| {
-        let (tx, rx) = spmc::channel(size(capacity));
-        (vec![tx], copies(rx, shape.receivers))
-    };
-    MpscSharded, "gil mpsc sharded", gil::mpsc::sharded, |shape| shape.receivers == 1,
-    |capacity: usize, shape: Shape| {
-        // Shards are a power of two, and share the capacity.
-        let lane = size(capacity.div_ceil(shape.senders));
-        let (tx, rx) = mpsc::sharded::channel(size(shape.senders.next_power_of_two()), lane);
-        let mut txs = vec![tx];
-        while txs.len() < shape.senders {
-            txs.push(txs[0].clone().expect("there are as many shards as senders"));
-        }
-        (txs, vec![rx])
-    };
 }

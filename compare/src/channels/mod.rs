@@ -4,47 +4,139 @@
 //! A peer plays the roles that its own documented interface has: it is not given a batch or a
 //! blocking call that it does not offer.
 
-mod bounded;
-mod disruptor;
-mod gil;
-mod message;
-mod omango;
-mod oneshot;
-mod ours;
-mod ringbuf;
-mod rtrb;
-mod tokio;
-mod yielding;
+/// Declares channels: the name in tables, endpoints, the shapes that there are, and how to make
+/// one of a capacity and a shape.
+macro_rules! channels {
+    ($bound:ident; $(
+        $(#[$doc:meta])*
+        $name:ident $label:literal: $tx:ty, $rx:ty, $fits:expr, $open:expr;
+    )*) => {$(
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub(crate) struct $name;
 
-use crate::runner::{Ran, Subjects, subject};
-
-pub(crate) use message::{Element, LAST, Order};
-pub(crate) use oneshot::Oneshot;
-
-/// One sender and one receiver.
-pub(crate) trait Pair<M>: Send + Sync + 'static {
-    /// As it stands in tables.
-    const NAME: &'static str;
-    type Tx: Send + 'static;
-    type Rx: Send + 'static;
-    /// A new channel with room for `capacity` messages, or for more where the peer rounds up.
-    fn pair(capacity: usize) -> (Self::Tx, Self::Rx);
+        impl<M: $bound> $crate::channels::Channel<M> for $name {
+            const NAME: &'static str = $label;
+            type Tx = $tx;
+            type Rx = $rx;
+            fn fits(shape: Shape) -> bool {
+                let fits: fn(Shape) -> bool = $fits;
+                fits(shape)
+            }
+            fn open(capacity: usize, shape: Shape) -> (Vec<Self::Tx>, Vec<Self::Rx>) {
+                let open: fn(usize, Shape) -> (Vec<Self::Tx>, Vec<Self::Rx>) = $open;
+                open(capacity, shape)
+            }
+        }
+    )*};
 }
 
-/// A pair that tries.
-pub(crate) trait TryPair<M>: Pair<M, Tx: TrySend<M>, Rx: TryRecv<M>> {}
+/// Declares what endpoints can do. By `Self::` a peer's own call goes before that of the role.
+macro_rules! ends {
+    (@try_send $($rest:tt)*) => { ends!(@impl TrySend try_send bool, $($rest)*); };
+    (@send $bound:ident $end:ty, $this:ident [$message:ident] $body:expr) => {
+        // A receiver that is gone shows in the count of what came.
+        ends!(@impl BlockingSend send (), $bound $end, $this [$message] { let _ = $body; });
+    };
+    (@try_recv $($rest:tt)*) => { ends!(@impl TryRecv try_recv Option<M>, $($rest)*); };
+    (@recv $($rest:tt)*) => { ends!(@impl BlockingRecv recv Option<M>, $($rest)*); };
+    (@impl $role:ident $call:ident $out:ty,
+        $bound:ident $end:ty, $this:ident [$($message:ident)?] $body:expr) => {
+        impl<M: $bound> $crate::channels::$role<M> for $end {
+            #[inline]
+            fn $call(&mut self $(, $message: M)?) -> $out {
+                let $this = self;
+                $body
+            }
+        }
+    };
+    ($bound:ident; $($end:ty: $($role:ident |$it:ident $(, $message:ident)?| $body:expr),+;)*) => {
+        $($(ends!(@$role $bound $end, $it [$($message)?] $body);)+)*
+    };
+}
 
-impl<M, P: Pair<M, Tx: TrySend<M>, Rx: TryRecv<M>>> TryPair<M> for P {}
+/// Returns those of some channels that there can be in a shape, as subjects of a job: a function
+/// that is generic over the channel.
+macro_rules! subjects {
+    ($job:ident, $message:ty, $shape:expr; $($channel:ty),* $(,)?) => {{
+        let wanted = $shape;
+        let mut all = Vec::new();
+        {
+            use $crate::channels::*;
+            $(if <$channel as Channel<$message>>::fits(wanted) {
+                let name = <$channel as Channel<$message>>::NAME;
+                all.push($crate::runner::subject(name, $job::<$channel>));
+            })*
+        }
+        all
+    }};
+}
 
-/// A pair with batches on both sides.
-pub(crate) trait BatchPair<M>: Pair<M, Tx: SendBatch<M>, Rx: RecvBatch<M>> {}
+/// Returns the pairs that try, as subjects of a job.
+macro_rules! each_try {
+    ($job:ident) => {
+        subjects! {
+            $job, u64, $crate::channels::PAIR; ours::Spsc, ours::SpscSlotted, ours::RingPacked,
+            ours::RingSlotted, bounded::Crossbeam, bounded::Flume, bounded::Kanal, bounded::Std,
+            bounded::Tokio, rings::Rtrb, rings::Ringbuf, gil::Spsc, rings::Omango,
+            rings::Disruptor,
+        }
+    };
+}
 
-impl<M, P: Pair<M, Tx: SendBatch<M>, Rx: RecvBatch<M>>> BatchPair<M> for P {}
+/// Returns the pairs with batches on both sides.
+macro_rules! each_batch {
+    ($job:ident) => {
+        subjects! {
+            $job, u64, $crate::channels::PAIR; ours::Spsc, ours::RingPacked, ours::RingSlotted,
+            rings::Rtrb, rings::Ringbuf, gil::Spsc,
+        }
+    };
+}
 
-/// A pair whose two sides wait.
-pub(crate) trait BlockingPair<M>: Pair<M, Tx: BlockingSend<M>, Rx: BlockingRecv<M>> {}
+/// Returns the pairs whose two sides wait.
+macro_rules! each_blocking {
+    ($job:ident) => {
+        subjects! {
+            $job, u64, $crate::channels::PAIR; ours::Spsc, ours::SpscLatency, ours::SpscPower,
+            bounded::Crossbeam, bounded::Flume, bounded::Kanal, bounded::Std, bounded::Tokio,
+            gil::Spsc,
+        }
+    };
+}
 
-impl<M, P: Pair<M, Tx: BlockingSend<M>, Rx: BlockingRecv<M>>> BlockingPair<M> for P {}
+/// Returns those whose several senders or receivers wait; each message goes to one receiver.
+macro_rules! each_crowd {
+    ($job:ident, $message:ty, $shape:expr) => {
+        subjects! {
+            $job, $message, $shape; ours::OneToOne, ours::FanIn, ours::FanOut, ours::Lanes,
+            ours::Balanced, bounded::Crossbeam, bounded::Flume, bounded::Kanal, bounded::Std,
+            bounded::Tokio, gil::Mpsc, gil::MpscSharded, gil::Spmc,
+        }
+    };
+}
+
+pub(crate) use {channels, each_batch, each_blocking, each_crowd, each_try, ends, subjects};
+
+pub(crate) mod bounded;
+pub(crate) mod gil;
+pub(crate) mod oneshot;
+pub(crate) mod ours;
+pub(crate) mod rings;
+mod yielding;
+
+pub(crate) use yielding::insist;
+
+/// What every peer can carry.
+pub(crate) trait Element:
+    Copy + Default + PartialEq + Send + Sync + Unpin + 'static
+{
+}
+
+impl<T: Copy + Default + PartialEq + Send + Sync + Unpin + 'static> Element for T {}
+
+/// The message that says that no other will follow.
+pub(crate) const LAST: u64 = u64::MAX;
 
 /// How many senders and receivers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,21 +145,33 @@ pub(crate) struct Shape {
     pub(crate) receivers: usize,
 }
 
-/// Several senders or receivers, which wait. Each message goes to one receiver.
-pub(crate) trait Crowd<M>: Send + Sync + 'static {
+pub(crate) const PAIR: Shape = shape(1, 1);
+
+pub(crate) const fn shape(senders: usize, receivers: usize) -> Shape {
+    Shape { senders, receivers }
+}
+
+/// Makes channels.
+pub(crate) trait Channel<M>: 'static {
     /// As it stands in tables.
     const NAME: &'static str;
-    type Tx: BlockingSend<M>;
-    type Rx: BlockingRecv<M>;
+    type Tx: Send + 'static;
+    type Rx: Send + 'static;
     /// Returns whether the peer has such a shape.
     fn fits(shape: Shape) -> bool;
-    /// A new channel; `capacity` as in [`Pair::pair`], in all: a sender's own lane gets its share.
-    fn crowd(capacity: usize, shape: Shape) -> (Vec<Self::Tx>, Vec<Self::Rx>);
+    /// Returns the ends of a new channel with room for `capacity` messages in all, or for more
+    /// where the peer rounds up.
+    fn open(capacity: usize, shape: Shape) -> (Vec<Self::Tx>, Vec<Self::Rx>);
+    /// Returns the ends of one with a single sender and receiver.
+    fn pair(capacity: usize) -> (Self::Tx, Self::Rx) {
+        let (mut txs, mut rxs) = Self::open(capacity, PAIR);
+        txs.pop().zip(rxs.pop()).expect("there is one of each")
+    }
 }
 
 /// Sends without waiting.
 pub(crate) trait TrySend<M>: Send + 'static {
-    /// `false` if there was no room.
+    /// Returns `false` if there was no room.
     fn try_send(&mut self, message: M) -> bool;
 }
 
@@ -96,89 +200,26 @@ pub(crate) trait BlockingSend<M>: Send + 'static {
 
 /// Receives, and waits in the peer's own way.
 pub(crate) trait BlockingRecv<M>: Send + 'static {
-    /// `None` when all senders are gone and everything was received. A pair that cannot tell may
-    /// wait for ever; there the last message says that it is the last.
+    /// Returns `None` when all senders are gone and everything was received. A pair that cannot
+    /// tell may wait for ever; there the last message says that it is the last.
     fn recv(&mut self) -> Option<M>;
 }
 
-/// Clones an endpoint.
-fn copies<T: Clone>(first: T, count: usize) -> Vec<T> {
-    vec![first; count]
+fn is_pair(shape: Shape) -> bool {
+    shape == PAIR
 }
 
-/// What is done with one of the channels, under a load.
-pub(crate) trait Job: 'static {
-    type Load: 'static;
+/// Returns the ends of a pair as those of a shape.
+fn alone<T, R>((tx, rx): (T, R)) -> (Vec<T>, Vec<R>) {
+    (vec![tx], vec![rx])
 }
 
-macro_rules! roles {
-    ($($(#[$doc:meta])* $each:ident, $job:ident, $role:ident: $($peer:ty),*;)*) => {$(
-        $(#[$doc])*
-        pub(crate) trait $job: Job {
-            /// Does one run, as [`Subject::run`](crate::runner::Subject::run).
-            fn run<P: $role<u64>>(load: &Self::Load) -> Ran;
-        }
-
-        /// Returns all of them as subjects of a job.
-        pub(crate) fn $each<J: $job>() -> Subjects<J::Load> {
-            vec![$(subject(<$peer as Pair<u64>>::NAME, <J as $job>::run::<$peer>)),*]
-        }
-    )*};
+/// Clones the sender for each.
+fn fan_in<T: Clone, R>((tx, rx): (T, R), shape: Shape) -> (Vec<T>, Vec<R>) {
+    (vec![tx; shape.senders], vec![rx])
 }
 
-roles! {
-    /// A job for pairs that try.
-    each_try, TryJob, TryPair: ours::Spsc, ours::SpscSlotted, ours::RingPacked, ours::RingSlotted,
-        bounded::Crossbeam, bounded::Flume, bounded::Kanal, bounded::Std, tokio::Tokio, rtrb::Rtrb,
-        ringbuf::Ringbuf, gil::Spsc, omango::Spsc, disruptor::Disruptor;
-    /// A job for pairs with batches on both sides.
-    each_batch, BatchJob, BatchPair: ours::Spsc, ours::RingPacked, ours::RingSlotted, rtrb::Rtrb,
-        ringbuf::Ringbuf, gil::Spsc;
-    /// A job for pairs whose two sides wait.
-    each_blocking, BlockingJob, BlockingPair: ours::Spsc, ours::SpscLatency, ours::SpscPower,
-        bounded::Crossbeam, bounded::Flume, bounded::Kanal, bounded::Std, tokio::Tokio, gil::Spsc;
-}
-
-/// A job for several senders or receivers.
-pub(crate) trait CrowdJob<M>: Job {
-    /// Does one run, as [`Subject::run`](crate::runner::Subject::run).
-    fn run<C: Crowd<M>>(load: &Self::Load) -> Ran;
-}
-
-macro_rules! add {
-    ($all:ident, $shape:ident: $($crowd:ty),*;) => {$(
-        if <$crowd as Crowd<M>>::fits($shape) {
-            $all.push(subject(<$crowd as Crowd<M>>::NAME, J::run::<$crowd>));
-        }
-    )*};
-}
-
-/// Returns those that there can be in a shape, as subjects of a job.
-pub(crate) fn each_crowd<M: Element, J: CrowdJob<M>>(shape: Shape) -> Subjects<J::Load> {
-    let mut all: Subjects<J::Load> = Vec::new();
-    add! {
-        all, shape: ours::OneToOne, ours::FanIn, ours::FanOut, ours::Lanes, ours::Balanced,
-        bounded::Crossbeam, bounded::Flume, bounded::Kanal, bounded::Std, tokio::Tokio, gil::Mpsc,
-        gil::MpscSharded, gil::Spmc;
-    }
-    all
-}
-
-/// A job for channels for one element.
-pub(crate) trait OneshotJob: Job {
-    /// Does one run, as [`Subject::run`](crate::runner::Subject::run).
-    fn run<O: Oneshot<u64>>(load: &Self::Load) -> Ran;
-}
-
-/// Returns all channels for one element as subjects of a job.
-pub(crate) fn each_oneshot<J: OneshotJob>() -> Subjects<J::Load> {
-    macro_rules! all {
-        ($($peer:ident),*) => {
-            vec![$(subject(
-                <oneshot::$peer as Oneshot<u64>>::NAME,
-                J::run::<oneshot::$peer>,
-            )),*]
-        };
-    }
-    all!(Thalweg, TheCrate, Tokio, Crossbeam, Std)
+/// Clones both ends.
+fn fan<T: Clone, R: Clone>((tx, rx): (T, R), shape: Shape) -> (Vec<T>, Vec<R>) {
+    (vec![tx; shape.senders], vec![rx; shape.receivers])
 }

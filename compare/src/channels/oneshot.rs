@@ -1,62 +1,65 @@
 //! Channels for one element, ours and others'.
 
-/// Makes a channel for one element, with both calls.
-pub(crate) trait Oneshot<M>: Send + Sync + 'static {
+/// Makes a channel for one number, with both calls.
+pub(crate) trait Oneshot: 'static {
     /// As it stands in tables.
     const NAME: &'static str;
     type Tx: Send + 'static;
     type Rx: Send + 'static;
     fn pair() -> (Self::Tx, Self::Rx);
-    fn send(tx: Self::Tx, message: M);
+    fn send(tx: Self::Tx, message: u64);
     /// Waits in the peer's own way.
-    fn recv(rx: Self::Rx) -> Option<M>;
+    fn recv(rx: Self::Rx) -> Option<u64>;
 }
 
 macro_rules! oneshots {
-    ($(
-        $(#[$doc:meta])*
-        $subject:ident $name:literal: $tx:ty, $rx:ty, $pair:expr, $recv:expr;
-    )*) => {$(
-        $(#[$doc])*
-        #[derive(Debug)]
-        pub(crate) struct $subject;
+    ($($subject:ident $name:literal: $tx:ty, $rx:ty, $pair:expr, $recv:ident;)*) => {
+        $(
+            #[derive(Debug)]
+            pub(crate) struct $subject;
 
-        impl<M: Send + 'static> Oneshot<M> for $subject {
-            const NAME: &'static str = $name;
-            type Tx = $tx;
-            type Rx = $rx;
-            #[inline]
-            fn pair() -> (Self::Tx, Self::Rx) {
-                $pair
+            impl Oneshot for $subject {
+                const NAME: &'static str = $name;
+                type Tx = $tx;
+                type Rx = $rx;
+                #[inline]
+                fn pair() -> (Self::Tx, Self::Rx) {
+                    $pair
+                }
+                // Some take `&mut self`, some `self`. A receiver that is gone shows in what came.
+                #[inline]
+                fn send(tx: Self::Tx, message: u64) {
+                    let _ = tx.send(message);
+                }
+                #[inline]
+                fn recv(rx: Self::Rx) -> Option<u64> {
+                    rx.$recv().ok()
+                }
             }
-            // Some take `&mut self`, some `self`. A receiver that is gone shows in what came.
-            #[inline]
-            fn send(tx: Self::Tx, message: M) {
-                let _ = tx.send(message);
-            }
-            #[inline]
-            fn recv(rx: Self::Rx) -> Option<M> {
-                let recv: fn(Self::Rx) -> Option<M> = $recv;
-                recv(rx)
-            }
+        )*
+
+        /// Returns all of them as subjects of a job.
+        macro_rules! each_oneshot {
+            ($job:ident) => {
+                vec![$($crate::runner::subject(
+                    <oneshot::$subject as oneshot::Oneshot>::NAME,
+                    $job::<oneshot::$subject>,
+                )),*]
+            };
         }
-    )*};
+        pub(crate) use each_oneshot;
+    };
 }
 
 oneshots! {
-    /// The one of this project.
-    Thalweg "thalweg oneshot": thalweg::channel::oneshot::Sender<M>,
-        thalweg::channel::oneshot::Receiver<M>, thalweg::channel::oneshot(), |rx| rx.recv().ok();
-    /// The crate of that name.
-    TheCrate "oneshot": oneshot::Sender<M>, oneshot::Receiver<M>, oneshot::channel(),
-        |rx| rx.recv().ok();
-    /// `tokio::sync::oneshot`, outside of any runtime.
-    Tokio "tokio oneshot": tokio::sync::oneshot::Sender<M>, tokio::sync::oneshot::Receiver<M>,
-        tokio::sync::oneshot::channel(), |rx| rx.blocking_recv().ok();
-    /// crossbeam's bounded channel with room for one.
-    Crossbeam "crossbeam bounded(1)": crossbeam_channel::Sender<M>, crossbeam_channel::Receiver<M>,
-        crossbeam_channel::bounded(1), |rx| rx.recv().ok();
-    /// `std::sync::mpsc` with room for one.
-    Std "std sync_channel(1)": std::sync::mpsc::SyncSender<M>, std::sync::mpsc::Receiver<M>,
-        std::sync::mpsc::sync_channel(1), |rx| rx.recv().ok();
+    Thalweg "thalweg oneshot": thalweg::channel::oneshot::Sender<u64>,
+        thalweg::channel::oneshot::Receiver<u64>, thalweg::channel::oneshot(), recv;
+    TheCrate "oneshot": oneshot::Sender<u64>, oneshot::Receiver<u64>, oneshot::channel(), recv;
+    // Outside of any runtime.
+    Tokio "tokio oneshot": tokio::sync::oneshot::Sender<u64>, tokio::sync::oneshot::Receiver<u64>,
+        tokio::sync::oneshot::channel(), blocking_recv;
+    Crossbeam "crossbeam bounded(1)": crossbeam_channel::Sender<u64>,
+        crossbeam_channel::Receiver<u64>, crossbeam_channel::bounded(1), recv;
+    Std "std sync_channel(1)": std::sync::mpsc::SyncSender<u64>, std::sync::mpsc::Receiver<u64>,
+        std::sync::mpsc::sync_channel(1), recv;
 }

@@ -1,55 +1,66 @@
 //! This project's rings and channels.
 
-use thalweg::channel::{self, Builder};
+use thalweg::channel::{self, Builder, mpmc, mpsc, spsc};
 use thalweg::ring::{self, Consumer, Layout, Producer};
 use thalweg::wait::Mode;
 
-use super::{BlockingRecv, BlockingSend, TryRecv, TrySend, copies};
-use super::{Crowd, Element, Pair, RecvBatch, SendBatch, Shape};
+use super::{BlockingRecv, BlockingSend, TryRecv, TrySend};
+use super::{Element, RecvBatch, SendBatch, Shape, alone, fan, fan_in, is_pair};
 
-const CAPACITY_FITS: &str = "the experiments' capacities are within the limits";
+const FITS: &str = "the experiments' capacities are within the limits";
 
-/// Rings of this layout.
-macro_rules! rings {
-    ($($subject:ident $name:literal: $layout:expr;)*) => {$(
-        #[doc = concat!("`", $name, "`.")]
-        #[derive(Debug)]
-        pub(crate) struct $subject;
-
-        impl<M: Element> Pair<M> for $subject {
-            const NAME: &'static str = $name;
-            type Tx = Producer<M>;
-            type Rx = Consumer<M>;
-            fn pair(capacity: usize) -> (Self::Tx, Self::Rx) {
-                ring::spsc(capacity, $layout).expect(CAPACITY_FITS)
-            }
-        }
-    )*};
+fn pair<M: Send>(builder: Builder) -> (Vec<spsc::Sender<M>>, Vec<spsc::Receiver<M>>) {
+    alone(builder.spsc().expect(FITS))
 }
 
-rings! {
-    RingPacked "thalweg ring packed": Layout::Packed;
-    RingSlotted "thalweg ring slotted": Layout::Slotted;
+fn is_fan_in(shape: Shape) -> bool {
+    shape.senders > 1 && shape.receivers == 1
 }
 
-impl<M: Element> TrySend<M> for Producer<M> {
-    #[inline]
-    fn try_send(&mut self, message: M) -> bool {
-        self.try_push(message).is_ok()
-    }
+// Users who have several senders or receivers take the narrowest shape that fits.
+channels! {
+    Element;
+    RingPacked "thalweg ring packed": Producer<M>, Consumer<M>, is_pair,
+        |capacity, _| alone(ring::spsc(capacity, Layout::Packed).expect(FITS));
+    RingSlotted "thalweg ring slotted": Producer<M>, Consumer<M>, is_pair,
+        |capacity, _| alone(ring::spsc(capacity, Layout::Slotted).expect(FITS));
+    /// The defaults.
+    Spsc "thalweg spsc": spsc::Sender<M>, spsc::Receiver<M>, is_pair,
+        |capacity, _| pair(Builder::new(capacity));
+    /// The sequence beside each element.
+    SpscSlotted "thalweg spsc slotted": spsc::Sender<M>, spsc::Receiver<M>, is_pair,
+        |capacity, _| pair(Builder::new(capacity).layout(Layout::Slotted));
+    /// Spins for up to 5 ms.
+    SpscLatency "thalweg spsc latency": spsc::Sender<M>, spsc::Receiver<M>, is_pair,
+        |capacity, _| pair(Builder::new(capacity).layout(Layout::Slotted).mode(Mode::Latency));
+    /// Never spins.
+    SpscPower "thalweg spsc power": spsc::Sender<M>, spsc::Receiver<M>, is_pair,
+        |capacity, _| pair(Builder::new(capacity).mode(Mode::Power));
+    OneToOne "thalweg": spsc::Sender<M>, spsc::Receiver<M>, is_pair,
+        |capacity, _| pair(Builder::new(capacity));
+    FanIn "thalweg": mpsc::Sender<M>, mpsc::Receiver<M>, is_fan_in,
+        |capacity, shape| fan_in(Builder::new(capacity).mpsc().expect(FITS), shape);
+    FanOut "thalweg": mpmc::Sender<M>, mpmc::Receiver<M>, |shape| shape.receivers > 1,
+        |capacity, shape| fan(Builder::new(capacity).mpmc().expect(FITS), shape);
+    /// A lane for each sender, which share the capacity.
+    Lanes "thalweg lanes": mpsc::Sender<M>, mpsc::Receiver<M>, is_fan_in, |capacity, shape| {
+        fan_in(Builder::new(capacity / shape.senders).lanes().mpsc().expect(FITS), shape)
+    };
+    /// With a soft limit, which is the default where there are several senders.
+    Balanced "thalweg soft limit": mpmc::Sender<M>, mpmc::Receiver<M>, |shape| shape.senders == 1,
+        |capacity, shape| fan(Builder::new(capacity).soft_limit(2048).mpmc().expect(FITS), shape);
+}
+
+ends! {
+    Element;
+    Producer<M>: try_send |tx, message| tx.try_push(message).is_ok();
+    Consumer<M>: try_recv |rx| rx.try_pop().ok();
 }
 
 impl<M: Element> SendBatch<M> for Producer<M> {
     #[inline]
     fn send_batch(&mut self, count: usize, make: impl FnMut(usize) -> M) -> usize {
         self.push_iter((0..count).map(make))
-    }
-}
-
-impl<M: Element> TryRecv<M> for Consumer<M> {
-    #[inline]
-    fn try_recv(&mut self) -> Option<M> {
-        self.try_pop().ok()
     }
 }
 
@@ -63,101 +74,17 @@ impl<M: Element> RecvBatch<M> for Consumer<M> {
     }
 }
 
-/// One sender and one receiver, with these options.
-macro_rules! pairs {
-    ($($(#[$doc:meta])* $subject:ident $name:literal: $options:expr;)*) => {$(
-        $(#[$doc])*
-        #[derive(Debug)]
-        pub(crate) struct $subject;
-
-        impl<M: Element> Pair<M> for $subject {
-            const NAME: &'static str = $name;
-            type Tx = channel::spsc::Sender<M>;
-            type Rx = channel::spsc::Receiver<M>;
-            fn pair(capacity: usize) -> (Self::Tx, Self::Rx) {
-                let options: fn(Builder) -> Builder = $options;
-                options(Builder::new(capacity)).spsc().expect(CAPACITY_FITS)
-            }
-        }
-    )*};
-}
-
-pairs! {
-    /// The defaults.
-    Spsc "thalweg spsc": |builder| builder;
-    /// The sequence beside each element.
-    SpscSlotted "thalweg spsc slotted": |builder| builder.layout(Layout::Slotted);
-    /// Spins for up to 5 ms.
-    SpscLatency "thalweg spsc latency": |builder| {
-        builder.layout(Layout::Slotted).mode(Mode::Latency)
-    };
-    /// Never spins.
-    SpscPower "thalweg spsc power": |builder| builder.mode(Mode::Power);
-}
-
-/// Several senders or receivers: the shape, when it is taken, and how the builder is called.
-macro_rules! crowds {
-    ($($(#[$doc:meta])* $subject:ident $name:literal: $shape:ident, $fits:expr,
-        |$capacity:ident, $of:ident| $builder:expr;)*) => {$(
-        $(#[$doc])*
-        #[derive(Debug)]
-        pub(crate) struct $subject;
-
-        impl<M: Element> Crowd<M> for $subject {
-            const NAME: &'static str = $name;
-            type Tx = channel::$shape::Sender<M>;
-            type Rx = channel::$shape::Receiver<M>;
-            fn fits(shape: Shape) -> bool {
-                let fits: fn(Shape) -> bool = $fits;
-                fits(shape)
-            }
-            fn crowd($capacity: usize, $of: Shape) -> (Vec<Self::Tx>, Vec<Self::Rx>) {
-                let (tx, rx) = $builder.$shape().expect(CAPACITY_FITS);
-                crowds!(@ends $shape tx rx $of)
-            }
-        }
-    )*};
-    (@ends spsc $tx:ident $rx:ident $shape:ident) => {{
-        debug_assert_eq!($shape.senders, 1);
-        (vec![$tx], vec![$rx])
-    }};
-    (@ends mpsc $tx:ident $rx:ident $shape:ident) => {
-        (copies($tx, $shape.senders), vec![$rx])
-    };
-    (@ends mpmc $tx:ident $rx:ident $shape:ident) => {
-        (copies($tx, $shape.senders), copies($rx, $shape.receivers))
-    };
-}
-
-fn is_fan_in(shape: Shape) -> bool {
-    shape.senders > 1 && shape.receivers == 1
-}
-
-// Users take the narrowest shape that fits.
-crowds! {
-    OneToOne "thalweg": spsc, |shape| shape.senders == 1 && shape.receivers == 1,
-        |capacity, shape| Builder::new(capacity);
-    FanIn "thalweg": mpsc, is_fan_in, |capacity, shape| Builder::new(capacity);
-    FanOut "thalweg": mpmc, |shape| shape.receivers > 1, |capacity, shape| Builder::new(capacity);
-    /// A lane for each sender, which share the capacity.
-    Lanes "thalweg lanes": mpsc, is_fan_in,
-        |capacity, shape| Builder::new(capacity / shape.senders).lanes();
-    /// With a soft limit, which is the default where there are several senders.
-    Balanced "thalweg soft limit": mpmc, |shape| shape.senders == 1,
-        |capacity, shape| Builder::new(capacity).soft_limit(2048);
-}
-
 impl<M: Element, S: channel::Shape> TrySend<M> for channel::Sender<M, S> {
     #[inline]
     fn try_send(&mut self, message: M) -> bool {
-        channel::Sender::try_send(self, message).is_ok()
+        Self::try_send(self, message).is_ok()
     }
 }
 
 impl<M: Element, S: channel::Shape> TryRecv<M> for channel::Receiver<M, S> {
     #[inline]
     fn try_recv(&mut self) -> Option<M> {
-        channel::Receiver::try_recv(self).ok()
+        Self::try_recv(self).ok()
     }
 }
 
@@ -165,14 +92,14 @@ impl<M: Element, S: channel::Shape> BlockingSend<M> for channel::Sender<M, S> {
     #[inline]
     fn send(&mut self, message: M) {
         // A receiver that is gone shows in the count of what came.
-        let _ = channel::Sender::send(self, message);
+        let _ = Self::send(self, message);
     }
 }
 
 impl<M: Element, S: channel::Shape> BlockingRecv<M> for channel::Receiver<M, S> {
     #[inline]
     fn recv(&mut self) -> Option<M> {
-        channel::Receiver::recv(self).ok()
+        Self::recv(self).ok()
     }
 }
 

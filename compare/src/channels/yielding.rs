@@ -1,95 +1,77 @@
 //! Waiting for queues that have none: try, spin a little, then give the core away.
 
 use std::hint::spin_loop;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{Ordering, fence};
+use std::sync::{Arc, Weak};
 
 use super::{BlockingRecv, BlockingSend, TryRecv, TrySend};
 
 /// Tries before the core is given away; as many as `gil` spins by default.
 const SPINS: u32 = 128;
 
-/// Spins, and from time to time yields.
-#[derive(Debug, Default)]
-struct Pause {
-    spins: u32,
-}
-
-impl Pause {
-    #[inline]
-    fn once(&mut self) {
-        if self.spins < SPINS {
-            self.spins += 1;
-            spin_loop();
-        } else {
-            self.spins = 0;
+/// Tries until something comes of it: spins, and yields after each `spins` tries.
+#[inline]
+pub(crate) fn insist<T>(spins: u32, mut attempt: impl FnMut() -> Option<T>) -> T {
+    let mut tries = 0_u32;
+    loop {
+        if let Some(found) = attempt() {
+            return found;
+        }
+        tries = tries.wrapping_add(1);
+        if tries.is_multiple_of(spins) {
             std::thread::yield_now();
+        } else {
+            spin_loop();
         }
     }
 }
 
-/// A sender that waits by trying.
+/// An end that waits by trying. Senders hold an [`Arc`], so that receivers, with a [`Weak`], end
+/// when there is no sender and nothing left.
 #[derive(Debug)]
-pub(crate) struct YieldingSend<T> {
-    tx: T,
-    open: Arc<AtomicUsize>,
+pub(crate) struct Yielding<E, K> {
+    end: E,
+    open: K,
 }
 
-/// A receiver that waits by trying, and ends when there is no sender and nothing left.
-#[derive(Debug)]
-pub(crate) struct YieldingRecv<R> {
-    rx: R,
-    open: Arc<AtomicUsize>,
-}
+pub(super) type Waiting<T, R> = (Vec<Yielding<T, Arc<()>>>, Vec<Yielding<R, Weak<()>>>);
 
 /// Makes waiting endpoints of those that try.
-pub(super) fn crowd<T, R>(
-    txs: Vec<T>,
-    rxs: Vec<R>,
-) -> (Vec<YieldingSend<T>>, Vec<YieldingRecv<R>>) {
-    let open = Arc::new(AtomicUsize::new(txs.len()));
-    let sender = |tx| YieldingSend {
-        tx,
-        open: Arc::clone(&open),
+pub(super) fn waiting<T, R>((txs, rxs): (Vec<T>, Vec<R>)) -> Waiting<T, R> {
+    let key = Arc::new(());
+    let tx = |end| Yielding {
+        end,
+        open: Arc::clone(&key),
     };
-    let txs = txs.into_iter().map(sender).collect();
-    let receiver = |rx| YieldingRecv {
-        rx,
-        open: Arc::clone(&open),
+    let rx = |end| Yielding {
+        end,
+        open: Arc::downgrade(&key),
     };
-    (txs, rxs.into_iter().map(receiver).collect())
+    let txs = txs.into_iter().map(tx).collect();
+    (txs, rxs.into_iter().map(rx).collect())
 }
 
-impl<M: Copy, T: TrySend<M>> BlockingSend<M> for YieldingSend<T> {
+impl<M: Copy, T: TrySend<M>> BlockingSend<M> for Yielding<T, Arc<()>> {
     #[inline]
     fn send(&mut self, message: M) {
-        let mut pause = Pause::default();
-        while !self.tx.try_send(message) {
-            pause.once();
-        }
+        insist(SPINS, || self.end.try_send(message).then_some(()));
     }
 }
 
-impl<T> Drop for YieldingSend<T> {
-    fn drop(&mut self) {
-        // ORDERING: Release, pairs with the Acquire in recv: who sees it sees all that was sent.
-        self.open.fetch_sub(1, Ordering::Release);
-    }
-}
-
-impl<M, R: TryRecv<M>> BlockingRecv<M> for YieldingRecv<R> {
+impl<M, R: TryRecv<M>> BlockingRecv<M> for Yielding<R, Weak<()>> {
     #[inline]
     fn recv(&mut self) -> Option<M> {
-        let mut pause = Pause::default();
-        loop {
-            if let Some(message) = self.rx.try_recv() {
-                return Some(message);
+        insist(SPINS, || {
+            if let Some(message) = self.end.try_recv() {
+                return Some(Some(message));
             }
-            // ORDERING: Acquire, pairs with the Release in YieldingSend::drop.
-            if self.open.load(Ordering::Acquire) == 0 {
-                return self.rx.try_recv();
+            if self.open.strong_count() > 0 {
+                return None;
             }
-            pause.once();
-        }
+            // ORDERING: Acquire, pairs with the Release of each sender's drop of its Arc: all that
+            // was sent is seen.
+            fence(Ordering::Acquire);
+            Some(self.end.try_recv())
+        })
     }
 }

@@ -43,11 +43,11 @@ fn cases(settings: &Settings) -> Vec<Case> {
         })
     };
     let subjects = vec![
-        way(COPIED_28, timed::<Packed, Copied>),
-        way(COPIED_32, timed::<Padded, Copied>),
-        way(VALUE_28, timed::<Packed, ByValue>),
-        way(BUILT_28, timed::<Packed, InPlace>),
-        way(BUILT_32, timed::<Padded, InPlace>),
+        way(COPIED_28, |records| timed::<Packed>(records, copied)),
+        way(COPIED_32, |records| timed::<Padded>(records, copied)),
+        way(VALUE_28, |records| timed::<Packed>(records, by_value)),
+        way(BUILT_28, |records| timed::<Packed>(records, in_place)),
+        way(BUILT_32, |records| timed::<Padded>(records, in_place)),
     ];
     const METRICS: &[Metric] = &[Metric::lower("time", "ns")];
     let records = settings.count(1_600_000).max(RECORDS as u64);
@@ -60,62 +60,47 @@ fn cases(settings: &Settings) -> Vec<Case> {
     ])]
 }
 
-/// How a record comes into the buffer.
-trait Way<T: Fields> {
-    fn append<F: FnMut(&mut [T])>(buffer: &mut AppendBuffer<T, F>, same: &T, number: u64);
-}
+type Buffer<'a, T> = AppendBuffer<T, &'a mut dyn FnMut(&mut [T])>;
 
 /// A whole record is copied, and the copy is read at once: all that the compiler knows of it is
 /// where it is.
-struct Copied;
-
-impl<T: Fields> Way<T> for Copied {
-    #[inline(always)]
-    fn append<F: FnMut(&mut [T])>(buffer: &mut AppendBuffer<T, F>, same: &T, _: u64) {
-        let copy = black_box(*same);
-        buffer.append_with(|slot| *slot = copy);
-    }
+#[inline(always)]
+fn copied<T: Fields>(buffer: &mut Buffer<'_, T>, same: &T, _: u64) {
+    let copy = black_box(*same);
+    buffer.append_with(|slot| *slot = copy);
 }
 
-/// A record is made, and handed over to a `push` that is not inlined.
-struct ByValue;
-
 #[inline(never)]
-fn push<T: Fields, F: FnMut(&mut [T])>(buffer: &mut AppendBuffer<T, F>, record: T) {
+fn push<T: Fields>(buffer: &mut Buffer<'_, T>, record: T) {
     buffer.append_with(|slot| *slot = record);
 }
 
-impl<T: Fields> Way<T> for ByValue {
-    #[inline(always)]
-    fn append<F: FnMut(&mut [T])>(buffer: &mut AppendBuffer<T, F>, _: &T, number: u64) {
-        let mut record = T::default();
-        record.set(number);
-        push(buffer, record);
-    }
+/// A record is made, and handed over to a `push` that is not inlined.
+#[inline(always)]
+fn by_value<T: Fields>(buffer: &mut Buffer<'_, T>, _: &T, number: u64) {
+    let mut record = T::default();
+    record.set(number);
+    push(buffer, record);
 }
 
 /// The fields are set where the record stays.
-struct InPlace;
-
-impl<T: Fields> Way<T> for InPlace {
-    #[inline(always)]
-    fn append<F: FnMut(&mut [T])>(buffer: &mut AppendBuffer<T, F>, _: &T, number: u64) {
-        buffer.append_with(|slot| slot.set(number));
-    }
+#[inline(always)]
+fn in_place<T: Fields>(buffer: &mut Buffer<'_, T>, _: &T, number: u64) {
+    buffer.append_with(|slot| slot.set(number));
 }
 
 /// Appends records, none of which can be left out. Returns how many came, and the time, ns.
-fn timed<T: Fields, W: Way<T>>(records: u64) -> (u64, f64) {
+fn timed<T: Fields>(records: u64, append: impl Fn(&mut Buffer<'_, T>, &T, u64)) -> (u64, f64) {
     let mut came = 0;
     let begin = Instant::now();
-    let full = |records: &mut [T]| came += black_box(records).len() as u64;
-    let mut buffer = AppendBuffer::new(RECORDS, T::default, full);
+    let mut full = |records: &mut [T]| came += black_box(records).len() as u64;
+    let mut buffer: Buffer<'_, T> = AppendBuffer::new(RECORDS, T::default, &mut full);
     let mut same = T::default();
     same.set(records);
     // From here on it is memory, not fields in registers.
     let same = black_box(&same);
     for number in 0..records {
-        W::append(&mut buffer, same, number);
+        append(&mut buffer, same, number);
     }
     buffer.flush();
     drop(buffer);

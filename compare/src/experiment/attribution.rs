@@ -60,10 +60,9 @@ struct Load {
 fn cases(settings: &Settings) -> Vec<Case> {
     let mut cases = Vec::new();
     for stage_ns in STAGE_NS {
-        let rounds = if stage_ns > 0.0 {
-            rounds_for(stage_ns)
-        } else {
-            0
+        let rounds = match stage_ns {
+            0.0 => 0,
+            _ => rounds_for(stage_ns),
         };
         for batch in BATCHES {
             for placement in [Placement::inline(), Placement::threads(1)] {
@@ -76,17 +75,20 @@ fn cases(settings: &Settings) -> Vec<Case> {
                     placement,
                     span_ns: settings.count(150_000_000),
                 };
-                let own = load.clone();
-                let subjects = vec![
-                    subject(WITHOUT, |load| run(load, false)),
-                    subject(WITH, |load| run(load, true)),
-                ];
-                let case = Case::of(name, heading, METRICS, subjects, load);
-                cases.push(case.footer(move |trial, report| judge(&own, trial, report)));
+                let way = |name, is_sampled| subject(name, move |load| run(load, is_sampled));
+                let subjects = vec![way(WITHOUT, false), way(WITH, true)];
+                let case = Case::of(name, heading, METRICS, subjects, load.clone());
+                cases.push(case.footer(move |trial, report| judge(&load, trial, report)));
             }
         }
     }
     cases
+}
+
+impl Load {
+    fn is_inline(&self) -> bool {
+        self.placement == Placement::inline()
+    }
 }
 
 /// Sums of the calls that the caller timed.
@@ -182,7 +184,7 @@ fn truth(timed: &Timed, load: &Load, elapsed: f64) -> [f64; 5] {
     let calls = timed.calls.max(1) as f64;
     let work_ns = clock.ns(timed.work_ticks) as f64 / calls - look_ns;
     let call_ns = clock.ns(timed.call_ticks) as f64 / calls - 2.0 * look_ns;
-    let work = match load.placement == Placement::inline() {
+    let work = match load.is_inline() {
         true => work_ns / load.batch as f64,
         false => elapsed,
     };
@@ -206,24 +208,17 @@ fn judge(load: &Load, trial: &Trial, report: &mut Report) {
     let parts_off = trial.of(WITH).and_then(|with| with.middle(4));
     let what = format!("{}: parts off the end-to-end mean", trial.case);
     report.target(what, Limit::AtMost(PARTS_OFF_MAX), parts_off, percent);
-    let is_inline = load.placement == Placement::inline();
-    for (metric, is_known) in [
-        (
-            1,
-            load.stage_ns >= 10.0 && is_inline || load.stage_ns >= 100.0,
-        ),
-        (
-            2,
-            load.stage_ns >= 10.0 && is_inline || load.stage_ns >= 100.0,
-        ),
-        (3, is_inline && load.batch == 1 && load.stage_ns > 0.0),
-    ] {
-        if is_known {
-            let off = median(&over(|(with, without)| with / without - 1.0, metric));
-            let name = METRICS[metric].name;
-            let what = format!("{}: {name} off a run without attribution", trial.case);
-            let off = off.map(f64::abs);
-            report.target(what, Limit::AtMost(OFF_MAX), off, percent);
-        }
+    let is_served_known = load.stage_ns >= if load.is_inline() { 10.0 } else { 100.0 };
+    let is_whole_known = load.is_inline() && load.batch == 1 && load.stage_ns > 0.0;
+    let known = [
+        (1, is_served_known),
+        (2, is_served_known),
+        (3, is_whole_known),
+    ];
+    for (metric, _) in known.into_iter().filter(|(_, is_known)| *is_known) {
+        let off = median(&over(|(with, without)| with / without - 1.0, metric));
+        let name = METRICS[metric].name;
+        let what = format!("{}: {name} off a run without attribution", trial.case);
+        report.target(what, Limit::AtMost(OFF_MAX), off.map(f64::abs), percent);
     }
 }

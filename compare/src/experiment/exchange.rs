@@ -30,25 +30,14 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     cases,
 };
 
-const CORE_METRICS: &[Metric] = &[
-    Metric::lower("cpu_per_command", "ns"),
-    Metric::lower("cpu_per_trade", "ns"),
-];
+const CORE_METRICS: &[Metric] = &Metric::times(["cpu_per_command", "cpu_per_trade"]);
 /// Each of a command, in the order of their cost.
-const TAIL_METRICS: &[Metric] = &[
-    Metric::lower("slowest", "ns"),
-    Metric::lower("slowest_10th", "ns"),
-    Metric::lower("slowest_1000th", "ns"),
-    Metric::lower("mean", "ns"),
-];
+const TAIL_METRICS: &[Metric] =
+    &Metric::times(["slowest", "slowest_10th", "slowest_1000th", "mean"]);
 const ALL: &str = "thalweg all parts";
 const BATCHES: &str = "thalweg all parts, batches of 256";
 const BATCH: usize = 256;
-const PER_COMMAND: usize = 0;
-const PER_TRADE: usize = 1;
 
-/// Subjects, metrics, and what they may be at most.
-type Limits = &'static [(&'static str, usize, f64)];
 type Make = Box<dyn FnOnce() -> Result<Flow, String>>;
 
 fn cases(settings: &Settings) -> Vec<Case> {
@@ -56,35 +45,26 @@ fn cases(settings: &Settings) -> Vec<Case> {
     cases.extend(tails(settings));
     let commands = settings.count(500_000);
     let most = settings.count(1_000_000);
-    for bytes in [false, true] {
+    let decoded = "decode, apply, market data, encode outcomes and messages";
+    for (what, heading) in [("engine", "commands in, results out"), ("bytes", decoded)] {
         for name in [PAIR, "trading"] {
-            let (what, heading) = match bytes {
-                false => ("engine", "commands in, results out"),
-                true => (
-                    "bytes",
-                    "decode, apply, market data, encode outcomes and messages",
-                ),
-            };
             let load = move || {
                 Ok(Wire::new(match name {
                     PAIR => Flow::shared(name, most)?,
                     _ => trading(commands),
                 }))
             };
-            let subjects = match bytes {
-                false => cores::subjects::<false>(),
-                true => cores::subjects::<true>(),
+            let subjects = match what {
+                "bytes" => cores::subjects::<true>(),
+                _ => cores::subjects::<false>(),
             };
             let case = format!("cores/{what}/{name}");
-            let case = Case::new(case, heading, cores::METRICS, subjects, load);
+            let case = Case::new(case, heading, cores::METRICS, subjects, load).repeated(9);
             let services = [cores::INLINE, cores::BESIDE];
             let services = services.map(|service| Goal::shown([cores::APPLY_BATCH, service], 0));
-            let case = case.repeated(9).goals(services);
-            cases.push(match bytes {
-                // Commands a second.
-                true => case.goal(Goal::at_least(cores::APPLY_BATCH, 0, 12e6)),
-                false => case,
-            });
+            // Commands a second.
+            let bytes = (what == "bytes").then(|| Goal::at_least(cores::APPLY_BATCH, 0, 12e6));
+            cases.push(case.goals(services).goals(bytes));
         }
     }
     for (rate, per_s) in [("125k/s", 125_000), ("1M/s", 1_000_000)] {
@@ -108,49 +88,49 @@ fn core(settings: &Settings) -> Vec<Case> {
     let orders = settings.count(1_000_000);
     let takers = settings.count(10_000);
     let most = settings.count(1_000_000);
-    let cases: [(&str, &str, Make, Limits); 5] = [
-        (
+    let case = |name, heading, metrics: usize, load: Make, limits: &[(&str, f64)]| {
+        let case = Case::new(name, heading, &CORE_METRICS[..metrics], parts(), load);
+        let goals = limits.iter();
+        let goals = goals.map(|&(subject, most)| Goal::at_most(subject, metrics - 1, most));
+        case.repeated(9).goals(goals)
+    };
+    vec![
+        case(
             "core/perf_exchange_1m",
             "the reference's load generator, 71 % moves, 0.2 % of them trade",
+            1,
             Box::new(move || Flow::shared(PAIR, most.max(10_000))),
-            &[(ALL, PER_COMMAND, 25.0), (BATCHES, PER_COMMAND, 25.0)],
+            &[(ALL, 25.0), (BATCHES, 25.0)],
         ),
-        (
+        case(
             "core/perf_margin_1m",
             "the same commands on a futures symbol",
+            1,
             Box::new(move || Flow::shared(MARGIN, most)),
-            &[(ALL, PER_COMMAND, 32.0), (BATCHES, PER_COMMAND, 32.0)],
+            &[(ALL, 32.0), (BATCHES, 32.0)],
         ),
-        (
+        case(
             "core/trading",
             "45 % of the commands meet 1 to 50 makers, few of them many",
+            1,
             Box::new(move || Ok(trading(commands))),
             &[],
         ),
-        (
+        case(
             "core/sweeps",
             "takers alone, each meets 1 to 50 makers, each number as often",
+            2,
             Box::new(move || Ok(sweeps(takers))),
-            &[(ALL, PER_TRADE, 20.0)],
+            &[(ALL, 20.0)],
         ),
-        (
+        case(
             "core/resting_1m",
             "1,000,000 resting orders of 100,000 users, 500 levels a side",
+            1,
             Box::new(move || Ok(resting(orders, 100_000, 500, large))),
-            &[(BATCHES, PER_COMMAND, 70.0)],
+            &[(BATCHES, 70.0)],
         ),
-    ];
-    let cases = cases.map(|(name, heading, load, limits)| {
-        let metrics = match name {
-            "core/sweeps" => CORE_METRICS,
-            _ => &CORE_METRICS[..=PER_COMMAND],
-        };
-        let case = Case::new(name, heading, metrics, parts(), load);
-        let goals = limits.iter();
-        let goals = goals.map(|&(subject, metric, most)| Goal::at_most(subject, metric, most));
-        case.repeated(9).goals(goals)
-    });
-    cases.into()
+    ]
 }
 
 fn parts() -> Subjects<Flow> {
@@ -185,8 +165,12 @@ fn parts() -> Subjects<Flow> {
 fn tails(settings: &Settings) -> Vec<Case> {
     let orders = settings.count(2_000_000);
     let jumps = settings.count(20);
-    let cases: [(&str, &str, Make); 3] = [
-        (
+    let case = |name, heading, load: Make| {
+        let subjects = vec![subject(ALL, |flow| Ok(slowest(flow)))];
+        Case::new(name, heading, TAIL_METRICS, subjects, load).repeated(7)
+    };
+    vec![
+        case(
             "tails/growing",
             "2,000,000 orders come to rest on 500 levels a side",
             Box::new(move || {
@@ -195,27 +179,21 @@ fn tails(settings: &Settings) -> Vec<Case> {
                 Ok(flow)
             }),
         ),
-        (
+        case(
             "tails/window",
             "bids on 4,000 levels, then on 4,000 far above them, and so on",
             Box::new(move || Ok(rising(jumps))),
         ),
-        (
+        case(
             "tails/cancel_all",
             "1,000,000 orders of all users cancelled by one command",
             Box::new(move || {
                 let mut flow = resting(orders / 2, 1_000, 500, 0);
-                let (uid, symbol) = (None, None);
-                flow.commands = vec![Command::CancelAll { uid, symbol }];
+                flow.commands = vec![Command::cancel_all(None, None)];
                 Ok(flow)
             }),
         ),
-    ];
-    let cases = cases.map(|(name, heading, load)| {
-        let subjects = vec![subject(ALL, |flow| Ok(slowest(flow)))];
-        Case::new(name, heading, TAIL_METRICS, subjects, load).repeated(7)
-    });
-    cases.into()
+    ]
 }
 
 /// Executes the same commands on a new state several times, and takes for each command the least

@@ -30,7 +30,6 @@ const NO_WORSE: f64 = 0.97;
 
 /// The protected sectors of a storage device.
 const SECTORS: Stride = Stride { take: 512, skip: 8 };
-const ENTRY_BYTES: usize = 16 * (512 + 8);
 /// Buffers and keys that are hashed in one call.
 const MANY: usize = 64;
 const KEYS: usize = 1024;
@@ -49,118 +48,76 @@ fn cases(settings: &Settings) -> Vec<Case> {
         "avx2" => [1.2, 1.4, NO_WORSE],
         _ => [NO_WORSE; 3],
     };
-    type Row = (
-        String,
-        fn() -> Subjects<Load>,
-        fn(usize, u64) -> Load,
-        usize,
-        f64,
-    );
-    let short = short_bytes()
-        .map(|bytes| -> Row { (format!("short/{bytes}"), one, Load::one, bytes, NO_WORSE) });
-    let others: [Row; 7] = [
-        ("one/512B".into(), one, Load::one, 512, at_512),
-        ("one/4KiB".into(), one, Load::one, 4 << 10, at_512),
-        ("one/64KiB".into(), one, Load::one, 64 << 10, above),
-        ("one/1MiB".into(), one, Load::one, 1 << 20, above),
-        // Entries of 16 sectors, 512 + 8 bytes each.
-        ("scatter/1".into(), scatter, Load::scatter, 1, 1.5),
-        (
-            "many/512B".into(),
-            || each(ours_many),
-            Load::many,
-            512,
-            many,
-        ),
-        ("keys/8B".into(), || each(ours_keys), Load::keys, 8, 4.0),
+    let short = short_bytes().map(|bytes| (format!("short/{bytes}"), 1, bytes, ONE, NO_WORSE));
+    let others = [
+        ("one/512B", 1, 512, ONE, at_512),
+        ("one/4KiB", 1, 4 << 10, ONE, at_512),
+        ("one/64KiB", 1, 64 << 10, ONE, above),
+        ("one/1MiB", 1, 1 << 20, ONE, above),
+        // An entry of 16 sectors, 512 + 8 bytes each.
+        ("scatter/1", 1, 16 * (512 + 8), SCATTER, 1.5),
+        ("many/512B", MANY, 512, EACH, many),
+        ("keys/8B", KEYS, 8, KEYS_8, 4.0),
     ];
+    let others = others.map(|(name, inputs, each, ways, least)| {
+        let name = name.to_owned();
+        (name, inputs, each, ways, least)
+    });
     let cases = short
         .chain(others)
-        .map(|(name, subjects, load, size, least)| {
-            let load = move || Ok(load(size, span_ns));
+        .map(|(name, inputs, each, ways, least)| {
+            let (subjects, reference) = ways;
+            let load = move || Ok(Load::new(inputs, each, span_ns, reference));
             let case = Case::new(name, "time of one hash", METRICS, subjects(), load);
             case.repeated(41).goal(Goal::ratio([OURS, C], 0, least))
         });
     cases.collect()
 }
 
-/// Inputs, each of one length.
+/// Inputs, each of one length, and as many hashes.
 struct Load {
     data: Vec<u8>,
     /// Bytes of one input.
     each: usize,
     calls: u64,
-    /// Times are of one of these.
-    hashes: usize,
     /// What the reference gives with the seed 1.
     expected: Vec<u64>,
 }
 
+/// A way to hash a load with a seed into these places.
+type Hash = fn(&Load, u64, &mut [u64]);
+
 impl Load {
-    fn new(inputs: usize, each: usize, hashes: usize, span_ns: u64) -> Self {
+    fn new(inputs: usize, each: usize, span_ns: u64, reference: Hash) -> Self {
         let mut random = SplitMix::new(64);
         // Not at the begin of a page or of a line: buffers of programs seldom are.
         let data = (0..inputs * each).map(|_| random.below(256) as u8);
         let work_ns = inputs as u64 * (10 + each as u64 / 10);
-        Self {
+        let mut load = Self {
             data: data.collect(),
             each,
             calls: (span_ns / work_ns).max(1),
-            hashes,
             expected: Vec::new(),
-        }
-    }
-
-    fn expecting(mut self, hash: impl Fn(&Self, u64, &mut [u64])) -> Self {
-        let mut hashes = vec![0; self.hashes];
-        hash(&self, 1, &mut hashes);
-        self.expected = hashes;
-        self
-    }
-
-    fn one(bytes: usize, span_ns: u64) -> Self {
-        Self::new(1, bytes, 1, span_ns).expecting(reference_one)
-    }
-
-    fn scatter(entries: usize, span_ns: u64) -> Self {
-        let load = Self::new(entries, ENTRY_BYTES, 1, span_ns);
-        load.expecting(|load, seed, out| {
-            let sectors = load.data.chunks(520);
-            let together: Vec<u8> = sectors.flat_map(|s| &s[..512]).copied().collect();
-            out[0] = xxhash_c::xxh64(&together, seed);
-        })
-    }
-
-    fn many(bytes: usize, span_ns: u64) -> Self {
-        Self::new(MANY, bytes, MANY, span_ns).expecting(reference_each)
-    }
-
-    fn keys(bytes: usize, span_ns: u64) -> Self {
-        Self::new(KEYS, bytes, KEYS, span_ns).expecting(reference_each)
+        };
+        let mut expected = vec![0; inputs];
+        reference(&load, 1, &mut expected);
+        load.expected = expected;
+        load
     }
 
     fn inputs(&self) -> impl Iterator<Item = &[u8]> {
-        self.data.chunks(self.each)
+        // A chunk of 0 bytes would be an error; an input without bytes is not asked for here.
+        self.data.chunks(self.each.max(1))
     }
 }
 
-fn reference_one(load: &Load, seed: u64, out: &mut [u64]) {
-    out[0] = xxhash_c::xxh64(&load.data, seed);
-}
-
-fn reference_each(load: &Load, seed: u64, out: &mut [u64]) {
-    for (input, hash) in load.inputs().zip(out) {
-        *hash = xxhash_c::xxh64(input, seed);
-    }
-}
-
-/// A way to hash a load, with this seed and into these places, whose hashes are checked.
+/// Returns a subject whose hashes are checked.
 fn job(
     name: &str,
     hash: impl Fn(&Load, u64, &mut [u64]) + Sync + 'static,
 ) -> Box<dyn Subject<Load>> {
     subject(name, move |load: &Load| {
-        let mut hashes = vec![0; load.hashes];
+        let mut hashes = vec![0; load.expected.len()];
         hash(load, 1, &mut hashes);
         if hashes != load.expected {
             return Err("another hash than that of the reference".to_owned());
@@ -175,44 +132,52 @@ fn job(
         let begin = Instant::now();
         run(load.calls);
         let ns = begin.elapsed().as_nanos() as f64;
-        Ok(Run::of([ns / (load.calls * load.hashes as u64) as f64]))
+        Ok(Run::of([ns / (load.calls * hashes.len() as u64) as f64]))
     })
 }
 
-fn one() -> Subjects<Load> {
-    let ours = |load: &Load, seed: u64, out: &mut [u64]| out[0] = xxh64(seed, &load.data);
-    vec![job(OURS, ours), job(C, reference_one)]
+/// Subjects, and what the first of them has to give. Each subject has its own loop around its way.
+type Ways = (fn() -> Subjects<Load>, Hash);
+
+macro_rules! ways {
+    ($($name:ident: $reference:ident, $ours:expr;)*) => {$(
+        const $name: Ways = (|| vec![job(OURS, $ours), job(C, $reference)], $reference);
+    )*};
 }
 
-fn scatter() -> Subjects<Load> {
-    vec![
-        job(OURS, |load, seed, out| {
-            out[0] = xxh64_strided(seed, load.inputs(), SECTORS);
-        }),
-        job(C, |load, seed, out| {
-            let mut state = xxhash_c::XXH64::new(seed);
-            for sector in load.inputs().flat_map(|entry| entry.chunks(520)) {
-                state.write(&sector[..512]);
-            }
-            out[0] = state.finish();
-        }),
-    ]
+ways! {
+    ONE: reference_one, |load, seed, out| out[0] = xxh64(seed, &load.data);
+    SCATTER: reference_scatter, |load, seed, out| {
+        out[0] = xxh64_strided(seed, load.inputs(), SECTORS);
+    };
+    EACH: reference_each, |load, seed, out| {
+        let mut inputs = [&[][..]; MANY];
+        for (place, input) in inputs.iter_mut().zip(load.inputs()) {
+            *place = input;
+        }
+        xxh64_many(seed, &inputs, out);
+    };
+    KEYS_8: reference_each, |load, seed, out| {
+        xxh64_keys(seed, load.data.as_chunks::<8>().0, out);
+    };
 }
 
-fn ours_many(load: &Load, seed: u64, out: &mut [u64]) {
-    let mut inputs = [&[][..]; MANY];
-    for (place, input) in inputs.iter_mut().zip(load.inputs()) {
-        *place = input;
+fn reference_one(load: &Load, seed: u64, out: &mut [u64]) {
+    out[0] = xxhash_c::xxh64(&load.data, seed);
+}
+
+fn reference_scatter(load: &Load, seed: u64, out: &mut [u64]) {
+    let mut state = xxhash_c::XXH64::new(seed);
+    for sector in load.data.chunks(520) {
+        state.write(&sector[..512]);
     }
-    xxh64_many(seed, &inputs, out);
+    out[0] = state.finish();
 }
 
-fn ours_keys(load: &Load, seed: u64, out: &mut [u64]) {
-    xxh64_keys(seed, load.data.as_chunks::<8>().0, out);
-}
-
-fn each(ours: fn(&Load, u64, &mut [u64])) -> Subjects<Load> {
-    vec![job(OURS, ours), job(C, reference_each)]
+fn reference_each(load: &Load, seed: u64, out: &mut [u64]) {
+    for (input, hash) in load.inputs().zip(out) {
+        *hash = xxhash_c::xxh64(input, seed);
+    }
 }
 
 #[cfg(test)]
@@ -224,7 +189,7 @@ mod tests {
         let wrong = job("wrong", |load, seed, out| {
             out[0] = xxh64(seed + 1, &load.data)
         });
-        let why = wrong.run(&Load::one(40, 1)).unwrap_err();
+        let why = wrong.run(&Load::new(1, 40, 1, ONE.1)).unwrap_err();
         assert_eq!(why, "another hash than that of the reference");
     }
 }

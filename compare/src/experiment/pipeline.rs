@@ -1,7 +1,6 @@
 //! No collapse: the same three stages under every placement, beside the `disruptor` crate, with
 //! more threads than cores and without.
 
-use std::sync::PoisonError;
 use std::time::Duration;
 
 use disruptor::wait_strategies::WaitStrategy;
@@ -9,13 +8,14 @@ use disruptor::{BusySpin, ProcessorSettings, Producer, Sequence, Sleep, build_si
 use thalweg::pipeline::{Pipeline, Placement};
 use thalweg::wait::cores;
 use thalweg_measure::clock::Clock;
-use thalweg_measure::histogram::recorder;
 
 use super::Experiment;
 use crate::case::{Case, Goal, Settings};
-use crate::pipelines::{CAPACITY, Event, STAGES, Stamp, Step, Tail, Workload};
+use crate::pipelines::{
+    CAPACITY, Event, STAGE_NS, STAGES, Stamp, Step, Tail, rounds_for, stage_ns,
+};
 use crate::runner::{Ran, Subjects, subject, text};
-use crate::sender::{LATENCY, Line, Load, THROUGHPUT, figures, send};
+use crate::sender::{LATENCY, Line, Load, THROUGHPUT, run};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "pipeline",
@@ -51,17 +51,14 @@ const P99: usize = 1;
 const P999: usize = 2;
 
 fn cases(settings: &Settings) -> Vec<Case> {
-    let workload = Workload::calibrate();
+    let rounds = rounds_for(STAGE_NS);
     let span_ns = settings.count(150_000_000);
-    let about = format!(
-        "{STAGES} stages of {:.1} ns on {} cores",
-        workload.stage_ns,
-        cores::usable().count()
-    );
+    let (stage, count) = (stage_ns(rounds), cores::usable().count());
+    let about = format!("{STAGES} stages of {stage:.1} ns on {count} cores");
     let open = RATES.map(|(case, per_s)| {
         let heading = format!("open loop, latency from the intended send time; {about}");
         let load = Load::Open { per_s, span_ns };
-        let case = Case::of(case, heading, LATENCY, subjects(workload), load);
+        let case = Case::of(case, heading, LATENCY, subjects(rounds), load);
         let versus = PEERS
             .iter()
             .flat_map(|peer| [[THREE, peer], [INLINE, peer]]);
@@ -84,7 +81,7 @@ fn cases(settings: &Settings) -> Vec<Case> {
     let closed = BATCHES.map(|(case, batch)| {
         let heading = format!("closed loop; {about}");
         let load = Load::Closed { batch, span_ns };
-        let subjects = subjects(workload);
+        let subjects = subjects(rounds);
         let case = Case::of(case, heading, THROUGHPUT, subjects, load);
         case.goals([
             Goal::ratio([ONE, SPIN_1_PINNED], 0, 0.95),
@@ -95,8 +92,8 @@ fn cases(settings: &Settings) -> Vec<Case> {
     open.into_iter().chain(closed).collect()
 }
 
-fn subjects(workload: Workload) -> Subjects<Load> {
-    let mut all = vec![subject(ALONE, move |load| alone(workload, load))];
+fn subjects(rounds: u32) -> Subjects<Load> {
+    let mut all = vec![subject(ALONE, move |load| alone(rounds, load))];
     for (name, placement) in [
         (INLINE, Placement::inline()),
         (CALLER_AND_THREAD, Placement::caller_and_threads(1, 1)),
@@ -105,46 +102,29 @@ fn subjects(workload: Workload) -> Subjects<Load> {
         (THREE, Placement::threads(3)),
         (AUTO, Placement::auto()),
     ] {
-        all.push(subject(name, move |load| ours(&placement, workload, load)));
+        all.push(subject(name, move |load| ours(&placement, rounds, load)));
     }
-    let sleep = || Sleep::new(Duration::from_micros(1));
+    let sleep = Sleep::new(Duration::from_micros(1));
     all.extend([
-        subject(SPIN_1_PINNED, move |load| {
-            disruptor(BusySpin, 1, true, workload, load)
-        }),
-        subject(SPIN_3, move |load| {
-            disruptor(BusySpin, 3, false, workload, load)
-        }),
-        subject(SLEEP_3, move |load| {
-            disruptor(sleep(), 3, false, workload, load)
-        }),
-        subject(YIELD_3_PINNED, move |load| {
-            disruptor(Yielding, 3, true, workload, load)
-        }),
+        subject(SPIN_1_PINNED, disruptor(BusySpin, 1, true, rounds)),
+        subject(SPIN_3, disruptor(BusySpin, 3, false, rounds)),
+        subject(SLEEP_3, disruptor(sleep, 3, false, rounds)),
+        subject(YIELD_3_PINNED, disruptor(Yielding, 3, true, rounds)),
     ]);
     all
 }
 
-/// Sends the load through the line that `make` builds around the end of its last stage.
-fn run<L: Line>(load: &Load, make: impl FnOnce(Tail) -> Result<L, String>) -> Ran {
-    let (writer, reader) = recorder();
-    let (tail, tally) = Tail::new(writer);
-    let sent = send(make(tail)?, *load);
-    let tally = *tally.lock().unwrap_or_else(PoisonError::into_inner);
-    Ok(figures(*load, sent, tally, &reader))
-}
-
-fn steps(workload: Workload) -> [Step; STAGES] {
-    std::array::from_fn(|place| Step::new(place, workload.rounds))
+fn steps(rounds: u32) -> [Step; STAGES] {
+    std::array::from_fn(|place| Step::new(place, rounds))
 }
 
 /// Does the same work in a plain loop on the sender's thread. What remains of the tail is the
 /// machine's own, and nothing that runs on one core here can be below it.
-fn alone(workload: Workload, load: &Load) -> Ran {
-    run(load, |tail| {
+fn alone(rounds: u32, load: &Load) -> Ran {
+    run(*load, |tail| {
         Ok(Loop {
             event: Event::default(),
-            steps: steps(workload),
+            steps: steps(rounds),
             tail,
         })
     })
@@ -167,17 +147,12 @@ impl Line for Loop {
         true
     }
 
-    fn publish_batch(&mut self, first: u64, count: usize, deadline_ticks: u64) -> bool {
-        (first..first + count as u64)
-            .all(|number| self.publish(Stamp::untimed(number), deadline_ticks))
-    }
-
     fn finish(self) {}
 }
 
-fn ours(placement: &Placement, workload: Workload, load: &Load) -> Ran {
-    run(load, |mut tail| {
-        let [mut first, mut second, mut third] = steps(workload);
+fn ours(placement: &Placement, rounds: u32, load: &Load) -> Ran {
+    run(*load, |mut tail| {
+        let [mut first, mut second, mut third] = steps(rounds);
         let pipeline = Pipeline::builder(CAPACITY, Event::default)
             .stage("first", move |event: &mut Event, _| first.work(event))
             .stage("second", move |event: &mut Event, _| second.work(event))
@@ -234,47 +209,48 @@ fn seat<E, W, B: ProcessorSettings<E, W>>(builder: B, core: Option<usize>) -> B 
 
 /// One processor with all stages in its handler, or a chain of one each; pinned by hand to the core
 /// that the producer leaves.
-fn disruptor<W: WaitStrategy + 'static>(
+fn disruptor<W: WaitStrategy + Sync + 'static>(
     wait: W,
     processors: usize,
     pinned: bool,
-    workload: Workload,
-    load: &Load,
-) -> Ran {
-    let cores = match (pinned, cores::usable().cpus()) {
-        (false, _) => None,
-        (true, &[own, other, ..]) => Some((own, other)),
-        (true, _) => return Err("needs 2 cores to pin to".to_owned()),
-    };
-    let core = cores.map(|(_, other)| other);
-    run(load, |mut tail| {
-        let [mut first, mut second, mut third] = steps(workload);
-        let builder = seat(build_single_producer(CAPACITY, Event::default, wait), core);
-        let producer = if processors == 1 {
-            let all = move |event: &Event, _: Sequence, _: bool| {
-                first.work(event);
-                second.work(event);
-                third.work(event);
-                tail.end(event);
-            };
-            builder.handle_events_with(all).build()
-        } else {
-            let first = move |event: &Event, _: Sequence, _: bool| first.work(event);
-            let second = move |event: &Event, _: Sequence, _: bool| second.work(event);
-            let third = move |event: &Event, _: Sequence, _: bool| {
-                third.work(event);
-                tail.end(event);
-            };
-            let builder = seat(builder.handle_events_with(first).and_then(), core);
-            let builder = seat(builder.handle_events_with(second).and_then(), core);
-            builder.handle_events_with(third).build()
+    rounds: u32,
+) -> impl Fn(&Load) -> Ran + Sync + 'static {
+    move |load| {
+        let cores = match (pinned, cores::usable().cpus()) {
+            (false, _) => None,
+            (true, &[own, other, ..]) => Some((own, other)),
+            (true, _) => return Err("needs 2 cores to pin to".to_owned()),
         };
-        // Only now: the processors' threads would inherit it.
-        if let Some((own, _)) = cores {
-            cores::pin_current_thread(&[own]).map_err(text)?;
-        }
-        Ok(Chained(producer))
-    })
+        let core = cores.map(|(_, other)| other);
+        run(*load, |mut tail| {
+            let [mut first, mut second, mut third] = steps(rounds);
+            let builder = seat(build_single_producer(CAPACITY, Event::default, wait), core);
+            let producer = if processors == 1 {
+                let all = move |event: &Event, _: Sequence, _: bool| {
+                    first.work(event);
+                    second.work(event);
+                    third.work(event);
+                    tail.end(event);
+                };
+                builder.handle_events_with(all).build()
+            } else {
+                let first = move |event: &Event, _: Sequence, _: bool| first.work(event);
+                let second = move |event: &Event, _: Sequence, _: bool| second.work(event);
+                let third = move |event: &Event, _: Sequence, _: bool| {
+                    third.work(event);
+                    tail.end(event);
+                };
+                let builder = seat(builder.handle_events_with(first).and_then(), core);
+                let builder = seat(builder.handle_events_with(second).and_then(), core);
+                builder.handle_events_with(third).build()
+            };
+            // Only now: the processors' threads would inherit it.
+            if let Some((own, _)) = cores {
+                cores::pin_current_thread(&[own]).map_err(text)?;
+            }
+            Ok(Chained(producer))
+        })
+    }
 }
 
 struct Chained<P>(P);

@@ -20,12 +20,10 @@ use thalweg_exchange::{
     UserId,
 };
 use thalweg_measure::random::SplitMix;
-use thalweg_server::config::SyncName;
 
 use super::Experiment;
 use crate::case::{Case, Goal, Settings};
-use crate::runner::{Metric, Run, Subjects, subject};
-use child::Work;
+use crate::runner::{Metric, Subjects, subject};
 use loader::{Plan, drive};
 
 pub(crate) use child::main as child;
@@ -103,24 +101,13 @@ fn cases(settings: &Settings) -> Vec<Case> {
 
 fn subjects() -> Subjects<Plan> {
     let way = |name, work, wants_reports| {
-        subject(name, move |plan: &Plan| {
-            let drove = drive(work, plan, wants_reports)?;
-            let of_command = |ns: u64| ns as f64 / drove.answers.max(1) as f64;
-            Ok(Run::of([
-                drove.answers as f64 * 1e9 / drove.ns.max(1) as f64,
-                drove.latency_ns.quantile(0.5) as f64,
-                drove.latency_ns.quantile(0.99) as f64,
-                drove.lateness_ns.quantile(0.99) as f64,
-                of_command(drove.server_ns),
-                of_command(drove.loader_ns),
-            ]))
-        })
+        subject(name, move |plan: &Plan| drive(work, plan, wants_reports))
     };
     vec![
-        way(UNSYNCED, Work::Serve(SyncName::Never), false),
-        way(REPORTS, Work::Serve(SyncName::Never), true),
-        way(SYNCED, Work::Serve(SyncName::Always), false),
-        way(ECHO, Work::Echo, false),
+        way(UNSYNCED, child::UNSYNCED, false),
+        way(REPORTS, child::UNSYNCED, true),
+        way(SYNCED, child::SYNCED, false),
+        way(ECHO, child::ECHO, false),
     ]
 }
 

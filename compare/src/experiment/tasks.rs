@@ -56,15 +56,9 @@ fn cases(settings: &Settings) -> Vec<Case> {
         Goal::at_most(SWITCH, 0, 4.0),
         Goal::at_most(FIBER, 0, 7.0),
     ]);
-    let coroutines = settings.count(MANY).max(100);
-    let heading = format!("{coroutines} coroutines, {MANY_ROUNDS} messages each");
-    let many = case(
-        "many/in order",
-        &heading,
-        receivers(),
-        coroutines,
-        MANY_ROUNDS,
-    );
+    let count = settings.count(MANY).max(100);
+    let heading = format!("{count} coroutines, {MANY_ROUNDS} messages each");
+    let many = case("many/in order", &heading, receivers(), count, MANY_ROUNDS);
     let many = many.goal(Goal::at_most(LOCAL, 0, 9.5));
     let mut beside = vec![subject(LOCAL, tasks::<u64, Local>)];
     beside.push(subject("thalweg slot a message", anew));
@@ -77,27 +71,24 @@ fn cases(settings: &Settings) -> Vec<Case> {
         Goal::ratio([LOCAL, "futures unbounded, by hand"], 0, 2.0),
     ]);
     let create = "thalweg create, run, end";
-    let ends = vec![subject(create, |load| {
-        ended(load, |spawner, number| spawner.create(number))
+    let ends = vec![subject(create, |load: &Load| {
+        let (spawner, mut sum) = (Spawner::default(), 0);
+        let ns = load.timed(|_, number| sum += spawner.create(black_box(number)));
+        Ok(ran(sum, load.sent(), ns))
     })];
     let heading = "a task from its beginning to its end";
     let ends = case("ends", heading, ends, 1, messages / 4);
     let ends = ends.goal(Goal::at_most(create, 0, 20.0));
     let sleep = "thalweg sleep_until";
-    let timers = vec![subject(sleep, |load| timed(load, Timers::insert_cancel))];
+    let timers = vec![subject(sleep, |load: &Load| {
+        let timers = Timers::new(PENDING);
+        let ns = load.timed(|_, number| timers.insert_cancel(black_box(number)));
+        Ok(Run::of([ns]).with_lost(PENDING - timers.pending() as u64))
+    })];
     let heading = format!("begun and given up, {PENDING} under way");
     let timers = case("timers", &heading, timers, 1, messages / 4);
     let timers = timers.goal(Goal::at_most(sleep, 0, 15.0));
-    let load = bursts::Bursts((messages / bursts::BURST / 2).max(2));
-    let heading = format!(
-        "{} messages from another thread to {} tasks",
-        bursts::BURST,
-        bursts::TASKS
-    );
-    let burst = Case::of("burst", heading, METRICS, bursts::subjects(), load);
-    let goal = Goal::ratio([bursts::OURS, bursts::TOKIO], 0, 5.0);
-    let burst = burst.repeated(21).goal(goal);
-    vec![one, many, peers, ends, timers, burst]
+    vec![one, many, peers, ends, timers, bursts::case(messages)]
 }
 
 /// Returns those that get messages.
@@ -209,22 +200,8 @@ fn switch(load: &Load) -> Ran {
     Ok(ran(sum, load.sent(), ns))
 }
 
-fn ended(load: &Load, operation: impl Fn(&Spawner, u64) -> u64) -> Ran {
-    let (spawner, mut sum) = (Spawner::default(), 0);
-    let ns = load.timed(|_, number| sum += operation(&spawner, black_box(number)));
-    Ok(ran(sum, load.sent(), ns))
-}
-
 /// Sleeps under way beside the one that is timed.
 const PENDING: u64 = 10_000;
-
-fn timed(load: &Load, operation: impl Fn(&Timers, u64)) -> Ran {
-    let timers = Timers::new(PENDING);
-    let ns = load.timed(|_, number| operation(&timers, black_box(number)));
-    let mut run = ran(0, 0, ns);
-    run.lost = PENDING - timers.pending() as u64;
-    Ok(run)
-}
 
 #[cfg(test)]
 mod tests {

@@ -114,8 +114,8 @@ const MEASURED: &[&str] = &[
     "thalweg-journal",
     "thalweg-task",
     "thalweg-exchange",
+    "thalweg-client",
     "thalweg-server",
-    "thalweg-doctor",
     "counts",
 ];
 

@@ -3,14 +3,15 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::runner::{Metric, Ran, Run, Subjects, shuffle, subject, text};
+use crate::case::{Case, Settings};
+use crate::runner::{Metric, Ran, Run, shuffle, subject, text};
 use crate::threads::crew;
 use thalweg::bus::{
     Admission, Bus, Losses, Message, Policy, Priority, Publisher, Reserves, TopicId, TopicInfo,
     Topics,
 };
 
-pub(super) const PUBLISHERS: usize = 4;
+const PUBLISHERS: usize = 4;
 /// Its shares, by priority.
 const PERCENT: [u64; Priority::COUNT] = [50, 30, 15, 5];
 
@@ -46,9 +47,9 @@ impl Message for Alarm {
 
 /// Messages of a burst, and how many may wait.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Load {
-    pub(super) total: u64,
-    pub(super) capacity: u64,
+struct Load {
+    total: u64,
+    capacity: u64,
 }
 
 /// How the room is shared.
@@ -111,23 +112,28 @@ fn plan(total: u64, publisher: u64, seed: u64) -> Vec<Priority> {
 }
 
 /// Lost messages, by priority.
-pub(super) const METRICS: &[Metric] = &[
+const METRICS: &[Metric] = &[
     Metric::lower("lost_low", "messages"),
     Metric::lower("lost_medium", "messages"),
     Metric::lower("lost_high", "messages"),
     Metric::lower("lost_critical", "messages"),
 ];
 
-pub(super) fn subjects() -> Subjects<Load> {
+pub(super) fn case(settings: &Settings) -> Case {
     let rule = |rule: Rule| {
         let seed = AtomicU64::new(0);
         subject(rule.name(), move |load: &Load| {
             // ORDERING: Relaxed; runs are one after another.
-            let seed = seed.fetch_add(1, Ordering::Relaxed);
-            run(*load, rule, seed)
+            run(*load, rule, seed.fetch_add(1, Ordering::Relaxed))
         })
     };
-    Rule::EACH.map(rule).into()
+    let (total, capacity) = (settings.count(300_000), settings.count(131_072));
+    let heading = format!(
+        "{total} messages of {PUBLISHERS} publishers while the consumer is stopped, room for \
+         {capacity}; each message accounted for"
+    );
+    let (subjects, load) = (Rule::EACH.map(rule).into(), Load { total, capacity });
+    Case::of("burst/300k", heading, METRICS, subjects, load)
 }
 
 /// What a publisher saw: what it published, and what of it was admitted.
@@ -209,17 +215,10 @@ fn account(
             assert_eq!(counted[at], refused, "wrong result: {priority:?} counted");
             lost[at] += refused as f64;
         }
-        let attempts: Vec<_> = published
-            .plan
-            .iter()
-            .copied()
-            .zip(positions.iter().copied())
-            .collect();
+        let attempts = published.plan.iter().copied();
+        let attempts: Vec<_> = attempts.zip(positions.iter().copied()).collect();
         let broken = broken(limits, &attempts, count);
-        assert_eq!(
-            broken, None,
-            "wrong result: the rule was broken at a message"
-        );
+        assert_eq!(broken, None, "wrong result: the rule was broken");
     }
     Ok(Run::of(lost))
 }

@@ -10,85 +10,108 @@ use thalweg_measure::clock::Clock;
 use thalweg_measure::load::{OpenLoop, Rate};
 use thalweg_measure::noise::GapMeter;
 
-use super::broker::{Broker, Checker, Job, Publish, Take, Tick};
-use crate::channels::Shape;
+use super::OURS;
+use super::broker::{self, Broker, Checker, Tick, each_broker};
+use crate::case::{Case, Goal, Settings};
+use crate::channels::{BlockingSend, PAIR, Shape, TryRecv, insist, shape, subjects};
 use crate::runner::{Metric, Ran, Run};
 use crate::sender::{GAP_NS, spin_until};
 use crate::threads::{Samples, Seats, crew};
 
-pub(super) const HOP_METRICS: &[Metric] = &[
-    Metric::lower("latency_p50", "ns"),
-    Metric::lower("latency_p99", "ns"),
-];
-pub(super) const STREAM_METRICS: &[Metric] = &[Metric::lower("time_per_message", "ns")];
+const HOP_METRICS: &[Metric] = &Metric::times(["latency_p50", "latency_p99"]);
 
 /// Messages a second: far apart, so that none waits for another.
-pub(super) const PER_S: u64 = 500_000;
+const PER_S: u64 = 500_000;
 /// Messages that may wait.
-pub(super) const CAPACITY: usize = 4096;
+const CAPACITY: usize = 4096;
 /// Messages that are not measured.
 const WARM_UP: u64 = 4 * CAPACITY as u64;
 const HOP_WARM_UP: u64 = 2_000;
 /// Looks of a consumer before it yields.
 const LOOKS: u32 = 64;
 
-pub(super) struct Hop;
-
-impl Job for Hop {
-    type Load = u64;
-
-    fn run<B: Broker>(span_ns: &u64) -> Ran {
-        let seats = Seats::apart()?;
-        let (mut txs, mut rxs) = B::open(CAPACITY, ONE);
-        let clock = Clock::global();
-        let count = HOP_WARM_UP + (PER_S * span_ns / 1_000_000_000).max(1);
-        let publisher = || {
-            let rate = Rate::per_second(PER_S).expect("it is a rate");
-            let mut schedule = OpenLoop::new(clock, rate);
-            let mut meter = GapMeter::new(clock.ticks_from_ns(GAP_NS));
-            for number in 0..count {
-                spin_until(schedule.next_due(), clock, &mut meter);
-                txs[0].publish(Tick::new(0, number, clock.ticks()));
-            }
-            txs[0].publish(Tick::last());
-            (meter.gaps().disturbance(), txs)
-        };
-        let mut samples = Samples::with_room((count - HOP_WARM_UP) as usize);
-        let consumer = || {
-            let mut checker = Checker::default();
-            loop {
-                let Some(tick) = rxs[0].take() else {
-                    spin_loop();
-                    continue;
-                };
-                let latency = clock.ticks().saturating_sub(tick.stamp);
-                if tick.is_last() {
-                    break;
-                }
-                if checker.taken >= HOP_WARM_UP {
-                    samples.take(latency);
-                }
-                checker.take(&tick);
-            }
-            checker
-        };
-        let ((disturbance, _), checker) = seats.run(publisher, consumer)?;
-        let quantiles = samples.quantiles_ns([0.5, 0.99]);
-        let values = quantiles.map(|ns| ns - clock.read_cost_ns()).to_vec();
-        let run = Run::of(values).with_lost(checker.lost(count));
-        Ok(Run { disturbance, ..run })
-    }
+/// Makes the case of a message from one core to another.
+pub(super) fn hop_case(settings: &Settings) -> Case {
+    let heading = format!(
+        "{PER_S} messages a second from one core to another, from before the publish until it is \
+         taken; the clock read is taken off"
+    );
+    let span_ns = settings.count(40_000_000);
+    let case = Case::of(
+        "hop",
+        heading,
+        HOP_METRICS,
+        each_broker!(hop, PAIR),
+        span_ns,
+    );
+    let case = case.repeated(21).judged(&[0, 1]);
+    case.goal(Goal::at_most(OURS, 0, 200.0))
 }
+
+fn hop<B: Broker>(span_ns: &u64) -> Ran {
+    let (mut tx, mut rx) = B::pair(CAPACITY);
+    let clock = Clock::global();
+    let count = HOP_WARM_UP + (PER_S * span_ns / 1_000_000_000).max(1);
+    let publisher = || {
+        let rate = Rate::per_second(PER_S).expect("it is a rate");
+        let mut schedule = OpenLoop::new(clock, rate);
+        let mut meter = GapMeter::new(clock.ticks_from_ns(GAP_NS));
+        for number in 0..count {
+            spin_until(schedule.next_due(), clock, &mut meter);
+            tx.send(Tick::new(0, number, clock.ticks()));
+        }
+        tx.send(Tick::last());
+        (meter.gaps().disturbance(), tx)
+    };
+    let mut samples = Samples::with_room((count - HOP_WARM_UP) as usize);
+    let consumer = || {
+        let mut checker = Checker::default();
+        loop {
+            let Some(tick) = rx.try_recv() else {
+                spin_loop();
+                continue;
+            };
+            let latency = clock.ticks().saturating_sub(tick.stamp);
+            if tick.is_last() {
+                break checker;
+            }
+            if checker.taken >= HOP_WARM_UP {
+                samples.take(latency);
+            }
+            checker.take(&tick);
+        }
+    };
+    let ((disturbance, _), checker) = Seats::apart()?.run(publisher, consumer)?;
+    let quantiles = samples.quantiles_ns([0.5, 0.99]);
+    let run = Run::of(quantiles.map(|ns| ns - clock.read_cost_ns()));
+    let run = run.with_lost(checker.lost(count));
+    Ok(Run { disturbance, ..run })
+}
+
+const STREAM_METRICS: &[Metric] = &[Metric::lower("time_per_message", "ns")];
 
 /// As fast as it goes.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Flood {
-    pub(super) shape: Shape,
+struct Flood {
+    shape: Shape,
     /// Messages of each publisher.
-    pub(super) messages: u64,
+    messages: u64,
 }
 
-pub(super) struct Stream;
+/// Makes the cases of streams.
+pub(super) fn streams(settings: &Settings) -> [Case; 3] {
+    // After what warms up, some remain.
+    let messages = settings.count(500_000).max(8 * CAPACITY as u64);
+    [("stream/1", 1, 1), ("stream/2", 2, 1), ("fan/2", 1, 2)].map(|(name, senders, receivers)| {
+        let shape = shape(senders, receivers);
+        let heading = format!(
+            "{senders} publishers, {receivers} consumers that each get all, room for {CAPACITY}"
+        );
+        let (load, subjects) = (Flood { shape, messages }, each_broker!(stream, shape));
+        let case = Case::of(name, heading, STREAM_METRICS, subjects, load);
+        case.repeated(21).judged(&[0])
+    })
+}
 
 /// Threads sit on cores of their own if there are enough.
 fn sit(at: usize, threads: usize) {
@@ -99,58 +122,45 @@ fn sit(at: usize, threads: usize) {
     }
 }
 
-impl Job for Stream {
-    type Load = Flood;
-
-    fn run<B: Broker>(load: &Flood) -> Ran {
-        let Shape { senders, receivers } = load.shape;
-        let (txs, rxs) = B::open(CAPACITY, load.shape);
-        let threads = senders + receivers;
-        let (start, end) = (Barrier::new(threads), Barrier::new(senders));
-        let publish = |at: usize, mut tx: B::Tx| {
-            sit(at, threads);
-            start.wait();
-            for number in 0..load.messages {
-                tx.publish(Tick::new(at as u32, number, 0));
-            }
-            // The last one comes after all others of all publishers.
-            if end.wait().is_leader() {
-                tx.publish(Tick::last());
-            }
-            tx
-        };
-        let take = |at: usize, rx: B::Rx| {
-            sit(senders + at, threads);
-            start.wait();
-            consume(rx)
-        };
-        let (_, taken) = crew(txs, rxs, publish, take);
-        let published = senders as u64 * load.messages;
-        let lost = taken.iter().map(|(checker, _)| checker.lost(published));
-        let lost = lost.sum();
-        // The slower one, where there are two.
-        let each_ns = taken.iter().map(|(_, each_ns)| *each_ns);
-        let each_ns = each_ns.fold(0.0, f64::max);
-        Ok(Run::of([each_ns]).with_lost(lost))
-    }
+fn stream<B: Broker>(load: &Flood) -> Ran {
+    let Shape { senders, receivers } = load.shape;
+    let (txs, rxs) = B::open(CAPACITY, load.shape);
+    let threads = senders + receivers;
+    let (start, end) = (Barrier::new(threads), Barrier::new(senders));
+    let publish = |at: usize, mut tx: B::Tx| {
+        sit(at, threads);
+        start.wait();
+        for number in 0..load.messages {
+            tx.send(Tick::new(at as u32, number, 0));
+        }
+        // The last one comes after all others of all publishers.
+        if end.wait().is_leader() {
+            tx.send(Tick::last());
+        }
+        tx
+    };
+    let take = |at: usize, rx: B::Rx| {
+        sit(senders + at, threads);
+        start.wait();
+        consume(rx)
+    };
+    let (_, taken) = crew(txs, rxs, publish, take);
+    let published = senders as u64 * load.messages;
+    let lost = taken.iter().map(|(checker, _)| checker.lost(published));
+    let lost = lost.sum();
+    // The slower one, where there are two.
+    let each_ns = taken.iter().map(|(_, each_ns)| *each_ns);
+    let each_ns = each_ns.fold(0.0, f64::max);
+    Ok(Run::of([each_ns]).with_lost(lost))
 }
 
 /// Takes all; gives what came, and the time for each that came after the warm-up.
-fn consume(mut rx: impl Take) -> (Checker, f64) {
+fn consume(mut rx: impl TryRecv<Tick>) -> (Checker, f64) {
     let clock = Clock::global();
     let mut checker = Checker::default();
-    let (mut begin, mut looks) = (0, 0_u32);
+    let mut begin = 0;
     loop {
-        let Some(tick) = rx.take() else {
-            looks += 1;
-            if looks.is_multiple_of(LOOKS) {
-                std::thread::yield_now();
-            } else {
-                spin_loop();
-            }
-            continue;
-        };
-        looks = 0;
+        let tick = insist(LOOKS, || rx.try_recv());
         if tick.is_last() {
             break;
         }
@@ -159,58 +169,74 @@ fn consume(mut rx: impl Take) -> (Checker, f64) {
             begin = clock.ticks();
         }
     }
-    let count = checker.taken.saturating_sub(WARM_UP);
-    let ticks = clock.ticks().saturating_sub(begin);
-    let each_ns = match count {
+    let ns = clock.ns(clock.ticks().saturating_sub(begin)) as f64;
+    let each_ns = match checker.taken.saturating_sub(WARM_UP) {
         0 => f64::INFINITY,
-        _ => clock.ns(ticks) as f64 / count as f64,
+        count => ns / count as f64,
     };
     (checker, each_ns)
 }
 
-const ONE: Shape = Shape {
-    senders: 1,
-    receivers: 1,
-};
-
 /// A call is what a thread spends on it; a message is what passes between the first and the last
 /// of all threads, by all messages.
-pub(super) const PUBLISH_METRICS: &[Metric] = &[
-    Metric::lower("time_of_a_call", "ns"),
-    Metric::lower("time_of_a_message", "ns"),
-];
+const PUBLISH_METRICS: &[Metric] = &Metric::times(["time_of_a_call", "time_of_a_message"]);
 /// Bursts before those that are timed: all of the ring has been touched then.
 const WARM_UP_BURSTS: u64 = 8;
 
 /// How much.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Publishes {
-    pub(super) capacity: usize,
-    /// The time of all bursts together.
-    pub(super) span_ns: u64,
-}
-
-impl Publishes {
+struct Publishes {
+    capacity: usize,
     /// Messages of each publisher in each burst; those of two fill half the ring.
-    fn burst(&self) -> u64 {
-        self.capacity as u64 / 4
-    }
+    burst: u64,
+    /// The time of all bursts together.
+    span_ns: u64,
 }
 
+/// Makes the cases of publishes where there is room.
+pub(super) fn publishes(settings: &Settings) -> Vec<Case> {
+    let cases = [65_536, 1_024].map(|capacity| {
+        let load = Publishes {
+            capacity,
+            burst: capacity as u64 / 4,
+            span_ns: settings.count(10_000_000),
+        };
+        let heading = "one publisher, bursts of a quarter of the room, drained between them";
+        let (name, subjects) = (format!("publish/1/{capacity}"), each_broker!(one, PAIR));
+        let case = Case::of(name, heading, PUBLISH_METRICS, subjects, load);
+        let first = case.goal(Goal::at_most(OURS, 0, 15.0));
+        let heading = "two publishers on two cores at once";
+        let (name, subjects) = (
+            format!("publish/2/{capacity}"),
+            each_broker!(two, shape(2, 1)),
+        );
+        let case = Case::of(name, heading, PUBLISH_METRICS, subjects, load);
+        let second = case.goals([0, 1].map(|at| Goal::at_most(OURS, at, 20.0)));
+        [first, second].map(|case| case.repeated(21).judged(&[0]))
+    });
+    cases.into_iter().flatten().collect()
+}
+
+/// Returns when it began and ended.
 #[inline]
-fn publish_all(tx: &mut impl Publish, publisher: u32, sent: &mut u64, count: u64) -> (u64, u64) {
+fn publish_all(
+    tx: &mut impl BlockingSend<Tick>,
+    publisher: u32,
+    sent: &mut u64,
+    count: u64,
+) -> (u64, u64) {
     let clock = Clock::global();
     let begin = clock.ticks();
     for number in *sent..*sent + count {
-        tx.publish(Tick::new(publisher, number, 0));
+        tx.send(Tick::new(publisher, number, 0));
     }
     *sent += count;
     (begin, clock.ticks())
 }
 
 #[inline]
-fn drain(rx: &mut impl Take, checker: &mut Checker) {
-    while let Some(tick) = rx.take() {
+fn drain(rx: &mut impl TryRecv<Tick>, checker: &mut Checker) {
+    while let Some(tick) = rx.try_recv() {
         checker.take(&tick);
     }
 }
@@ -223,109 +249,79 @@ fn each_ns(ticks: u64, bursts: u64, count: u64) -> f64 {
 }
 
 /// One publisher, whose thread is the consumer's as well.
-pub(super) struct One;
-
-impl Job for One {
-    type Load = Publishes;
-
-    fn run<B: Broker>(load: &Publishes) -> Ran {
-        let (mut txs, mut rxs) = B::open(load.capacity, ONE);
-        let (Some(tx), Some(rx)) = (txs.first_mut(), rxs.first_mut()) else {
-            unreachable!("there is one of each");
-        };
-        let enough = Clock::global().ticks_from_ns(load.span_ns);
-        let (mut sent, mut checker) = (0, Checker::default());
-        let (mut ticks, mut bursts) = (0, 0);
-        for burst in 0.. {
-            let (begin, end) = publish_all(tx, 0, &mut sent, load.burst());
-            drain(rx, &mut checker);
-            if burst >= WARM_UP_BURSTS {
-                ticks += end.saturating_sub(begin);
-                bursts += 1;
-            }
-            if ticks >= enough {
-                break;
-            }
+fn one<B: Broker>(load: &Publishes) -> Ran {
+    let (mut tx, mut rx) = B::pair(load.capacity);
+    let enough = Clock::global().ticks_from_ns(load.span_ns);
+    let (mut sent, mut checker) = (0, Checker::default());
+    let (mut ticks, mut bursts) = (0, 0);
+    for burst in 0.. {
+        let (begin, end) = publish_all(&mut tx, 0, &mut sent, load.burst);
+        drain(&mut rx, &mut checker);
+        if burst >= WARM_UP_BURSTS {
+            ticks += end.saturating_sub(begin);
+            bursts += 1;
         }
-        let ns = each_ns(ticks, bursts, load.burst());
-        Ok(Run::of([ns, ns]).with_lost(checker.lost(sent)))
+        if ticks >= enough {
+            break;
+        }
     }
+    let ns = each_ns(ticks, bursts, load.burst);
+    Ok(Run::of([ns, ns]).with_lost(checker.lost(sent)))
 }
 
 /// Two publishers on two cores; the first one's thread is the consumer's as well.
-pub(super) struct Two;
-
-/// Where two threads meet, without sleep.
-#[derive(Default)]
-struct Meeting(AtomicU64);
-
-impl Meeting {
-    /// Waits for the other one, for the `time`th time.
-    fn meet(&self, time: u64) {
+fn two<B: Broker>(load: &Publishes) -> Ran {
+    let (mut txs, mut rxs) = B::open(load.capacity, shape(2, 1));
+    let (Some(mut other), Some(mut tx), Some(mut rx)) = (txs.pop(), txs.pop(), rxs.pop()) else {
+        unreachable!("there are two and one");
+    };
+    // Both must know how many there will be: as many as last so long at 20 ns each.
+    let bursts = (load.span_ns / (20 * load.burst)).max(2);
+    // Where both meet, without sleep, for the `time`th time.
+    let met = AtomicU64::new(0);
+    let meet = |time: u64| {
         // ORDERING: Relaxed, as the load below: it says when to go on, and publishes nothing.
-        self.0.fetch_add(1, Ordering::Relaxed);
+        met.fetch_add(1, Ordering::Relaxed);
         // ORDERING: Relaxed, see above.
-        while self.0.load(Ordering::Relaxed) < 2 * time {
+        while met.load(Ordering::Relaxed) < 2 * time {
             spin_loop();
         }
-    }
-}
-
-impl Job for Two {
-    type Load = Publishes;
-
-    fn run<B: Broker>(load: &Publishes) -> Ran {
-        let shape = Shape {
-            senders: 2,
-            receivers: 1,
-        };
-        let seats = Seats::apart()?;
-        let (mut txs, mut rxs) = B::open(load.capacity, shape);
-        let (Some(mut other), Some(mut tx), Some(mut rx)) = (txs.pop(), txs.pop(), rxs.pop())
-        else {
-            unreachable!("there are two and one");
-        };
-        // Both must know how many there will be: as many as last so long at 20 ns each.
-        let bursts = (load.span_ns / (20 * load.burst())).max(2);
-        let meeting = Meeting::default();
-        let each = |tx: &mut dyn FnMut() -> (u64, u64), after: &mut dyn FnMut()| {
-            let mut spans = Vec::with_capacity(bursts as usize);
-            for burst in 0..WARM_UP_BURSTS + bursts {
-                meeting.meet(2 * burst + 1);
-                let span = tx();
-                meeting.meet(2 * burst + 2);
-                after();
-                if burst >= WARM_UP_BURSTS {
-                    spans.push(span);
-                }
+    };
+    let each = |tx: &mut dyn FnMut() -> (u64, u64), after: &mut dyn FnMut()| {
+        let mut spans = Vec::with_capacity(bursts as usize);
+        for burst in 0..WARM_UP_BURSTS + bursts {
+            meet(2 * burst + 1);
+            let span = tx();
+            meet(2 * burst + 2);
+            after();
+            if burst >= WARM_UP_BURSTS {
+                spans.push(span);
             }
-            spans
-        };
-        let (mut sent, mut checker) = (0, Checker::default());
-        let first = || {
-            let mut publish = || publish_all(&mut tx, 0, &mut sent, load.burst());
-            let spans = each(&mut publish, &mut || drain(&mut rx, &mut checker));
-            drain(&mut rx, &mut checker);
-            spans
-        };
-        let second = || {
-            let mut sent = 0;
-            let mut publish = || publish_all(&mut other, 1, &mut sent, load.burst());
-            let spans = each(&mut publish, &mut || ());
-            // It must outlive the last message.
-            (spans, other)
-        };
-        let (first, (second, _)) = seats.run(first, second)?;
-        let span = |&(begin, end): &(u64, u64)| end.saturating_sub(begin);
-        let calls: u64 = first.iter().chain(&second).map(span).sum();
-        let all = first.iter().zip(&second);
-        let all: u64 = all
-            .map(|(one, other)| one.1.max(other.1).saturating_sub(one.0.min(other.0)))
-            .sum();
-        let values = [
-            each_ns(calls, 2 * bursts, load.burst()),
-            each_ns(all, bursts, 2 * load.burst()),
-        ];
-        Ok(Run::of(values).with_lost(checker.lost(2 * sent)))
-    }
+        }
+        spans
+    };
+    let (mut sent, mut checker) = (0, Checker::default());
+    let first = || {
+        let mut publish = || publish_all(&mut tx, 0, &mut sent, load.burst);
+        let spans = each(&mut publish, &mut || drain(&mut rx, &mut checker));
+        drain(&mut rx, &mut checker);
+        spans
+    };
+    let second = || {
+        let mut sent = 0;
+        let mut publish = || publish_all(&mut other, 1, &mut sent, load.burst);
+        let spans = each(&mut publish, &mut || ());
+        // It must outlive the last message.
+        (spans, other)
+    };
+    let (first, (second, _)) = Seats::apart()?.run(first, second)?;
+    let span = |&(begin, end): &(u64, u64)| end.saturating_sub(begin);
+    let calls = first.iter().chain(&second).map(span).sum();
+    let both = first.iter().zip(&second);
+    let both = both.map(|(one, other)| span(&(one.0.min(other.0), one.1.max(other.1))));
+    let values = [
+        each_ns(calls, 2 * bursts, load.burst),
+        each_ns(both.sum(), bursts, 2 * load.burst),
+    ];
+    Ok(Run::of(values).with_lost(checker.lost(2 * sent)))
 }

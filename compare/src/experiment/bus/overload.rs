@@ -17,20 +17,21 @@ use thalweg::bus::{
 use thalweg_measure::clock::Clock;
 use thalweg_measure::statistics::quantile;
 
-use crate::runner::{Metric, Ran, Run, Subjects, subject, text};
+use crate::case::{Case, Goal, Settings};
+use crate::runner::{Metric, Ran, Run, subject, text};
 use crate::threads::crew;
 
 /// Messages that may wait.
-pub(super) const CAPACITY: usize = 1_024;
+const CAPACITY: usize = 1_024;
 /// Messages that the consumer takes in a second.
-pub(super) const SERVED_PER_S: u64 = 20_000;
+const SERVED_PER_S: u64 = 20_000;
 const SERVICE_NS: u64 = 1_000_000_000 / SERVED_PER_S;
-pub(super) const PUBLISHERS: u64 = 2;
+const PUBLISHERS: u64 = 2;
 /// One message in this many is of high priority.
 const HIGH_EACH: u64 = 10;
 const ROUND_NS: u64 = 1_000_000;
 
-pub(super) const METRICS: &[Metric] = &[
+const METRICS: &[Metric] = &[
     Metric::lower("longest_of_bound", ""),
     Metric::lower("high_waits_p99", "ns"),
     Metric::lower("high_lost", "messages"),
@@ -39,17 +40,18 @@ pub(super) const METRICS: &[Metric] = &[
     Metric::lower("memory_grown", "bytes"),
 ];
 /// The longest wait, in times that the consumer took for as many messages as there is room for.
-pub(super) const OF_BOUND: usize = 0;
-pub(super) const HIGH_P99: usize = 1;
-pub(super) const HIGH_LOST: usize = 2;
-pub(super) const GROWN: usize = 5;
+const OF_BOUND: usize = 0;
+const HIGH_P99: usize = 1;
+const HIGH_LOST: usize = 2;
+const GROWN: usize = 5;
 
-pub(super) const SLOWED: &str = "thalweg bus, slowed";
-pub(super) const EXPRESS: &str = "thalweg bus, slowed, express";
+const SLOWED: &str = "thalweg bus, slowed";
+const EXPRESS: &str = "thalweg bus, slowed, express";
+const BLOCKED: &str = "thalweg bus, blocked";
 /// Messages of high priority that may wait in the express lane.
 const EXPRESS_CAPACITY: usize = 64;
 /// What comes of high priority in a round waits for one another, and for what is being served.
-pub(super) const HIGH_WAITS_NS_MAX: f64 =
+const HIGH_WAITS_NS_MAX: f64 =
     ((1 + PUBLISHERS * ROUND_NS / SERVICE_NS / HIGH_EACH) * SERVICE_NS) as f64;
 
 /// A reading, or an alarm.
@@ -79,22 +81,30 @@ impl Message for Item {
     }
 }
 
-/// The bus with its publishers slowed, with an express lane besides, and with publishers that run
-/// into the limit.
-pub(super) fn subjects() -> Subjects<u64> {
-    let slowed = || {
-        let builder = Bus::<Item>::builder().capacity(CAPACITY);
-        builder.slowing(Rule::slow_producers())
-    };
-    let express = move || slowed().express(Priority::High, EXPRESS_CAPACITY);
+/// Makes the case: the bus with its publishers slowed, with an express lane besides, and with
+/// publishers that run into the limit.
+pub(super) fn case(settings: &Settings) -> Case {
     let blocked = || Bus::builder().capacity(CAPACITY);
-    vec![
+    let slowed = move || blocked().slowing(Rule::slow_producers());
+    let express = move || slowed().express(Priority::High, EXPRESS_CAPACITY);
+    let subjects = vec![
         subject(SLOWED, move |span_ns| run(*span_ns, slowed())),
         subject(EXPRESS, move |span_ns| run(*span_ns, express())),
-        subject("thalweg bus, blocked", move |span_ns| {
-            run(*span_ns, blocked())
-        }),
-    ]
+        subject(BLOCKED, move |span_ns| run(*span_ns, blocked())),
+    ];
+    let heading = format!(
+        "{PUBLISHERS} publishers bring {SERVED_PER_S} messages a second each, the consumer takes \
+         as many as one; room for {CAPACITY}"
+    );
+    let span_ns = settings.count(60_000_000_000);
+    let case = Case::of("overload", heading, METRICS, subjects, span_ns);
+    case.repeated(1).goals([
+        Goal::at_most(SLOWED, OF_BOUND, 1.0),
+        Goal::at_most(SLOWED, HIGH_LOST, 0.0),
+        // What counts as flat.
+        Goal::at_most(SLOWED, GROWN, 1_048_576.0),
+        Goal::at_most(EXPRESS, HIGH_P99, HIGH_WAITS_NS_MAX),
+    ])
 }
 
 /// What a publisher saw, by the number of the message.

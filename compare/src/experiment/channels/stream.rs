@@ -5,11 +5,12 @@ use std::hint::spin_loop;
 
 use thalweg_measure::clock::Clock;
 
+use crate::case::{Case, Goal, Limit, Settings};
 use crate::channels::{
-    BatchJob, BatchPair, Job, LAST, RecvBatch, SendBatch, TryJob, TryPair, TryRecv, TrySend,
-    each_batch, each_try,
+    Channel, LAST, RecvBatch, SendBatch, TryRecv, TrySend, each_batch, each_try, subjects,
 };
-use crate::runner::{Metric, Ran, Run, Subjects};
+use crate::report::ns;
+use crate::runner::{Metric, Ran, Run};
 use crate::threads::{Samples, Seats};
 
 /// Room of every channel.
@@ -17,11 +18,34 @@ const CAPACITY: usize = 1024;
 /// The first messages, which are sent and not measured: every slot has been touched then.
 const WARM_UP: u64 = (CAPACITY + CAPACITY / 2) as u64;
 /// Messages of a batch.
-pub(super) const BATCH: usize = 64;
+const BATCH: usize = 64;
 /// Messages between two looks at the clock.
 const LOOK_EVERY: u64 = 256;
 
-pub(super) const METRICS: &[Metric] = &[Metric::lower("time_per_message", "ns")];
+const METRICS: &[Metric] = &[Metric::lower("time_per_message", "ns")];
+
+/// Makes the cases of a stream, and of round trips.
+pub(super) fn cases(settings: &Settings) -> Vec<Case> {
+    let span_ns = settings.count(12_000_000);
+    let pinned = "room for 1,024, pinned to two cores";
+    let best = |least| Goal::Best(0, Limit::AtLeast(least));
+    let (name, heading) = (
+        "one/8B/1024",
+        format!("one at a time, try and spin, {pinned}"),
+    );
+    let one = Case::of(name, heading, METRICS, each_try!(one_by_one), span_ns);
+    let (name, heading) = ("batch/8B/1024", format!("batches of {BATCH}, {pinned}"));
+    let batch = Case::of(name, heading, METRICS, each_batch!(batches), span_ns);
+    let read = ns(Clock::global().read_cost_ns());
+    let heading = format!("there and back, {pinned}; one clock read of {read} a trip included");
+    let (metrics, trips) = (TRIP_METRICS, each_try!(round_trips));
+    let trips = Case::of("roundtrip/8B", heading, metrics, trips, span_ns);
+    vec![
+        one.repeated(31).judged(&[0]).goal(best(1.3)),
+        batch.repeated(31).judged(&[0]).goal(best(1.3)),
+        trips.repeated(31).judged(&[0, 1]).goal(best(1.15)),
+    ]
+}
 
 /// Checks that messages come whole and in their order.
 #[derive(Debug, Default)]
@@ -67,63 +91,45 @@ fn send_for(span_ns: u64, mut send: impl FnMut(u64)) -> u64 {
     sent
 }
 
-/// What the receiver saw: the checker, and ns per message after the warm-up.
+/// Returns the figures of a run of which `sender` sends, and `receive` takes one or several.
 #[inline]
-fn receive(mut receive: impl FnMut(&mut Checker)) -> (Checker, f64) {
-    let clock = Clock::global();
-    let mut checker = Checker::default();
-    while checker.next < WARM_UP && !checker.over {
-        receive(&mut checker);
-    }
-    let (first, begin) = (checker.next, clock.ticks());
-    while !checker.over {
-        receive(&mut checker);
-    }
-    let took_ns = clock.ns(clock.ticks().saturating_sub(begin)) as f64;
-    let each_ns = took_ns / checker.next.saturating_sub(first).max(1) as f64;
-    (checker, each_ns)
+fn run<T>(sender: impl FnOnce() -> (u64, T), mut receive: impl FnMut(&mut Checker) + Send) -> Ran {
+    let receiver = || {
+        let clock = Clock::global();
+        let mut checker = Checker::default();
+        while checker.next < WARM_UP && !checker.over {
+            receive(&mut checker);
+        }
+        let (first, begin) = (checker.next, clock.ticks());
+        while !checker.over {
+            receive(&mut checker);
+        }
+        let took_ns = clock.ns(clock.ticks().saturating_sub(begin)) as f64;
+        let each_ns = took_ns / checker.next.saturating_sub(first).max(1) as f64;
+        (checker, each_ns)
+    };
+    // The channel must outlive the last message.
+    let ((sent, _tx), (checker, each_ns)) = Seats::apart()?.run(sender, receiver)?;
+    Ok(Run::of([each_ns]).with_lost(checker.lost(sent)))
 }
 
-fn figures(sent: u64, (checker, each_ns): (Checker, f64)) -> Run {
-    Run::of([each_ns]).with_lost(checker.lost(sent))
-}
-
-/// One message a call.
-struct OneByOne;
-
-impl Job for OneByOne {
-    type Load = u64;
-}
-
-impl TryJob for OneByOne {
-    fn run<P: TryPair<u64>>(span_ns: &u64) -> Ran {
-        let seats = Seats::apart()?;
-        let (mut tx, mut rx) = P::pair(CAPACITY);
-        let mut put = move |value| put(&mut tx, value);
-        let sender = move || {
-            let sent = send_for(*span_ns, |first| {
-                (first..first + LOOK_EVERY).for_each(&mut put);
-            });
-            put(LAST);
-            // The channel must outlive the last message.
-            (sent, put)
-        };
-        let receiver = || {
-            receive(|checker| match rx.try_recv() {
-                Some(message) => checker.take(message),
-                None => spin_loop(),
-            })
-        };
-        let ((sent, _), seen) = seats.run(sender, receiver)?;
-        Ok(figures(sent, seen))
-    }
-}
-
-/// [`BATCH`] messages a call.
-struct Batches;
-
-impl Job for Batches {
-    type Load = u64;
+/// Sends one message a call.
+fn one_by_one<C>(span_ns: &u64) -> Ran
+where
+    C: Channel<u64, Tx: TrySend<u64>, Rx: TryRecv<u64>>,
+{
+    let (mut tx, mut rx) = C::pair(CAPACITY);
+    let sender = move || {
+        let sent = send_for(*span_ns, |first| {
+            (first..first + LOOK_EVERY).for_each(|message| put(&mut tx, message));
+        });
+        put(&mut tx, LAST);
+        (sent, tx)
+    };
+    run(sender, |checker| match rx.try_recv() {
+        Some(message) => checker.take(message),
+        None => spin_loop(),
+    })
 }
 
 /// Sends `count` messages, in as many calls as it takes.
@@ -139,44 +145,29 @@ fn put_all(tx: &mut impl SendBatch<u64>, count: usize, of: impl Fn(usize) -> u64
     }
 }
 
-impl BatchJob for Batches {
-    fn run<P: BatchPair<u64>>(span_ns: &u64) -> Ran {
-        let seats = Seats::apart()?;
-        let (mut tx, mut rx) = P::pair(CAPACITY);
-        let sender = move || {
-            let sent = send_for(*span_ns, |first| {
-                for batch in 0..LOOK_EVERY / BATCH as u64 {
-                    let first = first + batch * BATCH as u64;
-                    put_all(&mut tx, BATCH, |at| first + at as u64);
-                }
-            });
-            put_all(&mut tx, 1, |_| LAST);
-            (sent, tx)
-        };
-        let receiver = || {
-            receive(|checker| {
-                if rx.recv_batch(BATCH, |message| checker.take(message)) == 0 {
-                    spin_loop();
-                }
-            })
-        };
-        let ((sent, _), seen) = seats.run(sender, receiver)?;
-        Ok(figures(sent, seen))
-    }
+/// Sends [`BATCH`] messages a call.
+fn batches<C>(span_ns: &u64) -> Ran
+where
+    C: Channel<u64, Tx: SendBatch<u64>, Rx: RecvBatch<u64>>,
+{
+    let (mut tx, mut rx) = C::pair(CAPACITY);
+    let sender = move || {
+        let sent = send_for(*span_ns, |first| {
+            for first in (first..first + LOOK_EVERY).step_by(BATCH) {
+                put_all(&mut tx, BATCH, |at| first + at as u64);
+            }
+        });
+        put_all(&mut tx, 1, |_| LAST);
+        (sent, tx)
+    };
+    run(sender, |checker| {
+        if rx.recv_batch(BATCH, |message| checker.take(message)) == 0 {
+            spin_loop();
+        }
+    })
 }
 
-pub(super) fn one_by_one() -> Subjects<u64> {
-    each_try::<OneByOne>()
-}
-
-pub(super) fn batches() -> Subjects<u64> {
-    each_batch::<Batches>()
-}
-
-pub(super) const TRIP_METRICS: &[Metric] = &[
-    Metric::lower("round_trip_p50", "ns"),
-    Metric::lower("round_trip_p99", "ns"),
-];
+const TRIP_METRICS: &[Metric] = &Metric::times(["round_trip_p50", "round_trip_p99"]);
 
 /// Round trips that are not measured, and how many are at most.
 const TRIPS_WARM_UP: u64 = 200;
@@ -199,53 +190,43 @@ fn get(rx: &mut impl TryRecv<u64>) -> u64 {
     }
 }
 
-struct RoundTrips;
-
-impl Job for RoundTrips {
-    type Load = u64;
-}
-
-impl TryJob for RoundTrips {
-    fn run<P: TryPair<u64>>(span_ns: &u64) -> Ran {
-        let (mut there, mut back) = (P::pair(CAPACITY), P::pair(CAPACITY));
-        let seats = Seats::apart()?;
-        let client = || {
-            let clock = Clock::global();
-            let mut samples = Samples::with_room(TRIPS_MAX);
-            let mut checker = Checker::default();
-            let mut trip = |number| {
-                put(&mut there.0, number);
-                checker.take(get(&mut back.1));
-            };
-            (0..TRIPS_WARM_UP).for_each(&mut trip);
-            let (mut number, mut last) = (TRIPS_WARM_UP, clock.ticks());
-            let end = last + clock.ticks_from_ns(*span_ns);
-            while last < end && !samples.is_full() {
-                trip(number);
-                number += 1;
-                let now = clock.ticks();
-                samples.take(now.saturating_sub(last));
-                last = now;
-            }
-            trip(LAST);
-            (checker.lost(number) + u64::from(!checker.over), samples)
+fn round_trips<C>(span_ns: &u64) -> Ran
+where
+    C: Channel<u64, Tx: TrySend<u64>, Rx: TryRecv<u64>>,
+{
+    let (mut there, mut back) = (C::pair(CAPACITY), C::pair(CAPACITY));
+    let client = || {
+        let clock = Clock::global();
+        let mut samples = Samples::with_room(TRIPS_MAX);
+        let mut checker = Checker::default();
+        let mut trip = |number| {
+            put(&mut there.0, number);
+            checker.take(get(&mut back.1));
         };
-        let server = || {
-            loop {
-                let message = get(&mut there.1);
-                put(&mut back.0, message);
-                if message == LAST {
-                    break;
-                }
+        (0..TRIPS_WARM_UP).for_each(&mut trip);
+        let (mut number, mut last) = (TRIPS_WARM_UP, clock.ticks());
+        let end = last + clock.ticks_from_ns(*span_ns);
+        while last < end && !samples.is_full() {
+            trip(number);
+            number += 1;
+            let now = clock.ticks();
+            samples.take(now.saturating_sub(last));
+            last = now;
+        }
+        trip(LAST);
+        (checker.lost(number) + u64::from(!checker.over), samples)
+    };
+    let server = || {
+        loop {
+            let message = get(&mut there.1);
+            put(&mut back.0, message);
+            if message == LAST {
+                break;
             }
-        };
-        let ((lost, samples), ()) = seats.run(client, server)?;
-        Ok(Run::of(samples.quantiles_ns([0.5, 0.99])).with_lost(lost))
-    }
-}
-
-pub(super) fn round_trips() -> Subjects<u64> {
-    each_try::<RoundTrips>()
+        }
+    };
+    let ((lost, samples), ()) = Seats::apart()?.run(client, server)?;
+    Ok(Run::of(samples.quantiles_ns([0.5, 0.99])).with_lost(lost))
 }
 
 #[cfg(test)]

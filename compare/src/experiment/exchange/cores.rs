@@ -11,13 +11,12 @@ use thalweg::pipeline::Placement;
 use thalweg_exchange::service::{Finished, Options, Outcome, Service};
 use thalweg_exchange::{Command, Events, State, apply, apply_batch};
 use thalweg_measure::clock::Clock;
-use thalweg_measure::histogram::recorder;
 
 use super::flow::Flow;
 use super::wire::{Incoming, Total, Wire};
 use crate::pipelines::{Stamp, Tail};
 use crate::runner::{Metric, Ran, Run, Subjects, subject, text};
-use crate::sender::{Line, Load, figures, send};
+use crate::sender::{Line, Load, run};
 
 pub(super) const METRICS: &[Metric] = &[Metric::higher("throughput", "commands/s")];
 
@@ -76,9 +75,9 @@ fn looped<const BYTES: bool>(wire: &Wire, in_batches: bool) -> Run {
     for commands in wire.flow.commands.chunks(BATCH) {
         let decoded = &mut decoded[..commands.len()];
         let batch = if BYTES {
-            decoded
-                .iter_mut()
-                .for_each(|command| incoming.next_into(command));
+            for command in &mut *decoded {
+                incoming.next_into(command);
+            }
             &*decoded
         } else {
             commands
@@ -142,43 +141,31 @@ fn served<const BYTES: bool>(wire: &Wire, placement: Placement) -> Ran {
 /// Returns the engine in the sender's loop, and the service under its placements, on schedule.
 pub(super) fn paced(load: Load) -> Subjects<Flow> {
     let mut all = vec![subject(APPLY, move |flow: &Flow| {
-        run(load, flow, |state, tail| {
-            Ok(Looped(state, Events::new(), tail))
+        run(load, |tail| {
+            Ok(Commands(flow, Looped(flow.warm(), Events::new(), tail)))
         })
     })];
     let auto = ("thalweg service auto", Placement::auto());
     for (name, placement) in placements().into_iter().chain([auto]) {
         all.push(subject(name, move |flow: &Flow| {
-            run(load, flow, |state, mut tail| {
+            run(load, |mut tail| {
                 let options = Options {
                     capacity: 2 * CAPACITY,
                     placement: placement.clone(),
                     ..Options::default()
                 };
-                let service = Service::start(state, options, move |outcome: Outcome<'_>| {
+                let publish = move |outcome: Outcome<'_>| {
                     tail.take(Stamp {
                         number: outcome.sequence,
                         intended_ticks: outcome.tag,
                     });
-                });
-                service.map_err(text)
+                };
+                let service = Service::start(flow.warm(), options, publish);
+                Ok(Commands(flow, service.map_err(text)?))
             })
         }));
     }
     all
-}
-
-fn run<G: Gate>(
-    load: Load,
-    flow: &Flow,
-    make: impl FnOnce(State, Tail) -> Result<G, String>,
-) -> Ran {
-    let (writer, reader) = recorder();
-    let (tail, tally) = Tail::new(writer);
-    let gate = make(flow.ready(|_, _, _| ()), tail)?;
-    let sent = send(Commands(flow, gate), load);
-    let tally = *tally.lock().unwrap_or_else(PoisonError::into_inner);
-    Ok(figures(load, sent, tally, &reader))
 }
 
 /// Takes commands one by one.
@@ -221,10 +208,6 @@ impl<G: Gate> Line for Commands<'_, G> {
     fn publish(&mut self, stamp: Stamp, _: u64) -> bool {
         let command = self.0.commands.get(stamp.number as usize);
         command.is_some_and(|command| self.1.put(command, stamp))
-    }
-
-    fn publish_batch(&mut self, _: u64, _: usize, _: u64) -> bool {
-        unreachable!("the schedule sends one by one");
     }
 
     fn finish(self) {

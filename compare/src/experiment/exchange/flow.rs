@@ -1,7 +1,6 @@
 //! Streams of commands to be timed: those of the reference's load generator, and seeded ones of our
 //! own, the same on every machine.
 
-use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -139,6 +138,11 @@ impl Flow {
         run(&mut state, &cancels, true);
         run(&mut state, &self.prefill, true);
         state
+    }
+
+    /// Returns a state as [`ready`](Self::ready) does.
+    pub(super) fn warm(&self) -> State {
+        self.ready(|_, _, _| ())
     }
 
     /// Returns how many commands are timed.
@@ -400,14 +404,12 @@ pub(super) fn rising(jumps: u64) -> Flow {
     let jumps = jumps as i64;
     assert!(jumps * 3 * LEVELS < RESERVE, "money is held for less");
     let mut random = SplitMix::new(3);
-    let mut first: VecDeque<i64> = VecDeque::new();
     let orders = (0..jumps * 5 * LEVELS).map(|at| {
         let (jump, order) = (at / (5 * LEVELS), at % (5 * LEVELS));
-        if order == 0 {
-            first = (0..LEVELS).collect();
-        }
-        let level = first.pop_front();
-        let level = level.unwrap_or_else(|| random.below(LEVELS as u64) as i64);
+        let level = match order {
+            0..LEVELS => order,
+            _ => random.below(LEVELS as u64) as i64,
+        };
         let terms = (1 + jump * 3 * LEVELS + level, 1);
         let uid = UserId(1 + at % 1_000);
         Command::Place(place(OrderId(at), uid, Action::Bid, terms))

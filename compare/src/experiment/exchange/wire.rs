@@ -13,7 +13,6 @@ use super::flow::Flow;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Total {
     pub(super) bytes: u64,
-    messages: u64,
     /// A checksum of the bytes that [`Outgoing`] looks at.
     check: u64,
 }
@@ -159,7 +158,6 @@ impl Outgoing {
     fn message(&mut self, message: &Message) {
         const { assert!(MESSAGE_BYTES_MAX < Self::FULL_BYTES) };
         let length = codec::encode_message(message, &mut self.buffer[self.at..]);
-        self.total.messages += 1;
         self.wrote(length.expect("half of the buffer is free"));
     }
 

@@ -1,22 +1,19 @@
 //! Several threads whose records are acknowledged once they are durable.
 
 use std::collections::VecDeque;
-use std::fs::File;
 use std::io::Write;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use thalweg::channel::{self, Mpsc, Receiver, oneshot};
 use thalweg_journal::{Durable, Journal, Lsn, Options};
-use thalweg_measure::statistics::quantile;
 
-use super::{Record, Scratch, bytes_of, record};
+use super::{Record, Scratch, bytes_of, figures, record};
 use crate::case::{Case, Goal, Settings};
 use crate::runner::{Metric, Run, subject, text};
 use crate::threads::crew;
 
-const PRODUCERS: [usize; 2] = [1, 8];
 /// Records that wait for the journal's thread.
 const CAPACITY: usize = 1024;
 /// Records of a commit.
@@ -24,11 +21,8 @@ const GROUP_MAX: usize = 4096;
 /// Records that a producer has on their way.
 const WINDOW: usize = 64;
 
-const METRICS: &[Metric] = &[
-    Metric::lower("time of a record", "ns"),
-    Metric::lower("acknowledged p50", "ns"),
-    Metric::lower("acknowledged p99", "ns"),
-];
+const METRICS: &[Metric] =
+    &Metric::times(["time of a record", "acknowledged p50", "acknowledged p99"]);
 const RING: &str = "ring to a journal's thread";
 const RING_WINDOW: &str = "ring to a journal's thread, 64 on their way";
 const MUTEX: &str = "mutex, growing file + fdatasync";
@@ -70,11 +64,9 @@ fn ring(place: &Scratch, load: &Load, window: usize) -> Times {
     let (sender, inbox) = channel::mpsc::<Request>(CAPACITY);
     thread::scope(|scope| {
         let server = scope.spawn(move || serve(journal, inbox));
-        let times = crowd(load, |begin| {
-            let mut sender = sender.clone();
-            move || produce(begin, load.span, window, &mut sender)
+        let times = crowd(load, sender, |begin, sender| {
+            produce(begin, load.span, window, sender)
         });
-        drop(sender);
         server.join().map_err(|_| "the server has panicked")??;
         times
     })
@@ -84,7 +76,7 @@ fn produce(
     begin: Instant,
     span: Duration,
     window: usize,
-    sender: &mut channel::Sender<Request, Mpsc>,
+    mut sender: channel::Sender<Request, Mpsc>,
 ) -> Times {
     let mut times = Vec::new();
     let mut on_the_way: VecDeque<Sent> = VecDeque::with_capacity(window);
@@ -109,43 +101,31 @@ fn produce(
 }
 
 fn mutex(place: &Scratch, load: &Load) -> Times {
-    std::fs::create_dir_all(&place.0).map_err(text)?;
-    let file = Mutex::new(File::create(place.0.join("log")).map_err(text)?);
-    crowd(load, |begin| {
-        let file = &file;
-        move || {
-            one_by_one(begin, load.span, |number| {
-                let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
-                let written = file.write_all(bytes_of(&record(number)).as_flattened());
-                written.and_then(|()| file.sync_data()).map_err(text)
-            })
+    let file = Arc::new(Mutex::new(place.file()?));
+    crowd(load, file, |begin, file| {
+        let mut times = Vec::new();
+        // One record at least, however late the thread has started.
+        while times.is_empty() || begin.elapsed() < load.span {
+            let sent = Instant::now();
+            let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+            let written = file.write_all(bytes_of(&record(times.len() as u64)).as_flattened());
+            written.and_then(|()| file.sync_data()).map_err(text)?;
+            drop(file);
+            times.push(sent.elapsed().as_nanos() as f64);
         }
+        Ok(times)
     })
 }
 
-fn one_by_one(
-    begin: Instant,
-    span: Duration,
-    mut append: impl FnMut(u64) -> Result<(), String>,
+/// Runs the producers, each with a clone of `end`, and returns the times of all.
+fn crowd<T: Clone + Send>(
+    load: &Load,
+    end: T,
+    produce: impl Fn(Instant, T) -> Times + Sync,
 ) -> Times {
-    let mut times = Vec::new();
-    // One record at least, however late the thread has started.
-    while times.is_empty() || begin.elapsed() < span {
-        let sent = Instant::now();
-        append(times.len() as u64)?;
-        times.push(sent.elapsed().as_nanos() as f64);
-    }
-    Ok(times)
-}
-
-/// Runs the producers, and returns the times of all.
-fn crowd<P>(load: &Load, producer: impl Fn(Instant) -> P) -> Times
-where
-    P: FnOnce() -> Times + Send,
-{
     let begin = Instant::now();
-    let producers = (0..load.producers).map(|_| producer(begin)).collect();
-    let (times, _) = crew(producers, Vec::<()>::new(), |_, run: P| run(), |_, ()| ());
+    let produce = |_, end: T| produce(begin, end);
+    let (times, _) = crew(vec![end; load.producers], vec![(); 0], produce, |_, ()| ());
     let times: Result<Vec<Vec<f64>>, String> = times.into_iter().collect();
     Ok(times?.concat())
 }
@@ -153,13 +133,12 @@ where
 /// Makes the cases `producers/1` and `producers/8`.
 pub(super) fn cases(settings: &Settings) -> impl Iterator<Item = Case> {
     let span = Duration::from_nanos(settings.count(150_000_000));
-    PRODUCERS.into_iter().map(move |producers| {
+    [1, 8].into_iter().map(move |producers| {
         let way = |name, produce: fn(&Scratch, &Load) -> Times| {
             subject(name, move |load: &Load| {
                 let times = produce(&Scratch::new(name), load)?;
-                let of = |q| quantile(&times, q).unwrap_or(f64::NAN);
-                let time = load.span.as_nanos() as f64 / times.len() as f64;
-                Ok(Run::of([time, of(0.5), of(0.99)]))
+                let span_ns = load.span.as_nanos() as f64;
+                Ok(Run::of(figures(span_ns, times.len() as u64, &times)))
             })
         };
         let subjects = vec![

@@ -18,35 +18,12 @@ use super::echo;
 use crate::experiment::journal::Scratch;
 use crate::runner::text;
 
-/// What a child does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Work {
-    /// Serves an exchange to sessions that send as fast as they can.
-    Serve(SyncName),
-    /// Serves an exchange, not durable, with the limits of the default configuration.
-    Limited,
-    /// Answers what looks like a command, and does nothing else.
-    Echo,
-}
-
-impl Work {
-    const ALL: [(&'static str, Self); 4] = [
-        ("limited", Self::Limited),
-        ("echo", Self::Echo),
-        ("serve-synced", Self::Serve(SyncName::Always)),
-        ("serve-unsynced", Self::Serve(SyncName::Never)),
-    ];
-
-    fn of(name: &str) -> Option<Self> {
-        let known = Self::ALL.into_iter().find(|(known, _)| *known == name);
-        known.map(|(_, work)| work)
-    }
-
-    fn name(self) -> &'static str {
-        let known = Self::ALL.into_iter().find(|(_, work)| *work == self);
-        known.map_or("", |(name, _)| name)
-    }
-}
+/// What a child does: answers what looks like a command, or serves an exchange; with the limits of
+/// the default configuration, where that is said.
+pub(super) const ECHO: &str = "echo";
+pub(super) const SYNCED: &str = "serve-synced";
+pub(super) const UNSYNCED: &str = "serve-unsynced";
+pub(super) const LIMITED: &str = "serve-limited";
 
 /// The configuration of a child: the default one, on any ports, but for the rate of commands where
 /// that is not limited.
@@ -66,22 +43,22 @@ fn configuration(sync: SyncName, is_limited: bool) -> Config {
 /// What a child does from its start: `WORK DIRECTORY`.
 pub(crate) fn main(words: &[String]) -> ExitCode {
     let done = match words {
-        [work, directory] => match Work::of(work) {
-            Some(work) => serve(work, Path::new(directory)),
-            None => Err(format!("no child does {work:?}")),
-        },
+        [work, directory] => serve(work, Path::new(directory)),
         _ => Err("a child needs its work and a directory".to_owned()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::from(2)
-        }
+        Err(error) => crate::refuse(&error),
     }
 }
 
-fn serve(work: Work, directory: &Path) -> Result<(), String> {
+fn serve(work: &str, directory: &Path) -> Result<(), String> {
+    let sync = match work {
+        ECHO => None,
+        SYNCED => Some(SyncName::Always),
+        UNSYNCED | LIMITED => Some(SyncName::Never),
+        _ => return Err(format!("no child does {work:?}")),
+    };
     // As `thalweg exchange serve` has it.
     let runtime = Builder::new_multi_thread()
         .worker_threads(Config::default().server.worker_threads)
@@ -97,25 +74,17 @@ fn serve(work: Work, directory: &Path) -> Result<(), String> {
         let _ = io::stdin().lock().read(&mut [0]);
         Ok(())
     };
-    let ended = match work {
-        Work::Echo => {
-            let listening = runtime.block_on(echo::start()).map_err(text)?;
-            until_asked(&[listening])
-        }
-        Work::Serve(_) | Work::Limited => {
-            let config = match work {
-                Work::Serve(sync) => configuration(sync, false),
-                _ => configuration(SyncName::Never, true),
-            };
-            let started = runtime.block_on(Server::start(config, directory));
-            let server = started.map_err(text)?;
-            let at = server.addresses();
-            let places = [Some(at.trade), at.admin];
-            let ended = until_asked(&places.into_iter().flatten().collect::<Vec<_>>());
-            // The directory is about to go: no last snapshot.
-            drop(server);
-            ended
-        }
+    let ended = if let Some(sync) = sync {
+        let config = configuration(sync, work == LIMITED);
+        let started = runtime.block_on(Server::start(config, directory));
+        let server = started.map_err(text)?;
+        let at = server.addresses();
+        let places = [Some(at.trade), at.admin];
+        // The directory is about to go: the server is dropped, without a last snapshot.
+        until_asked(&places.into_iter().flatten().collect::<Vec<_>>())
+    } else {
+        let listening = runtime.block_on(echo::start()).map_err(text)?;
+        until_asked(&[listening])
     };
     runtime.shutdown_background();
     ended
@@ -134,13 +103,13 @@ pub(super) struct Child {
 }
 
 impl Child {
-    pub(super) fn start(work: Work) -> Result<Child, String> {
+    pub(super) fn start(work: &str) -> Result<Child, String> {
         static STARTED: AtomicU32 = AtomicU32::new(0);
         // ORDERING: Relaxed, pairs with nothing; only the numbers must differ.
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
         let directory = Scratch::new(&format!("serve-{number}"));
         let mut process = Command::new(std::env::current_exe().map_err(text)?)
-            .args(["--child", work.name()])
+            .args(["--child", work])
             .arg(&directory.0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -151,17 +120,15 @@ impl Child {
         if let Some(stdout) = process.stdout.take() {
             BufReader::new(stdout).read_line(&mut line).map_err(text)?;
         }
-        let places: Vec<SocketAddr> = line
-            .split_whitespace()
-            .filter_map(|place| place.parse().ok())
-            .collect();
-        let trade = places.first().copied();
+        let places = line.split_whitespace();
+        let mut places = places.filter_map(|place| place.parse().ok());
+        let (trade, admin) = (places.next(), places.next());
         let child = Child {
             process,
             _stdin: stdin,
             _directory: directory,
             trade: trade.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 0))),
-            admin: places.get(1).copied(),
+            admin,
         };
         trade.map_or(Err("the child did not start".to_owned()), |_| Ok(child))
     }

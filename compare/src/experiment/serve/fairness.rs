@@ -17,7 +17,7 @@ use thalweg_exchange::{
 };
 use thalweg_measure::histogram::Histogram;
 
-use super::child::{Child, Work};
+use super::child::{Child, LIMITED};
 use super::session::{Caller, administer, connect, hello};
 use super::{SYMBOL, set_up};
 use crate::case::{Case, Goal, Settings};
@@ -176,7 +176,7 @@ struct Felt {
 
 /// Starts a server with both users, and the orders that the attack needs.
 fn start(attack: Attack) -> Result<(Child, SocketAddr), String> {
-    let child = Child::start(Work::Limited)?;
+    let child = Child::start(LIMITED)?;
     let admin = child.admin.ok_or("a server has an administrator")?;
     let limits = UserLimits::NONE;
     let mut commands = set_up([POLITE, ATTACKER].into_iter()).to_vec();

@@ -2,19 +2,16 @@
 //! without one, and how fast it is recovered.
 
 use std::path::Path;
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use thalweg::pipeline::Placement;
-use thalweg_exchange::codec::decode_command_into;
 use thalweg_exchange::digest::Digest;
 use thalweg_exchange::durable::{
     Exchange, Options, Origin, Published, Request, SnapshotOptions, SyncMode,
 };
 use thalweg_exchange::service::{self, Service};
 use thalweg_exchange::session::{ClientSequence, Role, SessionKey};
-use thalweg_exchange::{Command, Events, Rules, State, apply_batch};
-use thalweg_journal::{Lsn, Reader};
+use thalweg_exchange::{Command, Rules, State};
 
 use super::{Orders, set_up};
 use crate::case::{Case, Goal, Settings};
@@ -38,52 +35,34 @@ const METRICS: &[Metric] = &[
 
 const NONE: &str = "service without a journal";
 const UNSYNCED: &str = "unsynced exchange";
-const SYNCED: &str = "durable exchange";
 const OPENED: &str = "opened";
-const APPLIED: &str = "read, decoded and applied";
 
 pub(super) fn cases(settings: &Settings) -> [Case; 2] {
     let span = Duration::from_nanos(settings.count(500_000_000));
+    let way = |name, sync| subject(name, move |flow: &Flow| with(flow, span, sync));
     let subjects = vec![
         subject(NONE, move |flow: &Flow| without(flow, span)),
-        subject(UNSYNCED, move |flow: &Flow| {
-            with(flow, span, SyncMode::Never)
-        }),
-        subject(SYNCED, move |flow: &Flow| {
-            with(flow, span, SyncMode::Always)
-        }),
+        way(UNSYNCED, SyncMode::Never),
+        way("durable exchange", SyncMode::Always),
     ];
     let heading = format!("batches of {BATCH} commands, as many as are taken");
-    let most = Case::new("in-process/max", heading, METRICS, subjects, || {
-        Ok(Flow::new())
-    });
+    let flow = || Ok(Flow::new());
+    let most = Case::new("in-process/max", heading, METRICS, subjects, flow);
     let most = most.repeated(21).goals([
         Goal::ratio([UNSYNCED, NONE], 0, 0.85),
         Goal::at_least(NONE, 0, 12e6),
         Goal::at_most(NONE, 1, 150.0),
     ]);
-    // Each returns how long it took for all commands.
-    let way = |name, work: fn(&Left) -> Result<Duration, String>| {
-        subject(name, move |left: &Mutex<Left>| {
-            let left = left.lock().map_err(text)?;
-            let took = work(&left)?;
-            Ok(Run::of([left.commands as f64 / took.as_secs_f64()]))
-        })
-    };
     let commands = settings.count(3_000_000);
     let heading = format!("{commands} commands in a journal, in the page cache");
-    let subjects = vec![way(OPENED, opened), way(APPLIED, applied)];
-    let recovery = Case::new("recovery", heading, &METRICS[..1], subjects, move || {
-        Ok(Mutex::new(leave(commands)?))
-    });
+    let (subjects, left) = (vec![subject(OPENED, opened)], move || leave(commands));
+    let recovery = Case::new("recovery", heading, &METRICS[..1], subjects, left);
     [most, recovery.goal(Goal::at_least(OPENED, 0, 10e6))]
 }
 
 /// What sessions send in turn. It leaves no order behind, so it can be sent again and again.
 #[derive(Debug)]
-struct Flow {
-    commands: Vec<(SessionKey, Command)>,
-}
+struct Flow(Vec<(SessionKey, Command)>);
 
 impl Flow {
     fn new() -> Self {
@@ -96,11 +75,11 @@ impl Flow {
         for (key, of) in &mut sessions {
             commands.extend(std::iter::from_fn(|| of.cancel()).map(|cancel| (*key, cancel)));
         }
-        Self { commands }
+        Self(commands)
     }
 
     fn at(&self, number: u64) -> &(SessionKey, Command) {
-        &self.commands[(number % self.commands.len() as u64) as usize]
+        &self.0[(number % self.0.len() as u64) as usize]
     }
 
     /// Sends these commands, all of which must be taken, as fast as they are.
@@ -111,12 +90,10 @@ impl Flow {
             batch.extend((first..until.min(first + BATCH)).map(|number| {
                 let (key, command) = self.at(number);
                 let (key, sequence) = (*key, ClientSequence(number + 1));
-                let origin = Origin::Session { key, sequence };
-                let tag = 0;
                 Request {
-                    origin,
+                    origin: Origin::Session { key, sequence },
                     command,
-                    tag,
+                    tag: 0,
                 }
             }));
             let mut refused = None;
@@ -145,10 +122,8 @@ fn measured(
     }
     wait()?;
     let (seconds, spent_ns) = (begin.elapsed().as_secs_f64(), process_cpu_ns() - spent_ns);
-    Ok(Run::of([
-        next as f64 / seconds,
-        spent_ns as f64 / next as f64,
-    ]))
+    let each_ns = spent_ns as f64 / next as f64;
+    Ok(Run::of([next as f64 / seconds, each_ns]))
 }
 
 fn without(flow: &Flow, span: Duration) -> Ran {
@@ -229,40 +204,13 @@ fn leave(commands: u64) -> Result<Left, String> {
     Ok(Left { place, commands })
 }
 
-fn opened(left: &Left) -> Result<Duration, String> {
+fn opened(left: &Left) -> Ran {
     let begin = Instant::now();
     let exchange = open(&left.place.0, SyncMode::Always)?;
     let took = begin.elapsed();
     let number = exchange.number();
     match number == left.commands {
-        true => Ok(took),
+        true => Ok(Run::of([number as f64 / took.as_secs_f64()])),
         false => Err(format!("{number} commands of {}", left.commands)),
-    }
-}
-
-/// As recovery does it, but for what sessions and reports are kept.
-fn applied(left: &Left) -> Result<Duration, String> {
-    /// What a record has before its command's frame.
-    const HEAD_BYTES: usize = 24;
-    let begin = Instant::now();
-    let mut state = State::new(Rules::default());
-    let (mut events, mut commands) = (Events::new(), Vec::new());
-    let mut reader = Reader::open(&left.place.0, Lsn::FIRST).map_err(text)?;
-    let mut all = 0;
-    while let Some(block) = reader.next_block().map_err(text)? {
-        let mut count = 0;
-        for (_, bytes) in block.bytes() {
-            if count == commands.len() {
-                commands.push(Command::Nop);
-            }
-            decode_command_into(&bytes[HEAD_BYTES..], &mut commands[count]).map_err(text)?;
-            count += 1;
-        }
-        apply_batch(&mut state, &commands[..count], &mut events, |_, _, _| ());
-        all += count as u64;
-    }
-    match all == left.commands {
-        true => Ok(begin.elapsed()),
-        false => Err(format!("{all} records of {}", left.commands)),
     }
 }

@@ -5,9 +5,10 @@ use std::time::Duration;
 use thalweg_measure::clock::Clock;
 use thalweg_measure::histogram::Histogram;
 
-use super::child::{Child, Work};
+use super::child::Child;
 use super::session::{PATIENCE, Session, administer, wait};
 use super::{WINDOW, set_up};
+use crate::runner::{Ran, Run};
 use crate::threads::thread_cpu_ns;
 
 /// Users of the sessions.
@@ -31,27 +32,9 @@ pub(super) struct Plan {
     pub(super) span: Duration,
 }
 
-/// What came of a run.
-#[derive(Debug, Default)]
-pub(super) struct Drove {
-    /// Answers of all sessions.
-    pub(super) answers: u64,
-    /// How long it took.
-    pub(super) ns: u64,
-    /// From when a command was due, of the scheduled sessions; of the others where there are none,
-    /// from when it was sent.
-    pub(super) latency_ns: Histogram,
-    /// How much later than due commands were sent.
-    pub(super) lateness_ns: Histogram,
-    /// How long the loader was on a processor.
-    pub(super) loader_ns: u64,
-    /// How long the server's threads were.
-    pub(super) server_ns: u64,
-}
-
 /// Starts a server, or the echo, connects all sessions, and fills the windows of those that
 /// saturate.
-fn start(work: Work, plan: &Plan, wants_reports: bool) -> Result<(Child, Vec<Session>), String> {
+fn start(work: &str, plan: &Plan, wants_reports: bool) -> Result<(Child, Vec<Session>), String> {
     let child = Child::start(work)?;
     let users = FIRST_USER..FIRST_USER + (plan.saturating + plan.scheduled) as i64;
     if let Some(admin) = child.admin {
@@ -75,7 +58,13 @@ struct Driver<'p> {
     counts_from: u64,
     /// The command that is due next.
     next: u64,
-    drove: Drove,
+    /// Answers of all sessions.
+    answers: u64,
+    /// From when a command was due, of the scheduled sessions; of the others where there are none,
+    /// from when it was sent.
+    latency_ns: Histogram,
+    /// How much later than due commands were sent.
+    lateness_ns: Histogram,
 }
 
 impl Driver<'_> {
@@ -99,7 +88,7 @@ impl Driver<'_> {
             session.flush()?;
             if due >= self.counts_from {
                 let late = self.clock.ticks().saturating_sub(due);
-                self.drove.lateness_ns.record(self.clock.ns(late));
+                self.lateness_ns.record(self.clock.ns(late));
             }
             self.next += 1;
         }
@@ -117,11 +106,11 @@ impl Driver<'_> {
             };
             if counts && is_measured {
                 let latency = self.clock.ns(now.saturating_sub(due));
-                self.drove.latency_ns.record(latency);
+                self.latency_ns.record(latency);
             }
         })?;
         if counts {
-            self.drove.answers += answers as u64;
+            self.answers += answers as u64;
         }
         if saturates {
             (0..answers).for_each(|_| session.push(now));
@@ -131,8 +120,8 @@ impl Driver<'_> {
     }
 }
 
-/// Runs a server, or the echo, under a plan.
-pub(super) fn drive(work: Work, plan: &Plan, wants_reports: bool) -> Result<Drove, String> {
+/// Runs a server, or the echo, under a plan; returns the figures of its metrics.
+pub(super) fn drive(work: &str, plan: &Plan, wants_reports: bool) -> Ran {
     let (child, mut sessions) = start(work, plan, wants_reports)?;
     let clock = Clock::global();
     let ticks = |time: Duration| clock.ticks_from_ns(time.as_nanos() as u64);
@@ -145,7 +134,9 @@ pub(super) fn drive(work: Work, plan: &Plan, wants_reports: bool) -> Result<Drov
         begin,
         counts_from,
         next: 0,
-        drove: Drove::default(),
+        answers: 0,
+        latency_ns: Histogram::default(),
+        lateness_ns: Histogram::default(),
     };
     let (mut before, mut ready, mut heard_at) = (None, Vec::new(), begin);
     loop {
@@ -154,7 +145,7 @@ pub(super) fn drive(work: Work, plan: &Plan, wants_reports: bool) -> Result<Drov
             before = Some((thread_cpu_ns(), child.spent_ns(), clock.ticks()));
         }
         // One answer counts at least, however short the run.
-        let sends = now < end || driver.drove.latency_ns.count() == 0;
+        let sends = now < end || driver.latency_ns.count() == 0;
         let scheduled = &sessions[plan.saturating..];
         if !sends && scheduled.iter().all(|session| session.under_way() == 0) {
             break;
@@ -168,7 +159,7 @@ pub(super) fn drive(work: Work, plan: &Plan, wants_reports: bool) -> Result<Drov
             let left = driver.due_of(driver.next).saturating_sub(clock.ticks());
             limit = PATIENCE.min(Duration::from_nanos(clock.ns(left)));
         }
-        wait(&sessions, Some(limit), &mut ready)?;
+        wait(&sessions, limit, &mut ready)?;
         let all = sessions.iter_mut().zip(&ready).enumerate();
         for (at, (session, _)) in all.filter(|(_, (_, ready))| **ready) {
             if driver.receive(at, session, before.is_some())? > 0 {
@@ -176,11 +167,15 @@ pub(super) fn drive(work: Work, plan: &Plan, wants_reports: bool) -> Result<Drov
             }
         }
     }
-    let mut drove = driver.drove;
-    if let Some((loader_ns, server_ns, ticks)) = before {
-        drove.ns = clock.ns(clock.ticks() - ticks);
-        drove.loader_ns = thread_cpu_ns() - loader_ns;
-        drove.server_ns = child.spent_ns() - server_ns;
-    }
-    Ok(drove)
+    let (loader_ns, server_ns, began) = before.unwrap_or((0, 0, begin));
+    let took_ns = clock.ns(clock.ticks() - began).max(1);
+    let of_command = |ns: u64| ns as f64 / driver.answers.max(1) as f64;
+    Ok(Run::of([
+        driver.answers as f64 * 1e9 / took_ns as f64,
+        driver.latency_ns.quantile(0.5) as f64,
+        driver.latency_ns.quantile(0.99) as f64,
+        driver.lateness_ns.quantile(0.99) as f64,
+        of_command(child.spent_ns() - server_ns),
+        of_command(thread_cpu_ns() - loader_ns),
+    ]))
 }

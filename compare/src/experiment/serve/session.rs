@@ -230,7 +230,7 @@ impl Session {
 /// Waits until one of the sessions may do something, and notes which.
 pub(super) fn wait(
     sessions: &[Session],
-    limit: Option<Duration>,
+    limit: Duration,
     ready: &mut Vec<bool>,
 ) -> Result<(), String> {
     let asked = sessions.iter().map(|session| {
@@ -239,11 +239,11 @@ pub(super) fn wait(
         PollFd::new(&session.stream, flags)
     });
     let mut asked: Vec<PollFd<'_>> = asked.collect();
-    let limit = limit.map(|limit| Timespec {
+    let limit = Timespec {
         tv_sec: limit.as_secs() as i64,
         tv_nsec: limit.subsec_nanos().into(),
-    });
-    match poll(&mut asked, limit.as_ref()) {
+    };
+    match poll(&mut asked, Some(&limit)) {
         Ok(_) | Err(Errno::INTR) => {}
         Err(error) => return Err(text(error)),
     }

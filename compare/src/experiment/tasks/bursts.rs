@@ -12,16 +12,17 @@ use thalweg_task::{Core, Local, slot};
 use tokio::sync::mpsc;
 use tokio::task::LocalSet;
 
-use super::ran;
-use crate::runner::{Ran, Run, Subjects, subject, text};
+use super::{METRICS, ran};
+use crate::case::{Case, Goal};
+use crate::runner::{Ran, Run, subject, text};
 use crate::threads::Seats;
 
-pub(super) const TASKS: usize = 64;
+const TASKS: usize = 64;
 /// Messages of a burst, the tasks in turn.
-pub(super) const BURST: u64 = 1_024;
+const BURST: u64 = 1_024;
 
 #[derive(Debug)]
-pub(super) struct Bursts(pub(super) u64);
+struct Bursts(u64);
 
 type Ends = std_mpsc::Receiver<Instant>;
 
@@ -145,9 +146,12 @@ fn fed(bursts: &Bursts) -> Ran {
     })
 }
 
-pub(super) const OURS: &str = "thalweg ring and slots";
-pub(super) const TOKIO: &str = "tokio mpsc, one a task";
-
-pub(super) fn subjects() -> Subjects<Bursts> {
-    vec![subject(OURS, fed), subject(TOKIO, tokio_each)]
+pub(super) fn case(messages: u64) -> Case {
+    const OURS: &str = "thalweg ring and slots";
+    const TOKIO: &str = "tokio mpsc, one a task";
+    let subjects = vec![subject(OURS, fed), subject(TOKIO, tokio_each)];
+    let heading = format!("{BURST} messages from another thread to {TASKS} tasks");
+    let load = Bursts((messages / BURST / 2).max(2));
+    let case = Case::of("burst", heading, METRICS, subjects, load).repeated(21);
+    case.goal(Goal::ratio([OURS, TOKIO], 0, 5.0))
 }

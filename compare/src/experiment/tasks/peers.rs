@@ -14,7 +14,6 @@ use std::time::Instant;
 
 use counts::coroutines::Seen;
 use futures_channel::mpsc as futures_mpsc;
-use thalweg_task::{Local, SlotTx, slot};
 use tokio::sync::oneshot as tokio_oneshot;
 use tokio::task::LocalSet;
 
@@ -130,27 +129,25 @@ pub(super) fn subjects() -> Subjects<Load> {
         both::<TokioOneshot>(),
         both::<TheCrate>(),
         both::<FuturesUnbounded>(),
-        both::<ThalwegSlot>(),
     ];
     all.into_iter().flatten().collect()
 }
 
 /// Where a receiver leaves the sender of its next message.
-type Desk<T> = Rc<Cell<Option<T>>>;
+type Next<T> = Rc<Cell<Option<T>>>;
 
 macro_rules! one_a_message {
-    ($($(#[$doc:meta])* $line:ident $name:literal: $tx:ty, $make:expr,
-        |$value:ident| $recv:expr;)*) => {$(
+    ($($(#[$doc:meta])* $line:ident $name:literal: $tx:ty, $make:expr;)*) => {$(
         $(#[$doc])*
         struct $line;
 
         impl Line for $line {
             const NAME: &'static str = $name;
-            type Tx = Desk<$tx>;
-            type Rx = Desk<$tx>;
+            type Tx = Next<$tx>;
+            type Rx = Next<$tx>;
             fn pair() -> (Self::Tx, Self::Rx) {
-                let desk = Desk::default();
-                (Rc::clone(&desk), desk)
+                let next = Next::default();
+                (Rc::clone(&next), next)
             }
             // Nothing sent shows in what came.
             #[inline]
@@ -159,21 +156,18 @@ macro_rules! one_a_message {
             }
             #[inline]
             async fn recv(rx: &mut Self::Rx) -> Option<u64> {
-                let (tx, mut $value) = $make;
+                let (tx, value) = $make;
                 rx.set(Some(tx));
-                $recv.await.ok()
+                value.await.ok()
             }
         }
     )*};
 }
 
 one_a_message! {
-    TokioOneshot "tokio oneshot": tokio_oneshot::Sender<u64>, tokio_oneshot::channel(),
-        |value| &mut value;
+    TokioOneshot "tokio oneshot": tokio_oneshot::Sender<u64>, tokio_oneshot::channel();
     /// The crate of that name.
-    TheCrate "oneshot": oneshot::Sender<u64>, oneshot::channel(), |value| &mut value;
-    /// Ours in the same place.
-    ThalwegSlot "thalweg slot a message": SlotTx<u64, Local>, slot(), |value| value.recv();
+    TheCrate "oneshot": oneshot::Sender<u64>, oneshot::channel();
 }
 
 struct FuturesUnbounded;
