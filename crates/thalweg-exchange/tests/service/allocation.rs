@@ -13,9 +13,9 @@ use thalweg_exchange::{
     Action, Command, ConditionalOrder, Events, OrderId, OrderType, Place, ResultCode, State,
     SymbolId, UserId, apply,
 };
+use thalweg_testkit::counting::{held, so_far};
 
 use crate::service::clients::{market, order};
-use crate::service::counting::{held, so_far};
 
 /// The same orders again and again: they come, meet, and the rest is cancelled.
 fn round(orders: i64) -> Vec<Command> {
