@@ -5,7 +5,7 @@
 //! compiler, but a C++ compiler for libFuzzer itself.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
 use crate::gate::host_of;
@@ -38,18 +38,16 @@ const FAULT_SECONDS: u32 = 30;
 /// How libFuzzer ends when it has found something.
 const FOUND: i32 = 77;
 
+/// What is said where libFuzzer cannot be built.
+const NO_COMPILER: &str = "no C++ compiler, which libFuzzer is built with";
+
 pub(crate) fn step(workspace: &Workspace) -> Result<Outcome, String> {
-    if !workspace.works("c++", "--version") {
-        let why = "no C++ compiler, which libFuzzer is built with";
-        return Ok(Outcome::Skipped(why.to_owned()));
-    }
-    let host = workspace.output("rustc", "--version --verbose")?;
-    let host = host_of(&host).to_owned();
-    let folder = workspace.target.join("fuzz");
-    build(workspace, &host, &folder)?;
-    search_all(workspace, &host, &folder, &Search::nothing(7, SECONDS))?;
+    let Some(targets) = Targets::build(workspace)? else {
+        return Ok(Outcome::Skipped(NO_COMPILER.to_owned()));
+    };
+    targets.find_nothing(7, SECONDS)?;
     for target in TARGETS {
-        let (status, _) = fuzz(workspace, &host, &folder, target, &Search::FAULT)?;
+        let (status, _) = targets.fuzz(target, true, 7, FAULT_SECONDS)?;
         if status.code() != Some(FOUND) {
             return Err(format!(
                 "{target}: the seeded fault was not found: {status}"
@@ -60,114 +58,95 @@ pub(crate) fn step(workspace: &Workspace) -> Result<Outcome, String> {
     Ok(Outcome::Passed)
 }
 
-/// What a target looks for, and for how long.
-struct Search {
-    /// Whether the fault that is seeded is there to be found.
-    fault: bool,
-    /// 1 to 2³² - 1; libFuzzer takes another one for 0.
-    seed: u64,
-    seconds: u32,
-}
-
-impl Search {
-    const FAULT: Self = Self {
-        fault: true,
-        seed: 7,
-        seconds: FAULT_SECONDS,
-    };
-
-    const fn nothing(seed: u64, seconds: u32) -> Self {
-        Self {
-            fault: false,
-            seed,
-            seconds,
-        }
-    }
-}
-
-fn search_all(
-    workspace: &Workspace,
-    host: &str,
-    folder: &Path,
-    search: &Search,
-) -> Result<(), String> {
-    for target in TARGETS {
-        let (status, said) = fuzz(workspace, host, folder, target, search)?;
-        if !status.success() {
-            workspace.say(said)?;
-            return Err(format!("{target}: {status}; the input is printed above"));
-        }
-        let seconds = search.seconds;
-        workspace.say(format_args!("{target}: nothing found in {seconds} s"))?;
-    }
-    Ok(())
-}
-
 /// Runs each target for `seconds`, from a seed.
 ///
 /// # Errors
-/// There is no C++ compiler, or a target finds something; the input is printed.
+/// A target finds something; the input is printed.
 pub(crate) fn for_longer(workspace: &Workspace, seed: u64, seconds: u32) -> Result<(), String> {
-    if !workspace.works("c++", "--version") {
-        return workspace.say("skipped: no C++ compiler, which libFuzzer is built with");
+    match Targets::build(workspace)? {
+        // A seed is 1 to 2³² - 1; libFuzzer takes another one for 0.
+        Some(targets) => targets.find_nothing(seed % u64::from(u32::MAX) + 1, seconds),
+        None => workspace.say(format_args!("skipped: {NO_COMPILER}")),
     }
-    let host = workspace.output("rustc", "--version --verbose")?;
-    let host = host_of(&host).to_owned();
-    let folder = workspace.target.join("fuzz");
-    build(workspace, &host, &folder)?;
-    search_all(
-        workspace,
-        &host,
-        &folder,
-        &Search::nothing(seed % u64::from(u32::MAX) + 1, seconds),
-    )
 }
 
-/// With a target, what is built for building (scripts, macros) is spared the flags.
-fn build(workspace: &Workspace, host: &str, folder: &Path) -> Result<(), String> {
-    let manifest = "build --quiet --manifest-path fuzz/Cargo.toml --release";
-    let mut command = workspace.cargo(manifest);
-    command
-        .args(["--target", host])
-        .env("RUSTFLAGS", rustflags(COVERAGE))
-        .env("CARGO_TARGET_DIR", folder);
-    workspace.compile(&mut command)
+/// The targets, built for a host in a folder.
+struct Targets<'w> {
+    workspace: &'w Workspace,
+    host: String,
+    folder: PathBuf,
 }
 
-/// How a target ends, and what it says. It begins with the inputs of `fuzz/seeds`, and with nothing
-/// that an earlier run has made of them.
-fn fuzz(
-    workspace: &Workspace,
-    host: &str,
-    folder: &Path,
-    target: &str,
-    search: &Search,
-) -> Result<(ExitStatus, String), String> {
-    let artifacts = folder.join("artifacts");
-    let corpus = folder.join("corpus").join(target);
-    if corpus.exists() {
-        fs::remove_dir_all(&corpus).map_err(|error| format!("{}: {error}", corpus.display()))?;
+impl<'w> Targets<'w> {
+    /// Returns `None` where there is no C++ compiler. With a target, what is built for building
+    /// (scripts, macros) is spared the flags.
+    fn build(workspace: &'w Workspace) -> Result<Option<Self>, String> {
+        if !workspace.works("c++", "--version") {
+            return Ok(None);
+        }
+        let version = workspace.output("rustc", "--version --verbose")?;
+        let (host, folder) = (host_of(&version).to_owned(), workspace.target.join("fuzz"));
+        let manifest = "build --quiet --manifest-path fuzz/Cargo.toml --release";
+        let mut command = workspace.cargo(manifest);
+        command
+            .args(["--target", &host])
+            .env("RUSTFLAGS", rustflags(COVERAGE))
+            .env("CARGO_TARGET_DIR", &folder);
+        workspace.compile(&mut command)?;
+        Ok(Some(Self {
+            workspace,
+            host,
+            folder,
+        }))
     }
-    for new in [&artifacts, &corpus] {
-        fs::create_dir_all(new).map_err(|error| format!("{}: {error}", new.display()))?;
+
+    fn find_nothing(&self, seed: u64, seconds: u32) -> Result<(), String> {
+        for target in TARGETS {
+            let (status, said) = self.fuzz(target, false, seed, seconds)?;
+            if !status.success() {
+                self.workspace.say(said)?;
+                return Err(format!("{target}: {status}; the input is printed above"));
+            }
+            let found = format_args!("{target}: nothing found in {seconds} s");
+            self.workspace.say(found)?;
+        }
+        Ok(())
     }
-    let program = folder.join(host).join("release").join(target);
-    let mut command = workspace.command(&program.display().to_string());
-    if search.fault {
-        command.env("THALWEG_FUZZ_FAULT", "1");
+
+    /// Returns how a target ends, and what it says. It begins with the inputs of `fuzz/seeds`, and
+    /// with nothing that an earlier run has made of them.
+    fn fuzz(
+        &self,
+        target: &str,
+        has_fault: bool,
+        seed: u64,
+        seconds: u32,
+    ) -> Result<(ExitStatus, String), String> {
+        let artifacts = self.folder.join("artifacts");
+        let corpus = self.folder.join("corpus").join(target);
+        let failed = |path: &Path, error| format!("{}: {error}", path.display());
+        if corpus.exists() {
+            fs::remove_dir_all(&corpus).map_err(|error| failed(&corpus, error))?;
+        }
+        for new in [&artifacts, &corpus] {
+            fs::create_dir_all(new).map_err(|error| failed(new, error))?;
+        }
+        let program = self.folder.join(&self.host).join("release").join(target);
+        let mut command = self.workspace.command(&program.display().to_string());
+        if has_fault {
+            command.env("THALWEG_FUZZ_FAULT", "1");
+        }
+        let artifacts = artifacts.display();
+        let output = command
+            .args(["-verbosity=0", "-timeout=10"])
+            .arg(format!("-seed={seed}"))
+            .arg(format!("-max_total_time={seconds}"))
+            .arg(format!("-artifact_prefix={artifacts}/{target}-"))
+            .arg(corpus)
+            .arg(self.workspace.root.join("fuzz/seeds").join(target))
+            .output()
+            .map_err(|error| failed(&program, error))?;
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        Ok((output.status, said))
     }
-    let output = command
-        .args(["-verbosity=0", "-timeout=10"])
-        .arg(format!("-seed={}", search.seed))
-        .arg(format!("-max_total_time={}", search.seconds))
-        .arg(format!(
-            "-artifact_prefix={}/{target}-",
-            artifacts.display()
-        ))
-        .arg(corpus)
-        .arg(workspace.root.join("fuzz/seeds").join(target))
-        .output()
-        .map_err(|error| format!("{}: {error}", program.display()))?;
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    Ok((output.status, said))
 }

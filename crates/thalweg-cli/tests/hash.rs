@@ -312,7 +312,7 @@ fn xxhsum_agrees() {
     let scratch = Scratch::new();
     let (abc, large) = (
         scratch.file("a b c", b"abc"),
-        scratch.file("large", &large()),
+        scratch.file("large", large()),
     );
     let ours = thalweg(&["hash", &abc, &large]);
     let theirs: Ended = xxhsum(&["-H64", &abc, &large]).unwrap().into();

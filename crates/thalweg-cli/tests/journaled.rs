@@ -8,7 +8,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
-use program::{Scratch, command, signal, thalweg};
+use program::{LISTEN, Scratch, command, signal, thalweg};
 use serde_json::Value;
 
 const FLOW: [&str; 7] = [
@@ -59,16 +59,7 @@ fn a_journaled_run_ends_as_one_without_and_its_directory_is_an_exchange() {
     assert!(text.stdout.contains("sync never"), "{text:?}");
 
     // It can be served, too.
-    let any = "127.0.0.1:0";
-    let listen = [
-        "--trade-listen",
-        any,
-        "--admin-listen",
-        any,
-        "--http-listen",
-        any,
-    ];
-    let mut serving = command(&[&["exchange", "serve", directory], &listen[..]].concat())
+    let mut serving = command(&[&["exchange", "serve", directory], &LISTEN[..]].concat())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()

@@ -7,7 +7,7 @@ use crate::program;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use program::{Scratch, thalweg};
+use program::{Scratch, serve, thalweg};
 use thalweg_exchange::session::Role;
 use thalweg_server::keys;
 
@@ -79,27 +79,8 @@ fn keys_that_may_open_more_sessions_than_are_remembered_are_not_served() {
         thalweg(&["exchange", "key", "new", "--user", user, "--key-file", keys]).fine();
     }
     let config = scratch.file("serve.toml", b"[sessions]\nremembered_max = 31\n");
-    let any = "127.0.0.1:0";
-    let listen = [
-        "--trade-listen",
-        any,
-        "--admin-listen",
-        any,
-        "--http-listen",
-        any,
-    ];
     let directory = &scratch.path("exchange");
-    let serve = [
-        "exchange",
-        "serve",
-        directory,
-        "--key-file",
-        keys,
-        "--config",
-        &config,
-    ];
-    let ended = thalweg(&[&serve[..], &listen].concat());
-    ended.refused(&[
+    serve(&[directory, "--key-file", keys, "--config", &config]).refused(&[
         "sessions.remembered_max is 31, and 32 are needed: 2 holders of keys with 16 sessions each",
     ]);
 }

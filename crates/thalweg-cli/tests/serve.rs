@@ -3,18 +3,21 @@
 #![cfg(unix)]
 
 use crate::program;
+#[path = "../../thalweg-server/tests/serving/client.rs"]
+#[allow(
+    dead_code,
+    reason = "made for the tests of the server; this file needs a part of it"
+)]
+mod client;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command as Program, Stdio};
 
-use program::{Scratch, command, signal, thalweg};
-use thalweg_exchange::codec::CodecError;
-use thalweg_exchange::codec::session::{
-    Answer, ClientFrame, Ending, Hello, KeyBytes, ServerFrame, Welcome, client_frame_bytes,
-    decode_server_frame, encode_client_frame, encode_submit, submit_bytes,
-};
-use thalweg_exchange::session::{ClientSequence, Role};
+use client::{Client, Heard, hello, submit_of};
+use program::{LISTEN, Scratch, command, serve, signal, thalweg};
+use thalweg_exchange::codec::session::{Ending, Hello, Welcome};
+use thalweg_exchange::session::Role;
 use thalweg_exchange::{AccountSpec, Command, CurrencyId, UserId};
 use thalweg_server::config::DEFAULT_TEXT;
 
@@ -35,21 +38,9 @@ impl Serving {
 
     /// A program with these options more.
     pub(crate) fn start_as(mut program: Program, directory: &str, more: &[&str]) -> Serving {
-        let any = "127.0.0.1:0";
-        program.args([
-            "exchange",
-            "serve",
-            directory,
-            "--trade-listen",
-            any,
-            "--admin-listen",
-            any,
-            "--http-listen",
-            any,
-            "--format",
-            "json",
-        ]);
+        program.args(["exchange", "serve", directory, "--format", "json"]);
         let mut child = program
+            .args(LISTEN)
             .args(more)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -90,90 +81,26 @@ impl Drop for Serving {
     }
 }
 
-/// A connection of the administrator.
-struct Admin {
-    stream: TcpStream,
-    bytes: Vec<u8>,
+/// Connects a session of the administrator.
+fn connect(serving: &Serving) -> (Client, Welcome) {
+    let hello = Hello {
+        last_report: None,
+        heartbeat_ms: 600_000,
+        ..hello(Role::Admin, 1)
+    };
+    Client::connect(serving.admin, hello)
 }
 
-/// What is said to an administrator.
-#[derive(Debug)]
-enum Heard {
-    Welcome(Welcome),
-    Answer(Answer),
-    Refused,
-    Bye(Ending),
-    Closed,
+/// Returns `false` where the connection is gone.
+fn add_user(admin: &mut Client, number: u64) -> bool {
+    let uid = UserId(number as i64);
+    let bytes = submit_of(number, &Command::AddUser { uid });
+    admin.stream.write_all(&bytes).is_ok()
 }
 
-impl Admin {
-    fn connect(to: SocketAddr) -> (Admin, Welcome) {
-        let mut stream = TcpStream::connect(to).expect("it listens");
-        let hello = ClientFrame::Hello(Hello {
-            version_min: 1,
-            version_max: 1,
-            role: Role::Admin,
-            holder: 1,
-            number: 0,
-            last_report: None,
-            heartbeat_ms: 600_000,
-            cancels_on_disconnect: false,
-            market_data_only: false,
-            key: KeyBytes(b""),
-        });
-        let mut bytes = vec![0; client_frame_bytes(&hello)];
-        encode_client_frame(&hello, &mut bytes).expect("there is room");
-        stream.write_all(&bytes).expect("it reads");
-        let bytes = Vec::new();
-        let mut admin = Admin { stream, bytes };
-        match admin.hear() {
-            Heard::Welcome(welcome) => (admin, welcome),
-            other => panic!("{other:?}"),
-        }
-    }
-
-    /// False where the connection is gone.
-    fn add_user(&mut self, number: u64) -> bool {
-        let uid = UserId(number as i64);
-        self.submit(number, &Command::AddUser { uid })
-    }
-
-    fn submit(&mut self, number: u64, command: &Command) -> bool {
-        let mut bytes = vec![0; submit_bytes(command)];
-        encode_submit(ClientSequence(number), command, &mut bytes).expect("there is room");
-        self.stream.write_all(&bytes).is_ok()
-    }
-
-    #[track_caller]
-    fn is_answered(&mut self, number: u64) {
-        match self.hear() {
-            Heard::Answer(answer) => assert_eq!(answer.sequence.0, number),
-            other => panic!("{other:?} instead of an answer to {number}"),
-        }
-    }
-
-    fn hear(&mut self) -> Heard {
-        loop {
-            let (heard, length) = match decode_server_frame(&self.bytes) {
-                Ok((ServerFrame::Welcome(welcome), length)) => (Heard::Welcome(welcome), length),
-                Ok((ServerFrame::Answer(answer), length)) => (Heard::Answer(answer), length),
-                Ok((ServerFrame::Refused(_), length)) => (Heard::Refused, length),
-                Ok((ServerFrame::Bye(bye), length)) => (Heard::Bye(bye.why), length),
-                Ok((other, _)) => panic!("{other:?}"),
-                Err(CodecError::Incomplete { .. }) => {
-                    let mut more = [0; 1 << 12];
-                    match self.stream.read(&mut more) {
-                        Ok(0) | Err(_) => return Heard::Closed,
-                        Ok(count) => self.bytes.extend_from_slice(&more[..count]),
-                    }
-                    continue;
-                }
-                Err(error) => panic!("{error}"),
-            };
-            self.bytes.drain(..length);
-            return heard;
-        }
-    }
+/// Returns what comes next from a server that may be gone within a frame.
+fn hear(admin: &mut Client) -> Heard {
+    admin.hear_cut().unwrap_or(Heard::Closed)
 }
 
 #[test]
@@ -207,19 +134,8 @@ fn what_cannot_be_served_is_told_at_once() {
     let place = std::path::Path::new(&other)
         .parent()
         .and_then(|place| place.to_str());
-    let any = "127.0.0.1:0";
-    let taken = thalweg(&[
-        "exchange",
-        "serve",
-        place.expect("UTF-8"),
-        "--trade-listen",
-        any,
-        "--admin-listen",
-        any,
-        "--http-listen",
-        any,
-    ]);
-    taken.refused(&["no exchange is here, and the directory is not empty"]);
+    serve(&[place.expect("UTF-8")])
+        .refused(&["no exchange is here, and the directory is not empty"]);
 }
 
 #[test]
@@ -227,21 +143,21 @@ fn sigterm_ends_it_in_order_while_commands_come() {
     let scratch = Scratch::new();
     let directory = scratch.path("exchange");
     let serving = Serving::start(&directory);
-    let (mut admin, _) = Admin::connect(serving.admin);
+    let (mut admin, _) = connect(&serving);
     let mut sent = 0;
     for _ in 0..200 {
         sent += 1;
-        assert!(admin.add_user(sent));
+        assert!(add_user(&mut admin, sent));
     }
     signal(serving.child.id(), TERM);
     let (mut answered, mut is_over) = (0, false);
     while !is_over {
         sent += 1;
-        let _ = admin.add_user(sent);
-        match admin.hear() {
+        let _ = add_user(&mut admin, sent);
+        match hear(&mut admin) {
             Heard::Answer(answer) => answered = answer.sequence.0,
-            Heard::Refused => {}
-            Heard::Bye(why) => {
+            Heard::Refused(_) => {}
+            Heard::Bye(why, _) => {
                 assert_eq!(why, Ending::Shutdown);
                 is_over = true;
             }
@@ -254,7 +170,7 @@ fn sigterm_ends_it_in_order_while_commands_come() {
     assert_eq!(code, Some(0), "{log}");
     assert!(log.contains("the exchange is closed"), "{log}");
     let again = Serving::start(&directory);
-    let (_, welcome) = Admin::connect(again.admin);
+    let (_, welcome) = connect(&again);
     assert!(
         welcome.last_executed.0 >= answered,
         "{welcome:?}, {answered} were answered"
@@ -268,14 +184,14 @@ fn what_was_answered_before_a_kill_is_there_once() {
     let (mut next, mut answered) = (1, 0);
     for round in 1..=3 {
         let mut serving = Serving::start(&directory);
-        let (mut admin, welcome) = Admin::connect(serving.admin);
+        let (mut admin, welcome) = connect(&serving);
         assert!(welcome.last_executed.0 >= answered, "round {round}");
         // What has no answer is sent again, and executed once: a user is added once.
         for sequence in answered + 1..next {
-            assert!(admin.add_user(sequence));
+            assert!(add_user(&mut admin, sequence));
         }
         while answered + 1 < next {
-            match admin.hear() {
+            match hear(&mut admin) {
                 Heard::Answer(answer) => {
                     assert_eq!(answer.sequence.0, answered + 1);
                     assert_eq!(answer.result, thalweg_exchange::ResultCode::Success);
@@ -285,71 +201,35 @@ fn what_was_answered_before_a_kill_is_there_once() {
             }
         }
         for _ in 0..300 {
-            admin.add_user(next);
+            add_user(&mut admin, next);
             next += 1;
         }
         while answered < next - 150 {
-            match admin.hear() {
+            match hear(&mut admin) {
                 Heard::Answer(answer) => answered = answer.sequence.0,
                 other => panic!("round {round}: {other:?}"),
             }
         }
         // Here a second server finds the directory in use.
         if round == 1 {
-            let any = "127.0.0.1:0";
-            let second = thalweg(&[
-                "exchange",
-                "serve",
-                &directory,
-                "--trade-listen",
-                any,
-                "--admin-listen",
-                any,
-                "--http-listen",
-                any,
-            ]);
-            second.refused(&[]);
+            serve(&[&directory]).refused(&[]);
         }
         serving.child.kill().expect("it runs");
-        while let Heard::Answer(answer) = admin.hear() {
+        while let Heard::Answer(answer) = hear(&mut admin) {
             answered = answer.sequence.0;
         }
     }
     let serving = Serving::start(&directory);
-    let (_, welcome) = Admin::connect(serving.admin);
+    let (_, welcome) = connect(&serving);
     assert!(welcome.last_executed.0 >= answered);
-}
-
-/// A demo that is expected not to start.
-fn demo(directory: &str) -> program::Ended {
-    let any = "127.0.0.1:0";
-    let listen = [
-        "--trade-listen",
-        any,
-        "--admin-listen",
-        any,
-        "--http-listen",
-        any,
-    ];
-    thalweg(&[&["exchange", "serve", "--demo", directory], &listen[..]].concat())
 }
 
 #[test]
 fn a_file_is_no_place_for_an_exchange() {
     let scratch = Scratch::new();
     let file = scratch.file("file", b"mine");
-    demo(&file).refused(&[&file, "not a directory"]);
-    let any = "127.0.0.1:0";
-    let listen = [
-        "--trade-listen",
-        any,
-        "--admin-listen",
-        any,
-        "--http-listen",
-        any,
-    ];
-    let served = thalweg(&[&["exchange", "serve", &file], &listen[..]].concat());
-    served.refused(&[&file, "not a directory"]);
+    serve(&["--demo", &file]).refused(&[&file, "not a directory"]);
+    serve(&[&file]).refused(&[&file, "not a directory"]);
     for command in ["recover", "verify", "export"] {
         let told = format!("{file}: cannot be listed: Not a directory");
         thalweg(&["exchange", command, &file]).refused(&[&told]);
@@ -365,10 +245,10 @@ fn an_audit_line_is_in_the_file_for_each_command_of_an_administrator() {
     for (first, last) in [(1, 3), (4, 5)] {
         let more = ["--config", &config];
         let serving = Serving::start_as(command(&[]), &scratch.path("exchange"), &more);
-        let (mut admin, _) = Admin::connect(serving.admin);
+        let (mut admin, _) = connect(&serving);
         for number in first..=last {
-            assert!(admin.add_user(number));
-            admin.is_answered(number);
+            assert!(add_user(&mut admin, number));
+            assert_eq!(admin.answer().sequence.0, number);
         }
         signal(serving.child.id(), TERM);
         assert_eq!(serving.ended().0, Some(0));
@@ -388,13 +268,13 @@ fn a_log_that_nobody_reads_stops_nothing() {
     let scratch = Scratch::new();
     // Standard error is a pipe that is full after some hundred lines.
     let serving = Serving::start(&scratch.path("exchange"));
-    let (mut admin, _) = Admin::connect(serving.admin);
+    let (mut admin, _) = connect(&serving);
     for first in (1..=10_000).step_by(500) {
-        (first..first + 500).for_each(|number| assert!(admin.add_user(number)));
-        (first..first + 500).for_each(|number| admin.is_answered(number));
+        (first..first + 500).for_each(|number| assert!(add_user(&mut admin, number)));
+        (first..first + 500).for_each(|number| assert_eq!(admin.answer().sequence.0, number));
     }
     signal(serving.child.id(), TERM);
-    while !matches!(admin.hear(), Heard::Bye(_) | Heard::Closed) {}
+    while !matches!(hear(&mut admin), Heard::Bye(..) | Heard::Closed) {}
     let mut serving = serving;
     assert_eq!(serving.child.wait().expect("it ends").code(), Some(0));
 }
@@ -436,43 +316,33 @@ fn a_last_snapshot_that_finds_no_room_is_told_and_nothing_is_gone() {
     let script = "trap '' XFSZ; ulimit -f 1100; exec \"$0\" \"$@\"";
     shell.args(["-c", script, env!("CARGO_BIN_EXE_thalweg")]);
     let serving = Serving::start_as(shell, &directory, &more);
-    let (mut admin, _) = Admin::connect(serving.admin);
+    let (mut admin, _) = connect(&serving);
     const USERS: i64 = 40_000;
     let account = |user| AccountSpec::new(UserId(user), vec![(CurrencyId(1), 5)]);
     for (number, first) in (1..).zip((1..=USERS).step_by(1_000)) {
         let accounts = (first..first + 1_000).map(account).collect();
-        assert!(admin.submit(number, &Command::AddAccounts(accounts)));
-        admin.is_answered(number);
+        admin.submit(number, &Command::AddAccounts(accounts));
+        assert_eq!(admin.answer().sequence.0, number);
     }
     signal(serving.child.id(), TERM);
     let (code, log) = serving.ended();
     assert_eq!(code, Some(0), "{log}");
     assert!(log.contains("the last snapshot was not written"), "{log}");
     let again = Serving::start_as(command(&[]), &directory, &more);
-    let (_, welcome) = Admin::connect(again.admin);
+    let (_, welcome) = connect(&again);
     assert_eq!(welcome.last_executed.0, (USERS / 1_000) as u64);
 }
 
 #[test]
 fn a_demo_trades_by_itself_and_prints_keys() {
     let scratch = Scratch::new();
-    let any = "127.0.0.1:0";
-    let mut child = command(&[
-        "exchange",
-        "serve",
-        "--demo",
-        &scratch.path("demo"),
-        "--trade-listen",
-        any,
-        "--admin-listen",
-        any,
-        "--http-listen",
-        any,
-    ])
-    .stdout(Stdio::piped())
-    .stderr(Stdio::null())
-    .spawn()
-    .expect("the program can be started");
+    let directory = scratch.path("demo");
+    let mut child = command(&["exchange", "serve", "--demo", &directory])
+        .args(LISTEN)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the program can be started");
     let stdout = BufReader::new(child.stdout.as_mut().expect("it is piped"));
     let lines: Vec<String> = stdout
         .lines()
@@ -505,7 +375,7 @@ fn a_demo_trades_by_itself_and_prints_keys() {
     }
     let keys = scratch.path("demo/keys.toml");
     let before = std::fs::read(&keys).expect("it is there");
-    demo(&scratch.path("demo")).refused(&["another journal writes here"]);
+    serve(&["--demo", &directory]).refused(&["another journal writes here"]);
     let after = std::fs::read(&keys).expect("it is there");
     assert_eq!(before, after, "the keys of the one that runs");
     signal(child.id(), TERM);

@@ -8,43 +8,17 @@
 mod mock;
 use crate::program;
 
-use std::fs;
 use std::io::Write;
-use std::path::PathBuf;
 use std::process::Stdio;
 
 use mock::{Fault, Mock, bye};
-use program::{Ended, command, thalweg};
+use program::{Ended, Scratch, command, thalweg};
 use serde_json::Value;
 use thalweg_client::exchange::codec::session::Ending;
 use thalweg_client::exchange::session::Refusal;
 
 const ORDERS: &str = "thalweg-orders,1\n# two orders\nplace,7,1,1,buy,gtc,500,20\n\n\
                       place,7,1,2,sell,gtc,600,3\ncancel,7,1,1\n";
-
-/// A folder for a test.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let id = std::process::id();
-        let path = std::env::temp_dir().join(format!("thalweg-sessions-{name}-{id}"));
-        fs::create_dir_all(&path).expect("a folder");
-        Self(path)
-    }
-
-    fn file(&self, name: &str, text: &str) -> String {
-        let path = self.0.join(name);
-        fs::write(&path, text).expect("it is written");
-        path.to_str().expect("UTF-8").to_owned()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
 
 fn send(mock: &Mock, more: &[&str]) -> Ended {
     let address = mock.address.to_string();
@@ -62,8 +36,8 @@ fn objects(ended: &Ended, record: &[&str]) -> Vec<Value> {
 
 #[test]
 fn a_file_is_sent_and_answers_and_reports_are_shown() {
-    let folder = Folder::new("file");
-    let orders = folder.file("orders.csv", ORDERS);
+    let scratch = Scratch::new();
+    let orders = scratch.file("orders.csv", ORDERS);
     let mock = Mock::new([]);
     let ended = send(&mock, &["--user", "7", &orders]);
     let text = ended.fine();
@@ -80,8 +54,8 @@ fn a_file_is_sent_and_answers_and_reports_are_shown() {
 /// The same lines, whatever happens to the connection.
 #[test]
 fn a_connection_that_breaks_is_made_again() {
-    let folder = Folder::new("broken");
-    let orders = folder.file("orders.csv", ORDERS);
+    let scratch = Scratch::new();
+    let orders = scratch.file("orders.csv", ORDERS);
     for fault in [
         Fault::AfterReading(130),
         Fault::AfterWriting(90),
@@ -127,8 +101,8 @@ fn commands_may_come_from_a_pipe_without_the_name_of_the_format() {
 
 #[test]
 fn a_refused_command_makes_the_exit_code_1() {
-    let folder = Folder::new("refused");
-    let orders = folder.file("orders.csv", ORDERS);
+    let scratch = Scratch::new();
+    let orders = scratch.file("orders.csv", ORDERS);
     let mock = Mock::new([Fault::Refuse(Refusal::DiskFull)]);
     let ended = send(&mock, &["--user", "7", "--format", "json", &orders]);
     assert_eq!(ended.code, Some(1), "{ended:?}");
@@ -139,25 +113,25 @@ fn a_refused_command_makes_the_exit_code_1() {
 
 #[test]
 fn what_is_wrong_is_named() {
-    let folder = Folder::new("wrong");
-    let orders = folder.file("orders.csv", ORDERS);
+    let scratch = Scratch::new();
+    let orders = scratch.file("orders.csv", ORDERS);
     let mock = Mock::new([]);
     send(&mock, &["--user", "7", "none.csv"]).refused(&["none.csv"]);
-    let empty = folder.file("empty.key", "\n");
+    let empty = scratch.file("empty.key", "\n");
     let key = ["--user", "7", "--key-file", &empty, &orders];
     send(&mock, &key).refused(&["empty.key: holds no key"]);
-    let long = folder.file("long.key", &"k".repeat(257));
+    let long = scratch.file("long.key", "k".repeat(257));
     let key = ["--user", "7", "--key-file", &long, &orders];
     send(&mock, &key).refused(&["long.key: a key has 256 bytes at most"]);
     let key = ["--user", "7", "--key-file", "no.key", &orders];
     send(&mock, &key).refused(&["no.key"]);
     assert_eq!(mock.world().hellos, 0);
-    let wrong = folder.file("wrong.csv", "cancel,7,1\n");
+    let wrong = scratch.file("wrong.csv", "cancel,7,1\n");
     send(&mock, &["--user", "7", &wrong]).refused(&["wrong.csv:1:"]);
-    let deposit = folder.file("deposit.csv", "thalweg-orders,1\ndeposit,7,10,5\n");
+    let deposit = scratch.file("deposit.csv", "thalweg-orders,1\ndeposit,7,10,5\n");
     let text = "deposit.csv:2: a session with role trade has no such command";
     send(&mock, &["--user", "7", &deposit]).refused(&[text]);
-    let order = folder.file("order.csv", "thalweg-orders,1\nplace,7,1,1,buy,gtc,5,2\n");
+    let order = scratch.file("order.csv", "thalweg-orders,1\nplace,7,1,1,buy,gtc,5,2\n");
     let text = "order.csv:2: a session with role admin has no such command";
     send(&mock, &["--admin", "1", &order]).refused(&[text]);
     assert!(mock.world().executed.is_empty());
@@ -166,8 +140,8 @@ fn what_is_wrong_is_named() {
 
 #[test]
 fn who_is_not_let_in_is_told_why() {
-    let folder = Folder::new("not-let-in");
-    let orders = folder.file("orders.csv", ORDERS);
+    let scratch = Scratch::new();
+    let orders = scratch.file("orders.csv", ORDERS);
     let mock = Mock::new([Fault::Reject(bye(Ending::WrongKey, ""))]);
     let text = "the exchange closed the connection: the key does not open this session: none was \
                 sent; --key-file names a file that holds one\n";
@@ -189,8 +163,8 @@ fn who_is_not_let_in_is_told_why() {
 
 #[test]
 fn who_gives_up_says_which_commands_have_no_answer() {
-    let folder = Folder::new("gives-up");
-    let orders = folder.file("orders.csv", ORDERS);
+    let scratch = Scratch::new();
+    let orders = scratch.file("orders.csv", ORDERS);
     // The second connection, and with it the only attempt, is closed at once.
     let mock = Mock::new([Fault::Mute(3), Fault::AfterReading(0)]);
     let options = [
@@ -209,10 +183,9 @@ fn who_gives_up_says_which_commands_have_no_answer() {
 
 #[test]
 fn a_session_that_is_remembered_goes_on() {
-    let folder = Folder::new("remembered");
-    let orders = folder.file("orders.csv", ORDERS);
-    let store = folder.0.join("session");
-    let store = store.to_str().expect("UTF-8");
+    let scratch = Scratch::new();
+    let orders = scratch.file("orders.csv", ORDERS);
+    let store = &scratch.path("session");
     let mock = Mock::new([]);
     let options = ["--user", "7", "--store", store, "--format", "json", &orders];
     let mut last = 0;

@@ -1,6 +1,5 @@
 //! `apply` allocates nothing once the state has had its largest size.
 
-use crate::market::counting;
 use crate::market::recording;
 
 use std::collections::BTreeMap;
@@ -15,8 +14,9 @@ use thalweg_exchange::{
     AccountSpec, Action, Command, CurrencyId, Event, Events, OrderFlags, OrderId, OrderType, Place,
     ResultCode, Rules, State, SymbolId, SymbolSpec, SymbolType, UserId, apply,
 };
+use thalweg_testkit::Random;
+use thalweg_testkit::counting::so_far;
 
-use self::counting::so_far;
 use self::recording::recorded;
 
 /// An exchange whose calls to the allocator are counted by command.
@@ -108,7 +108,7 @@ const USERS: u64 = 40;
 
 /// Random commands of a stated shape, over two pairs and a futures contract.
 struct Mix {
-    seed: u64,
+    random: Random,
     /// Prices of resting orders are at most so far from the middle.
     width: u64,
     /// Order ids in use.
@@ -143,30 +143,21 @@ impl Mix {
         ]
     }
 
-    /// Up to `bound`, this excluded; SplitMix64 (Vigna, public domain).
-    fn below(&mut self, bound: u64) -> u64 {
-        self.seed = self.seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut word = self.seed;
-        word = (word ^ word >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        word = (word ^ word >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (word ^ word >> 31) % bound
-    }
-
     fn price(&mut self) -> i64 {
         let width = self.width;
-        let price = 1_000_000 + self.below(2 * width) - width;
+        let price = 1_000_000 + self.random.below(2 * width) - width;
         price as i64
     }
 
     fn next(&mut self) -> Command {
-        let id = self.below(self.ids) as i64;
+        let id = self.random.below(self.ids) as i64;
         let (uid, order_id) = (UserId(id % USERS as i64), OrderId(id));
         let symbols = self.symbols;
-        let symbol = SymbolId(symbols[self.below(symbols.len() as u64) as usize]);
-        match self.below(16) {
+        let symbol = SymbolId(symbols[self.random.below(symbols.len() as u64) as usize]);
+        match self.random.below(16) {
             0..6 => {
-                let action = [Action::Ask, Action::Bid][self.below(2) as usize];
-                let is_taker = self.below(3) == 0;
+                let action = [Action::Ask, Action::Bid][self.random.below(2) as usize];
+                let is_taker = self.random.below(3) == 0;
                 let (order_type, size) = if is_taker {
                     (OrderType::Ioc, 30)
                 } else {
@@ -180,13 +171,13 @@ impl Mix {
                     action,
                     price: self.price(),
                     reserve_price: 2_000_000,
-                    size: 1 + self.below(size) as i64,
+                    size: 1 + self.random.below(size) as i64,
                     flags: OrderFlags::NONE,
                 })
             }
             6..9 => Command::cancel(uid, symbol, order_id),
             9..14 => Command::move_to(uid, symbol, order_id, self.price()),
-            _ => Command::reduce(uid, symbol, order_id, 1 + self.below(4) as i64),
+            _ => Command::reduce(uid, symbol, order_id, 1 + self.random.below(4) as i64),
         }
     }
 }
@@ -217,7 +208,7 @@ fn random_commands_allocate_nothing_near_the_best_prices_or_far_from_them() {
         ("far", &SYMBOLS[..], 500_000),
     ] {
         let mix = Mix {
-            seed: 7,
+            random: Random(7),
             width,
             ids: 2_000,
             symbols,
@@ -231,7 +222,7 @@ fn random_commands_allocate_nothing_near_the_best_prices_or_far_from_them() {
 #[test]
 fn frequent_frames_are_written_and_read_without_allocation() {
     let mut mix = Mix {
-        seed: 7,
+        random: Random(7),
         width: 500,
         ids: 2_000,
         symbols: &SYMBOLS,

@@ -1,5 +1,7 @@
 //! The exchange from outside: conformance, properties, money, durability.
 
+thalweg_testkit::count_allocations!();
+
 mod accounts;
 mod allocation;
 mod book;

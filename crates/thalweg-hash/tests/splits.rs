@@ -3,17 +3,13 @@
 use std::io::{IoSlice, Write};
 
 use thalweg_hash::{Kernel, Stride, StrideError, Strided, Xxh64, xxh64, xxh64_strided};
+use thalweg_testkit::Random;
 
-/// Seeded numbers: splitmix64.
-struct Numbers(u64);
+struct Numbers(Random);
 
 impl Numbers {
     fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut word = self.0;
-        word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (word ^ (word >> 31)) as usize % limit
+        self.0.below(limit as u64) as usize
     }
 
     fn bytes(&mut self, count: usize) -> Vec<u8> {
@@ -42,7 +38,7 @@ fn taken(data: &[u8], stride: Stride) -> Vec<u8> {
 
 #[test]
 fn a_stream_does_not_show_where_it_was_cut() {
-    let mut numbers = Numbers(1);
+    let mut numbers = Numbers(Random(1));
     for round in 0..600 {
         let bytes = numbers.below(2000);
         let data = numbers.bytes(bytes);
@@ -63,7 +59,7 @@ fn a_stream_does_not_show_where_it_was_cut() {
 
 #[test]
 fn a_digest_in_between_changes_nothing_and_a_reset_begins_anew() {
-    let data = Numbers(2).bytes(500);
+    let data = Numbers(Random(2)).bytes(500);
     let mut stream = Xxh64::new(3);
     assert!(stream.is_empty());
     for end in 0..data.len() {
@@ -77,7 +73,7 @@ fn a_digest_in_between_changes_nothing_and_a_reset_begins_anew() {
 
 #[test]
 fn every_stride_over_slices_cut_anywhere() {
-    let mut numbers = Numbers(4);
+    let mut numbers = Numbers(Random(4));
     let data = numbers.bytes(9_000);
     let takes = (1..140).chain([255, 256, 500, 511, 512, 513, 4096, 8_999, 9_000, 9_001]);
     for take in takes {
@@ -100,7 +96,7 @@ fn every_stride_over_slices_cut_anywhere() {
 
 #[test]
 fn entries_of_protected_sectors_cut_at_every_byte() {
-    let data = Numbers(7).bytes(3 * 520);
+    let data = Numbers(Random(7)).bytes(3 * 520);
     let stride = Stride { take: 512, skip: 8 };
     let expected = xxh64(0, &taken(&data, stride));
     for at in 0..=data.len() {
@@ -112,7 +108,7 @@ fn entries_of_protected_sectors_cut_at_every_byte() {
 
 #[test]
 fn a_list_may_end_anywhere() {
-    let data = Numbers(8).bytes(1100);
+    let data = Numbers(Random(8)).bytes(1100);
     let stride = Stride { take: 512, skip: 8 };
     for end in 0..data.len() {
         let expected = xxh64(0, &taken(&data[..end], stride));

@@ -2,12 +2,10 @@
 #![cfg(not(loom))]
 #![allow(clippy::unwrap_used)] // all of it is a test
 
-use crate::counting;
-
-use counting::calls;
 use std::pin::Pin;
 use std::task::{Context, Waker};
 use thalweg_task::fiber::{Fiber, StackOptions, StackPool};
+use thalweg_testkit::counting::calls;
 
 /// Fibers that begin, wait and end, side by side, and one that is dropped before it begins.
 fn round(stacks: &StackPool, fibers: &mut Vec<Fiber<usize>>) {

@@ -1,8 +1,8 @@
 //! Tasks, slots, fibers and timers from outside.
 
+thalweg_testkit::count_allocations!();
+
 mod by_hand;
-#[path = "../../thalweg/tests/allocations/counting.rs"]
-mod counting;
 mod drive;
 mod feed;
 mod fiber;

@@ -3,14 +3,12 @@
 #![cfg(not(loom))]
 #![allow(clippy::unwrap_used)] // all of it is a test
 
-use crate::counting;
-
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use counting::calls;
 use thalweg_task::{Core, Elapsed, Family, Handle, Local, Shared, SlotRx, SlotTx, slot, yield_now};
+use thalweg_testkit::counting::calls;
 
 type Ends<F> = (SlotTx<u32, F>, SlotRx<u32, F>);
 

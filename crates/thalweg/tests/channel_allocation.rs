@@ -2,9 +2,6 @@
 //! own, for its allocator.
 #![allow(clippy::unwrap_used)] // all of it is tests, though not every function is #[test]
 
-use crate::allocations::counting;
-
-use counting::calls;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Barrier};
@@ -13,6 +10,7 @@ use std::thread;
 use std::time::Duration;
 use thalweg::channel::{Builder, ClaimError, ManySenders, Overflow, Receiver, Sender, Shape};
 use thalweg::wait::Mode;
+use thalweg_testkit::counting::calls;
 
 struct Nobody;
 

@@ -1,6 +1,9 @@
 //! What users of channels, pipelines, the bus, states and rings rely on.
 
 #[cfg(not(any(loom, shuttle)))]
+thalweg_testkit::count_allocations!();
+
+#[cfg(not(any(loom, shuttle)))]
 mod allocations;
 #[cfg(not(any(loom, shuttle)))]
 mod bus;

@@ -19,6 +19,7 @@ pub(crate) const UNSAFE_MODULES: &[&str] = &[
     "crates/thalweg-doctor/src/sys/",
     "crates/thalweg-task/src/node/",
     "crates/thalweg-task/src/fiber/switch.rs",
+    "crates/thalweg-testkit/src/counting.rs",
     "compare/src/channels/gil.rs",
 ];
 
@@ -73,11 +74,15 @@ pub(crate) const SLEEP_ALLOWED: &[(&str, &str)] = &[
 
 /// Each crate, and the crates of this workspace that it may depend on.
 pub(crate) const ARROWS: &[(&str, &[&str])] = &[
-    ("thalweg-measure", &[]),
-    ("thalweg-hash", &[]),
-    ("thalweg", &["thalweg-measure"]),
-    ("thalweg-journal", &["thalweg-hash"]),
-    ("thalweg-task", &["thalweg", "thalweg-measure"]),
+    ("thalweg-testkit", &[]),
+    ("thalweg-measure", &["thalweg-testkit"]),
+    ("thalweg-hash", &["thalweg-testkit"]),
+    ("thalweg", &["thalweg-measure", "thalweg-testkit"]),
+    ("thalweg-journal", &["thalweg-hash", "thalweg-testkit"]),
+    (
+        "thalweg-task",
+        &["thalweg", "thalweg-measure", "thalweg-testkit"],
+    ),
     (
         "thalweg-exchange",
         &[
@@ -85,6 +90,7 @@ pub(crate) const ARROWS: &[(&str, &[&str])] = &[
             "thalweg-measure",
             "thalweg-hash",
             "thalweg-journal",
+            "thalweg-testkit",
         ],
     ),
     ("thalweg-doctor", &["thalweg-measure"]),

@@ -23,6 +23,21 @@ pub(crate) fn thalweg(arguments: &[&str]) -> Ended {
         .into()
 }
 
+/// The listeners of a server, on any free ports.
+pub(crate) const LISTEN: [&str; 6] = [
+    "--trade-listen",
+    "127.0.0.1:0",
+    "--admin-listen",
+    "127.0.0.1:0",
+    "--http-listen",
+    "127.0.0.1:0",
+];
+
+/// Runs a server that is expected not to start.
+pub(crate) fn serve(arguments: &[&str]) -> Ended {
+    thalweg(&[&["exchange", "serve"], arguments, &LISTEN].concat())
+}
+
 /// How the program ended.
 #[derive(Debug)]
 pub(crate) struct Ended {
@@ -111,7 +126,7 @@ impl Scratch {
     }
 
     /// Writes a file, and gives its path.
-    pub(crate) fn file(&self, name: &str, content: &[u8]) -> String {
+    pub(crate) fn file(&self, name: &str, content: impl AsRef<[u8]>) -> String {
         let path = self.path(name);
         std::fs::write(&path, content).expect("a scratch file can be written");
         path

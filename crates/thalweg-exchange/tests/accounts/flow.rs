@@ -6,6 +6,7 @@ use thalweg_exchange::{
     AccountSpec, Action, AdjustmentKind, Amend, Command, ConditionalOrder, CurrencyId, FeeUnit,
     OrderFlags, OrderId, OrderType, Place, SymbolId, SymbolSpec, SymbolType, UserId, UserLimits,
 };
+use thalweg_testkit::Random;
 
 use crate::accounts::clerk::{Clerk, Key};
 use crate::accounts::orders::Order;
@@ -17,7 +18,7 @@ const PAIRS: i32 = 3;
 
 /// Commands, one after another.
 pub(crate) struct Flow {
-    seed: u64,
+    random: Random,
     /// How many there were.
     at: i64,
     /// How large prices, lots, and what they are worth, are.
@@ -28,19 +29,15 @@ impl Flow {
     pub(crate) fn new(seed: u64) -> Self {
         let large = [1, 1, 1 << 10, 1 << 30];
         Self {
-            seed,
+            random: Random(seed),
             at: 0,
             scales: [1, 4, 16]
                 .map(|digit| large[(seed / digit % 4) as usize].min(1 << (31 / digit))),
         }
     }
 
-    /// By SplitMix64.
     fn below(&mut self, bound: i64) -> i64 {
-        self.seed = self.seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.seed ^ self.seed >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((mixed ^ mixed >> 31) % bound as u64) as i64
+        self.random.below(bound as u64) as i64
     }
 
     fn one_in(&mut self, bound: i64) -> bool {

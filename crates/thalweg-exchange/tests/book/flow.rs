@@ -2,31 +2,9 @@
 
 use proptest::prelude::*;
 use thalweg_exchange::{Action, Command, OrderId, OrderType, Place, SymbolId, UserId};
+use thalweg_testkit::Random;
 
 pub(crate) const SYMBOL: SymbolId = SymbolId(1);
-
-/// SplitMix64.
-#[derive(Debug)]
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.0;
-        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        word ^ (word >> 31)
-    }
-
-    /// Below `end`.
-    pub(crate) fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
-    }
-
-    fn one_in(&mut self, chances: u64) -> bool {
-        self.below(chances) == 0
-    }
-}
 
 /// What the prices of a stream are like.
 #[derive(Clone, Copy, Debug)]
@@ -97,7 +75,7 @@ impl Flow {
             let limits = [i64::MIN, i64::MIN + 1, -1, 0, 1, i64::MAX - 1, i64::MAX];
             return match self.random.below(10) as usize {
                 at if at < limits.len() => limits[at],
-                _ => self.random.next().cast_signed(),
+                _ => self.random.next_u64().cast_signed(),
             };
         }
         // One in four is on the far side of the middle, and may trade.

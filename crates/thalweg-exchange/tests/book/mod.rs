@@ -13,8 +13,9 @@ use thalweg_exchange::{
     SymbolType, UserId,
 };
 
-use self::flow::{Flow, Prices, Random, SYMBOL, prices};
+use self::flow::{Flow, Prices, SYMBOL, prices};
 use self::plain::PlainBook;
+use thalweg_testkit::Random;
 
 const SIDES: [Action; 2] = [Action::Ask, Action::Bid];
 

@@ -2,8 +2,8 @@
 
 use thalweg_exchange::market::{Builder, Epoch, Message, Options, Replica, Snapshot};
 use thalweg_exchange::{Command, Event, Events, ResultCode, State, SymbolId, apply};
+use thalweg_testkit::counting::calls;
 
-use crate::market::counting::calls;
 use crate::market::recording::recorded;
 
 /// What the engine said to the commands of a recorded stream.

@@ -5,7 +5,6 @@ pub(crate) use crate::properties::commands;
 pub(crate) use crate::operations::stream as operations;
 
 mod allocation;
-pub(crate) mod counting;
 mod following;
 mod hidden;
 mod mixing;

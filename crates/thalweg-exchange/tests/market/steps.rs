@@ -5,8 +5,8 @@ use thalweg_exchange::market::{Builder, Epoch, Options, OutOfStep};
 use thalweg_exchange::{
     Action, Command, Event, Events, OrderId, Removal, ResultCode, State, UserId, apply,
 };
+use thalweg_testkit::counting::held;
 
-use crate::market::counting::held;
 use crate::market::numbers::{SYMBOL, feed, order, setup};
 
 #[test]

@@ -13,9 +13,9 @@ use thalweg_exchange::{
     Action, Command, ConditionalOrder, Events, OrderId, OrderType, Place, ResultCode, Rules, State,
     SymbolId, UserId, apply,
 };
+use thalweg_testkit::counting::{held, so_far};
 
 use crate::service::clients::{market, order};
-use crate::service::counting::{held, so_far};
 
 /// Returns a state in which one command may have any number of events.
 fn unbounded() -> State {

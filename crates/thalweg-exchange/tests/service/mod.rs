@@ -2,7 +2,6 @@
 
 pub(crate) use crate::properties::commands;
 
-pub(crate) use crate::market::counting;
 pub(crate) use crate::market::recording;
 
 mod allocation;

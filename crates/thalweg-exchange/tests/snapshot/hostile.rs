@@ -6,9 +6,9 @@ use thalweg_exchange::{
     Action, Command, CurrencyId, Events, OrderId, Place, Rules, State, SymbolId, SymbolSpec,
     UserId, apply,
 };
+use thalweg_testkit::counting::held;
 
 use crate::snapshot::bazaar::state;
-use crate::snapshot::counting::held;
 use crate::snapshot::twins::bytes;
 use crate::snapshot::wide::Wide;
 

@@ -4,7 +4,6 @@
 pub(crate) use crate::accounts::clerk;
 pub(crate) use crate::accounts::flow;
 pub(crate) use crate::codec::faults;
-pub(crate) use crate::market::counting;
 pub(crate) use crate::money::totals;
 pub(crate) use crate::operations::stream;
 pub(crate) use crate::properties::commands;

@@ -7,13 +7,14 @@ use thalweg_exchange::{
     AccountSpec, Action, Amend, Command, ConditionalOrder, CurrencyId, OrderFlags, OrderId,
     OrderType, Place, SymbolId, SymbolSpec, SymbolType, UserId, UserLimits,
 };
+use thalweg_testkit::Random;
 
 const USERS: i64 = 20;
 /// Three pairs and a futures symbol: ids of every kind.
 const SYMBOLS: [i32; 4] = [7, -3, 70_000, 8];
 
 pub(crate) struct Wide {
-    seed: u64,
+    random: Random,
     at: i64,
     /// Where the market is.
     middle: i64,
@@ -22,18 +23,14 @@ pub(crate) struct Wide {
 impl Wide {
     pub(crate) const fn new(seed: u64) -> Self {
         Self {
-            seed,
+            random: Random(seed),
             at: 0,
             middle: 20_000,
         }
     }
 
-    /// By SplitMix64.
     pub(crate) fn below(&mut self, bound: i64) -> i64 {
-        self.seed = self.seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.seed ^ self.seed >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((mixed ^ mixed >> 31) % bound as u64) as i64
+        self.random.below(bound as u64) as i64
     }
 
     fn maybe(&mut self, value: i64, one_in: i64) -> Option<i64> {

@@ -1,12 +1,11 @@
 //! Nothing allocates after construction: rings here, pipelines and waits in modules of their own. A
 //! binary of its own, for its allocator.
 
-pub(crate) mod counting;
 mod pipeline;
 mod waits;
 
-use counting::calls;
 use thalweg::ring::{Layout, PopError, spsc};
+use thalweg_testkit::counting::calls;
 
 #[test]
 fn a_one_to_one_ring_does_not_allocate() {

@@ -4,8 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 use thalweg::pipeline::{Pipeline, Placement};
-
-use crate::allocations::counting::{calls, so_far};
+use thalweg_testkit::counting::{calls, so_far};
 
 const WARM_UP: u64 = 20_000;
 const EVENTS: u64 = 100_000;

@@ -22,21 +22,10 @@ mod pausing;
 mod publishing;
 mod readings;
 mod tasks;
+use crate::channel::model::Random;
 pub(crate) use crate::channel::watchdog;
 
 use thalweg::bus::{Priority, Totals};
-
-/// xorshift64*.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) as usize % bound
-    }
-}
 
 fn sum(by_priority: [u64; Priority::COUNT]) -> u64 {
     by_priority.iter().sum()

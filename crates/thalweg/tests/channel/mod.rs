@@ -23,7 +23,7 @@ pub(crate) mod ledger;
 mod living;
 mod loss;
 mod meetings;
-mod model;
+pub(crate) mod model;
 mod oneshots;
 mod singles;
 mod tallies;

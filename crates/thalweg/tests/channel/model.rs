@@ -5,10 +5,10 @@ use std::collections::VecDeque;
 use thalweg::channel::{ClaimError, Overflow, TryRecvError, TrySendError};
 
 /// xorshift64*.
-struct Random(u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    fn below(&mut self, bound: usize) -> usize {
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;

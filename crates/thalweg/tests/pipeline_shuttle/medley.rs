@@ -7,16 +7,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use thalweg::pipeline::{Builder, Context, Flow, Pipeline, Placement, TryPublishError};
 use thalweg::wait::Strategy;
+use thalweg_testkit::Random;
 
-/// Draws, always the same for a seed (SplitMix64).
-struct Dice(u64);
+/// Draws, always the same for a seed.
+struct Dice(Random);
 
 impl Dice {
     fn below(&mut self, sides: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed >> 33) as usize % sides
+        (self.0.next_u64() >> 33) as usize % sides
     }
 
     fn of<V: Clone>(&mut self, values: &[V]) -> V {
@@ -161,7 +159,7 @@ fn publish(dice: &mut Dice, pipeline: &mut Pipeline<u64>, count: u64) {
 }
 
 fn medley(seed: u64) {
-    let dice = &mut Dice(seed);
+    let dice = &mut Dice(Random(seed));
     let drawn = stages(dice);
     let placement = placement(dice, &drawn.names, drawn.threads_max);
     let producers = dice.of(&[0, 0, 1, 2]);
