@@ -175,7 +175,8 @@ pub(super) fn drive(work: &str, plan: &Plan, wants_reports: bool) -> Ran {
         driver.latency_ns.quantile(0.5) as f64,
         driver.latency_ns.quantile(0.99) as f64,
         driver.lateness_ns.quantile(0.99) as f64,
-        of_command(child.spent_ns() - server_ns),
+        // A thread that has ended since is not counted any more, such as the one that opens it.
+        of_command(child.spent_ns().saturating_sub(server_ns)),
         of_command(thread_cpu_ns() - loader_ns),
     ]))
 }
