@@ -41,7 +41,7 @@ const METRICS: &[Metric] = &[
     Metric::lower("acknowledged p50", "ns"),
     Metric::lower("acknowledged p99", "ns"),
     Metric::lower("slowest halt", "ns"),
-    Metric::lower("attackers' frames a second", "1/s"),
+    Metric::lower("attackers' rate of frames", "1/s"),
 ];
 const P99: usize = 1;
 const HALT: usize = 2;
