@@ -265,7 +265,7 @@ fn halt_often(to: SocketAddr, stop: &AtomicBool) -> Result<u64, String> {
     caller.call(&Command::AddSymbols(std::sync::Arc::new([spec])))?;
     let mut longest_ns = 0;
     // ORDERING: Relaxed, pairs with the store at the end of the run; a flag alone.
-    while !stop.load(Ordering::Relaxed) {
+    while longest_ns == 0 || !stop.load(Ordering::Relaxed) {
         for command in [Command::Halt { symbol }, Command::Unhalt { symbol }] {
             let sent = Instant::now();
             caller.call(&command)?;
