@@ -83,7 +83,7 @@ impl<S: Storage> Driver<S> {
             owed: BTreeSet::new(),
             owed_limits: None,
             tried: Instant::now(),
-            tended: 0,
+            tended: u64::MAX,
             unexecuted: 0,
             is_draining: false,
             next_tag: 0,
@@ -244,20 +244,20 @@ impl<S: Storage> Owner for Driver<S> {
         let owed_limits = &mut self.owed_limits;
         let unexecuted = &mut self.unexecuted;
         let mut failed = None;
-        exchange.submit_many(&submissions, |at, told| {
+        exchange.submit_many(&submissions, |at, admitted| {
             if let Command::SetLimits { uid: None, .. } = submissions[at].command
-                && told.is_ok()
+                && admitted.is_ok()
             {
                 *owed_limits = None;
             }
-            *unexecuted += match &told {
+            *unexecuted += match &admitted {
                 Ok(Admitted::New { .. }) => 0,
                 // It was looked for among all that are in flight.
                 Ok(Admitted::Pending { .. }) => PENDING_WORK,
                 Ok(Admitted::Repeat(_)) | Err(_) => 1,
             };
-            let told = teller.tell(sequences[at], submissions[at].command, told);
-            failed = told.or(failed.take());
+            let failure = teller.tell(sequences[at], submissions[at].command, admitted);
+            failed = failure.or(failed.take());
         });
         session.wake();
         failed.map_or(Ok(()), Err)

@@ -62,6 +62,9 @@ struct Guest {
 
 /// Work that a connection is at least: its hello, its end, and lines of the log.
 const CONNECTION_WORK: u64 = 256;
+/// How long a hello waits for a turn. While a disk stands still, the one who has the turn waits for
+/// room; clients are welcomed all the same, and see the market.
+const TURN_TIME: Duration = Duration::from_millis(100);
 
 /// Reads a hello and enters the session. `bytes` keeps what came after it. `None` where the other
 /// side is gone.
@@ -88,17 +91,20 @@ pub(crate) async fn greet(
         Ok(Some(guest)) => {
             let holder = shared.turns.holder(guest.key);
             let turn = tokio::select! {
-                turn = shared.turns.begin(&holder, None) => turn,
+                turn = tokio::time::timeout(TURN_TIME, shared.turns.begin(&holder, None)) => turn,
                 () = seat.evicted() => return Err(evicted()),
             };
             let entered = enter(shared, seat, guest).map(Some);
-            drop(turn.end(&holder, 0, CONNECTION_WORK));
+            match turn {
+                Ok(turn) => drop(turn.end(&holder, 0, CONNECTION_WORK)),
+                Err(_) => shared.turns.charge(&holder, CONNECTION_WORK),
+            }
             entered
         }
         Ok(None) => Ok(None),
         Err(unwelcome) => {
             if unwelcome.why == Ending::WrongKey {
-                // Whoever guesses waits, unless others need the seat.
+                // Guessing takes time, unless others need the seat.
                 let pause = Duration::from_millis(shared.config.sessions.wrong_key_ms);
                 tokio::select! {
                     () = tokio::time::sleep(pause) => {}
@@ -300,7 +306,7 @@ mod tests {
         assert_eq!(stays.outbox.ending(), None);
         // The roster does not have the second one yet: nobody ends that but itself.
         assert_eq!(shared.change_keys(Keys::default()), 1);
-        let ends = enter(&shared, &mut seats[1], late).expect("it is told by its bye");
+        let ends = enter(&shared, &mut seats[1], late).expect("its bye says why");
         assert_eq!(ends.outbox.ending(), Some(Ending::WrongKey));
     }
 }
