@@ -78,13 +78,16 @@ pub(crate) struct Client {
     bytes: Vec<u8>,
 }
 
+/// How long a client waits for what must come.
+const PATIENCE: Duration = Duration::from_secs(600);
+
 impl Client {
     /// A connection without a hello.
     pub(crate) fn silent(to: SocketAddr) -> Client {
         let stream = TcpStream::connect(to).expect("the server listens");
         stream.set_nodelay(true).expect("a socket has the option");
-        let patience = Some(Duration::from_secs(600));
-        stream.set_read_timeout(patience).expect("a socket has it");
+        let set = stream.set_read_timeout(Some(PATIENCE));
+        set.expect("a socket has it");
         let bytes = Vec::new();
         Client { stream, bytes }
     }
@@ -134,25 +137,28 @@ impl Client {
         self.hear_cut().expect("it was closed within a frame")
     }
 
-    /// What comes next, if it is here or comes within some milliseconds.
+    /// Returns what comes next, if it is here or comes within some milliseconds.
     pub(crate) fn hear_soon(&mut self) -> Option<Heard> {
-        let soon = Duration::from_millis(2);
-        let wait = |stream: &TcpStream, time| {
-            stream
-                .set_read_timeout(Some(time))
-                .expect("a socket has it");
-        };
         if decode(&self.bytes).is_none() {
-            wait(&self.stream, soon);
-            let mut more = [0; 1 << 14];
-            if let Ok(count) = self.stream.read(&mut more) {
-                self.bytes.extend_from_slice(&more[..count]);
-            }
-            wait(&self.stream, Duration::from_secs(600));
+            self.read_within(Duration::from_millis(2));
         }
         let (heard, length) = decode(&self.bytes)?;
         self.bytes.drain(..length);
         Some(heard)
+    }
+
+    /// Reads what comes within a time; later reads wait as long as before.
+    fn read_within(&mut self, time: Duration) {
+        let wait = |stream: &TcpStream, time| {
+            let set = stream.set_read_timeout(Some(time));
+            set.expect("a socket has it");
+        };
+        wait(&self.stream, time);
+        let mut more = [0; 1 << 14];
+        if let Ok(count) = self.stream.read(&mut more) {
+            self.bytes.extend_from_slice(&more[..count]);
+        }
+        wait(&self.stream, PATIENCE);
     }
 
     /// What comes next; `None` where the connection ends within a frame.
@@ -178,17 +184,12 @@ impl Client {
         }
     }
 
-    /// What comes next, if something comes in so long.
+    /// Returns what comes next, if something comes within a time.
     pub(crate) fn next_within(&mut self, time: Duration) -> Option<Heard> {
         if self.bytes.is_empty() {
-            self.stream
-                .set_read_timeout(Some(time))
-                .expect("a socket has it");
-            let mut more = [0; 1 << 14];
-            let count = self.stream.read(&mut more).ok()?;
-            self.bytes.extend_from_slice(&more[..count]);
+            self.read_within(time);
         }
-        self.hear_cut()
+        (!self.bytes.is_empty()).then(|| self.hear_cut())?
     }
 
     /// The next answer; reports and heartbeats before it are passed over.
