@@ -207,7 +207,7 @@ mod tests {
     }
 
     fn run(load: Load, skip: u64, room: u64) -> (Run, Sent, u64) {
-        drive(load, |tail| Ok(Direct { tail, skip, room })).unwrap()
+        drive(load, |tail| Ok(Direct { tail, skip, room })).expect("the sender is there")
     }
 
     const NEVER: u64 = u64::MAX;

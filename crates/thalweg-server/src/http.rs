@@ -32,9 +32,9 @@ const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset
 
 /// The thread of the listener; it ends when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Http(
-    #[allow(dead_code, reason = "it is there to be dropped")] oneshot::Sender<()>,
-);
+pub(crate) struct Http {
+    _end: oneshot::Sender<()>,
+}
 
 /// Serves on a thread of its own.
 ///
@@ -58,7 +58,7 @@ pub(crate) fn start(listener: TcpListener, metrics: Arc<Metrics>) -> io::Result<
         });
     };
     thread::Builder::new().name("http".into()).spawn(run)?;
-    Ok(Http(end))
+    Ok(Http { _end: end })
 }
 
 async fn listen(listener: TcpListener, metrics: Arc<Metrics>) {

@@ -8,8 +8,8 @@
 //! one who is alone never waits, and who sends expensive commands has fewer turns. An administrator
 //! comes first.
 //!
-//! Who has the turn may wait for room in the exchange, since all others would have to; for nothing
-//! else. Who has had it may yield once before the next one is chosen.
+//! A session that has the turn may wait for room in the exchange, since all others would have to;
+//! for nothing else. One that has had it may yield once before the next one is chosen.
 
 use std::collections::{BTreeMap, HashMap};
 use std::future::poll_fn;
@@ -111,7 +111,7 @@ impl Inner {
             true => 0,
             false => holder.finish.load(Ordering::Relaxed).max(self.now),
         };
-        // Who waits with the same start came before.
+        // One that waits with the same start came before.
         let is_next = self.waiting.keys().next().is_none_or(|&(at, _)| start < at);
         if self.is_taken || self.is_choosing || !is_next {
             return None;

@@ -170,7 +170,7 @@ impl Load {
 /// The execute stage. It has the state for itself, and gives it back when it ends.
 struct Executing {
     state: State,
-    /// Of all commands and queries so far.
+    /// The work of all commands and queries so far.
     work: u64,
     load: Arc<Load>,
     returned: Arc<Mutex<Option<State>>>,

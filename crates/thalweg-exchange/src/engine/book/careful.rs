@@ -9,14 +9,14 @@
 //! An order meets one of its owner's.
 //!
 //! The resting order is looked at when it would be the next to trade, and the flags that count are
-//! the taker's. A resting order that is cancelled is told by an
+//! the taker's. A resting order that is cancelled makes an
 //! [`Event::Removed`](crate::Event::Removed) between the trades, where it happens. What is left of
 //! a new order that is cancelled is rejected; of a moved one, which was placed long ago, it is
-//! removed, and told last.
+//! removed, by the last event.
 //!
 //! *Decrement*: both lose as many lots as the smaller one has, of an iceberg order hidden ones
 //! first, so that a maker keeps its place. A new order's lots are rejected, with all that is
-//! rejected of it; those of a moved one are told last, like those that are removed.
+//! rejected of it; those of a moved one are in the last event, like those that are removed.
 //!
 //! *Orders that must be filled whole* (FOK, FOK_BUDGET): where cancelling the taker is asked for,
 //! or a decrement, after which it is not filled whole, only lots that stand before the first own
