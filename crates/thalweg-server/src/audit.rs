@@ -42,18 +42,13 @@ pub(crate) struct AuditLine {
 }
 
 impl AuditLine {
-    fn new(
-        who: SessionKey,
-        key: Option<&str>,
-        sequence: ClientSequence,
-        command: &Command,
-    ) -> Self {
+    fn new(who: SessionKey, sequence: ClientSequence, command: &Command) -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         Self {
             time_ms: now.unwrap_or_default().as_millis() as u64,
             admin: who.holder,
             session: who.number,
-            key: key.map(str::to_owned),
+            key: None,
             sequence: sequence.0,
             command: shown(command),
             number: None,
@@ -61,10 +56,9 @@ impl AuditLine {
         }
     }
 
-    /// Of a command that was executed under a number.
+    /// Returns the line of a command that was executed under a number.
     pub(crate) fn executed(
         who: SessionKey,
-        key: Option<&str>,
         sequence: ClientSequence,
         command: &Command,
         number: u64,
@@ -72,7 +66,7 @@ impl AuditLine {
         let number = Some(number);
         Self {
             number,
-            ..Self::new(who, key, sequence, command)
+            ..Self::new(who, sequence, command)
         }
     }
 
@@ -81,17 +75,22 @@ impl AuditLine {
         self
     }
 
-    /// Of a command that was not taken.
+    /// Adds the name of the key.
+    pub(crate) fn with_key(mut self, key: Option<&str>) -> Self {
+        self.key = key.map(str::to_owned);
+        self
+    }
+
+    /// Returns the line of a command that was not taken.
     pub(crate) fn refused(
         who: SessionKey,
-        key: Option<&str>,
         sequence: ClientSequence,
         command: &Command,
         why: Refusal,
     ) -> Self {
         Self {
             result: why.name(),
-            ..Self::new(who, key, sequence, command)
+            ..Self::new(who, sequence, command)
         }
     }
 }

@@ -1,9 +1,6 @@
-//! The owner of the exchange: does what connections ask, each request on the thread that asks.
-//!
-//! [`Access`](crate::access::Access) has a lock around it.
+//! The owner of the exchange: what it is asked on behalf of sessions, and what it does by itself.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use thalweg_exchange::codec::session::{Answer, Ending, QueryAnswer, Refused, Said, ServerFrame};
@@ -15,49 +12,24 @@ use thalweg_exchange::service::Query;
 use thalweg_exchange::session::{ClientSequence, Refusal, Role, SessionKey};
 use thalweg_exchange::{Command, UserId, UserLimits};
 
-use crate::access::Owner;
+use std::sync::Arc;
+
 use crate::audit::{Audit, AuditLine};
 use crate::figures::Figures;
-use crate::request::Request;
-use crate::roster::Roster;
-use crate::session::Session;
+use crate::session::{Session, SessionId};
 
 /// Work of a command that is in flight and comes again.
 const PENDING_WORK: u64 = 256;
 /// When commands of the server's own that were refused are tried again.
 const RETRY: Duration = Duration::from_millis(100);
 
-/// Queries on their way: whose, and under which number of the client.
-#[derive(Debug, Default)]
-pub(crate) struct Inquiries {
-    asked: Mutex<HashMap<u64, (Arc<Session>, u64)>>,
-}
-
-impl Inquiries {
-    fn put(&self, tag: u64, session: &Arc<Session>, id: u64) {
-        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        asked.insert(tag, (Arc::clone(session), id));
-    }
-
-    /// Who asked, once.
-    pub(crate) fn take(&self, tag: u64) -> Option<(Arc<Session>, u64)> {
-        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        asked.remove(&tag)
-    }
-}
-
-/// What the owner of the exchange shares with others.
-pub(crate) struct Place {
-    pub(crate) roster: Arc<Roster>,
-    pub(crate) inquiries: Arc<Inquiries>,
-    pub(crate) figures: Arc<Figures>,
-    pub(crate) audit: Audit,
-}
-
 /// See the [module](self).
 pub(crate) struct Driver<S: Storage> {
     exchange: Exchange<S>,
-    place: Place,
+    figures: Arc<Figures>,
+    audit: Audit,
+    /// Queries on their way, by tag: whose, and under which number of the client.
+    asked: HashMap<u64, (SessionId, u64)>,
     /// Users whose session has ended while the journal had no room.
     owed: BTreeSet<UserId>,
     /// Limits that it had no room for.
@@ -72,14 +44,16 @@ pub(crate) struct Driver<S: Storage> {
     is_draining: bool,
     next_tag: u64,
     /// Failures of snapshots that the log has.
-    failures_told: u64,
+    failures_logged: u64,
 }
 
 impl<S: Storage> Driver<S> {
-    pub(crate) fn new(exchange: Exchange<S>, place: Place) -> Self {
+    pub(crate) fn new(exchange: Exchange<S>, figures: Arc<Figures>, audit: Audit) -> Self {
         Self {
             exchange,
-            place,
+            figures,
+            audit,
+            asked: HashMap::new(),
             owed: BTreeSet::new(),
             owed_limits: None,
             tried: Instant::now(),
@@ -87,23 +61,37 @@ impl<S: Storage> Driver<S> {
             unexecuted: 0,
             is_draining: false,
             next_tag: 0,
-            failures_told: 0,
+            failures_logged: 0,
         }
     }
 
+    pub(crate) const fn exchange(&self) -> &Exchange<S> {
+        &self.exchange
+    }
+
+    /// Returns how many commands or queries the exchange takes without blocking.
+    pub(crate) fn room(&mut self) -> Result<usize, Failed> {
+        self.exchange.room()
+    }
+
+    /// Returns the work of all that was executed so far.
+    pub(crate) fn work(&self) -> u64 {
+        self.exchange.work() + self.unexecuted
+    }
+
     /// Logs why there is no new snapshot, once for each attempt: the exchange goes on.
-    fn tell_failures(&mut self) {
+    fn log_failures(&mut self) {
         let snapshots = self.exchange.snapshots();
         if let Some(error) = snapshots.failed
-            && snapshots.failures > self.failures_told
+            && snapshots.failures > self.failures_logged
         {
             let failures = snapshots.failures;
             tracing::error!(%error, failures, "the exchange goes on without a new snapshot");
         }
-        self.failures_told = snapshots.failures;
+        self.failures_logged = snapshots.failures;
     }
 
-    /// A command of the server's own; false where it was refused for now.
+    /// Submits a command of the server's own. Returns false where it was refused for now.
     fn own(&mut self, command: &Command) -> Result<bool, Failed> {
         match self.exchange.submit(Origin::Engine, command, 0) {
             Ok(_) => Ok(true),
@@ -140,8 +128,28 @@ impl<S: Storage> Driver<S> {
         Ok(())
     }
 
-    /// Why new commands of a session are not taken now. Those that were taken before have their
-    /// answers all the same: a refusal would say that they were not executed.
+    /// Cancels the orders that go with a user's session, now or as soon as there is room.
+    pub(crate) fn disconnect(&mut self, user: UserId) -> Result<(), Failed> {
+        self.owed.insert(user);
+        self.settle_owed()
+    }
+
+    /// Sets the limits of users without their own, now or as soon as there is room.
+    pub(crate) fn set_limits(&mut self, limits: UserLimits) -> Result<(), Failed> {
+        self.owed_limits = Some(limits);
+        self.settle_owed()
+    }
+
+    /// Sets the exchange's time, if there is room.
+    pub(crate) fn set_time(&mut self, time: i64) -> Result<(), Failed> {
+        if self.exchange.room()? > 0 {
+            self.own(&Command::Clock { time })?;
+        }
+        Ok(())
+    }
+
+    /// Returns why new commands of a session are not taken now. Those that were taken before have
+    /// their answers all the same: a refusal would say that they were not executed.
     fn closed_to(&self, key: SessionKey) -> Option<Refusal> {
         if self.is_draining {
             return Some(Refusal::Draining);
@@ -151,129 +159,137 @@ impl<S: Storage> Driver<S> {
         is_owed.then_some(Refusal::DiskFull)
     }
 
-    fn refuse_query(&self, session: &Session, id: u64, why: Refusal) {
-        self.place.figures.refuse(why);
-        session.answer_query(&QueryAnswer {
-            id,
-            number: self.exchange.number(),
-            said: Said::Refused(why),
-        });
-    }
-}
-
-impl<S: Storage> Owner for Driver<S> {
-    fn room(&mut self) -> Result<usize, Failed> {
-        self.exchange.room()
-    }
-
-    fn serve(&mut self, request: Request) -> Result<(), Failed> {
-        match request {
-            Request::Query { session, id, query } => {
-                let tag = self.next_tag;
-                self.next_tag += 1;
-                self.place.inquiries.put(tag, &session, id);
-                match self.exchange.query(query, tag) {
-                    Err(SubmitError::Failed(failed)) => Err(failed),
-                    Err(error) => {
-                        self.place.inquiries.take(tag);
-                        if matches!(query, Query::OpenOrders { .. }) {
-                            session.end_list();
-                        }
-                        let why = refusal_of(&error).unwrap_or(Refusal::DiskFull);
-                        self.refuse_query(&session, id, why);
-                        Ok(())
-                    }
-                    Ok(()) => Ok(()),
-                }
-            }
-            Request::Refused {
-                session,
-                sequence,
-                command,
-                why,
-            } => {
-                let (session, place) = (&session, &self.place);
-                Teller { session, place }.refuse(sequence, &command, why);
-                session.wake();
-                Ok(())
-            }
-            Request::Left(session) => match self.place.roster.leave(&session) {
-                Some(user) => {
-                    self.owed.insert(user);
-                    self.settle_owed()
-                }
-                None => Ok(()),
-            },
-            Request::Clock(time) => self.own(&Command::Clock { time }).map(drop),
-            Request::Limits(limits) => {
-                self.owed_limits = Some(limits);
-                self.settle_owed()
-            }
-        }
-    }
-
-    fn submit(
+    /// Submits commands of a session, for which there must be room.
+    pub(crate) fn submit(
         &mut self,
-        session: &Arc<Session>,
+        (id, session): (SessionId, &mut Session),
         commands: &[(ClientSequence, Command)],
     ) -> Result<(), Failed> {
-        let key = session.key;
+        let key = session.terms.key;
         let closed = self.closed_to(key);
-        let (exchange, place) = (&mut self.exchange, &self.place);
-        let mut teller = Teller { session, place };
-        let taken = commands.iter().filter_map(|(sequence, command)| {
+        let mut submissions = Vec::with_capacity(commands.len());
+        for (sequence, command) in commands {
             let sequence = *sequence;
-            if let Some(why) = closed
-                && !exchange.knows(key, sequence)
-            {
-                teller.refuse(sequence, command, why);
-                return None;
-            }
-            let origin = Origin::Session { key, sequence };
-            let tag = session.id;
-            Some((
-                sequence,
-                Submission {
-                    origin,
+            match closed {
+                Some(why) if !self.exchange.knows(key, sequence) => {
+                    self.refuse(session, (sequence, command), why);
+                }
+                _ => submissions.push(Submission {
+                    origin: Origin::Session { key, sequence },
                     command,
-                    tag,
-                },
-            ))
-        });
-        let (sequences, submissions): (Vec<_>, Vec<_>) = taken.collect();
-        let owed_limits = &mut self.owed_limits;
-        let unexecuted = &mut self.unexecuted;
+                    tag: id.tag(),
+                }),
+            }
+        }
         let mut failed = None;
-        exchange.submit_many(&submissions, |at, admitted| {
-            if let Command::SetLimits { uid: None, .. } = submissions[at].command
+        let mut refused = Vec::new();
+        let (owed_limits, unexecuted) = (&mut self.owed_limits, &mut self.unexecuted);
+        self.exchange.submit_many(&submissions, |at, admitted| {
+            let Submission {
+                origin, command, ..
+            } = submissions[at];
+            let Origin::Session { sequence, .. } = origin else {
+                return;
+            };
+            if let Command::SetLimits { uid: None, .. } = command
                 && admitted.is_ok()
             {
                 *owed_limits = None;
             }
-            *unexecuted += match &admitted {
-                Ok(Admitted::New { .. }) => 0,
+            match admitted {
+                // Its outcome will be published.
+                Ok(Admitted::New { .. }) => {}
                 // It was looked for among all that are in flight.
-                Ok(Admitted::Pending { .. }) => PENDING_WORK,
-                Ok(Admitted::Repeat(_)) | Err(_) => 1,
-            };
-            let failure = teller.tell(sequences[at], submissions[at].command, admitted);
-            failed = failure.or(failed.take());
+                Ok(Admitted::Pending { .. }) => *unexecuted += PENDING_WORK,
+                Ok(Admitted::Repeat(first)) => {
+                    *unexecuted += 1;
+                    session.output.push(&ServerFrame::Answer(Answer {
+                        sequence,
+                        number: first.number,
+                        result: first.result,
+                        is_repeated: true,
+                    }));
+                }
+                Err(SubmitError::Refused(why)) => {
+                    *unexecuted += 1;
+                    refused.push((at, sequence, why));
+                }
+                Err(SubmitError::Failed(error)) => failed = Some(error),
+                Err(error) => {
+                    let text = format!("command {sequence}: {error}");
+                    session.output.end(Ending::FrameTooLong, &text);
+                }
+            }
         });
-        session.wake();
+        for (at, sequence, why) in refused {
+            self.refuse(session, (sequence, submissions[at].command), why);
+        }
         failed.map_or(Ok(()), Err)
     }
 
-    fn work(&self) -> u64 {
-        self.exchange.work() + self.unexecuted
+    /// Refuses a command. One of an administrator leaves a line in the log.
+    pub(crate) fn refuse(
+        &self,
+        session: &mut Session,
+        (sequence, command): (ClientSequence, &Command),
+        why: Refusal,
+    ) {
+        self.figures.refuse(why);
+        let refused = ServerFrame::Refused(Refused { sequence, why });
+        session.output.push(&refused);
+        let key = session.terms.key;
+        if key.role == Role::Admin {
+            let line = AuditLine::refused(key, sequence, command, why);
+            self.audit.write(line.with_key(session.key_name()));
+        }
     }
 
-    fn drive(&mut self) -> Result<bool, Failed> {
-        self.exchange.idle()?;
-        let has_expired = self.exchange.expired_by().is_some();
-        Ok(self.is_owing() || has_expired || self.exchange.idle_again().is_some())
+    /// Writes a line about an administrator's command that was executed.
+    pub(crate) fn audit(&self, line: AuditLine) {
+        self.audit.write(line);
     }
 
-    fn tend(&mut self) -> Result<Option<Duration>, Failed> {
+    /// Asks a query of a session, for which there must be room.
+    pub(crate) fn query(
+        &mut self,
+        (session_id, session): (SessionId, &mut Session),
+        id: u64,
+        query: Query,
+    ) -> Result<(), Failed> {
+        let tag = self.next_tag;
+        self.next_tag += 1;
+        self.asked.insert(tag, (session_id, id));
+        match self.exchange.query(query, tag) {
+            Ok(()) => Ok(()),
+            Err(SubmitError::Failed(failed)) => Err(failed),
+            Err(error) => {
+                self.asked.remove(&tag);
+                if matches!(query, Query::OpenOrders { .. }) {
+                    session.is_listing = false;
+                }
+                let why = match error {
+                    SubmitError::Refused(why) => why,
+                    _ => Refusal::DiskFull,
+                };
+                self.figures.refuse(why);
+                session.answer_query(QueryAnswer {
+                    id,
+                    number: self.exchange.number(),
+                    said: Said::Refused(why),
+                });
+                Ok(())
+            }
+        }
+    }
+
+    /// Returns who asked a query, once, and its number.
+    pub(crate) fn asked(&mut self, tag: u64) -> Option<(SessionId, u64)> {
+        self.asked.remove(&tag)
+    }
+
+    /// Publishes what became durable, and does what is due by itself. Returns the delay until its
+    /// next call, or `None` if none is due.
+    pub(crate) fn tend(&mut self) -> Result<Option<Duration>, Failed> {
         if self.is_owing() && self.tried.elapsed() >= RETRY {
             self.settle_owed()?;
         }
@@ -287,7 +303,7 @@ impl<S: Storage> Owner for Driver<S> {
             goes_on = self.own(&Command::Clock { time })?;
         }
         self.exchange.idle()?;
-        self.tell_failures();
+        self.log_failures();
         if self.exchange.expired_by().is_some() {
             return Ok(Some(if goes_on { Duration::ZERO } else { RETRY }));
         }
@@ -295,20 +311,23 @@ impl<S: Storage> Owner for Driver<S> {
         Ok(self.exchange.idle_again().or(retry))
     }
 
-    fn begin_drain(&mut self) {
+    /// Refuses new commands from now on.
+    pub(crate) const fn begin_drain(&mut self) {
         self.is_draining = true;
     }
 
-    fn is_settled(&mut self) -> Result<bool, Failed> {
+    /// Returns whether what was taken is published, or waits for room on the disk.
+    pub(crate) fn is_settled(&mut self) -> Result<bool, Failed> {
         self.exchange.is_settled()
     }
 
-    fn stats(&self) -> Option<Stats> {
+    /// Returns figures. Takes some 100 µs.
+    pub(crate) fn stats(&self) -> Option<Stats> {
         self.exchange.stats()
     }
 
-    fn close(mut self: Box<Self>) -> Result<Finished, Failed> {
-        self.owed.extend(self.place.roster.abandoned());
+    /// Ends with a last snapshot. Waits for the disk.
+    pub(crate) fn close(mut self) -> Result<Finished, Failed> {
         let mut left = usize::MAX;
         while self.owed.len() < left {
             left = self.owed.len();
@@ -316,62 +335,6 @@ impl<S: Storage> Owner for Driver<S> {
             self.settle_owed()?;
         }
         self.exchange.close()
-    }
-}
-
-/// The refusal of an error that the client is told.
-fn refusal_of(error: &SubmitError) -> Option<Refusal> {
-    match error {
-        SubmitError::Refused(why) => Some(*why),
-        _ => None,
-    }
-}
-
-/// Tells a session what came of its commands where they are not executed now.
-struct Teller<'t> {
-    session: &'t Session,
-    place: &'t Place,
-}
-
-impl Teller<'_> {
-    /// The failure, if the exchange has stopped.
-    fn tell(
-        &mut self,
-        sequence: ClientSequence,
-        command: &Command,
-        told: Result<Admitted, SubmitError>,
-    ) -> Option<Failed> {
-        match told {
-            // Its outcome will be published.
-            Ok(Admitted::New { .. } | Admitted::Pending { .. }) => {}
-            Ok(Admitted::Repeat(first)) => {
-                self.session.outbox.push(&ServerFrame::Answer(Answer {
-                    sequence,
-                    number: first.number,
-                    result: first.result,
-                    is_repeated: true,
-                }));
-            }
-            Err(SubmitError::Refused(why)) => self.refuse(sequence, command, why),
-            Err(SubmitError::Failed(failed)) => return Some(failed),
-            Err(error) => {
-                let text = format!("command {sequence}: {error}");
-                self.session.outbox.end(Ending::FrameTooLong, text);
-            }
-        }
-        None
-    }
-
-    fn refuse(&self, sequence: ClientSequence, command: &Command, why: Refusal) {
-        self.place.figures.refuse(why);
-        let refused = ServerFrame::Refused(Refused { sequence, why });
-        self.session.outbox.push(&refused);
-        if self.session.key.role == Role::Admin {
-            let key = self.session.key;
-            let name = self.session.key_name();
-            let line = AuditLine::refused(key, name, sequence, command, why);
-            self.place.audit.write(line);
-        }
     }
 }
 

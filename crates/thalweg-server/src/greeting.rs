@@ -1,23 +1,24 @@
-//! Hello and welcome: who a connection is, and whether it may be that.
+//! Hello: who a connection is, and whether it may be that.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use thalweg_exchange::codec::CodecError;
 use thalweg_exchange::codec::SESSION_VERSION;
 use thalweg_exchange::codec::session::{
-    ClientFrame, Ending, HELLO_BYTES_MAX, Hello, ServerFrame, Welcome, decode_client_frame,
+    Bye, ClientFrame, Ending, HELLO_BYTES_MAX, Hello, ServerFrame, decode_client_frame,
+    encode_server_frame, server_frame_bytes,
 };
 use thalweg_exchange::session::{ReportNumber, Role, SessionKey};
-use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 use crate::config::HEARTBEAT_MS_MAX;
-use crate::figures::read;
-use crate::keys::Key;
-use crate::publisher::resume;
-use crate::roster::WITHDRAWN;
+use crate::figures::raise;
+use crate::request::{Newcomer, Request};
 use crate::seats::Seat;
-use crate::session::{Session, Terms};
+use crate::session::Terms;
 use crate::shared::Shared;
 
 /// Which roles a listener serves.
@@ -49,57 +50,87 @@ impl Unwelcome {
     }
 }
 
-/// A hello that may be welcomed.
+/// A hello that is right.
 #[derive(Debug)]
 struct Guest {
-    key: SessionKey,
-    shown: Option<Arc<Key>>,
+    terms: Terms,
     last_report: Option<ReportNumber>,
-    heartbeat_ms: u32,
-    cancels_on_disconnect: bool,
-    wants_reports: bool,
 }
 
-/// Work that a connection is at least: its hello, its end, and lines of the log.
-const CONNECTION_WORK: u64 = 256;
-/// How long a hello waits for a turn. While a disk stands still, the one who has the turn waits for
-/// room; clients are welcomed all the same, and see the market.
-const TURN_TIME: Duration = Duration::from_millis(100);
+/// How long a bye may take to be written.
+const BYE_TIME: Duration = Duration::from_millis(500);
 
-/// Reads a hello and enters the session. `bytes` keeps what came after it. `None` where the other
-/// side is gone.
-pub(crate) async fn greet(
+/// Reads a hello, and has the connection entered as a session.
+pub(crate) async fn receive(
+    shared: Arc<Shared>,
+    mut seat: Seat,
+    mut stream: TcpStream,
+    peer: SocketAddr,
+) {
+    // Without it, answers wait for acknowledgements of the ones before.
+    let _ = stream.set_nodelay(true);
+    let mut bytes = Vec::new();
+    match greet(&shared, &mut seat, &mut stream, &mut bytes).await {
+        Ok(None) => {}
+        Ok(Some(guest)) => {
+            let Ok(stream) = stream.into_std() else {
+                return;
+            };
+            let newcomer = Newcomer {
+                stream,
+                peer,
+                seat,
+                bytes,
+                terms: guest.terms,
+                last_report: guest.last_report,
+            };
+            shared.requests.send(Request::Enter(Box::new(newcomer)));
+        }
+        Err(unwelcome) => {
+            raise(&shared.figures.hellos_refused, 1);
+            let Unwelcome { why, text } = unwelcome;
+            if let Some(left_out) = shared.log_refused.pass(Instant::now()) {
+                let left_out = (left_out > 0).then_some(left_out);
+                tracing::warn!(%peer, why = why.text(), text, left_out, "a hello was refused");
+            }
+            shared.figures.end(why);
+            part(&mut stream, why, &text).await;
+        }
+    }
+}
+
+/// Says bye and closes.
+async fn part(to: &mut TcpStream, why: Ending, text: &str) {
+    let bye = ServerFrame::Bye(Bye { why, text });
+    let mut bytes = vec![0; server_frame_bytes(&bye)];
+    if encode_server_frame(&bye, &mut bytes).is_ok() {
+        let _ = tokio::time::timeout(BYE_TIME, to.write_all(&bytes)).await;
+    }
+    let _ = tokio::time::timeout(BYE_TIME, to.shutdown()).await;
+}
+
+/// Reads a hello. `bytes` keeps what came after it. `None` where the other side is gone.
+async fn greet(
     shared: &Shared,
     seat: &mut Seat,
-    stream: &mut (impl AsyncRead + Unpin),
+    stream: &mut TcpStream,
     bytes: &mut Vec<u8>,
-) -> Result<Option<Arc<Session>>, Unwelcome> {
+) -> Result<Option<Guest>, Unwelcome> {
     let limit = Duration::from_millis(shared.config.sessions.hello_ms);
-    let guest = tokio::select! {
+    let heard = tokio::select! {
         biased;
         heard = tokio::time::timeout(limit, hear(shared, seat.door, stream, bytes)) => heard,
         () = seat.evicted() => return Err(evicted()),
     };
-    let guest = match guest {
-        Ok(heard) => heard,
-        Err(_) => {
-            let text = format!("none came within {} ms", limit.as_millis());
-            return Err(Unwelcome::new(Ending::NoHello, text));
-        }
+    let Ok(heard) = heard else {
+        let text = format!("none came within {} ms", limit.as_millis());
+        return Err(Unwelcome::new(Ending::NoHello, text));
     };
-    match guest {
+    match heard {
         Ok(Some(guest)) => {
-            let holder = shared.turns.holder(guest.key);
-            let turn = tokio::select! {
-                turn = tokio::time::timeout(TURN_TIME, shared.turns.begin(&holder, None)) => turn,
-                () = seat.evicted() => return Err(evicted()),
-            };
-            let entered = enter(shared, seat, guest).map(Some);
-            match turn {
-                Ok(turn) => drop(turn.end(&holder, 0, CONNECTION_WORK)),
-                Err(_) => shared.turns.charge(&holder, CONNECTION_WORK),
-            }
-            entered
+            let kept = seat.keep(guest.terms.key);
+            kept.map_err(|text| Unwelcome::new(Ending::Connections, text))?;
+            Ok(Some(guest))
         }
         Ok(None) => Ok(None),
         Err(unwelcome) => {
@@ -124,7 +155,7 @@ fn evicted() -> Unwelcome {
 async fn hear(
     shared: &Shared,
     door: Door,
-    stream: &mut (impl AsyncRead + Unpin),
+    stream: &mut TcpStream,
     bytes: &mut Vec<u8>,
 ) -> Result<Option<Guest>, Unwelcome> {
     bytes.reserve(2 * HELLO_BYTES_MAX);
@@ -179,13 +210,16 @@ fn examine(shared: &Shared, door: Door, hello: &Hello<'_>) -> Result<Guest, Unwe
         let text = format!("session number {}: numbers are below {limit}", hello.number);
         return Err(Unwelcome::new(Ending::Sessions, text));
     }
+    let heartbeat_ms = heartbeat_ms(shared, hello.heartbeat_ms);
     Ok(Guest {
-        key: SessionKey::new(hello.role, hello.holder, hello.number),
-        shown,
+        terms: Terms {
+            key: SessionKey::new(hello.role, hello.holder, hello.number),
+            shown,
+            cancels_on_disconnect: hello.cancels_on_disconnect && hello.role == Role::Trade,
+            wants_reports: !hello.market_data_only && hello.role != Role::Admin,
+            heartbeat: Duration::from_millis(heartbeat_ms.into()),
+        },
         last_report: hello.last_report,
-        heartbeat_ms: heartbeat_ms(shared, hello.heartbeat_ms),
-        cancels_on_disconnect: hello.cancels_on_disconnect && hello.role == Role::Trade,
-        wants_reports: !hello.market_data_only && hello.role != Role::Admin,
     })
 }
 
@@ -194,119 +228,5 @@ fn heartbeat_ms(shared: &Shared, asked: u32) -> u32 {
     match asked {
         0 => sessions.heartbeat_ms,
         asked => asked.clamp(sessions.heartbeat_min_ms, HEARTBEAT_MS_MAX as u32),
-    }
-}
-
-fn enter(shared: &Shared, seat: &mut Seat, guest: Guest) -> Result<Arc<Session>, Unwelcome> {
-    let kept = seat.keep(guest.key);
-    kept.map_err(|text| Unwelcome::new(Ending::Connections, text))?;
-    let sessions = &shared.config.sessions;
-    let session = Arc::new(Session::new(
-        Terms {
-            id: seat.id,
-            key: guest.key,
-            shown: guest.shown,
-            cancels_on_disconnect: guest.cancels_on_disconnect,
-            wants_reports: guest.wants_reports,
-            heartbeat: Duration::from_millis(guest.heartbeat_ms.into()),
-            out_bytes_max: sessions.out_bytes_max,
-            budget: Arc::clone(&shared.budget),
-        },
-        Instant::now(),
-    ));
-    let (Some(reports), Some(exchange)) = (shared.reports.get(), shared.exchange.get()) else {
-        return Err(Unwelcome::new(Ending::Shutdown, "the exchange is not open"));
-    };
-    let refused = |why| Unwelcome::new(why, "");
-    let entered = shared.roster.enter(&session, || {
-        let user = session.user();
-        let state = reports.session(guest.key);
-        let frame_bytes_max = match guest.key.role {
-            Role::Admin => sessions.admin_frame_bytes_max,
-            _ => sessions.frame_bytes_max,
-        };
-        session.outbox.push(&ServerFrame::Welcome(Welcome {
-            version: u16::from(SESSION_VERSION),
-            heartbeat_ms: guest.heartbeat_ms,
-            holder: guest.key.holder,
-            last_executed: state.last_executed,
-            next_report: user.map_or(ReportNumber(1), |user| reports.next(user)),
-            next_command: read(&shared.next_command),
-            in_flight_max: sessions.answers_kept,
-            frame_bytes_max,
-            rate_max: sessions.rate_per_s,
-            epoch: shared.feed.epoch,
-            channels: shared.feed.channels,
-            exchange: *exchange,
-        }));
-        if let Some(user) = user.filter(|_| guest.wants_reports) {
-            resume(&session, reports, user, guest.last_report);
-        }
-    });
-    entered.map_err(refused)?;
-    // They may have changed since its hello was examined.
-    if let (Some(keys), Some(shown)) = (shared.keys(), &session.shown)
-        && !keys.holds(shown)
-    {
-        session.outbox.end(Ending::WrongKey, WITHDRAWN);
-    }
-    Ok(session)
-}
-
-#[cfg(test)]
-mod tests {
-    use thalweg_exchange::codec::session::KeyBytes;
-    use thalweg_exchange::durable::{Exchange, Options, SimDisk};
-    use thalweg_exchange::market::{Channels, Epoch};
-
-    use super::*;
-    use crate::config::Config;
-    use crate::feed::Feed;
-    use crate::keys::{Keys, hash};
-
-    #[test]
-    fn a_key_that_is_withdrawn_between_the_hello_and_the_welcome_ends_the_session() {
-        let key = Key {
-            name: "a".into(),
-            role: Role::Trade,
-            holder: 7,
-            hash: hash(b"secret"),
-        };
-        let opened = Exchange::open_in(SimDisk::new(), Options::default(), |_| ());
-        let (exchange, _) = opened.expect("the disk is empty");
-        let channels = Channels {
-            trades: true,
-            orders: false,
-            levels: true,
-            best: true,
-        };
-        let feed = Arc::new(Feed::new(Epoch(1), channels, 1, 2));
-        let keys = Keys::new(vec![key]);
-        let shared = Shared::new(Config::default(), Some(keys.clone()), feed);
-        let _ = shared.reports.set(exchange.reports());
-        let _ = shared.exchange.set(exchange.identity());
-        let shared = Arc::new(shared);
-        let hello = Hello {
-            version_min: 1,
-            version_max: 1,
-            role: Role::Trade,
-            holder: 7,
-            number: 0,
-            last_report: None,
-            heartbeat_ms: 0,
-            cancels_on_disconnect: false,
-            market_data_only: false,
-            key: KeyBytes(b"secret"),
-        };
-        let examined = || examine(&shared, Door::Trade, &hello).expect("the key is right");
-        let (early, late) = (examined(), examined());
-        let seat = || shared.seats.take(Door::Trade).expect("there is room");
-        let mut seats = [(); 2].map(|()| seat());
-        let stays = enter(&shared, &mut seats[0], early).expect("it is welcomed");
-        assert_eq!(stays.outbox.ending(), None);
-        // The roster does not have the second one yet: nobody ends that but itself.
-        assert_eq!(shared.change_keys(Keys::default()), 1);
-        let ends = enter(&shared, &mut seats[1], late).expect("its bye says why");
-        assert_eq!(ends.outbox.ending(), Some(Ending::WrongKey));
     }
 }

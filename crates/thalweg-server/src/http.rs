@@ -114,7 +114,7 @@ async fn answer(
             };
             text(status, format!("{name}\n"))
         }
-        "/metrics" => match metrics.page() {
+        "/metrics" => match metrics.page().await {
             Ok(body) => of_type(StatusCode::OK, OPEN_METRICS, body),
             Err(_) => text(StatusCode::INTERNAL_SERVER_ERROR, "no metrics\n"),
         },

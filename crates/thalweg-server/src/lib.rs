@@ -2,10 +2,12 @@
 //! execution reports, market data and metrics.
 //!
 //! ```text
-//! connections ──commands, under one lock──▶ driver: owns the exchange ──▶ pipeline, journal
-//!      ▲  ▲                                                                │ durable
-//!      │  └── outboxes (bounded) ◀── publisher: answers, reports ◀─────────┤
-//!      └───── ring of chunks ◀── feed: market data ◀───────────────────────┘
+//!                 control: accept, hello, keys, clock, metrics
+//!                     │ sessions, requests
+//!                     ▼
+//! clients ◀─────▶ exchange's thread: reads, executes, answers ──▶ committer: writes and syncs
+//!                     ▲        │
+//!                     └ chunks ┴──outcomes──▶ feed: market data
 //! ```
 //!
 //! Nobody in this picture waits for a client: what a client does not take is bounded, and it is
@@ -13,39 +15,36 @@
 //! has the protocol.
 #![forbid(unsafe_code)]
 
-mod access;
 mod audit;
 mod buckets;
 pub mod config;
-mod connection;
 pub mod demo;
-mod desk;
-mod directory;
 mod doors;
 mod driver;
 mod error;
+mod exchange_thread;
 mod execution;
 mod feed;
 mod figures;
+mod frames;
 mod greeting;
 mod http;
 pub mod keys;
 mod listener;
 pub mod logs;
 mod metrics;
-mod outbox;
+mod output;
 mod publisher;
 mod rate;
-mod reading;
 mod remembered;
 mod request;
-mod roster;
+mod scheduler;
 mod seats;
 mod server;
 mod session;
+mod sessions;
 mod shared;
 mod stage;
-mod turns;
 mod wall_clock;
 
 pub use self::doors::Addresses;

@@ -1,4 +1,4 @@
-//! Takes connections and gives each a task.
+//! Takes connections and gives each a task, which reads its hello.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,9 +8,8 @@ use thalweg_exchange::codec::session::{encode_server_frame, server_frame_bytes};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-use crate::connection::serve;
 use crate::figures::raise;
-use crate::greeting::Door;
+use crate::greeting::{Door, receive};
 use crate::shared::Shared;
 use crate::stage::Stage;
 
@@ -18,7 +17,7 @@ use crate::stage::Stage;
 /// descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Takes connections until the server drains, and waits until they have ended.
+/// Takes connections until the server drains, and waits until each is a session, or has ended.
 pub(crate) async fn listen(shared: Arc<Shared>, door: Door, listener: TcpListener) {
     let mut connections = JoinSet::new();
     loop {
@@ -28,7 +27,7 @@ pub(crate) async fn listen(shared: Arc<Shared>, door: Door, listener: TcpListene
                     raise(&shared.figures.accepted, 1);
                     match shared.seats.take(door) {
                         Some(seat) => {
-                            connections.spawn(serve(Arc::clone(&shared), seat, stream, peer));
+                            connections.spawn(receive(Arc::clone(&shared), seat, stream, peer));
                         }
                         None => refuse(&shared, door, &stream),
                     }

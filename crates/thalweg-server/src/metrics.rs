@@ -1,7 +1,7 @@
 //! What `/metrics` says, by the names and types of Prometheus.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hyper::body::Bytes;
@@ -16,11 +16,13 @@ use thalweg::state::States;
 use thalweg_exchange::durable::Stats;
 use thalweg_exchange::session::{Refusal, Role};
 use thalweg_measure::histogram::Histogram;
+use tokio::sync::Mutex;
 
 use crate::buckets::{BOUNDS_COUNT, BOUNDS_NS, buckets};
 use crate::figures::read;
 use crate::greeting::Door;
 use crate::logs;
+use crate::request::Snapshot;
 use crate::shared::Shared;
 use crate::stage::Stage;
 
@@ -39,7 +41,7 @@ impl Metrics {
     pub(crate) const fn new(shared: Arc<Shared>) -> Self {
         Self {
             shared,
-            page: Mutex::new(None),
+            page: Mutex::const_new(None),
         }
     }
 
@@ -55,22 +57,23 @@ impl Metrics {
     }
 
     /// Returns the page, which may be 200 ms old.
-    pub(crate) fn page(&self) -> Result<Bytes, fmt::Error> {
-        let mut page = self.page.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(crate) async fn page(&self) -> Result<Bytes, fmt::Error> {
+        let mut page = self.page.lock().await;
         if let Some((made, bytes)) = &*page
             && made.elapsed() < PAGE_TIME
         {
             return Ok(bytes.clone());
         }
-        let bytes = Bytes::from(self.text()?);
+        let snapshot = self.shared.requests.stats().await;
+        let bytes = Bytes::from(self.text(snapshot)?);
         *page = Some((Instant::now(), bytes.clone()));
         Ok(bytes)
     }
 
-    fn text(&self) -> Result<String, fmt::Error> {
+    fn text(&self, snapshot: Option<Box<Snapshot>>) -> Result<String, fmt::Error> {
         let page = Page {
             shared: Arc::clone(&self.shared),
-            stats: self.shared.access.stats(),
+            snapshot,
         };
         let mut registry = Registry::with_prefix("thalweg");
         registry.register_collector(Box::new(page));
@@ -83,7 +86,7 @@ impl Metrics {
 #[derive(Debug)]
 struct Page {
     shared: Arc<Shared>,
-    stats: Option<Box<Stats>>,
+    snapshot: Option<Box<Snapshot>>,
 }
 
 type Labels = [(&'static str, String); 1];
@@ -185,7 +188,8 @@ impl Collector for Page {
         let mut to = Writer(encoder);
         self.server(&mut to)?;
         self.market(&mut to)?;
-        let Some(stats) = &self.stats else {
+        let snapshot = self.snapshot.as_ref();
+        let Some(stats) = snapshot.and_then(|snapshot| snapshot.stats.as_ref()) else {
             return Ok(());
         };
         exchange(stats, &mut to)?;
@@ -215,13 +219,15 @@ impl Page {
         let figures = &shared.figures;
         let is_ready = f64::from(shared.stage.is(Stage::Ready));
         to.gauge("ready", "1 while clients are served.", is_ready)?;
-        let sessions = Role::ALL.iter().zip(shared.roster.counts());
+        let snapshot = self.snapshot.as_ref();
+        let counts = snapshot.map_or([0; 3], |snapshot| snapshot.sessions);
+        let sessions = Role::ALL.iter().zip(counts);
         to.gauges(
             ("sessions", "Sessions that are connected."),
             "role",
             sessions.map(|(role, count)| (role.name().to_owned(), count as f64)),
         )?;
-        let connections = shared.connections() as f64;
+        let connections = shared.seats.taken() as f64;
         to.gauge("connections", "Connections that are open.", connections)?;
         let max = shared.seats.max(Door::Trade) as f64;
         to.gauge(
@@ -256,7 +262,7 @@ impl Page {
                 .refusals()
                 .map(|(why, count)| (why.to_owned(), count)),
         )?;
-        let bytes = shared.roster.bytes_waiting() as f64;
+        let bytes = snapshot.map_or(0, |snapshot| snapshot.out_bytes) as f64;
         to.gauge(
             "out_bytes",
             "Bytes of answers and reports that wait for clients.",

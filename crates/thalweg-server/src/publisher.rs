@@ -1,86 +1,143 @@
-//! What the exchange publishes goes to those whom it concerns.
+//! What the exchange publishes becomes frames for those whom it concerns.
+//!
+//! The exchange publishes on the thread that owns it, in the midst of a call. What it says is
+//! gathered in an [`Outgoing`], which that thread delivers after the call.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use thalweg::state::StateCell;
 use thalweg_exchange::codec::session::{
-    AccountView, Answer, Ending, OpenOrder, QueryAnswer, ReportGap, Said, ServerFrame,
+    AccountView, Answer, NUMBERED_REPORT_BYTES, OpenOrder, Said, ServerFrame, encode_server_frame,
+    numbered_report, server_frame_bytes,
 };
-use thalweg_exchange::durable::{Executed, Origin, Published, Reports};
+use thalweg_exchange::durable::{Executed, Failed, Origin, Published};
 use thalweg_exchange::report::OpenOrders;
 use thalweg_exchange::service::{Answer as Told, Answered};
-use thalweg_exchange::session::{ReportNumber, Role};
+use thalweg_exchange::session::{Role, SessionKey};
 use thalweg_exchange::{Command, ResultCode, UserId};
-use tokio::sync::Notify;
 
-use crate::audit::{Audit, AuditLine};
-use crate::desk::Desk;
-use crate::driver::Inquiries;
+use crate::audit::AuditLine;
 use crate::execution::ExecutionTimes;
 use crate::feed::{Feed, Tape};
-use crate::reading::{OPEN_ORDER_BYTES, QUERY_ORDERS_MAX};
-use crate::roster::Roster;
-use crate::session::Session;
-use crate::stage::Stage;
+use crate::frames::{OPEN_ORDER_BYTES, QUERY_ORDERS_MAX};
+
+/// For whom something is.
+#[derive(Debug)]
+pub(crate) enum Delivery {
+    /// The next bytes are answers for a session: the connection with this tag, if it is of this
+    /// session still, or else the one that the session has now.
+    Answers {
+        tag: u64,
+        key: SessionKey,
+        bytes: usize,
+    },
+    /// The next bytes are a report for who wants those of a user.
+    Report(UserId),
+    /// The query with this tag was answered.
+    Answered(u64, Box<Answered>),
+    /// An administrator's command was executed; the line lacks the name of the key.
+    Audit(Box<AuditLine>, SessionKey),
+}
+
+/// What was published and is to be delivered, in order.
+#[derive(Debug, Default)]
+pub(crate) struct Outgoing {
+    pub(crate) deliveries: Vec<Delivery>,
+    /// The bytes of answers and reports.
+    pub(crate) bytes: Vec<u8>,
+    /// The number of the first command that was not published.
+    pub(crate) next_command: u64,
+    pub(crate) failed: Option<Failed>,
+}
+
+impl Outgoing {
+    fn answer(&mut self, tag: u64, key: SessionKey, answer: Answer) {
+        let frame = ServerFrame::Answer(answer);
+        let (at, length) = (self.bytes.len(), server_frame_bytes(&frame));
+        self.bytes.resize(at + length, 0);
+        if encode_server_frame(&frame, &mut self.bytes[at..]).is_err() {
+            self.bytes.truncate(at);
+            return;
+        }
+        // One session mostly has many in a row.
+        if let Some(Delivery::Answers {
+            tag: last, bytes, ..
+        }) = self.deliveries.last_mut()
+            && *last == tag
+        {
+            *bytes += length;
+            return;
+        }
+        let bytes = length;
+        self.deliveries.push(Delivery::Answers { tag, key, bytes });
+    }
+
+    fn append(&mut self, other: &mut Self) {
+        if self.deliveries.is_empty() {
+            std::mem::swap(&mut self.deliveries, &mut other.deliveries);
+            std::mem::swap(&mut self.bytes, &mut other.bytes);
+        } else {
+            self.deliveries.append(&mut other.deliveries);
+            self.bytes.append(&mut other.bytes);
+        }
+        self.next_command = other.next_command;
+    }
+}
+
+/// The way from the publisher to the thread that delivers: the same thread.
+pub(crate) type Mailbox = Arc<Mutex<Outgoing>>;
 
 /// See the [module](self).
 #[derive(Debug)]
 pub(crate) struct Publisher {
-    pub(crate) roster: Arc<Roster>,
-    pub(crate) inquiries: Arc<Inquiries>,
-    pub(crate) stage: Arc<StateCell<Stage>>,
-    pub(crate) audit: Audit,
+    pub(crate) mailbox: Mailbox,
+    pub(crate) outgoing: Outgoing,
     pub(crate) feed: Arc<Feed>,
-    /// `None` before the exchange has told its books, and after an outcome was missing.
+    /// `None` before the exchange has said its books, and after an outcome was missing.
     pub(crate) tape: Option<Tape>,
-    /// Where reports are fetched that a session lacks; once the exchange is open.
-    pub(crate) reports: Arc<std::sync::OnceLock<Reports>>,
-    pub(crate) desk: Desk,
-    /// The number of the next command, for those who come.
-    pub(crate) next_command: Arc<AtomicU64>,
     pub(crate) execution: Arc<ExecutionTimes>,
     /// Where the clock finds a time that an administrator has set.
     pub(crate) time_set: Arc<AtomicI64>,
-    /// Told when commands have left the pipeline.
-    pub(crate) room: Arc<Notify>,
 }
 
 impl Publisher {
-    /// What the exchange calls.
+    /// Takes what the exchange publishes.
     pub(crate) fn take(&mut self, published: Published<'_>) {
         match published {
             Published::Started { state, number } => {
-                self.go_on_from(number);
+                self.outgoing.next_command = number;
                 let mut tape = Tape::new(state, Arc::clone(&self.feed));
                 tape.hand_over();
                 self.tape = Some(tape);
+                self.hand_over();
             }
             Published::Outcome(executed) => self.outcome(&executed),
-            Published::Answer { tag, answered } => self.answer(tag, answered),
-            Published::ChunkEnd => self.end_chunk(),
-            Published::Room => self.room.notify_one(),
+            Published::Answer { tag, answered } => {
+                let answered = Delivery::Answered(tag, Box::new(answered));
+                self.outgoing.deliveries.push(answered);
+            }
+            Published::ChunkEnd => {
+                self.hand_over();
+                if let Some(tape) = &mut self.tape {
+                    tape.hand_over();
+                }
+            }
             Published::Failed(failed) => {
-                tracing::error!(error = %failed, "the exchange has stopped");
-                let _ = self
-                    .stage
-                    .change_to(Stage::Failed, "the exchange has stopped");
-                self.roster.close(Ending::Failed, "");
-                self.room.notify_one();
+                let mut mailbox = self.mailbox.lock().unwrap_or_else(PoisonError::into_inner);
+                mailbox.failed = Some(failed.clone());
             }
             _ => {}
         }
     }
 
-    fn go_on_from(&self, number: u64) {
-        // ORDERING: Relaxed, pairs with the load of a welcome. Who was answered and comes again
-        // finds what was stored before: the answer went through a lock and the network.
-        self.next_command.store(number, Ordering::Relaxed);
+    fn hand_over(&mut self) {
+        let mut mailbox = self.mailbox.lock().unwrap_or_else(PoisonError::into_inner);
+        mailbox.append(&mut self.outgoing);
     }
 
     fn outcome(&mut self, executed: &Executed<'_>) {
         let outcome = &executed.outcome;
-        self.go_on_from(outcome.sequence + 1);
+        self.outgoing.next_command = outcome.sequence + 1;
         if let Some(stamps) = &outcome.stamps {
             self.execution.note(stamps);
         }
@@ -91,13 +148,13 @@ impl Publisher {
             self.tape = None;
         }
         if let Origin::Session { key, sequence } = executed.origin {
-            self.desk.turn_to(key);
-            self.desk.answer(Answer {
+            let answer = Answer {
                 sequence,
                 number: outcome.sequence,
                 result: outcome.result,
                 is_repeated: false,
-            });
+            };
+            self.outgoing.answer(outcome.tag, key, answer);
             if key.role == Role::Admin {
                 if let Command::Clock { time } = *outcome.command
                     && outcome.result == ResultCode::Success
@@ -105,72 +162,44 @@ impl Publisher {
                     // ORDERING: Relaxed, pairs with the swap in set_clock(); a number alone.
                     self.time_set.store(time, Ordering::Relaxed);
                 }
-                let name = self.desk.key_name();
                 let command = outcome.command;
-                let line = AuditLine::executed(key, name, sequence, command, outcome.sequence);
-                self.audit.write(line.with_result(outcome.result));
+                let line = AuditLine::executed(key, sequence, command, outcome.sequence);
+                let line = Box::new(line.with_result(outcome.result));
+                self.outgoing.deliveries.push(Delivery::Audit(line, key));
             }
         }
         for report in executed.reports {
-            self.desk.report(report, self.reports.get());
+            let numbered: [u8; NUMBERED_REPORT_BYTES] =
+                numbered_report(report.number, &report.frame);
+            self.outgoing.bytes.extend_from_slice(&numbered);
+            let delivery = Delivery::Report(report.report.owner);
+            self.outgoing.deliveries.push(delivery);
         }
-    }
-
-    fn end_chunk(&mut self) {
-        self.desk.end_chunk();
-        if let Some(tape) = &mut self.tape {
-            tape.hand_over();
-        }
-    }
-
-    fn answer(&mut self, tag: u64, answered: Answered) {
-        let Some((session, id)) = self.inquiries.take(tag) else {
-            return;
-        };
-        self.desk.hand_over();
-        let number = answered.sequence;
-        let said = match answered.answer {
-            Told::User(user) => Said::Account(AccountView::from(&user)),
-            Told::OpenOrders(orders) => {
-                let said = open_orders(&orders, session.outbox.half());
-                session.end_list();
-                said
-            }
-            Told::Book(book) => Said::Book(book),
-            Told::UnknownUser(_) => {
-                session.end_list();
-                Said::UnknownUser
-            }
-            // Nothing else was asked.
-            _ => Said::UnknownSymbol,
-        };
-        session.answer_query(&QueryAnswer { id, number, said });
     }
 }
 
-/// As many of a user's orders as fit into so many bytes: more would end the connection that asks.
+/// Returns whether an answer may be that to a query for open orders.
+pub(crate) const fn is_list(answer: &Told) -> bool {
+    matches!(answer, Told::OpenOrders(_) | Told::UnknownUser(_))
+}
+
+/// Returns what a client is answered, of which open orders fit into so many bytes: more would end
+/// the connection that asks.
+pub(crate) fn said(answer: Told, bytes_max: usize) -> Said {
+    match answer {
+        Told::User(user) => Said::Account(AccountView::from(&user)),
+        Told::OpenOrders(orders) => open_orders(&orders, bytes_max),
+        Told::Book(book) => Said::Book(book),
+        Told::UnknownUser(_) => Said::UnknownUser,
+        // Nothing else was asked.
+        _ => Said::UnknownSymbol,
+    }
+}
+
 fn open_orders(all: &OpenOrders, bytes_max: usize) -> Said {
     let mut orders = OpenOrder::all(all);
     let fitting = QUERY_ORDERS_MAX.min(bytes_max / OPEN_ORDER_BYTES);
     let is_cut = orders.len() > fitting;
     orders.truncate(fitting);
     Said::OpenOrders { orders, is_cut }
-}
-
-/// Gives a session the reports after the last that it saw, or those from now on, and makes the next
-/// one the next. Reports that are gone are told.
-pub(crate) fn resume(
-    session: &Session,
-    reports: &Reports,
-    user: UserId,
-    last_seen: Option<ReportNumber>,
-) {
-    let mut frames = Vec::new();
-    let after = last_seen.unwrap_or(ReportNumber(u64::MAX));
-    let resumed = reports.resume(user, after, &mut frames);
-    if let Some((from, to)) = resumed.gap {
-        let gap = ServerFrame::ReportGap(ReportGap { from, to });
-        session.outbox.push(&gap);
-    }
-    session.outbox.push_reports(resumed.first, &frames);
 }

@@ -1,7 +1,9 @@
 //! How fast a session may send: a bucket of tokens that fills with time.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::rc::Rc;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use thalweg_exchange::session::SessionKey;
@@ -73,22 +75,18 @@ impl TokenBucket {
 #[derive(Clone, Debug)]
 pub(crate) struct Bucket {
     is_limited: bool,
-    tokens: Arc<Mutex<TokenBucket>>,
+    tokens: Rc<RefCell<TokenBucket>>,
 }
 
 impl Bucket {
     /// As [`TokenBucket::take`].
     pub(crate) fn take(&self, tokens: u32, now: Instant) -> bool {
-        !self.is_limited || self.bucket().take(tokens, now)
+        !self.is_limited || self.tokens.borrow_mut().take(tokens, now)
     }
 
     /// As [`TokenBucket::time_to`].
     pub(crate) fn time_to(&self, tokens: u32, now: Instant) -> Duration {
-        self.bucket().time_to(tokens, now)
-    }
-
-    fn bucket(&self) -> std::sync::MutexGuard<'_, TokenBucket> {
-        self.tokens.lock().unwrap_or_else(PoisonError::into_inner)
+        self.tokens.borrow_mut().time_to(tokens, now)
     }
 }
 
@@ -127,7 +125,7 @@ pub(crate) struct Buckets {
     burst: u32,
     /// Sessions of a holder with numbers from here on share one; only those that read have such.
     per_holder: u32,
-    kept: Mutex<HashMap<SessionKey, Bucket>>,
+    kept: HashMap<SessionKey, Bucket>,
 }
 
 /// Beyond this number, full buckets without a connection are forgotten when another is made.
@@ -139,21 +137,22 @@ impl Buckets {
             per_s: limits.rate_per_s,
             burst: limits.rate_burst,
             per_holder: limits.per_holder,
-            kept: Mutex::default(),
+            kept: HashMap::new(),
         }
     }
 
     /// The bucket of a session that connects.
-    pub(crate) fn of(&self, mut key: SessionKey, now: Instant) -> Bucket {
+    pub(crate) fn of(&mut self, mut key: SessionKey, now: Instant) -> Bucket {
         key.number = key.number.min(self.per_holder);
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = &mut self.kept;
         if kept.len() >= KEPT_MAX && !kept.contains_key(&key) {
-            kept.retain(|_, of| Arc::strong_count(&of.tokens) > 1 || !of.bucket().is_full(now));
+            let is_full = |tokens: &RefCell<TokenBucket>| tokens.borrow_mut().is_full(now);
+            kept.retain(|_, of| Rc::strong_count(&of.tokens) > 1 || !is_full(&of.tokens));
         }
         let new = || TokenBucket::new(self.per_s, self.burst, now);
         let bucket = kept.entry(key).or_insert_with(|| Bucket {
             is_limited: self.per_s > 0,
-            tokens: Arc::new(Mutex::new(new())),
+            tokens: Rc::new(RefCell::new(new())),
         });
         bucket.clone()
     }

@@ -1,33 +1,110 @@
-//! What the exchange is asked to do, beside commands of sessions.
+//! What other threads ask of the exchange's thread, and the way there.
 
-use std::sync::Arc;
+use std::fmt;
+use std::net::{SocketAddr, TcpStream};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
-use thalweg_exchange::service::Query;
-use thalweg_exchange::session::{ClientSequence, Refusal};
-use thalweg_exchange::{Command, UserLimits};
+use mio::Waker;
+use thalweg_exchange::UserLimits;
+use thalweg_exchange::durable::{Finished, Stats};
+use thalweg_exchange::session::ReportNumber;
+use tokio::sync::oneshot;
 
-use crate::session::Session;
+use crate::error::ServeError;
+use crate::keys::Keys;
+use crate::seats::Seat;
+use crate::session::Terms;
+
+/// How long the exchange's figures are waited for.
+const STATS_TIME: Duration = Duration::from_secs(1);
+
+/// A connection whose hello was right.
+#[derive(Debug)]
+pub(crate) struct Newcomer {
+    pub(crate) stream: TcpStream,
+    pub(crate) peer: SocketAddr,
+    pub(crate) seat: Seat,
+    /// What came behind the hello.
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) terms: Terms,
+    pub(crate) last_report: Option<ReportNumber>,
+}
+
+/// Figures that the exchange's thread has.
+#[derive(Debug)]
+pub(crate) struct Snapshot {
+    pub(crate) stats: Option<Stats>,
+    /// Sessions by role.
+    pub(crate) sessions: [usize; 3],
+    /// Bytes that wait for clients.
+    pub(crate) out_bytes: usize,
+}
 
 /// See the [module](self).
 #[derive(Debug)]
 pub(crate) enum Request {
-    /// A command of an administrator that goes no further.
-    Refused {
-        session: Arc<Session>,
-        sequence: ClientSequence,
-        command: Command,
-        why: Refusal,
-    },
-    /// A question of a session.
-    Query {
-        session: Arc<Session>,
-        id: u64,
-        query: Query,
-    },
-    /// A connection is gone, and all that it has sent is before this. Orders may go with it.
-    Left(Arc<Session>),
-    /// What time it is.
+    /// A connection that is to be a session.
+    Enter(Box<Newcomer>),
+    /// Other keys: sessions end whose key is not among them.
+    Keys(Arc<Keys>),
+    /// The time, in milliseconds since 1970.
     Clock(i64),
-    /// The limits of users without their own, unless an administrator sets some before.
+    /// Limits of users without their own.
     Limits(UserLimits),
+    /// Figures.
+    Stats(oneshot::Sender<Box<Snapshot>>),
+    /// Takes no new commands, answers those that were taken, ends all sessions, and closes the
+    /// exchange.
+    Stop(oneshot::Sender<Result<Finished, ServeError>>),
+}
+
+/// The way to the exchange's thread, once that is there.
+#[derive(Default)]
+pub(crate) struct Requests {
+    way: OnceLock<(Mutex<Sender<Request>>, Arc<Waker>)>,
+}
+
+impl fmt::Debug for Requests {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Requests").finish_non_exhaustive()
+    }
+}
+
+impl Requests {
+    /// Opens the way.
+    pub(crate) fn open(&self, sender: Sender<Request>, waker: Arc<Waker>) {
+        let _ = self.way.set((Mutex::new(sender), waker));
+    }
+
+    /// Sends a request. Returns false where the thread is not there any more, or not yet.
+    pub(crate) fn send(&self, request: Request) -> bool {
+        let Some((sender, waker)) = self.way.get() else {
+            return false;
+        };
+        let sender = sender.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_sent = sender.send(request).is_ok();
+        drop(sender);
+        is_sent && waker.wake().is_ok()
+    }
+
+    /// Asks for figures. Returns `None` where there are none, or they are not there in time.
+    pub(crate) async fn stats(&self) -> Option<Box<Snapshot>> {
+        let (sender, receiver) = oneshot::channel();
+        if !self.send(Request::Stats(sender)) {
+            return None;
+        }
+        tokio::time::timeout(STATS_TIME, receiver).await.ok()?.ok()
+    }
+
+    /// Has the exchange closed.
+    ///
+    /// # Errors
+    /// It has failed before or meanwhile, or its thread has panicked.
+    pub(crate) async fn stop(&self) -> Result<Finished, ServeError> {
+        let (sender, receiver) = oneshot::channel();
+        self.send(Request::Stop(sender));
+        receiver.await.map_err(|_| ServeError::Panicked)?
+    }
 }

@@ -1,13 +1,14 @@
 //! The server from its start to its end.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use mio::{Poll, Waker};
 use thalweg_exchange::UserLimits;
-use thalweg_exchange::codec::session::Ending;
 use thalweg_exchange::durable::{Exchange, Files, Finished, OpenError, Recovered, Storage};
 use thalweg_exchange::market::{Channels, Epoch};
 use tokio::sync::oneshot;
@@ -15,14 +16,14 @@ use tokio::task::JoinHandle;
 
 use crate::audit::Audit;
 use crate::config::{Config, durable_options};
-use crate::desk::Desk;
 use crate::doors::{Addresses, Doors};
-use crate::driver::{Driver, Inquiries, Place};
+use crate::driver::Driver;
 use crate::error::ServeError;
+use crate::exchange_thread::{ExchangeThread, WAKER};
 use crate::feed::Feed;
 use crate::keys;
 use crate::listener::listen;
-use crate::publisher::Publisher;
+use crate::publisher::{Mailbox, Outgoing, Publisher};
 use crate::request::Request;
 use crate::shared::Shared;
 use crate::stage::Stage;
@@ -80,24 +81,20 @@ impl Server {
         let mut helpers = Vec::new();
         let http = start_http(&shared, &mut doors, addresses)?;
         // The sender tells or is dropped by a thread that has panicked.
-        let opening = open(&shared, storage, audit);
+        let opening = open(&shared, storage, audit).map_err(|_| ServeError::Panicked)?;
         let recovered = opening.await.map_err(|_| ServeError::Panicked)??;
         if let Some(keys) = shared.keys()
             && let Err(error) = shared.check_sessions(&keys)
         {
-            let _ = shared.access.close().await;
+            let _ = shared.requests.stop().await;
             return Err(error.into());
         }
-        let bounded = Arc::clone(&shared);
-        helpers.push(tokio::spawn(async move { bound_outboxes(&bounded).await }));
-        let tended = Arc::clone(&shared);
-        helpers.push(tokio::spawn(async move { tended.access.tend().await }));
         let feed = Arc::clone(&shared.feed);
         helpers.push(tokio::spawn(async move { feed.run().await }));
         let clock = WallClock::new(time, recovered.time);
         helpers.push(tokio::spawn(set_clock(Arc::clone(&shared), clock)));
         if let Some(limits) = first_limits(&shared.config, recovered.limits) {
-            let _ = shared.access.serve(Request::Limits(limits)).await;
+            shared.requests.send(Request::Limits(limits));
         }
         // Not before: who comes meanwhile is refused by the system, and comes again.
         let mut listeners = Vec::new();
@@ -159,11 +156,7 @@ impl Server {
             Ok(keys)
         });
         match checked {
-            Ok(keys) => {
-                let count = keys.len();
-                let ended = self.shared.change_keys(keys);
-                tracing::info!(keys = count, ended, "keys were read again");
-            }
+            Ok(keys) => self.shared.change_keys(keys),
             Err(error) => tracing::error!(%error, "keys are as before"),
         }
     }
@@ -178,8 +171,7 @@ impl Server {
         let _ = shared
             .stage
             .change_to(Stage::Draining, "the server is to stop");
-        shared.access.drain().await;
-        shared.roster.close(Ending::Shutdown, "");
+        let finished = shared.requests.stop().await;
         let deadline = tokio::time::Instant::now() + PARTING;
         for mut listener in self.listeners {
             if tokio::time::timeout_at(deadline, &mut listener)
@@ -189,7 +181,6 @@ impl Server {
                 listener.abort();
             }
         }
-        let finished = shared.access.close().await;
         self.helpers.iter().for_each(JoinHandle::abort);
         drop(self.http);
         let finished = finished?;
@@ -240,47 +231,53 @@ fn new_feed(config: &Config) -> Feed {
 
 type Opening = oneshot::Receiver<Result<Recovered, OpenError>>;
 
-/// Opens the exchange on a thread of its own, since that may take minutes.
-fn open<S: Storage>(shared: &Arc<Shared>, storage: S, audit: Audit) -> Opening {
+/// Opens the exchange on its thread, since that may take minutes.
+fn open<S: Storage>(
+    shared: &Arc<Shared>,
+    storage: S,
+    audit: Audit,
+) -> std::io::Result<Opening> {
+    let poll = Poll::new()?;
+    let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
+    let (sender, requests) = mpsc::channel();
     let (told, opening) = oneshot::channel();
     let shared = Arc::clone(shared);
     let run = move || {
-        let inquiries = Arc::<Inquiries>::default();
+        let mailbox = Mailbox::default();
         let mut publisher = Publisher {
-            roster: Arc::clone(&shared.roster),
-            inquiries: Arc::clone(&inquiries),
-            stage: Arc::clone(&shared.stage),
-            audit: audit.clone(),
+            mailbox: Arc::clone(&mailbox),
+            outgoing: Outgoing::default(),
             feed: Arc::clone(&shared.feed),
             tape: None,
-            reports: Arc::clone(&shared.reports),
-            desk: Desk::new(Arc::clone(&shared.roster)),
-            next_command: Arc::clone(&shared.next_command),
             execution: Arc::clone(&shared.execution),
             time_set: Arc::clone(&shared.time_set),
-            room: shared.access.room(),
         };
-        let options = durable_options(&shared.config);
+        let options = durable_options(&shared.config, &waker);
         let opened =
             Exchange::open_in(storage, options, move |published| publisher.take(published));
-        let opened = opened.map(|(exchange, recovered)| {
-            let _ = shared.reports.set(exchange.reports());
-            let _ = shared.exchange.set(exchange.identity());
-            let place = Place {
-                roster: Arc::clone(&shared.roster),
-                inquiries,
-                figures: Arc::clone(&shared.figures),
-                audit,
-            };
-            shared.access.open(Box::new(Driver::new(exchange, place)));
-            recovered
-        });
+        let (exchange, recovered) = match opened {
+            Ok(opened) => opened,
+            Err(error) => {
+                let _ = told.send(Err(error));
+                return;
+            }
+        };
+        let _ = shared.reports.set(exchange.reports());
+        shared.feed.set_waker(Arc::clone(&waker));
+        shared.requests.open(sender, waker);
         // Nobody waits any more where the start was given up.
-        let _ = told.send(opened);
+        if told.send(Ok(recovered)).is_err() {
+            return;
+        }
+        let driver = Driver::new(exchange, Arc::clone(&shared.figures), audit);
+        let stage = Arc::clone(&shared.stage);
+        let thread = ExchangeThread::new(shared, (poll, requests), (driver, mailbox));
+        if catch_unwind(AssertUnwindSafe(|| thread.run())).is_err() {
+            let _ = stage.change_to(Stage::Failed, "the exchange's thread has panicked");
+        }
     };
-    let thread = thread::Builder::new().name("opening".into());
-    let _ = thread.spawn(run).expect("the system gives one more thread");
-    opening
+    thread::Builder::new().name("exchange".into()).spawn(run)?;
+    Ok(opening)
 }
 
 /// The limits of users without their own, where nobody has set how many open orders they may have:
@@ -301,17 +298,6 @@ fn first_limits(config: &Config, now: UserLimits) -> Option<UserLimits> {
     None
 }
 
-/// Ends the connections for which most waits while all outboxes hold more than they may.
-async fn bound_outboxes(shared: &Shared) {
-    loop {
-        shared.budget.over().await;
-        // What is being written counts until the connection is gone.
-        while shared.budget.is_over() && shared.roster.end_largest() {
-            tokio::task::yield_now().await;
-        }
-    }
-}
-
 /// Submits the time to the exchange, at an interval.
 async fn set_clock(shared: Arc<Shared>, mut clock: WallClock<impl TimeSource>) {
     let every = Duration::from_millis(shared.config.exchange.clock_ms);
@@ -328,7 +314,7 @@ async fn set_clock(shared: Arc<Shared>, mut clock: WallClock<impl TimeSource>) {
             clock.set(set);
         }
         let time = clock.now();
-        if shared.access.serve(Request::Clock(time)).await.is_err() {
+        if !shared.requests.send(Request::Clock(time)) {
             return;
         }
     }

@@ -1,232 +1,255 @@
-//! A connection that was welcomed: who it is, and what it wants.
+//! A connection that was welcomed: its socket, what was read and not taken, and what waits for it.
 
-use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::io::{self, Read};
+use std::net::{Shutdown, SocketAddr};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use thalweg_exchange::codec::session::{QueryAnswer, ServerFrame, Symbols};
+use mio::net::TcpStream;
+use thalweg_exchange::UserId;
+use thalweg_exchange::codec::session::{QueryAnswer, ServerFrame};
 use thalweg_exchange::session::{Role, SessionKey};
-use thalweg_exchange::{SymbolId, UserId};
 
+use crate::feed::{Interest, Subscription};
 use crate::keys::Key;
-use crate::outbox::{Budget, Outbox};
-
-/// Symbols that a session may name in its subscriptions, all together.
-const INTEREST_MAX: usize = 1 << 16;
+use crate::output::Output;
+use crate::rate::Bucket;
+use crate::scheduler::{HolderId, Ticket};
+use crate::seats::Seat;
 
 /// Queries of a session that may be without an answer.
 pub(crate) const QUERIES_MAX: u32 = 64;
+/// Room for reading that a connection begins with, and comes back to.
+const ROOM_BYTES: usize = 1 << 13;
+/// Room while reads fill it: a window of 256 orders takes one.
+const ROOM_BYTES_MAX: usize = 1 << 15;
 
-/// See the [module](self).
+/// A place in the table of sessions, and which of those that had it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct SessionId {
+    slot: u32,
+    generation: u32,
+}
+
+impl SessionId {
+    pub(crate) const fn new(slot: u32, generation: u32) -> Self {
+        Self { slot, generation }
+    }
+
+    pub(crate) const fn slot(self) -> usize {
+        self.slot as usize
+    }
+
+    /// The tag of its commands.
+    pub(crate) const fn tag(self) -> u64 {
+        (self.generation as u64) << 32 | self.slot as u64
+    }
+
+    pub(crate) const fn of_tag(tag: u64) -> Self {
+        Self::new(tag as u32, (tag >> 32) as u32)
+    }
+}
+
+/// What a session is waiting for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Waits {
+    /// Input.
+    Input,
+    /// A turn.
+    Turn(Ticket),
+    /// Room in the exchange.
+    Room,
+    /// Tokens, which it has at this time.
+    Tokens(Instant),
+    /// Nothing: it has ended, and takes what is left for it until this time.
+    End(Instant),
+}
+
+/// What was read of a connection.
+#[derive(Debug, Default)]
+pub(crate) struct Input {
+    /// Room for what is read.
+    bytes: Vec<u8>,
+    /// How many of `bytes` were read, and how many of these were taken.
+    read: usize,
+    taken: usize,
+    /// Where in the connection `bytes` begins.
+    at: u64,
+    /// How much is read at once, at most.
+    room: usize,
+    /// How many bytes the next frame has, where they are not all here.
+    needed: usize,
+}
+
+impl Input {
+    pub(crate) const fn new(bytes: Vec<u8>) -> Self {
+        Self {
+            read: bytes.len(),
+            bytes,
+            taken: 0,
+            at: 0,
+            room: ROOM_BYTES,
+            needed: 0,
+        }
+    }
+
+    /// Returns what is not taken yet.
+    pub(crate) fn rest(&self) -> &[u8] {
+        &self.bytes[self.taken..self.read]
+    }
+
+    /// Returns where in the connection that begins.
+    pub(crate) const fn at(&self) -> u64 {
+        self.at + self.taken as u64
+    }
+
+    /// Takes the next frame, which has this many bytes.
+    pub(crate) const fn take(&mut self, bytes: usize) {
+        self.taken += bytes;
+        self.needed = 0;
+    }
+
+    /// Notes that the next frame is this long, and not all here.
+    pub(crate) const fn need(&mut self, bytes: usize) {
+        self.needed = bytes;
+    }
+
+    /// Returns whether another frame may be here.
+    pub(crate) const fn may_have_frame(&self) -> bool {
+        self.read > self.taken && self.read - self.taken >= self.needed
+    }
+
+    /// Reads once. Room grows while reads fill it, and shrinks while they take little of it.
+    /// Returns how many bytes, and whether there was no room for more.
+    fn read(&mut self, from: &mut impl Read) -> io::Result<(usize, bool)> {
+        self.bytes.copy_within(self.taken..self.read, 0);
+        self.at += self.taken as u64;
+        self.read -= self.taken;
+        self.taken = 0;
+        let room = self.needed.max(self.room).max(self.read + 1);
+        if self.bytes.len() > 2 * room {
+            self.bytes.truncate(room);
+            self.bytes.shrink_to(room);
+        } else if self.bytes.len() < room {
+            self.bytes.resize(room, 0);
+        }
+        let count = from.read(&mut self.bytes[self.read..])?;
+        self.read += count;
+        let is_full = self.read == self.bytes.len();
+        if is_full {
+            self.room = (self.room * 2).min(ROOM_BYTES_MAX);
+        } else if count < self.room / 4 {
+            self.room = (self.room / 2).max(ROOM_BYTES);
+        }
+        Ok((count, is_full))
+    }
+}
+
+/// What differs between sessions.
 #[derive(Debug)]
-pub(crate) struct Session {
-    /// Tells this connection from others of the same session.
-    pub(crate) id: u64,
+pub(crate) struct Terms {
     pub(crate) key: SessionKey,
     /// The key that it showed; `None` where none are needed.
     pub(crate) shown: Option<Arc<Key>>,
     pub(crate) cancels_on_disconnect: bool,
     pub(crate) wants_reports: bool,
     pub(crate) heartbeat: Duration,
-    pub(crate) outbox: Outbox,
-    /// When something was last heard of it, in ms after `since`.
-    heard_ms: AtomicU64,
-    since: Instant,
-    /// Whether the writer is not woken yet, since more commands of this read are to be executed.
-    holds_answers: AtomicBool,
-    /// Queries without an answer.
-    queries: AtomicU32,
-    /// Whether open orders are on their way: they may be many.
-    lists: AtomicBool,
-    interest: Mutex<Interest>,
 }
 
-/// Which market data a session wants.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Interest {
-    pub(crate) all: bool,
-    pub(crate) symbols: BTreeSet<SymbolId>,
-    /// Counts the changes.
-    pub(crate) version: u64,
-}
-
-/// What differs between sessions.
+/// See the [module](self).
 #[derive(Debug)]
-pub(crate) struct Terms {
-    pub(crate) id: u64,
-    pub(crate) key: SessionKey,
-    pub(crate) shown: Option<Arc<Key>>,
-    pub(crate) cancels_on_disconnect: bool,
-    pub(crate) wants_reports: bool,
-    pub(crate) heartbeat: Duration,
-    pub(crate) out_bytes_max: usize,
-    pub(crate) budget: Arc<Budget>,
+pub(crate) struct Session {
+    pub(crate) terms: Terms,
+    pub(crate) stream: TcpStream,
+    pub(crate) peer: SocketAddr,
+    pub(crate) seat: Seat,
+    pub(crate) holder: HolderId,
+    pub(crate) rate: Bucket,
+    pub(crate) input: Input,
+    pub(crate) output: Output,
+    pub(crate) waits: Waits,
+    /// Whether the socket may have more to read than the last read has found.
+    pub(crate) is_readable: bool,
+    /// Whether it is among those that are to be flushed.
+    pub(crate) is_dirty: bool,
+    /// Whether it was taken out of the tables.
+    pub(crate) has_left: bool,
+    /// When something came last, while the server read all there was.
+    pub(crate) heard: Instant,
+    /// When the socket took something last.
+    pub(crate) wrote: Instant,
+    /// Since when something waits of which the socket takes nothing.
+    pub(crate) stalled: Option<Instant>,
+    /// Frames without a price that were taken and not counted yet.
+    pub(crate) free: u32,
+    /// Queries without an answer.
+    pub(crate) queries: u32,
+    /// Whether open orders are on their way: they may be many.
+    pub(crate) is_listing: bool,
+    pub(crate) interest: Interest,
+    pub(crate) market: Subscription,
 }
 
 impl Session {
-    pub(crate) fn new(terms: Terms, now: Instant) -> Self {
-        Self {
-            id: terms.id,
-            key: terms.key,
-            shown: terms.shown,
-            cancels_on_disconnect: terms.cancels_on_disconnect,
-            wants_reports: terms.wants_reports,
-            heartbeat: terms.heartbeat,
-            outbox: Outbox::new(terms.out_bytes_max, terms.budget),
-            heard_ms: AtomicU64::new(0),
-            since: now,
-            holds_answers: AtomicBool::new(false),
-            queries: AtomicU32::new(0),
-            lists: AtomicBool::new(false),
-            interest: Mutex::default(),
-        }
-    }
-
     /// The user whose reports and account it may see; an administrator has none.
     pub(crate) fn user(&self) -> Option<UserId> {
-        (self.key.role != Role::Admin).then_some(UserId(self.key.holder))
+        let key = self.terms.key;
+        (key.role != Role::Admin).then_some(UserId(key.holder))
     }
 
     /// The name of the key that it showed.
     pub(crate) fn key_name(&self) -> Option<&str> {
-        self.shown.as_ref().map(|key| key.name.as_str())
+        self.terms.shown.as_ref().map(|key| key.name.as_str())
     }
 
-    /// Something came.
-    pub(crate) fn hear(&self, now: Instant) {
-        let ms = now.saturating_duration_since(self.since).as_millis() as u64;
-        // ORDERING: Relaxed, pairs with the load in silent_for(); a number and nothing else.
-        self.heard_ms.store(ms, Ordering::Relaxed);
-    }
-
-    /// Nothing of it is read until it is heard again: no silence of its own. Its answers leave.
-    pub(crate) fn leave_unread(&self) {
-        self.release_answers();
-        self.note_unread();
-    }
-
-    /// Nothing of it is read until it is heard again.
-    pub(crate) fn note_unread(&self) {
-        // ORDERING: Relaxed, pairs with the load in silent_for().
-        self.heard_ms.store(u64::MAX, Ordering::Relaxed);
-    }
-
-    /// How long nothing came, while the server has read all there was.
-    pub(crate) fn silent_for(&self, now: Instant) -> Duration {
-        // ORDERING: Relaxed, pairs with the store in hear().
-        let heard = Duration::from_millis(self.heard_ms.load(Ordering::Relaxed));
-        now.saturating_duration_since(self.since)
-            .saturating_sub(heard)
-    }
-
-    /// Stops waking the writer for new answers, until [`release_answers`](Self::release_answers).
-    pub(crate) fn hold_answers(&self) {
-        // ORDERING: Relaxed, pairs with the load in wake(); a hint alone.
-        self.holds_answers.store(true, Ordering::Relaxed);
-    }
-
-    /// Wakes the writer if answers were held, and for new ones from now on.
-    pub(crate) fn release_answers(&self) {
-        // ORDERING: Relaxed, pairs with the load in wake(). Who pushes after the writer has looked
-        // sees it by the outbox's lock, which the writer held in between.
-        if self.holds_answers.swap(false, Ordering::Relaxed) {
-            self.outbox.wake();
+    /// Reads what the socket has, at most as much as fits. Returns how many bytes.
+    ///
+    /// # Errors
+    /// The other side is gone, or said that no more comes.
+    pub(crate) fn read(&mut self, now: Instant) -> io::Result<usize> {
+        match self.input.read(&mut self.stream) {
+            Ok((0, _)) => Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok((count, is_full)) => {
+                // A read that the system could not fill has emptied the socket.
+                self.is_readable = is_full;
+                self.heard = now;
+                Ok(count)
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.is_readable = false;
+                Ok(0)
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(0),
+            Err(error) => Err(error),
         }
     }
 
-    /// Wakes the writer, unless answers are held.
-    pub(crate) fn wake(&self) {
-        // ORDERING: Relaxed, pairs with the store in release_answers().
-        if !self.holds_answers.load(Ordering::Relaxed) {
-            self.outbox.wake();
+    /// Writes what waits, as far as the socket takes it. Returns how many bytes.
+    ///
+    /// # Errors
+    /// The connection is gone.
+    pub(crate) fn flush(&mut self, now: Instant) -> io::Result<usize> {
+        let count = self.output.flush(&mut self.stream)?;
+        if count > 0 {
+            self.wrote = now;
         }
-    }
-
-    fn interest_mut(&self) -> MutexGuard<'_, Interest> {
-        self.interest.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Adds symbols. False where they would be too many.
-    pub(crate) fn subscribe(&self, symbols: &Symbols<'_>) -> bool {
-        let mut interest = self.interest_mut();
-        interest.all |= symbols.is_all();
-        interest.symbols.extend(symbols.iter());
-        interest.version += 1;
-        drop(interest);
-        self.outbox.wake();
-        self.interest_mut().symbols.len() <= INTEREST_MAX
-    }
-
-    /// Returns how many symbols it has subscribed to by name.
-    pub(crate) fn symbols(&self) -> usize {
-        self.interest_mut().symbols.len()
-    }
-
-    /// Takes symbols away; all of them, with the subscription to all. A symbol that is named has no
-    /// effect on that.
-    pub(crate) fn unsubscribe(&self, symbols: &Symbols<'_>) {
-        let mut interest = self.interest_mut();
-        if symbols.is_all() {
-            interest.all = false;
-            interest.symbols.clear();
+        if self.output.is_empty() {
+            self.stalled = None;
+        } else if count > 0 || self.stalled.is_none() {
+            self.stalled = Some(now);
         }
-        for symbol in symbols.iter() {
-            interest.symbols.remove(&symbol);
-        }
-        interest.version += 1;
-        drop(interest);
-        self.outbox.wake();
+        Ok(count)
+    }
+
+    /// Tells the other side that nothing more comes.
+    pub(crate) fn shut_down(&self) {
+        // It may be gone.
+        let _ = self.stream.shutdown(Shutdown::Write);
     }
 
     /// Gives the answer to a query.
-    pub(crate) fn answer_query(&self, answer: &QueryAnswer) {
-        // ORDERING: Relaxed, pairs with the other side in begin_query(); a count alone.
-        self.queries.fetch_sub(1, Ordering::Relaxed);
-        self.outbox.push(&ServerFrame::QueryAnswer(answer.clone()));
-        self.outbox.wake();
-    }
-
-    /// Counts a query, which [`answer_query`](Self::answer_query) ends. False where too many have
-    /// no answer; it is counted all the same.
-    pub(crate) fn begin_query(&self) -> bool {
-        // ORDERING: Relaxed, pairs with the other side in answer_query().
-        self.queries.fetch_add(1, Ordering::Relaxed) < QUERIES_MAX
-    }
-
-    /// Begins a query for open orders, unless one is under way.
-    pub(crate) fn begin_list(&self) -> bool {
-        // ORDERING: Relaxed, pairs with the store in end_list(); a flag alone.
-        !self.lists.swap(true, Ordering::Relaxed)
-    }
-
-    /// Open orders were answered, or refused.
-    pub(crate) fn end_list(&self) {
-        // ORDERING: Relaxed, pairs with the swap in begin_list().
-        self.lists.store(false, Ordering::Relaxed);
-    }
-
-    /// What it wants, if that changed since a version.
-    pub(crate) fn interest(&self, since: u64) -> Option<Interest> {
-        let interest = self.interest_mut();
-        (interest.version != since).then(|| interest.clone())
-    }
-}
-
-#[cfg(test)]
-impl Session {
-    /// A holder's first session, without a key.
-    pub(crate) fn unkeyed(id: u64, role: Role, holder: i64, wants_reports: bool) -> Self {
-        let terms = Terms {
-            id,
-            key: SessionKey::new(role, holder, 0),
-            shown: None,
-            cancels_on_disconnect: false,
-            wants_reports,
-            heartbeat: Duration::from_secs(1),
-            out_bytes_max: 1 << 20,
-            budget: Arc::new(Budget::new(1 << 30)),
-        };
-        Self::new(terms, Instant::now())
+    pub(crate) fn answer_query(&mut self, answer: QueryAnswer) {
+        self.queries = self.queries.saturating_sub(1);
+        self.output.push(&ServerFrame::QueryAnswer(answer));
     }
 }

@@ -88,6 +88,8 @@ pub enum OpenError {
     },
     /// The first snapshot of a new exchange could not be written.
     First(SnapshotFailed),
+    /// The system gives no thread for commits.
+    Thread(String),
     /// Options that are out of range.
     Limit {
         /// Which.
@@ -156,6 +158,7 @@ impl fmt::Display for OpenError {
                  commands names: give the rules that the exchange was made with"
             ),
             Self::First(failed) => failed.fmt(f),
+            Self::Thread(why) => write!(f, "no thread for commits: {why}"),
             Self::Limit {
                 what,
                 asked,

@@ -8,6 +8,7 @@ use thalweg::wait::Pace;
 use thalweg_journal::{DefaultStorage, Error as JournalError, Lsn, Shared, Storage};
 
 use super::admission::Admission;
+use super::committing::CommitThread;
 use super::error::Failed;
 use super::gate::{Gate, pace};
 use super::options::{Options, SyncMode};
@@ -37,6 +38,8 @@ pub struct Finished {
 pub struct Exchange<S: Storage = DefaultStorage> {
     /// `None` once it is closed.
     pub(super) service: Option<Service>,
+    /// Dropped behind the service, which asks it to commit.
+    pub(super) committer: Option<CommitThread>,
     pub(super) journal: Shared<[u8], S>,
     pub(super) identity: u64,
     pub(super) gate: Arc<Gate>,
@@ -302,6 +305,7 @@ impl<S: Storage> Exchange<S> {
         let service = self.service.take();
         let none = Failed::Stage(Stopped { failure: None });
         let finished = service.ok_or(none)?.join()?;
+        drop(self.committer.take());
         if self.owner.number > 0 {
             let committed = self.journal.commit(Lsn::new(self.owner.number));
             committed

@@ -118,6 +118,11 @@ impl Gate {
         self.failed.get()
     }
 
+    /// Lets the owner look again.
+    pub(super) fn notify(&self) {
+        self.moved.notify_one();
+    }
+
     pub(super) fn check(&self) -> Result<(), Failed> {
         self.failed().map_or(Ok(()), |failed| Err(failed.clone()))
     }

@@ -79,7 +79,7 @@ pub use self::exchange::{Exchange, Finished};
 pub use self::history::{History, Recorded, Wrong, newest_header};
 pub use self::opening::Recovered;
 pub use self::options::{
-    KEPT_MAX, Options, REPORTS_LEAST, SessionLimits, SnapshotOptions, SyncMode,
+    Committer, KEPT_MAX, Options, REPORTS_LEAST, SessionLimits, SnapshotOptions, SyncMode,
 };
 pub use self::publishing::{Executed, Published};
 pub use self::record::{Origin, RECORD_VERSION, RecordError};

@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use thalweg_journal::{Journal, Lsn, Reader, Recovery, Storage, Torn};
 
 use super::admission::Admission;
-use super::committing::Committing;
+use super::committing::{CommitThread, Committing};
 use super::error::OpenError;
 use super::exchange::{Exchange, Owner};
 use super::faults::Faults;
 use super::gate::Gate;
-use super::options::{KEPT_MAX, Options};
+use super::options::{Committer, KEPT_MAX, Options};
 use super::publishing::{ChunkNotes, Published, Publishing};
 use super::replay::{Image, Replayer};
 use super::snapshots::{
@@ -217,10 +217,21 @@ impl<S: Storage> Exchange<S> {
             first_sequence: image.number,
             ..options.service.clone()
         };
-        let commit = move |end| committing.commit(end);
-        let service = start_journaled(image.state, service, commit, publishing)?;
+        let (service, committer) = match &options.committer {
+            Committer::Stage => {
+                let commit = move |end| committing.commit(end);
+                (start_journaled(image.state, service, commit, publishing)?, None)
+            }
+            Committer::Thread(wake) => {
+                let started = CommitThread::start(committing, Arc::clone(wake));
+                let (committer, commit) = started.map_err(|error| OpenError::Thread(error.to_string()))?;
+                let service = start_journaled(image.state, service, commit, publishing)?;
+                (service, Some(committer))
+            }
+        };
         Ok(Self {
             service: Some(service),
+            committer,
             journal,
             identity,
             gate,

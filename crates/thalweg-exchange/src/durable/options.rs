@@ -1,5 +1,7 @@
 //! How a durable exchange runs.
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use thalweg::pipeline::Placement;
@@ -84,13 +86,36 @@ impl Default for SessionLimits {
     }
 }
 
+/// Which thread waits for the disk.
+#[derive(Clone, Default)]
+pub enum Committer {
+    /// The thread of the journal stage, which the placement says.
+    #[default]
+    Stage,
+    /// A thread of its own. The journal stage, and the thread that runs it, never waits: what is
+    /// not durable yet is published by a later call of [`Exchange::idle`](super::Exchange::idle).
+    /// The closure is called on that thread when such a call is due, and must not block.
+    Thread(Arc<dyn Fn() + Send + Sync>),
+}
+
+impl fmt::Debug for Committer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Stage => "Stage",
+            Self::Thread(_) => "Thread(..)",
+        })
+    }
+}
+
 /// How a durable [`Exchange`](super::Exchange) runs.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The pipeline. Its digest and its first number are those of the journal, whatever is said
-    /// here. The journal stage waits for the disk, so it should not be on the caller's thread, and
-    /// by default it is not; where it is, every submission waits for the disk.
+    /// here. Where the journal stage is on the caller's thread, every submission waits for the
+    /// disk, unless a [`committer`](Self::committer) does; by default it is on another one.
     pub service: service::Options,
+    /// Which thread waits for the disk.
+    pub committer: Committer,
     /// The journal's files.
     pub journal: thalweg_journal::Options,
     /// Whether an answer waits for the disk.
@@ -115,6 +140,7 @@ impl Default for Options {
                 placement: Placement::caller_and_threads(1, 1),
                 ..service::Options::default()
             },
+            committer: Committer::default(),
             journal: thalweg_journal::Options::default(),
             sync: SyncMode::default(),
             snapshot: SnapshotOptions::default(),

@@ -1,29 +1,34 @@
 //! How the configuration has the exchange run.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use mio::Waker;
 use thalweg::pipeline::Placement;
 use thalweg_exchange::durable::{
-    JournalOptions, Options, SessionLimits, SnapshotOptions, SyncMode,
+    Committer, JournalOptions, Options, SessionLimits, SnapshotOptions, SyncMode,
 };
 use thalweg_exchange::{Rules, service};
 
 use super::{Config, RulesName, SyncName};
 
-/// The options of the durable exchange.
-pub(crate) fn durable_options(config: &Config) -> Options {
+/// Returns the options of the durable exchange, whose committer wakes the exchange's thread.
+pub(crate) fn durable_options(config: &Config, waker: &Arc<Waker>) -> Options {
     let sessions = &config.sessions;
+    let waker = Arc::clone(waker);
+    let wake = move || {
+        if let Err(error) = waker.wake() {
+            tracing::error!(%error, "the exchange's thread could not be woken");
+        }
+    };
     Options {
         service: service::Options {
             capacity: config.exchange.capacity,
-            // Commands are executed and answered by the thread of their connection. Only a commit
-            // is waited for by another one, which then publishes.
-            placement: match config.journal.sync {
-                SyncName::Always => Placement::caller_and_threads(1, 1),
-                SyncName::Never => Placement::inline(),
-            },
+            // Commands are executed and answered by the thread that reads them.
+            placement: Placement::inline(),
             ..service::Options::default()
         },
+        committer: Committer::Thread(Arc::new(wake)),
         journal: JournalOptions::default().segment_bytes(config.journal.segment_bytes),
         sync: match config.journal.sync {
             SyncName::Always => SyncMode::Always,

@@ -15,18 +15,21 @@
 
 mod board;
 mod chunk;
+mod interest;
 mod subscription;
 mod tape;
 
 use std::sync::atomic::AtomicU64;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use thalweg_exchange::market::{Channels, Epoch};
+use mio::Waker;
 use tokio::sync::{Notify, broadcast};
 
 use self::board::Board;
 use self::chunk::{Chunk, Pieces};
+pub(crate) use self::interest::Interest;
 pub(crate) use self::subscription::Subscription;
 pub(crate) use self::tape::Tape;
 
@@ -52,6 +55,8 @@ pub(crate) struct Feed {
     inlet: Mutex<Inlet>,
     filled: Notify,
     board: Mutex<Board>,
+    /// Wakes the thread that writes to the readers.
+    waker: OnceLock<Arc<Waker>>,
     /// How often a reader was told that it missed messages.
     pub(crate) conflations: AtomicU64,
 }
@@ -65,6 +70,7 @@ impl Feed {
             inlet: Mutex::default(),
             filled: Notify::new(),
             board: Mutex::new(Board::new(channels, levels, ring_chunks)),
+            waker: OnceLock::new(),
             conflations: AtomicU64::new(0),
         }
     }
@@ -107,10 +113,24 @@ impl Feed {
         };
         let was_there = !bytes.is_empty();
         let mut is_restart = is_restart;
+        let mut readers = 0;
         for piece in Pieces::of(bytes, CHUNK_BYTES) {
-            self.board().follow(piece, std::mem::take(&mut is_restart));
+            let mut board = self.board();
+            board.follow(piece, std::mem::take(&mut is_restart));
+            readers = board.readers();
+        }
+        if readers > 0
+            && let Some(waker) = self.waker.get()
+            && let Err(error) = waker.wake()
+        {
+            tracing::error!(%error, "the readers of market data could not be woken");
         }
         was_there
+    }
+
+    /// Has the thread woken that writes to the readers, when there is something for them.
+    pub(crate) fn set_waker(&self, waker: Arc<Waker>) {
+        let _ = self.waker.set(waker);
     }
 
     /// The feed's task: it ends with the runtime.

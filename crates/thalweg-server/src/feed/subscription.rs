@@ -7,13 +7,13 @@ use thalweg_exchange::SymbolId;
 use thalweg_exchange::codec::session::{
     Conflated, ServerFrame, encode_server_frame, server_frame_bytes,
 };
-use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+use tokio::sync::broadcast::error::TryRecvError;
 
 use super::board::Board;
 use super::chunk::{Chunk, marks};
 use super::{ChunkReceiver, Feed};
 use crate::figures::raise;
-use crate::session::Interest;
+use super::interest::Interest;
 
 /// Chunks are put together for one write until it is so long.
 const WRITE_BYTES: usize = 1 << 18;
@@ -45,9 +45,9 @@ impl Subscription {
         }
     }
 
-    /// The version of the interest that it serves.
-    pub(crate) const fn version(&self) -> u64 {
-        self.interest.version
+    /// Returns whether anything is wanted.
+    pub(crate) const fn is_active(&self) -> bool {
+        self.ring.is_some()
     }
 
     /// Serves another interest: what is newly wanted begins with a snapshot.
@@ -156,35 +156,20 @@ impl Subscription {
         }
     }
 
-    /// Waits for something to write and puts it into `out`, which is empty. Never returns while
-    /// nothing is wanted. Cancel-safe: nothing is taken before it returns.
-    pub(crate) async fn next(&mut self, out: &mut Vec<u8>) {
-        while out.is_empty() {
+    /// Adds what there is to write to `out`: as much as one write has, about.
+    pub(crate) fn take(&mut self, out: &mut Vec<u8>) {
+        let length_max = out.len() + WRITE_BYTES;
+        while out.len() < length_max {
             if let Some(bytes) = self.first.pop_front() {
                 out.extend_from_slice(&bytes);
-                return;
+                continue;
             }
-            let Some(ring) = &mut self.ring else {
-                return std::future::pending().await;
-            };
-            match ring.recv().await {
-                Ok(chunk) => self.give(&chunk, out),
-                Err(RecvError::Lagged(_)) => self.conflate(),
-                // The feed is part of the server, which is about to end.
-                Err(RecvError::Closed) => return std::future::pending().await,
-            }
-            self.give_more(out);
-        }
-    }
-
-    /// What else is there, for the same write.
-    fn give_more(&mut self, out: &mut Vec<u8>) {
-        while self.first.is_empty() && out.len() < WRITE_BYTES {
             let Some(ring) = &mut self.ring else { return };
             match ring.try_recv() {
                 Ok(chunk) => self.give(&chunk, out),
-                Err(TryRecvError::Lagged(_)) => return self.conflate(),
-                Err(_) => return,
+                Err(TryRecvError::Lagged(_)) => self.conflate(),
+                // The feed is part of the server: where it is gone, the server ends.
+                Err(TryRecvError::Empty | TryRecvError::Closed) => return,
             }
         }
     }

@@ -1,0 +1,831 @@
+//! The thread of the exchange: it owns the exchange and the sockets of all sessions.
+//!
+//! One turn after another: it reads what a client sent, has the exchange execute it, and writes the
+//! answers, without another thread on the way. [`Scheduler`] says whose turn is next. What the
+//! exchange publishes is delivered after each turn ([`Outgoing`]). The disk is waited for by a
+//! thread of the exchange's own, which wakes this one; market data is made into chunks by the feed,
+//! which does the same. Hellos, keys and metrics are for other threads, which send a [`Request`].
+//!
+//! Nothing here waits for a client: see [`Output`](crate::output::Output).
+
+use std::collections::BTreeSet;
+use std::io;
+use std::rc::Rc;
+use std::sync::mpsc::Receiver;
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+use mio::{Events, Interest, Poll, Token};
+use thalweg_exchange::Command;
+use thalweg_exchange::codec::SESSION_VERSION;
+use thalweg_exchange::codec::session::{
+    Ending, NUMBERED_REPORT_BYTES, QueryAnswer, ReportGap, ServerFrame, Welcome,
+};
+use thalweg_exchange::durable::{Failed, Finished, Storage};
+use thalweg_exchange::session::{ClientSequence, ReportNumber, Role};
+use tokio::sync::oneshot;
+
+use crate::driver::Driver;
+use crate::error::ServeError;
+use crate::feed::{Interest as Wanted, Subscription};
+use crate::figures::raise;
+use crate::frames::{After, Turn};
+use crate::keys::Keys;
+use crate::output::{Budget, Output};
+use crate::publisher::{Delivery, Mailbox, Outgoing, is_list, said};
+use crate::rate::Buckets;
+use crate::request::{Newcomer, Request, Snapshot};
+use crate::scheduler::{Scheduler, TURN_WORK};
+use crate::session::{Input, Session, SessionId, Waits};
+use crate::sessions::Sessions;
+use crate::shared::Shared;
+use crate::stage::Stage;
+
+/// The token of the waker; those of sessions are their places.
+pub(crate) const WAKER: Token = Token(usize::MAX);
+/// Events that one look at the sockets gives, at most.
+const EVENTS: usize = 1024;
+/// Work after which the sockets are looked at again, and answers to others are written.
+const SLICE_WORK: u64 = 4 * TURN_WORK;
+/// Work that a connection is at least: its hello, its end, and lines of the log.
+const CONNECTION_WORK: u64 = 256;
+/// How often the clocks of sessions are looked at, at least and at most.
+const TICK_MIN: Duration = Duration::from_millis(5);
+const TICK_MAX: Duration = Duration::from_millis(500);
+/// How long a session that has ended may take what waits for it: less than the server waits for its
+/// connections when it stops.
+const LAST_TIME: Duration = Duration::from_secs(2);
+/// How long sessions may take to end once they were told that the server stops.
+const PARTING: Duration = Duration::from_secs(3);
+/// The text of a bye to a session whose key is not among the new ones.
+const WITHDRAWN: &str = "the key was withdrawn";
+
+/// How far the thread is with a stop that it was asked for.
+enum Stopping {
+    No,
+    /// Commands that were taken are answered.
+    Draining(oneshot::Sender<Result<Finished, ServeError>>),
+    /// Sessions take what is left for them, until this time.
+    Parting(oneshot::Sender<Result<Finished, ServeError>>, Instant),
+}
+
+/// See the [module](self).
+pub(crate) struct ExchangeThread<S: Storage> {
+    shared: Arc<Shared>,
+    poll: Poll,
+    requests: Receiver<Request>,
+    driver: Driver<S>,
+    mailbox: Mailbox,
+    outgoing: Outgoing,
+    next_command: u64,
+    sessions: Sessions,
+    scheduler: Scheduler,
+    buckets: Buckets,
+    budget: Rc<Budget>,
+    /// Sessions that wait for room in the exchange.
+    blocked: Vec<SessionId>,
+    /// Sessions that wait for tokens, by the time when they have them.
+    asleep: BTreeSet<(Instant, SessionId)>,
+    /// Sessions for which something waits, or that have ended.
+    dirty: Vec<SessionId>,
+    /// Sessions that want market data.
+    readers: BTreeSet<SessionId>,
+    /// Commands that a turn has decoded: their memory is used again.
+    commands: Vec<(ClientSequence, Command)>,
+    tick: Duration,
+    ticked: Instant,
+    /// When the driver is to be tended.
+    tend_at: Option<Instant>,
+    is_woken: bool,
+    has_failed: bool,
+    stopping: Stopping,
+}
+
+impl<S: Storage> ExchangeThread<S> {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        (poll, requests): (Poll, Receiver<Request>),
+        (driver, mailbox): (Driver<S>, Mailbox),
+    ) -> Self {
+        let limits = &shared.config.sessions;
+        let stall = Duration::from_millis(limits.stall_ms);
+        Self {
+            buckets: Buckets::new(limits),
+            budget: Rc::new(Budget::new(limits.out_bytes_total)),
+            tick: (stall / 4).clamp(TICK_MIN, TICK_MAX),
+            shared,
+            poll,
+            requests,
+            next_command: driver.exchange().number(),
+            driver,
+            mailbox,
+            outgoing: Outgoing::default(),
+            sessions: Sessions::default(),
+            scheduler: Scheduler::default(),
+            blocked: Vec::new(),
+            asleep: BTreeSet::new(),
+            dirty: Vec::new(),
+            readers: BTreeSet::new(),
+            commands: Vec::new(),
+            ticked: Instant::now(),
+            tend_at: None,
+            is_woken: true,
+            has_failed: false,
+            stopping: Stopping::No,
+        }
+    }
+
+    /// Runs until the server stops, and closes the exchange.
+    pub(crate) fn run(mut self) {
+        let mut events = Events::with_capacity(EVENTS);
+        loop {
+            let timeout = self.timeout();
+            if let Err(error) = self.poll.poll(&mut events, timeout)
+                && error.kind() != io::ErrorKind::Interrupted
+            {
+                tracing::error!(%error, "the sockets cannot be looked at");
+                self.fail();
+            }
+            let now = Instant::now();
+            for event in &events {
+                self.note_event(event, now);
+            }
+            self.take_requests(now);
+            self.tend(now);
+            self.wake_sleepers(now);
+            self.serve(now);
+            self.flush_all(now);
+            if now.duration_since(self.ticked) >= self.tick {
+                self.ticked = now;
+                self.look_at_clocks(now);
+            }
+            if let Some(reply) = self.stop(now) {
+                // Nobody may wait for it any more.
+                let closed = self.driver.close().map_err(ServeError::from);
+                let _ = reply.send(closed);
+                return;
+            }
+        }
+    }
+
+    /// Returns how long to wait for something to happen.
+    fn timeout(&self) -> Option<Duration> {
+        if self.scheduler.is_waited_for() || self.is_woken {
+            return Some(Duration::ZERO);
+        }
+        let now = Instant::now();
+        let tick = (!self.sessions.is_empty() || !matches!(self.stopping, Stopping::No))
+            .then(|| self.ticked + self.tick);
+        let asleep = self.asleep.first().map(|(at, _)| *at);
+        let due = [tick, asleep, self.tend_at].into_iter().flatten().min()?;
+        Some(due.saturating_duration_since(now))
+    }
+
+    fn note_event(&mut self, event: &mio::event::Event, now: Instant) {
+        if event.token() == WAKER {
+            self.is_woken = true;
+            return;
+        }
+        let Some(id) = self.sessions.id_at(event.token().0) else {
+            return;
+        };
+        let Some(session) = self.sessions.get(id) else {
+            return;
+        };
+        if event.is_readable() || event.is_read_closed() || event.is_error() {
+            session.is_readable = true;
+            session.heard = now;
+            self.wait_for_turn(id);
+        }
+        if event.is_writable() {
+            self.note_dirty(id);
+        }
+    }
+
+    /// Lets a session wait for a turn, if it waits for input.
+    fn wait_for_turn(&mut self, id: SessionId) {
+        if let Some(session) = self.sessions.get(id)
+            && session.waits == Waits::Input
+        {
+            session.waits = Waits::Turn(self.scheduler.wait(id, session.holder));
+        }
+    }
+
+    fn note_dirty(&mut self, id: SessionId) {
+        if let Some(session) = self.sessions.get(id)
+            && !std::mem::replace(&mut session.is_dirty, true)
+        {
+            self.dirty.push(id);
+        }
+    }
+
+    /// Stops answering: the exchange has failed.
+    fn fail(&mut self) {
+        if std::mem::replace(&mut self.has_failed, true) {
+            return;
+        }
+        let shared = Arc::clone(&self.shared);
+        let _ = (shared.stage).change_to(Stage::Failed, "the exchange has stopped");
+        let ended = self.sessions.end_all(Ending::Failed);
+        ended.for_each(|id| self.note_dirty(id));
+    }
+
+    fn check<T>(&mut self, result: Result<T, Failed>) -> Option<T> {
+        match result {
+            Ok(value) => Some(value),
+            Err(failed) => {
+                if !self.has_failed {
+                    tracing::error!(error = %failed, "the exchange has stopped");
+                }
+                self.fail();
+                None
+            }
+        }
+    }
+
+    fn take_requests(&mut self, now: Instant) {
+        while let Ok(request) = self.requests.try_recv() {
+            match request {
+                Request::Enter(newcomer) => self.enter(*newcomer, now),
+                Request::Keys(keys) => self.withdraw(&keys),
+                Request::Clock(time) if !self.has_failed => {
+                    let set = self.driver.set_time(time);
+                    self.check(set);
+                }
+                Request::Limits(limits) if !self.has_failed => {
+                    let set = self.driver.set_limits(limits);
+                    self.check(set);
+                }
+                Request::Clock(_) | Request::Limits(_) => {}
+                Request::Stats(reply) => {
+                    let snapshot = Snapshot {
+                        stats: self.driver.stats(),
+                        sessions: self.sessions.counts(),
+                        out_bytes: self.budget.bytes(),
+                    };
+                    let _ = reply.send(Box::new(snapshot));
+                }
+                Request::Stop(reply) => {
+                    self.driver.begin_drain();
+                    self.stopping = Stopping::Draining(reply);
+                }
+            }
+            self.deliver();
+        }
+    }
+
+    /// Enters a session in place of an older one, welcomes it, and gives it the reports that it
+    /// missed.
+    fn enter(&mut self, newcomer: Newcomer, now: Instant) {
+        let Newcomer {
+            stream,
+            peer,
+            seat,
+            bytes,
+            terms,
+            last_report,
+        } = newcomer;
+        let id = self.sessions.next_id();
+        let mut stream = mio::net::TcpStream::from_std(stream);
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        let registry = self.poll.registry();
+        if let Err(error) = registry.register(&mut stream, Token(id.slot()), interest) {
+            tracing::error!(%error, %peer, "a connection could not be taken");
+            return;
+        }
+        let limits = &self.shared.config.sessions;
+        let (key, heartbeat) = (terms.key, terms.heartbeat);
+        let session = Session {
+            stream,
+            peer,
+            seat,
+            holder: self.scheduler.enter(key, now),
+            rate: self.buckets.of(key, now),
+            input: Input::new(bytes),
+            output: Output::new(limits.out_bytes_max, Rc::clone(&self.budget)),
+            waits: Waits::Input,
+            is_readable: true,
+            is_dirty: false,
+            has_left: false,
+            heard: now,
+            wrote: now,
+            stalled: None,
+            free: 0,
+            queries: 0,
+            is_listing: false,
+            interest: Wanted::default(),
+            market: Subscription::new(Arc::clone(&self.shared.feed)),
+            terms,
+        };
+        self.tick = self.tick.min((heartbeat / 8).max(TICK_MIN));
+        let seat_id = session.seat.id;
+        self.scheduler.charge(session.holder, CONNECTION_WORK);
+        self.sessions.insert(Box::new(session));
+        if let Some(why) = self.objection(id, seat_id) {
+            self.refuse(id, why);
+            return;
+        }
+        if let Some(older) = self.sessions.enter(id) {
+            self.end(older, Ending::Replaced, "");
+            // Its orders go before the newer one has some.
+            self.leave(older);
+        }
+        self.welcome(id, last_report);
+        if let Some(left_out) = self.shared.log_welcomed.pass(now)
+            && let Some(session) = self.sessions.get(id)
+        {
+            let key_name = session.key_name();
+            let left_out = (left_out > 0).then_some(left_out);
+            tracing::info!(%peer, session = %key, key = key_name, left_out, "connected");
+        }
+        self.note_dirty(id);
+        self.wait_for_turn(id);
+    }
+
+    /// Returns why a connection is not entered. One that was taken before the present connection of
+    /// its session is older, even if its hello was read late.
+    fn objection(&mut self, id: SessionId, seat_id: u64) -> Option<(Ending, &'static str)> {
+        if self.has_failed {
+            return Some((Ending::Failed, ""));
+        }
+        if !matches!(self.stopping, Stopping::No) {
+            return Some((Ending::Shutdown, ""));
+        }
+        let keys = self.shared.keys();
+        let session = self.sessions.get(id)?;
+        // They may have changed since its hello was examined.
+        if let (Some(keys), Some(shown)) = (keys, &session.terms.shown)
+            && !keys.holds(shown)
+        {
+            return Some((Ending::WrongKey, WITHDRAWN));
+        }
+        let key = session.terms.key;
+        let present = self.sessions.of_key(key)?;
+        let present = self.sessions.get(present)?;
+        (present.seat.id > seat_id).then_some((Ending::Replaced, ""))
+    }
+
+    /// Ends a connection that was not entered.
+    fn refuse(&mut self, id: SessionId, (why, text): (Ending, &str)) {
+        raise(&self.shared.figures.hellos_refused, 1);
+        if let Some(session) = self.sessions.get(id) {
+            session.has_left = true;
+        }
+        self.end(id, why, text);
+    }
+
+    fn welcome(&mut self, id: SessionId, last_report: Option<ReportNumber>) {
+        let Some(session) = self.sessions.get(id) else {
+            return;
+        };
+        let limits = &self.shared.config.sessions;
+        let exchange = self.driver.exchange();
+        let reports = exchange.reports();
+        let (key, user) = (session.terms.key, session.user());
+        session.output.push(&ServerFrame::Welcome(Welcome {
+            version: u16::from(SESSION_VERSION),
+            heartbeat_ms: session.terms.heartbeat.as_millis() as u32,
+            holder: key.holder,
+            last_executed: reports.session(key).last_executed,
+            next_report: user.map_or(ReportNumber(1), |user| reports.next(user)),
+            next_command: self.next_command,
+            in_flight_max: limits.answers_kept,
+            frame_bytes_max: match key.role {
+                Role::Admin => limits.admin_frame_bytes_max,
+                _ => limits.frame_bytes_max,
+            },
+            rate_max: limits.rate_per_s,
+            epoch: self.shared.feed.epoch,
+            channels: self.shared.feed.channels,
+            exchange: exchange.identity(),
+        }));
+        let Some(user) = user.filter(|_| session.terms.wants_reports) else {
+            return;
+        };
+        let mut frames = Vec::new();
+        let after = last_report.unwrap_or(ReportNumber(u64::MAX));
+        let resumed = reports.resume(user, after, &mut frames);
+        if let Some((from, to)) = resumed.gap {
+            let gap = ServerFrame::ReportGap(ReportGap { from, to });
+            session.output.push(&gap);
+        }
+        session.output.push_reports(resumed.first, &frames);
+    }
+
+    fn withdraw(&mut self, keys: &Keys) {
+        let mut ended = 0;
+        for id in self.sessions.ids() {
+            let shown = self.sessions.get(id).map(|session| &session.terms.shown);
+            let is_out = shown.is_some_and(|key| key.as_ref().is_none_or(|key| !keys.holds(key)));
+            if is_out && self.end(id, Ending::WrongKey, WITHDRAWN) {
+                ended += 1;
+            }
+        }
+        tracing::info!(keys = keys.len(), ended, "keys were read again");
+    }
+
+    /// Ends a session with a bye. Returns whether it had not ended before.
+    fn end(&mut self, id: SessionId, why: Ending, text: &str) -> bool {
+        let Some(session) = self.sessions.get(id) else {
+            return false;
+        };
+        let is_first = session.output.ending().is_none();
+        session.output.end(why, text);
+        self.note_dirty(id);
+        is_first
+    }
+
+    /// Takes a session that has ended out of the tables, and its orders if they go with it.
+    fn leave(&mut self, id: SessionId) {
+        self.readers.remove(&id);
+        let Some(session) = self.sessions.get(id) else {
+            return;
+        };
+        let holder = session.holder;
+        match session.waits {
+            Waits::Turn(ticket) => self.scheduler.cancel(ticket, holder),
+            Waits::Tokens(at) => drop(self.asleep.remove(&(at, id))),
+            Waits::Input | Waits::Room | Waits::End(_) => {}
+        }
+        session.waits = Waits::End(Instant::now() + LAST_TIME);
+        let Some(user) = self.sessions.leave(id) else {
+            return;
+        };
+        let before = self.driver.work();
+        if !self.has_failed {
+            let gone = self.driver.disconnect(user);
+            self.check(gone);
+        }
+        self.scheduler.charge(holder, self.driver.work() - before);
+        self.deliver();
+    }
+
+    /// Publishes what became durable, and does what is due.
+    fn tend(&mut self, now: Instant) {
+        let is_due = self.tend_at.is_some_and(|at| at <= now);
+        if self.has_failed || !(std::mem::take(&mut self.is_woken) || is_due) {
+            return;
+        }
+        let tended = self.driver.tend();
+        let delay = self.check(tended).flatten();
+        self.tend_at = delay.map(|delay| now + delay);
+        self.deliver();
+        self.unblock();
+        self.give_market_data();
+    }
+
+    /// Lets sessions go on that wait for room, where there is some.
+    fn unblock(&mut self) {
+        if self.blocked.is_empty() {
+            return;
+        }
+        let room = self.driver.room();
+        if self.check(room).is_some_and(|room| room > 0) {
+            for id in std::mem::take(&mut self.blocked) {
+                self.go_on(id);
+            }
+        }
+    }
+
+    /// Lets a session wait for a turn that waited for something else than input.
+    fn go_on(&mut self, id: SessionId) {
+        if let Some(session) = self.sessions.get(id)
+            && matches!(session.waits, Waits::Room | Waits::Tokens(_))
+        {
+            session.waits = Waits::Input;
+            self.wait_for_turn(id);
+        }
+    }
+
+    fn wake_sleepers(&mut self, now: Instant) {
+        while let Some((at, id)) = self.asleep.first().copied()
+            && at <= now
+        {
+            self.asleep.pop_first();
+            self.go_on(id);
+        }
+    }
+
+    /// Gives readers what there is of market data, unless something waits for them already.
+    fn give_market_data(&mut self) {
+        for id in self.readers.clone() {
+            self.give_market_data_to(id);
+        }
+    }
+
+    fn give_market_data_to(&mut self, id: SessionId) {
+        let Some(session) = self.sessions.get(id) else {
+            return;
+        };
+        let Session { output, market, .. } = session;
+        if !output.is_empty() {
+            return;
+        }
+        let count = output.fill(|bytes| market.take(bytes));
+        if count > 0 {
+            raise(&self.shared.figures.market_bytes_out, count as u64);
+            self.note_dirty(id);
+        }
+    }
+
+    /// Gives turns to sessions, until none waits or so much was done that others come first.
+    fn serve(&mut self, now: Instant) {
+        let before = self.driver.work();
+        let mut turns = 0;
+        while self.driver.work() - before < SLICE_WORK
+            && turns < SLICE_WORK / 16
+            && let Some(id) = self.scheduler.next()
+        {
+            turns += 1;
+            self.turn(id, now);
+        }
+        if turns > 0 && self.tend_at.is_none() {
+            self.tend_at = Some(now + TICK_MIN);
+        }
+    }
+
+    fn turn(&mut self, id: SessionId, now: Instant) {
+        let before = self.driver.work();
+        let Some(session) = self.sessions.get(id) else {
+            return;
+        };
+        let Waits::Turn(ticket) = session.waits else {
+            return;
+        };
+        let holder = session.holder;
+        session.waits = Waits::Input;
+        if session.output.ending().is_some() {
+            self.scheduler.end(ticket, holder, 0, 0);
+            return self.note_dirty(id);
+        }
+        let mut turn = Turn {
+            shared: &self.shared,
+            driver: &mut self.driver,
+            scheduler: &mut self.scheduler,
+            id,
+            session,
+            commands: &mut self.commands,
+            count: 0,
+            submitted: 0,
+            has_asked: false,
+            now,
+        };
+        let after = turn.run();
+        let submitted = turn.submitted;
+        let work = self.driver.work() - before;
+        self.scheduler.end(ticket, holder, submitted, work);
+        self.deliver();
+        let Some(after) = self.check(after) else {
+            return;
+        };
+        self.follow(id, after, now);
+    }
+
+    /// Lets a session wait for what its turn has said.
+    fn follow(&mut self, id: SessionId, after: After, now: Instant) {
+        let Some(session) = self.sessions.get(id) else {
+            return;
+        };
+        if session.output.ending().is_some() {
+            return self.note_dirty(id);
+        }
+        match session.market.is_active() {
+            true => drop(self.readers.insert(id)),
+            false => drop(self.readers.remove(&id)),
+        }
+        match after {
+            After::Input => self.flush(id, now),
+            // Its answers are written when all is taken that was read.
+            After::Turn => self.wait_for_turn(id),
+            After::Room => {
+                session.waits = Waits::Room;
+                self.blocked.push(id);
+                self.note_dirty(id);
+            }
+            After::Tokens(at) => {
+                session.waits = Waits::Tokens(at);
+                self.asleep.insert((at, id));
+                self.note_dirty(id);
+            }
+        }
+    }
+
+    /// Delivers what was published.
+    fn deliver(&mut self) {
+        let mut outgoing = std::mem::take(&mut self.outgoing);
+        {
+            let mut mailbox = self.mailbox.lock().unwrap_or_else(PoisonError::into_inner);
+            if mailbox.failed.is_none() && mailbox.deliveries.is_empty() {
+                self.next_command = self.next_command.max(mailbox.next_command);
+                self.outgoing = outgoing;
+                return;
+            }
+            std::mem::swap(&mut *mailbox, &mut outgoing);
+        }
+        self.next_command = self.next_command.max(outgoing.next_command);
+        let mut rest = &outgoing.bytes[..];
+        for delivery in outgoing.deliveries.drain(..) {
+            rest = self.deliver_one(delivery, rest);
+        }
+        outgoing.bytes.clear();
+        if let Some(failed) = outgoing.failed.take() {
+            self.check(Err::<(), _>(failed));
+        }
+        self.outgoing = outgoing;
+    }
+
+    /// Delivers one thing, and returns what is left of the bytes.
+    fn deliver_one<'b>(&mut self, delivery: Delivery, bytes: &'b [u8]) -> &'b [u8] {
+        match delivery {
+            Delivery::Answers {
+                tag,
+                key,
+                bytes: length,
+            } => {
+                let (answers, rest) = bytes.split_at(length);
+                let id = SessionId::of_tag(tag);
+                let is_it = |session: &&mut Session| session.terms.key == key && !session.has_left;
+                let id = match self.sessions.get(id).filter(is_it) {
+                    Some(_) => Some(id),
+                    None => self.sessions.of_key(key),
+                };
+                if let Some(id) = id
+                    && let Some(session) = self.sessions.get(id)
+                {
+                    session.output.push_bytes(answers);
+                    self.note_dirty(id);
+                }
+                rest
+            }
+            Delivery::Report(user) => {
+                let (report, rest) = bytes.split_at(NUMBERED_REPORT_BYTES);
+                for at in 0..self.sessions.of_user(user).len() {
+                    let id = self.sessions.of_user(user)[at];
+                    if let Some(session) = self.sessions.get(id) {
+                        session.output.push_bytes(report);
+                        self.note_dirty(id);
+                    }
+                }
+                rest
+            }
+            Delivery::Answered(tag, answered) => {
+                if let Some((id, query)) = self.driver.asked(tag)
+                    && let Some(session) = self.sessions.get(id)
+                {
+                    session.is_listing &= !is_list(&answered.answer);
+                    let said = said(answered.answer, session.output.half());
+                    session.answer_query(QueryAnswer {
+                        id: query,
+                        number: answered.sequence,
+                        said,
+                    });
+                    self.note_dirty(id);
+                }
+                bytes
+            }
+            Delivery::Audit(line, key) => {
+                let id = self.sessions.of_key(key);
+                let session = id.and_then(|id| self.sessions.get(id));
+                let name = session.and_then(|session| session.key_name().map(str::to_owned));
+                self.driver.audit(line.with_key(name.as_deref()));
+                bytes
+            }
+        }
+    }
+
+    /// Writes to all sessions for which something waits, but to those whose turn goes on.
+    fn flush_all(&mut self, now: Instant) {
+        let mut held = Vec::new();
+        for id in std::mem::take(&mut self.dirty) {
+            let Some(session) = self.sessions.get(id) else {
+                continue;
+            };
+            let goes_on = matches!(session.waits, Waits::Turn(_)) && session.input.may_have_frame();
+            if goes_on && session.output.ending().is_none() && session.output.len() < (1 << 16) {
+                held.push(id);
+            } else {
+                session.is_dirty = false;
+                self.flush(id, now);
+            }
+        }
+        self.dirty.append(&mut held);
+        while self.budget.is_over()
+            && let Some(id) = self.sessions.largest()
+        {
+            if let Some(session) = self.sessions.get(id) {
+                session.output.end_largest();
+            }
+            self.flush(id, now);
+        }
+    }
+
+    /// Writes what waits for a session. One that has ended leaves, and goes when all is written.
+    fn flush(&mut self, id: SessionId, now: Instant) {
+        let Some(session) = self.sessions.get(id) else {
+            return;
+        };
+        match session.flush(now) {
+            Ok(count) => raise(&self.shared.figures.bytes_out, count as u64),
+            Err(_) => {
+                session.output.end_silently(Ending::Done);
+                self.leave(id);
+                return self.close(id);
+            }
+        }
+        let is_empty = session.output.is_empty();
+        if session.output.ending().is_some() {
+            if !session.has_left || !matches!(session.waits, Waits::End(_)) {
+                self.leave(id);
+            }
+            if is_empty {
+                self.close(id);
+            }
+        } else if is_empty && session.market.is_active() {
+            self.give_market_data_to(id);
+        }
+    }
+
+    /// Closes a connection that has left.
+    fn close(&mut self, id: SessionId) {
+        let Some(mut session) = self.sessions.remove(id) else {
+            return;
+        };
+        session.shut_down();
+        let _ = self.poll.registry().deregister(&mut session.stream);
+        self.scheduler.leave(session.holder);
+        let why = session.output.ending().unwrap_or(Ending::Done);
+        self.shared.figures.end(why);
+        if let Some(left_out) = self.shared.log_welcomed.pass(Instant::now()) {
+            let (why, left_out) = (why.text(), (left_out > 0).then_some(left_out));
+            let (peer, key) = (session.peer, session.terms.key);
+            tracing::info!(%peer, session = %key, why, left_out, "disconnected");
+        }
+    }
+
+    /// Looks which sessions are silent, take nothing, or want to hear something.
+    fn look_at_clocks(&mut self, now: Instant) {
+        let stall = Duration::from_millis(self.shared.config.sessions.stall_ms);
+        for id in self.sessions.ids() {
+            let Some(session) = self.sessions.get(id) else {
+                continue;
+            };
+            if let Waits::End(until) = session.waits {
+                if until <= now {
+                    self.close(id);
+                }
+                continue;
+            }
+            let heartbeat = session.terms.heartbeat;
+            if session.waits != Waits::Input || session.is_readable {
+                // What came waits for this thread.
+                session.heard = now;
+            }
+            if now.duration_since(session.heard) >= heartbeat * 3 {
+                let text = format!("nothing for {} ms", (heartbeat * 3).as_millis());
+                self.end(id, Ending::Silent, &text);
+            } else if let Some(since) = session.stalled {
+                if now.duration_since(since) >= stall {
+                    // In the midst of a frame there is no place for a bye.
+                    session.output.end_silently(Ending::SlowReader);
+                    self.leave(id);
+                    self.close(id);
+                }
+            } else if now.duration_since(session.wrote) >= heartbeat / 2 {
+                session.output.push(&ServerFrame::Heartbeat);
+                self.note_dirty(id);
+            }
+        }
+        self.flush_all(now);
+    }
+
+    /// Goes on with a stop that was asked for. Returns who waits for it when the exchange is to be
+    /// closed.
+    fn stop(&mut self, now: Instant) -> Option<oneshot::Sender<Result<Finished, ServeError>>> {
+        match std::mem::replace(&mut self.stopping, Stopping::No) {
+            Stopping::No => None,
+            Stopping::Draining(reply) => {
+                let settled = self.driver.is_settled();
+                self.deliver();
+                self.flush_all(now);
+                if self.check(settled) == Some(false) {
+                    self.stopping = Stopping::Draining(reply);
+                    self.tend_at = Some(now + TICK_MIN);
+                    return None;
+                }
+                self.stopping = Stopping::Parting(reply, now + PARTING);
+                let ended = self.sessions.end_all(Ending::Shutdown);
+                ended.for_each(|id| self.note_dirty(id));
+                self.flush_all(now);
+                self.is_woken = true;
+                None
+            }
+            Stopping::Parting(reply, until) if self.sessions.is_empty() || until <= now => {
+                Some(reply)
+            }
+            Stopping::Parting(reply, until) => {
+                self.stopping = Stopping::Parting(reply, until);
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,389 @@
+//! What waits to be written to a connection: whole frames, bounded, and at last why it ends.
+//!
+//! - At most `bytes_max` wait. What would be more ends the connection (*slow reader*) and frees
+//!   what waits. Reports that a session missed come on top, so that a client that was away for long
+//!   gets on; the exchange bounds how many there are.
+//! - All outputs together hold what their [`Budget`] says; beyond that, the largest is ended.
+//! - Once there is an end, nothing is added behind its bye.
+
+use std::cell::Cell;
+use std::io::{self, Write};
+use std::rc::Rc;
+
+use thalweg_exchange::codec::REPORT_BYTES;
+use thalweg_exchange::codec::session::{
+    Bye, Ending, NUMBERED_REPORT_BYTES, ServerFrame, encode_server_frame, numbered_report,
+    server_frame_bytes,
+};
+use thalweg_exchange::session::ReportNumber;
+
+/// Room in bytes that is kept between two writes.
+const KEPT_BYTES: usize = 1 << 16;
+/// Bytes that were written and are kept before those that wait, at most, about.
+const WRITTEN_MAX: usize = 1 << 20;
+
+/// Bytes that wait in all outputs of a server, and how many may.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    bytes: Cell<usize>,
+    bytes_max: usize,
+}
+
+impl Budget {
+    pub(crate) const fn new(bytes_max: usize) -> Self {
+        Self {
+            bytes: Cell::new(0),
+            bytes_max,
+        }
+    }
+
+    /// Returns the bytes that wait.
+    pub(crate) const fn bytes(&self) -> usize {
+        self.bytes.get()
+    }
+
+    /// Returns whether more bytes wait than may.
+    pub(crate) const fn is_over(&self) -> bool {
+        self.bytes.get() > self.bytes_max
+    }
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(crate) struct Output {
+    /// Begins with a frame. The first `written` bytes were written.
+    bytes: Vec<u8>,
+    written: usize,
+    /// Room beyond the bound for reports that were missed, until all is written once.
+    allowance: usize,
+    end: Option<Ending>,
+    bytes_max: usize,
+    budget: Rc<Budget>,
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        self.count_off(self.len());
+    }
+}
+
+impl Output {
+    pub(crate) const fn new(bytes_max: usize, budget: Rc<Budget>) -> Self {
+        Self {
+            bytes: Vec::new(),
+            written: 0,
+            allowance: 0,
+            end: None,
+            bytes_max,
+            budget,
+        }
+    }
+
+    fn count_off(&self, bytes: usize) {
+        self.budget.bytes.set(self.budget.bytes.get() - bytes);
+    }
+
+    /// Returns how many bytes wait.
+    pub(crate) const fn len(&self) -> usize {
+        self.bytes.len() - self.written
+    }
+
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns why the connection ends, if it does.
+    pub(crate) const fn ending(&self) -> Option<Ending> {
+        self.end
+    }
+
+    /// Returns half of what may wait: one answer has no more.
+    pub(crate) const fn half(&self) -> usize {
+        self.bytes_max / 2
+    }
+
+    /// Adds a frame.
+    pub(crate) fn push(&mut self, frame: &ServerFrame<'_>) {
+        if self.make_room(server_frame_bytes(frame)) {
+            self.write(frame);
+        }
+    }
+
+    /// Adds bytes that are whole frames.
+    #[inline]
+    pub(crate) fn push_bytes(&mut self, frames: &[u8]) {
+        if self.make_room(frames.len()) {
+            self.bytes.extend_from_slice(frames);
+            self.budget.bytes.set(self.budget.bytes.get() + frames.len());
+        }
+    }
+
+    /// Has `fill` add whole frames of market data, which are bounded there. Returns how many bytes.
+    pub(crate) fn fill(&mut self, fill: impl FnOnce(&mut Vec<u8>)) -> usize {
+        if self.end.is_some() {
+            return 0;
+        }
+        let before = self.bytes.len();
+        fill(&mut self.bytes);
+        let added = self.bytes.len() - before;
+        self.budget.bytes.set(self.budget.bytes.get() + added);
+        added
+    }
+
+    /// Adds reports of consecutive numbers from `first` on, beyond the bound.
+    pub(crate) fn push_reports(&mut self, first: ReportNumber, frames: &[u8]) {
+        self.allowance += frames.len() / REPORT_BYTES * NUMBERED_REPORT_BYTES;
+        let mut number = first;
+        for frame in frames.as_chunks::<REPORT_BYTES>().0 {
+            self.push_bytes(&numbered_report(number, frame));
+            number = number.next();
+        }
+    }
+
+    /// Returns whether there is room for bytes; else ends the connection, if nothing did before.
+    #[inline]
+    fn make_room(&mut self, bytes: usize) -> bool {
+        if self.end.is_some() {
+            return false;
+        }
+        let is_room = self.len() + bytes <= self.bytes_max + self.allowance;
+        if !is_room {
+            self.end_slow(&format!("more than {} bytes wait", self.bytes_max));
+        }
+        is_room
+    }
+
+    fn write(&mut self, frame: &ServerFrame<'_>) {
+        let at = self.bytes.len();
+        self.bytes.resize(at + server_frame_bytes(frame), 0);
+        if encode_server_frame(frame, &mut self.bytes[at..]).is_err() {
+            self.bytes.truncate(at);
+        }
+        let added = self.bytes.len() - at;
+        self.budget.bytes.set(self.budget.bytes.get() + added);
+    }
+
+    /// Ends the connection of a client that takes too little, and frees what waits for it but the
+    /// rest of a frame that was begun.
+    fn end_slow(&mut self, text: &str) {
+        let before = self.len();
+        let begun = self.frame_end(self.written);
+        self.bytes.truncate(begun);
+        self.bytes.shrink_to(KEPT_BYTES);
+        self.count_off(before - self.len());
+        self.end(Ending::SlowReader, text);
+    }
+
+    /// Returns where the frame ends in which the byte before `at` is.
+    fn frame_end(&self, at: usize) -> usize {
+        let mut end = 0;
+        while end < at {
+            let length = self.bytes[end..].first_chunk().copied();
+            end += length.map_or(4, u32::from_le_bytes).max(4) as usize;
+        }
+        end.min(self.bytes.len())
+    }
+
+    /// Ends the connection, since all together hold more than they may and this one most.
+    pub(crate) fn end_largest(&mut self) {
+        if self.end.is_none() {
+            self.end_slow("the server holds too much for all clients, and most for this one");
+        }
+    }
+
+    /// Ends the connection with a bye, if nothing ended it before.
+    pub(crate) fn end(&mut self, why: Ending, text: &str) {
+        if self.end.is_none() {
+            self.end = Some(why);
+            self.write(&ServerFrame::Bye(Bye { why, text }));
+        }
+    }
+
+    /// Ends the connection as [`end`](Self::end), without a bye.
+    pub(crate) fn end_silently(&mut self, why: Ending) {
+        self.end.get_or_insert(why);
+    }
+
+    /// Writes what waits, as far as it is taken. Returns how many bytes that were.
+    ///
+    /// # Errors
+    /// The connection is gone.
+    pub(crate) fn flush(&mut self, to: &mut impl Write) -> io::Result<usize> {
+        let before = self.len();
+        while !self.is_empty() {
+            match to.write(&self.bytes[self.written..]) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(count) => self.written += count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let count = before - self.len();
+        self.count_off(count);
+        self.forget_written();
+        Ok(count)
+    }
+
+    fn forget_written(&mut self) {
+        if self.is_empty() {
+            self.bytes.clear();
+            self.bytes.shrink_to(KEPT_BYTES);
+            self.written = 0;
+            self.allowance = 0;
+        } else if self.written > WRITTEN_MAX {
+            let mut from = 0;
+            loop {
+                let end = self.frame_end(from + 1);
+                if end > self.written {
+                    break;
+                }
+                from = end;
+            }
+            self.bytes.drain(..from);
+            self.written -= from;
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// Takes at most as many bytes at once, and as many in all, as it says.
+    #[derive(Debug)]
+    pub(crate) struct Socket {
+        pub(crate) taken: Vec<u8>,
+        pub(crate) room: usize,
+    }
+
+    impl Write for Socket {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let count = bytes.len().min(self.room).min(1_000);
+            if count == 0 {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            self.taken.extend_from_slice(&bytes[..count]);
+            self.room -= count;
+            Ok(count)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    pub(crate) fn socket(room: usize) -> Socket {
+        Socket {
+            taken: Vec::new(),
+            room,
+        }
+    }
+
+    fn output(bytes_max: usize) -> Output {
+        Output::new(bytes_max, Rc::new(Budget::new(1 << 20)))
+    }
+
+    /// A frame that is this long.
+    fn frame(length: u32) -> Vec<u8> {
+        let mut frame = vec![7; length as usize];
+        frame[..4].copy_from_slice(&length.to_le_bytes());
+        frame
+    }
+
+    fn bye(why: Ending, text: &str) -> Vec<u8> {
+        let frame = ServerFrame::Bye(Bye { why, text });
+        let mut bytes = vec![0; server_frame_bytes(&frame)];
+        encode_server_frame(&frame, &mut bytes).expect("there is room");
+        bytes
+    }
+
+    fn flushed(output: &mut Output) -> Vec<u8> {
+        let mut socket = socket(usize::MAX);
+        output.flush(&mut socket).expect("it takes all");
+        socket.taken
+    }
+
+    #[test]
+    fn all_outputs_together_know_what_waits() {
+        let budget = Rc::new(Budget::new(150));
+        let [mut one, mut two] = [(); 2].map(|()| Output::new(100, Rc::clone(&budget)));
+        one.push_bytes(&frame(90));
+        two.push_bytes(&frame(60));
+        assert!(!budget.is_over());
+        two.push(&ServerFrame::Heartbeat);
+        assert!(budget.is_over());
+        one.flush(&mut socket(20)).expect("it is there");
+        assert_eq!(budget.bytes(), 138);
+        two.end_largest();
+        assert_eq!(two.ending(), Some(Ending::SlowReader));
+        assert_eq!(budget.bytes(), 70 + two.len());
+        drop((one, two));
+        assert_eq!(budget.bytes(), 0);
+    }
+
+    #[test]
+    fn what_waits_comes_before_the_bye_and_nothing_after_it() {
+        let mut output = output(1 << 14);
+        output.push(&ServerFrame::Heartbeat);
+        output.end(Ending::Shutdown, "");
+        output.push(&ServerFrame::Heartbeat);
+        output.end(Ending::BadFrame, "a later reason");
+        assert_eq!(output.fill(|bytes| bytes.push(1)), 0);
+        let taken = flushed(&mut output);
+        assert_eq!(taken[8..], bye(Ending::Shutdown, ""));
+    }
+
+    #[test]
+    fn more_than_the_bound_ends_the_connection_behind_the_frame_that_was_begun() {
+        for written in [0, 5, 30, 31, 60] {
+            let mut output = output(100);
+            (0..2).for_each(|_| output.push_bytes(&frame(30)));
+            let mut socket = socket(written);
+            output.flush(&mut socket).expect("it takes some");
+            // What was written does not count.
+            output.push_bytes(&frame(40 + written as u32));
+            assert_eq!(output.ending(), None);
+            output.push_bytes(&frame(4));
+            assert_eq!(output.ending(), Some(Ending::SlowReader));
+            socket.room = usize::MAX;
+            output.flush(&mut socket).expect("it takes all");
+            let begun = written.div_ceil(30) * 30;
+            let bye = bye(Ending::SlowReader, "more than 100 bytes wait");
+            assert_eq!(socket.taken.len(), begun + bye.len());
+            assert_eq!(socket.taken[begun..], bye, "{written}");
+        }
+    }
+
+    #[test]
+    fn reports_that_were_missed_come_beyond_the_bound() {
+        let mut output = output(100);
+        output.push_reports(ReportNumber(5), &[0; 3 * REPORT_BYTES]);
+        output.push(&ServerFrame::Heartbeat);
+        assert_eq!(output.ending(), None);
+        let taken = flushed(&mut output);
+        let numbers: Vec<u8> = taken.chunks(NUMBERED_REPORT_BYTES).map(|f| f[8]).collect();
+        assert_eq!(numbers[..3], [5, 6, 7]);
+        output.push_bytes(&frame(101));
+        assert_eq!(output.ending(), Some(Ending::SlowReader));
+    }
+
+    #[test]
+    fn a_client_that_is_always_behind_does_not_cost_more_and_more_memory() {
+        let mut output = output(1 << 16);
+        let mut socket = socket(0);
+        let mut sent = Vec::new();
+        for at in 0..4_000_u32 {
+            let frame = frame(1_000 + at % 7);
+            output.push_bytes(&frame);
+            sent.extend_from_slice(&frame);
+            socket.room = if at < 10 { 0 } else { 1_003 };
+            output.flush(&mut socket).expect("it takes some");
+            assert!(output.bytes.len() < 2 * WRITTEN_MAX);
+        }
+        socket.room = usize::MAX;
+        output.flush(&mut socket).expect("it takes all");
+        assert_eq!(output.ending(), None);
+        assert!(socket.taken == sent);
+    }
+}

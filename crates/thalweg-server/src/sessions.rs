@@ -1,0 +1,169 @@
+//! Which sessions are connected, and for whom.
+//!
+//! A session has one connection: a newer one takes its place. Connections that have ended stay here
+//! until their last bytes are written, and are found by their place alone.
+
+use std::collections::HashMap;
+
+use thalweg_exchange::UserId;
+use thalweg_exchange::codec::session::Ending;
+use thalweg_exchange::session::{Role, SessionKey};
+
+use crate::session::{Session, SessionId};
+
+#[derive(Debug, Default)]
+struct Place {
+    generation: u32,
+    session: Option<Box<Session>>,
+}
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+pub(crate) struct Sessions {
+    places: Vec<Place>,
+    vacant: Vec<u32>,
+    by_key: HashMap<SessionKey, SessionId>,
+    /// Those that want reports.
+    by_user: HashMap<UserId, Vec<SessionId>>,
+    /// Connections of a user that ask for cancel on disconnect.
+    cancelling: HashMap<UserId, usize>,
+}
+
+impl Sessions {
+    /// Returns the place that the next session will have.
+    pub(crate) fn next_id(&mut self) -> SessionId {
+        if self.vacant.is_empty() {
+            self.vacant.push(self.places.len() as u32);
+            self.places.push(Place::default());
+        }
+        let slot = self.vacant[self.vacant.len() - 1];
+        SessionId::new(slot, self.places[slot as usize].generation)
+    }
+
+    /// Puts a session into its [place](Self::next_id).
+    pub(crate) fn insert(&mut self, session: Box<Session>) -> SessionId {
+        let id = self.next_id();
+        self.vacant.pop();
+        self.places[id.slot()].session = Some(session);
+        id
+    }
+
+    /// Takes a session out of its place, which is vacant from now on.
+    pub(crate) fn remove(&mut self, id: SessionId) -> Option<Box<Session>> {
+        self.get(id)?;
+        let place = &mut self.places[id.slot()];
+        place.generation = place.generation.wrapping_add(1);
+        self.vacant.push(id.slot() as u32);
+        place.session.take()
+    }
+
+    #[inline]
+    pub(crate) fn get(&mut self, id: SessionId) -> Option<&mut Session> {
+        let place = self.places.get_mut(id.slot())?;
+        let is_it = SessionId::new(id.slot() as u32, place.generation) == id;
+        place.session.as_deref_mut().filter(|_| is_it)
+    }
+
+    /// Returns the session that has a place now.
+    pub(crate) fn id_at(&self, slot: usize) -> Option<SessionId> {
+        let place = self.places.get(slot)?;
+        let is_there = place.session.is_some();
+        is_there.then(|| SessionId::new(slot as u32, place.generation))
+    }
+
+    /// Returns all that are here, those that have ended too.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = SessionId> + use<> {
+        let places = self.places.iter().enumerate();
+        let there = places.filter(|(_, place)| place.session.is_some());
+        let ids = there.map(|(slot, place)| SessionId::new(slot as u32, place.generation));
+        ids.collect::<Vec<_>>().into_iter()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.places.len() == self.vacant.len()
+    }
+
+    pub(crate) fn of_key(&self, key: SessionKey) -> Option<SessionId> {
+        self.by_key.get(&key).copied()
+    }
+
+    pub(crate) fn of_user(&self, user: UserId) -> &[SessionId] {
+        self.by_user.get(&user).map_or(&[], Vec::as_slice)
+    }
+
+    /// Enters a session into the tables, in place of an older one of the same key, which is
+    /// returned.
+    pub(crate) fn enter(&mut self, id: SessionId) -> Option<SessionId> {
+        let session = self.get(id)?;
+        let key = session.terms.key;
+        let user = session.user();
+        let (wants_reports, cancels) =
+            (session.terms.wants_reports, session.terms.cancels_on_disconnect);
+        if let Some(user) = user {
+            if wants_reports {
+                self.by_user.entry(user).or_default().push(id);
+            }
+            if cancels {
+                *self.cancelling.entry(user).or_default() += 1;
+            }
+        }
+        self.by_key.insert(key, id)
+    }
+
+    /// Takes a session out of the tables. Returns the user whose orders go with it, if it was the
+    /// last that asked for that.
+    pub(crate) fn leave(&mut self, id: SessionId) -> Option<UserId> {
+        let session = self.get(id)?;
+        if std::mem::replace(&mut session.has_left, true) {
+            return None;
+        }
+        let (key, user) = (session.terms.key, session.user());
+        let cancels = session.terms.cancels_on_disconnect;
+        if self.by_key.get(&key) == Some(&id) {
+            self.by_key.remove(&key);
+        }
+        let user = user?;
+        if let Some(of_user) = self.by_user.get_mut(&user) {
+            of_user.retain(|other| *other != id);
+            if of_user.is_empty() {
+                self.by_user.remove(&user);
+            }
+        }
+        if !cancels {
+            return None;
+        }
+        let count = self.cancelling.get_mut(&user)?;
+        *count -= 1;
+        if *count > 0 {
+            return None;
+        }
+        self.cancelling.remove(&user);
+        Some(user)
+    }
+
+    /// Returns the session for which most bytes wait, of those that have not ended.
+    pub(crate) fn largest(&self) -> Option<SessionId> {
+        let open = |place: &Place| {
+            let output = &place.session.as_ref()?.output;
+            output.ending().is_none().then(|| output.len())
+        };
+        let places = self.places.iter().enumerate();
+        let lengths = places.filter_map(|(slot, place)| Some((open(place)?, slot)));
+        lengths.max().and_then(|(_, slot)| self.id_at(slot))
+    }
+
+    /// Ends all sessions. Returns them.
+    pub(crate) fn end_all(&mut self, why: Ending) -> impl Iterator<Item = SessionId> + use<> {
+        for place in &mut self.places {
+            if let Some(session) = &mut place.session {
+                session.output.end(why, "");
+            }
+        }
+        self.ids()
+    }
+
+    /// Returns how many are connected in each role, in the order of [`Role::ALL`].
+    pub(crate) fn counts(&self) -> [usize; 3] {
+        Role::ALL.map(|role| self.by_key.keys().filter(|key| key.role == role).count())
+    }
+}
