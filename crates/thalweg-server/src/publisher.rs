@@ -172,7 +172,7 @@ impl Publisher {
             let numbered: [u8; NUMBERED_REPORT_BYTES] =
                 numbered_report(report.number, &report.frame);
             self.outgoing.bytes.extend_from_slice(&numbered);
-            let delivery = Delivery::Report(report.report.owner);
+            let delivery = Delivery::Report(report.owner);
             self.outgoing.deliveries.push(delivery);
         }
     }

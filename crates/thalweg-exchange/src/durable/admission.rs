@@ -1,9 +1,7 @@
-//! What the owner knows of sessions: which commands are new, and which are in flight.
+//! Which commands of sessions are new, and how many are in flight.
 
-use std::collections::VecDeque;
-
+use super::in_flight::Note;
 use super::options::SessionLimits;
-use super::record::Check;
 use super::sessions::{SessionSlot, Sessions};
 use crate::engine::index::Index;
 use crate::session::{Refusal, Role, SessionKey};
@@ -14,16 +12,6 @@ struct Admitted {
     /// The last sequence that was taken.
     last: u64,
     in_flight: u32,
-}
-
-/// A command or a query in the pipeline.
-#[derive(Clone, Copy, Debug)]
-struct Flight {
-    /// None of a query, or of a command of the exchange itself.
-    session: Option<SessionSlot>,
-    sequence: u64,
-    check: Check,
-    number: u64,
 }
 
 /// Where a command belongs.
@@ -48,12 +36,8 @@ pub(super) enum Kind {
 pub(super) struct Admission {
     list: Vec<Admitted>,
     index: Index<SessionKey>,
-    /// By position in the ring.
-    flights: VecDeque<Flight>,
-    /// The position of the first of them.
-    first: u64,
-    /// The first position whose command has no answer yet. Those before it count for no session.
-    unanswered: u64,
+    /// The session that sent a command last: most often it sends the next one.
+    last: Option<(SessionKey, SessionSlot)>,
     limits: SessionLimits,
 }
 
@@ -62,9 +46,7 @@ impl Admission {
         let mut admission = Self {
             list: Vec::new(),
             index: Index::default(),
-            flights: VecDeque::new(),
-            first: 0,
-            unanswered: 0,
+            last: None,
             limits,
         };
         for session in sessions.list() {
@@ -88,45 +70,37 @@ impl Admission {
         self.list.len()
     }
 
-    pub(super) fn in_flight(&self) -> usize {
-        self.flights.len()
-    }
-
-    /// Everything before this position has an answer: its sessions may send as many more.
-    pub(super) fn answer(&mut self, position: u64) {
-        while self.unanswered < position {
-            let at = (self.unanswered - self.first) as usize;
-            let Some(flight) = self.flights.get(at) else {
-                return;
-            };
-            self.unanswered += 1;
-            if let Some(slot) = flight.session {
-                self.list[slot.0 as usize].in_flight -= 1;
-            }
-        }
-    }
-
-    /// Forgets what was published: everything before this position.
-    pub(super) fn pass(&mut self, position: u64) {
-        self.answer(position);
-        while self.first < position && self.flights.pop_front().is_some() {
-            self.first += 1;
+    /// A command has its answer: its session may send one more.
+    #[inline]
+    pub(super) fn answer(&mut self, note: Note) {
+        if note != Note::NONE {
+            self.list[note.session as usize].in_flight -= 1;
         }
     }
 
     /// Whether a command is new to its session, and may be taken as far as that goes.
     #[inline]
-    pub(super) fn kind(&self, key: SessionKey, sequence: u64) -> Result<Kind, Refusal> {
-        let key_of = |slot: u32| self.list[slot as usize].key;
-        let Some(slot) = self.index.find(key, key_of) else {
-            return self.may_open(key).map(|()| Kind::New(Place::New));
+    pub(super) fn kind(&mut self, key: SessionKey, sequence: u64) -> Result<Kind, Refusal> {
+        let slot = match self.last {
+            Some((last, slot)) if last == key => slot,
+            _ => {
+                let Some(slot) = self.find(key) else {
+                    return self.may_open(key).map(|()| Kind::New(Place::New));
+                };
+                self.last = Some((key, slot));
+                slot
+            }
         };
-        let slot = SessionSlot(slot);
         Ok(if sequence > self.list[slot.0 as usize].last {
             Kind::New(Place::Known(slot))
         } else {
             Kind::Old(slot)
         })
+    }
+
+    fn find(&self, key: SessionKey) -> Option<SessionSlot> {
+        let key_of = |slot: u32| self.list[slot as usize].key;
+        self.index.find(key, key_of).map(SessionSlot)
     }
 
     fn may_open(&self, key: SessionKey) -> Result<(), Refusal> {
@@ -165,47 +139,16 @@ impl Admission {
         }
     }
 
-    /// A command of a session is on its way.
+    /// Counts a command of a session that is on its way.
     #[inline]
-    pub(super) fn take(&mut self, slot: SessionSlot, sequence: u64, check: Check, number: u64) {
+    pub(super) fn take(&mut self, slot: SessionSlot, sequence: u64) {
         let admitted = &mut self.list[slot.0 as usize];
         admitted.last = sequence;
         admitted.in_flight += 1;
-        self.flights.push_back(Flight {
-            session: Some(slot),
-            sequence,
-            check,
-            number,
-        });
     }
 
-    /// The slot of a new session, the same as in the tables.
+    /// Opens a new session. Returns its slot, the same as in the tables.
     pub(super) fn open(&mut self, key: SessionKey) -> SessionSlot {
         self.add(key, 0)
-    }
-
-    /// A query, or a command of the exchange itself, is on its way.
-    pub(super) fn take_other(&mut self) {
-        self.flights.push_back(Flight {
-            session: None,
-            sequence: 0,
-            check: Check(0),
-            number: 0,
-        });
-    }
-
-    /// The number of a command that is in flight and comes again.
-    pub(super) fn in_flight_of(
-        &self,
-        slot: SessionSlot,
-        sequence: u64,
-        check: Check,
-    ) -> Result<u64, Refusal> {
-        let is_it = |flight: &&Flight| flight.session == Some(slot) && flight.sequence == sequence;
-        match self.flights.iter().find(is_it) {
-            Some(flight) if flight.check == check => Ok(flight.number),
-            Some(_) => Err(Refusal::SequenceReused),
-            None => Err(Refusal::NotExecuted),
-        }
     }
 }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::{error, fmt, io};
 
-use thalweg::pipeline::{Failure, Stopped};
 use thalweg_journal::{Error as JournalError, Lsn};
 
 use super::record::RecordError;
@@ -201,8 +200,9 @@ pub enum Failed {
     /// A write or a sync of the journal failed, or a further segment could not be made for another
     /// reason than a lack of room, files or memory.
     Journal(Arc<JournalError>),
-    /// A stage has panicked, which means a fault in this crate or in `publish`.
-    Stage(Stopped),
+    /// The closure that publishes has panicked, or a thread of the exchange, which means a fault in
+    /// this crate.
+    Panicked,
     /// It was closed while the disk was full: some commands could not be made durable.
     NoRoom(Arc<JournalError>),
 }
@@ -211,7 +211,7 @@ impl fmt::Display for Failed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Journal(error) => write!(f, "the exchange has stopped: {error}"),
-            Self::Stage(stopped) => write!(f, "the exchange has stopped: {stopped}"),
+            Self::Panicked => f.write_str("the exchange has stopped: a part of it has panicked"),
             Self::NoRoom(error) => write!(
                 f,
                 "the exchange was closed while commands waited for room on the disk: {error}"
@@ -221,19 +221,6 @@ impl fmt::Display for Failed {
 }
 
 impl error::Error for Failed {}
-
-impl From<Stopped> for Failed {
-    fn from(stopped: Stopped) -> Self {
-        Self::Stage(stopped)
-    }
-}
-
-impl From<Failure> for Failed {
-    fn from(failure: Failure) -> Self {
-        let failure = Some(failure);
-        Self::Stage(Stopped { failure })
-    }
-}
 
 /// EMFILE and ENFILE: the standard library has no kind for them.
 const NO_FILES: [i32; 2] = [24, 23];
@@ -358,7 +345,7 @@ mod tests {
             },
             SubmitError::Failed(Failed::Journal(Arc::clone(&full))),
             SubmitError::Failed(Failed::NoRoom(full)),
-            SubmitError::Failed(Failed::Stage(Stopped { failure: None })),
+            SubmitError::Failed(Failed::Panicked),
         ];
         assert_eq!(
             submitting.map(|error| error.to_string()),
@@ -369,7 +356,7 @@ mod tests {
                 "the exchange has stopped: /srv/exchange: another journal writes here",
                 "the exchange was closed while commands waited for room on the disk: \
                  /srv/exchange: another journal writes here",
-                "the exchange has stopped: the pipeline has stopped",
+                "the exchange has stopped: a part of it has panicked",
             ]
         );
     }

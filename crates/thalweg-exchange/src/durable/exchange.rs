@@ -1,21 +1,28 @@
-//! The owner's end of a durable exchange.
+//! A durable exchange: executes on the thread that owns it.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use thalweg::pipeline::Stopped;
 use thalweg::wait::Pace;
 use thalweg_journal::{DefaultStorage, Error as JournalError, Lsn, Shared, Storage};
 
 use super::admission::Admission;
-use super::committing::CommitThread;
+use super::committer::Committer;
 use super::error::Failed;
+use super::faults::Faults;
 use super::gate::{Gate, pace};
+use super::in_flight::InFlight;
 use super::options::{Options, SyncMode};
+use super::publishing::{Published, Reported};
 use super::snapshots::{SnapshotFailed, SnapshotMade, SnapshotStats, Snapshots};
+use super::stage_times::StageTimes;
 use super::stats::{JournalStats, Meters, Stats};
 use super::tables::Reports;
-use crate::service::{self, Service};
+use crate::digest::Digest;
+use crate::engine::state::State;
+use crate::matching::Ahead;
+use crate::service::{self, EVENTS_IN_FLIGHT, Stamping};
 use crate::session::Refusal;
 
 /// How often an owner that is idle flushes at most.
@@ -33,22 +40,37 @@ pub struct Finished {
     pub snapshot: Result<Option<SnapshotMade>, SnapshotFailed>,
 }
 
+/// The closure that publishes.
+pub(super) type Publish = Box<dyn FnMut(Published<'_>) + Send>;
+
 /// A durable exchange: see the [module](super). One thread owns it.
-#[derive(Debug)]
 pub struct Exchange<S: Storage = DefaultStorage> {
-    /// `None` once it is closed.
-    pub(super) service: Option<Service>,
-    /// Dropped behind the service, which asks it to commit.
-    pub(super) committer: Option<CommitThread>,
+    pub(super) state: State,
+    /// The digest of all that was published.
+    pub(super) digest: Digest,
+    pub(super) in_flight: InFlight,
+    pub(super) stamping: Stamping,
+    pub(super) ahead: Ahead,
+    pub(super) committer: Committer<S>,
     pub(super) journal: Shared<[u8], S>,
     pub(super) identity: u64,
     pub(super) gate: Arc<Gate>,
     pub(super) meters: Arc<Meters>,
+    pub(super) stage_times: StageTimes,
     pub(super) reports: Reports,
+    pub(super) reported: Reported,
     pub(super) admission: Admission,
     pub(super) options: Options,
     pub(super) snapshots: Snapshots<S>,
     pub(super) owner: Owner,
+    pub(super) faults: Faults,
+    pub(super) publish: Publish,
+}
+
+impl<S: Storage> fmt::Debug for Exchange<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Exchange").finish_non_exhaustive()
+    }
 }
 
 /// What only the owner's thread uses.
@@ -66,6 +88,9 @@ pub(super) struct Owner {
     pub(super) refused_until: Option<(Instant, Refusal)>,
     pub(super) pace: Pace,
     pub(super) buffer: Vec<u8>,
+    /// The work of all that was executed.
+    pub(super) work: u64,
+    pub(super) is_failure_published: bool,
 }
 
 impl Owner {
@@ -80,56 +105,25 @@ impl Owner {
             refused_until: None,
             pace: pace(),
             buffer: Vec::new(),
+            work: 0,
+            is_failure_published: false,
         }
     }
 }
 
 impl<S: Storage> Exchange<S> {
-    pub(super) fn service_mut(&mut self) -> Result<&mut Service, Failed> {
-        let none = || Failed::Stage(Stopped { failure: None });
-        self.service.as_mut().ok_or_else(none)
-    }
-
-    /// A stage has panicked.
-    #[cold]
-    pub(super) fn stopped(&self, stopped: Stopped) -> Failed {
-        self.gate.fail(Failed::Stage(stopped.clone()));
-        // Where the journal failed before, that is why.
-        self.gate
-            .failed()
-            .cloned()
-            .unwrap_or(Failed::Stage(stopped))
-    }
-
-    /// Forgets what was published.
-    #[inline]
-    pub(super) fn refresh(&mut self) {
-        self.admission.answer(self.gate.answered());
-        self.admission.pass(self.gate.passed());
-    }
-
-    /// Runs the stages of this thread on what there is for them.
-    pub(super) fn drive(&mut self) -> Result<(), Failed> {
-        let driven = self.service_mut()?.drive();
-        driven.map_err(|stopped| self.stopped(stopped))?;
-        self.gate.check()?;
-        self.refresh();
-        Ok(())
-    }
-
-    /// Runs the stages of this thread on what is under way, and gives whether anything is still in
-    /// flight. For an owner that has nothing to submit: commands may else wait for the next one.
-    /// Does not wait for the disk, unless the journal stage is on this thread.
+    /// Publishes what has become durable. Returns whether anything is still in flight. For an owner
+    /// that has nothing to submit: commands may else wait for the next one. Does not wait for the
+    /// disk, unless the caller commits.
     ///
     /// # Errors
     /// The exchange has stopped.
     pub fn idle(&mut self) -> Result<bool, Failed> {
-        self.gate.check()?;
-        self.drive()?;
+        self.publish()?;
         if self.snapshots.is_due_now() {
             self.snapshot_now();
         }
-        let is_busy = self.admission.in_flight() > 0;
+        let is_busy = self.in_flight.len() > 0;
         if !is_busy && self.options.sync == SyncMode::Never && self.owner.is_unflushed {
             self.flush_now_and_then()?;
         }
@@ -183,16 +177,19 @@ impl<S: Storage> Exchange<S> {
         Ok(())
     }
 
-    /// Waits until more is published, the exchange has stopped, or `is_enough`.
-    fn wait_until(&mut self, is_enough: impl Fn(&Gate) -> bool) {
-        let gate = &self.gate;
-        let passed = gate.passed();
-        let is_over = || gate.passed() != passed || gate.failed().is_some() || is_enough(gate);
+    /// Waits for a while, until more can be published, the exchange has stopped, or `is_enough`.
+    pub(super) fn wait_until(&mut self, is_enough: impl Fn(&Gate) -> bool) {
+        let durable = self.committer.commit(self.owner.number);
+        let (gate, committer) = (&self.gate, &mut self.committer);
+        let end = self.owner.number;
+        let is_over = || {
+            committer.commit(end) != durable || gate.failed().is_some() || is_enough(gate)
+        };
         gate.wait(&mut self.owner.pace, is_over);
     }
 
-    /// Runs the stages of this thread. Returns true if everything that was submitted is published,
-    /// or waits for room on the disk.
+    /// Publishes what has become durable. Returns true if everything that was submitted is
+    /// published, or waits for room on the disk.
     ///
     /// # Errors
     /// The exchange has stopped.
@@ -201,8 +198,8 @@ impl<S: Storage> Exchange<S> {
     }
 
     /// Returns how many commands and queries can be submitted now without blocking; `usize::MAX`
-    /// while the disk has no room, since all are refused then at once. It may be more after a
-    /// [`Published::Room`](super::Published::Room).
+    /// while the disk has no room, since all are refused then at once. It may be more after a call
+    /// of [`idle`](Self::idle).
     ///
     /// # Errors
     /// The exchange has stopped.
@@ -211,27 +208,31 @@ impl<S: Storage> Exchange<S> {
         if self.gate.lack().is_some() {
             return Ok(usize::MAX);
         }
-        self.refresh();
-        let in_flight = self.admission.in_flight();
-        Ok(self.capacity().saturating_sub(in_flight))
+        Ok(self.capacity() - self.in_flight.len())
     }
 
     /// Returns the [work](crate::Events::work) of all commands and queries that were executed since
     /// the exchange was opened.
     #[must_use]
-    pub fn work(&self) -> u64 {
-        self.service.as_ref().map_or(0, Service::work)
+    pub const fn work(&self) -> u64 {
+        self.owner.work
     }
 
     /// Returns the exchange's time, if orders have expired by it that the last clock command has
     /// left over: then a further one of this time is due at once.
     #[must_use]
     pub fn expired_by(&self) -> Option<i64> {
-        self.service.as_ref().and_then(Service::expired_by)
+        let State { risk, matching } = &self.state;
+        risk.clock().filter(|time| matching.expires_by(*time))
     }
 
+    /// Returns how many commands and queries may be in flight: none while long ones hold as many
+    /// events as all may.
     pub(super) fn capacity(&self) -> usize {
-        self.service.as_ref().map_or(0, Service::capacity)
+        match self.in_flight.waiting_events() >= EVENTS_IN_FLIGHT {
+            true => self.in_flight.len(),
+            false => self.in_flight.capacity(),
+        }
     }
 
     /// After how long [`idle`](Self::idle) is to be called again where nothing is submitted until
@@ -245,7 +246,7 @@ impl<S: Storage> Exchange<S> {
     /// Has a snapshot made of what is published by now, if there is anything new: see
     /// [`Stats::snapshots`] for what came of it.
     pub fn snapshot_now(&mut self) {
-        self.snapshots.ask(self.gate.published(), self.owner.bytes);
+        self.snapshots.ask(self.digest, self.owner.bytes);
     }
 
     /// What came of snapshots so far.
@@ -275,10 +276,9 @@ impl<S: Storage> Exchange<S> {
     /// Figures. Takes some 100 µs on the calling thread.
     #[must_use]
     pub fn stats(&self) -> Option<Stats> {
-        let stages = self.service.as_ref()?.stats();
         Some(Stats {
             number: self.owner.number,
-            in_flight: self.admission.in_flight(),
+            in_flight: self.in_flight.len(),
             sessions: self.admission.sessions(),
             reports: self.reports.lock().reports.total(),
             journal: JournalStats {
@@ -290,7 +290,7 @@ impl<S: Storage> Exchange<S> {
                 lack: self.gate.lack(),
             },
             snapshots: self.snapshots.stats(),
-            stages,
+            stages: self.stage_times.stats(self.owner.commands),
         })
     }
 
@@ -302,10 +302,7 @@ impl<S: Storage> Exchange<S> {
     pub fn close(mut self) -> Result<Finished, Failed> {
         self.gate.close();
         self.drain()?;
-        let service = self.service.take();
-        let none = Failed::Stage(Stopped { failure: None });
-        let finished = service.ok_or(none)?.join()?;
-        drop(self.committer.take());
+        self.committer = Committer::None;
         if self.owner.number > 0 {
             let committed = self.journal.commit(Lsn::new(self.owner.number));
             committed
@@ -314,12 +311,17 @@ impl<S: Storage> Exchange<S> {
         }
         self.snapshots.end();
         let tables = self.reports.lock();
-        let digest = finished.digest.unwrap_or_default();
-        let snapshot = self.snapshots.writer.last(&finished.state, &tables, digest);
+        let (state, digest) = (std::mem::take(&mut self.state), self.digest);
+        let snapshot = self.snapshots.writer.last(&state, &tables, digest);
         drop(tables);
+        let stats = self.stage_times.stats(self.owner.commands);
         Ok(Finished {
             commands: self.owner.number,
-            service: finished,
+            service: service::Finished {
+                state,
+                stats,
+                digest: Some(digest),
+            },
             snapshot,
         })
     }
@@ -327,7 +329,7 @@ impl<S: Storage> Exchange<S> {
 
 impl<S: Storage> Drop for Exchange<S> {
     fn drop(&mut self) {
-        // The journal stage may wait for room.
+        // The thread that commits may wait for room.
         self.gate.close();
     }
 }

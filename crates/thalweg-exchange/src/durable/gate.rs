@@ -1,32 +1,19 @@
-//! What the owner's thread and the stages behind execution share.
+//! What the owner's thread and the thread that commits share.
 
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use thalweg::wait::{Mode, Pace, Signal, block};
 
 use super::error::Failed;
-use crate::digest::Digest;
 use crate::session::Refusal;
 
-/// How long the owner sleeps at most before it looks at its own stages again, which may wait for
-/// those of other threads.
+/// How long the owner sleeps at most before it looks again.
 const NAP: Duration = Duration::from_millis(1);
 
-/// Positions of the ring, on a line of their own.
 #[derive(Debug, Default)]
-#[repr(align(128))]
-struct Passed {
-    answered: AtomicU64,
-    published: AtomicU64,
-}
-
-#[derive(Debug)]
 pub(super) struct Gate {
-    passed: Passed,
-    /// Of all that was published.
-    published: Mutex<Digest>,
     /// Why commands that were taken wait for a further segment, as the code of the refusal of new
     /// ones; 0 where they do not.
     lack: AtomicU8,
@@ -34,62 +21,11 @@ pub(super) struct Gate {
     is_closing: Mutex<bool>,
     closing: Condvar,
     failed: OnceLock<Failed>,
-    /// Where the owner waits for the publish stage.
+    /// Where the owner waits for a commit.
     moved: Signal,
 }
 
 impl Gate {
-    pub(super) fn new(published: Digest) -> Self {
-        Self {
-            passed: Passed::default(),
-            published: Mutex::new(published),
-            lack: AtomicU8::new(0),
-            is_closing: Mutex::new(false),
-            closing: Condvar::new(),
-            failed: OnceLock::new(),
-            moved: Signal::new(),
-        }
-    }
-
-    /// Everything before this position of the ring is published.
-    pub(super) fn set_passed(&self, position: u64) {
-        // ORDERING: Release, pairs with the Acquire in passed(): what was noted of the commands
-        // comes before.
-        self.passed.published.store(position, Ordering::Release);
-        self.moved.notify_one();
-    }
-
-    pub(super) fn passed(&self) -> u64 {
-        // ORDERING: Acquire, pairs with the Release in set_passed().
-        self.passed.published.load(Ordering::Acquire)
-    }
-
-    /// Everything before this position has its answer in the tables, and is about to be published.
-    pub(super) fn set_answered(&self, position: u64) {
-        // ORDERING: Release, pairs with the Acquire in answered(): a thread that has an
-        // answer, by any way, reads this position or a later one.
-        self.passed.answered.store(position, Ordering::Release);
-    }
-
-    pub(super) fn answered(&self) -> u64 {
-        // ORDERING: Acquire, pairs with the Release in set_answered().
-        self.passed.answered.load(Ordering::Acquire)
-    }
-
-    pub(super) fn set_published(&self, digest: Digest) {
-        *self
-            .published
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = digest;
-    }
-
-    pub(super) fn published(&self) -> Digest {
-        *self
-            .published
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(super) fn set_lack(&self, lack: Option<Refusal>) {
         let code = lack.map_or(0, Refusal::code);
         // ORDERING: Relaxed; a flag by which nothing else is read.

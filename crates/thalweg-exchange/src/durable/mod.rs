@@ -1,9 +1,9 @@
 //! A durable exchange: what was answered survives, and nothing happens twice.
 //!
-//! An [`Exchange`] is a [`service`](crate::service) with a journal. Every command that changes
-//! state is in the journal before it enters the pipeline. Execution does not wait for the disk; the
-//! journal stage, on a thread of its own, makes commands durable beside it, and only then they are
-//! published. One commit covers all that came meanwhile, so groups grow with the load.
+//! An [`Exchange`] executes on the thread that owns it. Every command that changes state is in the
+//! journal before it is executed. Execution does not wait for the disk: a thread of its own makes
+//! commands durable beside it, and only then they are published, by the next call of the owner. One
+//! commit covers all that came meanwhile, so groups grow with the load.
 //!
 //! - *After a crash*, [`Exchange::open`] executes the journal again, which gives the same state,
 //!   the same answers and the same reports.
@@ -48,12 +48,13 @@
 //! ```
 
 mod admission;
-mod committing;
+mod committer;
 mod error;
 mod exchange;
 mod faults;
 mod gate;
 mod history;
+mod in_flight;
 mod opening;
 mod options;
 mod publishing;
@@ -64,6 +65,7 @@ mod sessions;
 #[cfg(test)]
 mod simulation;
 mod snapshots;
+mod stage_times;
 mod stats;
 mod submission;
 mod tables;
@@ -79,7 +81,7 @@ pub use self::exchange::{Exchange, Finished};
 pub use self::history::{History, Recorded, Wrong, newest_header};
 pub use self::opening::Recovered;
 pub use self::options::{
-    Committer, KEPT_MAX, Options, REPORTS_LEAST, SessionLimits, SnapshotOptions, SyncMode,
+    KEPT_MAX, Options, REPORTS_LEAST, SessionLimits, SnapshotOptions, SyncMode, Wake,
 };
 pub use self::publishing::{Executed, Published};
 pub use self::record::{Origin, RECORD_VERSION, RecordError};

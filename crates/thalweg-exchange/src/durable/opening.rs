@@ -3,25 +3,29 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use thalweg::pipeline::Placement;
 use thalweg_journal::{Journal, Lsn, Reader, Recovery, Storage, Torn};
 
 use super::admission::Admission;
-use super::committing::{CommitThread, Committing};
+use super::committer::{Committer, Committing};
 use super::error::OpenError;
 use super::exchange::{Exchange, Owner};
 use super::faults::Faults;
 use super::gate::Gate;
-use super::options::{Committer, KEPT_MAX, Options};
-use super::publishing::{ChunkNotes, Published, Publishing};
+use super::in_flight::InFlight;
+use super::options::{KEPT_MAX, Options, SyncMode};
+use super::publishing::{Published, Reported};
 use super::replay::{Image, Replayer};
 use super::snapshots::{
     Skipped, SnapshotHeader, Snapshots, Writer, header_of, newest, snapshot_commands,
 };
+use super::stage_times::StageTimes;
 use super::stats::Meters;
 use super::tables::Reports;
 use crate::command::UserLimits;
 use crate::digest::Digest;
-use crate::service::{self, start_journaled};
+use crate::matching::Ahead;
+use crate::service::Stamping;
 use crate::snapshot::state_hash;
 
 /// How an exchange is opened, beside its options.
@@ -57,7 +61,7 @@ pub struct Recovered {
 #[cfg(unix)]
 impl Exchange {
     /// Opens the exchange in this directory, or makes one. Everything that is in its journal is
-    /// executed again; then `publish` is called for what comes, by the publish stage.
+    /// executed again; then `publish` is called for what comes, by calls of the exchange.
     ///
     /// # Errors
     /// Another process has it open; the directory is none of an exchange; what is there is damaged,
@@ -192,55 +196,42 @@ impl<S: Storage> Exchange<S> {
             faults,
             ..
         } = snapshots.writer.clone();
-        let gate = Arc::new(Gate::new(image.digest));
+        let gate = Arc::new(Gate::default());
         let meters = Arc::new(Meters::default());
-        let admission = Admission::new(&image.tables.sessions, options.sessions);
-        let reports = Reports::new(image.tables);
-        let mut committing = Committing {
+        let committing = Committing {
             journal: journal.clone(),
-            sync: options.sync,
             room_pause: options.room_pause,
             gate: Arc::clone(&gate),
             meters: Arc::clone(&meters),
-            faults,
             durable: image.number,
         };
-        let publishing = Publishing {
-            gate: Arc::clone(&gate),
-            reports: reports.clone(),
-            faults,
-            publish,
-            chunk: ChunkNotes::default(),
+        let is_on_caller = options.service.placement == Placement::inline();
+        let committer = match options.sync {
+            SyncMode::Never => Committer::None,
+            SyncMode::Always => Committer::start(committing, is_on_caller, options.wake.clone())
+                .map_err(|error| OpenError::Thread(error.to_string()))?,
         };
-        let service = service::Options {
-            digest: Some(image.digest),
-            first_sequence: image.number,
-            ..options.service.clone()
-        };
-        let (service, committer) = match &options.committer {
-            Committer::Stage => {
-                let commit = move |end| committing.commit(end);
-                (start_journaled(image.state, service, commit, publishing)?, None)
-            }
-            Committer::Thread(wake) => {
-                let started = CommitThread::start(committing, Arc::clone(wake));
-                let (committer, commit) = started.map_err(|error| OpenError::Thread(error.to_string()))?;
-                let service = start_journaled(image.state, service, commit, publishing)?;
-                (service, Some(committer))
-            }
-        };
+        let service = &options.service;
         Ok(Self {
-            service: Some(service),
+            digest: image.digest,
+            in_flight: InFlight::new(service.capacity, service.events),
+            stamping: Stamping::new(service),
+            ahead: Ahead::default(),
+            stage_times: StageTimes::new(service.sample_every),
+            admission: Admission::new(&image.tables.sessions, options.sessions),
+            reports: Reports::new(image.tables),
+            reported: Reported::default(),
+            state: image.state,
             committer,
             journal,
             identity,
             gate,
             meters,
-            reports,
-            admission,
             options,
             snapshots,
             owner: Owner::new(image.number),
+            faults,
+            publish: Box::new(publish),
         })
     }
 }

@@ -86,36 +86,28 @@ impl Default for SessionLimits {
     }
 }
 
-/// Which thread waits for the disk.
+/// A call that wakes the owner of an exchange when something can be published, or nothing. It is
+/// made by the thread that commits, and must not block.
 #[derive(Clone, Default)]
-pub enum Committer {
-    /// The thread of the journal stage, which the placement says.
-    #[default]
-    Stage,
-    /// A thread of its own. The journal stage, and the thread that runs it, never waits: what is
-    /// not durable yet is published by a later call of [`Exchange::idle`](super::Exchange::idle).
-    /// The closure is called on that thread when such a call is due, and must not block.
-    Thread(Arc<dyn Fn() + Send + Sync>),
-}
+pub struct Wake(pub Option<Arc<dyn Fn() + Send + Sync>>);
 
-impl fmt::Debug for Committer {
+impl fmt::Debug for Wake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Stage => "Stage",
-            Self::Thread(_) => "Thread(..)",
-        })
+        f.write_str(if self.0.is_some() { "Wake(..)" } else { "Wake" })
     }
 }
 
 /// How a durable [`Exchange`](super::Exchange) runs.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The pipeline. Its digest and its first number are those of the journal, whatever is said
-    /// here. Where the journal stage is on the caller's thread, every submission waits for the
-    /// disk, unless a [`committer`](Self::committer) does; by default it is on another one.
+    /// How many commands may be in flight, which are stamped, and where they are made durable:
+    /// `Placement::inline()` has the calling thread wait for the disk at each submission, any other
+    /// placement a thread of its own, while the calling thread executes. Digest and first number
+    /// are those of the journal, whatever is said here.
     pub service: service::Options,
-    /// Which thread waits for the disk.
-    pub committer: Committer,
+    /// Wakes the owner when what was submitted is durable, and can be published by
+    /// [`Exchange::idle`](super::Exchange::idle).
+    pub wake: Wake,
     /// The journal's files.
     pub journal: thalweg_journal::Options,
     /// Whether an answer waits for the disk.
@@ -132,15 +124,15 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// Execution on the caller's thread, the journal and publishing on another one; every answer
-    /// waits for the disk.
+    /// Execution and publishing on the caller's thread, commits on another one; every answer waits
+    /// for the disk.
     fn default() -> Self {
         Self {
             service: service::Options {
                 placement: Placement::caller_and_threads(1, 1),
                 ..service::Options::default()
             },
-            committer: Committer::default(),
+            wake: Wake::default(),
             journal: thalweg_journal::Options::default(),
             sync: SyncMode::default(),
             snapshot: SnapshotOptions::default(),

@@ -1,16 +1,18 @@
-//! The publish stage: keeps the answers and reports of commands that are durable, and publishes
-//! them.
+//! What an exchange publishes: the answers and reports of commands that are durable.
 
 use std::sync::Arc;
 
+use thalweg_journal::Storage;
+use thalweg_measure::clock::Clock;
+
 use super::error::Failed;
-use super::faults::{Faults, Seeded};
+use super::exchange::Exchange;
+use super::faults::Seeded;
 use super::gate::Gate;
 use super::record::Origin;
-use super::tables::{NumberedReport, Reports};
-use crate::digest::Digest;
+use super::tables::NumberedReport;
 use crate::engine::state::State;
-use crate::service::{Answered, Note, Outcome, Publisher};
+use crate::service::{Answered, Outcome};
 
 /// A command that was executed and is durable.
 #[derive(Clone, Copy, Debug)]
@@ -23,12 +25,11 @@ pub struct Executed<'e> {
     pub reports: &'e [NumberedReport],
 }
 
-/// What the publish stage tells, in the order of the commands.
+/// What an exchange publishes, in the order of the commands.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Published<'p> {
-    /// The exchange is open, and has executed nothing since: told once, first, on the thread that
-    /// opens it.
+    /// The exchange is open, and has executed nothing since: published once, first.
     Started {
         /// What it goes on from.
         state: &'p State,
@@ -39,125 +40,155 @@ pub enum Published<'p> {
     Outcome(Executed<'p>),
     /// A query was answered.
     Answer {
-        /// The note of whoever asked.
+        /// The note of the caller that asked.
         tag: u64,
         /// The answer. Like an outcome, it shows nothing that is not durable.
         answered: Answered,
     },
     /// Nothing more for now: the moment to pass on what was gathered.
     ChunkEnd,
-    /// Published commands have left the pipeline, which has [room](super::Exchange::room) for more.
-    Room,
     /// The exchange has stopped; nothing comes after this.
     Failed(&'p Failed),
 }
 
-/// Reports for which there is room from one chunk to the next.
+/// Commands that are published together at most: their reports are kept until all are noted.
+const TOGETHER: usize = 256;
+/// Reports for which there is room from one call to the next.
 const REPORTS_ROOM: usize = 4096;
 
-/// What was noted of a command of the current chunk.
-#[derive(Debug)]
-struct Noted {
-    origin: Origin,
-    reports_end: usize,
+impl<S: Storage> Exchange<S> {
+    /// Makes durable what was executed, or has that begun, and publishes what is.
+    pub(super) fn publish(&mut self) -> Result<(), Failed> {
+        let durable = match self.faults.has(Seeded::PublishUnsynced) {
+            true => u64::MAX,
+            false => self.committer.commit(self.owner.number),
+        };
+        if let Some(failed) = self.gate.failed()
+            && !self.faults.has(Seeded::PublishFailed)
+        {
+            let failed = failed.clone();
+            if !std::mem::replace(&mut self.owner.is_failure_published, true) {
+                (self.publish)(Published::Failed(&failed));
+            }
+            return Err(failed);
+        }
+        // Before anything is published: one who has an answer may send the next command at once.
+        let durable = match self.faults.has(Seeded::PublishFailed) {
+            true => u64::MAX,
+            false => durable,
+        };
+        loop {
+            let count = self.in_flight.publishable(durable).min(TOGETHER);
+            if count == 0 {
+                return Ok(());
+            }
+            self.publish_next(count);
+        }
+    }
+
+    fn publish_next(&mut self, count: usize) {
+        let guard = StopIfPanicked(Arc::clone(&self.gate));
+        self.note_next(count);
+        let clock = Clock::global();
+        let mut reports = &self.reported.reports[..];
+        for at in 0..count {
+            let slot = self.in_flight.next(at);
+            if let Some(question) = &mut slot.question {
+                if let Some(answered) = question.answered.take() {
+                    let tag = slot.tag;
+                    (self.publish)(Published::Answer { tag, answered });
+                }
+                continue;
+            }
+            let (own, others) = reports.split_at(self.reported.counts[at]);
+            reports = others;
+            self.digest.fold(&slot.command, slot.result, &slot.events);
+            let is_stamped = slot.stamps.begun > 0;
+            if is_stamped {
+                slot.stamps.journaled = clock.ticks();
+            }
+            let outcome = Outcome {
+                sequence: slot.number,
+                tag: slot.tag,
+                due: slot.due,
+                stamps: is_stamped.then_some(slot.stamps),
+                command: &slot.command,
+                result: slot.result,
+                events: &slot.events,
+            };
+            (self.publish)(Published::Outcome(Executed {
+                outcome,
+                origin: self.reported.origins[at],
+                reports: own,
+            }));
+            if is_stamped {
+                self.stage_times.record(slot, clock.ticks());
+            }
+        }
+        (self.publish)(Published::ChunkEnd);
+        drop(guard);
+        self.in_flight.free(count);
+        self.reported.clear();
+    }
+
+    /// Notes the next commands in the tables.
+    fn note_next(&mut self, count: usize) {
+        let mut tables = self.reports.lock();
+        let reported = &mut self.reported;
+        for at in 0..count {
+            let slot = self.in_flight.next(at);
+            let before = reported.reports.len();
+            if slot.question.is_some() {
+                reported.origins.push(Origin::Engine);
+                reported.counts.push(0);
+                continue;
+            }
+            let note = slot.note;
+            let outcome = Outcome {
+                sequence: slot.number,
+                tag: slot.tag,
+                due: slot.due,
+                stamps: None,
+                command: &slot.command,
+                result: slot.result,
+                events: &slot.events,
+            };
+            tables.note(&outcome, note, Some(&mut reported.reports));
+            reported.origins.push(tables.origin_of(note));
+            reported.counts.push(reported.reports.len() - before);
+            self.admission.answer(note);
+        }
+    }
 }
 
-pub(super) struct Publishing<P> {
-    pub(super) gate: Arc<Gate>,
-    pub(super) reports: Reports,
-    pub(super) faults: Faults,
-    pub(super) publish: P,
-    pub(super) chunk: ChunkNotes,
-}
-
-/// What is known of the current chunk.
+/// Reports and senders of the commands that are being published.
 #[derive(Debug, Default)]
-pub(super) struct ChunkNotes {
-    /// By command.
-    noted: Vec<Noted>,
+pub(super) struct Reported {
     reports: Vec<NumberedReport>,
-    /// The next one to be published.
-    next: usize,
-    next_report: usize,
-    is_failure_published: bool,
+    /// Of each command, how many of the reports.
+    counts: Vec<usize>,
+    origins: Vec<Origin>,
 }
 
-impl ChunkNotes {
-    /// The chunk is published. Room for more reports than most chunks have is given back: few users
-    /// could else make it that of the longest sweep.
-    fn forget(&mut self) {
-        self.noted.clear();
+impl Reported {
+    /// Room for more reports than most need is given back: few users could else make it that of the
+    /// longest sweep.
+    fn clear(&mut self) {
+        self.counts.clear();
+        self.origins.clear();
         self.reports.clear();
         self.reports.shrink_to(REPORTS_ROOM);
-        (self.next, self.next_report) = (0, 0);
     }
 }
 
-impl<P: FnMut(Published<'_>) + Send + 'static> Publisher for Publishing<P> {
-    fn is_on(&mut self) -> bool {
-        let Some(failed) = self.gate.failed() else {
-            return true;
-        };
-        if self.faults.has(Seeded::PublishFailed) {
-            return true;
+/// Stops the exchange where the closure has panicked: it has missed something.
+struct StopIfPanicked(Arc<Gate>);
+
+impl Drop for StopIfPanicked {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.fail(Failed::Panicked);
         }
-        if !self.chunk.is_failure_published {
-            self.chunk.is_failure_published = true;
-            (self.publish)(Published::Failed(failed));
-        }
-        false
-    }
-
-    fn look(&mut self, position: u64, visit: impl FnOnce(&mut dyn FnMut(&Outcome<'_>, Note))) {
-        let chunk = &mut self.chunk;
-        let mut tables = self.reports.lock();
-        visit(&mut |outcome, note| {
-            let ChunkNotes { noted, reports, .. } = chunk;
-            tables.note(outcome, note, |number, report, frame| {
-                reports.push(NumberedReport {
-                    number,
-                    report: *report,
-                    frame: *frame,
-                });
-            });
-            noted.push(Noted {
-                origin: tables.origin_of(note),
-                reports_end: reports.len(),
-            });
-        });
-        drop(tables);
-        // Before the first answer leaves: who has it may send the next command at once.
-        self.gate.set_answered(position);
-    }
-
-    fn outcome(&mut self, outcome: Outcome<'_>) {
-        let chunk = &mut self.chunk;
-        let Noted {
-            origin,
-            reports_end,
-        } = chunk.noted[chunk.next];
-        let reports = &chunk.reports[chunk.next_report..reports_end];
-        chunk.next += 1;
-        chunk.next_report = reports_end;
-        (self.publish)(Published::Outcome(Executed {
-            outcome,
-            origin,
-            reports,
-        }));
-    }
-
-    fn answer(&mut self, tag: u64, answered: Answered) {
-        (self.publish)(Published::Answer { tag, answered });
-    }
-
-    fn end(&mut self, position: u64, digest: Option<Digest>) {
-        if let Some(digest) = digest {
-            (self.publish)(Published::ChunkEnd);
-            self.gate.set_published(digest);
-        }
-        self.chunk.forget();
-        self.gate.set_passed(position);
-        (self.publish)(Published::Room);
     }
 }
 
@@ -165,36 +196,24 @@ impl<P: FnMut(Published<'_>) + Send + 'static> Publisher for Publishing<P> {
 mod tests {
     use super::*;
     use crate::codec::REPORT_BYTES;
-    use crate::execution::{Execution, ExecutionReport};
-    use crate::ids::{OrderId, SymbolId, UserId};
+    use crate::ids::UserId;
     use crate::session::ReportNumber;
 
     #[test]
     fn room_for_the_reports_of_a_sweep_is_not_kept() {
-        let report = ExecutionReport {
-            command: 1,
-            owner: UserId(7),
-            symbol: SymbolId(1),
-            order: OrderId(1),
-            side: None,
-            price: 1,
-            left: 1,
-            filled: 0,
-            kind: Execution::New,
-        };
         let numbered = NumberedReport {
             number: ReportNumber(1),
-            report,
+            owner: UserId(7),
             frame: [0; REPORT_BYTES],
         };
-        let mut chunk = ChunkNotes::default();
-        chunk.reports.resize(100, numbered);
-        let before = chunk.reports.capacity();
-        chunk.forget();
-        assert_eq!(chunk.reports.capacity(), before);
-        chunk.reports.resize(100_000, numbered);
-        chunk.forget();
-        assert!(chunk.reports.is_empty());
-        assert!(chunk.reports.capacity() <= 2 * REPORTS_ROOM);
+        let mut reported = Reported::default();
+        reported.reports.resize(100, numbered);
+        let before = reported.reports.capacity();
+        reported.clear();
+        assert_eq!(reported.reports.capacity(), before);
+        reported.reports.resize(100_000, numbered);
+        reported.clear();
+        assert!(reported.reports.is_empty());
+        assert!(reported.reports.capacity() <= 2 * REPORTS_ROOM);
     }
 }

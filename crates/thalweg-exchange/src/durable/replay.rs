@@ -6,7 +6,7 @@ use super::error::OpenError;
 use super::history::Recorded;
 use super::options::Options;
 use super::record::{Check, Origin, RecordError, decode_into};
-use super::tables::{NumberedReport, Tables};
+use super::tables::Tables;
 use crate::command::Command;
 use crate::digest::Digest;
 use crate::engine::state::{State, apply_batch};
@@ -159,16 +159,10 @@ impl Replayer {
                 events,
             };
             match &mut told {
-                None => tables.note(&outcome, note, |_, _, _| {}),
+                None => tables.note(&outcome, note, None),
                 Some(told) => {
                     let mut reports = Vec::new();
-                    tables.note(&outcome, note, |number, report, frame| {
-                        reports.push(NumberedReport {
-                            number,
-                            report: *report,
-                            frame: *frame,
-                        });
-                    });
+                    tables.note(&outcome, note, Some(&mut reports));
                     told(Recorded {
                         outcome,
                         origin,

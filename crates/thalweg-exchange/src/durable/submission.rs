@@ -1,24 +1,26 @@
 //! How commands come into a durable exchange: known ones are answered, new ones go into the journal
-//! and then into the pipeline.
+//! and are executed.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
-use thalweg::pipeline::Stopped;
 use thalweg_journal::{Error as JournalError, Storage};
+use thalweg_measure::clock::Clock;
 
 use super::admission::{Kind, Place};
 use super::error::{Failed, SubmitError, shortage};
 use super::exchange::Exchange;
+use super::in_flight::{Note, Question};
 use super::record::{Check, Origin, encode, record_bytes};
 use super::sessions::{FirstAnswer, SessionSlot};
 use crate::codec::FRAME_BYTES_MAX;
 use crate::command::Command;
-use crate::service::{Note, Query, Service};
+use crate::engine::state::apply;
+use crate::service::{Answered, Query};
 use crate::session::{ClientSequence, Refusal, SessionKey};
 
-/// Commands that go into the pipeline together.
+/// Commands that are executed together.
 const ROUND: usize = 64;
 /// Commands after which an owner who is never idle looks whether a snapshot is due by time.
 const LOOK_EVERY: u64 = 4096;
@@ -52,13 +54,9 @@ pub enum Admitted {
     },
 }
 
-/// A command that is in the journal and not in the pipeline yet.
-type Taken = (usize, u64, Note);
-
 impl<S: Storage> Exchange<S> {
-    /// Takes a command, unless it was taken before: writes it into the journal, and has the
-    /// pipeline execute it. Waits while the pipeline is full, not for the disk; but for commands
-    /// that are executed where a stage behind waits for it.
+    /// Takes a command, unless it was taken before: writes it into the journal and executes it.
+    /// Waits while too many are in flight, and for the disk where the caller commits.
     ///
     /// Its outcome may be published before this returns.
     ///
@@ -70,13 +68,11 @@ impl<S: Storage> Exchange<S> {
         command: &Command,
         tag: u64,
     ) -> Result<Admitted, SubmitError> {
-        self.submit_by(origin, command, |service, note| {
-            service.submit_noted(command, tag, note)
-        })
+        self.submit_due(origin, command, 0, tag)
     }
 
     /// As [`submit`](Self::submit), of a command that was due at this time, in ticks of the clock:
-    /// see [`Service::submit_due`].
+    /// its [outcome](crate::service::Outcome::due) says so.
     ///
     /// # Errors
     /// As [`submit`](Self::submit).
@@ -87,88 +83,100 @@ impl<S: Storage> Exchange<S> {
         due: u64,
         tag: u64,
     ) -> Result<Admitted, SubmitError> {
-        self.submit_by(origin, command, |service, note| {
-            service.submit_noted_due(command, due, tag, note)
-        })
+        let request = Request {
+            origin,
+            command,
+            tag,
+        };
+        let admitted = self.admit(request, due)?;
+        self.execute();
+        // A failure has stopped the exchange, which the next call says.
+        let _ = self.publish();
+        Ok(admitted)
     }
 
-    #[inline]
-    fn submit_by(
-        &mut self,
-        origin: Origin,
-        command: &Command,
-        submit: impl FnOnce(&mut Service, Note) -> Result<(), Stopped>,
-    ) -> Result<Admitted, SubmitError> {
-        match self.admit(origin, command)? {
-            Ok((number, note)) => {
-                let submitted = submit(self.service_mut()?, note);
-                submitted.map_err(|stopped| self.stopped(stopped))?;
-                Ok(Admitted::New { number })
-            }
-            Err(known) => Ok(known),
-        }
-    }
-
-    /// Takes commands together, in order, which costs less for each: `told(at, what)` says once of
-    /// each what came of it. If that panics, those up to there are taken, and no other.
+    /// Takes commands together, in order, which costs less for each: `admitted(at, what)` is called
+    /// once for each with what came of it. If that panics, those up to there are taken, and no
+    /// other.
     pub fn submit_many(
         &mut self,
         requests: &[Request<'_>],
-        mut told: impl FnMut(usize, Result<Admitted, SubmitError>),
+        mut admitted: impl FnMut(usize, Result<Admitted, SubmitError>),
     ) {
-        let mut taken: Vec<Taken> = Vec::with_capacity(ROUND.min(requests.len()));
         let mut panic = None;
         for (at, request) in requests.iter().enumerate() {
-            if taken.len() == ROUND || self.admission.in_flight() >= self.capacity() {
-                self.send(requests, &mut taken);
+            if self.in_flight.to_execute() == ROUND {
+                self.execute();
+                let _ = self.publish();
             }
-            let mut admitted = self.admit(request.origin, request.command);
-            let is_full = matches!(
-                admitted,
-                Err(SubmitError::Refused(Refusal::InFlight { .. }))
-            );
-            if is_full && !taken.is_empty() {
+            let mut taken = self.admit(*request, 0);
+            let is_full = matches!(taken, Err(SubmitError::Refused(Refusal::InFlight { .. })));
+            if is_full && self.in_flight.to_execute() > 0 {
                 // Those before it are in flight because they were kept back here.
-                self.send(requests, &mut taken);
-                admitted = match self.drive() {
-                    Ok(()) => self.admit(request.origin, request.command),
+                self.execute();
+                taken = match self.publish() {
+                    Ok(()) => self.admit(*request, 0),
                     Err(failed) => Err(failed.into()),
                 };
             }
-            let admitted = admitted.map(|admitted| match admitted {
-                Ok((number, note)) => {
-                    taken.push((at, request.tag, note));
-                    Admitted::New { number }
-                }
-                Err(known) => known,
-            });
-            panic = catch_unwind(AssertUnwindSafe(|| told(at, admitted))).err();
+            panic = catch_unwind(AssertUnwindSafe(|| admitted(at, taken))).err();
             if panic.is_some() {
                 break;
             }
         }
         // Also if the callback has panicked: they are in the journal.
-        self.send(requests, &mut taken);
+        self.execute();
+        let _ = self.publish();
         if let Some(panic) = panic {
             resume_unwind(panic);
         }
     }
 
-    /// A failure is told by the next call.
-    fn send(&mut self, requests: &[Request<'_>], taken: &mut Vec<Taken>) {
-        if taken.is_empty() {
+    /// Executes what was taken.
+    #[inline]
+    fn execute(&mut self) {
+        self.ask_ahead();
+        let (state, stamping, work) = (&mut self.state, &mut self.stamping, &mut self.owner.work);
+        stamping.begin();
+        self.in_flight.execute(|slot| {
+            if let Some(question) = &mut slot.question {
+                let (answer, cost) = question.query.answer(state);
+                *work += cost;
+                question.answered = Some(Answered {
+                    sequence: slot.number,
+                    answer,
+                });
+                // What that took is no part of the next command.
+                stamping.begin();
+                return;
+            }
+            if slot.taken > 0 {
+                let stamped = stamping.apply(state, &slot.command, &mut slot.events);
+                (slot.result, slot.stamps) = stamped;
+            } else {
+                slot.stamps.begun = 0;
+                slot.result = apply(state, &slot.command, &mut slot.events);
+            }
+            *work += slot.events.work();
+        });
+    }
+
+    /// Asks for the memory of the commands before the first of them is executed, where books or
+    /// users are too many for the nearer caches.
+    #[inline]
+    fn ask_ahead(&mut self) {
+        if self.in_flight.to_execute() <= 1 {
             return;
         }
-        if let Some(service) = &mut self.service {
-            let sent = service.submit_all_noted(taken.len(), |at| {
-                let (request, tag, note) = taken[at];
-                (requests[request].command, tag, note)
-            });
-            if let Err(stopped) = sent {
-                self.stopped(stopped);
-            }
+        let (state, ahead) = (&self.state, &mut self.ahead);
+        let mut is_large = state.risk.is_large();
+        self.in_flight
+            .look(|slot| is_large |= state.matching.is_large_for(&slot.command));
+        if is_large {
+            self.in_flight
+                .look(|slot| state.fetch_one(&slot.command, ahead));
+            ahead.ask(&state.matching);
         }
-        taken.clear();
     }
 
     /// Asks something: the answer is published, behind everything that was submitted before.
@@ -179,26 +187,34 @@ impl<S: Storage> Exchange<S> {
     pub fn query(&mut self, query: Query, tag: u64) -> Result<(), SubmitError> {
         self.gate.check()?;
         self.make_room()?;
-        self.admission.take_other();
-        let submitted = self.service_mut()?.submit_query(query, tag);
-        submitted.map_err(|stopped| self.stopped(stopped).into())
+        let number = self.owner.number;
+        let slot = self.in_flight.take();
+        slot.command = Command::Nop;
+        (slot.number, slot.tag, slot.note, slot.taken) = (number, tag, Note::NONE, 0);
+        slot.question = Some(Box::new(Question {
+            query,
+            answered: None,
+        }));
+        self.execute();
+        self.publish().map_err(SubmitError::from)
     }
 
     /// Whether a session sent this sequence, or a higher one, and it was taken: what comes with it
     /// is not executed now, and has the answer of the first, or none.
     #[must_use]
-    pub fn knows(&self, key: SessionKey, sequence: ClientSequence) -> bool {
+    pub fn knows(&mut self, key: SessionKey, sequence: ClientSequence) -> bool {
         matches!(self.admission.kind(key, sequence.0), Ok(Kind::Old(_)))
     }
 
-    /// Takes a command into the journal, or says what is known of it.
+    /// Takes a command into the journal and among those in flight, or says what is known of it.
     #[inline]
-    fn admit(
-        &mut self,
-        origin: Origin,
-        command: &Command,
-    ) -> Result<Result<(u64, Note), Admitted>, SubmitError> {
+    fn admit(&mut self, request: Request<'_>, due: u64) -> Result<Admitted, SubmitError> {
         self.gate.check()?;
+        let Request {
+            origin,
+            command,
+            tag,
+        } = request;
         let place = match origin {
             Origin::Engine => None,
             Origin::Session { key, sequence } => {
@@ -207,7 +223,7 @@ impl<S: Storage> Exchange<S> {
                 }
                 match self.admission.kind(key, sequence.0)? {
                     Kind::New(place) => Some((place, key, sequence.0)),
-                    Kind::Old(slot) => return self.repeat(slot, sequence.0, command).map(Err),
+                    Kind::Old(slot) => return self.repeat(slot, sequence.0, command),
                 }
             }
         };
@@ -215,29 +231,32 @@ impl<S: Storage> Exchange<S> {
         if let Some((place, ..)) = place
             && self.admission.is_full(place)
         {
-            self.refresh();
-            if self.admission.is_full(place) {
-                return Err(self.admission.too_many().into());
-            }
+            return Err(self.admission.too_many().into());
         }
         let check = self.append(origin, command)?;
         let number = self.owner.number;
         self.owner.number += 1;
-        let Some((place, key, sequence)) = place else {
-            self.admission.take_other();
-            return Ok(Ok((number, Note::NONE)));
+        let note = place.map_or(Note::NONE, |(place, key, sequence)| {
+            let slot = match place {
+                Place::Known(slot) => slot,
+                Place::New => self.open_session(key),
+            };
+            self.admission.take(slot, sequence);
+            Note {
+                session: slot.0,
+                check,
+                sequence,
+            }
+        });
+        let taken = match self.stamping.is_due() {
+            true => Clock::global().ticks(),
+            false => 0,
         };
-        let slot = match place {
-            Place::Known(slot) => slot,
-            Place::New => self.open_session(key),
-        };
-        self.admission.take(slot, sequence, check, number);
-        let note = Note {
-            session: slot.0,
-            check: check.0,
-            sequence,
-        };
-        Ok(Ok((number, note)))
+        let slot = self.in_flight.take();
+        slot.command.clone_from(command);
+        (slot.number, slot.tag, slot.note) = (number, tag, note);
+        (slot.due, slot.taken) = (due, taken);
+        Ok(Admitted::New { number })
     }
 
     /// A new session, whose first command is in the journal.
@@ -272,10 +291,13 @@ impl<S: Storage> Exchange<S> {
         match first {
             Some(Ok(first)) => Ok(Admitted::Repeat(first)),
             Some(Err(refusal)) => Err(refusal.into()),
-            None => {
-                let number = self.admission.in_flight_of(slot, sequence, check)?;
-                Ok(Admitted::Pending { number })
-            }
+            None => match self.in_flight.find(slot.0, sequence) {
+                Some(slot) if slot.note.check == check => Ok(Admitted::Pending {
+                    number: slot.number,
+                }),
+                Some(_) => Err(Refusal::SequenceReused.into()),
+                None => Err(Refusal::NotExecuted.into()),
+            },
         }
     }
 
@@ -344,20 +366,13 @@ impl<S: Storage> Exchange<S> {
         }
     }
 
-    /// Waits for room in the pipeline.
+    /// Waits for room for one more.
     ///
     /// # Errors
     /// The disk is full, or the exchange has stopped.
     #[inline]
     fn make_room(&mut self) -> Result<(), SubmitError> {
-        if self.gate.lack().is_some() {
-            return self.find_room();
-        }
-        let in_flight = self.admission.in_flight();
-        if in_flight.is_multiple_of(ROUND) {
-            self.refresh();
-        }
-        if in_flight >= self.capacity() {
+        if self.gate.lack().is_some() || self.in_flight.len() >= self.capacity() {
             return self.find_room();
         }
         Ok(())
@@ -366,20 +381,15 @@ impl<S: Storage> Exchange<S> {
     #[cold]
     fn find_room(&mut self) -> Result<(), SubmitError> {
         loop {
-            self.drive()?;
+            self.execute();
+            self.publish()?;
             if let Some(lack) = self.gate.lack() {
                 return Err(lack.into());
             }
-            let capacity = self.capacity();
-            let in_flight = self.admission.in_flight();
-            if in_flight < capacity {
+            if self.in_flight.len() < self.capacity() {
                 return Ok(());
             }
-            let passed = self.gate.passed();
-            let gate = &self.gate;
-            let is_over =
-                || gate.passed() != passed || gate.lack().is_some() || gate.failed().is_some();
-            gate.wait(&mut self.owner.pace, is_over);
+            self.wait_until(|gate| gate.lack().is_some());
         }
     }
 }

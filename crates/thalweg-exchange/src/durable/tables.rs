@@ -2,14 +2,15 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::in_flight::Note;
 use super::options::SessionLimits;
 use super::record::{Check, Origin, RecordError};
-use super::reports::{Frame, ReportTable, Resumed};
+use super::reports::{ReportTable, Resumed};
 use super::sessions::{Answer, SessionSlot, SessionState, Sessions};
-use crate::codec::{REPORT_BYTES, encode_report};
+use crate::codec::{REPORT_BYTES, decode_report, encode_report};
 use crate::execution::ExecutionReport;
 use crate::ids::UserId;
-use crate::service::{Note, Outcome};
+use crate::service::Outcome;
 use crate::session::{ClientSequence, ReportNumber, SessionKey};
 
 /// An execution report with its number among those of its owner.
@@ -17,10 +18,22 @@ use crate::session::{ClientSequence, ReportNumber, SessionKey};
 pub struct NumberedReport {
     /// The number.
     pub number: ReportNumber,
-    /// The report; [`owner`](ExecutionReport::owner) is whom it is for.
-    pub report: ExecutionReport,
+    /// The user whom it is for.
+    pub owner: UserId,
     /// The codec's frame of it.
     pub frame: [u8; REPORT_BYTES],
+}
+
+impl NumberedReport {
+    /// Returns the report.
+    ///
+    /// # Panics
+    /// Never, if the frame is that of a report.
+    #[must_use]
+    pub fn report(&self) -> ExecutionReport {
+        let (report, _) = decode_report(&self.frame).expect("the frame was encoded from one");
+        report
+    }
 }
 
 /// The tables.
@@ -51,7 +64,7 @@ impl Tables {
         }
         Ok(Note {
             session: slot.0,
-            check: check.0,
+            check,
             sequence: sequence.0,
         })
     }
@@ -67,28 +80,36 @@ impl Tables {
         }
     }
 
-    /// A command was executed: keeps its answer, and numbers and keeps its reports.
+    /// Keeps the answer of a command that was executed, and numbers and keeps its reports, which
+    /// are added to `reported`.
     #[inline]
     pub(super) fn note(
         &mut self,
         outcome: &Outcome<'_>,
         note: Note,
-        mut told: impl FnMut(ReportNumber, &ExecutionReport, &Frame),
+        mut reported: Option<&mut Vec<NumberedReport>>,
     ) {
-        if note.session != Note::NONE.session {
+        if note != Note::NONE {
             let answer = Answer {
                 sequence: note.sequence,
                 number: outcome.sequence,
                 result: outcome.result,
-                check: Check(note.check),
+                check: note.check,
             };
             self.sessions.note(SessionSlot(note.session), answer);
         }
         for report in outcome.reports() {
             let mut frame = [0; REPORT_BYTES];
             encode_report(&report, &mut frame).expect("a frame has room for a report");
-            let number = self.reports.push(report.owner, &frame);
-            told(number, &report, &frame);
+            let owner = report.owner;
+            let number = self.reports.push(owner, &frame);
+            if let Some(reported) = &mut reported {
+                reported.push(NumberedReport {
+                    number,
+                    owner,
+                    frame,
+                });
+            }
         }
     }
 }
@@ -185,7 +206,7 @@ pub(super) mod tests {
                 result,
                 events: &events,
             };
-            tables.note(&outcome, note, |_, _, _| ());
+            tables.note(&outcome, note, None);
         }
         (state, tables, digest)
     }

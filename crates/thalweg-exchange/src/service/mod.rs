@@ -3,8 +3,7 @@
 //! The execute stage owns the state and executes commands as [`apply`](crate::apply) does, in
 //! order, so results and state are the engine's, whatever the placement. Of a chunk of commands it
 //! asks for the memory first, as [`apply_batch`](crate::apply_batch). The publish stage reports
-//! each command. A [durable](crate::durable) exchange has a stage `journal` between them, which
-//! makes commands durable while the execute stage goes on.
+//! each command.
 //!
 //! # Where the time goes
 //! The pipeline counts how long commands wait for each stage and are served there:
@@ -38,7 +37,6 @@
 //! ```
 
 mod backlog;
-mod chunks;
 mod client;
 mod due;
 #[cfg(test)]
@@ -57,16 +55,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use thalweg::channel::oneshot;
 use thalweg::pipeline::{Failure, Pipeline, Placement, SAMPLE_EVERY, Stats, Stopped};
 
-pub(crate) use self::chunks::{Publisher, start_journaled};
 pub use self::client::{Client, ClientError};
 use self::query::Inquiry;
 pub use self::query::{Answer, Answered, Query};
 pub use self::reply::{Pending, Reply};
 pub use self::shared::{SharedOptions, SharedService, StartError};
-pub(crate) use self::slot::Note;
 use self::slot::Slot;
-use self::stages::Load;
 pub use self::stages::OptionsError;
+pub(crate) use self::stamps::Stamping;
 pub use self::stamps::Stamps;
 use crate::command::Command;
 use crate::digest::Digest;
@@ -175,23 +171,12 @@ impl<'o> Outcome<'o> {
     }
 }
 
-/// What the publish stage reports, in order.
-enum Published<'o> {
-    Outcome(Outcome<'o>),
-    /// The query with this tag was answered.
-    Answer {
-        tag: u64,
-        answered: Answered,
-    },
-}
-
 /// A running exchange.
 #[derive(Debug)]
 pub struct Service {
     pipeline: Pipeline<Slot>,
     /// The state, once the execute stage has ended.
     returned: Arc<Mutex<Option<State>>>,
-    load: Arc<Load>,
     /// Of the publish stage, once it has ended; `None` where none was asked for.
     digest: Option<Arc<Mutex<Digest>>>,
 }
@@ -216,13 +201,9 @@ impl Service {
     pub fn start(
         state: State,
         options: Options,
-        mut publish: impl FnMut(Outcome<'_>) + Send + 'static,
+        publish: impl FnMut(Outcome<'_>) + Send + 'static,
     ) -> Result<Self, OptionsError> {
-        stages::start(state, options, move |published| {
-            if let Published::Outcome(outcome) = published {
-                publish(outcome);
-            }
-        })
+        stages::start(state, options, publish)
     }
 
     /// Submits a command with a note of the caller's own, which comes back in its [`Outcome`].
@@ -292,9 +273,9 @@ impl Service {
     /// Never: without a failure, the query has been answered.
     pub fn query(&mut self, query: Query) -> Result<Answered, Stopped> {
         let (sender, mut answer) = oneshot();
-        let inquiry = Inquiry::new(query, Some(sender));
+        let inquiry = Inquiry::new(query, sender);
         self.pipeline
-            .publish(|slot| slot.become_query(inquiry, 0))?;
+            .publish(|slot| slot.become_query(inquiry))?;
         self.drain()?;
         Ok(answer.try_recv().expect("the query has passed all stages"))
     }

@@ -87,12 +87,12 @@ pub struct Answered {
 pub(super) struct Inquiry {
     query: Query,
     answer: Option<Answer>,
-    /// Where the answer goes; `None` if it is published.
-    sender: Option<oneshot::Sender<Answered>>,
+    /// Where the answer goes.
+    sender: oneshot::Sender<Answered>,
 }
 
 impl Inquiry {
-    pub(super) fn new(query: Query, sender: Option<oneshot::Sender<Answered>>) -> Box<Self> {
+    pub(super) fn new(query: Query, sender: oneshot::Sender<Answered>) -> Box<Self> {
         Box::new(Self {
             query,
             answer: None,
@@ -100,38 +100,34 @@ impl Inquiry {
         })
     }
 
-    /// Answers the query, unless the receiver of the answer was dropped. Returns the work.
-    pub(super) fn answer(&mut self, state: &State) -> u64 {
-        if (self.sender.as_ref()).is_some_and(oneshot::Sender::is_closed) {
-            return 1;
+    /// Answers the query, unless the receiver of the answer was dropped.
+    pub(super) fn answer(&mut self, state: &State) {
+        if !self.sender.is_closed() {
+            self.answer = Some(self.query.answer(state).0);
         }
-        let answer = self.query.ask(state);
-        let mut work = 1 + answer.entries() as u64;
-        if matches!(self.query, Query::OpenOrders { .. }) {
-            // It visits all of them.
-            work += state.matching.count() as u64;
-        }
-        self.answer = Some(answer);
-        work
     }
 
-    /// Sends the answer, or returns it if it is to be published. `sequence` is the number of the
-    /// next command.
-    pub(super) fn finish(self, sequence: u64) -> Option<Answered> {
-        let answered = Answered {
-            sequence,
-            answer: self.answer?,
-        };
-        let Some(sender) = self.sender else {
-            return Some(answered);
-        };
-        // The receiver may have been dropped since.
-        let _ = sender.send(answered);
-        None
+    /// Sends the answer. `sequence` is the number of the next command.
+    pub(super) fn finish(self, sequence: u64) {
+        if let Some(answer) = self.answer {
+            // The receiver may have been dropped since.
+            let _ = self.sender.send(Answered { sequence, answer });
+        }
     }
 }
 
 impl Query {
+    /// Answers the query. Returns the work too.
+    pub(crate) fn answer(self, state: &State) -> (Answer, u64) {
+        let answer = self.ask(state);
+        let mut work = 1 + answer.entries() as u64;
+        if matches!(self, Self::OpenOrders { .. }) {
+            // It visits all of them.
+            work += state.matching.count() as u64;
+        }
+        (answer, work)
+    }
+
     fn ask(self, state: &State) -> Answer {
         match self {
             Self::User(uid) => {

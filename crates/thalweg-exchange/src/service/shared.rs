@@ -285,7 +285,7 @@ impl Driver {
                     lock(senders).push_back(sender);
                 }
                 Request::Query(query, sender) => {
-                    slot.become_query(Inquiry::new(query, Some(sender)), 0);
+                    slot.become_query(Inquiry::new(query, sender));
                 }
                 Request::Close => unreachable!("removed above"),
             }

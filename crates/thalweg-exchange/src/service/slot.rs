@@ -18,27 +18,6 @@ pub(super) struct Slot {
     pub(super) events: Events,
     /// The query, if this is one, until it is published.
     pub(super) inquiry: Option<Box<Inquiry>>,
-    pub(super) note: Note,
-}
-
-/// What a durable exchange has to know of a command when it is published.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Note {
-    /// The place of the session that sent it.
-    pub(crate) session: u32,
-    /// By what it is known to be the same if it comes again.
-    pub(crate) check: u32,
-    /// The number that its session gave it.
-    pub(crate) sequence: u64,
-}
-
-impl Note {
-    /// Of a command that no session sent.
-    pub(crate) const NONE: Self = Self {
-        session: u32::MAX,
-        check: 0,
-        sequence: 0,
-    };
 }
 
 impl Slot {
@@ -52,7 +31,6 @@ impl Slot {
             result: ResultCode::New,
             events: Events::with_capacity(events),
             inquiry: None,
-            note: Note::NONE,
         }
     }
 
@@ -65,15 +43,8 @@ impl Slot {
         self.stamps.begun = 0;
     }
 
-    pub(super) fn become_query(&mut self, inquiry: Box<Inquiry>, tag: u64) {
+    pub(super) fn become_query(&mut self, inquiry: Box<Inquiry>) {
         self.command = Command::Nop;
         self.inquiry = Some(inquiry);
-        self.tag = tag;
-    }
-
-    /// Returns whether this is a query, and no command.
-    #[inline(always)]
-    pub(super) const fn is_query(&self) -> bool {
-        self.inquiry.is_some()
     }
 }

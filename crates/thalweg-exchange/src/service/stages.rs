@@ -1,6 +1,5 @@
 //! The stages of a service, and how they are put together.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::{error, fmt};
 
@@ -12,7 +11,7 @@ use super::publishing::{Publishing, publishing};
 use super::query::Inquiry;
 use super::slot::Slot;
 use super::stamps::Stamping;
-use super::{EVENTS_MAX, Options, Published, Service};
+use super::{EVENTS_MAX, Options, Outcome, Service};
 use crate::engine::state::{State, apply};
 
 /// Why a [`Service`] was not started.
@@ -79,31 +78,20 @@ impl From<BuildError> for OptionsError {
 const FIRST_SEQUENCE_MAX: u64 = 1 << 63;
 
 /// Sets the progress interval of the stage that was declared last, if there is one.
-pub(super) fn paced(builder: Builder<Slot>, progress: Option<usize>) -> Builder<Slot> {
+fn paced(builder: Builder<Slot>, progress: Option<usize>) -> Builder<Slot> {
     match progress {
         Some(commands) => builder.progress(commands),
         None => builder,
     }
 }
 
+/// The stage that executes commands.
+const EXECUTE: &str = "execute";
+
 pub(super) fn start(
     state: State,
     options: Options,
-    publish: impl FnMut(Published<'_>) + Send + 'static,
-) -> Result<Service, OptionsError> {
-    start_with(state, options, move |builder, stage| {
-        publishing(builder, stage, publish).after(EXECUTE)
-    })
-}
-
-/// The stage that executes commands.
-pub(super) const EXECUTE: &str = "execute";
-
-/// Starts a service where `behind` declares what comes after the execute stage, publishing last.
-pub(super) fn start_with(
-    state: State,
-    options: Options,
-    behind: impl FnOnce(Builder<Slot>, Publishing) -> Builder<Slot>,
+    publish: impl FnMut(Outcome<'_>) + Send + 'static,
 ) -> Result<Service, OptionsError> {
     if options.events > EVENTS_MAX {
         let asked = options.events;
@@ -117,11 +105,8 @@ pub(super) fn start_with(
     let events = options.events;
     let backlog = Arc::new(Backlog::new(events));
     let returned = Arc::new(Mutex::new(None));
-    let load = Arc::new(Load::default());
     let executing = Executing {
         state,
-        work: 0,
-        load: Arc::clone(&load),
         returned: Arc::clone(&returned),
         foresight: Foresight::default(),
         stamping: Stamping::new(&options),
@@ -130,49 +115,21 @@ pub(super) fn start_with(
     let builder = Pipeline::builder(options.capacity, move || Slot::new(events));
     let builder = paced(executing.declare(builder), options.progress);
     let stage = Publishing::new(backlog, first, digest.as_ref());
-    let pipeline = paced(behind(builder, stage), options.progress)
+    let builder = publishing(builder, stage, publish).after(EXECUTE);
+    let pipeline = paced(builder, options.progress)
         .placement(options.placement)
         .sample_every(options.sample_every)
         .build()?;
     Ok(Service {
         pipeline,
         returned,
-        load,
         digest,
     })
-}
-
-/// What the execute stage says of its load, after each chunk.
-#[derive(Debug, Default)]
-pub(super) struct Load {
-    work: AtomicU64,
-    has_expired: AtomicBool,
-    /// The exchange's time, where orders have expired.
-    time: AtomicI64,
-}
-
-impl Load {
-    /// Returns the [work](Events::work) of all commands and queries so far.
-    pub(super) fn work(&self) -> u64 {
-        // ORDERING: Relaxed; a count, nothing is read on its strength.
-        self.work.load(Ordering::Relaxed)
-    }
-
-    /// Returns the exchange's time, if orders have expired by it that the last clock command has
-    /// left over.
-    pub(super) fn expired_by(&self) -> Option<i64> {
-        // ORDERING: Relaxed, as in `work`.
-        let has_expired = self.has_expired.load(Ordering::Relaxed);
-        has_expired.then(|| self.time.load(Ordering::Relaxed))
-    }
 }
 
 /// The execute stage. It has the state for itself, and gives it back when it ends.
 struct Executing {
     state: State,
-    /// The work of all commands and queries so far.
-    work: u64,
-    load: Arc<Load>,
     returned: Arc<Mutex<Option<State>>>,
     foresight: Foresight,
     stamping: Stamping,
@@ -184,21 +141,8 @@ impl Executing {
         builder.stage_chunks(EXECUTE, move |mut chunk| {
             self.stamping.begin();
             self.foresight.ask(&self.state, &mut chunk);
-            let handled = chunk.try_for_each(|slot, _| self.pass(slot));
-            self.report_load();
-            handled
+            chunk.try_for_each(|slot, _| self.pass(slot))
         })
-    }
-
-    fn report_load(&self) {
-        let State { risk, matching } = &self.state;
-        let expired = risk.clock().filter(|time| matching.expires_by(*time));
-        let load = &self.load;
-        let time = expired.unwrap_or_default();
-        // ORDERING: Relaxed, pairs with the loads in `Load`; figures alone.
-        load.work.store(self.work, Ordering::Relaxed);
-        load.time.store(time, Ordering::Relaxed);
-        load.has_expired.store(expired.is_some(), Ordering::Relaxed);
     }
 
     /// What waits to be published holds commands up, and not queries.
@@ -218,14 +162,13 @@ impl Executing {
         } else {
             slot.result = apply(&mut self.state, &slot.command, &mut slot.events);
         }
-        self.work += slot.events.work();
         self.backlog.add(&slot.events);
         Flow::Next
     }
 
     #[cold]
     fn answer(&mut self, inquiry: &mut Inquiry) {
-        self.work += inquiry.answer(&self.state);
+        inquiry.answer(&self.state);
         // What that took is no part of the next command.
         self.stamping.begin();
     }

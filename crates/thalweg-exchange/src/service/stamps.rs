@@ -30,7 +30,7 @@ pub struct Stamps {
 
 /// Decides which commands are stamped, and stamps them.
 #[derive(Debug)]
-pub(super) struct Stamping {
+pub(crate) struct Stamping {
     clock: Clock,
     /// One command in this number is stamped.
     every: u64,
@@ -41,7 +41,7 @@ pub(super) struct Stamping {
 }
 
 impl Stamping {
-    pub(super) fn new(options: &Options) -> Self {
+    pub(crate) fn new(options: &Options) -> Self {
         Self {
             clock: Clock::global(),
             every: if options.is_timed {
@@ -56,7 +56,7 @@ impl Stamping {
 
     /// The stage begins with a chunk.
     #[inline(always)]
-    pub(super) fn begin(&mut self) {
+    pub(crate) fn begin(&mut self) {
         self.last = if self.every == 1 {
             self.clock.ticks()
         } else {
@@ -66,7 +66,7 @@ impl Stamping {
 
     /// Whether the next command is stamped.
     #[inline(always)]
-    pub(super) const fn is_due(&mut self) -> bool {
+    pub(crate) const fn is_due(&mut self) -> bool {
         self.left -= 1;
         if self.left > 0 {
             self.last = 0;
@@ -78,7 +78,7 @@ impl Stamping {
 
     /// Executes a command that is stamped.
     #[inline(never)]
-    pub(super) fn apply(
+    pub(crate) fn apply(
         &mut self,
         state: &mut State,
         command: &Command,

@@ -1,41 +1,42 @@
 //! How often the disk is asked, and what is counted of it.
 
-use std::sync::mpsc::channel;
 use std::time::Instant;
 
-use thalweg::pipeline::Placement;
 use thalweg_exchange::Command;
-use thalweg_exchange::durable::{Exchange, Options, Published, SimDisk, SyncMode};
+use thalweg_exchange::durable::{Options, Request, SimDisk, SyncMode};
 
-use crate::durable::world::{by, inline, open, options};
+use crate::durable::world::{by, held, inline, open};
 
 #[test]
 fn one_commit_is_for_all_that_came_meanwhile_and_counts_as_one() {
-    let (begun, hears) = channel();
-    let (goes_on, may_go_on) = channel::<()>();
-    let options = options(Placement::caller_and_threads(1, 1));
-    let publish = move |published: Published<'_>| {
-        if let Published::Outcome(executed) = published
-            && executed.outcome.sequence == 0
-        {
-            begun.send(()).expect("the test waits");
-            may_go_on.recv().expect("the test says so");
-        }
-    };
-    let opened = Exchange::open_in(SimDisk::new(), options, publish);
-    let (mut exchange, _) = opened.expect("the disk is empty");
-    let mut submit = |sequence| {
+    let (options, hold) = held();
+    let (mut exchange, ..) = open(SimDisk::new(), options);
+    exchange.submit(by(1, 1), &Command::Nop, 0).expect("taken");
+    hold.wait();
+    for sequence in 2..=300 {
         let taken = exchange.submit(by(1, sequence), &Command::Nop, 0);
         taken.expect("taken");
-    };
-    submit(1);
-    hears.recv().expect("it is published");
-    (2..=300).for_each(&mut submit);
-    goes_on.send(()).expect("it waits");
+    }
+    hold.release();
     exchange.drain().expect("it goes on");
     let journal = exchange.stats().expect("it runs").journal;
     assert_eq!((journal.commits, journal.group.max()), (2, 299));
     exchange.close().expect("it ends");
+}
+
+#[test]
+fn commands_together_have_one_commit_where_the_caller_waits_for_it() {
+    let (mut exchange, ..) = open(SimDisk::new(), inline());
+    let requests: Vec<Request<'_>> = (1..=64)
+        .map(|sequence| Request {
+            origin: by(1, sequence),
+            command: &Command::Nop,
+            tag: 0,
+        })
+        .collect();
+    exchange.submit_many(&requests, |_, taken| assert!(taken.is_ok()));
+    let journal = exchange.stats().expect("it runs").journal;
+    assert_eq!((journal.commits, journal.group.max()), (1, 64));
 }
 
 #[test]

@@ -1,11 +1,11 @@
 //! A small market, who hears what is published, and options for a disk that is simulated.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use thalweg::pipeline::Placement;
 use thalweg_exchange::durable::{
-    Admitted, Exchange, JournalOptions, Options, Origin, Published, Recovered, Storage, SubmitError,
+    Admitted, Exchange, JournalOptions, Options, Origin, Published, Recovered, Storage, SubmitError, Wake,
 };
 use thalweg_exchange::service::{self, Answer};
 use thalweg_exchange::session::{ClientSequence, Refusal, Role, SessionKey};
@@ -33,7 +33,7 @@ impl Ear {
             let one = match published {
                 Published::Outcome(executed) => {
                     let told = executed.reports.iter();
-                    let told = told.map(|told| (told.report.owner.0, told.number.0));
+                    let told = told.map(|told| (told.owner.0, told.number.0));
                     let outcome = executed.outcome;
                     Heard::Outcome(
                         outcome.sequence,
@@ -71,6 +71,44 @@ pub(crate) fn options(placement: Placement) -> Options {
         room_pause: Duration::ZERO,
         ..Options::default()
     }
+}
+
+/// Keeps the thread that commits from its second commit.
+pub(crate) struct Hold {
+    begun: mpsc::Receiver<()>,
+    go_on: mpsc::Sender<()>,
+}
+
+impl Hold {
+    /// Waits until the first commit is done.
+    pub(crate) fn wait(&self) {
+        self.begun.recv().expect("the thread commits");
+    }
+
+    /// Lets the thread go on.
+    pub(crate) fn release(&self) {
+        self.go_on.send(()).expect("the thread waits");
+    }
+}
+
+/// Options of an exchange whose committing thread stops after its first commit.
+pub(crate) fn held() -> (Options, Hold) {
+    let (begun, wait) = mpsc::channel();
+    let (go_on, goes_on) = mpsc::channel();
+    let first = Mutex::new(Some((begun, goes_on)));
+    let wake = move || {
+        let first = first.lock().expect("nobody panics").take();
+        if let Some((begun, goes_on)) = first {
+            begun.send(()).expect("the test waits");
+            // The test may have ended.
+            let _: Result<(), _> = goes_on.recv();
+        }
+    };
+    let options = Options {
+        wake: Wake(Some(Arc::new(wake))),
+        ..options(Placement::caller_and_threads(1, 1))
+    };
+    (options, Hold { begun: wait, go_on })
 }
 
 pub(crate) fn inline() -> Options {

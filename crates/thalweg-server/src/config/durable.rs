@@ -6,7 +6,7 @@ use std::time::Duration;
 use mio::Waker;
 use thalweg::pipeline::Placement;
 use thalweg_exchange::durable::{
-    Committer, JournalOptions, Options, SessionLimits, SnapshotOptions, SyncMode,
+    JournalOptions, Options, SessionLimits, SnapshotOptions, SyncMode, Wake,
 };
 use thalweg_exchange::{Rules, service};
 
@@ -24,11 +24,11 @@ pub(crate) fn durable_options(config: &Config, waker: &Arc<Waker>) -> Options {
     Options {
         service: service::Options {
             capacity: config.exchange.capacity,
-            // Commands are executed and answered by the thread that reads them.
-            placement: Placement::inline(),
+            // The thread that executes waits for no disk.
+            placement: Placement::caller_and_threads(1, 1),
             ..service::Options::default()
         },
-        committer: Committer::Thread(Arc::new(wake)),
+        wake: Wake(Some(Arc::new(wake))),
         journal: JournalOptions::default().segment_bytes(config.journal.segment_bytes),
         sync: match config.journal.sync {
             SyncName::Always => SyncMode::Always,

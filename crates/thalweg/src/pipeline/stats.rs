@@ -103,6 +103,30 @@ pub struct StageStats {
 }
 
 impl Stats {
+    /// Makes the figures of stages that ran without a pipeline, for reports that show both. There
+    /// are no [slowest](Self::slowest) events and no [breakdown](Self::breakdown).
+    pub fn of(
+        elapsed: std::time::Duration,
+        sampled_every: u64,
+        stages: Vec<StageStats>,
+        end_to_end_ns: Histogram,
+    ) -> Self {
+        Self {
+            elapsed_ns: u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX),
+            sampled_every,
+            sampled_more_until: 0,
+            samples: end_to_end_ns.count(),
+            stages,
+            end_to_end_mean_ns: end_to_end_ns.mean(),
+            end_to_end_ns,
+            unsent_mean_ns: 0.0,
+            slowest: Vec::new(),
+            moves: 0,
+            switches: Vec::new(),
+            profile: tail::Snapshot::none(),
+        }
+    }
+
     /// What the sampled events around a quantile (0 to 1) of the end-to-end time spent it on, in
     /// the mean: those that took within a factor of 1.5 of each other. `None` without events.
     pub fn breakdown(&self, quantile: f64) -> Option<Breakdown> {
@@ -116,6 +140,24 @@ impl Stats {
 }
 
 impl StageStats {
+    /// Makes the figures of a stage that `events` have passed, of which some were timed, in ns: see
+    /// [`Stats::of`].
+    pub fn of(name: &str, events: u64, queueing_ns: Histogram, service_ns: Histogram) -> Self {
+        let service_mean_ns = service_ns.mean();
+        Self {
+            name: name.to_owned(),
+            events,
+            queueing_mean_ns: queueing_ns.mean(),
+            samples: service_ns.count(),
+            queueing_ns,
+            service_mean_ns,
+            service_ns,
+            batch_events: Histogram::new(),
+            busy_ns: (service_mean_ns * events as f64) as u64,
+            utilisation: 0.0,
+        }
+    }
+
     /// Time at work per event, ns.
     pub fn busy_ns_per_event(&self) -> f64 {
         if self.events == 0 {

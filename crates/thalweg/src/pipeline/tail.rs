@@ -97,6 +97,15 @@ pub(super) struct Snapshot {
 }
 
 impl Snapshot {
+    /// No sums of no stages.
+    pub(super) fn none() -> Self {
+        Self {
+            sums: vec![0; GROUPS * STAGES],
+            names: Vec::new(),
+            clock: Clock::global(),
+        }
+    }
+
     pub(super) fn of<'p>(
         profiles: impl Iterator<Item = &'p Profile>,
         gauges: &[Gauge],

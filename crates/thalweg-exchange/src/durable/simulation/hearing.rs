@@ -73,7 +73,7 @@ impl Ear {
                     origin: executed.origin,
                     result: executed.outcome.result,
                     reports: (executed.reports.iter())
-                        .map(|told| (told.report.owner, told.number.0, told.frame))
+                        .map(|told| (told.owner, told.number.0, told.frame))
                         .collect(),
                 }),
                 _ => {}

@@ -1,5 +1,5 @@
-//! The journal stage: makes commands durable before the publish stage behind it has them, itself or
-//! by a thread of its own.
+//! Commits: what was appended to the journal becomes durable, on the caller's thread or on one of its
+//! own.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -7,72 +7,76 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use thalweg::pipeline::{Flow, Stopped};
 use thalweg::wait::{Signal, block};
 use thalweg_journal::{Lsn, Shared, Storage};
 use thalweg_measure::clock::Clock;
 
 use super::error::{Failed, shortage};
-use super::faults::{Faults, Seeded};
 use super::gate::{Gate, pace};
-use super::options::SyncMode;
+use super::options::Wake;
 use super::stats::Meters;
 
+/// What came of an attempt to commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Committed {
+    /// It is done, or the exchange has failed.
+    Yes,
+    /// The disk had no room.
+    NoRoom,
+}
+
+/// The journal, and how far it is durable.
+#[derive(Debug)]
 pub(super) struct Committing<S: Storage> {
     pub(super) journal: Shared<[u8], S>,
-    pub(super) sync: SyncMode,
     pub(super) room_pause: Duration,
     pub(super) gate: Arc<Gate>,
     pub(super) meters: Arc<Meters>,
-    pub(super) faults: Faults,
     /// Commands below this number are durable.
     pub(super) durable: u64,
 }
 
 impl<S: Storage> Committing<S> {
-    /// Makes the commands below this number durable. After a failure they pass, and the publish
-    /// stage discards them.
-    pub(super) fn commit(&mut self, end: u64) -> Flow {
-        let is_trusted = self.sync == SyncMode::Never || self.faults.has(Seeded::PublishUnsynced);
-        if end <= self.durable || is_trusted || self.gate.failed().is_some() {
-            return Flow::Next;
+    /// Makes the commands below this number durable.
+    fn commit(&mut self, end: u64) -> Committed {
+        if end <= self.durable || self.gate.failed().is_some() {
+            return Committed::Yes;
         }
         let clock = Clock::global();
         let begin = clock.ticks();
         // The command with number n is record n + 1.
         let error = match self.journal.commit(Lsn::new(end)) {
             Ok(_) => {
-                // All that came meanwhile is durable as well: the next chunks need no commit.
+                // All that came meanwhile is durable as well: the next ones need no commit.
                 let durable = self.journal.durable().get().number();
                 self.meters
                     .note_commit(durable - self.durable, clock.ticks() - begin);
                 self.durable = durable;
                 self.gate.set_lack(None);
-                return Flow::Next;
+                return Committed::Yes;
             }
             Err(error) => Arc::new(error),
         };
         let lack = shortage(&error);
         if lack.is_none() {
             self.gate.fail(Failed::Journal(error));
-            return Flow::Next;
+            return Committed::Yes;
         }
         self.gate.set_lack(lack);
         if self.gate.pause(self.room_pause) {
             self.gate.fail(Failed::NoRoom(error));
-            return Flow::Next;
+            return Committed::Yes;
         }
-        // It may be the owner's thread, which has to refuse commands meanwhile.
-        Flow::Retry
+        Committed::NoRoom
     }
 }
 
-/// What the journal stage and the committer's thread share.
+/// What the owner and the committing thread share.
 #[derive(Debug, Default)]
 struct Progress {
     /// Commands below this number are to be made durable.
     wanted: AtomicU64,
-    /// Commands below this number are durable, or pass after a failure.
+    /// Commands below this number are durable.
     durable: AtomicU64,
     is_closing: AtomicBool,
     more: Signal,
@@ -96,7 +100,7 @@ impl Progress {
 
     /// Has the thread make commands below this number durable.
     fn want(&self, end: u64) {
-        // ORDERING: Relaxed, as the journal stage alone stores it.
+        // ORDERING: Relaxed, as the owner alone stores it.
         if self.wanted.load(Ordering::Relaxed) < end {
             // ORDERING: Release, pairs with the Acquire in wanted().
             self.wanted.store(end, Ordering::Release);
@@ -105,7 +109,51 @@ impl Progress {
     }
 }
 
-/// A thread that commits, so that the journal stage does not wait.
+/// Makes commands durable.
+#[derive(Debug)]
+pub(super) enum Committer<S: Storage> {
+    /// Nobody waits for that.
+    None,
+    /// The caller waits for the disk.
+    Caller(Box<Committing<S>>),
+    /// A thread of its own does.
+    Thread(CommitThread),
+}
+
+impl<S: Storage> Committer<S> {
+    /// Starts one, whose commits the caller makes or a thread of its own.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub(super) fn start(
+        committing: Committing<S>,
+        is_on_caller: bool,
+        wake: Wake,
+    ) -> std::io::Result<Self> {
+        Ok(match is_on_caller {
+            true => Self::Caller(Box::new(committing)),
+            false => Self::Thread(CommitThread::start(committing, wake)?),
+        })
+    }
+
+    /// Makes commands below this number durable, or has that begun. Returns below which number they
+    /// are.
+    pub(super) fn commit(&mut self, end: u64) -> u64 {
+        match self {
+            Self::None => end,
+            Self::Caller(caller) => {
+                caller.commit(end);
+                caller.durable
+            }
+            Self::Thread(thread) => {
+                thread.progress.want(end);
+                thread.progress.durable()
+            }
+        }
+    }
+}
+
+/// A thread that commits.
 #[derive(Debug)]
 pub(super) struct CommitThread {
     progress: Arc<Progress>,
@@ -114,46 +162,37 @@ pub(super) struct CommitThread {
 }
 
 impl CommitThread {
-    /// Starts the thread, and returns it with what the journal stage does.
-    ///
-    /// # Errors
-    /// The system gives no thread.
-    pub(super) fn start<S: Storage>(
-        mut committing: Committing<S>,
-        wake: Arc<dyn Fn() + Send + Sync>,
-    ) -> std::io::Result<(Self, impl FnMut(u64) -> Flow + Send + 'static)> {
+    fn start<S: Storage>(mut committing: Committing<S>, wake: Wake) -> std::io::Result<Self> {
         let progress = Arc::new(Progress::default());
         // ORDERING: Relaxed; there is no other thread yet.
         (progress.durable).store(committing.durable, Ordering::Relaxed);
-        let (gate, sync) = (Arc::clone(&committing.gate), committing.sync);
-        let (shared, failing) = (Arc::clone(&progress), Arc::clone(&gate));
+        let gate = Arc::clone(&committing.gate);
+        let (shared, notified) = (Arc::clone(&progress), Arc::clone(&gate));
         let run = move || {
-            let ran = catch_unwind(AssertUnwindSafe(|| run(&mut committing, &shared, &*wake)));
+            let wake = || {
+                notified.notify();
+                if let Some(wake) = &wake.0 {
+                    wake();
+                }
+            };
+            let ran = catch_unwind(AssertUnwindSafe(|| run(&mut committing, &shared, &wake)));
             if ran.is_err() {
-                failing.fail(Failed::Stage(Stopped { failure: None }));
+                notified.fail(Failed::Panicked);
                 wake();
             }
         };
         let thread = thread::Builder::new().name("commit".into()).spawn(run)?;
-        let (asked, failed) = (Arc::clone(&progress), Arc::clone(&gate));
-        let commit = move |end| {
-            if sync == SyncMode::Never || asked.durable() >= end || failed.failed().is_some() {
-                return Flow::Next;
-            }
-            asked.want(end);
-            Flow::Retry
-        };
-        let thread = Self {
+        Ok(Self {
             progress,
             gate,
             thread: Some(thread),
-        };
-        Ok((thread, commit))
+        })
     }
 }
 
 impl Drop for CommitThread {
     fn drop(&mut self) {
+        // It may wait for room.
         self.gate.close();
         // ORDERING: Relaxed, pairs with the load in is_closing(); the signal orders it.
         self.progress.is_closing.store(true, Ordering::Relaxed);
@@ -177,14 +216,15 @@ fn run<S: Storage>(committing: &mut Committing<S>, progress: &Progress, wake: &d
         if wanted <= progress.durable() {
             return;
         }
-        while committing.commit(wanted) == Flow::Retry {
+        while committing.commit(wanted) == Committed::NoRoom {
             // New commands are refused meanwhile, which the owner may have to say.
             wake();
         }
+        if committing.gate.failed().is_some() {
+            return wake();
+        }
         // ORDERING: Release, pairs with the Acquire in durable().
-        let durable = committing.durable.max(wanted);
-        progress.durable.store(durable, Ordering::Release);
-        committing.gate.notify();
+        progress.durable.store(committing.durable, Ordering::Release);
         wake();
     }
 }

@@ -1,0 +1,278 @@
+//! Commands and queries that were taken and are not published yet, in order.
+//!
+//! A ring of slots that are used again, so that a command allocates nothing. While nothing is in
+//! flight it begins anew with its first slots, which stay in the cache where nobody waits for the
+//! disk.
+
+use super::record::Check;
+use crate::command::Command;
+use crate::event::Events;
+use crate::result_code::ResultCode;
+use crate::service::{Answered, EVENTS_KEPT, Query, Stamps};
+
+/// Who sent a command, as the tables know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Note {
+    /// The place of the session.
+    pub(super) session: u32,
+    /// By what the command is known to be the same if it comes again.
+    pub(super) check: Check,
+    /// The number that its session gave it.
+    pub(super) sequence: u64,
+}
+
+impl Note {
+    /// The note of a command that no session sent.
+    pub(super) const NONE: Self = Self {
+        session: u32::MAX,
+        check: Check(0),
+        sequence: 0,
+    };
+}
+
+/// A question, and its answer once it was executed.
+#[derive(Debug)]
+pub(super) struct Question {
+    pub(super) query: Query,
+    pub(super) answered: Option<Answered>,
+}
+
+/// A command or a query.
+#[derive(Debug)]
+pub(super) struct Slot {
+    /// Its number; of a query, that of the next command.
+    pub(super) number: u64,
+    pub(super) command: Command,
+    pub(super) note: Note,
+    pub(super) tag: u64,
+    pub(super) due: u64,
+    /// When it was taken, in ticks, if it is stamped; else 0.
+    pub(super) taken: u64,
+    pub(super) stamps: Stamps,
+    pub(super) result: ResultCode,
+    pub(super) events: Events,
+    /// Where this is a query.
+    pub(super) question: Option<Box<Question>>,
+}
+
+impl Slot {
+    fn new(events: usize) -> Self {
+        Self {
+            number: 0,
+            command: Command::Nop,
+            note: Note::NONE,
+            tag: 0,
+            due: 0,
+            taken: 0,
+            stamps: Stamps::default(),
+            result: ResultCode::New,
+            events: Events::with_capacity(events),
+            question: None,
+        }
+    }
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(super) struct InFlight {
+    slots: Vec<Slot>,
+    /// A power of two.
+    capacity: usize,
+    events: usize,
+    /// Positions: of the first that is not published, the first that is not executed, and the next.
+    published: usize,
+    executed: usize,
+    taken: usize,
+    /// Events of long commands that wait to be published.
+    waiting: usize,
+}
+
+impl InFlight {
+    /// `events` is how many events a slot has room for from the start.
+    pub(super) fn new(capacity: usize, events: usize) -> Self {
+        Self {
+            slots: Vec::new(),
+            capacity: capacity.max(1).next_power_of_two(),
+            events,
+            published: 0,
+            executed: 0,
+            taken: 0,
+            waiting: 0,
+        }
+    }
+
+    pub(super) const fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// Returns how many commands and queries are in flight.
+    #[inline]
+    pub(super) const fn len(&self) -> usize {
+        self.taken - self.published
+    }
+
+    /// Returns how many events of long commands wait to be published.
+    pub(super) const fn waiting_events(&self) -> usize {
+        self.waiting
+    }
+
+    fn at(&mut self, position: usize) -> &mut Slot {
+        &mut self.slots[position & (self.capacity - 1)]
+    }
+
+    /// Returns the slot for the next command or query. There must be room.
+    #[inline]
+    pub(super) fn take(&mut self) -> &mut Slot {
+        debug_assert!(self.len() < self.capacity, "the caller looks");
+        if self.len() == 0 {
+            (self.published, self.executed, self.taken) = (0, 0, 0);
+        }
+        let position = self.taken;
+        self.taken += 1;
+        if position & (self.capacity - 1) == self.slots.len() {
+            self.slots.push(Slot::new(self.events));
+        }
+        self.at(position)
+    }
+
+    /// Calls `each` with all that are to be executed, in order.
+    #[inline]
+    pub(super) fn look(&mut self, mut each: impl FnMut(&Slot)) {
+        for position in self.executed..self.taken {
+            each(self.at(position));
+        }
+    }
+
+    /// Returns how many are to be executed.
+    pub(super) const fn to_execute(&self) -> usize {
+        self.taken - self.executed
+    }
+
+    /// Executes all that were taken, in order.
+    #[inline]
+    pub(super) fn execute(&mut self, mut execute: impl FnMut(&mut Slot)) {
+        while self.executed < self.taken {
+            let kept = self.events.max(EVENTS_KEPT);
+            let slot = &mut self.slots[self.executed & (self.capacity - 1)];
+            execute(slot);
+            if slot.events.len() > kept {
+                self.waiting += slot.events.len();
+            }
+            self.executed += 1;
+        }
+    }
+
+    /// Returns how many of those that were executed may be published, where commands below this
+    /// number are durable. A query shows nothing that is not.
+    #[inline]
+    pub(super) fn publishable(&mut self, durable: u64) -> usize {
+        let (first, end) = (self.published, self.executed);
+        if durable == u64::MAX {
+            return end - first;
+        }
+        let may = |slot: &Slot| match &slot.question {
+            Some(_) => slot.number <= durable,
+            None => slot.number < durable,
+        };
+        let mut position = first;
+        while position < end && may(self.at(position)) {
+            position += 1;
+        }
+        position - first
+    }
+
+    /// Returns the `at`-th of those that are to be published next.
+    #[inline]
+    pub(super) fn next(&mut self, at: usize) -> &mut Slot {
+        self.at(self.published + at)
+    }
+
+    /// Frees the first `count` slots, and room for more events than a slot keeps.
+    #[inline]
+    pub(super) fn free(&mut self, count: usize) {
+        let kept = self.events.max(EVENTS_KEPT);
+        for _ in 0..count {
+            let slot = &mut self.slots[self.published & (self.capacity - 1)];
+            if slot.events.len() > kept && slot.question.is_none() {
+                self.waiting -= slot.events.len();
+            }
+            slot.events.keep_room_for(kept);
+            slot.question = None;
+            self.published += 1;
+        }
+    }
+
+    /// Returns the slot of a command of a session, if that is in flight.
+    pub(super) fn find(&mut self, session: u32, sequence: u64) -> Option<&Slot> {
+        let position = (self.published..self.taken).find(|position| {
+            let slot = &self.slots[position & (self.capacity - 1)];
+            slot.question.is_none()
+                && (slot.note.session, slot.note.sequence) == (session, sequence)
+        });
+        position.map(|position| &*self.at(position))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbers(ring: &mut InFlight, count: usize) -> Vec<u64> {
+        (0..count).map(|at| ring.next(at).number).collect()
+    }
+
+    fn take(ring: &mut InFlight, number: u64, is_query: bool) {
+        let slot = ring.take();
+        slot.number = number;
+        slot.question = is_query.then(|| {
+            Box::new(Question {
+                query: Query::Totals,
+                answered: None,
+            })
+        });
+    }
+
+    #[test]
+    fn slots_come_out_in_order_however_the_ring_wraps() {
+        let mut ring = InFlight::new(3, 0);
+        assert_eq!(ring.capacity(), 4);
+        let (mut next, mut out) = (0, 0);
+        for step in 1..=50 {
+            while ring.len() < ring.capacity() && next < 3 * step {
+                take(&mut ring, next, false);
+                next += 1;
+            }
+            ring.execute(|_| ());
+            let count = ring.publishable(out + 2);
+            let expected: Vec<u64> = (out..out + count as u64).collect();
+            assert_eq!(numbers(&mut ring, count), expected);
+            ring.free(count);
+            out += count as u64;
+        }
+        assert!(out > 90 && ring.slots.len() == 4);
+    }
+
+    #[test]
+    fn a_query_is_published_behind_the_commands_before_it() {
+        let mut ring = InFlight::new(8, 0);
+        for (number, is_query) in [(0, true), (0, false), (1, true), (1, false)] {
+            take(&mut ring, number, is_query);
+        }
+        assert_eq!(ring.publishable(u64::MAX), 0, "nothing was executed");
+        ring.execute(|_| ());
+        let counts = [0, 1, 2].map(|durable| ring.publishable(durable));
+        assert_eq!(counts, [1, 3, 4]);
+    }
+
+    #[test]
+    fn a_ring_that_is_empty_begins_with_its_first_slot() {
+        let mut ring = InFlight::new(64, 0);
+        for number in 0..100 {
+            take(&mut ring, number, false);
+            ring.execute(|_| ());
+            assert_eq!(ring.publishable(u64::MAX), 1);
+            ring.free(1);
+        }
+        assert_eq!(ring.slots.len(), 1);
+    }
+}
