@@ -241,7 +241,7 @@ fn lines_of(recorded: &Recorded<'_>, frame: &mut Vec<u8>, out: &mut String) {
     *out += &format!("{fields},{sender},\"frame\":\"{hex}\"}}\n");
     for told in recorded.reports {
         let ReportNumber(number) = told.number;
-        *out += &Record::of_report(&told.report, None).json(Some(("report", number)));
+        *out += &Record::of_report(&told.report(), None).json(Some(("report", number)));
         out.push('\n');
     }
 }
