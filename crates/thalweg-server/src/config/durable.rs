@@ -22,6 +22,7 @@ pub(crate) fn durable_options(config: &Config) -> Options {
                 SyncName::Always => Placement::caller_and_threads(1, 1),
                 SyncName::Never => Placement::inline(),
             },
+            levels: true,
             ..service::Options::default()
         },
         journal: JournalOptions::default().segment_bytes(config.journal.segment_bytes),
