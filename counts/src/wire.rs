@@ -57,6 +57,7 @@ fn outcome() -> Work {
 /// The messages of the mixed lap encoded, one a round.
 fn message() -> Work {
     let (mut exchange, lap) = lap();
+    exchange.events = Events::with_capacity(1024).with_levels();
     let mut builder = Builder::from_books(&exchange.state.matching, Epoch(2), Options::default());
     let mut messages: Vec<Message> = Vec::new();
     for (number, command) in (0..).zip(&lap) {
@@ -79,15 +80,16 @@ fn message() -> Work {
 /// Market data of a command of the mixed lap, which repeats: what the exchange said is kept.
 fn market() -> Work {
     let (mut exchange, lap) = lap();
+    exchange.events = Events::with_capacity(1024).with_levels();
     let mut builder = Builder::from_books(&exchange.state.matching, Epoch(2), Options::default());
-    let mut events: Vec<Vec<Event>> = Vec::new();
+    let mut events: Vec<Events> = Vec::new();
     let mut number = 0;
     // From the second lap on, every order is where the lap before left it.
     for round in 0..2 {
         events.clear();
         for (command, at) in lap.iter().zip(0..) {
             exchange.apply(command);
-            events.push(exchange.events.to_vec());
+            events.push(exchange.events.clone());
             let told = builder.apply(number, command, ResultCode::Success, &exchange.events);
             assert!(told.is_ok(), "lap {round}, command {at}");
             number += 1;

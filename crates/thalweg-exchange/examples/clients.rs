@@ -108,17 +108,18 @@ fn main() -> Result<(), Box<dyn Error>> {
     // Each start of a feed has another epoch.
     let epoch = Epoch(u64::try_from(UNIX_EPOCH.elapsed()?.as_nanos())?);
     let mut builder = Builder::new(epoch, market::Options::default());
-    let service =
-        SharedService::start(State::default(), SharedOptions::default(), move |outcome| {
-            let messages = builder.apply(
-                outcome.sequence,
-                outcome.command,
-                outcome.result,
-                outcome.events,
-            );
-            // Nobody needs to listen.
-            let _ = feed.send(messages.expect("every outcome comes, in order").to_vec());
-        })?;
+    let mut options = SharedOptions::default();
+    options.service.levels = true;
+    let service = SharedService::start(State::default(), options, move |outcome| {
+        let messages = builder.apply(
+            outcome.sequence,
+            outcome.command,
+            outcome.result,
+            outcome.events,
+        );
+        // Nobody needs to listen.
+        let _ = feed.send(messages.expect("every outcome comes, in order").to_vec());
+    })?;
     let mut first = service.client();
     for command in setup() {
         first.call(&command)?;

@@ -2,6 +2,7 @@
 
 pub mod book;
 pub(crate) mod index;
+mod levels;
 pub mod matching;
 pub mod risk;
 pub(crate) mod slab;

@@ -1,10 +1,12 @@
 //! What a command caused in a book, and the buffer that collects it.
 
+mod level;
 mod made;
 mod reason;
 
 use std::ops::Deref;
 
+pub use self::level::LevelChange;
 pub(crate) use self::made::{Hints, Made, UserHint};
 pub use self::reason::{RejectReason, Removal};
 use crate::command::Action;
@@ -196,10 +198,12 @@ pub struct Events {
     hints: Vec<UserHint>,
     /// Orders, levels and books that the command visited without an event.
     visits: u32,
+    /// The levels that the command may have changed; `None` where they are not asked for.
+    levels: Option<Vec<LevelChange>>,
 }
 
 impl PartialEq for Events {
-    /// Hints are no part of what happened.
+    /// Hints are no part of what happened, and levels follow from it.
     fn eq(&self, other: &Self) -> bool {
         let told = |of: &Self| (of.moved, of.standing);
         self.list == other.list && told(self) == told(other) && self.standings == other.standings
@@ -219,6 +223,7 @@ impl Events {
             standings: Vec::new(),
             hints: Vec::new(),
             visits: 0,
+            levels: None,
         }
     }
 
@@ -230,6 +235,59 @@ impl Events {
             hints: vec![UserHint::UNKNOWN; events],
             ..Self::new()
         }
+    }
+
+    /// Has [`apply`](crate::apply) and all that executes commands list the [levels](Self::levels)
+    /// of each command from now on, as [`market::Builder`](crate::market::Builder) needs them.
+    /// Cost a command: a few ns for each level.
+    #[must_use]
+    pub fn with_levels(mut self) -> Self {
+        self.levels.get_or_insert_default();
+        self
+    }
+
+    /// Returns whether each command's levels are listed.
+    #[inline(always)]
+    #[must_use]
+    pub const fn has_levels(&self) -> bool {
+        self.levels.is_some()
+    }
+
+    /// Returns the price levels that the last command may have changed, each once and as it is
+    /// after it; none where they [are not listed](Self::with_levels).
+    ///
+    /// A level may be as it was before. They are in the order in which they were first changed, or
+    /// where stop orders were triggered, orders were removed, or an auction ended, sorted by
+    /// symbol, side and price. A command that takes a whole book away, as `RemoveSymbol` and
+    /// `Reset` do, lists none of its levels.
+    #[must_use]
+    pub fn levels(&self) -> &[LevelChange] {
+        self.levels.as_deref().unwrap_or_default()
+    }
+
+    /// Notes a level that changes, of which no event gives the price. Its command must have called
+    /// [`forget_levels`](Self::forget_levels).
+    pub(crate) fn note_level(&mut self, level: LevelChange) {
+        if let Some(levels) = &mut self.levels
+            && levels.last() != Some(&level)
+        {
+            levels.push(level);
+        }
+    }
+
+    /// Forgets the levels of the command before.
+    pub(crate) fn forget_levels(&mut self) {
+        if let Some(levels) = &mut self.levels {
+            levels.clear();
+        }
+    }
+
+    /// Returns the events, the order before it was moved, and the levels, if they are listed.
+    pub(crate) fn split_levels(
+        &mut self,
+    ) -> Option<(&[Event], Option<&Moved>, &mut Vec<LevelChange>)> {
+        let levels = self.levels.as_mut()?;
+        Some((&self.list, self.moved.as_ref(), levels))
     }
 
     /// The events as a slice, in order.
@@ -246,6 +304,13 @@ impl Events {
 
     /// Forgets the events, keeps the memory.
     pub fn clear(&mut self) {
+        self.begin();
+        self.forget_levels();
+    }
+
+    /// Forgets the events of the command before; its levels are forgotten when new ones are listed.
+    #[inline(always)]
+    pub(crate) fn begin(&mut self) {
         self.list.clear();
         self.moved = None;
         self.standing = None;
@@ -348,6 +413,9 @@ impl Events {
         self.hints.truncate(events);
         self.hints.shrink_to_fit();
         self.standings.shrink_to(events);
+        if let Some(levels) = &mut self.levels {
+            levels.shrink_to(events);
+        }
     }
 
     /// Returns a copy of the events and of the order before it was moved, without how books stand.

@@ -46,7 +46,7 @@ pub use command::{
 pub use engine::index::repeat_secrets;
 pub use engine::state::{State, apply, apply_batch, apply_in_parts};
 pub use engine::{book, matching, risk};
-pub use event::{Event, Events, Moved, RejectReason, Removal};
+pub use event::{Event, Events, LevelChange, Moved, RejectReason, Removal};
 pub use ids::{CurrencyId, OrderId, SymbolId, UserId};
 pub use result_code::ResultCode;
 pub use rules::{Rules, WORK_MAX};

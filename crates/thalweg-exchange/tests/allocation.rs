@@ -228,7 +228,10 @@ fn frequent_frames_are_written_and_read_without_allocation() {
         symbols: &SYMBOLS,
     };
     let mut state = State::default();
-    let (mut events, mut back) = (Events::with_capacity(64), Events::with_capacity(64));
+    let (mut events, mut back) = (
+        Events::with_capacity(64).with_levels(),
+        Events::with_capacity(64),
+    );
     let mut builder = Builder::new(Epoch(1), Options::default());
     let setup = Mix::setup();
     let begin = setup.len() as u64;

@@ -68,6 +68,9 @@ fn done(wire: &Wire, begin: u64, state: &State, total: Option<Arc<Mutex<Total>>>
 fn looped<const BYTES: bool>(wire: &Wire, in_batches: bool) -> Run {
     let (mut state, mut publisher) = wire.ready();
     let mut events = Events::with_capacity(1024);
+    if BYTES {
+        events = events.with_levels();
+    }
     let mut decoded = vec![Command::Nop; BATCH];
     let mut incoming = Incoming(&wire.bytes);
     let mut number = 0;
@@ -108,6 +111,7 @@ fn served<const BYTES: bool>(wire: &Wire, placement: Placement) -> Ran {
     let options = Options {
         capacity: CAPACITY,
         placement,
+        levels: BYTES,
         ..Options::default()
     };
     let (state, mut publisher) = wire.ready();

@@ -119,7 +119,7 @@ impl Flow {
     /// it once, and what rested then was cancelled. `see` gets what came of each command.
     pub(super) fn ready(&self, mut see: impl FnMut(&Command, ResultCode, &Events)) -> State {
         let mut state = State::new(Rules::MENDED);
-        let mut events = Events::with_capacity(1024);
+        let mut events = Events::with_capacity(1024).with_levels();
         let mut run = |state: &mut State, commands: &[Command], all_succeed: bool| {
             for command in commands {
                 let code = apply(state, command, &mut events);

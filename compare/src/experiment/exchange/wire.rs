@@ -39,7 +39,7 @@ impl Wire {
         let total = Total::default();
         let mut wire = Self { flow, bytes, total };
         let (mut state, mut publisher) = wire.ready();
-        let mut events = Events::with_capacity(1024);
+        let mut events = Events::with_capacity(1024).with_levels();
         for (at, command) in wire.flow.commands.iter().enumerate() {
             let result = apply(&mut state, command, &mut events);
             publisher.publish(at as u64, command, result, &events);

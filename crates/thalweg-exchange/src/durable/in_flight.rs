@@ -56,7 +56,8 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    fn new(events: usize) -> Self {
+    fn new(events: usize, levels: bool) -> Self {
+        let events = Events::with_capacity(events);
         Self {
             number: 0,
             command: Command::Nop,
@@ -66,7 +67,7 @@ impl Slot {
             taken: 0,
             stamps: Stamps::default(),
             result: ResultCode::New,
-            events: Events::with_capacity(events),
+            events: if levels { events.with_levels() } else { events },
             question: None,
         }
     }
@@ -79,6 +80,8 @@ pub(super) struct InFlight {
     /// A power of two.
     capacity: usize,
     events: usize,
+    /// Whether events list the levels that a command changed.
+    levels: bool,
     /// Positions: of the first that is not published, the first that is not executed, and the next.
     published: usize,
     executed: usize,
@@ -89,11 +92,12 @@ pub(super) struct InFlight {
 
 impl InFlight {
     /// `events` is how many events a slot has room for from the start.
-    pub(super) fn new(capacity: usize, events: usize) -> Self {
+    pub(super) fn new(capacity: usize, events: usize, levels: bool) -> Self {
         Self {
             slots: Vec::new(),
             capacity: capacity.max(1).next_power_of_two(),
             events,
+            levels,
             published: 0,
             executed: 0,
             taken: 0,
@@ -130,7 +134,7 @@ impl InFlight {
         let position = self.taken;
         self.taken += 1;
         if position & (self.capacity - 1) == self.slots.len() {
-            self.slots.push(Slot::new(self.events));
+            self.slots.push(Slot::new(self.events, self.levels));
         }
         self.at(position)
     }
@@ -234,7 +238,7 @@ mod tests {
 
     #[test]
     fn slots_come_out_in_order_however_the_ring_wraps() {
-        let mut ring = InFlight::new(3, 0);
+        let mut ring = InFlight::new(3, 0, false);
         assert_eq!(ring.capacity(), 4);
         let (mut next, mut out) = (0, 0);
         for step in 1..=50 {
@@ -254,7 +258,7 @@ mod tests {
 
     #[test]
     fn a_query_is_published_behind_the_commands_before_it() {
-        let mut ring = InFlight::new(8, 0);
+        let mut ring = InFlight::new(8, 0, false);
         for (number, is_query) in [(0, true), (0, false), (1, true), (1, false)] {
             take(&mut ring, number, is_query);
         }
@@ -266,7 +270,7 @@ mod tests {
 
     #[test]
     fn a_ring_that_is_empty_begins_with_its_first_slot() {
-        let mut ring = InFlight::new(64, 0);
+        let mut ring = InFlight::new(64, 0, false);
         for number in 0..100 {
             take(&mut ring, number, false);
             ring.execute(|_| ());

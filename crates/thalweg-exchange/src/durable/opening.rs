@@ -214,7 +214,7 @@ impl<S: Storage> Exchange<S> {
         let service = &options.service;
         Ok(Self {
             digest: image.digest,
-            in_flight: InFlight::new(service.capacity, service.events),
+            in_flight: InFlight::new(service.capacity, service.events, service.levels),
             stamping: Stamping::new(service),
             ahead: Ahead::default(),
             stage_times: StageTimes::new(service.sample_every),

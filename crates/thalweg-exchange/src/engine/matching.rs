@@ -102,7 +102,7 @@ impl Matching {
         user: UserHint,
         events: &mut Events,
     ) -> ResultCode {
-        events.clear();
+        events.begin();
         match *command {
             Command::Move {
                 uid,

@@ -51,10 +51,15 @@ impl Default for State {
 #[inline(always)]
 pub fn apply(state: &mut State, command: &Command, events: &mut Events) -> ResultCode {
     // Most commands are moves.
-    if matches!(command, Command::Move { .. }) {
-        return state.move_order(command, events);
+    let result = if matches!(command, Command::Move { .. }) {
+        state.move_order(command, events)
+    } else {
+        state.apply_but_moves(command, events)
+    };
+    if events.has_levels() {
+        state.list_levels(command, result, events);
     }
-    state.apply_but_moves(command, events)
+    result
 }
 
 /// Executes one command as [`apply`] does, with the same result, events and state, and calls
@@ -76,7 +81,11 @@ pub fn apply_in_parts(
     events: &mut Events,
     end_of_part: impl FnMut(),
 ) -> ResultCode {
-    state.apply_in_parts(command, events, end_of_part)
+    let result = state.apply_in_parts(command, events, end_of_part);
+    if events.has_levels() {
+        state.list_levels(command, result, events);
+    }
+    result
 }
 
 /// The largest part of a batch over which a book is taken to stay as large as it was.

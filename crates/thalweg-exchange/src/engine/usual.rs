@@ -37,7 +37,7 @@ impl State {
         }
         let (book, _) = self.matching.book_near(pair.slot(), symbol)?;
         let moved = book.shift::<true>((uid, order_id), price)?;
-        events.clear();
+        events.begin();
         events.set_moved(moved);
         Some(())
     }
@@ -65,7 +65,7 @@ impl State {
         let (book, _) = self.matching.book_near(slot, symbol)?;
         let moved = book.shift::<false>((uid, order_id), price)?;
         let standing = book.standing();
-        events.clear();
+        events.begin();
         events.set_moved(moved);
         events.set_standing(standing);
         if !self.risk.settle_calm_move(slot, (price, &moved), &standing) {
@@ -111,7 +111,7 @@ impl State {
         let Command::Place(place) = command else {
             return self.apply_closely(command, events);
         };
-        events.clear();
+        events.begin();
         let Some((book, _)) = self.matching.book_near(slot, place.symbol) else {
             return ResultCode::MatchingInvalidOrderBookId;
         };
@@ -203,7 +203,7 @@ impl State {
         {
             return self.place_accepted(command, (slot, user), events);
         }
-        events.clear();
+        events.begin();
         let result = self.matching.place(place, checked, user, events);
         self.risk.settle_place(place, command, result, events);
         result
@@ -276,7 +276,7 @@ impl State {
             return None;
         }
         let (found, reduced) = book.reducible((uid, order_id), lots)?;
-        events.clear();
+        events.begin();
         book.take_off(found, &reduced, events);
         let standing = book.standing();
         events.set_standing(standing);
@@ -304,7 +304,7 @@ impl State {
         let (book, _) = self.matching.book_near(pair.slot(), symbol)?;
         let (found, reduced) = book.reducible((uid, order_id), lots)?;
         pair.give_back(uid, &reduced)?;
-        events.clear();
+        events.begin();
         book.take_off(found, &reduced, events);
         Some(())
     }

@@ -7,13 +7,13 @@ use super::Options;
 use super::message::{
     BestPrices, Body, Epoch, FeedSequence, Message, OrderReference, SymbolSequence,
 };
-use super::shadow::{Numbers, SymbolFeed, key};
 use super::snapshot::Snapshot;
-use super::tape::Tape;
+use super::symbol_feed::SymbolFeed;
+use super::tape::{Numbers, Tape};
 use crate::book::Level;
 use crate::command::{Action, Command};
 use crate::engine::symbol_index::SymbolIndex;
-use crate::event::Event;
+use crate::event::{Event, Events, LevelChange};
 use crate::ids::{OrderId, SymbolId, UserId};
 use crate::matching::Matching;
 use crate::result_code::ResultCode;
@@ -23,14 +23,16 @@ use crate::result_code::ResultCode;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OutOfStep {
-    /// An event names an order that does not rest, as far as the outcomes so far tell.
+    /// An event names an order that does not rest, as far as the outcomes so far tell. Noticed only
+    /// with the [channel of orders](super::Channels::orders).
     UnknownOrder {
         /// Where.
         symbol: SymbolId,
         /// The order.
         order: OrderId,
     },
-    /// An order comes to rest, or to wait, and its owner has one of this id there.
+    /// An order comes to rest, and its owner has one of this id there. Noticed only with the
+    /// [channel of orders](super::Channels::orders).
     SecondOrder {
         /// Where.
         symbol: SymbolId,
@@ -42,6 +44,9 @@ pub enum OutOfStep {
         /// The symbol.
         symbol: SymbolId,
     },
+    /// The events of a command that may have changed a book do not [list
+    /// levels](Events::with_levels).
+    NoLevels,
     /// The outcome is not that of the next command: some are missing, or it came before.
     Number {
         /// The number of the next command.
@@ -65,6 +70,9 @@ impl fmt::Display for OutOfStep {
             Self::UnknownSymbol { symbol } => {
                 write!(f, "market data is out of step: there is no symbol {symbol}")
             }
+            Self::NoLevels => f.write_str(
+                "market data can not be made of events without levels: see Events::with_levels",
+            ),
             Self::Number { expected, got } => write!(
                 f,
                 "market data is out of step: command {expected} expected, {got} came"
@@ -78,16 +86,17 @@ impl error::Error for OutOfStep {}
 /// Makes market data from commands, results and events, which must be fed in order and once each.
 ///
 /// Pure and deterministic: the same outcomes give the same messages. It never looks at the
-/// engine's books, so it can run in the publish stage, on any thread; instead it keeps a shadow of
-/// the resting orders (48 bytes and an index entry each) and of the levels (up to 72 bytes each,
-/// places in the order of prices included). The engine does nothing for it, and nothing at all
-/// where there is none. Of symbols that were removed it keeps their last numbers.
+/// engine's books, so it can run in the publish stage, on any thread: the events [list the
+/// levels](Events::with_levels) that a command left, and it compares them with those before. It
+/// keeps the levels (24 bytes each), and with the [channel of orders](super::Channels::orders) the
+/// resting orders (56 bytes and an index entry each). Of symbols that were removed it keeps their
+/// last numbers.
 ///
-/// No allocation once it has seen the most orders, levels and messages that it will see; but for
-/// symbols that are added (again, too: after a removal or a reset), stop orders that wait, and
-/// orders that hide lots. Cost per command: a look-up per order that an event names, two for one
-/// that comes to rest, and a binary search per level; a level that comes or goes moves up to 64
-/// others by 16 bytes each, near the market fewer.
+/// No allocation once it has seen the most levels, messages and orders that it will see; but for
+/// symbols that are added (again, too: after a removal or a reset), and with the channel of orders
+/// stop orders that hide lots. Cost per command: a binary search per level that it changed, and
+/// with the channel of orders a look-up per order that an event names; a level that comes or goes
+/// moves up to 64 others by 24 bytes each, near the market fewer.
 #[derive(Clone, Debug)]
 pub struct Builder {
     options: Options,
@@ -127,7 +136,7 @@ impl Builder {
             let at = builder.list(book.spec().id);
             let feed = &mut builder.feeds[at];
             feed.learn(book);
-            if feed.orders() != 0 {
+            if book.order_count() != 0 {
                 feed.numbers.sequence = SymbolSequence(1);
                 builder.tape.sequence = FeedSequence(1);
             }
@@ -151,7 +160,7 @@ impl Builder {
         number: u64,
         command: &Command,
         result: ResultCode,
-        events: &[Event],
+        events: &Events,
     ) -> Result<&[Message], OutOfStep> {
         self.tape.clear();
         let expected = self.command.map_or(number, |last| last.wrapping_add(1));
@@ -167,74 +176,69 @@ impl Builder {
         Ok(self.tape.messages())
     }
 
-    fn take_in(&mut self, command: &Command, events: &[Event]) -> Result<(), OutOfStep> {
-        let Some(symbol) = command.symbol() else {
-            match command {
-                Command::AddSymbols(specs) => {
-                    for spec in specs.iter() {
-                        self.list(spec.id);
-                    }
+    fn take_in(&mut self, command: &Command, events: &Events) -> Result<(), OutOfStep> {
+        let symbol = match command {
+            Command::AddSymbols(specs) => {
+                for spec in specs.iter() {
+                    self.list(spec.id);
                 }
-                Command::RemoveSymbol { symbol } => {
-                    let feed = self.take_out(*symbol)?;
-                    self.clear(feed);
-                }
-                Command::Uncross { symbol, .. } => {
-                    let at = self.place_of(*symbol)?;
-                    let (feed, to) = (&mut self.feeds[at], &mut self.tape);
-                    feed.chain(None, events, to)?;
-                    feed.finish(to);
-                    to.close(0);
-                }
-                Command::Reset => {
-                    self.index = SymbolIndex::default();
-                    let mut feeds = std::mem::take(&mut self.feeds);
-                    feeds.sort_unstable_by_key(|feed| feed.symbol);
-                    feeds.into_iter().for_each(|feed| self.clear(feed));
-                }
-                _ => self.removals(events)?,
+                return Ok(());
             }
-            return Ok(());
+            Command::RemoveSymbol { symbol } => {
+                let feed = self.take_out(*symbol)?;
+                self.clear(feed);
+                return Ok(());
+            }
+            Command::Reset => {
+                self.index = SymbolIndex::default();
+                let mut feeds = std::mem::take(&mut self.feeds);
+                feeds.sort_unstable_by_key(|feed| feed.numbers.symbol);
+                feeds.into_iter().for_each(|feed| self.clear(feed));
+                return Ok(());
+            }
+            Command::Uncross { symbol, .. } => Some(*symbol),
+            _ => command.symbol(),
         };
-        let at = self.place_of(symbol)?;
-        let feed = &mut self.feeds[at];
-        let to = &mut self.tape;
-        match *command {
-            Command::Place(ref place) => feed.place(place, events, to)?,
-            Command::PlaceWith(ref order) => feed.place_with(order, events, to)?,
-            Command::Move {
-                uid,
-                order_id,
-                price,
-                ..
-            } => feed.move_order(key(uid, order_id), price, 0, events, to)?,
-            Command::Amend(ref amend) => feed.amend(amend, events, to)?,
-            Command::Cancel { uid, order_id, .. } | Command::Reduce { uid, order_id, .. } => {
-                feed.reduce(key(uid, order_id), events, to)?;
-            }
-            _ => {}
+        if symbol.is_none() && events.is_empty() {
+            return Ok(());
         }
-        feed.finish(to);
-        to.close(0);
-        Ok(())
+        if !events.has_levels() {
+            return Err(OutOfStep::NoLevels);
+        }
+        match symbol {
+            Some(symbol) => self.follow(symbol, command, events, events.levels()),
+            None => self.follow_removals(command, events),
+        }
     }
 
-    /// Orders that a command which names none of them took out, book by book.
-    fn removals(&mut self, mut events: &[Event]) -> Result<(), OutOfStep> {
+    fn follow(
+        &mut self,
+        symbol: SymbolId,
+        command: &Command,
+        events: &[Event],
+        levels: &[LevelChange],
+    ) -> Result<(), OutOfStep> {
+        let at = self
+            .find(symbol)
+            .ok_or(OutOfStep::UnknownSymbol { symbol })?;
+        self.feeds[at].follow(command, events, levels, &mut self.tape)
+    }
+
+    /// Follows a command that names no symbol and took orders out, book by book.
+    fn follow_removals(&mut self, command: &Command, events: &Events) -> Result<(), OutOfStep> {
         let symbol_of = |event: &Event| match *event {
             Event::Removed { symbol, .. } => Some(symbol),
             _ => None,
         };
-        while let Some(symbol) = events.first().and_then(symbol_of) {
-            let count = events.iter().take_while(|e| symbol_of(e) == Some(symbol));
-            let (own, others) = events.split_at(count.count());
-            let at = self.place_of(symbol)?;
-            let to = &mut self.tape;
-            let from = to.len();
-            self.feeds[at].chain(None, own, to)?;
-            self.feeds[at].finish(to);
-            to.close(from);
-            events = others;
+        let mut levels = events.levels();
+        for own in events.chunk_by(|one, other| symbol_of(one) == symbol_of(other)) {
+            let Some(symbol) = symbol_of(&own[0]) else {
+                break;
+            };
+            let count = levels.iter().take_while(|level| level.symbol == symbol);
+            let (changed, others) = levels.split_at(count.count());
+            self.follow(symbol, command, own, changed)?;
+            levels = others;
         }
         Ok(())
     }
@@ -242,28 +246,28 @@ impl Builder {
     /// A book is gone, whatever was in it.
     fn clear(&mut self, mut feed: SymbolFeed) {
         let from = self.tape.len();
-        feed.tell(&mut self.tape, Body::Cleared);
+        self.tape.add(&mut feed.numbers, Body::Cleared);
+        if let Some(orders) = feed.orders {
+            feed.numbers.reference = orders.last;
+        }
         self.tape.close(from);
-        self.removed.insert(feed.symbol, feed.numbers);
+        self.removed.insert(feed.numbers.symbol, feed.numbers);
     }
 
     fn take_out(&mut self, symbol: SymbolId) -> Result<SymbolFeed, OutOfStep> {
-        let at = self.place_of(symbol)?;
+        let at = self
+            .find(symbol)
+            .ok_or(OutOfStep::UnknownSymbol { symbol })?;
         let last = self.feeds.len() - 1;
-        let moves = self.feeds[last].symbol;
+        let moves = self.feeds[last].numbers.symbol;
         let feeds = &self.feeds;
-        let id_of = |slot: u32| feeds[slot as usize].symbol;
+        let id_of = |slot: u32| feeds[slot as usize].numbers.symbol;
         self.index.remove(symbol, id_of);
         if at != last {
             self.index.remove(moves, id_of);
             self.index.insert(moves, at as u32);
         }
         Ok(self.feeds.swap_remove(at))
-    }
-
-    /// The place of a symbol that is there now.
-    fn place_of(&self, symbol: SymbolId) -> Result<usize, OutOfStep> {
-        self.find(symbol).ok_or(OutOfStep::UnknownSymbol { symbol })
     }
 
     /// Adds the symbol if it is new, and gives its place.
@@ -273,15 +277,15 @@ impl Builder {
         }
         let at = self.feeds.len();
         let slot = u32::try_from(at).expect("memory runs out before symbols do");
-        let numbers = self.removed.remove(&symbol).unwrap_or_default();
-        let feed = SymbolFeed::new(symbol, numbers, &self.options);
-        self.feeds.push(feed);
+        let numbers = self.removed.remove(&symbol);
+        let numbers = numbers.unwrap_or(Numbers::new(symbol));
+        self.feeds.push(SymbolFeed::new(numbers, &self.options));
         self.index.insert(symbol, slot);
         at
     }
 
     fn find(&self, symbol: SymbolId) -> Option<usize> {
-        let id_of = |slot: u32| self.feeds[slot as usize].symbol;
+        let id_of = |slot: u32| self.feeds[slot as usize].numbers.symbol;
         let slot = self.index.find(symbol, id_of)?;
         Some(slot as usize)
     }
@@ -303,22 +307,25 @@ impl Builder {
     }
 
     /// The same with all levels and all orders, each with its reference: for who follows the order
-    /// log from here on.
+    /// log from here on. False, too, where the feed has no [channel of
+    /// orders](super::Channels::orders).
     ///
     /// Cost: copies and sorts the orders; allocates where `into` is too small.
     #[must_use]
     pub fn order_snapshot(&self, symbol: SymbolId, into: &mut Snapshot) -> bool {
         let feed = self.listed(symbol);
-        feed.map(|feed| {
-            into.fill(&self.tape, feed, usize::MAX);
-            into.fill_orders(feed);
-        })
-        .is_some()
+        let Some((feed, orders)) = feed.and_then(|feed| Some((feed, feed.orders.as_ref()?))) else {
+            return false;
+        };
+        into.fill(&self.tape, feed, usize::MAX);
+        into.fill_orders(orders);
+        true
     }
 
     /// What the feed calls an order that rests after the last command; `None` where there is none,
-    /// and of a stop order that waits. For the owner alone: it says which of the orders is his. Ask
-    /// after each command that let it rest, moved it, or showed lots of it that were hidden.
+    /// of a stop order that waits, and where the feed has no [channel of
+    /// orders](super::Channels::orders). For the owner alone: it says which of the orders is his.
+    /// Ask after each command that let it rest, moved it, or showed lots of it that were hidden.
     #[must_use]
     pub fn reference(
         &self,
@@ -326,9 +333,8 @@ impl Builder {
         uid: UserId,
         order: OrderId,
     ) -> Option<OrderReference> {
-        let feed = self.listed(symbol)?;
-        let slot = feed.find(key(uid, order)).ok()?;
-        Some(feed.reference(slot))
+        let orders = self.listed(symbol)?.orders.as_ref()?;
+        orders.reference(uid, order)
     }
 
     /// The levels of one side after the last command, best first; none for an unknown symbol.
@@ -341,13 +347,16 @@ impl Builder {
     /// The best prices after the last command; `None` for an unknown symbol.
     #[must_use]
     pub fn best(&self, symbol: SymbolId) -> Option<BestPrices> {
-        self.listed(symbol).map(SymbolFeed::best)
+        self.listed(symbol).map(|feed| feed.best)
     }
 
-    /// How many orders rest in a symbol, as far as the outcomes tell; 0 for an unknown one.
+    /// How many orders rest in a symbol; 0 for an unknown one. Cost: goes through the levels.
     #[must_use]
     pub fn order_count(&self, symbol: SymbolId) -> usize {
-        self.listed(symbol).map_or(0, SymbolFeed::orders)
+        let sides = [Action::Ask, Action::Bid];
+        let levels = sides.map(|side| self.levels(symbol, side));
+        let orders = levels.into_iter().flatten().map(|level| level.orders);
+        orders.sum::<u64>() as usize
     }
 
     /// Which start of the feed this is.

@@ -31,13 +31,13 @@
 //! is shown, is another order to the market. Owners learn theirs by [`Builder::reference`].
 
 mod builder;
-mod chain;
 mod feed_check;
 mod message;
+mod order_log;
 mod price_ladder;
 mod replica;
-mod shadow;
 mod snapshot;
+mod symbol_feed;
 mod tape;
 
 use std::fmt;

@@ -110,7 +110,7 @@ pub enum Horizon {
 /// // The first start of this feed; the next has another epoch.
 /// let mut builder = Builder::new(Epoch(1), Options::default());
 /// let mut state = State::default();
-/// let mut events = Events::new();
+/// let mut events = Events::new().with_levels();
 /// let [coins, euros] = [1, 2].map(CurrencyId);
 /// let spec = SymbolSpec::pair(SymbolId(5), coins, euros);
 /// let account = AccountSpec::new(UserId(1), vec![(coins, 100)]);
@@ -161,10 +161,9 @@ impl Half {
 
     fn restart(&mut self, levels: &[Level], cut: bool) {
         self.ladder.clear();
-        levels
-            .iter()
-            .rev()
-            .for_each(|&level| self.ladder.put(level));
+        for &level in levels.iter().rev() {
+            self.ladder.put(level);
+        }
         self.horizon = match levels.last() {
             _ if !cut => Horizon::All,
             Some(worst) => Horizon::DownTo(worst.price),
@@ -231,7 +230,7 @@ impl Replica {
     /// change nothing: a subscriber may collect messages first and ask for the snapshot then.
     ///
     /// Cost: that of finding the level, a binary search; a level that comes or goes moves up to 64
-    /// others by 16 bytes each.
+    /// others by 24 bytes each.
     ///
     /// # Errors
     /// The message is not of the feed or the epoch of those before (whatever its symbol), the feed

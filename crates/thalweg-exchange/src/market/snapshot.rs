@@ -2,7 +2,8 @@
 
 use super::Channels;
 use super::message::{Epoch, FeedSequence, OrderReference, SymbolSequence};
-use super::shadow::SymbolFeed;
+use super::order_log::OrderLog;
+use super::symbol_feed::SymbolFeed;
 use super::tape::Tape;
 use crate::book::Level;
 use crate::command::Action;
@@ -66,7 +67,7 @@ impl Snapshot {
     }
 
     pub(super) fn fill(&mut self, tape: &Tape, feed: &SymbolFeed, depth: usize) {
-        self.symbol = feed.symbol;
+        self.symbol = feed.numbers.symbol;
         self.epoch = tape.epoch;
         self.channels = tape.channels;
         self.sequence = tape.sequence;
@@ -84,8 +85,8 @@ impl Snapshot {
         self.buying.clear();
     }
 
-    pub(super) fn fill_orders(&mut self, feed: &SymbolFeed) {
-        feed.resting(Action::Ask, &mut self.selling);
-        feed.resting(Action::Bid, &mut self.buying);
+    pub(super) fn fill_orders(&mut self, orders: &OrderLog) {
+        orders.resting(Action::Ask, &mut self.selling);
+        orders.resting(Action::Bid, &mut self.buying);
     }
 }

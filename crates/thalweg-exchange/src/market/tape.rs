@@ -1,8 +1,27 @@
 //! Where messages get their numbers.
 
 use super::Channels;
-use super::message::{Body, Epoch, FeedSequence, Message, SymbolSequence};
+use super::message::{Body, Epoch, FeedSequence, Message, OrderReference, SymbolSequence};
 use crate::ids::SymbolId;
+
+/// The last numbers of a symbol. They outlive its removal: if it is added again, they go on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Numbers {
+    pub(super) symbol: SymbolId,
+    pub(super) sequence: SymbolSequence,
+    /// That of the last order that came to rest in a book that was removed.
+    pub(super) reference: OrderReference,
+}
+
+impl Numbers {
+    pub(super) const fn new(symbol: SymbolId) -> Self {
+        Self {
+            symbol,
+            sequence: SymbolSequence(0),
+            reference: OrderReference(0),
+        }
+    }
+}
 
 /// The messages of one command; the memory is used again for the next.
 #[derive(Clone, Debug)]
@@ -37,25 +56,25 @@ impl Tape {
     }
 
     /// Adds a message, if the feed has those.
-    pub(super) fn tell(&mut self, symbol: SymbolId, last: &mut SymbolSequence, body: Body) {
-        let is_told = match body {
+    pub(super) fn add(&mut self, numbers: &mut Numbers, body: Body) {
+        let is_on = match body {
             Body::Trade { .. } => self.channels.trades,
             Body::Order(_) => self.channels.orders,
             Body::Level(_) => self.channels.levels,
             Body::Best(_) => self.channels.best,
             Body::Cleared => true,
         };
-        if !is_told {
+        if !is_on {
             return;
         }
         self.sequence.0 += 1;
-        last.0 += 1;
+        numbers.sequence.0 += 1;
         self.messages.push(Message {
             epoch: self.epoch,
             sequence: self.sequence,
-            symbol_sequence: *last,
+            symbol_sequence: numbers.sequence,
             channels: self.channels,
-            symbol,
+            symbol: numbers.symbol,
             is_last: false,
             body,
         });

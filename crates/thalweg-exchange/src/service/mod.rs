@@ -91,6 +91,9 @@ pub struct Options {
     /// Events for which a slot has room from the start, 64 bytes each: a command with more of them
     /// allocates. Room for this number, or for [`EVENTS_KEPT`], is kept. 0 to [`EVENTS_MAX`].
     pub events: usize,
+    /// Whether the events of outcomes [list the levels](Events::with_levels) that each command
+    /// changed, as [`market::Builder`](crate::market::Builder) needs them.
+    pub levels: bool,
     /// The [`Digest`] with which the publish stage goes on, of the commands and all that came of
     /// them: a new one, or where a service goes on after another, that at its end. `None` for none.
     pub digest: Option<Digest>,
@@ -137,6 +140,7 @@ impl Default for Options {
             sample_every: SAMPLE_EVERY,
             is_timed: false,
             events: 8,
+            levels: false,
             digest: None,
             first_sequence: 0,
         }

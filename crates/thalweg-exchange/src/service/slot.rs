@@ -21,15 +21,16 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    /// A slot for events of this number.
-    pub(super) fn new(events: usize) -> Self {
+    /// Returns a slot for events of this number, which list levels if they are to.
+    pub(super) fn new(events: usize, levels: bool) -> Self {
+        let events = Events::with_capacity(events);
         Self {
             command: Command::Nop,
             tag: 0,
             due: 0,
             stamps: Stamps::default(),
             result: ResultCode::New,
-            events: Events::with_capacity(events),
+            events: if levels { events.with_levels() } else { events },
             inquiry: None,
         }
     }

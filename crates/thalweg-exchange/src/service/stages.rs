@@ -102,7 +102,7 @@ pub(super) fn start(
         return Err(OptionsError::FirstSequence { asked: first });
     }
     let digest = options.digest.map(|digest| Arc::new(Mutex::new(digest)));
-    let events = options.events;
+    let (events, levels) = (options.events, options.levels);
     let backlog = Arc::new(Backlog::new(events));
     let returned = Arc::new(Mutex::new(None));
     let executing = Executing {
@@ -112,7 +112,7 @@ pub(super) fn start(
         stamping: Stamping::new(&options),
         backlog: Arc::clone(&backlog),
     };
-    let builder = Pipeline::builder(options.capacity, move || Slot::new(events));
+    let builder = Pipeline::builder(options.capacity, move || Slot::new(events, levels));
     let builder = paced(executing.declare(builder), options.progress);
     let stage = Publishing::new(backlog, first, digest.as_ref());
     let builder = publishing(builder, stage, publish).after(EXECUTE);

@@ -1,20 +1,20 @@
 //! Building market data and following it allocates nothing once buffers have their size.
 
 use thalweg_exchange::market::{Builder, Epoch, Message, Options, Replica, Snapshot};
-use thalweg_exchange::{Command, Event, Events, ResultCode, State, SymbolId, apply};
+use thalweg_exchange::{Command, Events, ResultCode, State, SymbolId, apply};
 use thalweg_testkit::counting::calls;
 
 use crate::market::recording::recorded;
 
 /// What the engine said to the commands of a recorded stream.
-fn outcomes() -> Vec<(Command, ResultCode, Vec<Event>)> {
+fn outcomes() -> Vec<(Command, ResultCode, Events)> {
     let data = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
     let (rules, commands) = recorded(&data.join("exchange_20k.txt.gz"));
     let mut state = State::new(rules);
-    let mut events = Events::new();
+    let mut events = Events::new().with_levels();
     let outcome = |command: Command| {
         let result = apply(&mut state, &command, &mut events);
-        (command, result, events.to_vec())
+        (command, result, events.clone())
     };
     commands.into_iter().map(outcome).collect()
 }
@@ -30,7 +30,7 @@ fn market_data_does_not_allocate_after_warm_up() {
     let mut replica = Replica::new(symbol);
     let mut snapshot = Snapshot::default();
     let mut told = 0;
-    let mut run = |outcomes: &[(Command, ResultCode, Vec<Event>)]| {
+    let mut run = |outcomes: &[(Command, ResultCode, Events)]| {
         for (command, result, events) in outcomes {
             let number = builder.command().map_or(0, |last| last + 1);
             let messages = builder

@@ -12,6 +12,7 @@ use crate::market::operations::market;
 use crate::market::recording::recorded;
 use crate::market::streams;
 use crate::market::subscriber::World;
+use crate::terms::pipelines::world;
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
@@ -38,8 +39,8 @@ proptest! {
     }
 
     #[test]
-    fn operations_are_followed(
-        (rules, commands) in market(250),
+    fn operations_conditions_and_auctions_are_followed(
+        (rules, commands) in prop_oneof![market(250), world(250)],
         joins in prop::collection::vec((0..250_usize, 0..5_usize), 0..4),
     ) {
         let mut world = World::new(rules);
@@ -64,11 +65,11 @@ proptest! {
 
     #[test]
     fn a_builder_can_start_in_the_middle(
-        (rules, commands) in market(200),
+        (rules, commands) in prop_oneof![market(200), world(200)],
         middle in 0..200_usize,
     ) {
         let mut state = State::new(rules);
-        let mut events = Events::new();
+        let mut events = Events::new().with_levels();
         let mut whole = Builder::new(Epoch(1), Options::default());
         let mut late: Option<Builder> = None;
         let mut names = BTreeMap::new();

@@ -35,7 +35,7 @@ pub(crate) fn order(id: i64, action: Action, price: i64, size: i64) -> Command {
 }
 
 pub(crate) fn feed(builder: &mut Builder, state: &mut State, commands: &[Command]) -> Vec<Message> {
-    let mut events = Events::new();
+    let mut events = Events::new().with_levels();
     let mut all = Vec::new();
     for command in commands {
         let result = apply(state, command, &mut events);
@@ -236,9 +236,14 @@ fn channels_that_are_off_leave_no_gap() {
     for (channels, wanted) in cases {
         let mut builder = Builder::new(Epoch(1), only(channels));
         let part = feed(&mut builder, &mut State::default(), &session());
-        let bodies: Vec<Body> = whole.iter().map(|m| m.body).filter(wanted).collect();
-        assert!(!bodies.is_empty());
-        assert_eq!(part.iter().map(|m| m.body).collect::<Vec<_>>(), bodies);
+        // Trades name their makers only where there are orders.
+        let expected: Vec<Body> = bodies(&whole).into_iter().filter(wanted).collect();
+        assert!(!expected.is_empty());
+        let zeroed = bodies(&part);
+        assert_eq!(zeroed, expected);
+        if !channels.orders {
+            assert_eq!(part.iter().map(|m| m.body).collect::<Vec<_>>(), zeroed);
+        }
         let numbers: Vec<u64> = part.iter().map(|m| m.symbol_sequence.0).collect();
         assert_eq!(numbers, (1..=part.len() as u64).collect::<Vec<_>>());
     }
@@ -247,8 +252,14 @@ fn channels_that_are_off_leave_no_gap() {
 #[test]
 fn outcomes_from_elsewhere_are_refused() {
     let mut builder = Builder::new(Epoch(1), Options::default());
+    let levels = Events::new().with_levels();
     let error = builder
-        .apply(0, &order(1, Action::Ask, 1, 1), ResultCode::Success, &[])
+        .apply(
+            0,
+            &order(1, Action::Ask, 1, 1),
+            ResultCode::Success,
+            &levels,
+        )
         .expect_err("the symbol was never added");
     assert_eq!(error, OutOfStep::UnknownSymbol { symbol: SYMBOL });
     assert_eq!(
@@ -258,7 +269,7 @@ fn outcomes_from_elsewhere_are_refused() {
     feed(&mut builder, &mut State::default(), &setup());
     let moved = Command::move_to(UserId(1), SYMBOL, OrderId(8), 3);
     let error = builder
-        .apply(3, &moved, ResultCode::Success, &[])
+        .apply(3, &moved, ResultCode::Success, &levels)
         .expect_err("the order never rested");
     assert_eq!(
         error.to_string(),
@@ -267,7 +278,7 @@ fn outcomes_from_elsewhere_are_refused() {
     // What was refused by the engine is never looked at.
     let refused = ResultCode::MatchingUnknownOrderId;
     let told = builder
-        .apply(4, &moved, refused, &[])
+        .apply(4, &moved, refused, &levels)
         .expect("nothing to follow");
     assert!(told.is_empty());
 }

@@ -16,7 +16,7 @@ fn an_outcome_that_is_missing_or_comes_twice_is_told() {
         assert_eq!(builder.command(), None);
         let mut said = Vec::new();
         for number in numbers {
-            let told = builder.apply(number, &Command::Nop, ResultCode::Success, &[]);
+            let told = builder.apply(number, &Command::Nop, ResultCode::Success, &Events::new());
             said.extend(told.err());
         }
         let got = if numbers[1] == 6 { 6 } else { numbers[2] };
@@ -34,12 +34,13 @@ fn a_second_order_of_one_id_is_told() {
     let ask = order(1, Action::Ask, 10, 1);
     feed(&mut builder, &mut State::default(), &setup());
     let mut number = 2;
+    let levels = Events::new().with_levels();
     let mut rest = |builder: &mut Builder| {
-        let told = builder.apply(number, &ask, ResultCode::Success, &[]);
+        let told = builder.apply(number, &ask, ResultCode::Success, &levels);
         number += 1;
         told.map(<[_]>::len)
     };
-    assert_eq!(rest(&mut builder), Ok(3));
+    assert_eq!(rest(&mut builder), Ok(1));
     let error = rest(&mut builder).expect_err("it rests already");
     let (symbol, order) = (SYMBOL, OrderId(1));
     assert_eq!(error, OutOfStep::SecondOrder { symbol, order });
@@ -152,9 +153,10 @@ proptest! {
     ) {
         let mut builder = Builder::new(Epoch(1), Options::default());
         let [symbols, _] = setup();
-        builder.apply(0, &symbols, ResultCode::Success, &[]).expect("a symbol");
+        builder.apply(0, &symbols, ResultCode::Success, &Events::new()).expect("a symbol");
         for (number, (command, events)) in (1..).zip(&outcomes) {
-            if builder.apply(number, command, ResultCode::Success, events).is_err() {
+            let events = Events::from_iter(events.iter().copied()).with_levels();
+            if builder.apply(number, command, ResultCode::Success, &events).is_err() {
                 break;
             }
         }
@@ -171,7 +173,7 @@ fn what_is_removed_takes_no_memory() {
     };
     let mut state = State::default();
     let mut builder = Builder::new(Epoch(1), Options::default());
-    let mut events = Events::new();
+    let mut events = Events::new().with_levels();
     let mut kept = 0;
     let mut number = 0;
     for id in 0..SYMBOLS {

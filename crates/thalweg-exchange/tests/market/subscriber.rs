@@ -4,10 +4,23 @@ use std::collections::BTreeMap;
 
 use thalweg_exchange::book::{Book, Level};
 use thalweg_exchange::market::{
-    BestPrices, Body, Builder, Epoch, FeedCheck, Horizon, Message, Options, OrderChange,
+    BestPrices, Body, Builder, Channels, Epoch, FeedCheck, Horizon, Message, Options, OrderChange,
     OrderReference, Quote, Replica, Snapshot, SymbolSequence,
 };
 use thalweg_exchange::{Action, Command, Events, Rules, State, SymbolId, apply};
+
+use crate::market::numbers::parted;
+
+const THIN: Options = Options {
+    channels: Channels {
+        trades: true,
+        orders: false,
+        levels: true,
+        best: true,
+    },
+    messages: 0,
+    levels: 0,
+};
 
 const SIDES: [Action; 2] = [Action::Ask, Action::Bid];
 
@@ -29,6 +42,8 @@ struct Known {
 pub(crate) struct World {
     pub(crate) state: State,
     pub(crate) builder: Builder,
+    /// One without the channel of orders.
+    thin: Builder,
     events: Events,
     known: BTreeMap<SymbolId, Known>,
     feed: FeedCheck,
@@ -40,7 +55,8 @@ impl World {
         Self {
             state: State::new(rules),
             builder: Builder::new(Epoch(1), Options::default()),
-            events: Events::new(),
+            thin: Builder::new(Epoch(1), THIN),
+            events: Events::new().with_levels(),
             known: BTreeMap::new(),
             feed: FeedCheck::new(),
             commands: 0,
@@ -56,6 +72,8 @@ impl World {
             .builder
             .apply(number, command, result, &self.events)
             .expect("in step");
+        let thin = self.thin.apply(number, command, result, &self.events);
+        same_but_orders(messages, thin.expect("in step"));
         let mut closed = true;
         for message in messages {
             assert_eq!(self.feed.check(message), Ok(true), "no gap");
@@ -127,6 +145,14 @@ impl World {
     pub(crate) const fn messages(&self) -> u64 {
         self.feed.sequence().0
     }
+}
+
+/// Asserts that a feed without orders says the same, but for them and the makers' references.
+fn same_but_orders(whole: &[Message], thin: &[Message]) {
+    let is_order = |body: &Body| matches!(body, Body::Order(_));
+    let expected = whole.iter().map(|message| parted(message).0);
+    let expected = expected.filter(|body| !is_order(body));
+    assert!(expected.eq(thin.iter().map(|message| message.body)));
 }
 
 impl Known {

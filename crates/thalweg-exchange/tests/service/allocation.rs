@@ -50,6 +50,7 @@ fn allocates_nothing(is_timed: bool) {
     let options = service::Options {
         placement: Placement::inline(),
         is_timed,
+        levels: true,
         ..service::Options::default()
     };
     let mut builder = Builder::new(Epoch(1), Options::default());

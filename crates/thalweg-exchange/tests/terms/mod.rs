@@ -9,7 +9,7 @@ mod good_till;
 mod iceberg;
 pub(crate) use crate::properties::parts;
 mod market_orders;
-mod pipelines;
+pub(crate) mod pipelines;
 mod plain;
 mod post_only;
 mod random;

@@ -1,17 +1,14 @@
-//! The same through pipelines, and for those who follow the market.
+//! The same through pipelines.
 
 use proptest::prelude::*;
 use thalweg_exchange::execution::{ExecutionReport, ExecutionReports};
-use thalweg_exchange::market::{self, Builder, Epoch};
 use thalweg_exchange::report::state_text::state_hash;
-use thalweg_exchange::{Action, Command, Event, Events, ResultCode, Rules, State, apply};
+use thalweg_exchange::{Command, Event, Events, ResultCode, Rules, State, apply};
 
 use crate::terms::parts::parts_agree;
 use crate::terms::random::{money, stream};
 use crate::terms::served::served;
-use crate::terms::world::{
-    FUTURES, SYMBOLS, ask, bid, fitted, good_till, in_symbol, opening, with,
-};
+use crate::terms::world::{FUTURES, ask, bid, fitted, good_till, in_symbol, opening, with};
 
 /// Results, events, and what users are told.
 type Answers = Vec<(ResultCode, Vec<Event>, Vec<ExecutionReport>)>;
@@ -28,7 +25,8 @@ fn serial(rules: Rules, commands: &[Command]) -> (State, Answers) {
     (state, answers)
 }
 
-fn world(length: usize) -> impl Strategy<Value = (Rules, Vec<Command>)> {
+/// Rules, and a stream of all that orders may ask for, with auctions and a clock.
+pub(crate) fn world(length: usize) -> impl Strategy<Value = (Rules, Vec<Command>)> {
     let rules = prop::sample::select(vec![Rules::MENDED, Rules::REFERENCE]);
     let streams = rules.prop_flat_map(move |rules| (Just(rules), money(), stream(rules, length)));
     streams.prop_map(|(rules, money, mut commands)| {
@@ -59,33 +57,6 @@ proptest! {
             });
             prop_assert_eq!(&served, &answers, "stamped: {}", is_timed);
             prop_assert_eq!(state_hash(&state), state_hash(&expected));
-        }
-    }
-
-    #[test]
-    fn market_data_shows_what_is_shown((rules, commands) in world(300), joins in 0..300_usize) {
-        let mut state = State::new(rules);
-        let mut events = Events::new();
-        let new = || Builder::new(Epoch(1), market::Options::default());
-        let mut builders = vec![new()];
-        for (at, command) in (0_u64..).zip(&commands) {
-            if at == joins as u64 {
-                let options = market::Options::default();
-                builders.push(Builder::from_books(&state.matching, Epoch(2), options));
-            }
-            let result = apply(&mut state, command, &mut events);
-            for builder in &mut builders {
-                builder.apply(at, command, result, &events).expect("in step");
-                for symbol in SYMBOLS {
-                    let Some(book) = state.matching.book(symbol) else { continue };
-                    prop_assert_eq!(builder.order_count(symbol), book.order_count());
-                    for side in [Action::Ask, Action::Bid] {
-                        let told: Vec<_> = builder.levels(symbol, side).collect();
-                        let levels: Vec<_> = book.levels(side, usize::MAX).collect();
-                        prop_assert_eq!(told, levels, "{:?} after {:?}", events, command);
-                    }
-                }
-            }
         }
     }
 }

@@ -36,7 +36,7 @@ impl Market {
         let mut market = Self {
             tape: Tape::new(&state, Arc::clone(&feed)),
             state,
-            events: Events::new(),
+            events: Events::new().with_levels(),
             number: 0,
             feed,
             bytes: Vec::new(),

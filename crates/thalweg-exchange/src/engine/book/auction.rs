@@ -23,7 +23,7 @@
 use super::ladder::mask;
 use super::{Book, Level};
 use crate::command::Action;
-use crate::event::{Event, Events, Removal};
+use crate::event::{Event, Events, LevelChange, Removal};
 use crate::ids::{OrderId, UserId};
 use crate::rules::Rules;
 
@@ -240,6 +240,8 @@ impl Book {
                     bidder_hold_price: buyer.reserve_price,
                     taker_action: Action::Bid,
                 });
+                let level = LevelChange::unread(self.spec.id, Action::Ask, seller.price);
+                events.note_level(level);
                 self.fill(slot, size, events);
             }
             self.fill(slot, shown, events);

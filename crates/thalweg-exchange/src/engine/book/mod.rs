@@ -122,6 +122,11 @@ impl Book {
         self.ladder.levels(side).take(depth)
     }
 
+    /// The level of a price, if orders of this side rest there.
+    pub(crate) fn level(&self, side: Action, price: i64) -> Option<Level> {
+        self.ladder.level(side, price)
+    }
+
     /// The best level of one side.
     #[must_use]
     pub fn best(&self, side: Action) -> Option<Level> {

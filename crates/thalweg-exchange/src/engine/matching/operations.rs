@@ -115,6 +115,7 @@ impl Matching {
         let Some(book) = self.books.get_mut(slot) else {
             return ResultCode::MatchingInvalidOrderBookId;
         };
+        events.forget_levels();
         book.uncross(reference, &self.rules, events);
         if book.is_futures() {
             events.add_standing(symbol, book.standing());

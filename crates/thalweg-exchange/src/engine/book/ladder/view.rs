@@ -71,6 +71,12 @@ impl Ladder {
         levels.take_while(move |(_, level)| level.price ^ mask(side) <= last)
     }
 
+    /// The level of a price, if orders of this side rest there.
+    pub(in crate::engine::book) fn level(&self, side: Action, price: i64) -> Option<Level> {
+        let slot = self.level_at(side, price ^ mask(side))?;
+        Some(self.level_in(slot))
+    }
+
     fn level_in(&self, slot: u32) -> Level {
         let node = &self.nodes[slot];
         Level {
