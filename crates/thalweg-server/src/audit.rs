@@ -263,7 +263,6 @@ mod tests {
         let who = SessionKey::new(Role::Admin, 1, 0);
         AuditLine::refused(
             who,
-            None,
             ClientSequence(sequence),
             &Command::Nop,
             Refusal::Draining,

@@ -8,35 +8,33 @@
 //!
 //! Nothing here waits for a client: see [`Output`](crate::output::Output).
 
+mod delivering;
+mod entering;
+
 use std::collections::BTreeSet;
 use std::io;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::mpsc::Receiver;
-use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use mio::{Events, Interest, Poll, Token};
+use mio::{Events, Poll, Token};
 use thalweg_exchange::Command;
-use thalweg_exchange::codec::SESSION_VERSION;
-use thalweg_exchange::codec::session::{
-    Ending, NUMBERED_REPORT_BYTES, QueryAnswer, ReportGap, ServerFrame, Welcome,
-};
+use thalweg_exchange::codec::session::{Ending, ServerFrame};
 use thalweg_exchange::durable::{Failed, Finished, Storage};
-use thalweg_exchange::session::{ClientSequence, ReportNumber, Role};
+use thalweg_exchange::session::ClientSequence;
 use tokio::sync::oneshot;
 
 use crate::driver::Driver;
 use crate::error::ServeError;
-use crate::feed::{Interest as Wanted, Subscription};
 use crate::figures::raise;
 use crate::frames::{After, Turn};
-use crate::keys::Keys;
-use crate::output::{Budget, Output};
-use crate::publisher::{Delivery, Mailbox, Outgoing, is_list, said};
+use crate::output::Budget;
+use crate::publisher::{Mailbox, Outgoing};
 use crate::rate::Buckets;
-use crate::request::{Newcomer, Request, Snapshot};
+use crate::request::{Request, Snapshot};
 use crate::scheduler::{Scheduler, TURN_WORK};
-use crate::session::{Input, Session, SessionId, Waits};
+use crate::session::{Session, SessionId, Waits};
 use crate::sessions::Sessions;
 use crate::shared::Shared;
 use crate::stage::Stage;
@@ -57,8 +55,6 @@ const TICK_MAX: Duration = Duration::from_millis(500);
 const LAST_TIME: Duration = Duration::from_secs(2);
 /// How long sessions may take to end once they were told that the server stops.
 const PARTING: Duration = Duration::from_secs(3);
-/// The text of a bye to a session whose key is not among the new ones.
-const WITHDRAWN: &str = "the key was withdrawn";
 
 /// How far the thread is with a stop that it was asked for.
 enum Stopping {
@@ -274,156 +270,6 @@ impl<S: Storage> ExchangeThread<S> {
         }
     }
 
-    /// Enters a session in place of an older one, welcomes it, and gives it the reports that it
-    /// missed.
-    fn enter(&mut self, newcomer: Newcomer, now: Instant) {
-        let Newcomer {
-            stream,
-            peer,
-            seat,
-            bytes,
-            terms,
-            last_report,
-        } = newcomer;
-        let id = self.sessions.next_id();
-        let mut stream = mio::net::TcpStream::from_std(stream);
-        let interest = Interest::READABLE | Interest::WRITABLE;
-        let registry = self.poll.registry();
-        if let Err(error) = registry.register(&mut stream, Token(id.slot()), interest) {
-            tracing::error!(%error, %peer, "a connection could not be taken");
-            return;
-        }
-        let limits = &self.shared.config.sessions;
-        let (key, heartbeat) = (terms.key, terms.heartbeat);
-        let session = Session {
-            stream,
-            peer,
-            seat,
-            holder: self.scheduler.enter(key, now),
-            rate: self.buckets.of(key, now),
-            input: Input::new(bytes),
-            output: Output::new(limits.out_bytes_max, Rc::clone(&self.budget)),
-            waits: Waits::Input,
-            is_readable: true,
-            is_dirty: false,
-            has_left: false,
-            heard: now,
-            wrote: now,
-            stalled: None,
-            free: 0,
-            queries: 0,
-            is_listing: false,
-            interest: Wanted::default(),
-            market: Subscription::new(Arc::clone(&self.shared.feed)),
-            terms,
-        };
-        self.tick = self.tick.min((heartbeat / 8).max(TICK_MIN));
-        let seat_id = session.seat.id;
-        self.scheduler.charge(session.holder, CONNECTION_WORK);
-        self.sessions.insert(Box::new(session));
-        if let Some(why) = self.objection(id, seat_id) {
-            self.refuse(id, why);
-            return;
-        }
-        if let Some(older) = self.sessions.enter(id) {
-            self.end(older, Ending::Replaced, "");
-            // Its orders go before the newer one has some.
-            self.leave(older);
-        }
-        self.welcome(id, last_report);
-        if let Some(left_out) = self.shared.log_welcomed.pass(now)
-            && let Some(session) = self.sessions.get(id)
-        {
-            let key_name = session.key_name();
-            let left_out = (left_out > 0).then_some(left_out);
-            tracing::info!(%peer, session = %key, key = key_name, left_out, "connected");
-        }
-        self.note_dirty(id);
-        self.wait_for_turn(id);
-    }
-
-    /// Returns why a connection is not entered. One that was taken before the present connection of
-    /// its session is older, even if its hello was read late.
-    fn objection(&mut self, id: SessionId, seat_id: u64) -> Option<(Ending, &'static str)> {
-        if self.has_failed {
-            return Some((Ending::Failed, ""));
-        }
-        if !matches!(self.stopping, Stopping::No) {
-            return Some((Ending::Shutdown, ""));
-        }
-        let keys = self.shared.keys();
-        let session = self.sessions.get(id)?;
-        // They may have changed since its hello was examined.
-        if let (Some(keys), Some(shown)) = (keys, &session.terms.shown)
-            && !keys.holds(shown)
-        {
-            return Some((Ending::WrongKey, WITHDRAWN));
-        }
-        let key = session.terms.key;
-        let present = self.sessions.of_key(key)?;
-        let present = self.sessions.get(present)?;
-        (present.seat.id > seat_id).then_some((Ending::Replaced, ""))
-    }
-
-    /// Ends a connection that was not entered.
-    fn refuse(&mut self, id: SessionId, (why, text): (Ending, &str)) {
-        raise(&self.shared.figures.hellos_refused, 1);
-        if let Some(session) = self.sessions.get(id) {
-            session.has_left = true;
-        }
-        self.end(id, why, text);
-    }
-
-    fn welcome(&mut self, id: SessionId, last_report: Option<ReportNumber>) {
-        let Some(session) = self.sessions.get(id) else {
-            return;
-        };
-        let limits = &self.shared.config.sessions;
-        let exchange = self.driver.exchange();
-        let reports = exchange.reports();
-        let (key, user) = (session.terms.key, session.user());
-        session.output.push(&ServerFrame::Welcome(Welcome {
-            version: u16::from(SESSION_VERSION),
-            heartbeat_ms: session.terms.heartbeat.as_millis() as u32,
-            holder: key.holder,
-            last_executed: reports.session(key).last_executed,
-            next_report: user.map_or(ReportNumber(1), |user| reports.next(user)),
-            next_command: self.next_command,
-            in_flight_max: limits.answers_kept,
-            frame_bytes_max: match key.role {
-                Role::Admin => limits.admin_frame_bytes_max,
-                _ => limits.frame_bytes_max,
-            },
-            rate_max: limits.rate_per_s,
-            epoch: self.shared.feed.epoch,
-            channels: self.shared.feed.channels,
-            exchange: exchange.identity(),
-        }));
-        let Some(user) = user.filter(|_| session.terms.wants_reports) else {
-            return;
-        };
-        let mut frames = Vec::new();
-        let after = last_report.unwrap_or(ReportNumber(u64::MAX));
-        let resumed = reports.resume(user, after, &mut frames);
-        if let Some((from, to)) = resumed.gap {
-            let gap = ServerFrame::ReportGap(ReportGap { from, to });
-            session.output.push(&gap);
-        }
-        session.output.push_reports(resumed.first, &frames);
-    }
-
-    fn withdraw(&mut self, keys: &Keys) {
-        let mut ended = 0;
-        for id in self.sessions.ids() {
-            let shown = self.sessions.get(id).map(|session| &session.terms.shown);
-            let is_out = shown.is_some_and(|key| key.as_ref().is_none_or(|key| !keys.holds(key)));
-            if is_out && self.end(id, Ending::WrongKey, WITHDRAWN) {
-                ended += 1;
-            }
-        }
-        tracing::info!(keys = keys.len(), ended, "keys were read again");
-    }
-
     /// Ends a session with a bye. Returns whether it had not ended before.
     fn end(&mut self, id: SessionId, why: Ending, text: &str) -> bool {
         let Some(session) = self.sessions.get(id) else {
@@ -606,89 +452,6 @@ impl<S: Storage> ExchangeThread<S> {
                 session.waits = Waits::Tokens(at);
                 self.asleep.insert((at, id));
                 self.note_dirty(id);
-            }
-        }
-    }
-
-    /// Delivers what was published.
-    fn deliver(&mut self) {
-        let mut outgoing = std::mem::take(&mut self.outgoing);
-        {
-            let mut mailbox = self.mailbox.lock().unwrap_or_else(PoisonError::into_inner);
-            if mailbox.failed.is_none() && mailbox.deliveries.is_empty() {
-                self.next_command = self.next_command.max(mailbox.next_command);
-                self.outgoing = outgoing;
-                return;
-            }
-            std::mem::swap(&mut *mailbox, &mut outgoing);
-        }
-        self.next_command = self.next_command.max(outgoing.next_command);
-        let mut rest = &outgoing.bytes[..];
-        for delivery in outgoing.deliveries.drain(..) {
-            rest = self.deliver_one(delivery, rest);
-        }
-        outgoing.bytes.clear();
-        if let Some(failed) = outgoing.failed.take() {
-            self.check(Err::<(), _>(failed));
-        }
-        self.outgoing = outgoing;
-    }
-
-    /// Delivers one thing, and returns what is left of the bytes.
-    fn deliver_one<'b>(&mut self, delivery: Delivery, bytes: &'b [u8]) -> &'b [u8] {
-        match delivery {
-            Delivery::Answers {
-                tag,
-                key,
-                bytes: length,
-            } => {
-                let (answers, rest) = bytes.split_at(length);
-                let id = SessionId::of_tag(tag);
-                let is_it = |session: &&mut Session| session.terms.key == key && !session.has_left;
-                let id = match self.sessions.get(id).filter(is_it) {
-                    Some(_) => Some(id),
-                    None => self.sessions.of_key(key),
-                };
-                if let Some(id) = id
-                    && let Some(session) = self.sessions.get(id)
-                {
-                    session.output.push_bytes(answers);
-                    self.note_dirty(id);
-                }
-                rest
-            }
-            Delivery::Report(user) => {
-                let (report, rest) = bytes.split_at(NUMBERED_REPORT_BYTES);
-                for at in 0..self.sessions.of_user(user).len() {
-                    let id = self.sessions.of_user(user)[at];
-                    if let Some(session) = self.sessions.get(id) {
-                        session.output.push_bytes(report);
-                        self.note_dirty(id);
-                    }
-                }
-                rest
-            }
-            Delivery::Answered(tag, answered) => {
-                if let Some((id, query)) = self.driver.asked(tag)
-                    && let Some(session) = self.sessions.get(id)
-                {
-                    session.is_listing &= !is_list(&answered.answer);
-                    let said = said(answered.answer, session.output.half());
-                    session.answer_query(QueryAnswer {
-                        id: query,
-                        number: answered.sequence,
-                        said,
-                    });
-                    self.note_dirty(id);
-                }
-                bytes
-            }
-            Delivery::Audit(line, key) => {
-                let id = self.sessions.of_key(key);
-                let session = id.and_then(|id| self.sessions.get(id));
-                let name = session.and_then(|session| session.key_name().map(str::to_owned));
-                self.driver.audit(line.with_key(name.as_deref()));
-                bytes
             }
         }
     }

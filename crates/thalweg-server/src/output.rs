@@ -114,7 +114,9 @@ impl Output {
     pub(crate) fn push_bytes(&mut self, frames: &[u8]) {
         if self.make_room(frames.len()) {
             self.bytes.extend_from_slice(frames);
-            self.budget.bytes.set(self.budget.bytes.get() + frames.len());
+            self.budget
+                .bytes
+                .set(self.budget.bytes.get() + frames.len());
         }
     }
 
@@ -362,8 +364,8 @@ pub(crate) mod tests {
         output.push(&ServerFrame::Heartbeat);
         assert_eq!(output.ending(), None);
         let taken = flushed(&mut output);
-        let numbers: Vec<u8> = taken.chunks(NUMBERED_REPORT_BYTES).map(|f| f[8]).collect();
-        assert_eq!(numbers[..3], [5, 6, 7]);
+        let reports = taken.as_chunks::<NUMBERED_REPORT_BYTES>().0;
+        assert!(reports.iter().map(|report| report[8]).eq([5, 6, 7]));
         output.push_bytes(&frame(101));
         assert_eq!(output.ending(), Some(Ending::SlowReader));
     }

@@ -232,11 +232,7 @@ fn new_feed(config: &Config) -> Feed {
 type Opening = oneshot::Receiver<Result<Recovered, OpenError>>;
 
 /// Opens the exchange on its thread, since that may take minutes.
-fn open<S: Storage>(
-    shared: &Arc<Shared>,
-    storage: S,
-    audit: Audit,
-) -> std::io::Result<Opening> {
+fn open<S: Storage>(shared: &Arc<Shared>, storage: S, audit: Audit) -> std::io::Result<Opening> {
     let poll = Poll::new()?;
     let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
     let (sender, requests) = mpsc::channel();

@@ -253,3 +253,94 @@ impl Session {
         self.output.push(&ServerFrame::QueryAnswer(answer));
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use thalweg_exchange::market::{Channels, Epoch};
+
+    use super::*;
+    use crate::config::Sessions;
+    use crate::feed::Feed;
+    use crate::greeting::Door;
+    use crate::output::Budget;
+    use crate::rate::Buckets;
+    use crate::scheduler::Scheduler;
+    use crate::seats::Seats;
+
+    /// Makes the first session of a holder, without a key, and the client's end of its socket.
+    pub(crate) fn session(role: Role, holder: i64) -> (Session, std::net::TcpStream) {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("there are ports");
+        let address = listener.local_addr().expect("it is bound");
+        let client = std::net::TcpStream::connect(address).expect("it listens");
+        let (stream, peer) = listener.accept().expect("it was connected");
+        stream.set_nonblocking(true).expect("it is a socket");
+        let (key, now) = (SessionKey::new(role, holder, 0), Instant::now());
+        let channels = Channels {
+            orders: false,
+            ..Channels::default()
+        };
+        let session = Session {
+            terms: Terms {
+                key,
+                shown: None,
+                cancels_on_disconnect: false,
+                wants_reports: false,
+                heartbeat: Duration::from_secs(1),
+            },
+            stream: TcpStream::from_std(stream),
+            peer,
+            seat: Arc::new(Seats::new(8, 8))
+                .take(Door::Trade)
+                .expect("one is free"),
+            holder: Scheduler::default().enter(key, now),
+            rate: Buckets::new(&Sessions::default()).of(key, now),
+            input: Input::new(Vec::new()),
+            output: Output::new(1 << 20, std::rc::Rc::new(Budget::new(1 << 30))),
+            waits: Waits::Input,
+            is_readable: true,
+            is_dirty: false,
+            has_left: false,
+            heard: now,
+            wrote: now,
+            stalled: None,
+            free: 0,
+            queries: 0,
+            is_listing: false,
+            interest: Interest::default(),
+            market: Subscription::new(Arc::new(Feed::new(Epoch(1), channels, 1, 2))),
+        };
+        (session, client)
+    }
+
+    #[test]
+    fn what_was_read_in_parts_is_whole() {
+        let sent: Vec<u8> = (0..100_000_u32).map(|at| (at % 251) as u8).collect();
+        let mut input = Input::new(sent[..5].to_vec());
+        let (mut at, mut taken) = (5, Vec::new());
+        while taken.len() < sent.len() {
+            if at < sent.len() {
+                // The socket has some more each time.
+                let end = (at + 1 + at % 9_000).min(sent.len());
+                let mut from = &sent[at..end];
+                let (count, _) = input.read(&mut from).expect("a slice can be read");
+                at += count;
+            }
+            assert_eq!(input.at(), taken.len() as u64);
+            let some = input.rest().len().min(4_000);
+            taken.extend_from_slice(&input.rest()[..some]);
+            input.take(some);
+        }
+        assert!(taken == sent && !input.may_have_frame());
+        assert!(input.bytes.len() <= 2 * ROOM_BYTES_MAX);
+    }
+
+    #[test]
+    fn a_frame_that_is_not_all_here_is_waited_for() {
+        let mut input = Input::new(vec![1, 2, 3]);
+        assert!(input.may_have_frame());
+        input.need(5);
+        assert!(!input.may_have_frame());
+        input.read(&mut &[4, 5][..]).expect("a slice can be read");
+        assert!(input.may_have_frame());
+    }
+}

@@ -97,8 +97,10 @@ impl Sessions {
         let session = self.get(id)?;
         let key = session.terms.key;
         let user = session.user();
-        let (wants_reports, cancels) =
-            (session.terms.wants_reports, session.terms.cancels_on_disconnect);
+        let (wants_reports, cancels) = (
+            session.terms.wants_reports,
+            session.terms.cancels_on_disconnect,
+        );
         if let Some(user) = user {
             if wants_reports {
                 self.by_user.entry(user).or_default().push(id);

@@ -1,5 +1,5 @@
-//! Commits: what was appended to the journal becomes durable, on the caller's thread or on one of its
-//! own.
+//! Commits: what was appended to the journal becomes durable, on the caller's thread or on one of
+//! its own.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -224,7 +224,9 @@ fn run<S: Storage>(committing: &mut Committing<S>, progress: &Progress, wake: &d
             return wake();
         }
         // ORDERING: Release, pairs with the Acquire in durable().
-        progress.durable.store(committing.durable, Ordering::Release);
+        progress
+            .durable
+            .store(committing.durable, Ordering::Release);
         wake();
     }
 }

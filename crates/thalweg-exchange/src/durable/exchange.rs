@@ -182,9 +182,8 @@ impl<S: Storage> Exchange<S> {
         let durable = self.committer.commit(self.owner.number);
         let (gate, committer) = (&self.gate, &mut self.committer);
         let end = self.owner.number;
-        let is_over = || {
-            committer.commit(end) != durable || gate.failed().is_some() || is_enough(gate)
-        };
+        let is_over =
+            || committer.commit(end) != durable || gate.failed().is_some() || is_enough(gate);
         gate.wait(&mut self.owner.pace, is_over);
     }
 

@@ -51,7 +51,9 @@ impl StageTimes {
         self.execute.waited.record(ns(slot.taken, stamps.begun));
         self.execute.served.record(ns(stamps.begun, stamps.settled));
         self.journal.waited.record(0);
-        self.journal.served.record(ns(stamps.settled, stamps.journaled));
+        self.journal
+            .served
+            .record(ns(stamps.settled, stamps.journaled));
         self.publish.waited.record(0);
         self.publish.served.record(ns(stamps.journaled, published));
         self.end_to_end.record(ns(sent, published));
@@ -67,6 +69,11 @@ impl StageTimes {
             stage("journal", &self.journal),
             stage("publish", &self.publish),
         ];
-        Stats::of(self.began.elapsed(), self.every, stages, self.end_to_end.clone())
+        Stats::of(
+            self.began.elapsed(),
+            self.every,
+            stages,
+            self.end_to_end.clone(),
+        )
     }
 }

@@ -278,8 +278,7 @@ impl Service {
     pub fn query(&mut self, query: Query) -> Result<Answered, Stopped> {
         let (sender, mut answer) = oneshot();
         let inquiry = Inquiry::new(query, sender);
-        self.pipeline
-            .publish(|slot| slot.become_query(inquiry))?;
+        self.pipeline.publish(|slot| slot.become_query(inquiry))?;
         self.drain()?;
         Ok(answer.try_recv().expect("the query has passed all stages"))
     }

@@ -4,9 +4,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use thalweg::pipeline::Builder;
 
+use super::Outcome;
 use super::backlog::Backlog;
 use super::slot::Slot;
-use super::Outcome;
 use crate::digest::Digest;
 
 /// A digest, given back when the stage that keeps it ends.

@@ -449,7 +449,10 @@ fn a_session_that_waits_for_each_answer_is_never_refused_for_too_many_in_flight(
     for sequence in 1..=200 {
         let submitted = exchange.submit(by(1, sequence), &Command::Nop, 0);
         let number = sequence - 1;
-        assert_eq!(submitted.expect("it is not one too many"), Admitted::New { number });
+        assert_eq!(
+            submitted.expect("it is not one too many"),
+            Admitted::New { number }
+        );
         while ear.take().is_empty() {
             exchange.idle().expect("it goes on");
             std::thread::yield_now();

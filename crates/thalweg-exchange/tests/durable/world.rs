@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use thalweg::pipeline::Placement;
 use thalweg_exchange::durable::{
-    Admitted, Exchange, JournalOptions, Options, Origin, Published, Recovered, Storage, SubmitError, Wake,
+    Admitted, Exchange, JournalOptions, Options, Origin, Published, Recovered, Storage,
+    SubmitError, Wake,
 };
 use thalweg_exchange::service::{self, Answer};
 use thalweg_exchange::session::{ClientSequence, Refusal, Role, SessionKey};

@@ -6,10 +6,11 @@ use thalweg_exchange::durable::{JournalOptions, Options, SimDisk};
 use thalweg_journal::{Fault, Operation};
 
 use super::*;
-use crate::outbox::Taken;
+use crate::output::tests::socket;
+use crate::session::tests::session;
 
 /// A driver on a simulated disk.
-fn driver(disk: &SimDisk) -> Box<Driver<SimDisk>> {
+fn driver(disk: &SimDisk) -> Driver<SimDisk> {
     let options = Options {
         journal: JournalOptions::default().segment_bytes(1 << 20),
         room_pause: Duration::ZERO,
@@ -19,45 +20,33 @@ fn driver(disk: &SimDisk) -> Box<Driver<SimDisk>> {
     let (exchange, _) = opened.expect("the disk is empty");
     let figures = Arc::<Figures>::default();
     let (audit, _) = Audit::start(None, Arc::clone(&figures)).expect("there are threads");
-    let place = Place {
-        roster: Arc::default(),
-        inquiries: Arc::default(),
-        figures,
-        audit,
-    };
-    Box::new(Driver::new(exchange, place))
-}
-
-fn session(role: Role) -> Arc<Session> {
-    Arc::new(Session::unkeyed(1, role, 1, false))
+    Driver::new(exchange, figures, audit)
 }
 
 /// Submits one command, and executes it.
 fn submit(
     driver: &mut Driver<SimDisk>,
-    session: &Arc<Session>,
+    session: &mut Session,
     (sequence, command): (u64, Command),
 ) {
-    let submitted = driver.submit(session, &[(ClientSequence(sequence), command)]);
-    submitted
-        .and_then(|()| driver.drive())
-        .expect("the disk is fine");
+    let id = SessionId::new(0, 0);
+    let submitted = driver.submit((id, session), &[(ClientSequence(sequence), command)]);
+    submitted.expect("the disk is fine");
 }
 
 /// What waits for a session, as text.
-fn said(session: &Session) -> Vec<String> {
-    let mut bytes = Vec::new();
+fn said(session: &mut Session) -> Vec<String> {
+    let mut socket = socket(usize::MAX);
+    session.output.flush(&mut socket).expect("it takes all");
     let mut said = Vec::new();
-    while session.outbox.take(&mut bytes) == Taken::Bytes {
-        let mut rest = &bytes[..];
-        while let Ok((frame, length)) = decode_server_frame(rest) {
-            said.push(match frame {
-                ServerFrame::Answer(answer) => format!("{} answered again", answer.sequence),
-                ServerFrame::Refused(told) => format!("{} {}", told.sequence, told.why.name()),
-                other => format!("{other:?}"),
-            });
-            rest = &rest[length..];
-        }
+    let mut rest = &socket.taken[..];
+    while let Ok((frame, length)) = decode_server_frame(rest) {
+        said.push(match frame {
+            ServerFrame::Answer(answer) => format!("{} answered again", answer.sequence),
+            ServerFrame::Refused(told) => format!("{} {}", told.sequence, told.why.name()),
+            other => format!("{other:?}"),
+        });
+        rest = &rest[length..];
     }
     said
 }
@@ -65,17 +54,17 @@ fn said(session: &Session) -> Vec<String> {
 #[test]
 fn a_command_that_was_executed_is_not_refused_while_the_server_drains() {
     let mut driver = driver(&SimDisk::new());
-    let admin = session(Role::Admin);
-    submit(&mut driver, &admin, (1, Command::Nop));
+    let (mut admin, _client) = session(Role::Admin, 1);
+    submit(&mut driver, &mut admin, (1, Command::Nop));
     driver.begin_drain();
     while !driver.is_settled().expect("the disk is fine") {
         std::thread::yield_now();
     }
-    submit(&mut driver, &admin, (1, Command::Nop));
-    submit(&mut driver, &admin, (2, Command::Nop));
+    submit(&mut driver, &mut admin, (1, Command::Nop));
+    submit(&mut driver, &mut admin, (2, Command::Nop));
     let finished = driver.close().expect("the disk is fine");
     assert_eq!(finished.commands, 1);
-    assert_eq!(said(&admin), ["1 answered again", "2 DRAINING"]);
+    assert_eq!(said(&mut admin), ["1 answered again", "2 DRAINING"]);
 }
 
 /// Limits of so many open orders.
@@ -87,19 +76,18 @@ fn limits(open_orders: u32) -> UserLimits {
 }
 
 /// A driver on a disk which has no room for some time, and was asked for limits of 7.
-fn on_a_full_disk() -> Box<Driver<SimDisk>> {
+fn on_a_full_disk() -> Driver<SimDisk> {
     let disk = SimDisk::new();
     let mut driver = driver(&disk);
     (0..30).for_each(|_| disk.fail(Operation::Allocate, 0, Fault::Full));
     let account = |user| AccountSpec::new(UserId(user), Vec::new());
     let long = Command::AddAccounts((1..=1_000).map(account).collect());
     while driver.own(&long).expect("it goes on") {}
-    let asked = driver.serve(Request::Limits(limits(7)));
-    asked.expect("it goes on");
+    driver.set_limits(limits(7)).expect("it goes on");
     driver
 }
 
-fn open_orders_after(mut driver: Box<Driver<SimDisk>>) -> u32 {
+fn open_orders_after(mut driver: Driver<SimDisk>) -> u32 {
     driver.exchange.drain().expect("there will be room");
     let finished = driver.close().expect("there is room");
     finished.service.state.risk.limits_of_all().open_orders
@@ -119,12 +107,12 @@ fn limits_that_found_no_room_are_set_when_there_is_some() {
 #[test]
 fn limits_that_found_no_room_do_not_come_after_those_of_an_administrator() {
     let mut driver = on_a_full_disk();
-    let admin = session(Role::Admin);
+    let (mut admin, _client) = session(Role::Admin, 1);
     let limits = Some(limits(9));
     for sequence in 1.. {
         let command = Command::SetLimits { uid: None, limits };
-        submit(&mut driver, &admin, (sequence, command));
-        let told = said(&admin);
+        submit(&mut driver, &mut admin, (sequence, command));
+        let told = said(&mut admin);
         if told.is_empty() {
             break;
         }

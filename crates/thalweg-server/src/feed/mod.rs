@@ -23,8 +23,8 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use thalweg_exchange::market::{Channels, Epoch};
 use mio::Waker;
+use thalweg_exchange::market::{Channels, Epoch};
 use tokio::sync::{Notify, broadcast};
 
 use self::board::Board;

@@ -11,9 +11,9 @@ use tokio::sync::broadcast::error::TryRecvError;
 
 use super::board::Board;
 use super::chunk::{Chunk, marks};
+use super::interest::Interest;
 use super::{ChunkReceiver, Feed};
 use crate::figures::raise;
-use super::interest::Interest;
 
 /// Chunks are put together for one write until it is so long.
 const WRITE_BYTES: usize = 1 << 18;

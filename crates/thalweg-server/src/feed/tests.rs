@@ -10,7 +10,6 @@ use thalweg_exchange::{
 };
 
 use super::*;
-use crate::session::Interest;
 use thalweg_exchange::Action;
 use thalweg_exchange::codec::session::ServerFrame;
 use thalweg_exchange::market::Replica;
@@ -110,7 +109,6 @@ impl Reader {
         subscription.serve(Interest {
             all: symbols.is_empty(),
             symbols: symbols.iter().map(|id| SymbolId(*id)).collect(),
-            version: 1,
         });
         Self {
             subscription,
@@ -122,16 +120,11 @@ impl Reader {
 
     /// Reads all that is there.
     fn read(&mut self) {
-        let runtime = tokio::runtime::Builder::new_current_thread().build();
-        let runtime = runtime.expect("a runtime of one thread");
         let mut out = Vec::new();
         loop {
             out.clear();
-            let next = self.subscription.next(&mut out);
-            let polled = runtime.block_on(async {
-                tokio::select! { biased; () = next => true, () = std::future::ready(()) => false }
-            });
-            if !polled {
+            self.subscription.take(&mut out);
+            if out.is_empty() {
                 return;
             }
             self.take(&out);
