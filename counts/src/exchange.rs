@@ -53,6 +53,7 @@ pub(super) fn add(cases: &mut Cases) {
     add("trade-1-beside-good-till", || sweep_beside(good_till()));
     add("mix-1024-beside-good-till", || mix(Some(good_till())));
     add("mix-batch-64", batch);
+    add("mix-1024-with-levels", mix_with_levels);
     crowded::add(cases);
     scattered::add(cases);
 }
@@ -316,6 +317,17 @@ fn good_till() -> ConditionalOrder {
 fn mix(other: Option<ConditionalOrder>) -> Work {
     let (mut exchange, lap) = lap();
     exchange.place_beside(other);
+    let mut at = 0;
+    rounds(move |_| {
+        exchange.apply(&lap[at]);
+        at = (at + 1) % CAPACITY;
+    })
+}
+
+/// A command a round, whose levels are listed.
+fn mix_with_levels() -> Work {
+    let (mut exchange, lap) = lap();
+    exchange.events = Events::with_capacity(1024).with_levels();
     let mut at = 0;
     rounds(move |_| {
         exchange.apply(&lap[at]);

@@ -198,8 +198,10 @@ pub struct Events {
     hints: Vec<UserHint>,
     /// Orders, levels and books that the command visited without an event.
     visits: u32,
-    /// The levels that the command may have changed; `None` where they are not asked for.
-    levels: Option<Vec<LevelChange>>,
+    /// Whether levels are listed.
+    has_levels: bool,
+    /// The levels that the command may have changed.
+    levels: Vec<LevelChange>,
 }
 
 impl PartialEq for Events {
@@ -223,7 +225,8 @@ impl Events {
             standings: Vec::new(),
             hints: Vec::new(),
             visits: 0,
-            levels: None,
+            has_levels: false,
+            levels: Vec::new(),
         }
     }
 
@@ -241,8 +244,8 @@ impl Events {
     /// of each command from now on, as [`market::Builder`](crate::market::Builder) needs them.
     /// Cost a command: a few ns for each level.
     #[must_use]
-    pub fn with_levels(mut self) -> Self {
-        self.levels.get_or_insert_default();
+    pub const fn with_levels(mut self) -> Self {
+        self.has_levels = true;
         self
     }
 
@@ -250,7 +253,7 @@ impl Events {
     #[inline(always)]
     #[must_use]
     pub const fn has_levels(&self) -> bool {
-        self.levels.is_some()
+        self.has_levels
     }
 
     /// Returns the price levels that the last command may have changed, each once and as it is
@@ -262,32 +265,25 @@ impl Events {
     /// `Reset` do, lists none of its levels.
     #[must_use]
     pub fn levels(&self) -> &[LevelChange] {
-        self.levels.as_deref().unwrap_or_default()
+        &self.levels
     }
 
     /// Notes a level that changes, of which no event gives the price. Its command must have called
     /// [`forget_levels`](Self::forget_levels).
     pub(crate) fn note_level(&mut self, level: LevelChange) {
-        if let Some(levels) = &mut self.levels
-            && levels.last() != Some(&level)
-        {
-            levels.push(level);
+        if self.has_levels && self.levels.last() != Some(&level) {
+            self.levels.push(level);
         }
     }
 
     /// Forgets the levels of the command before.
     pub(crate) fn forget_levels(&mut self) {
-        if let Some(levels) = &mut self.levels {
-            levels.clear();
-        }
+        self.levels.clear();
     }
 
-    /// Returns the events, the order before it was moved, and the levels, if they are listed.
-    pub(crate) fn split_levels(
-        &mut self,
-    ) -> Option<(&[Event], Option<&Moved>, &mut Vec<LevelChange>)> {
-        let levels = self.levels.as_mut()?;
-        Some((&self.list, self.moved.as_ref(), levels))
+    /// Returns the events, the order before it was moved, and the levels.
+    pub(crate) fn split_levels(&mut self) -> (&[Event], Option<&Moved>, &mut Vec<LevelChange>) {
+        (&self.list, self.moved.as_ref(), &mut self.levels)
     }
 
     /// The events as a slice, in order.
@@ -413,9 +409,7 @@ impl Events {
         self.hints.truncate(events);
         self.hints.shrink_to_fit();
         self.standings.shrink_to(events);
-        if let Some(levels) = &mut self.levels {
-            levels.shrink_to(events);
-        }
+        self.levels.shrink_to(events);
     }
 
     /// Returns a copy of the events and of the order before it was moved, without how books stand.

@@ -14,24 +14,31 @@ use crate::matching::Matching;
 use crate::result_code::ResultCode;
 
 impl State {
+    /// Executes a command, and lists its levels.
+    #[inline(never)]
+    pub(super) fn apply_listed(&mut self, command: &Command, events: &mut Events) -> ResultCode {
+        let result = self.apply(command, events);
+        self.list_levels(command, result, events);
+        result
+    }
+
     /// Lists the levels that the last command may have changed, each once. Cost: a look at the
     /// events, and at each of the levels; where several orders took, or orders were removed, a sort
     /// of the levels.
-    #[inline(never)]
     pub(super) fn list_levels(&self, command: &Command, result: ResultCode, events: &mut Events) {
-        let Some((events, moved, levels)) = events.split_levels() else {
-            return;
-        };
+        let (events, moved, levels) = events.split_levels();
         let is_done = result == ResultCode::Success;
         let is_uncross = matches!(command, Command::Uncross { .. });
         if !(is_uncross && is_done) {
             levels.clear();
         }
-        let is_gone = matches!(command, Command::RemoveSymbol { .. } | Command::Reset);
-        if is_gone || !is_done && events.is_empty() {
+        if !is_done && events.is_empty() {
             return;
         }
-        let is_chain = note(&Subject::new(command, moved), events, moved, levels);
+        let Some(subject) = Subject::of(command, moved) else {
+            return;
+        };
+        let is_chain = note(&subject, events, moved, levels);
         if is_uncross || is_chain {
             levels.sort_unstable_by_key(LevelChange::key);
             levels.dedup_by_key(|level| level.key());
@@ -42,6 +49,7 @@ impl State {
 
 /// What a command says of its order: where it is, which one it is if it rested before, and where
 /// it rests if something is left of it.
+#[derive(Clone, Copy, Default)]
 struct Subject {
     symbol: SymbolId,
     mover: Option<(UserId, OrderId)>,
@@ -49,35 +57,50 @@ struct Subject {
 }
 
 impl Subject {
-    fn new(command: &Command, moved: Option<&Moved>) -> Self {
-        let mover = match *command {
-            Command::Move { uid, order_id, .. } => Some((uid, order_id)),
-            Command::Amend(ref amend) => Some((amend.uid, amend.order_id)),
-            _ => None,
-        };
-        let rests_at = match *command {
-            Command::Place(ref place) => {
-                (place.order_type == OrderType::Gtc).then_some((place.action, place.price))
+    /// Returns that of a command; `None` where the book is gone with it.
+    #[inline(always)]
+    fn of(command: &Command, moved: Option<&Moved>) -> Option<Self> {
+        let (symbol, mover, rests_at) = match *command {
+            Command::Move {
+                uid,
+                symbol,
+                order_id,
+                price,
+            } => {
+                let to = moved.map(|moved| (moved.action, price));
+                (symbol, Some((uid, order_id)), to)
             }
-            Command::PlaceWith(ref order) => Some((order.place.action, order.place.price)),
-            Command::Move { price, .. } => moved.map(|moved| (moved.action, price)),
-            Command::Amend(ref amend) => Some((amend.action, amend.price)),
-            _ => None,
+            Command::Place(ref place) => {
+                let rests = place.order_type == OrderType::Gtc;
+                let at = rests.then_some((place.action, place.price));
+                (place.symbol, None, at)
+            }
+            Command::PlaceWith(ref order) => {
+                let place = &order.place;
+                (place.symbol, None, Some((place.action, place.price)))
+            }
+            Command::Amend(ref amend) => (
+                amend.symbol,
+                Some((amend.uid, amend.order_id)),
+                Some((amend.action, amend.price)),
+            ),
+            Command::Cancel { symbol, .. }
+            | Command::Reduce { symbol, .. }
+            | Command::Uncross { symbol, .. } => (symbol, None, None),
+            Command::RemoveSymbol { .. } | Command::Reset => return None,
+            // Their events have symbols.
+            _ => return Some(Self::default()),
         };
-        let symbol = match *command {
-            Command::Uncross { symbol, .. } => Some(symbol),
-            _ => command.symbol(),
-        };
-        Self {
-            // Commands without a symbol have events with one.
-            symbol: symbol.unwrap_or_default(),
+        Some(Self {
+            symbol,
             mover,
             rests_at,
-        }
+        })
     }
 }
 
 /// Notes the levels that a command may have changed, and returns whether one may be there twice.
+#[inline(always)]
 fn note(
     subject: &Subject,
     events: &[Event],
@@ -89,7 +112,9 @@ fn note(
     // one that a moved order leaves, which is the first.
     let mut add = |symbol: SymbolId, side: Action, price: i64| {
         let level = LevelChange::unread(symbol, side, price);
-        let is_same = |other: &LevelChange| other.key() == level.key();
+        let is_same = |other: &LevelChange| {
+            other.price == price && other.side == side && other.symbol == symbol
+        };
         if !levels.last().is_some_and(is_same) && !levels.first().is_some_and(is_same) {
             levels.push(level);
         }
@@ -132,16 +157,18 @@ fn note(
 }
 
 /// Reads what the levels are now; those of a symbol are side by side.
+#[inline(always)]
 fn read(matching: &Matching, levels: &mut [LevelChange]) {
-    for own in levels.chunk_by_mut(|one, other| one.symbol == other.symbol) {
-        let Some(book) = matching.book(own[0].symbol) else {
-            continue;
-        };
-        for level in own {
-            if let Some(now) = book.level(level.side, level.price) {
-                level.volume = now.volume;
-                level.orders = now.orders;
-            }
+    let mut symbol = SymbolId::default();
+    let mut book = None;
+    for level in levels {
+        if book.is_none() || level.symbol != symbol {
+            symbol = level.symbol;
+            book = matching.book(symbol);
+        }
+        if let Some((volume, orders)) = book.and_then(|book| book.level(level.side, level.price)) {
+            level.volume = volume;
+            level.orders = orders;
         }
     }
 }

@@ -50,16 +50,10 @@ impl Default for State {
 /// ```
 #[inline(always)]
 pub fn apply(state: &mut State, command: &Command, events: &mut Events) -> ResultCode {
-    // Most commands are moves.
-    let result = if matches!(command, Command::Move { .. }) {
-        state.move_order(command, events)
-    } else {
-        state.apply_but_moves(command, events)
-    };
     if events.has_levels() {
-        state.list_levels(command, result, events);
+        return state.apply_listed(command, events);
     }
-    result
+    state.apply(command, events)
 }
 
 /// Executes one command as [`apply`] does, with the same result, events and state, and calls

@@ -13,7 +13,16 @@ use crate::result_code::ResultCode;
 
 impl State {
     #[inline(always)]
-    pub(super) fn move_order(&mut self, command: &Command, events: &mut Events) -> ResultCode {
+    pub(super) fn apply(&mut self, command: &Command, events: &mut Events) -> ResultCode {
+        // Most commands are moves.
+        if matches!(command, Command::Move { .. }) {
+            return self.move_order(command, events);
+        }
+        self.apply_but_moves(command, events)
+    }
+
+    #[inline(always)]
+    fn move_order(&mut self, command: &Command, events: &mut Events) -> ResultCode {
         match self.move_in_pair(command, events) {
             Some(()) => ResultCode::Success,
             None => self.move_otherwise(command, events),
@@ -77,7 +86,7 @@ impl State {
 
     /// Of every command but a move.
     #[inline(never)]
-    pub(super) fn apply_but_moves(&mut self, command: &Command, events: &mut Events) -> ResultCode {
+    fn apply_but_moves(&mut self, command: &Command, events: &mut Events) -> ResultCode {
         match command {
             Command::Place(_) => self.place(command, events),
             Command::Cancel { .. } => self.cancel(command, events),

@@ -25,7 +25,8 @@ const MERGED: usize = PIECE / 4 * 3;
 /// again have room.
 #[derive(Clone, Debug)]
 pub(super) struct PriceLadder {
-    side: Action,
+    /// Turns prices into keys, which sort the worst price first, without a branch or overflow.
+    mask: i64,
     pieces: Vec<Vec<Level>>,
     /// Empty pieces.
     spare: Vec<Vec<Level>>,
@@ -52,7 +53,10 @@ struct Spot {
 impl PriceLadder {
     pub(super) fn new(side: Action, levels: usize) -> Self {
         let mut ladder = Self {
-            side,
+            mask: match side {
+                Action::Ask => -1,
+                Action::Bid => 0,
+            },
             pieces: Vec::new(),
             spare: Vec::new(),
             count: 0,
@@ -64,12 +68,9 @@ impl PriceLadder {
         ladder
     }
 
-    /// Sorts the worst price first; `!price` turns the order round without overflow.
+    #[inline(always)]
     const fn key(&self, price: i64) -> i64 {
-        match self.side {
-            Action::Ask => !price,
-            Action::Bid => price,
-        }
+        price ^ self.mask
     }
 
     /// Returns where the level of a price is, or as an error where it would be.

@@ -56,6 +56,7 @@ impl Tape {
     }
 
     /// Adds a message, if the feed has those.
+    #[inline(always)]
     pub(super) fn add(&mut self, numbers: &mut Numbers, body: Body) {
         let is_on = match body {
             Body::Trade { .. } => self.channels.trades,

@@ -133,9 +133,9 @@ impl Ladder {
         if level == NONE || self.nodes[level].tag == 0 {
             return None;
         }
-        // Both sides share the window. The newest order may have come just now.
-        let newest = self.nodes[level].previous;
-        (self.nodes[newest].action == side).then_some(level)
+        // Only of the last key it is not certain whose it is.
+        let head = self.nodes[level].next;
+        (self.nodes[head].action == side).then_some(level)
     }
 
     /// Puts an order at the end of the queue of its price.

@@ -122,8 +122,9 @@ impl Book {
         self.ladder.levels(side).take(depth)
     }
 
-    /// The level of a price, if orders of this side rest there.
-    pub(crate) fn level(&self, side: Action, price: i64) -> Option<Level> {
+    /// Lots and orders of a price, if orders of this side rest there.
+    #[inline]
+    pub(crate) fn level(&self, side: Action, price: i64) -> Option<(i64, u64)> {
         self.ladder.level(side, price)
     }
 

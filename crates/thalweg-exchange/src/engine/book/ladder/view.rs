@@ -71,10 +71,13 @@ impl Ladder {
         levels.take_while(move |(_, level)| level.price ^ mask(side) <= last)
     }
 
-    /// The level of a price, if orders of this side rest there.
-    pub(in crate::engine::book) fn level(&self, side: Action, price: i64) -> Option<Level> {
-        let slot = self.level_at(side, price ^ mask(side))?;
-        Some(self.level_in(slot))
+    /// Lots and orders of a price, if orders of this side rest there.
+    #[inline]
+    pub(in crate::engine::book) fn level(&self, side: Action, price: i64) -> Option<(i64, u64)> {
+        let level = self.nodes.get(self.level_of(side, price))?;
+        // Both sides share the window. The newest order may have come just now.
+        let is_own = level.tag != 0 && self.nodes[level.previous].action == side;
+        is_own.then(|| (level.left, level.tag.into()))
     }
 
     fn level_in(&self, slot: u32) -> Level {
