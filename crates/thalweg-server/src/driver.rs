@@ -15,6 +15,7 @@ use thalweg_exchange::{Command, UserId, UserLimits};
 use std::sync::Arc;
 
 use crate::audit::{Audit, AuditLine};
+use crate::feed::{Feed, Tape};
 use crate::figures::Figures;
 use crate::session::{Session, SessionId};
 
@@ -67,6 +68,16 @@ impl<S: Storage> Driver<S> {
 
     pub(crate) const fn exchange(&self) -> &Exchange<S> {
         &self.exchange
+    }
+
+    /// Begins with market data, if nothing is in flight: outcomes follow the returned tape from now
+    /// on.
+    pub(crate) fn start_tape(&mut self, feed: &Arc<Feed>) -> Option<Tape> {
+        if self.exchange.in_flight() > 0 {
+            return None;
+        }
+        self.exchange.list_levels();
+        Some(Tape::new(self.exchange.state(), Arc::clone(feed)))
     }
 
     /// Returns how many commands or queries the exchange takes without blocking.

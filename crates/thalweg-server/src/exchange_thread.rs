@@ -25,6 +25,7 @@ use thalweg_exchange::durable::{Failed, Finished, Storage};
 use thalweg_exchange::session::ClientSequence;
 use tokio::sync::oneshot;
 
+use crate::config::SyncName;
 use crate::driver::Driver;
 use crate::error::ServeError;
 use crate::figures::raise;
@@ -95,6 +96,16 @@ pub(crate) struct ExchangeThread<S: Storage> {
     is_woken: bool,
     has_failed: bool,
     stopping: Stopping,
+    market: MarketData,
+}
+
+/// Whether market data is made: without a journal that syncs, not before somebody wants it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum MarketData {
+    Off,
+    /// It begins as soon as nothing is in flight; no turns are given meanwhile.
+    Starting,
+    On,
 }
 
 impl<S: Storage> ExchangeThread<S> {
@@ -103,7 +114,7 @@ impl<S: Storage> ExchangeThread<S> {
         (poll, requests): (Poll, Receiver<Request>),
         (driver, mailbox): (Driver<S>, Mailbox),
     ) -> Self {
-        let limits = &shared.config.sessions;
+        let (limits, sync) = (&shared.config.sessions, shared.config.journal.sync);
         let stall = Duration::from_millis(limits.stall_ms);
         Self {
             buckets: Buckets::new(limits),
@@ -128,6 +139,11 @@ impl<S: Storage> ExchangeThread<S> {
             is_woken: true,
             has_failed: false,
             stopping: Stopping::No,
+            // Where the disk may keep commands in flight, it could not begin in the meantime.
+            market: match sync {
+                SyncName::Always => MarketData::Starting,
+                SyncName::Never => MarketData::Off,
+            },
         }
     }
 
@@ -166,7 +182,8 @@ impl<S: Storage> ExchangeThread<S> {
 
     /// Returns how long to wait for something to happen.
     fn timeout(&self) -> Option<Duration> {
-        if self.scheduler.is_waited_for() || self.is_woken {
+        let may_serve = self.market != MarketData::Starting && self.scheduler.is_waited_for();
+        if may_serve || self.is_woken {
             return Some(Duration::ZERO);
         }
         let now = Instant::now();
@@ -316,8 +333,20 @@ impl<S: Storage> ExchangeThread<S> {
         let delay = self.check(tended).flatten();
         self.tend_at = delay.map(|delay| now + delay);
         self.deliver();
+        self.start_market_data();
         self.unblock();
         self.give_market_data();
+    }
+
+    /// Begins to make market data, if somebody waits for it and nothing is in flight.
+    fn start_market_data(&mut self) {
+        if self.market == MarketData::Starting
+            && let Some(mut tape) = self.driver.start_tape(&self.shared.feed)
+        {
+            tape.hand_over();
+            self.shared.feed.start(tape);
+            self.market = MarketData::On;
+        }
     }
 
     /// Lets sessions go on that wait for room, where there is some.
@@ -378,7 +407,9 @@ impl<S: Storage> ExchangeThread<S> {
     fn serve(&mut self, now: Instant) {
         let before = self.driver.work();
         let mut turns = 0;
-        while self.driver.work() - before < SLICE_WORK
+        self.start_market_data();
+        while self.market != MarketData::Starting
+            && self.driver.work() - before < SLICE_WORK
             && turns < SLICE_WORK / 16
             && let Some(id) = self.scheduler.next()
         {
@@ -435,9 +466,12 @@ impl<S: Storage> ExchangeThread<S> {
         if session.output.ending().is_some() {
             return self.note_dirty(id);
         }
-        match session.market.is_active() {
-            true => drop(self.readers.insert(id)),
-            false => drop(self.readers.remove(&id)),
+        if session.market.is_active() {
+            if self.readers.insert(id) && self.market == MarketData::Off {
+                (self.market, self.is_woken) = (MarketData::Starting, true);
+            }
+        } else {
+            self.readers.remove(&id);
         }
         match after {
             After::Input => self.flush(id, now),

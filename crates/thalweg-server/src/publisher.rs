@@ -93,8 +93,8 @@ pub(crate) struct Publisher {
     pub(crate) mailbox: Mailbox,
     pub(crate) outgoing: Outgoing,
     pub(crate) feed: Arc<Feed>,
-    /// `None` before the exchange has said its books, and after an outcome was missing.
-    pub(crate) tape: Option<Tape>,
+    /// `None` before somebody wants market data, and after an outcome was missing.
+    pub(crate) tape: Option<Box<Tape>>,
     pub(crate) execution: Arc<ExecutionTimes>,
     /// Where the clock finds a time that an administrator has set.
     pub(crate) time_set: Arc<AtomicI64>,
@@ -104,13 +104,7 @@ impl Publisher {
     /// Takes what the exchange publishes.
     pub(crate) fn take(&mut self, published: Published<'_>) {
         match published {
-            Published::Started { state, number } => {
-                self.outgoing.next_command = number;
-                let mut tape = Tape::new(state, Arc::clone(&self.feed));
-                tape.hand_over();
-                self.tape = Some(tape);
-                self.hand_over();
-            }
+            Published::Started { number, .. } => self.outgoing.next_command = number,
             Published::Outcome(executed) => self.outcome(&executed),
             Published::Answer { tag, answered } => {
                 let answered = Delivery::Answered(tag, Box::new(answered));
@@ -140,6 +134,9 @@ impl Publisher {
         self.outgoing.next_command = outcome.sequence + 1;
         if let Some(stamps) = &outcome.stamps {
             self.execution.note(stamps);
+        }
+        if let Some(tape) = self.feed.take_start() {
+            self.tape = Some(tape);
         }
         if let Some(tape) = &mut self.tape
             && let Err(error) = tape.take(outcome)

@@ -234,6 +234,25 @@ impl<S: Storage> Exchange<S> {
         }
     }
 
+    /// Returns how many commands and queries are in flight: submitted and not published.
+    #[must_use]
+    pub const fn in_flight(&self) -> usize {
+        self.in_flight.len()
+    }
+
+    /// Returns the state after all that was submitted, which is what was published where nothing is
+    /// [in flight](Self::in_flight).
+    #[must_use]
+    pub const fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// Has the events of commands from now on list the [levels](crate::Events::levels) that each
+    /// has changed, as with [`service::Options::levels`].
+    pub fn list_levels(&mut self) {
+        self.in_flight.list_levels();
+    }
+
     /// After how long [`idle`](Self::idle) is to be called again where nothing is submitted until
     /// then; none where there is nothing left for it to do.
     #[must_use]

@@ -105,6 +105,14 @@ impl InFlight {
         }
     }
 
+    /// Has events list the levels that a command changed, from now on.
+    pub(super) fn list_levels(&mut self) {
+        self.levels = true;
+        for slot in &mut self.slots {
+            slot.events = std::mem::take(&mut slot.events).with_levels();
+        }
+    }
+
     pub(super) const fn capacity(&self) -> usize {
         self.capacity
     }

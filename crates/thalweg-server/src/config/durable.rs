@@ -26,7 +26,6 @@ pub(crate) fn durable_options(config: &Config, waker: &Arc<Waker>) -> Options {
             capacity: config.exchange.capacity,
             // The thread that executes waits for no disk.
             placement: Placement::caller_and_threads(1, 1),
-            levels: true,
             ..service::Options::default()
         },
         wake: Wake(Some(Arc::new(wake))),

@@ -34,6 +34,17 @@ impl<S: Storage> ExchangeThread<S> {
         self.outgoing = outgoing;
     }
 
+    /// Adds frames for a session.
+    #[inline]
+    fn push(&mut self, id: SessionId, frames: &[u8]) {
+        if let Some(session) = self.sessions.get(id) {
+            session.output.push_bytes(frames);
+            if !std::mem::replace(&mut session.is_dirty, true) {
+                self.dirty.push(id);
+            }
+        }
+    }
+
     /// Delivers one thing, and returns what is left of the bytes.
     fn deliver_one<'b>(&mut self, delivery: Delivery, bytes: &'b [u8]) -> &'b [u8] {
         match delivery {
@@ -49,21 +60,20 @@ impl<S: Storage> ExchangeThread<S> {
                     Some(_) => Some(id),
                     None => self.sessions.of_key(key),
                 };
-                if let Some(id) = id
-                    && let Some(session) = self.sessions.get(id)
-                {
-                    session.output.push_bytes(answers);
-                    self.note_dirty(id);
+                if let Some(id) = id {
+                    self.push(id, answers);
                 }
                 rest
             }
             Delivery::Report(user) => {
                 let (report, rest) = bytes.split_at(NUMBERED_REPORT_BYTES);
-                for at in 0..self.sessions.of_user(user).len() {
-                    let id = self.sessions.of_user(user)[at];
-                    if let Some(session) = self.sessions.get(id) {
-                        session.output.push_bytes(report);
-                        self.note_dirty(id);
+                match self.sessions.of_user(user) {
+                    [] => {}
+                    [only] => self.push(*only, report),
+                    [..] => {
+                        for id in self.sessions.of_user(user).to_vec() {
+                            self.push(id, report);
+                        }
                     }
                 }
                 rest

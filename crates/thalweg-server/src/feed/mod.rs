@@ -4,7 +4,8 @@
 //! publisher: Tape ──(bytes, bounded)──▶ run(): Board ──(chunks, a ring)──▶ Subscriptions
 //! ```
 //!
-//! The publisher makes messages of outcomes and leaves them, encoded, in the inlet. The feed's
+//! From the first subscription on, the publisher makes messages of outcomes and leaves them, encoded,
+//! in the inlet. The feed's
 //! task takes all that is there, follows it with a replica of each book, and sends it on in chunks
 //! that all readers share. A reader that is further behind than the ring is long starts again from
 //! snapshots of the replicas, and is told what it missed.
@@ -19,7 +20,7 @@ mod interest;
 mod subscription;
 mod tape;
 
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -55,6 +56,9 @@ pub(crate) struct Feed {
     inlet: Mutex<Inlet>,
     filled: Notify,
     board: Mutex<Board>,
+    /// The tape with which the publisher begins, and whether there is one.
+    starting: Mutex<Option<Box<Tape>>>,
+    is_starting: AtomicBool,
     /// Wakes the thread that writes to the readers.
     waker: OnceLock<Arc<Waker>>,
     /// How often a reader was told that it missed messages.
@@ -70,6 +74,8 @@ impl Feed {
             inlet: Mutex::default(),
             filled: Notify::new(),
             board: Mutex::new(Board::new(channels, levels, ring_chunks)),
+            starting: Mutex::default(),
+            is_starting: AtomicBool::new(false),
             waker: OnceLock::new(),
             conflations: AtomicU64::new(0),
         }
@@ -126,6 +132,26 @@ impl Feed {
             tracing::error!(%error, "the readers of market data could not be woken");
         }
         was_there
+    }
+
+    /// Has the publisher begin with a tape at the next outcome.
+    pub(crate) fn start(&self, tape: Tape) {
+        *self.starting.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(tape));
+        // ORDERING: Relaxed, pairs with the load in take_start(): the same thread.
+        self.is_starting.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns, once, the tape to begin with.
+    #[inline]
+    pub(crate) fn take_start(&self) -> Option<Box<Tape>> {
+        // ORDERING: Relaxed, pairs with the stores here and in start(): the same thread.
+        if !self.is_starting.load(Ordering::Relaxed) {
+            return None;
+        }
+        // ORDERING: Relaxed, as above.
+        self.is_starting.store(false, Ordering::Relaxed);
+        let mut starting = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
+        starting.take()
     }
 
     /// Has the thread woken that writes to the readers, when there is something for them.
