@@ -64,7 +64,7 @@ pub enum Body {
         size: i64,
         /// The side of the order that came.
         taker_side: Action,
-        /// The order that rested.
+        /// The order that rested; 0 in a feed without [orders](Channels::orders).
         maker: OrderReference,
     },
     /// A resting order changed.

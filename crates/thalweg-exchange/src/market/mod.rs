@@ -2,9 +2,10 @@
 //! gaps, per symbol and all together.
 //!
 //! A [`Builder`] is fed what came of each command, in order, usually by the publish closure of a
-//! [`Service`](crate::service::Service), and gives [`Message`]s. It needs no book: it follows the
-//! resting orders by the commands and events alone. A [`Replica`] is the other end: a book made of
-//! level deltas from the first message on, or of a [`Snapshot`] and the deltas after it.
+//! [`Service`](crate::service::Service), and gives [`Message`]s. It needs no book: the events [list
+//! the levels](crate::Events::with_levels) that each command changed, as they are after it, and it
+//! keeps those. A [`Replica`] is the other end: a book made of level deltas from the first message
+//! on, or of a [`Snapshot`] and the deltas after it.
 //!
 //! *Numbers.* A [`FeedSequence`] counts all messages, a [`SymbolSequence`] those of a symbol; both
 //! begin at 1, and messages that [`Channels`] leave out are not numbered, so that a subscriber of
@@ -28,7 +29,9 @@
 //! [`FeedCheck`] before it, which gets the whole feed, when the next one of any symbol comes.
 //!
 //! *Orders.* An [`OrderReference`] is of one place in one queue: what is moved, or was hidden and
-//! is shown, is another order to the market. Owners learn theirs by [`Builder::reference`].
+//! is shown, is another order to the market. Owners learn theirs by [`Builder::reference`]. Only a
+//! feed with the channel of [orders](Channels::orders) has references: the builder then keeps the
+//! resting orders, too, else only levels, and its trades have 0 for the maker.
 
 mod builder;
 mod feed_check;
@@ -56,7 +59,8 @@ pub use self::snapshot::{ShownOrder, Snapshot};
 pub struct Channels {
     /// [`Body::Trade`].
     pub trades: bool,
-    /// [`Body::Order`]: the full order log.
+    /// [`Body::Order`]: the full order log. With it, trades name their makers, and a [`Builder`]
+    /// keeps the resting orders.
     pub orders: bool,
     /// [`Body::Level`]; a [`Replica`] needs them.
     pub levels: bool,

@@ -275,10 +275,18 @@ fn outcomes_from_elsewhere_are_refused() {
         error.to_string(),
         "market data is out of step: order 8 of symbol 5 is not resting"
     );
+    let ask = order(1, Action::Ask, 1, 1);
+    let error = builder
+        .apply(4, &ask, ResultCode::Success, &Events::new())
+        .expect_err("no levels are listed");
+    assert_eq!(
+        error.to_string(),
+        "market data can not be made of events without levels: see Events::with_levels"
+    );
     // What was refused by the engine is never looked at.
     let refused = ResultCode::MatchingUnknownOrderId;
     let told = builder
-        .apply(4, &moved, refused, &levels)
+        .apply(5, &moved, refused, &levels)
         .expect("nothing to follow");
     assert!(told.is_empty());
 }
