@@ -34,11 +34,13 @@
 
 mod asked;
 mod reports;
+mod straight;
 
 use std::fmt;
 
 pub(crate) use self::asked::Asked;
 pub use self::reports::ExecutionReports;
+pub(crate) use self::straight::for_each_report;
 use crate::command::Action;
 use crate::event::{RejectReason, Removal};
 use crate::ids::{OrderId, SymbolId, UserId};

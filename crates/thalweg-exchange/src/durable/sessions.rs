@@ -53,30 +53,11 @@ pub struct SessionState {
 pub(super) struct Session {
     pub(super) key: SessionKey,
     pub(super) last_executed: u64,
-    /// The last sequence whose answer is not kept any more.
+    /// The last sequence whose answer was not kept when the session was read: see
+    /// [`Sessions::kept`].
     pub(super) gone_until: u64,
-    /// By rising sequence.
+    /// By rising sequence: those that are kept, and where there were more, the one before.
     pub(super) answers: VecDeque<Answer>,
-}
-
-impl Session {
-    /// The first answer to a sequence that is not above the last one executed.
-    fn first_answer(&self, sequence: u64, check: Check) -> Result<FirstAnswer, Refusal> {
-        if sequence <= self.gone_until {
-            return Err(Refusal::AnswerGone);
-        }
-        let found = self
-            .answers
-            .binary_search_by_key(&sequence, |answer| answer.sequence);
-        let answer = found.map_or(Err(Refusal::NotExecuted), |at| Ok(self.answers[at]))?;
-        if answer.check != check {
-            return Err(Refusal::SequenceReused);
-        }
-        Ok(FirstAnswer {
-            number: answer.number,
-            result: answer.result,
-        })
-    }
 }
 
 /// All sessions.
@@ -147,8 +128,10 @@ impl Sessions {
     #[inline]
     pub(super) fn note(&mut self, slot: SessionSlot, answer: Answer) {
         let session = &mut self.list[slot.0 as usize];
-        if session.answers.len() == self.answers_kept {
-            forget_first(session);
+        if session.answers.len() > self.answers_kept {
+            // The next one says until where they are gone; this one is not read, since it left the
+            // cache long ago.
+            session.answers.pop_front();
         }
         session.last_executed = answer.sequence;
         session.answers.push_back(answer);
@@ -162,7 +145,42 @@ impl Sessions {
         check: Check,
     ) -> Option<Result<FirstAnswer, Refusal>> {
         let session = &self.list[slot.0 as usize];
-        (sequence <= session.last_executed).then(|| session.first_answer(sequence, check))
+        (sequence <= session.last_executed).then(|| self.find_answer(session, sequence, check))
+    }
+
+    fn find_answer(
+        &self,
+        session: &Session,
+        sequence: u64,
+        check: Check,
+    ) -> Result<FirstAnswer, Refusal> {
+        if sequence <= self.kept(session).0 {
+            return Err(Refusal::AnswerGone);
+        }
+        let found = session
+            .answers
+            .binary_search_by_key(&sequence, |answer| answer.sequence);
+        let answer = found.map_or(Err(Refusal::NotExecuted), |at| Ok(session.answers[at]))?;
+        if answer.check != check {
+            return Err(Refusal::SequenceReused);
+        }
+        Ok(FirstAnswer {
+            number: answer.number,
+            result: answer.result,
+        })
+    }
+
+    /// Returns the last sequence of a session whose answer is not kept, and the answers that are.
+    pub(super) fn kept<'s>(
+        &self,
+        session: &'s Session,
+    ) -> (u64, impl ExactSizeIterator<Item = &'s Answer>) {
+        let over = session.answers.len().saturating_sub(self.answers_kept);
+        let gone_until = match over.checked_sub(1) {
+            Some(last) => session.answers[last].sequence,
+            None => session.gone_until,
+        };
+        (gone_until, session.answers.range(over..))
     }
 }
 
@@ -246,7 +264,7 @@ mod tests {
             ..SessionLimits::default()
         });
         fewer.add(all.list()[slot.0 as usize].clone());
-        assert_eq!(fewer.list()[0].gone_until, 7);
-        assert_eq!(fewer.list()[0].answers.len(), 1);
+        let (gone_until, answers) = fewer.kept(&fewer.list()[0]);
+        assert_eq!((gone_until, answers.len()), (7, 1));
     }
 }

@@ -8,7 +8,7 @@ use super::record::{Check, Origin, RecordError};
 use super::reports::{ReportTable, Resumed};
 use super::sessions::{Answer, SessionSlot, SessionState, Sessions};
 use crate::codec::{REPORT_BYTES, decode_report, encode_report};
-use crate::execution::ExecutionReport;
+use crate::execution::{ExecutionReport, for_each_report};
 use crate::ids::UserId;
 use crate::service::Outcome;
 use crate::session::{ClientSequence, ReportNumber, SessionKey};
@@ -98,11 +98,19 @@ impl Tables {
             };
             self.sessions.note(SessionSlot(note.session), answer);
         }
-        for report in outcome.reports() {
+        let reports = &mut self.reports;
+        let Outcome {
+            sequence,
+            command,
+            result,
+            events,
+            ..
+        } = *outcome;
+        for_each_report(sequence, command, result, events, |report| {
             let mut frame = [0; REPORT_BYTES];
-            encode_report(&report, &mut frame).expect("a frame has room for a report");
+            encode_report(report, &mut frame).expect("a frame has room for a report");
             let owner = report.owner;
-            let number = self.reports.push(owner, &frame);
+            let number = reports.push(owner, &frame);
             if let Some(reported) = &mut reported {
                 reported.push(NumberedReport {
                     number,
@@ -110,7 +118,7 @@ impl Tables {
                     frame,
                 });
             }
-        }
+        });
     }
 }
 

@@ -20,9 +20,10 @@ pub(super) fn encode_sessions(sessions: &Sessions, out: &mut Vec<u8>) {
         put_int(out, session.key.number);
         put_long(out, session.key.holder.cast_unsigned());
         put_long(out, session.last_executed);
-        put_long(out, session.gone_until);
-        put_int(out, session.answers.len() as u32);
-        for answer in &session.answers {
+        let (gone_until, answers) = sessions.kept(session);
+        put_long(out, gone_until);
+        put_int(out, answers.len() as u32);
+        for answer in answers {
             put_long(out, answer.sequence);
             put_long(out, answer.number);
             put_int(out, answer.result.code().cast_unsigned());
