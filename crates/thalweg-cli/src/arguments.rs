@@ -260,8 +260,8 @@ pub(crate) struct Run {
     pub(crate) rate: Rate,
 
     /// Where the stages execute and publish run: inline, threads:1, threads:2, or auto. With
-    /// --journal there is a stage for that as well, so threads:3 can be, and auto is the sender's
-    /// thread for execute and another one for the rest
+    /// --journal the sender's thread executes and publishes, and waits for the disk where this is
+    /// inline; else (threads:1, auto) another thread does
     #[arg(long, default_value = "auto", value_parser = values::place)]
     pub(crate) placement: Place,
 

@@ -65,8 +65,11 @@ fn a_placement_that_cannot_be() {
     };
     let limit = "3 stage threads asked for; 2 stages can use 1 to 2";
     refused(&["threads:3"], &["--placement threads:3: ", limit]);
-    let limit = "4 stage threads asked for; 3 stages can use 1 to 3";
-    refused(&["threads:4", "--journal", "/no/such"], &[limit]);
+    let limit = "--placement threads:2: with --journal, the sender's thread executes";
+    refused(
+        &["threads:2", "--journal", "/no/such"],
+        &[limit, "threads:1 and auto"],
+    );
     let conform = [
         "exchange",
         "conform",

@@ -4,8 +4,6 @@ use super::values::Place;
 use crate::failure::Failure;
 use clap::Args;
 use thalweg_exchange::State;
-#[cfg(unix)]
-use thalweg_exchange::durable::{self, Exchange, SimDisk};
 use thalweg_exchange::service::{Options, Service};
 
 /// Accepts the options that were removed, to refuse them with what to use instead.
@@ -38,21 +36,23 @@ pub(crate) fn options(placement: Place) -> Result<Options, Failure> {
     checked(options, start)
 }
 
-/// Returns the options of a durable exchange whose stages run at `placement`.
+/// Returns the options of a durable exchange: `inline` where the sender's thread waits for the disk,
+/// anything else where another one does.
 ///
 /// # Errors
-/// An exchange cannot run like that.
+/// More than one other thread was asked for.
 #[cfg(unix)]
 pub(crate) fn journaled_options(placement: Place) -> Result<Options, Failure> {
-    let service = Options {
+    if let Place::Threads(threads @ 2..) = placement {
+        return Err(Failure::Misuse(format!(
+            "--placement threads:{threads}: with --journal, the sender's thread executes and one \
+             other thread waits for the disk: inline, threads:1 and auto are possible"
+        )));
+    }
+    Ok(Options {
         placement: placement.placement(),
         ..Options::default()
-    };
-    let options = durable::Options {
-        service: service.clone(),
-        ..durable::Options::default()
-    };
-    checked(service, Exchange::open_in(SimDisk::new(), options, |_| {}))
+    })
 }
 
 fn checked<T, E: ToString>(options: Options, start: Result<T, E>) -> Result<Options, Failure> {
