@@ -36,8 +36,8 @@ pub(crate) fn options(placement: Place) -> Result<Options, Failure> {
     checked(options, start)
 }
 
-/// Returns the options of a durable exchange: `inline` where the sender's thread waits for the disk,
-/// anything else where another one does.
+/// Returns the options of a durable exchange: `inline` where the sender's thread waits for the
+/// disk, anything else where another one does.
 ///
 /// # Errors
 /// More than one other thread was asked for.

@@ -4,11 +4,11 @@
 //! publisher: Tape ──(bytes, bounded)──▶ run(): Board ──(chunks, a ring)──▶ Subscriptions
 //! ```
 //!
-//! From the first subscription on, the publisher makes messages of outcomes and leaves them, encoded,
-//! in the inlet. The feed's
-//! task takes all that is there, follows it with a replica of each book, and sends it on in chunks
-//! that all readers share. A reader that is further behind than the ring is long starts again from
-//! snapshots of the replicas, and is told what it missed.
+//! From the first subscription on, the publisher makes messages of outcomes and leaves them,
+//! encoded, in the inlet. The feed's task takes all that is there, follows it with a replica of
+//! each book, and sends it on in chunks that all readers share. A reader that is further behind
+//! than the ring is long starts again from snapshots of the replicas, and gets a message with what
+//! it missed.
 //!
 //! *Bounds.* The inlet holds [`INLET_BYTES_MAX`]: beyond that the tape drops messages and puts
 //! snapshots in their place as soon as there is room, and every reader is conflated. The ring holds
