@@ -35,7 +35,7 @@ use crate::publisher::{Mailbox, Outgoing};
 use crate::rate::Buckets;
 use crate::request::{Request, Snapshot};
 use crate::scheduler::{Scheduler, TURN_WORK};
-use crate::session::{Session, SessionId, Waits};
+use crate::session::{Session, SessionId, WRITE_BYTES_MAX, Waits};
 use crate::sessions::Sessions;
 use crate::shared::Shared;
 use crate::stage::Stage;
@@ -46,6 +46,8 @@ pub(crate) const WAKER: Token = Token(usize::MAX);
 const EVENTS: usize = 1024;
 /// Work after which the sockets are looked at again, and answers to others are written.
 const SLICE_WORK: u64 = 4 * TURN_WORK;
+/// Bytes that are written before the sockets are looked at again, about.
+const FLUSH_BYTES: usize = 1 << 18;
 /// Work that a connection is at least: its hello, its end, and lines of the log.
 const CONNECTION_WORK: u64 = 256;
 /// How often the clocks of sessions are looked at, at least and at most.
@@ -183,7 +185,7 @@ impl<S: Storage> ExchangeThread<S> {
     /// Returns how long to wait for something to happen.
     fn timeout(&self) -> Option<Duration> {
         let may_serve = self.market != MarketData::Starting && self.scheduler.is_waited_for();
-        if may_serve || self.is_woken {
+        if may_serve || self.is_woken || !self.dirty.is_empty() {
             return Some(Duration::ZERO);
         }
         let now = Instant::now();
@@ -474,7 +476,7 @@ impl<S: Storage> ExchangeThread<S> {
             self.readers.remove(&id);
         }
         match after {
-            After::Input => self.flush(id, now),
+            After::Input => _ = self.flush(id, now),
             // Its answers are written when all is taken that was read.
             After::Turn => self.wait_for_turn(id),
             After::Room => {
@@ -490,22 +492,27 @@ impl<S: Storage> ExchangeThread<S> {
         }
     }
 
-    /// Writes to all sessions for which something waits, but to those whose turn goes on.
+    /// Writes to the sessions for which something waits, but to those whose turn goes on: to as many
+    /// as may have something before others have their turn.
     fn flush_all(&mut self, now: Instant) {
-        let mut held = Vec::new();
+        let mut left = Vec::new();
+        let mut written = 0;
         for id in std::mem::take(&mut self.dirty) {
             let Some(session) = self.sessions.get(id) else {
                 continue;
             };
+            let is_open = session.output.ending().is_none();
             let goes_on = matches!(session.waits, Waits::Turn(_)) && session.input.may_have_frame();
-            if goes_on && session.output.ending().is_none() && session.output.len() < (1 << 16) {
-                held.push(id);
+            let is_held = goes_on && session.output.len() < WRITE_BYTES_MAX;
+            let may_hold = is_open && self.market != MarketData::Starting;
+            if may_hold && is_held || is_open && written >= FLUSH_BYTES {
+                left.push(id);
             } else {
                 session.is_dirty = false;
-                self.flush(id, now);
+                written += self.flush(id, now);
             }
         }
-        self.dirty.append(&mut held);
+        self.dirty.append(&mut left);
         while self.budget.is_over()
             && let Some(id) = self.sessions.largest()
         {
@@ -517,19 +524,24 @@ impl<S: Storage> ExchangeThread<S> {
     }
 
     /// Writes what waits for a session. One that has ended leaves, and goes when all is written.
-    fn flush(&mut self, id: SessionId, now: Instant) {
+    /// Returns how many bytes were written.
+    fn flush(&mut self, id: SessionId, now: Instant) -> usize {
         let Some(session) = self.sessions.get(id) else {
-            return;
+            return 0;
         };
-        match session.flush(now) {
-            Ok(count) => raise(&self.shared.figures.bytes_out, count as u64),
-            Err(_) => {
-                session.output.end_silently(Ending::Done);
-                self.leave(id);
-                return self.close(id);
-            }
-        }
+        let Ok(count) = session.flush(now) else {
+            session.output.end_silently(Ending::Done);
+            self.leave(id);
+            self.close(id);
+            return 0;
+        };
+        raise(&self.shared.figures.bytes_out, count as u64);
         let is_empty = session.output.is_empty();
+        if count >= WRITE_BYTES_MAX && !is_empty && !session.is_dirty {
+            // The socket may take more.
+            session.is_dirty = true;
+            self.dirty.push(id);
+        }
         if session.output.ending().is_some() {
             if !session.has_left || !matches!(session.waits, Waits::End(_)) {
                 self.leave(id);
@@ -540,6 +552,7 @@ impl<S: Storage> ExchangeThread<S> {
         } else if is_empty && session.market.is_active() {
             self.give_market_data_to(id);
         }
+        count
     }
 
     /// Closes a connection that has left.

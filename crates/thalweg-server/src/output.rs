@@ -206,14 +206,16 @@ impl Output {
         self.end.get_or_insert(why);
     }
 
-    /// Writes what waits, as far as it is taken. Returns how many bytes that were.
+    /// Writes what waits, as far as it is taken, and `bytes_max` at most. Returns how many bytes
+    /// that were.
     ///
     /// # Errors
     /// The connection is gone.
-    pub(crate) fn flush(&mut self, to: &mut impl Write) -> io::Result<usize> {
+    pub(crate) fn flush(&mut self, to: &mut impl Write, bytes_max: usize) -> io::Result<usize> {
         let before = self.len();
-        while !self.is_empty() {
-            match to.write(&self.bytes[self.written..]) {
+        let end = self.written + before.min(bytes_max);
+        while self.written < end {
+            match to.write(&self.bytes[self.written..end]) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(count) => self.written += count,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
@@ -302,7 +304,7 @@ pub(crate) mod tests {
 
     fn flushed(output: &mut Output) -> Vec<u8> {
         let mut socket = socket(usize::MAX);
-        output.flush(&mut socket).expect("it takes all");
+        output.flush(&mut socket, usize::MAX).expect("it takes all");
         socket.taken
     }
 
@@ -315,7 +317,7 @@ pub(crate) mod tests {
         assert!(!budget.is_over());
         two.push(&ServerFrame::Heartbeat);
         assert!(budget.is_over());
-        one.flush(&mut socket(20)).expect("it is there");
+        one.flush(&mut socket(20), usize::MAX).expect("it is there");
         assert_eq!(budget.bytes(), 138);
         two.end_largest();
         assert_eq!(two.ending(), Some(Ending::SlowReader));
@@ -342,19 +344,30 @@ pub(crate) mod tests {
             let mut output = output(100);
             (0..2).for_each(|_| output.push_bytes(&frame(30)));
             let mut socket = socket(written);
-            output.flush(&mut socket).expect("it takes some");
+            output
+                .flush(&mut socket, usize::MAX)
+                .expect("it takes some");
             // What was written does not count.
             output.push_bytes(&frame(40 + written as u32));
             assert_eq!(output.ending(), None);
             output.push_bytes(&frame(4));
             assert_eq!(output.ending(), Some(Ending::SlowReader));
             socket.room = usize::MAX;
-            output.flush(&mut socket).expect("it takes all");
+            output.flush(&mut socket, usize::MAX).expect("it takes all");
             let begun = written.div_ceil(30) * 30;
             let bye = bye(Ending::SlowReader, "more than 100 bytes wait");
             assert_eq!(socket.taken.len(), begun + bye.len());
             assert_eq!(socket.taken[begun..], bye, "{written}");
         }
+    }
+
+    #[test]
+    fn no_more_is_written_at_once_than_may_be() {
+        let mut output = output(1 << 14);
+        (0..3).for_each(|_| output.push_bytes(&frame(400)));
+        let mut socket = socket(usize::MAX);
+        let counts = [500, 500, 500, 500].map(|max| output.flush(&mut socket, max).ok());
+        assert_eq!(counts, [Some(500), Some(500), Some(200), Some(0)]);
     }
 
     #[test]
@@ -380,11 +393,13 @@ pub(crate) mod tests {
             output.push_bytes(&frame);
             sent.extend_from_slice(&frame);
             socket.room = if at < 10 { 0 } else { 1_003 };
-            output.flush(&mut socket).expect("it takes some");
+            output
+                .flush(&mut socket, usize::MAX)
+                .expect("it takes some");
             assert!(output.bytes.len() < 2 * WRITTEN_MAX);
         }
         socket.room = usize::MAX;
-        output.flush(&mut socket).expect("it takes all");
+        output.flush(&mut socket, usize::MAX).expect("it takes all");
         assert_eq!(output.ending(), None);
         assert!(socket.taken == sent);
     }

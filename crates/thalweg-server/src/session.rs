@@ -24,6 +24,9 @@ const ROOM_BYTES: usize = 1 << 13;
 /// Room while reads fill it: a window of 256 orders takes one.
 const ROOM_BYTES_MAX: usize = 1 << 15;
 
+/// Bytes that are written to a session before others have their turn.
+pub(crate) const WRITE_BYTES_MAX: usize = 1 << 16;
+
 /// A place in the table of sessions, and which of those that had it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct SessionId {
@@ -224,12 +227,13 @@ impl Session {
         }
     }
 
-    /// Writes what waits, as far as the socket takes it. Returns how many bytes.
+    /// Writes what waits, as far as the socket takes it, and [`WRITE_BYTES_MAX`] at most. Returns
+    /// how many bytes.
     ///
     /// # Errors
     /// The connection is gone.
     pub(crate) fn flush(&mut self, now: Instant) -> io::Result<usize> {
-        let count = self.output.flush(&mut self.stream)?;
+        let count = self.output.flush(&mut self.stream, WRITE_BYTES_MAX)?;
         if count > 0 {
             self.wrote = now;
         }

@@ -37,7 +37,10 @@ fn submit(
 /// What waits for a session, as text.
 fn said(session: &mut Session) -> Vec<String> {
     let mut socket = socket(usize::MAX);
-    session.output.flush(&mut socket).expect("it takes all");
+    session
+        .output
+        .flush(&mut socket, usize::MAX)
+        .expect("it takes all");
     let mut said = Vec::new();
     let mut rest = &socket.taken[..];
     while let Ok((frame, length)) = decode_server_frame(rest) {
