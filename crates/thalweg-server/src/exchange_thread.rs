@@ -66,6 +66,8 @@ enum Stopping {
     Draining(oneshot::Sender<Result<Finished, ServeError>>),
     /// Sessions take what is left for them, until this time.
     Parting(oneshot::Sender<Result<Finished, ServeError>>, Instant),
+    /// The server was dropped: the exchange is left to recover.
+    Abandoned,
 }
 
 /// See the [module](self).
@@ -165,6 +167,9 @@ impl<S: Storage> ExchangeThread<S> {
                 self.note_event(event, now);
             }
             self.take_requests(now);
+            if matches!(self.stopping, Stopping::Abandoned) {
+                return;
+            }
             self.tend(now);
             self.wake_sleepers(now);
             self.serve(now);
@@ -209,6 +214,7 @@ impl<S: Storage> ExchangeThread<S> {
         };
         if event.is_readable() || event.is_read_closed() || event.is_error() {
             session.is_readable = true;
+            session.is_read_closed |= event.is_read_closed();
             session.heard = now;
             self.wait_for_turn(id);
         }
@@ -280,6 +286,7 @@ impl<S: Storage> ExchangeThread<S> {
                     };
                     let _ = reply.send(Box::new(snapshot));
                 }
+                Request::Abandon => self.stopping = Stopping::Abandoned,
                 Request::Stop(reply) => {
                     self.driver.begin_drain();
                     self.stopping = Stopping::Draining(reply);
@@ -612,7 +619,7 @@ impl<S: Storage> ExchangeThread<S> {
     /// closed.
     fn stop(&mut self, now: Instant) -> Option<oneshot::Sender<Result<Finished, ServeError>>> {
         match std::mem::replace(&mut self.stopping, Stopping::No) {
-            Stopping::No => None,
+            Stopping::No | Stopping::Abandoned => None,
             Stopping::Draining(reply) => {
                 let settled = self.driver.is_settled();
                 self.deliver();

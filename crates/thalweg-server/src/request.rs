@@ -58,6 +58,8 @@ pub(crate) enum Request {
     /// Takes no new commands, answers those that were taken, ends all sessions, and closes the
     /// exchange.
     Stop(oneshot::Sender<Result<Finished, ServeError>>),
+    /// Ends the thread at once, as a crash would.
+    Abandon,
 }
 
 /// The way to the exchange's thread, once that is there.

@@ -45,6 +45,18 @@ pub struct Server {
     helpers: Vec<JoinHandle<()>>,
     http: Option<http::Http>,
     audit: thread::JoinHandle<()>,
+    /// Dropped with the server, wherever that happens.
+    _abandon: Abandon,
+}
+
+/// Ends the exchange's thread when it is dropped, unless that has ended in order.
+#[derive(Debug)]
+struct Abandon(Arc<Shared>);
+
+impl Drop for Abandon {
+    fn drop(&mut self) {
+        self.0.requests.send(Request::Abandon);
+    }
 }
 
 impl Server {
@@ -82,6 +94,7 @@ impl Server {
         let http = start_http(&shared, &mut doors, addresses)?;
         // The sender tells or is dropped by a thread that has panicked.
         let opening = open(&shared, storage, audit).map_err(|_| ServeError::Panicked)?;
+        let abandon = Abandon(Arc::clone(&shared));
         let recovered = opening.await.map_err(|_| ServeError::Panicked)??;
         if let Some(keys) = shared.keys()
             && let Err(error) = shared.check_sessions(&keys)
@@ -123,6 +136,7 @@ impl Server {
             helpers,
             http,
             audit: audit_thread,
+            _abandon: abandon,
         })
     }
 

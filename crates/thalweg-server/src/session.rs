@@ -173,6 +173,9 @@ pub(crate) struct Session {
     pub(crate) waits: Waits,
     /// Whether the socket may have more to read than the last read has found.
     pub(crate) is_readable: bool,
+    /// Whether the other side sends nothing more: its end has to be read, and no event says so
+    /// again.
+    pub(crate) is_read_closed: bool,
     /// Whether it is among those that are to be flushed.
     pub(crate) is_dirty: bool,
     /// Whether it was taken out of the tables.
@@ -214,7 +217,7 @@ impl Session {
             Ok((0, _)) => Err(io::ErrorKind::UnexpectedEof.into()),
             Ok((count, is_full)) => {
                 // A read that the system could not fill has emptied the socket.
-                self.is_readable = is_full;
+                self.is_readable = is_full || self.is_read_closed;
                 self.heard = now;
                 Ok(count)
             }
@@ -302,6 +305,7 @@ pub(crate) mod tests {
             output: Output::new(1 << 20, std::rc::Rc::new(Budget::new(1 << 30))),
             waits: Waits::Input,
             is_readable: true,
+            is_read_closed: false,
             is_dirty: false,
             has_left: false,
             heard: now,

@@ -53,6 +53,7 @@ impl<S: Storage> ExchangeThread<S> {
             output: Output::new(limits.out_bytes_max, Rc::clone(&self.budget)),
             waits: Waits::Input,
             is_readable: true,
+            is_read_closed: false,
             is_dirty: false,
             has_left: false,
             heard: now,

@@ -139,6 +139,11 @@ impl House {
         self.runtime.block_on(server.stop())
     }
 
+    /// Drops the server without a stop.
+    pub(crate) fn abandon(&mut self) {
+        self.server = None;
+    }
+
     /// Keeps the only thread of the server from all else until something comes, or nothing can.
     pub(crate) fn keep_busy(&self, until: mpsc::Receiver<()>) {
         self.runtime.spawn(async move {

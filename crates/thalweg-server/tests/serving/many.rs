@@ -105,6 +105,10 @@ fn connections_that_vanish_leave_nothing_behind() {
         drop(TcpStream::connect(house.trade_address()).expect("it listens"));
         let (client, _) = house.trade(3);
         drop(client);
+        // What it says last comes together with its end.
+        let (mut client, _) = house.trade(4);
+        client.say(&ClientFrame::Heartbeat);
+        drop(client);
     }
     loop {
         let (_, page) = house.get("/metrics");

@@ -44,6 +44,21 @@ fn health_readiness_and_figures_are_served() {
 }
 
 #[test]
+fn a_server_that_is_dropped_leaves_its_directory_to_the_next_one() {
+    let mut house = House::with_market(|_| {});
+    house.abandon();
+    let next = loop {
+        match house.try_start() {
+            Ok(next) => break next,
+            // The thread of the exchange ends a little later.
+            Err(ServeError::Open(_)) => std::thread::yield_now(),
+            Err(error) => panic!("{error}"),
+        }
+    };
+    assert_eq!(next.recovered().commands, 2);
+}
+
+#[test]
 fn a_second_server_on_the_same_directory_is_refused() {
     let house = House::with_market(|_| {});
     let error = house.try_start().expect_err("the directory is in use");
