@@ -499,8 +499,8 @@ impl<S: Storage> ExchangeThread<S> {
         }
     }
 
-    /// Writes to the sessions for which something waits, but to those whose turn goes on: to as many
-    /// as may have something before others have their turn.
+    /// Writes to the sessions for which something waits, but to those whose turn goes on: to as
+    /// many as may have something before others have their turn.
     fn flush_all(&mut self, now: Instant) {
         let mut left = Vec::new();
         let mut written = 0;
