@@ -8,9 +8,14 @@ use std::time::Duration;
 /// For a hang only: no case comes near it.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// Runs `case` in a thread of its own, and gives what it gives. Panics if that is not done within a
-/// minute; the thread is left behind then.
+/// Runs `case` in a thread of its own, and gives what it gives. Panics if that is not done within
+/// ten minutes; the thread is left behind then.
 pub(crate) fn watched<R: Send + 'static>(case: impl FnOnce() -> R + Send + 'static) -> R {
+    watch(Box::new(case))
+}
+
+/// Compiled once for all cases, which are many.
+fn watch<R: Send + 'static>(case: Box<dyn FnOnce() -> R + Send>) -> R {
     let (done, finished) = channel();
     let thread = thread::current();
     let name = thread.name().unwrap_or("case").to_owned();
