@@ -282,7 +282,7 @@ fn say(command: &Command, what: &str) -> String {
     format!("`{name} {}`: {what}", args.join(" "))
 }
 
-/// Returns the sum of what the shell's `times` printed, such as `0m1.250s`; all else counts nothing.
+/// Returns the sum of what the shell's `times` printed, such as `0m1.250s`; all else is nothing.
 fn sum_of_times(text: &str) -> Duration {
     let time = |word: &str| {
         let (minutes, seconds) = word.strip_suffix('s')?.split_once('m')?;
