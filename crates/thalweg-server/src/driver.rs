@@ -222,7 +222,11 @@ impl<S: Storage> Driver<S> {
                     }));
                 }
                 Err(SubmitError::Refused(why)) => {
-                    *unexecuted += 1;
+                    *unexecuted += match why {
+                        // As above.
+                        Refusal::NotExecuted | Refusal::SequenceReused => PENDING_WORK,
+                        _ => 1,
+                    };
                     refused.push((at, sequence, why));
                 }
                 Err(SubmitError::Failed(error)) => failed = Some(error),
@@ -306,7 +310,8 @@ impl<S: Storage> Driver<S> {
         }
         // As many as may in one command; others have their turn before the next one.
         let mut goes_on = false;
-        if let Some(time) = self.exchange.expired_by()
+        if !self.is_draining
+            && let Some(time) = self.exchange.expired_by()
             && self.exchange.work() != self.tended
             && self.exchange.room()? > 0
         {

@@ -30,7 +30,7 @@ use crate::driver::Driver;
 use crate::error::ServeError;
 use crate::figures::raise;
 use crate::frames::{After, Turn};
-use crate::output::Budget;
+use crate::output::{Budget, Written};
 use crate::publisher::{Mailbox, Outgoing};
 use crate::rate::Buckets;
 use crate::request::{Request, Snapshot};
@@ -48,6 +48,10 @@ const EVENTS: usize = 1024;
 const SLICE_WORK: u64 = 4 * TURN_WORK;
 /// Bytes that are written before the sockets are looked at again, about.
 const FLUSH_BYTES: usize = 1 << 18;
+/// Bytes of market data that readers are given before that, about.
+const MARKET_BYTES: usize = 1 << 20;
+/// Work that a turn is at least: it reads a socket.
+const TURN_WORK_LEAST: u64 = 8;
 /// Work that a connection is at least: its hello, its end, and lines of the log.
 const CONNECTION_WORK: u64 = 256;
 /// How often the clocks of sessions are looked at, at least and at most.
@@ -89,8 +93,9 @@ pub(crate) struct ExchangeThread<S: Storage> {
     asleep: BTreeSet<(Instant, SessionId)>,
     /// Sessions for which something waits, or that have ended.
     dirty: Vec<SessionId>,
-    /// Sessions that want market data.
+    /// Sessions that want market data, and the one that is next where not all have had some.
     readers: BTreeSet<SessionId>,
+    next_reader: Option<SessionId>,
     /// Commands that a turn has decoded: their memory is used again.
     commands: Vec<(ClientSequence, Command)>,
     tick: Duration,
@@ -137,6 +142,7 @@ impl<S: Storage> ExchangeThread<S> {
             asleep: BTreeSet::new(),
             dirty: Vec::new(),
             readers: BTreeSet::new(),
+            next_reader: None,
             commands: Vec::new(),
             ticked: Instant::now(),
             tend_at: None,
@@ -264,12 +270,16 @@ impl<S: Storage> ExchangeThread<S> {
         }
     }
 
+    const fn is_stopping(&self) -> bool {
+        !matches!(self.stopping, Stopping::No)
+    }
+
     fn take_requests(&mut self, now: Instant) {
         while let Ok(request) = self.requests.try_recv() {
             match request {
                 Request::Enter(newcomer) => self.enter(*newcomer, now),
                 Request::Keys(keys) => self.withdraw(&keys),
-                Request::Clock(time) if !self.has_failed => {
+                Request::Clock(time) if !self.has_failed && !self.is_stopping() => {
                     let set = self.driver.set_time(time);
                     self.check(set);
                 }
@@ -390,26 +400,40 @@ impl<S: Storage> ExchangeThread<S> {
         }
     }
 
-    /// Gives readers what there is of market data, unless something waits for them already.
+    /// Gives readers what there is of market data, unless something waits for them already: to as
+    /// many as may have some before others have their turn.
     fn give_market_data(&mut self) {
-        for id in self.readers.clone() {
-            self.give_market_data_to(id);
+        let mut given = 0;
+        let first = self.next_reader.unwrap_or(SessionId::new(0, 0));
+        let behind = self.readers.range(..first).copied();
+        let ids: Vec<SessionId> = self.readers.range(first..).copied().chain(behind).collect();
+        self.next_reader = None;
+        for id in ids {
+            if given >= MARKET_BYTES {
+                (self.next_reader, self.is_woken) = (Some(id), true);
+                return;
+            }
+            given += self.give_market_data_to(id);
         }
     }
 
-    fn give_market_data_to(&mut self, id: SessionId) {
+    /// Gives a reader what there is. Returns how many bytes.
+    fn give_market_data_to(&mut self, id: SessionId) -> usize {
         let Some(session) = self.sessions.get(id) else {
-            return;
+            return 0;
         };
-        let Session { output, market, .. } = session;
-        if !output.is_empty() {
-            return;
+        if !session.output.is_empty() {
+            return 0;
         }
+        if std::mem::take(&mut session.is_interest_new) {
+            session.market.serve(session.interest.clone());
+        }
+        let Session { output, market, .. } = session;
         let count = output.fill(|bytes| market.take(bytes));
         if count > 0 {
-            raise(&self.shared.figures.market_bytes_out, count as u64);
             self.note_dirty(id);
         }
+        count
     }
 
     /// Gives turns to sessions, until none waits or so much was done that others come first.
@@ -454,13 +478,23 @@ impl<S: Storage> ExchangeThread<S> {
             count: 0,
             submitted: 0,
             has_asked: false,
+            ending: None,
             now,
         };
         let after = turn.run();
-        let submitted = turn.submitted;
-        let work = self.driver.work() - before;
+        let (submitted, ending) = (turn.submitted, turn.ending.take());
+        let work = (self.driver.work() - before).max(TURN_WORK_LEAST);
         self.scheduler.end(ticket, holder, submitted, work);
         self.deliver();
+        // Behind the answers to what came before it.
+        if let Some(ending) = ending
+            && let Some(session) = self.sessions.get(id)
+        {
+            match ending.text {
+                Some(text) => session.output.end(ending.why, &text),
+                None => session.output.end_silently(ending.why),
+            }
+        }
         let Some(after) = self.check(after) else {
             return;
         };
@@ -475,12 +509,15 @@ impl<S: Storage> ExchangeThread<S> {
         if session.output.ending().is_some() {
             return self.note_dirty(id);
         }
-        if session.market.is_active() {
-            if self.readers.insert(id) && self.market == MarketData::Off {
+        if session.is_interest_new {
+            let is_reader = session.interest.all || !session.interest.symbols.is_empty();
+            if !is_reader {
+                session.is_interest_new = false;
+                session.market.serve(session.interest.clone());
+                self.readers.remove(&id);
+            } else if self.readers.insert(id) && self.market == MarketData::Off {
                 (self.market, self.is_woken) = (MarketData::Starting, true);
             }
-        } else {
-            self.readers.remove(&id);
         }
         match after {
             After::Input => _ = self.flush(id, now),
@@ -510,23 +547,35 @@ impl<S: Storage> ExchangeThread<S> {
             };
             let is_open = session.output.ending().is_none();
             let goes_on = matches!(session.waits, Waits::Turn(_)) && session.input.may_have_frame();
-            let is_held = goes_on && session.output.len() < WRITE_BYTES_MAX;
+            let is_held = goes_on && !session.was_held && session.output.len() < WRITE_BYTES_MAX;
             let may_hold = is_open && self.market != MarketData::Starting;
-            if may_hold && is_held || is_open && written >= FLUSH_BYTES {
+            session.was_held = may_hold && is_held;
+            if session.was_held || is_open && written >= FLUSH_BYTES {
                 left.push(id);
             } else {
                 session.is_dirty = false;
                 written += self.flush(id, now);
             }
         }
-        self.dirty.append(&mut left);
+        // Those that were left come first in the next round.
+        left.append(&mut self.dirty);
+        self.dirty = left;
         while self.budget.is_over()
             && let Some(id) = self.sessions.largest()
         {
-            if let Some(session) = self.sessions.get(id) {
-                session.output.end_largest();
+            let Some(session) = self.sessions.get(id) else {
+                break;
+            };
+            match session.output.ending() {
+                None => {
+                    session.output.end_largest();
+                    self.flush(id, now);
+                }
+                Some(_) => {
+                    self.leave(id);
+                    self.close(id);
+                }
             }
-            self.flush(id, now);
         }
     }
 
@@ -536,13 +585,14 @@ impl<S: Storage> ExchangeThread<S> {
         let Some(session) = self.sessions.get(id) else {
             return 0;
         };
-        let Ok(count) = session.flush(now) else {
+        let Ok(Written { count, market }) = session.flush(now) else {
             session.output.end_silently(Ending::Done);
             self.leave(id);
             self.close(id);
             return 0;
         };
-        raise(&self.shared.figures.bytes_out, count as u64);
+        raise(&self.shared.figures.bytes_out, (count - market) as u64);
+        raise(&self.shared.figures.market_bytes_out, market as u64);
         let is_empty = session.output.is_empty();
         if count >= WRITE_BYTES_MAX && !is_empty && !session.is_dirty {
             // The socket may take more.
@@ -556,7 +606,7 @@ impl<S: Storage> ExchangeThread<S> {
             if is_empty {
                 self.close(id);
             }
-        } else if is_empty && session.market.is_active() {
+        } else if is_empty && (session.is_interest_new || session.market.is_active()) {
             self.give_market_data_to(id);
         }
         count

@@ -59,9 +59,18 @@ pub(crate) struct Turn<'t, S: Storage> {
     pub(crate) count: usize,
     /// Commands that were submitted.
     pub(crate) submitted: usize,
-    /// Whether a query was asked, with which a turn ends.
+    /// Whether a query was asked, or a subscription changed, with which a turn ends.
     pub(crate) has_asked: bool,
+    /// Why the session ends behind what was submitted.
+    pub(crate) ending: Option<TurnEnding>,
     pub(crate) now: Instant,
+}
+
+/// Why a session ends, and the text of its bye; no bye where there is none.
+#[derive(Debug)]
+pub(crate) struct TurnEnding {
+    pub(crate) why: Ending,
+    pub(crate) text: Option<String>,
 }
 
 /// Why a frame is not taken now.
@@ -89,7 +98,8 @@ impl<S: Storage> Turn<'_, S> {
             match self.session.read(self.now) {
                 Ok(count) => raise(&self.shared.figures.bytes_in, count as u64),
                 Err(_) => {
-                    self.session.output.end_silently(Ending::Done);
+                    let why = Ending::Done;
+                    self.ending = Some(TurnEnding { why, text: None });
                     return Ok(After::Input);
                 }
             }
@@ -151,27 +161,21 @@ impl<S: Storage> Turn<'_, S> {
         bytes as usize
     }
 
-    fn end(&mut self, why: Ending, text: &str) -> Stop {
-        self.session.output.end(why, text);
+    fn end(&mut self, why: Ending, text: impl Into<String>) -> Stop {
+        let text = Some(text.into());
+        self.ending = Some(TurnEnding { why, text });
         Stop::End
     }
 
     fn bad_frame(&mut self, at: u64, error: &CodecError) -> Stop {
         let text = format!("frame at byte {at} after the hello: {error}");
-        // What came before it has its answers before the bye.
-        match self.submit_all() {
-            Ok(()) => self.end(Ending::BadFrame, &text),
-            Err(failed) => Stop::Failed(failed),
-        }
+        self.end(Ending::BadFrame, text)
     }
 
     fn too_long(&mut self, at: u64, bytes: usize, limit: usize) -> Stop {
         let text =
             format!("frame at byte {at} after the hello: {bytes} bytes, the limit is {limit}");
-        match self.submit_all() {
-            Ok(()) => self.end(Ending::FrameTooLong, &text),
-            Err(failed) => Stop::Failed(failed),
-        }
+        self.end(Ending::FrameTooLong, text)
     }
 
     /// Takes a frame, or says why it is not taken now.
@@ -184,9 +188,7 @@ impl<S: Storage> Turn<'_, S> {
             ClientFrame::Query(query) => self.take_query(query),
             ClientFrame::Subscribe(symbols) => {
                 self.pay_for(symbols)?;
-                let fits = self.session.interest.add(symbols);
-                self.session.market.serve(self.session.interest.clone());
-                match fits {
+                match self.session.interest.add(symbols) {
                     true => Ok(()),
                     false => Err(self.end(Ending::BadFrame, "too many symbols are subscribed")),
                 }
@@ -194,7 +196,6 @@ impl<S: Storage> Turn<'_, S> {
             ClientFrame::Unsubscribe(symbols) => {
                 self.pay_for(symbols)?;
                 self.session.interest.remove(symbols);
-                self.session.market.serve(self.session.interest.clone());
                 Ok(())
             }
             ClientFrame::Heartbeat => {
@@ -202,7 +203,8 @@ impl<S: Storage> Turn<'_, S> {
                 Ok(())
             }
             ClientFrame::Bye(_) => {
-                self.session.output.end_silently(Ending::Done);
+                let why = Ending::Done;
+                self.ending = Some(TurnEnding { why, text: None });
                 Err(Stop::End)
             }
             ClientFrame::Hello(_) => Err(self.end(Ending::NoHello, "a second hello")),
@@ -282,6 +284,9 @@ impl<S: Storage> Turn<'_, S> {
         let all = self.session.interest.symbols.len() / SYMBOLS_A_TOKEN;
         let tokens = QUERY_TOKENS + (symbols.iter().count() + all) as u32;
         if self.session.rate.take(tokens, self.now) {
+            // Snapshots follow, at once for however many changes of a turn.
+            self.scheduler.charge(self.session.holder, tokens.into());
+            (self.session.is_interest_new, self.has_asked) = (true, true);
             return Ok(());
         }
         let wait = self.session.rate.time_to(tokens, self.now);

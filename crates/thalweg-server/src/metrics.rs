@@ -265,7 +265,7 @@ impl Page {
         let bytes = snapshot.map_or(0, |snapshot| snapshot.out_bytes) as f64;
         to.gauge(
             "out_bytes",
-            "Bytes of answers and reports that wait for clients.",
+            "Bytes of answers, reports and market data that wait for clients.",
             bytes,
         )?;
         to.counter(

@@ -48,12 +48,21 @@ impl Budget {
     }
 }
 
+/// Bytes that a socket took, and how many of them are market data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Written {
+    pub(crate) count: usize,
+    pub(crate) market: usize,
+}
+
 /// See the [module](self).
 #[derive(Debug)]
 pub(crate) struct Output {
     /// Begins with a frame. The first `written` bytes were written.
     bytes: Vec<u8>,
     written: usize,
+    /// How many of the first bytes that wait are market data, which is bounded elsewhere.
+    market: usize,
     /// Room beyond the bound for reports that were missed, until all is written once.
     allowance: usize,
     end: Option<Ending>,
@@ -72,6 +81,7 @@ impl Output {
         Self {
             bytes: Vec::new(),
             written: 0,
+            market: 0,
             allowance: 0,
             end: None,
             bytes_max,
@@ -120,14 +130,20 @@ impl Output {
         }
     }
 
-    /// Has `fill` add whole frames of market data, which are bounded there. Returns how many bytes.
+    /// Has `fill` add whole frames of market data to an empty output, which are bounded there.
+    /// Returns how many bytes.
     pub(crate) fn fill(&mut self, fill: impl FnOnce(&mut Vec<u8>)) -> usize {
         if self.end.is_some() {
             return 0;
         }
         let before = self.bytes.len();
+        debug_assert!(
+            self.is_empty(),
+            "market data waits while something else does"
+        );
         fill(&mut self.bytes);
         let added = self.bytes.len() - before;
+        self.market += added;
         self.budget.bytes.set(self.budget.bytes.get() + added);
         added
     }
@@ -148,7 +164,7 @@ impl Output {
         if self.end.is_some() {
             return false;
         }
-        let is_room = self.len() + bytes <= self.bytes_max + self.allowance;
+        let is_room = self.len() - self.market + bytes <= self.bytes_max + self.allowance;
         if !is_room {
             self.end_slow(&format!("more than {} bytes wait", self.bytes_max));
         }
@@ -172,6 +188,7 @@ impl Output {
         let begun = self.frame_end(self.written);
         self.bytes.truncate(begun);
         self.bytes.shrink_to(KEPT_BYTES);
+        self.market = self.market.min(self.len());
         self.count_off(before - self.len());
         self.end(Ending::SlowReader, text);
     }
@@ -206,12 +223,12 @@ impl Output {
         self.end.get_or_insert(why);
     }
 
-    /// Writes what waits, as far as it is taken, and `bytes_max` at most. Returns how many bytes
-    /// that were.
+    /// Writes what waits, as far as it is taken, and `bytes_max` at most. Returns how much was
+    /// written.
     ///
     /// # Errors
     /// The connection is gone.
-    pub(crate) fn flush(&mut self, to: &mut impl Write, bytes_max: usize) -> io::Result<usize> {
+    pub(crate) fn flush(&mut self, to: &mut impl Write, bytes_max: usize) -> io::Result<Written> {
         let before = self.len();
         let end = self.written + before.min(bytes_max);
         while self.written < end {
@@ -224,9 +241,11 @@ impl Output {
             }
         }
         let count = before - self.len();
+        let market = count.min(self.market);
+        self.market -= market;
         self.count_off(count);
         self.forget_written();
-        Ok(count)
+        Ok(Written { count, market })
     }
 
     fn forget_written(&mut self) {
@@ -366,8 +385,30 @@ pub(crate) mod tests {
         let mut output = output(1 << 14);
         (0..3).for_each(|_| output.push_bytes(&frame(400)));
         let mut socket = socket(usize::MAX);
-        let counts = [500, 500, 500, 500].map(|max| output.flush(&mut socket, max).ok());
+        let mut flush = |max| {
+            output
+                .flush(&mut socket, max)
+                .map(|written| written.count)
+                .ok()
+        };
+        let counts = [500, 500, 500, 500].map(&mut flush);
         assert_eq!(counts, [Some(500), Some(500), Some(200), Some(0)]);
+    }
+
+    #[test]
+    fn market_data_counts_for_itself() {
+        let mut output = output(100);
+        let filled = output.fill(|bytes| bytes.extend_from_slice(&frame(1_000)));
+        assert_eq!(filled, 1_000);
+        output.push_bytes(&frame(100));
+        assert_eq!(output.ending(), None);
+        let mut socket = socket(1_030);
+        let written = output
+            .flush(&mut socket, usize::MAX)
+            .expect("it takes some");
+        assert_eq!((written.count, written.market), (1_030, 1_000));
+        output.push_bytes(&frame(31));
+        assert_eq!(output.ending(), Some(Ending::SlowReader));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use thalweg_exchange::session::{Role, SessionKey};
 
 use crate::feed::{Interest, Subscription};
 use crate::keys::Key;
-use crate::output::Output;
+use crate::output::{Output, Written};
 use crate::rate::Bucket;
 use crate::scheduler::{HolderId, Ticket};
 use crate::seats::Seat;
@@ -193,7 +193,11 @@ pub(crate) struct Session {
     /// Whether open orders are on their way: they may be many.
     pub(crate) is_listing: bool,
     pub(crate) interest: Interest,
+    /// Whether it has changed since the subscription has followed it.
+    pub(crate) is_interest_new: bool,
     pub(crate) market: Subscription,
+    /// Whether its answers were held back in the last round of turns.
+    pub(crate) was_held: bool,
 }
 
 impl Session {
@@ -231,21 +235,21 @@ impl Session {
     }
 
     /// Writes what waits, as far as the socket takes it, and [`WRITE_BYTES_MAX`] at most. Returns
-    /// how many bytes.
+    /// how much was written.
     ///
     /// # Errors
     /// The connection is gone.
-    pub(crate) fn flush(&mut self, now: Instant) -> io::Result<usize> {
-        let count = self.output.flush(&mut self.stream, WRITE_BYTES_MAX)?;
-        if count > 0 {
+    pub(crate) fn flush(&mut self, now: Instant) -> io::Result<Written> {
+        let written = self.output.flush(&mut self.stream, WRITE_BYTES_MAX)?;
+        if written.count > 0 {
             self.wrote = now;
         }
         if self.output.is_empty() {
             self.stalled = None;
-        } else if count > 0 || self.stalled.is_none() {
+        } else if written.count > 0 || self.stalled.is_none() {
             self.stalled = Some(now);
         }
-        Ok(count)
+        Ok(written)
     }
 
     /// Tells the other side that nothing more comes.
@@ -315,6 +319,8 @@ pub(crate) mod tests {
             queries: 0,
             is_listing: false,
             interest: Interest::default(),
+            is_interest_new: false,
+            was_held: false,
             market: Subscription::new(Arc::new(Feed::new(Epoch(1), channels, 1, 2))),
         };
         (session, client)

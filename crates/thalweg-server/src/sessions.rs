@@ -143,15 +143,13 @@ impl Sessions {
         Some(user)
     }
 
-    /// Returns the session for which most bytes wait, of those that have not ended.
+    /// Returns the session for which most bytes wait, one that has ended too, if any waits.
     pub(crate) fn largest(&self) -> Option<SessionId> {
-        let open = |place: &Place| {
-            let output = &place.session.as_ref()?.output;
-            output.ending().is_none().then(|| output.len())
-        };
+        let waiting = |place: &Place| Some(place.session.as_ref()?.output.len());
         let places = self.places.iter().enumerate();
-        let lengths = places.filter_map(|(slot, place)| Some((open(place)?, slot)));
-        lengths.max().and_then(|(_, slot)| self.id_at(slot))
+        let lengths = places.filter_map(|(slot, place)| Some((waiting(place)?, slot)));
+        let (_, slot) = lengths.max().filter(|(length, _)| *length > 0)?;
+        self.id_at(slot)
     }
 
     /// Ends all sessions. Returns them.

@@ -8,7 +8,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use thalweg::wait::{Signal, block};
-use thalweg_journal::{Lsn, Shared, Storage};
+use thalweg_journal::{Error as JournalError, Lsn, Shared, Storage};
 use thalweg_measure::clock::Clock;
 
 use super::error::{Failed, shortage};
@@ -17,12 +17,12 @@ use super::options::Wake;
 use super::stats::Meters;
 
 /// What came of an attempt to commit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 enum Committed {
     /// It is done, or the exchange has failed.
     Yes,
     /// The disk had no room.
-    NoRoom,
+    NoRoom(Arc<JournalError>),
 }
 
 /// The journal, and how far it is durable.
@@ -63,11 +63,14 @@ impl<S: Storage> Committing<S> {
             return Committed::Yes;
         }
         self.gate.set_lack(lack);
+        Committed::NoRoom(error)
+    }
+
+    /// Waits before the disk is asked for room again; not where the exchange closes.
+    fn pause(&self, error: Arc<JournalError>) {
         if self.gate.pause(self.room_pause) {
             self.gate.fail(Failed::NoRoom(error));
-            return Committed::Yes;
         }
-        Committed::NoRoom
     }
 }
 
@@ -142,7 +145,9 @@ impl<S: Storage> Committer<S> {
         match self {
             Self::None => end,
             Self::Caller(caller) => {
-                caller.commit(end);
+                if let Committed::NoRoom(error) = caller.commit(end) {
+                    caller.pause(error);
+                }
                 caller.durable
             }
             Self::Thread(thread) => {
@@ -216,9 +221,10 @@ fn run<S: Storage>(committing: &mut Committing<S>, progress: &Progress, wake: &d
         if wanted <= progress.durable() {
             return;
         }
-        while committing.commit(wanted) == Committed::NoRoom {
+        while let Committed::NoRoom(error) = committing.commit(wanted) {
             // New commands are refused meanwhile, which the owner may have to say.
             wake();
+            committing.pause(error);
         }
         if committing.gate.failed().is_some() {
             return wake();

@@ -63,6 +63,8 @@ impl<S: Storage> ExchangeThread<S> {
             queries: 0,
             is_listing: false,
             interest: Wanted::default(),
+            is_interest_new: false,
+            was_held: false,
             market: Subscription::new(Arc::clone(&self.shared.feed)),
             terms,
         };
@@ -74,12 +76,14 @@ impl<S: Storage> ExchangeThread<S> {
             self.refuse(id, why);
             return;
         }
-        if let Some(older) = self.sessions.enter(id) {
+        let older = self.sessions.enter(id);
+        // Before anything is published to it.
+        self.welcome(id, last_report);
+        if let Some(older) = older {
             self.end(older, Ending::Replaced, "");
             // Its orders go before the newer one has some.
             self.leave(older);
         }
-        self.welcome(id, last_report);
         if let Some(left_out) = self.shared.log_welcomed.pass(now)
             && let Some(session) = self.sessions.get(id)
         {

@@ -1,12 +1,13 @@
 //! Orders that go with their session.
 
-use thalweg_exchange::codec::session::{ClientFrame, Hello};
+use thalweg_exchange::codec::session::{ClientFrame, Ending, Hello};
 use thalweg_exchange::event::Removal;
 use thalweg_exchange::execution::{CancelReason, Execution};
-use thalweg_exchange::session::Role;
+use thalweg_exchange::session::{ReportNumber, Role};
 use thalweg_exchange::{Action, Command, OrderFlags};
+use thalweg_server::config::SyncName;
 
-use crate::client::{Client, hello, order};
+use crate::client::{Client, hello, order, submit_of};
 use crate::house::House;
 
 /// An order that is cancelled on disconnect.
@@ -57,7 +58,7 @@ fn the_last_session_that_asked_for_it_takes_the_orders_along() {
     assert_eq!(reader.report().report.order.0, 3);
     // The last one goes: the order that asked for it, and no other.
     first.say(&ClientFrame::Bye(thalweg_exchange::codec::session::Bye {
-        why: thalweg_exchange::codec::session::Ending::Done,
+        why: Ending::Done,
         text: "",
     }));
     let told = reader.report().report;
@@ -89,4 +90,33 @@ fn a_connection_that_is_replaced_by_one_that_asks_again_keeps_the_orders() {
     drop(newer);
     let orders = [reader.report(), reader.report()].map(|told| told.report.order.0);
     assert_eq!(orders, [1, 2]);
+}
+
+/// Where nobody waits for the disk, the cancels are published while the newer connection is being
+/// entered.
+#[test]
+fn a_newcomer_is_welcomed_before_the_orders_of_the_one_before_go_and_has_each_report_once() {
+    let house = House::with_market(|config| config.journal.sync = SyncName::Never);
+    let (mut older, _) = Client::connect(house.trade_address(), asking(1, 0));
+    older.submit(1, &bound(1, 1));
+    older.succeeds(1);
+    let newer = Hello {
+        last_report: Some(ReportNumber(0)),
+        ..hello(Role::Trade, 1)
+    };
+    let (mut newer, _) = Client::connect(house.trade_address(), newer);
+    newer.submit(2, &order(1, 2, Action::Bid, 10, 1));
+    let numbers = [newer.report(), newer.report(), newer.report()].map(|told| told.number.0);
+    assert_eq!(numbers, [1, 2, 3]);
+}
+
+#[test]
+fn what_came_before_a_frame_that_cannot_be_read_has_its_answer_before_the_bye() {
+    let house = House::with_market(|config| config.journal.sync = SyncName::Never);
+    let (mut client, _) = house.trade(1);
+    let mut bytes = submit_of(1, &order(1, 1, Action::Bid, 10, 1));
+    bytes.extend_from_slice(&[0; 8]);
+    client.write(&bytes);
+    client.succeeds(1);
+    assert_eq!(client.bye().0, Ending::BadFrame);
 }
