@@ -196,10 +196,8 @@ impl<S: Storage> Driver<S> {
         let mut refused = Vec::new();
         let (owed_limits, unexecuted) = (&mut self.owed_limits, &mut self.unexecuted);
         self.exchange.submit_many(&submissions, |at, admitted| {
-            let Submission {
-                origin, command, ..
-            } = submissions[at];
-            let Origin::Session { sequence, .. } = origin else {
+            let command = submissions[at].command;
+            let Origin::Session { sequence, .. } = submissions[at].origin else {
                 return;
             };
             if let Command::SetLimits { uid: None, .. } = command

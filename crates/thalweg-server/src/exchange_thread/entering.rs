@@ -87,8 +87,7 @@ impl<S: Storage> ExchangeThread<S> {
         if let Some(left_out) = self.shared.log_welcomed.pass(now)
             && let Some(session) = self.sessions.get(id)
         {
-            let key_name = session.key_name();
-            let left_out = (left_out > 0).then_some(left_out);
+            let (key_name, left_out) = (session.key_name(), (left_out > 0).then_some(left_out));
             tracing::info!(%peer, session = %key, key = key_name, left_out, "connected");
         }
         self.note_dirty(id);
