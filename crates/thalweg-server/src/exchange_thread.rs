@@ -60,7 +60,7 @@ const TICK_MAX: Duration = Duration::from_millis(500);
 /// How long a session that has ended may take what waits for it: less than the server waits for its
 /// connections when it stops.
 const LAST_TIME: Duration = Duration::from_secs(2);
-/// How long sessions may take to end once they were told that the server stops.
+/// How long sessions may take to end once the bye of a stop was written for them.
 const PARTING: Duration = Duration::from_secs(3);
 
 /// How far the thread is with a stop that it was asked for.
@@ -106,6 +106,8 @@ pub(crate) struct ExchangeThread<S: Storage> {
     has_failed: bool,
     stopping: Stopping,
     market: MarketData,
+    /// How often the sockets were looked at.
+    polls: u64,
 }
 
 /// Whether market data is made: without a journal that syncs, not before somebody wants it.
@@ -154,12 +156,15 @@ impl<S: Storage> ExchangeThread<S> {
                 SyncName::Always => MarketData::Starting,
                 SyncName::Never => MarketData::Off,
             },
+            polls: 0,
         }
     }
 
     /// Runs until the server stops, and closes the exchange.
     pub(crate) fn run(mut self) {
         let mut events = Events::with_capacity(EVENTS);
+        // Before a request leaves something in flight.
+        self.start_market_data();
         loop {
             let timeout = self.timeout();
             if let Err(error) = self.poll.poll(&mut events, timeout)
@@ -168,6 +173,7 @@ impl<S: Storage> ExchangeThread<S> {
                 tracing::error!(%error, "the sockets cannot be looked at");
                 self.fail();
             }
+            self.polls += 1;
             let now = Instant::now();
             for event in &events {
                 self.note_event(event, now);
@@ -200,8 +206,8 @@ impl<S: Storage> ExchangeThread<S> {
             return Some(Duration::ZERO);
         }
         let now = Instant::now();
-        let tick = (!self.sessions.is_empty() || !matches!(self.stopping, Stopping::No))
-            .then(|| self.ticked + self.tick);
+        let tick =
+            (!self.sessions.is_empty() || self.is_stopping()).then(|| self.ticked + self.tick);
         let asleep = self.asleep.first().map(|(at, _)| *at);
         let due = [tick, asleep, self.tend_at].into_iter().flatten().min()?;
         Some(due.saturating_duration_since(now))
@@ -293,6 +299,7 @@ impl<S: Storage> ExchangeThread<S> {
                         stats: self.driver.stats(),
                         sessions: self.sessions.counts(),
                         out_bytes: self.budget.bytes(),
+                        polls: self.polls,
                     };
                     let _ = reply.send(Box::new(snapshot));
                 }
@@ -344,8 +351,8 @@ impl<S: Storage> ExchangeThread<S> {
 
     /// Publishes what became durable, and does what is due.
     fn tend(&mut self, now: Instant) {
-        let is_due = self.tend_at.is_some_and(|at| at <= now);
-        if self.has_failed || !(std::mem::take(&mut self.is_woken) || is_due) {
+        let is_due = self.tend_at.take_if(|at| *at <= now).is_some();
+        if !(std::mem::take(&mut self.is_woken) || is_due) || self.has_failed {
             return;
         }
         let tended = self.driver.tend();

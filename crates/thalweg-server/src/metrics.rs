@@ -278,6 +278,12 @@ impl Page {
             "Bytes of answers and reports to clients.",
             read(&figures.bytes_out),
         )?;
+        let polls = snapshot.map_or(0, |snapshot| snapshot.polls);
+        to.counter(
+            "polls",
+            "How often the exchange's thread has looked at the sockets.",
+            polls,
+        )?;
         self.lines(to)
     }
 

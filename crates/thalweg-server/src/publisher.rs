@@ -12,7 +12,7 @@ use thalweg_exchange::codec::session::{
 };
 use thalweg_exchange::durable::{Executed, Failed, Origin, Published};
 use thalweg_exchange::report::OpenOrders;
-use thalweg_exchange::service::{Answer as Told, Answered};
+use thalweg_exchange::service::{Answer as EngineAnswer, Answered};
 use thalweg_exchange::session::{Role, SessionKey};
 use thalweg_exchange::{Command, ResultCode, UserId};
 
@@ -176,18 +176,21 @@ impl Publisher {
 }
 
 /// Returns whether an answer may be that to a query for open orders.
-pub(crate) const fn is_list(answer: &Told) -> bool {
-    matches!(answer, Told::OpenOrders(_) | Told::UnknownUser(_))
+pub(crate) const fn is_list(answer: &EngineAnswer) -> bool {
+    matches!(
+        answer,
+        EngineAnswer::OpenOrders(_) | EngineAnswer::UnknownUser(_)
+    )
 }
 
-/// Returns what a client is answered, of which open orders fit into so many bytes: more would end
-/// the connection that asks.
-pub(crate) fn said(answer: Told, bytes_max: usize) -> Said {
+/// Returns the answer for a client. It lists as many open orders as fit into `bytes_max`: more
+/// would end the connection.
+pub(crate) fn said(answer: EngineAnswer, bytes_max: usize) -> Said {
     match answer {
-        Told::User(user) => Said::Account(AccountView::from(&user)),
-        Told::OpenOrders(orders) => open_orders(&orders, bytes_max),
-        Told::Book(book) => Said::Book(book),
-        Told::UnknownUser(_) => Said::UnknownUser,
+        EngineAnswer::User(user) => Said::Account(AccountView::from(&user)),
+        EngineAnswer::OpenOrders(orders) => open_orders(&orders, bytes_max),
+        EngineAnswer::Book(book) => Said::Book(book),
+        EngineAnswer::UnknownUser(_) => Said::UnknownUser,
         // Nothing else was asked.
         _ => Said::UnknownSymbol,
     }

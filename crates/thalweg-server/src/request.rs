@@ -40,6 +40,8 @@ pub(crate) struct Snapshot {
     pub(crate) sessions: [usize; 3],
     /// Bytes that wait for clients.
     pub(crate) out_bytes: usize,
+    /// How often the thread has looked at the sockets.
+    pub(crate) polls: u64,
 }
 
 /// See the [module](self).

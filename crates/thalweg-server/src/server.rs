@@ -92,7 +92,7 @@ impl Server {
         let addresses = doors.addresses()?;
         let mut helpers = Vec::new();
         let http = start_http(&shared, &mut doors, addresses)?;
-        // The sender tells or is dropped by a thread that has panicked.
+        // A thread that panics drops the sender.
         let opening = open(&shared, storage, audit).map_err(|_| ServeError::Panicked)?;
         let abandon = Abandon(Arc::clone(&shared));
         let recovered = opening.await.map_err(|_| ServeError::Panicked)??;
@@ -250,7 +250,7 @@ fn open<S: Storage>(shared: &Arc<Shared>, storage: S, audit: Audit) -> std::io::
     let poll = Poll::new()?;
     let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
     let (sender, requests) = mpsc::channel();
-    let (told, opening) = oneshot::channel();
+    let (reply, opening) = oneshot::channel();
     let shared = Arc::clone(shared);
     let run = move || {
         let mailbox = Mailbox::default();
@@ -268,7 +268,7 @@ fn open<S: Storage>(shared: &Arc<Shared>, storage: S, audit: Audit) -> std::io::
         let (exchange, recovered) = match opened {
             Ok(opened) => opened,
             Err(error) => {
-                let _ = told.send(Err(error));
+                let _ = reply.send(Err(error));
                 return;
             }
         };
@@ -276,7 +276,7 @@ fn open<S: Storage>(shared: &Arc<Shared>, storage: S, audit: Audit) -> std::io::
         shared.feed.set_waker(Arc::clone(&waker));
         shared.requests.open(sender, waker);
         // Nobody waits any more where the start was given up.
-        if told.send(Ok(recovered)).is_err() {
+        if reply.send(Ok(recovered)).is_err() {
             return;
         }
         let driver = Driver::new(exchange, Arc::clone(&shared.figures), audit);

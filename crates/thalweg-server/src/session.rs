@@ -201,6 +201,43 @@ pub(crate) struct Session {
 }
 
 impl Session {
+    /// Makes a session of a connection whose input and output are these, which begins with a read.
+    pub(crate) fn new(
+        terms: Terms,
+        (stream, peer, seat): (TcpStream, SocketAddr, Seat),
+        (holder, rate): (HolderId, Bucket),
+        input: Input,
+        output: Output,
+        market: Subscription,
+        now: Instant,
+    ) -> Self {
+        Self {
+            terms,
+            stream,
+            peer,
+            seat,
+            holder,
+            rate,
+            input,
+            output,
+            waits: Waits::Input,
+            is_readable: true,
+            is_read_closed: false,
+            is_dirty: false,
+            has_left: false,
+            heard: now,
+            wrote: now,
+            stalled: None,
+            free: 0,
+            queries: 0,
+            is_listing: false,
+            interest: Interest::default(),
+            is_interest_new: false,
+            market,
+            was_held: false,
+        }
+    }
+
     /// The user whose reports and account it may see; an administrator has none.
     pub(crate) fn user(&self) -> Option<UserId> {
         let key = self.terms.key;
@@ -290,39 +327,30 @@ pub(crate) mod tests {
             orders: false,
             ..Channels::default()
         };
-        let session = Session {
-            terms: Terms {
-                key,
-                shown: None,
-                cancels_on_disconnect: false,
-                wants_reports: false,
-                heartbeat: Duration::from_secs(1),
-            },
-            stream: TcpStream::from_std(stream),
-            peer,
-            seat: Arc::new(Seats::new(8, 8))
-                .take(Door::Trade)
-                .expect("one is free"),
-            holder: Scheduler::default().enter(key, now),
-            rate: Buckets::new(&Sessions::default()).of(key, now),
-            input: Input::new(Vec::new()),
-            output: Output::new(1 << 20, std::rc::Rc::new(Budget::new(1 << 30))),
-            waits: Waits::Input,
-            is_readable: true,
-            is_read_closed: false,
-            is_dirty: false,
-            has_left: false,
-            heard: now,
-            wrote: now,
-            stalled: None,
-            free: 0,
-            queries: 0,
-            is_listing: false,
-            interest: Interest::default(),
-            is_interest_new: false,
-            was_held: false,
-            market: Subscription::new(Arc::new(Feed::new(Epoch(1), channels, 1, 2))),
+        let terms = Terms {
+            key,
+            shown: None,
+            cancels_on_disconnect: false,
+            wants_reports: false,
+            heartbeat: Duration::from_secs(1),
         };
+        let seat = Arc::new(Seats::new(8, 8)).take(Door::Trade);
+        let session = Session::new(
+            terms,
+            (
+                TcpStream::from_std(stream),
+                peer,
+                seat.expect("one is free"),
+            ),
+            (
+                Scheduler::default().enter(key, now),
+                Buckets::new(&Sessions::default()).of(key, now),
+            ),
+            Input::new(Vec::new()),
+            Output::new(1 << 20, std::rc::Rc::new(Budget::new(1 << 30))),
+            Subscription::new(Arc::new(Feed::new(Epoch(1), channels, 1, 2))),
+            now,
+        );
         (session, client)
     }
 

@@ -46,7 +46,7 @@ fn said(session: &mut Session) -> Vec<String> {
     while let Ok((frame, length)) = decode_server_frame(rest) {
         said.push(match frame {
             ServerFrame::Answer(answer) => format!("{} answered again", answer.sequence),
-            ServerFrame::Refused(told) => format!("{} {}", told.sequence, told.why.name()),
+            ServerFrame::Refused(refused) => format!("{} {}", refused.sequence, refused.why.name()),
             other => format!("{other:?}"),
         });
         rest = &rest[length..];
@@ -115,11 +115,11 @@ fn limits_that_found_no_room_do_not_come_after_those_of_an_administrator() {
     for sequence in 1.. {
         let command = Command::SetLimits { uid: None, limits };
         submit(&mut driver, &mut admin, (sequence, command));
-        let told = said(&mut admin);
-        if told.is_empty() {
+        let said = said(&mut admin);
+        if said.is_empty() {
             break;
         }
-        assert_eq!(told, [format!("{sequence} DISK_FULL")]);
+        assert_eq!(said, [format!("{sequence} DISK_FULL")]);
         let _ = driver.tend().expect("it goes on");
     }
     assert_eq!(open_orders_after(driver), 9);

@@ -10,13 +10,13 @@ use thalweg_exchange::codec::session::{Ending, ReportGap, ServerFrame, Welcome};
 use thalweg_exchange::durable::Storage;
 use thalweg_exchange::session::{ReportNumber, Role};
 
-use super::{CONNECTION_WORK, ExchangeThread, Stopping, TICK_MIN};
-use crate::feed::{Interest as Wanted, Subscription};
+use super::{CONNECTION_WORK, ExchangeThread, TICK_MIN};
+use crate::feed::Subscription;
 use crate::figures::raise;
 use crate::keys::Keys;
 use crate::output::Output;
 use crate::request::Newcomer;
-use crate::session::{Input, Session, SessionId, Waits};
+use crate::session::{Input, Session, SessionId};
 
 /// The text of a bye to a session whose key is not among the new ones.
 const WITHDRAWN: &str = "the key was withdrawn";
@@ -43,31 +43,15 @@ impl<S: Storage> ExchangeThread<S> {
         }
         let limits = &self.shared.config.sessions;
         let (key, heartbeat) = (terms.key, terms.heartbeat);
-        let session = Session {
-            stream,
-            peer,
-            seat,
-            holder: self.scheduler.enter(key, now),
-            rate: self.buckets.of(key, now),
-            input: Input::new(bytes),
-            output: Output::new(limits.out_bytes_max, Rc::clone(&self.budget)),
-            waits: Waits::Input,
-            is_readable: true,
-            is_read_closed: false,
-            is_dirty: false,
-            has_left: false,
-            heard: now,
-            wrote: now,
-            stalled: None,
-            free: 0,
-            queries: 0,
-            is_listing: false,
-            interest: Wanted::default(),
-            is_interest_new: false,
-            was_held: false,
-            market: Subscription::new(Arc::clone(&self.shared.feed)),
+        let session = Session::new(
             terms,
-        };
+            (stream, peer, seat),
+            (self.scheduler.enter(key, now), self.buckets.of(key, now)),
+            Input::new(bytes),
+            Output::new(limits.out_bytes_max, Rc::clone(&self.budget)),
+            Subscription::new(Arc::clone(&self.shared.feed)),
+            now,
+        );
         self.tick = self.tick.min((heartbeat / 8).max(TICK_MIN));
         let seat_id = session.seat.id;
         self.scheduler.charge(session.holder, CONNECTION_WORK);
@@ -100,7 +84,7 @@ impl<S: Storage> ExchangeThread<S> {
         if self.has_failed {
             return Some((Ending::Failed, ""));
         }
-        if !matches!(self.stopping, Stopping::No) {
+        if self.is_stopping() {
             return Some((Ending::Shutdown, ""));
         }
         let keys = self.shared.keys();

@@ -106,7 +106,7 @@ fn a_newcomer_is_welcomed_before_the_orders_of_the_one_before_go_and_has_each_re
     };
     let (mut newer, _) = Client::connect(house.trade_address(), newer);
     newer.submit(2, &order(1, 2, Action::Bid, 10, 1));
-    let numbers = [newer.report(), newer.report(), newer.report()].map(|told| told.number.0);
+    let numbers = [newer.report(), newer.report(), newer.report()].map(|report| report.number.0);
     assert_eq!(numbers, [1, 2, 3]);
 }
 

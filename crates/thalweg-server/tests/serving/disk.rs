@@ -45,6 +45,57 @@ fn a_disk_that_fails_ends_all_with_a_reason_and_no_answer() {
     assert_eq!(house.get("/readyz"), (503, "failed\n".to_owned()));
 }
 
+#[test]
+fn the_thread_of_an_exchange_that_has_failed_rests() {
+    let disk = SimDisk::new();
+    let house = house(&disk);
+    let (mut client, _) = house.trade(1);
+    (0..4).for_each(|_| disk.fail(Operation::WriteNow, 0, Fault::Io));
+    client.submit(1, &order(1, 1, Action::Bid, 10, 1));
+    assert_eq!(client.bye().0, Ending::Failed);
+    rests(&house);
+}
+
+#[test]
+fn the_thread_rests_while_the_disk_is_full_and_while_nothing_happens() {
+    let directory = scratch();
+    let disk = Limited::new(&directory);
+    let (house, mut client, mut sequence) = filled(&disk);
+    rests(&house);
+    disk.set_full(false);
+    let from = sequence;
+    let is_taken =
+        |heard: &Heard| matches!(heard, Heard::Answer(answer) if answer.sequence.0 > from);
+    send_until((&mut client, 1), &mut sequence, is_taken);
+    house.serves();
+    rests(&house);
+    drop(house);
+    let _ = std::fs::remove_dir_all(directory);
+}
+
+/// Looks at four pages of figures. A thread that spins looks at its sockets many thousand times
+/// meanwhile, as that takes 0.6 s at least.
+#[track_caller]
+fn rests(house: &House) {
+    let polls = || {
+        let (_, page) = house.get("/metrics");
+        let name = "thalweg_polls_total ";
+        let line = page.lines().find_map(|line| line.strip_prefix(name));
+        let count = line.and_then(|line| line.parse().ok());
+        count.expect("it is counted")
+    };
+    let first: u64 = polls();
+    let mut seen = vec![first];
+    while seen.len() < 4 {
+        let now = polls();
+        if !seen.contains(&now) {
+            seen.push(now);
+        }
+        std::thread::yield_now();
+    }
+    assert!(seen[3] - first < 1_000, "{seen:?}");
+}
+
 /// Waits until so many commands are in the files.
 #[track_caller]
 fn wait_for(disk: &Limited, commands: u64) {
@@ -165,7 +216,8 @@ fn a_full_disk_refuses_orders_serves_readers_and_goes_on_when_there_is_room() {
     );
     disk.set_full(false);
     let from = sequence;
-    let is_taken = |heard: &Heard| matches!(heard, Heard::Answer(told) if told.sequence.0 > from);
+    let is_taken =
+        |heard: &Heard| matches!(heard, Heard::Answer(answer) if answer.sequence.0 > from);
     send_until((&mut client, 1), &mut sequence, is_taken);
     house.serves();
     drop(house);

@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, mpsc};
 
 use thalweg_exchange::codec::session::Welcome;
 use thalweg_exchange::durable::{Files, Finished, SimDisk};
@@ -142,13 +142,6 @@ impl House {
     /// Drops the server without a stop.
     pub(crate) fn abandon(&mut self) {
         self.server = None;
-    }
-
-    /// Keeps the only thread of the server from all else until something comes, or nothing can.
-    pub(crate) fn keep_busy(&self, until: mpsc::Receiver<()>) {
-        self.runtime.spawn(async move {
-            let _ = until.recv();
-        });
     }
 
     pub(crate) fn addresses(&self) -> Addresses {

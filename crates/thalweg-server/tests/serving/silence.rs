@@ -1,11 +1,11 @@
 //! Who is heard, and who is not.
 
-use std::sync::mpsc;
 use std::time::Duration;
 
 use thalweg_exchange::Action;
 use thalweg_exchange::codec::session::{ClientFrame, Hello};
 use thalweg_exchange::session::Role;
+use thalweg_server::config::SyncName;
 
 use crate::client::{Client, Heard, hello, order};
 use crate::house::{House, Place, scratch};
@@ -51,31 +51,43 @@ fn a_client_is_not_silent_while_the_exchange_has_no_time_for_it() {
     let _ = std::fs::remove_dir_all(directory);
 }
 
-/// While the server's thread is busy with something long, what comes waits in the socket.
+/// While the exchange's thread waits for a disk that stands still, what comes waits in the socket.
 #[test]
 fn a_client_that_spoke_while_the_server_was_busy_is_not_silent() {
-    let house = House::with_market(|_| {});
+    let directory = scratch();
+    let disk = Limited::new(&directory);
+    // Without syncs, that thread writes to the files itself when it is idle.
+    let house = House::on(Place::Limited(disk.clone()), |config| {
+        config.journal.sync = SyncName::Never;
+    });
+    house.set_market();
     let asked = Hello {
         heartbeat_ms: 100,
         ..hello(Role::Trade, 1)
     };
     let (mut client, _) = Client::connect(house.trade_address(), asked);
     for sequence in 1..=12 {
-        let (go_on, until) = mpsc::channel();
-        house.keep_busy(until);
+        disk.set_stuck(true);
+        client.submit(sequence, &order(1, sequence as i64, Action::Bid, 10, 1));
         // More than three heartbeats, which end a client that says nothing.
+        let mut answered = false;
         for _ in 0..8 {
             client.say(&ClientFrame::Heartbeat);
-            let _ = client.next_within(Duration::from_millis(50));
+            let heard = client.next_within(Duration::from_millis(50));
+            answered |= matches!(heard, Some(Heard::Answer(_)));
         }
-        drop(go_on);
-        client.submit(sequence, &order(1, sequence as i64, Action::Bid, 10, 1));
-        loop {
+        disk.set_stuck(false);
+        while !answered {
             match client.hear() {
                 Heard::Heartbeat | Heard::Report(_) => {}
-                Heard::Answer(answer) => break assert_eq!(answer.sequence.0, sequence),
+                Heard::Answer(answer) => {
+                    assert_eq!(answer.sequence.0, sequence);
+                    answered = true;
+                }
                 other => panic!("{other:?} at {sequence}"),
             }
         }
     }
+    drop((client, house));
+    let _ = std::fs::remove_dir_all(directory);
 }
