@@ -182,7 +182,7 @@ impl Found {
     }
 }
 
-/// Lines of JSON: each command with its sender, its bytes and its result, and what users were told.
+/// Lines of JSON: each command with its sender, its bytes and its result, and the reports to users.
 fn export(asked: &Export) -> Result<Finding, Failure> {
     let mut history = History::open(&asked.place.directory)?;
     let (_, total) = history.progress_bytes();
@@ -239,9 +239,9 @@ fn lines_of(recorded: &Recorded<'_>, frame: &mut Vec<u8>, out: &mut String) {
     let fields = record.json(None);
     let fields = fields.trim_end_matches('}');
     *out += &format!("{fields},{sender},\"frame\":\"{hex}\"}}\n");
-    for told in recorded.reports {
-        let ReportNumber(number) = told.number;
-        *out += &Record::of_report(&told.report(), None).json(Some(("report", number)));
+    for report in recorded.reports {
+        let ReportNumber(number) = report.number;
+        *out += &Record::of_report(&report.report(), None).json(Some(("report", number)));
         out.push('\n');
     }
 }

@@ -21,8 +21,7 @@ use super::stats::{JournalStats, Meters, Stats};
 use super::tables::Reports;
 use crate::digest::Digest;
 use crate::engine::state::State;
-use crate::matching::Ahead;
-use crate::service::{self, EVENTS_IN_FLIGHT, Stamping};
+use crate::service::{self, EVENTS_IN_FLIGHT, Foresight, Stamping};
 use crate::session::Refusal;
 
 /// How often an owner that is idle flushes at most.
@@ -50,7 +49,7 @@ pub struct Exchange<S: Storage = DefaultStorage> {
     pub(super) digest: Digest,
     pub(super) in_flight: InFlight,
     pub(super) stamping: Stamping,
-    pub(super) ahead: Ahead,
+    pub(super) foresight: Foresight,
     pub(super) committer: Committer<S>,
     pub(super) journal: Shared<[u8], S>,
     pub(super) identity: u64,

@@ -10,7 +10,7 @@ use crate::event::Events;
 use crate::result_code::ResultCode;
 use crate::service::{Answered, EVENTS_KEPT, Query, Stamps};
 
-/// Who sent a command, as the tables know it.
+/// The session and the sequence of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Note {
     /// The place of the session.
@@ -51,7 +51,7 @@ pub(super) struct Slot {
     pub(super) stamps: Stamps,
     pub(super) result: ResultCode,
     pub(super) events: Events,
-    /// Where this is a query.
+    /// The query, if this is one.
     pub(super) question: Option<Box<Question>>,
 }
 

@@ -24,8 +24,7 @@ use super::stats::Meters;
 use super::tables::Reports;
 use crate::command::UserLimits;
 use crate::digest::Digest;
-use crate::matching::Ahead;
-use crate::service::Stamping;
+use crate::service::{Foresight, Stamping};
 use crate::snapshot::state_hash;
 
 /// How an exchange is opened, beside its options.
@@ -216,7 +215,7 @@ impl<S: Storage> Exchange<S> {
             digest: image.digest,
             in_flight: InFlight::new(service.capacity, service.events, service.levels),
             stamping: Stamping::new(service),
-            ahead: Ahead::default(),
+            foresight: Foresight::default(),
             stage_times: StageTimes::new(service.sample_every),
             admission: Admission::new(&image.tables.sessions, options.sessions),
             reports: Reports::new(image.tables),

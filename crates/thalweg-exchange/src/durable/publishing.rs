@@ -165,7 +165,7 @@ impl<S: Storage> Exchange<S> {
 #[derive(Debug, Default)]
 pub(super) struct Reported {
     reports: Vec<NumberedReport>,
-    /// Of each command, how many of the reports.
+    /// Holds the number of reports of each command.
     counts: Vec<usize>,
     origins: Vec<Origin>,
 }

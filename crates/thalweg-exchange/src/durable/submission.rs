@@ -135,7 +135,9 @@ impl<S: Storage> Exchange<S> {
     /// Executes what was taken.
     #[inline]
     fn execute(&mut self) {
-        self.ask_ahead();
+        let (count, in_flight) = (self.in_flight.to_execute(), &mut self.in_flight);
+        let look = |each: &mut dyn FnMut(&Command)| in_flight.look(|slot| each(&slot.command));
+        self.foresight.ask(&self.state, count, look);
         let (state, stamping, work) = (&mut self.state, &mut self.stamping, &mut self.owner.work);
         stamping.begin();
         self.in_flight.execute(|slot| {
@@ -159,24 +161,6 @@ impl<S: Storage> Exchange<S> {
             }
             *work += slot.events.work();
         });
-    }
-
-    /// Asks for the memory of the commands before the first of them is executed, where books or
-    /// users are too many for the nearer caches.
-    #[inline]
-    fn ask_ahead(&mut self) {
-        if self.in_flight.to_execute() <= 1 {
-            return;
-        }
-        let (state, ahead) = (&self.state, &mut self.ahead);
-        let mut is_large = state.risk.is_large();
-        self.in_flight
-            .look(|slot| is_large |= state.matching.is_large_for(&slot.command));
-        if is_large {
-            self.in_flight
-                .look(|slot| state.fetch_one(&slot.command, ahead));
-            ahead.ask(&state.matching);
-        }
     }
 
     /// Asks something: the answer is published, behind everything that was submitted before.

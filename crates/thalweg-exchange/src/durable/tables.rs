@@ -99,14 +99,7 @@ impl Tables {
             self.sessions.note(SessionSlot(note.session), answer);
         }
         let reports = &mut self.reports;
-        let Outcome {
-            sequence,
-            command,
-            result,
-            events,
-            ..
-        } = *outcome;
-        for_each_report(sequence, command, result, events, |report| {
+        for_each_report(outcome, |report| {
             let mut frame = [0; REPORT_BYTES];
             encode_report(report, &mut frame).expect("a frame has room for a report");
             let owner = report.owner;

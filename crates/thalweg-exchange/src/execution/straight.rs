@@ -1,21 +1,19 @@
 //! The reports of the most frequent commands, without the iterator: orders that rest or trade, and
 //! cancels of one order.
 
-use super::{CancelReason, Execution, ExecutionReport, ExecutionReports, TradeId};
+use super::{CancelReason, Execution, ExecutionReport, TradeId};
 use crate::command::{Command, Place};
-use crate::event::{Event, Events};
+use crate::event::Event;
 use crate::result_code::ResultCode;
+use crate::service::Outcome;
 
-/// Calls `each` with the reports that [`ExecutionReports`] has.
+/// Calls `each` with the reports that [`ExecutionReports`](super::ExecutionReports) has.
 #[inline]
-pub(crate) fn for_each_report(
-    sequence: u64,
-    command: &Command,
-    result: ResultCode,
-    events: &Events,
-    mut each: impl FnMut(&ExecutionReport),
-) {
-    let list = events.as_slice();
+pub(crate) fn for_each_report(outcome: &Outcome<'_>, mut each: impl FnMut(&ExecutionReport)) {
+    let Outcome {
+        sequence, result, ..
+    } = *outcome;
+    let (command, list) = (outcome.command, outcome.events.as_slice());
     match (command, list) {
         (Command::Place(place), trades)
             if result == ResultCode::Success
@@ -53,12 +51,11 @@ pub(crate) fn for_each_report(
                 why: CancelReason::Requested,
             },
         }),
-        _ => ExecutionReports::new(sequence, command, result, events)
-            .for_each(|report| each(&report)),
+        _ => outcome.reports().for_each(|report| each(&report)),
     }
 }
 
-/// A new order that was accepted, and its trades.
+/// Calls `each` with the reports of a new order that was accepted, and of its trades.
 #[inline]
 fn placed(sequence: u64, place: &Place, trades: &[Event], mut each: impl FnMut(&ExecutionReport)) {
     let mut taker = ExecutionReport {

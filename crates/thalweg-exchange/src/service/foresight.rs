@@ -2,15 +2,13 @@
 //! users or symbols are too many for the nearer caches: then the lines of many commands come
 //! together, and not one after another.
 
-use thalweg::pipeline::Chunk;
-
-use super::slot::Slot;
+use crate::command::Command;
 use crate::engine::state::{PART, State};
 use crate::matching::Ahead;
 
 /// Asks for what commands will need, as [`apply_batch`](crate::apply_batch) does.
 #[derive(Debug, Default)]
-pub(super) struct Foresight {
+pub(crate) struct Foresight {
     ahead: Ahead,
     /// Whether books, users or symbols were too many when they were last looked at.
     is_large: bool,
@@ -19,33 +17,40 @@ pub(super) struct Foresight {
 }
 
 impl Foresight {
-    /// Asks for what the commands of a chunk will need, if that pays.
+    /// Asks for what this number of commands will need, if that pays. `look` calls its argument
+    /// with each of them.
     #[inline(always)]
-    pub(super) fn ask(&mut self, state: &State, chunk: &mut Chunk<'_, Slot>) {
+    pub(crate) fn ask(
+        &mut self,
+        state: &State,
+        count: usize,
+        look: impl FnMut(&mut dyn FnMut(&Command)),
+    ) {
         // There is nothing to overlap a single one with.
-        if chunk.len() == 1 {
+        if count <= 1 {
             return;
         }
-        if self.left < chunk.len() {
-            self.look_again(state, chunk);
+        if self.left < count || self.is_large {
+            self.look(state, count, look);
         }
-        self.left -= chunk.len();
+        self.left -= count;
+    }
+
+    #[inline(never)]
+    fn look(
+        &mut self,
+        state: &State,
+        count: usize,
+        mut look: impl FnMut(&mut dyn FnMut(&Command)),
+    ) {
+        if self.left < count {
+            self.left = PART.max(count);
+            self.is_large = state.risk.is_large();
+            look(&mut |command| self.is_large |= state.matching.is_large_for(command));
+        }
         if self.is_large {
-            self.fetch(state, chunk);
+            look(&mut |command| state.fetch_one(command, &mut self.ahead));
+            self.ahead.ask(&state.matching);
         }
-    }
-
-    #[inline(never)]
-    fn fetch(&mut self, state: &State, chunk: &mut Chunk<'_, Slot>) {
-        chunk.look(|slot| state.fetch_one(&slot.command, &mut self.ahead));
-        self.ahead.ask(&state.matching);
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn look_again(&mut self, state: &State, chunk: &mut Chunk<'_, Slot>) {
-        self.left = PART.max(chunk.len());
-        self.is_large = state.risk.is_large();
-        chunk.look(|slot| self.is_large |= state.matching.is_large_for(&slot.command));
     }
 }

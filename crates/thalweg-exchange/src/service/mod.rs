@@ -56,6 +56,7 @@ use thalweg::channel::oneshot;
 use thalweg::pipeline::{Failure, Pipeline, Placement, SAMPLE_EVERY, Stats, Stopped};
 
 pub use self::client::{Client, ClientError};
+pub(crate) use self::foresight::Foresight;
 use self::query::Inquiry;
 pub use self::query::{Answer, Answered, Query};
 pub use self::reply::{Pending, Reply};

@@ -12,6 +12,7 @@ use super::query::Inquiry;
 use super::slot::Slot;
 use super::stamps::Stamping;
 use super::{EVENTS_MAX, Options, Outcome, Service};
+use crate::command::Command;
 use crate::engine::state::{State, apply};
 
 /// Why a [`Service`] was not started.
@@ -140,7 +141,9 @@ impl Executing {
     fn declare(mut self, builder: Builder<Slot>) -> Builder<Slot> {
         builder.stage_chunks(EXECUTE, move |mut chunk| {
             self.stamping.begin();
-            self.foresight.ask(&self.state, &mut chunk);
+            let count = chunk.len();
+            let look = |each: &mut dyn FnMut(&Command)| chunk.look(|slot| each(&slot.command));
+            self.foresight.ask(&self.state, count, look);
             chunk.try_for_each(|slot, _| self.pass(slot))
         })
     }

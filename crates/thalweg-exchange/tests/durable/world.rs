@@ -33,14 +33,14 @@ impl Ear {
         move |published| {
             let one = match published {
                 Published::Outcome(executed) => {
-                    let told = executed.reports.iter();
-                    let told = told.map(|told| (told.owner.0, told.number.0));
+                    let reports = executed.reports.iter();
+                    let reports = reports.map(|report| (report.owner.0, report.number.0));
                     let outcome = executed.outcome;
                     Heard::Outcome(
                         outcome.sequence,
                         outcome.tag,
                         outcome.result,
-                        told.collect(),
+                        reports.collect(),
                     )
                 }
                 Published::Answer { tag, answered } => {

@@ -16,8 +16,8 @@ fn an_outcome_that_is_missing_or_comes_twice_is_told() {
         assert_eq!(builder.command(), None);
         let mut said = Vec::new();
         for number in numbers {
-            let told = builder.apply(number, &Command::Nop, ResultCode::Success, &Events::new());
-            said.extend(told.err());
+            let applied = builder.apply(number, &Command::Nop, ResultCode::Success, &Events::new());
+            said.extend(applied.err());
         }
         let got = if numbers[1] == 6 { 6 } else { numbers[2] };
         assert_eq!(said[0], OutOfStep::Number { expected, got });
@@ -36,9 +36,9 @@ fn a_second_order_of_one_id_is_told() {
     let mut number = 2;
     let levels = Events::new().with_levels();
     let mut rest = |builder: &mut Builder| {
-        let told = builder.apply(number, &ask, ResultCode::Success, &levels);
+        let applied = builder.apply(number, &ask, ResultCode::Success, &levels);
         number += 1;
-        told.map(<[_]>::len)
+        applied.map(<[_]>::len)
     };
     assert_eq!(rest(&mut builder), Ok(1));
     let error = rest(&mut builder).expect_err("it rests already");

@@ -1,4 +1,4 @@
-//! The same through pipelines.
+//! A pipeline gives the results, reports and state that `apply` gives.
 
 use proptest::prelude::*;
 use thalweg_exchange::execution::{ExecutionReport, ExecutionReports};

@@ -73,7 +73,7 @@ impl Ear {
                     origin: executed.origin,
                     result: executed.outcome.result,
                     reports: (executed.reports.iter())
-                        .map(|told| (told.owner, told.number.0, told.frame))
+                        .map(|report| (report.owner, report.number.0, report.frame))
                         .collect(),
                 }),
                 _ => {}
