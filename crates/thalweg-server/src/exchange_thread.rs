@@ -10,6 +10,7 @@
 
 mod delivering;
 mod entering;
+mod writing;
 
 use std::collections::BTreeSet;
 use std::io;
@@ -28,14 +29,13 @@ use tokio::sync::oneshot;
 use crate::config::SyncName;
 use crate::driver::Driver;
 use crate::error::ServeError;
-use crate::figures::raise;
 use crate::frames::{After, Turn};
-use crate::output::{Budget, Written};
+use crate::output::Budget;
 use crate::publisher::{Mailbox, Outgoing};
 use crate::rate::Buckets;
 use crate::request::{Request, Snapshot};
 use crate::scheduler::{Scheduler, TURN_WORK};
-use crate::session::{Session, SessionId, WRITE_BYTES_MAX, Waits};
+use crate::session::{SessionId, Waits};
 use crate::sessions::Sessions;
 use crate::shared::Shared;
 use crate::stage::Stage;
@@ -407,42 +407,6 @@ impl<S: Storage> ExchangeThread<S> {
         }
     }
 
-    /// Gives readers what there is of market data, unless something waits for them already: to as
-    /// many as may have some before others have their turn.
-    fn give_market_data(&mut self) {
-        let mut given = 0;
-        let first = self.next_reader.unwrap_or(SessionId::new(0, 0));
-        let behind = self.readers.range(..first).copied();
-        let ids: Vec<SessionId> = self.readers.range(first..).copied().chain(behind).collect();
-        self.next_reader = None;
-        for id in ids {
-            if given >= MARKET_BYTES {
-                (self.next_reader, self.is_woken) = (Some(id), true);
-                return;
-            }
-            given += self.give_market_data_to(id);
-        }
-    }
-
-    /// Gives a reader what there is. Returns how many bytes.
-    fn give_market_data_to(&mut self, id: SessionId) -> usize {
-        let Some(session) = self.sessions.get(id) else {
-            return 0;
-        };
-        if !session.output.is_empty() {
-            return 0;
-        }
-        if std::mem::take(&mut session.is_interest_new) {
-            session.market.serve(session.interest.clone());
-        }
-        let Session { output, market, .. } = session;
-        let count = output.fill(|bytes| market.take(bytes));
-        if count > 0 {
-            self.note_dirty(id);
-        }
-        count
-    }
-
     /// Gives turns to sessions, until none waits or so much was done that others come first.
     fn serve(&mut self, now: Instant) {
         let before = self.driver.work();
@@ -540,99 +504,6 @@ impl<S: Storage> ExchangeThread<S> {
                 self.asleep.insert((at, id));
                 self.note_dirty(id);
             }
-        }
-    }
-
-    /// Writes to the sessions for which something waits, but to those whose turn goes on: to as
-    /// many as may have something before others have their turn.
-    fn flush_all(&mut self, now: Instant) {
-        let mut left = Vec::new();
-        let mut written = 0;
-        for id in std::mem::take(&mut self.dirty) {
-            let Some(session) = self.sessions.get(id) else {
-                continue;
-            };
-            let is_open = session.output.ending().is_none();
-            let goes_on = matches!(session.waits, Waits::Turn(_)) && session.input.may_have_frame();
-            let is_held = goes_on && !session.was_held && session.output.len() < WRITE_BYTES_MAX;
-            let may_hold = is_open && self.market != MarketData::Starting;
-            session.was_held = may_hold && is_held;
-            if session.was_held || is_open && written >= FLUSH_BYTES {
-                left.push(id);
-            } else {
-                session.is_dirty = false;
-                written += self.flush(id, now);
-            }
-        }
-        // Those that were left come first in the next round.
-        left.append(&mut self.dirty);
-        self.dirty = left;
-        while self.budget.is_over()
-            && let Some(id) = self.sessions.largest()
-        {
-            let Some(session) = self.sessions.get(id) else {
-                break;
-            };
-            match session.output.ending() {
-                None => {
-                    session.output.end_largest();
-                    self.flush(id, now);
-                }
-                Some(_) => {
-                    self.leave(id);
-                    self.close(id);
-                }
-            }
-        }
-    }
-
-    /// Writes what waits for a session. One that has ended leaves, and goes when all is written.
-    /// Returns how many bytes were written.
-    fn flush(&mut self, id: SessionId, now: Instant) -> usize {
-        let Some(session) = self.sessions.get(id) else {
-            return 0;
-        };
-        let Ok(Written { count, market }) = session.flush(now) else {
-            session.output.end_silently(Ending::Done);
-            self.leave(id);
-            self.close(id);
-            return 0;
-        };
-        raise(&self.shared.figures.bytes_out, (count - market) as u64);
-        raise(&self.shared.figures.market_bytes_out, market as u64);
-        let is_empty = session.output.is_empty();
-        if count >= WRITE_BYTES_MAX && !is_empty && !session.is_dirty {
-            // The socket may take more.
-            session.is_dirty = true;
-            self.dirty.push(id);
-        }
-        if session.output.ending().is_some() {
-            if !session.has_left || !matches!(session.waits, Waits::End(_)) {
-                self.leave(id);
-            }
-            if is_empty {
-                self.close(id);
-            }
-        } else if is_empty && (session.is_interest_new || session.market.is_active()) {
-            self.give_market_data_to(id);
-        }
-        count
-    }
-
-    /// Closes a connection that has left.
-    fn close(&mut self, id: SessionId) {
-        let Some(mut session) = self.sessions.remove(id) else {
-            return;
-        };
-        session.shut_down();
-        let _ = self.poll.registry().deregister(&mut session.stream);
-        self.scheduler.leave(session.holder);
-        let why = session.output.ending().unwrap_or(Ending::Done);
-        self.shared.figures.end(why);
-        if let Some(left_out) = self.shared.log_welcomed.pass(Instant::now()) {
-            let (why, left_out) = (why.text(), (left_out > 0).then_some(left_out));
-            let (peer, key) = (session.peer, session.terms.key);
-            tracing::info!(%peer, session = %key, why, left_out, "disconnected");
         }
     }
 

@@ -278,13 +278,17 @@ impl Page {
             "Bytes of answers and reports to clients.",
             read(&figures.bytes_out),
         )?;
-        let polls = snapshot.map_or(0, |snapshot| snapshot.polls);
+        self.polls(to)?;
+        self.lines(to)
+    }
+
+    fn polls(&self, to: &mut Writer<'_>) -> fmt::Result {
+        let snapshot = self.snapshot.as_ref();
         to.counter(
             "polls",
             "How often the exchange's thread has looked at the sockets.",
-            polls,
-        )?;
-        self.lines(to)
+            snapshot.map_or(0, |snapshot| snapshot.polls),
+        )
     }
 
     fn lines(&self, to: &mut Writer<'_>) -> fmt::Result {
