@@ -6,7 +6,7 @@ use thalweg_exchange::codec::{
     self, MESSAGE_BYTES_MAX, SINGLE_COMMAND_BYTES_MAX, decode_command, encode_command,
     encode_message, encode_outcome,
 };
-use thalweg_exchange::market::{Builder, Channels, Epoch, Message, Options};
+use thalweg_exchange::market::{Builder, Epoch, Message, Options};
 use thalweg_exchange::{Action, Command, Event, Events, ResultCode};
 
 use super::exchange::{lap, place};
@@ -19,17 +19,8 @@ pub(super) fn add(cases: &mut Cases) {
     add("codec-command", command);
     add("codec-outcome", outcome);
     add("codec-message", message);
-    add("market-mix-1024", || market(Channels::default()));
-    add("market-public-mix-1024", || market(PUBLIC));
+    add("market-mix-1024", market);
 }
-
-/// What a server sends to everybody.
-const PUBLIC: Channels = Channels {
-    trades: true,
-    orders: false,
-    levels: true,
-    best: true,
-};
 
 /// A new order encoded and decoded.
 fn command() -> Work {
@@ -87,14 +78,10 @@ fn message() -> Work {
 }
 
 /// Market data of a command of the mixed lap, which repeats: what the exchange said is kept.
-fn market(channels: Channels) -> Work {
+fn market() -> Work {
     let (mut exchange, lap) = lap();
     exchange.events = Events::with_capacity(1024).with_levels();
-    let options = Options {
-        channels,
-        ..Options::default()
-    };
-    let mut builder = Builder::from_books(&exchange.state.matching, Epoch(2), options);
+    let mut builder = Builder::from_books(&exchange.state.matching, Epoch(2), Options::default());
     let mut events: Vec<Events> = Vec::new();
     let mut number = 0;
     // From the second lap on, every order is where the lap before left it.

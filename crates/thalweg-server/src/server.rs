@@ -233,7 +233,6 @@ fn new_feed(config: &Config) -> Feed {
     let market = &config.market;
     let channels = Channels {
         trades: market.trades,
-        orders: false,
         levels: true,
         best: market.best,
     };

@@ -323,10 +323,7 @@ pub(crate) mod tests {
         let (stream, peer) = listener.accept().expect("it was connected");
         stream.set_nonblocking(true).expect("it is a socket");
         let (key, now) = (SessionKey::new(role, holder, 0), Instant::now());
-        let channels = Channels {
-            orders: false,
-            ..Channels::default()
-        };
+        let channels = Channels::default();
         let terms = Terms {
             key,
             shown: None,

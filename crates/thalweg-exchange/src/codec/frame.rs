@@ -11,8 +11,8 @@ pub const VERSION: u8 = 1;
 pub const OUTCOME_VERSION: u8 = 3;
 /// The version of the layout of market messages and snapshots, at byte 5 of their frames. From 2 on
 /// they have an [`Epoch`](crate::market::Epoch), from 3 on [channels](crate::market::Channels) and
-/// no number of a command; logs of commands stay readable.
-pub const MESSAGE_VERSION: u8 = 3;
+/// no number of a command, from 4 on nothing of single orders; logs of commands stay readable.
+pub const MESSAGE_VERSION: u8 = 4;
 /// The version of the layout of the frames of a session, at byte 5. The version of the protocol,
 /// which hello and welcome agree on, is another number.
 pub const SESSION_VERSION: u8 = 1;
@@ -55,11 +55,7 @@ pub(crate) mod kind {
     pub(crate) const OUTCOME_ON: u8 = 130;
 
     pub(crate) const TRADE: u8 = 160;
-    pub(crate) const ADDED: u8 = 161;
-    pub(crate) const REDUCED: u8 = 162;
-    pub(crate) const FILLED: u8 = 163;
-    // 164 was a moved order.
-    pub(crate) const REMOVED: u8 = 165;
+    // 161 to 165 were changes of orders.
     pub(crate) const LEVEL: u8 = 166;
     pub(crate) const BEST: u8 = 167;
     pub(crate) const CLEARED: u8 = 168;

@@ -6,8 +6,7 @@ use super::frame::{HEAD_BYTES, Head, kind, room};
 use crate::command::Action;
 use crate::ids::SymbolId;
 use crate::market::{
-    BestPrices, Body, Channels, Epoch, FeedSequence, LevelDelta, Message, OrderChange,
-    OrderReference, Quote, SymbolSequence,
+    BestPrices, Body, Channels, Epoch, FeedSequence, LevelDelta, Message, Quote, SymbolSequence,
 };
 
 /// What every message has: head, symbol, epoch, its two numbers.
@@ -33,8 +32,8 @@ const TWO_BYTES: usize = COMMON_BYTES + 16;
 pub const fn message_bytes(message: &Message) -> usize {
     match message.body {
         Body::Best(_) => FOUR_BYTES,
-        Body::Order(OrderChange::Removed { .. }) => TWO_BYTES,
-        Body::Trade { .. } | Body::Order(_) | Body::Level(_) => THREE_BYTES,
+        Body::Level(_) => THREE_BYTES,
+        Body::Trade { .. } => TWO_BYTES,
         Body::Cleared => COMMON_BYTES,
     }
 }
@@ -51,34 +50,9 @@ pub fn encode_message(message: &Message, out: &mut [u8]) -> Result<usize, CodecE
             price,
             size,
             taker_side,
-            maker,
         } => {
-            let fields = [price, size, maker.0 as i64];
-            put::<THREE_BYTES, 3>(message, kind::TRADE, side(taker_side), fields, out)
-        }
-        Body::Order(OrderChange::Removed { order, left }) => {
-            let fields = [order.0 as i64, left];
-            put::<TWO_BYTES, 2>(message, kind::REMOVED, 0, fields, out)
-        }
-        Body::Order(change) => {
-            let (kind, bits, fields) = match change {
-                OrderChange::Added {
-                    order,
-                    side: of,
-                    price,
-                    size,
-                } => (kind::ADDED, side(of), [order.0 as i64, price, size]),
-                OrderChange::Reduced { order, by, left } => {
-                    (kind::REDUCED, 0, [order.0 as i64, by, left])
-                }
-                OrderChange::Filled { order, size, left } => {
-                    (kind::FILLED, 0, [order.0 as i64, size, left])
-                }
-                OrderChange::Removed { order, left } => {
-                    (kind::REMOVED, 0, [order.0 as i64, left, 0])
-                }
-            };
-            put::<THREE_BYTES, 3>(message, kind, bits, fields, out)
+            let fields = [price, size];
+            put::<TWO_BYTES, 2>(message, kind::TRADE, side(taker_side), fields, out)
         }
         Body::Level(level) => {
             let fields = [level.price, level.volume, level.orders as i64];
@@ -124,11 +98,7 @@ fn put<const N: usize, const F: usize>(
 /// What a kind is called, how many 64-bit fields it has, and the greatest value of its bits.
 const fn kind_form(kind: u8) -> Option<(&'static str, usize, u8)> {
     Some(match kind {
-        kind::TRADE => ("a trade", 3, IS_LAST | BID),
-        kind::ADDED => ("an added order", 3, IS_LAST | BID),
-        kind::REDUCED => ("a reduced order", 3, IS_LAST),
-        kind::FILLED => ("a filled order", 3, IS_LAST),
-        kind::REMOVED => ("a removed order", 2, IS_LAST),
+        kind::TRADE => ("a trade", 2, IS_LAST | BID),
         kind::LEVEL => ("a level", 3, IS_LAST | BID),
         kind::BEST => ("best prices", 4, IS_LAST | HAS_ASK | HAS_BID),
         kind::CLEARED => ("a cleared book", 0, IS_LAST),
@@ -196,35 +166,13 @@ pub(super) fn channels_of(code: u8) -> Result<Channels, CodecError> {
 #[inline]
 fn body(kind: u8, bits: u8, fields: [i64; 4]) -> Result<Body, CodecError> {
     let side = action(bits >> SIDE_BIT);
-    let order = OrderReference(fields[0] as u64);
     let [_, second, third, fourth] = fields;
     Ok(match kind {
         kind::TRADE => Body::Trade {
             price: fields[0],
             size: second,
             taker_side: side,
-            maker: OrderReference(third as u64),
         },
-        kind::ADDED => Body::Order(OrderChange::Added {
-            order,
-            side,
-            price: second,
-            size: third,
-        }),
-        kind::REDUCED => Body::Order(OrderChange::Reduced {
-            order,
-            by: second,
-            left: third,
-        }),
-        kind::FILLED => Body::Order(OrderChange::Filled {
-            order,
-            size: second,
-            left: third,
-        }),
-        kind::REMOVED => Body::Order(OrderChange::Removed {
-            order,
-            left: second,
-        }),
         kind::LEVEL => Body::Level(LevelDelta {
             side,
             price: fields[0],

@@ -6,14 +6,12 @@ use super::frame::{HEAD_BYTES, Head, kind, room_for};
 use super::message::channels_of;
 use crate::book::Level;
 use crate::ids::SymbolId;
-use crate::market::{
-    Channels, Epoch, FeedSequence, OrderReference, ShownOrder, Snapshot, SymbolSequence,
-};
+use crate::market::{Channels, Epoch, FeedSequence, Snapshot, SymbolSequence};
 
-/// Four numbers of items: levels that sell, levels that buy, orders that sell, orders that buy.
+/// Two numbers of items: levels that sell, levels that buy.
 const COUNTS_AT: usize = HEAD_BYTES + 28;
-const BYTES_MIN: usize = COUNTS_AT + 16;
-/// A level or an order: three numbers.
+const BYTES_MIN: usize = COUNTS_AT + 8;
+/// A level: three numbers.
 const ITEM_BYTES: usize = 24;
 /// Bits of the first own byte.
 const ASKS_CUT: u8 = 1;
@@ -23,14 +21,13 @@ const BIDS_CUT: u8 = 2;
 #[must_use]
 pub const fn snapshot_bytes(snapshot: &Snapshot) -> usize {
     let levels = snapshot.asks.len() + snapshot.bids.len();
-    let orders = snapshot.selling.len() + snapshot.buying.len();
-    BYTES_MIN + (levels + orders) * ITEM_BYTES
+    BYTES_MIN + levels * ITEM_BYTES
 }
 
 /// Writes a snapshot's frame at the beginning of `out`; the result is its length in bytes.
 ///
 /// # Errors
-/// [`CodecError::NoRoom`], or of 700,000 levels and orders [`CodecError::TooLong`]; nothing is
+/// [`CodecError::NoRoom`], or of 700,000 levels [`CodecError::TooLong`]; nothing is
 /// written then.
 pub fn encode_snapshot(snapshot: &Snapshot, out: &mut [u8]) -> Result<usize, CodecError> {
     let length = snapshot_bytes(snapshot);
@@ -43,14 +40,9 @@ pub fn encode_snapshot(snapshot: &Snapshot, out: &mut [u8]) -> Result<usize, Cod
     let numbers = [snapshot.epoch.0, snapshot.sequence.0, snapshot.as_of.0];
     out.longs(numbers.map(|number| number as i64));
     let levels = [&snapshot.asks, &snapshot.bids];
-    let orders = [&snapshot.selling, &snapshot.buying];
     levels.iter().for_each(|list| out.count(list.len()));
-    orders.iter().for_each(|list| out.count(list.len()));
     for level in levels.into_iter().flatten() {
         out.longs([level.price, level.volume, level.orders as i64]);
-    }
-    for order in orders.into_iter().flatten() {
-        out.longs([order.order.0 as i64, order.price, order.left]);
     }
     Ok(length)
 }
@@ -83,7 +75,7 @@ pub(super) fn check(bytes: &[u8], head: Head) -> Result<[u8; 2], CodecError> {
     let is_told = bytes.len() >= BYTES_MIN;
     match items.cmp(&(max as u64)) {
         std::cmp::Ordering::Greater => Err(CodecError::TooMany {
-            what: "levels and orders",
+            what: "levels",
             at: COUNTS_AT,
             count: items as usize,
             max,
@@ -98,7 +90,7 @@ pub(super) fn check(bytes: &[u8], head: Head) -> Result<[u8; 2], CodecError> {
 }
 
 /// Reads the snapshot at the beginning of `bytes` into `into`; the result is the length of its
-/// frame in bytes. Levels and orders are taken as they are told.
+/// frame in bytes. Levels are taken as they are told.
 ///
 /// # Errors
 /// [`CodecError::Incomplete`] where more bytes could make a frame of it; any other where not.
@@ -116,11 +108,11 @@ pub fn decode_snapshot(bytes: &[u8], into: &mut Snapshot) -> Result<usize, Codec
     into.channels = channels_of(channels)?;
     into.asks_cut = cuts & ASKS_CUT != 0;
     into.bids_cut = cuts & BIDS_CUT != 0;
-    let mut counts = [0; 4];
+    let mut counts = [0; 2];
     for count in &mut counts {
-        *count = fields.count("levels and orders", ITEM_BYTES)?;
+        *count = fields.count("levels", ITEM_BYTES)?;
     }
-    let [asks, bids, selling, buying] = counts;
+    let [asks, bids] = counts;
     for (levels, count) in [(&mut into.asks, asks), (&mut into.bids, bids)] {
         levels.clear();
         levels.reserve_exact(count);
@@ -132,15 +124,6 @@ pub fn decode_snapshot(bytes: &[u8], into: &mut Snapshot) -> Result<usize, Codec
                 volume,
                 orders,
             });
-        }
-    }
-    for (orders, count) in [(&mut into.selling, selling), (&mut into.buying, buying)] {
-        orders.clear();
-        orders.reserve_exact(count);
-        for _ in 0..count {
-            let [order, price, left] = fields.longs()?;
-            let order = OrderReference(order as u64);
-            orders.push(ShownOrder { order, price, left });
         }
     }
     fields.end()?;

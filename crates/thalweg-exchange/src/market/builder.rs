@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 use std::{error, fmt};
 
 use super::Options;
-use super::message::{
-    BestPrices, Body, Epoch, FeedSequence, Message, OrderReference, SymbolSequence,
-};
+use super::message::{BestPrices, Body, Epoch, FeedSequence, Message, SymbolSequence};
 use super::snapshot::Snapshot;
 use super::symbol_feed::SymbolFeed;
 use super::tape::{Numbers, Tape};
@@ -14,7 +12,7 @@ use crate::book::Level;
 use crate::command::{Action, Command};
 use crate::engine::symbol_index::SymbolIndex;
 use crate::event::{Event, Events, LevelChange};
-use crate::ids::{OrderId, SymbolId, UserId};
+use crate::ids::SymbolId;
 use crate::matching::Matching;
 use crate::result_code::ResultCode;
 
@@ -23,22 +21,6 @@ use crate::result_code::ResultCode;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OutOfStep {
-    /// An event names an order that does not rest, as far as the outcomes so far tell. Noticed only
-    /// with the [channel of orders](super::Channels::orders).
-    UnknownOrder {
-        /// Where.
-        symbol: SymbolId,
-        /// The order.
-        order: OrderId,
-    },
-    /// An order comes to rest, and its owner has one of this id there. Noticed only with the
-    /// [channel of orders](super::Channels::orders).
-    SecondOrder {
-        /// Where.
-        symbol: SymbolId,
-        /// The order.
-        order: OrderId,
-    },
     /// A command succeeded on a symbol that was never added, or was removed.
     UnknownSymbol {
         /// The symbol.
@@ -59,14 +41,6 @@ pub enum OutOfStep {
 impl fmt::Display for OutOfStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::UnknownOrder { symbol, order } => write!(
-                f,
-                "market data is out of step: order {order} of symbol {symbol} is not resting"
-            ),
-            Self::SecondOrder { symbol, order } => write!(
-                f,
-                "market data is out of step: a second order {order} of one owner in symbol {symbol}"
-            ),
             Self::UnknownSymbol { symbol } => {
                 write!(f, "market data is out of step: there is no symbol {symbol}")
             }
@@ -88,15 +62,12 @@ impl error::Error for OutOfStep {}
 /// Pure and deterministic: the same outcomes give the same messages. It never looks at the
 /// engine's books, so it can run in the publish stage, on any thread: the events [list the
 /// levels](Events::with_levels) that a command left, and it compares them with those before. It
-/// keeps the levels (24 bytes each), and with the [channel of orders](super::Channels::orders) the
-/// resting orders (56 bytes and an index entry each). Of symbols that were removed it keeps their
-/// last numbers.
+/// keeps the levels (24 bytes each). Of symbols that were removed it keeps their last numbers.
 ///
-/// No allocation once it has seen the most levels, messages and orders that it will see; but for
-/// symbols that are added (again, too: after a removal or a reset), and with the channel of orders
-/// stop orders that hide lots. Cost per command: a binary search per level that it changed, and
-/// with the channel of orders a look-up per order that an event names; a level that comes or goes
-/// moves up to 64 others by 24 bytes each, near the market fewer.
+/// No allocation once it has seen the most levels and messages that it will see; but for symbols
+/// that are added (again, too: after a removal or a reset). Cost per command: a binary search per
+/// level that it changed; a level that comes or goes moves up to 64 others by 24 bytes each, near
+/// the market fewer.
 #[derive(Clone, Debug)]
 pub struct Builder {
     options: Options,
@@ -144,8 +115,8 @@ impl Builder {
         builder
     }
 
-    /// Takes the outcome of a command and returns its messages: trades and order changes in the
-    /// order in which they happened, then the levels that changed, then the best prices if they
+    /// Takes the outcome of a command and returns its messages: trades in the order in
+    /// which they happened, then the levels that changed, then the best prices if they
     /// changed.
     ///
     /// `number` rises by one with each command, refused ones included, from wherever it begins: so
@@ -206,26 +177,26 @@ impl Builder {
             return Err(OutOfStep::NoLevels);
         }
         match symbol {
-            Some(symbol) => self.follow(symbol, command, events, events.levels()),
-            None => self.follow_removals(command, events),
+            Some(symbol) => self.follow(symbol, events, events.levels()),
+            None => self.follow_removals(events),
         }
     }
 
     fn follow(
         &mut self,
         symbol: SymbolId,
-        command: &Command,
         events: &[Event],
         levels: &[LevelChange],
     ) -> Result<(), OutOfStep> {
         let at = self
             .find(symbol)
             .ok_or(OutOfStep::UnknownSymbol { symbol })?;
-        self.feeds[at].follow(command, events, levels, &mut self.tape)
+        self.feeds[at].follow(events, levels, &mut self.tape);
+        Ok(())
     }
 
     /// Follows a command that names no symbol and took orders out, book by book.
-    fn follow_removals(&mut self, command: &Command, events: &Events) -> Result<(), OutOfStep> {
+    fn follow_removals(&mut self, events: &Events) -> Result<(), OutOfStep> {
         let symbol_of = |event: &Event| match *event {
             Event::Removed { symbol, .. } => Some(symbol),
             _ => None,
@@ -237,7 +208,7 @@ impl Builder {
             };
             let count = levels.iter().take_while(|level| level.symbol == symbol);
             let (changed, others) = levels.split_at(count.count());
-            self.follow(symbol, command, own, changed)?;
+            self.follow(symbol, own, changed)?;
             levels = others;
         }
         Ok(())
@@ -247,9 +218,6 @@ impl Builder {
     fn clear(&mut self, mut feed: SymbolFeed) {
         let from = self.tape.len();
         self.tape.add(&mut feed.numbers, Body::Cleared);
-        if let Some(orders) = feed.orders {
-            feed.numbers.reference = orders.last;
-        }
         self.tape.close(from);
         self.removed.insert(feed.numbers.symbol, feed.numbers);
     }
@@ -304,37 +272,6 @@ impl Builder {
         self.listed(symbol)
             .map(|feed| into.fill(&self.tape, feed, depth))
             .is_some()
-    }
-
-    /// The same with all levels and all orders, each with its reference: for who follows the order
-    /// log from here on. False, too, where the feed has no [channel of
-    /// orders](super::Channels::orders).
-    ///
-    /// Cost: copies and sorts the orders; allocates where `into` is too small.
-    #[must_use]
-    pub fn order_snapshot(&self, symbol: SymbolId, into: &mut Snapshot) -> bool {
-        let feed = self.listed(symbol);
-        let Some((feed, orders)) = feed.and_then(|feed| Some((feed, feed.orders.as_ref()?))) else {
-            return false;
-        };
-        into.fill(&self.tape, feed, usize::MAX);
-        into.fill_orders(orders);
-        true
-    }
-
-    /// What the feed calls an order that rests after the last command; `None` where there is none,
-    /// of a stop order that waits, and where the feed has no [channel of
-    /// orders](super::Channels::orders). For the owner alone: it says which of the orders is his.
-    /// Ask after each command that let it rest, moved it, or showed lots of it that were hidden.
-    #[must_use]
-    pub fn reference(
-        &self,
-        symbol: SymbolId,
-        uid: UserId,
-        order: OrderId,
-    ) -> Option<OrderReference> {
-        let orders = self.listed(symbol)?.orders.as_ref()?;
-        orders.reference(uid, order)
     }
 
     /// The levels of one side after the last command, best first; none for an unknown symbol.

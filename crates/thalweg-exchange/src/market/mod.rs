@@ -1,4 +1,4 @@
-//! Market data: trades, changes of levels and orders, best prices, snapshots; numbered without
+//! Market data: trades, changes of levels, best prices, snapshots; numbered without
 //! gaps, per symbol and all together.
 //!
 //! A [`Builder`] is fed what came of each command, in order, usually by the publish closure of a
@@ -27,16 +27,10 @@
 //!
 //! *Loss.* A [`Replica`] sees that a message of its symbol is missing when the next one comes; a
 //! [`FeedCheck`] before it, which gets the whole feed, when the next one of any symbol comes.
-//!
-//! *Orders.* An [`OrderReference`] is of one place in one queue: what is moved, or was hidden and
-//! is shown, is another order to the market. Owners learn theirs by [`Builder::reference`]. Only a
-//! feed with the channel of [orders](Channels::orders) has references: the builder then keeps the
-//! resting orders, too, else only levels, and its trades have 0 for the maker.
 
 mod builder;
 mod feed_check;
 mod message;
-mod order_log;
 mod price_ladder;
 mod replica;
 mod snapshot;
@@ -48,20 +42,16 @@ use std::fmt;
 pub use self::builder::{Builder, OutOfStep};
 pub use self::feed_check::{FeedCheck, FeedError};
 pub use self::message::{
-    BestPrices, Body, Epoch, FeedSequence, LevelDelta, Message, OrderChange, OrderReference, Quote,
-    SymbolSequence,
+    BestPrices, Body, Epoch, FeedSequence, LevelDelta, Message, Quote, SymbolSequence,
 };
 pub use self::replica::{Horizon, Replica, ReplicaError};
-pub use self::snapshot::{ShownOrder, Snapshot};
+pub use self::snapshot::Snapshot;
 
 /// Which messages a feed has. [`Body::Cleared`] is always among them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Channels {
     /// [`Body::Trade`].
     pub trades: bool,
-    /// [`Body::Order`]: the full order log. With it, trades name their makers, and a [`Builder`]
-    /// keeps the resting orders.
-    pub orders: bool,
     /// [`Body::Level`]; a [`Replica`] needs them.
     pub levels: bool,
     /// [`Body::Best`].
@@ -69,40 +59,38 @@ pub struct Channels {
 }
 
 impl Channels {
-    /// One bit each, as frames have them: trades 1, orders 2, levels 4, best prices 8.
+    /// One bit each, as frames have them: trades 1, levels 4, best prices 8.
     #[must_use]
     pub const fn code(self) -> u8 {
         let Self {
             trades,
-            orders,
             levels,
             best,
         } = self;
-        trades as u8 | (orders as u8) << 1 | (levels as u8) << 2 | (best as u8) << 3
+        trades as u8 | (levels as u8) << 2 | (best as u8) << 3
     }
 
     /// The channels of a code; `None` where any other bit is set.
     #[must_use]
     pub const fn from_code(code: u8) -> Option<Self> {
-        if code > Self::CODE_MAX {
+        if code & !Self::CODE_MAX != 0 {
             return None;
         }
         Some(Self {
             trades: code & 1 != 0,
-            orders: code & 2 != 0,
             levels: code & 4 != 0,
             best: code & 8 != 0,
         })
     }
 
     /// That of all of them.
-    pub(crate) const CODE_MAX: u8 = 15;
+    pub(crate) const CODE_MAX: u8 = 13;
 }
 
 impl fmt::Display for Channels {
     /// Their names, such as `trades and levels`, or `nothing`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = ["trades", "orders", "levels", "best prices"];
+        let names = ["trades", "", "levels", "best prices"];
         let bits = self.code();
         let mut told = names
             .iter()
@@ -121,7 +109,6 @@ impl Default for Channels {
     fn default() -> Self {
         Self {
             trades: true,
-            orders: true,
             levels: true,
             best: true,
         }

@@ -281,7 +281,7 @@ impl Replica {
                 self.asks.restart(&[], false);
                 self.bids.restart(&[], false);
             }
-            Body::Trade { .. } | Body::Order(_) | Body::Best(_) => {}
+            Body::Trade { .. } | Body::Best(_) => {}
         }
         Ok(())
     }

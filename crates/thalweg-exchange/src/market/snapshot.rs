@@ -1,8 +1,7 @@
 //! A picture of a book, from which a replica can start.
 
 use super::Channels;
-use super::message::{Epoch, FeedSequence, OrderReference, SymbolSequence};
-use super::order_log::OrderLog;
+use super::message::{Epoch, FeedSequence, SymbolSequence};
 use super::symbol_feed::SymbolFeed;
 use super::tape::Tape;
 use crate::book::Level;
@@ -30,21 +29,6 @@ pub struct Snapshot {
     pub asks_cut: bool,
     /// True where there are more buying levels than these.
     pub bids_cut: bool,
-    /// If it was asked for, every order that sells, in the order in which they would be filled.
-    pub selling: Vec<ShownOrder>,
-    /// The same of the orders that buy.
-    pub buying: Vec<ShownOrder>,
-}
-
-/// What a feed shows of a resting order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ShownOrder {
-    /// The order. At one price, those with lower references are filled first.
-    pub order: OrderReference,
-    /// Its price.
-    pub price: i64,
-    /// Lots that it shows.
-    pub left: i64,
 }
 
 impl Snapshot {
@@ -54,15 +38,6 @@ impl Snapshot {
         match side {
             Action::Ask => &self.asks,
             Action::Bid => &self.bids,
-        }
-    }
-
-    /// The orders of one side, if they were asked for.
-    #[must_use]
-    pub fn orders(&self, side: Action) -> &[ShownOrder] {
-        match side {
-            Action::Ask => &self.selling,
-            Action::Bid => &self.buying,
         }
     }
 
@@ -81,12 +56,5 @@ impl Snapshot {
             levels.clear();
             levels.extend(all.take(depth));
         }
-        self.selling.clear();
-        self.buying.clear();
-    }
-
-    pub(super) fn fill_orders(&mut self, orders: &OrderLog) {
-        orders.resting(Action::Ask, &mut self.selling);
-        orders.resting(Action::Bid, &mut self.buying);
     }
 }

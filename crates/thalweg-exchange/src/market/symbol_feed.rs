@@ -1,34 +1,29 @@
 //! One symbol's part of a feed.
 
-use super::builder::OutOfStep;
+use super::Options;
 use super::message::{BestPrices, Body, LevelDelta, Quote};
-use super::order_log::OrderLog;
 use super::price_ladder::PriceLadder;
 use super::tape::{Numbers, Tape};
-use super::{Options, OrderReference};
 use crate::book::{Book, Level};
-use crate::command::{Action, Command};
+use crate::command::Action;
 use crate::event::{Event, LevelChange};
 
-/// The levels of a symbol, and with the channel of orders, its orders.
+/// The levels of a symbol.
 #[derive(Clone, Debug)]
 pub(super) struct SymbolFeed {
     pub(super) numbers: Numbers,
     pub(super) asks: PriceLadder,
     pub(super) bids: PriceLadder,
     pub(super) best: BestPrices,
-    pub(super) orders: Option<OrderLog>,
 }
 
 impl SymbolFeed {
     pub(super) fn new(numbers: Numbers, options: &Options) -> Self {
-        let orders = options.channels.orders;
         Self {
             numbers,
             asks: PriceLadder::new(Action::Ask, options.levels),
             bids: PriceLadder::new(Action::Bid, options.levels),
             best: BestPrices::default(),
-            orders: orders.then(|| OrderLog::new(numbers.symbol, numbers.reference)),
         }
     }
 
@@ -38,9 +33,6 @@ impl SymbolFeed {
             for level in book.levels(side, usize::MAX) {
                 self.put(side, level);
             }
-        }
-        if let Some(orders) = &mut self.orders {
-            orders.learn(book);
         }
         self.best = self.best_now();
     }
@@ -61,25 +53,11 @@ impl SymbolFeed {
     }
 
     /// Adds the messages of a command, or of what a command did in this book.
-    pub(super) fn follow(
-        &mut self,
-        command: &Command,
-        events: &[Event],
-        levels: &[LevelChange],
-        to: &mut Tape,
-    ) -> Result<(), OutOfStep> {
+    pub(super) fn follow(&mut self, events: &[Event], levels: &[LevelChange], to: &mut Tape) {
         let from = to.len();
-        match &mut self.orders {
-            Some(orders) => {
-                for &body in orders.follow(command, events)? {
-                    to.add(&mut self.numbers, body);
-                }
-            }
-            None => self.add_trades(events, to),
-        }
+        self.add_trades(events, to);
         self.change_levels(levels, to);
         to.close(from);
-        Ok(())
     }
 
     fn add_trades(&mut self, events: &[Event], to: &mut Tape) {
@@ -95,7 +73,6 @@ impl SymbolFeed {
                     price,
                     size,
                     taker_side,
-                    maker: OrderReference(0),
                 };
                 to.add(&mut self.numbers, trade);
             }

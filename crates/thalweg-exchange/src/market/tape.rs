@@ -1,7 +1,7 @@
 //! Where messages get their numbers.
 
 use super::Channels;
-use super::message::{Body, Epoch, FeedSequence, Message, OrderReference, SymbolSequence};
+use super::message::{Body, Epoch, FeedSequence, Message, SymbolSequence};
 use crate::ids::SymbolId;
 
 /// The last numbers of a symbol. They outlive its removal: if it is added again, they go on.
@@ -9,8 +9,6 @@ use crate::ids::SymbolId;
 pub(super) struct Numbers {
     pub(super) symbol: SymbolId,
     pub(super) sequence: SymbolSequence,
-    /// That of the last order that came to rest in a book that was removed.
-    pub(super) reference: OrderReference,
 }
 
 impl Numbers {
@@ -18,7 +16,6 @@ impl Numbers {
         Self {
             symbol,
             sequence: SymbolSequence(0),
-            reference: OrderReference(0),
         }
     }
 }
@@ -60,7 +57,6 @@ impl Tape {
     pub(super) fn add(&mut self, numbers: &mut Numbers, body: Body) {
         let is_on = match body {
             Body::Trade { .. } => self.channels.trades,
-            Body::Order(_) => self.channels.orders,
             Body::Level(_) => self.channels.levels,
             Body::Best(_) => self.channels.best,
             Body::Cleared => true,

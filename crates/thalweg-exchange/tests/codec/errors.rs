@@ -105,7 +105,7 @@ fn heads_that_are_wrong() {
     all_said(
         &nop,
         "5 2 the version at byte 5 is 2, only 1 is known
-         4 168,1 the version at byte 5 is 1, only 3 is known
+         4 168,1 the version at byte 5 is 1, only 4 is known
          4 6 the kind at byte 4 is 6, which is no known command
          0 9 the length at byte 0 is 9, that of nothing is 8
          6 1 byte 6 of nothing is 1, the greatest is 0",
@@ -352,7 +352,8 @@ fn messages_that_are_wrong() {
         "0 67 the length at byte 0 is 67, that of best prices is 68
          4 169 the kind at byte 4 is 169, which is no known message
          6 8 byte 6 of best prices is 8, the greatest is 7
-         7 16 byte 7 of best prices is 16, the greatest is 15
+         7 14 byte 7 of best prices is 14, the greatest is 13
+         7 2 the channels at byte 7 is 2, which is not known
          36 1 the best price of an empty side at byte 36 is 1, the greatest is 0
          60 1 the best volume of an empty side at byte 60 is 1, the greatest is 0",
     );
@@ -373,16 +374,16 @@ fn snapshots_that_are_wrong() {
     encode_snapshot(&snapshot, &mut frame).expect("there is room");
     all_said(
         &frame,
-        "0 99 the length at byte 0 is 99, that of a snapshot is 76
-         0 9 the length at byte 0 is 9, that of a snapshot is 52
+        "0 91 the length at byte 0 is 91, that of a snapshot is 68
+         0 9 the length at byte 0 is 9, that of a snapshot is 44
          4 193 the kind at byte 4 is 193, which is no known snapshot
          6 4 byte 6 of a snapshot is 4, the greatest is 3
-         7 16 byte 7 of a snapshot is 16, the greatest is 15
-         48 1 3 levels and orders said at byte 36, the frame has room for 2
-         36 1 the frame's fields end at byte 76, and 24 bytes follow",
+         7 14 byte 7 of a snapshot is 14, the greatest is 13
+         40 1 3 levels said at byte 36, the frame has room for 2
+         36 1 the frame's fields end at byte 68, and 24 bytes follow",
     );
     // And is told as soon as the numbers are there.
     frame[36] = 1;
-    let error = decode_snapshot(&frame[..52], &mut Snapshot::default()).expect_err("a fault");
+    let error = decode_snapshot(&frame[..44], &mut Snapshot::default()).expect_err("a fault");
     assert!(matches!(error, CodecError::Surplus { .. }), "{error:?}");
 }

@@ -9,8 +9,7 @@ use thalweg_exchange::codec::{
 };
 use thalweg_exchange::execution::{CancelReason, Execution, ExecutionReport, TradeId};
 use thalweg_exchange::market::{
-    BestPrices, Body, Channels, Epoch, FeedSequence, Message, OrderReference, Quote, ShownOrder,
-    Snapshot, SymbolSequence,
+    BestPrices, Body, Channels, Epoch, FeedSequence, Message, Quote, Snapshot, SymbolSequence,
 };
 use thalweg_exchange::{
     AccountSpec, Action, AdjustmentKind, Amend, Command, ConditionalOrder, CurrencyId, Event,
@@ -367,10 +366,7 @@ fn messages() {
         epoch: Epoch(i64::MAX as u64 + 8),
         sequence: FeedSequence(1),
         symbol_sequence: SymbolSequence(2),
-        channels: Channels {
-            orders: false,
-            ..Channels::default()
-        },
+        channels: Channels::default(),
         symbol: SymbolId(4),
         is_last: true,
         body: Body::Best(BestPrices {
@@ -384,7 +380,7 @@ fn messages() {
     let mut out = vec![0; message_bytes(&message)];
     encode_message(&message, &mut out).expect("there is room");
     let fields = longs(&[i64::MIN + 7, 1, 2, 0, 0, 5, 6]);
-    let expected = format!("44000000a703050d04000000{fields}");
+    let expected = format!("44000000a704050d04000000{fields}");
     assert_eq!(hex(&out), expected);
     let trade = Message {
         is_last: false,
@@ -392,14 +388,13 @@ fn messages() {
             price: 5,
             size: 6,
             taker_side: Action::Bid,
-            maker: OrderReference(7),
         },
         ..message
     };
     let mut out = vec![0; message_bytes(&trade)];
     encode_message(&trade, &mut out).expect("there is room");
-    let fields = longs(&[i64::MIN + 7, 1, 2, 5, 6, 7]);
-    assert_eq!(hex(&out), format!("3c000000a003020d04000000{fields}"));
+    let fields = longs(&[i64::MIN + 7, 1, 2, 5, 6]);
+    assert_eq!(hex(&out), format!("34000000a004020d04000000{fields}"));
 }
 
 #[test]
@@ -408,11 +403,6 @@ fn snapshots() {
         price,
         volume: 20,
         orders: 2,
-    };
-    let order = |order, price| ShownOrder {
-        order: OrderReference(order),
-        price,
-        left: 10,
     };
     let snapshot = Snapshot {
         symbol: SymbolId(4),
@@ -424,15 +414,13 @@ fn snapshots() {
         bids: vec![],
         asks_cut: false,
         bids_cut: true,
-        selling: vec![order(1, 9), order(3, 9)],
-        buying: vec![order(2, 8)],
     };
     let mut out = vec![0; snapshot_bytes(&snapshot)];
     encode_snapshot(&snapshot, &mut out).expect("there is room");
-    let counts = "01000000000000000200000001000000";
-    let items = longs(&[9, 20, 2, 1, 9, 10, 3, 9, 10, 2, 8, 10]);
+    let counts = "0100000000000000";
+    let items = longs(&[9, 20, 2]);
     let expected = format!(
-        "94000000c003020f04000000{}{counts}{items}",
+        "44000000c004020d04000000{}{counts}{items}",
         longs(&[5, 6, 7])
     );
     assert_eq!(hex(&out), expected);

@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use thalweg_exchange::book::Level;
 use thalweg_exchange::execution::{CancelReason, Execution, ExecutionReport, TradeId};
 use thalweg_exchange::market::{
-    BestPrices, Body, Channels, Epoch, FeedSequence, LevelDelta, Message, OrderChange,
-    OrderReference, Quote, ShownOrder, Snapshot, SymbolSequence,
+    BestPrices, Body, Channels, Epoch, FeedSequence, LevelDelta, Message, Quote, Snapshot,
+    SymbolSequence,
 };
 use thalweg_exchange::{
     AccountSpec, Action, AdjustmentKind, Amend, Command, ConditionalOrder, CurrencyId, Event,
@@ -330,22 +330,10 @@ fn body() -> impl Strategy<Value = Body> {
     };
     let numbers = (number(), number(), any::<u64>());
     prop_oneof![
-        4 => (0..6, numbers, action(), any::<u64>()).prop_map(
-            |(kind, (price, size, orders), side, order)| {
-                let order = OrderReference(order);
-                let (left, volume) = (size, size);
-                let change = match kind {
-                    0 => OrderChange::Added { order, side, price, size },
-                    1 => OrderChange::Reduced { order, by: price, left },
-                    2 => OrderChange::Filled { order, size: price, left },
-                    3 => OrderChange::Removed { order, left },
-                    4 => return Body::Level(LevelDelta { side, price, volume, orders }),
-                    _ => {
-                        let (taker_side, maker) = (side, order);
-                        return Body::Trade { price, size, taker_side, maker };
-                    }
-                };
-                Body::Order(change)
+        3 => (any::<bool>(), numbers, action()).prop_map(
+            |(trades, (price, size, orders), side)| match trades {
+                true => Body::Trade { price, size, taker_side: side },
+                false => Body::Level(LevelDelta { side, price, volume: size, orders }),
             },
         ),
         1 => (quote(), quote()).prop_map(|(ask, bid)| Body::Best(BestPrices { ask, bid })),
@@ -354,7 +342,11 @@ fn body() -> impl Strategy<Value = Body> {
 }
 
 fn channels() -> impl Strategy<Value = Channels> {
-    (0_u8..16).prop_map(|code| Channels::from_code(code).expect("in range"))
+    prop::array::uniform3(any::<bool>()).prop_map(|[trades, levels, best]| Channels {
+        trades,
+        levels,
+        best,
+    })
 }
 
 /// Any market message.
@@ -384,33 +376,20 @@ pub(crate) fn snapshot() -> impl Strategy<Value = Snapshot> {
         });
         prop::collection::vec(level, 0..5)
     };
-    let order = || {
-        let order = (any::<u64>(), number(), number());
-        let order = order.prop_map(|(order, price, left)| ShownOrder {
-            order: OrderReference(order),
-            price,
-            left,
-        });
-        prop::collection::vec(order, 0..5)
-    };
     let numbers = prop::array::uniform3(any::<u64>());
     let cuts = prop::array::uniform2(any::<bool>());
-    let lists = (level(), level(), order(), order());
+    let lists = (level(), level());
     (numbers, symbol(), channels(), cuts, lists).prop_map(
-        |([epoch, sequence, as_of], symbol, channels, cuts, (asks, bids, selling, buying))| {
-            Snapshot {
-                symbol,
-                epoch: Epoch(epoch),
-                channels,
-                sequence: FeedSequence(sequence),
-                as_of: SymbolSequence(as_of),
-                asks,
-                bids,
-                asks_cut: cuts[0],
-                bids_cut: cuts[1],
-                selling,
-                buying,
-            }
+        |([epoch, sequence, as_of], symbol, channels, cuts, (asks, bids))| Snapshot {
+            symbol,
+            epoch: Epoch(epoch),
+            channels,
+            sequence: FeedSequence(sequence),
+            as_of: SymbolSequence(as_of),
+            asks,
+            bids,
+            asks_cut: cuts[0],
+            bids_cut: cuts[1],
         },
     )
 }

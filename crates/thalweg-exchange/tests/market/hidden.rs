@@ -2,11 +2,36 @@
 
 use std::sync::Arc;
 
-use thalweg_exchange::market::{Body, Message, OrderChange, OrderReference};
-use thalweg_exchange::{Action, Command, ConditionalOrder, OrderId, UserId};
+use thalweg_exchange::market::{Builder, Epoch, Message, Options};
+use thalweg_exchange::{
+    AccountSpec, Action, Command, ConditionalOrder, CurrencyId, OrderId, State, UserId,
+};
 
-use crate::market::numbers::{SYMBOL, feed, order};
-use crate::market::references::{changes, of_user, start};
+use crate::market::numbers::{SYMBOL, feed, order, setup};
+
+fn of_user(uid: i64, mut command: Command) -> Command {
+    if let Command::Place(place) = &mut command {
+        place.uid = UserId(uid);
+    }
+    command
+}
+
+/// Users 1 and 2 use the same ids, and both have money.
+fn start() -> (Builder, State) {
+    let mut builder = Builder::new(Epoch(1), Options::default());
+    let mut state = State::default();
+    feed(&mut builder, &mut state, &setup());
+    let account = AccountSpec {
+        uid: UserId(2),
+        balances: vec![(CurrencyId(1), 1_000_000), (CurrencyId(2), 1_000_000)],
+    };
+    feed(
+        &mut builder,
+        &mut state,
+        &[Command::AddAccounts([account].into())],
+    );
+    (builder, state)
+}
 
 fn iceberg(id: i64, price: i64, size: i64, display: i64) -> Command {
     let Command::Place(place) = order(id, Action::Ask, price, size) else {
@@ -32,39 +57,6 @@ fn a_move_does_not_tell_whether_lots_are_hidden() {
     let plain = told(&[order(1, Action::Ask, 10, 2), moved(1, 11)]);
     let hides = told(&[iceberg(1, 10, 5, 2), moved(1, 11)]);
     assert_eq!(plain, hides);
-}
-
-/// It leaves, takes, and comes as another order.
-#[test]
-fn a_moved_order_that_takes_is_told_as_removed_and_added() {
-    let (mut builder, mut state) = start();
-    let bid = of_user(2, order(1, Action::Bid, 9, 4));
-    feed(&mut builder, &mut state, &[iceberg(1, 10, 9, 2), bid]);
-    let told = feed(&mut builder, &mut state, &[moved(1, 9)]);
-    let maker = OrderReference(2);
-    let trades: i64 = (told.iter())
-        .map(|message| match message.body {
-            Body::Trade { size, .. } => size,
-            _ => 0,
-        })
-        .sum();
-    assert_eq!(trades, 4);
-    let told = changes(&told);
-    let removed = OrderChange::Removed {
-        order: OrderReference(1),
-        left: 2,
-    };
-    assert_eq!(told.first(), Some(&removed));
-    let added = OrderChange::Added {
-        order: OrderReference(3),
-        side: Action::Ask,
-        price: 9,
-        size: 2,
-    };
-    assert_eq!(told.last(), Some(&added));
-    for change in &told[1..told.len() - 1] {
-        assert!(matches!(change, OrderChange::Filled { order, .. } if *order == maker));
-    }
 }
 
 /// Stop orders that wait, lots that leave the hidden ones, refusals and deposits.

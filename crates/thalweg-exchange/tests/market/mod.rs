@@ -10,7 +10,6 @@ mod hidden;
 mod mixing;
 mod numbers;
 pub(crate) mod recording;
-mod references;
 mod restart;
 mod steps;
 mod subscriber;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use thalweg_exchange::market::{
-    Body, Builder, Channels, Epoch, Message, Options, OrderChange, OrderReference, OutOfStep,
-    Replica, ReplicaError, Snapshot, SymbolSequence,
+    Body, Builder, Channels, Epoch, Message, Options, OutOfStep, Replica, ReplicaError, Snapshot,
+    SymbolSequence,
 };
 use thalweg_exchange::{
     AccountSpec, Action, Command, ConditionalOrder, CurrencyId, Events, OrderId, Place, ResultCode,
@@ -48,27 +48,9 @@ pub(crate) fn feed(builder: &mut Builder, state: &mut State, commands: &[Command
     all
 }
 
-/// What a message says, and of which order.
-pub(crate) fn parted(message: &Message) -> (Body, OrderReference) {
-    let mut body = message.body;
-    let mut none = OrderReference(0);
-    let reference = match &mut body {
-        Body::Trade { maker, .. } => maker,
-        Body::Order(
-            OrderChange::Added { order, .. }
-            | OrderChange::Reduced { order, .. }
-            | OrderChange::Filled { order, .. }
-            | OrderChange::Removed { order, .. },
-        ) => order,
-        Body::Level(_) | Body::Best(_) | Body::Cleared => &mut none,
-    };
-    let reference = std::mem::take(reference);
-    (body, reference)
-}
-
-/// What messages say, whatever the orders in it are called.
+/// What messages say.
 fn bodies(messages: &[Message]) -> Vec<Body> {
-    messages.iter().map(|message| parted(message).0).collect()
+    messages.iter().map(|message| message.body).collect()
 }
 
 /// 1,000 orders over ten prices go at once: each level is told once.
@@ -197,7 +179,6 @@ fn channels_that_are_off_leave_no_gap() {
     };
     let off = Channels {
         trades: false,
-        orders: false,
         levels: false,
         best: false,
     };
@@ -207,20 +188,13 @@ fn channels_that_are_off_leave_no_gap() {
         &session(),
     );
     type Wanted = fn(&Body) -> bool;
-    let cases: [(Channels, Wanted); 4] = [
+    let cases: [(Channels, Wanted); 3] = [
         (
             Channels {
                 trades: true,
                 ..off
             },
             |b| matches!(b, Body::Trade { .. }),
-        ),
-        (
-            Channels {
-                orders: true,
-                ..off
-            },
-            |b| matches!(b, Body::Order(_)),
         ),
         (
             Channels {
@@ -236,14 +210,9 @@ fn channels_that_are_off_leave_no_gap() {
     for (channels, wanted) in cases {
         let mut builder = Builder::new(Epoch(1), only(channels));
         let part = feed(&mut builder, &mut State::default(), &session());
-        // Trades name their makers only where there are orders.
         let expected: Vec<Body> = bodies(&whole).into_iter().filter(wanted).collect();
         assert!(!expected.is_empty());
-        let zeroed = bodies(&part);
-        assert_eq!(zeroed, expected);
-        if !channels.orders {
-            assert_eq!(part.iter().map(|m| m.body).collect::<Vec<_>>(), zeroed);
-        }
+        assert_eq!(bodies(&part), expected);
         let numbers: Vec<u64> = part.iter().map(|m| m.symbol_sequence.0).collect();
         assert_eq!(numbers, (1..=part.len() as u64).collect::<Vec<_>>());
     }
@@ -267,26 +236,19 @@ fn outcomes_from_elsewhere_are_refused() {
         "market data is out of step: there is no symbol 5"
     );
     feed(&mut builder, &mut State::default(), &setup());
-    let moved = Command::move_to(UserId(1), SYMBOL, OrderId(8), 3);
-    let error = builder
-        .apply(3, &moved, ResultCode::Success, &levels)
-        .expect_err("the order never rested");
-    assert_eq!(
-        error.to_string(),
-        "market data is out of step: order 8 of symbol 5 is not resting"
-    );
     let ask = order(1, Action::Ask, 1, 1);
     let error = builder
-        .apply(4, &ask, ResultCode::Success, &Events::new())
+        .apply(3, &ask, ResultCode::Success, &Events::new())
         .expect_err("no levels are listed");
     assert_eq!(
         error.to_string(),
         "market data can not be made of events without levels: see Events::with_levels"
     );
     // What was refused by the engine is never looked at.
+    let moved = Command::move_to(UserId(1), SYMBOL, OrderId(8), 3);
     let refused = ResultCode::MatchingUnknownOrderId;
     let told = builder
-        .apply(5, &moved, refused, &levels)
+        .apply(4, &moved, refused, &levels)
         .expect("nothing to follow");
     assert!(told.is_empty());
 }

@@ -7,7 +7,7 @@ use thalweg_exchange::{
 };
 use thalweg_testkit::counting::held;
 
-use crate::market::numbers::{SYMBOL, feed, order, setup};
+use crate::market::numbers::{SYMBOL, order, setup};
 
 #[test]
 fn an_outcome_that_is_missing_or_comes_twice_is_told() {
@@ -26,28 +26,6 @@ fn an_outcome_that_is_missing_or_comes_twice_is_told() {
             format!("market data is out of step: command {expected} expected, {got} came")
         );
     }
-}
-
-#[test]
-fn a_second_order_of_one_id_is_told() {
-    let mut builder = Builder::new(Epoch(1), Options::default());
-    let ask = order(1, Action::Ask, 10, 1);
-    feed(&mut builder, &mut State::default(), &setup());
-    let mut number = 2;
-    let levels = Events::new().with_levels();
-    let mut rest = |builder: &mut Builder| {
-        let applied = builder.apply(number, &ask, ResultCode::Success, &levels);
-        number += 1;
-        applied.map(<[_]>::len)
-    };
-    assert_eq!(rest(&mut builder), Ok(1));
-    let error = rest(&mut builder).expect_err("it rests already");
-    let (symbol, order) = (SYMBOL, OrderId(1));
-    assert_eq!(error, OutOfStep::SecondOrder { symbol, order });
-    assert_eq!(
-        error.to_string(),
-        "market data is out of step: a second order 1 of one owner in symbol 5"
-    );
 }
 
 fn number() -> impl Strategy<Value = i64> {

@@ -197,7 +197,7 @@ fn reports_that_are_wrong() {
 fn welcomes_and_answers_to_queries_that_are_wrong() {
     all_said(
         &of_server(&ServerFrame::Welcome(welcome())),
-        "6 16 byte 6 of a welcome is 16, the greatest is 15
+        "6 14 byte 6 of a welcome is 14, the greatest is 13
          10 1 the version of the protocol at byte 8 is 65537, the greatest is 65535",
     );
     let of = |said| {

@@ -115,8 +115,6 @@ impl Board {
             into.clear();
             into.extend(all.take(levels));
         }
-        into.selling.clear();
-        into.buying.clear();
         let mut bytes = vec![0; snapshot_bytes(into)];
         encode_snapshot(into, &mut bytes).ok()?;
         let made = Made {

@@ -26,11 +26,7 @@ struct Market {
 
 impl Market {
     fn new(ring_chunks: usize) -> Self {
-        let channels = Channels {
-            orders: false,
-            ..Channels::default()
-        };
-        let feed = Arc::new(Feed::new(Epoch(9), channels, 0, ring_chunks));
+        let feed = Arc::new(Feed::new(Epoch(9), Channels::default(), 0, ring_chunks));
         let state = State::default();
         let mut market = Self {
             tape: Tape::new(&state, Arc::clone(&feed)),
@@ -277,8 +273,7 @@ fn pieces_end_with_a_command() {
         let is_last = decode_message(last.frame).is_ok_and(|(message, _)| message.is_last);
         assert!(is_last || last.is_snapshot);
     }
-    let mut snapshot = Snapshot::default();
-    snapshot.channels.orders = false;
+    let snapshot = Snapshot::default();
     let mut frame = vec![0; snapshot_bytes(&snapshot)];
     encode_snapshot(&snapshot, &mut frame).expect("there is room");
     assert!(chunk::Mark::first(&frame).is_some_and(|mark| mark.is_snapshot));
