@@ -3,15 +3,15 @@
 use super::consumer::Consumer;
 use super::delivery::Delivery;
 use super::topic::Message;
-use super::trace::{Decision, Event};
 use crate::channel::RecvError;
 
 impl<M: Message> Consumer<M> {
     /// Calls `work` with up to `max` messages that are there now; gives how many. It takes them out
-    /// of the inbox in batches, whose size follows what waits ([`Batching`](super::Batching)): room
-    /// comes back by batches, and in a group the others cannot have what is in one. A message of
-    /// the [express lane](super::Subscription::express) that comes meanwhile is the next; what is
-    /// left of a batch when `max` is reached then stays with this consumer, for its next call.
+    /// of the inbox in batches, whose size follows what waits, up to
+    /// [`BATCH_MAX`](super::BATCH_MAX) and a quarter of the capacity: room comes back by batches,
+    /// and in a group the others cannot have what is in one. A message of the [express
+    /// lane](super::Subscription::express) that comes meanwhile is the next; what is left of a
+    /// batch when `max` is reached then stays with this consumer, for its next call.
     ///
     /// If `work` panics, the message that it has is gone, and the others are still there.
     pub fn recv_each(&mut self, max: usize, mut work: impl FnMut(Delivery<M>)) -> usize {
@@ -71,13 +71,7 @@ impl<M: Message> Consumer<M> {
         if waiting == 0 {
             return self.has_express();
         }
-        let Some(batching) = &mut self.batching else {
-            return true;
-        };
-        let (before, size) = (batching.size(), batching.look(waiting));
-        if size != before {
-            self.tell_batch(before, size, waiting);
-        }
+        let size = self.batching.look(waiting);
         // Members of a group leave each other their share.
         let share = waiting.div_ceil(self.receiver.members().max(1));
         let size = size.min(max).min(share);
@@ -91,18 +85,5 @@ impl<M: Message> Consumer<M> {
             self.meter.held.set(self.ahead.len() as u64);
         }
         true
-    }
-
-    #[cold]
-    fn tell_batch(&self, from: usize, to: usize, waiting: usize) {
-        self.meter.batch.set(to as u64);
-        self.inbox.governor.note(&Decision {
-            at_ns: self.core.now_ns(),
-            event: Event::Batch,
-            inbox: self.inbox.id.0,
-            from: from as u32,
-            to: to as u32,
-            number: waiting as u64,
-        });
     }
 }

@@ -15,7 +15,7 @@ const LOOKS: u32 = 16;
 
 /// The batch size of one consumer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Batching {
+pub(super) struct Batching {
     size: usize,
     max: usize,
     looks: u32,
@@ -24,7 +24,7 @@ pub struct Batching {
 impl Batching {
     /// Batches of 1 at first, and of at most a quarter of the capacity or [`BATCH_MAX`]: those in
     /// a batch keep their room.
-    pub fn new(capacity: usize) -> Self {
+    pub(super) fn new(capacity: usize) -> Self {
         Self {
             size: 1,
             max: (capacity / 4).clamp(1, BATCH_MAX),
@@ -32,14 +32,9 @@ impl Batching {
         }
     }
 
-    /// The batch size at the last look.
-    pub fn size(&self) -> usize {
-        self.size
-    }
-
     /// Before a batch is taken, with what waits: how many to take at most.
     #[inline]
-    pub fn look(&mut self, waiting: usize) -> usize {
+    pub(super) fn look(&mut self, waiting: usize) -> usize {
         if waiting > self.size {
             self.looks = 0;
             self.size = waiting

@@ -10,21 +10,16 @@ use super::handle::{Bus, Handle};
 use super::inbox::Options;
 use super::priority::{Admission, AdmissionError, Priority};
 use super::registry::Core;
-use super::rules::Rule;
 use super::topic::{Message, TopicError, TopicInfo, Topics};
 use crate::channel;
 #[cfg(not(any(loom, shuttle)))]
 use crate::export::{self, Export};
-use crate::ring::sync::{Arc, IS_MODEL};
+use crate::ring::sync::Arc;
 use crate::ring::{CAPACITY_MAX, CapacityError};
 use crate::wait::Mode;
 
 /// Messages of an inbox, if nobody says.
 const CAPACITY: usize = 65_536;
-/// Decisions that are kept, if nobody says; a model would look at each word of them.
-const DECISIONS: usize = if IS_MODEL { 1 } else { 128 };
-/// Decisions that are kept at most: 32 MiB of them.
-const DECISIONS_MAX: usize = 1 << 20;
 
 /// Why a bus, an inbox or a publisher can't be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,13 +36,6 @@ pub enum BuildError {
     Inbox(channel::BuildError),
     /// An express lane for every priority would leave nothing to overtake.
     Express,
-    /// More decisions are to be kept than may be.
-    Trace {
-        /// What was asked for, in decisions.
-        asked: usize,
-        /// The most that may be kept.
-        limit: usize,
-    },
     /// The bus was drained or stopped.
     Closed,
     /// The clone of a retained message asks for a copy of that same message.
@@ -61,7 +49,6 @@ errors!(BuildError {
         "inbox of a bus: capacity {asked} is outside 1 to {} messages", CAPACITY_MAX / 2;
     Self::Inbox(error) => "inbox of a bus: {error}";
     Self::Express => "an express lane needs a priority above low: else every message is in it";
-    Self::Trace { asked, limit } => "{asked} decisions to be kept: no more than {limit} can be";
     Self::Closed => "the bus was drained or stopped";
     Self::Copying => "the clone of a retained message asks for a copy of that message";
 });
@@ -95,7 +82,6 @@ impl From<CapacityError> for BuildError {
 #[must_use]
 pub struct Builder<M> {
     options: Options,
-    decisions: usize,
     #[cfg_attr(
         any(loom, shuttle),
         allow(dead_code, reason = "a model writes no files")
@@ -161,27 +147,6 @@ macro_rules! inbox_options {
                 self.options.mode = mode;
                 self
             }
-
-            /// Where consumers take several messages at once, by what waits
-            /// ([`Batching`](super::Batching)), with [`recv_each`](Consumer::recv_each) and what
-            /// is made of it; default [`Rule::batch_by_occupancy`]. With [`Rule::off`] they take
-            /// one at a time.
-            pub fn batching(mut self, rule: Rule) -> Self {
-                self.options.batching = rule;
-                self
-            }
-
-            /// Where publishers of low and medium priority keep a gap between messages, which
-            /// grows from half of their limit on ([`Slowing`](super::Slowing)); default off.
-            /// With [`Rule::slow_producers`] an inbox into which more comes than is served settles
-            /// at three quarters of the limit, instead of swinging at it. Those that do not wait
-            /// ([`Policy::Reject`](super::Policy::Reject),
-            /// [`try_publish`](super::Publisher::try_publish)) are not slowed, and those of high
-            /// priority neither; [`Publisher::level`](super::Publisher::level) tells them.
-            pub fn slowing(mut self, rule: Rule) -> Self {
-                self.options.slowing = rule;
-                self
-            }
         }
     )+};
 }
@@ -195,21 +160,11 @@ impl<M: Message> Builder<M> {
                 capacity: CAPACITY,
                 admission: Admission::default(),
                 mode: Mode::default(),
-                batching: Rule::batch_by_occupancy(),
-                slowing: Rule::slow_producers().off(),
                 express: None,
             },
-            decisions: DECISIONS,
             export_to: None,
             messages: PhantomData,
         }
-    }
-
-    /// Keeps so many decisions, at 32 bytes each, for [`Bus::trace`]; default 128, at most
-    /// 1,048,576.
-    pub fn trace(mut self, decisions: usize) -> Self {
-        self.decisions = decisions;
-        self
     }
 
     /// Writes the figures of its inboxes into a file in this directory, for whoever watches the
@@ -228,11 +183,7 @@ impl<M: Message> Builder<M> {
     pub fn build(self) -> Result<Bus<M>, BuildError> {
         TopicInfo::check(M::TOPICS).map_err(BuildError::Topics)?;
         self.options.check()?;
-        if self.decisions > DECISIONS_MAX {
-            let (asked, limit) = (self.decisions, DECISIONS_MAX);
-            return Err(BuildError::Trace { asked, limit });
-        }
-        let core = Arc::new(Core::new(self.options, self.decisions));
+        let core = Arc::new(Core::new(self.options));
         let bus = Bus(Arc::new(Handle(core)));
         #[cfg(not(any(loom, shuttle)))]
         if let Some(directory) = export::directory(self.export_to)

@@ -28,8 +28,8 @@ pub struct Consumer<M: Message> {
     /// How many of those ahead, at the front, no message overtakes: retained ones, or what was on
     /// a shelf of the express lane.
     pub(super) fixed: usize,
-    /// How large batches are, where there are any.
-    pub(super) batching: Option<Batching>,
+    /// How large batches are.
+    pub(super) batching: Batching,
     /// How many of these, at the front, are retained ones.
     pub(super) replays: usize,
     /// It is with messages, as far as the meter knows.
@@ -59,21 +59,18 @@ impl<M: Message> Consumer<M> {
 
     fn member(receiver: Receiver<M>, core: Arc<Core<M>>, inbox: Arc<Inbox<M>>) -> Self {
         let capacity = inbox.capacity as usize;
-        let consumer = Self {
+        Self {
             receiver,
             ahead: VecDeque::new(),
             express: inbox.lane.as_ref().map(|lane| lane.end.clone()),
             fixed: 0,
-            batching: inbox.batches().then(|| Batching::new(capacity)),
+            batching: Batching::new(capacity),
             replays: 0,
             is_busy: false,
             meter: inbox.enter(),
             core,
             inbox,
-        };
-        consumer.meter.batch.set(1);
-        consumer.tell_waits();
-        consumer
+        }
     }
 
     /// Another consumer of the same inbox: each message goes to one of the group.
@@ -220,16 +217,11 @@ impl<M: Message> Consumer<M> {
             if why == TryRecvError::Disconnected {
                 return Err(RecvTimeoutError::Disconnected);
             }
-            if self.inbox.governor.slowing().is_some() {
-                let (inbox, core) = (&self.inbox, &self.core);
-                inbox.look_if_due(self.receiver.len(), &core.clock, core.now_ns());
-            }
             let item = match (&mut self.express, deadline) {
                 (Some(express), _) => self.receiver.recv_either(express, deadline),
                 (None, Some(deadline)) => self.receiver.recv_deadline(deadline),
                 (None, None) => self.receiver.recv().map_err(RecvTimeoutError::from),
             };
-            self.tell_waits();
             match item {
                 Ok(item) => {
                     if let Some(delivery) = self.open(item) {
@@ -309,13 +301,6 @@ impl<M: Message> Consumer<M> {
             self.meter.told.add(envelope.lost_before);
         }
         Delivery::from(envelope)
-    }
-
-    /// What it has learned of waiting, for explanations.
-    fn tell_waits(&self) {
-        let (gap_ns, wake_ns) = self.receiver.learned_ns();
-        self.meter.waits_ns[0].set(gap_ns);
-        self.meter.waits_ns[1].set(wake_ns);
     }
 
     #[inline]

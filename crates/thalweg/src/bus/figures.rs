@@ -7,7 +7,7 @@ use super::balance::Reading;
 use super::consumer::Consumer;
 use super::express::ExpressLane;
 use super::inbox::Inbox;
-use super::ledger::{Count, Losses, Meter, Service, Totals};
+use super::ledger::{Losses, Service, Totals};
 use super::priority::Priority;
 use super::publishers::Row;
 use super::topic::{Message, Topics};
@@ -41,28 +41,6 @@ impl<M: Message> Inbox<M> {
         }
         flow.catch_up(&service.delivered);
         Totals { flow, service }
-    }
-
-    /// Publishers that are there and have published within so many ns before `now_ns`, as far as
-    /// this was asked in that time.
-    pub(super) fn active_publishers(&self, now_ns: u64, window_ns: u64) -> usize {
-        lock(&self.publishers).active(now_ns, window_ns)
-    }
-
-    /// What the consumer that waits least has learned; see [`Meter::waits_ns`].
-    pub(super) fn waits_ns(&self) -> (u64, u64) {
-        let members = lock(&self.members);
-        let learned = |meter: &Shared<Meter>| meter.waits_ns.each_ref().map(Count::get);
-        let least = members.meters.iter().map(learned).min();
-        let [gap_ns, wake_ns] = least.unwrap_or_default();
-        (gap_ns, wake_ns)
-    }
-
-    /// The largest batch that a consumer takes.
-    pub(super) fn batch(&self) -> u64 {
-        let members = lock(&self.members);
-        let batches = members.meters.iter().map(|meter| meter.batch.get());
-        batches.max().unwrap_or(1)
     }
 
     /// The figures of now, where the ring holds `len` elements.

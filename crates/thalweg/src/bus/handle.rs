@@ -4,13 +4,11 @@ use super::InboxId;
 use super::balance::Reading;
 use super::builder::{BuildError, Builder, Subscription};
 use super::consumer::Consumer;
-use super::governor::Explained;
 use super::ledger::Totals;
 use super::metrics::Snapshot;
 use super::publisher::Publisher;
 use super::registry::Core;
 use super::topic::{Message, Topics};
-use super::trace::Decision;
 use crate::ring::sync::{Arc, is_model_over};
 use crate::state::{Lifecycle, StateView};
 
@@ -185,37 +183,8 @@ impl<M: Message> Bus<M> {
         readings.map(|(id, reading, _)| (id, reading)).collect()
     }
 
-    /// Why each rule of each open inbox is on or off, with what it was compared with: as it is now.
-    /// Takes locks that publishers and consumers do not wait for; some 10 µs an inbox.
-    ///
-    /// ```
-    /// # use thalweg::bus::{Bus, Message, TopicId, TopicInfo, Topics};
-    /// # #[derive(Clone)] struct Job(u32);
-    /// # impl Message for Job {
-    /// #     const TOPICS: &'static [TopicInfo] = &[TopicInfo::new("job")];
-    /// #     fn topic(&self) -> TopicId { TopicId::new(0) }
-    /// # }
-    /// let bus = Bus::<Job>::builder().capacity(4).build()?;
-    /// let _rx = bus.subscribe(Topics::ALL)?;
-    /// let told: Vec<_> = bus.explain().iter().map(ToString::to_string).collect();
-    /// assert_eq!(told[1], "inbox 0: batch-by-occupancy is off: 4 capacity, at least 8");
-    /// assert_eq!(told[2], "inbox 0: slow-producers is off: it is not switched on");
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn explain(&self) -> Vec<Explained> {
-        let explained = self.0.0.look(|inbox, _, looked| looked.explained(inbox.id));
-        explained.into_iter().flatten().collect()
-    }
-
-    /// The last decisions, by time: levels, verdicts and rules of inboxes, batches of consumers, as
-    /// many as [`Builder::trace`] says; and the last changes of the state. What is decided is noted
-    /// where it is decided, and read without stopping anybody.
-    pub fn trace(&self) -> Vec<Decision> {
-        self.0.0.trace()
-    }
-
-    /// All figures of now: states, levels, rates and counts. Each is exact when nobody is at work.
-    /// As [`explain`](Self::explain) it looks at each inbox, and may be called at any time.
+    /// All figures of now: the state, and counts of each inbox. Each is exact when nobody is at
+    /// work. Takes locks as [`readings`](Self::readings), and may be called at any time.
     pub fn snapshot(&self) -> Snapshot {
         self.0.0.snapshot()
     }

@@ -12,15 +12,11 @@ use std::sync::Arc as Shared;
 
 use super::builder::BuildError;
 use super::express::{Lane, Lanes};
-use super::governor::Governor;
 use super::ledger::{Ledger, Meter, Service};
 use super::priority::{Admission, Priority};
 use super::publishers::{Left, Publishers, Row};
-use super::rules::Rule;
 use super::shelf::Shelf;
-use super::slowing::free_limit;
 use super::topic::{Message, Policy, TopicId, Topics};
-use super::trace::Recorder;
 use super::{InboxId, PublisherId};
 use crate::channel::{self, Mpmc};
 use crate::ring::sync::{Mutex, lock};
@@ -53,10 +49,6 @@ pub(super) struct Options {
     pub(super) capacity: usize,
     pub(super) admission: Admission,
     pub(super) mode: Mode,
-    /// Whether consumers take batches by what waits.
-    pub(super) batching: Rule,
-    /// Whether publishers keep a gap where an inbox fills.
-    pub(super) slowing: Rule,
     /// From which priority on messages overtake, and how many of them may wait.
     pub(super) express: Option<(Priority, usize)>,
 }
@@ -69,15 +61,13 @@ pub(super) struct Inbox<M> {
     pub(super) capacity: u64,
     /// Of each priority, in the ring that it goes to.
     pub(super) limits: [u64; Priority::COUNT],
-    /// Those of the ring up to which nobody is slowed; 0 for what goes to the express lane.
-    pub(super) free_limits: [u64; Priority::COUNT],
+    /// Those of the ring; 0 for what goes to the express lane.
+    pub(super) ring_limits: [u64; Priority::COUNT],
     /// Elements that the ring holds, tokens included.
     pub(super) places: u64,
     pub(super) lane: Option<Lane<M>>,
     /// Messages that the rings and all shelves hold together.
     pub(super) messages_max: usize,
-    pub(super) batching: Rule,
-    pub(super) governor: Governor,
     /// By topic.
     pub(super) shelves: Vec<Option<Shelf<M>>>,
     pub(super) publishers: Mutex<Publishers>,
@@ -92,24 +82,11 @@ pub(super) struct Members {
     pub(super) gone: Service,
 }
 
-/// Up to where nobody is slowed: the higher priorities never are.
-fn free_limits(mut limits: [u64; Priority::COUNT], slowing: &Rule) -> [u64; Priority::COUNT] {
-    let capacity = limits[Priority::COUNT - 1];
-    if !slowing.is_forced_off() && capacity >= slowing.limits.capacity_min {
-        for limit in &mut limits[..Priority::High.index()] {
-            *limit = free_limit(*limit);
-        }
-    }
-    limits
-}
-
 impl<M: Message> Inbox<M> {
     pub(super) fn new(
         id: InboxId,
         topics: Topics,
         options: Options,
-        recorder: &Shared<Recorder>,
-        now_ns: u64,
     ) -> Result<(Self, Sender<M>, Receiver<M>), BuildError> {
         let mut limits = options.admission.limits(options.capacity)?;
         let mut messages_max = options.capacity;
@@ -134,12 +111,11 @@ impl<M: Message> Inbox<M> {
             .soft_limit(None)
             .mpmc()
             .map_err(|error| BuildError::ring(error, options.capacity))?;
-        let governor = Governor::new(&options, &limits, recorder, now_ns);
-        let mut free_limits = free_limits(limits, &options.slowing);
+        let mut ring_limits = limits;
         let lane = match options.express {
             Some((from, messages)) => {
                 limits[from.index()..].fill(messages as u64);
-                free_limits[from.index()..].fill(0);
+                ring_limits[from.index()..].fill(0);
                 messages_max = messages_max.saturating_add(messages);
                 Some(Lane::new(from, messages, tokens, &rx)?)
             }
@@ -150,12 +126,10 @@ impl<M: Message> Inbox<M> {
             topics,
             capacity: options.capacity as u64,
             limits,
-            free_limits,
+            ring_limits,
             places: places as u64,
             lane,
             messages_max,
-            batching: options.batching,
-            governor,
             shelves,
             publishers: Mutex::default(),
             members: Mutex::default(),
@@ -195,8 +169,6 @@ impl<M: Message> Inbox<M> {
         publishers.rows.push(Row {
             publisher,
             link,
-            seen: 0,
-            active_ns: None,
             name: Shared::clone(name),
             ledger: Shared::clone(&ledger),
             left: None,
@@ -212,12 +184,6 @@ impl<M: Message> Inbox<M> {
             row.left = Some(Left { end, is_untold });
         }
         publishers.fold(popped, &self.shelves);
-    }
-
-    /// Whether consumers take batches: the capacity is all that the rule asks for that is known
-    /// before anything comes.
-    pub(super) fn batches(&self) -> bool {
-        !self.batching.is_forced_off() && self.capacity >= self.batching.limits.capacity_min
     }
 
     /// Another consumer.

@@ -170,10 +170,6 @@ pub(super) struct Meter {
     pub(super) held: Count,
     /// Time spent with messages: see [`IS_BUSY`].
     time: Count,
-    /// What the consumer's pace has learned: the idle gap and the cost of a wake-up.
-    pub(super) waits_ns: [Count; 2],
-    /// How many messages it takes at once.
-    pub(super) batch: Count,
 }
 
 /// The lowest bit of [`Meter::time`]: the consumer is with messages, and the rest is the ticks it

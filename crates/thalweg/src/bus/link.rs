@@ -1,22 +1,20 @@
 //! A publisher's way to one inbox.
 
 use std::sync::Arc as Shared;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::PublisherId;
 use super::error::Reason;
 use super::express::Lanes;
-use super::inbox::{Envelope, Inbox, Item, Options, Sender};
+use super::inbox::{Envelope, Inbox, Item, Sender};
 use super::ledger::{Ledger, Own};
 use super::priority::Priority;
-use super::registry::{Core, Entry};
-use super::slowing::Slow;
+use super::registry::Entry;
 use super::topic::{Message, TopicId, Topics};
 use crate::channel::SendTimeoutError;
 use crate::ring::PushError;
 use crate::ring::sync::{Arc, fault, is_model_over, yield_now};
-use crate::state::Lifecycle;
-use crate::wait::{Pace, Panics};
+use crate::wait::Panics;
 
 /// How long to wait for room in topics whose policy is to block.
 #[derive(Clone, Copy)]
@@ -32,12 +30,9 @@ pub(super) struct Link<M: Message> {
     /// Into the express lane, where there is one.
     pub(super) express: Option<Sender<M>>,
     pub(super) ledger: Shared<Ledger>,
-    /// Those of the usual path: the inbox's, or where it slows publishers, half of them; 0 where
-    /// messages go to the express lane.
+    /// Those of the usual path: the inbox's; 0 where messages go to the express lane.
     pub(super) limits: [u64; Priority::COUNT],
     pub(super) inbox: Arc<Inbox<M>>,
-    core: Arc<Core<M>>,
-    pacing: Pacing,
     /// By what shelves know the publisher.
     pub(super) link: u32,
     /// Messages admitted beside the rings: of priorities of the ring, and of the express lane.
@@ -46,32 +41,12 @@ pub(super) struct Link<M: Message> {
     pub(super) lost: [u64; Topics::COUNT_MAX],
 }
 
-/// When a publisher that is slowed published last, and how it waits until it may again.
-#[derive(Default)]
-struct Pacing {
-    last_ns: u64,
-    pace: Option<Pace>,
-}
-
-impl Pacing {
-    /// How much of a gap is left.
-    fn left_ns(&self, now_ns: u64, gap_ns: u64) -> Option<u64> {
-        let due_ns = self.last_ns.saturating_add(gap_ns);
-        due_ns.checked_sub(now_ns).filter(|&left_ns| left_ns > 0)
-    }
-
-    fn pace(&mut self, options: &Options) -> &mut Pace {
-        self.pace.get_or_insert_with(|| Pace::new(options.mode))
-    }
-}
-
 /// What an inbox did with a message: took it (`true`: and nobody will look), or gave it back.
 pub(super) type Outcome<M> = Result<bool, (Option<Reason>, M)>;
 
 impl<M: Message> Link<M> {
     /// To a new inbox, by a publisher whose next sequences are given by topic.
     pub(super) fn new(
-        core: &Arc<Core<M>>,
         entry: Entry<M>,
         publisher: PublisherId,
         name: &Shared<str>,
@@ -84,10 +59,8 @@ impl<M: Message> Link<M> {
             sender,
             express: inbox.express_sender(),
             ledger,
-            limits: inbox.free_limits,
+            limits: inbox.ring_limits,
             inbox,
-            core: Arc::clone(core),
-            pacing: Pacing::default(),
             link,
             shelved: [0; 2],
             lost: [0; Topics::COUNT_MAX],
@@ -167,7 +140,7 @@ impl<M: Message> Link<M> {
         Err((reason, message))
     }
 
-    /// Pushes above the part of the room in which publishers are free, or when there is room.
+    /// Pushes into the express lane, or when there is room.
     fn push_patiently(
         &mut self,
         mut item: Item<M>,
@@ -177,9 +150,6 @@ impl<M: Message> Link<M> {
         let limit = self.inbox.limits[priority];
         let is_express = self.inbox.is_express(priority);
         if self.limits[priority] < limit {
-            if !is_express {
-                self.keep_gap(limit, patience);
-            }
             match self.sender_of(is_express).try_send_within(item, limit) {
                 Ok(is_late) => return Ok(is_late),
                 Err(PushError::Full(back)) => item = back,
@@ -196,41 +166,6 @@ impl<M: Message> Link<M> {
             let is_late = matches!(error, SendTimeoutError::Timeout(_));
             (error.into_inner(), is_late.then_some(Reason::TimedOut))
         })
-    }
-
-    /// Waits as long as a publisher that may wait has to between two messages, in an inbox that
-    /// fills; see `slowing.rs`.
-    fn keep_gap(&mut self, limit: u64, patience: Patience) {
-        let deadline = match patience {
-            Patience::None => return,
-            Patience::Until(deadline) => Some(deadline),
-            Patience::Endless => None,
-        };
-        let mut now_ns = self.core.now_ns();
-        self.inbox
-            .look_if_due(self.sender.len(), &self.core.clock, now_ns);
-        while let Some(slowing) = self.inbox.governor.slowing()
-            && let Slow::Gap(gap_ns) = slowing.slow(self.sender.len() as u64, limit)
-            && let Some(left_ns) = self.pacing.left_ns(now_ns, gap_ns)
-        {
-            // It looks again before the queue has moved far.
-            let look_ns = (slowing.share_ns().saturating_mul(limit) / 64).clamp(20_000, 1_000_000);
-            let until = Instant::now() + Duration::from_nanos(left_ns.min(look_ns));
-            let (state, pace) = (&self.core.state, self.pacing.pace(&self.core.options));
-            let is_late = |deadline| until >= deadline;
-            let waited = state.wait_at(
-                pace,
-                Lifecycle::ENDING,
-                deadline.map_or(until, |at| at.min(until)),
-            );
-            if waited.is_ok() || deadline.is_some_and(is_late) || self.sender.is_closed() {
-                break;
-            }
-            now_ns = self.core.now_ns();
-            self.inbox
-                .look_if_due(self.sender.len(), &self.core.clock, now_ns);
-        }
-        self.pacing.last_ns = self.core.now_ns();
     }
 
     /// Counts a message that could not be copied for this inbox.

@@ -79,11 +79,10 @@
 //! and no later one reports the gaps before them, since others of the group may have got some in
 //! between.
 //!
-//! # Decisions
-//! Rules decide how large batches are ([`Batching`]), whether consumers spin before they sleep, and
-//! whether publishers keep a gap where an inbox fills ([`Slowing`]; to be
-//! [switched on](Builder::slowing)). Each holds within [`Limits`]; [`Bus::explain`] says why it is
-//! on or off, [`Bus::trace`] what was decided last, and [`Bus::snapshot`] what is known.
+//! # What adapts
+//! [`Consumer::recv_each`] takes batches whose size follows what waits, and a consumer that waits
+//! spins before it sleeps where that pays ([`Mode`](crate::wait::Mode)). [`Bus::readings`] and
+//! [`Balance`] say whether an inbox keeps up, and [`Bus::snapshot`] has all counts.
 //!
 //! # Ends
 //! A consumer that is dropped, also by a panic, closes its inbox if it is the last of its group;
@@ -97,7 +96,6 @@
 //! What a thread did before it published a message is visible to the thread that received it, after
 //! that.
 
-mod advice;
 mod balance;
 mod batches;
 mod batching;
@@ -110,11 +108,9 @@ mod error;
 mod exported;
 mod express;
 mod figures;
-mod governor;
 mod handle;
 mod inbox;
 mod ledger;
-mod level;
 mod link;
 mod metrics;
 #[cfg(all(test, loom))]
@@ -127,38 +123,29 @@ mod publisher;
 mod publishers;
 mod registry;
 mod reserve;
-mod rules;
 mod shelf;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod simulated;
-mod slowing;
 mod subscriptions;
 mod topic;
-mod trace;
 mod visit;
 
 pub use crate::topics;
-pub use advice::{Advice, AdviceError, Burst};
 pub use balance::{Balance, Horizons, Reading, Report, Verdict};
-pub use batching::{BATCH_MAX, Batching};
+pub use batching::BATCH_MAX;
 pub use builder::{BuildError, Builder, Subscription};
 pub use consumer::Consumer;
 pub use delivery::Delivery;
 pub use error::{PublishError, Reason};
 pub use express::ExpressLane;
-pub use governor::Explained;
 pub use handle::Bus;
 pub use ledger::{Flow, Losses, Service, Totals};
-pub use level::{Gauge, Level, Thresholds};
 pub use metrics::{InboxFigures, Snapshot};
 pub use priority::{Admission, AdmissionError, Priority};
 pub use publisher::Publisher;
-pub use reserve::Reserves;
-pub use rules::{Because, Explanation, Facts, Limits, Rule};
-pub use slowing::{Slow, Slowing};
+pub use reserve::{Burst, BurstError, Reserves};
 pub use subscriptions::{HandlerId, Subscriptions};
 pub use topic::{Carries, Message, PatternError, Policy, TopicError, TopicId, TopicInfo, Topics};
-pub use trace::{Decision, Event, Trace, Tracer};
 pub use visit::Visit;
 
 /// A publisher of a bus, by the order in which they were made.

@@ -52,9 +52,8 @@ impl<M: Message> Publisher<M> {
     /// As [`publish`](Self::publish), as a future.
     ///
     /// Cancel-safe: dropped before it is done, it has published nothing, and nothing is counted as
-    /// lost. Where publishers are [slowed](super::Builder::slowing), it waits for room below three
-    /// quarters of the limit. If it is kept unpolled, or forgotten, other publishers are woken all
-    /// the same. Allocates for messages that go to several inboxes.
+    /// lost. If it is kept unpolled, or forgotten, other publishers are woken all the same.
+    /// Allocates for messages that go to several inboxes.
     ///
     /// ```
     /// # use thalweg::bus::{Bus, Message, TopicId, TopicInfo, Topics};
@@ -147,7 +146,7 @@ impl<M: Message> Publisher<M> {
         let mut inboxes = 0;
         for (at, link) in self.links.iter().enumerate() {
             if link.inbox.topics.contains(topic) {
-                let limit = self.limit(link, priority);
+                let limit = link.inbox.limits[priority.index()];
                 let express = link.express.as_ref();
                 let express = express.filter(|_| link.inbox.is_express(priority.index()));
                 if !express.unwrap_or(&link.sender).has_room_within(limit) {
@@ -165,20 +164,6 @@ impl<M: Message> Publisher<M> {
         }
         let sent = self.send_everywhere(parcel, topic, priority);
         sent.map(Ok).ok_or(Held::Again)
-    }
-
-    /// Below how many messages this one is to be admitted.
-    fn limit(&self, link: &Link<M>, priority: Priority) -> u64 {
-        let (inbox, priority) = (&link.inbox, priority.index());
-        let (free, limit) = (inbox.free_limits[priority], inbox.limits[priority]);
-        let is_slowed = free < limit && !inbox.is_express(priority);
-        if is_slowed && !link.sender.has_room_within(free) {
-            inbox.look_if_due(link.sender.len(), &self.core.clock, self.core.now_ns());
-            if inbox.governor.slowing().is_some() {
-                return free + (limit - free) / 2;
-            }
-        }
-        limit
     }
 
     /// Sends the messages to as many inboxes, and retains what is to be retained; `None` if not all
@@ -202,12 +187,7 @@ impl<M: Message> Publisher<M> {
             topic,
             priority,
         };
-        let limits: Vec<u64> = self
-            .links
-            .iter()
-            .map(|link| self.limit(link, priority))
-            .collect();
-        let (taken, has_all) = places(&mut self.links, topic, priority, &limits);
+        let (taken, has_all) = places(&mut self.links, topic, priority);
         let is_ended = taken.is_empty() && core.is_over();
         let is_done = has_all && taken.len() <= parcel.messages.len() && !is_ended;
         let mut before = None;
@@ -276,10 +256,9 @@ fn places<'p, M: Message>(
     links: &'p mut [Link<M>],
     topic: TopicId,
     priority: Priority,
-    limits: &[u64],
 ) -> (Vec<Taken<'p, M>>, bool) {
     let mut taken = Vec::new();
-    for (at, (link, limit)) in links.iter_mut().zip(limits).enumerate() {
+    for (at, link) in links.iter_mut().enumerate() {
         if !link.inbox.topics.contains(topic) {
             continue;
         }
@@ -287,7 +266,7 @@ fn places<'p, M: Message>(
             Some(sender) if link.inbox.is_express(priority.index()) => sender,
             _ => &mut link.sender,
         };
-        match sender.place_within(*limit) {
+        match sender.place_within(link.inbox.limits[priority.index()]) {
             Ok(place) => taken.push(Taken {
                 link: at,
                 place,

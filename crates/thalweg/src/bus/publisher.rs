@@ -12,7 +12,6 @@ use super::builder::BuildError;
 use super::error::{PublishError, Reason};
 use super::handle::Handle;
 use super::inbox::{Envelope, Item};
-use super::level::Level;
 use super::link::{Link, Patience};
 use super::outcome::{Sum, link_patience};
 use super::priority::Priority;
@@ -89,18 +88,6 @@ impl<M: Message> Publisher<M> {
     /// lost included.
     pub fn next_sequence(&self, topic: TopicId) -> u64 {
         self.routes[topic.index()].sequence
-    }
-
-    /// How full the fullest of its inboxes is, or was a millisecond ago: it looks at each of them
-    /// that nobody has looked at since, which takes some µs. For publishers that could publish
-    /// less.
-    pub fn level(&self) -> Level {
-        let (clock, now_ns) = (&self.core.clock, self.core.now_ns());
-        let level = |link: &Link<M>| {
-            link.inbox.look_if_due(link.sender.len(), clock, now_ns);
-            link.inbox.governor.level()
-        };
-        self.links.iter().map(level).max().unwrap_or_default()
     }
 
     /// Publishes a message with the priority of its topic, and gives how many inboxes took it.
@@ -331,7 +318,7 @@ impl<M: Message> Publisher<M> {
                 let is_same = |link: &Link<M>| Arc::ptr_eq(&entry.inbox, &link.inbox);
                 if !links.iter().any(is_same) {
                     let next = |topic: usize| self.routes[topic].sequence;
-                    links.push(Link::new(&core, entry.copied(), self.id, &self.name, next));
+                    links.push(Link::new(entry.copied(), self.id, &self.name, next));
                 }
             }
         });

@@ -4,7 +4,7 @@ use std::sync::Arc as Shared;
 
 use super::PublisherId;
 use super::express::Lanes;
-use super::ledger::{Count, Flow, Ledger};
+use super::ledger::{Flow, Ledger};
 use super::shelf::Shelf;
 
 /// The publishers that send something here.
@@ -23,9 +23,6 @@ pub(super) struct Row {
     pub(super) publisher: PublisherId,
     /// By what shelves know it.
     pub(super) link: u32,
-    /// What it had issued at the last look, and when it was seen at work last.
-    pub(super) seen: u64,
-    pub(super) active_ns: Option<u64>,
     pub(super) name: Shared<str>,
     pub(super) ledger: Shared<Ledger>,
     pub(super) left: Option<Left>,
@@ -44,19 +41,6 @@ pub(super) struct Left {
 const UNTOLD_MAX: usize = 64;
 
 impl Publishers {
-    /// See [`Inbox::active_publishers`](super::inbox::Inbox::active_publishers).
-    pub(super) fn active(&mut self, now_ns: u64, window_ns: u64) -> usize {
-        let is_active = |row: &mut Row| {
-            let issued = row.ledger.own.issued.iter().map(Count::get).sum();
-            if std::mem::replace(&mut row.seen, issued) != issued {
-                row.active_ns = Some(now_ns);
-            }
-            let is_recent = |at_ns| now_ns.saturating_sub(at_ns) <= window_ns;
-            row.left.is_none() && row.active_ns.is_some_and(is_recent)
-        };
-        self.rows.iter_mut().map(is_active).map(usize::from).sum()
-    }
-
     /// Keeps only the sum of those that have left, and whose messages consumers at `popped` have
     /// taken, unless somebody may ask where a loss came from.
     pub(super) fn fold<M>(&mut self, popped: Lanes, shelves: &[Option<Shelf<M>>]) {

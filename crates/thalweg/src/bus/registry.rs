@@ -22,12 +22,10 @@ use std::thread::ThreadId;
 use super::balance::Reading;
 use super::builder::BuildError;
 use super::express::ExpressLane;
-use super::governor::Looked;
 use super::inbox::{Envelope, Inbox, Item, Options, Receiver, Sender};
 use super::ledger::Totals;
 use super::metrics::{InboxFigures, Snapshot};
 use super::topic::{Message, TopicId, Topics};
-use super::trace::{Decision, Event, Recorder};
 use super::{InboxId, PublisherId};
 use crate::export::Export;
 use crate::ring::sync::{Arc, Mutex, MutexGuard, fault, lock, yield_now};
@@ -45,7 +43,6 @@ pub(super) struct Core<M> {
     retained: Mutex<Places<M>>,
     pub(super) options: Options,
     pub(super) clock: Clock,
-    pub(super) recorder: Shared<Recorder>,
     /// Ends with the bus.
     pub(super) export: OnceLock<Export>,
 }
@@ -116,7 +113,7 @@ pub(super) struct Opened<M> {
 }
 
 impl<M: Message> Core<M> {
-    pub(super) fn new(options: Options, decisions: usize) -> Self {
+    pub(super) fn new(options: Options) -> Self {
         let state = StateCell::new("bus", Lifecycle::Starting);
         let _ = state.change_to(Lifecycle::Running, "built");
         Self {
@@ -131,7 +128,6 @@ impl<M: Message> Core<M> {
             retained: Mutex::new(M::TOPICS.iter().map(|_| None).collect()),
             options,
             clock: Clock::global(),
-            recorder: Shared::new(Recorder::new(decisions)),
             export: OnceLock::new(),
         }
     }
@@ -220,8 +216,7 @@ impl<M: Message> Core<M> {
             return Err(BuildError::Closed);
         }
         let id = InboxId(registry.inboxes);
-        let (inbox, sender, receiver) =
-            Inbox::new(id, topics, options, &self.recorder, self.now_ns())?;
+        let (inbox, sender, receiver) = Inbox::new(id, topics, options)?;
         registry.inboxes += 1;
         let inbox = Arc::new(inbox);
         registry.entries.push(Entry {
@@ -304,61 +299,27 @@ impl<M: Message> Core<M> {
         (old, then())
     }
 
-    pub(super) fn now_ns(&self) -> u64 {
-        self.clock.ns(self.clock.ticks())
-    }
-
-    /// Looks at each inbox that is open.
-    pub(super) fn look<R>(&self, mut each: impl FnMut(&Inbox<M>, usize, Looked) -> R) -> Vec<R> {
-        let registry = lock(&self.registry);
-        let look = |entry: &Entry<M>| {
-            let (inbox, len) = (&entry.inbox, entry.sender.len());
-            each(inbox, len, inbox.look(len, &self.clock))
-        };
-        registry.entries.iter().map(look).collect()
-    }
-
-    /// The last decisions, with the last changes of the state, by time.
-    pub(super) fn trace(&self) -> Vec<Decision> {
-        let mut decisions = self.recorder.trace().last();
-        let changes = self.state.changes().into_iter();
-        decisions.extend(changes.map(|change| Decision {
-            at_ns: change.at_ns,
-            event: Event::State,
-            inbox: 0,
-            from: change.from as u32,
-            to: change.to as u32,
-            number: change.number,
-        }));
-        decisions.sort_by_key(|decision| decision.at_ns);
-        decisions
-    }
-
     /// The figures of now.
     pub(super) fn snapshot(&self) -> Snapshot {
         self.stop_if_empty();
         let clock = &self.clock;
-        let figures = |inbox: &Inbox<M>, len, looked: Looked| {
+        let figures = |entry: &Entry<M>| {
+            let (inbox, len) = (&entry.inbox, entry.sender.len());
             let Totals { flow, service } = inbox.totals(len, clock.ticks(), |t| clock.ns(t));
             InboxFigures {
                 inbox: inbox.id,
                 topics: inbox.topics,
-                level: looked.level,
-                reading: looked.reading,
-                report: looked.report,
+                reading: inbox.reading(len, clock),
                 service,
                 flow,
-                batch: inbox.batch(),
                 express: inbox.express(),
-                gap_ns: inbox.governor.slowing().map(|slowing| slowing.share_ns()),
             }
         };
-        let inboxes = self.look(figures);
+        let inboxes = lock(&self.registry).entries.iter().map(figures).collect();
         Snapshot {
             state: self.state.get(),
             inboxes,
             totals: self.totals(),
-            decisions: self.recorder.trace().count(),
         }
     }
 

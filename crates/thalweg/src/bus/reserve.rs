@@ -3,16 +3,115 @@
 //! A message of priority `p` is admitted while fewer than `limit[p]` elements are in the queue. Let
 //! the lower ones fill it up to `limit[p − 1]`, just when the consumer stalls: from then on, only
 //! messages of `p` and above come in. So `p` loses nothing if `limit[p] − limit[p − 1]` is the
-//! queue that `p` and all above it need together ([`Burst::advice`], with their arrivals added).
-//! Those above count, since they may use that room too.
+//! queue that `p` and all above it need together: the largest of what has come in the time since a
+//! stall began, less what was served. Those above count, since they may use that room too. (The
+//! arrival and service curves of network calculus, Le Boudec and Thiran, 2001;
+//! `docs/notes/bus-balance.md` has the derivation.)
 
 use std::time::Duration;
 
-use super::advice::{AdviceError, Burst, overload};
 use super::priority::Priority;
 
 /// Bursts to look at after a stall. What comes later is bounded by its mean rate.
 const BURSTS_MAX: usize = 100_000;
+
+/// Messages that come together, again and again.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Burst {
+    /// How many come together.
+    pub messages: u64,
+    /// How fast they come, in messages a second.
+    pub rate_per_s: f64,
+    /// From the begin of one burst to the begin of the next.
+    pub period: Duration,
+}
+
+/// Why no room is enough for bursts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub enum BurstError {
+    /// More comes than is served: whatever the length, the queue fills and then loses.
+    Overload {
+        /// Messages that come in a second, on average.
+        arrival_per_s: f64,
+        /// Messages that are served in a second.
+        service_per_s: f64,
+    },
+    /// A rate that is not a positive number, no message in a burst, or a burst that lasts longer
+    /// than its period.
+    Invalid {
+        /// Messages in a burst.
+        messages: u64,
+        /// How fast they come.
+        rate_per_s: f64,
+        /// Seconds from burst to burst.
+        period_s: f64,
+        /// Messages that are served in a second.
+        service_per_s: f64,
+    },
+}
+
+errors!(BurstError {
+    Self::Overload { arrival_per_s, service_per_s } =>
+        "no queue length helps: {arrival_per_s:.0} messages/s come and {service_per_s:.0}/s are \
+         served";
+    Self::Invalid { messages, rate_per_s, period_s, service_per_s } =>
+        "no burst: {messages} messages at {rate_per_s}/s every {period_s} s, served at \
+         {service_per_s}/s";
+});
+
+impl Burst {
+    /// Returns how many messages a second come, on average.
+    pub fn mean_per_s(&self) -> f64 {
+        self.messages as f64 / self.period.as_secs_f64()
+    }
+
+    /// Returns how many messages an inbox must hold so that it loses none of these, at most two
+    /// more than it needs, where a consumer serves `service_per_s` and may once stall for `stall`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use thalweg::bus::Burst;
+    ///
+    /// let second = Duration::from_secs(1);
+    /// let burst = Burst { messages: 10_000, rate_per_s: 1e6, period: second };
+    /// assert_eq!(burst.capacity(500_000.0, Duration::ZERO)?, 5_002);
+    /// let error = burst.capacity(9_000.0, Duration::ZERO).unwrap_err().to_string();
+    /// assert_eq!(error, "no queue length helps: 10000 messages/s come and 9000/s are served");
+    /// # Ok::<(), thalweg::bus::BurstError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// An overload, for which no queue is long enough; numbers that are no burst.
+    pub fn capacity(&self, service_per_s: f64, stall: Duration) -> Result<u64, BurstError> {
+        self.check(service_per_s)?;
+        needed(&[*self], service_per_s, stall.as_secs_f64())
+    }
+
+    /// Returns an error unless the numbers are a burst and a service rate.
+    fn check(&self, service_per_s: f64) -> Result<(), BurstError> {
+        let period_s = self.period.as_secs_f64();
+        let is_rate = |rate: f64| rate.is_finite() && rate > 0.0;
+        let is_burst = self.messages > 0
+            && is_rate(self.rate_per_s)
+            && period_s > 0.0
+            && self.lasts_s() < period_s;
+        if is_burst && is_rate(service_per_s) {
+            return Ok(());
+        }
+        Err(BurstError::Invalid {
+            messages: self.messages,
+            rate_per_s: self.rate_per_s,
+            period_s,
+            service_per_s,
+        })
+    }
+
+    /// Returns the seconds from the first message of a burst to its last.
+    fn lasts_s(&self) -> f64 {
+        self.messages.saturating_sub(1) as f64 / self.rate_per_s
+    }
+}
 
 /// Elements to keep free for each priority, from low to critical, and those above it.
 ///
@@ -51,7 +150,7 @@ impl Reserves {
         bursts: &[Option<Burst>; Priority::COUNT],
         service_per_s: f64,
         stall: Duration,
-    ) -> Result<Self, AdviceError> {
+    ) -> Result<Self, BurstError> {
         let mut elements = [0; Priority::COUNT];
         let mut together = Vec::with_capacity(Priority::COUNT);
         for (reserve, burst) in elements.iter_mut().zip(bursts).rev() {
@@ -66,10 +165,13 @@ impl Reserves {
 }
 
 /// The queue that all of them need together, rounded up by at most a message each and one.
-fn needed(bursts: &[Burst], service_per_s: f64, stall_s: f64) -> Result<u64, AdviceError> {
+fn needed(bursts: &[Burst], service_per_s: f64, stall_s: f64) -> Result<u64, BurstError> {
     let mean_per_s: f64 = bursts.iter().map(Burst::mean_per_s).sum();
     if mean_per_s >= service_per_s {
-        return Err(overload(mean_per_s, service_per_s));
+        return Err(BurstError::Overload {
+            arrival_per_s: mean_per_s,
+            service_per_s,
+        });
     }
     let arrived = |at_s: f64| -> f64 { bursts.iter().map(|burst| envelope(burst, at_s)).sum() };
     let waiting = |at_s: f64| arrived(at_s) - service_per_s * (at_s - stall_s);
@@ -163,7 +265,51 @@ mod tests {
     fn bursts_that_come_to_more_than_is_served_are_refused() {
         let bursts = [None, None, Some(burst(60, 1e6, 1)), Some(burst(60, 1e6, 1))];
         let refused = Reserves::sized(&bursts, 1e5, Duration::ZERO);
-        assert_eq!(refused, Err(overload(120_000.0, 1e5)));
+        let overload = BurstError::Overload {
+            arrival_per_s: 120_000.0,
+            service_per_s: 1e5,
+        };
+        assert_eq!(refused, Err(overload));
+    }
+
+    #[test]
+    fn a_stall_costs_what_is_not_served_in_it() {
+        // 10,000 in 10 ms, of which 5,000 are served: a stall of 5 ms adds 2,500.
+        let capacity = |stall_ms| {
+            let stall = Duration::from_millis(stall_ms);
+            burst(10_000, 1e6, 1_000).capacity(5e5, stall).unwrap()
+        };
+        let exact = [5_001, 7_501, 10_000, 10_000, 15_001, 17_501, 30_000];
+        let capacities = [0, 5, 10, 900, 1_000, 1_005, 2_900].map(capacity);
+        let more: Vec<_> = capacities
+            .iter()
+            .zip(exact)
+            .map(|(all, n)| all - n)
+            .collect();
+        assert!(more.iter().all(|&more| more <= 2), "{more:?}");
+    }
+
+    #[test]
+    fn what_is_no_burst_is_refused() {
+        let refused = |messages, rate_per_s, period_ms, service_per_s| {
+            let burst = burst(messages, rate_per_s, period_ms);
+            let refused = burst.capacity(service_per_s, Duration::ZERO);
+            matches!(refused, Err(BurstError::Invalid { .. }))
+        };
+        assert!(refused(0, 1.0, 1_000, 1.0));
+        assert!(refused(1, f64::NAN, 1_000, 1.0));
+        assert!(refused(1, 1.0, 0, 1.0));
+        assert!(refused(1, 1.0, 1_000, 0.0));
+        assert!(refused(1, 1.0, 1_000, f64::INFINITY));
+        assert!(refused(11, 10.0, 1_000, 100.0));
+        assert!(!refused(10, 10.0, 1_000, 100.0));
+        let error = burst(0, 1.0, 1_000)
+            .capacity(2.0, Duration::ZERO)
+            .unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "no burst: 0 messages at 1/s every 1 s, served at 2/s"
+        );
     }
 
     #[test]

@@ -185,11 +185,6 @@ impl<T> Receiver<T, Mpmc> {
         self.hub.receivers.get()
     }
 
-    /// What it has learned of waiting; see [`Pace::learned_ns`](crate::wait::Pace::learned_ns).
-    pub(crate) fn learned_ns(&self) -> (u64, u64) {
-        self.pace.learned_ns()
-    }
-
     /// Goes, and is not to be used again; gives whether it was the last one. Then it has closed the
     /// channel, and called `each` with what was left.
     pub(crate) fn leave_with(&mut self, mut each: impl FnMut(T)) -> bool {

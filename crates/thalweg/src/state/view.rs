@@ -165,16 +165,7 @@ impl<S: States> StateView<S> {
         wanted: impl Into<Group<S>>,
         deadline: Instant,
     ) -> Result<(), WaitError<S>> {
-        self.wait_at(&mut Pace::new(Mode::Power), wanted.into(), deadline)
-    }
-
-    /// As [`wait_for_until`](Self::wait_for_until), in a way of its own.
-    pub(crate) fn wait_at(
-        &self,
-        pace: &mut Pace,
-        wanted: Group<S>,
-        deadline: Instant,
-    ) -> Result<(), WaitError<S>> {
+        let (wanted, pace) = (wanted.into(), &mut Pace::new(Mode::Power));
         match block(&self.signal, pace, Some(deadline), self.looking_for(wanted)) {
             Ok(outcome) => outcome.map_err(WaitError::Unreachable),
             Err(_) => Err(WaitError::TimedOut {

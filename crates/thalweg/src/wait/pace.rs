@@ -156,11 +156,6 @@ impl<C: TimeSource> Pace<C> {
         self.mode
     }
 
-    /// The idle gap and the cost of a wake-up, as learned so far, in ns.
-    pub(crate) fn learned_ns(&self) -> (u64, u64) {
-        (self.clock.ns(self.gap), self.clock.ns(self.wake))
-    }
-
     /// Whether so many threads would have to share cores, as far as is known.
     pub(crate) fn is_crowd(&self, threads: u64) -> bool {
         let usable = self.place.usable;

@@ -1,16 +1,10 @@
-//! What the bus decides by itself, and what it tells of that.
+//! Batches that follow what waits, and the figures of a bus.
 
 use crate::bus::note::{BLOCK, CONFLATE, Note, OLDEST, REJECT, bus, keyed, note};
-use crate::bus::watchdog::watched;
 use crate::bus::{check_totals, sum};
-use futures_executor::block_on;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::thread::yield_now;
-use thalweg::bus::{
-    Bus, Consumer, Decision, Event, Level, Priority, Publisher, Rule, Topics, Verdict,
-};
+use thalweg::bus::{Bus, Consumer, Publisher, Topics};
 use thalweg::state::Lifecycle;
-use thalweg::wait::Mode;
 
 fn ends(bus: &Bus<Note>) -> (Publisher<Note>, Consumer<Note>) {
     let rx = bus.subscribe(Topics::ALL).unwrap();
@@ -121,106 +115,6 @@ fn members_of_a_group_leave_each_other_their_share() {
 }
 
 #[test]
-fn batches_can_be_switched_off() {
-    let bus = Bus::builder()
-        .capacity(64)
-        .batching(Rule::batch_by_occupancy().off());
-    let bus = bus.build().unwrap();
-    let (mut tx, mut rx) = ends(&bus);
-    publish(&mut tx, 0..40);
-    let mut left = 40;
-    assert_eq!(
-        rx.recv_each(40, |_| {
-            left -= 1;
-            assert_eq!(waiting(&bus), left);
-        }),
-        40
-    );
-    let told = bus.explain()[1].to_string();
-    assert_eq!(
-        told,
-        "inbox 0: batch-by-occupancy is off: it is not switched on"
-    );
-    assert!(
-        bus.trace()
-            .iter()
-            .all(|decision| decision.event != Event::Batch)
-    );
-}
-
-#[test]
-fn every_rule_says_why_it_is_on_or_off() {
-    let bus = Bus::builder()
-        .capacity(1_000)
-        .slowing(Rule::slow_producers());
-    let bus = bus.mode(Mode::Power).build().unwrap();
-    let (_tx, _rx) = ends(&bus);
-    let explained = bus.explain();
-    let told: Vec<_> = explained.iter().map(ToString::to_string).collect();
-    assert_eq!(
-        told,
-        [
-            "inbox 0: spin-before-park is off: it is not switched on",
-            "inbox 0: batch-by-occupancy is on: 1000 capacity, at least 8",
-            "inbox 0: slow-producers is off: 0 % occupied, at least 30",
-        ]
-    );
-    let slow = &explained[2];
-    assert_eq!((slow.limits.capacity_min, slow.facts.capacity), (64, 1_000));
-    assert!(slow.facts.cores > 0);
-    let small = bus
-        .subscription(Topics::ALL)
-        .capacity(7)
-        .mode(Mode::Balanced);
-    let _small = small.open().unwrap();
-    let explained = bus.explain();
-    let told: Vec<_> = explained[3..].iter().map(ToString::to_string).collect();
-    assert!(
-        told[0].starts_with("inbox 1: spin-before-park is o"),
-        "{told:?}"
-    );
-    assert_eq!(
-        told[1],
-        "inbox 1: batch-by-occupancy is off: 7 capacity, at least 8"
-    );
-    // The rule of spinning is the waiting thread's own: it holds by what that has learned.
-    let (spin, facts) = (explained[3].explanation, explained[3].facts);
-    let gap_ns = 1e9 / facts.arrival_per_s;
-    assert_eq!(
-        spin.is_on,
-        facts.cores > 1 && gap_ns <= explained[3].limits.gap_ns_max
-    );
-}
-
-#[test]
-fn the_trace_has_the_last_decisions() {
-    let bus = Bus::builder().capacity(256).trace(4).build().unwrap();
-    let (mut tx, mut rx) = ends(&bus);
-    for round in 0..5 {
-        publish(&mut tx, 0..40 + round);
-        rx.recv_each(99, drop);
-        for _ in 0..16 {
-            publish(&mut tx, 0..2);
-            rx.recv_each(9, drop);
-        }
-    }
-    bus.pause();
-    let trace = bus.trace();
-    assert!(trace.windows(2).all(|pair| pair[0].at_ns <= pair[1].at_ns));
-    let of = |event| move |decision: &&Decision| decision.event == event;
-    assert_eq!(trace.iter().filter(of(Event::State)).count(), 2);
-    let batches: Vec<_> = trace.iter().filter(of(Event::Batch)).collect();
-    assert_eq!(batches.len(), 4, "{trace:?}");
-    let last = batches[3];
-    assert_eq!(
-        (last.inbox, last.from, last.to, last.number),
-        (0, 64, 32, 1)
-    );
-    assert!(bus.snapshot().decisions > 4);
-    assert_eq!(trace.last().unwrap().event.name(), "state");
-}
-
-#[test]
 fn a_snapshot_has_all_figures() {
     let bus = bus(100);
     let (mut tx, mut rx) = ends(&bus);
@@ -230,52 +124,12 @@ fn a_snapshot_has_all_figures() {
     assert_eq!(snapshot.state, Lifecycle::Running);
     assert_eq!(snapshot.totals, bus.totals());
     let inbox = &snapshot.inboxes[0];
-    assert_eq!((inbox.inbox, inbox.level), (rx.inbox(), Level::High));
+    assert_eq!((inbox.inbox, inbox.topics), (rx.inbox(), Topics::ALL));
     assert_eq!((inbox.reading.waiting, inbox.reading.lost), (80, 1));
     assert_eq!(
         (inbox.flow.refused, inbox.flow.admitted),
         ([1, 0, 0, 0], [0, 80, 0, 0])
     );
-    assert_eq!(
-        (inbox.batch, inbox.gap_ns, inbox.topics),
-        (1, None, Topics::ALL)
-    );
-    assert_eq!(inbox.report.verdict, Verdict::Stable);
-    assert_eq!(tx.level(), Level::High);
     rx.recv_each(99, drop);
-    let inbox = &bus.snapshot().inboxes[0];
-    assert_eq!((inbox.level, inbox.batch), (Level::Normal, 25));
-    assert_eq!((tx.level(), inbox.service.taken()), (Level::Normal, 80));
-    let of = |event| move |decision: &&Decision| decision.event == event;
-    assert_eq!(bus.trace().iter().filter(of(Event::Level)).count(), 2);
-}
-
-/// Whoever publishes, and however: nobody else has to look.
-#[test]
-fn a_publisher_learns_the_level_by_asking() {
-    watched(|| {
-        for rule in [Rule::slow_producers(), Rule::slow_producers().off()] {
-            let bus = Bus::builder().capacity(100).slowing(rule);
-            let bus = bus.build().unwrap();
-            let (mut tx, mut rx) = ends(&bus);
-            for round in 0..9_u64 {
-                for n in 0..80 {
-                    let message = note(BLOCK, n);
-                    let published = match round % 3 {
-                        0 => tx.try_publish(message),
-                        1 => block_on(tx.publish_at_async(Priority::High, message)),
-                        _ => tx.publish_at(Priority::High, message),
-                    };
-                    published.unwrap();
-                }
-                while tx.level() != Level::High {
-                    yield_now();
-                }
-                assert_eq!(rx.recv_each(99, drop), 80);
-                while tx.level() != Level::Normal {
-                    yield_now();
-                }
-            }
-        }
-    });
+    assert_eq!(bus.snapshot().inboxes[0].service.taken(), 80);
 }

@@ -4,7 +4,7 @@ use crate::bus::check_totals;
 use crate::bus::note::{BLOCK, CONFLATE, KEPT, Note, OLDEST, REJECT, bus, note};
 use crate::bus::watchdog::watched;
 use std::time::Duration;
-use thalweg::bus::{Admission, BuildError, Burst, Bus, Priority, Publisher, Reserves, Topics};
+use thalweg::bus::{Admission, Burst, Priority, Publisher, Reserves, Topics};
 
 /// "Up to `max` that are there now": a handler that publishes does not keep it going for ever.
 #[test]
@@ -72,14 +72,14 @@ fn a_reserve_without_bounds_is_not_a_small_one() {
             Duration::MAX,
         ),
     ] {
-        let advice = burst.advice(service_per_s, stall);
+        let capacity = burst.capacity(service_per_s, stall);
         let Ok(reserves) = Reserves::sized(&[None, None, None, Some(burst)], service_per_s, stall)
         else {
-            assert!(advice.is_err());
+            assert!(capacity.is_err());
             continue;
         };
         assert!(reserves.elements[3] > 1 << 40, "{burst:?} {reserves:?}");
-        assert!(advice.unwrap().capacity > 1 << 40, "{burst:?} {advice:?}");
+        assert_eq!(capacity, Ok(reserves.elements[3]));
         assert!(Admission::from(reserves).limits(1 << 29).is_err());
     }
 }
@@ -148,17 +148,4 @@ fn a_reserve_holds_beside_shelves() {
         }
         drop(rx);
     }
-}
-
-/// More decisions than memory can hold are refused, and as many as may be are not.
-#[test]
-fn a_trace_without_bounds_is_refused() {
-    let limit = 1_048_576;
-    for asked in [limit + 1, usize::MAX] {
-        let error = Bus::<Note>::builder().trace(asked).build().unwrap_err();
-        assert_eq!(error, BuildError::Trace { asked, limit });
-        let told = format!("{asked} decisions to be kept: no more than {limit} can be");
-        assert_eq!(error.to_string(), told);
-    }
-    assert!(Bus::<Note>::builder().trace(limit).build().is_ok());
 }

@@ -1,7 +1,8 @@
 //! A consumer whose batch size changes what waits, by which it chooses the batch size.
 
 use super::{Random, changes};
-use crate::bus::{BATCH_MAX, Batching};
+use crate::bus::BATCH_MAX;
+use crate::bus::batching::Batching;
 use proptest::prelude::*;
 
 /// What a batch and a message cost, and how far apart messages come, in ns.
