@@ -5,6 +5,7 @@ use std::{env, fs, iter, process};
 
 use crate::counts;
 use crate::fuzz;
+use crate::linted::Linted;
 use crate::plan::{Outcome, Step, Tally};
 use crate::readme::{PASTED, TEST, commands, program};
 use crate::testing::{self, rustflags};
@@ -19,16 +20,10 @@ const BEFORE: &[Step] = &[
         run: fmt,
     },
     Step {
-        name: "clippy",
-        summary: "clippy on every target with every feature, no warning",
+        name: "lint",
+        summary: "clippy on every target, rustdoc on every library, every feature: no warning",
         has_own_folder: false,
-        run: clippy,
-    },
-    Step {
-        name: "doc",
-        summary: "the libraries' documentation builds, no warning",
-        has_own_folder: false,
-        run: doc,
+        run: lint,
     },
     // Beside what compiles: beside other tests whose threads spin, its own take three times as long
     Step {
@@ -53,12 +48,6 @@ const AFTER: &[Step] = &[
         run: tsan,
     },
     Step {
-        name: "compare",
-        summary: "every experiment of `cargo compare`, with counts as small as they get",
-        has_own_folder: false,
-        run: compare,
-    },
-    Step {
         name: "fuzz",
         summary: "the fuzz targets find nothing in a few seconds, and their seeded faults (C++)",
         has_own_folder: true,
@@ -81,7 +70,15 @@ const AFTER: &[Step] = &[
 /// The steps of `cargo dev gate`: cheap checks, `cargo dev test`, then what needs more tools.
 pub(crate) fn steps() -> Vec<Step> {
     let all = BEFORE.iter().chain(testing::STEPS).chain(AFTER);
-    all.map(|step| Step { ..*step }).collect()
+    all.map(|step| match step.name {
+        "test" => Step {
+            summary: "cargo test with every feature, doc tests and comparisons included",
+            run: test,
+            ..*step
+        },
+        _ => Step { ..*step },
+    })
+    .collect()
 }
 
 fn fmt(workspace: &Workspace) -> Result<Outcome, String> {
@@ -92,20 +89,27 @@ fn fmt(workspace: &Workspace) -> Result<Outcome, String> {
     Ok(Outcome::Passed)
 }
 
-fn clippy(workspace: &Workspace) -> Result<Outcome, String> {
-    if !workspace.works("cargo", "clippy --version") {
+/// What is built and tested: with `thalweg-compare`, whose features of dependencies are those of
+/// all, so that nothing is built twice.
+const EVERYTHING: &str = "test --workspace --all-features --no-fail-fast";
+
+fn lint(workspace: &Workspace) -> Result<Outcome, String> {
+    let Some(linted) = Linted::new(workspace)? else {
         return Ok(Outcome::Skipped("clippy is not installed".to_owned()));
+    };
+    // Benchmarks are looked at, too; they are built, and not run.
+    let mut build = linted.cargo(EVERYTHING);
+    build.args(["--quiet", "--all-targets", "--no-run"]);
+    let said = workspace.compile_and_listen(&mut build)?;
+    match said.lines().any(|line| line.starts_with("warning")) {
+        false => Ok(Outcome::Passed),
+        true => Err("there are warnings".to_owned()),
     }
-    let every = "clippy --quiet --workspace --all-targets --all-features -- -D warnings";
-    workspace.compile(&mut workspace.cargo(every))?;
-    Ok(Outcome::Passed)
 }
 
-fn doc(workspace: &Workspace) -> Result<Outcome, String> {
-    // The program `thalweg` and the library `thalweg` would write to one folder: `--lib`.
-    let mut command = workspace.cargo("doc --quiet --workspace --all-features --no-deps --lib");
-    workspace.compile(command.env("RUSTDOCFLAGS", "-D warnings"))?;
-    Ok(Outcome::Passed)
+/// Runs what the step `lint` has built.
+fn test(workspace: &Workspace) -> Result<Outcome, String> {
+    testing::run_linted(workspace, EVERYTHING)
 }
 
 /// What the address sanitizer runs, and its options. A test of `thalweg` asks for more memory than
@@ -187,11 +191,6 @@ fn tsan(workspace: &Workspace) -> Result<Outcome, String> {
         command
     };
     workspace.run_tests(command, &[]).map(Outcome::Repeated)
-}
-
-fn compare(workspace: &Workspace) -> Result<Outcome, String> {
-    let command = || workspace.cargo("test --package thalweg-compare");
-    workspace.run_tests(command, &[]).map(Outcome::Tests)
 }
 
 /// The platform that a compiler is for, by what it says of itself.

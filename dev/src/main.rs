@@ -7,7 +7,7 @@
 mod counts;
 mod fuzz;
 mod gate;
-mod lint;
+mod linted;
 mod plan;
 mod readme;
 mod soak;
@@ -36,7 +36,7 @@ Exit codes: 0 fine, 1 something was found or failed, 2 misuse.
 ";
 
 fn main() -> ExitCode {
-    if let Some(code) = lint::as_wrapper() {
+    if let Some(code) = linted::as_wrapper() {
         return code;
     }
     let args: Vec<String> = env::args().skip(1).collect();

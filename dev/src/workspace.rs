@@ -105,6 +105,21 @@ impl Workspace {
         done
     }
 
+    /// Runs a command that does nothing but compile, and returns what it says on stderr.
+    ///
+    /// # Errors
+    /// As of `run`.
+    pub(crate) fn compile_and_listen(&self, command: &mut Command) -> Result<String, String> {
+        let start = Instant::now();
+        let output = command
+            .output()
+            .map_err(|error| say(command, &error.to_string()))?;
+        *lock(&self.compiling) += start.elapsed();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        self.say(said.trim_end())?;
+        ended(command, Ok(output.status)).map(|()| said)
+    }
+
     /// Compiles what `cargo test` needs, then runs it. `command` makes the command, without what
     /// would follow `--`; `filter` follows it. Returns how many tests ran.
     ///
