@@ -13,6 +13,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
+use std::sync::OnceLock;
 use std::{env, fs, io, process};
 
 use crate::workspace::Workspace;
@@ -40,7 +41,7 @@ impl<'w> Linted<'w> {
             return Ok(None);
         }
         let folder = workspace.target.join("linted");
-        let wrapper = copied(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        let wrapper = copied(&folder)?;
         Ok(Some(Self {
             workspace,
             folder,
@@ -60,17 +61,21 @@ impl<'w> Linted<'w> {
     }
 }
 
-/// Returns the path of a copy of this program, which is the same for every copy.
-fn copied(folder: &Path) -> io::Result<PathBuf> {
-    fs::create_dir_all(folder)?;
-    let (wrapper, new) = (
-        folder.join("wrapper"),
-        folder.join(format!("new-{}", process::id())),
-    );
-    fs::copy(env::current_exe()?, &new)?;
-    // A compiler that runs keeps the old file.
-    fs::rename(&new, &wrapper)?;
-    Ok(wrapper)
+/// Returns the path of a copy of this program. It is made once: when cargo has built this program
+/// again with the wrapper, the file that it was started from is gone.
+fn copied(folder: &Path) -> Result<PathBuf, String> {
+    static COPIED: OnceLock<Result<(), String>> = OnceLock::new();
+    let wrapper = folder.join("wrapper");
+    let copy = || -> io::Result<()> {
+        fs::create_dir_all(folder)?;
+        let new = folder.join(format!("new-{}", process::id()));
+        fs::copy(env::current_exe()?, &new)?;
+        // A compiler that runs keeps the old file.
+        fs::rename(&new, &wrapper)
+    };
+    let copied =
+        COPIED.get_or_init(|| copy().map_err(|error| format!("{}: {error}", wrapper.display())));
+    copied.clone().map(|()| wrapper)
 }
 
 /// Compiles, if cargo has called this program as the wrapper of a compiler.
