@@ -6,7 +6,7 @@ use std::{env, fs, iter, process};
 use crate::counts;
 use crate::fuzz;
 use crate::linted::Linted;
-use crate::plan::{Outcome, Step, Tally};
+use crate::plan::{Outcome, Step};
 use crate::readme::{PASTED, TEST, commands, program};
 use crate::testing::{self, rustflags};
 use crate::tidy::policy::PACKED_FILES;
@@ -112,13 +112,16 @@ fn test(workspace: &Workspace) -> Result<Outcome, String> {
     testing::run_linted(workspace, EVERYTHING)
 }
 
-/// What the address sanitizer runs, and its options. A test of `thalweg` asks for more memory than
-/// there is, which must be an error and no abort. Fibers are not shadowed by fake stacks: one is
-/// left behind by each that ends (corosensei 0.3.4), until the kernel has no memory for more.
-const SANITIZED: [(&str, &str); 2] = [
-    ("thalweg", "allocator_may_return_null=1"),
-    ("thalweg-task", "detect_stack_use_after_return=0"),
-];
+/// Runs a program under the address sanitizer, with its options. A test of `thalweg` asks for
+/// more memory than there is, which must be an error and no abort. Fibers are not shadowed by fake
+/// stacks: one is left behind by each that ends (corosensei 0.3.4), until the kernel has no memory
+/// for more.
+const RUNNER: &str = r#"
+    case $CARGO_PKG_NAME in
+        thalweg) export ASAN_OPTIONS=allocator_may_return_null=1 ;;
+        thalweg-task) export ASAN_OPTIONS=detect_stack_use_after_return=0 ;;
+    esac
+    exec "$@""#;
 
 /// Tests of what takes how long, and of models without memory of their own, which a sanitizer makes
 /// slow. With `pipeline::auto`, stages that move to another thread by load are left out, too.
@@ -132,6 +135,12 @@ const UNSANITIZED: [&str; 6] = [
 ];
 
 fn asan(workspace: &Workspace) -> Result<Outcome, String> {
+    sanitized(workspace, "-Zsanitizer=address --cfg sanitized")
+}
+
+/// Runs the tests of the crates with lock-free code under the address and leak sanitizers.
+/// `--cfg sanitized` among the compiler's flags leaves out those that find nothing about memory.
+pub(crate) fn sanitized(workspace: &Workspace, flags: &str) -> Result<Outcome, String> {
     let Ok(version) = workspace.output("rustup", "run nightly rustc --version --verbose") else {
         return Ok(Outcome::Skipped("no nightly toolchain".to_owned()));
     };
@@ -141,30 +150,28 @@ fn asan(workspace: &Workspace) -> Result<Outcome, String> {
             "the leak sanitizer is not for {host}"
         )));
     }
-    let mut tally = Tally::default();
-    for (package, options) in SANITIZED {
-        let command = || {
-            let mut command = workspace.command("rustup");
-            command
-                .args(["run", "nightly", "cargo", "test", "--package", package])
-                .args(["--lib", "--tests", "--all-features"])
-                // With a target, build scripts and macros are spared.
-                .args(["--target", host])
-                // Unoptimised and with red zones, frames do not fit into the smallest stack of a
-                // fiber.
-                .args(["--config", "profile.dev.package.thalweg-task.opt-level=1"])
-                .env("RUSTFLAGS", rustflags("-Zsanitizer=address"))
-                .env("CARGO_TARGET_DIR", workspace.target.join("asan"))
-                .env("ASAN_OPTIONS", options);
-            command
-        };
-        let rest: Vec<&str> = UNSANITIZED
-            .iter()
-            .flat_map(|name| ["--skip", name])
-            .collect();
-        tally.passed += workspace.run_tests(command, &rest)?.passed;
-    }
-    Ok(Outcome::Repeated(tally))
+    let runner = format!("target.{host}.runner=['sh', '-c', '''{RUNNER}''', 'sh']");
+    let command = || {
+        let mut command = workspace.command("rustup");
+        command
+            .args(["run", "nightly", "cargo", "test"])
+            .args(["--package", "thalweg", "--package", "thalweg-task"])
+            .args(["--lib", "--tests", "--all-features"])
+            // With a target, build scripts and macros are spared.
+            .args(["--target", host])
+            // Unoptimised and with red zones, frames do not fit into the smallest stack of a
+            // fiber.
+            .args(["--config", "profile.dev.package.thalweg-task.opt-level=1"])
+            .args(["--config", &runner])
+            .env("RUSTFLAGS", rustflags(flags))
+            .env("CARGO_TARGET_DIR", workspace.target.join("asan"));
+        command
+    };
+    let rest: Vec<&str> = UNSANITIZED
+        .iter()
+        .flat_map(|name| ["--skip", name])
+        .collect();
+    workspace.run_tests(command, &rest).map(Outcome::Repeated)
 }
 
 /// Needs a compiler beside which the sources of its standard library lie, since that is built with
