@@ -5,7 +5,8 @@ use std::{env, fs, iter, process};
 
 use crate::counts;
 use crate::fuzz;
-use crate::plan::{Outcome, Step, Tally};
+use crate::linted::Linted;
+use crate::plan::{Outcome, Step};
 use crate::readme::{PASTED, TEST, commands, program};
 use crate::testing::{self, rustflags};
 use crate::tidy::policy::PACKED_FILES;
@@ -19,16 +20,10 @@ const BEFORE: &[Step] = &[
         run: fmt,
     },
     Step {
-        name: "clippy",
-        summary: "clippy on every target with every feature, no warning",
+        name: "lint",
+        summary: "clippy on every target, rustdoc on every library, every feature: no warning",
         has_own_folder: false,
-        run: clippy,
-    },
-    Step {
-        name: "doc",
-        summary: "the libraries' documentation builds, no warning",
-        has_own_folder: false,
-        run: doc,
+        run: lint,
     },
     // Beside what compiles: beside other tests whose threads spin, its own take three times as long
     Step {
@@ -53,12 +48,6 @@ const AFTER: &[Step] = &[
         run: tsan,
     },
     Step {
-        name: "compare",
-        summary: "every experiment of `cargo compare`, with counts as small as they get",
-        has_own_folder: false,
-        run: compare,
-    },
-    Step {
         name: "fuzz",
         summary: "the fuzz targets find nothing in a few seconds, and their seeded faults (C++)",
         has_own_folder: true,
@@ -81,7 +70,15 @@ const AFTER: &[Step] = &[
 /// The steps of `cargo dev gate`: cheap checks, `cargo dev test`, then what needs more tools.
 pub(crate) fn steps() -> Vec<Step> {
     let all = BEFORE.iter().chain(testing::STEPS).chain(AFTER);
-    all.map(|step| Step { ..*step }).collect()
+    all.map(|step| match step.name {
+        "test" => Step {
+            summary: "cargo test with every feature, doc tests and comparisons included",
+            run: test,
+            ..*step
+        },
+        _ => Step { ..*step },
+    })
+    .collect()
 }
 
 fn fmt(workspace: &Workspace) -> Result<Outcome, String> {
@@ -92,29 +89,39 @@ fn fmt(workspace: &Workspace) -> Result<Outcome, String> {
     Ok(Outcome::Passed)
 }
 
-fn clippy(workspace: &Workspace) -> Result<Outcome, String> {
-    if !workspace.works("cargo", "clippy --version") {
+/// What is built and tested: with `thalweg-compare`, whose features of dependencies are those of
+/// all, so that nothing is built twice.
+const EVERYTHING: &str = "test --workspace --all-features --no-fail-fast";
+
+fn lint(workspace: &Workspace) -> Result<Outcome, String> {
+    let Some(linted) = Linted::new(workspace)? else {
         return Ok(Outcome::Skipped("clippy is not installed".to_owned()));
+    };
+    // Benchmarks are looked at, too; they are built, and not run.
+    let mut build = linted.cargo(EVERYTHING);
+    build.args(["--quiet", "--all-targets", "--no-run"]);
+    let said = workspace.compile_and_listen(&mut build)?;
+    match said.lines().any(|line| line.starts_with("warning")) {
+        false => Ok(Outcome::Passed),
+        true => Err("there are warnings".to_owned()),
     }
-    let every = "clippy --quiet --workspace --all-targets --all-features -- -D warnings";
-    workspace.compile(&mut workspace.cargo(every))?;
-    Ok(Outcome::Passed)
 }
 
-fn doc(workspace: &Workspace) -> Result<Outcome, String> {
-    // The program `thalweg` and the library `thalweg` would write to one folder: `--lib`.
-    let mut command = workspace.cargo("doc --quiet --workspace --all-features --no-deps --lib");
-    workspace.compile(command.env("RUSTDOCFLAGS", "-D warnings"))?;
-    Ok(Outcome::Passed)
+/// Runs what the step `lint` has built.
+fn test(workspace: &Workspace) -> Result<Outcome, String> {
+    testing::run_linted(workspace, EVERYTHING)
 }
 
-/// What the address sanitizer runs, and its options. A test of `thalweg` asks for more memory than
-/// there is, which must be an error and no abort. Fibers are not shadowed by fake stacks: one is
-/// left behind by each that ends (corosensei 0.3.4), until the kernel has no memory for more.
-const SANITIZED: [(&str, &str); 2] = [
-    ("thalweg", "allocator_may_return_null=1"),
-    ("thalweg-task", "detect_stack_use_after_return=0"),
-];
+/// Runs a program under the address sanitizer, with its options. A test of `thalweg` asks for
+/// more memory than there is, which must be an error and no abort. Fibers are not shadowed by fake
+/// stacks: one is left behind by each that ends (corosensei 0.3.4), until the kernel has no memory
+/// for more.
+const RUNNER: &str = r#"
+    case $CARGO_PKG_NAME in
+        thalweg) export ASAN_OPTIONS=allocator_may_return_null=1 ;;
+        thalweg-task) export ASAN_OPTIONS=detect_stack_use_after_return=0 ;;
+    esac
+    exec "$@""#;
 
 /// Tests of what takes how long, and of models without memory of their own, which a sanitizer makes
 /// slow. With `pipeline::auto`, stages that move to another thread by load are left out, too.
@@ -128,6 +135,12 @@ const UNSANITIZED: [&str; 6] = [
 ];
 
 fn asan(workspace: &Workspace) -> Result<Outcome, String> {
+    sanitized(workspace, "-Zsanitizer=address --cfg sanitized")
+}
+
+/// Runs the tests of the crates with lock-free code under the address and leak sanitizers.
+/// `--cfg sanitized` among the compiler's flags leaves out those that find nothing about memory.
+pub(crate) fn sanitized(workspace: &Workspace, flags: &str) -> Result<Outcome, String> {
     let Ok(version) = workspace.output("rustup", "run nightly rustc --version --verbose") else {
         return Ok(Outcome::Skipped("no nightly toolchain".to_owned()));
     };
@@ -137,30 +150,28 @@ fn asan(workspace: &Workspace) -> Result<Outcome, String> {
             "the leak sanitizer is not for {host}"
         )));
     }
-    let mut tally = Tally::default();
-    for (package, options) in SANITIZED {
-        let command = || {
-            let mut command = workspace.command("rustup");
-            command
-                .args(["run", "nightly", "cargo", "test", "--package", package])
-                .args(["--lib", "--tests", "--all-features"])
-                // With a target, build scripts and macros are spared.
-                .args(["--target", host])
-                // Unoptimised and with red zones, frames do not fit into the smallest stack of a
-                // fiber.
-                .args(["--config", "profile.dev.package.thalweg-task.opt-level=1"])
-                .env("RUSTFLAGS", rustflags("-Zsanitizer=address"))
-                .env("CARGO_TARGET_DIR", workspace.target.join("asan"))
-                .env("ASAN_OPTIONS", options);
-            command
-        };
-        let rest: Vec<&str> = UNSANITIZED
-            .iter()
-            .flat_map(|name| ["--skip", name])
-            .collect();
-        tally.passed += workspace.run_tests(command, &rest)?.passed;
-    }
-    Ok(Outcome::Repeated(tally))
+    let runner = format!("target.{host}.runner=['sh', '-c', '''{RUNNER}''', 'sh']");
+    let command = || {
+        let mut command = workspace.command("rustup");
+        command
+            .args(["run", "nightly", "cargo", "test"])
+            .args(["--package", "thalweg", "--package", "thalweg-task"])
+            .args(["--lib", "--tests", "--all-features"])
+            // With a target, build scripts and macros are spared.
+            .args(["--target", host])
+            // Unoptimised and with red zones, frames do not fit into the smallest stack of a
+            // fiber.
+            .args(["--config", "profile.dev.package.thalweg-task.opt-level=1"])
+            .args(["--config", &runner])
+            .env("RUSTFLAGS", rustflags(flags))
+            .env("CARGO_TARGET_DIR", workspace.target.join("asan"));
+        command
+    };
+    let rest: Vec<&str> = UNSANITIZED
+        .iter()
+        .flat_map(|name| ["--skip", name])
+        .collect();
+    workspace.run_tests(command, &rest).map(Outcome::Repeated)
 }
 
 /// Needs a compiler beside which the sources of its standard library lie, since that is built with
@@ -187,11 +198,6 @@ fn tsan(workspace: &Workspace) -> Result<Outcome, String> {
         command
     };
     workspace.run_tests(command, &[]).map(Outcome::Repeated)
-}
-
-fn compare(workspace: &Workspace) -> Result<Outcome, String> {
-    let command = || workspace.cargo("test --package thalweg-compare");
-    workspace.run_tests(command, &[]).map(Outcome::Tests)
 }
 
 /// The platform that a compiler is for, by what it says of itself.

@@ -7,6 +7,7 @@
 mod counts;
 mod fuzz;
 mod gate;
+mod linted;
 mod plan;
 mod readme;
 mod soak;
@@ -35,6 +36,9 @@ Exit codes: 0 fine, 1 something was found or failed, 2 misuse.
 ";
 
 fn main() -> ExitCode {
+    if let Some(code) = linted::as_wrapper() {
+        return code;
+    }
     let args: Vec<String> = env::args().skip(1).collect();
     let (command, rest) = match args.split_first() {
         Some((command, rest)) => (command.as_str(), rest),

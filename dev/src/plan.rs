@@ -3,10 +3,10 @@
 //! Steps that build in cargo's own folder run one after the other, beside those that have a
 //! folder of their own. What a step says is kept in a file, and printed when the step ends.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use std::{fmt, fs, thread};
+use std::{fmt, fs, io, thread};
 
 use crate::workspace::Workspace;
 
@@ -137,9 +137,10 @@ pub(crate) fn run(workspace: &Workspace, steps: &[Step], choice: &Choice) -> boo
     if let [step] = wanted[..] {
         report_on(step, &report, choice, || {
             println!("== {}: {}", step.name, step.summary);
-            let workspace = workspace.for_a_step();
-            let outcome = (step.run)(&workspace);
-            (outcome, workspace.compiling())
+            let log = log_of(workspace, step);
+            with_times(workspace.for_a_step(&log), &log, |workspace| {
+                (step.run)(workspace)
+            })
         });
     } else {
         thread::scope(|scope| {
@@ -157,27 +158,41 @@ pub(crate) fn run(workspace: &Workspace, steps: &[Step], choice: &Choice) -> boo
     lock(&report).print(steps, start.elapsed())
 }
 
-/// Runs one step of several at the same time. Returns how it ended and how long it compiled.
-fn beside_others(workspace: &Workspace, step: &Step) -> (Result<Outcome, String>, Duration) {
+/// Runs one step of several at the same time. Returns how it ended and how long that took.
+fn beside_others(workspace: &Workspace, step: &Step) -> (Result<Outcome, String>, Times) {
     let log = log_of(workspace, step);
     println!("== {}: begins, and writes to {}", step.name, log.display());
-    let failed = |error| (Err(format!("{}: {error}", log.display())), Duration::ZERO);
-    let workspace = match workspace.logging_to(&log) {
+    with_times(workspace.logging_to(&log), &log, |workspace| {
+        let outcome = (step.run)(workspace);
+        let output = fs::read(&log).map_err(|error| format!("{}: {error}", log.display()))?;
+        println!(
+            "== {}: {}\n{}",
+            step.name,
+            step.summary,
+            String::from_utf8_lossy(&output).trim_end()
+        );
+        outcome
+    })
+}
+
+/// Runs `run` in the workspace of a step, and returns what it returns and how long that took.
+fn with_times(
+    workspace: io::Result<Workspace>,
+    log: &Path,
+    run: impl FnOnce(&Workspace) -> Result<Outcome, String>,
+) -> (Result<Outcome, String>, Times) {
+    let workspace = match workspace {
         Ok(workspace) => workspace,
-        Err(error) => return failed(error),
+        Err(error) => return (Err(format!("{}: {error}", log.display())), Times::default()),
     };
-    let outcome = (step.run)(&workspace);
-    let output = match fs::read(&log) {
-        Ok(output) => output,
-        Err(error) => return failed(error),
+    let start = Instant::now();
+    let outcome = run(&workspace);
+    let times = Times {
+        compiling: workspace.compiling(),
+        running: start.elapsed().saturating_sub(workspace.compiling()),
+        processor: workspace.processor_time(),
     };
-    println!(
-        "== {}: {}\n{}",
-        step.name,
-        step.summary,
-        String::from_utf8_lossy(&output).trim_end()
-    );
-    (outcome, workspace.compiling())
+    (outcome, times)
 }
 
 fn log_of(workspace: &Workspace, step: &Step) -> PathBuf {
@@ -190,28 +205,22 @@ fn report_on(
     step: &Step,
     report: &Mutex<Report>,
     choice: &Choice,
-    run: impl FnOnce() -> (Result<Outcome, String>, Duration),
+    run: impl FnOnce() -> (Result<Outcome, String>, Times),
 ) {
-    let start = Instant::now();
-    let (outcome, compiling) = match choice.leaves_out(step) {
-        Some(why) => (Ok(Outcome::Skipped(why.to_owned())), Duration::ZERO),
+    let (outcome, times) = match choice.leaves_out(step) {
+        Some(why) => (Ok(Outcome::Skipped(why.to_owned())), Times::default()),
         None => run(),
     };
-    lock(report).add(step, outcome, Times::new(start.elapsed(), compiling));
+    lock(report).add(step, outcome, times);
 }
 
 /// How long a step took.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Times {
     compiling: Duration,
     running: Duration,
-}
-
-impl Times {
-    fn new(total: Duration, compiling: Duration) -> Self {
-        let running = total.saturating_sub(compiling);
-        Self { compiling, running }
-    }
+    /// What its commands used of processors.
+    processor: Duration,
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -224,6 +233,8 @@ struct Report {
     /// The name of each step that ended, and its row of the table.
     rows: Vec<(&'static str, String)>,
     tally: Tally,
+    /// What all steps used of processors.
+    processor: Duration,
     /// The name of each step that failed, and why.
     failures: Vec<(&'static str, String)>,
 }
@@ -231,6 +242,7 @@ struct Report {
 impl Report {
     fn add(&mut self, step: &Step, outcome: Result<Outcome, String>, times: Times) {
         self.rows.push((step.name, row(step.name, &outcome, times)));
+        self.processor += times.processor;
         match outcome {
             Ok(Outcome::Tests(tests)) => {
                 self.tally.passed += tests.passed;
@@ -248,15 +260,20 @@ impl Report {
     /// Prints the table, in the order of `steps`; true if nothing failed.
     fn print(&self, steps: &[Step], time: Duration) -> bool {
         println!(
-            "\n{:21} {:>9} {:>9}   tests",
-            "step", "compiling", "running"
+            "\n{:21} {:>9} {:>9} {:>10}   tests",
+            "step", "compiling", "running", "processor"
         );
         for step in steps {
             for (_, row) in self.rows.iter().filter(|(name, _)| *name == step.name) {
                 println!("{row}");
             }
         }
-        println!("{:21} {:17.1} s", "all together", time.as_secs_f64());
+        println!(
+            "{:21} {:17.1} s {:8.1} s",
+            "all together",
+            time.as_secs_f64(),
+            self.processor.as_secs_f64()
+        );
         for (name, why) in &self.failures {
             println!("\nFAILED at {name}: {why}");
         }
@@ -278,8 +295,9 @@ fn row(name: &str, outcome: &Result<Outcome, String>, times: Times) -> String {
         Ok(Outcome::Skipped(why)) => ("skipped", why.clone()),
         Err(_) => ("FAILED", String::new()),
     };
-    let (compiling, running) = (times.compiling.as_secs_f64(), times.running.as_secs_f64());
-    format!("{name:12} {word:8} {compiling:7.1} s {running:7.1} s   {detail}")
+    let [compiling, running, processor] =
+        [times.compiling, times.running, times.processor].map(|time| time.as_secs_f64());
+    format!("{name:12} {word:8} {compiling:7.1} s {running:7.1} s {processor:8.1} s   {detail}")
         .trim_end()
         .to_owned()
 }
@@ -293,7 +311,6 @@ pub(crate) fn print_steps(steps: &[Step]) {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
     use std::sync::Condvar;
     use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
     use std::{env, process};
@@ -408,7 +425,11 @@ mod tests {
 
     #[test]
     fn rows_tell_the_outcome() {
-        let times = Times::new(Duration::from_millis(1_500), Duration::from_secs(1));
+        let times = Times {
+            compiling: Duration::from_secs(1),
+            running: Duration::from_millis(500),
+            processor: Duration::from_millis(2_250),
+        };
         let skipped = row(
             "asan",
             &Ok(Outcome::Skipped("no nightly".to_owned())),
@@ -416,11 +437,11 @@ mod tests {
         );
         assert_eq!(
             skipped,
-            "asan         skipped      1.0 s     0.5 s   no nightly"
+            "asan         skipped      1.0 s     0.5 s      2.2 s   no nightly"
         );
         assert_eq!(
             row("test", &Err("x".to_owned()), times),
-            "test         FAILED       1.0 s     0.5 s"
+            "test         FAILED       1.0 s     0.5 s      2.2 s"
         );
     }
 }

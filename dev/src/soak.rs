@@ -4,6 +4,8 @@ use std::process::Command;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::fuzz;
+use crate::gate;
+use crate::plan::Outcome;
 use crate::testing::{TESTS, modelled};
 use crate::workspace::Workspace;
 
@@ -18,7 +20,7 @@ struct Part {
 const SEEDS_OF_A_ROUND: u64 = 1_000_000;
 
 /// Shorter parts come first, so that a short soak has run some of each kind.
-const PARTS: [Part; 5] = [
+const PARTS: [Part; 6] = [
     Part {
         name: "every test, with 2,560 cases of each property",
         run: every_test,
@@ -30,6 +32,10 @@ const PARTS: [Part; 5] = [
     Part {
         name: "a minute of each fuzz target",
         run: |workspace, seed| fuzz::for_longer(workspace, seed, 60),
+    },
+    Part {
+        name: "all tests of thalweg and thalweg-task under the address sanitizer",
+        run: all_sanitized,
     },
     Part {
         name: "crashes, kills, histories and chaos",
@@ -155,6 +161,14 @@ fn schedules(workspace: &Workspace, seed: u64) -> Result<(), String> {
     workspace
         .run_tests(command, &["--skip", "faults", "--skip", "medley"])
         .map(drop)
+}
+
+/// Runs with those that the gate leaves out; seeds of properties are new in every run.
+fn all_sanitized(workspace: &Workspace, _seed: u64) -> Result<(), String> {
+    match gate::sanitized(workspace, "-Zsanitizer=address")? {
+        Outcome::Skipped(why) => workspace.say(format_args!("skipped: {why}")),
+        _ => Ok(()),
+    }
 }
 
 fn deeper_models(workspace: &Workspace, _seed: u64) -> Result<(), String> {

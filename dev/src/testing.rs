@@ -3,6 +3,7 @@
 use std::env;
 use std::process::Command;
 
+use crate::linted::Linted;
 use crate::plan::{Outcome, Step, Tally};
 use crate::tidy;
 use crate::workspace::Workspace;
@@ -11,7 +12,8 @@ use crate::workspace::Workspace;
 /// and keep the whole run under a minute or so.
 const LOOM_PREEMPTIONS_MAX: &str = "3";
 
-/// What `cargo test` runs: all but the comparisons, whose peers take long to build.
+/// What `cargo test` runs: all but the comparisons, whose peers take long to build. Everything that
+/// fails is shown, not only what the first program with a failure found.
 pub(crate) const TESTS: &str =
     "test --workspace --exclude thalweg-compare --all-features --no-fail-fast";
 
@@ -52,8 +54,16 @@ fn tidiness(workspace: &Workspace) -> Result<Outcome, String> {
 }
 
 fn workspace(workspace: &Workspace) -> Result<Outcome, String> {
-    // Everything that fails is shown, not only what the first program with a failure found.
-    let command = || workspace.cargo(TESTS);
+    run_linted(workspace, TESTS)
+}
+
+/// Runs tests with the programs of [`Linted`], if clippy is installed.
+pub(crate) fn run_linted(workspace: &Workspace, line: &str) -> Result<Outcome, String> {
+    let linted = Linted::new(workspace)?;
+    let command = || match &linted {
+        Some(linted) => linted.cargo(line),
+        None => workspace.cargo(line),
+    };
     workspace.run_tests(command, &[]).map(Outcome::Tests)
 }
 

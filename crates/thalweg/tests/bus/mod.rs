@@ -1,25 +1,35 @@
 //! The bus as its users see it.
 #![allow(clippy::unwrap_used)] // cases are tests, though their functions are not all #[test]
 
+#[cfg(not(sanitized))]
 mod adapting;
 mod blocking;
+#[cfg(not(sanitized))]
 mod chaos;
 mod ends;
 mod foreign;
 use crate::channel::fuse;
+#[cfg(not(sanitized))]
 mod histories;
+#[cfg(not(sanitized))]
 mod hostile_figures;
+#[cfg(not(sanitized))]
 mod hostile_limits;
+#[cfg(not(sanitized))]
 mod hostile_snapshots;
 mod hostile_types;
+#[cfg(not(sanitized))]
 mod hostile_waits;
 mod joining;
 mod leaving;
 mod losses;
 mod note;
+#[cfg(not(sanitized))]
 mod overtaking;
+#[cfg(not(sanitized))]
 mod pausing;
 mod publishing;
+#[cfg(not(sanitized))]
 mod readings;
 mod tasks;
 use crate::channel::model::Random;

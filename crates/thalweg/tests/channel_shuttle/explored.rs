@@ -5,6 +5,7 @@ use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::{Config, MaxSteps, Runner};
 use std::env;
 use std::process::Command;
+use std::sync::Arc;
 
 /// Preemptions that the schedules of the second kind are made of.
 const PREEMPTIONS: usize = 3;
@@ -19,8 +20,13 @@ pub(crate) const SCHEDULES_OF_A_FAULT: usize = 10_000;
 pub(crate) fn explore(
     schedules: usize,
     stack_bytes: usize,
-    model: impl Fn() + Send + Sync + Copy + 'static,
+    model: impl Fn() + Send + Sync + 'static,
 ) {
+    run(schedules, stack_bytes, Arc::new(model));
+}
+
+/// Compiled once for all models.
+fn run(schedules: usize, stack_bytes: usize, model: Arc<dyn Fn() + Send + Sync>) {
     let mut config = Config::new();
     config.stack_size = stack_bytes;
     config.max_steps = MaxSteps::FailAfter(STEPS_MAX);
@@ -28,9 +34,10 @@ pub(crate) fn explore(
     let schedules = setting("THALWEG_SCHEDULES").unwrap_or(schedules as u64) as usize;
     let seed = setting("THALWEG_SEED").unwrap_or(1);
     let random = RandomScheduler::new_from_seed(seed, schedules);
-    Runner::new(random, config.clone()).run(model);
+    let again = Arc::clone(&model);
+    Runner::new(random, config.clone()).run(move || model());
     let preempting = PctScheduler::new_from_seed(seed, PREEMPTIONS, schedules);
-    Runner::new(preempting, config).run(model);
+    Runner::new(preempting, config).run(move || again());
 }
 
 fn setting(name: &str) -> Option<u64> {

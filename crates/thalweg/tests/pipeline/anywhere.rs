@@ -132,14 +132,17 @@ fn check(shape: Shape, placement: &Placement, (capacity, every, piece): (usize, 
 fn a_panic_anywhere_is_named_and_repeats_and_skips_nothing() {
     for shape in [Shape::Chain, Shape::Fan, Shape::Beside] {
         for placement in placements() {
-            for options in [
+            let all = [
                 (1, 1, 1),
-                (2, 512, 3),
                 (8, 2, 1),
+                (2, 512, 3),
                 (8, 512, 64),
                 (256, 512, 1),
-            ] {
-                check(shape, &placement, options);
+            ];
+            // A sanitizer makes every event slow, and others use the memory in the same way.
+            let chosen = if cfg!(sanitized) { 2 } else { all.len() };
+            for options in &all[..chosen] {
+                check(shape, &placement, *options);
             }
         }
     }

@@ -1,7 +1,9 @@
 //! What a pipeline promises, whatever the placement.
 
 mod anywhere;
+#[cfg(not(sanitized))]
 mod attribution;
+#[cfg(not(sanitized))]
 mod auto;
 mod ending;
 mod failure;

@@ -28,7 +28,7 @@ pub(crate) fn pop<T>(rx: &mut impl Receive<T>) -> Option<T> {
 }
 
 pub(crate) fn one_thread_to_another<S: Shape>() {
-    const COUNT: u64 = 100_000;
+    const COUNT: u64 = if cfg!(sanitized) { 10_000 } else { 100_000 };
     for capacity in [1, 3, 64] {
         let (mut tx, mut rx) = S::ring(capacity);
         let sender = spawn(move || (0..COUNT).all(|i| push(&mut tx, i)));

@@ -1,0 +1,238 @@
+//! The compiler of the test programs: it compiles a crate of ours, clippy looks at it, and rustdoc
+//! documents it.
+//!
+//! `cargo clippy` would look at the metadata of every dependency, which the test programs do not
+//! need, and `cargo doc` again. Here cargo builds the test programs, with this program as the
+//! compiler's wrapper; clippy and rustdoc use what was built for them. Their warnings are those of
+//! the build, so cargo keeps and repeats them. The programs themselves come from rustc: clippy's
+//! driver turns off the checks of null pointers and of alignment.
+//!
+//! Integration tests are not optimised, even where the profile has their package optimised: what
+//! they call is, and they take a fifth of the time to compile.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::OnceLock;
+use std::{env, fs, io, process};
+
+use crate::workspace::Workspace;
+
+/// Set where this program is the wrapper; the value is the folder for what clippy writes.
+const FOLDER: &str = "THALWEG_LINTED";
+
+/// Stack of a thread of a test: four times the standard library's.
+const STACK_BYTES: &str = "8388608";
+
+/// Cargo, with clippy and rustdoc looking at what it builds.
+pub(crate) struct Linted<'w> {
+    workspace: &'w Workspace,
+    folder: PathBuf,
+    wrapper: PathBuf,
+}
+
+impl<'w> Linted<'w> {
+    /// Returns `None` where clippy is not installed.
+    ///
+    /// # Errors
+    /// The wrapper cannot be copied to where it stays while cargo builds this program again.
+    pub(crate) fn new(workspace: &'w Workspace) -> Result<Option<Self>, String> {
+        if !workspace.works("clippy-driver", "--version") {
+            return Ok(None);
+        }
+        let folder = workspace.target.join("linted");
+        let wrapper = copied(&folder)?;
+        Ok(Some(Self {
+            workspace,
+            folder,
+            wrapper,
+        }))
+    }
+
+    /// Returns cargo with the arguments that `line` holds between blanks.
+    pub(crate) fn cargo(&self, line: &str) -> Command {
+        let mut cargo = self.workspace.cargo(line);
+        cargo
+            .env("RUSTC_WORKSPACE_WRAPPER", &self.wrapper)
+            .env(FOLDER, &self.folder)
+            // Frames that are not optimised are larger.
+            .env("RUST_MIN_STACK", STACK_BYTES);
+        cargo
+    }
+}
+
+/// Returns the path of a copy of this program. It is made once: when cargo has built this program
+/// again with the wrapper, the file that it was started from is gone.
+fn copied(folder: &Path) -> Result<PathBuf, String> {
+    static COPIED: OnceLock<Result<(), String>> = OnceLock::new();
+    let wrapper = folder.join("wrapper");
+    let copy = || -> io::Result<()> {
+        fs::create_dir_all(folder)?;
+        let new = folder.join(format!("new-{}", process::id()));
+        fs::copy(env::current_exe()?, &new)?;
+        // A compiler that runs keeps the old file.
+        fs::rename(&new, &wrapper)
+    };
+    let copied =
+        COPIED.get_or_init(|| copy().map_err(|error| format!("{}: {error}", wrapper.display())));
+    copied.clone().map(|()| wrapper)
+}
+
+/// Compiles, if cargo has called this program as the wrapper of a compiler.
+pub(crate) fn as_wrapper() -> Option<ExitCode> {
+    let folder = PathBuf::from(env::var_os(FOLDER)?);
+    let args: Vec<OsString> = env::args_os().skip(1).collect();
+    let (rustc, args) = args.split_first()?;
+    Path::new(rustc)
+        .file_stem()
+        .filter(|name| *name == "rustc")?;
+    Some(match compile(&folder, rustc, args) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {}: {error}", folder.display());
+            ExitCode::FAILURE
+        }
+    })
+}
+
+fn compile(folder: &Path, rustc: &OsString, args: &[OsString]) -> io::Result<bool> {
+    // Cargo sets this for integration tests and benchmarks alone.
+    let is_integration = env::var_os("CARGO_TARGET_TMPDIR").is_some();
+    let compiling = if is_integration {
+        unoptimised(args)
+    } else {
+        args.to_vec()
+    };
+    if !Command::new(rustc).args(compiling).status()?.success() {
+        return Ok(false);
+    }
+    let Some(looking) = looking(folder, args) else {
+        return Ok(true);
+    };
+    let mut clippy = Command::new("clippy-driver");
+    let passed = passes(clippy.arg(rustc).args(looking))?;
+    let Some(documenting) = documenting(folder, args) else {
+        return Ok(passed);
+    };
+    let documented = passes(Command::new("rustdoc").args(documenting))?;
+    Ok(passed && documented)
+}
+
+/// Returns the arguments without optimisation.
+fn unoptimised(args: &[OsString]) -> Vec<OsString> {
+    let is_level = |arg: &&OsString| {
+        arg.to_str()
+            .is_some_and(|arg| arg.starts_with("opt-level="))
+    };
+    let level = |arg| match is_level(&arg) {
+        true => OsString::from("opt-level=0"),
+        false => arg.clone(),
+    };
+    args.iter().map(level).collect()
+}
+
+/// Runs a command, and hands to cargo what it says of the code.
+fn passes(command: &mut Command) -> io::Result<bool> {
+    let output = command.stdout(Stdio::null()).output()?;
+    for line in String::from_utf8_lossy(&output.stderr).lines() {
+        // Cargo is to wait for what the compiler has written, not for this.
+        if !line.starts_with(r#"{"$message_type":"artifact""#) {
+            eprintln!("{line}");
+        }
+    }
+    Ok(output.status.success())
+}
+
+/// Returns the value that follows an option.
+fn after<'a>(args: &'a [OsString], option: &str) -> Option<&'a str> {
+    let at = args.iter().position(|arg| arg == option)?;
+    args.get(at + 1)?.to_str()
+}
+
+/// Returns the arguments with which clippy looks at what `args` compile, and writes no more than
+/// metadata, into `folder`, and the names of the files that it has read. There are none if `args`
+/// are a question of cargo about the compiler.
+fn looking(folder: &Path, args: &[OsString]) -> Option<Vec<OsString>> {
+    let mut values = args.iter().filter_map(|arg| arg.to_str());
+    let extra = values.find_map(|arg| arg.strip_prefix("extra-filename="))?;
+    let file = format!("{}{extra}", after(args, "--crate-name")?);
+    // The names are cargo's list of what the crate depends on: clippy adds `clippy.toml`.
+    let names = Path::new(after(args, "--out-dir")?).join(format!("{file}.d"));
+    let metadata = folder.join(format!("{file}.rmeta"));
+    let (names, metadata) = (names.display(), metadata.display());
+    let emitted = format!("--emit=dep-info={names},metadata={metadata}");
+    // The compiler's own folder is for what the compiler has made.
+    let incremental = format!("incremental={}", folder.join("incremental").display());
+    let replaced = |arg: &OsString| match arg.to_str() {
+        Some(arg) if arg.starts_with("--emit=") => OsString::from(&emitted),
+        Some(arg) if arg.starts_with("incremental=") => OsString::from(&incremental),
+        _ => arg.clone(),
+    };
+    Some(args.iter().map(replaced).collect())
+}
+
+/// Returns the arguments with which rustdoc documents what `args` compile, if that is a library.
+fn documenting(folder: &Path, args: &[OsString]) -> Option<Vec<OsString>> {
+    if after(args, "--crate-type")? != "lib" || args.iter().any(|arg| arg == "--test") {
+        return None;
+    }
+    let mut documenting = vec!["-o".into(), folder.join("doc").into()];
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        match arg.to_str() {
+            // Where and how code is written.
+            Some("--out-dir" | "-C") => _ = args.next(),
+            Some(emit) if emit.starts_with("--emit=") => {}
+            _ => documenting.push(arg.clone()),
+        }
+    }
+    Some(documenting)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> Vec<OsString> {
+        line.split(' ').map(OsString::from).collect()
+    }
+
+    #[test]
+    fn no_level_of_optimisation_is_left() {
+        let args = words("--crate-name a -C opt-level=1 -C debug-assertions=on");
+        let without = words("--crate-name a -C opt-level=0 -C debug-assertions=on");
+        assert_eq!(unoptimised(&args), without);
+    }
+
+    #[test]
+    fn what_is_compiled_is_looked_at_and_a_library_documented() {
+        let folder = Path::new("/f");
+        let args = "--crate-name a --edition=2024 src/lib.rs --crate-type lib \
+                    --emit=dep-info,metadata,link -C metadata=1 -C extra-filename=-1 --out-dir /o \
+                    -C incremental=/i --extern b=/o/b.rmeta";
+        assert_eq!(
+            looking(folder, &words(args)).unwrap(),
+            words(
+                "--crate-name a --edition=2024 src/lib.rs --crate-type lib \
+                 --emit=dep-info=/o/a-1.d,metadata=/f/a-1.rmeta -C metadata=1 \
+                 -C extra-filename=-1 --out-dir /o -C incremental=/f/incremental \
+                 --extern b=/o/b.rmeta"
+            )
+        );
+        assert_eq!(
+            documenting(folder, &words(args)).unwrap(),
+            words(
+                "-o /f/doc --crate-name a --edition=2024 src/lib.rs --crate-type lib \
+                 --extern b=/o/b.rmeta"
+            )
+        );
+        for other in ["--crate-type bin", "--crate-type lib --test", "--test"] {
+            assert_eq!(documenting(folder, &words(other)), None, "{other}");
+        }
+        assert_eq!(
+            looking(folder, &words("- --crate-name ___ --print=cfg")),
+            None
+        );
+    }
+}
