@@ -149,6 +149,8 @@ fn give_up<S: Storage>(storage: &S, number: u64, faults: Faults) -> Result<bool,
 }
 
 fn wipe<F: StorageFile>(segment: &Segment<F>) -> std::io::Result<()> {
+    // It may say that the log goes on in the next one.
+    write_fully(&segment.file, 0, &segment.header.encode(), Syncing::Later)?;
     let zeros = vec![0; PIECE_BYTES.min(segment.room()) as usize];
     let mut offset = segment.offset;
     while offset < segment.header.segment_bytes {

@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::fault::{Faults, Seeded};
 use crate::format::{SegmentHeader, part_name, segment_name};
 use crate::lsn::Lsn;
+use crate::scan::Segment;
 use crate::storage::{Storage, StorageFile, Syncing, write_fully};
 
 /// A file, and its name in messages.
@@ -27,7 +28,7 @@ pub(crate) struct Named<F> {
 #[derive(Debug)]
 pub(crate) struct Left<S: Storage> {
     pub(crate) storage: S,
-    pub(crate) segment: Named<S::File>,
+    pub(crate) segment: Segment<S::File>,
     /// Its last record.
     pub(crate) last: Lsn,
     pub(crate) next: Named<S::File>,
@@ -47,7 +48,7 @@ impl<S: Storage> Left<S> {
         } = self;
         if !self.faults.has(Seeded::LeaveUnsynced) {
             let synced = segment.file.sync();
-            synced.map_err(|error| Error::io(segment.name, "be synced", error))?;
+            synced.map_err(|error| Error::io(&segment.name, "be synced", error))?;
         }
         // Neither are the next one's length and name durable.
         write_fully(&next.file, 0, &self.header.encode(), Syncing::Later)
@@ -58,6 +59,7 @@ impl<S: Storage> Left<S> {
         renamed.map_err(|error| Error::io(next.name, "be renamed", error))?;
         let synced = storage.sync_names();
         synced.map_err(|error| Error::io(storage.place(), "be synced", error))?;
+        segment.mark_left()?;
         Ok(self.last)
     }
 }

@@ -154,6 +154,12 @@ pub(crate) fn survey<S: Storage>(
         let flaw = flaw.or_else(|| prepared.first().map(never_used));
         return flaw.map_or(Ok(None), Err);
     };
+    let next = last.header.number + 1;
+    if !flaws.iter().any(|(number, _)| *number == next) && is_lost(storage, &last, faults)? {
+        let why = "it is missing, or was never used, and the segment before it says that it was";
+        let file = full(next);
+        flaws.push((next, Error::BadSegment { file, why }));
+    }
     epoch_max = epoch_max.max(spare_epoch_max(storage)?);
     Ok(Some(Directory {
         used,
@@ -162,6 +168,20 @@ pub(crate) fn survey<S: Storage>(
         last,
         flaws,
     }))
+}
+
+/// Returns whether the segment behind the last one in use is lost. While a journal is written, it
+/// may have come into use since its header was read.
+fn is_lost<S: Storage>(
+    storage: &S,
+    last: &Segment<S::File>,
+    faults: Faults,
+) -> Result<bool, Error> {
+    let is_used = || {
+        let next = open_segment(storage, last.header.number + 1, false, faults);
+        next.is_ok_and(|next| next.header.first.is_some())
+    };
+    Ok(last.is_left()? && !is_used())
 }
 
 /// As [`survey`], of a journal that is to be written: all of its segments must be whole.

@@ -16,7 +16,7 @@ use crate::format::{
 };
 use crate::lsn::Lsn;
 use crate::pages::Pages;
-use crate::storage::{Storage, StorageFile, read_fully};
+use crate::storage::{Storage, StorageFile, Syncing, read_fully, write_fully};
 
 /// Bytes that a search for blocks reads at once.
 const SEARCH_BYTES: usize = 256 << 10;
@@ -315,6 +315,19 @@ impl<F: StorageFile> Segment<F> {
         Err(self.corrupt("the next segment begins with a later record"))
     }
 
+    /// Returns whether the segment says that the log goes on in the next one.
+    pub(crate) fn is_left(&self) -> Result<bool, Error> {
+        let mut page = [0; PAGE_BYTES];
+        let bytes = self.read(0, &mut page)?;
+        Ok(self.header.is_left(&page[..bytes]))
+    }
+
+    /// Writes that the log goes on in the next segment, whose header must be durable. The mark need
+    /// not be durable: without it, a loss may not be seen.
+    pub(crate) fn mark_left(&self) -> Result<(), Error> {
+        mark_left(&self.file, &self.header, &self.name)
+    }
+
     /// Reads the header again: a file that is used again has another epoch.
     pub(crate) fn is_still_itself(&self) -> Result<bool, Error> {
         let mut page = [0; PAGE_BYTES];
@@ -322,6 +335,16 @@ impl<F: StorageFile> Segment<F> {
         let header = SegmentHeader::decode(&page[..bytes]);
         Ok(header.is_ok_and(|header| header.epoch == self.header.epoch))
     }
+}
+
+/// As [`Segment::mark_left`].
+pub(crate) fn mark_left(
+    file: &impl StorageFile,
+    header: &SegmentHeader,
+    name: &str,
+) -> Result<(), Error> {
+    let written = write_fully(file, 0, &header.encode_left(), Syncing::Later);
+    written.map_err(|error| Error::io(name, "be written", error))
 }
 
 /// The end of a file that is not there.

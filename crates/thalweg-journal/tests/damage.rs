@@ -131,6 +131,47 @@ fn damage_in_an_earlier_segment_is_found_by_readers() {
     assert!(told.ends_with(why), "{told}");
 }
 
+/// The last segment is lost, alone or with those that are prepared behind it, or is as new.
+#[test]
+fn a_tail_that_is_lost_from_the_begin_of_a_segment_on_is_missed() {
+    let header_only = |disk: &SimDisk, number| {
+        let mut bytes = disk.contents(&segment(number)).expect("it is there");
+        bytes[..PAGE].fill(0);
+        disk.put(&segment(number), bytes);
+    };
+    let one = |disk: &SimDisk, number| disk.remove(&segment(number)).expect("it is there");
+    let all = |disk: &SimDisk, from| {
+        for number in from..=9 {
+            let _ = disk.remove(&segment(number));
+        }
+    };
+    let as_new = |disk: &SimDisk, number| {
+        let mut bytes = disk.contents(&segment(number)).expect("it is there");
+        // As when it was prepared: without a first record.
+        let sum = |bytes: &[u8]| crc32c::crc32c(&bytes[16..64]);
+        bytes[40..48].fill(0xFF);
+        bytes[60..64].fill(0);
+        let sum = sum(&bytes).to_le_bytes();
+        bytes[12..16].copy_from_slice(&sum);
+        disk.put(&segment(number), bytes);
+    };
+    let losses: [&dyn Fn(&SimDisk, u64); 4] = [&header_only, &one, &all, &as_new];
+    for (blocks, lost) in [(4, 2), (7, 3), (8, 3)] {
+        for (at, lose) in losses.iter().enumerate() {
+            let disk = with_blocks(blocks);
+            lose(&disk, lost);
+            let told = open(&disk).expect_err("records were durable").to_string();
+            assert!(told.contains(&segment(lost)), "{at}: {told}");
+            let (_, end) = read(&disk);
+            assert!(end.is_err(), "{at}: {blocks}");
+            let left = cut(&disk, None).expect("what is before is whole");
+            assert_eq!(left.last, Lsn::new((lost - 1) * 6));
+            assert_eq!(whole(&disk) as u64, (lost - 1) * 6);
+            open(&disk).expect("nothing is said to be missing");
+        }
+    }
+}
+
 /// A block that another journal wrote is none of this one, though its checksum is right.
 #[test]
 fn a_record_cannot_pass_for_a_block() {

@@ -12,6 +12,19 @@ const MAGIC: [u8; 8] = *b"thalwegJ";
 /// The sum is over what comes after it.
 const SUMMED_FROM: usize = 16;
 
+/// Where the mark is that a segment was left, in a sector of its own.
+const LEFT_AT: usize = 512;
+const LEFT_MAGIC: [u8; 4] = *b"tlwL";
+
+/// Says that the log goes on in the next segment, whose header is durable.
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct LeftMark {
+    magic: [u8; 4],
+    /// Of the journal's number and of the epoch.
+    crc32c: U32,
+}
+
 /// What a segment says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SegmentHeader {
@@ -78,6 +91,34 @@ impl SegmentHeader {
         let mut page = [0; PAGE_BYTES];
         page[..RAW_BYTES].copy_from_slice(raw.as_bytes());
         page
+    }
+
+    /// Returns the page of a segment that was left: the next one is used, durably. Without the mark,
+    /// a tail of the journal that was deleted from the begin of a segment on would not be missed.
+    pub(crate) fn encode_left(&self) -> [u8; PAGE_BYTES] {
+        let mut page = self.encode();
+        let mark = LeftMark {
+            magic: LEFT_MAGIC,
+            crc32c: self.left_crc().into(),
+        };
+        let bytes = mark.as_bytes();
+        page[LEFT_AT..LEFT_AT + bytes.len()].copy_from_slice(bytes);
+        page
+    }
+
+    /// Returns whether a page with this header says that the segment was left.
+    pub(crate) fn is_left(&self, page: &[u8]) -> bool {
+        let mark = page
+            .get(LEFT_AT..)
+            .and_then(|mark| LeftMark::ref_from_prefix(mark).ok());
+        mark.is_some_and(|(mark, _)| {
+            mark.magic == LEFT_MAGIC && mark.crc32c.get() == self.left_crc()
+        })
+    }
+
+    fn left_crc(&self) -> u32 {
+        let journal = crc32c::crc32c(&self.journal.to_le_bytes());
+        crc32c::crc32c_append(journal, &self.epoch.to_le_bytes())
     }
 
     /// Whether both are of one journal.

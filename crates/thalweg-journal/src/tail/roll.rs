@@ -113,10 +113,7 @@ impl<S: Storage> Tail<S> {
             self.leaver.leave(Left {
                 storage: self.storage.clone(),
                 last: first.before(),
-                segment: Named {
-                    file: segment.file,
-                    name: segment.name,
-                },
+                segment,
                 next: Named { file, name },
                 header,
                 faults: self.options.faults,
@@ -127,6 +124,8 @@ impl<S: Storage> Tail<S> {
             write_fully(&self.segment.file, 0, &header.encode(), Syncing::Now)
         {
             let error = Error::io(&name, "be written", error);
+            return Err(self.stop(error));
+        } else if let Err(error) = segment.mark_left() {
             return Err(self.stop(error));
         }
         self.used.push_back(Known { number, first });
