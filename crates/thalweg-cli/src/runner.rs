@@ -76,6 +76,7 @@ pub(crate) fn kind(command: &Command) -> &'static str {
         Command::SetMarketProtection { .. } => "set_market_protection",
         Command::StartAuction { .. } => "start_auction",
         Command::Uncross { .. } => "uncross",
+        Command::RunStops { .. } => "run_stops",
         Command::Halt { .. } => "halt",
         Command::Unhalt { .. } => "unhalt",
         Command::RemoveSymbol { .. } => "remove_symbol",

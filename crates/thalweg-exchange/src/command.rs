@@ -229,6 +229,16 @@ pub enum Command {
         /// middle of the equally good prices.
         reference: Option<i64>,
     },
+    /// Executes stop orders of a symbol that are left over: a trade has reached them, and its command
+    /// ended before them, since it had as many events as one may
+    /// ([`WORK_MAX`](crate::WORK_MAX)). As many as may again; what is left then takes a further
+    /// command. Succeeds where there are none. See [`State::left_over`](crate::State::left_over).
+    ///
+    /// Refused while the symbol is halted or in an auction.
+    RunStops {
+        /// Which.
+        symbol: SymbolId,
+    },
     /// Removes a symbol: cancels its orders as [`CancelAll`](Self::CancelAll) does, and forgets the
     /// symbol, its book, last prices, halt and band. Its id is unknown from then on, and may be
     /// added again with any terms. Refused where somebody has an open position in it.

@@ -258,6 +258,7 @@ fn of_the_market() -> Vec<Command> {
         let symbol = SymbolId(id);
         commands.push(Command::Halt { symbol });
         commands.push(Command::StartAuction { symbol });
+        commands.push(Command::RunStops { symbol });
         for reference in [None, Some(0), Some(1)] {
             commands.push(Command::Uncross { symbol, reference });
         }
@@ -430,5 +431,5 @@ fn the_value_is_fixed() {
     for command in all().iter().chain(&fees_and_limits()) {
         digest.fold(command, ResultCode::Success, &Events::new());
     }
-    assert_eq!(digest.to_string(), "d2e8d7f9d44534a3 after 158");
+    assert_eq!(digest.to_string(), "fe50a0fc66a8b0e7 after 160");
 }

@@ -37,8 +37,8 @@ pub(crate) struct Driver<S: Storage> {
     owed_limits: Option<UserLimits>,
     /// When what is owed was tried last.
     tried: Instant,
-    /// The work of all commands when the last clock command for orders that were left over was
-    /// submitted: a further one follows when it was executed.
+    /// The work of all commands when the last command for what was left over was submitted: a
+    /// further one follows when it was executed.
     tended: u64,
     /// Work of commands that were answered without being executed.
     unexecuted: u64,
@@ -309,16 +309,16 @@ impl<S: Storage> Driver<S> {
         // As many as may in one command; others have their turn before the next one.
         let mut goes_on = false;
         if !self.is_draining
-            && let Some(time) = self.exchange.expired_by()
+            && let Some(command) = self.exchange.left_over()
             && self.exchange.work() != self.tended
             && self.exchange.room()? > 0
         {
             self.tended = self.exchange.work();
-            goes_on = self.own(&Command::Clock { time })?;
+            goes_on = self.own(&command)?;
         }
         self.exchange.idle()?;
         self.log_failures();
-        if self.exchange.expired_by().is_some() {
+        if self.exchange.left_over().is_some() {
             return Ok(Some(if goes_on { Duration::ZERO } else { RETRY }));
         }
         let retry = self.is_owing().then_some(RETRY);

@@ -121,6 +121,9 @@ fn operation(name: &[u8], fields: &mut Fields<'_>) -> Result<Command, String> {
                 false => None,
             },
         },
+        b"run_stops" => Command::RunStops {
+            symbol: SymbolId(small(fields, "symbol")?),
+        },
         b"remove" => Command::RemoveSymbol {
             symbol: SymbolId(small(fields, "symbol")?),
         },
@@ -128,7 +131,7 @@ fn operation(name: &[u8], fields: &mut Fields<'_>) -> Result<Command, String> {
             return Err(format!(
                 "command {} is not one of symbol, futures, user, deposit, place, cancel, move, \
                  reduce, amend, clock, cancel_all, halt, unhalt, band, protection, auction, \
-                 uncross, remove",
+                 uncross, run_stops, remove",
                 excerpt(other)
             ));
         }
@@ -351,6 +354,7 @@ mod tests {
         let symbol = SymbolId(1);
         for (line, command) in [
             ("auction,1", Command::StartAuction { symbol }),
+            ("run_stops,1", Command::RunStops { symbol }),
             (
                 "uncross,1",
                 Command::Uncross {

@@ -47,6 +47,7 @@ pub(crate) mod kind {
     pub(crate) const SET_MARKET_PROTECTION: u8 = 35;
     pub(crate) const START_AUCTION: u8 = 36;
     pub(crate) const UNCROSS: u8 = 37;
+    pub(crate) const RUN_STOPS: u8 = 38;
     pub(crate) const NOP: u8 = 120;
     pub(crate) const RESET: u8 = 124;
 

@@ -98,6 +98,7 @@ fn of_the_market(command: &Command, first: impl Fn(u8) -> u64) -> u64 {
         ),
         Command::Halt { symbol } => with(first(kind::HALT), &[symbol.0.into()]),
         Command::Unhalt { symbol } => with(first(kind::UNHALT), &[symbol.0.into()]),
+        Command::RunStops { symbol } => with(first(kind::RUN_STOPS), &[symbol.0.into()]),
         Command::RemoveSymbol { symbol } => with(first(kind::REMOVE_SYMBOL), &[symbol.0.into()]),
         Command::Nop => first(kind::NOP),
         Command::Reset => first(kind::RESET),

@@ -19,6 +19,7 @@ use super::snapshots::{SnapshotFailed, SnapshotMade, SnapshotStats, Snapshots};
 use super::stage_times::StageTimes;
 use super::stats::{JournalStats, Meters, Stats};
 use super::tables::Reports;
+use crate::command::Command;
 use crate::digest::Digest;
 use crate::engine::state::State;
 use crate::service::{self, EVENTS_IN_FLIGHT, Foresight, Stamping};
@@ -216,12 +217,11 @@ impl<S: Storage> Exchange<S> {
         self.owner.work
     }
 
-    /// Returns the exchange's time, if orders have expired by it that the last clock command has
-    /// left over: then a further one of this time is due at once.
+    /// Returns the command that goes on with what earlier ones have left over: see
+    /// [`State::left_over`]. Submitted as [`Origin::Engine`](super::Origin::Engine).
     #[must_use]
-    pub fn expired_by(&self) -> Option<i64> {
-        let State { risk, matching } = &self.state;
-        risk.clock().filter(|time| matching.expires_by(*time))
+    pub fn left_over(&self) -> Option<Command> {
+        self.state.left_over()
     }
 
     /// Returns how many commands and queries may be in flight: none while long ones hold as many

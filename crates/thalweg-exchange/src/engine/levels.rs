@@ -86,6 +86,7 @@ impl Subject {
             ),
             Command::Cancel { symbol, .. }
             | Command::Reduce { symbol, .. }
+            | Command::RunStops { symbol }
             | Command::Uncross { symbol, .. } => (symbol, None, None),
             Command::RemoveSymbol { .. } | Command::Reset => return None,
             // Their events have symbols.

@@ -30,6 +30,8 @@ pub struct Matching {
     /// When to look at which book for orders that expire: at least one entry where there are any,
     /// no later than the first of them.
     dues: BTreeSet<(i64, SymbolId)>,
+    /// Where stop orders may be left over.
+    left_over: BTreeSet<SymbolId>,
 }
 
 impl Matching {
@@ -51,6 +53,7 @@ impl Matching {
             orders,
             keeps_owners: false,
             dues: BTreeSet::new(),
+            left_over: BTreeSet::new(),
         }
     }
 
@@ -177,10 +180,14 @@ impl Matching {
         events: &mut Events,
     ) -> ResultCode {
         let slot = self.slot(symbol);
-        match self.books.get_mut(slot) {
-            Some(book) => book.move_order(order, price, checked, &self.rules, events),
-            None => ResultCode::MatchingInvalidOrderBookId,
+        let Some(book) = self.books.get_mut(slot) else {
+            return ResultCode::MatchingInvalidOrderBookId;
+        };
+        let result = book.move_order(order, price, checked, &self.rules, events);
+        if book.has_left_over() {
+            self.note_left_over(symbol);
         }
+        result
     }
 
     /// The same of a cancel.
@@ -225,6 +232,9 @@ impl Matching {
         if book.is_futures() && (result == ResultCode::Success || events.len() > 1) {
             events.set_standing(book.standing());
         }
+        if book.has_left_over() {
+            self.note_left_over(symbol);
+        }
         result
     }
 
@@ -254,6 +264,9 @@ impl Matching {
                 if checked == ResultCode::ValidForMatchingEngine =>
             {
                 return self.uncross(*symbol, *reference, events);
+            }
+            Command::RunStops { symbol } if checked == ResultCode::ValidForMatchingEngine => {
+                return self.run_left_over(*symbol, events);
             }
             Command::SetMarketProtection { symbol, ticks } if checked == ResultCode::Success => {
                 let slot = self.slot(*symbol);

@@ -134,6 +134,23 @@ pub fn apply_batch(
 }
 
 impl State {
+    /// Returns the command that goes on with what earlier ones have left over, which had as many
+    /// events as one may: orders that have expired, or stop orders that were triggered. Whoever
+    /// owns the state applies it before long, and asks again then. None where nothing is left over,
+    /// or nothing but in symbols that are halted or in an auction.
+    #[must_use]
+    pub fn left_over(&self) -> Option<Command> {
+        let Self { risk, matching } = self;
+        let is_open = |&symbol: &crate::ids::SymbolId| risk.check_run_stops(symbol).is_ok();
+        let stops = matching.left_over().find(is_open);
+        stops
+            .map(|symbol| Command::RunStops { symbol })
+            .or_else(|| {
+                let time = risk.clock().filter(|time| matching.expires_by(*time));
+                time.map(|time| Command::Clock { time })
+            })
+    }
+
     /// Asks for what these commands will need.
     #[inline(never)]
     fn fetch(&self, commands: &[Command], ahead: &mut Ahead) {

@@ -161,6 +161,9 @@ impl State {
             return ResultCode::MatchingInvalidOrderBookId;
         };
         let result = book.place_closely(place, user, rules, events);
+        if book.has_left_over() {
+            self.matching.note_left_over(place.symbol);
+        }
         self.risk.settle_place(place, command, result, events);
         result
     }
@@ -191,6 +194,9 @@ impl State {
         } else {
             book.end_crossing((place, user), crossed, rules, events)
         };
+        if book.has_left_over() {
+            self.matching.note_left_over(place.symbol);
+        }
         let is_done = crossing.end::<BUYS>((place, user), &booked, events);
         if is_done.is_none() {
             self.risk.settle_crossed(command, (result, events), &booked);

@@ -75,7 +75,9 @@ impl Asked {
                 is_order: true,
                 ..none
             },
-            Command::Uncross { symbol, .. } => Self { symbol, ..none },
+            Command::RunStops { symbol } | Command::Uncross { symbol, .. } => {
+                Self { symbol, ..none }
+            }
             Command::CancelAll { uid, .. } => Self { owner: uid, ..none },
             Command::Disconnect { uid } => Self {
                 owner: Some(uid),

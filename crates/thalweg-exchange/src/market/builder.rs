@@ -167,7 +167,7 @@ impl Builder {
                 feeds.into_iter().for_each(|feed| self.clear(feed));
                 return Ok(());
             }
-            Command::Uncross { symbol, .. } => Some(*symbol),
+            Command::RunStops { symbol } | Command::Uncross { symbol, .. } => Some(*symbol),
             _ => command.symbol(),
         };
         if symbol.is_none() && events.is_empty() {

@@ -40,7 +40,8 @@ pub struct StateHash {
 /// symbol's market protection), and for each symbol `Y,symbol,order,flags,display,hidden,uid` for
 /// each resting order with flags or hidden lots (a display of 0 where none are hidden),
 /// `N,symbol,A|B,trigger,order,uid,type,price,reserve,size,flags,display` for each stop order
-/// (type: its code; display 0: no iceberg order) and `E,symbol,time,order,uid` for each order that
+/// (type: its code; display 0: no iceberg order), `R,symbol,low,high` (the prices by which stop
+/// orders were reached that are left over) and `E,symbol,time,order,uid` for each order that
 /// expires. (`uid` after Y and E only where [`ids_per_user`](crate::Rules::ids_per_user) holds.)
 ///
 /// # Errors
@@ -158,6 +159,9 @@ fn write_terms(book: &Book, rules: &Rules, out: &mut impl Write) -> fmt::Result 
             place.flags.code(),
             stop.display.unwrap_or(0),
         )?;
+    }
+    if let Some((low, high)) = book.left_over() {
+        writeln!(out, "R,{symbol},{low},{high}")?;
     }
     for (time, uid, order) in book.expiries() {
         writeln!(out, "E,{symbol},{time},{order}{}", whose(uid))?;

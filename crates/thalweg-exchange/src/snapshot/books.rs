@@ -11,6 +11,7 @@ use super::{orders, stops};
 use crate::book::{Book, Outline, Saved};
 use crate::command::{Action, SymbolType};
 use crate::risk::Risk;
+use crate::rules::Rules;
 
 const LEVEL_BYTES: usize = 12 + orders::BYTES;
 
@@ -30,6 +31,9 @@ pub(super) fn encode(book: &Book, out: &mut Writer<'_>) {
     }
     for stop in book.waiting() {
         stops::encode(stop, &turns, out);
+    }
+    if let Some((low, high)) = book.left_over() {
+        out.longs([low, high]);
     }
 }
 
@@ -69,12 +73,34 @@ pub(super) fn decode(
     within("the number of resting orders", at, wanted, found, found)?;
     stops::decode(fields, waiting, &mut owned)?;
     let expiring = owned.expiring;
+    if symbol.has_left_over {
+        restore_left_over(fields, &mut book, risk.rules())?;
+    }
     let why = "those of one time are not 0, 1, 2 and so on";
     forbid(!book.has_turns(expiring), at, "an order's turn", why)?;
     if symbol.saved.has_last_prices {
         risk.restore_last_prices(spec.id, &book.standing());
     }
     Ok(book)
+}
+
+fn restore_left_over(
+    fields: &mut Reader<'_>,
+    book: &mut Book,
+    rules: &Rules,
+) -> Result<(), SnapshotError> {
+    let at = fields.at();
+    let [low, high] = fields.longs("the lowest price that reached stop orders")?;
+    within(
+        "the highest price that reached them",
+        at + 8,
+        high,
+        low,
+        i64::MAX,
+    )?;
+    let is_there = rules.bound_work && book.restore_left_over((low, high));
+    let why = "no stop order that waits was reached";
+    forbid(!is_there, at, "a price by which orders are left over", why)
 }
 
 /// Orders are there only where a symbol is traded.

@@ -80,7 +80,7 @@ impl Terms {
             clock: risk.clock(),
             passed: symbol
                 .traded_at
-                .filter(|_| rules.trigger_passed_stops && !is_auction),
+                .filter(|_| rules.trigger_passed_stops && !is_auction && !symbol.has_left_over),
         }
     }
 

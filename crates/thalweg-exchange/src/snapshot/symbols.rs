@@ -18,7 +18,7 @@ const HALTED: u8 = 1;
 const AUCTION: u8 = 2;
 const HAS_LAST_PRICES: u8 = 4;
 const HAS_TRADED: u8 = 8;
-const UNUSED: u8 = 16;
+const HAS_LEFT_OVER: u8 = 16;
 const INVERTED: u8 = 32;
 
 /// A symbol as its bytes have it.
@@ -29,6 +29,8 @@ pub(super) struct Listed {
     pub(super) protection: i64,
     /// The price of the last trade.
     pub(super) traded_at: Option<i64>,
+    /// Whether stop orders are left over.
+    pub(super) has_left_over: bool,
 }
 
 impl Listed {
@@ -81,6 +83,7 @@ fn encode_one(symbol: &SavedSymbol, book: &Book, out: &mut Writer<'_>) {
             | bit(limits.auction, AUCTION)
             | bit(symbol.has_last_prices, HAS_LAST_PRICES)
             | bit(traded_at.is_some(), HAS_TRADED)
+            | bit(book.left_over().is_some(), HAS_LEFT_OVER)
             | bit(seen.inverted, INVERTED),
     );
     out.longs([
@@ -179,7 +182,6 @@ fn decode_rest(
 ) -> Result<Listed, SnapshotError> {
     let bits = fields.small("a symbol's bits", 2 * INVERTED - 1)?;
     let has = |bit: u8| bits & bit != 0;
-    forbid(has(UNUSED), at + 62, "bit 4 of a symbol", "it is not used")?;
     let [low, high] = fields.longs("a lowest price")?;
     let protection_at = fields.at();
     let protection = fields.long("a market protection")?;
@@ -217,6 +219,7 @@ fn decode_rest(
         saved,
         protection,
         traded_at,
+        has_left_over: has(HAS_LEFT_OVER),
     })
 }
 

@@ -165,6 +165,10 @@ fn amendments_auctions_and_protections() {
             "0c0000002401000002000000".into(),
         ),
         (
+            Command::RunStops { symbol },
+            "0c0000002601000002000000".into(),
+        ),
+        (
             Command::Uncross {
                 symbol,
                 reference: None,

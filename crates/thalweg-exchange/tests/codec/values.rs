@@ -198,6 +198,7 @@ fn of_the_market() -> impl Strategy<Value = Command> {
             .prop_map(|(symbol, low, high)| Command::set_price_band(symbol, low, high)),
         amend(),
         symbol().prop_map(|symbol| Command::StartAuction { symbol }),
+        symbol().prop_map(|symbol| Command::RunStops { symbol }),
         (symbol(), option::of(number()))
             .prop_map(|(symbol, reference)| Command::Uncross { symbol, reference }),
         (symbol(), number())

@@ -46,6 +46,7 @@ impl Twin {
             | Command::SetPriceBand { symbol, .. }
             | Command::SetMarketProtection { symbol, .. }
             | Command::StartAuction { symbol }
+            | Command::RunStops { symbol }
             | Command::Uncross { symbol, .. }
             | Command::Halt { symbol }
             | Command::Unhalt { symbol } => *symbol = self.id(*symbol),

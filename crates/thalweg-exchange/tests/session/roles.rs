@@ -78,6 +78,7 @@ fn of_supervisors() -> Vec<Command> {
         Command::Unhalt { symbol },
         Command::StartAuction { symbol },
         Command::Uncross { symbol, reference },
+        Command::RunStops { symbol },
         Command::RemoveSymbol { symbol },
         Command::Clock { time: 1 },
     ]

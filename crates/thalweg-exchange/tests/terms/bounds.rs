@@ -6,9 +6,12 @@ use thalweg_exchange::{
     Rules, SelfTrade, UserId, WORK_MAX,
 };
 
+use thalweg_exchange::SymbolId;
+use thalweg_exchange::snapshot::{decode_state, encode_state};
+
 use crate::terms::world::{
-    FUTURES, PAIR, World, ask, bid, flagged, good_till, gtc, iceberg, in_symbol, moved, of_type,
-    with,
+    FUTURES, PAIR, World, ask, bid, cancelled, flagged, good_till, gtc, iceberg, in_symbol, moved,
+    of_type, stop, text, with,
 };
 
 const MAX: i64 = WORK_MAX as i64;
@@ -257,4 +260,123 @@ fn an_order_that_must_be_filled_whole_is_filled_whole_by_icebergs_or_not_at_all(
             assert_eq!((result, trades(&world)), expected, "{order_type:?} {count}");
         }
     }
+}
+
+/// Returns the ids of the stop orders that the last command has executed.
+fn triggered(world: &World) -> Vec<i64> {
+    let id = |event: &Event| match *event {
+        Event::Triggered { order, .. } => Some(order.0),
+        _ => None,
+    };
+    world.events.iter().filter_map(id).collect()
+}
+
+/// A world in which `count` stop orders to buy wait for a trade at 100, by their ids from 0 on, and
+/// will rest; and an order that offers a lot at 100.
+fn stops(symbol: SymbolId, count: i64) -> World {
+    let mut world = World::with_money(Rules::default(), 1 << 50);
+    for id in 0..count {
+        world.apply(&with(stop(in_symbol(bid(1, id, 40, 1), symbol), 100)));
+    }
+    world.done(Command::Place(in_symbol(ask(4, 1 << 40, 100, 1), symbol)));
+    world
+}
+
+#[test]
+fn stop_orders_that_one_trade_triggers_go_with_as_many_commands_as_it_takes() {
+    for symbol in [PAIR, FUTURES] {
+        let count = 2 * MAX + 7;
+        let mut world = stops(symbol, count);
+        assert_eq!(world.state.left_over(), None);
+        world.done(Command::Place(in_symbol(bid(5, 1 << 41, 100, 1), symbol)));
+        let mut all = triggered(&world);
+        assert_eq!(all.len(), WORK_MAX - 1);
+        let more = Command::RunStops { symbol };
+        assert_eq!(world.state.left_over(), Some(more.clone()));
+        // They wait on, and belong to their owner.
+        world.done(cancelled(1, symbol, count - 2));
+        assert_eq!(world.waiting(symbol).len(), MAX as usize + 7);
+        // A trade that would have triggered them triggers none before them.
+        world.done(Command::Place(in_symbol(ask(4, 1 << 42, 110, 1), symbol)));
+        world.done(Command::Place(in_symbol(bid(5, 1 << 43, 110, 1), symbol)));
+        assert_eq!((triggered(&world), world.events.len()), (vec![], 1));
+        // Nothing trades in a halt.
+        world.done(Command::Halt { symbol });
+        world.refused(more.clone(), ResultCode::SymbolHalted);
+        assert_eq!(world.state.left_over(), None);
+        world.done(Command::Unhalt { symbol });
+        while let Some(command) = world.state.left_over() {
+            world.done(command);
+            assert!(world.events.work() <= WORK_MAX as u64 + 2);
+            all.extend(triggered(&world));
+        }
+        let wanted: Vec<i64> = (0..count).filter(|id| *id != count - 2).collect();
+        assert_eq!(all, wanted);
+        assert_eq!(world.side(symbol, Bid).len(), wanted.len());
+        world.done(more);
+        assert!(world.events.is_empty());
+    }
+    let unknown = Command::RunStops {
+        symbol: SymbolId(99),
+    };
+    World::new(Rules::default()).refused(unknown, ResultCode::InvalidSymbol);
+}
+
+/// User 2 buys a lot at each price down from 3,000. Stop orders of user 1 sell a lot each, when the
+/// one before has traded.
+fn cascade(rules: Rules) -> World {
+    let mut world = World::with_money(rules, 1 << 50);
+    for id in 0..2 * MAX {
+        world.done(Command::Place(bid(2, id, 3_000 - id, 1)));
+        let place = ask(1, id, 3_000 - id - 1, 1);
+        world.done(with(stop(place, 3_000 - id)));
+    }
+    world.done(Command::Place(ask(3, 1 << 40, 3_000, 1)));
+    world
+}
+
+#[test]
+fn what_is_left_over_comes_to_what_it_comes_to_without_a_bound() {
+    let mut bounded = cascade(Rules::default());
+    let unbounded = cascade(Rules {
+        bound_work: false,
+        ..Rules::default()
+    });
+    assert_eq!(unbounded.state.left_over(), None);
+    let mut commands = 1;
+    while let Some(command) = bounded.state.left_over() {
+        // A state that is written and read goes on alike.
+        let mut bytes = Vec::new();
+        encode_state(&bounded.state, &mut bytes);
+        let read = decode_state(&bytes).expect("it was encoded");
+        assert_eq!(text(&read), text(&bounded.state));
+        assert_eq!(read.left_over(), Some(command.clone()));
+        bounded.state = read;
+        bounded.done(command);
+        assert!(bounded.events.len() <= WORK_MAX + 2);
+        commands += 1;
+    }
+    assert_eq!(commands, 4, "two events of each stop order");
+    assert_eq!(text(&bounded.state), text(&unbounded.state));
+}
+
+#[test]
+fn stop_orders_that_are_left_over_and_cancelled_leave_nothing_behind() {
+    let mut world = stops(PAIR, MAX + 5);
+    world.done(Command::Place(bid(5, 1 << 41, 100, 1)));
+    for id in world.waiting(PAIR) {
+        world.done(cancelled(1, PAIR, id));
+    }
+    // One that begins to wait now waits for a trade, as if none had been left over.
+    world.done(Command::Place(ask(4, 1 << 42, 90, 1)));
+    world.done(Command::Place(bid(5, 1 << 43, 90, 1)));
+    world.done(with(stop(bid(1, 1 << 20, 40, 1), 95)));
+    while let Some(command) = world.state.left_over() {
+        world.done(command);
+        assert!(world.events.is_empty());
+    }
+    assert_eq!(world.waiting(PAIR), [1 << 20]);
+    world.done(Command::Place(ask(4, 1 << 44, 95, 1)));
+    world.done(Command::Place(bid(5, 1 << 45, 95, 1)));
+    assert_eq!(triggered(&world), [1 << 20]);
 }

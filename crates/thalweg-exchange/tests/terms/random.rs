@@ -123,6 +123,7 @@ fn command(rules: Rules) -> impl Strategy<Value = Command> {
         8 => conditional(rules),
         1 => (0..60_i64).prop_map(|time| Command::Clock { time }),
         1 => symbol().prop_map(|symbol| Command::StartAuction { symbol }),
+        1 => symbol().prop_map(|symbol| Command::RunStops { symbol }),
         4 => (symbol(), prop::option::of(4..22_i64))
             .prop_map(|(symbol, reference)| Command::Uncross { symbol, reference }),
         1 => (symbol(), 0..6_i64)

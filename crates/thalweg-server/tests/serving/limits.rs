@@ -137,15 +137,49 @@ fn orders_that_expire_by_an_administrators_clock_go_with_as_few_commands_as_it_t
     admin.submit(next, &Command::Clock { time: 1 << 51 });
     let number = admin.succeeds(next);
     // One command for the 1,024 of them, and one for the rest, before or after this one.
+    commands_reach(&house, number + 2);
+}
+
+/// Waits until this number of commands were executed, and a while longer. There must be no more.
+fn commands_reach(house: &House, number: u64) {
     let mut commands = Vec::new();
-    while !commands.ends_with(&[number + 2, number + 2]) {
+    while !commands.ends_with(&[number, number]) {
         let (_, page) = house.get("/metrics");
         let line = page
             .lines()
             .find_map(|line| line.strip_prefix("thalweg_commands_total "));
         commands.push(line.expect("a figure").parse().expect("a number"));
-        assert!(commands.last() <= Some(&(number + 2)), "{commands:?}");
+        assert!(commands.last() <= Some(&number), "{commands:?}");
         // A page is good for a while.
         std::thread::yield_now();
     }
+}
+
+#[test]
+fn stop_orders_that_are_left_over_go_with_as_few_commands_as_it_takes() {
+    let house = House::with_market(|config| config.exchange.clock_ms = 0);
+    let limit = |user, id, action, price| {
+        let Command::Place(place) = order(user, id, action, price, 1) else {
+            unreachable!("it is an order");
+        };
+        place
+    };
+    let mut clients = [1, 2].map(|user| house.trade(user).0);
+    for (user, client) in (1..).zip(&mut clients) {
+        for id in 1..=700_u64 {
+            let stop = ConditionalOrder {
+                trigger: Some(10),
+                ..limit(user, id as i64, Action::Bid, 5).into()
+            };
+            client.submit(id, &Command::PlaceWith(stop.into()));
+            client.succeeds(id);
+        }
+    }
+    let [one, two] = &mut clients;
+    one.submit(701, &Command::Place(limit(1, 701, Action::Ask, 10)));
+    one.succeeds(701);
+    two.submit(701, &Command::Place(limit(2, 701, Action::Bid, 10)));
+    let number = two.succeeds(701);
+    // One command for those that this one has left over.
+    commands_reach(&house, number + 2);
 }

@@ -308,6 +308,7 @@ fn of_symbol(kind: u8, fields: &mut Reader<'_>) -> Result<Command, CodecError> {
         kind::HALT => Command::Halt { symbol },
         kind::UNHALT => Command::Unhalt { symbol },
         kind::START_AUCTION => Command::StartAuction { symbol },
+        kind::RUN_STOPS => Command::RunStops { symbol },
         kind::REMOVE_SYMBOL => Command::RemoveSymbol { symbol },
         kind::SET_MARKET_PROTECTION => Command::SetMarketProtection {
             symbol,
@@ -374,6 +375,7 @@ fn form(kind: u8) -> Option<Form> {
         kind::SET_PRICE_BAND => Form("a price band", SET_PRICE_BAND_BYTES, none),
         kind::SET_MARKET_PROTECTION => Form("a protection", SYMBOL_AND_LONG_BYTES, none),
         kind::START_AUCTION => Form("an auction", ONE_SYMBOL_BYTES, none),
+        kind::RUN_STOPS => Form("stop orders that are left over", ONE_SYMBOL_BYTES, none),
         kind::UNCROSS => Form("the end of an auction", SYMBOL_AND_LONG_BYTES, [1, 0]),
         kind::HALT => Form("a halt", ONE_SYMBOL_BYTES, none),
         kind::UNHALT => Form("the end of a halt", ONE_SYMBOL_BYTES, none),

@@ -107,6 +107,7 @@ fn encode_rare(command: &Command, out: &mut [u8]) -> Result<usize, CodecError> {
         Command::Halt { symbol } => one_symbol(out, kind::HALT, symbol),
         Command::Unhalt { symbol } => one_symbol(out, kind::UNHALT, symbol),
         Command::StartAuction { symbol } => one_symbol(out, kind::START_AUCTION, symbol),
+        Command::RunStops { symbol } => one_symbol(out, kind::RUN_STOPS, symbol),
         Command::RemoveSymbol { symbol } => one_symbol(out, kind::REMOVE_SYMBOL, symbol),
         Command::Balance {
             uid,

@@ -69,6 +69,7 @@ pub fn command_bytes(command: &Command) -> usize {
         Command::Halt { .. }
         | Command::Unhalt { .. }
         | Command::StartAuction { .. }
+        | Command::RunStops { .. }
         | Command::RemoveSymbol { .. } => ONE_SYMBOL_BYTES,
         Command::Nop | Command::Reset => HEAD_BYTES,
     }

@@ -199,6 +199,7 @@ impl TryFrom<Command> for AdminCommand {
             | Command::Unhalt { .. }
             | Command::StartAuction { .. }
             | Command::Uncross { .. }
+            | Command::RunStops { .. }
             | Command::RemoveSymbol { .. }
             | Command::Clock { .. }
             | Command::Nop => Ok(Self(command)),

@@ -199,7 +199,7 @@ impl Book {
         self.aside_mut().is_auction = false;
         self.ladder.reopen();
         if rules.trigger_passed_stops {
-            self.reach_last();
+            self.note_last();
         }
         self.run_stops(first, rules, events);
     }

@@ -31,8 +31,11 @@ impl Book {
             if is_rejected || !rules.trigger_passed_stops || self.is_auction() {
                 return result;
             }
-            self.reach_last();
-            self.act_at_once(rules, events)
+            self.act_at_once(
+                self.key(order.place.uid, order.place.order_id),
+                rules,
+                events,
+            )
         } else {
             self.enter_with(order, (user, None), rules, events)
         };

@@ -101,8 +101,11 @@ pub(super) struct Stops {
     waiting: BTreeMap<OrderKey, Waiting>,
     /// Per side, by trigger and arrival.
     triggers: [BTreeMap<(i64, u64), OrderKey>; 2],
-    /// Reached by a trade of the command under way, and not executed yet.
-    line: VecDeque<Waiting>,
+    /// Prices of trades of the command under way by which orders are reached, in order.
+    reached_by: VecDeque<i64>,
+    /// The lowest and the highest price by which orders were reached that are left over: it has an
+    /// effect while such an order waits.
+    left_over: Option<(i64, i64)>,
 }
 
 impl Stops {
@@ -139,10 +142,54 @@ impl Stops {
         (key <= reached).then_some(order)
     }
 
-    /// Whether a trade at this price reaches any.
-    fn is_reached(&self, price: i64) -> bool {
+    /// Returns the first order that a trade at this price reaches: asks, then bids.
+    fn reached_at(&self, price: i64) -> Option<OrderKey> {
         let mut sides = [Action::Ask, Action::Bid].into_iter();
-        sides.any(|side| self.reached(side, price).is_some())
+        sides.find_map(|side| self.reached(side, price))
+    }
+
+    /// Returns the lowest and the highest price by which orders were reached that are left over.
+    fn left_over(&self) -> Option<(i64, i64)> {
+        let is_reached = |price| self.reached_at(price).is_some();
+        let is_left = |&(low, high): &(i64, i64)| is_reached(low) || is_reached(high);
+        self.left_over.filter(is_left)
+    }
+
+    /// Returns the order that is executed next.
+    fn next_reached(&mut self) -> Option<OrderKey> {
+        while let Some(&price) = self.reached_by.front() {
+            let order = self.reached_at(price);
+            if order.is_some() {
+                return order;
+            }
+            self.reached_by.pop_front();
+        }
+        None
+    }
+
+    /// Notes the prices of trades that reach orders. The trades are of one taker.
+    fn note_trades(&mut self, events: &[Event]) {
+        let price = |event: &Event| match *event {
+            Event::Trade { price, .. } => Some(price),
+            _ => None,
+        };
+        let mut prices = events.iter().filter_map(price);
+        // What is reached is reached by the first or the last.
+        let mut ends = [prices.next(), prices.next_back()].into_iter().flatten();
+        if ends.any(|price| self.reached_at(price).is_some()) {
+            for price in events.iter().filter_map(price) {
+                if self.reached_at(price).is_some() && self.reached_by.back() != Some(&price) {
+                    self.reached_by.push_back(price);
+                }
+            }
+        }
+    }
+
+    /// Leaves over what is reached, beside what is already.
+    fn leave_over(&mut self, before: Option<(i64, i64)>) {
+        let prices = self.reached_by.drain(..).map(|price| (price, price));
+        let both = |(low, high): (i64, i64), (price, _)| (low.min(price), high.max(price));
+        self.left_over = before.into_iter().chain(prices).reduce(both);
     }
 
     /// The waiting orders: asks, then bids, each what is reached first before the others.
@@ -175,6 +222,7 @@ impl Book {
         let aside = self.aside_mut();
         let arrival = aside.next_arrival();
         aside.note_expiry(order.good_till, arrival, id);
+        aside.stops.left_over = aside.stops.left_over();
         let waiting = Waiting::new(*order, (trigger, arrival), arrival, (user, slot));
         aside.stops.insert(id, waiting);
         self.widen_if_used();
@@ -189,28 +237,17 @@ impl Book {
         Some(waiting)
     }
 
-    /// Sends off the orders that a trade at this price reaches.
-    fn reach(&mut self, price: i64) {
-        for side in [Action::Ask, Action::Bid] {
-            while let Some(aside) = &self.aside
-                && let Some(order) = aside.stops.reached(side, price)
-            {
-                let waiting = self.take_waiting(order);
-                self.aside_mut().stops.line.extend(waiting);
-            }
-        }
-    }
-
-    /// Sends off the orders whose trigger the last trade has passed.
-    pub(super) fn reach_last(&mut self) {
-        if let Some(price) = self.last {
-            self.reach(price);
+    /// Notes that the last trade reaches orders: those whose trigger it has passed.
+    pub(super) fn note_last(&mut self) {
+        if let (Some(price), Some(aside)) = (self.last, &mut self.aside) {
+            aside.stops.reached_by.push_back(price);
         }
     }
 
     /// Executes the stop orders that the trades from the event `first` on reach, and those that
-    /// theirs reach. The end of a command that may trade: gives up what is kept beside the book if
-    /// there is nothing in it.
+    /// theirs reach, until there are as many events as one command may have: the others are left
+    /// over. So are all, while some are left over by an earlier command. The end of a command that
+    /// may trade: gives up what is kept beside the book if there is nothing in it.
     #[inline(always)]
     pub(crate) fn run_stops(&mut self, first: usize, rules: &Rules, events: &mut Events) {
         if self.aside.is_some() {
@@ -220,39 +257,75 @@ impl Book {
 
     #[inline(never)]
     fn run_stops_aside(&mut self, mut seen: usize, rules: &Rules, events: &mut Events) {
-        while let Some(aside) = &self.aside {
-            let stops = &aside.stops;
-            let price = |event: &Event| match *event {
-                Event::Trade { price, .. } => Some(price),
-                _ => None,
-            };
-            // These are of one taker, so what is reached is reached by the first or the last.
-            let mut prices = events[seen..].iter().filter_map(price);
-            let ends = [prices.next(), prices.next_back()];
-            if ends
-                .into_iter()
-                .flatten()
-                .any(|price| stops.is_reached(price))
-            {
-                events[seen..]
-                    .iter()
-                    .filter_map(price)
-                    .for_each(|price| self.reach(price));
-            }
+        while let Some(aside) = &mut self.aside {
+            let stops = &mut aside.stops;
+            stops.note_trades(&events[seen..]);
             seen = events.len();
-            let Some(next) = self.aside_mut().stops.line.pop_front() else {
+            let left_over = stops.left_over();
+            let Some(next) = stops.next_reached() else {
+                stops.left_over = left_over;
                 break;
             };
-            self.execute_stop(&next, rules, events);
+            if left_over.is_some() || seen >= rules.work_max() {
+                stops.leave_over(left_over);
+                break;
+            }
+            if let Some(next) = self.take_waiting(next) {
+                self.execute_stop(&next, rules, events);
+            }
         }
         self.tidy();
     }
 
-    /// Executes the stop order that has just begun to wait, if its trigger is passed: no other can
-    /// be in the line. One that is rejected whole is refused as if it had no trigger.
-    pub(super) fn act_at_once(&mut self, rules: &Rules, events: &mut Events) -> ResultCode {
+    /// Executes stop orders that are left over, as many as one command may.
+    pub(crate) fn run_left_over(&mut self, rules: &Rules, events: &mut Events) {
+        if let Some(aside) = &mut self.aside
+            && let Some((low, high)) = aside.stops.left_over.take()
+        {
+            aside.stops.reached_by.extend([low, high]);
+            self.run_stops(events.len(), rules, events);
+        }
+    }
+
+    /// Returns whether stop orders may be left over.
+    #[inline(always)]
+    pub(crate) fn has_left_over(&self) -> bool {
+        let aside = self.aside.as_ref();
+        aside.is_some_and(|aside| aside.stops.left_over.is_some())
+    }
+
+    /// Returns the lowest and the highest price by which stop orders were reached that are left
+    /// over.
+    pub(crate) fn left_over(&self) -> Option<(i64, i64)> {
+        self.aside.as_ref()?.stops.left_over()
+    }
+
+    /// Has stop orders left over that were reached by these prices, the lowest and the highest.
+    /// Returns false where none waits that is reached.
+    pub(crate) fn restore_left_over(&mut self, prices: (i64, i64)) -> bool {
+        let stops = &mut self.aside_mut().stops;
+        stops.left_over = Some(prices);
+        stops.left_over().is_some()
+    }
+
+    /// Executes the stop order that has just begun to wait, if its trigger is passed. One that is
+    /// rejected whole is refused as if it had no trigger.
+    pub(super) fn act_at_once(
+        &mut self,
+        order: OrderKey,
+        rules: &Rules,
+        events: &mut Events,
+    ) -> ResultCode {
         let first = events.len();
-        let Some(next) = self.aside_mut().stops.line.pop_front() else {
+        let is_passed = |waiting: &Waiting| {
+            let reaches = |price| waiting.key().0 <= price ^ mask(waiting.side().opposite());
+            self.last.is_some_and(reaches)
+        };
+        let waiting = self.aside.as_ref().map(|aside| &aside.stops.waiting);
+        if !waiting.is_some_and(|waiting| waiting.get(&order).is_some_and(is_passed)) {
+            return ResultCode::Success;
+        }
+        let Some(next) = self.take_waiting(order) else {
             return ResultCode::Success;
         };
         let result = self.execute_stop(&next, rules, events);

@@ -84,6 +84,7 @@ impl Matching {
         let empty = Book::with_capacity(*self.books[slot].spec(), &self.rules, 0);
         self.books[slot] = empty;
         self.books.free(slot);
+        self.left_over.remove(&symbol);
         ResultCode::Success
     }
 
@@ -120,7 +121,38 @@ impl Matching {
         if book.is_futures() {
             events.add_standing(symbol, book.standing());
         }
+        if book.has_left_over() {
+            self.note_left_over(symbol);
+        }
         ResultCode::Success
+    }
+
+    /// Executes stop orders that are left over, as many as one command may.
+    pub(super) fn run_left_over(&mut self, symbol: SymbolId, events: &mut Events) -> ResultCode {
+        let slot = self.slot(symbol);
+        let Some(book) = self.books.get_mut(slot) else {
+            return ResultCode::MatchingInvalidOrderBookId;
+        };
+        book.run_left_over(&self.rules, events);
+        if book.is_futures() && !events.is_empty() {
+            events.add_standing(symbol, book.standing());
+        }
+        if !book.has_left_over() {
+            self.left_over.remove(&symbol);
+        }
+        ResultCode::Success
+    }
+
+    /// Notes that stop orders of a symbol are left over.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn note_left_over(&mut self, symbol: SymbolId) {
+        self.left_over.insert(symbol);
+    }
+
+    /// Returns the symbols of which stop orders may be left over.
+    pub(crate) fn left_over(&self) -> impl Iterator<Item = SymbolId> + '_ {
+        self.left_over.iter().copied()
     }
 
     fn clear_of(&mut self, uid: UserId, symbol: SymbolId, (why, events): (Removal, &mut Events)) {

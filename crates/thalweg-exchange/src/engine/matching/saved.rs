@@ -17,5 +17,8 @@ impl Matching {
         self.index.insert(symbol, slot);
         self.books[slot].forget_due();
         self.note_due(symbol);
+        if self.books[slot].has_left_over() {
+            self.note_left_over(symbol);
+        }
     }
 }

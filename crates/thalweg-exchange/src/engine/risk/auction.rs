@@ -60,8 +60,18 @@ impl Risk {
         Ok(ResultCode::ValidForMatchingEngine)
     }
 
+    /// Checks that orders of a symbol trade now.
+    pub(crate) fn check_run_stops(&self, symbol: SymbolId) -> Result<ResultCode, ResultCode> {
+        let limits = self.limits(symbol).ok_or(ResultCode::InvalidSymbol)?;
+        match limits {
+            TradingLimits { halted: true, .. } => Err(ResultCode::SymbolHalted),
+            TradingLimits { auction: true, .. } => Err(ResultCode::SymbolInAuction),
+            _ => Ok(ResultCode::ValidForMatchingEngine),
+        }
+    }
+
     /// Books an uncross: orders outside the band, the trades, and the stop orders that they
-    /// triggered.
+    /// triggered; or stop orders that were left over.
     pub(super) fn settle_uncross(&mut self, symbol: SymbolId, events: &Events) {
         let Some(slot) = self.symbols.slot(symbol) else {
             return;

@@ -29,7 +29,7 @@ impl Risk {
     /// the books of their futures symbols stand then.
     #[cold]
     pub(super) fn settle_removals(&mut self, command: &Command, events: &Events) {
-        if let Command::Uncross { symbol, .. } = *command {
+        if let Command::RunStops { symbol } | Command::Uncross { symbol, .. } = *command {
             self.settle_uncross(symbol, events);
         } else {
             for event in events {
