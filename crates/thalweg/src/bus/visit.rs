@@ -3,8 +3,7 @@
 use super::topic::{Message, Policy, TopicInfo, same};
 
 /// A message that a `V` can be shown. [`topics!`](crate::topics!) writes it for every visitor of
-/// the enum; [`Subscriptions`](super::Subscriptions) take any message. Code that is generic over
-/// both uses it.
+/// the enum.
 pub trait Visit<V: ?Sized>: Message {
     /// Calls what the visitor has for this message.
     fn visit(&self, visitor: &mut V);
