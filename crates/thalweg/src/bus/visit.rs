@@ -125,7 +125,7 @@ impl TopicInfo {
 ///
 /// # Cost
 /// A visit is the `match` that one would write by hand. It costs what the processor takes for it,
-/// which depends on the order of the messages: `cargo bench -p thalweg --bench dispatch_speed`.
+/// which depends on the order of the messages.
 ///
 /// # What the compiler refuses
 /// More than 64 topics or none; names that are not segments between dots; two topics of one name or
