@@ -4,7 +4,6 @@
 use std::hint::black_box;
 use std::io;
 
-use counts::records::{Fields, Packed, Padded};
 use thalweg_journal::{AppendBuffer, GroupCommit, Journal, Options, Storage, StorageFile, Syncing};
 
 use super::{Cases, Work, rounds};
@@ -18,10 +17,7 @@ pub(super) fn add(cases: &mut Cases) {
     let mut add = |name: &str, work: fn() -> Work| {
         cases.insert(format!("journal/{name}"), work);
     };
-    add("buffer/28B/in-place", built::<Packed>);
-    add("buffer/28B/by-value", by_value::<Packed>);
-    add("buffer/32B/in-place", built::<Padded>);
-    add("buffer/32B/by-value", by_value::<Padded>);
+    add("buffer/32B/in-place", built);
     add("append-64B", append);
     add("append-bytes-64B", append_bytes);
     add("commit-1", || commit(1));
@@ -30,27 +26,12 @@ pub(super) fn add(cases: &mut Cases) {
     add("shared-commit-1", shared);
 }
 
-fn look<T>(records: &mut [T]) {
-    black_box(records);
-}
-
-fn built<T: Fields>() -> Work {
-    let mut buffer = AppendBuffer::new(RECORDS, T::default, look);
-    rounds(move |number| buffer.append_with(|slot| slot.set(number)))
-}
-
-#[inline(never)]
-fn push<T: Fields, F: FnMut(&mut [T])>(buffer: &mut AppendBuffer<T, F>, record: T) {
-    buffer.append_with(|slot| *slot = record);
-}
-
-fn by_value<T: Fields>() -> Work {
-    let mut buffer = AppendBuffer::new(RECORDS, T::default, look);
-    rounds(move |number| {
-        let mut record = T::default();
-        record.set(number);
-        push(&mut buffer, record);
-    })
+fn built() -> Work {
+    let look = |records: &mut [[u64; 4]]| {
+        black_box(records);
+    };
+    let mut buffer = AppendBuffer::new(RECORDS, <[u64; 4]>::default, look);
+    rounds(move |number| buffer.append_with(|slot| *slot = [number, number ^ 7, number + 1, 0]))
 }
 
 /// A directory of files that hold nothing.

@@ -3,6 +3,5 @@
 #![forbid(unsafe_code)]
 
 pub mod coroutines;
-pub mod records;
 pub mod timers;
 pub mod venue;

@@ -1,6 +1,5 @@
 //! The experiments: each is a table of cases.
 
-mod append;
 mod attribution;
 mod bus;
 mod channels;
@@ -34,7 +33,6 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[
     channels::BURST,
     exchange::EXPERIMENT,
     hash::EXPERIMENT,
-    append::EXPERIMENT,
     journal::EXPERIMENT,
     serve::EXPERIMENT,
     serve::FAIRNESS,

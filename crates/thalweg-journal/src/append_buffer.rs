@@ -5,7 +5,7 @@
 /// Records are built in the buffer, and never moved. That is not a matter of taste: a record that
 /// is made elsewhere and copied is written by narrow stores and read again at once by wide loads,
 /// and a processor that cannot forward a store to such a load waits until the store has reached the
-/// cache. `cargo compare append` measures it on your machine.
+/// cache.
 ///
 /// As in a ring, a slot holds what was there a lap before; who builds a record sets all its fields.
 ///

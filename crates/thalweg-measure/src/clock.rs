@@ -78,7 +78,7 @@ impl Clock {
     /// The clock of this process. The first call calibrates it, which takes 10 ms and a little;
     /// every later call copies the result. Call it before time is short.
     pub fn global() -> Clock {
-        let Calibration { source, scale, .. } = *CALIBRATION.get_or_init(Calibration::take);
+        let Calibration { source, scale } = *CALIBRATION.get_or_init(Calibration::take);
         Clock { source, scale }
     }
 
@@ -87,22 +87,6 @@ impl Clock {
         Clock {
             source: Source::Os,
             scale: Scale::ONE,
-        }
-    }
-
-    /// The same clock with a rate measured from its calibration to now: the longer ago that was,
-    /// the more exact (an hour leaves parts in 10^11 of reading error). Takes a few microseconds.
-    /// [`Clock::global`] keeps its rate, so that spans measured by it stay comparable. A rate that
-    /// is off by more than 20 ppm is not taken: one of the clocks was stopped meanwhile, as where
-    /// the machine slept, or was being set.
-    #[must_use]
-    pub fn refined(self) -> Clock {
-        let begin = CALIBRATION.get().and_then(|calibration| calibration.begin);
-        match begin.and_then(|begin| Scale::between(begin, begin.read_after_baseline())) {
-            Some(scale) if self.source != Source::Os && scale.is_near(self.scale) => {
-                Clock { scale, ..self }
-            }
-            _ => self,
         }
     }
 
@@ -236,7 +220,7 @@ mod tests {
 
     #[test]
     fn agrees_with_the_operating_system() {
-        for clock in [Clock::global(), Clock::global().refined(), Clock::with_os()] {
+        for clock in both() {
             // Whatever happens between the reads, one span encloses the other on each side.
             let outer = Instant::now();
             let begin = clock.ticks();

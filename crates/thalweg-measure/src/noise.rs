@@ -6,8 +6,7 @@
 //! 10 ms and misses short gaps), the counter of the processor sees them all.
 //!
 //! Feed a [`GapMeter`] from a spin loop that a run has anyway, or run a [`GapLoop`] before, after
-//! or beside it; then keep the quieter half of the runs ([`quieter_half`]) and say so in the
-//! report.
+//! or beside it, and say in the report what it found.
 
 use crate::clock::TimeSource;
 
@@ -142,23 +141,6 @@ impl<T: TimeSource> GapLoop<T> {
     }
 }
 
-/// The indices of the less disturbed half of the runs, in rising order: of `n` runs the
-/// `n / 2` rounded up that have the smallest number. Equal ones stay in the order of the runs; a
-/// NaN counts as most disturbed.
-#[must_use]
-pub fn quieter_half(disturbances: &[f64]) -> Vec<usize> {
-    let mut indices: Vec<usize> = (0..disturbances.len()).collect();
-    indices.sort_by(|&a, &b| {
-        let nan = |i: usize| disturbances[i].is_nan();
-        nan(a)
-            .cmp(&nan(b))
-            .then(disturbances[a].total_cmp(&disturbances[b]))
-    });
-    indices.truncate(disturbances.len().div_ceil(2));
-    indices.sort_unstable();
-    indices
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -244,15 +226,5 @@ mod tests {
         );
         // The first look sets the end, the second begins.
         assert_eq!(gaps.span_ticks, 9_980);
-    }
-
-    #[test]
-    fn quieter_half_keeps_the_quiet_ones() {
-        assert!(quieter_half(&[]).is_empty());
-        assert_eq!(quieter_half(&[9.0]), [0]);
-        assert_eq!(quieter_half(&[3.0, 1.0, 2.0, 4.0]), [1, 2]);
-        assert_eq!(quieter_half(&[5.0, 1.0, 0.0, 4.0, 9.0]), [1, 2, 3]);
-        assert_eq!(quieter_half(&[0.0, 0.0, 0.0, 0.0]), [0, 1]);
-        assert_eq!(quieter_half(&[-f64::NAN, 1.0, f64::NAN, 2.0]), [1, 3]);
     }
 }

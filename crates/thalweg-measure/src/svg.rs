@@ -167,6 +167,59 @@ pub fn legend<'n>(names: impl Iterator<Item = (&'n str, String)>) -> String {
     )
 }
 
+/// One line of [`curves`]: its name, its class, and times in ns at places from 0 to 1.
+#[derive(Clone, Debug)]
+pub struct Curve {
+    /// What the legend and the tooltip call it.
+    pub name: String,
+    /// What decides its colour.
+    pub class: String,
+    /// The place of a percentile, and the time that it has.
+    pub points: Vec<(f64, u64)>,
+}
+
+/// Returns latencies by percentile, both axes logarithmic, with their legend. `marks` are the
+/// percentiles' places from 0 to 1 with their names; the first curve is drawn on top.
+#[must_use]
+pub fn curves(all: &[Curve], marks: &[(f64, String)], axis: &str) -> String {
+    let keys = all.iter();
+    let keys = keys.map(|curve| (curve.name.as_str(), format!("line {}", curve.class)));
+    let letters: usize = marks.iter().map(|(_, name)| name.chars().count()).sum();
+    let scale = Decades::around(all.iter().flat_map(|c| &c.points).map(|&(_, ns)| ns));
+    let draw = |window: Window| {
+        let area = window.area(14.0, 320.0);
+        let height = area.bottom() as u32 + 44;
+        let label = "latency by percentile, both axes logarithmic";
+        let mut picture = Picture::new(window.width(), height, label);
+        for (part, name) in scale.ticks() {
+            let y = area.y(part);
+            picture.line((area.left, y), (area.x(1.0), y), "grid");
+            picture.text(area.left - 8.0, y + 4.0, "end", &name);
+        }
+        for (at, (part, name)) in marks.iter().enumerate() {
+            let x = area.x(*part);
+            picture.line((x, area.top), (x, area.bottom()), "grid");
+            let class = match at + 1 == marks.len() {
+                true => "end",
+                false => "middle",
+            };
+            // In a narrow picture there is room for every other name, if they are long.
+            if window == Window::Wide || letters <= 28 || at % 2 == 0 {
+                picture.text(x, area.bottom() + 18.0, class, name);
+            }
+        }
+        picture.text(area.x(0.5), area.bottom() + 38.0, "middle", axis);
+        for curve in all.iter().rev() {
+            let points = curve.points.iter();
+            let path = points.map(|&(part, ns)| (area.x(part), area.y(scale.part(ns))));
+            let path: Vec<(f64, f64)> = path.collect();
+            picture.path(&path, &format!("curve {}", curve.class), &curve.name);
+        }
+        picture.finish()
+    };
+    legend(keys) + &both(draw)
+}
+
 /// A picture that is being drawn.
 #[derive(Debug)]
 pub struct Picture {

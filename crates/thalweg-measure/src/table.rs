@@ -46,6 +46,24 @@ fn three_digits(number: f64) -> String {
     format!("{number:.decimals$}")
 }
 
+/// Returns decimal digits with a comma between groups of three.
+///
+/// ```
+/// # use thalweg_measure::table::grouped;
+/// assert_eq!(grouped("1234567"), "1,234,567");
+/// ```
+#[must_use]
+pub fn grouped(digits: &str) -> String {
+    let mut out = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
 /// A bound of an interval, if it has one.
 fn bound(interval: Option<Interval>, of: fn(Interval) -> f64) -> Option<f64> {
     interval.map(of).filter(|bound| bound.is_finite())

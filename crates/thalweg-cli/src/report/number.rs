@@ -1,19 +1,12 @@
 //! Numbers for people: digits in groups, spans of time in a fitting unit.
 
-use thalweg_measure::table::Nanoseconds;
+use thalweg_measure::table::{self, Nanoseconds};
 
 /// A whole number with a comma between groups of three digits.
 pub(crate) fn grouped(n: impl Into<i128>) -> String {
     let n = n.into();
-    let digits = n.unsigned_abs().to_string();
-    let mut out = String::from(if n < 0 { "-" } else { "" });
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
+    let sign = if n < 0 { "-" } else { "" };
+    sign.to_owned() + &table::grouped(&n.unsigned_abs().to_string())
 }
 
 /// A span of time with three significant digits, such as `850 ns`, `1.25 µs`, `12.0 ms`.

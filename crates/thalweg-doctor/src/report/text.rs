@@ -1,5 +1,7 @@
 //! Lines of text for people.
 
+use thalweg_measure::table::grouped;
+
 /// Columns of a page.
 pub(super) const COLUMNS: usize = 80;
 
@@ -14,14 +16,7 @@ pub(super) fn number(value: f64) -> String {
     let text = format!("{value:.digits$}");
     let (whole, fraction) = text.split_at(text.find('.').unwrap_or(text.len()));
     let (sign, whole) = whole.split_at(whole.len() - whole.trim_start_matches('-').len());
-    let mut apart = String::new();
-    for (place, digit) in whole.chars().enumerate() {
-        if place > 0 && (whole.len() - place).is_multiple_of(3) {
-            apart.push(',');
-        }
-        apart.push(digit);
-    }
-    format!("{sign}{apart}{fraction}")
+    format!("{sign}{}{fraction}", grouped(whole))
 }
 
 /// A number with its unit.

@@ -85,14 +85,6 @@ impl Scale {
         })
     }
 
-    /// Whether two rates are within 20 ppm: two measurements of one counter. The baseline leaves
-    /// 1 ppm (ten calibrations on a busy machine with two cores, 23 November 2026: up to 0.95), and
-    /// in an hour 20 ppm are a counter that stood still for 72 ms.
-    pub(super) fn is_near(self, other: Scale) -> bool {
-        let limit = other.ns_per_tick / 50_000;
-        self.ns_per_tick.abs_diff(other.ns_per_tick) <= limit
-    }
-
     #[inline]
     pub(super) fn ns(self, ticks: u64) -> u64 {
         scaled(ticks, self.ns_per_tick)
@@ -124,19 +116,17 @@ fn is_rejected(source: Source, list: &str) -> bool {
             .is_ok_and(|names| !names.split_whitespace().any(|name| name == "tsc"))
 }
 
-/// The result of one calibration: the source to use, its scale, and where the baseline began.
+/// The result of one calibration: the source to use, and its scale.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Calibration {
     pub(super) source: Source,
     pub(super) scale: Scale,
-    pub(super) begin: Option<Moment>,
 }
 
 impl Calibration {
     const OS: Calibration = Calibration {
         source: Source::Os,
         scale: Scale::ONE,
-        begin: None,
     };
 
     /// Calibrates the counter of the processor, or falls back to the operating system's clock.
@@ -149,7 +139,6 @@ impl Calibration {
             Some(scale) => Calibration {
                 source: hardware::SOURCE,
                 scale,
-                begin: Some(begin),
             },
             None => Calibration::OS,
         }
@@ -198,25 +187,6 @@ mod tests {
             .is_none()
         );
         assert_eq!(scale(1_000_000, 1_000_000), Some(Scale::ONE));
-    }
-
-    #[test]
-    fn a_rate_after_a_sleep_is_not_near() {
-        let measured = scale(2_600_000, 1_000_000).expect("2.6 GHz");
-        let later = scale(2_600_000_900, 1_000_000_000).expect("2.6 GHz");
-        assert!(later.is_near(measured) && measured.is_near(later));
-        // The counter ran on for an hour in which the monotonic clock stood still, and the reverse.
-        for (ticks, ns) in [(3_600 * 2_600_000, 1_000_000), (2_600_000, 3_600_000_000)] {
-            let slept = scale(ticks, ns);
-            assert!(
-                slept.is_none_or(|slept| !slept.is_near(measured)),
-                "{slept:?}"
-            );
-        }
-        // The counter stood still for 0.1 s of an hour.
-        let hour_ns = 3_600_000_000_000;
-        let slept = scale((hour_ns - 100_000_000) / 10 * 26, hour_ns).expect("a rate with sense");
-        assert!(!slept.is_near(measured));
     }
 
     #[test]

@@ -173,7 +173,7 @@ impl<In, Out, T> Drop for Stacked<In, Out, T> {
 /// A poll costs some 3 ns and what the future there costs, several times that where there are so
 /// many fibers that their stacks are not in the caches. A message by a [`slot`](mod@crate::slot)
 /// takes some 9 ns, and unwinding a fiber that waits 2.5 µs. Figures with their machine are in
-/// `docs/notes/results-tasks.md`; `cargo bench -p thalweg-task --bench fiber_speed` measures them.
+/// `docs/notes/results-tasks.md`; `cargo compare tasks` measures some of them.
 pub struct Fiber<T: 'static> {
     stacked: Stacked<Waker, (), T>,
 }

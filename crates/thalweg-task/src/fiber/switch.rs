@@ -42,7 +42,7 @@ use std::thread;
 const COLOUR_BYTES: usize = 64;
 /// How many colours there are: as many as a page has lines. A poll of one of 30,000 fibers in turn
 /// cost 5.7 ns with 64 colours, 6.0 with 16, 9 to 14 with 8 and 60 to 160 with one; of 1,000 fibers
-/// 3.2 ns with 64 and 7.0 with one. Measured with `fiber_speed` on an AMD EPYC 9005.
+/// 3.2 ns with 64 and 7.0 with one. Measured on an AMD EPYC 9005.
 const COLOURS: usize = 64;
 const COLOUR_BYTES_MAX: usize = (COLOURS - 1) * COLOUR_BYTES;
 const _: () = assert!(COLOUR_BYTES.is_multiple_of(STACK_ALIGNMENT));

@@ -6,9 +6,9 @@ use super::visit::Visit;
 use crate::channel::RecvError;
 
 impl<M: Message> Consumer<M> {
-    /// Shows up to `max` messages that are there now to `visitor`: one of
-    /// [`topics!`](crate::topics!), which costs what a `match` does, or
-    /// [`Subscriptions`](super::Subscriptions). Gives how many they were.
+    /// Shows up to `max` messages that are there now to `visitor`, which
+    /// [`topics!`](crate::topics!) makes of a message: that costs what a `match` does. Gives how
+    /// many they were.
     ///
     /// ```
     /// thalweg::topics! {

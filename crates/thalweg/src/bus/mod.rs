@@ -126,7 +126,6 @@ mod reserve;
 mod shelf;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod simulated;
-mod subscriptions;
 mod topic;
 mod visit;
 
@@ -144,7 +143,6 @@ pub use metrics::{InboxFigures, Snapshot};
 pub use priority::{Admission, AdmissionError, Priority};
 pub use publisher::Publisher;
 pub use reserve::{Burst, BurstError, Reserves};
-pub use subscriptions::{HandlerId, Subscriptions};
 pub use topic::{Carries, Message, PatternError, Policy, TopicError, TopicId, TopicInfo, Topics};
 pub use visit::Visit;
 

@@ -3,8 +3,7 @@
 use super::topic::{Message, Policy, TopicInfo, same};
 
 /// A message that a `V` can be shown. [`topics!`](crate::topics!) writes it for every visitor of
-/// the enum; [`Subscriptions`](super::Subscriptions) take any message. Code that is generic over
-/// both uses it.
+/// the enum.
 pub trait Visit<V: ?Sized>: Message {
     /// Calls what the visitor has for this message.
     fn visit(&self, visitor: &mut V);
@@ -126,7 +125,7 @@ impl TopicInfo {
 ///
 /// # Cost
 /// A visit is the `match` that one would write by hand. It costs what the processor takes for it,
-/// which depends on the order of the messages: `cargo bench -p thalweg --bench dispatch_speed`.
+/// which depends on the order of the messages.
 ///
 /// # What the compiler refuses
 /// More than 64 topics or none; names that are not segments between dots; two topics of one name or

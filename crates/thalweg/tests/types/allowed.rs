@@ -1,7 +1,7 @@
 //! What must compile: a marker too many would take it away. The other half is in `refused.rs`.
 #![allow(dead_code)] // compiled is all that it has to be
 
-use thalweg::bus::{self, Bus, Message, PublishError, Subscription, Subscriptions};
+use thalweg::bus::{self, Bus, Message, PublishError, Subscription};
 use thalweg::channel::select::{Select, Timer};
 use thalweg::channel::{self, Closed, IntoIter, Iter, Mpmc, Mpsc, RecvFuture, RecvStream};
 use thalweg::channel::{SendError, SendFuture, Spsc, TryIter, WeakReceiver, WeakSender, oneshot};
@@ -61,12 +61,7 @@ fn moves<'a, T: Send + 'a, M: Message>() {
         bus::Consumer<M>,
         bus::Delivery<M>,
     )>();
-    send::<(
-        bus::Builder<M>,
-        Subscription<M>,
-        Subscriptions<M>,
-        PublishError<M>,
-    )>();
+    send::<(bus::Builder<M>, Subscription<M>, PublishError<M>)>();
     send::<(
         pipeline::Handle,
         pipeline::Handled,

@@ -30,7 +30,6 @@ fn v11<'a>(x: OneTx<Long>) -> OneTx<Short<'a>> { x } //~ lifetime may not live l
 fn v12<'a>(x: Route<Long>) -> Route<Short<'a>> { x } //~ lifetime may not live long
 fn v13<'a>(x: Lane<Long>) -> Lane<Short<'a>> { x } //~ lifetime may not live long
 fn v14<'a>(x: Events<'a, Long>) -> Events<'a, Short<'a>> { x } //~ lifetime may not live long
-fn v15<'a>(x: Topics<Long>) -> Topics<Short<'a>> { x } //~ lifetime may not live long
 // What gives elements gives none that live longer than they do.
 fn v20<'a>(x: Consumer<Short<'a>>) -> Consumer<Long> { x } //~ lifetime may not live long
 fn v21<'a>(x: Taker<Short<'a>>) -> Taker<Long> { x } //~ lifetime may not live long
@@ -75,7 +74,6 @@ type OneRx<T> = oneshot::Receiver<T>;
 type Lane<T> = pipeline::Producer<T>;
 type Events<'c, T> = Chunk<'c, T>;
 type Looks<'c, T> = View<'c, T>;
-type Topics<M> = bus::Subscriptions<M>;
 
 // Elements that must not move to another thread move in nothing.
 type Local = Rc<u8>;

@@ -1,95 +1,49 @@
-//! The pictures of the page. Each is drawn twice, for wide and for narrow windows.
+//! Latency by percentile.
 
 use crate::report::facts::{Latency, Point};
-use thalweg_measure::svg::{Decades, Picture, Window, both, legend};
+use thalweg_measure::svg;
 
 /// How many colours there are for stages; further ones begin again.
 pub(super) const COLOURS: usize = 6;
 
-/// One line of the latency picture.
-struct Curve<'a> {
-    name: String,
-    class: String,
-    points: &'a [Point],
-}
-
 /// Latency by percentile: every nine of the percentile is as wide as the one before it.
 pub(super) fn curves(latency: &Latency) -> String {
     let all = lines(latency);
-    if all.iter().all(|curve| curve.points.is_empty()) {
+    if all.iter().all(|(.., points)| points.is_empty()) {
         return String::new();
     }
-    let names = all.iter();
-    let names = names.map(|curve| (curve.name.as_str(), format!("line {}", curve.class)));
-    legend(names) + &both(|window| picture(&all, window))
-}
-
-fn picture(all: &[Curve<'_>], window: Window) -> String {
-    let points = || all.iter().flat_map(|curve| curve.points);
-    let area = window.area(14.0, 320.0);
-    let nines_max = points()
+    let points = all.iter().flat_map(|(.., points)| *points);
+    let nines_max = points
         .map(|p| nines(p.quantile))
         .filter(|n| n.is_finite())
         .fold(1.0, f64::max)
         .ceil();
-    let scale = Decades::around(points().map(|p| p.ns));
-    let height = area.bottom() as u32 + 44;
-    let label = "latency by percentile, both axes logarithmic";
-    let mut picture = Picture::new(window.width(), height, label);
-    for (part, name) in scale.ticks() {
-        let y = area.y(part);
-        picture.line((area.left, y), (area.x(1.0), y), "grid");
-        picture.text(area.left - 8.0, y + 4.0, "end", &name);
-    }
-    for nine in 0..=nines_max as u32 {
-        let x = area.x(f64::from(nine) / nines_max);
-        picture.line((x, area.top), (x, area.bottom()), "grid");
-        let class = if f64::from(nine) < nines_max {
-            "middle"
-        } else {
-            "end"
-        };
-        // In a narrow picture there is room for every other name.
-        if window == Window::Wide || nines_max <= 4.0 || nine % 2 == 0 {
-            picture.text(x, area.bottom() + 18.0, class, &percentile(nine));
+    let marks = (0..=nines_max as u32).map(|nine| (f64::from(nine) / nines_max, percentile(nine)));
+    let marks: Vec<_> = marks.collect();
+    let curve = |(name, class, points): (String, String, &[Point])| {
+        let points = points.iter().map(|p| (nines(p.quantile) / nines_max, p.ns));
+        let points = points.filter(|(part, _)| part.is_finite()).collect();
+        svg::Curve {
+            name,
+            class,
+            points,
         }
-    }
-    let axis = "percentile of the commands";
-    picture.text(area.x(0.5), area.bottom() + 38.0, "middle", axis);
-    // End to end last, on top of its parts.
-    for curve in all.iter().rev() {
-        let path: Vec<_> = curve
-            .points
-            .iter()
-            .filter(|p| nines(p.quantile).is_finite())
-            .map(|p| {
-                (
-                    area.x(nines(p.quantile) / nines_max),
-                    area.y(scale.part(p.ns)),
-                )
-            })
-            .collect();
-        picture.path(&path, &format!("curve {}", curve.class), &curve.name);
-    }
-    picture.finish()
+    };
+    let all: Vec<svg::Curve> = all.into_iter().map(curve).collect();
+    svg::curves(&all, &marks, "percentile of the commands")
 }
 
-fn lines(latency: &Latency) -> Vec<Curve<'_>> {
-    let mut all = vec![Curve {
-        name: "end to end".to_owned(),
-        class: "total".to_owned(),
-        points: &latency.end_to_end.curve,
-    }];
+/// Each line's name, class and points; end to end first, and on top of its parts.
+fn lines(latency: &Latency) -> Vec<(String, String, &[Point])> {
+    let whole = &latency.end_to_end.curve[..];
+    let mut all = vec![("end to end".to_owned(), "total".to_owned(), whole)];
     for (i, stage) in latency.stages.iter().enumerate() {
         let forms = [("waited", &stage.waited), ("served", &stage.served)];
         for (what, times) in forms {
             // A stage that never waits, behind another on its thread, has no line.
             if let Some(times) = times.as_ref().filter(|times| times.max_ns > 0) {
-                all.push(Curve {
-                    name: format!("{}, {what}", stage.name),
-                    class: format!("s{} {what}", i % COLOURS),
-                    points: &times.curve,
-                });
+                let name = format!("{}, {what}", stage.name);
+                all.push((name, format!("s{} {what}", i % COLOURS), &times.curve));
             }
         }
     }

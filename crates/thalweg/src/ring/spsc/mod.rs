@@ -49,8 +49,7 @@
 //!
 //! *Distance.* See `distance.rs`.
 //!
-//! The figures: `benches/ring_speed.rs`, 8-byte elements, 1024 of them, on a virtual machine with
-//! two cores of an AMD EPYC.
+//! The figures: 8-byte elements, 1024 of them, on a virtual machine with two cores of an AMD EPYC.
 
 mod claim;
 mod consumer;
