@@ -143,22 +143,16 @@ pub(crate) fn survey<S: Storage>(
         flaws.push((number, Error::BadSegment { file, why }));
     }
     let Some(last) = last else {
-        let never_used = |number: &u64| match number {
-            0 | 1 => Error::BadSegment {
-                file: full(*number),
-                why: "it was never used, and there is none before it",
-            },
-            number => missing(number - 1, *number),
-        };
         let flaw = flaws.into_iter().next().map(|(_, error)| error);
-        let flaw = flaw.or_else(|| prepared.first().map(never_used));
-        return flaw.map_or(Ok(None), Err);
+        let unused = prepared.first().map(|&number| match number {
+            0 | 1 => unused(full(number)),
+            number => missing(number - 1, number),
+        });
+        return flaw.or(unused).map_or(Ok(None), Err);
     };
     let next = last.header.number + 1;
     if !flaws.iter().any(|(number, _)| *number == next) && is_lost(storage, &last, faults)? {
-        let why = "it is missing, or was never used, and the segment before it says that it was";
-        let file = full(next);
-        flaws.push((next, Error::BadSegment { file, why }));
+        flaws.push((next, lost(full(next))));
     }
     epoch_max = epoch_max.max(spare_epoch_max(storage)?);
     Ok(Some(Directory {
@@ -168,6 +162,18 @@ pub(crate) fn survey<S: Storage>(
         last,
         flaws,
     }))
+}
+
+/// Returns the error of a first segment that was never used.
+const fn unused(file: String) -> Error {
+    let why = "it was never used, and there is none before it";
+    Error::BadSegment { file, why }
+}
+
+/// Returns the error of a segment that was used, and is not any more.
+const fn lost(file: String) -> Error {
+    let why = "it is missing, or was never used, and the segment before it says that it was";
+    Error::BadSegment { file, why }
 }
 
 /// Returns whether the segment behind the last one in use is lost. While a journal is written, it

@@ -93,8 +93,9 @@ impl SegmentHeader {
         page
     }
 
-    /// Returns the page of a segment that was left: the next one is used, durably. Without the mark,
-    /// a tail of the journal that was deleted from the begin of a segment on would not be missed.
+    /// Returns the page of a segment that was left: the next one is used, durably. Without the
+    /// mark, a tail of the journal that was deleted from the begin of a segment on would not be
+    /// missed.
     pub(crate) fn encode_left(&self) -> [u8; PAGE_BYTES] {
         let mut page = self.encode();
         let mark = LeftMark {

@@ -116,20 +116,18 @@ fn encode_rare(command: &Command, out: &mut [u8]) -> Result<usize, CodecError> {
             transaction_id,
             kind: adjustment,
         } => {
-            let kind = (kind::BALANCE, adjustment as u8);
-            put_payment(kind, (uid, currency), [amount, transaction_id], out);
+            let (kind, amounts) = ((kind::BALANCE, adjustment as u8), [amount, transaction_id]);
+            put_payment(kind, (uid, currency), amounts, out);
         }
         Command::PayFees {
             uid,
             currency,
             amount,
             transaction_id,
-        } => put_payment(
-            (kind::PAY_FEES, 0),
-            (uid, currency),
-            [amount, transaction_id],
-            out,
-        ),
+        } => {
+            let (kind, amounts) = ((kind::PAY_FEES, 0), [amount, transaction_id]);
+            put_payment(kind, (uid, currency), amounts, out);
+        }
         Command::SetLimits { uid, limits } => put_limits(uid, limits, out),
         Command::CancelAll { uid, symbol } => put_cancel_all(uid, symbol, out),
         Command::AddSymbols(ref symbols) => {
