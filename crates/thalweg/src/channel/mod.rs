@@ -43,8 +43,8 @@
 //!
 //! # Async
 //! [`Sender::send_async`], [`Sender::claim_async`], [`Receiver::recv_async`],
-//! [`Receiver::recv_many_async`], [`Sender::closed`], [`Select::wait_async`] are
-//! futures, which need nothing of a runtime but its `Waker`. A future
+//! [`Receiver::recv_many_async`], [`Sender::closed`], [`Select::wait_async`] and
+//! [`Ready::wait_async`] are futures, which need nothing of a runtime but its `Waker`. A future
 //! takes its element when it is polled, not when it is made. One that is done panics when it is
 //! polled again, as that of an `async fn` does; a [`oneshot::Receiver`], which is an end and a
 //! future, says once more that nothing comes. With the feature `stream`, off by default, ends
@@ -116,7 +116,9 @@ pub use future::{RecvFuture, SendFuture};
 pub use hub::{Counters, Overflow};
 pub use iter::{IntoIter, Iter, TryIter};
 pub use receiver::Receiver;
-pub use select::{Select, SelectEmpty, SelectList, SelectTimeout, Timer, after, at, never, tick};
+pub use select::{
+    Ready, Select, SelectEmpty, SelectList, SelectTimeout, Source, Timer, after, at, never, tick,
+};
 pub use sender::Sender;
 pub use shape::{ManyReceivers, ManySenders, Mpmc, Mpsc, Shape, Spsc};
 #[cfg(feature = "stream")]

@@ -114,6 +114,11 @@ impl<T> Source<T> {
         found
     }
 
+    /// Whether a pop would give an element, or the end, at the moment.
+    pub(super) fn is_ready(&mut self) -> bool {
+        self.pop_by(RecvEnd::look) != Err(PopError::Empty)
+    }
+
     /// Whether the policy drops.
     pub(super) fn is_lossy(&self) -> bool {
         self.is_lossy

@@ -1,7 +1,7 @@
 //! No arm starves.
 
 use std::thread;
-use thalweg::channel::{Select, mpmc, spsc};
+use thalweg::channel::{Ready, Select, Source, mpmc, spsc};
 
 #[test]
 fn arms_that_are_always_ready_share() {
@@ -50,4 +50,25 @@ fn a_rendezvous_beside_a_busy_channel_happens() {
     assert!(is_done.is_closed());
     drop(from_busy);
     flood.join().unwrap();
+}
+
+#[test]
+fn endpoints_of_a_list_share() {
+    const ROUNDS: usize = 2_000;
+    let mut channels: Vec<_> = (0..5).map(|_| spsc::<u8>(1)).collect();
+    for (tx, _) in &mut channels {
+        tx.send(1).unwrap();
+    }
+    let mut list: Vec<&mut dyn Source> = channels
+        .iter_mut()
+        .map(|(_, rx)| rx as &mut dyn Source)
+        .collect();
+    let (mut ready, mut counts) = (Ready::new(), [0; 5]);
+    for _ in 0..ROUNDS {
+        counts[ready.wait(&mut list).unwrap()] += 1;
+    }
+    assert!(
+        counts.iter().all(|count| *count > ROUNDS / 10),
+        "{counts:?}"
+    );
 }

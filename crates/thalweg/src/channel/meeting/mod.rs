@@ -4,7 +4,7 @@
 //! # State
 //! Under one short lock: *offers*, senders that wait, with their elements; *wishes*, receivers that
 //! wait; what was *handed* to wishes that have not left yet; elements that came *back*, since who
-//! had them was dropped before it knew.
+//! had them was dropped before it knew, or waited for readiness only.
 //!
 //! # Rules
 //! 1. Who comes looks for its counterpart first, and lists itself only if there is none, all under
@@ -18,6 +18,10 @@
 //!    came back, and they are taken first.
 //! 4. If who waits does so in a select, its [`Token`](token::Token) decides first.
 //! 5. No foreign code (`Clone` and `Drop` of a waker, `Drop` of an element) runs under the lock.
+//! 6. Who waits until a receiver is there (`Ready` with a sender) watches for wishes, and every
+//!    wish that is listed tells it. Who waits until a sender is there (`Ready` with a receiver)
+//!    lists a wish as any receiver does, and what it gets is given back, to be taken by the next
+//!    receive. So two that wait for readiness at both sides meet: the sender sees the wish.
 
 #[cfg(all(test, loom))]
 mod models;
@@ -146,7 +150,7 @@ impl<T> Meeting<T> {
     /// select fires.
     ///
     /// # Errors
-    /// The seat at which the receiver is listed.
+    /// The seat at which the receiver is listed. The caller notifies the watchers.
     pub(super) fn wish(&self, waker: &Waker, stake: Option<Stake>) -> Result<Option<T>, Entry> {
         let mut waker = Some(waker.clone());
         let mut state = lock(&self.state);
@@ -213,10 +217,11 @@ impl<T> Meeting<T> {
         lock(&self.state).is_closed
     }
 
-    /// Whether a receiver waits that can be had, or there will be none.
-    pub(super) fn is_wished(&self) -> bool {
+    /// As [`can_push`](Self::can_push), but for receivers of the select that asks; or whether there
+    /// will be none.
+    pub(super) fn is_wished(&self, own: Option<&Stake>) -> bool {
         let state = lock(&self.state);
-        state.is_closed || state.can_push()
+        state.is_closed || state.can_push(own)
     }
 
     /// Whether a sender waits that can be had, or an element came back.
@@ -228,7 +233,7 @@ impl<T> Meeting<T> {
     /// is another if it would have, in between.
     pub(super) fn glance_push(&self) -> Option<u64> {
         let state = lock(&self.state);
-        (!state.can_push()).then(|| state.moves())
+        (!state.can_push(None)).then(|| state.moves())
     }
 
     /// As [`glance_push`](Self::glance_push), for a receiver.

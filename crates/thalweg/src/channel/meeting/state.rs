@@ -1,6 +1,6 @@
 //! Waiting senders and receivers of a meeting, and which gets what.
 
-use super::token::{Claim, Stake, claim, is_open};
+use super::token::{Claim, Stake, claim, is_kin, is_open};
 use crate::wait::{Entry, Roster, Wait};
 use std::collections::VecDeque;
 use std::task::Waker;
@@ -111,9 +111,10 @@ impl<T> State<T> {
         }
     }
 
-    /// Whether a receiver waits that can be had.
-    pub(super) fn can_push(&self) -> bool {
-        self.wishes.waits().any(is_had)
+    /// Whether a receiver waits that can be had, and is not of one's own select.
+    pub(super) fn can_push(&self, own: Option<&Stake>) -> bool {
+        let mut wishes = self.wishes.waits();
+        wishes.any(|wish| is_had(wish) && !is_kin(own, wish.element.1.as_ref()))
     }
 
     /// Whether a sender waits that can be had, or an element came back.

@@ -15,8 +15,7 @@ pub trait Arm {
     /// Whether no other thread has made the arm ready for a while, or not ready, since this was
     /// asked last. Only a `true` is certain.
     fn glance(&mut self) -> bool;
-    /// Whether the arm waits at a rendezvous, where it may be fired by others.
-    fn meets(&self) -> bool;
+    fn meets(&self) -> Meets;
     /// Lists the arm; at a rendezvous with a stake. Gives whether the wait is over.
     fn list(&mut self, waker: &Waker, kind: Kind, stake: Option<Stake>) -> bool;
     /// Has `waker` woken from now on; gives whether the arm is still listed.
@@ -33,6 +32,17 @@ pub trait Arm {
     fn pace(&mut self) -> Option<&mut Pace> {
         None
     }
+}
+
+/// Whether an arm waits at a rendezvous.
+#[doc(hidden)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Meets {
+    No,
+    /// It is listed there, and may be fired by others.
+    Yes,
+    /// It waits for others to be listed there, and takes no part itself.
+    Watches,
 }
 
 /// An arm with a closure.

@@ -3,14 +3,15 @@
 use std::task::Waker;
 use std::time::Instant;
 
-use super::arm::{Arm, Choice, Untimed};
+use super::arm::{Arm, Choice, Listed, Meets, Untimed};
+use super::ready::Watched;
 use super::{Select, SelectTimeout};
 use crate::channel::error::{RecvError, RecvTimeoutError};
 use crate::channel::meeting::Stake;
 use crate::channel::receiver::Receiver;
 use crate::channel::shape::Shape;
 use crate::ring::PopError;
-use crate::ring::sync::is_model_over;
+use crate::ring::sync::{fault, is_model_over};
 use crate::wait::{Kind, Pace};
 
 /// Receiving.
@@ -55,8 +56,8 @@ impl<T, S: Shape, F> Arm for RecvArm<'_, T, S, F> {
         self.receiver.listed.is_same(now)
     }
 
-    fn meets(&self) -> bool {
-        self.receiver.source.end.meeting().is_some()
+    fn meets(&self) -> Meets {
+        self.receiver.meets()
     }
 
     fn list(&mut self, waker: &Waker, kind: Kind, stake: Option<Stake>) -> bool {
@@ -148,13 +149,17 @@ impl<T, S: Shape> Receiver<T, S> {
         stake: Option<Stake>,
     ) -> (bool, Option<T>) {
         let listed = &mut self.listed;
-        let Some((meeting, _)) = self.source.end.meeting() else {
+        let Some((meeting, gate)) = self.source.end.meeting() else {
             listed.on.register(&self.source.hub.readable, waker, kind);
             return (false, None);
         };
         match meeting.wish(waker, stake) {
             Err(seat) => {
                 listed.seat = Some(seat);
+                if fault::is("wish_untold") {
+                    return (false, None);
+                }
+                gate.writable.notify_all();
                 (false, None)
             }
             Ok(got) => (true, got),
@@ -190,8 +195,19 @@ impl<T, S: Shape> Receiver<T, S> {
         self.listed.on.pass_on(&self.source.hub.readable);
     }
 
-    /// Returns what a caller that checks twice compares: `None` if something is ready at a
-    /// rendezvous, else a count that is another if it was ready in between and is not any more.
+    fn give_back(&self, value: T) {
+        if let Some((meeting, _)) = self.source.end.meeting() {
+            meeting.give_back(value);
+        }
+    }
+}
+
+#[allow(private_interfaces)] // as `Arm`
+impl<T, S: Shape> Watched for Receiver<T, S> {
+    fn is_ready(&mut self) -> bool {
+        self.source.is_ready()
+    }
+
     fn glance(&self) -> Option<u64> {
         match self.source.end.meeting() {
             Some((meeting, _)) => meeting.glance_pop(),
@@ -202,9 +218,45 @@ impl<T, S: Shape> Receiver<T, S> {
         }
     }
 
-    fn give_back(&self, value: T) {
-        if let Some((meeting, _)) = self.source.end.meeting() {
-            meeting.give_back(value);
+    fn meets(&self) -> Meets {
+        match self.source.end.meeting() {
+            Some(_) => Meets::Yes,
+            None => Meets::No,
         }
+    }
+
+    fn listed(&mut self) -> &mut Listed {
+        &mut self.listed
+    }
+
+    fn list(&mut self, waker: &Waker, kind: Kind, stake: Option<Stake>) -> bool {
+        if fault::is("ready_wish") {
+            (self.listed.on).register(&self.source.hub.readable, waker, kind);
+            return false;
+        }
+        let (is_over, got) = self.wish(waker, kind, stake);
+        got.into_iter().for_each(|value| self.give_back(value));
+        is_over
+    }
+
+    fn stay(&mut self, waker: &Waker) -> bool {
+        self.stays(waker)
+    }
+
+    fn unlist(&mut self) {
+        let got = self.withdraw();
+        got.into_iter().for_each(|value| self.give_back(value));
+    }
+
+    fn pass_on_unused(&mut self) {
+        self.pass_on_unused();
+    }
+
+    fn lend(&mut self) {
+        self.lend();
+    }
+
+    fn leave(&mut self) {
+        self.leave();
     }
 }

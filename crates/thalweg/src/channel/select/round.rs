@@ -16,6 +16,8 @@
 //!    stops being ready by another thread's doing; looks at all arms; reads the counts again; and
 //!    looks once more if one has changed. An arm that stops being ready by this select's doing
 //!    only (of the one receiver, or the one sender, of a channel) needs no count.
+//! 5. An arm that watches a rendezvous is listed after all waiting receivers of its select, which
+//!    must not wake it, and looks then for those of others.
 //!
 //! # Why it works
 //! By rule 1, and what [`Signal`](crate::wait::Signal) and the meeting say of themselves, whatever
@@ -31,7 +33,7 @@ use std::future::poll_fn;
 use std::task::{Poll, Waker};
 use std::time::Instant;
 
-use super::arm::{Arm, Arms};
+use super::arm::{Arm, Arms, Meets};
 use super::turns::Turns;
 use crate::channel::meeting::{LentToken, Stake};
 use crate::wait::{Kind, Listing, Pace, block_listed};
@@ -91,7 +93,7 @@ impl<A: Arms> Round<'_, A> {
         loop {
             let (mut meets, mut is_listed) = (false, false);
             self.each(|arm| {
-                if arm.meets() {
+                if arm.meets() != Meets::No {
                     meets = true;
                 } else {
                     is_listed = true;
@@ -113,17 +115,21 @@ impl<A: Arms> Round<'_, A> {
         }
     }
 
-    /// Lists the arms that meet, which looks for their counterparts in the same step; gives whether
-    /// the wait is over.
+    /// Lists the arms that meet, which looks for their counterparts in the same step, then those
+    /// that watch, which the select's own must not wake; gives whether the wait is over.
     fn list_at_meetings(&mut self, waker: &Waker, kind: Kind) -> bool {
         // One arm that is alone fires once in any case.
         let token = (self.arms.count() > 1).then(|| self.token.fetch().clone());
         if let Some(token) = &token {
             token.open();
         }
-        self.turns().any(|at| {
-            let stake = token.as_ref().map(|token| Stake::of(token, at));
-            (self.arms).with(at, |arm| arm.meets() && arm.list(waker, kind, stake))
+        [Meets::Yes, Meets::Watches].into_iter().any(|meets| {
+            self.turns().any(|at| {
+                let stake = token.as_ref().map(|token| Stake::of(token, at));
+                (self.arms).with(at, |arm| {
+                    arm.meets() == meets && arm.list(waker, kind, stake)
+                })
+            })
         })
     }
 
@@ -155,6 +161,17 @@ impl<A: Arms> Round<'_, A> {
             }
         };
         found.inspect(|&at| self.settle(at))
+    }
+
+    /// Gives a wait up.
+    pub(super) fn leave_unseen(&mut self) {
+        if let Some(token) = self.token.get() {
+            token.shut();
+        }
+        self.each(|arm| {
+            arm.unlist();
+            arm.settle(false);
+        });
     }
 
     /// One arm did something, and nothing is listed.
@@ -198,7 +215,7 @@ impl<A: Arms> Listing for Round<'_, A> {
 
     fn spins_listed(&mut self) -> bool {
         let mut meets = false;
-        self.each(|arm| meets |= arm.meets());
+        self.each(|arm| meets |= arm.meets() == Meets::Yes);
         meets
     }
 

@@ -3,7 +3,8 @@
 use std::task::Waker;
 use std::time::Instant;
 
-use super::arm::{Arm, Choice, Untimed};
+use super::arm::{Arm, Choice, Listed, Meets, Untimed};
+use super::ready::Watched;
 use super::{Select, SelectTimeout};
 use crate::channel::error::{SendError, SendTimeoutError};
 use crate::channel::hub::Overflow;
@@ -69,8 +70,11 @@ impl<T, S: Shape, F> Arm for SendArm<'_, T, S, F> {
         self.value.is_none() || self.sender.listed.is_same(now)
     }
 
-    fn meets(&self) -> bool {
-        self.value.is_some() && self.sender.end.meeting().is_some()
+    fn meets(&self) -> Meets {
+        match self.sender.end.meeting() {
+            Some(_) if self.value.is_some() => Meets::Yes,
+            _ => Meets::No,
+        }
     }
 
     fn list(&mut self, waker: &Waker, kind: Kind, stake: Option<Stake>) -> bool {
@@ -216,7 +220,18 @@ impl<T, S: Shape> Sender<T, S> {
         self.listed.on.leave(&self.gate.writable);
     }
 
-    /// Returns what the receiver's `glance` does, of room.
+    fn pass_on_unused(&mut self) {
+        self.listed.on.pass_on(&self.gate.writable);
+    }
+}
+
+#[allow(private_interfaces)] // as `Arm`
+impl<T, S: Shape> Watched for Sender<T, S> {
+    fn is_ready(&mut self) -> bool {
+        // Policies other than to block never wait.
+        self.hub.habits.overflow != Overflow::Block || self.end.is_ready()
+    }
+
     fn glance(&self) -> Option<u64> {
         match self.end.meeting() {
             Some(meeting) => meeting.glance_push(),
@@ -227,7 +242,42 @@ impl<T, S: Shape> Sender<T, S> {
         }
     }
 
+    fn meets(&self) -> Meets {
+        match self.end.meeting() {
+            // It has nothing to offer.
+            Some(_) => Meets::Watches,
+            None => Meets::No,
+        }
+    }
+
+    fn listed(&mut self) -> &mut Listed {
+        &mut self.listed
+    }
+
+    fn list(&mut self, waker: &Waker, kind: Kind, stake: Option<Stake>) -> bool {
+        (self.listed.on).register(&self.gate.writable, waker, kind);
+        // Wishes that are listed from now on tell it; its own select's were listed before.
+        let meeting = self.end.meeting();
+        meeting.is_some_and(|meeting| meeting.is_wished(stake.as_ref()))
+    }
+
+    fn stay(&mut self, waker: &Waker) -> bool {
+        self.listed.on.stay(&self.gate.writable, waker)
+    }
+
+    fn unlist(&mut self) {
+        self.listed.on.unregister(&self.gate.writable);
+    }
+
     fn pass_on_unused(&mut self) {
-        self.listed.on.pass_on(&self.gate.writable);
+        self.pass_on_unused();
+    }
+
+    fn lend(&mut self) {
+        self.lend();
+    }
+
+    fn leave(&mut self) {
+        self.leave(&mut None);
     }
 }

@@ -5,7 +5,7 @@ use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use super::Select;
-use super::arm::{Arm, Choice};
+use super::arm::{Arm, Choice, Meets};
 use crate::channel::error::{RecvError, TryRecvError};
 use crate::channel::hub::{Habits, Hub};
 use crate::channel::meeting::{Meeting, Stake};
@@ -165,8 +165,8 @@ impl<M: BorrowMut<Timer>, F> Arm for TimerArm<M, F> {
         true
     }
 
-    fn meets(&self) -> bool {
-        false
+    fn meets(&self) -> Meets {
+        Meets::No
     }
 
     fn list(&mut self, _: &Waker, _: Kind, _: Option<Stake>) -> bool {
