@@ -27,16 +27,30 @@ impl Limited {
         }
     }
 
-    /// Whether writes wait from now on.
-    pub(crate) fn set_stuck(&self, is_stuck: bool) {
+    /// Has writes wait until what it returns is dropped: also by a panic, since a server whose
+    /// writes wait does not stop.
+    #[must_use]
+    pub(crate) fn stick(&self) -> Stuck {
         // ORDERING: Relaxed, pairs with the load in write_at(); a flag and nothing else.
-        self.state.is_stuck.store(is_stuck, Ordering::Relaxed);
+        self.state.is_stuck.store(true, Ordering::Relaxed);
+        Stuck(Arc::clone(&self.state))
     }
 
     /// Whether no file grows from now on.
     pub(crate) fn set_full(&self, is_full: bool) {
         // ORDERING: Relaxed, pairs with the load in allocate(); a flag and nothing else.
         self.state.is_full.store(is_full, Ordering::Relaxed);
+    }
+}
+
+/// Writes wait while this is there.
+#[derive(Debug)]
+pub(crate) struct Stuck(Arc<State>);
+
+impl Drop for Stuck {
+    fn drop(&mut self) {
+        // ORDERING: Relaxed, pairs with the load in write_at(); a flag and nothing else.
+        self.0.is_stuck.store(false, Ordering::Relaxed);
     }
 }
 
@@ -104,7 +118,7 @@ impl StorageFile for LimitedFile {
     }
 
     fn write_at(&self, offset_bytes: u64, data: &[u8], sync: Syncing) -> io::Result<usize> {
-        // ORDERING: Relaxed, pairs with the store in set_stuck().
+        // ORDERING: Relaxed, pairs with the stores of stick() and of its guard.
         while self.state.is_stuck.load(Ordering::Relaxed) {
             std::thread::yield_now();
         }

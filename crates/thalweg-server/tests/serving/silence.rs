@@ -27,7 +27,7 @@ fn a_client_is_not_silent_while_the_exchange_has_no_time_for_it() {
         ..hello(Role::Trade, 1)
     };
     let (mut client, _) = Client::connect(house.trade_address(), asked);
-    disk.set_stuck(true);
+    let stuck = disk.stick();
     // More than the exchange and the way to it have room for.
     for sequence in 1..=1_000 {
         client.submit(sequence, &order(1, sequence as i64, Action::Bid, 10, 1));
@@ -43,7 +43,7 @@ fn a_client_is_not_silent_while_the_exchange_has_no_time_for_it() {
     // The turn to submit is waiting for room; those who connect are welcomed all the same.
     let (_reader, _) = Client::connect(house.trade_address(), hello(Role::Read, 2));
     let (_admin, _) = house.admin();
-    disk.set_stuck(false);
+    drop(stuck);
     for sequence in 1..=1_000 {
         assert_eq!(client.answer().sequence.0, sequence);
     }
@@ -67,7 +67,7 @@ fn a_client_that_spoke_while_the_server_was_busy_is_not_silent() {
     };
     let (mut client, _) = Client::connect(house.trade_address(), asked);
     for sequence in 1..=12 {
-        disk.set_stuck(true);
+        let stuck = disk.stick();
         client.submit(sequence, &order(1, sequence as i64, Action::Bid, 10, 1));
         // More than three heartbeats, which end a client that says nothing.
         let mut answered = false;
@@ -76,8 +76,9 @@ fn a_client_that_spoke_while_the_server_was_busy_is_not_silent() {
             let heard = client.next_within(Duration::from_millis(50));
             answered |= matches!(heard, Some(Heard::Answer(_)));
         }
-        disk.set_stuck(false);
+        drop(stuck);
         while !answered {
+            client.say(&ClientFrame::Heartbeat);
             match client.hear() {
                 Heard::Heartbeat | Heard::Report(_) => {}
                 Heard::Answer(answer) => {

@@ -209,7 +209,7 @@ fn one_list_of_open_orders_is_under_way_at_a_time() {
     house.set_market();
     let (mut client, _) = house.trade(1);
     // An answer comes behind the commands before it, which wait for the disk.
-    disk.set_stuck(true);
+    let stuck = disk.stick();
     client.submit(1, &order(1, 1, Action::Bid, 10, 1));
     client.query(1, OWN_ORDERS);
     client.query(2, OWN_ORDERS);
@@ -218,7 +218,7 @@ fn one_list_of_open_orders_is_under_way_at_a_time() {
     };
     let refused = Said::Refused(Refusal::InFlight { limit: 1 });
     assert_eq!((told.id, told.said), (2, refused));
-    disk.set_stuck(false);
+    drop(stuck);
     client.succeeds(1);
     for id in [1, 3] {
         let told = loop {

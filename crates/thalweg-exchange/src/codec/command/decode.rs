@@ -85,6 +85,23 @@ pub fn decode_command_into(bytes: &[u8], command: &mut Command) -> Result<usize,
     Ok(length)
 }
 
+/// Returns the length of the frame of one of the most frequent commands by its head, which nothing
+/// is wrong with; `None` of others.
+#[inline(always)]
+pub(in super::super) fn frequent_bytes(head: Head) -> Option<usize> {
+    match head.0 {
+        MOVE | REDUCE => Some(MOVE_BYTES),
+        CANCEL => Some(CANCEL_BYTES),
+        _ => {
+            let [first, flags] = head.own();
+            let is_order = first >> SIDE_BIT <= 1
+                && order_type(first & 7).is_some()
+                && OrderFlags::from_code(flags).is_some();
+            (is_order && head.0 & Head::FORM == PLACE).then_some(PLACE_BYTES)
+        }
+    }
+}
+
 #[inline(always)]
 fn whose<const N: usize>(frame: &[u8; N]) -> (SymbolId, UserId, OrderId) {
     let (uid, order_id) = (long(frame, 12), long(frame, 20));

@@ -4,7 +4,7 @@
 mod decode;
 mod encode;
 
-pub(super) use self::decode::check;
+pub(super) use self::decode::{check, frequent_bytes};
 pub use self::decode::{decode_command, decode_command_into};
 pub use self::encode::encode_command;
 use super::batch;

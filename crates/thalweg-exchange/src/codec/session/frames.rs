@@ -155,7 +155,16 @@ pub fn encode_server_frame(frame: &ServerFrame<'_>, out: &mut [u8]) -> Result<us
 ///
 /// # Errors
 /// [`CodecError::Incomplete`] where more bytes could make a frame of it; any other where not.
+#[inline]
 pub fn decode_client_frame(bytes: &[u8]) -> Result<(ClientFrame<'_>, usize), CodecError> {
+    match Submit::read_frequent(bytes) {
+        Some(submit) => Ok((ClientFrame::Submit(submit), submit.bytes())),
+        None => decode_any_client_frame(bytes),
+    }
+}
+
+#[inline(never)]
+fn decode_any_client_frame(bytes: &[u8]) -> Result<(ClientFrame<'_>, usize), CodecError> {
     let head = Head::read(bytes)?;
     let own = check(bytes, head)?;
     let kind = head.kind();

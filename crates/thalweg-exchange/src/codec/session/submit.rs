@@ -2,9 +2,11 @@
 
 use std::{error, fmt};
 
-use super::super::command::{command_bytes, decode_command, decode_command_into, encode_command};
+use super::super::command::{
+    command_bytes, decode_command, decode_command_into, encode_command, frequent_bytes,
+};
 use super::super::error::CodecError;
-use super::super::fields::{Reader, Writer, put_longs};
+use super::super::fields::{Reader, Writer, long, put_longs};
 use super::super::frame::{FRAME_BYTES_MAX, Family, HEAD_BYTES, Head, kind, peek, room_for};
 use super::command::{AdminCommand, TradeCommand};
 use crate::command::Command;
@@ -111,6 +113,20 @@ impl<'b> Submit<'b> {
         );
         out.long(self.sequence.0 as i64);
         out.slice(self.frame);
+    }
+
+    /// Reads a submit of one of the most frequent commands; `None` where it is another frame, or
+    /// takes a closer look. Both heads are compared at once.
+    #[inline]
+    pub(super) fn read_frequent(bytes: &'b [u8]) -> Option<Self> {
+        let heads = bytes.first_chunk::<SUBMIT_BYTES_MIN>()?;
+        let [outer, sequence, inner] =
+            [0, HEAD_BYTES, SUBMIT_HEAD_BYTES].map(|at| long(heads, at).cast_unsigned());
+        let length = SUBMIT_HEAD_BYTES + frequent_bytes(Head(inner))?;
+        let is_submit = outer == Head::new(length, kind::SUBMIT, [0; 2]).0;
+        let frame = bytes.get(SUBMIT_HEAD_BYTES..length)?;
+        let sequence = ClientSequence(sequence);
+        (is_submit && sequence.0 > 0).then_some(Self { sequence, frame })
     }
 
     /// Of a whole frame that passed [`check`].
