@@ -211,6 +211,10 @@ fn a_full_disk_refuses_commands_until_it_has_room_and_loses_none() {
         (0..8).for_each(|_| disk.fail(Operation::Allocate, 0, Fault::Full));
         // 32 bytes each: several segments.
         for sequence in 1..=6_000 {
+            // The thread that prepares segments may meet the faults before a command does.
+            if refused == 0 && sequence % 16 == 0 {
+                disk.fail(Operation::Allocate, 0, Fault::Full);
+            }
             match exchange.submit(by(sequence as i64 % 8, sequence), &Command::Nop, 0) {
                 Ok(Admitted::New { number }) => {
                     assert_eq!(number, taken);
