@@ -32,6 +32,7 @@ mod publishing;
 #[cfg(not(sanitized))]
 mod readings;
 mod tasks;
+#[cfg(not(sanitized))]
 use crate::channel::model::Random;
 pub(crate) use crate::channel::watchdog;
 
