@@ -408,3 +408,15 @@ fn a_claim_may_end_on_another_thread() {
     }
     assert_eq!(tx.send_many(["x"; 4].map(String::from)), Ok(()));
 }
+
+/// A process ends where a stack is too small. The last receiver drops what is left, and has the room.
+#[test]
+fn an_endpoint_that_goes_needs_no_room_for_an_element_on_the_stack() {
+    let (sender, receiver) = mpmc::<[u8; 128 << 10]>(1);
+    let clones = (sender.clone(), receiver.clone());
+    let small = thread::Builder::new().stack_size(96 << 10);
+    let thread = small.spawn(move || drop(clones));
+    let thread = thread.expect("there is a thread");
+    thread.join().expect("both go");
+    drop((sender, receiver));
+}

@@ -159,9 +159,17 @@ impl<T, S: Shape> Sender<T, S> {
     #[inline]
     pub(in crate::channel) fn settle(&mut self) {
         if self.listed.is_lent {
-            self.give_up_claim();
-            self.leave(&mut None);
+            self.leave_lent();
         }
+    }
+
+    /// Gives up a wait that was forgotten. Not inlined: it has room for an element on the stack,
+    /// which may be too much for who drops a sender.
+    #[cold]
+    #[inline(never)]
+    fn leave_lent(&mut self) {
+        self.give_up_claim();
+        self.leave(&mut None);
     }
 
     /// Lists a wait for room for the element in `value`; at a rendezvous the element goes with it.
