@@ -35,8 +35,8 @@ use crate::ring::{Producer, Ticket};
 
 impl<T> RecvEnd<T> {
     /// Drops what is left: nobody will take it. The store is closed, and its signal is shut unless
-    /// no sender is there. Not inlined: an element on the stack of a caller that never gets here may
-    /// be too large for it.
+    /// no sender is there. Not inlined: an element on the stack of a caller that never gets here
+    /// may be too large for it.
     #[cold]
     #[inline(never)]
     pub(super) fn discard(&mut self) {

@@ -409,7 +409,7 @@ fn a_claim_may_end_on_another_thread() {
     assert_eq!(tx.send_many(["x"; 4].map(String::from)), Ok(()));
 }
 
-/// A process ends where a stack is too small. The last receiver drops what is left, and has the room.
+/// A process ends where a stack is too small. The last receiver drops what is left, and has room.
 #[test]
 fn an_endpoint_that_goes_needs_no_room_for_an_element_on_the_stack() {
     let (sender, receiver) = mpmc::<[u8; 128 << 10]>(1);
