@@ -188,13 +188,14 @@ impl State {
             return self.place_in_parts(command, (slot, user), events);
         };
         let booked = crossing.booked(place, crossed.left, events);
-        let result = if crossed.left == 0 {
-            book.run_stops(0, rules, events);
-            ResultCode::Success
+        let (result, is_left_over) = if crossed.left == 0 {
+            let is_left_over = book.run_stops(0, rules, events);
+            (ResultCode::Success, is_left_over)
         } else {
-            book.end_crossing((place, user), crossed, rules, events)
+            let result = book.end_crossing((place, user), crossed, rules, events);
+            (result, book.has_left_over())
         };
-        if book.has_left_over() {
+        if is_left_over {
             self.matching.note_left_over(place.symbol);
         }
         let is_done = crossing.end::<BUYS>((place, user), &booked, events);

@@ -26,7 +26,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::Book;
-use super::aside::WAITS;
+use super::aside::{Aside, WAITS};
 use super::entering::reject;
 use super::ladder::mask;
 use super::node::Node;
@@ -167,8 +167,9 @@ impl Stops {
         None
     }
 
-    /// Notes the prices of trades that reach orders. The trades are of one taker.
-    fn note_trades(&mut self, events: &[Event]) {
+    /// Notes the prices of trades that reach orders. The trades are of one taker. Returns whether
+    /// any were noted that are to be gone through.
+    fn note_trades(&mut self, events: &[Event]) -> bool {
         let price = |event: &Event| match *event {
             Event::Trade { price, .. } => Some(price),
             _ => None,
@@ -183,6 +184,7 @@ impl Stops {
                 }
             }
         }
+        !self.reached_by.is_empty()
     }
 
     /// Leaves over what is reached, beside what is already.
@@ -239,7 +241,9 @@ impl Book {
 
     /// Notes that the last trade reaches orders: those whose trigger it has passed.
     pub(super) fn note_last(&mut self) {
-        if let (Some(price), Some(aside)) = (self.last, &mut self.aside) {
+        if let (Some(price), Some(aside)) = (self.last, &mut self.aside)
+            && aside.stops.reached_at(price).is_some()
+        {
             aside.stops.reached_by.push_back(price);
         }
     }
@@ -247,21 +251,32 @@ impl Book {
     /// Executes the stop orders that the trades from the event `first` on reach, and those that
     /// theirs reach, until there are as many events as one command may have: the others are left
     /// over. So are all, while some are left over by an earlier command. The end of a command that
-    /// may trade: gives up what is kept beside the book if there is nothing in it.
+    /// may trade: gives up what is kept beside the book if there is nothing in it. Returns whether
+    /// some may be left over.
     #[inline(always)]
-    pub(crate) fn run_stops(&mut self, first: usize, rules: &Rules, events: &mut Events) {
-        if self.aside.is_some() {
-            self.run_stops_aside(first, rules, events);
-        }
+    pub(crate) fn run_stops(&mut self, first: usize, rules: &Rules, events: &mut Events) -> bool {
+        self.aside.is_some() && self.run_stops_aside(first, rules, events)
     }
 
     #[inline(never)]
-    fn run_stops_aside(&mut self, mut seen: usize, rules: &Rules, events: &mut Events) {
+    fn run_stops_aside(&mut self, first: usize, rules: &Rules, events: &mut Events) -> bool {
+        if let Some(aside) = &mut self.aside
+            && !aside.stops.is_empty()
+            && aside.stops.note_trades(&events[first..])
+        {
+            self.run_reached(rules, events);
+        }
+        self.tidy();
+        self.has_left_over()
+    }
+
+    /// Executes the stop orders that are reached by now.
+    #[cold]
+    #[inline(never)]
+    fn run_reached(&mut self, rules: &Rules, events: &mut Events) {
         while let Some(aside) = &mut self.aside {
             let stops = &mut aside.stops;
-            stops.note_trades(&events[seen..]);
-            seen = events.len();
-            let left_over = stops.left_over();
+            let (seen, left_over) = (events.len(), stops.left_over());
             let Some(next) = stops.next_reached() else {
                 stops.left_over = left_over;
                 break;
@@ -272,17 +287,20 @@ impl Book {
             }
             if let Some(next) = self.take_waiting(next) {
                 self.execute_stop(&next, rules, events);
+                self.aside_mut().stops.note_trades(&events[seen..]);
             }
         }
-        self.tidy();
     }
 
     /// Executes stop orders that are left over, as many as one command may.
     pub(crate) fn run_left_over(&mut self, rules: &Rules, events: &mut Events) {
-        if let Some(aside) = &mut self.aside
-            && let Some((low, high)) = aside.stops.left_over.take()
-        {
-            aside.stops.reached_by.extend([low, high]);
+        let Some(Aside { stops, .. }) = self.aside.as_deref_mut() else {
+            return;
+        };
+        let left_over = stops.left_over();
+        stops.left_over = None;
+        if let Some((low, high)) = left_over {
+            stops.reached_by.extend([low, high]);
             self.run_stops(events.len(), rules, events);
         }
     }
