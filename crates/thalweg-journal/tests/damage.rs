@@ -164,8 +164,9 @@ fn a_tail_that_is_lost_from_the_begin_of_a_segment_on_is_missed() {
                 2 => all(&disk, lost),
                 _ => as_new(&disk, lost),
             }
-            let told = open(&disk).expect_err("records were durable").to_string();
-            assert!(told.contains(&segment(lost)), "{at}: {told}");
+            let error = open(&disk).expect_err("records were durable");
+            let error = error.to_string();
+            assert!(error.contains(&segment(lost)), "{at}: {error}");
             let (_, end) = read(&disk);
             assert!(end.is_err(), "{at}: {blocks}");
             let left = cut(&disk, None).expect("what is before is whole");

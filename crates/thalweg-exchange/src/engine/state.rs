@@ -135,9 +135,9 @@ pub fn apply_batch(
 
 impl State {
     /// Returns the command that goes on with what earlier ones have left over, which had as many
-    /// events as one may: orders that have expired, or stop orders that were triggered. Whoever
-    /// owns the state applies it before long, and asks again then. None where nothing is left over,
-    /// or nothing but in symbols that are halted or in an auction.
+    /// events as one may: orders that have expired, or stop orders that were triggered. The owner
+    /// of the state applies it before long, and asks again then. `None` where nothing is left over,
+    /// or only in symbols that are halted or in an auction.
     #[must_use]
     pub fn left_over(&self) -> Option<Command> {
         let Self { risk, matching } = self;

@@ -21,7 +21,7 @@ const LEFT_MAGIC: [u8; 4] = *b"tlwL";
 #[repr(C)]
 struct LeftMark {
     magic: [u8; 4],
-    /// Of the journal's number and of the epoch.
+    /// The checksum of the journal's number and of the epoch.
     crc32c: U32,
 }
 
