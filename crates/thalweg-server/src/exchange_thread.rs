@@ -176,7 +176,7 @@ impl<S: Storage> ExchangeThread<S> {
             self.polls += 1;
             let now = Instant::now();
             for event in &events {
-                self.note_event(event, now);
+                self.note_event(event);
             }
             self.take_requests(now);
             if matches!(self.stopping, Stopping::Abandoned) {
@@ -213,7 +213,7 @@ impl<S: Storage> ExchangeThread<S> {
         Some(due.saturating_duration_since(now))
     }
 
-    fn note_event(&mut self, event: &mio::event::Event, now: Instant) {
+    fn note_event(&mut self, event: &mio::event::Event) {
         if event.token() == WAKER {
             self.is_woken = true;
             return;
@@ -227,7 +227,7 @@ impl<S: Storage> ExchangeThread<S> {
         if event.is_readable() || event.is_read_closed() || event.is_error() {
             session.is_readable = true;
             session.is_read_closed |= event.is_read_closed();
-            session.heard = now;
+            session.has_spoken = true;
             self.wait_for_turn(id);
         }
         if event.is_writable() {
@@ -509,6 +509,8 @@ impl<S: Storage> ExchangeThread<S> {
 
     /// Looks which sessions are silent, take nothing, or want to hear something.
     fn look_at_clocks(&mut self, now: Instant) {
+        // The sockets were looked at before; the thread may have waited for the disk since.
+        let heard = Instant::now();
         let stall = Duration::from_millis(self.shared.config.sessions.stall_ms);
         for id in self.sessions.ids() {
             let Some(session) = self.sessions.get(id) else {
@@ -521,9 +523,10 @@ impl<S: Storage> ExchangeThread<S> {
                 continue;
             }
             let heartbeat = session.terms.heartbeat;
-            if session.waits != Waits::Input || session.is_readable {
-                // What came waits for this thread.
-                session.heard = now;
+            let has_spoken = std::mem::take(&mut session.has_spoken);
+            if has_spoken || session.waits != Waits::Input || session.is_readable {
+                // Something came, or waits for this thread.
+                session.heard = heard;
             }
             if now.duration_since(session.heard) >= heartbeat * 3 {
                 let text = format!("nothing for {} ms", (heartbeat * 3).as_millis());

@@ -95,7 +95,7 @@ impl<S: Storage> Turn<'_, S> {
     /// The exchange has stopped.
     pub(crate) fn run(&mut self) -> Result<After, Failed> {
         if !self.session.input.may_have_frame() && self.session.is_readable {
-            match self.session.read(self.now) {
+            match self.session.read() {
                 Ok(count) => raise(&self.shared.figures.bytes_in, count as u64),
                 Err(_) => {
                     let why = Ending::Done;

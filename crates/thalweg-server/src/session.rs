@@ -182,6 +182,9 @@ pub(crate) struct Session {
     pub(crate) has_left: bool,
     /// When something came last, while the server read all there was.
     pub(crate) heard: Instant,
+    /// Whether something came since the clock was last looked at. The time of its turn will not do:
+    /// the thread may have waited for the disk since then.
+    pub(crate) has_spoken: bool,
     /// When the socket took something last.
     pub(crate) wrote: Instant,
     /// Since when something waits of which the socket takes nothing.
@@ -226,6 +229,7 @@ impl Session {
             is_dirty: false,
             has_left: false,
             heard: now,
+            has_spoken: false,
             wrote: now,
             stalled: None,
             free: 0,
@@ -253,13 +257,13 @@ impl Session {
     ///
     /// # Errors
     /// The other side is gone, or said that no more comes.
-    pub(crate) fn read(&mut self, now: Instant) -> io::Result<usize> {
+    pub(crate) fn read(&mut self) -> io::Result<usize> {
         match self.input.read(&mut self.stream) {
             Ok((0, _)) => Err(io::ErrorKind::UnexpectedEof.into()),
             Ok((count, is_full)) => {
                 // A read that the system could not fill has emptied the socket.
                 self.is_readable = is_full || self.is_read_closed;
-                self.heard = now;
+                self.has_spoken = true;
                 Ok(count)
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
