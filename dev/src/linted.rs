@@ -212,7 +212,7 @@ mod tests {
                     --emit=dep-info,metadata,link -C metadata=1 -C extra-filename=-1 --out-dir /o \
                     -C incremental=/i --extern b=/o/b.rmeta";
         assert_eq!(
-            looking(folder, &words(args)).unwrap(),
+            looking(folder, &words(args)).expect("clippy looks at it"),
             words(
                 "--crate-name a --edition=2024 src/lib.rs --crate-type lib \
                  --emit=dep-info=/o/a-1.d,metadata=/f/a-1.rmeta -C metadata=1 \
@@ -221,7 +221,7 @@ mod tests {
             )
         );
         assert_eq!(
-            documenting(folder, &words(args)).unwrap(),
+            documenting(folder, &words(args)).expect("rustdoc documents it"),
             words(
                 "-o /f/doc --crate-name a --edition=2024 src/lib.rs --crate-type lib \
                  --extern b=/o/b.rmeta"

@@ -322,7 +322,8 @@ mod tests {
     #[test]
     fn the_processor_time_of_commands_is_summed_and_they_end_as_without() {
         let folder = env::temp_dir().join(format!("thalweg-times-{}", std::process::id()));
-        let whole = Workspace::around(Path::new(env!("CARGO_MANIFEST_DIR"))).unwrap();
+        let whole = Workspace::around(Path::new(env!("CARGO_MANIFEST_DIR")));
+        let whole = whole.expect("this package is in a workspace");
         let workspace = whole.for_a_step(&folder.join("step.log")).unwrap();
         assert_eq!(workspace.processor_time(), Duration::ZERO);
         let error = workspace.run(workspace.command("sh").args(["-c", "exit 7"]));

@@ -185,7 +185,7 @@ impl<S: Storage> ExchangeThread<S> {
             self.tend(now);
             self.wake_sleepers(now);
             self.serve(now);
-            self.flush_all(now);
+            self.flush_all();
             if now.duration_since(self.ticked) >= self.tick {
                 self.ticked = now;
                 self.look_at_clocks(now);
@@ -469,11 +469,11 @@ impl<S: Storage> ExchangeThread<S> {
         let Some(after) = self.check(after) else {
             return;
         };
-        self.follow(id, after, now);
+        self.follow(id, after);
     }
 
     /// Lets a session wait for what its turn has said.
-    fn follow(&mut self, id: SessionId, after: After, now: Instant) {
+    fn follow(&mut self, id: SessionId, after: After) {
         let Some(session) = self.sessions.get(id) else {
             return;
         };
@@ -491,7 +491,7 @@ impl<S: Storage> ExchangeThread<S> {
             }
         }
         match after {
-            After::Input => _ = self.flush(id, now),
+            After::Input => _ = self.flush(id),
             // Its answers are written when all is taken that was read.
             After::Turn => self.wait_for_turn(id),
             After::Room => {
@@ -543,7 +543,7 @@ impl<S: Storage> ExchangeThread<S> {
                 self.note_dirty(id);
             }
         }
-        self.flush_all(now);
+        self.flush_all();
     }
 
     /// Goes on with a stop that was asked for. Returns who waits for it when the exchange is to be
@@ -554,7 +554,7 @@ impl<S: Storage> ExchangeThread<S> {
             Stopping::Draining(reply) => {
                 let settled = self.driver.is_settled();
                 self.deliver();
-                self.flush_all(now);
+                self.flush_all();
                 if self.check(settled) == Some(false) {
                     self.stopping = Stopping::Draining(reply);
                     self.tend_at = Some(now + TICK_MIN);
@@ -563,7 +563,7 @@ impl<S: Storage> ExchangeThread<S> {
                 self.stopping = Stopping::Parting(reply, now + PARTING);
                 let ended = self.sessions.end_all(Ending::Shutdown);
                 ended.for_each(|id| self.note_dirty(id));
-                self.flush_all(now);
+                self.flush_all();
                 self.is_woken = true;
                 None
             }

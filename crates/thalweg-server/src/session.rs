@@ -280,8 +280,10 @@ impl Session {
     ///
     /// # Errors
     /// The connection is gone.
-    pub(crate) fn flush(&mut self, now: Instant) -> io::Result<Written> {
+    pub(crate) fn flush(&mut self) -> io::Result<Written> {
         let written = self.output.flush(&mut self.stream, WRITE_BYTES_MAX)?;
+        // The time of its turn will not do: the thread may have waited for the disk since then.
+        let now = Instant::now();
         if written.count > 0 {
             self.wrote = now;
         }

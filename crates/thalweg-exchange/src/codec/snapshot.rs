@@ -90,7 +90,7 @@ pub(super) fn check(bytes: &[u8], head: Head) -> Result<[u8; 2], CodecError> {
 }
 
 /// Reads the snapshot at the beginning of `bytes` into `into`; the result is the length of its
-/// frame in bytes. Levels are taken as they are told.
+/// frame in bytes. Levels are not checked against each other.
 ///
 /// # Errors
 /// [`CodecError::Incomplete`] where more bytes could make a frame of it; any other where not.

@@ -316,10 +316,14 @@ fn stop_orders_that_one_trade_triggers_go_with_as_many_commands_as_it_takes() {
         world.done(more);
         assert!(world.events.is_empty());
     }
-    let unknown = Command::RunStops {
-        symbol: SymbolId(99),
-    };
-    World::new(Rules::default()).refused(unknown, ResultCode::InvalidSymbol);
+    let mut world = World::new(Rules::default());
+    world.done(Command::StartAuction { symbol: PAIR });
+    for (symbol, why) in [
+        (PAIR, ResultCode::SymbolInAuction),
+        (SymbolId(99), ResultCode::InvalidSymbol),
+    ] {
+        world.refused(Command::RunStops { symbol }, why);
+    }
 }
 
 /// User 2 buys a lot at each price down from 3,000. Stop orders of user 1 sell a lot each, when the

@@ -49,7 +49,7 @@ impl<S: Storage> ExchangeThread<S> {
 
     /// Writes to the sessions for which something waits, but to those whose turn goes on: to as
     /// many as may have something before others have their turn.
-    pub(super) fn flush_all(&mut self, now: Instant) {
+    pub(super) fn flush_all(&mut self) {
         let mut left = Vec::new();
         let mut written = 0;
         for id in std::mem::take(&mut self.dirty) {
@@ -65,7 +65,7 @@ impl<S: Storage> ExchangeThread<S> {
                 left.push(id);
             } else {
                 session.is_dirty = false;
-                written += self.flush(id, now);
+                written += self.flush(id);
             }
         }
         // Those that were left come first in the next round.
@@ -80,7 +80,7 @@ impl<S: Storage> ExchangeThread<S> {
             match session.output.ending() {
                 None => {
                     session.output.end_largest();
-                    self.flush(id, now);
+                    self.flush(id);
                 }
                 Some(_) => {
                     self.leave(id);
@@ -92,11 +92,11 @@ impl<S: Storage> ExchangeThread<S> {
 
     /// Writes what waits for a session. One that has ended leaves, and goes when all is written.
     /// Returns how many bytes were written.
-    pub(super) fn flush(&mut self, id: SessionId, now: Instant) -> usize {
+    pub(super) fn flush(&mut self, id: SessionId) -> usize {
         let Some(session) = self.sessions.get(id) else {
             return 0;
         };
-        let Ok(Written { count, market }) = session.flush(now) else {
+        let Ok(Written { count, market }) = session.flush() else {
             session.output.end_silently(Ending::Done);
             self.leave(id);
             self.close(id);

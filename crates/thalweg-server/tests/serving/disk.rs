@@ -63,14 +63,19 @@ fn the_thread_rests_while_the_disk_is_full_and_while_nothing_happens() {
     let (house, mut client, mut sequence) = filled(&disk);
     rests(&house);
     disk.set_full(false);
-    let from = sequence;
-    let is_taken =
-        |heard: &Heard| matches!(heard, Heard::Answer(answer) if answer.sequence.0 > from);
-    send_until((&mut client, 1), &mut sequence, is_taken);
-    house.serves();
+    takes_again(&house, &mut client, &mut sequence);
     rests(&house);
     drop(house);
     let _ = std::fs::remove_dir_all(directory);
+}
+
+/// Sends orders of user 1 until one is taken, after which the server serves.
+fn takes_again(house: &House, client: &mut Client, sequence: &mut u64) {
+    let from = *sequence;
+    let is_taken =
+        |heard: &Heard| matches!(heard, Heard::Answer(answer) if answer.sequence.0 > from);
+    send_until((client, 1), sequence, is_taken);
+    house.serves();
 }
 
 /// Looks at four pages of figures. A thread that spins looks at its sockets many thousand times
@@ -215,11 +220,7 @@ fn a_full_disk_refuses_orders_serves_readers_and_goes_on_when_there_is_room() {
         "{page}"
     );
     disk.set_full(false);
-    let from = sequence;
-    let is_taken =
-        |heard: &Heard| matches!(heard, Heard::Answer(answer) if answer.sequence.0 > from);
-    send_until((&mut client, 1), &mut sequence, is_taken);
-    house.serves();
+    takes_again(&house, &mut client, &mut sequence);
     drop(house);
     let _ = std::fs::remove_dir_all(directory);
 }

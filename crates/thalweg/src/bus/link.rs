@@ -30,7 +30,7 @@ pub(super) struct Link<M: Message> {
     /// Into the express lane, where there is one.
     pub(super) express: Option<Sender<M>>,
     pub(super) ledger: Shared<Ledger>,
-    /// Those of the usual path: the inbox's; 0 where messages go to the express lane.
+    /// The inbox's; 0 where messages go to the express lane.
     pub(super) limits: [u64; Priority::COUNT],
     pub(super) inbox: Arc<Inbox<M>>,
     /// By what shelves know the publisher.
