@@ -140,7 +140,7 @@ impl Builder {
             return Err(OutOfStep::Number { expected, got });
         }
         self.command = Some(number);
-        // An order that matching rejected has a result of refusal, and events.
+        // A command that matching rejected has no success as its result, and yet has events.
         if result == ResultCode::Success || !events.is_empty() {
             self.take_in(command, events)?;
         }
