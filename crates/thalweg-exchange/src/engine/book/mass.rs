@@ -22,7 +22,7 @@ impl Book {
     /// Takes out every order: asks, then bids, each best price first, then in order of time.
     /// Nothing waits or rests afterwards.
     ///
-    /// Cost: looks up each order, and tells each: no part of it can wait for a later command.
+    /// Cost: looks up and reports each order: no part of it can wait for a later command.
     pub(crate) fn remove_all(&mut self, why: Removal, events: &mut Events) {
         self.remove_resting(why, events, None);
         self.remove_all_waiting(why, events, |_| true);
