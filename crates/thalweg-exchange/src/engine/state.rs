@@ -85,7 +85,7 @@ pub fn apply_in_parts(
 /// The largest part of a batch over which a book is taken to stay as large as it was.
 pub(crate) const PART: usize = 4096;
 
-/// Executes commands one after another, as [`apply`] does each, and calls `done` with every
+/// Executes commands one after another, as [`apply`] does each, and calls `told` with every
 /// outcome: the command's place in `commands`, its result and its events.
 ///
 /// Gives the results and the state that [`apply`] gives. Where books or users are too many for the

@@ -1,5 +1,6 @@
-//! The fast path of futures: orders at plain prices (see [`calm`](super::super::calm)) of owners
-//! with one record at most, orders that rest, and cancels. The slow path would come to the same.
+//! The fast path of futures: orders at plain prices (see [`Calm`](super::super::calm::Calm)) of
+//! owners with one record at most, orders that rest, and cancels. The slow path would come to the
+//! same.
 
 use super::super::Risk;
 use super::super::calm::is_plain;
