@@ -1,5 +1,5 @@
-//! Times state snapshots of a book of `ORDERS` resting orders, by default a million: `cargo bench
-//! -p thalweg-exchange --bench snapshot_speed -- [ORDERS]`.
+//! Times state snapshots of a book of `ORDERS` resting orders, by default a million:
+//! `cargo bench -p thalweg-exchange --bench snapshot_speed -- [ORDERS]`.
 //!
 //! Orders of 1,000 users at 2,000 prices a side, placed in random order, as they come to lie in a
 //! market that goes on: those of a queue are anywhere in memory. Prints the least and the median
