@@ -36,7 +36,7 @@ pub struct Client<C> {
 pub type TradeClient = Client<TradeCommand>;
 /// A client that runs the market.
 pub type AdminClient = Client<AdminCommand>;
-/// A client that looks on.
+/// A client that only reads: market data, reports and queries.
 pub type ReadClient = Client<crate::NoCommand>;
 
 /// Receives [`Event`]s, as [`Events`](crate::Events) does.
@@ -99,7 +99,7 @@ impl<C: SessionCommand> Client<C> {
     /// As [`Client::connect`](crate::Client::connect).
     ///
     /// # Errors
-    /// The same; [`Lost::Broken`] if no thread could be started.
+    /// The errors of that function; [`Lost::Broken`] if no thread could be started.
     pub fn connect(options: Options) -> Result<(Self, Events), Lost> {
         Self::connect_with(options, MemoryStore::default())
     }
@@ -107,7 +107,7 @@ impl<C: SessionCommand> Client<C> {
     /// As [`Client::connect_with`](crate::Client::connect_with).
     ///
     /// # Errors
-    /// The same; [`Lost::Broken`] if no thread could be started.
+    /// The errors of that function; [`Lost::Broken`] if no thread could be started.
     pub fn connect_with(
         options: Options,
         store: impl SessionStore + 'static,

@@ -88,7 +88,7 @@ pub struct Client<C> {
 pub type TradeClient = Client<TradeCommand>;
 /// A client that runs the market.
 pub type AdminClient = Client<AdminCommand>;
-/// A client that looks on.
+/// A client that only reads: market data, reports and queries.
 pub type ReadClient = Client<NoCommand>;
 
 impl<C: SessionCommand> Client<C> {

@@ -5,8 +5,8 @@
 //!    again for another command.
 //! 2. A command stays in [`Pending`] until its answer or refusal is read, and is written to every
 //!    connection anew. The exchange executes it once.
-//! 3. Of reports only the next one is passed on; the hello of the next connection asks for those
-//!    after it.
+//! 3. A report is passed on only if its number is the next one; the hello of the next connection
+//!   asks for those after it.
 
 mod hearing;
 

@@ -106,8 +106,8 @@ pub(crate) enum Done {
 }
 
 impl Done {
-    /// Gives the outcome. What is called may panic, and so may a waker: that goes no further, since
-    /// others wait for theirs.
+    /// Gives the outcome to its receiver. A callback may panic, and so may a waker: that goes no
+    /// further, since others wait for theirs.
     pub(crate) fn tell(self, outcome: Outcome) {
         let told = catch_unwind(AssertUnwindSafe(|| match self {
             // The ticket may have been dropped.

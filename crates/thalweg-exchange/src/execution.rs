@@ -131,8 +131,8 @@ pub struct ExecutionReport {
     pub order: OrderId,
     /// Its side; `None` where a request was rejected.
     pub side: Option<Action>,
-    /// Its limit price, of a new budget order its budget. Of a seller's trades in an auction: their
-    /// price. Of a request that was rejected: the price that was asked for, or 0.
+    /// Its limit price, of a new budget order its budget. For a seller's trades in an auction:
+    /// their price. For a request that was rejected: the price that was asked for, or 0.
     pub price: i64,
     /// Lots that are left of it, hidden ones included (LeavesQty).
     pub left: i64,

@@ -18,8 +18,8 @@ use crate::risk::{Direction, Risk, User};
 pub struct CurrencyTotal {
     /// The currency.
     pub currency: CurrencyId,
-    /// Σ of all balances, of all positions in futures, and of what waits there. What open lots are
-    /// worth cancels out over both sides, so no price is needed.
+    /// Σ of all balances, of all positions in futures, and of what waits there. The worth of open
+    /// lots cancels out over both sides, so no price is needed.
     pub accounts: i128,
     /// Fees collected.
     pub fees: i128,

@@ -1,10 +1,10 @@
 //! The thread of the exchange: it owns the exchange and the sockets of all sessions.
 //!
 //! One turn after another: it reads what a client sent, has the exchange execute it, and writes the
-//! answers, without another thread on the way. [`Scheduler`] says whose turn is next. What the
-//! exchange publishes is delivered after each turn ([`Outgoing`]). The disk is waited for by a
-//! thread of the exchange's own, which wakes this one; market data is made into chunks by the feed,
-//! which does the same. Hellos, keys and metrics are for other threads, which send a [`Request`].
+//! answers, without another thread on the way. [`Scheduler`] says whose turn is next. The output of
+//! the exchange is delivered after each turn ([`Outgoing`]). The disk is waited for by a thread of
+//! the exchange's own, which wakes this one; market data is made into chunks by the feed, which
+//! does the same. Hellos, keys and metrics are for other threads, which send a [`Request`].
 //!
 //! Nothing here waits for a client: see [`Output`](crate::output::Output).
 

@@ -1,7 +1,7 @@
 //! The small HTTP listener: `/metrics`, `/healthz`, `/readyz`.
 //!
 //! It has a thread of its own, so that requests take no time from trading. Where more come than are
-//! served at once, the oldest connection is closed: a health check always gets on.
+//! served at once, the oldest connection is closed: a health check is always answered.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;

@@ -2,7 +2,7 @@
 //!
 //! - At most `bytes_max` wait. A frame beyond that ends the connection (*slow reader*) and frees
 //!   the queue. Reports that a session missed come on top, so that a client that was away for long
-//!   gets on; the exchange bounds how many there are.
+//!   can resume; the exchange bounds how many there are.
 //! - All outputs together hold what their [`Budget`] says; beyond that, the largest is ended.
 //! - Once there is an end, nothing is added behind its bye.
 

@@ -175,8 +175,8 @@ impl Server {
         }
     }
 
-    /// Takes no new orders, answers those that were taken, says bye to everybody, writes a last
-    /// snapshot and ends.
+    /// Takes no new orders, answers those that were taken, sends every connection a bye, writes a
+    /// last snapshot and ends.
     ///
     /// # Errors
     /// The exchange has stopped, before or meanwhile.

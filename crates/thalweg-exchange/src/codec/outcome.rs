@@ -168,7 +168,7 @@ fn put_front(frame: &mut [u8], (kind, own): (u8, [u8; 2]), outcome: Outcome, cou
     put_int(front, COUNT_AT, count as u32 as i32);
 }
 
-/// How a moved order stood, and the bits of the own byte that tell of it.
+/// Writes how a moved order stood before, and sets the bits of the own byte that announce it.
 #[inline]
 fn put_moved(events: &Events, out: &mut [u8]) -> u8 {
     let Some(moved) = events.moved() else {

@@ -46,7 +46,7 @@ pub struct SymbolSpec {
     pub quote_currency: CurrencyId,
     /// Pairs: units of the base currency in one lot; at least 1.
     pub base_scale: i64,
-    /// Pairs: units of the quote currency in one unit of price; at least 1. Of futures, a unit of
+    /// Pairs: units of the quote currency in one unit of price; at least 1. In futures, a unit of
     /// price is a unit of the quote currency a lot, whatever stands here, as in the reference: put
     /// a contract's size into its prices.
     pub quote_scale: i64,
@@ -90,8 +90,8 @@ pub struct UserLimits {
     /// [`RiskOrderTooLarge`](crate::ResultCode::RiskOrderTooLarge).
     pub order_size: i64,
     /// Whether an order id may be used only once, in all symbols together and even after its order
-    /// is gone, so that a command can safely be sent again. Of the newest [`ID_WINDOW`] ids, up to
-    /// the highest that was accepted, each one is known, and refused with
+    /// is gone, so that a command can safely be sent again. Each of the newest [`ID_WINDOW`] ids,
+    /// up to the highest that was accepted, is known, and refused with
     /// [`RiskOrderIdUsed`](crate::ResultCode::RiskOrderIdUsed) the second time; all below are
     /// refused with [`RiskOrderIdTooOld`](crate::ResultCode::RiskOrderIdTooOld). So ids must be
     /// given roughly in ascending order. An order that is refused by the risk check uses no id.

@@ -41,8 +41,8 @@ impl From<&User> for Copied {
 }
 
 impl Mirror {
-    /// The lines that tell what the command changed: `+` lines by user and kind, then fees, then
-    /// last prices, then `-` lines.
+    /// Returns the lines of the command's changes: `+` lines by user and kind, then fees, then last
+    /// prices, then `-` lines.
     pub(super) fn changes(
         &mut self,
         command: &Command,

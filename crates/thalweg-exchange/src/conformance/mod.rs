@@ -147,7 +147,7 @@ pub struct Checker<R, E> {
     /// Lines of the engine that the stream has not reached yet.
     pending: VecDeque<String>,
     command: (u64, u64, String),
-    /// Items that were read to tell the engine what comes.
+    /// Items that were read ahead, to announce commands to the engine.
     read: VecDeque<(u64, Item)>,
     /// An error behind them.
     failed: Option<StreamError>,

@@ -52,7 +52,7 @@ pub(crate) struct Index<K = i64> {
 #[derive(Clone, Debug)]
 struct Old {
     places: Box<[u64]>,
-    /// How many places were brought over. What they hold is in both tables.
+    /// How many places were brought over. Their keys are in both tables.
     brought: usize,
 }
 

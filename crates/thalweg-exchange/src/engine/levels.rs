@@ -3,8 +3,8 @@
 //! Which levels these are follows from the command and its events: the price of each maker, of each
 //! order that was removed or reduced, the price from which an order was moved, and the price at
 //! which the command's order or a triggered stop order rests. Only the makers of an auction have
-//! events without their own price: [`Events::note_level`] has them. What a level is now is read
-//! from the book.
+//! events without their own price: [`Events::note_level`] has them. The present volume of a level
+//! is read from the book.
 
 use super::state::State;
 use crate::command::{Action, Command, OrderType};

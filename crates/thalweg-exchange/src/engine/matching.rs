@@ -301,8 +301,8 @@ impl Matching {
     }
 
     /// The book of a symbol, and the rules: most likely in this slot, as the risk side has it.
-    /// Where it is not, symbols were added or removed here alone. What was removed has no order,
-    /// and no room for one.
+    /// Where it is not, symbols were added or removed here alone. A removed book has no order, and
+    /// no room for one.
     #[inline(always)]
     pub(crate) fn book_near(&mut self, slot: u32, symbol: SymbolId) -> Option<(&mut Book, &Rules)> {
         let is_it = |book: &Book| book.spec().id == symbol;

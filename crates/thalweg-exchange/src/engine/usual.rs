@@ -1,9 +1,10 @@
 //! The fast path of common commands: check, execution and settlement in one go.
 //!
 //! A command that is done here is done whole, and comes to what the three parts come to one after
-//! another. One that takes a closer look is left alone, nothing of it done, and goes through the
-//! parts; an order that trades, from the first maker on that does. A symbol is found once, and the
-//! risk side and the book are asked for nothing that such a command does not need.
+//! another. A command that needs the slow path is left alone, nothing of it done, and goes through
+//! the three parts; an order that trades does so from the first maker on that needs it. A symbol is
+//! found once, and the risk side and the book are asked for nothing that such a command does not
+//! need.
 
 use super::state::State;
 use crate::command::{Action, Command};

@@ -59,10 +59,10 @@ impl error::Error for OutOfStep {}
 
 /// Makes market data from commands, results and events, which must be fed in order and once each.
 ///
-/// Pure and deterministic: the same outcomes give the same messages. It never looks at the
-/// engine's books, so it can run in the publish stage, on any thread: the events [list the
+/// Pure and deterministic: the same outcomes give the same messages. It never looks at the engine's
+/// books, so it can run in the publish stage, on any thread: the events [list the
 /// levels](Events::with_levels) that a command left, and it compares them with those before. It
-/// keeps the levels (24 bytes each). Of symbols that were removed it keeps their last numbers.
+/// keeps the levels (24 bytes each). It keeps the last numbers of removed symbols.
 ///
 /// No allocation once it has seen the most levels and messages that it will see; but for symbols
 /// that are added (again, too: after a removal or a reset). Cost per command: a binary search per

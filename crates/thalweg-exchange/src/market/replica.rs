@@ -226,8 +226,9 @@ impl Replica {
         Ok(())
     }
 
-    /// Applies one message. Those of other symbols of the feed, and those from before the snapshot,
-    /// change nothing: a subscriber may collect messages first and ask for the snapshot then.
+    /// Applies one message. Messages of other symbols of the feed, and messages from before the
+    /// snapshot, change nothing: a subscriber may collect messages first and ask for the snapshot
+    /// then.
     ///
     /// Cost: that of finding the level, a binary search; a level that comes or goes moves up to 64
     /// others by 24 bytes each.
@@ -309,7 +310,7 @@ impl Replica {
         self.half(side).ladder.levels()
     }
 
-    /// How far down this replica knows one side, where its snapshot was cut. What lies beyond is
+    /// How far down this replica knows one side, where its snapshot was cut. Levels beyond it are
     /// not in [`levels`](Self::levels).
     #[must_use]
     pub const fn horizon(&self, side: Action) -> Horizon {

@@ -30,9 +30,9 @@ pub struct StateHash {
 /// Nor do they know what waits of a user, above zero profit in futures and below a debt, which
 /// follows the user's positions as `W,user,currency,amount`; nor the last transaction ids of
 /// removed users, which follow the users as `T,user,id`; then limits as `G,user,open,size,once`,
-/// first, if there are any, those of everybody as of the user `*`; and as `I,user,highest,used` the
-/// order ids that a user whose ids count once has used: the highest one, and in hexadecimal digits
-/// of four ids, the lowest bit first, from the highest down.
+/// first, if there are any, the default limits as those of the user `*`; and as
+/// `I,user,highest,used` the order ids that a user whose ids count once has used: the highest one,
+/// and in hexadecimal digits of four ids, the lowest bit first, from the highest down.
 ///
 /// Nor do they know what orders ask for; the levels are followed, where there is any, by `V,time`
 /// (the clock), `K,symbol,price` (each symbol's last trade, where
@@ -45,7 +45,7 @@ pub struct StateHash {
 /// expires. (`uid` after Y and E only where [`ids_per_user`](crate::Rules::ids_per_user) holds.)
 ///
 /// # Errors
-/// Those of `out`.
+/// The errors of `out`.
 pub fn write_state(state: &State, out: &mut impl Write) -> fmt::Result {
     for user in state.risk.users() {
         write_user(user, out)?;

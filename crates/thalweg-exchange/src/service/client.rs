@@ -109,8 +109,8 @@ impl Client {
     /// the service is full. Commands of other clients may be executed in between.
     ///
     /// # Errors
-    /// Those of [`submit`](Self::submit). The commands whose replies were appended were accepted,
-    /// the others were not.
+    /// The errors of [`submit`](Self::submit). The commands whose replies were appended were
+    /// accepted, the others were not.
     pub fn submit_batch(
         &mut self,
         commands: &[Command],
@@ -125,7 +125,7 @@ impl Client {
     /// Submits a command and waits for its reply.
     ///
     /// # Errors
-    /// Those of [`submit`](Self::submit).
+    /// The errors of [`submit`](Self::submit).
     pub fn call(&mut self, command: &Command) -> Result<Reply, ClientError> {
         let reply = self.submit(command)?;
         reply.wait_by(&mut self.pace)
@@ -139,7 +139,7 @@ impl Client {
     /// [`submit_async`](Self::submit_async) and then the reply.
     ///
     /// # Errors
-    /// Those of [`submit`](Self::submit).
+    /// The errors of [`submit`](Self::submit).
     pub fn call_async(
         &mut self,
         command: &Command,
@@ -152,7 +152,7 @@ impl Client {
     /// it has submitted nothing.
     ///
     /// # Errors
-    /// Those of [`submit`](Self::submit).
+    /// The errors of [`submit`](Self::submit).
     pub fn submit_async(
         &mut self,
         command: &Command,
@@ -169,7 +169,7 @@ impl Client {
     /// were accepted before. [`Query`] says what each costs.
     ///
     /// # Errors
-    /// Those of [`submit`](Self::submit).
+    /// The errors of [`submit`](Self::submit).
     pub fn query(&mut self, query: Query) -> Result<Answered, ClientError> {
         let answer = self.submit_query(query)?;
         answer.wait_by(&mut self.pace)
@@ -178,7 +178,7 @@ impl Client {
     /// Sends a query; waits while the service is full.
     ///
     /// # Errors
-    /// Those of [`submit`](Self::submit).
+    /// The errors of [`submit`](Self::submit).
     pub fn submit_query(&mut self, query: Query) -> Result<Pending<Answered>, ClientError> {
         let (sender, answer) = self.result();
         self.send(Request::Query(query, sender))?;
@@ -189,7 +189,7 @@ impl Client {
     /// nothing.
     ///
     /// # Errors
-    /// Those of [`submit`](Self::submit).
+    /// The errors of [`submit`](Self::submit).
     #[expect(clippy::manual_async_fn, reason = "says that the future is Send")]
     pub fn query_async(
         &mut self,

@@ -1,9 +1,9 @@
 //! The exchange as a pipeline: execute → publish, on one thread or two.
 //!
 //! The execute stage owns the state and executes commands as [`apply`](crate::apply) does, in
-//! order, so results and state are the engine's, whatever the placement. Of a chunk of commands it
-//! asks for the memory first, as [`apply_batch`](crate::apply_batch). The publish stage reports
-//! each command.
+//! order, so results and state are the engine's, whatever the placement. It prefetches the memory
+//! of a chunk of commands, as [`apply_batch`](crate::apply_batch). The publish stage reports each
+//! command.
 //!
 //! # Where the time goes
 //! The pipeline counts how long commands wait for each stage and are served there:
@@ -18,7 +18,7 @@
 //!
 //! A [`Service`] has one producer, the thread that owns it: the cheapest way in. A
 //! [`SharedService`] has a [`Client`] for each of any number of threads or tasks, and each command
-//! a [`Reply`]. What the publish stage sees of every command can be made into
+//! a [`Reply`]. The publish stage's view of every command can be made into
 //! [`market`](crate::market) data.
 //!
 //! ```

@@ -117,7 +117,7 @@ impl<T> Pending<T> {
     /// result comes once: a wait after that returns an error.
     ///
     /// # Errors
-    /// Those of [`wait`](Self::wait).
+    /// The errors of [`wait`](Self::wait).
     pub fn wait_timeout(&mut self, timeout: Duration) -> Option<Result<T, ClientError>> {
         let deadline = Instant::now().checked_add(timeout);
         match self.receiver.recv_by(&mut Pace::new(self.mode), deadline) {

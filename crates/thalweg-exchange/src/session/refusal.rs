@@ -2,9 +2,9 @@
 
 use std::{error, fmt};
 
-/// Why a command was not taken. What is refused so was not executed, is in no journal, and changed
-/// nothing; but of [`AnswerGone`](Self::AnswerGone) and [`SequenceReused`](Self::SequenceReused),
-/// whose sequence belongs to an earlier command.
+/// Why a command was not taken. A command that is refused so was not executed, is in no journal,
+/// and changed nothing; except for [`AnswerGone`](Self::AnswerGone) and
+/// [`SequenceReused`](Self::SequenceReused), whose sequence belongs to an earlier command.
 ///
 /// A command that *was* taken and failed has a [`ResultCode`](crate::ResultCode) instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,4 +1,4 @@
-//! The beginning: version, rules, the clock, and the limits of everybody.
+//! The beginning: version, rules, the clock, and the default limits.
 
 use super::field::{Field, told};
 use super::reader::{Reader, within};

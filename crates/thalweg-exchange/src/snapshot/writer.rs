@@ -67,7 +67,7 @@ impl<'o> Writer<'o> {
         }
     }
 
-    /// The length of a list. What it is a list of has slots, whose numbers have 32 bits.
+    /// The length of a list. The items of a list have slots, whose numbers have 32 bits.
     pub(super) fn count(&mut self, count: usize) {
         let count = u32::try_from(count).expect("slots have numbers of 32 bits");
         self.bytes(count.to_le_bytes());

@@ -303,10 +303,11 @@ impl Config {
         }
     }
 
-    /// Whether all is within its limits. Of a configuration that was not read from a file, too.
+    /// Whether all is within its limits. It also checks a configuration that was not read from a
+    /// file.
     ///
     /// # Errors
-    /// [`ConfigError::Range`], or [`ConfigError::Open`] where anybody could connect as anybody.
+    /// [`ConfigError::Range`], or [`ConfigError::Open`] where any client could connect as any user.
     pub fn check(&self, file: &str) -> Result<(), ConfigError> {
         for Range {
             option,

@@ -159,7 +159,7 @@ impl TryFrom<Command> for TradeCommand {
 }
 
 /// A command of the market's operator: users, money, symbols, halts, the time, and the cancel of
-/// anybody's orders. No orders, and neither [`Disconnect`](Command::Disconnect), which is the
+/// any user's orders. No orders, and neither [`Disconnect`](Command::Disconnect), which is the
 /// server's own, nor [`Reset`](Command::Reset).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AdminCommand(Command);

@@ -2,11 +2,11 @@
 //! subscriptions, queries, and the end. `docs/exchange-protocol.md` says who sends which when.
 //!
 //! They have the head of every frame, kinds from 208 on and version
-//! [`SESSION_VERSION`](super::SESSION_VERSION). A
-//! connection carries [`ClientFrame`]s one way; the other way [`ServerFrame`]s and, as they are,
-//! the frames of [market messages](crate::codec::decode_message) and
-//! [snapshots](crate::codec::decode_snapshot). What is within a frame (a command, a report) is a
-//! frame of its own, and an error in it gives the place in the outer one.
+//! [`SESSION_VERSION`](super::SESSION_VERSION). A connection carries [`ClientFrame`]s one way; the
+//! other way [`ServerFrame`]s and, as they are, the frames of [market
+//! messages](crate::codec::decode_message) and [snapshots](crate::codec::decode_snapshot). The
+//! content of a frame (a command, a report) is a frame of its own, and an error in it gives the
+//! place in the outer one.
 //!
 //! The commands of a session have a type of their own: a [`TradeCommand`] is about the orders of
 //! one user, and can express neither a deposit nor an order of another user; an [`AdminCommand`]

@@ -116,7 +116,7 @@ impl<'b> Submit<'b> {
     }
 
     /// Reads a submit of one of the most frequent commands; `None` where it is another frame, or
-    /// takes a closer look. Both heads are compared at once.
+    /// needs the slow path. Both heads are compared at once.
     #[inline]
     pub(super) fn read_frequent(bytes: &'b [u8]) -> Option<Self> {
         let heads = bytes.first_chunk::<SUBMIT_BYTES_MIN>()?;

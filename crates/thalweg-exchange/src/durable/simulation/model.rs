@@ -25,7 +25,7 @@ pub(super) struct Heard {
     pub(super) reports: Vec<(UserId, u64, Frame)>,
 }
 
-/// A session, and what it has sent and not heard of.
+/// A session, and the commands that it has sent and that have no answer.
 #[derive(Debug)]
 pub(super) struct Client {
     pub(super) key: SessionKey,

@@ -225,10 +225,10 @@ impl SnapshotHeader {
         out
     }
 
-    /// Reads what a snapshot says of itself, without a look at the rest.
+    /// Reads a snapshot's header, without a look at the rest.
     ///
     /// # Errors
-    /// What is wrong with the header.
+    /// The error in the header.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, SnapshotFlaw> {
         let too_short = SnapshotFlaw::Length {
             bytes: bytes.len() as u64,

@@ -32,8 +32,8 @@ impl Book {
     /// Takes out the orders of `uid`, in the same order as all would go; for
     /// [`Removal::Disconnected`] those that go with his session.
     ///
-    /// Cost: those orders, sorted; the first time, a visit to every order. Of orders that wait, all
-    /// of his; where ids are not per user, everybody's.
+    /// Cost: those orders, sorted; the first time, a visit to every order. The waiting orders
+    /// visited are all of his; where ids are not per user, those of all users.
     pub(crate) fn remove_of(&mut self, uid: UserId, why: Removal, events: &mut Events) {
         self.keep_owners();
         let is_end = why == Removal::Disconnected;

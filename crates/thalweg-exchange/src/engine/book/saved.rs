@@ -2,9 +2,9 @@
 //! from these.
 //!
 //! The parts do not include the places of orders: slots, window, far and parked levels and lists of
-//! owners, since no result depends on them. Of arrivals only their order counts, and that only
-//! among orders that expire at one time, which is their *turn*, and among stop orders with one
-//! trigger, which stand in that order.
+//! owners, since no result depends on them. Only the sequence of arrivals counts, and only among
+//! orders that expire at one time, which is their *turn*, and among stop orders with one trigger,
+//! which stand in that order.
 
 use thalweg::ring::prefetch;
 

@@ -242,7 +242,7 @@ impl Book {
     }
 
     /// Lets lots of an order take from plain makers up to a key, where `pays` says of each that it
-    /// is paid. Gives the first maker that is not, or takes a closer look, and its price; with
+    /// is paid. Returns the first maker that is not, or needs the slow path, and its price; with
     /// `looks`, any does.
     #[inline(always)]
     pub(super) fn take_plain(

@@ -7,7 +7,7 @@ use crate::ids::{SymbolId, UserId};
 use crate::result_code::ResultCode;
 
 impl Matching {
-    /// Takes out the orders of `uid`, or of everybody, in one book or in all of them, by ascending
+    /// Takes out the orders of `uid`, or of all users, in one book or in all of them, by ascending
     /// symbol. A user without orders is no fault: then nothing happens.
     pub(super) fn cancel_all(
         &mut self,

@@ -12,7 +12,7 @@ use crate::result_code::ResultCode;
 type Checked = Result<ResultCode, ResultCode>;
 
 impl Risk {
-    /// The check of an amended order. What matching finds out is refused there.
+    /// The check of an amended order. Errors that only matching can find are refused there.
     #[cold]
     pub(super) fn check_amend(&mut self, amend: &Amend) -> Checked {
         if amend.size < 0 {

@@ -146,7 +146,7 @@ impl Risk {
         passes.then_some(slot)
     }
 
-    /// Whether a move passes without a closer look.
+    /// Whether a move passes on the fast path.
     #[inline]
     pub(super) fn move_is_calm(&self, uid: UserId, symbol: SymbolId, price: i64) -> bool {
         let Some(symbol) = self.symbols.get(symbol) else {

@@ -35,7 +35,7 @@ use crate::result_code::ResultCode;
 /// [`FUTURES_LOTS_MAX`], all sums of a position stay inside 64 bits.
 pub const FUTURES_PRICE_MAX: i64 = 1 << 36;
 /// The most lots that a user may come to have bought or sold in a covered futures symbol, whichever
-/// pending ones trade. What closes an open position is never too much.
+/// pending ones trade. An order that closes an open position is never too much.
 pub const FUTURES_LOTS_MAX: i64 = 1 << 25;
 
 /// The money that a position, or all of them, require of their owner.

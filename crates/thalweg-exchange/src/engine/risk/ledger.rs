@@ -1,12 +1,11 @@
 //! Totals per currency, and the bound that keeps every balance inside 64 bits.
 //!
-//! *Rule*, with D what was deposited: max(D, 0) + [N](Currency::negative) +
-//! [R](Currency::reserved) ≤ `i64::MAX`. It is checked, with the most that a command could lose
-//! added, before a deposit or a command that could make an account negative is accepted. What
-//! quirks of the reference took of R counts twice then: it is never given back, and the same
-//! amount may come to N later.
-//! `tests/money/totals.rs` computes each total by its definition. Property tests compare after
-//! every command, and look at the bound and at what follows from it.
+//! *Rule*, with D what was deposited: max(D, 0) + [N](Currency::negative) + [R](Currency::reserved)
+//! ≤ `i64::MAX`. It is checked, with the most that a command could lose added, before a deposit or
+//! a command that could make an account negative is accepted. The part of R that quirks of the
+//! reference took counts twice then: it is never given back, and the same amount may come to N
+//! later. `tests/money/totals.rs` computes each total by its definition. Property tests compare
+//! after every command, and look at the bound and at what follows from it.
 //!
 //! *Why that is enough*: money is conserved, Σ balances + Σ accounts of positions + fees + Σ held =
 //! D, but for what a quirk of the reference made, which R has room for since the command that could
@@ -67,9 +66,9 @@ impl Currency {
         self.negative
     }
 
-    /// R of the bound: what may still move beyond that. Of futures that are not covered, per lot
-    /// that rests or waits |price| + the higher fee + 1, per open lot 1; and what quirks of the
-    /// reference could cost, which is never given back.
+    /// R of the bound: what may still move beyond that. For futures that are not covered, per lot
+    /// that rests or waits |price| + the higher fee + 1, per open lot 1; and the cost that quirks
+    /// of the reference could cause, which is never given back.
     #[must_use]
     pub const fn reserved(&self) -> i128 {
         self.reserved

@@ -66,7 +66,7 @@ impl User {
         self.open.into()
     }
 
-    /// The user's own limits; `None` where those of everybody hold.
+    /// The user's own limits; `None` where the default limits apply.
     #[must_use]
     pub fn limits(&self) -> Option<UserLimits> {
         self.terms()?.limits
@@ -213,7 +213,7 @@ impl OwnOrder {
 }
 
 impl Risk {
-    /// The limits of everybody who has none of his own.
+    /// Returns the default limits, of users without limits of their own.
     #[must_use]
     pub const fn limits_of_all(&self) -> UserLimits {
         self.limits
@@ -251,8 +251,8 @@ impl Risk {
         Ok(())
     }
 
-    /// All limits: first those of everybody, then by user, removed ones among them. Cost: visits
-    /// every user.
+    /// Returns all limits: first the default ones, then by user, removed users among them. Cost:
+    /// visits every user.
     #[must_use]
     pub fn all_limits(&self) -> Vec<(Option<UserId>, UserLimits)> {
         let of_all = (self.limits != UserLimits::NONE).then_some((None, self.limits));

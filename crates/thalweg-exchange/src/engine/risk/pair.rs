@@ -49,8 +49,8 @@ impl Risk {
         })
     }
 
-    /// Accepts a new order in any pair and holds the money for it, if that needs no closer look,
-    /// and says where its owner is.
+    /// Accepts a new order in any pair and holds the money for it, if it takes the fast path, and
+    /// returns where its owner is.
     pub(super) fn place_calmly(&mut self, place: &Place) -> Option<UserHint> {
         let slot = self.symbols.slot(place.symbol)?;
         let terms = Terms {

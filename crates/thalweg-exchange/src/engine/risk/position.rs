@@ -246,7 +246,7 @@ impl Position {
     }
 
     /// Whether so much money is enough for the margin with an order, if its owner has nothing but
-    /// this record; no where 64 bits are not enough to tell.
+    /// this record; false where 64 bits are not enough to compute it.
     #[inline(always)]
     pub(super) fn has_margin_for(&self, place: &Place, symbol: &Symbol, money: i64) -> bool {
         let spec = &symbol.spec;

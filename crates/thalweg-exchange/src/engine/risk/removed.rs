@@ -59,8 +59,8 @@ impl Risk {
         self.symbols.remove(symbol);
     }
 
-    /// Gives back what is held for the lots of an [`Event::Removed`]; other events are none of
-    /// this function's. Of futures, a lot must have been reserved for at the price of the event.
+    /// Gives back what is held for the lots of an [`Event::Removed`]; other events are none of this
+    /// function's. In futures, a lot must have been reserved for at the price of the event.
     ///
     /// Cost: a look-up of the symbol and one of the owner.
     #[cold]

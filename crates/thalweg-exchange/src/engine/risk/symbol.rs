@@ -26,7 +26,7 @@ pub(super) const NO_CURRENCY: u32 = u32::MAX;
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 pub(super) struct Symbol {
-    /// Prices that need no closer look, of a pair.
+    /// Prices of a pair that take the fast path.
     pub(super) calm: Calm,
     /// The hold of an order of each side for a lot of a pair with fees per lot: its reserve price
     /// times the first, and the second, of the third.

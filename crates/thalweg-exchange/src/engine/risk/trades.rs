@@ -121,7 +121,7 @@ impl Risk {
     }
 
     /// Books what a command's order did where it begins with a trade: of a new order, `place` is
-    /// the command's. False, and nothing done, of other events, and where it takes a closer look.
+    /// the command's. False, and nothing done, for other events, and where it needs the slow path.
     #[inline(always)]
     pub(super) fn settle_trades(
         &mut self,

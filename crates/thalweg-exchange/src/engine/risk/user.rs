@@ -354,7 +354,7 @@ impl Users {
         &self.retired
     }
 
-    /// Forgets the order ids of everybody without limits of his own. Cost: visits all users.
+    /// Forgets the order ids of all users without limits of their own. Cost: visits all users.
     pub(super) fn forget_ids(&mut self) {
         let forget = |terms: &mut Terms| {
             if terms.limits.is_none() {

@@ -13,8 +13,8 @@ use crate::event::{Event, Moved, Standing, UserHint};
 use crate::ids::{SymbolId, UserId};
 
 impl Risk {
-    /// Accepts a new order in futures of an owner who has no record in another symbol, if that
-    /// needs no closer look, and says where the owner is.
+    /// Accepts a new order in futures of an owner who has no record in another symbol, if it takes
+    /// the fast path, and returns where the owner is.
     #[inline(always)]
     pub(in crate::engine::risk) fn place_in_futures_calmly(
         &mut self,

@@ -3,10 +3,10 @@
 //! Equal commands, and equal events, are settled on three states, on one in each way. All that the
 //! states show is compared after every step.
 //!
-//! *Streams* are commands with amounts up to the limits. What is held for an order fits, so nothing
-//! that a real command's trades come to leaves 64 bits: there the 128-bit way is taken for budget
-//! orders, balances that are not near or below zero, users who are gone, stop orders and refills.
-//! *Events made by hand* have values beyond 64 bits, which fees and rebates bring back.
+//! *Streams* are commands with amounts up to the limits. The hold of an order fits, so no sum of a
+//! real command's trades leaves 64 bits: there the 128-bit way is taken for budget orders, balances
+//! that are not near or below zero, users who are gone, stop orders and refills. *Events made by
+//! hand* have values beyond 64 bits, which fees and rebates bring back.
 
 mod made;
 mod streams;

@@ -5,8 +5,8 @@ use std::fmt;
 use super::User;
 
 impl fmt::Debug for User {
-    /// Everything but where a balance is kept, as with `==`. What settles from events finds makers
-    /// in another way than what trades, and so may keep other balances near.
+    /// Everything but where a balance is kept, as with `==`. Settlement from events finds makers in
+    /// another way than settlement while trading, and so may keep other balances near.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let far = self.far.as_deref().cloned().unwrap_or_default();
         f.debug_struct("User")
