@@ -61,7 +61,7 @@ impl Events {
         within(time, self.0.next()).flatten()
     }
 
-    /// The next event, if it is here.
+    /// Returns the next event, if one has arrived.
     pub fn try_next(&mut self) -> Option<Event> {
         self.0.try_next()
     }
@@ -96,7 +96,7 @@ impl Ticket {
 }
 
 impl<C: SessionCommand> Client<C> {
-    /// As [`Client::connect`](crate::Client::connect).
+    /// Connects as [`Client::connect`](crate::Client::connect) does.
     ///
     /// # Errors
     /// The errors of that function; [`Lost::Broken`] if no thread could be started.
@@ -104,7 +104,7 @@ impl<C: SessionCommand> Client<C> {
         Self::connect_with(options, MemoryStore::default())
     }
 
-    /// As [`Client::connect_with`](crate::Client::connect_with).
+    /// Connects as [`Client::connect_with`](crate::Client::connect_with) does.
     ///
     /// # Errors
     /// The errors of that function; [`Lost::Broken`] if no thread could be started.
@@ -141,7 +141,7 @@ impl<C: SessionCommand> Client<C> {
         self.inner.welcome()
     }
 
-    /// As [`Client::submit`](crate::Client::submit).
+    /// Submits a command as [`Client::submit`](crate::Client::submit) does.
     ///
     /// # Errors
     /// [`Closed`]; the command was not sent.
@@ -170,7 +170,7 @@ impl<C: SessionCommand> Client<C> {
         Ok(sent.map(|ticket| Ticket(ticket.0)))
     }
 
-    /// As [`Client::submit_with`](crate::Client::submit_with).
+    /// Submits a command as [`Client::submit_with`](crate::Client::submit_with) does.
     ///
     /// # Errors
     /// [`Closed`]; the command was not sent, and `done` is not called.
@@ -186,7 +186,7 @@ impl<C: SessionCommand> Client<C> {
         self.request(Request::Submit(command, Done::Call(Box::new(done))))
     }
 
-    /// As [`Client::query`](crate::Client::query).
+    /// Asks as [`Client::query`](crate::Client::query) does.
     ///
     /// # Errors
     /// [`Closed`].
@@ -212,7 +212,7 @@ impl<C: SessionCommand> Client<C> {
         within(time, self.inner.query(query)).transpose()
     }
 
-    /// As [`Client::subscribe`](crate::Client::subscribe).
+    /// Subscribes as [`Client::subscribe`](crate::Client::subscribe) does.
     ///
     /// # Errors
     /// [`Closed`].
@@ -223,7 +223,7 @@ impl<C: SessionCommand> Client<C> {
         self.request(Request::Subscribe(Wanted::some(symbols)))
     }
 
-    /// As [`Client::subscribe_all`](crate::Client::subscribe_all).
+    /// Subscribes as [`Client::subscribe_all`](crate::Client::subscribe_all) does.
     ///
     /// # Errors
     /// [`Closed`].
@@ -234,7 +234,7 @@ impl<C: SessionCommand> Client<C> {
         self.request(Request::Subscribe(Wanted::ALL))
     }
 
-    /// As [`Client::unsubscribe`](crate::Client::unsubscribe).
+    /// Unsubscribes as [`Client::unsubscribe`](crate::Client::unsubscribe) does.
     ///
     /// # Errors
     /// [`Closed`].
@@ -245,8 +245,8 @@ impl<C: SessionCommand> Client<C> {
         self.request(Request::Unsubscribe(Wanted::some(symbols)))
     }
 
-    /// As [`Client::close`](crate::Client::close): while the exchange is away it waits for it. Drop
-    /// the client to go at once.
+    /// Closes as [`Client::close`](crate::Client::close) does: while the exchange is away it waits
+    /// for it. Drop the client to go at once.
     ///
     /// # Panics
     /// On a thread of a runtime.

@@ -162,8 +162,8 @@ impl<C: SessionCommand> Client<C> {
         Ok(Ticket(ticket))
     }
 
-    /// As [`submit`](Self::submit), but the client's task calls `done` with what became of the
-    /// command; it must not block.
+    /// Submits as [`submit`](Self::submit) does, but the client's task calls `done` with the
+    /// outcome of the command; it must not block.
     ///
     /// # Errors
     /// [`Closed`]; the command was not sent, and `done` is not called.
@@ -210,7 +210,7 @@ impl<C: SessionCommand> Client<C> {
         self.request(Request::Subscribe(Wanted::ALL)).await
     }
 
-    /// No market data of these symbols any more. Messages on their way still come.
+    /// Ends the market data of these symbols. Messages on their way still come.
     ///
     /// # Errors
     /// [`Closed`].
@@ -222,7 +222,7 @@ impl<C: SessionCommand> Client<C> {
             .await
     }
 
-    /// No market data any more.
+    /// Ends all market data.
     ///
     /// # Errors
     /// [`Closed`].

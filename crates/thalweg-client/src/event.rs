@@ -61,7 +61,7 @@ impl Events {
         self.gave(event)
     }
 
-    /// The next event, if it is here.
+    /// Returns the next event, if one has arrived.
     pub fn try_next(&mut self) -> Option<Event> {
         self.note();
         let event = self.receiver.try_recv().ok();

@@ -76,7 +76,7 @@ pub enum Lost {
 }
 
 impl Lost {
-    /// Whether it makes sense to connect again: the other side may come back.
+    /// Returns whether it makes sense to connect again: the other side may come back.
     #[must_use]
     pub fn may_return(&self) -> bool {
         match self {

@@ -56,8 +56,9 @@ pub struct Options {
 }
 
 impl Options {
-    /// No key, session 0, reports from now on, 1,024 commands in flight, 65,536 events, a heartbeat
-    /// a second, one attempt at first, and later no end of them, with waits of 20 ms to 2 s.
+    /// Returns options with no key, session 0, reports from now on, 1,024 commands in flight,
+    /// 65,536 events, a heartbeat a second, one attempt at first, and later no end of them, with
+    /// waits of 20 ms to 2 s.
     #[must_use]
     pub fn new(address: impl Into<String>, holder: i64) -> Self {
         Self {

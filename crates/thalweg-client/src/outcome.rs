@@ -48,7 +48,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// The result code, if it was executed.
+    /// Returns the result code, if it was executed.
     #[must_use]
     pub const fn result(&self) -> Option<ResultCode> {
         match self {

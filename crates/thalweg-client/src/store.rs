@@ -62,7 +62,7 @@ const HEADING: &str = "thalweg session 1";
 const STORE_BYTES_MAX: u64 = 4_096;
 
 impl FileStore {
-    /// A store in this file, which need not be there yet.
+    /// Returns a store in this file, which need not be there yet.
     #[must_use]
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into() }

@@ -316,14 +316,14 @@ impl Command {
         Self::CancelAll { uid, symbol }
     }
 
-    /// New and moved orders must be priced from `low` to `high`.
+    /// Returns the command by which new and moved orders must be priced from `low` to `high`.
     #[must_use]
     #[inline]
     pub const fn set_price_band(symbol: SymbolId, low: i64, high: i64) -> Self {
         Self::SetPriceBand { symbol, low, high }
     }
 
-    /// The new order, with or without conditions.
+    /// Returns the new order, with or without conditions.
     #[must_use]
     #[inline]
     pub fn place(&self) -> Option<&Place> {
@@ -334,7 +334,8 @@ impl Command {
         }
     }
 
-    /// The symbol of the command's order; none for commands that do not concern a single order.
+    /// Returns the symbol of the command's order; none for commands that do not concern a single
+    /// order.
     #[must_use]
     pub fn symbol(&self) -> Option<SymbolId> {
         match self {
@@ -348,8 +349,8 @@ impl Command {
         }
     }
 
-    /// The user who sent the command or whom it concerns; none for batches, `Nop`, `Reset`, and
-    /// commands of the market's operator.
+    /// Returns the user who sent the command or whom it concerns; none for batches, `Nop`, `Reset`,
+    /// and commands of the market's operator.
     #[must_use]
     pub fn uid(&self) -> Option<UserId> {
         match self {

@@ -66,7 +66,7 @@ pub struct Digest {
 }
 
 impl Digest {
-    /// The digest of no command.
+    /// Returns the digest of no command.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -75,8 +75,8 @@ impl Digest {
         }
     }
 
-    /// A digest to continue from an earlier one, given its [value](Self::value) and its number of
-    /// outcomes.
+    /// Returns a digest to continue from an earlier one, given its [value](Self::value) and its
+    /// number of outcomes.
     ///
     /// ```
     /// use thalweg_exchange::digest::Digest;
@@ -108,13 +108,13 @@ impl Digest {
         self.outcomes += 1;
     }
 
-    /// The hash.
+    /// Returns the hash.
     #[must_use]
     pub const fn value(&self) -> u64 {
         self.value
     }
 
-    /// The number of outcomes added so far.
+    /// Returns the number of outcomes added so far.
     #[must_use]
     pub const fn outcomes(&self) -> u64 {
         self.outcomes

@@ -215,7 +215,7 @@ impl PartialEq for Events {
 impl Eq for Events {}
 
 impl Events {
-    /// An empty buffer.
+    /// Returns an empty buffer.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -230,7 +230,7 @@ impl Events {
         }
     }
 
-    /// An empty buffer with room for `events` events.
+    /// Returns an empty buffer with room for `events` events.
     #[must_use]
     pub fn with_capacity(events: usize) -> Self {
         Self {
@@ -286,7 +286,7 @@ impl Events {
         (&self.list, self.moved.as_ref(), &mut self.levels)
     }
 
-    /// The events as a slice, in order.
+    /// Returns the events as a slice, in order.
     #[must_use]
     pub fn as_slice(&self) -> &[Event] {
         &self.list
@@ -332,7 +332,7 @@ impl Events {
         self.visits = self.visits.saturating_add(visits);
     }
 
-    /// The command's order before it was moved; only after a successful move.
+    /// Returns the command's order before it was moved; only after a successful move.
     #[must_use]
     pub const fn moved(&self) -> Option<&Moved> {
         self.moved.as_ref()
@@ -342,7 +342,7 @@ impl Events {
         self.moved = Some(moved);
     }
 
-    /// The book's best prices; only after a successful order command in a futures symbol.
+    /// Returns the book's best prices; only after a successful order command in a futures symbol.
     #[must_use]
     pub const fn standing(&self) -> Option<&Standing> {
         self.standing.as_ref()
@@ -352,8 +352,8 @@ impl Events {
         self.standing = Some(standing);
     }
 
-    /// The best prices of the futures books from which a command that does not concern a single
-    /// order removed orders.
+    /// Returns the best prices of the futures books from which a command that does not concern a
+    /// single order removed orders.
     #[must_use]
     pub fn standings(&self) -> &[(SymbolId, Standing)] {
         &self.standings

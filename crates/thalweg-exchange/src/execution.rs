@@ -143,7 +143,7 @@ pub struct ExecutionReport {
 }
 
 impl ExecutionReport {
-    /// True of an order's last report.
+    /// Returns true for an order's last report.
     #[must_use]
     pub const fn is_final(&self) -> bool {
         match self.kind {

@@ -32,15 +32,15 @@ pub struct CurrencyTotal {
 }
 
 impl CurrencyTotal {
-    /// The sum of all parts: zero, always, unless a quirk of the reference made money.
+    /// Returns the sum of all parts: zero, always, unless a quirk of the reference made money.
     #[must_use]
     pub const fn sum(&self) -> i128 {
         self.accounts + self.fees + self.adjustments + self.suspends + self.order_holds
     }
 }
 
-/// The total currency balance report, by ascending currency: every currency that was paid in or
-/// is traded in. Cost: visits every user and every resting order.
+/// Returns the total currency balance report, by ascending currency: every currency that was paid
+/// in or is traded in. Cost: visits every user and every resting order.
 #[must_use]
 pub fn currency_totals(state: &State) -> Vec<CurrencyTotal> {
     let mut totals = Totals::default();
@@ -122,8 +122,8 @@ pub struct OpenInterest {
     pub short: i128,
 }
 
-/// The open interest of every futures symbol where something is open, by ascending id. Cost: visits
-/// every user.
+/// Returns the open interest of every futures symbol where something is open, by ascending id.
+/// Cost: visits every user.
 #[must_use]
 pub fn open_interest(state: &State) -> Vec<OpenInterest> {
     let mut symbols: BTreeMap<SymbolId, OpenInterest> = BTreeMap::new();
@@ -156,13 +156,13 @@ pub struct OpenOrders {
 }
 
 impl OpenOrders {
-    /// True where there are none.
+    /// Returns true where there are none.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.resting.is_empty() && self.waiting.is_empty()
     }
 
-    /// How many there are.
+    /// Returns how many there are.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.resting.len() + self.waiting.len()
@@ -193,8 +193,8 @@ pub struct UserReport<'s> {
     pub orders: OpenOrders,
 }
 
-/// The single user report. Cost: visits every resting order, or those of the user where the books
-/// keep owners.
+/// Returns the report of one user. Cost: visits every resting order, or those of the user where the
+/// books keep owners.
 #[must_use]
 pub fn user_report(state: &State, uid: UserId) -> UserReport<'_> {
     UserReport {
@@ -212,8 +212,8 @@ pub struct BookReport {
     pub bids: Vec<Level>,
 }
 
-/// The order book of a symbol to a depth, in levels a side; `None` where there is no such symbol.
-/// Cost: one step per level.
+/// Returns the order book of a symbol to a depth, in levels a side; `None` where there is no such
+/// symbol. Cost: one step per level.
 #[must_use]
 pub fn book_report(state: &State, symbol: SymbolId, depth: usize) -> Option<BookReport> {
     let book = state.matching.book(symbol)?;

@@ -17,7 +17,7 @@ macro_rules! result_codes {
             /// Every code.
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
 
-            /// The fixed name, such as `RISK_NSF`.
+            /// Returns the fixed name, such as `RISK_NSF`.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
@@ -181,25 +181,25 @@ result_codes! {
 }
 
 impl ResultCode {
-    /// The fixed number.
+    /// Returns the fixed number.
     #[must_use]
     pub const fn code(self) -> i32 {
         self as i32
     }
 
-    /// The code with this name.
+    /// Returns the code with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|code| code.name() == name)
     }
 
-    /// The code with this number.
+    /// Returns the code with this number.
     #[must_use]
     pub fn from_code(number: i32) -> Option<Self> {
         Self::ALL.iter().copied().find(|code| code.code() == number)
     }
 
-    /// True where the command was refused: every negative code.
+    /// Returns true where the command was refused: every negative code.
     #[must_use]
     pub const fn is_refusal(self) -> bool {
         self.code() < 0

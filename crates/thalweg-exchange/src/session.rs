@@ -28,7 +28,7 @@ impl Role {
     /// Every role, in the order of its code.
     pub const ALL: [Self; 3] = [Self::Trade, Self::Read, Self::Admin];
 
-    /// The role with this code.
+    /// Returns the role with this code.
     #[must_use]
     pub const fn from_code(code: u8) -> Option<Self> {
         match code {
@@ -68,7 +68,7 @@ pub struct SessionKey {
 }
 
 impl SessionKey {
-    /// The `number`-th program of this holder, in this role.
+    /// Returns the key of the `number`-th program of this holder, in this role.
     #[must_use]
     pub const fn new(role: Role, holder: i64, number: u32) -> Self {
         Self {
@@ -98,7 +98,7 @@ macro_rules! number {
         pub struct $name(pub u64);
 
         impl $name {
-            /// The one after it.
+            /// Returns the number after it.
             #[must_use]
             pub const fn next(self) -> Self {
                 Self(self.0 + 1)

@@ -95,13 +95,13 @@ impl Demo {
         })
     }
 
-    /// Where the exchange is.
+    /// Returns the directory of the exchange.
     #[must_use]
     pub fn exchange(&self) -> PathBuf {
         self.directory.join("exchange")
     }
 
-    /// The configuration with the keys.
+    /// Returns the configuration with the keys.
     #[must_use]
     pub fn configure(&self, mut config: Config) -> Config {
         config.keys.file = Some(self.directory.join("keys.toml"));

@@ -103,13 +103,13 @@ impl error::Error for KeysError {
     }
 }
 
-/// The hash of a key, as files have it.
+/// Returns the hash of a key, as files have it.
 #[must_use]
 pub fn hash(key: &[u8]) -> KeyHash {
     Sha256::digest(key).into()
 }
 
-/// A new key of 256 random bits.
+/// Returns a new key of 256 random bits.
 ///
 /// # Errors
 /// [`KeysError::Random`].
@@ -124,7 +124,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 impl Keys {
-    /// These keys.
+    /// Makes a list of these keys.
     #[must_use]
     pub fn new(keys: Vec<Key>) -> Self {
         let mut by_hash: HashMap<_, Vec<Key>> = HashMap::with_capacity(keys.len());
@@ -134,20 +134,20 @@ impl Keys {
         Self { keys: by_hash }
     }
 
-    /// How many there are.
+    /// Returns how many there are.
     #[must_use]
     pub fn len(&self) -> usize {
         self.keys.values().map(Vec::len).sum()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 
-    /// The key that opens a session of this role for this holder: it must be of that holder, and of
-    /// that role; a trade key may read, too.
+    /// Returns the key that opens a session of this role for this holder: it must be of that
+    /// holder, and of that role; a trade key may read, too.
     #[must_use]
     pub fn admit(&self, key: &[u8], role: Role, holder: i64) -> Option<&Key> {
         let hash = hash(key);
@@ -170,7 +170,7 @@ impl Keys {
         senders.map(|key| (key.role, key.holder)).collect()
     }
 
-    /// Whether a key of this hash, role and holder is still there.
+    /// Returns whether a key of this hash, role and holder is still there.
     #[must_use]
     pub fn holds(&self, key: &Key) -> bool {
         let is_it = |other: &Key| (other.role, other.holder) == (key.role, key.holder);

@@ -140,7 +140,8 @@ impl Server {
         })
     }
 
-    /// Where it listens: with the ports that the system chose, where the configuration says 0.
+    /// Returns the addresses on which it listens: with the ports that the system chose, where the
+    /// configuration says 0.
     #[must_use]
     pub const fn addresses(&self) -> Addresses {
         self.addresses

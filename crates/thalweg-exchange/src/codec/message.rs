@@ -27,7 +27,7 @@ const FOUR_BYTES: usize = COMMON_BYTES + 32;
 const THREE_BYTES: usize = COMMON_BYTES + 24;
 const TWO_BYTES: usize = COMMON_BYTES + 16;
 
-/// How long a message's frame is, in bytes.
+/// Returns how long a message's frame is, in bytes.
 #[must_use]
 pub const fn message_bytes(message: &Message) -> usize {
     match message.body {

@@ -70,8 +70,8 @@ pub struct Outcome {
     pub result: ResultCode,
 }
 
-/// How long the frame of an outcome with these events is, in bytes; of one that is longer than
-/// [`FRAME_BYTES_MAX`], all its frames together.
+/// Returns how long the frame of an outcome with these events is, in bytes; of one that is longer
+/// than [`FRAME_BYTES_MAX`], all its frames together.
 #[must_use]
 pub fn outcome_bytes(events: &Events) -> usize {
     let own = usize::from(events.standing().is_some()) * STANDING_BYTES;

@@ -17,7 +17,7 @@ const ITEM_BYTES: usize = 24;
 const ASKS_CUT: u8 = 1;
 const BIDS_CUT: u8 = 2;
 
-/// How long a snapshot's frame is, in bytes.
+/// Returns how long a snapshot's frame is, in bytes.
 #[must_use]
 pub const fn snapshot_bytes(snapshot: &Snapshot) -> usize {
     let levels = snapshot.asks.len() + snapshot.bids.len();

@@ -14,7 +14,7 @@ pub enum Action {
 }
 
 impl Action {
-    /// The other side.
+    /// Returns the other side.
     #[must_use]
     pub const fn opposite(self) -> Self {
         match self {
@@ -23,7 +23,7 @@ impl Action {
         }
     }
 
-    /// The name as recorded streams write it: `ASK` or `BID`.
+    /// Returns the name as recorded streams write it: `ASK` or `BID`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -66,7 +66,7 @@ impl OrderType {
         Self::Market,
     ];
 
-    /// The name as recorded streams write it, such as `FOK_BUDGET`.
+    /// Returns the name as recorded streams write it, such as `FOK_BUDGET`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -79,13 +79,13 @@ impl OrderType {
         }
     }
 
-    /// True where the order's price is a budget for its whole size.
+    /// Returns true where the order's price is a budget for its whole size.
     #[must_use]
     pub const fn is_budget(self) -> bool {
         matches!(self, Self::IocBudget | Self::FokBudget)
     }
 
-    /// True if the order's price is a limit, to which the price band applies.
+    /// Returns true if the order's price is a limit, to which the price band applies.
     #[must_use]
     pub const fn has_limit(self) -> bool {
         matches!(self, Self::Gtc | Self::Ioc | Self::Fok)
@@ -128,7 +128,7 @@ impl Place {
             )
     }
 
-    /// A GTC order with this limit price, which is also its reserve price, and this size.
+    /// Returns a GTC order with this limit price, which is also its reserve price, and this size.
     #[must_use]
     pub const fn limit(
         (uid, order_id): (UserId, OrderId),

@@ -64,8 +64,8 @@ pub struct SymbolSpec {
 }
 
 impl SymbolSpec {
-    /// A currency pair without fees: a lot is one unit of the base currency, and prices are in
-    /// units of the quote currency.
+    /// Returns a currency pair without fees: a lot is one unit of the base currency, and prices are
+    /// in units of the quote currency.
     #[must_use]
     pub fn pair(id: SymbolId, base: CurrencyId, quote: CurrencyId) -> Self {
         Self {
@@ -127,7 +127,7 @@ pub struct AccountSpec {
 }
 
 impl AccountSpec {
-    /// A user with first balances.
+    /// Returns a new user with its first balances.
     #[must_use]
     pub const fn new(uid: UserId, balances: Vec<(CurrencyId, i64)>) -> Self {
         Self { uid, balances }

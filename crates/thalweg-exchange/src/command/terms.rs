@@ -54,7 +54,7 @@ impl OrderFlags {
         }
     }
 
-    /// The code, as [`from_code`](Self::from_code) takes it.
+    /// Returns the code, as [`from_code`](Self::from_code) takes it.
     #[must_use]
     pub const fn code(self) -> u8 {
         self.0
@@ -80,7 +80,7 @@ impl OrderFlags {
         Self(self.0 | Self::WITH_SESSION)
     }
 
-    /// True if the order is cancelled when its owner's session ends.
+    /// Returns true if the order is cancelled when its owner's session ends.
     #[must_use]
     pub const fn goes_with_session(self) -> bool {
         self.0 & Self::WITH_SESSION != 0
@@ -92,7 +92,7 @@ impl OrderFlags {
         self.0 & !Self::WITH_SESSION == 0
     }
 
-    /// True where the order must not take.
+    /// Returns true where the order must not take.
     #[must_use]
     pub const fn is_post_only(self) -> bool {
         self.0 & Self::POST_ONLY != 0

@@ -157,7 +157,8 @@ pub struct Checker<R, E> {
 }
 
 impl<R: BufRead, E: Engine> Checker<R, E> {
-    /// `engine` must be empty, under the rules of the stream ([`Recorded::rules`]).
+    /// Makes a checker of `engine`, which must be empty, under the rules of the stream
+    /// ([`Recorded::rules`]).
     pub fn new(recorded: Recorded<R>, engine: E) -> Self {
         Self {
             recorded,
@@ -333,7 +334,7 @@ fn item_text(item: Item) -> String {
     }
 }
 
-/// An event as recorded streams print it.
+/// Returns an event as recorded streams print it.
 #[must_use]
 pub fn event_line(event: &Event) -> String {
     match *event {

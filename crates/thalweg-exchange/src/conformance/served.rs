@@ -34,7 +34,7 @@ fn lock(answers: &Answers) -> MutexGuard<'_, VecDeque<(ResultCode, Events)>> {
 }
 
 impl Served {
-    /// An empty exchange that runs as `options` say.
+    /// Returns an empty exchange that runs as `options` say.
     ///
     /// # Errors
     /// Options that the service refuses.

@@ -253,8 +253,8 @@ impl<S: Storage> Exchange<S> {
         self.in_flight.list_levels();
     }
 
-    /// After how long [`idle`](Self::idle) is to be called again where nothing is submitted until
-    /// then; none where there is nothing left for it to do.
+    /// Returns after how long [`idle`](Self::idle) is to be called again where nothing is submitted
+    /// until then; none where there is nothing left for it to do.
     #[must_use]
     pub fn idle_again(&self) -> Option<Duration> {
         let waits = self.options.sync == SyncMode::Never && self.owner.is_unflushed;
@@ -273,13 +273,13 @@ impl<S: Storage> Exchange<S> {
         self.snapshots.stats()
     }
 
-    /// A handle to the sessions and the reports, for other threads.
+    /// Returns a handle to the sessions and the reports, for other threads.
     #[must_use]
     pub fn reports(&self) -> Reports {
         self.reports.clone()
     }
 
-    /// The number of the next command.
+    /// Returns the number of the next command.
     #[must_use]
     pub fn number(&self) -> u64 {
         self.owner.number
@@ -291,7 +291,7 @@ impl<S: Storage> Exchange<S> {
         self.identity
     }
 
-    /// Figures. Takes some 100 µs on the calling thread.
+    /// Returns figures. Takes some 100 µs on the calling thread.
     #[must_use]
     pub fn stats(&self) -> Option<Stats> {
         Some(Stats {

@@ -236,25 +236,25 @@ impl<S: Storage> History<S> {
         &self.wrong
     }
 
-    /// The number of the first command that is there to be executed again.
+    /// Returns the number of the first command that is there to be executed again.
     #[must_use]
     pub fn first(&self) -> u64 {
         self.first
     }
 
-    /// The number of the next command.
+    /// Returns the number of the next command.
     #[must_use]
     pub fn number(&self) -> u64 {
         self.image.number
     }
 
-    /// The digest of all commands so far.
+    /// Returns the digest of all commands so far.
     #[must_use]
     pub fn digest(&self) -> Digest {
         self.image.digest
     }
 
-    /// The hash of the state. Cost: that of encoding it.
+    /// Returns the hash of the state. Cost: that of encoding it.
     #[must_use]
     pub fn state_hash(&self) -> u64 {
         state_hash(&self.image.state)
@@ -266,14 +266,14 @@ impl<S: Storage> History<S> {
         self.snapshots
     }
 
-    /// How many bytes of the journal were read, of how many at most.
+    /// Returns how many bytes of the journal were read, of how many at most.
     #[must_use]
     pub fn progress_bytes(&self) -> (u64, u64) {
         let read = self.reader.progress_bytes().0;
         (self.read_bytes.max(read), self.total_bytes)
     }
 
-    /// The unfinished write at the end, once that was reached.
+    /// Returns the unfinished write at the end, once that was reached.
     #[must_use]
     pub fn torn(&self) -> Option<&Torn> {
         self.reader.torn()
@@ -282,7 +282,7 @@ impl<S: Storage> History<S> {
 
 #[cfg(unix)]
 impl History {
-    /// [`open_in`](Self::open_in) a directory.
+    /// Opens a directory as [`open_in`](Self::open_in) does.
     ///
     /// # Errors
     /// As there.

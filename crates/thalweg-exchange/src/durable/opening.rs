@@ -75,7 +75,7 @@ impl Exchange {
 }
 
 impl<S: Storage> Exchange<S> {
-    /// [`open`](Exchange::open) in any storage.
+    /// Opens as [`open`](Exchange::open) does, in any storage.
     ///
     /// # Errors
     /// As there.

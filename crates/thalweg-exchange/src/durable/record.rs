@@ -31,7 +31,7 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// The session's key; none of the exchange itself.
+    /// Returns the session's key; none of the exchange itself.
     #[must_use]
     pub const fn key(&self) -> Option<SessionKey> {
         match self {

@@ -71,8 +71,8 @@ impl<S: Storage> Exchange<S> {
         self.submit_due(origin, command, 0, tag)
     }
 
-    /// As [`submit`](Self::submit), of a command that was due at this time, in ticks of the clock:
-    /// its [outcome](crate::service::Outcome::due) says so.
+    /// Submits as [`submit`](Self::submit) does a command that was due at this time, in ticks of
+    /// the clock: its [outcome](crate::service::Outcome::due) says so.
     ///
     /// # Errors
     /// As [`submit`](Self::submit).
@@ -183,8 +183,8 @@ impl<S: Storage> Exchange<S> {
         self.publish().map_err(SubmitError::from)
     }
 
-    /// Whether a session sent this sequence, or a higher one, and it was taken: what comes with it
-    /// is not executed now, and has the answer of the first, or none.
+    /// Returns whether a session sent this sequence, or a higher one, and it was taken: what comes
+    /// with it is not executed now, and has the answer of the first, or none.
     #[must_use]
     pub fn knows(&mut self, key: SessionKey, sequence: ClientSequence) -> bool {
         matches!(self.admission.kind(key, sequence.0), Ok(Kind::Old(_)))

@@ -138,13 +138,13 @@ impl Reports {
         self.lock().reports.resume(user, after, out)
     }
 
-    /// The number that the user's next report gets.
+    /// Returns the number that the user's next report gets.
     #[must_use]
     pub fn next(&self, user: UserId) -> ReportNumber {
         self.lock().reports.next(user)
     }
 
-    /// All sessions that have executed a command.
+    /// Returns all sessions that have executed a command.
     #[must_use]
     pub fn sessions(&self) -> Vec<SessionKey> {
         let tables = self.lock();

@@ -57,7 +57,7 @@ impl Matching {
         }
     }
 
-    /// The book of a symbol. One that the risk check does not know (see
+    /// Returns the book of a symbol. One that the risk check does not know (see
     /// [`Rules::margin_trading`]), or an option, has one too, though nothing rests there.
     #[must_use]
     pub fn book(&self, symbol: SymbolId) -> Option<&Book> {
@@ -69,7 +69,7 @@ impl Matching {
         self.index.slots().count()
     }
 
-    /// All books, by ascending symbol. Cost: sorts them.
+    /// Returns all books, by ascending symbol. Cost: sorts them.
     #[must_use]
     pub fn books(&self) -> Vec<&Book> {
         let slots = self.index.slots();
@@ -78,7 +78,7 @@ impl Matching {
         books
     }
 
-    /// The second part of [`apply`](crate::apply), for tests of it.
+    /// Runs the second part of [`apply`](crate::apply), for tests of it.
     ///
     /// Executes a command after its risk check and fills `events` (cleared first).
     ///

@@ -17,7 +17,7 @@ pub struct State {
 }
 
 impl State {
-    /// An empty exchange under these rules.
+    /// Returns an empty exchange under these rules.
     #[must_use]
     pub fn new(rules: Rules) -> Self {
         Self {

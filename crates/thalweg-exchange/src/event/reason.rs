@@ -37,15 +37,15 @@ impl RejectReason {
         Self::WorkLimit,
     ];
 
-    /// The reason with this code.
+    /// Returns the reason with this code.
     #[must_use]
     pub fn from_code(code: u8) -> Option<Self> {
         Self::ALL.get(usize::from(code)).copied()
     }
 
-    /// How a command ends that places an order of which nothing trades and nothing rests, for this
-    /// reason: [`ResultCode::Success`] where the order ends as its type says, else a code of the
-    /// reason's own.
+    /// Returns how a command ends that places an order of which nothing trades and nothing rests,
+    /// for this reason: [`ResultCode::Success`] where the order ends as its type says, else a code
+    /// of the reason's own.
     #[must_use]
     pub const fn result(self) -> ResultCode {
         match self {
@@ -105,7 +105,7 @@ impl Removal {
         Self::WorkLimit,
     ];
 
-    /// The reason with this code.
+    /// Returns the reason with this code.
     #[must_use]
     pub fn from_code(code: u8) -> Option<Self> {
         Self::ALL.get(usize::from(code)).copied()

@@ -35,8 +35,8 @@ pub struct ExecutionReports<'e> {
 }
 
 impl<'e> ExecutionReports<'e> {
-    /// The reports of a command from what came of it; `sequence` is its number, by which its trades
-    /// are named.
+    /// Returns the reports of a command from its outcome; `sequence` is its number, by which
+    /// its trades are named.
     #[must_use]
     pub fn new(sequence: u64, command: &Command, result: ResultCode, events: &'e Events) -> Self {
         Self::asked(sequence, Asked::of(command), result, events)

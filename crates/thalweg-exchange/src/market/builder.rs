@@ -81,8 +81,8 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// For an exchange that is empty. No two starts of a feed may have the same epoch: see
-    /// [`Epoch`].
+    /// Starts a feed for an exchange that is empty. No two starts of a feed may have the same
+    /// epoch: see [`Epoch`].
     #[must_use]
     pub fn new(epoch: Epoch, options: Options) -> Self {
         Self {
@@ -274,20 +274,22 @@ impl Builder {
             .is_some()
     }
 
-    /// The levels of one side after the last command, best first; none for an unknown symbol.
+    /// Returns the levels of one side after the last command, best first; none for an unknown
+    /// symbol.
     pub fn levels(&self, symbol: SymbolId, side: Action) -> impl Iterator<Item = Level> + '_ {
         self.listed(symbol)
             .into_iter()
             .flat_map(move |feed| feed.ladder(side).levels())
     }
 
-    /// The best prices after the last command; `None` for an unknown symbol.
+    /// Returns the best prices after the last command; `None` for an unknown symbol.
     #[must_use]
     pub fn best(&self, symbol: SymbolId) -> Option<BestPrices> {
         self.listed(symbol).map(|feed| feed.best)
     }
 
-    /// How many orders rest in a symbol; 0 for an unknown one. Cost: goes through the levels.
+    /// Returns how many orders rest in a symbol; 0 for an unknown one. Cost: goes through the
+    /// levels.
     #[must_use]
     pub fn order_count(&self, symbol: SymbolId) -> usize {
         let sides = [Action::Ask, Action::Bid];
@@ -296,25 +298,25 @@ impl Builder {
         orders.sum::<u64>() as usize
     }
 
-    /// Which start of the feed this is.
+    /// Returns the epoch, which identifies this start of the feed.
     #[must_use]
     pub const fn epoch(&self) -> Epoch {
         self.tape.epoch
     }
 
-    /// The number of the last command that it took in; `None` before the first.
+    /// Returns the number of the last command that it took in; `None` before the first.
     #[must_use]
     pub const fn command(&self) -> Option<u64> {
         self.command
     }
 
-    /// The number of the last message so far.
+    /// Returns the number of the last message so far.
     #[must_use]
     pub const fn sequence(&self) -> FeedSequence {
         self.tape.sequence
     }
 
-    /// The number of a symbol's last message so far; 0 for a symbol that was never added.
+    /// Returns the number of a symbol's last message so far; 0 for a symbol that was never added.
     #[must_use]
     pub fn symbol_sequence(&self, symbol: SymbolId) -> SymbolSequence {
         let numbers = match self.listed(symbol) {

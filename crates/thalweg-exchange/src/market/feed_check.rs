@@ -106,13 +106,14 @@ pub struct FeedCheck {
 }
 
 impl FeedCheck {
-    /// Before the first message of a feed, of whatever epoch and channels.
+    /// Returns a check before the first message of a feed, of whatever epoch and channels.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// After this message of a feed: as a snapshot says, or any message from which to go on.
+    /// Returns a check after this message of a feed: as a snapshot says, or any message from which
+    /// to go on.
     #[must_use]
     pub const fn after(epoch: Epoch, channels: Channels, sequence: FeedSequence) -> Self {
         Self {
@@ -139,7 +140,7 @@ impl FeedCheck {
         Ok(true)
     }
 
-    /// The number of the last message that was taken.
+    /// Returns the number of the last message that was taken.
     #[must_use]
     pub const fn sequence(&self) -> FeedSequence {
         self.sequence

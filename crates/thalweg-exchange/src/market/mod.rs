@@ -70,7 +70,7 @@ impl Channels {
         trades as u8 | (levels as u8) << 2 | (best as u8) << 3
     }
 
-    /// The channels of a code; `None` where any other bit is set.
+    /// Returns the channels of a code; `None` where any other bit is set.
     #[must_use]
     pub const fn from_code(code: u8) -> Option<Self> {
         if code & !Self::CODE_MAX != 0 {

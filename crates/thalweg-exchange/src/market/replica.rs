@@ -184,7 +184,7 @@ impl Half {
 }
 
 impl Replica {
-    /// An empty book, before the first message of the symbol.
+    /// Returns an empty book, before the first message of the symbol.
     #[must_use]
     pub fn new(symbol: SymbolId) -> Self {
         Self {
@@ -196,7 +196,7 @@ impl Replica {
         }
     }
 
-    /// The book of a snapshot.
+    /// Returns the book of a snapshot.
     ///
     /// # Errors
     /// The snapshot is of a feed without levels.
@@ -287,31 +287,31 @@ impl Replica {
         Ok(())
     }
 
-    /// The symbol.
+    /// Returns the symbol.
     #[must_use]
     pub const fn symbol(&self) -> SymbolId {
         self.symbol
     }
 
-    /// The epoch that it follows; `None` before the first message.
+    /// Returns the epoch that it follows; `None` before the first message.
     #[must_use]
     pub fn epoch(&self) -> Option<Epoch> {
         self.feed.map(|(epoch, _)| epoch)
     }
 
-    /// The last message that is in the book.
+    /// Returns the number of the last message that is in the book.
     #[must_use]
     pub const fn sequence(&self) -> SymbolSequence {
         self.sequence
     }
 
-    /// The levels of one side, best first.
+    /// Returns the levels of one side, best first.
     pub fn levels(&self, side: Action) -> impl ExactSizeIterator<Item = Level> + '_ {
         self.half(side).ladder.levels()
     }
 
-    /// How far down this replica knows one side, where its snapshot was cut. Levels beyond it are
-    /// not in [`levels`](Self::levels).
+    /// Returns how far down this replica knows one side, where its snapshot was cut. Levels beyond
+    /// it are not in [`levels`](Self::levels).
     #[must_use]
     pub const fn horizon(&self, side: Action) -> Horizon {
         self.half(side).horizon

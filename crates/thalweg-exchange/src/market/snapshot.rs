@@ -32,7 +32,7 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// The levels of one side, best first.
+    /// Returns the levels of one side, best first.
     #[must_use]
     pub fn levels(&self, side: Action) -> &[Level] {
         match side {

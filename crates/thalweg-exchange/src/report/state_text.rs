@@ -240,7 +240,7 @@ const fn side_letter(action: Action) -> char {
     }
 }
 
-/// The hash of the canonical text of `state`. Cost: formats all of it.
+/// Returns the hash of the canonical text of `state`. Cost: formats all of it.
 #[must_use]
 pub fn state_hash(state: &State) -> StateHash {
     let mut hasher = Hasher {

@@ -6,9 +6,8 @@ use super::Service;
 use crate::command::Command;
 
 impl Service {
-    /// As [`submit`](Self::submit), of a command that was due at this time, in ticks of the clock:
-    /// see
-    /// [`Pipeline::publish_due`](thalweg::pipeline::Pipeline::publish_due).
+    /// Submits as [`submit`](Self::submit) does a command that was due at this time, in ticks of
+    /// the clock: see [`Pipeline::publish_due`](thalweg::pipeline::Pipeline::publish_due).
     ///
     /// # Errors
     /// As [`submit`](Self::submit).

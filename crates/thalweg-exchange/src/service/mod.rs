@@ -292,7 +292,7 @@ impl Service {
         self.pipeline.drain()
     }
 
-    /// Where the time went so far, stage by stage.
+    /// Returns figures of where the time went so far, stage by stage.
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.pipeline.stats()

@@ -67,7 +67,7 @@ impl Refusal {
         Self::Resources,
     ];
 
-    /// The fixed number.
+    /// Returns the fixed number.
     #[must_use]
     pub const fn code(self) -> u8 {
         match self {
@@ -86,7 +86,7 @@ impl Refusal {
         }
     }
 
-    /// The limit that was reached; 0 where there is none.
+    /// Returns the limit that was reached; 0 where there is none.
     #[must_use]
     pub const fn limit(self) -> u32 {
         match self {
@@ -98,8 +98,8 @@ impl Refusal {
         }
     }
 
-    /// The refusal with this number and limit. `None` where the number is of none, or the limit is
-    /// not 0 and the refusal has none.
+    /// Returns the refusal with this number and limit. `None` where the number is of none, or the
+    /// limit is not 0 and the refusal has none.
     #[must_use]
     pub const fn from_parts(code: u8, limit: u32) -> Option<Self> {
         let refusal = match code {
@@ -120,7 +120,7 @@ impl Refusal {
         if limit == 0 { Some(refusal) } else { None }
     }
 
-    /// The name of its reason, such as `DISK_FULL`.
+    /// Returns the name of its reason, such as `DISK_FULL`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -88,19 +88,19 @@ impl<R: BufRead> Recorded<R> {
         })
     }
 
-    /// Whether the stream was recorded with margin trading on.
+    /// Returns whether the stream was recorded with margin trading on.
     #[must_use]
     pub const fn margin_trading(&self) -> bool {
         self.margin_trading
     }
 
-    /// The rules under which the stream was recorded.
+    /// Returns the rules under which the stream was recorded.
     #[must_use]
     pub const fn rules(&self) -> Rules {
         Rules::REFERENCE.with_margin_trading(self.margin_trading)
     }
 
-    /// The number of the last line that was read; past the end, one more than there are.
+    /// Returns the number of the last line that was read; past the end, one more than there are.
     #[must_use]
     pub const fn line(&self) -> u64 {
         self.lines.line

@@ -303,8 +303,8 @@ impl Config {
         }
     }
 
-    /// Whether all is within its limits. It also checks a configuration that was not read from a
-    /// file.
+    /// Checks that all values are within their limits. A configuration need not have been read from
+    /// a file.
     ///
     /// # Errors
     /// [`ConfigError::Range`], or [`ConfigError::Open`] where any client could connect as any user.

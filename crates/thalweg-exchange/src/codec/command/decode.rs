@@ -27,8 +27,8 @@ pub fn decode_command(bytes: &[u8]) -> Result<(Command, usize), CodecError> {
     Ok((command, length))
 }
 
-/// As [`decode_command`], but puts the command where it is to be and gives the length: twice as
-/// fast, since nothing is moved that was just written.
+/// Decodes as [`decode_command`] does, but puts the command where it is to be and returns the
+/// length: twice as fast, since nothing is moved that was just written.
 ///
 /// # Errors
 /// As [`decode_command`]; the command is left as it was.

@@ -44,7 +44,7 @@ const OF_SYMBOL: u8 = 2;
 const HAS_LIMITS: u8 = 2;
 const IDS_ONCE: u8 = 4;
 
-/// How long a command's frame is, in bytes.
+/// Returns how long a command's frame is, in bytes.
 #[must_use]
 pub fn command_bytes(command: &Command) -> usize {
     match command {

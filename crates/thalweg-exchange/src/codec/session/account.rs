@@ -198,7 +198,7 @@ pub struct OpenOrder {
 }
 
 impl OpenOrder {
-    /// All of a user's orders: those that rest, then those that wait.
+    /// Returns all of a user's orders: those that rest, then those that wait.
     #[must_use]
     pub fn all(orders: &OpenOrders) -> Vec<Self> {
         let resting = orders.resting.iter().map(|(symbol, order)| Self {

@@ -104,13 +104,13 @@ impl TradeCommand {
         self.user
     }
 
-    /// The command.
+    /// Returns the command as its general type.
     #[must_use]
     pub const fn as_command(&self) -> &Command {
         &self.command
     }
 
-    /// The command, as the exchange takes it.
+    /// Returns the command, as the exchange takes it.
     #[must_use]
     pub fn into_command(self) -> Command {
         self.command
@@ -165,13 +165,13 @@ impl TryFrom<Command> for TradeCommand {
 pub struct AdminCommand(Command);
 
 impl AdminCommand {
-    /// The command.
+    /// Returns the command as its general type.
     #[must_use]
     pub const fn as_command(&self) -> &Command {
         &self.0
     }
 
-    /// The command, as the exchange takes it.
+    /// Returns the command, as the exchange takes it.
     #[must_use]
     pub fn into_command(self) -> Command {
         self.0

@@ -31,7 +31,7 @@ macro_rules! endings {
                 }
             }
 
-            /// Whether a client should connect again by itself: it may well succeed.
+            /// Returns whether a client should connect again by itself: it may well succeed.
             #[must_use]
             pub const fn may_return(self) -> bool {
                 match self {
@@ -74,7 +74,7 @@ endings! {
 }
 
 impl Ending {
-    /// The reason with this code.
+    /// Returns the reason with this code.
     #[must_use]
     pub fn from_code(code: u8) -> Option<Self> {
         Self::ALL

@@ -61,7 +61,7 @@ pub enum ServerFrame<'b> {
     Bye(Bye<'b>),
 }
 
-/// How long the frame of what a client sends is, in bytes.
+/// Returns how long a client frame is, in bytes.
 #[must_use]
 pub fn client_frame_bytes(frame: &ClientFrame<'_>) -> usize {
     match frame {
@@ -74,7 +74,7 @@ pub fn client_frame_bytes(frame: &ClientFrame<'_>) -> usize {
     }
 }
 
-/// How long the frame of what a server sends is, in bytes.
+/// Returns how long a server frame is, in bytes.
 #[must_use]
 pub fn server_frame_bytes(frame: &ServerFrame<'_>) -> usize {
     match frame {

@@ -48,7 +48,7 @@ impl fmt::Display for SubmitError {
 impl error::Error for SubmitError {}
 
 impl<'b> Submit<'b> {
-    /// The frame of the command; its head was looked at, not its fields.
+    /// Returns the frame of the command; its head was looked at, not its fields.
     #[must_use]
     pub const fn frame(&self) -> &'b [u8] {
         self.frame
@@ -65,7 +65,7 @@ impl<'b> Submit<'b> {
         }
     }
 
-    /// The command of a trade session of `user`.
+    /// Decodes the command of a trade session of `user`.
     ///
     /// # Errors
     /// Wrong bytes; [`Refusal::Role`] for a command that traders have not, and
@@ -76,8 +76,8 @@ impl<'b> Submit<'b> {
         TradeCommand::try_from(command).map_err(|_| SubmitError::Refused(Refusal::Role))
     }
 
-    /// As [`trade`](Self::trade), but puts the command where it is to be: nothing is moved that was
-    /// just written. After an error, there may be any command.
+    /// Decodes as [`trade`](Self::trade) does, but puts the command where it is to be: nothing is
+    /// moved that was just written. After an error, there may be any command.
     ///
     /// # Errors
     /// As [`trade`](Self::trade).
@@ -92,7 +92,7 @@ impl<'b> Submit<'b> {
         }
     }
 
-    /// The command of an admin session.
+    /// Decodes the command of an admin session.
     ///
     /// # Errors
     /// Wrong bytes, and [`Refusal::Role`].
@@ -160,7 +160,7 @@ pub(super) fn sequence(fields: &mut Reader<'_>) -> Result<ClientSequence, CodecE
     Ok(ClientSequence(sequence))
 }
 
-/// How long the frame of a command with its sequence is, in bytes.
+/// Returns how long the frame of a command with its sequence is, in bytes.
 #[must_use]
 pub fn submit_bytes(command: &Command) -> usize {
     SUBMIT_HEAD_BYTES + command_bytes(command)

@@ -29,7 +29,8 @@ impl<'b> Symbols<'b> {
     /// Every symbol.
     pub const ALL: Self = Self(List::All);
 
-    /// These, if they ascend, and are at least one and at most [`SYMBOLS_MAX`].
+    /// Returns a list of these symbols, if they ascend, and are at least one and at most
+    /// [`SYMBOLS_MAX`].
     #[must_use]
     pub fn of(symbols: &'b [SymbolId]) -> Option<Self> {
         let is_right =
@@ -37,13 +38,13 @@ impl<'b> Symbols<'b> {
         is_right.then_some(Self(List::Ids(symbols)))
     }
 
-    /// Whether it is every symbol.
+    /// Returns whether it is every symbol.
     #[must_use]
     pub const fn is_all(&self) -> bool {
         matches!(self.0, List::All)
     }
 
-    /// The symbols that are named: none where it is every symbol.
+    /// Returns the symbols that are named: none where it is every symbol.
     pub fn iter(&self) -> impl Iterator<Item = SymbolId> + use<'b> {
         let (ids, bytes): (&[SymbolId], &[[u8; SYMBOL_BYTES]]) = match self.0 {
             List::All => (&[], &[]),

@@ -107,7 +107,7 @@ impl Left {
 }
 
 impl Book {
-    /// True while orders are collected; see
+    /// Returns true while orders are collected; see
     /// [`Command::StartAuction`](crate::Command::StartAuction).
     #[must_use]
     #[inline]
@@ -121,9 +121,9 @@ impl Book {
         self.ladder.shut();
     }
 
-    /// At which price and how much would trade if the auction ended now, with the price nearest to
-    /// `reference`; without one, to the last trade, or else in the middle of the prices that are as
-    /// good. `None` where nothing would trade.
+    /// Returns at which price and how much would trade if the auction ended now, with the price
+    /// nearest to `reference`; without one, to the last trade, or else in the middle of the prices
+    /// that are as good. `None` where nothing would trade.
     ///
     /// Cost: a look at each level that would trade and at two more of each side, and where orders
     /// hide lots, at the orders there.

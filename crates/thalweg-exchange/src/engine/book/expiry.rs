@@ -48,8 +48,8 @@ impl Book {
         self.tidy();
     }
 
-    /// When which orders expire, resting and waiting ones, as they would go; their owners where ids
-    /// are per user, else 0.
+    /// Returns when which orders expire, resting and waiting ones, as they would go; their owners
+    /// where ids are per user, else 0.
     pub fn expiries(&self) -> impl Iterator<Item = (i64, UserId, OrderId)> + '_ {
         let expiries = self.aside.iter().flat_map(|aside| &aside.expiries);
         expiries.map(|(&(time, _), order)| (time, UserId(order.owner), OrderId(order.id)))

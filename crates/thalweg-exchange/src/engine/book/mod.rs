@@ -111,14 +111,14 @@ impl Book {
         }
     }
 
-    /// The symbol's terms.
+    /// Returns the symbol's terms.
     #[must_use]
     pub const fn spec(&self) -> &SymbolSpec {
         &self.spec
     }
 
-    /// The levels of one side, best first, `depth` at most (`usize::MAX` for all). Cost: each level
-    /// a few binary searches.
+    /// Returns the levels of one side, best first, `depth` at most (`usize::MAX` for all). Cost:
+    /// each level a few binary searches.
     pub fn levels(&self, side: Action, depth: usize) -> impl Iterator<Item = Level> + '_ {
         self.ladder.levels(side).take(depth)
     }
@@ -129,38 +129,39 @@ impl Book {
         self.ladder.level(side, price)
     }
 
-    /// The best level of one side.
+    /// Returns the best level of one side.
     #[must_use]
     pub fn best(&self, side: Action) -> Option<Level> {
         self.levels(side, 1).next()
     }
 
-    /// The resting orders of one side, best price first, then in order of time.
+    /// Returns the resting orders of one side, best price first, then in order of time.
     pub fn orders(&self, side: Action) -> impl Iterator<Item = RestingOrder> + '_ {
         let orders = self.ladder.orders(side);
         orders.map(|order| self.completed(order))
     }
 
-    /// A resting order by its owner and its id.
+    /// Returns a resting order by its owner and its id.
     #[must_use]
     pub fn order(&self, uid: UserId, order_id: OrderId) -> Option<RestingOrder> {
         self.find_resting(uid, order_id)
             .map(|slot| self.completed(self.ladder.nodes[slot].resting()))
     }
 
-    /// The price of the last trade.
+    /// Returns the price of the last trade.
     #[must_use]
     pub const fn last_price(&self) -> Option<i64> {
         self.last
     }
 
-    /// How many ticks from the best opposite price a market order takes; `i64::MAX` for no bound.
+    /// Returns how many ticks from the best opposite price a market order takes; `i64::MAX` for no
+    /// bound.
     #[must_use]
     pub const fn market_protection(&self) -> i64 {
         self.protection
     }
 
-    /// How many orders rest, both sides together.
+    /// Returns how many orders rest, both sides together.
     #[must_use]
     pub fn order_count(&self) -> usize {
         let waiting = self.aside.as_ref().map_or(0, |aside| aside.stops.len());

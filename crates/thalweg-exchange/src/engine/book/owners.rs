@@ -177,8 +177,8 @@ impl Book {
         owners.is_none_or(|owners| owners.find(uid.0).is_some()) || self.aside.is_some()
     }
 
-    /// The resting orders of `uid`: asks, then bids, each best price first, then in order of time.
-    /// Cost: visits every order, or those of `uid` alone where owners are kept.
+    /// Returns the resting orders of `uid`: asks, then bids, each best price first, then in order
+    /// of time. Cost: visits every order, or those of `uid` alone where owners are kept.
     #[must_use]
     pub fn orders_of(&self, uid: UserId) -> Vec<RestingOrder> {
         self.some_orders_of(uid, usize::MAX)

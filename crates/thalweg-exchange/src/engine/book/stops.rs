@@ -450,8 +450,8 @@ impl Book {
         wanted.iter().map(|waiting| &waiting.order).collect()
     }
 
-    /// The stop orders that wait: asks, then bids, each what is reached first before the others,
-    /// then in order of arrival.
+    /// Returns the stop orders that wait: asks, then bids, each what is reached first before the
+    /// others, then in order of arrival.
     pub fn waiting(&self) -> impl Iterator<Item = &ConditionalOrder> {
         let stops = self.aside.iter().flat_map(|aside| aside.stops.iter());
         stops.map(|waiting| &waiting.order)

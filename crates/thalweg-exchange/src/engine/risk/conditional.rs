@@ -74,7 +74,7 @@ impl Risk {
         Ok(())
     }
 
-    /// The time of the last clock command since the last reset.
+    /// Returns the time of the last clock command since the last reset.
     #[must_use]
     pub const fn clock(&self) -> Option<i64> {
         self.clock

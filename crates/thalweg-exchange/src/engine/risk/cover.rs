@@ -298,9 +298,9 @@ impl Risk {
         }
     }
 
-    /// The most that a user can withdraw of a currency now: the balance and profit that can be paid
-    /// out, without what is locked for futures. `None` where there is no such user, and where
-    /// margins leave 64 bits.
+    /// Returns the most that a user can withdraw of a currency now: the balance and profit that can
+    /// be paid out, without what is locked for futures. `None` where there is no such user, and
+    /// where margins leave 64 bits.
     ///
     /// Cost: a look at each record of the user in futures; where profit waits and a band was moved
     /// since profit was last paid out in that currency, at every user.

@@ -121,7 +121,7 @@ impl Risk {
         self.symbols.get(symbol).map(|symbol| symbol.gate.limits())
     }
 
-    /// The limits of all symbols that have any, by ascending id. Cost: visits every symbol.
+    /// Returns the limits of all symbols that have any, by ascending id. Cost: visits every symbol.
     #[must_use]
     pub fn limited(&self) -> Vec<(SymbolId, TradingLimits)> {
         let limits = |symbol: &super::Symbol| (symbol.spec.id, symbol.gate.limits);

@@ -57,7 +57,7 @@ pub(super) struct Terms {
 }
 
 impl User {
-    /// Resting and waiting orders, in all symbols.
+    /// Returns the number of resting and waiting orders, in all symbols.
     #[must_use]
     pub fn open_orders(&self) -> u64 {
         if self.open == MANY {
@@ -66,7 +66,7 @@ impl User {
         self.open.into()
     }
 
-    /// The user's own limits; `None` where the default limits apply.
+    /// Returns the user's own limits; `None` where the default limits apply.
     #[must_use]
     pub fn limits(&self) -> Option<UserLimits> {
         self.terms()?.limits
@@ -219,7 +219,7 @@ impl Risk {
         self.limits
     }
 
-    /// How many orders of a user rest or wait, known or not.
+    /// Returns how many orders of a user rest or wait, known or not.
     #[must_use]
     pub fn open_orders(&self, uid: UserId) -> u64 {
         let retired = self.users.retired().get(&uid);
@@ -261,7 +261,7 @@ impl Risk {
         of_all.into_iter().chain(own).collect()
     }
 
-    /// The ids that users have used whose ids count once, by user: the highest one, and in
+    /// Returns the ids that users have used whose ids count once, by user: the highest one, and in
     /// hexadecimal digits, the lowest bit first, which of it and those below it.
     #[must_use]
     pub fn used_ids(&self) -> Vec<(UserId, i64, String)> {

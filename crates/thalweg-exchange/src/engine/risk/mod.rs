@@ -93,7 +93,7 @@ pub struct Risk {
 }
 
 impl Risk {
-    /// No users, no symbols, no money.
+    /// Returns a state without users, symbols and money.
     #[must_use]
     pub fn new(rules: Rules) -> Self {
         Self {
@@ -108,13 +108,13 @@ impl Risk {
         }
     }
 
-    /// The rules that hold.
+    /// Returns the rules that apply.
     #[must_use]
     pub const fn rules(&self) -> &Rules {
         &self.rules
     }
 
-    /// The first part of [`apply`](crate::apply), for tests of it.
+    /// Runs the first part of [`apply`](crate::apply), for tests of it.
     ///
     /// Checks a command, and if it is accepted holds the money for it, or does what it asks where
     /// that needs no book.

@@ -123,7 +123,7 @@ impl Position {
         }
     }
 
-    /// True where nothing is open and nothing pending.
+    /// Returns true where nothing is open and nothing pending.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         matches!(self.direction, Direction::Empty)

@@ -31,7 +31,7 @@ pub(super) struct Taken {
 pub(super) type Paid = (i128, i128, i128);
 
 impl Risk {
-    /// The last part of [`apply`](crate::apply), for tests of it.
+    /// Runs the last part of [`apply`](crate::apply), for tests of it.
     ///
     /// Books the events of a command: what its checks held is paid, or given back.
     ///

@@ -103,8 +103,8 @@ impl User {
         }
     }
 
-    /// The records in futures symbols, by ascending symbol. One may be empty for a moment longer
-    /// than it should, after an order of no size under the reference's rules.
+    /// Returns the records in futures symbols, by ascending symbol. One may be empty for a moment
+    /// longer than it should, after an order of no size under the reference's rules.
     #[must_use]
     pub fn positions(&self) -> &[Position] {
         self.far
@@ -112,7 +112,7 @@ impl User {
             .map_or(&[], |far| far.positions.as_slice())
     }
 
-    /// The record in a futures symbol.
+    /// Returns the record in a futures symbol.
     #[must_use]
     #[inline]
     pub fn position(&self, symbol: SymbolId) -> Option<&Position> {

@@ -4,19 +4,20 @@ use super::{Currency, LastPrices, Risk, User};
 use crate::ids::{CurrencyId, SymbolId, UserId};
 
 impl Risk {
-    /// A user, unless unknown or suspended without money since.
+    /// Returns a user, unless unknown or suspended without money since.
     #[must_use]
     pub fn user(&self, uid: UserId) -> Option<&User> {
         self.users.get(uid)
     }
 
-    /// All users by ascending id. Cost: sorts them.
+    /// Returns all users by ascending id. Cost: sorts them.
     #[must_use]
     pub fn users(&self) -> Vec<&User> {
         self.users.sorted()
     }
 
-    /// The last transaction ids of removed users, where they are kept, by ascending id of the user.
+    /// Returns the last transaction ids of removed users, where they are kept, by ascending id of
+    /// the user.
     pub fn retired(&self) -> impl Iterator<Item = (UserId, i64)> + '_ {
         let retired = self.users.retired();
         let last = retired
@@ -25,14 +26,14 @@ impl Risk {
         last.filter(|&(_, last)| last != 0)
     }
 
-    /// A user's balance in a currency; `None` where there is no such user.
+    /// Returns a user's balance in a currency; `None` where there is no such user.
     #[must_use]
     pub fn balance(&self, uid: UserId, currency: CurrencyId) -> Option<i64> {
         self.users.get(uid).map(|user| user.balance(currency))
     }
 
-    /// The last prices of each futures symbol where a command has succeeded, by ascending id. Cost:
-    /// sorts them.
+    /// Returns the last prices of each futures symbol where a command has succeeded, by ascending
+    /// id. Cost: sorts them.
     #[must_use]
     pub fn last_prices(&self) -> Vec<(SymbolId, LastPrices)> {
         let symbols = self.symbols.iter();
@@ -43,8 +44,8 @@ impl Risk {
         prices
     }
 
-    /// All currencies that were paid in or traded since the last reset, by ascending id. Cost:
-    /// sorts them.
+    /// Returns all currencies that were paid in or traded since the last reset, by ascending id.
+    /// Cost: sorts them.
     #[must_use]
     pub fn currencies(&self) -> Vec<&Currency> {
         let mut currencies: Vec<&Currency> = self.ledger.iter().collect();

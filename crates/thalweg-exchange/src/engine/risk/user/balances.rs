@@ -4,7 +4,7 @@ use super::{NEAR, User};
 use crate::ids::CurrencyId;
 
 impl User {
-    /// The balance in a currency, in its smallest unit; zero where there was never any.
+    /// Returns the balance in a currency, in its smallest unit; zero where there was never any.
     #[must_use]
     pub fn balance(&self, currency: CurrencyId) -> i64 {
         let place = self.near_place(currency);
@@ -15,7 +15,7 @@ impl User {
         far_place(accounts, currency).map_or(0, |place| accounts[place].1)
     }
 
-    /// The balances that are not zero, by ascending currency. Cost: sorts them.
+    /// Returns the balances that are not zero, by ascending currency. Cost: sorts them.
     pub fn balances(&self) -> impl Iterator<Item = (CurrencyId, i64)> + '_ {
         let mut balances: Vec<_> = self.accounts().collect();
         balances.sort_unstable();

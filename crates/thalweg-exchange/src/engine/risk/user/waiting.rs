@@ -4,8 +4,8 @@ use super::User;
 use crate::ids::CurrencyId;
 
 impl User {
-    /// Where futures are covered: what was realised there and neither paid out nor paid in yet, by
-    /// ascending currency. Above zero it is profit, below a debt; none is zero.
+    /// Returns profit and loss that was realised in covered futures and is neither paid out nor in
+    /// yet, by ascending currency. Above zero it is profit, below a debt; none is zero.
     #[must_use]
     pub fn waiting(&self) -> &[(CurrencyId, i128)] {
         self.far.as_ref().map_or(&[], |far| &far.waiting)
