@@ -4,7 +4,8 @@
 use crate::statistics::{Better, Interval, median, median_interval, paired_ratio};
 use std::fmt;
 
-/// A span for people: three significant digits in ns, µs, ms or s.
+/// A span for people: three significant digits in ns, µs, ms or s; a whole number of nanoseconds
+/// below 1000 is exact as it stands.
 ///
 /// ```
 /// # use thalweg_measure::table::Nanoseconds;
@@ -23,6 +24,7 @@ impl fmt::Display for Nanoseconds {
         }
         // The limits are where three digits would round up to 1000 of the smaller unit.
         let (unit, name) = match self.0.abs() {
+            ns if ns < 999.5 && ns.fract() == 0.0 => return f.pad(&format!("{} ns", self.0)),
             ns if ns < 999.5 => (1.0, "ns"),
             ns if ns < 999.5e3 => (1e3, "µs"),
             ns if ns < 999.5e6 => (1e6, "ms"),
@@ -32,8 +34,9 @@ impl fmt::Display for Nanoseconds {
     }
 }
 
-/// A number with three significant digits, or all digits before the point; 0 as `0.00`.
-fn three_digits(number: f64) -> String {
+/// Returns a number with three significant digits, or all digits before the point; 0 as `0.00`.
+#[must_use]
+pub fn three_digits(number: f64) -> String {
     let mut decimals = 2;
     // The limits are where three digits would round up to the next power of ten.
     let mut limit = 0.9995;
