@@ -1,4 +1,4 @@
-//! What errors and endpoints say of themselves.
+//! The texts of errors and endpoints.
 
 /// Errors with a text for each case, in the form of `format!`.
 macro_rules! errors {

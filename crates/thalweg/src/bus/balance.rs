@@ -53,8 +53,9 @@ pub struct Reading {
 pub struct Horizons {
     /// For what is reported: 100 ms by default.
     pub short_ns: u64,
-    /// For what is a burst and what an overload: 10 s by default. Bursts should come at least four
-    /// times in it. An overload of twice the service rate is told after seven tenths of it.
+    /// The window that distinguishes a burst from an overload: 10 s by default. Bursts should come
+    /// at least four times in it. An overload of twice the service rate is reported after seven
+    /// tenths of it.
     pub long_ns: u64,
 }
 
@@ -79,7 +80,7 @@ pub enum Verdict {
     Overload,
 }
 
-/// What the readings come to.
+/// The verdict and the rates that the readings amount to.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Report {
     /// Messages that publishers want to put in, a second.
@@ -133,7 +134,7 @@ impl Balance {
         }
     }
 
-    /// What the last reading came to.
+    /// Returns the report of the last reading.
     pub fn report(&self) -> Report {
         self.report
     }
@@ -252,7 +253,7 @@ fn time_to_full_ns(new: &Reading, report: &Report) -> Option<u64> {
     (more_per_s > 0.0).then(|| (room as f64 / more_per_s * 1e9) as u64)
 }
 
-/// Whether so many are at least that share of the capacity.
+/// Returns whether `waiting` messages are at least `percent` of the capacity.
 fn is_share(waiting: u64, capacity: u64, percent: u64) -> bool {
     u128::from(waiting) * 100 >= u128::from(capacity) * u128::from(percent)
 }

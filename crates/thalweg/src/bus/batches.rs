@@ -50,7 +50,7 @@ impl<M: Message> Consumer<M> {
     fn recv_more(&mut self, max: usize, mut work: impl FnMut(Delivery<M>)) -> usize {
         let mut count = 0;
         while count < max && (!self.ahead.is_empty() || self.take_batch(max - count)) {
-            // What is in the express lane overtakes the rest of the batch.
+            // Messages in the express lane overtake the rest of the batch.
             let delivery = match self.express {
                 None => self.deliver_ahead(),
                 Some(_) => None,

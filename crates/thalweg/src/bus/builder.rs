@@ -18,7 +18,7 @@ use crate::ring::sync::Arc;
 use crate::ring::{CAPACITY_MAX, CapacityError};
 use crate::wait::Mode;
 
-/// Messages of an inbox, if nobody says.
+/// The number of messages of an inbox by default.
 const CAPACITY: usize = 65_536;
 
 /// Why a bus, an inbox or a publisher can't be made.
@@ -32,7 +32,8 @@ pub enum BuildError {
     /// The capacity of an inbox or of its express lane is outside 1 to half of
     /// [`CAPACITY_MAX`], in messages.
     Capacity(usize),
-    /// What an inbox keeps for a topic is out of range, or there is no memory for all of it.
+    /// The number of messages that an inbox keeps for a topic is out of range, or there is no
+    /// memory for all of them.
     Inbox(channel::BuildError),
     /// An express lane for every priority would leave nothing to overtake.
     Express,
@@ -90,7 +91,7 @@ pub struct Builder<M> {
     messages: PhantomData<fn() -> M>,
 }
 
-/// What a bus has for all of its inboxes, and each of them for itself.
+/// Declares the options that a bus has for all of its inboxes, and that each inbox has for itself.
 macro_rules! inbox_options {
     ($($Options:ident),+) => {$(
         impl<M: Message> $Options<M> {
@@ -107,9 +108,9 @@ macro_rules! inbox_options {
                 self
             }
 
-            /// Messages of this priority and above overtake: they have an express lane, a ring of
-            /// their own for so many of them, which consumers empty first. By default there is
-            /// none, and messages are received in the order in which they came.
+            /// Lets messages of this priority and above overtake others: they have an express lane,
+            /// a ring of their own with room for `messages`, which consumers empty first. By
+            /// default there is none, and messages are received in the order in which they came.
             ///
             /// A message of the lane is admitted if and only if fewer than `messages` are in the
             /// lane, whatever else waits; [`Admission`] says nothing of it, and the lane keeps no
@@ -167,8 +168,8 @@ impl<M: Message> Builder<M> {
         }
     }
 
-    /// Writes the figures of its inboxes into a file in this directory, for whoever watches the
-    /// program, wherever [`THALWEG_EXPORT`](crate::export::VARIABLE) leads: see
+    /// Writes the figures of its inboxes into a file in this directory, for a program that watches
+    /// this one, wherever [`THALWEG_EXPORT`](crate::export::VARIABLE) leads: see
     /// [`export`](crate::export). The last of the bus may be dropped on the thread that does that,
     /// and with it the messages that are left.
     pub fn export_to(mut self, directory: impl Into<PathBuf>) -> Self {

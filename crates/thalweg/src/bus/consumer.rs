@@ -186,7 +186,7 @@ impl<M: Message> Consumer<M> {
         }
     }
 
-    /// What is on shelves when the ring has come to its end.
+    /// Returns the messages that are on shelves when the ring has come to its end.
     #[cold]
     #[inline(never)]
     pub(super) fn rest(&mut self) -> Option<Delivery<M>> {

@@ -1,4 +1,4 @@
-//! What is received.
+//! Deliveries: the messages that a consumer receives, with their sequence and losses.
 
 use super::PublisherId;
 use super::inbox::Envelope;
@@ -15,7 +15,7 @@ pub struct Delivery<M> {
     pub topic: TopicId,
     /// Its priority.
     pub priority: Priority,
-    /// Who published it.
+    /// The publisher of the message.
     pub publisher: PublisherId,
     /// How many messages of this topic that publisher had published before, lost ones included.
     pub sequence: u64,

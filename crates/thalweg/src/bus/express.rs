@@ -13,11 +13,11 @@
 //! which are older than all others, and the rest of a shelf of the lane.
 //!
 //! *Gaps* are counted by publisher and topic, for both lanes together, in the order in which
-//! messages were published. So what a message tells is exact whenever it comes: the
+//! messages were published. So the loss that a message reports is exact whenever it comes: the
 //! [`lost_before`](super::Delivery::lost_before) sequences just before its own were lost.
 //!
-//! *The usual path* of a publisher knows nothing of lanes: for it the limit of such a priority is
-//! 0, and what is not admitted there comes here.
+//! *The fast path* of a publisher knows nothing of lanes: for it the limit of such a priority is 0,
+//! and a message that is not admitted there comes here.
 
 use super::builder::BuildError;
 use super::consumer::Consumer;
@@ -53,7 +53,7 @@ pub struct ExpressLane {
 }
 
 impl<M: Message> Lane<M> {
-    /// For so many messages and tokens, beside the ring of `receiver`.
+    /// Makes a lane for `messages` messages, and tokens besides, beside the ring of `receiver`.
     pub(super) fn new(
         from: Priority,
         messages: usize,
@@ -90,7 +90,7 @@ impl<M: Message> Inbox<M> {
         }
     }
 
-    /// For a publisher, or whoever closes the inbox.
+    /// Returns a sender of the lane, for a publisher or for the thread that closes the inbox.
     pub(super) fn express_sender(&self) -> Option<Sender<M>> {
         self.lane.as_ref().map(|lane| lane.end.sender())
     }
@@ -124,9 +124,10 @@ impl<M: Message> Inbox<M> {
 }
 
 impl<M: Message> Consumer<M> {
-    /// What comes before the messages of the ring: the express lane's, and those ahead.
+    /// Returns the next message that comes before those of the ring: one of the express lane, or
+    /// one of those ahead.
     ///
-    /// Apart from [`next`](Self::next), whose usual path is shorter so.
+    /// It is a function of its own so that the fast path of [`next`](Self::next) is shorter.
     #[cold]
     #[inline(never)]
     pub(super) fn next_before(&mut self) -> Option<Delivery<M>> {

@@ -15,7 +15,7 @@ use crate::ring::sync::lock;
 use thalweg_measure::clock::Clock;
 
 impl<M: Message> Inbox<M> {
-    /// What became of messages, by publisher.
+    /// Returns the flow of messages, by publisher.
     pub(super) fn losses(&self) -> Vec<Losses> {
         let publishers = lock(&self.publishers);
         let losses = |row: &Row| {
@@ -30,7 +30,7 @@ impl<M: Message> Inbox<M> {
         publishers.rows.iter().map(losses).collect()
     }
 
-    /// What became of all messages, where the ring holds `len` elements at `now`.
+    /// Returns the counts of all messages, where the ring holds `len` elements at `now`.
     pub(super) fn totals(&self, len: usize, now: u64, ns: impl Fn(u64) -> u64) -> Totals {
         // Flow last: what was taken was issued before.
         let service = self.service(len, now, ns);
@@ -62,7 +62,7 @@ impl<M: Message> Inbox<M> {
         }
     }
 
-    /// What consumers have done, where the ring holds `len` elements.
+    /// Returns the counts of all consumers, where the ring holds `len` elements.
     pub(super) fn service(&self, len: usize, now: u64, ns: impl Fn(u64) -> u64) -> Service {
         let members = lock(&self.members);
         let mut service = members.gone;
@@ -100,16 +100,17 @@ impl<M: Message> Consumer<M> {
         self.inbox.limits
     }
 
-    /// What publishers sent to this inbox and what became of it, by publisher: of those that are
-    /// there, those whose messages are not all taken yet, and the last 64 that left with a loss
-    /// that no later message told. [`Bus::snapshot`](super::Bus::snapshot) has the sum of all that
-    /// there were. Takes a lock that is not needed for messages.
+    /// Returns the messages that publishers sent to this inbox and their outcomes, by publisher:
+    /// for those that are there, those whose messages are not all taken yet, and the last 64 that
+    /// left with a loss that no later message reported. [`Bus::snapshot`](super::Bus::snapshot) has
+    /// the sum over all publishers that there ever were. It takes a lock that is not needed for
+    /// messages.
     pub fn losses(&self) -> Vec<Losses> {
         self.inbox.losses()
     }
 
-    /// What consumers of this inbox have done. Takes locks, of which topics that drop the oldest or
-    /// conflate need one.
+    /// Returns the counts of the consumers of this inbox. It takes locks, one of which is also
+    /// needed by topics that drop the oldest or conflate.
     pub fn service(&self) -> Service {
         let clock = self.core.clock;
         let ns = |ticks| clock.ns(ticks);

@@ -15,7 +15,7 @@ use crate::state::{Lifecycle, StateView};
 /// A message bus; see the [module](super). A handle, cheap to clone.
 pub struct Bus<M: Message>(pub(super) Arc<Handle<M>>);
 
-/// What handles and publishers hold, and consumers do not.
+/// The core of a bus, as handles and publishers hold it, and consumers do not.
 pub(super) struct Handle<M: Message>(pub(super) Arc<Core<M>>);
 
 impl<M: Message> Drop for Handle<M> {
@@ -91,9 +91,9 @@ impl<M: Message> Bus<M> {
         Publisher::new(Arc::clone(&self.0), name)
     }
 
-    /// The state of the bus, to be read, waited for, and with its last changes. It *stops* when
-    /// it drains and nothing waits any more; that is found when a consumer is told of the end or
-    /// goes, and by this call.
+    /// Returns the state of the bus, to be read, waited for, and with its last changes. The bus
+    /// *stops* when it drains and nothing waits any more; that is detected when a consumer gets the
+    /// error of the end, when a consumer is dropped, and by this call.
     ///
     /// ```
     /// # use thalweg::bus::{Bus, Message, TopicId, TopicInfo, Topics};
@@ -183,14 +183,15 @@ impl<M: Message> Bus<M> {
         readings.map(|(id, reading, _)| (id, reading)).collect()
     }
 
-    /// All figures of now: the state, and counts of each inbox. Each is exact when nobody is at
-    /// work. Takes locks as [`readings`](Self::readings), and may be called at any time.
+    /// Returns all present figures: the state, and counts of each inbox. Each is exact while no
+    /// publisher and no consumer is at work. It takes locks as [`readings`](Self::readings) does,
+    /// and may be called at any time.
     pub fn snapshot(&self) -> Snapshot {
         self.0.0.snapshot()
     }
 
-    /// What became of all messages so far, for all inboxes that there are or were. Takes a lock
-    /// that publishers and consumers do not need for messages.
+    /// Returns the counts of all messages so far, for all inboxes that there are or were. It takes
+    /// a lock that publishers and consumers do not need for messages.
     pub fn totals(&self) -> Totals {
         self.0.0.totals()
     }

@@ -1,5 +1,5 @@
-//! What waits for one consumer, or one group of them: a ring, and a shelf for each topic whose
-//! messages take each other's place.
+//! Inboxes: the messages that wait for one consumer, or one group of them, in a ring, and on a
+//! shelf for each topic whose messages take each other's place.
 //!
 //! The ring is a channel's, so waiting, waking, ends and async receives are those of channels. An
 //! element is a message, or the token of a shelf (`shelf.rs`). Publishers push below the limit of
@@ -33,7 +33,7 @@ pub(super) struct Envelope<M> {
     pub(super) priority: Priority,
 }
 
-/// What the ring carries.
+/// An element of the ring.
 pub(super) enum Item<M> {
     Message(Envelope<M>),
     /// All that is on the shelf of this topic.
@@ -59,9 +59,9 @@ pub(super) struct Inbox<M> {
     pub(super) topics: Topics,
     /// Messages that the ring holds.
     pub(super) capacity: u64,
-    /// Of each priority, in the ring that it goes to.
+    /// The limit of each priority, in the ring that it goes to.
     pub(super) limits: [u64; Priority::COUNT],
-    /// Those of the ring; 0 for what goes to the express lane.
+    /// The limits of the ring; 0 for a priority that goes to the express lane.
     pub(super) ring_limits: [u64; Priority::COUNT],
     /// Elements that the ring holds, tokens included.
     pub(super) places: u64,
@@ -78,7 +78,7 @@ pub(super) struct Inbox<M> {
 #[derive(Default)]
 pub(super) struct Members {
     pub(super) meters: Vec<Shared<Meter>>,
-    /// What those did that are gone.
+    /// The counts of consumers that are gone.
     pub(super) gone: Service,
 }
 
@@ -212,7 +212,7 @@ impl<M: Message> Inbox<M> {
             && lock(&self.members).meters.iter().all(is_free)
     }
 
-    /// Counts a message that nobody will receive, with the losses before it, and drops it.
+    /// Counts a message that no consumer will receive, with the losses before it, and drops it.
     fn discard(&self, envelope: Envelope<M>) {
         // No later message can report them: one may have been delivered in between.
         lock(&self.members).gone.unreported += envelope.lost_before;
@@ -238,7 +238,7 @@ impl<M: Message> Inbox<M> {
         }
     }
 
-    /// Discards what is on a shelf, for whoever has its token.
+    /// Discards the messages on a shelf, for the thread that has its token.
     fn clear(&self, topic: TopicId, panics: &mut Panics) {
         if let Some(shelf) = self.shelf(topic) {
             let mut all = VecDeque::new();
@@ -249,7 +249,8 @@ impl<M: Message> Inbox<M> {
         }
     }
 
-    /// Moves what is on all shelves behind `out`, for whoever finds the ring closed and empty.
+    /// Moves the messages of all shelves behind `out`, for a thread that finds the ring closed and
+    /// empty.
     pub(super) fn take_rest(&self, out: &mut VecDeque<Item<M>>) {
         for shelf in self.shelves.iter().flatten() {
             shelf.take_all(out);
@@ -265,7 +266,8 @@ impl<M: Message> Inbox<M> {
         }
     }
 
-    /// Discards what nobody received, though it was admitted: for a caller that was told so.
+    /// Discards messages that were admitted and that no consumer received, for a caller that was
+    /// notified of that.
     pub(super) fn discard_left<'s>(&self, senders: impl IntoIterator<Item = &'s mut Sender<M>>)
     where
         M: 's,

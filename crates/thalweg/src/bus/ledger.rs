@@ -1,10 +1,10 @@
 //! Counting every message: by publisher, priority and what became of it.
 //!
 //! A publisher has a [`Ledger`] for each inbox, a consumer a [`Meter`], each on lines of its own
-//! and written by its owner alone, by loads and stores. What others do to a publisher's messages,
-//! which is to evict or to discard them, is off the usual path, and added atomically.
+//! and written by its owner alone, by loads and stores. Other threads may evict or discard a
+//! publisher's messages: that is off the fast path, and counted by atomic additions.
 //!
-//! At every moment at which nobody is at work:
+//! At every moment at which no publisher and no consumer is at work:
 //! - issued = admitted + refused + timed out,
 //! - admitted = delivered + waiting + evicted + discarded.
 
@@ -40,14 +40,14 @@ impl Count {
 
 type ByPriority<C> = [C; Priority::COUNT];
 
-/// What one publisher knows of one inbox.
+/// The counts of one publisher's messages to one inbox.
 #[derive(Default)]
 pub(super) struct Ledger {
     pub(super) own: Own,
     pub(super) others: Others,
 }
 
-/// What the publisher counts.
+/// The counts that the publisher itself writes.
 #[derive(Default)]
 #[repr(align(128))]
 pub(super) struct Own {
@@ -57,7 +57,7 @@ pub(super) struct Own {
     pub(super) timed_out: ByPriority<Count>,
 }
 
-/// What others count of its messages.
+/// The counts of its messages that other threads write.
 #[derive(Default)]
 #[repr(align(128))]
 pub(super) struct Others {
@@ -65,10 +65,10 @@ pub(super) struct Others {
     pub(super) discarded: ByPriority<Tally>,
 }
 
-/// What became of messages, for each [`Priority`] by its [`index`](Priority::index). Exact when
-/// nobody is at work; while others are, each figure is right for some moment of the call, and no
-/// message is received, evicted or discarded before it is admitted, or admitted or lost before it
-/// is issued.
+/// The numbers of messages by outcome, for each [`Priority`] by its [`index`](Priority::index).
+/// They are exact while no publisher and no consumer is at work; otherwise each figure is right for
+/// some moment of the call, and no message is received, evicted or discarded before it is admitted,
+/// or admitted or lost before it is issued.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Flow {
@@ -84,7 +84,8 @@ pub struct Flow {
     pub timed_out: [u64; Priority::COUNT],
     /// Lost: a newer message took their place.
     pub evicted: [u64; Priority::COUNT],
-    /// Admitted and received by nobody: consumers had gone, or the bus was closed.
+    /// Messages that were admitted and that no consumer received: consumers had gone, or the bus
+    /// was closed.
     pub discarded: [u64; Priority::COUNT],
 }
 
@@ -99,8 +100,8 @@ impl Flow {
             .sum()
     }
 
-    /// Counts what a publisher has not counted yet, though consumers, who have `delivered` so
-    /// many, or other publishers have.
+    /// Counts messages that the publisher has not counted yet, though consumers, which have
+    /// `delivered` these numbers, or other publishers have.
     pub(super) fn catch_up(&mut self, delivered: &[u64; Priority::COUNT]) {
         for (p, delivered) in delivered.iter().enumerate() {
             let left = delivered + self.evicted[p] + self.discarded[p];
@@ -131,7 +132,7 @@ fn tallies(tallies: &ByPriority<Tally>) -> [u64; Priority::COUNT] {
 }
 
 impl Ledger {
-    /// What comes of a message is read before what it comes from.
+    /// Returns the counts. The outcome of a message is read before the count that it comes from.
     pub(super) fn flow(&self) -> Flow {
         Flow {
             evicted: tallies(&self.others.evicted),
@@ -144,7 +145,7 @@ impl Ledger {
     }
 }
 
-/// What one publisher sent to an inbox, and what became of it; see
+/// The messages of one publisher to an inbox, by outcome; see
 /// [`Consumer::losses`](super::Consumer::losses).
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -153,11 +154,11 @@ pub struct Losses {
     pub publisher: super::PublisherId,
     /// Its name.
     pub name: Shared<str>,
-    /// What became of its messages.
+    /// The outcomes of its messages.
     pub flow: Flow,
 }
 
-/// What one consumer has done.
+/// The counts of one consumer.
 #[derive(Default)]
 #[repr(align(128))]
 pub(super) struct Meter {
@@ -196,13 +197,13 @@ impl Meter {
         if time & IS_BUSY == 0 {
             return ticks;
         }
-        // Of 63 bits. Clocks of two processors may differ a little.
+        // The difference has 63 bits. Clocks of two processors may differ a little.
         let ticks = ticks.wrapping_add(now) & (u64::MAX >> 1);
         if ticks > u64::MAX >> 2 { 0 } else { ticks }
     }
 }
 
-/// What consumers of an inbox have done; see [`Consumer::service`](super::Consumer::service).
+/// The counts of the consumers of an inbox; see [`Consumer::service`](super::Consumer::service).
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Service {
@@ -250,10 +251,10 @@ impl Service {
     }
 }
 
-/// What became of all messages of a bus; see [`Bus::totals`](super::Bus::totals). At every moment
-/// at which nobody is at work, `issued` = `admitted` + `refused` + `timed_out` and `admitted` =
-/// `delivered` + `waiting` + `evicted` + `discarded`, for all priorities together; the first of
-/// these for each.
+/// The counts of all messages of a bus; see [`Bus::totals`](super::Bus::totals). At every moment at
+/// which no publisher and no consumer is at work, `issued` = `admitted` + `refused` + `timed_out`
+/// and `admitted` = `delivered` + `waiting` + `evicted` + `discarded`, for all priorities together;
+/// the first of these for each.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Totals {

@@ -204,7 +204,7 @@ mod tests {
         assert_eq!(Pattern::parse("**.*").unwrap_err(), expected);
     }
 
-    /// What matching means, one segment after the other.
+    /// Matches by the definition, one segment after the other.
     fn means(pattern: &[&str], name: &[&str]) -> bool {
         match (pattern, name) {
             (["#" | "**"], _) => true,

@@ -36,7 +36,7 @@ struct Parcel<M> {
     messages: Vec<M>,
     /// To be retained.
     kept: Option<M>,
-    /// What the user's code threw that was dropped in an attempt: it goes on when all is done.
+    /// The panics of user's code that was dropped in an attempt: they are resumed when all is done.
     panics: Panics,
 }
 
@@ -234,8 +234,8 @@ impl<M: Message> Publisher<M> {
 }
 
 impl<M: Message> Parcel<M> {
-    /// All is done. Drops what is left, one for an inbox that has just gone, or for nobody; unless
-    /// the original is given back.
+    /// Ends the publication. It drops the message that is left, which was for an inbox that has
+    /// just gone or for no inbox, unless the original is given back.
     fn settle(mut self, outcome: Result<usize, Reason>) -> Result<usize, PublishError<M>> {
         let outcome = outcome.map_err(|reason| PublishError {
             message: self.messages.swap_remove(0),

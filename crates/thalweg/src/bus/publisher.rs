@@ -1,8 +1,8 @@
 //! Publishing.
 //!
-//! The usual path is that of a topic with one inbox, a ring, which is as it was: a load of the
-//! bus's word, the sequence of the topic, two counts and a push. All else is in one function behind
-//! that.
+//! The fast path is that of a topic with one inbox, which is a ring and has not changed: a load of
+//! the bus's word, the sequence of the topic, two counts and a push. All else is in one function
+//! behind that.
 
 use std::sync::Arc as Shared;
 use std::time::{Duration, Instant};
@@ -37,11 +37,11 @@ pub struct Publisher<M: Message> {
     _handle: Arc<Handle<M>>,
 }
 
-/// What a publisher knows of a topic.
+/// The state that a publisher keeps for a topic.
 #[derive(Clone, Copy)]
 pub(super) struct Route {
     pub(super) sequence: u64,
-    /// The one link that wants it, if the usual path will do.
+    /// The one link that wants the topic, if the fast path will do.
     sole: u32,
     priority: Priority,
 }
@@ -74,7 +74,7 @@ impl<M: Message> Publisher<M> {
         Ok(publisher)
     }
 
-    /// Who this is.
+    /// Returns the number of this publisher, as deliveries name it.
     pub fn id(&self) -> PublisherId {
         self.id
     }
@@ -90,12 +90,12 @@ impl<M: Message> Publisher<M> {
         self.routes[topic.index()].sequence
     }
 
-    /// Publishes a message with the priority of its topic, and gives how many inboxes took it.
+    /// Publishes a message with the priority of its topic, and returns how many inboxes took it.
     ///
     /// In topics that block it waits while the bus is paused, and while an inbox has no room for
-    /// that priority. With one inbox,
-    /// and nobody asleep, it costs some 15 ns; if a consumer sleeps, the wake-up (some 2 µs) is
-    /// this thread's to pay. It allocates nothing, but when inboxes were opened or have gone.
+    /// that priority. With one inbox, and no consumer asleep, it costs some 15 ns; if a consumer
+    /// sleeps, the wake-up (some 2 µs) is this thread's to pay. It allocates nothing, but when
+    /// inboxes were opened or have gone.
     ///
     /// # Errors
     /// [`PublishError`] gives the message back if an inbox has no room and the policy is to reject,
@@ -104,8 +104,8 @@ impl<M: Message> Publisher<M> {
     /// # Panics
     /// If [`Message::topic`] is beyond [`Message::TOPICS`]; if [`Message::key`] or the copy to be
     /// retained panics, and then nothing is published; and if a copy for one of several inboxes
-    /// panics, or the drop of another message that nobody will receive. Then the message has been
-    /// published all the same, and an inbox whose copy failed counts it as refused.
+    /// panics, or the drop of another message that no consumer will receive. Then the message has
+    /// been published all the same, and an inbox whose copy failed counts it as refused.
     #[inline]
     pub fn publish(&mut self, message: impl Into<M>) -> Result<usize, PublishError<M>> {
         self.publish_by(message.into(), None, Patience::Endless)
@@ -126,8 +126,8 @@ impl<M: Message> Publisher<M> {
 
     /// As [`publish`](Self::publish), and never waits: where a topic blocks, it rejects.
     ///
-    /// The attempt is a message: it has its sequence number, and a loss is told to consumers, also
-    /// if the message is published again.
+    /// The attempt is a message: it has its sequence number, and its loss is reported to consumers,
+    /// also if the message is published again.
     ///
     /// # Errors
     /// As [`publish`](Self::publish).
@@ -202,7 +202,7 @@ impl<M: Message> Publisher<M> {
         }
     }
 
-    /// By the usual path, with another outcome.
+    /// Ends a publication by the fast path that did not succeed.
     #[cold]
     #[inline(never)]
     fn unpublished(
@@ -296,7 +296,7 @@ impl<M: Message> Publisher<M> {
 
     /// Learns which inboxes there are.
     pub(super) fn refresh(&mut self) {
-        // What is dropped here may drop messages.
+        // The list that is dropped here may drop messages.
         drop(self.look());
     }
 
@@ -327,7 +327,7 @@ impl<M: Message> Publisher<M> {
         old
     }
 
-    /// Finds the topics for which the usual path will do.
+    /// Finds the topics for which the fast path will do.
     fn choose(&mut self) {
         let is_running = self.seen.state() == Lifecycle::Running;
         for (index, info) in M::TOPICS.iter().enumerate() {

@@ -1,10 +1,10 @@
-//! What all handles of a bus share: its state, and who is there.
+//! The registry that all handles of a bus share: its state, its publishers and its inboxes.
 //!
 //! *One word.* The state of the bus and the version of the list of inboxes are one atomic, that of
 //! a [`StateCell`]. The list changes under the lock of the registry, and each change makes another
 //! version. A publisher whose copy of the word is right may publish, and has the right list. Else
-//! it takes the lock, and copies the word and the list together. Whoever learned in any way that an
-//! inbox is there sees a word that is not older.
+//! it takes the lock, and copies the word and the list together. A thread that learned in any way
+//! that an inbox is there sees a word that is not older.
 //!
 //! *The end.* The state changes before the list is read to close what is in it, and an inbox is
 //! listed only while the bus is open, which is asked under the lock: so none is missed.
@@ -47,7 +47,7 @@ pub(super) struct Core<M> {
     pub(super) export: OnceLock<Export>,
 }
 
-/// What is retained, by topic.
+/// The retained messages, by topic.
 type Places<M> = Vec<Option<Shared<Retained<M>>>>;
 
 /// The last message of a topic, to be copied by one thread at a time, since messages need not be
@@ -137,7 +137,7 @@ impl<M: Message> Core<M> {
         self.state.version()
     }
 
-    /// The list of inboxes has changed; for whoever has the lock.
+    /// Marks the list of inboxes as changed; the caller has the lock.
     fn bump(&self) {
         if !fault::is("version_kept") {
             self.state.touch();
@@ -334,7 +334,7 @@ impl<M: Message> Core<M> {
         registry.entries.iter().map(reading).collect()
     }
 
-    /// What became of all messages so far, of all inboxes that there are or were.
+    /// Returns the counts of all messages so far, over all inboxes that there are or were.
     pub(super) fn totals(&self) -> Totals {
         let registry = lock(&self.registry);
         let mut totals = registry.gone;
@@ -371,7 +371,8 @@ impl<M: Message> Entry<M> {
 }
 
 impl<M: Message> Registry<M> {
-    /// Keeps the figures of inboxes that nobody holds any more, and lets them go.
+    /// Keeps the figures of inboxes that no consumer and no publisher holds any more, and drops
+    /// those inboxes.
     fn settle(&mut self, clock: Clock) {
         let gone = &mut self.gone;
         self.leaving.retain(|inbox| {
@@ -385,5 +386,5 @@ impl<M: Message> Registry<M> {
     }
 }
 
-/// Tokens and messages are told apart by the priority, which has values to spare.
+/// Tokens and messages are distinguished by the priority, which has values to spare.
 const _: () = assert!(size_of::<Item<u64>>() == size_of::<Envelope<u64>>());

@@ -115,10 +115,10 @@ impl Burst {
 
 /// Elements to keep free for each priority, from low to critical, and those above it.
 ///
-/// What they guarantee: a priority whose bursts were given loses nothing, whatever lower ones do,
-/// as long as it and those above it send no more than was given, the consumer serves the rate that
-/// was given, and no stall is longer or comes before the last one is forgotten. A priority without
-/// a burst gets no room of its own and is guaranteed nothing; above others, it must send nothing.
+/// The guarantee: a priority whose bursts were given loses nothing, whatever lower ones do, as long
+/// as it and those above it send no more than was given, the consumer serves the rate that was
+/// given, and no stall is longer or comes before the last one is forgotten. A priority without a
+/// burst gets no room of its own and is guaranteed nothing; above others, it must send nothing.
 /// Topics that drop the oldest or conflate are admitted whatever their priority, and take one place
 /// each: where an inbox has any, add their number to each reserve that is not 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! What a bus carries: messages, and the topics that they belong to.
+//! Messages of a bus, and the topics that they belong to.
 
 use std::fmt;
 
@@ -85,7 +85,7 @@ pub struct TopicInfo {
     pub name: &'static str,
     /// The priority of a message that is published without one.
     pub priority: Priority,
-    /// What happens where there is no room.
+    /// The policy where there is no room.
     pub policy: Policy,
     /// Whether the bus keeps the last message, for consumers that come later: also one that no
     /// inbox took. Each of them gets a clone, one at a time; so a clone must not ask for another
@@ -179,7 +179,7 @@ pub(super) const fn same(a: &str, b: &str) -> bool {
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum TopicError {
-    /// So many; there must be 1 to 64.
+    /// There are this many topics; there must be 1 to 64.
     Count(usize),
     /// The name is not segments between dots, or there is a wildcard or white space in it.
     Name(&'static str),
@@ -197,7 +197,7 @@ errors!(TopicError {
     Self::Bound(name) => "topic {name:?} keeps 0 messages";
 });
 
-/// What happens to a message where there is no room for it.
+/// The policy for a message for which there is no room.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum Policy {
@@ -347,7 +347,7 @@ mod tests {
             check(&[]).unwrap_err(),
             "0 topics, where a message has 1 to 64"
         );
-        // Of each length one.
+        // One name of each length.
         const A: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
         let names = (1..=65).map(|length| &A[..length]);
         let many: Vec<TopicInfo> = names.map(named).collect();
@@ -419,7 +419,7 @@ mod tests {
         TopicId::new(64);
     }
 
-    /// A message with so many topics, for `every`.
+    /// A message with `N` topics, for `every`.
     #[derive(Clone)]
     struct Of<const N: usize>;
 

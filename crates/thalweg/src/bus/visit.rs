@@ -468,7 +468,8 @@ mod tests {
 
     const TEXTS: [&str; 6] = ["name", "same name", "bound", "keyless", "unasked", "again"];
 
-    /// What `topics!` says of a topic with these options, behind one with the name "first".
+    /// Returns the error of `topics!` for a topic with these options, behind one with the name
+    /// "first".
     fn declared(name: &'static str, policy: Policy, options: &[&str]) -> Result<(), String> {
         let topic = TopicInfo {
             policy,

@@ -18,22 +18,22 @@ use crate::wait::Mode;
 /// Elements above this size, in bytes, are laid out side by side: beside a sequence they would
 /// take more lines than they need.
 const SLOTTED_BYTES_MAX: usize = 56;
-/// Channels up to this capacity are for latency, larger ones for throughput, if nobody says.
+/// By default, channels up to this capacity are for latency, larger ones for throughput.
 const SLOTTED_CAPACITY_MAX: usize = 64;
-/// Elements that may wait before senders give way, if nobody says. (2-core Intel virtual machine,
-/// 100,000 elements in a burst of 5, 10 and 20 senders: 512 keeps p99 below 0.15 ms, 1,024 below
-/// 0.24, 2,048 below 0.34; wall time is some 5 % better with the last than with the others, and
-/// without a limit p99 is 4 to 6 ms.)
+/// The default number of elements that may wait before senders give way. (2-core Intel virtual
+/// machine, 100,000 elements in a burst of 5, 10 and 20 senders: 512 keeps p99 below 0.15 ms, 1,024
+/// below 0.24, 2,048 below 0.34; wall time is some 5 % better with the last than with the others,
+/// and without a limit p99 is 4 to 6 ms.)
 const SOFT_LIMIT: usize = 2048;
-/// The same for each of several lanes.
+/// The default number of elements that may wait in each of several lanes before senders give way.
 const LANE_SOFT_LIMIT: usize = 256;
 const LANES: &str = "lanes";
 const ZERO: &str = "a capacity of 0";
 const UNBOUNDED: &str = "unbounded storage";
 
-/// Shared rings up to this capacity give each element lines of its own, if nobody says: neighbours
-/// are written by different threads. (2-core Intel virtual machine, 1,024 elements: 4 → 1 25.7 ns a
-/// message instead of 32.0, 20 → 1 36.4 instead of 40.5, 2 × 2 30.9 instead of 32.0.)
+/// By default, shared rings up to this capacity give each element lines of its own, since
+/// neighbours are written by different threads. (2-core Intel virtual machine, 1,024 elements: 4 →
+/// 1 25.7 ns a message instead of 32.0, 20 → 1 36.4 instead of 40.5, 2 × 2 30.9 instead of 32.0.)
 pub(super) const SHARED_SLOTTED_CAPACITY_MAX: usize = 1024;
 
 /// Why a channel can't be made.
@@ -42,19 +42,19 @@ pub(super) const SHARED_SLOTTED_CAPACITY_MAX: usize = 1024;
 pub enum BuildError {
     /// The capacity is out of range.
     Capacity {
-        /// What was asked for, in elements.
+        /// The capacity that was asked for, in elements.
         asked: usize,
     },
     /// The limit of an unbounded channel is out of range.
     Limit {
-        /// What was asked for, in elements.
+        /// The capacity that was asked for, in elements.
         asked: usize,
     },
     /// There is no memory for what all of it takes.
     Memory {
-        /// What was asked for, in elements.
+        /// The capacity that was asked for, in elements.
         asked: usize,
-        /// What that takes, in bytes.
+        /// The memory that this capacity takes, in bytes.
         bytes: usize,
     },
     /// The options contradict each other.
@@ -111,7 +111,7 @@ enum Storage {
 pub struct Builder {
     storage: Storage,
     has_lanes: bool,
-    /// What was asked for; without that, what fits the shape.
+    /// The limit that was asked for; `None` stands for the default of the shape.
     soft_limit: Option<Option<usize>>,
     layout: Option<Layout>,
     habits: Habits,
@@ -143,7 +143,7 @@ impl Builder {
         Self::with(Storage::Unbounded(limit))
     }
 
-    /// What a sender does when the channel is full; default [`Overflow::Block`].
+    /// Sets the policy of senders when the channel is full; default [`Overflow::Block`].
     pub fn overflow(mut self, overflow: Overflow) -> Self {
         self.habits.overflow = overflow;
         self
@@ -163,12 +163,12 @@ impl Builder {
         self
     }
 
-    /// Rate balance: a sender that finds more than so many elements waiting gives its turn away,
-    /// some times, until half of them are left; then it goes on. It keeps queues, and with them
-    /// latencies, short where senders are faster than receivers. Senders look once in up to 64
-    /// sends, and where nobody receives, ever more rarely: it is no bound. Turns are given away by
-    /// `send` and `send_many` only, never by a send that tries, has a deadline, is
-    /// async or is an arm of a select. Counted in
+    /// Sets the limit of rate balance: a sender that finds more than `limit` elements waiting gives
+    /// its turn away, some times, until half of them are left; then it goes on. It keeps queues,
+    /// and with them latencies, short where senders are faster than receivers. Senders look once in
+    /// up to 64 sends, and where no receiver takes elements, ever more rarely: it is no bound.
+    /// Turns are given away by `send` and `send_many` only, never by a send that tries, has a
+    /// deadline, is async or is an arm of a select. Counted in
     /// [`Counters::balanced`](super::Counters::balanced).
     ///
     /// A limit of 0 gives turns away whenever something waits; one above the capacity never does.
@@ -201,7 +201,7 @@ impl Builder {
         let Some(capacity) = self.ring_capacity()? else {
             return self.shared(None);
         };
-        // What the plain ring spares each element to look at is left to a lane.
+        // A lane does the checks that the plain ring does not do for each element.
         if self.habits.overflow.is_lossy() || self.soft_limit.flatten().is_some() {
             return self.in_lanes(capacity, None);
         }
@@ -342,7 +342,7 @@ impl Builder {
         Ok((!is_meeting && !is_locked && !takes_back).then_some(asked))
     }
 
-    /// Slotted up to `capacity_max` elements, if nobody says.
+    /// Returns the layout: the one that was asked for, or slotted up to `capacity_max` elements.
     pub(super) fn layout_up_to<T>(&self, capacity: usize, capacity_max: usize) -> Layout {
         let is_small = size_of::<T>() <= SLOTTED_BYTES_MAX && capacity <= capacity_max;
         let usual = if is_small {

@@ -100,7 +100,7 @@ impl<T> Claim<'_, T> {
         give_back(self.gate, &mut claim);
         let sent = claim.commit();
         if unused > 0 {
-            // Tickets that came back pass no receiver who would tell.
+            // Tickets that came back pass no receiver that would notify.
             self.gate.notify_room(unused);
         }
         self.hub.readable.notify(sent.max(1));
@@ -263,8 +263,8 @@ impl<T, S: Shape> Sender<T, S> {
     /// Claims room for exactly `count` elements if there is that much now.
     ///
     /// # Errors
-    /// [`ClaimError::Full`] if less is free; [`ClaimError::TooLarge`] if the channel never holds so
-    /// many; [`ClaimError::Disconnected`]; [`ClaimError::Unsupported`] in a channel that has no
+    /// [`ClaimError::Full`] if less is free; [`ClaimError::TooLarge`] if the channel never holds
+    /// `count`; [`ClaimError::Disconnected`]; [`ClaimError::Unsupported`] in a channel that has no
     /// memory to give away: unbounded, rendezvous, or dropping its oldest elements.
     pub fn try_claim(&mut self, count: usize) -> Result<Claim<'_, T>, ClaimError> {
         if self.hub.habits.overflow == Overflow::DropOldest {

@@ -1,5 +1,5 @@
-//! What an operation on a channel can answer instead of success. The names are those of
-//! `std::sync::mpsc` and `crossbeam-channel`.
+//! Errors of the operations on a channel. Their names are those of `std::sync::mpsc` and
+//! `crossbeam-channel`.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use crate::ring::{self, PopError};
 pub enum SendError<T> {
     /// Every receiver is gone, or the channel was closed.
     Disconnected(T),
-    /// The channel is full (at a rendezvous: nobody is waiting), and its policy is
+    /// The channel is full (at a rendezvous: no receiver is waiting), and its policy is
     /// [`Overflow::Reject`](super::Overflow::Reject), or the send was one that does not wait.
     Full(T),
 }
@@ -78,23 +78,24 @@ impl<T> std::error::Error for SendManyError<T> {}
 pub enum ClaimError {
     /// There is less room than asked for at the moment.
     Full {
-        /// What was asked for, in elements.
+        /// The claim that was asked for, in elements.
         asked: usize,
-        /// What was free, in elements.
+        /// The room that was free, in elements.
         free: usize,
     },
     /// More was asked for than the channel ever holds; trying again is useless.
     TooLarge {
-        /// What was asked for, in elements.
+        /// The claim that was asked for, in elements.
         asked: usize,
-        /// What the channel holds, in elements.
+        /// The capacity of the channel, in elements.
         capacity: usize,
     },
     /// Every receiver is gone, or the channel was closed.
     Disconnected,
     /// The channel has no memory to give away.
     Unsupported {
-        /// What it is: an unbounded channel, a rendezvous, or one that drops its oldest elements.
+        /// The kind of the channel: an unbounded channel, a rendezvous, or one that drops its
+        /// oldest elements.
         channel: &'static str,
     },
 }

@@ -7,8 +7,8 @@
 //! is listed, and when it was woken. If it then leaves something in either, it wakes the next. So
 //! for the argument of [`Signal`](crate::wait::Signal) the two are one store.
 //!
-//! *The end* comes when both rings say so. A ring that was closed and empty once stays so; whoever
-//! closes both notifies after the second.
+//! *The end* comes when both rings say so. A ring that was closed and empty once stays so; the
+//! thread that closes both notifies after the second.
 //!
 //! *Late sends.* The last receiver takes what is in both rings after it has shut the signal. A
 //! sender that finds the signal shut takes what is in the ring that it sent to (see `within`).
@@ -102,7 +102,8 @@ fn pop_either<T>(source: &mut Source<T>, express: &mut Express<T>) -> Result<T, 
 }
 
 impl<T: Send> Receiver<T, Mpmc> {
-    /// A second ring of so many places, to be emptied first; for a channel that is just made.
+    /// Returns a second ring of `places` places, to be emptied first; for a channel that is just
+    /// made.
     pub(crate) fn express(&self, places: usize) -> Result<Express<T>, BuildError> {
         let layout = Builder::new(places).layout_up_to::<T>(places, SHARED_SLOTTED_CAPACITY_MAX);
         Ok(Express {

@@ -1,4 +1,4 @@
-//! What all endpoints of a channel share, whatever it stores its elements in.
+//! The part of a channel that all of its endpoints share, whatever it stores its elements in.
 
 use crate::ring::sequence::Tally;
 use crate::ring::sync::{Arc, AtomicBool, AtomicU64, Mutex, Ordering, fault, lock, order};
@@ -6,7 +6,7 @@ use crate::wait::{Mode, Signal};
 
 use super::gap::Gaps;
 
-/// What a sender does when the channel is full.
+/// The policy of a sender when the channel is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Overflow {
@@ -33,7 +33,7 @@ impl Overflow {
 pub(super) struct Habits {
     pub(super) overflow: Overflow,
     pub(super) mode: Mode,
-    /// Senders give their turn away while more than so many elements wait.
+    /// The number of waiting elements above which senders give their turn away.
     pub(super) soft_limit: Option<usize>,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct Hub {
     pub(super) senders: Count,
     pub(super) receivers: Count,
     pub(super) habits: Habits,
-    /// What the gates of senders that are gone have counted.
+    /// The counts of the gates of senders that are gone.
     gone: Mutex<Counters>,
     closing: Mutex<Closing>,
 }
@@ -158,7 +158,7 @@ pub(super) struct Count(AtomicU64);
 impl Count {
     /// One more. For a caller that holds one, so that the count can't reach zero meanwhile.
     pub(super) fn add(&self) {
-        // ORDERING: Relaxed; whoever adds one holds one.
+        // ORDERING: Relaxed; a thread that adds one holds one.
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -197,13 +197,13 @@ impl Count {
             return self.0.fetch_add(1, Ordering::Relaxed) < u64::MAX;
         }
         let more = |count: u64| (count > 0).then_some(count + 1);
-        // ORDERING: Release (order::enter), pairs with the AcqRel in `remove`: whoever leaves later
-        // knows of the lane that this one has brought. Relaxed else.
+        // ORDERING: Release (order::enter), pairs with the AcqRel in `remove`: an endpoint that
+        // leaves later knows of the lane that this one has brought. Relaxed else.
         (self.0.fetch_update(order::enter(), Ordering::Relaxed, more)).is_ok()
     }
 }
 
-/// Why a lane can be made, and notes for it; there may be no memory for so many of them.
+/// The reason why a lane and the notes for it can be made; there may be no memory for this many.
 pub(super) const AS_THE_FIRST: &str = "the first lane was made with the same capacity";
 
 /// Where the senders of one store wait, and what became of what they sent. One per channel, or one
@@ -252,12 +252,12 @@ impl Gate {
         self.is_left.load(order::left())
     }
 
-    /// Wakes senders, since there is room for so many elements more. Where one waits for room for
-    /// several at once, everybody looks: it may have to leave the room to another.
+    /// Wakes senders, since there is room for `elements` more. Where one waits for room for several
+    /// at once, all senders look: it may have to leave the room to another.
     #[inline(always)]
     pub(super) fn notify_room(&self, elements: usize) {
-        // ORDERING: Relaxed; whoever was woken came off a list under its lock, and a claimer counts
-        // itself before it goes on that list.
+        // ORDERING: Relaxed; a sender that was woken came off a list under its lock, and a claimer
+        // counts itself before it goes on that list.
         if self.writable.notify(elements) > 0 && self.claimers.load(Ordering::Relaxed) > 0 {
             self.writable.notify_all();
         }
@@ -300,9 +300,9 @@ impl Drop for Claiming<'_> {
     }
 }
 
-/// What happened in a channel since it was made, in elements and in events; see
-/// [`Receiver::counters`](super::Receiver::counters). Exact when nobody is at work; while others
-/// are, each figure is right for some moment of the call.
+/// The counts of a channel since it was made, in elements and in events; see
+/// [`Receiver::counters`](super::Receiver::counters). They are exact while no endpoint is at work;
+/// otherwise each figure is right for some moment of the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Counters {
@@ -314,8 +314,8 @@ pub struct Counters {
     pub refused: u64,
     /// Elements dropped by the policy: newest ones that never got in, or oldest ones that did.
     pub dropped: u64,
-    /// Elements that nobody received: they were in the channel when its last receiver went, or came
-    /// at that moment.
+    /// The number of elements that no receiver took: they were in the channel when its last
+    /// receiver went, or came at that moment.
     pub discarded: u64,
     /// Sends after which a sender gave its turn away because of the soft limit.
     pub balanced: u64,

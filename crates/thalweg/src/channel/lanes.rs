@@ -44,7 +44,7 @@ pub(super) struct Lane<T> {
 pub(super) struct JoinQueue<T> {
     newcomers: Mutex<Vec<Lane<T>>>,
     is_occupied: AtomicBool,
-    /// The receiver is gone: nobody will take anything in.
+    /// Whether the receiver is gone, so that no new lane will be taken in.
     is_shut: AtomicBool,
     /// Elements of a lane.
     pub(super) capacity: usize,
@@ -58,7 +58,8 @@ pub(super) struct LaneReceiver<T> {
     pub(super) lanes: Vec<Lane<T>>,
     open: usize,
     current: usize,
-    /// What may still be taken from the current lane before the next has its turn.
+    /// The number of elements that may still be taken from the current lane before the next has its
+    /// turn.
     left: usize,
     /// Elements taken from lanes that are gone.
     popped_before: u64,
@@ -112,7 +113,7 @@ impl<T> JoinQueue<T> {
             // this thread does later, a close above all, sees this too.
             self.is_occupied.store(true, Ordering::Relaxed);
         }
-        // A consumer that nobody will drain is dropped here, which closes the lane.
+        // A consumer that no receiver will drain is dropped here, which closes the lane.
         drop(newcomers);
         producer
     }
@@ -190,7 +191,7 @@ impl<T> LaneReceiver<T> {
             // When the receiver closes a lane, a send that is under way may still succeed.
             let is_over = outcome == Err(PopError::Closed) && lane.gate.is_left();
             if is_over {
-                // What was under way before that is there now.
+                // Elements that were under way before that are there now.
                 outcome = lane.ring.observe();
             }
             match outcome {
@@ -334,7 +335,7 @@ impl<T> LaneReceiver<T> {
             left -= taken;
         }
         if left == max {
-            // To tell empty from closed, and to take in new lanes.
+            // Distinguishes empty from closed, and takes in new lanes.
             out.push(self.try_pop()?);
             self.gate().writable.notify_one();
         }

@@ -48,7 +48,8 @@ impl<T> Locked<T> {
 
     /// Only under the lock.
     fn set_len(&self, elements: usize) {
-        // ORDERING: Relaxed; the elements are behind the lock, and who sleeps is told by a signal.
+        // ORDERING: Relaxed; the elements are behind the lock, and a thread that sleeps is woken by
+        // a signal.
         self.len.store(elements as u64, Ordering::Relaxed);
     }
 

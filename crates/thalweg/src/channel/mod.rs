@@ -64,8 +64,8 @@
 //! another; a [`Claim`] is given up; the room of a [`Batch`] comes back. What was inside is leaked.
 //!
 //! # Memory ordering
-//! What a thread did before it sent an element is visible to the thread that received it, after
-//! that.
+//! All that a thread did before it sent an element is visible, after the receive, to the thread
+//! that received it.
 
 mod balance;
 mod batch;
@@ -132,7 +132,7 @@ macro_rules! shape {
         ///
         /// # Panics
         /// If `capacity` is above [`CAPACITY_MAX`](crate::ring::CAPACITY_MAX), or there is no
-        /// memory for so many; [`Builder`] gives an error instead.
+        /// memory for that many; [`Builder`] gives an error instead.
         pub fn $name<T: Send>(capacity: usize) -> Ends<T, $shape> {
             match Builder::new(capacity).$name() {
                 Ok(ends) => ends,

@@ -17,9 +17,9 @@ use crate::wait::{Pace, barrier, block};
 ///
 /// It can move to another thread, and can be cloned where the shape `S` allows it; each element
 /// goes to one receiver. Dropping the last one disconnects the channel: senders get an error, and
-/// what is still in the channel is dropped, also what a send that is under way puts there later
-/// (see [Disconnecting](super#disconnecting)). That costs up to 10 µs more than the drops while
-/// there are senders and nobody has slept on the channel for a while.
+/// the elements that are still in the channel are dropped, also those that a send under way puts
+/// there later (see [Disconnecting](super#disconnecting)). That costs up to 10 µs more than the
+/// drops while there are senders and no endpoint has slept on the channel for a while.
 pub struct Receiver<T, S: Shape> {
     _one_thread: UsedByOneThreadAtATime,
     pub(super) source: Source<T>,
@@ -99,7 +99,7 @@ impl<T> Source<T> {
             return found;
         }
         if !self.hub.senders.has_any() {
-            // What they sent last is there now.
+            // The last elements that they sent are there now.
             return self.end.look();
         }
         if !self.is_final {
@@ -124,13 +124,13 @@ impl<T> Source<T> {
         self.is_lossy
     }
 
-    /// Whether nobody but receivers takes elements out.
+    /// Returns whether only receivers take elements out.
     pub(super) fn keeps(&self) -> bool {
         self.hub.habits.overflow != Overflow::DropOldest
     }
 
-    /// The usual way of a channel with several senders or receivers first: not where the ring's
-    /// path is, which would get longer.
+    /// Pops by the fast path of a channel with several senders or receivers first. It is apart from
+    /// the ring's path, which would get longer.
     #[inline(never)]
     fn pop_shared(&mut self) -> Result<T, PopError> {
         if let RecvEnd::Ticket(ring, gate) = &mut self.end
@@ -226,7 +226,7 @@ impl<T, S: Shape> Receiver<T, S> {
     #[inline(always)]
     fn pop(&mut self) -> Result<T, PopError> {
         if let RecvEnd::Ring(..) = self.source.end {
-            // Nobody else waits for these elements.
+            // No other receiver waits for these elements.
             return self.source.pop();
         }
         self.settle();
@@ -295,7 +295,7 @@ impl<T, S: Shape> Receiver<T, S> {
         self.wait_by(deadline, self.hub.endpoints(), Source::pop)
     }
 
-    /// Waits, as one of so many endpoints, until `pop` gives something.
+    /// Waits, as one of this number of endpoints, until `pop` gives something.
     #[inline]
     pub(super) fn wait_by(
         &mut self,
@@ -352,7 +352,7 @@ impl<T, S: Shape> Receiver<T, S> {
             return 1;
         }
         let more = self.source.pop_many(out, room).unwrap_or(0);
-        // What was lost before any of them.
+        // The loss before any of them.
         self.source.lost = lost + if more > 0 { self.source.lost } else { 0 };
         1 + more
     }
@@ -412,7 +412,7 @@ impl<T, S: Shape> Receiver<T, S> {
         self.source.hub.readable.notify_all();
     }
 
-    /// What happened in the channel so far.
+    /// Returns the counts of the channel so far.
     pub fn counters(&self) -> Counters {
         let end = &self.source.end;
         let counters = self.hub.counters(|look| end.for_each_gate(look));
@@ -440,7 +440,7 @@ impl<T, S: Shape> Receiver<T, S> {
         self.source.end.close();
         self.source.hub.tell_closed();
         if self.source.hub.senders.has_any() {
-            // Whoever is about to put something in drops it itself, from here on.
+            // A sender that is about to put something in drops it itself, from here on.
             self.source.hub.readable.shut();
         }
         discard(&mut self.source.end);
@@ -450,7 +450,8 @@ impl<T, S: Shape> Receiver<T, S> {
 
 impl<T, S: Shape> Drop for Receiver<T, S> {
     fn drop(&mut self) {
-        // What is left may hold the senders of other channels; it must not wait for ours.
+        // Elements that are left may hold the senders of other channels; dropping them must not
+        // wait for ours.
         self.go(RecvEnd::discard);
     }
 }

@@ -135,7 +135,7 @@ impl<T> RecvEnd<T> {
                 if count == 0 {
                     // That may have given the room of a forgotten batch back.
                     gate.writable.notify_one();
-                    // To tell empty from closed.
+                    // Distinguishes empty from closed.
                     out.push(consumer.try_pop_nearly()?);
                     count = 1 + consumer.pop_into(out, max - 1);
                 }
@@ -160,7 +160,7 @@ impl<T> RecvEnd<T> {
         Ok(out.len() - before)
     }
 
-    /// The same store for another receiver, where one may share it.
+    /// Returns the store for another receiver, where receivers may share it.
     pub(super) fn shared(&self) -> Option<Self> {
         match self {
             Self::Ticket(ring, gate) => Some(Self::Ticket(ring.clone(), Arc::clone(gate))),
@@ -211,7 +211,7 @@ impl<T> RecvEnd<T> {
                 ring.can_pop() || (ring.is_closed() && !fault::is("end_untold"))
             }
             Self::Locked(store, _) => store.len() > 0,
-            // A wake-up there is for one who waits, and no other.
+            // A wake-up there is for the one receiver that waits, and no other.
             Self::Meeting(..) => false,
         }
     }

@@ -55,7 +55,7 @@ impl<T> SendEnd<T> {
         }
     }
 
-    /// The same store for another sender, where one may share it.
+    /// Returns the store for another sender, where senders may share it.
     pub(super) fn shared(&self) -> Option<Self> {
         match self {
             Self::Ticket(ring) => Some(Self::Ticket(ring.clone())),
@@ -65,8 +65,8 @@ impl<T> SendEnd<T> {
         }
     }
 
-    /// Closes the store that is this sender's own, which was counted out before, and tells the
-    /// receiver: it waits for the end, or has the store to free.
+    /// Closes the store that is this sender's own, which was counted out before, and notifies the
+    /// receiver, which waits for the end or has the store to free.
     pub(super) fn leave_own(&mut self, gate: &Gate, hub: &Hub) {
         self.close();
         hub.keep_figures(gate);

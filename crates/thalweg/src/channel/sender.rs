@@ -53,14 +53,14 @@ impl<T, S: Shape> Sender<T, S> {
 
     /// Sends an element; waits for room if the channel is full and its policy is to block.
     ///
-    /// While there is room and nobody sleeps, this costs a few ns; if a receiver sleeps, the
-    /// wake-up (some 2 µs) is this thread's to pay. `Ok` says that the channel took the element;
-    /// if the last receiver leaves meanwhile, that is discarded at once.
+    /// While there is room and no receiver sleeps, this costs a few ns; if a receiver sleeps, the
+    /// wake-up (some 2 µs) is this thread's to pay. `Ok` says that the channel took the element; if
+    /// the last receiver leaves meanwhile, that is discarded at once.
     ///
     /// # Errors
     /// [`SendError::Disconnected`] if no receiver is left, [`SendError::Full`] only with
     /// [`Overflow::Reject`].
-    // The usual way is inlined, for the reason that `Producer::try_push` is.
+    // The fast path is inlined, for the reason that `Producer::try_push` is.
     #[inline(always)]
     pub fn send(&mut self, value: T) -> Result<(), SendError<T>> {
         match self.send_by_ring(value) {
@@ -69,7 +69,7 @@ impl<T, S: Shape> Sender<T, S> {
         }
     }
 
-    /// The usual way of a channel with one sender and one receiver.
+    /// Sends by the fast path of a channel with one sender and one receiver.
     #[inline(always)]
     fn send_by_ring(&mut self, value: T) -> Result<(), T> {
         if let SendEnd::Ring(producer) = &mut self.end
@@ -84,7 +84,7 @@ impl<T, S: Shape> Sender<T, S> {
         Err(value)
     }
 
-    /// The usual way of a channel with several senders or receivers; fails as
+    /// Sends by the fast path of a channel with several senders or receivers; fails as
     /// [`TicketEnd::push_here`](crate::ring::TicketEnd::push_here).
     #[inline(always)]
     fn send_by_ticket(&mut self, value: T) -> Result<(), (T, bool)> {
@@ -240,7 +240,7 @@ impl<T, S: Shape> Sender<T, S> {
         }
     }
 
-    /// What the policy does with an element that did not fit; `Full` if it is to wait or to be
+    /// Applies the policy to an element that did not fit; returns `Full` if it is to wait or to be
     /// given back.
     #[cold]
     pub(super) fn overflow(&mut self, mut value: T) -> Result<(), TrySendError<T>> {
@@ -367,7 +367,7 @@ impl<T, S: Shape> Sender<T, S> {
         self.end.is_closed()
     }
 
-    /// What happened so far: of this sender's lane where it has its own, else of the channel.
+    /// Returns the counts so far: of this sender's lane where it has its own, else of the channel.
     pub fn counters(&self) -> super::Counters {
         let counters = if self.end.is_own() {
             self.hub.counters_of(&self.gate)

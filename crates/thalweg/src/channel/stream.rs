@@ -19,9 +19,9 @@ use super::receiver::Receiver;
 use super::shape::Shape;
 
 impl<T, S: Shape> Receiver<T, S> {
-    /// What comes out of the channel, for a caller that polls it: `poll_recv`, and with the feature
-    /// `stream` a `Stream`. It keeps the receiver; [`into_inner`](RecvStream::into_inner) gives it
-    /// back.
+    /// Turns the receiver into a stream of the elements, for a caller that polls it: `poll_recv`,
+    /// and with the feature `stream` a `Stream`. The stream keeps the receiver;
+    /// [`into_inner`](RecvStream::into_inner) gives it back.
     ///
     /// ```
     /// use std::future::poll_fn;
@@ -47,7 +47,7 @@ impl<T, S: Shape> Receiver<T, S> {
     }
 }
 
-/// What comes out of a channel, by polling; see [`Receiver::into_stream`] and
+/// A stream of the elements of a channel, by polling; see [`Receiver::into_stream`] and
 /// [`Receiver::stream`], which make one of a [`Receiver`] or a `&mut Receiver`. With the feature
 /// `stream` it is a `Stream`.
 ///

@@ -51,7 +51,7 @@ alike!([S: ManyReceivers] WeakReceiver);
 
 const FELLOWS: &str = "what has one user has no clones";
 
-/// What another sender is made from.
+/// The store from which another sender is made.
 enum Origin<T> {
     Lanes(Arc<JoinQueue<T>>),
     Shared(SendEnd<T>),

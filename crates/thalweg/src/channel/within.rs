@@ -1,13 +1,13 @@
-//! What the bus needs of a channel besides: sends below a limit, the end by either side, and
-//! elements that nobody received given to whoever accounts for them.
+//! The operations that the bus needs of a channel besides: sends below a limit, the end by either
+//! side, and elements that no receiver took, given to the caller that accounts for them.
 //!
 //! *Waiting below a limit.* One room is no room for all: a sender that is woken and is still at its
 //! limit must not swallow a wake-up that one with a higher limit could use. So each of them waits
-//! as one that claims several at once does, and whoever makes room wakes them all
+//! as a sender that claims several places at once does, and a thread that makes room wakes them all
 //! ([`Gate::notify_room`](super::hub::Gate::notify_room)).
 //!
-//! *Late sends.* As in `discard`, but for who drops: a send says that nobody will look any more,
-//! and its caller takes what is there, itself.
+//! *Late sends.* As in `discard`, except for the thread that drops: a send returns that no receiver
+//! will look any more, and its caller itself takes the elements that are there.
 
 use std::time::Instant;
 
@@ -35,8 +35,8 @@ fn has_room<T>(end: &SendEnd<T>, limit: u64) -> bool {
 
 const IS_RING: &str = "a bounded channel of many senders has a ring";
 
-/// A place for an element in a channel: see [`Sender::place_within`]. As a late send, whoever uses
-/// it or gives it up may have to take what nobody will receive.
+/// A place for an element in a channel: see [`Sender::place_within`]. As after a late send, the
+/// thread that uses it or gives it up may have to take the elements that no receiver will take.
 #[must_use = "a place keeps others waiting"]
 pub(crate) struct Place<'s, T> {
     claim: TicketClaim<'s, T>,
@@ -60,7 +60,7 @@ impl<T> Place<'_, T> {
             return false;
         }
         drop(self.claim);
-        // What others sent may have waited behind it, and they for its room.
+        // Elements that others sent may have waited behind it, and their senders for its room.
         self.gate.notify_room(1);
         self.hub.readable.notify_one()
     }
@@ -75,8 +75,9 @@ impl<T> Sender<T, Mpmc> {
         }
     }
 
-    /// Sends an element if fewer than `limit` are in the channel. `true`: nobody will look any
-    /// more, and the caller has to [`take_left`](Self::take_left) until there is nothing.
+    /// Sends an element if fewer than `limit` are in the channel. It returns `true` if no receiver
+    /// will look any more: then the caller has to [`take_left`](Self::take_left) until there is
+    /// nothing.
     #[inline(always)]
     pub(crate) fn try_send_within(&mut self, value: T, limit: u64) -> Result<bool, PushError<T>> {
         let ring = self.ring();
@@ -160,7 +161,7 @@ impl<T> Sender<T, Mpmc> {
         })
     }
 
-    /// Takes an element that nobody received.
+    /// Takes an element that no receiver took.
     pub(crate) fn take_left(&mut self) -> Option<T> {
         self.ring().try_pop().ok()
     }

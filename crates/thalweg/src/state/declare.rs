@@ -11,7 +11,7 @@ pub const STATES_MAX: usize = 64;
 pub struct Declared<S> {
     /// The state.
     pub state: S,
-    /// What errors, logs and pages call it.
+    /// The name of the state in errors, logs and pages.
     pub name: &'static str,
     /// Where it may go next.
     pub next: Group<S>,
@@ -28,7 +28,7 @@ pub trait States: Copy + Eq + fmt::Debug + Send + Sync + Unpin + 'static {
     /// The state at a place of the table; any, where there is none.
     fn from_number(number: u8) -> Self;
 
-    /// What the state is called.
+    /// Returns the name of the state.
     fn name(self) -> &'static str {
         declared(self).name
     }

@@ -67,7 +67,7 @@ pub struct Unreachable<S> {
     pub of: &'static str,
     /// The state in which it is.
     pub found: S,
-    /// What was waited for.
+    /// The states that were waited for.
     pub wanted: Group<S>,
 }
 
@@ -97,7 +97,7 @@ pub enum WaitError<S> {
         of: &'static str,
         /// The state in which it is.
         found: S,
-        /// What was waited for.
+        /// The states that were waited for.
         wanted: Group<S>,
     },
 }

@@ -5,7 +5,7 @@ crate::states! {
     pub enum Lifecycle {
         /// Not yet ready: nothing is taken.
         Starting "starting" => [Running, Draining, Stopped],
-        /// What comes is taken.
+        /// Arriving work is taken.
         Running "running" => [Paused, Draining, Stopped],
         /// Nothing is taken for now; what was taken goes on its way.
         Paused "paused" => [Running, Draining, Stopped],
@@ -18,7 +18,7 @@ crate::states! {
     pub group OPEN = [Running, Paused];
     /// Nothing will be taken any more.
     pub group ENDING = [Draining, Stopped];
-    /// It is known what happens to what comes: it is taken, or refused for ever. Whoever finds it
-    /// starting or paused may wait for this.
+    /// It is known what happens to arriving work: it is taken, or refused for ever. A thread that
+    /// finds the state starting or paused may wait for this group.
     pub group SETTLED = [Running, Draining, Stopped];
 }

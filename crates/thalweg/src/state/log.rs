@@ -18,11 +18,11 @@ pub struct Change<S> {
     pub to: S,
     /// When, in ns of the cell's clock. Does not decrease.
     pub at_ns: u64,
-    /// Who changed it, or why.
+    /// The cause of the change, or the part of the program that made it.
     pub why: &'static str,
 }
 
-/// What is behind the lock of a cell.
+/// The part of a cell that is behind its lock.
 #[derive(Debug)]
 pub(super) struct Book<S> {
     /// For each state, at which version it was entered last; the initial one at 0.

@@ -51,7 +51,7 @@ impl<S: States> Version<S> {
     }
 }
 
-/// What every reader reads, on a line of its own.
+/// The word that every reader reads, on a line of its own.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(super) struct Front {
@@ -133,8 +133,8 @@ impl<S: States> StateView<S> {
         group.has(self.word() as u8)
     }
 
-    /// The present state with the number of changes so far. Whoever keeps one, with what it has
-    /// found out, learns by one comparison that all of it still holds.
+    /// Returns the present state with the number of changes so far. A thread that keeps a version,
+    /// with what it has found out, checks by one comparison that all of it still holds.
     #[inline(always)]
     pub fn version(&self) -> Version<S> {
         Version::new(self.word())
@@ -192,7 +192,7 @@ impl<S: States> StateView<S> {
         )
     }
 
-    /// What a waiter does when it looks: gives something once the wait is over.
+    /// Returns the check of a waiter, which gives something once the wait is over.
     pub(super) fn looking_for(
         &self,
         wanted: Group<S>,

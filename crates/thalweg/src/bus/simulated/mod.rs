@@ -1,5 +1,5 @@
-//! What the formulas and rules promise, in simulations that know nothing of them: queues in exact
-//! arithmetic, and loops in which a rule changes what it is fed with.
+//! Checks of what the formulas and rules promise, in simulations that know nothing of them: queues
+//! in exact arithmetic, and loops in which a rule changes what it is fed with.
 //!
 //! Each loop is also closed with a rule that must swing: one that goes by the depth of the queue,
 //! as the adaptive strategy does that these rules replace. So the measure of swinging has something

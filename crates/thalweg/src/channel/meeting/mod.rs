@@ -7,21 +7,22 @@
 //! had them was dropped before it knew, or waited for readiness only.
 //!
 //! # Rules
-//! 1. Who comes looks for its counterpart first, and lists itself only if there is none, all under
-//!    one lock. So never do a sender and a receiver wait that could meet.
+//! 1. An endpoint that comes looks for its counterpart first, and lists itself only if there is
+//!    none, all under one lock. So a sender and a receiver that could meet never both wait.
 //! 2. A sender's element is handed over by taking its offer off the list, or by taking a wish off
 //!    the list and leaving the element under its number. The one that waits is woken outside of the
 //!    lock.
-//! 3. Who leaves takes its entry back under the lock: an offer that is not there any more was
-//!    taken; a wish that is not there was fulfilled. One that is fulfilled and not wanted any more
-//!    (a future that was dropped) gives its element to the next one, or leaves it with those that
-//!    came back, and they are taken first.
+//! 3. An endpoint that leaves takes its entry back under the lock: an offer that is not there any
+//!    more was taken; a wish that is not there was fulfilled. One that is fulfilled and not wanted
+//!    any more (a future that was dropped) gives its element to the next one, or leaves it with
+//!    those that came back, and they are taken first.
 //! 4. If who waits does so in a select, its [`Token`](token::Token) decides first.
 //! 5. No foreign code (`Clone` and `Drop` of a waker, `Drop` of an element) runs under the lock.
-//! 6. Who waits until a receiver is there (`Ready` with a sender) watches for wishes, and every
-//!    wish that is listed tells it. Who waits until a sender is there (`Ready` with a receiver)
-//!    lists a wish as any receiver does, and what it gets is given back, to be taken by the next
-//!    receive. So two that wait for readiness at both sides meet: the sender sees the wish.
+//! 6. A thread or task that waits until a receiver is there (`Ready` with a sender) watches for
+//!    wishes, and every wish that is listed notifies it. One that waits until a sender is there
+//!    (`Ready` with a receiver) lists a wish as any receiver does, and gives back the element that
+//!    it gets, to be taken by the next receive. So two that wait for readiness at both sides meet:
+//!    the sender sees the wish.
 
 #[cfg(all(test, loom))]
 mod models;
@@ -265,7 +266,7 @@ impl<T> Meeting<T> {
         lock(&self.state).popped()
     }
 
-    /// How often somebody was listed, and how many of them were woken.
+    /// Returns how often an endpoint was listed, and how many of them were woken.
     pub(super) fn waits(&self) -> (u64, u64) {
         let state = lock(&self.state);
         (state.seated(), state.woken)

@@ -109,7 +109,7 @@ fn closing_ends_a_wait_or_comes_too_late() {
     });
 }
 
-/// A sender and a receiver that watch for each other, and try what they are told of.
+/// A sender and a receiver watch for each other, and try when they are notified.
 fn two_watchers() {
     let (mut tx, mut rx) = ends();
     let sender = thread::spawn(move || {

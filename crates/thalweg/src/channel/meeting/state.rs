@@ -12,7 +12,7 @@ pub(super) struct State<T> {
     /// Senders with their elements, and receivers; each perhaps as an arm of a select.
     pub(super) offers: Roster<(T, Option<Stake>)>,
     pub(super) wishes: Roster<((), Option<Stake>)>,
-    /// What waiting receivers got that have not left yet.
+    /// The elements that waiting receivers got, as long as these have not left.
     handed: Vec<(Entry, T)>,
     back: VecDeque<T>,
     /// Elements handed over.
@@ -23,14 +23,14 @@ pub(super) struct State<T> {
     pub(super) is_closed: bool,
 }
 
-/// What a sender finds.
+/// The outcome of a sender's look for a receiver.
 pub(super) enum Handed<T> {
     To(Option<Waker>),
     ToNobody(T),
     Gone(T),
 }
 
-/// What a receiver finds.
+/// The outcome of a receiver's look for a sender.
 pub(super) enum Taken<T> {
     From(T, Option<Waker>),
     FromNobody,
@@ -89,7 +89,7 @@ impl<T> State<T> {
         }
     }
 
-    /// What a wish got that is not in the queue any more.
+    /// Takes the element of a wish that is not in the queue any more.
     pub(super) fn collect(&mut self, seat: Entry) -> Option<T> {
         let at = self.handed.iter().position(|(of, _)| *of == seat)?;
         Some(self.handed.swap_remove(at).1)

@@ -44,7 +44,7 @@ over_stores! {
     unbounded, 2, ["locked_room"];
 }
 
-/// It waits for room, until it is told that there is nobody.
+/// A sender waits for room, until it gets the error that no receiver is left.
 fn a_clone_made_while_the_receiver_leaves_hears_of_it<S: ManySenders>((tx, rx): KeptEnds<S>) {
     let sender = thread::spawn(move || {
         let mut clone = Kept::new(tx.clone());
@@ -96,7 +96,8 @@ over_stores! {
     unbounded, 2, ["revived"];
 }
 
-/// Who is told of the end is told the truth, though a weak sender is upgraded meanwhile.
+/// A receiver gets the error of the end only when the end is true, though a weak sender is upgraded
+/// meanwhile.
 fn the_end_is_no_end_while_one_is_upgraded<S: ManySenders>((tx, mut rx): KeptEnds<S>) {
     let weak = Kept::new(tx.downgrade());
     let leaver = thread::spawn(move || drop(tx));

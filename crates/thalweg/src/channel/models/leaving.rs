@@ -49,8 +49,8 @@ over_stores! {
     ticket, 2, ["shut"];
 }
 
-/// What is received when the receiver has closed the channel and looks, and again when the sender
-/// is done: all that was sent, but for what comes after the end. That is discarded.
+/// Checks what is received when the receiver has closed the channel and looks, and again when the
+/// sender is done: all that was sent, except elements that come after the end. Those are discarded.
 fn check_end<S: Shape>(
     rx: &mut crate::channel::Receiver<u32, S>,
     early: Result<u32, TryRecvError>,

@@ -8,7 +8,7 @@ use crate::wait::{self, Entry, Kind, Pace};
 
 /// An operation that a select may do. Not to be implemented elsewhere, and not to be called.
 #[doc(hidden)]
-#[allow(private_interfaces)] // sealed: nobody outside can name what is asked for
+#[allow(private_interfaces)] // sealed: the type is not nameable outside
 pub trait Arm {
     /// Does the operation if it can be done now, and keeps the outcome.
     fn attempt(&mut self) -> bool;
@@ -20,7 +20,7 @@ pub trait Arm {
     fn list(&mut self, waker: &Waker, kind: Kind, stake: Option<Stake>) -> bool;
     /// Has `waker` woken from now on; gives whether the arm is still listed.
     fn stay(&mut self, waker: &Waker) -> bool;
-    /// Takes the arm off its list; keeps the outcome if somebody else has fired it.
+    /// Takes the arm off its list; keeps the outcome if another thread has fired it.
     fn unlist(&mut self);
     /// Passes on a notification that was not used.
     fn settle(&mut self, is_fired: bool);
@@ -162,7 +162,7 @@ pub(in crate::channel) struct Listed {
     pub(in crate::channel) claims: bool,
     pub(in crate::channel) on: wait::Listed,
     pub(in crate::channel) seat: Option<Entry>,
-    /// What the last glance saw.
+    /// The count that the last glance saw.
     glance: Option<u64>,
 }
 

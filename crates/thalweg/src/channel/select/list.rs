@@ -89,5 +89,5 @@ impl<R> Waits<R> for ArmList<'_, R> {
     }
 }
 
-// What can be pushed needs no clock.
+// A list that arms can be pushed to needs no clock.
 impl<R> Untimed for ArmList<'_, R> {}

@@ -47,8 +47,8 @@
 //! (*) crossbeam computes `v` only when `s` can take it. Here it is made before the select, which
 //! takes it out of the `Option` if it is sent.
 //!
-//! What a branch of `select!` may do, to `return`, `break` or use `?`, a closure can't: have the
-//! closures give values of an enum, and `match` what [`Select::wait`] gives.
+//! A branch of `select!` may `return`, `break` or use `?`; a closure can't: have the closures
+//! return values of an enum, and `match` the value that [`Select::wait`] returns.
 //!
 //! # Which arm
 //! One that is ready, each with the same chance, so that none starves and silent arms shift
@@ -226,8 +226,9 @@ impl<R, A: Choices<R>> Select<R, A> {
         }
     }
 
-    /// Of the arms that are ready, takes the one that was added first. A waiting select is woken by
-    /// whatever comes first, as without this; and an arm that is always ready starves later ones.
+    /// Makes the select take, of the arms that are ready, the one that was added first. A waiting
+    /// select is woken by the first event of any arm, as without this; and an arm that is always
+    /// ready starves later ones.
     pub fn biased(mut self) -> Self {
         self.is_biased = true;
         self

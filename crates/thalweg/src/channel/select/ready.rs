@@ -13,9 +13,10 @@ use crate::channel::shape::Shape;
 use crate::ring::sync::is_model_over;
 use crate::wait::{Kind, Mode, Pace};
 
-/// What a list asks of its endpoints. Not to be implemented elsewhere, and not to be called.
+/// An endpoint, as a list of watched endpoints uses it. It is not to be implemented elsewhere, and
+/// not to be called.
 #[doc(hidden)]
-#[allow(private_interfaces)] // sealed: nobody outside can name what is asked for
+#[allow(private_interfaces)] // sealed: the type is not nameable outside
 pub trait Watched {
     /// Whether a try would not say empty, or full.
     fn is_ready(&mut self) -> bool;
@@ -42,7 +43,7 @@ pub trait Source: Send {
     fn watched(&mut self, key: Key) -> &mut dyn Watched;
 }
 
-/// What the methods of a supertrait would need one by one: a bound alone makes them callable.
+/// A key that the methods of a supertrait ask for, since a bound alone makes them callable.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Key(());
@@ -69,7 +70,8 @@ shown!([] dyn Source + '_, "Source", _this);
 /// [`Receiver::recv`] does, and what it is handed comes with the next receive; so a sender that
 /// waits until it can send, in a list too, finds it.
 ///
-/// Of those that are ready each is as likely. Allocates nothing.
+/// Each of the endpoints that are ready is returned with the same probability. The call allocates
+/// nothing.
 ///
 /// ```
 /// use thalweg::channel::{Ready, Source, spsc, TryRecvError};
@@ -241,7 +243,8 @@ impl Arm for WatchArm<'_> {
     fn attempt(&mut self) -> bool {
         let is_ready = self.0.is_ready();
         if !is_ready {
-            // There is nothing to be told of. If there is, whoever else was to be told still is.
+            // There is nothing to be notified of. If there is, other waiters that were to be
+            // notified still are.
             self.0.listed().on.used_up();
         }
         is_ready

@@ -38,7 +38,7 @@ impl<T, S: Shape, F> Arm for RecvArm<'_, T, S, F> {
     #[inline]
     fn attempt(&mut self) -> bool {
         if self.outcome.is_some() {
-            // Somebody else has fired it.
+            // Another thread has fired it.
             return true;
         }
         self.receiver.listed.on.used_up();
@@ -211,7 +211,8 @@ impl<T, S: Shape> Watched for Receiver<T, S> {
     fn glance(&self) -> Option<u64> {
         match self.source.end.meeting() {
             Some((meeting, _)) => meeting.glance_pop(),
-            // What only this receiver takes stays, so what is not ready now never was.
+            // Only this receiver takes elements, so they stay, and an arm that is not ready now
+            // never was.
             None if !S::SHARES_RECEIVER && self.source.keeps() => Some(0),
             // It stops being ready only by what others take.
             None => Some(self.source.end.moves()),

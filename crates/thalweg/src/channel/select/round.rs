@@ -12,10 +12,10 @@
 //!    was taken, the arm for which it was taken is the one that fires.
 //! 3. It leaves all lists before a closure runs. A notification is used up by a look at its arm
 //!    that comes after it; those of other arms are passed on.
-//! 4. Who is to say that nothing is ready reads, of each arm, a count that grows whenever the arm
-//!    stops being ready by another thread's doing; looks at all arms; reads the counts again; and
-//!    looks once more if one has changed. An arm that stops being ready by this select's doing
-//!    only (of the one receiver, or the one sender, of a channel) needs no count.
+//! 4. A select that is to report that nothing is ready reads, of each arm, a count that grows
+//!    whenever the arm stops being ready by another thread's doing; looks at all arms; reads the
+//!    counts again; and looks once more if one has changed. An arm that stops being ready by this
+//!    select's doing only (of the one receiver, or the one sender, of a channel) needs no count.
 //! 5. An arm that watches a rendezvous is listed after all waiting receivers of its select, which
 //!    must not wake it, and looks then for those of others.
 //!
@@ -100,7 +100,7 @@ impl<A: Arms> Round<'_, A> {
                     arm.list(waker, kind, None);
                 }
             });
-            // Nobody can fire an arm so far, so that it may look while it is listed.
+            // No thread can fire an arm so far, so that it may look while it is listed.
             if is_listed && let Some(at) = self.look_again() {
                 self.each(|arm| arm.unlist());
                 return Some(at);
@@ -111,7 +111,7 @@ impl<A: Arms> Round<'_, A> {
             if let Some(at) = self.leave_all() {
                 return Some(at);
             }
-            // Whoever was waited for has gone again.
+            // The counterpart that was waited for has gone again.
         }
     }
 

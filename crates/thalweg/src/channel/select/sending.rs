@@ -39,7 +39,7 @@ impl<'a, T, S: Shape, F> SendArm<'a, T, S, F> {
 impl<T, S: Shape, F> Arm for SendArm<'_, T, S, F> {
     fn attempt(&mut self) -> bool {
         if self.outcome.is_some() {
-            // Somebody else has fired it.
+            // Another thread has fired it.
             return true;
         }
         let Some(value) = self.value.take() else {
@@ -264,7 +264,7 @@ impl<T, S: Shape> Watched for Sender<T, S> {
 
     fn list(&mut self, waker: &Waker, kind: Kind, stake: Option<Stake>) -> bool {
         (self.listed.on).register(&self.gate.writable, waker, kind);
-        // Wishes that are listed from now on tell it; its own select's were listed before.
+        // Wishes that are listed from now on notify it; those of its own select were listed before.
         let meeting = self.end.meeting();
         meeting.is_some_and(|meeting| meeting.is_wished(stake.as_ref()))
     }

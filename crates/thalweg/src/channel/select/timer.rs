@@ -19,7 +19,7 @@ use crate::wait::Kind;
 /// [`Select::timer`] or by itself.
 ///
 /// There is no thread behind it, and no list of timers: it is a point in time, and a thread that
-/// waits for it sleeps no longer than until then. One that nobody waits for costs nothing.
+/// waits for it sleeps no longer than until then. A timer for which no thread waits costs nothing.
 ///
 /// ```
 /// use std::time::{Duration, Instant};
@@ -88,7 +88,7 @@ pub fn tick(period: Duration) -> Timer {
 /// ```
 pub fn never<T: Send, S: Shape>() -> Receiver<T, S> {
     let end = RecvEnd::Meeting(Arc::new(Meeting::new()), Arc::default());
-    // The hub counts a sender, which nobody has.
+    // The hub counts a sender that does not exist.
     Receiver::new(end, Arc::new(Hub::new(Habits::default())))
 }
 
@@ -161,7 +161,7 @@ impl<M: BorrowMut<Timer>, F> Arm for TimerArm<M, F> {
     }
 
     fn glance(&mut self) -> bool {
-        // Nobody else can take what it gives.
+        // No other receiver can take its element.
         true
     }
 

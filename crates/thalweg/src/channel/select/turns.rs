@@ -11,10 +11,10 @@ const SHUFFLED_MAX: usize = u64::BITS as usize;
 pub(super) struct Turns {
     count: usize,
     given: usize,
-    /// Of shuffled ones: those that were not given yet.
+    /// For shuffled turns: the arms that were not given yet.
     left: u64,
     random: u64,
-    /// Of more than can be shuffled: the last one, and the way to the next.
+    /// For more arms than can be shuffled: the last one, and the step to the next.
     at: usize,
     stride: usize,
 }
