@@ -32,8 +32,9 @@ const ZERO: &str = "a capacity of 0";
 const UNBOUNDED: &str = "unbounded storage";
 
 /// By default, shared rings up to this capacity give each element lines of its own, since
-/// neighbours are written by different threads. (2-core Intel virtual machine, 1,024 elements: 4 →
-/// 1 25.7 ns a message instead of 32.0, 20 → 1 36.4 instead of 40.5, 2 × 2 30.9 instead of 32.0.)
+/// neighbours are written by different threads. (2-core Intel virtual machine, 1,024 elements: for
+/// 4 → 1, 25.7 ns a message instead of 32.0, 20 → 1 36.4 instead of 40.5, 2 × 2 30.9 instead of
+/// 32.0.)
 pub(super) const SHARED_SLOTTED_CAPACITY_MAX: usize = 1024;
 
 /// Why a channel can't be made.

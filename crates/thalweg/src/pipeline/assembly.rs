@@ -116,8 +116,9 @@ impl<T: Send + Sync + 'static> Assembly<T> {
         Ok((Intake::Lane(Box::new(ends.remove(0))), ends))
     }
 
-    /// Who waits for what the stage at `place` releases, by their bells: the threads of the stages
-    /// behind it, and if there are none, whoever waits for free slots; not its own thread.
+    /// Returns the bells of the threads that wait for elements that the stage at `place` releases:
+    /// the threads of the stages behind it, and if there are none, those that wait for free slots;
+    /// not its own thread.
     fn watchers(&self, place: usize) -> Box<[usize]> {
         let own = self.bell_of(place);
         let behind =

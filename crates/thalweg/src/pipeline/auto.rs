@@ -18,22 +18,24 @@ use thalweg_measure::clock::Clock;
 
 /// How long the load is watched before it counts, ns.
 const WINDOW_NS: u64 = 2_000_000;
-/// Busy for more than this share of so many windows on end: give stages away.
+/// A thread that is busy for more than this share of [`HOT_WINDOWS`] windows on end gives stages
+/// away.
 const HOT_PERCENT: u64 = 80;
 const HOT_WINDOWS: usize = 5;
-/// All stages together for less than this share of so many windows on end: take them back.
+/// If all stages together are busy for less than this share of [`COOL_WINDOWS`] windows on end,
+/// they are taken back.
 const COOL_PERCENT: u64 = 40;
 const COOL_WINDOWS: usize = 50;
 
 /// Looks at a worker that gets nowhere, in a model; outside of one it is given a window.
 const MODEL_LOOKS: u32 = 8;
 
-/// After a hand-over, so many windows pass before the gain is judged, over as many windows again.
+/// The number of windows after a hand-over before the gain is judged, over as many windows again.
 const SETTLE_WINDOWS: usize = 5;
 /// A split that brings less than this share of the rate before it is undone.
 const GAIN_PERCENT: u64 = 98;
-/// After an undone split the next is put off by so many windows (0.2 s), twice as many each time,
-/// up to [`PUT_OFF_MAX`] (26 s).
+/// The number of windows (0.2 s) by which the next split is put off after an undone one, twice as
+/// many each time, up to [`PUT_OFF_MAX`] (26 s).
 const PUT_OFF_WINDOWS: u32 = 100;
 const PUT_OFF_MAX: u32 = 12_800;
 
@@ -49,8 +51,8 @@ pub(super) struct Auto<T> {
     busy_before: Vec<u64>,
     /// Ticks at work of each stage in the last window.
     busy: Vec<u64>,
-    /// What an event cost each stage in the cheapest of the last hot windows, in 1/1024 ticks: one
-    /// interrupted sample stands for 512 events and may be most of a window.
+    /// The cost of an event in each stage, in the cheapest of the last hot windows, in 1/1024
+    /// ticks: one interrupted sample stands for 512 events and may be most of a window.
     costs: Vec<u64>,
     events_before: u64,
     windows_on_end: usize,
@@ -70,7 +72,7 @@ const SWITCHES: usize = 64;
 struct Trial {
     /// Events in each of the last windows in which the caller was busy on its own.
     alone: [u64; HOT_WINDOWS],
-    /// The same since the split has settled.
+    /// Events in each of the last windows since the split has settled.
     split: [u64; SETTLE_WINDOWS],
     /// Windows since the split.
     windows: usize,
@@ -270,7 +272,7 @@ impl<T> Auto<T> {
         let mut given = crew.split_off(keep);
         let is_alone = given.len() == 1;
         for placed in &mut given {
-            // Whoever comes after it goes with it.
+            // The stages that come after it go with it.
             placed.stage.seat([CALLER].into(), false, is_alone, true);
         }
         #[cfg(shuttle)]

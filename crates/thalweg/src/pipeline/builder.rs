@@ -17,19 +17,20 @@ use super::{Intake, PRODUCERS_MAX, Pipeline};
 use crate::ring::broadcast::{self, ReaderId};
 use crate::ring::sync::IS_MODEL;
 
-/// One in so many events is sampled unless said otherwise, and of the first 261,632 more: see
-/// [`Builder::sample_every`]. A sample costs some 0.6 µs for three
-/// stages on one thread (2-core Intel virtual machine, November 2026), and more where its row goes
-/// from core to core, so that this is 1 to 2 ns an event in the long run.
+/// By default one in this number of events is sampled, and of the first 261,632 more: see
+/// [`Builder::sample_every`]. A sample costs some 0.6 µs for three stages on one thread (2-core
+/// Intel virtual machine, November 2026), and more where its row goes from core to core, so that
+/// this is 1 to 2 ns an event in the long run.
 pub const SAMPLE_EVERY: u64 = 512;
-/// The sparsest sampling: one event in so many.
+/// The sparsest sampling: one event in this number.
 pub const SAMPLE_EVERY_MAX: u64 = 1 << 20;
 
-/// A stage tells the next ones how far it is every so many events, unless said otherwise; see
+/// The default number of events after which a stage reports its progress to the next ones; see
 /// `docs/notes/results-pipelines.md` for the measurement that this was chosen by.
 const PROGRESS: usize = 64;
 
-/// Makes a stage, whatever its kind, with its meter and after how many events it tells.
+/// Makes a stage, whatever its kind, with its meter and the number of events after which it
+/// reports.
 pub(super) type Make<T> = Box<dyn FnOnce(Meter, usize, Arc<Control>) -> Box<dyn Stage<T>> + Send>;
 type Route<T> = Box<dyn Fn(&T) -> usize + Send>;
 
@@ -66,7 +67,7 @@ shown!([T] Builder<T>, "Builder", this, "capacity": this.capacity,
     "stages": this.stages.iter().map(|stage| &stage.declared.name).collect::<Vec<_>>(),
     "placement": this.placement);
 
-/// What makes a stage of this work.
+/// Returns the function that makes a stage of this work.
 fn make<T, W: Work<T> + 'static>(work: W) -> Make<T> {
     Box::new(|meter, progress, control| Box::new(Member::new(work, meter, progress, control)))
 }
@@ -227,8 +228,8 @@ impl<T: Send + Sync + 'static> Builder<T> {
         self
     }
 
-    /// Writes the figures into a file in this directory, for whoever watches the program, wherever
-    /// [`THALWEG_EXPORT`](crate::export::VARIABLE) leads: see [`export`](crate::export).
+    /// Writes the figures into a file in this directory, for a program that watches this one,
+    /// wherever [`THALWEG_EXPORT`](crate::export::VARIABLE) leads: see [`export`](crate::export).
     pub fn export_to(mut self, directory: impl Into<PathBuf>) -> Self {
         self.export_to = Some(directory.into());
         self

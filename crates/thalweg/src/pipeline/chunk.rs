@@ -1,8 +1,8 @@
-//! What a stage's closure sees: one event, or a chunk of them.
+//! The arguments of a stage's closure: one event with its context, or a chunk of events.
 
 use crate::ring::broadcast::Reader;
 
-/// What a stage's closure gets beside the event.
+/// The context that a stage's closure gets beside the event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Context {
     sequence: u64,
@@ -30,7 +30,7 @@ impl Context {
     }
 }
 
-/// What [`Chunk::try_for_each`] does after an event.
+/// The next step of [`Chunk::try_for_each`] after an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flow {
     /// The event is done.

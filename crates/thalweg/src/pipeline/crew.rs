@@ -32,7 +32,7 @@ pub(super) struct Placed<T> {
     pub(super) reader: Reader<T>,
 }
 
-/// What came of a round.
+/// The outcome of a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Round {
     /// Something was done; `more`: something is surely left.
@@ -58,11 +58,11 @@ pub(super) struct Crew<T> {
     /// When samples were counted for the last time.
     counted: u64,
     control: Arc<Control>,
-    /// Whom the last stage tells of each slot that it gives back early.
+    /// The bells of the threads that the last stage notifies of each slot that it gives back early.
     bells: Box<[usize]>,
     /// Stages that all take their events one at a time may be led through them together.
     gait: Option<Gait>,
-    /// There is somebody to tell after each piece.
+    /// Whether there is a thread to notify after each piece.
     is_told: bool,
     /// They may be, and there is nothing else to do for a single event.
     is_ready_to_step: bool,
@@ -143,7 +143,7 @@ impl<T> Crew<T> {
         placed.collect()
     }
 
-    /// Tells every stage whose bells to ring, where they have changed.
+    /// Gives every stage the bells that it must ring, where they have changed.
     pub(super) fn seat(&mut self, bells: &[usize], is_away: bool) {
         let (is_alone, is_watched) = (self.stages.len() == 1, !bells.is_empty());
         for stage in &mut self.stages {

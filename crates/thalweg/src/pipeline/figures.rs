@@ -1,4 +1,4 @@
-//! What there is to read of a pipeline, for any thread.
+//! The figures of a pipeline, to be read by any thread.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ impl Figures {
         }
     }
 
-    /// The caller has so many of the first stages from now on.
+    /// Notes that the caller has the first `callers` stages from now on.
     pub(super) fn moved(&self, callers: usize) {
         if let Some(place) = &self.callers {
             // ORDERING: Relaxed; a figure for people.

@@ -51,8 +51,8 @@ impl Handle {
         self.figures.stats()
     }
 
-    /// Holds back the [`Producer`](super::Producer)s: they wait, or are told that it is paused. One
-    /// that publishes at this very moment may not see it yet. What was published goes on its way,
+    /// Holds back the [`Producer`](super::Producer)s: they wait, or get an error that it is paused.
+    /// One that publishes at this very moment may not see it yet. Published events go on their way,
     /// and the owner may publish all the same.
     ///
     /// # Errors
@@ -80,7 +80,7 @@ impl<T> Pipeline<T> {
         &self.control.state
     }
 
-    /// The same for others, who may also pause the producers.
+    /// Returns a handle for other threads, which may also pause the producers.
     pub fn handle(&self) -> Handle {
         Handle {
             control: Arc::clone(&self.control),

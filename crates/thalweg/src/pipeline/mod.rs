@@ -261,7 +261,7 @@ impl<T> Pipeline<T> {
         if has_stages {
             self.run()?;
         }
-        // Without threads only the caller's own stages can fail, and `run_from` has told.
+        // Without threads only the caller's own stages can fail, and `run_from` has returned that.
         if !(has_stages && self.threads.is_empty()) && self.control.failure().is_some() {
             return Err(self.control.stopped());
         }

@@ -206,7 +206,7 @@ pub(super) struct PlannedThread {
     pub(super) cores: Option<Vec<usize>>,
 }
 
-/// What a placement comes to on a machine.
+/// The plan that follows from a placement on a machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Plan {
     pub(super) caller: Vec<usize>,
@@ -216,7 +216,7 @@ pub(super) struct Plan {
     pub(super) shares: bool,
 }
 
-/// What a plan is made for.
+/// The machine that a plan is made for.
 #[derive(Debug)]
 pub(super) struct Machine {
     pub(super) cores: Cores,
@@ -244,7 +244,8 @@ impl Machine {
 }
 
 impl Machine {
-    /// The usable cores without the caller's, if that leaves any and the system tells.
+    /// Returns the usable cores without the caller's, if that leaves any and the system reports
+    /// them.
     pub(super) fn left_by_caller(&self) -> Option<Vec<usize>> {
         let current = self.current?;
         let cpus = self.cores.cpus().iter().copied();

@@ -33,9 +33,9 @@ use crate::ring::sync::Ordering;
 pub struct Stats {
     /// Time since the pipeline was built, ns.
     pub elapsed_ns: u64,
-    /// One event in so many is sampled, in the long run.
+    /// The number of events of which one is sampled, in the long run.
     pub sampled_every: u64,
-    /// So many events at the beginning are sampled more densely: 0 where
+    /// The number of events at the beginning that are sampled more densely: 0 where
     /// [`sample_every`](super::Builder::sample_every) was set.
     pub sampled_more_until: u64,
     /// How many samples of equal weight would say as much end to end as those that there are: all
@@ -127,13 +127,13 @@ impl Stats {
         }
     }
 
-    /// What the sampled events around a quantile (0 to 1) of the end-to-end time spent it on, in
-    /// the mean: those that took within a factor of 1.5 of each other. `None` without events.
+    /// Returns how the sampled events around a quantile (0 to 1) of the end-to-end time spent it,
+    /// in the mean: those that took within a factor of 1.5 of each other. `None` without events.
     pub fn breakdown(&self, quantile: f64) -> Option<Breakdown> {
         self.profile.around(quantile)
     }
 
-    /// What all sampled events spent their time on, in the mean.
+    /// Returns how all sampled events spent their time, in the mean.
     pub fn breakdown_of_all(&self) -> Option<Breakdown> {
         self.profile.all()
     }
@@ -178,8 +178,9 @@ pub struct SlowEvent {
     pub end_to_end_ns: u64,
     /// How long of that it waited to be sent: until it had a slot, ns.
     pub unsent_ns: u64,
-    /// What else added up to it: each stage that it waited for or was served by, without those that
-    /// were done before others beside them. A shard that had another one's event was waited for.
+    /// The other parts that add up to it: each stage that it waited for or was served by, without
+    /// those that were done before others beside them. A shard that had another one's event was
+    /// waited for.
     pub parts: Vec<SlowPart>,
 }
 
@@ -198,7 +199,7 @@ impl SlowEvent {
     }
 }
 
-/// What an event did in a stage's account.
+/// The kind of time that an event spent at a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Spent {
     /// It was ready, and the stage was not at work on it.
@@ -323,7 +324,7 @@ fn slow_event(slow: &Slow, gauges: &[Gauge], clock: Clock) -> SlowEvent {
     }
 }
 
-/// What the events around the p99 spent most on.
+/// Writes the parts on which the events around the p99 spent most.
 fn write_tail(f: &mut fmt::Formatter<'_>, tail: &Breakdown) -> fmt::Result {
     let mut spent = vec![(tail.unsent_ns, "waiting to be sent".to_owned())];
     for part in &tail.parts {

@@ -60,7 +60,8 @@ impl Profile {
     }
 }
 
-/// What some events spent their time on, in the mean. The parts add up to the whole.
+/// The mean times of some events, by the parts that they spent it on. The parts add up to the
+/// whole.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Breakdown {

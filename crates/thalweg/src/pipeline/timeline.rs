@@ -16,8 +16,8 @@
 //! The words are plain relaxed atomics. The publisher writes a row before it publishes the sampled
 //! event, and a stage writes its three words before it releases the event, so the ring's sequences
 //! order each write before the reads further down. (A last stage may have given the slot back
-//! before: nobody comes after it but the publisher, whom the number of rows keeps off.) A stage
-//! that meets an old row sees a sequence outside its chunk.
+//! before: only the publisher comes after it, which the number of rows keeps off.) A stage that
+//! meets an old row sees a sequence outside its chunk.
 //!
 //! The last stage reads a row once more, after it has released the event: at the end of its chunk
 //! or round, when it has released at most a ring's length of events from that one on. The publisher
@@ -52,7 +52,8 @@ const WORDS_PER_LINE: usize = 8;
 #[repr(align(64))]
 struct Line([AtomicU64; WORDS_PER_LINE]);
 
-/// Rows that are read at a time; of more, so many evenly, and the last one among them.
+/// The number of rows that are read at a time; of more rows, this number evenly, and the last one
+/// among them.
 const TOLD_MAX: u64 = 1_024;
 
 /// Blocks of one length before longer ones. A percentile wants ten samples beyond it, and the
@@ -110,7 +111,7 @@ fn scatter(block: u64) -> u64 {
 
 impl Timeline {
     /// Rows for a ring of `slots` (a power of two), one sample in `2^shift` events, `stages` stages
-    /// of which `last_stages` have nobody behind them.
+    /// of which `last_stages` have no stage behind them.
     #[cfg(test)]
     pub(super) fn new(
         slots: usize,
@@ -162,7 +163,7 @@ impl Timeline {
         &self.phases[self.phases.len() - 1]
     }
 
-    /// One in so many events is sampled in the long run.
+    /// Returns the number of events of which one is sampled in the long run.
     pub(super) fn every(&self) -> u64 {
         1 << self.last_phase().shift
     }
@@ -172,7 +173,7 @@ impl Timeline {
         self.last_phase().first_event
     }
 
-    /// The phase after so many others, or the last one.
+    /// Returns the phase after `others` others, or the last one.
     #[inline]
     fn phase(&self, others: u64) -> &Phase {
         let last = self.phases.len() - 1;
@@ -269,8 +270,8 @@ impl Timeline {
     }
 
     /// Calls `tell(event, due)` for the sampled events from `first` on whose rows are there still.
-    /// Any thread may ask, as the rows are written: one that may be written again meanwhile is left
-    /// out, and so is one that was never opened.
+    /// Any thread may call it while the rows are written: one that may be written again meanwhile
+    /// is left out, and so is one that was never opened.
     pub(super) fn told_since(
         &self,
         first: u64,
@@ -368,7 +369,8 @@ impl Samples {
             if self.timeline.row(block).sequence() == Some(next) {
                 return Some(next);
             }
-            // Not told of a sample in this block, though one may come; or the next block's turn.
+            // Either no sample of this block was reported yet, though one may come, or it is the
+            // next block's turn.
             let is_later = block > self.timeline.block_of(sampled);
             sampled = if is_later {
                 next
@@ -376,7 +378,7 @@ impl Samples {
                 self.timeline.start_of(block + 1)
             };
             if sampled >= end {
-                // Told or not, these are published, and will not be sampled any more.
+                // These are published, reported or not, and will not be sampled any more.
                 self.unsampled_until = end;
                 return None;
             }
@@ -455,9 +457,9 @@ impl Row<'_> {
     #[inline]
     pub(super) fn close(&self) -> bool {
         let open = &self.0[OPEN / WORDS_PER_LINE].0[OPEN % WORDS_PER_LINE];
-        // ORDERING: Acquire (order::all_left), pairs with the AcqRel of the other last stages:
-        // whoever finds 1 left sees their times. With one last stage only this thread touches the
-        // word.
+        // ORDERING: Acquire (order::all_left), pairs with the AcqRel of the other last stages: the
+        // stage that finds 1 left sees their times. With one last stage only this thread touches
+        // the word.
         if open.load(order::all_left()) == 1 {
             return true;
         }

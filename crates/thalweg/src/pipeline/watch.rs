@@ -56,7 +56,7 @@ impl Watch {
     }
 }
 
-/// What a look costs here, measured once; in a model time does not count.
+/// Returns the cost of a look on this machine, measured once; in a model time does not count.
 fn look() -> u64 {
     static LOOK: OnceLock<u64> = OnceLock::new();
     if IS_MODEL {

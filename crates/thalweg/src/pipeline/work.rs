@@ -1,4 +1,4 @@
-//! What stages do: the four kinds of closures.
+//! The work of stages: the four kinds of closures.
 
 use super::chunk::{Chunk, Context, Handled, View};
 use crate::ring::broadcast::Reader;

@@ -42,8 +42,8 @@ pub(crate) use loom::thread as parking;
 #[cfg(not(shuttle))]
 pub(crate) use std::thread;
 
-/// Whether this runs in a model: there time does not count, and nobody may wait for what only the
-/// clock would bring.
+/// Whether this runs in a model: there time does not count, and no thread may wait for an event
+/// that only the clock would bring.
 pub(crate) const IS_MODEL: bool = cfg!(any(loom, shuttle));
 
 /// One turn of a spin loop: a pause on hardware, a switch to another thread in a model.
@@ -111,11 +111,11 @@ pub(crate) mod order {
         leave = AcqRel, weak Relaxed;
         /// A state is changed.
         change = Release, weak Relaxed;
-        /// Whoever sees the new state sees what was done before.
+        /// A thread that sees the new state sees what was done before.
         changed = Acquire, weak Relaxed;
         /// Stages that change hands are called back, or come.
         recall = Release, weak Relaxed;
-        /// Whoever has them learns that, and sees what there is for them to do.
+        /// The thread that has them learns that, and sees the work that there is for them.
         recalled = Acquire, weak Relaxed;
         /// The fence behind a read of how far all stages are: what they did is visible.
         level = Acquire, weak Release;
@@ -142,13 +142,13 @@ pub(crate) mod order {
         /// The last receiver finds no sender left, and sees what they sent; the last of the last
         /// stages sees when the others ended.
         all_left = Acquire, weak Relaxed;
-        /// Whoever looks for the last time says so, and what it did before.
+        /// A thread that looks for the last time publishes that, and its work before.
         end = Release, weak Relaxed;
         /// A waiter that comes later passes that on.
         carry_end = Release, weak Relaxed;
-        /// A notifier learns that nobody will look again.
+        /// A notifier learns that no thread will look again.
         ended = Acquire, weak Relaxed;
-        /// Whoever wakes a thread hands it what came before.
+        /// A thread that wakes another one hands it what came before.
         wake = Release, weak Relaxed;
         /// A woken thread sees what came before the wake-up.
         woken = Acquire, weak Relaxed;

@@ -166,7 +166,8 @@ impl<R, F: FnMut() -> Option<R>> Listing for OnSignal<'_, F> {
 
     fn list(&mut self, waker: &Waker) -> Option<R> {
         self.listed.entry = Some(self.signal.list(waker, Kind::Thread));
-        // What is found may not be what a notification in between was for; the drop passes that on.
+        // A notification in between may have been for something else than was found; the drop
+        // passes it on.
         (self.attempt)()
     }
 

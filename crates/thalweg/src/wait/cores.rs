@@ -48,7 +48,7 @@ pub fn usable() -> Cores {
 /// Threads that the quota of the process pays for, as far as the cgroup says.
 static QUOTA: OnceLock<usize> = OnceLock::new();
 
-/// What a thread that waits asks for.
+/// The cores, as a thread that waits sees them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct View {
     /// How many threads of the process can run at the same time: as [`Cores::count`], but a thread
@@ -71,7 +71,7 @@ pub(super) fn view() -> View {
 pub(super) fn prepare() {
     QUOTA.get_or_init(|| {
         let cores = usable();
-        // The standard library gives the smaller of both: a quota that is larger is not told.
+        // The standard library returns the smaller of both: a quota that is larger is not known.
         let is_told = cores.cpus.is_empty() || cores.count < cores.cpus.len();
         if is_told { cores.count } else { usize::MAX }
     });
@@ -134,7 +134,7 @@ fn affinity() -> Vec<usize> {
 }
 
 /// Cores that threads of this process were seen to be allowed on, modulo 64. It only grows: where a
-/// process loses cores while it runs, what waiting costs tells (see `Pace`).
+/// process loses cores while it runs, the cost of waiting shows that (see `Pace`).
 #[cfg(target_os = "linux")]
 static SEEN: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
 
@@ -170,7 +170,7 @@ fn process_view() -> View {
     UNKNOWN
 }
 
-/// The system does not tell.
+/// The view where the system does not report cores.
 const UNKNOWN: View = View {
     count: usize::MAX,
     only: None,

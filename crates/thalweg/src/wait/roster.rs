@@ -20,7 +20,7 @@ pub struct Entry {
 #[derive(Debug)]
 pub(crate) struct Wait<E> {
     pub(crate) entry: Entry,
-    /// Who closes a list takes it.
+    /// The waker, which a thread that closes the list takes.
     pub(crate) waker: Option<Waker>,
     pub(crate) element: E,
 }
@@ -31,7 +31,7 @@ pub(crate) struct Wait<E> {
 #[derive(Debug)]
 pub(crate) struct Roster<E> {
     waits: VecDeque<Wait<E>>,
-    /// Tells this list from others.
+    /// Distinguishes this list from others.
     list: NonZeroU64,
     /// Waits listed ever; also the number of the last one.
     pub(crate) listed: u64,

@@ -10,16 +10,16 @@ use crate::pipeline::stage::{Batch, Stage};
 use crate::pipeline::timeline::Timeline;
 use crate::ring::broadcast::{Hand, Lent, Published, Single};
 
-/// Stages that are led take so many events in hand: the work of a stage on the second one overlaps
-/// with that of the next stage on the first, where each stage goes on from its own last result, and
-/// with its own on the first where it does not. More fill the processor's window with one stage;
-/// `docs/notes/stages-on-one-thread.md` has the measurement.
+/// The number of events that stages that are led take in hand: the work of a stage on the second
+/// one overlaps with that of the next stage on the first, where each stage goes on from its own
+/// last result, and with its own on the first where it does not. More fill the processor's window
+/// with one stage; `docs/notes/stages-on-one-thread.md` has the measurement.
 const HANDFUL: usize = 2;
 
 /// How a crew is led.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Gait {
-    /// At most so many events are between two calls of [`Stage::tell`].
+    /// The largest number of events between two calls of [`Stage::tell`].
     pace: usize,
     /// The last stage gives each event's slot back at once.
     is_eager: bool,
@@ -260,7 +260,7 @@ struct Walk<'c, T, const EAGERLY: bool> {
     current: &'c mut usize,
     control: &'c Control,
     timeline: &'c Timeline,
-    /// Whom to tell of a slot that was given back.
+    /// The bells of the threads to notify of a slot that was given back.
     bells: &'c [usize],
     batch: Batch,
 }

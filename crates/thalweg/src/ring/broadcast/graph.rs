@@ -47,7 +47,7 @@ errors!(BuildError {
         "a reader is to come after reader {} of another ring", reader.index;
 });
 
-/// What a reader may do with an element.
+/// The access that a reader has to an element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Access {
     Look,
@@ -95,7 +95,7 @@ pub struct Builder<T> {
     capacity: usize,
     declared: Vec<Declared>,
     groups: Vec<Group<T>>,
-    /// Tells its readers from those of others.
+    /// Distinguishes its readers from those of others.
     id: u64,
     /// A reader of another builder that was named.
     foreign: Option<ReaderId>,
@@ -233,7 +233,7 @@ impl<T> Builder<T> {
         Ok(())
     }
 
-    /// The readers that nobody comes after: the publisher waits for these.
+    /// Returns the readers that no other comes after: the publisher waits for these.
     fn last(&self) -> Vec<usize> {
         (0..self.declared.len())
             .filter(|id| !self.declared.iter().any(|other| other.after.contains(id)))

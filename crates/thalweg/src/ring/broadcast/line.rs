@@ -22,7 +22,7 @@ pub(crate) struct Hand<'l, T, const N: usize> {
     /// How many of them were given back.
     given: usize,
     writers: u64,
-    /// What all readers of the line are done with.
+    /// The position up to which all readers of the line are done.
     done: &'l mut u64,
     early: &'l Sequence,
 }
@@ -41,8 +41,8 @@ impl<T, const N: usize> Hand<'_, T, N> {
         let (slot, sequence) = (&self.slots[element].0, self.first + element as u64);
         if self.writers >> reader & 1 == 0 {
             // SAFETY: a closed and level line stands before this element, which is below the first
-            // reader's limit (`Line::lead`) and not given back (as asserted), so nobody writes it,
-            // as the line's documentation says (rules 2 and 3).
+            // reader's limit (`Line::lead`) and not given back (as asserted), so no thread writes
+            // it, as the line's documentation says (rules 2 and 3).
             slot.with(|slot| work(sequence, Lent::Look(unsafe { &*slot })));
         } else {
             // SAFETY: as above, and a reader that writes has it alone (rule 3). What was lent
@@ -51,9 +51,10 @@ impl<T, const N: usize> Hand<'_, T, N> {
         }
     }
 
-    /// The first of the elements that are left is done with by all readers: the publisher may have
-    /// its slot at once ([`Publisher::free_early`](super::Publisher::free_early)). Only where
-    /// nobody comes after the last reader.
+    /// Gives the first of the elements that are left back, since all readers are done with it: the
+    /// publisher may have its slot at once
+    /// ([`Publisher::free_early`](super::Publisher::free_early)). Only where no reader comes after
+    /// the last one.
     #[inline(always)]
     pub(crate) fn give_back(&mut self) {
         assert!(self.given < N, "no element left in this hand");
@@ -75,12 +76,12 @@ impl<T, const N: usize> Hand<'_, T, N> {
 /// Readers of one thread, in the order in which it gives them turns.
 ///
 /// They can be led through an element one after the other, without being released in between, if
-/// the line is *closed*: each comes after nobody but readers earlier in the line and those that the
-/// first one comes after, and none is a shard. Then whatever the first may touch is safe for all of
-/// them: those before the line have released the element (rule 2 for the first reader), those in
-/// the line are on this thread, those behind it wait until it is released, which happens
-/// afterwards, and one that is none of these has no order with the readers of the line, so that all
-/// of them only look (rule 3).
+/// the line is *closed*: each comes only after readers earlier in the line and those that the first
+/// one comes after, and none is a shard. Then whatever the first may touch is safe for all of them:
+/// those before the line have released the element (rule 2 for the first reader), those in the line
+/// are on this thread, those behind it wait until it is released, which happens afterwards, and one
+/// that is none of these has no order with the readers of the line, so that all of them only look
+/// (rule 3).
 #[derive(Debug)]
 pub(crate) struct Line<T> {
     readers: Vec<Reader<T>>,
@@ -265,7 +266,7 @@ impl<T> Line<T> {
             Some(head) if self.at != NOWHERE => head.seen(),
             _ => (0, 0),
         };
-        // Nobody is led from anywhere but the place where all of them are.
+        // Readers are led only from the place where all of them are.
         let readers = match seen {
             0 => &mut [],
             _ => &mut self.readers[..],
@@ -302,8 +303,9 @@ impl<T> Lead<'_, T> {
         (self.end - self.done) as usize
     }
 
-    /// The next `N` elements, if there are so many: to be lent to each reader in its turn, and then
-    /// said to be [`done`](Hand::done). Comes again if they are not.
+    /// Returns the next `N` elements, if there are that many: to be lent to each reader in its
+    /// turn, and then marked as [`done`](Hand::done). They are returned again if they are not
+    /// marked.
     #[inline(always)]
     pub(crate) fn hand<const N: usize>(&mut self) -> Option<Hand<'_, T, N>> {
         if self.end - self.done < N as u64 {

@@ -25,7 +25,7 @@ errors!(ClaimError {
 /// published.
 ///
 /// # Memory ordering
-/// What is written through a [`Claim`] before `commit` happens before any reader's access to it.
+/// A write through a [`Claim`] before `commit` happens before any reader's access to it.
 pub struct Publisher<T> {
     ring: Ring<T>,
     /// The next element to publish; only this endpoint stores `published`.
@@ -215,7 +215,7 @@ pub(crate) struct Published<'p, T> {
     pub(super) sequence: u64,
 }
 
-/// Slots that the publisher may write and nobody else can see.
+/// Slots that the publisher may write and no other thread can see.
 #[derive(Debug)]
 #[must_use = "a claim that is not committed publishes nothing"]
 pub struct Claim<'p, T> {

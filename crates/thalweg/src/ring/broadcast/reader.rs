@@ -5,10 +5,10 @@ use super::{PUBLISHER_GONE, READER_GONE, Ring, slowest};
 use crate::ring::sequence::Sequence;
 use crate::ring::sync::{Arc, Ordering, is_model_over, order};
 
-/// What a reader finds when it looks.
+/// The outcome of a reader's look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Polled {
-    /// So many elements may be worked on, at least one.
+    /// The number of elements that may be worked on, at least one.
     Ready(usize),
     /// Nothing now.
     Empty,
@@ -38,7 +38,8 @@ pub struct Reader<T> {
     /// Elements below this may be touched (rule 2), as last seen. Below `next` after a
     /// [`Line`](super::Line) has led this reader on.
     limit: u64,
-    /// What we come after: `published`, or the `done` of the first reader that we name.
+    /// The sequence that we come after: `published`, or the `done` of the first reader that we
+    /// name.
     source: Arc<Sequence>,
     /// The `done` of the others that we name.
     others: Box<[Arc<Sequence>]>,
@@ -97,7 +98,8 @@ impl<T> Reader<T> {
         if gone == 0 {
             return Polled::Empty;
         }
-        // Whoever left had published or released before that, so one more look is the last word.
+        // An endpoint that left had published or released before that, so one more look is the last
+        // word.
         self.look();
         if self.limit != self.next {
             return Polled::Ready((self.limit - self.next) as usize);
@@ -140,7 +142,7 @@ impl<T> Reader<T> {
         (self.next, self.limit.saturating_sub(self.next) as usize)
     }
 
-    /// What this reader comes after.
+    /// Returns the sequences that this reader comes after.
     pub(super) fn befores(&self) -> impl Iterator<Item = &Arc<Sequence>> {
         std::iter::once(&self.source).chain(&self.others)
     }
@@ -173,7 +175,7 @@ impl<T> Reader<T> {
         let count = self.waiting().min(max);
         for sequence in first..first + count as u64 {
             let slot = self.ring.slot(sequence);
-            // SAFETY: rule 2: `sequence` is below our limit and not yet released; rule 3: nobody
+            // SAFETY: rule 2: `sequence` is below our limit and not yet released; rule 3: no thread
             // writes it.
             if !slot.with(|slot| look(sequence, unsafe { &*slot })) {
                 return (sequence - first) as usize;
@@ -199,7 +201,7 @@ impl<T> Reader<T> {
             }
             let slot = self.ring.slot(sequence);
             // SAFETY: rule 2: `sequence` is below our limit and not yet released; rules 3 and 4:
-            // this reader writes, so nobody else may touch it until we release it.
+            // this reader writes, so no other thread may touch it until we release it.
             if !slot.with_mut(|slot| work(sequence, unsafe { &mut *slot })) {
                 return (sequence - first) as usize;
             }
@@ -225,7 +227,7 @@ impl<T> Reader<T> {
         self.show(until);
     }
 
-    /// Tells that elements below `until` are released.
+    /// Publishes that elements below `until` are released.
     #[inline(always)]
     pub(super) fn show(&self, until: u64) {
         // ORDERING: Release (order::release), pairs with the Acquire in `look` of the readers
@@ -235,8 +237,8 @@ impl<T> Reader<T> {
     }
 
     /// Gives the next element back, like [`release`](Self::release), in a way that costs less and
-    /// that only a publisher which [finds no room](super::Publisher::free_early) hears of before
-    /// the next release (of 0 elements, say). Only for a reader that nobody comes after.
+    /// that only a publisher which [finds no room](super::Publisher::free_early) sees before the
+    /// next release (of 0 elements, say). Only for a reader that no other comes after.
     ///
     /// # Panics
     /// If no element was found.

@@ -28,7 +28,7 @@ fn wait<T>(taker: &mut Taker<T>) -> Result<T, PopError> {
     taker.try_take()
 }
 
-/// What is sent is received, by one who waits, and the memory is freed once.
+/// A receiver that waits gets the element that is sent, and the memory is freed once.
 fn waits() {
     let (giver, mut taker) = oneshot();
     let thread = thread::spawn(move || giver.send(Arc::new(7)).unwrap());

@@ -76,7 +76,7 @@ impl<'a, T> Claim<'a, T> {
     pub(super) fn fill(&mut self, values: &mut impl Iterator<Item = T>) -> bool {
         let start = self.producer.tail;
         let end = start + self.len as u64;
-        // What lies before and behind the end of the array, in a packed ring.
+        // The runs before and behind the end of the array, in a packed ring.
         for _ in 0..2 {
             for cell in self.producer.view.run(start + self.written as u64, end) {
                 let Some(value) = values.next() else {
@@ -105,7 +105,7 @@ impl<'a, T> Claim<'a, T> {
         let count = values.len().min(self.remaining());
         let mut position = self.producer.tail + self.written as u64;
         let (end, mut values) = (position + count as u64, &values[..count]);
-        // What lies before and behind the end of the array, in a packed ring.
+        // The runs before and behind the end of the array, in a packed ring.
         for _ in 0..2 {
             let cells = self.producer.view.run(position, end);
             for (cell, value) in cells.iter().zip(values) {

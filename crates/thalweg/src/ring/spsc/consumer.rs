@@ -13,7 +13,7 @@ use crate::ring::sync::fault;
 /// The reading end of a ring with one producer and one consumer; see [`spsc`](super::spsc()).
 ///
 /// There is one per ring: it can move to another thread but be neither cloned nor shared. Dropping
-/// it closes the ring; elements that nobody took are dropped with the ring, when the producer is
+/// it closes the ring; elements that were not taken are dropped with the ring, when the producer is
 /// gone too.
 ///
 /// No operation blocks or makes a system call, and only [`pop_into`](Self::pop_into) can allocate,
@@ -92,8 +92,8 @@ impl<T> Consumer<T> {
     }
 
     /// As [`observe`](Self::observe), at a distance from the producer.
-    // The usual way passes on no reference to `self`, here and in the producer: an endpoint whose
-    // address nobody knows can be kept in registers.
+    // The fast path passes on no reference to `self`, here and in the producer: an endpoint whose
+    // address is not passed on can be kept in registers.
     #[inline(always)]
     fn observe_at_distance(&mut self) -> Result<(), PopError> {
         if self.head != self.seen {
@@ -216,7 +216,7 @@ impl<T> Consumer<T> {
         let mut position = self.head;
         self.head += count as u64;
         let mut room = &mut out.spare_capacity_mut()[..count];
-        // What lies before and behind the end of the array, in a packed ring.
+        // The runs before and behind the end of the array, in a packed ring.
         for _ in 0..2 {
             let cells = self.view.run(position, self.head);
             let (now, later) = room.split_at_mut(cells.len());
@@ -397,7 +397,7 @@ impl<T> Iterator for Batch<'_, T> {
         F: FnMut(B, T) -> B,
     {
         let mut folded = init;
-        // What lies before and behind the end of the array.
+        // The runs before and behind the end of the array.
         for _ in 0..2 {
             for cell in self.consumer.view.run(self.next, self.end) {
                 // Counted as taken before it is, should `fold` panic.

@@ -1,4 +1,4 @@
-//! What an operation on a ring can answer instead of success.
+//! Errors of the operations on a ring.
 
 /// Why an element was not taken; it is given back.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -36,16 +36,16 @@ errors!(PopError {
 pub enum ClaimError {
     /// There is less room than asked for at the moment.
     Full {
-        /// What was asked for, in elements.
+        /// The claim that was asked for, in elements.
         asked: usize,
-        /// What was free, in elements.
+        /// The room that was free, in elements.
         free: usize,
     },
     /// More was asked for than the ring ever holds; trying again is useless.
     TooLarge {
-        /// What was asked for, in elements.
+        /// The claim that was asked for, in elements.
         asked: usize,
-        /// What the ring holds, in elements.
+        /// The capacity of the ring, in elements.
         capacity: usize,
     },
     /// The ring is closed.

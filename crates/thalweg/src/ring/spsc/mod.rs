@@ -89,7 +89,7 @@ pub enum Layout {
 ///
 /// # Errors
 /// [`CapacityError`] if `capacity` is 0 or above [`CAPACITY_MAX`](super::CAPACITY_MAX), or there is
-/// no memory for so many.
+/// no memory for that many.
 pub fn spsc<T>(
     capacity: usize,
     layout: Layout,

@@ -124,7 +124,7 @@ impl<T> Producer<T> {
     ///
     /// # Errors
     /// [`ClaimError::Full`] if fewer cells are free, [`ClaimError::TooLarge`] if the ring never
-    /// holds so many, [`ClaimError::Closed`] if it is closed.
+    /// holds `count`, [`ClaimError::Closed`] if it is closed.
     pub fn claim(&mut self, count: usize) -> Result<Claim<'_, T>, ClaimError> {
         if self.is_closed() {
             return Err(ClaimError::Closed);
@@ -281,8 +281,9 @@ impl<T> Producer<T> {
     }
 }
 
-/// How far the producer may go by what the head is now. Room that a consumer made while it left, by
-/// dropping what nobody will take, is none: its release comes after the close.
+/// Returns how far the producer may go by the present head. Room that a consumer made while it
+/// left, by dropping elements that will not be taken, does not count: its release comes after the
+/// close.
 #[cold]
 #[inline(never)]
 fn look_at_distance<T>(ring: &Shared<T>, tail: u64) -> u64 {

@@ -1,4 +1,4 @@
-//! What the two endpoints of a one-to-one ring share, and how its last owner frees it.
+//! The part of a one-to-one ring that its two endpoints share, and how its last owner frees it.
 //!
 //! *Two owners.* The allocation belongs to both endpoints. Each, as the last thing in its `drop`,
 //! swaps `left` to true; the side that finds it true already is second, and frees. Why that is
@@ -16,10 +16,10 @@
 //! - `AcqRel` is needed on both swaps, since either can be first or second. A model weakens it and
 //!   is caught (`models.rs`).
 //!
-//! *What comes late.* Without more, elements that nobody took stay until the second has left. A
-//! channel wants them dropped at once when its receiver goes, also one that is published after the
-//! consumer has looked for the last time. So the consumer's end passes from the consumer to the
-//! producer, by two bits in `ending`:
+//! *Late elements.* Without more, elements that were not taken stay until the second endpoint has
+//! left. A channel wants them dropped at once when its receiver goes, also one that is published
+//! after the consumer has looked for the last time. So the consumer's end passes from the consumer
+//! to the producer, by two bits in `ending`:
 //! - A producer that may have been too late sets `LATE` ([`come_late`](Shared::come_late)), and
 //!   takes what is left only if it finds `DONE`.
 //! - A consumer that found nothing more sets `DONE`, if `LATE` is not set
@@ -58,9 +58,9 @@ pub(super) struct Shared<T> {
     head: Sequence,
     /// In a packed ring, positions below this are published. Stored by the producer only.
     tail: Sequence,
-    /// Of the producer only.
+    /// State that only the producer uses.
     pub(super) producer_keeper: Keeper,
-    /// Of the consumer only.
+    /// State that only the consumer uses.
     pub(super) consumer_keeper: Keeper,
     cells: Cells<T>,
     /// Elements that may be in the ring at once; at most the number of cells.
@@ -267,7 +267,7 @@ impl<T> Shared<T> {
         // above.
         if left.swap(true, order::leave()) {
             // SAFETY: came from `Box::leak` in `spsc`; the other endpoint is gone, this is the
-            // second and last swap, so nobody frees it again.
+            // second and last swap, so no endpoint frees it again.
             drop(unsafe { Box::from_raw(this.as_ptr()) });
         }
     }
@@ -281,7 +281,7 @@ impl<T> Drop for Shared<T> {
         // ORDERING: Relaxed; both endpoints are gone, and `leave` has acquired what they did.
         let head = self.head.load(Ordering::Relaxed);
         let mut positions = head..head + self.published_len(head) as u64;
-        // SAFETY: published, not released, and nobody else is left to take it (rules 3 and 4).
+        // SAFETY: published, not released, and no other thread is left to take it (rules 3 and 4).
         let take = |position| unsafe { self.cell(position).take() };
         drop_each(|| positions.next().map(take));
     }

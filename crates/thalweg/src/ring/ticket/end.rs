@@ -9,9 +9,9 @@ use crate::ring::{PopError, PushError};
 
 /// The ring, and where this endpoint drew its last ticket.
 ///
-/// The next push or pop begins there: as long as nobody else has drawn since, it does not have to
-/// load the counter that all share before it asks for the slot, and in a crowd it finds out by the
-/// slot that others were faster.
+/// The next push or pop begins there: as long as no other endpoint has drawn since, it does not
+/// have to load the counter that all share before it asks for the slot, and in a crowd it finds out
+/// by the slot that others were faster.
 pub(crate) struct TicketEnd<T> {
     ring: Arc<Ticket<T>>,
     near: u64,
@@ -70,8 +70,8 @@ impl<T> TicketEnd<T> {
         Arc::clone(&self.ring)
     }
 
-    /// A claim that was remembered here and forgotten, to be given up. Nobody else has its tickets:
-    /// a claim borrows the place where it is remembered for as long as it lives.
+    /// A claim that was remembered here and forgotten, to be given up. No other endpoint has its
+    /// tickets: a claim borrows the place where it is remembered for as long as it lives.
     pub(crate) fn end_forgotten(&mut self) -> TicketClaim<'_, T> {
         TicketClaim::again(&self.ring, self.ring.slots(), &mut self.claimed)
     }

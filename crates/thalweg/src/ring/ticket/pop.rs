@@ -44,8 +44,8 @@ impl<T> Ticket<T> {
         }
     }
 
-    /// Passes over holes at the head, as a consumer does: their room comes back though nobody pops.
-    /// Gives how many.
+    /// Passes over holes at the head, as a consumer does: their room comes back though no thread
+    /// pops. Returns how many there were.
     #[cold]
     pub(crate) fn pass_holes(&self) -> usize {
         let mut passed = 0;

@@ -87,7 +87,7 @@ impl<T> Ticket<T> {
 
     #[cold]
     fn refuse(&self) -> Refused {
-        // What the closing thread did before is visible to whoever is told of the close.
+        // The closing thread's work before is visible to a thread that gets `Closed`.
         // ORDERING: closed (Acquire), pairs with the close in `close`.
         self.tail.0.load(order::closed());
         Refused::Closed
@@ -153,12 +153,12 @@ impl<T> Ticket<T> {
     /// Claims room for exactly `count` elements, to be written and then published by
     /// [`commit`](TicketClaim::commit). One compare-and-swap for all.
     ///
-    /// What is pushed after the claim comes behind it, and waits for it; and what the claim leaves
-    /// of its room then becomes holes.
+    /// Elements that are pushed after the claim come behind it, and wait for it; and the room that
+    /// the claim leaves unused then becomes holes.
     ///
     /// # Errors
     /// [`ClaimError::Full`] if fewer slots are free, [`ClaimError::TooLarge`] if the ring never
-    /// holds so many, [`ClaimError::Closed`] if it is closed.
+    /// holds `count`, [`ClaimError::Closed`] if it is closed.
     pub fn claim(&self, count: usize) -> Result<TicketClaim<'_, T>, ClaimError> {
         let capacity = self.capacity();
         if count > capacity && !self.is_closed() {

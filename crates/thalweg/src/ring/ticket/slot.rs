@@ -12,7 +12,7 @@
 //! |-----------|----------------------------------|-------------------------------|
 //! | `FREE`    | position p may be written        | the producer with ticket p    |
 //! | `ELEMENT` | position p holds an element      | the consumer with ticket p    |
-//! | `HOLE`    | position p was given up          | nobody; consumer p passes on  |
+//! | `HOLE`    | position p was given up          | none; consumer p passes on    |
 //!
 //! A stamp only grows: `FREE` of p, then `ELEMENT` or `HOLE` of p, then `FREE` of p + slots.
 
@@ -29,7 +29,7 @@ const HOLE: u64 = 2;
 /// Stamps a position has.
 const STATES: u64 = 4;
 
-/// What a slot's stamp says about a position.
+/// The state of a position, by the stamp of its slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
     /// An earlier position has not left the slot.
@@ -109,7 +109,7 @@ impl<T> Slot<T> {
     /// published it (rule 2).
     #[inline(always)]
     pub(super) unsafe fn write(&self, value: T) {
-        // SAFETY: nobody else may touch the cell, says the caller (rule 2).
+        // SAFETY: the caller guarantees that no other thread may touch the cell (rule 2).
         self.cell.with_mut(|cell| unsafe { (*cell).write(value) });
     }
 
@@ -117,7 +117,8 @@ impl<T> Slot<T> {
     /// The cell holds an element, and the caller alone may take it, once (rule 3).
     #[inline(always)]
     pub(super) unsafe fn take(&self) -> T {
-        // SAFETY: initialised, and nobody else may touch it, says the caller (rule 3).
+        // SAFETY: the caller guarantees that it is initialised, and that no other thread may touch
+        // it (rule 3).
         self.cell.with(|cell| unsafe { (*cell).assume_init_read() })
     }
 
@@ -145,10 +146,10 @@ enum Store<T> {
     Slotted(Box<[Line<T>]>),
 }
 
-/// So many slots, free for the first lap, for a capacity that was `asked` for.
+/// Allocates `slots` slots, free for the first lap, for a capacity that was `asked` for.
 ///
 /// # Safety
-/// What `free` gives is valid as zeros, outside of a model, and the same.
+/// The value that `free` returns is, outside of a model, valid as zeros and equal to them.
 unsafe fn zeroed<S>(
     asked: usize,
     slots: usize,
@@ -284,7 +285,7 @@ impl<'a, T> Slots<'a, T> {
         self.slot(far).for_push().state(self.lap(far))
     }
 
-    /// What a consumer would find at `position`.
+    /// Returns the state that a consumer would find at `position`.
     #[inline(always)]
     pub(super) fn content(self, position: u64) -> State {
         let stamp = self.slot(position).for_pop();

@@ -71,7 +71,7 @@ fn wait(clock: &Hand, pace: &mut Pace<Hand>, gap: u64, wake: u64) -> bool {
     wait_for(clock, pace, (gap, wake), None)
 }
 
-/// The same, where `core` is the sender's.
+/// Waits as `wait` does, where `core` is the sender's.
 fn wait_for(
     clock: &Hand,
     pace: &mut Pace<Hand>,

@@ -36,11 +36,11 @@ impl Mark {
 }
 
 impl Signal {
-    /// As [`notify_one`](Self::notify_one) where waiters wake each other: nobody is woken while a
-    /// thread that this woke less than 0.25 ms ago has not looked yet. Whoever finds something
-    /// after a wait must notify the next if there may be more. A sender that is faster than
-    /// threads wake up so pays for one wake-up (2 µs), not for one per element, and there is no
-    /// herd.
+    /// As [`notify_one`](Self::notify_one) where waiters wake each other: no thread is woken while
+    /// a thread that this woke less than 0.25 ms ago has not looked yet. A thread that finds
+    /// something after a wait must notify the next if there may be more. A sender that is faster
+    /// than threads wake up so pays for one wake-up (2 µs), not for one per element, and there is
+    /// no herd.
     ///
     /// Waiters must be content with anything that comes, and an attempt that takes long, or waits
     /// itself, holds up the others for as long.

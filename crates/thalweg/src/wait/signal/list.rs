@@ -6,7 +6,7 @@ use crate::ring::sync::fault;
 use crate::wait::roster::{Entry, Roster, Wait};
 use std::task::Waker;
 
-/// Who waits.
+/// The kind of waiter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A task, which may be kept unpolled, or forgotten.
@@ -35,7 +35,7 @@ impl List {
         self.waits.len() as u32
     }
 
-    /// Whether nobody is listed, and nobody on the way.
+    /// Returns whether no waiter is listed, and none is on its way.
     pub(super) fn is_idle(&self) -> bool {
         self.len() == 0 && (self.waking.is_none() || fault::is("chain_cleared"))
     }
@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn waiters_are_served_as_they_came_and_may_leave_from_anywhere() {
         let mut list = List::default();
-        // The same in plain words.
+        // A reference in the simplest form.
         let mut queue: VecDeque<(Entry, Waker)> = VecDeque::new();
         let mut random = 1_u64;
         for round in 0..20_000 {

@@ -124,7 +124,7 @@ fn a_calm_signal_is_cleared_and_armed_again() {
     for _ in 0..3 {
         let entry = signal.register(&waker);
         assert_eq!(word(), ARMED + WAITER);
-        // As long as somebody waits it stays armed.
+        // As long as there is a waiter it stays armed.
         assert!(signal.unregister(entry));
         for _ in 1..CALM_MAX {
             signal.notify_one();

@@ -7,7 +7,8 @@ use crate::wait::signal::Signal;
 use std::sync::Arc;
 use std::task::Waker;
 
-/// Who puts something down while the last one looks for the last time: one of the two sees it.
+/// A notifier puts something down while the last waiter looks for the last time: one of the two
+/// sees it.
 fn a_late_element(is_armed: bool, is_interrupted: bool) {
     let simulation = is_interrupted.then(Simulation::start);
     let shared = Shelf::new();
@@ -121,8 +122,8 @@ fn a_signal_stays_shut() {
     assert!(fault::caught("shut_cleared", model));
 }
 
-/// Whoever is told that a signal is shut sees what was done before; also where a waiter that came
-/// since has changed the word.
+/// A thread that finds a signal shut sees what was done before; also where a waiter that came since
+/// has changed the word.
 fn a_close_is_seen(with_a_waiter: bool) {
     struct Closed(Signal, AtomicBool);
     let shared = Arc::new(Closed(Signal::new(), AtomicBool::new(false)));
