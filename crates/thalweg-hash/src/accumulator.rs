@@ -60,7 +60,7 @@ const fn merge_one(hash: u64, accumulator: u64) -> u64 {
     mixed.wrapping_mul(PRIME_1).wrapping_add(PRIME_4)
 }
 
-/// What stands for the accumulators in an input of less than a stripe.
+/// Returns the word that stands for the accumulators in an input of less than a stripe.
 #[inline(always)]
 pub(crate) const fn start_short(seed: u64) -> u64 {
     seed.wrapping_add(PRIME_5)

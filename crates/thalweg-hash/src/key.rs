@@ -8,7 +8,7 @@ pub trait Key: sealed::Sealed {}
 mod sealed {
     use crate::Kernel;
 
-    /// What makes a key one: known to this crate alone.
+    /// The functions of a key, which are known to this crate alone.
     pub trait Sealed: Sized {
         /// The hash of each key; there are as many of both.
         fn hash(kernel: Kernel, seed: u64, keys: &[Self], hashes: &mut [u64]);

@@ -4,7 +4,8 @@ use crate::Kernel;
 use crate::accumulator::Accumulators;
 use crate::kernel::{GROUP_BYTES, Group, scalar};
 
-/// Groups that a kernel is given at a time: the products wait for nobody for so long.
+/// The number of groups that a kernel is given at a time: for this long the products wait for
+/// nothing.
 const LIST: usize = 32;
 /// Groups of these that may be put together from several pieces.
 const STAGED: usize = 4;

@@ -91,7 +91,8 @@ impl Xxh64 {
         self.keep(tail);
     }
 
-    /// What a pattern leaves of pieces, as one flow: nothing stops where one ends.
+    /// Updates with the bytes of pieces that a pattern selects, as one flow: nothing stops where a
+    /// piece ends.
     #[inline]
     pub(crate) fn update_strided<'a>(
         &mut self,

@@ -1,4 +1,4 @@
-//! Lists of buffers with gaps: so many bytes are taken, so many skipped, and so on.
+//! Lists of buffers with gaps: a number of bytes is taken, a number is skipped, and so on.
 
 use core::fmt;
 use core::str::FromStr;

@@ -1,8 +1,8 @@
-//! What a compiler makes of the kernels for 64-bit ARM: two traps, both in the products, cost all
-//! that a hybrid gains, and neither shows in a result.
+//! Checks of the code that a compiler makes of the kernels for 64-bit ARM: two traps, both in the
+//! products, cost all that a hybrid gains, and neither shows in a result.
 //!
 //! Any x86-64 compiler emits this code if it has the standard library for that target. Where the
-//! usual one has not, `THALWEG_AARCH64_RUSTC` may name one that has.
+//! default one has not, `THALWEG_AARCH64_RUSTC` may name one that has.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -29,8 +29,8 @@ pub struct AppendBuffer<T, F: FnMut(&mut [T])> {
 }
 
 impl<T, F: FnMut(&mut [T])> AppendBuffer<T, F> {
-    /// A buffer of so many records, made by `make`; `full` is called with all of them when there is
-    /// no room for another one.
+    /// Makes a buffer of `records` records, made by `make`; `full` is called with all of them when
+    /// there is no room for another one.
     ///
     /// # Panics
     /// If `records` is 0.

@@ -104,8 +104,8 @@ impl<K: Kind + ?Sized, S: Storage> fmt::Debug for Journal<K, S> {
 
 #[cfg(unix)]
 impl<K: Kind + ?Sized> Journal<K> {
-    /// Opens the journal in this directory, or makes one. Its end is found, and what a crash left
-    /// unfinished there is cut off: [`Journal::recovery`] tells.
+    /// Opens the journal in this directory, or makes one. Its end is found, and a write that a
+    /// crash left unfinished there is cut off: [`Journal::recovery`] reports it.
     ///
     /// Only the last segment is read; [`Reader`] checks all that it reads.
     ///
@@ -142,13 +142,13 @@ impl<K: Kind + ?Sized, S: Storage> Journal<K, S> {
         })
     }
 
-    /// What was found when it was opened.
+    /// Returns the findings of the recovery when the journal was opened.
     #[must_use]
     pub fn recovery(&self) -> &Recovery {
         &self.recovery
     }
 
-    /// The number that tells this journal from any other:
+    /// Returns the number that distinguishes this journal from any other:
     /// [`Options::journal_number`](crate::Options::journal_number).
     #[must_use]
     pub fn identity(&self) -> u64 {
@@ -243,8 +243,8 @@ impl<K: Kind + ?Sized, S: Storage> Journal<K, S> {
         self.tail.retain_from(lsn)
     }
 
-    /// A reader that follows this journal: it gives what is durable, and goes on when there is
-    /// more. It does not wait; [`Reader::is_final`] tells when there will be no more.
+    /// Returns a reader that follows this journal: it gives durable records, and goes on when there
+    /// are more. It does not wait; [`Reader::is_final`] reports when there will be no more.
     ///
     /// # Errors
     /// As [`Reader::open`].
@@ -283,7 +283,7 @@ impl<R: Record, S: Storage> Journal<R, S> {
 }
 
 impl<S: Storage> Journal<[u8], S> {
-    /// Appends a record of so many bytes, built in place. The slot is zeroed.
+    /// Appends a record of `bytes` bytes, built in place. The slot is zeroed.
     ///
     /// # Errors
     /// It is too long, or the block was full and could not be written: see [`Journal::commit`].

@@ -41,7 +41,7 @@ impl Default for Options {
 
 impl Options {
     /// Length of a segment's file in bytes, a multiple of 4,096 [32 MiB]. All of it is written once
-    /// before it is used, unless a load that nobody commits is faster than that.
+    /// before it is used, unless a load without commits is faster than that.
     #[must_use]
     pub fn segment_bytes(mut self, bytes: u64) -> Options {
         self.segment_bytes = bytes;
@@ -56,8 +56,7 @@ impl Options {
         self
     }
 
-    /// How many files of segments that are no longer needed are kept to be used again; 2 unless
-    /// told otherwise.
+    /// Sets how many files of segments that are no longer needed are kept to be used again [2].
     #[must_use]
     pub fn spares_max(mut self, files: usize) -> Options {
         self.spares_max = files;
@@ -71,7 +70,8 @@ impl Options {
         self
     }
 
-    /// The number that tells a new journal's blocks from those of any other [drawn at random].
+    /// Sets the number that distinguishes a new journal's blocks from those of any other [drawn at
+    /// random].
     #[must_use]
     pub fn journal_number(mut self, number: u64) -> Options {
         self.journal = Some(number);

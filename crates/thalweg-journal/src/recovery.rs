@@ -1,4 +1,4 @@
-//! What a directory holds, and where its log ends.
+//! Recovery: the content of a directory, and the end of its log.
 
 use std::collections::VecDeque;
 use std::io;
@@ -11,7 +11,7 @@ use crate::pages::Pages;
 use crate::scan::{Behind, Found, Segment, open_segment, read_header};
 use crate::storage::{Storage, StorageFile, Syncing, read_fully, write_fully};
 
-/// A write that a crash took, and that nobody was told to be durable.
+/// A write that a crash took, and that was never reported as durable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Torn {
@@ -37,7 +37,7 @@ impl std::fmt::Display for Torn {
     }
 }
 
-/// What was found when a journal was opened.
+/// The findings when a journal was opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Recovery {
@@ -58,7 +58,7 @@ pub(crate) struct Known {
     pub(crate) first: Lsn,
 }
 
-/// What the headers in a directory say.
+/// The segments of a directory, by their headers.
 #[derive(Debug)]
 pub(crate) struct Directory<F> {
     /// Those in use, in order; at least one.
@@ -221,7 +221,7 @@ pub fn readable_behind<S: Storage>(storage: &S, lsn: Lsn) -> Result<Option<Lsn>,
 pub(crate) fn spare_epoch_max<S: Storage>(storage: &S) -> Result<u64, Error> {
     let names = names(storage)?;
     let epochs = names.iter().filter(|name| is_spare(name)).map(|name| {
-        // What cannot be read of a spare file does not matter: it is made anew or removed.
+        // A spare file that cannot be read does not matter: it is made anew or removed.
         let header = storage.open(name, false);
         let header = header.ok().and_then(|file| read_header(&file, name).ok());
         header.map_or(0, |header| header.epoch)
@@ -323,7 +323,7 @@ pub(crate) fn settle<F: StorageFile>(segment: &Segment<F>, end: &End) -> io::Res
     let header = segment.header.encode();
     write_fully(&segment.file, 0, &header, Syncing::Later)?;
     for offset in &end.begun {
-        // Wiped: an unfinished one is told once, and a whole one would be part of the log again
+        // Wiped: an unfinished one is reported once, and a whole one would be part of the log again
         // behind a block with the same bytes as the one that the crash took.
         write_fully(&segment.file, *offset, &[0; PAGE_BYTES], Syncing::Later)?;
     }

@@ -1,9 +1,9 @@
 //! Reading a segment: where its blocks end, and what that end means.
 //!
 //! Each block carries what was durable when it was written. So the end of a log can be judged: a
-//! whole block behind the end which says that the record at the end was durable proves damage. A
-//! whole block that does not is one whose write overtook an earlier one that the crash took; nobody
-//! was told that it is durable, and it is no part of the log.
+//! whole block behind the end whose durable number covers the record at the end proves damage. A
+//! whole block that does not is one whose write overtook an earlier one that the crash took; it was
+//! never reported as durable, and is no part of the log.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -38,7 +38,7 @@ pub(crate) struct Segment<F> {
     faults: Faults,
 }
 
-/// What is where a block is expected.
+/// The content of the place where a block is expected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Found {
     /// The next block.
@@ -51,7 +51,7 @@ pub(crate) enum Found {
     Strange,
 }
 
-/// What is behind the end of a log.
+/// The content behind the end of a log.
 #[derive(Debug, Default)]
 pub(crate) struct Behind {
     /// A block was begun at the very end, and is not whole.
@@ -294,7 +294,7 @@ impl<F: StorageFile> Segment<F> {
         self.look_behind()
     }
 
-    /// What is said of damage where the next block should be.
+    /// Returns the error for damage where the next block should be.
     pub(crate) fn corrupt(&self, why: &'static str) -> Error {
         Error::Corrupt {
             file: self.name.clone(),

@@ -1,4 +1,4 @@
-//! The end of a log, where blocks are written: one at a time, by whoever holds it.
+//! The end of a log, where blocks are written: one at a time, by the thread that holds it.
 
 pub(crate) mod retain;
 mod roll;
@@ -277,7 +277,7 @@ impl<S: Storage> Tail<S> {
 impl<S: Storage> Drop for Tail<S> {
     fn drop(&mut self) {
         if self.stopped.is_none() {
-            // Nobody was promised it, so nobody needs to hear of an error.
+            // It was promised to no caller, so none needs to get an error.
             let _ = self.settle_left(0);
         }
         self.watermark.close();

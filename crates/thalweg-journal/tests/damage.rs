@@ -1,4 +1,4 @@
-//! What recovery says of a journal whose bytes were changed, and what a cut leaves.
+//! Recovery of a journal whose bytes were changed, and the journal that a cut leaves.
 
 use thalweg_journal::{Error, Journal, Lsn, Options, Reader, SimDisk, Storage, Torn, cut};
 

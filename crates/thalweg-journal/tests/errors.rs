@@ -1,4 +1,4 @@
-//! What is said where a journal cannot do its work, and that nothing is lost then.
+//! Errors of a journal that cannot do its work; nothing is lost then.
 
 use crate::sim_journal;
 
@@ -192,7 +192,7 @@ fn a_missing_segment_is_told() {
         segment(4)
     );
     assert_eq!(text(open(&whole)), expected);
-    // What is before it is whole.
+    // The part before it is whole.
     let mut reader = Reader::open_in(whole.clone(), Lsn::ZERO).expect("the first two are there");
     let mut last = Lsn::ZERO;
     let told = loop {

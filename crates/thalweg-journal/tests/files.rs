@@ -110,7 +110,7 @@ fn record(number: u8) -> [u8; 12] {
     std::array::from_fn(|at| number * 16 + at as u8)
 }
 
-/// What the stored journals hold: three blocks in two segments.
+/// Writes the content of the stored journals: three blocks in two segments.
 fn write_old(place: &Path, record_bytes: u32) {
     let options = Options::default()
         .segment_bytes(12 << 10)
@@ -180,7 +180,7 @@ fn files_of_version_1_open() {
     }
 }
 
-/// The same journal is written to the same bytes: `docs/journal-format.md` says which.
+/// A journal is always written to the same bytes: `docs/journal-format.md` says which.
 #[test]
 fn the_format_has_not_changed() {
     for (name, record_bytes) in OLD {

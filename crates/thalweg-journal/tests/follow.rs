@@ -190,7 +190,8 @@ fn segments_are_given_up_as_a_whole_and_used_again() {
     );
 }
 
-/// Whoever follows a journal that is dropped, or has stopped, gets the rest and is told of the end.
+/// A reader that follows a journal that is dropped, or has stopped, gets the rest and learns of the
+/// end.
 #[test]
 fn a_follower_learns_that_there_will_be_no_more() {
     for stops in [false, true] {

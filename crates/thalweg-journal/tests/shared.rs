@@ -96,8 +96,8 @@ fn a_delay_ends() {
     everybody_commits(group);
 }
 
-/// A delay as long as a life, and a group that fills the block: whoever does not get room anymore
-/// ends the wait.
+/// A delay as long as a life, and a group that fills the block: the thread that does not get room
+/// anymore ends the wait.
 #[test]
 fn a_full_block_ends_the_delay() {
     let disk = SimDisk::new();
@@ -123,12 +123,13 @@ fn a_full_block_ends_the_delay() {
     });
 }
 
-/// The sync fails under whoever leads; all who wait hear it, and so does who comes later.
+/// The sync fails under the leader; all threads that wait get the error, and so does one that comes
+/// later.
 #[test]
 fn a_failed_sync_is_heard_by_everybody() {
     for countdown in 0..40 {
         let disk = SimDisk::new();
-        // What a thread makes ready may fail as well, and is then made again.
+        // A segment that a thread makes ready may fail as well, and is then made again.
         let options = options().in_background(false);
         let journal = Journal::<[u64; 2], _>::open_in(disk.clone(), options).expect("it is empty");
         let journal = journal.share(GroupCommit::default());
@@ -167,7 +168,8 @@ fn a_failed_sync_is_heard_by_everybody() {
     }
 }
 
-/// The disk is full now and then: whoever hears it tries again, and nothing is lost or twice there.
+/// The disk is full now and then: a thread that gets the error tries again, and nothing is lost or
+/// twice there.
 #[test]
 fn a_full_disk_is_told_and_the_journal_goes_on_when_there_is_room() {
     for delay_max in [Duration::ZERO, Duration::from_micros(100)] {
@@ -344,7 +346,7 @@ impl StorageFile for Panics<SimFile> {
     }
 }
 
-/// What was acknowledged is there, once, and in order; nothing is acknowledged after the panic; and
+/// Acknowledged records are there, once, and in order; nothing is acknowledged after the panic; and
 /// a follower learns that nothing comes.
 #[test]
 fn a_storage_that_panics_stops_the_journal_and_loses_nothing() {

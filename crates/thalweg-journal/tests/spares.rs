@@ -41,7 +41,7 @@ fn retention_that_failed_can_be_tried_again() {
     assert_eq!(first, Lsn::new(7));
 }
 
-/// Somebody has deleted the segments, and left a file that was one.
+/// Another program has deleted the segments, and left a file that was one.
 #[test]
 fn a_new_journal_does_not_take_old_blocks_for_its_own() {
     let disk = SimDisk::new();

@@ -25,7 +25,7 @@ use std::fmt;
 use std::sync::OnceLock;
 use std::time::Instant;
 
-/// What a [`Clock`] reads.
+/// The counter that a [`Clock`] reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Source {
     /// The invariant time stamp counter of x86_64.
@@ -130,14 +130,14 @@ impl Clock {
         self.scale.ticks(ns)
     }
 
-    /// What this clock reads.
+    /// Returns the counter that this clock reads.
     #[must_use]
     pub fn source(self) -> Source {
         self.source
     }
 
-    /// What one read costs on this machine in nanoseconds: the median of 101 batches of 64 reads
-    /// back to back. Measured at each call, which takes some 0.2 ms.
+    /// Returns the cost of one read on this machine in nanoseconds: the median of 101 batches of 64
+    /// reads back to back. It is measured at each call, which takes some 0.2 ms.
     #[must_use]
     pub fn read_cost_ns(self) -> f64 {
         self.cost_ns(Clock::ticks)

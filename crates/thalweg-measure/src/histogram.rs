@@ -28,8 +28,8 @@ pub struct Histogram {
     max: u64,
 }
 
-/// What one looks at first, all in the unit that was recorded. Everything is 0 where nothing was
-/// recorded, so look at `count`.
+/// The main figures of a histogram, all in the unit that was recorded. Everything is 0 where
+/// nothing was recorded, so look at `count`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[cfg_attr(feature = "json", derive(serde::Serialize))]
 pub struct Summary {
@@ -168,7 +168,7 @@ impl Histogram {
             .clamp(self.min, self.max)
     }
 
-    /// Count, mean, extremes and the usual quantiles.
+    /// Returns count, mean, extremes and the most used quantiles.
     #[must_use]
     pub fn summary(&self) -> Summary {
         Summary {

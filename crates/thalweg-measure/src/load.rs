@@ -53,7 +53,7 @@ enum Arrivals {
     Poisson { random: SplitMix, offset_ticks: f64 },
 }
 
-/// What the sender can say of itself.
+/// The report of a sender on itself.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LoadReport {
@@ -96,8 +96,8 @@ impl<T: TimeSource> OpenLoop<T> {
         }
     }
 
-    /// The same rate with random gaps (a Poisson process), the same for the same seed; as events
-    /// from many independent sources come. No effect on [`Rate::MAX`].
+    /// Keeps the rate, with random gaps (a Poisson process), the same for the same seed; as events
+    /// from many independent sources come. It has no effect on [`Rate::MAX`].
     #[must_use]
     pub fn poisson(mut self, seed: u64) -> Self {
         self.arrivals = Arrivals::Poisson {

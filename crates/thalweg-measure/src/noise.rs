@@ -90,7 +90,7 @@ impl GapMeter {
         self.last_ticks = None;
     }
 
-    /// What was found so far.
+    /// Returns the gaps that were found so far.
     #[must_use]
     pub fn gaps(&self) -> Gaps {
         self.gaps

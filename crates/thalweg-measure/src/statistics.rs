@@ -10,8 +10,8 @@
 //! second of each end, 96.1 %; 11: 98.8 %; 31: the tenth, 97.1 %.
 //!
 //! Fewer than [`REPETITIONS_MIN`] values have no such interval: even their whole range misses the
-//! true median more often than that. Then the bounds are infinite, and the run cannot tell the two
-//! apart.
+//! true median more often than that. Then the bounds are infinite, and the run cannot distinguish
+//! the two.
 //!
 //! # How a ratio is computed
 //! Two subjects are measured in turn, so that a disturbance meets both: each repetition is a pair.
@@ -19,7 +19,7 @@
 //! subject where lower is better (latency), subject / other where higher is better (throughput).
 //! The ratio of the comparison is the median of those (the geometric mean of the middle two, so
 //! that it is 1 / ratio the other way round), its interval as above. Where the interval holds 1,
-//! the runs do not tell the two apart ([`Interval::tells_from`]).
+//! the runs do not distinguish the two ([`Interval::tells_from`]).
 //!
 //! # Differences
 //! Where a ratio has no meaning (a count that may be 0), [`shift_interval`] says by how much the
@@ -50,7 +50,8 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Whether the interval lies wholly on one side of `other`: the runs tell the two apart.
+    /// Returns whether the interval lies wholly on one side of `other`: then the runs distinguish
+    /// the two.
     #[must_use]
     pub fn tells_from(&self, other: f64) -> bool {
         other < self.low || other > self.high
@@ -82,8 +83,8 @@ pub fn median(values: &[f64]) -> Option<f64> {
     quantile(values, 0.5)
 }
 
-/// The value at the fraction `q` (clamped to 0..=1) of the sorted values, between two of them by
-/// linear interpolation (R's type 7, the usual one); `None` for no values. Sorts a copy.
+/// Returns the value at the fraction `q` (clamped to 0..=1) of the sorted values, between two of
+/// them by linear interpolation (R's type 7, its default); `None` for no values. It sorts a copy.
 #[must_use]
 pub fn quantile(values: &[f64], q: f64) -> Option<f64> {
     let mut sorted = values.to_vec();
@@ -166,7 +167,7 @@ fn interval_of(values: &[f64], middle: impl Fn(f64, f64) -> f64) -> Option<Inter
 
 /// How many of `n` values in order lie outside the interval at each end; `None` for too few.
 fn values_outside(n: usize) -> Option<usize> {
-    // Of `n` tosses, how often at most `outside` come up heads: the terms of (1/2 + 1/2)^n, in
+    // How often at most `outside` of `n` tosses come up heads: the terms of (1/2 + 1/2)^n, in
     // logarithms, since 2^n has no room.
     let mut ln_term = -(n as f64) * std::f64::consts::LN_2;
     let mut missed = 2.0 * ln_term.exp();

@@ -41,7 +41,7 @@ pub fn page(title: &str, body: &str) -> String {
     styled_page(title, "", body)
 }
 
-/// The same with more CSS, which goes into the page as it is.
+/// Returns a page as [`page`] does, with more CSS, which goes into the page as it is.
 #[must_use]
 pub fn styled_page(title: &str, style: &str, body: &str) -> String {
     let title = escape(title);
@@ -115,12 +115,13 @@ impl Area {
     }
 }
 
-/// For which windows a picture is: one that is scaled down has letters that nobody can read.
+/// The windows for which a picture is made: one that is scaled down has letters that are too small
+/// to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Window {
-    /// Of a desk.
+    /// The window of a desktop computer.
     Wide,
-    /// Of a hand.
+    /// The window of a phone.
     Narrow,
 }
 
@@ -154,7 +155,7 @@ pub fn both(draw: impl Fn(Window) -> String) -> String {
     format!("<div class=\"wide\">\n{wide}</div>\n<div class=\"narrow\">\n{narrow}</div>\n")
 }
 
-/// What the colours of a picture mean: names and classes.
+/// Returns the legend of a picture: the names of its colours, with their classes.
 #[must_use]
 pub fn legend<'n>(names: impl Iterator<Item = (&'n str, String)>) -> String {
     let key = |(name, class): (&str, String)| {
@@ -170,9 +171,9 @@ pub fn legend<'n>(names: impl Iterator<Item = (&'n str, String)>) -> String {
 /// One line of [`curves`]: its name, its class, and times in ns at places from 0 to 1.
 #[derive(Clone, Debug)]
 pub struct Curve {
-    /// What the legend and the tooltip call it.
+    /// The name in the legend and the tooltip.
     pub name: String,
-    /// What decides its colour.
+    /// The class, which decides its colour.
     pub class: String,
     /// The place of a percentile, and the time that it has.
     pub points: Vec<(f64, u64)>,

@@ -238,7 +238,7 @@ pub struct Measurement {
     pub experiment: String,
     /// The case of it, such as `1M/s`.
     pub case: String,
-    /// What was measured, such as `inline`.
+    /// The subject that was measured, such as `inline`.
     pub subject: String,
     /// The metric, such as `latency_p99`.
     pub metric: String,
@@ -330,7 +330,7 @@ impl Comparison {
         })
     }
 
-    /// Whether the runs tell the two subjects apart at all: the interval does not hold 1.
+    /// Returns whether the runs distinguish the two subjects at all: the interval does not hold 1.
     #[must_use]
     pub fn tells(&self) -> bool {
         Interval {

@@ -125,7 +125,7 @@ impl Core {
         }
     }
 
-    /// What tasks, and the rest of this thread, do with the core.
+    /// Returns a handle, by which tasks and the rest of this thread use the core.
     pub fn handle(&self) -> Handle {
         Handle::new(Rc::clone(&self.scheduler))
     }
@@ -144,8 +144,8 @@ impl Core {
     /// budget of them.
     ///
     /// # Panics
-    /// While the core is polled: in its tasks, and in what they call. In a task that `send_now`
-    /// resumed while nobody polled, it polls the others.
+    /// If it is called while the core is polled: in its tasks, and in functions that they call. In
+    /// a task that `send_now` resumed outside of a poll, it polls the other tasks.
     pub fn poll(&self) -> bool {
         let was_polling = self.is_polling.replace(true);
         assert!(!was_polling, "{}", within_task("poll"));
@@ -211,7 +211,7 @@ impl Core {
 
     /// The core as a future, for another runtime of this thread's, such as tokio's `LocalSet`: it
     /// is over when no task is left. `sleep` makes that runtime's timer for a time. Have one at a
-    /// time: only the last that was polled is told of what comes.
+    /// time: only the last one that was polled is woken by events.
     ///
     /// With tokio, in a task of a `LocalSet` or under its `block_on`:
     /// `core.drive(|at| tokio::time::sleep_until(at.into())).await`.
@@ -240,7 +240,7 @@ impl Core {
         self.wait(|| self.scheduler.hub().has_pushed());
     }
 
-    /// Waits for `is_over`, of which the hub's signal tells, or for the next timer.
+    /// Waits for `is_over`, which the hub's signal announces, or for the next timer.
     fn wait(&self, is_over: impl Fn() -> bool) {
         let hub = self.scheduler.hub();
         let until = self.scheduler.next_expiry();

@@ -28,7 +28,7 @@ fn nanoseconds(time: Duration) -> Option<u64> {
     whole.checked_add(u64::from(time.subsec_nanos()))
 }
 
-/// What happens at a time.
+/// The action of a timer when it is due.
 pub(crate) enum Expiry {
     Wake(Waiter),
     End(TaskId),
@@ -40,7 +40,7 @@ pub(crate) struct Time {
     begin: Instant,
     /// The present, when it was looked at last.
     last: Cell<Instant>,
-    /// Nobody looks at the wheel any more.
+    /// Whether the wheel has ended: it is not advanced any more.
     is_over: Cell<bool>,
 }
 
@@ -119,7 +119,7 @@ impl Scheduler {
         any
     }
 
-    /// Empties the wheel, which nobody advances any more, and has the sleeps look that others wait
+    /// Empties the wheel, which is not advanced any more, and has the sleeps look that others wait
     /// for. The wheel stays: in a new one, those sleeps would name timers that are not theirs.
     pub(crate) fn end_timers(&self) {
         self.time.is_over.set(true);

@@ -162,8 +162,8 @@ impl<P> Wheel<P> {
     }
 
     /// Takes the next timer that is due: by deadline, and those of the same tick in the order of
-    /// insertion. Whoever wakes tasks with payloads asks for one at a time, and keeps no borrow of
-    /// the wheel meanwhile.
+    /// insertion. A caller that wakes tasks with payloads asks for one at a time, and keeps no
+    /// borrow of the wheel meanwhile.
     #[inline]
     pub(crate) fn pop_expired(&mut self) -> Option<P> {
         let first = self.links.next(DUE);

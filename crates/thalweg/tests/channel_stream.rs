@@ -376,7 +376,7 @@ fn a_full_channel_holds_the_sink_back<S: Made>(flavour: Flavour<S>) {
     assert_eq!(rx.counters().parked, 1);
     for n in 1..20 {
         assert_eq!(rx.try_recv(), Ok(n - 1));
-        // The last one that polled is told.
+        // The last one that polled is woken.
         assert_eq!((alarm.count(), other.count()), (0, n as usize));
         assert_eq!(
             poll(&alarm, &mut sink, Sink::poll_ready),

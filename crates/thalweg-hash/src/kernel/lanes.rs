@@ -98,7 +98,7 @@ unsafe fn merged<L: Lanes>(accumulators: [L; 4]) -> L {
 /// The hashes of `COUNT` keys of `N` bytes that follow each other.
 ///
 /// # Safety
-/// As [`round`], and so many keys are valid for reading. `N` is 8, 16, or a multiple of 32.
+/// As [`round`], and `N` keys are valid for reading. `N` is 8, 16, or a multiple of 32.
 #[inline(always)]
 unsafe fn hash_keys<L: Lanes, const N: usize>(seed: u64, keys: *const u8) -> L {
     // SAFETY: the caller's promise; word `at` of every key ends at or before the key's end.
@@ -265,7 +265,8 @@ impl Crew<'_> {
         }
     }
 
-    /// Tells of the streams that are at their end, and moves the last ones to their places.
+    /// Calls `ended` for the streams that are at their end, and moves the last ones to their
+    /// places.
     #[inline(always)]
     fn leave(&mut self, mut ended: impl FnMut(usize, &Accumulators)) {
         let mut place = 0;

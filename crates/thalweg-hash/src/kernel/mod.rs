@@ -27,7 +27,7 @@ use crate::accumulator::{Accumulators, Stripe};
 pub(crate) use hybrid::{GROUP_BYTES, Group};
 pub(crate) use sectors::Sectors;
 
-/// What a kernel can do. The functions are unsafe because they need the features of `found`.
+/// The functions of a kernel. The functions are unsafe because they need the features of `found`.
 struct Table {
     name: &'static str,
     found: fn() -> bool,
@@ -187,15 +187,15 @@ mod picked {
 mod picked {
     use super::Kernel;
 
-    /// What is found does not change, and is known to the compiler.
+    /// Returns the best kernel. It does not change, and is known to the compiler.
     #[inline]
     pub(super) fn best() -> Kernel {
         Kernel::available().next().unwrap_or(Kernel::SCALAR)
     }
 }
 
-/// The same word, of which the compiler knows nothing any more. It joins accumulators that it
-/// knows all about into one vector, with a multiply that is slower than four.
+/// Returns the word in a way that the compiler knows nothing of it any more. It joins accumulators
+/// that it knows all about into one vector, with a multiply that is slower than four.
 #[inline(always)]
 fn alone(word: u64) -> u64 {
     #[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]

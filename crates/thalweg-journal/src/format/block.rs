@@ -10,10 +10,10 @@ const MAGIC: [u8; 4] = *b"tlwB";
 /// The sum is over what comes after it.
 pub(crate) const SUMMED_FROM: usize = 8;
 
-/// What the blocks of one segment have in common.
+/// The key that the blocks of one segment have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Key {
-    /// What the sum begins with. It is made of the journal's number, which whoever writes records
+    /// The start value of the sum. It is made of the journal's number, which the author of records
     /// need not know: so no record can be made to look like a block.
     pub(crate) seed: u32,
     /// The epoch of the segment.
@@ -34,12 +34,12 @@ impl Key {
     }
 }
 
-/// What a block says of itself, once its checksum is right.
+/// The header of a block, once its checksum is right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockHeader {
     /// Its first record.
     pub first: Lsn,
-    /// What was durable when it was written.
+    /// The end of what was durable when it was written.
     pub durable: Lsn,
     /// How many records it holds: at least one.
     pub count: u32,
@@ -84,7 +84,7 @@ const _: () = assert!(size_of::<Raw>() == BLOCK_HEADER_BYTES);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Layout {
     pub(crate) length: usize,
-    /// What it says was durable.
+    /// The durable number that the block carries.
     pub(crate) durable: Lsn,
     crc: u32,
 }
@@ -122,7 +122,7 @@ impl BlockHeader {
     /// Reads a block: its header, and the records up to the end of `bytes` or of the block.
     ///
     /// # Errors
-    /// What there is instead.
+    /// [`Flaw`]: there is no such block in `bytes`.
     ///
     /// # Cost
     /// The checksum, for which many processors have an instruction.
@@ -192,7 +192,7 @@ impl BlockHeader {
     }
 }
 
-/// Whether so many records take exactly these bytes.
+/// Returns whether `count` records take exactly these bytes.
 pub(crate) fn lengths_add_up(records: &[u8], count: u32, record_bytes: u32) -> bool {
     match record_bytes {
         0 => records_are_whole(records, count),
@@ -200,7 +200,7 @@ pub(crate) fn lengths_add_up(records: &[u8], count: u32, record_bytes: u32) -> b
     }
 }
 
-/// Whether so many records with their lengths in front take exactly these bytes.
+/// Returns whether `count` records with their lengths in front take exactly these bytes.
 pub(crate) fn records_are_whole(records: &[u8], count: u32) -> bool {
     let mut rest = records;
     for _ in 0..count {

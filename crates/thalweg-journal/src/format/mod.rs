@@ -63,7 +63,7 @@ pub(crate) fn part_name(number: u64) -> String {
     format!("{number:020}.part")
 }
 
-/// What is worthless once nobody writes.
+/// Returns whether a file of this name is worthless once no process writes the journal.
 pub(crate) fn is_part(name: &str) -> bool {
     name == NEW_NAME || number_before(name, ".part").is_some()
 }

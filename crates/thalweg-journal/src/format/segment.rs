@@ -25,7 +25,7 @@ struct LeftMark {
     crc32c: U32,
 }
 
-/// What a segment says of itself.
+/// The header of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SegmentHeader {
     /// The journal, by a number drawn when it was made.
@@ -68,7 +68,7 @@ struct Raw {
 
 const RAW_BYTES: usize = size_of::<Raw>();
 const _: () = assert!(RAW_BYTES == 64);
-/// What stands for the first record of a segment that is only prepared.
+/// The value that stands for the first record of a segment that is only prepared.
 const PREPARED: u64 = u64::MAX;
 
 impl SegmentHeader {

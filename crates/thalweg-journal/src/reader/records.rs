@@ -1,4 +1,4 @@
-//! What a reader gives: blocks, and records one by one.
+//! Blocks and single records, as a reader gives them.
 
 use std::marker::PhantomData;
 
@@ -11,7 +11,7 @@ use crate::journal::Record;
 use crate::lsn::Lsn;
 use crate::storage::Storage;
 
-/// The records after so many.
+/// Returns the records after the first `skipped`.
 pub(super) fn past(records: &[u8], skipped: u64, record_bytes: u32) -> &[u8] {
     let skipped = skipped as usize;
     match record_bytes {
@@ -61,7 +61,7 @@ impl<'r> Block<'r> {
         self.header.last()
     }
 
-    /// What it says of itself.
+    /// Returns the header of the block.
     #[must_use]
     pub fn header(&self) -> &BlockHeader {
         &self.header

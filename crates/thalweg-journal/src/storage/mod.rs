@@ -73,7 +73,7 @@ pub trait Storage: Clone + fmt::Debug + Send + Sync + 'static {
     /// The disk fails.
     fn sync_names(&self) -> io::Result<()>;
 
-    /// Locks the directory; none if somebody else has.
+    /// Locks the directory; returns none if another process has locked it.
     ///
     /// # Errors
     /// It cannot be locked at all.

@@ -1,11 +1,11 @@
 //! A disk in memory that loses power.
 //!
-//! What is written is seen at once by those who read, as the page cache shows it, and is on disk
-//! after a sync only. When the power goes, each sector of 512 bytes that was written since has, on
-//! its own, any of the contents that it had since the last sync: so writes are lost, torn between
-//! sectors, and reordered. So are changes of names, among each other and with the files' contents.
-//! A failed sync leaves some of its sectors on disk and forgets the others, and the next sync says
-//! that all is well.
+//! A write is seen at once by those who read, as the page cache shows it, and is on disk after a
+//! sync only. When the power goes, each sector of 512 bytes that was written since has, on its own,
+//! any of the contents that it had since the last sync: so writes are lost, torn between sectors,
+//! and reordered. So are changes of names, among each other and with the files' contents. A failed
+//! sync leaves some of its sectors on disk and forgets the others, and the next sync says that all
+//! is well.
 
 mod fault;
 mod media;
@@ -79,7 +79,8 @@ impl State {
         }
     }
 
-    /// What is begun when the power goes may or may not happen, and is not answered.
+    /// Returns the answer to an operation. One that has begun when the power goes may or may not
+    /// happen, and is not answered.
     fn answer<T>(&self, value: T) -> io::Result<T> {
         match self.has_power {
             true => Ok(value),

@@ -13,7 +13,7 @@ impl<S: Storage> Tail<S> {
     /// Gives up segments that hold only records before `lsn`. The last one is kept in any case.
     pub(crate) fn retain_from(&mut self, lsn: Lsn) -> Result<Lsn, Error> {
         self.check()?;
-        // What follows a segment that is given up must be a used one.
+        // The segment that follows one that is given up must be a used one.
         self.settle_left(0)?;
         while let Some(number) = self.dispensable(lsn) {
             give_up(&self.storage, &self.options, number)?;
@@ -43,7 +43,7 @@ impl<S: Storage> Tail<S> {
     }
 }
 
-/// Gives up the first segment. Whoever writes the last one meanwhile is not concerned.
+/// Gives up the first segment. A thread that writes the last one meanwhile is not affected.
 pub(crate) fn give_up<S: Storage>(
     storage: &S,
     options: &Options,

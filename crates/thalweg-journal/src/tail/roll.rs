@@ -22,8 +22,8 @@ impl<S: Storage> Tail<S> {
         }
     }
 
-    /// Hears of segments that have become durable since they were left, and waits until at most so
-    /// many have not.
+    /// Collects the segments that have become durable since they were left, and waits until at most
+    /// `left_max` have not.
     #[cold]
     pub(super) fn settle_left(&mut self, left_max: usize) -> Result<(), Error> {
         let next = |tail: &mut Self| tail.leaver.finished(tail.leaver.waiting() > left_max);

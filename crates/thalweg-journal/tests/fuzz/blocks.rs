@@ -64,7 +64,7 @@ fn plain(bytes: &[u8], record_bytes: u32, has_fault: bool) -> Option<(u64, u32, 
     is_sound.then_some((first, count, crc))
 }
 
-/// What must hold of any bytes. The first says how the others are made into nearly a block.
+/// Checks what must hold of any bytes. The first says how the others are made into nearly a block.
 ///
 /// # Panics
 /// If it does not hold.

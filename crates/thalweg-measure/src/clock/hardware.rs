@@ -6,10 +6,10 @@
 
 use super::Source;
 
-/// What [`counter`] reads on this architecture.
+/// The source that [`counter`] reads on this architecture.
 #[cfg(target_arch = "x86_64")]
 pub(super) const SOURCE: Source = Source::Tsc;
-/// What [`counter`] reads on this architecture.
+/// The source that [`counter`] reads on this architecture.
 #[cfg(target_arch = "aarch64")]
 pub(super) const SOURCE: Source = Source::ArmCounter;
 /// There is no counter that we know on this architecture.

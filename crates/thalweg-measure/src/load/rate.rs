@@ -95,27 +95,27 @@ impl FromStr for Rate {
 pub enum RateError {
     /// No events at all.
     Zero {
-        /// What was given.
+        /// The text that was given.
         text: String,
     },
     /// Below zero.
     Negative {
-        /// What was given.
+        /// The text that was given.
         text: String,
     },
     /// Above [`PER_S_MAX`].
     TooHigh {
-        /// What was given.
+        /// The text that was given.
         text: String,
     },
     /// A part of an event a second.
     NotWhole {
-        /// What was given.
+        /// The text that was given.
         text: String,
     },
     /// Not a number with a known suffix.
     NotARate {
-        /// What was given.
+        /// The text that was given.
         text: String,
     },
 }

@@ -5,10 +5,10 @@
 //! larger than the other", 1947. S. Holm, "A simple sequentially rejective multiple test
 //! procedure", 1979.
 
-/// Up to so many values in both groups together, the test is exact.
+/// The number of values in both groups together up to which the test is exact.
 const EXACT_MAX: usize = 100;
 
-/// What the test of Mann and Whitney says.
+/// The outcome of the test of Mann and Whitney.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RankSum {
     /// Pairs of one value of each group in which the second group's is larger; ties count a half.
@@ -155,7 +155,7 @@ mod tests {
         rank_sum(first, second).expect("finite values").p
     }
 
-    /// Groups of so many values without ties, whose U is `u`.
+    /// Returns groups of `n1` and `n2` values without ties, whose U is `u`.
     fn groups(n1: usize, n2: usize, mut u: usize) -> (Vec<f64>, Vec<f64>) {
         // A value of the second group stands above as many of the first as it is given.
         let second: Vec<f64> = (0..n2)
@@ -168,7 +168,7 @@ mod tests {
         ((1..=n1).map(|value| value as f64).collect(), second)
     }
 
-    /// The critical values of the usual tables: two-sided, 5 % and 1 %.
+    /// The critical values of published tables: two-sided, 5 % and 1 %.
     #[test]
     fn critical_values_are_those_of_the_tables() {
         let at_5 = [
@@ -282,7 +282,7 @@ mod tests {
         assert_eq!(p(&[2.0; 80], &[2.0; 80]), 1.0);
     }
 
-    /// Several metrics of groups that do not differ: something is told in at most 5 % of all
+    /// Several metrics of groups that do not differ: a difference is reported in at most 5 % of all
     /// tries.
     #[test]
     fn a_family_of_tests_cries_wolf_in_one_of_twenty() {
@@ -297,7 +297,8 @@ mod tests {
             let ps: Vec<f64> = (0..6).map(&mut metric).collect();
             wolves += usize::from(holm(&ps).iter().any(|&p| p < 0.05));
         }
-        // 5 % and three deviations of 2,000 tries; a test that never tells anything fails too.
+        // 5 % and three deviations of 2,000 tries; a test that never reports a difference fails
+        // too.
         assert!((40..=129).contains(&wolves), "{wolves} of {TRIES}");
     }
 

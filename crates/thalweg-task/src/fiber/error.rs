@@ -10,7 +10,7 @@ use std::io;
 pub enum StackError {
     /// A size outside of [`StackOptions::SIZE_BYTES`](super::StackOptions::SIZE_BYTES).
     Size {
-        /// What was asked for.
+        /// The size that was asked for.
         size_bytes: usize,
     },
     /// More stacks are to be kept than the pool may have, or it may have none.
@@ -42,7 +42,7 @@ pub enum StackError {
         size_bytes: usize,
         /// Stacks of this process, of all its pools, this one included.
         stacks: usize,
-        /// What it said.
+        /// The error of the system.
         source: io::Error,
     },
 }

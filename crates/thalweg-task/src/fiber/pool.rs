@@ -10,7 +10,7 @@ use std::rc::Rc;
 /// How many stacks one `take` unmaps at most, so that none takes long.
 const UNMAPPED_AT_ONCE_MAX: usize = 16;
 
-/// What a [`StackPool`] may have.
+/// The limits of a [`StackPool`].
 ///
 /// ```
 /// use thalweg_task::fiber::{StackOptions, StackPool};
@@ -31,9 +31,9 @@ pub struct StackOptions {
     pub min: usize,
     /// Stacks that the pool may have, in use or idle: 1 or more. 4,096, unless given.
     pub max: usize,
-    /// After so many fibers were begun, the stacks that none of them needed are unmapped, at most
-    /// 16 at once, so that no fiber waits long for its stack.
-    /// 0: only [`StackPool::decay`] unmaps. 1,024, unless given.
+    /// The number of fibers that begin before the stacks that none of them needed are unmapped, at
+    /// most 16 at once, so that no fiber waits long for its stack. 0: only [`StackPool::decay`]
+    /// unmaps. 1,024, unless given.
     pub decay_after: usize,
 }
 
@@ -113,7 +113,7 @@ struct Pool {
     mapped: Cell<u64>,
     /// Stacks taken in this period.
     taken: Cell<usize>,
-    /// The fewest stacks that were idle in this period: nobody needed those.
+    /// The fewest stacks that were idle in this period: no fiber needed those.
     idle_least: Cell<usize>,
 }
 
@@ -151,9 +151,9 @@ impl StackPool {
         }
     }
 
-    /// Unmaps the stacks that nobody has needed since the last call, or since the pool last looked
-    /// by itself ([`StackOptions::decay_after`]), and gives their number;
-    /// [`StackOptions::min`] stacks stay. About 5 µs a stack.
+    /// Unmaps the stacks that no fiber has needed since the last call, or since the pool last
+    /// looked by itself ([`StackOptions::decay_after`]), and returns their number;
+    /// [`StackOptions::min`] stacks stay. It takes about 5 µs a stack.
     pub fn decay(&self) -> usize {
         self.0.decay(usize::MAX)
     }

@@ -119,7 +119,7 @@ fn wakers_end_a_frame() {
     scheduler.close();
 }
 
-/// A waker is dropped elsewhere while its task ends: whoever is last has the frame alone.
+/// A waker is dropped elsewhere while its task ends: the last of the two has the frame alone.
 fn a_frame_ends_once() {
     let scheduler = scheduler();
     let (node, waker) = leaving_a_waker(&scheduler);

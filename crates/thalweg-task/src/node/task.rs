@@ -45,7 +45,7 @@ impl<T: 'static> Task<T> {
 }
 
 impl<T> Task<T> {
-    /// Tells it from all others of the process; see [`TaskId`].
+    /// Returns the id of the task, which no other of the process has; see [`TaskId`].
     pub fn id(&self) -> TaskId {
         self.node.id()
     }

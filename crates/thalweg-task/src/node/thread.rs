@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// stack.
 const NESTED_MAX: u32 = 32;
 
-/// What a thread knows of itself.
+/// The state that a thread keeps of itself.
 struct Here {
-    /// 0 until somebody asks.
+    /// The number of the thread, 0 until it is asked for.
     number: Cell<u64>,
     /// Tasks that may still be resumed within the present one.
     room: Cell<u32>,

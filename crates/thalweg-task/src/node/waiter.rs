@@ -69,7 +69,7 @@ impl Wakes for Foreign {
 #[allow(unreachable_pub)] // a sealed trait of a public type names it
 pub struct Waiter(Whom);
 
-// With a tag of its own, one comparison tells nobody, a node and a waker apart.
+// With a tag of its own, one comparison distinguishes no waiter, a node and a waker.
 #[repr(u8)]
 enum Whom {
     Node(NodeRef),
@@ -77,7 +77,8 @@ enum Whom {
 }
 
 impl Waiter {
-    /// Whoever `waker` wakes. Where that is a task of this thread's, nothing atomic is done.
+    /// Returns the waiter that `waker` wakes. Where that is a task of this thread's, nothing atomic
+    /// is done.
     #[inline(always)]
     pub(crate) fn of(waker: &Waker) -> Self {
         // By its parts, so that a waker that is made for a poll need not be in memory.
@@ -106,8 +107,9 @@ impl Waiter {
         }
     }
 
-    /// Whether the one that is kept is the one that `waker` wakes; most often it is a node. Where
-    /// nobody is, a task of this thread's is kept now, since that runs nothing foreign.
+    /// Returns whether the waiter that is kept is the one that `waker` wakes; most often it is a
+    /// node. Where none is kept, a task of this thread's is kept now, since that runs nothing
+    /// foreign.
     #[inline(always)]
     pub(crate) fn keeps(kept: &mut Option<Self>, waker: &Waker) -> bool {
         match kept {

@@ -69,7 +69,7 @@ unsafe fn clone(data: *const ()) -> RawWaker {
     let node = unsafe { header(&data).as_ref() };
     // ORDERING: Relaxed: who has a reference may make another.
     if node.refs.fetch_add(1, Ordering::Relaxed) > isize::MAX as usize {
-        abort(); // as `Arc` does: so many can only be leaked ones
+        abort(); // as `Arc` does: that many can only be leaked ones
     }
     RawWaker::new(data, &VTABLE)
 }
@@ -91,7 +91,7 @@ unsafe fn wake_by_ref(data: *const ()) {
     // SAFETY: the waker keeps the frame alive.
     let header = unsafe { node.as_ref() };
     if header.owner.is_current() {
-        // Of a task that is over the owner's share may be gone (rule 2).
+        // The owner's share of a task that is over may be gone (rule 2).
         if header.flags.get() & DONE == 0 {
             NodeRef::hold(node).wake();
         }
@@ -142,13 +142,13 @@ pub(super) unsafe fn drop_ref(node: NonNull<Header>) {
     if unsafe { node.as_ref() }.refs.fetch_sub(1, order::leave()) != 1 {
         return;
     }
-    // Nobody has the node any more, so what is left of it is ours (rule 2).
+    // No one else has the node any more, so the rest of it is ours (rule 2).
     if owner.is_current() {
         // SAFETY: rule 2, on the owner's thread.
         unsafe { free(node) };
     // SAFETY: rule 6: the frame is not freed, so its hub is there; rule 5 for the push.
     } else if !unsafe { hub.as_ref().push(node) } {
-        // SAFETY: rule 6: the core is gone, and left the frame to whoever is last.
+        // SAFETY: rule 6: the core is gone, and left the frame to its last holder.
         unsafe { end_orphan(node) };
     }
 }

@@ -1,4 +1,4 @@
-//! What can be wrong with a slot.
+//! Errors of slots.
 
 use std::error::Error;
 use std::fmt;
@@ -9,7 +9,7 @@ const CANCELLED: &str = "the slot's receiver has cancelled";
 /// A value that was not sent; it is given back.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum SendError<T> {
-    /// There is a value in the slot, which nobody has taken yet.
+    /// There is a value in the slot, which no receiver has taken yet.
     Full(T),
     /// The receiver was dropped.
     Closed(T),

@@ -16,7 +16,7 @@ pub(crate) struct Links {
 }
 
 impl Links {
-    /// So many empty rings.
+    /// Makes `anchors` empty rings.
     pub(crate) fn new(anchors: u32) -> Links {
         let alone = |number| Link {
             previous: number,

@@ -70,7 +70,7 @@ impl<T> Polled<T> {
         self.bell.rings() != self.heard
     }
 
-    /// What is told is heard.
+    /// Returns whether it was notified, and counts all rings so far as heard.
     pub(crate) fn heeds(&mut self) -> bool {
         let is_told = self.is_told();
         self.heard = self.bell.rings();

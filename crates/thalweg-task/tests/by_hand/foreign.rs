@@ -140,7 +140,7 @@ std::thread_local! {
     static RINGS: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Wakes nobody but a count, and runs `AT_CLONE` where it is cloned.
+/// A waker that only counts, and runs `AT_CLONE` where it is cloned.
 static HOOKED: RawWakerVTable = RawWakerVTable::new(
     |data| {
         if let Some(run) = AT_CLONE.take() {
@@ -357,7 +357,8 @@ fn values_are_received_once_whatever_panics<F: Family>() {
             }
             assert_eq!((got, drops.get()), (made, made));
         }
-        // A sender waits for the slot to be empty, and whoever takes the value has it.
+        // A sender waits for the slot to be empty, and the receiver that takes the value has to
+        // wake it.
         assert!(tx.send(value()).is_ok());
         let mut vacant = tx.vacant();
         for _ in 0..2 {

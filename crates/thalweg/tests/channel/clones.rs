@@ -85,7 +85,7 @@ pub(crate) fn senders_hand_over_while_the_receiver_waits<S: Made + ManySenders>(
         }
         drop(tx);
         let mut seen = receiver.join().unwrap();
-        // Of different senders, so in any order.
+        // They are of different senders, so in any order.
         seen.sort_unstable();
         assert!(seen.into_iter().eq((0..CHAIN).step_by(3)));
     });

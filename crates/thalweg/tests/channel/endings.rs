@@ -211,7 +211,7 @@ pub(crate) fn close_wakes_the_sender<S: Made>(flavour: Flavour<S>) {
     }
 }
 
-/// What a send said was sent comes out, also when the channel is closed at that moment.
+/// An element whose send succeeded comes out, also when the channel is closed at that moment.
 pub(crate) fn close_loses_nothing_that_was_sent<S: Made>(flavour: Flavour<S>) {
     for round in 0..300_usize {
         let (mut tx, mut rx) = flavour.channel::<usize>(8);

@@ -1,4 +1,4 @@
-//! What ends know of each other: claims in tasks, weak ends, counts, and the end of receiving.
+//! Effects of ends on each other: claims in tasks, weak ends, counts, and the end of receiving.
 
 use crate::channel::crowds::{await_parked, check_all, element};
 use crate::channel::executor::{Alarm, block_on};

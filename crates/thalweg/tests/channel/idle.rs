@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 use thalweg::wait::Mode;
 
-/// What the system has counted for a thread of this process.
+/// The counts of the system for a thread of this process.
 #[derive(Debug, Clone, Copy)]
 struct Usage {
     cpu_ns: u64,

@@ -1,4 +1,4 @@
-//! What comes after the last receiver has gone is dropped at once, not with the senders.
+//! An element that comes after the last receiver has gone is dropped at once, not with the senders.
 
 use crate::channel::flavour::{Flavour, Made};
 use crate::channel::ledger::{Item, Ledger};
@@ -132,7 +132,7 @@ pub(crate) fn what_a_claim_hid_is_discarded<S: Made + ManySenders>(flavour: Flav
     }
 }
 
-/// Whoever asks is told that there is no answer, in every round of a race between two threads.
+/// A client that asks learns that there is no answer, in every round of a race between two threads.
 pub(crate) fn requests_are_not_kept<S: Made>(flavour: Flavour<S>) {
     const ROUNDS: usize = 500;
     let start = Barrier::new(2);

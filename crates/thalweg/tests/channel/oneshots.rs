@@ -154,7 +154,7 @@ fn replies_are_awaited() {
                 }
             })
         });
-        // The first sender is still there, so that nobody is saved by the end.
+        // The first sender is still there, so that no client is saved by the end.
         for client in clients {
             client.join().unwrap();
         }

@@ -1,4 +1,4 @@
-//! Panics, drops and errors: nobody hangs, everybody is told.
+//! Panics, drops and errors: no thread hangs, and each caller gets the error.
 
 use crate::pipeline::placements;
 use std::sync::Arc;

@@ -1,5 +1,6 @@
-//! Pipelines under schedules that [shuttle](https://docs.rs/shuttle) chooses at random: whoever
-//! waits for an answer, for room or for the end gets it, while producers and the pipeline live.
+//! Pipelines under schedules that [shuttle](https://docs.rs/shuttle) chooses at random: a thread
+//! that waits for an answer, for room or for the end gets it, while producers and the pipeline
+//! live.
 //!
 //! ```sh
 //! RUSTFLAGS="--cfg shuttle" CARGO_TARGET_DIR=target/shuttle \
