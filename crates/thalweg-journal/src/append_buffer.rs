@@ -7,7 +7,8 @@
 /// and a processor that cannot forward a store to such a load waits until the store has reached the
 /// cache.
 ///
-/// As in a ring, a slot holds what was there a lap before; who builds a record sets all its fields.
+/// As in a ring, a slot holds what was there a lap before; the code that builds a record sets all
+/// its fields.
 ///
 /// ```
 /// use thalweg_journal::AppendBuffer;

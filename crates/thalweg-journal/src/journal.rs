@@ -56,7 +56,7 @@ impl Kind for [u8] {
 /// loses these too, unless it has flushed. Several threads share one by [`Journal::share`].
 ///
 /// After a failed write or sync it is not known what is on disk. From then on every call gives
-/// [`Error::Stopped`]; who opens the directory again finds out. Where only room for a further
+/// [`Error::Stopped`]; the next open of the directory finds out. Where only room for a further
 /// segment is missing, nothing has changed, and the call may be repeated.
 ///
 /// # Cost
@@ -207,7 +207,7 @@ impl<K: Kind + ?Sized, S: Storage> Journal<K, S> {
     #[cold]
     fn failed(&mut self, error: Error) -> Error {
         if self.tail.check().is_err() {
-            // So that the next append hears it as well.
+            // So that the next append gets the error as well.
             self.block.close();
         }
         error

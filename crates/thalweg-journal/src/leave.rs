@@ -151,7 +151,7 @@ impl<S: Storage> Leaver<S> {
             .and_then(|worker| worker.inbox.as_ref())
             && let Some(first) = self.resting.pop_front()
         {
-            // A thread that has ended has failed, and its error is yet to be heard.
+            // A thread that has ended has failed, and its error is yet to be collected.
             let _ = inbox.send(first);
             self.handed_over += 1;
         }

@@ -21,7 +21,7 @@ use crate::storage::{Storage, StorageFile, Syncing, write_fully};
 /// would else be busy with all of a segment, while they wait for it.
 const PIECE_BYTES: u64 = 256 << 10;
 
-/// For whom a segment is made ready.
+/// The caller for which a segment is made ready.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Demand<'a> {
     /// A load that leaves segments before they are durable.
@@ -155,7 +155,7 @@ fn new<S: Storage>(
     });
     let filled = filled.map_err(failed("be written"));
     if filled.is_err() {
-        // Half a segment is of no use to anybody, and takes room on a disk that may be full.
+        // Half a segment is of no use, and takes room on a disk that may be full.
         let _ = storage.remove(&part);
     }
     let second = filled?;

@@ -4,7 +4,8 @@
 //! 1. Records are appended under the lock, into the open block, in the order of their numbers.
 //! 2. The thread that takes the tail out of the lock leads. There is one leader, and it alone
 //!    writes.
-//! 3. A leader puts the tail back and wakes everybody, however it ends: `Leading` sees to that.
+//! 3. A leader puts the tail back and wakes all threads that wait, however it ends: `Leading` sees
+//!    to that.
 //! 4. A thread that waits looks again at the durable number, at the error that stopped the journal,
 //!    and at whether there is a leader; one of the three changes with every wake-up, or it leads
 //!    itself. So no thread waits for a write that no thread makes.

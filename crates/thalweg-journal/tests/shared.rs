@@ -1,4 +1,4 @@
-//! Group commit with several threads, and that everybody hears of a failure.
+//! Group commit with several threads; every one of them gets the error of a failure.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

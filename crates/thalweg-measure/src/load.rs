@@ -1,4 +1,4 @@
-//! Open-loop load: events are due by a schedule that does not wait for anybody.
+//! Open-loop load: events are due by a schedule that waits for no response.
 //!
 //! Each event has an intended send time. A sender that is late, since the system under test
 //! pushed back or the machine took the core away, sends what is due back to back; nothing is

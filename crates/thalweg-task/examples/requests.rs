@@ -181,7 +181,7 @@ async fn send_replies(
     mut filled: SlotRx<(), Local>,
     room: SlotTx<(), Local>,
 ) {
-    // It is over when the last task has gone, and all that was said was heard.
+    // It is over when the last task has gone, and all output was received.
     while filled.recv().await.is_ok() {
         loop {
             let next = outbox.replies.borrow_mut().pop_front();

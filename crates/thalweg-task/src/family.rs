@@ -84,7 +84,7 @@ pub(crate) mod sealed {
         type Lent: Told;
         /// Returns the waiter that `waker` wakes.
         fn of(waker: &Waker) -> Self;
-        /// Whether that is who `waker` wakes.
+        /// Returns whether that is the waiter that `waker` wakes.
         fn is(&self, waker: &Waker) -> bool;
         /// Returns whether the waiter that is kept is the one that `waker` wakes; where none is
         /// kept, it may be kept now, if that runs none of the caller's code.

@@ -82,8 +82,8 @@ impl Handle {
         Sleep::until(&self.scheduler, at)
     }
 
-    /// Gives `future` so long from now on, whenever it is first polled. It is polled before the
-    /// time is looked at. It costs what a [`sleep`](Self::sleep) does.
+    /// Limits `future` to this time from now on, whenever it is first polled. It is polled before
+    /// the time is looked at. It costs what a [`sleep`](Self::sleep) does.
     ///
     /// # Errors
     /// [`Elapsed`], from the future: it was not ready by then, and is dropped.

@@ -1,4 +1,4 @@
-//! Feeds: who has a turn while messages come.
+//! Feeds: which task has a turn while messages come.
 #![allow(clippy::unwrap_used)] // all of it is tests, though not every function is #[test]
 #![cfg(not(loom))]
 

@@ -179,7 +179,8 @@ impl<F: Future> Of<F> {
 /// Rule 2: on the owner's thread, once.
 pub(super) unsafe fn give_up(node: NonNull<Header>) {
     // SAFETY: the owner's share keeps it alive.
-    // ORDERING: `alone`, pairs with `leave`: alone, there is no one left who could make another.
+    // ORDERING: `alone`, pairs with `leave`: alone, there is no other reference left from which one
+    // could be made.
     if unsafe { node.as_ref() }.refs.load(order::alone()) == 1 {
         // SAFETY: rule 2.
         unsafe { free(node) };

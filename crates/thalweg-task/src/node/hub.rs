@@ -89,7 +89,7 @@ impl std::ops::Deref for HubRef {
 
 impl Clone for HubRef {
     fn clone(&self) -> Self {
-        // ORDERING: Relaxed: who has a reference may make another.
+        // ORDERING: Relaxed: the owner of a reference may make another.
         self.holders.fetch_add(1, Ordering::Relaxed);
         Self(self.0)
     }
@@ -137,8 +137,8 @@ unsafe fn leave(hub: NonNull<Hub>) {
 /// The end of a frame whose core is gone.
 ///
 /// # Safety
-/// The frame must not be used by anybody any more, nor its header, which has been dropped; its
-/// memory is a chunk of the hub's, or its own, of this layout.
+/// The frame must not be used any more, nor its header, which has been dropped; its memory is a
+/// chunk of the hub's, or its own, of this layout.
 pub(super) unsafe fn leave_orphan(hub: NonNull<Hub>, frame: NonNull<u8>, own: Option<Layout>) {
     if let Some(layout) = own {
         // SAFETY: as the caller says.

@@ -96,7 +96,7 @@ pub(crate) struct Scheduler {
     seats: RefCell<Vec<Seat>>,
     free_seat: Cell<Option<u32>>,
     live: Cell<usize>,
-    /// Timers, with whom or what they are for.
+    /// Timers, with their tasks or wakers.
     pub(crate) wheel: RefCell<Wheel<Expiry>>,
     pub(crate) time: Time,
     /// The waker of another runtime that drives the core, to be notified that there is something to
@@ -298,7 +298,8 @@ impl Scheduler {
         for node in self.hub.take() {
             // SAFETY: on the stack, a node is alive, or for the owner to end.
             let header = unsafe { node.as_ref() };
-            // ORDERING: `alone`, pairs with `leave`: no one has it who could make another.
+            // ORDERING: `alone`, pairs with `leave`: there is no reference left from which another
+            // could be made.
             if header.refs.load(order::alone()) == 0 {
                 // SAFETY: rule 2.
                 unsafe { free(node) };

@@ -62,8 +62,8 @@ impl<T> Task<T> {
         self.node.cancel(false)
     }
 
-    /// Lets the task go on without anybody who asks for its output. A panic of it is heard by the
-    /// panic hook only.
+    /// Lets the task go on, and gives its output up. Only the panic hook is notified of a panic of
+    /// it.
     pub fn detach(self) {}
 
     /// Ends the task with [`TaskError::TimedOut`](crate::TaskError::TimedOut) unless it is over so

@@ -6,8 +6,8 @@ use std::task::{RawWakerVTable, Waker};
 use super::{NodeRef, quietly, waker};
 use crate::family::sealed::{Key, Told, Wakes};
 
-/// A waker, which may be anybody's: to wake it, or to drop it, may panic. That goes no further: the
-/// panic hook has reported it, and the notifier may hold a value that must not be lost.
+/// A waker, which may be of any code: to wake it, or to drop it, may panic. That goes no further:
+/// the panic hook has reported it, and the notifier may hold a value that must not be lost.
 #[allow(unreachable_pub)] // a sealed trait of a public type names it
 pub struct Foreign(Option<Waker>);
 

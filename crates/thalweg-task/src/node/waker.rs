@@ -67,7 +67,7 @@ fn header(data: &*const ()) -> NonNull<Header> {
 unsafe fn clone(data: *const ()) -> RawWaker {
     // SAFETY: the waker that is cloned keeps the frame alive (rule 2).
     let node = unsafe { header(&data).as_ref() };
-    // ORDERING: Relaxed: who has a reference may make another.
+    // ORDERING: Relaxed: the owner of a reference may make another.
     if node.refs.fetch_add(1, Ordering::Relaxed) > isize::MAX as usize {
         abort(); // as `Arc` does: that many can only be leaked ones
     }

@@ -81,8 +81,8 @@ struct State<T, F: Family, W> {
 }
 
 impl<T, F: Family, W> State<T, F, W> {
-    /// Whether an end has anything to drop, or anybody to wake. Most often it has not, and to move
-    /// nothing would cost as much as to move something.
+    /// Returns whether an end has anything to drop, or a waiter to wake. Most often it has not, and
+    /// to move nothing would cost as much as to move something.
     fn has_rest<V: Wakes>(&self) -> bool
     where
         W: Waiting<V>,

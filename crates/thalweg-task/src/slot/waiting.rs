@@ -7,7 +7,7 @@ use std::task::Waker;
 use crate::family::Family;
 use crate::family::sealed::{Key, Mark, Sealed, Told, Wakes};
 
-/// A place in the list of those who wait; 0: in none.
+/// A place in the list of waiters; 0: in none.
 type Place = u64;
 
 impl Mark for Place {
@@ -24,9 +24,9 @@ impl Mark for Place {
     }
 }
 
-/// Those who wait. Sealed: [`One`] or [`Many`].
+/// The list of waiters. Sealed: [`One`] or [`Many`].
 pub trait Waiting<W: Wakes>: Default + Kind {
-    /// Those who waited, taken out.
+    /// The waiters, taken out.
     type All: IntoIterator<Item = W>;
     /// The mark that a receive keeps, to be found by when it leaves.
     type Place: Mark;

@@ -53,7 +53,7 @@ impl Canaries {
     fn check(&self) {
         let all = self.0.take();
         for &canary in &all {
-            // SAFETY: each lives on a stack that is suspended as long as anybody checks.
+            // SAFETY: each lives on a stack that is suspended as long as a check runs.
             if unsafe { canary.read_volatile() } != CANARY {
                 eprintln!("damaged");
                 process::exit(DAMAGED);

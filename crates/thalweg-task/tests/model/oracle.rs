@@ -69,7 +69,7 @@ struct Known {
     sender: End,
     receiver: End,
     listens: bool,
-    /// A slot keeps whom it woke, and wakes him once more at its end.
+    /// A slot keeps the receiver that it woke, and wakes it once more at its end.
     is_kept: bool,
 }
 

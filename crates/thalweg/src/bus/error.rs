@@ -1,6 +1,6 @@
 //! Why a message was not published.
 
-/// Why a message was not published to everybody who wants it.
+/// The reason why a message was not published to every inbox that wants it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reason {
@@ -14,7 +14,7 @@ pub enum Reason {
     Closed,
 }
 
-/// A message that was not published to everybody who wants it, given back.
+/// A message that was not published to every inbox that wants it, given back.
 #[non_exhaustive]
 pub struct PublishError<M> {
     /// The message.

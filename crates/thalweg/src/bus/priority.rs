@@ -58,7 +58,8 @@ pub struct Admission(Shares);
 enum Shares {
     /// Percentages of the capacity, for all priorities but the highest.
     Percent([u8; Priority::COUNT - 1]),
-    /// Messages by priority. What the lowest needs is asked for, and not kept from anybody.
+    /// Messages by priority. The number for the lowest is given, too, though no room is kept for
+    /// it.
     Reserve([u64; Priority::COUNT]),
 }
 

@@ -175,7 +175,8 @@ impl<M: Message> Publisher<M> {
         priority: Priority,
     ) -> Option<usize> {
         let core = Arc::clone(&self.core);
-        // As in `Core::retain`: who joins later gets it as retained, who joined before as sent.
+        // As in `Core::retain`: a consumer that joins later gets it as retained, one that joined
+        // before as sent.
         let mut retained = parcel.kept.is_some().then(|| core.retained());
         let old = retained.as_ref().map(|_| self.look());
         let (publisher, sequence) = (self.id, self.routes[topic.index()].sequence);

@@ -282,8 +282,8 @@ impl<M: Message> Core<M> {
         lock(&self.retained)
     }
 
-    /// Retains a message, and runs `then` before anybody else retains or subscribes. Gives what
-    /// was retained before, to be dropped.
+    /// Retains a message, and runs `then` before any other thread retains or subscribes. It returns
+    /// the message that was retained before, to be dropped.
     pub(super) fn retain<R>(
         &self,
         envelope: Envelope<M>,

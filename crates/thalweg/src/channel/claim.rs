@@ -332,7 +332,7 @@ impl<'c, T> Asking<'c, T> {
         self,
         outcome: Result<TicketClaim<'c, T>, ring::ClaimError>,
     ) -> Result<Claim<'c, T>, ClaimError> {
-        // Room that is left may be for another, who left it to this one.
+        // Room that is left may be for another sender, which left it to this one.
         if self.gate.writable.waiting() > 0 && self.ring.can_push() {
             self.gate.writable.notify_one();
         }

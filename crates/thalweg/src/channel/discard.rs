@@ -91,7 +91,7 @@ pub(super) fn discard_left<T>(producer: &mut Producer<T>, gate: &Gate) {
     drop_each(|| counted(gate, producer.take_left()));
 }
 
-/// As [`SendEnd::discard_late`], where anybody may take.
+/// As [`SendEnd::discard_late`], where any end may take elements.
 #[cold]
 #[inline(never)]
 pub(super) fn discard_tickets<T>(ring: &Ticket<T>, gate: &Gate) {

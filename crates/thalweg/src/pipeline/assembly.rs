@@ -195,7 +195,7 @@ impl<T: Send + Sync + 'static> Assembly<T> {
         )
     }
 
-    /// Seats everybody and starts the threads.
+    /// Seats all stages and starts the threads.
     pub(super) fn start(
         mut self,
         intake: Intake<T>,

@@ -338,9 +338,9 @@ impl<T> Crew<T> {
         self.dismiss(control);
     }
 
-    /// Lets the stages and the merger go, and wakes everybody, so that the other threads hear of
-    /// it. What a closure holds may panic while it is dropped, and so may an event, which goes with
-    /// the ring's last end: the others go all the same.
+    /// Lets the stages and the merger go, and wakes all other threads, so that they learn of it.
+    /// What a closure holds may panic while it is dropped, and so may an event, which goes with the
+    /// ring's last end: the others go all the same.
     #[cold]
     pub(super) fn dismiss(&mut self, control: &Control) {
         for placed in self.split_off(0) {

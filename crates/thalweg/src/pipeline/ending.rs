@@ -89,7 +89,7 @@ impl<T> Pipeline<T> {
         self.crew.flush();
         self.crew.dismiss(&self.control);
         for thread in self.threads.drain(..) {
-            // A stage thread catches its stages' panics, so there is nothing left to hear of.
+            // A stage thread catches its stages' panics, so there is no error left to collect.
             let _ = thread.join();
         }
         self.control.enter(Lifecycle::Stopped, "everything is done");

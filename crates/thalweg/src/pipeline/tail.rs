@@ -25,7 +25,7 @@ fn group(ticks: u64) -> usize {
     (2 * octave + (ticks >> (octave - 1) & 1) as u32) as usize
 }
 
-/// The sums of all groups, in ticks. One last stage writes, anybody reads.
+/// The sums of all groups, in ticks. One last stage writes, any thread reads.
 #[derive(Debug)]
 pub(super) struct Profile {
     words: Box<[AtomicU64]>,

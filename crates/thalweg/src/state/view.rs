@@ -58,8 +58,7 @@ pub(super) struct Front {
     pub(super) word: AtomicU64,
 }
 
-/// The state of something, for those who read it or wait for another; see
-/// [`StateCell`](super::StateCell).
+/// A state, for threads that read it or wait for another; see [`StateCell`](super::StateCell).
 pub struct StateView<S: States> {
     pub(super) front: Front,
     pub(super) book: Mutex<Book<S>>,

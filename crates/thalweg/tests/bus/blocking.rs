@@ -1,4 +1,4 @@
-//! Publishers that wait, with different limits, while everybody stays alive.
+//! Publishers that wait, with different limits, while all ends stay alive.
 
 use crate::bus::check_totals;
 use crate::bus::note::{BLOCK, Note, note};

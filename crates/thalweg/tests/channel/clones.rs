@@ -91,7 +91,7 @@ pub(crate) fn senders_hand_over_while_the_receiver_waits<S: Made + ManySenders>(
     });
 }
 
-/// Senders that go at the same time: the receiver always hears of the end.
+/// Senders that go at the same time: the receiver always gets the end.
 pub(crate) fn the_last_of_several_senders_ends_the_wait<S: Made + ManySenders>(
     flavour: Flavour<S>,
 ) {

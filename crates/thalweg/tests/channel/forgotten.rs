@@ -1,5 +1,5 @@
 //! Forgotten guards and futures (`mem::forget`): their endpoint, used again, undoes what they hold.
-//! Both ends stay alive throughout: a drop would wake everybody.
+//! Both ends stay alive throughout: a drop would wake all waiters.
 
 use crate::channel::crowds::await_parked_times;
 use crate::channel::executor::Alarm;

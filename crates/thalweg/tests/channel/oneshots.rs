@@ -1,4 +1,4 @@
-//! The channel for one element. Everybody who is awaited lives on while it is.
+//! The channel for one element. Each end that is awaited lives on while it is.
 
 use crate::channel::executor::{Alarm, block_on};
 use crate::channel::forgotten::waiting;

@@ -54,7 +54,7 @@ fn an_iterator_that_waits_does_not_keep_a_select_from_its_deadline() {
     });
 }
 
-/// And it does not make it look ready, so that who waits for that waits.
+/// And it does not make it look ready, so that a thread that waits for that waits.
 #[test]
 fn a_claim_that_is_held_makes_nothing_ready() {
     watched(|| {

@@ -64,7 +64,7 @@ fn going_by_depth_alone_swings() {
         "{}",
         changes(&sizes)
     );
-    // And everybody waits for it: 64 where 8 would do.
+    // And all messages wait for it: 64 where 8 would do.
     assert!(most > 64);
 }
 

@@ -3,8 +3,8 @@
 //!
 //! # State
 //! Under one short lock: *offers*, senders that wait, with their elements; *wishes*, receivers that
-//! wait; what was *handed* to wishes that have not left yet; elements that came *back*, since who
-//! had them was dropped before it knew, or waited for readiness only.
+//! wait; what was *handed* to wishes that have not left yet; elements that came *back*, since the
+//! receiver that had them was dropped before it knew, or waited for readiness only.
 //!
 //! # Rules
 //! 1. An endpoint that comes looks for its counterpart first, and lists itself only if there is
@@ -16,7 +16,7 @@
 //!    more was taken; a wish that is not there was fulfilled. One that is fulfilled and not wanted
 //!    any more (a future that was dropped) gives its element to the next one, or leaves it with
 //!    those that came back, and they are taken first.
-//! 4. If who waits does so in a select, its [`Token`](token::Token) decides first.
+//! 4. If an endpoint waits in a select, its [`Token`](token::Token) decides first.
 //! 5. No foreign code (`Clone` and `Drop` of a waker, `Drop` of an element) runs under the lock.
 //! 6. A thread or task that waits until a receiver is there (`Ready` with a sender) watches for
 //!    wishes, and every wish that is listed notifies it. One that waits until a sender is there

@@ -65,7 +65,8 @@ over_stores! {
     unbounded, 2, ["locked_close"];
 }
 
-/// A sender leaves, and a weak one is upgraded: what that sends is heard, if there is anything.
+/// A sender leaves, and a weak one is upgraded: the element that it sends is received, if there is
+/// one.
 fn an_upgrade_comes_in_time_or_not_at_all<S: ManySenders>((tx, mut rx): KeptEnds<S>) {
     let weak = Kept::new(tx.downgrade());
     let leaver = thread::spawn(move || drop(tx));

@@ -24,7 +24,7 @@ pub trait Arm {
     fn unlist(&mut self);
     /// Passes on a notification that was not used.
     fn settle(&mut self, is_fired: bool);
-    /// When it will be ready without anybody's doing.
+    /// Returns when it will be ready without any other thread's doing.
     fn due(&self) -> Option<Instant> {
         None
     }

@@ -21,7 +21,7 @@ fn check(work: fn(), faults: &[&'static str]) {
     }
 }
 
-/// Two senders, and a select that has to hear of both.
+/// Two senders, and a select that has to receive from both.
 fn two_arms() {
     let (mut left, mut from_left) = kept(spsc::<u32>(1));
     let (mut right, mut from_right) = kept(spsc::<u32>(1));

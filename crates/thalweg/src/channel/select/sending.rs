@@ -164,7 +164,7 @@ impl<T, S: Shape> Sender<T, S> {
     }
 
     /// Gives up a wait that was forgotten. Not inlined: it has room for an element on the stack,
-    /// which may be too much for who drops a sender.
+    /// which may be too much for a thread that drops a sender.
     #[cold]
     #[inline(never)]
     fn leave_lent(&mut self) {

@@ -46,7 +46,7 @@ impl<T> Crew<T> {
         {
             gait.is_eager = is_many;
             self.bells = bells.into();
-            // A slot that it gives back is free only when those who wait for other stages of this
+            // A slot that it gives back is free only when those that wait for other stages of this
             // crew are done with it too, and what is led is released later. They take turns.
             if others.iter().any(|stage| stage.pace() != Some(usize::MAX)) {
                 self.gait = None;

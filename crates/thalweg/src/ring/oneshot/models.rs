@@ -49,7 +49,7 @@ fn an_element_reaches_who_waits() {
     fault::check(waits, &faults);
 }
 
-/// A giver that goes wakes who waits.
+/// A giver that goes wakes a taker that waits.
 fn goes() {
     let (giver, mut taker) = oneshot::<Arc<u8>>();
     let thread = thread::spawn(move || drop(giver));

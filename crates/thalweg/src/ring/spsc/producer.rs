@@ -307,7 +307,7 @@ impl<T> Room<'_, T> {
     pub(crate) fn put(self, value: T) {
         let producer = self.0;
         let tail = producer.tail;
-        // SAFETY: the cell at the tail is claimed by this, the only, producer, who is borrowed
+        // SAFETY: the cell at the tail is claimed by this, the only, producer, which is borrowed
         // since it was found free (rule 2).
         unsafe { producer.view.put(producer.shared(), tail, value) };
         producer.tail = tail + 1;

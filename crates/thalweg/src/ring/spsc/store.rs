@@ -182,7 +182,8 @@ impl<T> View<T> {
         let index = start as usize & self.mask;
         let count = ((end - start) as usize).min(self.mask + 1 - index);
         // SAFETY: `base` is the first of `mask + 1` cells side by side, which live as long as the
-        // endpoint that holds this (rule 5); who may touch what is in them is for the caller.
+        // endpoint that holds this (rule 5); the caller decides which thread may touch their
+        // content.
         unsafe { std::slice::from_raw_parts(self.base.cast::<Cell<T>>().add(index), count) }
     }
 

@@ -117,8 +117,8 @@ impl Apart {
             self.0.store(start, Ordering::Relaxed);
             return true;
         }
-        // ORDERING: Relaxed; the slots of these tickets were not touched, so that who draws them
-        // next finds them as this producer did, by their stamps.
+        // ORDERING: Relaxed; the slots of these tickets were not touched, so that the producer that
+        // draws them next finds them as this one did, by their stamps.
         self.0
             .compare_exchange(end, start, Ordering::Relaxed, Ordering::Relaxed)
             .is_ok()
@@ -167,8 +167,8 @@ pub struct Ticket<T> {
     passed: Tally,
 }
 
-// SAFETY: elements move from one thread to another, and are never shared; who may touch a slot is
-// settled by the tickets (rules 1 to 3).
+// SAFETY: elements move from one thread to another, and are never shared; the tickets settle which
+// thread may touch a slot (rules 1 to 3).
 unsafe impl<T: Send> Send for Ticket<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send> Sync for Ticket<T> {}

@@ -184,7 +184,8 @@ fn an_odd_capacity_is_exact() {
             let receiver = {
                 let (ring, told) = (Arc::clone(&ring), Arc::clone(&told));
                 thread::spawn(move || {
-                    // SAFETY: read only by who finds room, of which there was none before.
+                    // SAFETY: read only by a thread that finds room, of which there was none
+                    // before.
                     told.with_mut(|told| unsafe { *told = 1 });
                     assert_eq!(ring.try_pop(), Ok(0));
                 })

@@ -1,4 +1,4 @@
-//! Where a waiting thread runs, and whom it keeps from running there.
+//! The place where a waiting thread runs, and the threads that it keeps from running there.
 
 use crate::wait::cores::View;
 

@@ -179,7 +179,7 @@ fn turns(mode: Mode) -> u64 {
 fn two_threads_hand_a_turn_back_and_forth() {
     turns(Mode::Balanced);
     turns(Mode::Latency);
-    // Where others have the processor, a turn is often back before anybody could sleep.
+    // Where others have the processor, a turn is often back before any thread could sleep.
     assert!((0..20).any(|_| turns(Mode::Power) > TURNS / 2));
 }
 

@@ -76,8 +76,8 @@ fn an_element_beside_an_old_mark_is_seen() {
     assert!(fault::caught("old_mark", a_late_element_beside_an_old_mark));
 }
 
-/// Two who come late: one of them at least sees what both put down, as where one element hides the
-/// other.
+/// Two notifiers that come late: one of them at least sees what both put down, as where one element
+/// hides the other.
 fn two_late_elements() {
     struct Cells(Signal, [AtomicBool; 2], [AtomicBool; 2]);
     let cell = || AtomicBool::new(false);
