@@ -47,7 +47,8 @@ impl Pattern {
         }
     }
 
-    /// The sectors that `data` begins with, if one begins here, is whole, and is made of groups.
+    /// Returns the sectors that `data` begins with, if one begins here, is whole, and is made of
+    /// groups.
     pub(crate) fn whole_sectors<'a>(&self, data: &'a [u8]) -> Option<Sectors<'a>> {
         let Stride { take, skip } = self.stride;
         let begins = if self.taking {

@@ -42,7 +42,7 @@ impl<'a> Feed<'a> {
         }
     }
 
-    /// Whether a group begins with the next piece.
+    /// Returns whether a group begins with the next piece.
     pub(crate) fn is_even(&self) -> bool {
         self.filled_bytes == 0
     }

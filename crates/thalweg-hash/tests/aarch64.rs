@@ -73,7 +73,7 @@ fn function<'a>(assembly: &'a str, part: &str) -> Vec<Vec<&'a str>> {
         .collect()
 }
 
-/// How often an instruction has these first two words; an empty second one stands for any.
+/// Returns how often an instruction has these first two words; an empty second one stands for any.
 fn count(function: &[Vec<&str>], [name, operand]: [&str; 2]) -> usize {
     let same = |words: &&Vec<&str>| {
         words[0] == name && words.get(1).is_some_and(|word| word.starts_with(operand))

@@ -74,7 +74,7 @@ pub(crate) fn cut_with<S: Storage>(
     })
 }
 
-/// The segment with the cut, at that place.
+/// Returns the segment with the cut, at that place.
 fn find<S: Storage>(
     storage: &S,
     numbers: &[u64],
@@ -121,7 +121,7 @@ fn find<S: Storage>(
     }
 }
 
-/// Whether a segment has records, and continues the one before it, which ends where it is.
+/// Returns whether a segment has records, and continues the one before it, which ends where it is.
 fn goes_on<F: StorageFile>(before: Option<&Segment<F>>, segment: &Segment<F>) -> bool {
     let is_next = |before: &Segment<F>| {
         before.header.number + 1 == segment.header.number

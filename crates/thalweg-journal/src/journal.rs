@@ -121,7 +121,7 @@ impl<K: Kind + ?Sized> Journal<K> {
 }
 
 impl<K: Kind + ?Sized, S: Storage> Journal<K, S> {
-    /// [`Journal::open`] in any storage.
+    /// Works as [`Journal::open`], in any storage.
     ///
     /// # Errors
     /// As there.
@@ -155,13 +155,13 @@ impl<K: Kind + ?Sized, S: Storage> Journal<K, S> {
         self.tail.journal()
     }
 
-    /// The number that the next record gets.
+    /// Returns the number that the next record gets.
     #[must_use]
     pub fn next(&self) -> Lsn {
         self.next
     }
 
-    /// The last record that is durable.
+    /// Returns the last record that is durable.
     pub fn durable(&self) -> Durable<Lsn> {
         self.tail.durable()
     }
@@ -308,7 +308,7 @@ impl<S: Storage> Journal<[u8], S> {
     }
 }
 
-/// The record in a slot of its size.
+/// Returns the record in a slot of its size.
 #[inline]
 pub(crate) fn record_in<R: Record>(slot: &mut [u8]) -> &mut R {
     R::mut_from_bytes(slot).expect("blocks are aligned, and the slot is as long as the record")

@@ -157,8 +157,8 @@ impl<S: Storage> Leaver<S> {
         }
     }
 
-    /// The last record of the next segment that is durable. If it `must_wait`, there is an answer
-    /// as long as one is waiting.
+    /// Returns the last record of the next segment that is durable. If it `must_wait`, there is an
+    /// answer as long as one is waiting.
     pub(crate) fn finished(&mut self, must_wait: bool) -> Option<Result<Lsn, Error>> {
         let Some(worker) = self.worker.as_ref().filter(|_| self.handed_over > 0) else {
             return must_wait

@@ -40,16 +40,17 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Length of a segment's file in bytes, a multiple of 4,096 [32 MiB]. All of it is written once
-    /// before it is used, unless a load without commits is faster than that.
+    /// Sets the length of a segment's file in bytes, a multiple of 4,096 [32 MiB]. All of it is
+    /// written once before it is used, unless a load without commits is faster than that.
     #[must_use]
     pub fn segment_bytes(mut self, bytes: u64) -> Options {
         self.segment_bytes = bytes;
         self
     }
 
-    /// Length of the longest block in bytes, a multiple of 4,096 [320 KiB]. What is appended is
-    /// written, though not synced, when this much has come together. A record has to fit.
+    /// Sets the length of the longest block in bytes, a multiple of 4,096 [320 KiB]. Appended
+    /// records are written, though not synced, when this much has come together. A record has to
+    /// fit.
     #[must_use]
     pub fn block_bytes_max(mut self, bytes: u64) -> Options {
         self.block_bytes_max = bytes;
@@ -63,7 +64,7 @@ impl Options {
         self
     }
 
-    /// Whether a thread makes the next segment ready [true], or the call that needs it.
+    /// Sets whether a thread makes the next segment ready [true], or the call that needs it.
     #[must_use]
     pub fn in_background(mut self, yes: bool) -> Options {
         self.in_background = yes;
@@ -95,7 +96,7 @@ impl Options {
         self.in_background.then_some(RESTING_MAX)
     }
 
-    /// A number for a new journal.
+    /// Returns a number for a new journal.
     pub(crate) fn number(&self) -> u64 {
         // The standard library's hash keys are random, and it has no other source of chance.
         self.journal

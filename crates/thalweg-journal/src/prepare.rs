@@ -273,7 +273,7 @@ impl<S: Storage> Preparer<S> {
         }
     }
 
-    /// The segment, now.
+    /// Returns the segment, now.
     pub(crate) fn take(&mut self, header: &SegmentHeader, is_load: bool) -> Answer<S> {
         let (storage, faults) = match self {
             Preparer::Here(storage, faults) => (&*storage, *faults),

@@ -74,7 +74,7 @@ pub(crate) struct Directory<F> {
     pub(crate) flaws: Vec<(u64, Error)>,
 }
 
-/// The numbers of all segments, in order.
+/// Returns the numbers of all segments, in order.
 pub(crate) fn segment_numbers<S: Storage>(storage: &S) -> Result<Vec<u64>, Error> {
     let mut numbers: Vec<u64> = names(storage)?
         .iter()
@@ -190,7 +190,7 @@ fn is_lost<S: Storage>(
     Ok(last.is_left()? && !is_used())
 }
 
-/// As [`survey`], of a journal that is to be written: all of its segments must be whole.
+/// Works as [`survey`], of a journal that is to be written: all of its segments must be whole.
 pub(crate) fn survey_to_write<S: Storage>(
     storage: &S,
     faults: Faults,
@@ -205,8 +205,9 @@ pub(crate) fn survey_to_write<S: Storage>(
     Ok(Some(found))
 }
 
-/// The first record of the first segment behind this record that has records and a whole header: a
-/// reader can begin there, where what is before cannot be read. None if there is no such segment.
+/// Returns the first record of the first segment behind this record that has records and a whole
+/// header: a reader can begin there, where what is before cannot be read. None if there is no such
+/// segment.
 ///
 /// # Errors
 /// The directory cannot be read, or no segment of it.
@@ -217,7 +218,7 @@ pub fn readable_behind<S: Storage>(storage: &S, lsn: Lsn) -> Result<Option<Lsn>,
     Ok(firsts.find(|first| *first > lsn))
 }
 
-/// The last epoch of the files that wait to be used again; 0 if there is none.
+/// Returns the last epoch of the files that wait to be used again; 0 if there is none.
 pub(crate) fn spare_epoch_max<S: Storage>(storage: &S) -> Result<u64, Error> {
     let names = names(storage)?;
     let epochs = names.iter().filter(|name| is_spare(name)).map(|name| {
@@ -247,7 +248,7 @@ pub(crate) struct End {
 }
 
 impl<F: StorageFile> Directory<F> {
-    /// Whether there are numbers left for further records and segments.
+    /// Returns whether there are numbers left for further records and segments.
     pub(crate) fn check_room(&self) -> Result<(), Error> {
         let header = &self.last.header;
         let used = header.first.map_or(0, Lsn::number);

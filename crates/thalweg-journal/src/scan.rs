@@ -237,7 +237,7 @@ impl<F: StorageFile> Segment<F> {
         Ok(behind)
     }
 
-    /// Whether one of these blocks is whole, which say that the next record was durable.
+    /// Returns whether one of these blocks is whole, which say that the next record was durable.
     ///
     /// Records may hold what looks like blocks, of any length and on every page. So that this takes
     /// no longer than reading once, their sums come from one over everything, taken at each end.
@@ -337,7 +337,7 @@ impl<F: StorageFile> Segment<F> {
     }
 }
 
-/// As [`Segment::mark_left`].
+/// Works as [`Segment::mark_left`].
 pub(crate) fn mark_left(
     file: &impl StorageFile,
     header: &SegmentHeader,
@@ -347,7 +347,7 @@ pub(crate) fn mark_left(
     written.map_err(|error| Error::io(name, "be written", error))
 }
 
-/// The end of a file that is not there.
+/// Returns the end of a file that is not there.
 pub(crate) fn is_absent(error: &Error) -> bool {
     matches!(error, Error::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
 }

@@ -97,7 +97,7 @@ impl<S: Storage> Inner<S> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The lock, unless this thread has it: then it is in a closure that builds a record.
+    /// Returns the lock, unless this thread has it: then it is in a closure that builds a record.
     fn enter(&self) -> Result<MutexGuard<'_, State<S>>, Error> {
         // ORDERING: Relaxed; this thread's number is stored and cleared by this thread only.
         match self.building.load(Ordering::Relaxed) == this_thread() {
@@ -160,7 +160,7 @@ impl Drop for Building<'_> {
     }
 }
 
-/// A number that no other thread has, and not 0.
+/// Returns a number that no other thread has, and not 0.
 fn this_thread() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     thread_local! {
@@ -382,12 +382,12 @@ impl<K: Kind + ?Sized, S: Storage> Shared<K, S> {
         state
     }
 
-    /// The last record that is durable.
+    /// Returns the last record that is durable.
     pub fn durable(&self) -> Durable<Lsn> {
         Durable::promise(self.inner.watermark.get())
     }
 
-    /// A reader that follows this journal: see [`Journal::follow`](crate::Journal::follow).
+    /// Returns a reader that follows this journal: see [`Journal::follow`](crate::Journal::follow).
     ///
     /// # Errors
     /// As there.

@@ -147,7 +147,7 @@ impl<S: Storage> Tail<S> {
         &self.options
     }
 
-    /// The number of the journal.
+    /// Returns the number of the journal.
     pub(crate) fn journal(&self) -> u64 {
         self.segment.header.journal
     }
@@ -156,7 +156,7 @@ impl<S: Storage> Tail<S> {
         &self.watermark
     }
 
-    /// The last record that was written, durable or not.
+    /// Returns the last record that was written, durable or not.
     pub(crate) fn written(&self) -> Lsn {
         self.segment.next.before()
     }
@@ -284,7 +284,7 @@ impl<S: Storage> Drop for Tail<S> {
     }
 }
 
-/// The first segment of a new journal.
+/// Returns the first segment of a new journal.
 fn create<S: Storage>(
     storage: &S,
     options: &Options,

@@ -59,7 +59,7 @@ fn read(disk: &SimDisk) -> (usize, Result<Option<Torn>, Error>) {
     (records, Ok(reader.torn().cloned()))
 }
 
-/// How many records there are, where nothing is wrong.
+/// Returns how many records there are, where nothing is wrong.
 fn whole(disk: &SimDisk) -> usize {
     let (records, end) = read(disk);
     assert_eq!(end.expect("it is whole"), None);

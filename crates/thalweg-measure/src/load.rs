@@ -71,8 +71,8 @@ pub struct LoadReport {
 }
 
 impl LoadReport {
-    /// Events a second that were really sent: the scheduled rate where the sender kept to it. 0
-    /// where no time passed.
+    /// Returns the number of events a second that were really sent: the scheduled rate where the
+    /// sender kept to it. 0 where no time passed.
     #[must_use]
     pub fn sent_per_s(&self) -> f64 {
         match self.span_ns.max(self.scheduled_ns) {
@@ -83,7 +83,7 @@ impl LoadReport {
 }
 
 impl<T: TimeSource> OpenLoop<T> {
-    /// A regular schedule: events at equal distances. It begins with the first call of
+    /// Returns a regular schedule: events at equal distances. It begins with the first call of
     /// [`next_due`](Self::next_due) or [`run`](Self::run).
     pub fn new(clock: T, rate: Rate) -> Self {
         let arrivals = Arrivals::Regular { next: 0 };
@@ -107,7 +107,7 @@ impl<T: TimeSource> OpenLoop<T> {
         self
     }
 
-    /// Whether to give the core to other threads while the next event is not due, for a sender
+    /// Sets whether to give the core to other threads while the next event is not due, for a sender
     /// that shares its core. Costs precision: the core comes back when the others let it.
     #[must_use]
     pub fn yielding(mut self, yielding: bool) -> Self {
@@ -115,7 +115,7 @@ impl<T: TimeSource> OpenLoop<T> {
         self
     }
 
-    /// The intended time of the next event in ticks; each call moves on by one event. For a
+    /// Returns the intended time of the next event in ticks; each call moves on by one event. For a
     /// sender with a loop of its own. With [`Rate::MAX`] it is the present time.
     pub fn next_due(&mut self) -> u64 {
         let Some(per_s) = self.rate.per_s() else {
@@ -136,7 +136,7 @@ impl<T: TimeSource> OpenLoop<T> {
         due
     }
 
-    /// How long after the begin the next event is due, in ticks; 0 for [`Rate::MAX`].
+    /// Returns how long after the begin the next event is due, in ticks; 0 for [`Rate::MAX`].
     fn next_offset(&self) -> u64 {
         match (self.rate.per_s(), &self.arrivals) {
             (None, _) => 0,
@@ -174,8 +174,8 @@ impl<T: TimeSource> OpenLoop<T> {
         })
     }
 
-    /// As [`run`](Self::run), and ends early where `send` answers `Break`; that event does not
-    /// count as sent.
+    /// Works as [`run`](Self::run), and ends early where `send` answers `Break`; that event does
+    /// not count as sent.
     pub fn run_until(
         &mut self,
         n: u64,

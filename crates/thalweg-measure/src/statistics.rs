@@ -57,7 +57,8 @@ impl Interval {
         other < self.low || other > self.high
     }
 
-    /// The bounds as text, each as `show` has it: `[1.48, 1.57]`, or `-` where there are none.
+    /// Returns the bounds as text, each as `show` has it: `[1.48, 1.57]`, or `-` where there are
+    /// none.
     #[must_use]
     pub fn bounds(&self, show: impl Fn(f64) -> String) -> String {
         if self.low.is_finite() && self.high.is_finite() {
@@ -77,7 +78,7 @@ pub enum Better {
     Higher,
 }
 
-/// The median; `None` for no values. The mean of the two middle ones for an even number.
+/// Returns the median; `None` for no values. The mean of the two middle ones for an even number.
 #[must_use]
 pub fn median(values: &[f64]) -> Option<f64> {
     quantile(values, 0.5)
@@ -102,7 +103,7 @@ pub fn quantile(values: &[f64], q: f64) -> Option<f64> {
     Some(sorted[below] + (sorted[above] - sorted[below]) * part)
 }
 
-/// The median and its interval; `None` for no values. See the [module](self).
+/// Returns the median and its interval; `None` for no values. See the [module](self).
 #[must_use]
 pub fn median_interval(values: &[f64]) -> Option<Interval> {
     interval_of(values, |lower, upper| {
@@ -114,8 +115,8 @@ pub fn median_interval(values: &[f64]) -> Option<Interval> {
     })
 }
 
-/// The ratio of paired runs, `(subject, other)`, with its interval; more than 1 means that the
-/// subject is better. See the [module](self) for the computation.
+/// Returns the ratio of paired runs, `(subject, other)`, with its interval; more than 1 means that
+/// the subject is better. See the [module](self) for the computation.
 ///
 /// `None` for no pairs, and where a ratio has no meaning: a value that is not finite, or not above
 /// 0.
@@ -152,7 +153,8 @@ pub fn paired_ratio(pairs: &[(f64, f64)], better: Better) -> Option<Interval> {
     })
 }
 
-/// The median with its interval; `middle` is what lies between the middle two of an even number.
+/// Returns the median with its interval; `middle` is what lies between the middle two of an even
+/// number.
 fn interval_of(values: &[f64], middle: impl Fn(f64, f64) -> f64) -> Option<Interval> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -165,7 +167,8 @@ fn interval_of(values: &[f64], middle: impl Fn(f64, f64) -> f64) -> Option<Inter
     Some(Interval { low, value, high })
 }
 
-/// How many of `n` values in order lie outside the interval at each end; `None` for too few.
+/// Returns how many of `n` values in order lie outside the interval at each end; `None` for too
+/// few.
 fn values_outside(n: usize) -> Option<usize> {
     // How often at most `outside` of `n` tosses come up heads: the terms of (1/2 + 1/2)^n, in
     // logarithms, since 2^n has no room.

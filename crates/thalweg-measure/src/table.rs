@@ -32,7 +32,7 @@ impl fmt::Display for Nanoseconds {
     }
 }
 
-/// A number with three significant digits, or all digits before the point; 0 as `0.00`.
+/// Returns a number with three significant digits, or all digits before the point; 0 as `0.00`.
 fn three_digits(number: f64) -> String {
     let mut decimals = 2;
     // The limits are where three digits would round up to the next power of ten.
@@ -64,7 +64,7 @@ pub fn grouped(digits: &str) -> String {
     out
 }
 
-/// A bound of an interval, if it has one.
+/// Returns a bound of an interval, if it has one.
 fn bound(interval: Option<Interval>, of: fn(Interval) -> f64) -> Option<f64> {
     interval.map(of).filter(|bound| bound.is_finite())
 }
@@ -117,7 +117,7 @@ impl From<usize> for Cell {
 }
 
 impl From<f64> for Cell {
-    /// Three significant digits; `-` for what is not a number.
+    /// Returns three significant digits; `-` for what is not a number.
     fn from(number: f64) -> Cell {
         Cell::Number(if number.is_finite() {
             three_digits(number)
@@ -128,7 +128,7 @@ impl From<f64> for Cell {
 }
 
 impl From<Interval> for Cell {
-    /// The value and its bounds: `1.52 [1.48, 1.57]`, or `1.52 -` where it has none.
+    /// Returns the value and its bounds: `1.52 [1.48, 1.57]`, or `1.52 -` where it has none.
     fn from(interval: Interval) -> Cell {
         let bounds = interval.bounds(three_digits);
         Cell::Number(format!("{} {bounds}", three_digits(interval.value)))
@@ -155,7 +155,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table with these columns and no rows.
+    /// Returns a table with these columns and no rows.
     #[must_use]
     pub fn new<const N: usize>(head: [&str; N]) -> Self {
         Table {
@@ -179,7 +179,7 @@ impl Table {
         self
     }
 
-    /// Whether there are no rows.
+    /// Returns whether there are no rows.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
@@ -255,7 +255,7 @@ pub struct Measurement {
 }
 
 impl Measurement {
-    /// The row of these repetitions: their median and its interval.
+    /// Returns the row of these repetitions: their median and its interval.
     #[must_use]
     pub fn new(
         [experiment, case, subject]: [&str; 3],
@@ -276,7 +276,7 @@ impl Measurement {
         }
     }
 
-    /// One line of JSON, without the line feed.
+    /// Returns one line of JSON, without the line feed.
     #[must_use]
     #[cfg(feature = "json")]
     pub fn json(&self) -> String {
@@ -308,7 +308,7 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// The row of these paired repetitions, `(subject, versus)`; `None` where
+    /// Returns the row of these paired repetitions, `(subject, versus)`; `None` where
     /// [`paired_ratio`] is none.
     #[must_use]
     pub fn new(
@@ -341,7 +341,7 @@ impl Comparison {
         .tells_from(1.0)
     }
 
-    /// One line of JSON, without the line feed.
+    /// Returns one line of JSON, without the line feed.
     #[must_use]
     #[cfg(feature = "json")]
     pub fn json(&self) -> String {

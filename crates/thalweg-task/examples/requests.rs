@@ -195,7 +195,7 @@ async fn send_replies(
     }
 }
 
-/// The server's thread; gives how many requests were served at once, at most.
+/// The server's thread; returns how many requests were served at once, at most.
 fn serve(plan: &Plan, requests: Receiver<Request, Spsc>, replies: Sender<Reply, Spsc>) -> usize {
     let core = Core::new();
     let (handle, outbox) = (core.handle(), Rc::new(Outbox::default()));

@@ -76,7 +76,7 @@ where
     S: FnMut(Instant) -> Z,
     Z: Future<Output = ()>,
 {
-    /// Has the runtime's timer run for the core's next one; gives whether its time has come.
+    /// Has the runtime's timer run for the core's next one; returns whether its time has come.
     fn poll_timer(&mut self, context: &mut Context<'_>) -> bool {
         let Some(next) = self.core.scheduler().next_expiry() else {
             self.timer = None;

@@ -74,7 +74,7 @@ pub(crate) mod sealed {
     pub trait Told: Sized {
         /// Wakes it.
         fn wake(self);
-        /// Runs it here and now, if it can be; gives whether it ran.
+        /// Runs it here and now, if it can be; returns whether it ran.
         fn resume(self) -> bool;
     }
 
@@ -108,9 +108,9 @@ pub trait Family: sealed::Sealed + fmt::Debug + 'static {
     fn strong<T>(value: T) -> Self::Strong<T>;
     /// Makes a strong reference to a default value, which is made where it stays. It allocates.
     fn strong_default<T: Default>() -> Self::Strong<T>;
-    /// A weak reference beside a strong one.
+    /// Returns a weak reference beside a strong one.
     fn downgrade<T>(strong: &Self::Strong<T>) -> Self::Weak<T>;
-    /// A strong reference, while there is another.
+    /// Returns a strong reference, while there is another.
     fn upgrade<T>(weak: &Self::Weak<T>) -> Option<Self::Strong<T>>;
 }
 

@@ -39,8 +39,8 @@ impl Handle {
         Task::spawn(&self.scheduler, future)
     }
 
-    /// Ends a task; see [`Task::cancel`]. Gives whether it was there, and not cancelled yet. A task
-    /// of another core is not there.
+    /// Ends a task; see [`Task::cancel`]. Returns whether it was there, and not cancelled yet. A
+    /// task of another core is not there.
     pub fn cancel(&self, id: TaskId) -> bool {
         self.scheduler
             .find(id)
@@ -57,7 +57,7 @@ impl Handle {
         self.scheduler.live()
     }
 
-    /// The present time, by the core's clock.
+    /// Returns the present time, by the core's clock.
     pub fn now(&self) -> Instant {
         self.scheduler.time.now()
     }

@@ -61,7 +61,7 @@ impl Time {
         now
     }
 
-    /// The first tick that is not before `at`.
+    /// Returns the first tick that is not before `at`.
     #[inline]
     fn tick_after(&self, at: Instant) -> u64 {
         let ns = nanoseconds(at.saturating_duration_since(self.begin));
@@ -97,7 +97,7 @@ impl Scheduler {
         timer
     }
 
-    /// Wakes, and ends, what it is time for; gives whether there was anything.
+    /// Wakes, and ends, what it is time for; returns whether there was anything.
     pub(crate) fn expire(&self) -> bool {
         if self.wheel.borrow().len() == 0 {
             return false;
@@ -159,7 +159,7 @@ impl Sleep {
         }
     }
 
-    /// When it is over.
+    /// Returns the time at which the sleep is over.
     pub fn deadline(&self) -> Instant {
         self.at
     }

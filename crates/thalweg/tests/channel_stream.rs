@@ -127,8 +127,8 @@ fn put<T, S: Shape>(alarm: &Arc<Alarm>, sink: &mut SendSink<T, S>, value: T) {
     Pin::new(sink).start_send(value).ok().unwrap();
 }
 
-/// Fills the channel, for what its capacity is, and the slot, and sees that no more goes. Gives how
-/// many were sent.
+/// Fills the channel, for what its capacity is, and the slot, and sees that no more goes. Returns
+/// how many were sent.
 fn fill<T, S: Shape>(
     alarm: &Arc<Alarm>,
     sink: &mut SendSink<T, S>,

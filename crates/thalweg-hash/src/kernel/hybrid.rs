@@ -162,7 +162,7 @@ pub(super) unsafe fn stripes<P: Products>(accumulators: &mut Accumulators, strip
     }
 }
 
-/// The hash of one buffer.
+/// Returns the hash of one buffer.
 ///
 /// # Safety
 /// Rule 3.

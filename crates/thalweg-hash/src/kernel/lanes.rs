@@ -57,7 +57,7 @@ pub(super) unsafe trait Lanes: Copy {
 /// # Safety
 /// `stripes` reads no more than it says.
 pub(super) unsafe trait Streams: Lanes {
-    /// The four words of each stripe, one after the other: `COUNT / 4` stripes.
+    /// Loads the four words of each stripe, one after the other: `COUNT / 4` stripes.
     ///
     /// # Safety
     /// As [`Lanes::splat`], and the first `COUNT / 4` pointers are valid for reading.
@@ -95,7 +95,7 @@ unsafe fn merged<L: Lanes>(accumulators: [L; 4]) -> L {
     }
 }
 
-/// The hashes of `COUNT` keys of `N` bytes that follow each other.
+/// Returns the hashes of `COUNT` keys of `N` bytes that follow each other.
 ///
 /// # Safety
 /// As [`round`], and `N` keys are valid for reading. `N` is 8, 16, or a multiple of 32.

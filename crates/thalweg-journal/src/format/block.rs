@@ -23,7 +23,7 @@ pub struct Key {
 }
 
 impl Key {
-    /// The key of the blocks in a segment with this header.
+    /// Returns the key of the blocks in a segment with this header.
     #[must_use]
     pub fn of(header: &super::SegmentHeader) -> Key {
         Key {
@@ -110,7 +110,8 @@ impl Layout {
         })
     }
 
-    /// Whether its checksum is right, by the sums of what is before each end of what it covers.
+    /// Returns whether its checksum is right, by the sums of what is before each end of what it
+    /// covers.
     pub(crate) fn is_sum_of(&self, before: u32, with: u32, key: &Key) -> bool {
         let bytes = self.length - SUMMED_FROM;
         let own = with ^ crc32c::crc32c_combine(before, 0, bytes);
@@ -165,7 +166,7 @@ impl BlockHeader {
         })
     }
 
-    /// Its last record.
+    /// Returns its last record.
     #[must_use]
     pub fn last(&self) -> Lsn {
         self.first.after(u64::from(self.count) - 1)

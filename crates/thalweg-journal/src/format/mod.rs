@@ -25,17 +25,17 @@ pub(crate) const SEGMENT_BYTES_LIMIT: u64 = 1 << 40;
 /// not written any more, so that numbers never run over.
 pub(crate) const NUMBER_LIMIT: u64 = 1 << 62;
 
-/// The bytes of a block with padding, for one with `length` bytes.
+/// Returns the bytes of a block with padding, for one with `length` bytes.
 pub(crate) const fn padded(length: usize) -> usize {
     length.next_multiple_of(PAGE_BYTES)
 }
 
-/// A segment's file name.
+/// Returns a segment's file name.
 pub(crate) fn segment_name(number: u64) -> String {
     format!("{number:020}.segment")
 }
 
-/// The number in a segment's file name; none for other files.
+/// Returns the number in a segment's file name; none for other files.
 pub(crate) fn segment_number(name: &str) -> Option<u64> {
     number_before(name, ".segment")
 }
@@ -46,7 +46,7 @@ fn number_before(name: &str, ending: &str) -> Option<u64> {
     is_ours.then(|| digits.parse().ok()).flatten()
 }
 
-/// A file to be used again, named after the epoch that it had.
+/// Returns the name of a file to be used again, after the epoch that it had.
 pub(crate) fn spare_name(epoch: u64) -> String {
     format!("{epoch:020}.spare")
 }
@@ -58,7 +58,7 @@ pub(crate) fn is_spare(name: &str) -> bool {
 /// A segment that is being made.
 pub(crate) const NEW_NAME: &str = "new.part";
 
-/// A segment that a load writes to while what is before it is not durable yet.
+/// Returns the name of a segment that a load writes to while the part before it is not durable yet.
 pub(crate) fn part_name(number: u64) -> String {
     format!("{number:020}.part")
 }

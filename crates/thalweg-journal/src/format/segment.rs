@@ -72,7 +72,7 @@ const _: () = assert!(RAW_BYTES == 64);
 const PREPARED: u64 = u64::MAX;
 
 impl SegmentHeader {
-    /// The page that a segment begins with.
+    /// Returns the page that a segment begins with.
     #[must_use]
     pub fn encode(&self) -> [u8; PAGE_BYTES] {
         let mut raw = Raw {
@@ -122,7 +122,7 @@ impl SegmentHeader {
         crc32c::crc32c_append(journal, &self.epoch.to_le_bytes())
     }
 
-    /// Whether both are of one journal.
+    /// Returns whether both are of one journal.
     pub(crate) fn is_of_journal(&self, other: &SegmentHeader) -> bool {
         (self.journal, self.record_bytes) == (other.journal, other.record_bytes)
     }

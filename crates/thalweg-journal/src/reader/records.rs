@@ -49,13 +49,13 @@ pub struct Block<'r> {
 }
 
 impl<'r> Block<'r> {
-    /// Its first record, of those asked for.
+    /// Returns its first record, of those asked for.
     #[must_use]
     pub fn first(&self) -> Lsn {
         self.first
     }
 
-    /// Its last record.
+    /// Returns its last record.
     #[must_use]
     pub fn last(&self) -> Lsn {
         self.header.last()
@@ -67,14 +67,14 @@ impl<'r> Block<'r> {
         &self.header
     }
 
-    /// Where it begins in its file, bytes.
+    /// Returns the offset at which the block begins in its file, bytes.
     #[must_use]
     pub fn offset_bytes(&self) -> u64 {
         self.offset_bytes
     }
 
-    /// Its records, from [`Block::first`] on, where they are. None if their size is another one, or
-    /// varies.
+    /// Returns its records, from [`Block::first`] on, where they are. None if their size is another
+    /// one, or varies.
     #[must_use]
     pub fn records<R: Record>(&self) -> Option<&'r [R]> {
         let is_size = size_of::<R>() as u64 == u64::from(self.record_bytes);
@@ -83,7 +83,7 @@ impl<'r> Block<'r> {
             .flatten()
     }
 
-    /// Its records as bytes with their numbers, whatever their size.
+    /// Returns its records as bytes with their numbers, whatever their size.
     pub fn bytes(&self) -> impl Iterator<Item = (Lsn, &'r [u8])> + use<'r> {
         let numbers = (self.first.number()..).map(Lsn::new);
         let fixed = match self.record_bytes as usize {

@@ -33,7 +33,7 @@ pub struct Files {
 }
 
 impl Files {
-    /// This directory, which need not be there yet.
+    /// Returns the storage in this directory, which need not be there yet.
     #[must_use]
     pub fn new(directory: impl AsRef<Path>) -> Files {
         let place = directory.as_ref().to_owned();

@@ -27,7 +27,7 @@ pub trait Storage: Clone + fmt::Debug + Send + Sync + 'static {
     /// Keeps others out while it lives.
     type Lock: fmt::Debug + Send;
 
-    /// The directory's name in messages.
+    /// Returns the directory's name in messages.
     fn place(&self) -> String;
 
     /// Makes the directory if it is not there.
@@ -36,7 +36,7 @@ pub trait Storage: Clone + fmt::Debug + Send + Sync + 'static {
     /// It can be neither found nor made.
     fn make(&self) -> io::Result<()>;
 
-    /// The names of its files, in any order; none where there is no directory.
+    /// Returns the names of its files, in any order; none where there is no directory.
     ///
     /// # Errors
     /// It cannot be read.
@@ -82,7 +82,7 @@ pub trait Storage: Clone + fmt::Debug + Send + Sync + 'static {
 
 /// An open file of a [`Storage`].
 pub trait StorageFile: fmt::Debug + Send + 'static {
-    /// Its length.
+    /// Returns its length.
     ///
     /// # Errors
     /// The file system fails.

@@ -90,7 +90,7 @@ impl State {
 }
 
 impl SimDisk {
-    /// An empty disk, with power.
+    /// Returns an empty disk, with power.
     #[must_use]
     pub fn new() -> SimDisk {
         SimDisk(Arc::new(Mutex::new(State {
@@ -120,9 +120,9 @@ impl SimDisk {
         self.state().faults.push((operation, countdown, fault));
     }
 
-    /// Power goes, if it has not gone yet, and comes back; `seed` decides what is left of that
-    /// which was not durable. Files that are open stay dead. Faults that did not happen are
-    /// forgotten.
+    /// Takes the power away, if it has not gone yet, and gives it back; `seed` decides what is left
+    /// of the data that was not durable. Files that are open stay dead. Faults that did not happen
+    /// are forgotten.
     pub fn restart(&self, seed: u64) {
         let mut state = self.state();
         let state = &mut *state;
@@ -138,7 +138,7 @@ impl SimDisk {
         state.life += 1;
     }
 
-    /// A file as a reader sees it; none of this name.
+    /// Returns a file as a reader sees it; none of this name.
     #[must_use]
     pub fn contents(&self, name: &str) -> Option<Vec<u8>> {
         let state = self.state();

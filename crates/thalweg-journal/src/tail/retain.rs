@@ -22,8 +22,8 @@ impl<S: Storage> Tail<S> {
         Ok(self.first())
     }
 
-    /// The first segment, if it holds only records before `lsn` and a used one follows it: one that
-    /// begins behind what is durable.
+    /// Returns the first segment, if it holds only records before `lsn` and a used one follows it:
+    /// one that begins behind what is durable.
     pub(crate) fn dispensable(&self, lsn: Lsn) -> Option<u64> {
         let second = self.used.get(1)?;
         let is_used = second.first.before() <= self.durable;
@@ -37,7 +37,7 @@ impl<S: Storage> Tail<S> {
         }
     }
 
-    /// The first record that is kept.
+    /// Returns the first record that is kept.
     pub(crate) fn first(&self) -> Lsn {
         self.used[0].first
     }

@@ -59,8 +59,8 @@ impl<S: Storage> Tail<S> {
         }
     }
 
-    /// The next segment, and its header, which says that it is prepared. For a load, it has no
-    /// segment's name: its blocks must be worthless after a crash until it is a used one.
+    /// Returns the next segment, and its header, which says that it is prepared. For a load, it has
+    /// no segment's name: its blocks must be worthless after a crash until it is a used one.
     fn next_file(&mut self, is_load: bool) -> Result<(Prepared<S::File>, SegmentHeader), Error> {
         let number = self.segment.header.number + 1;
         if self.prepared.is_empty() {

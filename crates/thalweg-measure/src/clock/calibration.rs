@@ -68,8 +68,8 @@ impl Scale {
         ticks_per_ns: 1 << FRACTION_BITS,
     };
 
-    /// The rate between two moments; `None` where the counter stood still, ran backwards, or has
-    /// a rate that no known machine has (below 1 MHz, above 1 THz).
+    /// Returns the rate between two moments; `None` where the counter stood still, ran backwards,
+    /// or has a rate that no known machine has (below 1 MHz, above 1 THz).
     pub(super) fn between(from: Moment, to: Moment) -> Option<Scale> {
         let ticks = to.ticks.checked_sub(from.ticks)?;
         let ns = to.os_ns.checked_sub(from.os_ns)?;

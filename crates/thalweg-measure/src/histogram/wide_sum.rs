@@ -66,7 +66,7 @@ impl WideSum {
         self.high.store(after, Ordering::Release);
     }
 
-    /// The sum, exact below 2^127. Repeats its look only while a carry is under way.
+    /// Returns the sum, exact below 2^127. Repeats its look only while a carry is under way.
     pub(super) fn get(&self) -> u128 {
         loop {
             // ORDERING: Acquire, pairs with the last Release in carry().

@@ -27,7 +27,7 @@ impl Rate {
     /// As fast as it goes, without a schedule.
     pub const MAX: Rate = Rate { per_s: None };
 
-    /// A rate in events a second.
+    /// Returns a rate in events a second.
     ///
     /// # Errors
     /// [`RateError::Zero`] and [`RateError::TooHigh`] outside 1..=[`PER_S_MAX`].
@@ -44,7 +44,7 @@ impl Rate {
         }
     }
 
-    /// Events a second; `None` for [`Rate::MAX`].
+    /// Returns the number of events a second; `None` for [`Rate::MAX`].
     #[must_use]
     pub fn per_s(self) -> Option<u64> {
         self.per_s
@@ -73,7 +73,7 @@ impl fmt::Display for Rate {
 impl FromStr for Rate {
     type Err = RateError;
 
-    /// A [`whole_number`], or `max`.
+    /// Parses a [`whole_number`], or `max`.
     fn from_str(text: &str) -> Result<Rate, RateError> {
         if text == "max" {
             return Ok(Rate::MAX);

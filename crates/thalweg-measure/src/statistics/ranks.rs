@@ -75,8 +75,8 @@ fn doubled_ranks(first: &[f64], second: &[f64]) -> (Vec<u64>, f64) {
     (ranks, ties)
 }
 
-/// The part of all groups of `size` of these ranks whose sum is as far from the mean as `sum`, or
-/// farther.
+/// Returns the part of all groups of `size` of these ranks whose sum is as far from the mean as
+/// `sum`, or farther.
 fn exact(ranks: &[u64], size: usize, sum: u64) -> f64 {
     let all: u64 = ranks.iter().sum();
     // ways[k][s]: groups of k ranks with the sum s. At most 2^100: an f64 has room for that, and
@@ -105,8 +105,8 @@ fn exact(ranks: &[u64], size: usize, sum: u64) -> f64 {
     far / counts.iter().sum::<f64>()
 }
 
-/// The complementary error function, to a part of 1.2e-7 (W. H. Press et al., "Numerical Recipes",
-/// section 6.2: a Chebyshev fit), for x ≥ 0.
+/// Returns the complementary error function, to a part of 1.2e-7 (W. H. Press et al., "Numerical
+/// Recipes", section 6.2: a Chebyshev fit), for x ≥ 0.
 fn erfc(x: f64) -> f64 {
     const FIT: [f64; 10] = [
         -1.265_512_23,
@@ -125,8 +125,8 @@ fn erfc(x: f64) -> f64 {
     t * (polynomial - x * x).exp()
 }
 
-/// Holm's adjusted p values, in the order given: as if each question had been the only one. Held
-/// against a level, they err in any of the answers no oftener than that.
+/// Returns Holm's adjusted p values, in the order given: as if each question had been the only one.
+/// Held against a level, they err in any of the answers no oftener than that.
 ///
 /// ```
 /// use thalweg_measure::statistics::holm;

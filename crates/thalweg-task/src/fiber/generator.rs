@@ -8,7 +8,7 @@ use std::cell::Cell;
 use std::fmt;
 
 impl StackPool {
-    /// A generator that runs `body` on a stack of this pool. It begins with the first
+    /// Returns a generator that runs `body` on a stack of this pool. It begins with the first
     /// [`resume`](Generator::resume), whose value is the second argument of `body`.
     ///
     /// # Errors

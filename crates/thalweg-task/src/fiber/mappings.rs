@@ -22,7 +22,7 @@ impl Claim {
         STACKS.claim(use_by_kernel).map(|()| Self(()))
     }
 
-    /// How many stacks the process has, this one included.
+    /// Returns how many stacks the process has, this one included.
     pub(super) fn stacks(&self) -> usize {
         // ORDERING: Relaxed; a figure for a message, which publishes nothing.
         STACKS.stacks.load(Ordering::Relaxed)

@@ -62,7 +62,7 @@ use std::task::{Context, Poll, Waker};
 use switch::{Ending, Reached, Suspender, Switch};
 
 impl StackPool {
-    /// A fiber that runs `body` on a stack of this pool. It begins with the first poll.
+    /// Returns a fiber that runs `body` on a stack of this pool. It begins with the first poll.
     ///
     /// # Errors
     /// [`StackError::Exhausted`] if all [`max`](StackOptions::max) stacks are in use,
@@ -102,8 +102,8 @@ impl<In, Out, T> Stacked<In, Out, T> {
         })
     }
 
-    /// As [`Switch::resume`]; nothing if the body has ended before. The stack goes back when it
-    /// does, be it by a panic.
+    /// Works as [`Switch::resume`]; nothing if the body has ended before. The stack goes back when
+    /// it does, be it by a panic.
     #[inline]
     fn resume(&mut self, passed: &In) -> Option<Reached<Out, T>> {
         let ends = Ends(self);

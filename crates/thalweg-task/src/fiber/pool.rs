@@ -118,7 +118,7 @@ struct Pool {
 }
 
 impl StackPool {
-    /// A pool with [`min`](StackOptions::min) idle stacks.
+    /// Makes a pool with [`min`](StackOptions::min) idle stacks.
     ///
     /// # Errors
     /// Options outside of their ranges; and as [`fiber`](Self::fiber).
@@ -141,7 +141,7 @@ impl StackPool {
         Ok(Self(Rc::new(pool)))
     }
 
-    /// How many stacks there are.
+    /// Returns how many stacks there are.
     pub fn counts(&self) -> StackCounts {
         StackCounts {
             in_use: self.0.in_use.get(),

@@ -10,7 +10,7 @@ use thalweg::wait::Signal;
 use super::frame::Header;
 use crate::sync::{AtomicPtr, AtomicUsize, Ordering, UnsafeCell, order};
 
-/// The head of the stack of a core that is gone.
+/// Returns the head of the stack of a core that is gone.
 fn closed() -> *mut Header {
     ptr::without_provenance_mut(1)
 }
@@ -102,7 +102,7 @@ impl Drop for HubRef {
     }
 }
 
-/// The number of another core.
+/// Returns the number of another core.
 fn number() -> NonZeroU32 {
     // It is an atomic of `std`, as it outlives what loom runs.
     static LAST: AtomicU32 = AtomicU32::new(0);
@@ -188,7 +188,7 @@ impl Hub {
         self.signal.notify_one();
     }
 
-    /// Whether there is anything on the stack. The owner's question.
+    /// Returns whether there is anything on the stack. The owner's question.
     #[inline]
     pub(crate) fn has_pushed(&self) -> bool {
         // ORDERING: Relaxed: `take` looks again; before it sleeps a thread passes the signal's
@@ -217,7 +217,7 @@ impl Hub {
         self.holders.fetch_add(frames, Ordering::Relaxed);
     }
 
-    /// Whether the core is gone. Asked on its thread.
+    /// Returns whether the core is gone. Asked on its thread.
     #[inline]
     pub(super) fn is_closed(&self) -> bool {
         // ORDERING: Relaxed: set by this thread.

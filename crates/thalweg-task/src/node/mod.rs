@@ -105,12 +105,12 @@ impl Drop for NodeRef {
 }
 
 impl NodeRef {
-    /// The task that `waker` wakes, if it is this thread's, and not over.
+    /// Returns the task that `waker` wakes, if it is this thread's, and not over.
     pub(crate) fn of(waker: &Waker) -> Option<Self> {
         waker::local(waker)
     }
 
-    /// Whether the task is over, or will be after the poll that is under way.
+    /// Returns whether the task is over, or will be after the poll that is under way.
     #[inline(always)]
     pub(crate) fn is_to_end(&self) -> bool {
         self.has(CANCELLED | DONE)
@@ -212,8 +212,8 @@ impl NodeRef {
         }
     }
 
-    /// Polls the task here and now; puts that off where it is running, or this is too deep in
-    /// tasks that resume each other. Gives whether it was polled.
+    /// Polls the task here and now; puts that off where it is running, or this is too deep in tasks
+    /// that resume each other. Returns whether it was polled.
     #[inline(always)]
     pub(crate) fn resume(&self) -> bool {
         // SAFETY: `self` is counted, or lent: rule 9.
@@ -258,8 +258,8 @@ impl NodeRef {
         }
     }
 
-    /// Ends the task: its future is dropped now, or after the poll that is under way. Gives whether
-    /// it was not over yet.
+    /// Ends the task: its future is dropped now, or after the poll that is under way. Returns
+    /// whether it was not over yet.
     pub(crate) fn cancel(&self, is_late: bool) -> bool {
         if self.has(DONE | CANCELLED) {
             return false;

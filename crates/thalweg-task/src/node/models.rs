@@ -20,7 +20,7 @@ fn scheduler() -> Rc<Scheduler> {
     Scheduler::new(Time::new(Box::new(Instant::now)))
 }
 
-/// A task that leaves its waker, and is over when it is polled again.
+/// Returns a task that leaves its waker, and is over when it is polled again.
 fn leaving_a_waker(scheduler: &Rc<Scheduler>) -> (NodeRef, Waker) {
     let left: Rc<RefCell<Option<Waker>>> = Rc::default();
     let kept = Rc::clone(&left);

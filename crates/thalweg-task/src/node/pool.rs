@@ -35,7 +35,7 @@ impl Place {
         Self::Own(layout)
     }
 
-    /// The layout, where it is the frame's own.
+    /// Returns the layout, where it is the frame's own.
     pub(super) const fn own(self) -> Option<Layout> {
         match self {
             Self::Own(layout) => Some(layout),

@@ -215,7 +215,7 @@ impl Scheduler {
         }
     }
 
-    /// The task, if it is one of this core's, and not over.
+    /// Returns the task, if it is one of this core's, and not over.
     pub(crate) fn find(&self, id: TaskId) -> Option<NodeRef> {
         let TaskId { core, place } = id;
         if core != self.hub.core {
@@ -242,8 +242,8 @@ impl Scheduler {
         }
     }
 
-    /// Whether this is called within a task of this core, which some other code resumed or ends.
-    /// Looks at all tasks, but only where the caller is nested in any.
+    /// Returns whether this is called within a task of this core, which some other code resumed or
+    /// ends. Looks at all tasks, but only where the caller is nested in any.
     pub(crate) fn is_within_task(&self) -> bool {
         let is_running = |seat: &Seat| match seat.holds {
             // SAFETY: a seated task is not over, so its frame is alive (rule 2).
@@ -278,7 +278,7 @@ impl Scheduler {
         Some(node)
     }
 
-    /// Polls the first of the run list; gives whether there was one.
+    /// Polls the first of the run list; returns whether there was one.
     #[inline]
     pub(crate) fn run_one(&self) -> bool {
         let Some(node) = self.pop() else {
@@ -341,8 +341,8 @@ impl Scheduler {
         drop(driver);
     }
 
-    /// Whether no task is left while the core's driver waits: the last one was cancelled, or
-    /// resumed, outside of the core.
+    /// Returns whether no task is left while the core's driver waits: the last one was cancelled,
+    /// or resumed, outside of the core.
     #[inline]
     pub(super) fn has_ended_unseen(&self) -> bool {
         self.is_driven.get() && self.live.get() == 0

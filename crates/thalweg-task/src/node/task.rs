@@ -50,14 +50,14 @@ impl<T> Task<T> {
         self.node.id()
     }
 
-    /// Whether it is over.
+    /// Returns whether it is over.
     pub fn is_finished(&self) -> bool {
         self.node.has(DONE)
     }
 
     /// Ends the task, before it returns unless the task is being polled: its future is dropped, and
     /// it comes to [`TaskError::Cancelled`](crate::TaskError::Cancelled), or to `Panicked` where a
-    /// destructor panics. Gives whether it was not over and not cancelled yet.
+    /// destructor panics. Returns whether it was not over and not cancelled yet.
     pub fn cancel(&self) -> bool {
         self.node.cancel(false)
     }
@@ -76,7 +76,7 @@ impl<T> Task<T> {
         }
     }
 
-    /// As [`deadline`](Self::deadline), at a given time.
+    /// Works as [`deadline`](Self::deadline), at a given time.
     pub fn deadline_at(self, at: Instant) -> Self {
         if let Some(scheduler) = self.scheduler() {
             let timer = scheduler.expire_at(at, Expiry::End(self.id()));

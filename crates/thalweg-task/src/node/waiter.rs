@@ -98,7 +98,7 @@ impl Waiter {
         }
     }
 
-    /// Whether it is the one that `waker` wakes.
+    /// Returns whether it is the one that `waker` wakes.
     #[inline(always)]
     pub(crate) fn is(&self, waker: &Waker) -> bool {
         match &self.0 {
@@ -141,8 +141,8 @@ impl Waiter {
         }
     }
 
-    /// Runs it here and now where it is a task of this thread's that can run, else wakes it. Gives
-    /// whether it ran.
+    /// Runs it here and now where it is a task of this thread's that can run, else wakes it.
+    /// Returns whether it ran.
     #[inline(always)]
     pub(crate) fn resume(self) -> bool {
         match self.0 {

@@ -11,7 +11,8 @@ use crate::sync::{Ordering, order};
 
 static VTABLE: RawWakerVTable = RawWakerVTable::new(clone, wake, wake_by_ref, drop_waker);
 
-/// The node's waker, lent: it must not outlive the caller's hold on the node, and is not dropped.
+/// Returns the node's waker, lent: it must not outlive the caller's hold on the node, and is not
+/// dropped.
 #[inline(always)]
 pub(super) fn lend(node: NonNull<Header>) -> ManuallyDrop<Waker> {
     let data = node.as_ptr().cast_const().cast();
@@ -20,7 +21,7 @@ pub(super) fn lend(node: NonNull<Header>) -> ManuallyDrop<Waker> {
     ManuallyDrop::new(unsafe { Waker::new(data, &VTABLE) })
 }
 
-/// The waker with these parts, lent.
+/// Returns the waker with these parts, lent.
 ///
 /// # Safety
 /// They are those of a waker that outlives this one.
@@ -32,7 +33,7 @@ pub(super) unsafe fn of_parts(
     ManuallyDrop::new(unsafe { Waker::new(data, vtable) })
 }
 
-/// The node that `waker` wakes, if it is one of ours, without a hold on it.
+/// Returns the node that `waker` wakes, if it is one of ours, without a hold on it.
 #[inline(always)]
 fn node_of(waker: &Waker) -> Option<NonNull<Header>> {
     let is_ours = std::ptr::eq(waker.vtable(), &VTABLE);
@@ -40,14 +41,14 @@ fn node_of(waker: &Waker) -> Option<NonNull<Header>> {
     is_ours.then(|| NonNull::new(data)).flatten()
 }
 
-/// Whether `waker` is that of `node`.
+/// Returns whether `waker` is that of `node`.
 #[inline(always)]
 pub(super) fn is_of(waker: &Waker, node: &NodeRef) -> bool {
     let is_ours = std::ptr::eq(waker.vtable(), &VTABLE);
     is_ours && std::ptr::addr_eq(waker.data(), node.0.as_ptr())
 }
 
-/// The node that `waker` wakes, if it is one of the calling thread's, and not over.
+/// Returns the node that `waker` wakes, if it is one of the calling thread's, and not over.
 #[inline]
 pub(super) fn local(waker: &Waker) -> Option<NodeRef> {
     let node = node_of(waker)?;

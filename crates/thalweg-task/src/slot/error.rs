@@ -18,7 +18,7 @@ pub enum SendError<T> {
 }
 
 impl<T> SendError<T> {
-    /// The value that was not sent.
+    /// Returns the value that was not sent.
     pub fn into_inner(self) -> T {
         match self {
             Self::Full(value) | Self::Closed(value) | Self::Cancelled(value) => value,

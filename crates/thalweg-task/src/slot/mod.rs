@@ -142,14 +142,15 @@ fn pair<T, F: Family, W: Waiting<WaiterOf<F>>>() -> Ends<T, F, W> {
     (SlotTx::new(slot.clone()), SlotRx::new(slot))
 }
 
-/// A slot with one receiver. Allocates once. What a message costs: see
+/// Returns a slot with one receiver. Allocates once. What a message costs: see
 /// [`SlotTx::send_now`].
 pub fn slot<T, F: Family>() -> (SlotTx<T, F>, SlotRx<T, F>) {
     pair()
 }
 
-/// A slot whose receiver can be cloned. A value wakes the one that has waited longest. That one
-/// keeps its turn if another takes the value before it looks, and passes it on if it never looks.
+/// Returns a slot whose receiver can be cloned. A value wakes the one that has waited longest. That
+/// one keeps its turn if another takes the value before it looks, and passes it on if it never
+/// looks.
 pub fn slot_many<T, F: Family>() -> Ends<T, F, Many<F>> {
     pair()
 }

@@ -82,7 +82,7 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> SlotRx<T, F, W> {
         }
     }
 
-    /// As [`recv`](Self::recv), in a fiber: its stack is suspended meanwhile.
+    /// Works as [`recv`](Self::recv), in a fiber: its stack is suspended meanwhile.
     ///
     /// # Errors
     /// As [`recv`](Self::recv).

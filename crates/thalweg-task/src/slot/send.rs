@@ -50,8 +50,8 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> SlotTx<T, F, W> {
     }
 
     /// Sends a value, and runs the receiver here and now, up to where it waits next: what it does
-    /// is done when this returns. Gives whether it ran. It does not, and is woken instead, where it
-    /// is running already, is no task of this thread's, or where 32 tasks that resume each other
+    /// is done when this returns. Returns whether it ran. It does not, and is woken instead, where
+    /// it is running already, is no task of this thread's, or where 32 tasks that resume each other
     /// are on the stack; and within a fiber, whose stack may be small.
     ///
     /// # Errors
@@ -100,7 +100,7 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> SlotTx<T, F, W> {
         })
     }
 
-    /// Whether a value is there that was not received yet.
+    /// Returns whether a value is there that was not received yet.
     pub fn is_full(&self) -> bool {
         self.slot.state.with(KEY, |state| state.value.is_some())
     }

@@ -33,9 +33,11 @@ pub trait Waiting<W: Wakes>: Default + Kind {
     /// The receiver that is notified of a value.
     type Next: Told;
 
-    /// Whether the one in this place waits already, to be woken by `waker`: all that is to do.
+    /// Returns whether the one in this place waits already, to be woken by `waker`: all that is to
+    /// do.
     fn stays(&mut self, place: &mut Self::Place, waker: &Waker) -> bool;
-    /// Whether there is one receiver, and it waits: so the slot is empty, and the receiver there.
+    /// Returns whether there is one receiver, and it waits: so the slot is empty, and the receiver
+    /// there.
     fn waits_alone(&self) -> bool;
     /// Has `waiter` wait in this place, or a new one; gives back what is not needed any more.
     fn sit(&mut self, place: &mut Self::Place, waiter: W) -> Option<W>;
@@ -46,7 +48,7 @@ pub trait Waiting<W: Wakes>: Default + Kind {
     fn leave(&mut self, place: &mut Self::Place) -> (bool, Option<W>);
     /// Returns whether no receiver waits.
     fn is_idle(&self) -> bool;
-    /// All that are left.
+    /// Returns all that are left.
     fn all(&mut self) -> Self::All;
 }
 

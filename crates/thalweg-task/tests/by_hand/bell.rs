@@ -65,7 +65,7 @@ impl<T> Polled<T> {
         }
     }
 
-    /// Whether it was woken since it was polled.
+    /// Returns whether it was woken since it was polled.
     pub(crate) fn is_told(&self) -> bool {
         self.bell.rings() != self.heard
     }

@@ -123,7 +123,7 @@ pub struct Balance {
 }
 
 impl Balance {
-    /// A balance that knows nothing: before the first reading, nothing came.
+    /// Returns a balance that knows nothing: before the first reading, nothing came.
     pub fn new(horizons: Horizons) -> Self {
         Self {
             horizons: Horizons {
@@ -230,7 +230,7 @@ impl Balance {
     }
 }
 
-/// The later of two readings; where a counter seems to have gone back, it stays.
+/// Returns the later of two readings; where a counter seems to have gone back, it stays.
 fn newer(last: &Reading, reading: &Reading) -> Reading {
     Reading {
         issued: reading.issued.max(last.issued),
@@ -275,7 +275,7 @@ impl Rate {
         self.known += (1.0 - self.known) * weight;
     }
 
-    /// The average over what is known.
+    /// Returns the average over what is known.
     fn fair_per_s(&self) -> f64 {
         if self.known > 0.0 {
             self.per_s.max(0.0) / self.known

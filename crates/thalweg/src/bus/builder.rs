@@ -95,14 +95,14 @@ pub struct Builder<M> {
 macro_rules! inbox_options {
     ($($Options:ident),+) => {$(
         impl<M: Message> $Options<M> {
-            /// Messages that an inbox holds at most, besides those of topics that drop the oldest
-            /// or conflate; default 65,536. A power of two wastes no memory.
+            /// Sets the number of messages that an inbox holds at most, besides those of topics
+            /// that drop the oldest or conflate; default 65,536. A power of two wastes no memory.
             pub fn capacity(mut self, messages: usize) -> Self {
                 self.options.capacity = messages;
                 self
             }
 
-            /// How the room is shared by priority; default [`Admission::default`].
+            /// Sets how the room is shared by priority; default [`Admission::default`].
             pub fn admission(mut self, admission: Admission) -> Self {
                 self.options.admission = admission;
                 self
@@ -143,7 +143,7 @@ macro_rules! inbox_options {
                 self
             }
 
-            /// How publishers and consumers wait; default [`Mode::Balanced`].
+            /// Sets how publishers and consumers wait; default [`Mode::Balanced`].
             pub fn mode(mut self, mode: Mode) -> Self {
                 self.options.mode = mode;
                 self

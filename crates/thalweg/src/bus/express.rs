@@ -71,18 +71,18 @@ impl<M: Message> Lane<M> {
 }
 
 impl<M: Message> Inbox<M> {
-    /// Whether messages of this priority, by its index, overtake.
+    /// Returns whether messages of this priority, by its index, overtake.
     #[inline]
     pub(super) fn is_express(&self, priority: usize) -> bool {
         (self.lane.as_ref()).is_some_and(|lane| priority >= lane.from.index())
     }
 
-    /// Whether the token of a topic's shelf goes to the express lane.
+    /// Returns whether the token of a topic's shelf goes to the express lane.
     pub(super) fn is_express_topic(&self, topic: TopicId) -> bool {
         self.is_express(M::TOPICS[topic.index()].priority.index())
     }
 
-    /// Elements that the lane of a topic's token holds, tokens included.
+    /// Returns the number of elements that the lane of a topic's token holds, tokens included.
     pub(super) fn places_of(&self, topic: TopicId) -> u64 {
         match &self.lane {
             Some(lane) if self.is_express_topic(topic) => lane.places,
@@ -95,8 +95,8 @@ impl<M: Message> Inbox<M> {
         self.lane.as_ref().map(|lane| lane.end.sender())
     }
 
-    /// How many elements were taken out of the rings and put into them, where that of the inbox is
-    /// at such positions.
+    /// Returns how many elements were taken out of the rings and put into them, where that of the
+    /// inbox is at such positions.
     pub(super) fn positions(&self, (popped, pushed): (u64, u64)) -> (Lanes, Lanes) {
         let lane = self.lane.as_ref().map(|lane| lane.end.positions());
         let (lane_popped, lane_pushed) = lane.unwrap_or_default();
@@ -147,14 +147,14 @@ impl<M: Message> Consumer<M> {
         }
     }
 
-    /// Whether nothing comes into the express lane any more; also where there is none.
+    /// Returns whether nothing comes into the express lane any more; also where there is none.
     #[cold]
     #[inline(never)]
     pub(super) fn is_lane_over(&self) -> bool {
         (self.express.as_ref()).is_none_or(channel::Express::is_over)
     }
 
-    /// Whether the express lane has something.
+    /// Returns whether the express lane has something.
     pub(super) fn has_express(&self) -> bool {
         self.express
             .as_ref()

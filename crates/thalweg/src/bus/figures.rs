@@ -43,7 +43,7 @@ impl<M: Message> Inbox<M> {
         Totals { flow, service }
     }
 
-    /// The figures of now, where the ring holds `len` elements.
+    /// Returns the figures of now, where the ring holds `len` elements.
     pub(super) fn reading(&self, len: usize, clock: &Clock) -> Reading {
         let now = clock.ticks();
         let Totals { flow, service } = self.totals(len, now, |ticks| clock.ns(ticks));
@@ -84,18 +84,19 @@ impl<M: Message> Inbox<M> {
 }
 
 impl<M: Message> Consumer<M> {
-    /// The inbox.
+    /// Returns the inbox.
     pub fn inbox(&self) -> InboxId {
         self.inbox.id
     }
 
-    /// The topics that it wants.
+    /// Returns the topics that it wants.
     pub fn topics(&self) -> Topics {
         self.inbox.topics
     }
 
-    /// Messages below which each [`Priority`] is admitted, by its index: in the ring, where the
-    /// last one is the capacity, or in the [express lane](super::Subscription::express).
+    /// Returns the numbers of messages below which each [`Priority`] is admitted, by its index: in
+    /// the ring, where the last one is the capacity, or in the [express
+    /// lane](super::Subscription::express).
     pub fn limits(&self) -> [u64; Priority::COUNT] {
         self.inbox.limits
     }
@@ -117,8 +118,8 @@ impl<M: Message> Consumer<M> {
         (self.inbox).service(self.receiver.len(), clock.ticks(), ns)
     }
 
-    /// The express lane of the inbox, if it has one. Takes the locks of topics that drop the oldest
-    /// or conflate.
+    /// Returns the express lane of the inbox, if it has one. Takes the locks of topics that drop
+    /// the oldest or conflate.
     pub fn express(&self) -> Option<ExpressLane> {
         self.inbox.express()
     }

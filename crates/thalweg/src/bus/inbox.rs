@@ -142,13 +142,13 @@ impl<M: Message> Inbox<M> {
         self.messages_max.saturating_add(ahead.len())
     }
 
-    /// The shelf of a topic, if it has one.
+    /// Returns the shelf of a topic, if it has one.
     pub(super) fn shelf(&self, topic: TopicId) -> Option<&Shelf<M>> {
         self.shelves.get(topic.index())?.as_ref()
     }
 
-    /// Another publisher, whose next sequences are given by topic; gives its ledger, and by what
-    /// shelves know it. Consumers are at `popped`.
+    /// Adds a publisher, whose next sequences are given by topic; returns its ledger, and the
+    /// number by which shelves know it. Consumers are at `popped`.
     pub(super) fn join(
         &self,
         publisher: PublisherId,
@@ -176,7 +176,8 @@ impl<M: Message> Inbox<M> {
         (ledger, link)
     }
 
-    /// A publisher goes, when consumers are at `popped` and its last message is before `end`.
+    /// Notes that a publisher goes, when consumers are at `popped` and its last message is before
+    /// `end`.
     pub(super) fn part(&self, link: u32, is_untold: bool, popped: Lanes, end: Lanes) {
         let mut publishers = lock(&self.publishers);
         let is_here = |row: &&mut Row| row.link == link;
@@ -186,14 +187,14 @@ impl<M: Message> Inbox<M> {
         publishers.fold(popped, &self.shelves);
     }
 
-    /// Another consumer.
+    /// Adds a consumer, and returns its meter.
     pub(super) fn enter(&self) -> Shared<Meter> {
         let meter = Shared::new(Meter::default());
         lock(&self.members).meters.push(Shared::clone(&meter));
         meter
     }
 
-    /// A consumer goes, at `now`, and counts no more.
+    /// Removes a consumer, at `now`, which counts no more.
     pub(super) fn leave(&self, meter: &Shared<Meter>, now: u64, ns: impl Fn(u64) -> u64) {
         let mut members = lock(&self.members);
         meter.held.set(0);
@@ -201,8 +202,9 @@ impl<M: Message> Inbox<M> {
         members.meters.retain(|other| !Shared::ptr_eq(other, meter));
     }
 
-    /// Whether nothing is on shelves or with consumers that have not got it yet; to be asked once
-    /// the ring is over. A consumer says that it holds something before it takes it from a shelf.
+    /// Returns whether nothing is on shelves or with consumers that have not got it yet; to be
+    /// asked once the ring is over. A consumer says that it holds something before it takes it from
+    /// a shelf.
     pub(super) fn is_taken(&self) -> bool {
         let is_empty = |shelf: &Shelf<M>| shelf.len().0 == 0;
         let is_free = |meter: &Shared<Meter>| meter.held.get() == 0;
@@ -228,7 +230,7 @@ impl<M: Message> Inbox<M> {
         drop(envelope);
     }
 
-    /// As [`discard`](Self::discard) for what the ring carried.
+    /// Works as [`discard`](Self::discard) for what the ring carried.
     pub(super) fn discard_item(&self, item: Item<M>, panics: &mut Panics) {
         match item {
             Item::Message(envelope) => {

@@ -90,9 +90,9 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// Messages that were lost, for whatever reason. Each is reported to a consumer by
-    /// [`Delivery::lost_before`](super::Delivery::lost_before), unless the message that would
-    /// report it is discarded, or none has come since.
+    /// Returns the number of messages that were lost, for whatever reason. Each is reported to a
+    /// consumer by [`Delivery::lost_before`](super::Delivery::lost_before), unless the message that
+    /// would report it is discarded, or none has come since.
     pub fn lost(&self) -> u64 {
         [&self.refused, &self.timed_out, &self.evicted]
             .map(|by_priority| by_priority.iter().sum::<u64>())
@@ -190,7 +190,7 @@ impl Meter {
         self.time.set(self.busy_ticks(now) << 1);
     }
 
-    /// How long it was with messages up to `now`.
+    /// Returns how long it was with messages up to `now`.
     pub(super) fn busy_ticks(&self, now: u64) -> u64 {
         let time = self.time.get();
         let ticks = time >> 1;
@@ -245,7 +245,7 @@ impl Service {
         self.busy_ns += other.busy_ns;
     }
 
-    /// Messages that consumers got, of all priorities.
+    /// Returns the number of messages that consumers got, of all priorities.
     pub fn taken(&self) -> u64 {
         self.delivered.iter().sum()
     }

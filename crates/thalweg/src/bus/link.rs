@@ -90,7 +90,7 @@ impl<M: Message> Link<M> {
         }
     }
 
-    /// The sender into the express lane, or into the ring.
+    /// Returns the sender into the express lane, or into the ring.
     pub(super) fn sender_of(&mut self, is_express: bool) -> &mut Sender<M> {
         match &mut self.express {
             Some(sender) if is_express => sender,

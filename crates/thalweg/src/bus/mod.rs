@@ -157,7 +157,7 @@ pub struct InboxId(u32);
 macro_rules! ids {
     ($($id:ident),+) => {$(
         impl $id {
-            /// How many there were before.
+            /// Returns how many there were before.
             pub const fn index(self) -> usize {
                 self.0 as usize
             }

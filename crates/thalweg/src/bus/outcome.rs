@@ -8,7 +8,7 @@ use super::topic::{Message, Policy, TopicId};
 use crate::ring::PushError;
 use crate::wait::Panics;
 
-/// How long to wait in this topic.
+/// Returns how long to wait in this topic.
 pub(super) fn link_patience<M: Message>(topic: TopicId, patience: Patience) -> Patience {
     match M::TOPICS[topic.index()].policy {
         Policy::Block => patience,

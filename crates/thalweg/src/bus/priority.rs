@@ -36,7 +36,7 @@ impl Priority {
     /// All of them, ascending.
     pub const ALL: [Self; Self::COUNT] = [Self::Low, Self::Medium, Self::High, Self::Critical];
 
-    /// 0 for the lowest.
+    /// Returns the index of the priority, 0 for the lowest.
     #[inline]
     pub const fn index(self) -> usize {
         self as usize
@@ -85,7 +85,8 @@ impl Admission {
         Self(Shares::Reserve([0, medium, high, critical]))
     }
 
-    /// Messages in the ring of an inbox of `capacity` below which each priority is admitted.
+    /// Returns the numbers of messages, in the ring of an inbox of `capacity`, below which each
+    /// priority is admitted.
     ///
     /// # Errors
     /// [`AdmissionError`] if that leaves no room for one of them.

@@ -49,7 +49,7 @@ struct Taken<'p, M> {
 }
 
 impl<M: Message> Publisher<M> {
-    /// As [`publish`](Self::publish), as a future.
+    /// Works as [`publish`](Self::publish), as a future.
     ///
     /// Cancel-safe: dropped before it is done, it has published nothing, and nothing is counted as
     /// lost. If it is kept unpolled, or forgotten, other publishers are woken all the same.
@@ -81,7 +81,7 @@ impl<M: Message> Publisher<M> {
         self.publish_when_possible(message.into(), None).await
     }
 
-    /// As [`publish_async`](Self::publish_async), with another priority than the topic's.
+    /// Works as [`publish_async`](Self::publish_async), with another priority than the topic's.
     ///
     /// # Errors
     /// As [`publish`](Self::publish).
@@ -127,7 +127,7 @@ impl<M: Message> Publisher<M> {
         }
     }
 
-    /// Publishes to all inboxes, and gives how many or why to none for good; or says why there is
+    /// Publishes to all inboxes, and returns how many or why to none for good; or says why there is
     /// no outcome yet.
     fn try_everywhere(
         &mut self,
@@ -251,8 +251,8 @@ impl<M: Message> Parcel<M> {
     }
 }
 
-/// A place in each inbox that wants a topic and is open, as far as there is room below the limits;
-/// and whether there was.
+/// Returns a place in each inbox that wants a topic and is open, as far as there is room below the
+/// limits; and whether there was.
 fn places<'p, M: Message>(
     links: &'p mut [Link<M>],
     topic: TopicId,

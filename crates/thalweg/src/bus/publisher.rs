@@ -79,13 +79,13 @@ impl<M: Message> Publisher<M> {
         self.id
     }
 
-    /// Its name.
+    /// Returns its name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The sequence of the next message of a topic: how many were published so far, those that were
-    /// lost included.
+    /// Returns the sequence of the next message of a topic: how many were published so far, those
+    /// that were lost included.
     pub fn next_sequence(&self, topic: TopicId) -> u64 {
         self.routes[topic.index()].sequence
     }
@@ -111,7 +111,7 @@ impl<M: Message> Publisher<M> {
         self.publish_by(message.into(), None, Patience::Endless)
     }
 
-    /// As [`publish`](Self::publish), with another priority than the topic's.
+    /// Works as [`publish`](Self::publish), with another priority than the topic's.
     ///
     /// # Errors
     /// As [`publish`](Self::publish).
@@ -124,7 +124,7 @@ impl<M: Message> Publisher<M> {
         self.publish_by(message.into(), Some(priority), Patience::Endless)
     }
 
-    /// As [`publish`](Self::publish), and never waits: where a topic blocks, it rejects.
+    /// Works as [`publish`](Self::publish), and never waits: where a topic blocks, it rejects.
     ///
     /// The attempt is a message: it has its sequence number, and its loss is reported to consumers,
     /// also if the message is published again.
@@ -136,7 +136,7 @@ impl<M: Message> Publisher<M> {
         self.publish_by(message.into(), None, Patience::None)
     }
 
-    /// As [`try_publish`](Self::try_publish), with another priority than the topic's.
+    /// Works as [`try_publish`](Self::try_publish), with another priority than the topic's.
     ///
     /// # Errors
     /// As [`publish`](Self::publish).
@@ -149,8 +149,8 @@ impl<M: Message> Publisher<M> {
         self.publish_by(message.into(), Some(priority), Patience::None)
     }
 
-    /// As [`publish`](Self::publish), and waits no longer than `timeout` where a topic blocks, for
-    /// all inboxes together.
+    /// Works as [`publish`](Self::publish), and waits no longer than `timeout` where a topic
+    /// blocks, for all inboxes together.
     ///
     /// # Errors
     /// As [`publish`](Self::publish), and [`Reason::TimedOut`].
@@ -300,7 +300,7 @@ impl<M: Message> Publisher<M> {
         drop(self.look());
     }
 
-    /// As [`refresh`](Self::refresh); gives the links that are no longer needed.
+    /// Works as [`refresh`](Self::refresh); gives the links that are no longer needed.
     pub(super) fn look(&mut self) -> Vec<Link<M>> {
         let core = Arc::clone(&self.core);
         let (mut links, mut old) = (Vec::new(), Vec::new());

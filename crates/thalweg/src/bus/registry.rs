@@ -144,7 +144,7 @@ impl<M: Message> Core<M> {
         }
     }
 
-    /// Whether nothing will be published any more.
+    /// Returns whether nothing will be published any more.
     pub(super) fn is_over(&self) -> bool {
         self.state.is_within(Lifecycle::ENDING)
     }
@@ -158,7 +158,7 @@ impl<M: Message> Core<M> {
         Some(registry.entries.iter().map(Entry::copied).collect())
     }
 
-    /// Ends publishing; consumers get what is there. Gives whether it was this call that did.
+    /// Ends publishing; consumers get what is there. Returns whether it was this call that did.
     pub(super) fn drain(&self, why: &'static str) -> bool {
         let entries = self.end(Lifecycle::Draining, why);
         let has_changed = entries.is_some();
@@ -199,7 +199,7 @@ impl<M: Message> Core<M> {
         }
     }
 
-    /// Another inbox; with `replays` the retained messages of its topics.
+    /// Adds an inbox; with `replays` the retained messages of its topics.
     pub(super) fn subscribe(
         &self,
         topics: Topics,
@@ -253,7 +253,7 @@ impl<M: Message> Core<M> {
         self.stop_if_empty();
     }
 
-    /// Another publisher.
+    /// Adds a publisher, and returns its id.
     pub(super) fn publisher(&self) -> Result<PublisherId, BuildError> {
         let mut registry = lock(&self.registry);
         if self.is_over() {
@@ -264,7 +264,7 @@ impl<M: Message> Core<M> {
         Ok(id)
     }
 
-    /// The word, and by `look` the list of inboxes that goes with it.
+    /// Returns the word, and by `look` the list of inboxes that goes with it.
     pub(super) fn read(&self, look: impl FnOnce(&[Entry<M>])) -> Seen {
         if fault::is("version_late") {
             look(&lock(&self.registry).entries);
@@ -277,7 +277,7 @@ impl<M: Message> Core<M> {
         self.seen()
     }
 
-    /// The last messages of topics, by topic. No code of the user may run meanwhile.
+    /// Returns the last messages of topics, by topic. No code of the user may run meanwhile.
     pub(super) fn retained(&self) -> MutexGuard<'_, Places<M>> {
         lock(&self.retained)
     }
@@ -299,7 +299,7 @@ impl<M: Message> Core<M> {
         (old, then())
     }
 
-    /// The figures of now.
+    /// Returns the figures of now.
     pub(super) fn snapshot(&self) -> Snapshot {
         self.stop_if_empty();
         let clock = &self.clock;
@@ -323,7 +323,7 @@ impl<M: Message> Core<M> {
         }
     }
 
-    /// The figures of each inbox that is open.
+    /// Returns the figures of each inbox that is open.
     pub(super) fn readings(&self) -> Vec<(InboxId, Reading, Option<ExpressLane>)> {
         let registry = lock(&self.registry);
         let reading = |entry: &Entry<M>| {

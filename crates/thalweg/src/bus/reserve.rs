@@ -164,7 +164,7 @@ impl Reserves {
     }
 }
 
-/// The queue that all of them need together, rounded up by at most a message each and one.
+/// Returns the queue that all of them need together, rounded up by at most a message each and one.
 fn needed(bursts: &[Burst], service_per_s: f64, stall_s: f64) -> Result<u64, BurstError> {
     let mean_per_s: f64 = bursts.iter().map(Burst::mean_per_s).sum();
     if mean_per_s >= service_per_s {

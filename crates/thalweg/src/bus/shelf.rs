@@ -152,7 +152,7 @@ impl<M> Shelf<M> {
         state.has_token = false;
     }
 
-    /// How many messages are on the shelf, and whether the ring carries its token.
+    /// Returns how many messages are on the shelf, and whether the ring carries its token.
     pub(super) fn len(&self) -> (usize, bool) {
         let state = lock(&self.0);
         (state.line.len, state.has_token)

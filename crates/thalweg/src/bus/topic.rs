@@ -31,8 +31,8 @@ pub trait Message: Clone + Send + 'static {
     /// they are as they must be.
     const TOPICS: &'static [TopicInfo];
 
-    /// The topic of this message: an index into [`TOPICS`](Self::TOPICS). Asked for each message,
-    /// so it should be cheap.
+    /// Returns the topic of this message: an index into [`TOPICS`](Self::TOPICS). Asked for each
+    /// message, so it should be cheap.
     fn topic(&self) -> TopicId;
 
     /// Which messages replace each other, in topics with [`Policy::Conflate`]. Not asked in others.
@@ -47,7 +47,7 @@ pub trait Carries<T>: Message {
     /// The topic of these payloads.
     const TOPIC: TopicId;
 
-    /// The payload, if this is a message of that topic.
+    /// Returns the payload, if this is a message of that topic.
     fn payload(&self) -> Option<&T>;
 }
 
@@ -56,7 +56,7 @@ pub trait Carries<T>: Message {
 pub struct TopicId(u8);
 
 impl TopicId {
-    /// The topic at `index`.
+    /// Returns the topic at `index`.
     ///
     /// # Panics
     /// If `index` is 64 or more.
@@ -66,12 +66,12 @@ impl TopicId {
         Self(index as u8)
     }
 
-    /// The topic of payloads of type `T`.
+    /// Returns the topic of payloads of type `T`.
     pub const fn of<M: Carries<T>, T>() -> Self {
         M::TOPIC
     }
 
-    /// The index in [`Message::TOPICS`].
+    /// Returns the index in [`Message::TOPICS`].
     #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -94,7 +94,7 @@ pub struct TopicInfo {
 }
 
 impl TopicInfo {
-    /// A topic of medium priority whose publishers wait for room, and that is not retained.
+    /// Returns a topic of medium priority whose publishers wait for room, and that is not retained.
     pub const fn new(name: &'static str) -> Self {
         Self {
             name,
@@ -104,7 +104,7 @@ impl TopicInfo {
         }
     }
 
-    /// Whether these can be the topics of a [`Message`].
+    /// Returns whether these can be the topics of a [`Message`].
     ///
     /// # Errors
     /// The first thing that is not as it must be. [`topics!`](crate::topics!) makes that an error
@@ -134,7 +134,7 @@ impl TopicInfo {
         Ok(())
     }
 
-    /// Whether the name is segments between dots, without wildcards and white space.
+    /// Returns whether the name is segments between dots, without wildcards and white space.
     pub(super) const fn has_name(&self) -> bool {
         let name = self.name.as_bytes();
         let mut is_in_segment = false;
@@ -150,7 +150,7 @@ impl TopicInfo {
         is_in_segment
     }
 
-    /// Whether the policy keeps something at all.
+    /// Returns whether the policy keeps something at all.
     pub(super) const fn has_bound(&self) -> bool {
         !matches!(
             self.policy,
@@ -241,7 +241,7 @@ impl Topics {
     /// How many topics a message may have.
     pub const COUNT_MAX: usize = 64;
 
-    /// The topics in the slice.
+    /// Returns the topics in the slice.
     pub const fn of(topics: &[TopicId]) -> Self {
         let mut set = 0;
         let mut i = 0;
@@ -252,28 +252,28 @@ impl Topics {
         Self(set)
     }
 
-    /// All topics of `M`: of [`ALL`](Self::ALL), those that there are.
+    /// Returns all topics of `M`: of [`ALL`](Self::ALL), those that there are.
     pub const fn every<M: Message>() -> Self {
         Self(u64::MAX >> (Self::COUNT_MAX - M::TOPICS.len()))
     }
 
-    /// Whether the topic is one of these.
+    /// Returns whether the topic is one of these.
     #[inline]
     pub const fn contains(self, topic: TopicId) -> bool {
         self.0 >> topic.0 & 1 == 1
     }
 
-    /// How many there are.
+    /// Returns how many there are.
     pub const fn len(self) -> usize {
         self.0.count_ones() as usize
     }
 
-    /// Whether there is none.
+    /// Returns whether there is none.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// The topics, ascending.
+    /// Returns the topics, ascending.
     pub fn iter(self) -> impl Iterator<Item = TopicId> {
         (0..Self::COUNT_MAX)
             .map(TopicId::new)

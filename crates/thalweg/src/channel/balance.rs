@@ -63,7 +63,7 @@ impl Balance {
         self.left = self.every;
     }
 
-    /// Gives turns away until half the limit is left; gives whether that was reached.
+    /// Gives turns away until half the limit is left; returns whether that was reached.
     fn give_turns<T>(&self, end: &mut SendEnd<T>, gate: &Gate, pushed: u64) -> bool {
         gate.balanced.add(1);
         for turn in 0..TURNS {

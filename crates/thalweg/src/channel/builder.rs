@@ -129,8 +129,9 @@ impl Builder {
         }
     }
 
-    /// A channel of up to `capacity` elements; 0 for a rendezvous, where a send waits for a
-    /// receiver to take the element. All memory is allocated when the channel is made.
+    /// Returns the options of a channel of up to `capacity` elements; 0 for a rendezvous, where a
+    /// send waits for a receiver to take the element. All memory is allocated when the channel is
+    /// made.
     ///
     /// Where each sender has a lane of its own ([`lanes`](Self::lanes)), the capacity is that of
     /// each lane.
@@ -138,8 +139,8 @@ impl Builder {
         Self::with(Storage::Bounded(capacity))
     }
 
-    /// A channel that allocates as it grows, in segments, up to `limit` elements; then it is full
-    /// as a bounded one is.
+    /// Returns the options of a channel that allocates as it grows, in segments, up to `limit`
+    /// elements; then it is full as a bounded one is.
     pub fn unbounded(limit: usize) -> Self {
         Self::with(Storage::Unbounded(limit))
     }
@@ -150,15 +151,15 @@ impl Builder {
         self
     }
 
-    /// How endpoints wait; default [`Mode::Balanced`].
+    /// Sets how endpoints wait; default [`Mode::Balanced`].
     pub fn mode(mut self, mode: Mode) -> Self {
         self.habits.mode = mode;
         self
     }
 
-    /// The layout of the ring. By default slotted for small elements (up to 56 bytes) in channels
-    /// of up to 64 elements, or 1,024 where several threads share a ring; packed for others.
-    /// Refused where there is no ring: at a rendezvous, and in an unbounded channel.
+    /// Sets the layout of the ring. By default it is slotted for small elements (up to 56 bytes) in
+    /// channels of up to 64 elements, or 1,024 where several threads share a ring; packed for
+    /// others. It is refused where there is no ring: at a rendezvous, and in an unbounded channel.
     pub fn layout(mut self, layout: Layout) -> Self {
         self.layout = Some(layout);
         self
@@ -184,17 +185,17 @@ impl Builder {
         self
     }
 
-    /// A ring for each of several senders into one receiver: they do not meet, and one that is
-    /// preempted in a send does not delay the others. Elements of one sender come out in their
-    /// order; between senders there is none, and the capacity is that of each. Each clone of a
-    /// sender allocates, and receivers look at all lanes in turn: for few senders. One sender has
-    /// one lane anyway.
+    /// Gives each of several senders into one receiver a ring of its own, a lane: they do not meet,
+    /// and one that is preempted in a send does not delay the others. Elements of one sender come
+    /// out in their order; between senders there is none, and the capacity is that of each. Each
+    /// clone of a sender allocates, and receivers look at all lanes in turn: for few senders. One
+    /// sender has one lane anyway.
     pub fn lanes(mut self) -> Self {
         self.has_lanes = true;
         self
     }
 
-    /// One sender, one receiver.
+    /// Makes a channel with one sender and one receiver.
     ///
     /// # Errors
     /// See [`BuildError`].
@@ -215,8 +216,8 @@ impl Builder {
         Ok(self.ends(SendEnd::Ring(producer), rx, gate))
     }
 
-    /// Many senders, one receiver: one ring for all, or one for each sender with
-    /// [`lanes`](Self::lanes).
+    /// Makes a channel with many senders and one receiver: one ring for all, or one for each sender
+    /// with [`lanes`](Self::lanes).
     ///
     /// # Errors
     /// See [`BuildError`].
@@ -227,7 +228,7 @@ impl Builder {
         }
     }
 
-    /// Many senders, many receivers: one ring for all.
+    /// Makes a channel with many senders and many receivers: one ring for all.
     ///
     /// # Errors
     /// See [`BuildError`].
@@ -242,7 +243,7 @@ impl Builder {
         self.shared(Some(SOFT_LIMIT))
     }
 
-    /// A lane for each sender.
+    /// Makes a channel with a lane for each sender.
     fn in_lanes<T: Send, S: Shape>(
         mut self,
         capacity: usize,
@@ -259,7 +260,7 @@ impl Builder {
         ))
     }
 
-    /// One store that any number of endpoints may use.
+    /// Makes a channel with one store that any number of endpoints may use.
     fn shared<T: Send, S: Shape>(
         mut self,
         soft_limit: Option<usize>,
@@ -306,8 +307,8 @@ impl Builder {
         self.habits.soft_limit = self.soft_limit.unwrap_or(usual);
     }
 
-    /// The capacity if a ring with its own sender will do; nothing if the store must be one that
-    /// several may take from.
+    /// Returns the capacity if a ring with its own sender will do; nothing if the store must be one
+    /// that several may take from.
     fn ring_capacity(&self) -> Result<Option<usize>, BuildError> {
         let asked = match self.storage {
             Storage::Unbounded(asked) if !(1..=CAPACITY_MAX).contains(&asked) => {

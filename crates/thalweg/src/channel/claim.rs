@@ -43,17 +43,17 @@ macro_rules! each {
 }
 
 impl<T> Claim<'_, T> {
-    /// How many elements the claim has room for.
+    /// Returns how many elements the claim has room for.
     pub fn len(&self) -> usize {
         each!(&self.room, claim => claim.len(), 0)
     }
 
-    /// Whether it is a claim of no room at all.
+    /// Returns whether it is a claim of no room at all.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many elements can still be written.
+    /// Returns how many elements can still be written.
     pub fn remaining(&self) -> usize {
         each!(&self.room, claim => claim.remaining(), 0)
     }
@@ -191,7 +191,7 @@ impl<T, S: Shape> Sender<T, S> {
         self.try_claim(count)
     }
 
-    /// As [`claim`](Self::claim), in a task.
+    /// Works as [`claim`](Self::claim), in a task.
     ///
     /// Cancel-safe: dropping the future keeps no room, and no wake-up that another sender needs. If
     /// it is kept unpolled, or forgotten, it is as [`send_async`](Self::send_async).
@@ -255,7 +255,7 @@ impl<T, S: Shape> Sender<T, S> {
         }
     }
 
-    /// Whether it waits for room that others take, too.
+    /// Returns whether it waits for room that others take, too.
     fn shares_room(&self) -> bool {
         matches!(self.end, SendEnd::Ticket(_)) && self.hub.habits.overflow == Overflow::Block
     }

@@ -83,7 +83,7 @@ impl<T, S: Shape> Sender<T, S> {
     }
 }
 
-/// As [`SendEnd::discard_late`], for the ring of one sender and one receiver.
+/// Works as [`SendEnd::discard_late`], for the ring of one sender and one receiver.
 #[cold]
 #[inline(never)]
 pub(super) fn discard_left<T>(producer: &mut Producer<T>, gate: &Gate) {
@@ -91,7 +91,7 @@ pub(super) fn discard_left<T>(producer: &mut Producer<T>, gate: &Gate) {
     drop_each(|| counted(gate, producer.take_left()));
 }
 
-/// As [`SendEnd::discard_late`], where any end may take elements.
+/// Works as [`SendEnd::discard_late`], where any end may take elements.
 #[cold]
 #[inline(never)]
 pub(super) fn discard_tickets<T>(ring: &Ticket<T>, gate: &Gate) {

@@ -81,7 +81,8 @@ impl Gaps {
         give_back();
     }
 
-    /// Elements lost before the one at `position`, as far as they were not reported yet.
+    /// Returns the number of elements lost before the one at `position`, as far as they were not
+    /// reported yet.
     #[inline]
     pub(super) fn take(&self, position: u64) -> u64 {
         // ORDERING: Relaxed, as in `note`.

@@ -22,7 +22,7 @@ pub enum Overflow {
 }
 
 impl Overflow {
-    /// Whether elements that were accepted or offered can be lost.
+    /// Returns whether elements that were accepted or offered can be lost.
     pub fn is_lossy(self) -> bool {
         matches!(self, Self::DropNewest | Self::DropOldest)
     }
@@ -82,7 +82,7 @@ impl Hub {
         }
     }
 
-    /// Whether [`tell_closed`](Self::tell_closed) was called.
+    /// Returns whether [`tell_closed`](Self::tell_closed) was called.
     pub(super) fn is_told_closed(&self) -> bool {
         lock(&self.closing).is_over
     }
@@ -107,14 +107,15 @@ impl Hub {
         }
     }
 
-    /// The figures of one gate and of the waiting receivers.
+    /// Returns the figures of one gate and of the waiting receivers.
     pub(super) fn counters_of(&self, gate: &Gate) -> Counters {
         let mut counters = Counters::default();
         gate.count_into(&mut counters);
         counters
     }
 
-    /// The figures of all gates and of the waiting receivers. `gates` calls back with each gate.
+    /// Returns the figures of all gates and of the waiting receivers. `gates` calls back with each
+    /// gate.
     pub(super) fn counters(&self, gates: impl FnOnce(&mut dyn FnMut(&Gate))) -> Counters {
         let gone = lock(&self.gone);
         let mut counters = *gone;
@@ -127,7 +128,8 @@ impl Hub {
         counters
     }
 
-    /// The figures of gates, with those of receivers, of a rendezvous, and of what went through.
+    /// Returns the figures of gates, with those of receivers, of a rendezvous, and of what went
+    /// through.
     pub(super) fn summed(
         &self,
         mut counters: Counters,
@@ -146,7 +148,7 @@ impl Hub {
         counters
     }
 
-    /// How many endpoints there are. Each may be a thread.
+    /// Returns how many endpoints there are. Each may be a thread.
     pub(super) fn endpoints(&self) -> u64 {
         (self.senders.get() + self.receivers.get()) as u64
     }
@@ -156,13 +158,13 @@ impl Hub {
 pub(super) struct Count(AtomicU64);
 
 impl Count {
-    /// One more. For a caller that holds one, so that the count can't reach zero meanwhile.
+    /// Adds one. For a caller that holds one, so that the count can't reach zero meanwhile.
     pub(super) fn add(&self) {
         // ORDERING: Relaxed; a thread that adds one holds one.
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// One less; gives whether it was the last.
+    /// Takes one off; returns whether it was the last.
     pub(super) fn remove(&self) -> bool {
         if fault::is("count_torn") {
             // ORDERING: Relaxed; wrong in any case.
@@ -176,20 +178,21 @@ impl Count {
         self.0.fetch_sub(1, order::leave()) == 1
     }
 
-    /// How many there are; may be old by the time it is read.
+    /// Returns how many there are; may be old by the time it is read.
     pub(super) fn get(&self) -> usize {
         // ORDERING: Relaxed; a figure. How to wait may hang on it, and nothing else.
         self.0.load(Ordering::Relaxed) as usize
     }
 
-    /// Whether there are any. Those that have gone are known to have done what they did.
+    /// Returns whether there are any. Those that have gone are known to have done what they did.
     pub(super) fn has_any(&self) -> bool {
         // ORDERING: Acquire (order::all_left), pairs with the AcqRel in `remove`: what senders that
         // have gone sent is to be seen, since a weak end may keep the store.
         self.0.load(order::all_left()) > 0
     }
 
-    /// One more unless there is none any more; gives whether it did. For a caller that holds none.
+    /// Adds one unless there is none any more; returns whether it did. For a caller that holds
+    /// none.
     #[must_use = "without one there is nothing to add to"]
     pub(super) fn revive(&self) -> bool {
         if fault::is("revived") {
@@ -234,7 +237,7 @@ impl Gate {
         }
     }
 
-    /// A gate of the same kind for another store of `capacity` elements.
+    /// Returns a gate of the same kind for another store of `capacity` elements.
     pub(super) fn another(&self, capacity: usize) -> Self {
         let gaps = |_| Gaps::new(capacity).expect(AS_THE_FIRST);
         Self::new(self.gaps.as_ref().map(gaps))
@@ -246,7 +249,7 @@ impl Gate {
         self.is_left.store(true, order::leave_lane());
     }
 
-    /// Whether its only sender is gone, and all that it pushed is to be seen.
+    /// Returns whether its only sender is gone, and all that it pushed is to be seen.
     pub(super) fn is_left(&self) -> bool {
         // ORDERING: left (Acquire), pairs with the leave_lane in `leave`.
         self.is_left.load(order::left())

@@ -73,7 +73,7 @@ pub(super) struct LaneReceiver<T> {
 /// A sender's lane, and where others like it come from.
 type LaneSender<T> = (Producer<T>, Arc<JoinQueue<T>>);
 
-/// A channel with one lane so far.
+/// Returns a channel with one lane so far.
 pub(super) fn pair<T>(
     capacity: usize,
     layout: Layout,
@@ -102,7 +102,7 @@ pub(super) fn pair<T>(
 }
 
 impl<T> JoinQueue<T> {
-    /// Another lane, whose sender waits at `gate`.
+    /// Returns another lane, whose sender waits at `gate`.
     pub(super) fn lane(&self, gate: Arc<Gate>) -> Producer<T> {
         let (producer, ring) = spsc(self.capacity, self.layout).expect(AS_THE_FIRST);
         let mut newcomers = lock(&self.newcomers);
@@ -147,8 +147,8 @@ impl<T> LaneReceiver<T> {
         }
     }
 
-    /// Whether a lane waits in the join queue. After the end, one that comes is of an upgrade that
-    /// fails (see `weak`), and would look open until then.
+    /// Returns whether a lane waits in the join queue. After the end, one that comes is of an
+    /// upgrade that fails (see `weak`), and would look open until then.
     fn is_expecting(&self) -> bool {
         // ORDERING: Relaxed, as in `lane`.
         self.join_queue.is_occupied.load(Ordering::Relaxed) && !self.is_over
@@ -247,7 +247,7 @@ impl<T> LaneReceiver<T> {
         Err(why)
     }
 
-    /// Whether a lane may have an element.
+    /// Returns whether a lane may have an element.
     pub(super) fn is_open(&self) -> bool {
         self.open > 0
     }
@@ -281,17 +281,17 @@ impl<T> LaneReceiver<T> {
         }
     }
 
-    /// The gate of the lane that the last element came from.
+    /// Returns the gate of the lane that the last element came from.
     pub(super) fn gate(&self) -> &Arc<Gate> {
         &self.lanes[self.current].gate
     }
 
-    /// The position in its lane of the element that was taken last.
+    /// Returns the position in its lane of the element that was taken last.
     pub(super) fn last_position(&self) -> u64 {
         self.lanes[self.current].ring.popped().saturating_sub(1)
     }
 
-    /// How many elements were taken since the channel was made.
+    /// Returns how many elements were taken since the channel was made.
     pub(super) fn popped(&self) -> u64 {
         let lanes: u64 = self.lanes.iter().map(|lane| lane.ring.popped()).sum();
         self.popped_before + lanes

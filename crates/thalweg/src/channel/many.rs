@@ -37,7 +37,7 @@ impl<T, S: Shape> Sender<T, S> {
     }
 
     /// Sends elements of an iterator while there is room (at a rendezvous: while receivers wait),
-    /// under any policy; gives how many, if that is all. Otherwise as
+    /// under any policy; returns how many, if that is all. Otherwise as
     /// [`send_many`](Self::send_many).
     ///
     /// ```

@@ -174,7 +174,7 @@ shape!(
     Mpmc
 );
 
-/// A channel for one element, such as a reply; one allocation. See the module
+/// Returns a channel for one element, such as a reply; one allocation. See the module
 /// [`oneshot`](mod@oneshot).
 pub fn oneshot<T: Send>() -> (oneshot::Sender<T>, oneshot::Receiver<T>) {
     oneshot::pair()
@@ -183,8 +183,8 @@ pub fn oneshot<T: Send>() -> (oneshot::Sender<T>, oneshot::Receiver<T>) {
 /// The two ends of a channel of shape `S`.
 pub type Ends<T, S> = (Sender<T, S>, Receiver<T, S>);
 
-/// A channel that allocates as it grows, up to `limit` elements, for any number of endpoints.
-/// Slower than a bounded one: a lock, some 20 ns an operation.
+/// Returns a channel that allocates as it grows, up to `limit` elements, for any number of
+/// endpoints. Slower than a bounded one: a lock, some 20 ns an operation.
 ///
 /// # Panics
 /// If `limit` is 0 or above [`CAPACITY_MAX`](crate::ring::CAPACITY_MAX); [`Builder`] gives an error

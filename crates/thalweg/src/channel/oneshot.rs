@@ -61,13 +61,13 @@ impl<T> Sender<T> {
         self.0.send(value).map_err(SendError::Disconnected)
     }
 
-    /// Whether the receiver is gone or has closed, so that an element would come back.
+    /// Returns whether the receiver is gone or has closed, so that an element would come back.
     pub fn is_closed(&self) -> bool {
         self.0.is_closed()
     }
 
-    /// A future that is done when no receiver wants the element any more: the receiver is gone, or
-    /// has closed. For a task whose work would have no receiver.
+    /// Returns a future that is done when no receiver wants the element any more: the receiver is
+    /// gone, or has closed. For a task whose work would have no receiver.
     ///
     /// ```
     /// use futures_util::future::{Either, select};
@@ -88,7 +88,8 @@ impl<T> Sender<T> {
         Closed(self)
     }
 
-    /// As [`closed`](Self::closed), for a caller that polls. The waker of the last poll is woken.
+    /// Works as [`closed`](Self::closed), for a caller that polls. The waker of the last poll is
+    /// woken.
     pub fn poll_closed(&mut self, context: &mut Context<'_>) -> Poll<()> {
         if !self.is_closed() && self.0.list(context.waker().clone()) {
             return Poll::Pending;
@@ -201,8 +202,8 @@ impl<T> Receiver<T> {
         self.0.close();
     }
 
-    /// Whether nothing will be sent any more: the element was sent, the sender is gone, or this
-    /// was closed.
+    /// Returns whether nothing will be sent any more: the element was sent, the sender is gone, or
+    /// this was closed.
     pub fn is_closed(&self) -> bool {
         self.0.is_closed()
     }

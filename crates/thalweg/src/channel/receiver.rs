@@ -84,7 +84,7 @@ impl<T> Source<T> {
         }
     }
 
-    /// A pop said `Closed`: `Ok` if there is an element all the same.
+    /// Checks a pop that gave `Closed`: returns `Ok` if there is an element all the same.
     ///
     /// Where a sender has a ring of its own, and the receiver closed it, that sender may hold a
     /// claim, or be about to push what it began to send before. It is the end only when there is no
@@ -114,12 +114,12 @@ impl<T> Source<T> {
         found
     }
 
-    /// Whether a pop would give an element, or the end, at the moment.
+    /// Returns whether a pop would give an element, or the end, at the moment.
     pub(super) fn is_ready(&mut self) -> bool {
         self.pop_by(RecvEnd::look) != Err(PopError::Empty)
     }
 
-    /// Whether the policy drops.
+    /// Returns whether the policy drops.
     pub(super) fn is_lossy(&self) -> bool {
         self.is_lossy
     }
@@ -260,7 +260,7 @@ impl<T, S: Shape> Receiver<T, S> {
         }
     }
 
-    /// As [`recv`](Self::recv), but waits no longer than `timeout`.
+    /// Works as [`recv`](Self::recv), but waits no longer than `timeout`.
     ///
     /// # Errors
     /// [`RecvTimeoutError::Timeout`] or [`RecvTimeoutError::Disconnected`].
@@ -269,8 +269,8 @@ impl<T, S: Shape> Receiver<T, S> {
         self.recv_until(Instant::now().checked_add(timeout))
     }
 
-    /// As [`recv`](Self::recv), but waits no longer than until `deadline`. One that has passed
-    /// makes this a [`try_recv`](Self::try_recv).
+    /// Works as [`recv`](Self::recv), but waits no longer than until `deadline`. One that has
+    /// passed makes this a [`try_recv`](Self::try_recv).
     ///
     /// # Errors
     /// [`RecvTimeoutError::Timeout`] or [`RecvTimeoutError::Disconnected`].
@@ -286,7 +286,7 @@ impl<T, S: Shape> Receiver<T, S> {
         }
     }
 
-    /// The channel was empty a moment ago.
+    /// Waits for an element and takes it; the channel was empty a moment ago.
     #[cold]
     fn wait_and_pop(&mut self, deadline: Option<Instant>) -> Result<T, RecvTimeoutError> {
         if self.source.end.meeting().is_some() {
@@ -326,7 +326,7 @@ impl<T, S: Shape> Receiver<T, S> {
     }
 
     /// Moves up to `max` elements to the end of `out`, at least one unless `max` is 0; waits while
-    /// the channel is empty. Gives how many.
+    /// the channel is empty. Returns how many.
     ///
     /// Allocates only if `out` has too little spare capacity.
     ///
@@ -357,7 +357,7 @@ impl<T, S: Shape> Receiver<T, S> {
         1 + more
     }
 
-    /// Moves up to `max` elements that are there now to the end of `out`; gives how many.
+    /// Moves up to `max` elements that are there now to the end of `out`; returns how many.
     ///
     /// After this [`lost_before`](Self::lost_before) counts what was lost before any of them.
     ///
@@ -369,7 +369,8 @@ impl<T, S: Shape> Receiver<T, S> {
         Ok(self.source.pop_many(out, max)?)
     }
 
-    /// Elements lost immediately before the one received last, under a policy that drops.
+    /// Returns the number of elements lost immediately before the one received last, under a policy
+    /// that drops.
     ///
     /// Where there can be one receiver only, this is the exact place. In a many-to-many channel
     /// that drops its oldest elements, each loss is reported once, to the receiver that receives
@@ -378,23 +379,24 @@ impl<T, S: Shape> Receiver<T, S> {
         self.source.lost
     }
 
-    /// Elements in the channel.
+    /// Returns the number of elements in the channel.
     pub fn len(&self) -> usize {
         self.source.end.len()
     }
 
-    /// Whether nothing is in the channel.
+    /// Returns whether nothing is in the channel.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Elements that the channel holds at most, in all lanes together where it has lanes.
+    /// Returns the number of elements that the channel holds at most, in all lanes together where
+    /// it has lanes.
     pub fn capacity(&self) -> usize {
         self.source.end.capacity()
     }
 
-    /// Whether nothing can be sent any more: all senders are gone, or the channel was closed. There
-    /// may still be elements to receive.
+    /// Returns whether nothing can be sent any more: all senders are gone, or the channel was
+    /// closed. There may still be elements to receive.
     pub fn is_closed(&self) -> bool {
         self.source.end.is_closed()
     }
@@ -425,7 +427,7 @@ impl<T, S: Shape> Receiver<T, S> {
 }
 
 impl<T, S: Shape> Receiver<T, S> {
-    /// Goes, once; gives whether it was the last one. Then it closes the channel and has what is
+    /// Goes, once; returns whether it was the last one. Then it closes the channel and has what is
     /// left discarded.
     pub(super) fn go(&mut self, discard: impl FnOnce(&mut RecvEnd<T>)) -> bool {
         if std::mem::replace(&mut self.has_left, true) {

@@ -197,7 +197,7 @@ impl<T, S: Shape> Sender<T, S> {
         outcome
     }
 
-    /// As [`send`](Self::send), but waits no longer than `timeout`.
+    /// Works as [`send`](Self::send), but waits no longer than `timeout`.
     ///
     /// # Errors
     /// See [`SendTimeoutError`].
@@ -206,8 +206,8 @@ impl<T, S: Shape> Sender<T, S> {
         self.send_until(value, Instant::now().checked_add(timeout))
     }
 
-    /// As [`send`](Self::send), but waits no longer than until `deadline`. One that has passed
-    /// makes this a [`try_send`](Self::try_send).
+    /// Works as [`send`](Self::send), but waits no longer than until `deadline`. One that has
+    /// passed makes this a [`try_send`](Self::try_send).
     ///
     /// # Errors
     /// See [`SendTimeoutError`].
@@ -281,7 +281,7 @@ impl<T, S: Shape> Sender<T, S> {
         }
     }
 
-    /// The channel was full a moment ago.
+    /// Waits for room and sends; the channel was full a moment ago.
     #[cold]
     fn send_blocking(
         &mut self,
@@ -341,28 +341,28 @@ impl<T, S: Shape> Sender<T, S> {
         }
     }
 
-    /// Elements in the channel, or in this sender's lane of it.
+    /// Returns the number of elements in the channel, or in this sender's lane of it.
     pub fn len(&self) -> usize {
         self.end.len()
     }
 
-    /// Whether nothing waits in the channel, or in this sender's lane of it.
+    /// Returns whether nothing waits in the channel, or in this sender's lane of it.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether a [`try_send`](Self::try_send) would find no room.
+    /// Returns whether a [`try_send`](Self::try_send) would find no room.
     pub fn is_full(&self) -> bool {
         self.end.is_full()
     }
 
-    /// Elements that the channel holds at most, or this sender's lane of it.
+    /// Returns the number of elements that the channel holds at most, or this sender's lane of it.
     pub fn capacity(&self) -> usize {
         self.end.capacity()
     }
 
-    /// Whether no element will be taken any more: all receivers are gone, or the channel was
-    /// closed.
+    /// Returns whether no element will be taken any more: all receivers are gone, or the channel
+    /// was closed.
     pub fn is_closed(&self) -> bool {
         self.end.is_closed()
     }

@@ -41,7 +41,7 @@ impl<T, S: Shape> Receiver<T, S> {
         RecvStream::new(self)
     }
 
-    /// As [`into_stream`](Self::into_stream), for as long as the receiver is borrowed.
+    /// Works as [`into_stream`](Self::into_stream), for as long as the receiver is borrowed.
     pub fn stream(&mut self) -> RecvStream<T, S, &mut Self> {
         RecvStream::new(self)
     }
@@ -80,21 +80,21 @@ impl<T, S: Shape, R: BorrowMut<Receiver<T, S>>> RecvStream<T, S, R> {
         }
     }
 
-    /// The receiver, for its figures: [`lost_before`](Receiver::lost_before) of the element that
-    /// the stream gave last, [`len`](Receiver::len), [`counters`](Receiver::counters).
+    /// Returns the receiver, for its figures: [`lost_before`](Receiver::lost_before) of the element
+    /// that the stream gave last, [`len`](Receiver::len), [`counters`](Receiver::counters).
     pub fn receiver(&self) -> &Receiver<T, S> {
         self.receiver.as_ref().expect(IS_THERE).borrow()
     }
 
-    /// The receiver. If the stream was woken for an element that it did not look for, another
-    /// receiver is woken instead.
+    /// Returns the receiver. If the stream was woken for an element that it did not look for,
+    /// another receiver is woken instead.
     pub fn into_inner(mut self) -> R {
         self.leave();
         self.receiver.take().expect(IS_THERE)
     }
 
-    /// The next element; has the task woken when there may be one, if there is none. Of several
-    /// tasks that poll, the last one is woken.
+    /// Returns the next element; has the task woken when there may be one, if there is none. Of
+    /// several tasks that poll, the last one is woken.
     ///
     /// # Errors
     /// [`RecvError`] if the channel is empty and no sender is left, and from then on.

@@ -87,7 +87,7 @@ impl<T> Sender<T, Mpmc> {
         Ok(self.hub.readable.notify_chained())
     }
 
-    /// As [`try_send_within`](Self::try_send_within), but waits while there are as many.
+    /// Works as [`try_send_within`](Self::try_send_within), but waits while there are as many.
     #[cold]
     pub(crate) fn send_within(
         &mut self,
@@ -132,13 +132,13 @@ impl<T> Sender<T, Mpmc> {
         wait_on(&self.gate.writable, &mut self.listed.on, look).await;
     }
 
-    /// Whether fewer than `limit` places are taken, by elements or otherwise, or the channel is
-    /// closed.
+    /// Returns whether fewer than `limit` places are taken, by elements or otherwise, or the
+    /// channel is closed.
     pub(crate) fn has_room_within(&self, limit: u64) -> bool {
         has_room(&self.end, limit)
     }
 
-    /// How many elements and other places were taken out of the channel, and put into it.
+    /// Returns how many elements and other places were taken out of the channel, and put into it.
     pub(crate) fn positions(&self) -> (u64, u64) {
         match &self.end {
             SendEnd::Ticket(ring) => {
@@ -166,7 +166,7 @@ impl<T> Sender<T, Mpmc> {
         self.ring().try_pop().ok()
     }
 
-    /// Whether the channel is closed and nothing is in it or under way.
+    /// Returns whether the channel is closed and nothing is in it or under way.
     pub(crate) fn is_over(&self) -> bool {
         matches!(&self.end, SendEnd::Ticket(ring) if ring.is_over())
     }
@@ -186,8 +186,8 @@ impl<T> Receiver<T, Mpmc> {
         self.hub.receivers.get()
     }
 
-    /// Goes, and is not to be used again; gives whether it was the last one. Then it has closed the
-    /// channel, and called `each` with what was left.
+    /// Goes, and is not to be used again; returns whether it was the last one. Then it has closed
+    /// the channel, and called `each` with what was left.
     pub(crate) fn leave_with(&mut self, mut each: impl FnMut(T)) -> bool {
         self.go(|end| end.take_left(&mut each))
     }

@@ -57,7 +57,7 @@ pub const EXPORTS_MAX: u64 = 256;
 /// The version of the format.
 pub const VERSION: u32 = 1;
 
-/// The directory that was asked for, or else that of the environment. None in a model.
+/// Returns the directory that was asked for, or else that of the environment. None in a model.
 pub(crate) fn directory(asked: Option<PathBuf>) -> Option<PathBuf> {
     let named = || std::env::var_os(VARIABLE).filter(|named| !named.is_empty());
     match IS_MODEL {
@@ -66,8 +66,8 @@ pub(crate) fn directory(asked: Option<PathBuf>) -> Option<PathBuf> {
     }
 }
 
-/// Whether so much of so much is full: a producer that waits for room goes on when an eighth is
-/// free.
+/// Returns whether so much of so much is full: a producer that waits for room goes on when an
+/// eighth is free.
 pub(crate) fn is_full(taken: u64, capacity: u64) -> bool {
     capacity > 0 && taken >= capacity - capacity / 8
 }

@@ -72,7 +72,7 @@ impl<T: Send + Sync + 'static> Assembly<T> {
         }
     }
 
-    /// The bell of the thread that a stage runs on.
+    /// Returns the bell of the thread that a stage runs on.
     fn bell_of(&self, place: usize) -> usize {
         let thread = self
             .plan
@@ -82,7 +82,7 @@ impl<T: Send + Sync + 'static> Assembly<T> {
         thread.map_or(CALLER, |thread| thread + 1)
     }
 
-    /// Whether a thread of this plan may sleep, so that others must ring.
+    /// Returns whether a thread of this plan may sleep, so that others must ring.
     fn may_sleep(&self) -> bool {
         self.plan.strategy.may_sleep()
     }
@@ -167,7 +167,7 @@ impl<T: Send + Sync + 'static> Assembly<T> {
         crew
     }
 
-    /// The watcher of an automatic placement.
+    /// Returns the watcher of an automatic placement.
     fn watcher(&self, hand_over: &Arc<HandOver<T>>) -> Auto<T> {
         let counters = self.gauges.iter().map(|gauge| Arc::clone(&gauge.counters));
         Auto::new(
@@ -181,7 +181,7 @@ impl<T: Send + Sync + 'static> Assembly<T> {
         )
     }
 
-    /// The gauges with what goes with them.
+    /// Returns the gauges with what goes with them.
     fn figures(&mut self, is_auto: bool) -> Figures {
         let threads = (0..self.gauges.len()).map(|place| self.bell_of(place));
         let (threads, after) = (threads.collect(), self.graph.after.clone().into());

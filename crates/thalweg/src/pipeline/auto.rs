@@ -92,7 +92,7 @@ impl Trial {
         }
     }
 
-    /// Counts a window since the split; gives whether the split has failed. By the medians, since
+    /// Counts a window since the split; returns whether the split has failed. By the medians, since
     /// a window in which something else ran says nothing.
     fn has_failed(&mut self, events: u64) -> bool {
         let Some(at) = self.windows.checked_sub(SETTLE_WINDOWS) else {
@@ -152,7 +152,7 @@ impl<T> Auto<T> {
         }
     }
 
-    /// Called with the time of a sampled publish. Gives whether stages changed hands.
+    /// Called with the time of a sampled publish. Returns whether stages changed hands.
     #[inline]
     pub(super) fn watch(&mut self, now: u64, crew: &mut Crew<T>) -> bool {
         let elapsed = now.saturating_sub(self.window_began);
@@ -221,8 +221,8 @@ impl<T> Auto<T> {
         self.give_away(crew)
     }
 
-    /// Gives whether the stages are back. They are taken back at once, not at some later call: the
-    /// caller may wait for an answer that only they can give.
+    /// Returns whether the stages are back. They are taken back at once, not at some later call:
+    /// the caller may wait for an answer that only they can give.
     fn watch_split(&mut self, is_cool: bool, events: u64, crew: &mut Crew<T>) -> bool {
         self.windows_on_end = if is_cool { self.windows_on_end + 1 } else { 0 };
         if self.windows_on_end < COOL_WINDOWS && !self.trial.has_failed(events) {
@@ -232,7 +232,7 @@ impl<T> Auto<T> {
         self.call_back(crew)
     }
 
-    /// Waits until the worker has nothing left to do; gives whether it gave the stages back. One
+    /// Waits until the worker has nothing left to do; returns whether it gave the stages back. One
     /// that gets nowhere may wait for what the caller does next, so it keeps them.
     fn call_back(&mut self, crew: &mut Crew<T>) -> bool {
         self.hand_over.recall();
@@ -314,7 +314,7 @@ impl<T> Auto<T> {
         self.switched.iter().map(switch).collect()
     }
 
-    /// Whether the worker has, or is about to get, stages.
+    /// Returns whether the worker has, or is about to get, stages.
     pub(super) fn is_split(&self) -> bool {
         self.hand_over.state() != EMPTY
     }
@@ -327,9 +327,9 @@ impl<T> Auto<T> {
     }
 }
 
-/// How many of the first stages the caller keeps, by their costs, so that the busier of caller and
-/// worker has the least to do; the caller has the publishing besides, so it gets another stage only
-/// if that takes a sixteenth off the busier side. At least one stage goes.
+/// Returns how many of the first stages the caller keeps, by their costs, so that the busier of
+/// caller and worker has the least to do; the caller has the publishing besides, so it gets another
+/// stage only if that takes a sixteenth off the busier side. At least one stage goes.
 fn split(costs: &[u64]) -> usize {
     let all: u64 = costs.iter().sum();
     let mut kept = 0;

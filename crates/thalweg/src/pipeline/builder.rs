@@ -99,7 +99,7 @@ impl<T: Send + Sync + 'static> Builder<T> {
         self
     }
 
-    /// A stage that may change the event. It must be ordered against every other stage.
+    /// Adds a stage that may change the event. It must be ordered against every other stage.
     pub fn stage(
         self,
         name: impl Into<String>,
@@ -108,7 +108,7 @@ impl<T: Send + Sync + 'static> Builder<T> {
         self.declare(name, Kind::Change(make(Change(work))))
     }
 
-    /// A stage that may change the events and works on a chunk of them at a time, up to its
+    /// Adds a stage that may change the events and works on a chunk of them at a time, up to its
     /// progress interval: to do something once around them, or to stop before an event that has to
     /// wait ([`Chunk::try_for_each`]).
     pub fn stage_chunks(
@@ -119,7 +119,7 @@ impl<T: Send + Sync + 'static> Builder<T> {
         self.declare(name, Kind::Change(make(ChangeChunks(work))))
     }
 
-    /// A stage that only reads the event. It may run beside other such stages.
+    /// Adds a stage that only reads the event. It may run beside other such stages.
     pub fn observe(
         self,
         name: impl Into<String>,
@@ -128,8 +128,8 @@ impl<T: Send + Sync + 'static> Builder<T> {
         self.declare(name, Kind::Observe(make(Look(work))))
     }
 
-    /// A stage that only reads, a chunk of events at a time, up to its progress interval: to do
-    /// something once around them.
+    /// Adds a stage that only reads, a chunk of events at a time, up to its progress interval: to
+    /// do something once around them.
     pub fn observe_chunks(
         self,
         name: impl Into<String>,
@@ -138,7 +138,7 @@ impl<T: Send + Sync + 'static> Builder<T> {
         self.declare(name, Kind::Observe(make(LookChunks(work))))
     }
 
-    /// `shards` copies of a stage, made by `work(shard)`. Each gets the events whose `route`,
+    /// Adds `shards` copies of a stage, made by `work(shard)`. Each gets the events whose `route`,
     /// modulo `shards`, is its number; `route` is computed when an event is published. The shards
     /// may run side by side.
     pub fn sharded<F: FnMut(&mut T, Context) + Send + 'static>(
@@ -153,7 +153,7 @@ impl<T: Send + Sync + 'static> Builder<T> {
         self.declare(name, Kind::Sharded { shards, route })
     }
 
-    /// A [sharded](Self::sharded) stage whose shards work on a chunk of events at a time, as
+    /// Adds a [sharded](Self::sharded) stage whose shards work on a chunk of events at a time, as
     /// [`stage_chunks`](Self::stage_chunks) does. An event that has to wait holds up those of its
     /// own shard only, and the stages behind.
     pub fn sharded_chunks<F: FnMut(Chunk<'_, T>) -> Handled + Send + 'static>(
@@ -175,7 +175,7 @@ impl<T: Send + Sync + 'static> Builder<T> {
         self.stages.last_mut()
     }
 
-    /// The stage declared last comes after the named one, which may be declared later. Without it,
+    /// Puts the stage declared last behind the named one, which may be declared later. Without it,
     /// a stage comes right after the producer. May be called several times.
     pub fn after(mut self, stage: impl Into<String>) -> Self {
         let stage = stage.into();
@@ -185,8 +185,8 @@ impl<T: Send + Sync + 'static> Builder<T> {
         self
     }
 
-    /// The stage declared last publishes its progress every `events` events, not only at
-    /// the end of a batch. 64 unless said otherwise; `usize::MAX` means the end of the batch.
+    /// Makes the stage declared last publish its progress every `events` events, not only at the
+    /// end of a batch. The default is 64; `usize::MAX` means the end of the batch.
     ///
     /// A last stage on another thread than the caller's gives each event's slot back at once
     /// whatever this says, unless it takes chunks. A stage before it that waits for what later
@@ -199,7 +199,7 @@ impl<T: Send + Sync + 'static> Builder<T> {
         self
     }
 
-    /// Where the stages run; [`Placement::auto`] unless said otherwise.
+    /// Sets where the stages run; default [`Placement::auto`].
     pub fn placement(mut self, placement: Placement) -> Self {
         self.placement = placement;
         self
@@ -306,7 +306,7 @@ struct Parts<T> {
 }
 
 impl<T> Parts<T> {
-    /// The ring's words in the pipeline's.
+    /// Returns the ring's error as one of the pipeline, which names stages.
     fn translate(&self, error: broadcast::BuildError) -> BuildError {
         match error {
             broadcast::BuildError::Conflict(first, second) => BuildError::Clash {

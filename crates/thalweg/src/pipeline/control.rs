@@ -51,9 +51,9 @@ impl Control {
         let _ = self.state.change_to(state, why);
     }
 
-    /// Whether nothing more is taken: the pipeline has failed, or was dropped without being joined,
-    /// so that producers are not waited for. A merger that sees it sees everything that the caller
-    /// published in its lane before, and looks into the lanes for the last time.
+    /// Returns whether nothing more is taken: the pipeline has failed, or was dropped without being
+    /// joined, so that producers are not waited for. A merger that sees it sees everything that the
+    /// caller published in its lane before, and looks into the lanes for the last time.
     #[inline]
     pub(super) fn is_ending(&self) -> bool {
         self.state.is_within(Lifecycle::ENDING)

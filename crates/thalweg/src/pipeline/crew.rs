@@ -96,8 +96,8 @@ impl<T> Crew<T> {
         }
     }
 
-    /// A crew whose stages may be called back: a stage without company keeps to the round too, so
-    /// that it looks at the hand-over after each.
+    /// Returns a crew whose stages may be called back: a stage without company keeps to the round
+    /// too, so that it looks at the hand-over after each.
     pub(super) fn on_call(timeline: &Arc<Timeline>, control: &Arc<Control>) -> Self {
         Self {
             limit_alone: ROUND,
@@ -109,7 +109,7 @@ impl<T> Crew<T> {
         self.stages.is_empty() && self.merge.is_none()
     }
 
-    /// How many stages there are.
+    /// Returns how many stages there are.
     pub(super) fn len(&self) -> usize {
         self.stages.len()
     }
@@ -236,7 +236,7 @@ impl<T> Crew<T> {
         }
     }
 
-    /// The place of a stage that does not go ahead of the others.
+    /// Returns the place of a stage that does not go ahead of the others.
     fn held(&self) -> Option<usize> {
         let is_held = self.is_held && !fault::is("last_ahead");
         is_held.then(|| self.stages.len() - 1)
@@ -255,8 +255,8 @@ impl<T> Crew<T> {
         }
     }
 
-    /// All stages are done; a merger without stages of its own goes on until its producers are
-    /// gone.
+    /// Returns whether all stages are done; a merger without stages of its own goes on until its
+    /// producers are gone.
     fn merge_is_done(&self) -> Round {
         match &self.merge {
             Some(merge) if !merge.is_done() && self.stages.is_empty() => Round::Idle,
@@ -280,19 +280,19 @@ impl<T> Crew<T> {
         head.map_or(0, Reader::waiting_now)
     }
 
-    /// Whether a round would get anywhere.
+    /// Returns whether a round would get anywhere.
     pub(super) fn is_ready(&mut self) -> bool {
         let held = self.held();
         self.merge.as_mut().is_some_and(|merge| merge.is_ready()) || self.has_news(held)
     }
 
-    /// As [`is_ready`](Self::is_ready), and counts what the last stage is held back from.
+    /// Works as [`is_ready`](Self::is_ready), and counts what the last stage is held back from.
     pub(super) fn is_undone(&mut self) -> bool {
         self.merge.as_mut().is_some_and(|merge| merge.is_ready()) || self.has_news(None)
     }
 
-    /// Whether a turn of some stage would find something, or all of them the end. That of one is no
-    /// news: the others may have to wait for other threads still.
+    /// Returns whether a turn of some stage would find something, or all of them the end. That of
+    /// one is no news: the others may have to wait for other threads still.
     fn has_news(&mut self, held: Option<usize>) -> bool {
         let readers = self.line.readers();
         let (mut closed, mut ceiling) = (0, u64::MAX);
@@ -352,7 +352,7 @@ impl<T> Crew<T> {
     }
 }
 
-/// A turn of a stage that is held back: nothing, if there is no `limit` to it.
+/// Gives a turn to a stage that is held back: nothing, if there is no `limit` to it.
 fn held_turn<T>(
     stage: &mut dyn Stage<T>,
     reader: &mut Reader<T>,

@@ -35,7 +35,7 @@ impl<T> Pipeline<T> {
         }
     }
 
-    /// Whether all stages have passed everything that was merged.
+    /// Returns whether all stages have passed everything that was merged.
     fn is_level(&self) -> bool {
         let passed = self
             .figures

@@ -55,7 +55,7 @@ impl Figures {
         }
     }
 
-    /// The thread of a stage, 0 for the caller's.
+    /// Returns the thread of a stage, 0 for the caller's.
     pub(super) fn thread(&self, stage: usize) -> usize {
         match &self.callers {
             // ORDERING: Relaxed; a figure for people.
@@ -71,8 +71,8 @@ impl Figures {
         stats::read(&self.gauges, &self.timeline, elapsed)
     }
 
-    /// How long the busiest thread is at work for an event, in ticks; nothing while nothing is
-    /// known.
+    /// Returns how long the busiest thread is at work for an event, in ticks; nothing while nothing
+    /// is known.
     pub(super) fn service(&self) -> Option<f64> {
         let mut threads = vec![0.0; 1 + self.gauges.len()];
         for (stage, gauge) in self.gauges.iter().enumerate() {

@@ -39,14 +39,14 @@ pub struct Handle {
 shown!([] Handle, "Handle", this, "state": this.state().get());
 
 impl Handle {
-    /// As [`Pipeline::state`].
+    /// Works as [`Pipeline::state`].
     pub fn state(&self) -> &StateView<Lifecycle> {
         &self.control.state
     }
 
-    /// As [`Pipeline::stats`], from any thread, and without the moves of the automatic placement.
-    /// Stages on the thread of the pipeline's owner may be some events, at most from one sampled
-    /// event to the next, further than it says.
+    /// Works as [`Pipeline::stats`], from any thread, and without the moves of the automatic
+    /// placement. Stages on the thread of the pipeline's owner may be some events, at most from one
+    /// sampled event to the next, further than it says.
     pub fn stats(&self) -> Stats {
         self.figures.stats()
     }
@@ -73,8 +73,8 @@ impl Handle {
 }
 
 impl<T> Pipeline<T> {
-    /// The state of the pipeline, with its last changes. It is *draining* when nothing more is
-    /// taken: once it is joined and no [`Producer`](super::Producer) is left, or once it is
+    /// Returns the state of the pipeline, with its last changes. It is *draining* when nothing more
+    /// is taken: once it is joined and no [`Producer`](super::Producer) is left, or once it is
     /// dropped. It is *stopped* when all stages are done, or as soon as one has panicked.
     pub fn state(&self) -> &StateView<Lifecycle> {
         &self.control.state

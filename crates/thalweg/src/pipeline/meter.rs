@@ -212,7 +212,7 @@ impl Meter {
         self.timeline.block_of(first)..=self.timeline.block_of(last)
     }
 
-    /// Whether one of `count` events from `first` may be sampled.
+    /// Returns whether one of `count` events from `first` may be sampled.
     #[inline(always)]
     pub(super) fn is_sampled(&self, first: u64, count: usize) -> bool {
         self.samples.may_be(first, count)

@@ -22,7 +22,7 @@ use crate::ring::sync::{AtomicU32, Ordering, fault};
 use crate::state::Lifecycle;
 use crate::wait::{Strategy, Waiter};
 
-/// A ring of one slot with a looker, behind one lane that is merged into it.
+/// Returns a ring of one slot with a looker, behind one lane that is merged into it.
 fn merged() -> (Producer<u32>, Merger<u32>, Reader<u32>, Arc<Control>) {
     let mut builder = Builder::new(1);
     builder.looker(&[]);

@@ -24,7 +24,7 @@ pub(super) struct Slow {
 }
 
 impl Slow {
-    /// Whether there is an event in this place.
+    /// Returns whether there is an event in this place.
     pub(super) fn is_there(&self) -> bool {
         self.sequence != NONE
     }
@@ -66,7 +66,7 @@ impl Slowest {
         }
     }
 
-    /// The one of these readers that the event left last.
+    /// Returns the one of these readers that the event left last.
     fn latest(&self, readers: &[usize]) -> Option<usize> {
         readers.iter().copied().max_by_key(|&at| self.done[at])
     }
@@ -116,7 +116,7 @@ impl Slowest {
         self.changed
     }
 
-    /// The list, for others to see; allocates.
+    /// Returns the list, for others to see; allocates.
     pub(super) fn shown(&self) -> Vec<Slow> {
         self.list.clone()
     }

@@ -62,7 +62,7 @@ pub(super) trait Stage<T>: Send {
     fn turn(&mut self, reader: &mut Reader<T>, limit: usize, mark: &mut Mark) -> Turn;
     /// Looks at one event. Only where it has a [`pace`](Self::pace).
     fn look(&mut self, event: &T, context: Context);
-    /// As [`look`](Self::look) where the stage changes events.
+    /// Works as [`look`](Self::look) where the stage changes events.
     fn change(&mut self, event: &mut T, context: Context);
     /// After those on events with a sampled one among them, before they are released: they are of
     /// `batch` that were waiting, and the work on them began at `begin`.
@@ -132,7 +132,8 @@ impl<W> Member<W> {
         }
     }
 
-    /// One chunk: measure, work, publish the progress; gives how many of `count` events are done.
+    /// Works on one chunk: it measures, works, and publishes the progress; returns how many of
+    /// `count` events are done.
     fn chunk<T>(
         &mut self,
         reader: &mut Reader<T>,
@@ -239,7 +240,7 @@ impl<W> Member<W> {
         }
     }
 
-    /// A turn with measuring, bells, or several chunks.
+    /// Takes a turn with measuring, bells, or several chunks.
     #[inline(never)]
     fn careful<T>(
         &mut self,

@@ -158,7 +158,7 @@ impl StageStats {
         }
     }
 
-    /// Time at work per event, ns.
+    /// Returns the time at work per event, ns.
     pub fn busy_ns_per_event(&self) -> f64 {
         if self.events == 0 {
             0.0
@@ -185,8 +185,8 @@ pub struct SlowEvent {
 }
 
 impl SlowEvent {
-    /// The part that took longest: the stage, whether the event waited for it or was served, and
-    /// ns.
+    /// Returns the part that took longest: the stage, whether the event waited for it or was
+    /// served, and ns.
     pub fn longest(&self) -> Option<(&str, Spent, u64)> {
         let spent = self.parts.iter().flat_map(|part| {
             let name = part.stage.as_str();
@@ -235,8 +235,8 @@ fn mean_ns(clock: Clock, readers: &[&Reader]) -> f64 {
     }
 }
 
-/// How many samples of equal weight say as much as some whose weights, and the squares of these,
-/// have these sums.
+/// Returns how many samples of equal weight say as much as some whose weights, and the squares of
+/// these, have these sums.
 fn samples(weights: u64, squares: u64) -> u64 {
     let worth = u128::from(weights).pow(2).checked_div(squares.into());
     worth.map_or(0, |worth| u64::try_from(worth).unwrap_or(u64::MAX))

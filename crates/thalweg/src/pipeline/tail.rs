@@ -18,7 +18,7 @@ const UNSENT: usize = 1;
 const STAGES: usize = 2;
 const WORDS_PER_STAGE: usize = 2;
 
-/// The group of a time in ticks: an octave, and which half of it.
+/// Returns the group of a time in ticks: an octave, and which half of it.
 fn group(ticks: u64) -> usize {
     let ticks = ticks.max(2);
     let octave = ticks.ilog2();
@@ -138,7 +138,7 @@ impl Snapshot {
         self.breakdown(&sums)
     }
 
-    /// The group in which this quantile is.
+    /// Returns the group in which this quantile is.
     pub(super) fn around(&self, quantile: f64) -> Option<Breakdown> {
         let count: u64 = self.groups().map(|group| group[COUNT]).sum();
         let rank = (quantile.clamp(0.0, 1.0) * count as f64).ceil().max(1.0) as u64;

@@ -123,8 +123,8 @@ impl Timeline {
         Self::thinning(slots, shift..=shift, stages, last_stages, told)
     }
 
-    /// As [`new`](Self::new), with one sample in `2^shift` events for the first of these shifts at
-    /// the beginning, and for the last one in the long run.
+    /// Works as [`new`](Self::new), with one sample in `2^shift` events for the first of these
+    /// shifts at the beginning, and for the last one in the long run.
     pub(super) fn thinning(
         slots: usize,
         shifts: RangeInclusive<u32>,
@@ -168,7 +168,7 @@ impl Timeline {
         1 << self.last_phase().shift
     }
 
-    /// How many events end before the long run begins.
+    /// Returns how many events end before the long run begins.
     pub(super) fn denser_until(&self) -> u64 {
         self.last_phase().first_event
     }
@@ -192,17 +192,17 @@ impl Timeline {
         self.phase(others.into()).block_of(sequence)
     }
 
-    /// The first event of a block.
+    /// Returns the first event of a block.
     fn start_of(&self, block: u64) -> u64 {
         self.phase_of(block).start_of(block)
     }
 
-    /// The events of a block, all of which its sample stands for.
+    /// Returns the events of a block, all of which its sample stands for.
     pub(super) fn length_of(&self, block: u64) -> u64 {
         1 << self.phase_of(block).shift
     }
 
-    /// How often the sample of a block counts: once where blocks are shortest.
+    /// Returns how often the sample of a block counts: once where blocks are shortest.
     pub(super) fn weight_of(&self, block: u64) -> u64 {
         self.length_of(block) >> self.phases[0].shift
     }
@@ -217,21 +217,21 @@ impl Timeline {
         Row(&self.lines[first..first + self.lines_per_row])
     }
 
-    /// The event of `block` to sample.
+    /// Returns the event of `block` to sample.
     #[inline]
     pub(super) fn sampled_in(&self, block: u64) -> u64 {
         let phase = self.phase_of(block);
         phase.start_of(block) + (scatter(block) & ((1 << phase.shift) - 1))
     }
 
-    /// Whether this event is the one of its block to sample.
+    /// Returns whether this event is the one of its block to sample.
     #[inline]
     pub(super) fn is_sampled(&self, sequence: u64) -> bool {
         self.sampled_in(self.block_of(sequence)) == sequence
     }
 
-    /// The first place at or after `first` where a sampled event may be: every event from `first`
-    /// up to there is certainly not sampled.
+    /// Returns the first place at or after `first` where a sampled event may be: every event from
+    /// `first` up to there is certainly not sampled.
     pub(super) fn unsampled_until(&self, first: u64) -> u64 {
         let block = self.block_of(first);
         let sampled = if self.told {
@@ -259,7 +259,7 @@ impl Timeline {
         self.open_due(sequence, published, published);
     }
 
-    /// As [`open`](Self::open), of an event that was due before, or had to wait for room.
+    /// Works as [`open`](Self::open), of an event that was due before, or had to wait for room.
     #[inline]
     pub(super) fn open_due(&self, sequence: u64, due: u64, published: u64) {
         let row = self.row(self.block_of(sequence));
@@ -302,7 +302,7 @@ impl Timeline {
         }
     }
 
-    /// The oldest block with a row of its own still when that of `newest` is opened.
+    /// Returns the oldest block with a row of its own still when that of `newest` is opened.
     fn oldest(&self, newest: u64) -> u64 {
         let last_phase = self.last_phase().first_block;
         let in_last_phase = (newest + 1).saturating_sub(self.rows as u64);
@@ -314,7 +314,8 @@ impl Timeline {
             .saturating_sub(self.rows_before as u64)
     }
 
-    /// Whether the row of this event's block is already taken by an event of the same block.
+    /// Returns whether the row of this event's block is already taken by an event of the same
+    /// block.
     pub(super) fn is_open(&self, sequence: u64) -> bool {
         let block = self.block_of(sequence);
         self.row(block)
@@ -339,13 +340,13 @@ impl Samples {
         }
     }
 
-    /// Whether one of `count` events from `first` may be sampled.
+    /// Returns whether one of `count` events from `first` may be sampled.
     #[inline(always)]
     pub(super) fn may_be(&self, first: u64, count: usize) -> bool {
         first + count as u64 > self.unsampled_until
     }
 
-    /// The first sampled one of `count` published events from `first`.
+    /// Returns the first sampled one of `count` published events from `first`.
     #[inline(always)]
     pub(super) fn next(&mut self, first: u64, count: usize) -> Option<u64> {
         if self.may_be(first, count) {
@@ -409,7 +410,7 @@ impl Row<'_> {
         self.get(PUBLISHED)
     }
 
-    /// How long before it was published the event was due.
+    /// Returns how long before it was published the event was due.
     #[inline]
     pub(super) fn unsent(&self) -> u64 {
         self.published().saturating_sub(self.get(DUE))
@@ -420,8 +421,8 @@ impl Row<'_> {
         self.get(STAGES + WORDS_PER_STAGE * stage + word)
     }
 
-    /// How long the event waited for `stage`, and how long it was served; `None` for a shard that
-    /// only passed it by, which serves nothing.
+    /// Returns how long the event waited for `stage`, and how long it was served; `None` for a
+    /// shard that only passed it by, which serves nothing.
     #[inline]
     pub(super) fn spent(&self, stage: usize) -> (u64, Option<u64>) {
         let served = self.word(stage, SERVED);
@@ -453,7 +454,7 @@ impl Row<'_> {
         ready
     }
 
-    /// A last stage is done; gives whether it was the last of them.
+    /// Notes that a last stage is done; returns whether it was the last of them.
     #[inline]
     pub(super) fn close(&self) -> bool {
         let open = &self.0[OPEN / WORDS_PER_LINE].0[OPEN % WORDS_PER_LINE];
@@ -579,7 +580,7 @@ mod tests {
         }
     }
 
-    /// The timeline of a pipeline whose sampling was not set.
+    /// Returns the timeline of a pipeline whose sampling was not set.
     fn thinning(slots: usize) -> Timeline {
         Timeline::thinning(slots, 0..=9, 1, 1, false)
     }

@@ -33,7 +33,7 @@ impl Watch {
         }
     }
 
-    /// The present time in ticks, when all work before is done.
+    /// Returns the present time in ticks, when all work before is done.
     #[inline(always)]
     pub(super) fn now(&self) -> u64 {
         #[cfg(all(test, not(any(loom, shuttle))))]
@@ -50,7 +50,7 @@ impl Watch {
         to.saturating_sub(from).saturating_sub(self.look)
     }
 
-    /// The clock, for what its ticks mean.
+    /// Returns the clock, for what its ticks mean.
     pub(super) fn clock(&self) -> Clock {
         self.clock
     }
@@ -100,7 +100,7 @@ pub(super) mod driven {
             self.now.fetch_add(ticks, Ordering::Relaxed);
         }
 
-        /// The time without looking at it.
+        /// Returns the time without looking at it.
         pub(in crate::pipeline) fn peek(&self) -> u64 {
             // ORDERING: Relaxed, as in `pass`.
             self.now.load(Ordering::Relaxed)

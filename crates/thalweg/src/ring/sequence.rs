@@ -86,8 +86,8 @@ errors!(CapacityError {
     Self { asked, bytes } => "there is no memory for {asked} elements, {bytes} bytes";
 });
 
-/// The number of slots for `asked` elements: the next power of two, so that a position becomes an
-/// index by a mask.
+/// Returns the number of slots for `asked` elements: the next power of two, so that a position
+/// becomes an index by a mask.
 pub(crate) fn slots_for(asked: usize) -> Result<usize, CapacityError> {
     if asked == 0 || asked > CAPACITY_MAX {
         return Err(CapacityError { asked, bytes: 0 });

@@ -55,8 +55,8 @@ pub(crate) fn spin_hint() {
     std::hint::spin_loop();
 }
 
-/// Whether a model has failed and is being taken down; then nothing of it can be locked any more,
-/// and destructors leave it as it is.
+/// Returns whether a model has failed and is being taken down; then nothing of it can be locked any
+/// more, and destructors leave it as it is.
 #[inline(always)]
 pub(crate) fn is_model_over() -> bool {
     IS_MODEL && std::thread::panicking()
@@ -166,7 +166,7 @@ pub(crate) mod fault {
         static ACTIVE: Cell<&'static str> = const { Cell::new("") };
     }
 
-    /// Whether `name` is the seeded fault.
+    /// Returns whether `name` is the seeded fault.
     pub(crate) fn is(name: &str) -> bool {
         ACTIVE.with(|active| active.get() == name)
     }
@@ -187,7 +187,7 @@ pub(crate) mod fault {
         }
     }
 
-    /// As [`caught`], explored as far as `builder` says.
+    /// Works as [`caught`], explored as far as `builder` says.
     pub(crate) fn caught_by(
         name: &'static str,
         builder: &loom::model::Builder,
@@ -208,7 +208,7 @@ pub(crate) mod fault {
 pub(crate) mod fault {
     use std::sync::OnceLock;
 
-    /// Whether `name` is the seeded fault.
+    /// Returns whether `name` is the seeded fault.
     pub(crate) fn is(name: &str) -> bool {
         static SEEDED: OnceLock<String> = OnceLock::new();
         SEEDED.get_or_init(|| std::env::var("THALWEG_FAULT").unwrap_or_default()) == name
@@ -218,7 +218,7 @@ pub(crate) mod fault {
 /// Outside of models there is no fault, and the compiler removes what one would do.
 #[cfg(not(any(loom, shuttle)))]
 pub(crate) mod fault {
-    /// Whether `name` is the seeded fault.
+    /// Returns whether `name` is the seeded fault.
     #[inline(always)]
     pub(crate) const fn is(_name: &str) -> bool {
         false

@@ -63,7 +63,7 @@ impl<S: States> Book<S> {
         }
     }
 
-    /// Whether one of these states was entered after a version.
+    /// Returns whether one of these states was entered after a version.
     pub(super) fn has_entered(&self, group: Group<S>, since: u64) -> bool {
         let mut states = group.states();
         states.any(|state| self.entered[usize::from(state.number())] > since)

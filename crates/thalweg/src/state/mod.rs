@@ -91,8 +91,8 @@ impl<S: States> Deref for StateCell<S> {
 }
 
 impl<S: States> StateCell<S> {
-    /// The state of `of` (a word for errors: "pipeline"), which begins as `initial`. Logs the last
-    /// [`LOGGED`] changes with the time of the process's clock, in ns.
+    /// Returns the state of `of` (a word for errors: "pipeline"), which begins as `initial`. Logs
+    /// the last [`LOGGED`] changes with the time of the process's clock, in ns.
     ///
     /// # Panics
     /// If the declaration of `S` contradicts itself; one by [`states!`](crate::states) does not.

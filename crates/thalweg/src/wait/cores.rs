@@ -10,7 +10,7 @@ pub struct Cores {
 }
 
 impl Cores {
-    /// A set for a plan that does not ask the machine: the given CPU numbers, all paid for.
+    /// Returns a set for a plan that does not ask the machine: the given CPU numbers, all paid for.
     pub fn of(cpus: impl Into<Vec<usize>>) -> Self {
         let cpus = cpus.into();
         Self {
@@ -19,13 +19,13 @@ impl Cores {
         }
     }
 
-    /// CPU numbers of the affinity mask, ascending; empty where the system does not say.
+    /// Returns the CPU numbers of the affinity mask, ascending; none where the system does not say.
     pub fn cpus(&self) -> &[usize] {
         &self.cpus
     }
 
-    /// How many threads can run at the same time: affinity ∩ cgroup quota (rounded down), at least
-    /// 1.
+    /// Returns how many threads can run at the same time: affinity ∩ cgroup quota (rounded down),
+    /// at least 1.
     pub fn count(&self) -> usize {
         self.count
     }
@@ -138,9 +138,10 @@ fn affinity() -> Vec<usize> {
 #[cfg(target_os = "linux")]
 static SEEN: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
 
-/// How many cores the threads of this process may use together, as far as is known: the calling
-/// thread's, the first thread's, and those of threads that have asked before. Each is a cheap
-/// question; a thread that is pinned to a core of its own must not think it shares it with all.
+/// Returns how many cores the threads of this process may use together, as far as is known: the
+/// calling thread's, the first thread's, and those of threads that have asked before. Each is a
+/// cheap question; a thread that is pinned to a core of its own must not think it shares it with
+/// all.
 #[cfg(target_os = "linux")]
 fn process_view() -> View {
     use std::sync::atomic::Ordering;
@@ -176,13 +177,13 @@ const UNKNOWN: View = View {
     only: None,
 };
 
-/// The core that the calling thread runs on now, where the system says so.
+/// Returns the core that the calling thread runs on now, where the system says so.
 #[cfg(target_os = "linux")]
 pub fn current() -> Option<usize> {
     Some(rustix::thread::sched_getcpu())
 }
 
-/// The core that the calling thread runs on now, where the system says so.
+/// Returns the core that the calling thread runs on now, where the system says so.
 #[cfg(not(target_os = "linux"))]
 pub fn current() -> Option<usize> {
     None

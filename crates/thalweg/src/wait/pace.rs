@@ -115,8 +115,8 @@ shown!([C: TimeSource] Pace<C>, "Pace", this,
     "usable": this.place.usable);
 
 impl Pace {
-    /// A pace that has learned nothing yet. The first one of a process calibrates the clock, which
-    /// takes some 10 ms.
+    /// Returns a pace that has learned nothing yet. The first one of a process calibrates the
+    /// clock, which takes some 10 ms.
     pub fn new(mode: Mode) -> Self {
         cores::prepare();
         Self::with(mode, Clock::global(), cores::view)
@@ -152,7 +152,7 @@ impl<C: TimeSource> Pace<C> {
         }
     }
 
-    /// The mode.
+    /// Returns the mode.
     pub(crate) fn mode(&self) -> Mode {
         self.mode
     }
@@ -168,7 +168,8 @@ impl<C: TimeSource> Pace<C> {
         self.has_waited = has_waited;
     }
 
-    /// Whether others may run while this thread pauses for a moment, be the cores crowded or not.
+    /// Returns whether others may run while this thread pauses for a moment, be the cores crowded
+    /// or not.
     #[inline]
     pub(crate) fn may_pause(&self) -> bool {
         !IS_MODEL && !self.place.is_alone() && self.mode != Mode::Power
@@ -180,7 +181,7 @@ impl<C: TimeSource> Pace<C> {
         !IS_MODEL && !self.place.is_alone() && self.crowded == 0 && self.mode != Mode::Power
     }
 
-    /// Whether the next wait would give turns away or sleep at once, not pause.
+    /// Returns whether the next wait would give turns away or sleep at once, not pause.
     #[inline]
     pub(crate) fn gives_way(&self) -> bool {
         !IS_MODEL && self.mode != Mode::Power && self.choose() != Turns::Pause
@@ -244,7 +245,7 @@ impl<C: TimeSource> Pace<C> {
         true
     }
 
-    /// Looks at the clock while spinning; gives whether there is time left.
+    /// Looks at the clock while spinning; returns whether there is time left.
     fn look(&mut self) -> bool {
         let mut now = self.clock.ticks();
         let is_first = self.began.is_none();
@@ -298,7 +299,7 @@ impl<C: TimeSource> Pace<C> {
         }
     }
 
-    /// Whether a yield on a shared core is the cheaper way.
+    /// Returns whether a yield on a shared core is the cheaper way.
     fn yields_pay(&self) -> bool {
         // A wake-up that costs more here has waited for the other's time slice.
         self.gap <= self.clock.ticks_from_ns(WAKE_NS_FIRST) && self.yields.are_due()
@@ -372,7 +373,7 @@ impl<C: TimeSource> Pace<C> {
     }
 }
 
-/// An EWMA of 1/8, rounded towards the new value, so that it gets there.
+/// Returns an EWMA of 1/8, rounded towards the new value, so that it gets there.
 fn averaged(old: u64, new: u64) -> u64 {
     if new >= old {
         old + (new - old).div_ceil(8)

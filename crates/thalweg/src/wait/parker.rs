@@ -110,8 +110,8 @@ impl Parker {
         self.bed.word.store(AWAKE, Ordering::Relaxed);
     }
 
-    /// Whether it was woken since the last [`reset`](Self::reset); for a thread that spins before
-    /// it sleeps.
+    /// Returns whether it was woken since the last [`reset`](Self::reset); for a thread that spins
+    /// before it sleeps.
     pub(super) fn is_woken(&self) -> bool {
         // ORDERING: Acquire (order::woken), pairs with the Release in `wake_by_ref`.
         self.bed.word.load(order::woken()) == NOTIFIED

@@ -70,7 +70,7 @@ impl<E> Roster<E> {
         entry
     }
 
-    /// The waiters, in order of arrival.
+    /// Returns the waiters, in order of arrival.
     pub(crate) fn waits(&self) -> impl Iterator<Item = &Wait<E>> {
         self.waits.iter()
     }
@@ -98,7 +98,7 @@ impl<E> Roster<E> {
 }
 
 /// For a task that is polled again: has `waker` woken from now on, if its wait is still in the list
-/// that `roster` finds behind the lock; gives whether it is.
+/// that `roster` finds behind the lock; returns whether it is.
 pub(crate) fn renew<S, E>(
     state: &Mutex<S>,
     roster: impl Fn(&mut S) -> Option<&mut Roster<E>>,

@@ -124,9 +124,9 @@ impl Waiter {
         }
     }
 
-    /// As [`until`](Self::until) for room in a ring: returns once `room(is_long)` is not 0, where
-    /// `is_long` asks for a check that finds any room, and costs the stage that makes it more.
-    /// Looks less often if there was less than `plenty` the last time, and goes on for longer
+    /// Works as [`until`](Self::until) for room in a ring: returns once `room(is_long)` is not 0,
+    /// where `is_long` asks for a check that finds any room, and costs the stage that makes it
+    /// more. Looks less often if there was less than `plenty` the last time, and goes on for longer
     /// before it sleeps.
     pub(crate) fn until_room(
         &mut self,

@@ -66,7 +66,7 @@ impl Model {
         }
     }
 
-    /// Whether it is admitted.
+    /// Returns whether it is admitted.
     fn publish(&mut self, publisher: usize, note: Note, priority: Priority) -> bool {
         let topic = note.topic.index();
         let sequence = self.sequences[publisher][topic];

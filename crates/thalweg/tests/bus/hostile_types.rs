@@ -157,7 +157,7 @@ impl World {
         Trap::hooked(topic, value, &self.hooks)
     }
 
-    /// Whether it panicked.
+    /// Returns whether it panicked.
     pub(crate) fn publish(&mut self, topic: TopicId, value: u64) -> bool {
         let trap = self.trap(topic, value);
         let (tx, is_task) = (&mut self.tx, self.is_task);

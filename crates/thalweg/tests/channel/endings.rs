@@ -94,7 +94,7 @@ pub(crate) fn elements_left_are_delivered<S: Made>(flavour: Flavour<S>) {
     assert_eq!(out, [4, 5, 6]);
 }
 
-/// Every form of waiting for an element; each gives whether there was one.
+/// Every form of waiting for an element; each returns whether there was one.
 fn receives<S: Made>(rx: &mut thalweg::channel::Receiver<u8, S>, form: usize) -> bool {
     match form {
         0 => rx.recv().is_ok(),
@@ -106,7 +106,7 @@ fn receives<S: Made>(rx: &mut thalweg::channel::Receiver<u8, S>, form: usize) ->
     }
 }
 
-/// Every form of waiting for room; each gives whether the element was sent.
+/// Every form of waiting for room; each returns whether the element was sent.
 fn sends<S: Made>(
     flavour: Flavour<S>,
     tx: &mut thalweg::channel::Sender<u8, S>,

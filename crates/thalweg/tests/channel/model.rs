@@ -35,7 +35,7 @@ impl Model {
         self.queue.len() == self.capacity
     }
 
-    /// Whether it is taken, by the channel or by the policy.
+    /// Returns whether it is taken, by the channel or by the policy.
     fn send(&mut self, n: u64) -> bool {
         if self.is_full() {
             match self.overflow {

@@ -53,7 +53,7 @@ impl Ledger {
         }
     }
 
-    /// How many were dropped, each once.
+    /// Returns how many were dropped, each once.
     pub(crate) fn dropped(&self) -> usize {
         // ORDERING: SeqCst, a test's count; nothing depends on it.
         let counts = self.0.iter().map(|entry| entry.load(SeqCst) as usize);
@@ -127,7 +127,7 @@ impl Seen {
     }
 }
 
-/// How many elements several receivers saw, no element twice.
+/// Returns how many elements several receivers saw, no element twice.
 pub(crate) fn seen_once(all: &[Seen]) -> usize {
     let mut seen: Vec<_> = all.iter().flat_map(|seen| &seen.all).collect();
     let sum = seen.len();

@@ -11,7 +11,7 @@ use thalweg::channel::{Builder, Overflow, SendError, Sender, Shape, TryRecvError
 /// Elements that each sender offers; far more than fit in.
 const EACH: usize = 5;
 
-/// Sends without ever waiting; gives how many were refused.
+/// Sends without ever waiting; returns how many were refused.
 fn offer<S: Shape>(tx: &mut Sender<Item, S>, ledger: &Ledger, sender: usize) -> usize {
     let refused = ledger
         .items(sender)

@@ -76,7 +76,7 @@ fn a_worker_leaves<S: Shape>(
     }
 }
 
-/// Ways to ask; each gives whether the request was accepted.
+/// Ways to ask; each returns whether the request was accepted.
 mod ask {
     use super::*;
 

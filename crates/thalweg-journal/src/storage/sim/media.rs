@@ -23,7 +23,7 @@ impl Chance {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `limit`, which is not 0.
+    /// Returns a number below `limit`, which is not 0.
     pub(super) fn below(&mut self, limit: u64) -> u64 {
         self.next() % limit
     }

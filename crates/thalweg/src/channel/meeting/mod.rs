@@ -136,7 +136,7 @@ impl<T> Meeting<T> {
         })
     }
 
-    /// For a task that is polled again: has `waker` woken from now on. Gives whether it still
+    /// For a task that is polled again: has `waker` woken from now on. Returns whether it still
     /// waits; if not, it should leave.
     pub(super) fn stay_offer(&self, seat: Entry, waker: &Waker) -> bool {
         renew(
@@ -218,14 +218,14 @@ impl<T> Meeting<T> {
         lock(&self.state).is_closed
     }
 
-    /// As [`can_push`](Self::can_push), but for receivers of the select that asks; or whether there
-    /// will be none.
+    /// Works as [`can_push`](Self::can_push), but for receivers of the select that asks; or whether
+    /// there will be none.
     pub(super) fn is_wished(&self, own: Option<&Stake>) -> bool {
         let state = lock(&self.state);
         state.is_closed || state.can_push(own)
     }
 
-    /// Whether a sender waits that can be had, or an element came back.
+    /// Returns whether a sender waits that can be had, or an element came back.
     pub(super) fn can_pop(&self) -> bool {
         lock(&self.state).can_pop()
     }
@@ -237,19 +237,19 @@ impl<T> Meeting<T> {
         (!state.can_push(None)).then(|| state.moves())
     }
 
-    /// As [`glance_push`](Self::glance_push), for a receiver.
+    /// Works as [`glance_push`](Self::glance_push), for a receiver.
     pub(super) fn glance_pop(&self) -> Option<u64> {
         let state = lock(&self.state);
         (!state.can_pop()).then(|| state.moves())
     }
 
-    /// Elements that came back, and senders that wait with one.
+    /// Returns the number of elements that came back, and senders that wait with one.
     pub(super) fn offered(&self) -> usize {
         let state = lock(&self.state);
         state.len() + state.offers.len()
     }
 
-    /// Elements that came back; nothing else is ever in the channel.
+    /// Returns the number of elements that came back; nothing else is ever in the channel.
     pub(super) fn capacity(&self) -> usize {
         0
     }

@@ -89,7 +89,7 @@ pub(in crate::channel) struct Stake {
 }
 
 impl Stake {
-    /// The stake of an arm in its select's token.
+    /// Returns the stake of an arm in its select's token.
     pub(in crate::channel) fn of(token: &Arc<Token>, arm: usize) -> Self {
         let token = Arc::clone(token);
         Self { token, arm }
@@ -146,13 +146,13 @@ fn claim_one(stake: &Stake, gone: Claim) -> Claim {
     Claim::Both
 }
 
-/// Whether both are arms of one select.
+/// Returns whether both are arms of one select.
 pub(super) fn is_kin(one: Option<&Stake>, other: Option<&Stake>) -> bool {
     let number = |stake: &Stake| stake.token.number;
     one.is_some() && one.map(number) == other.map(number)
 }
 
-/// Whether a side can be met at this moment.
+/// Returns whether a side can be met at this moment.
 pub(super) fn is_open(stake: Option<&Stake>) -> bool {
     stake.is_none_or(|stake| stake.token.is_open())
 }

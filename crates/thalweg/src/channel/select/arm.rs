@@ -12,13 +12,13 @@ use crate::wait::{self, Entry, Kind, Pace};
 pub trait Arm {
     /// Does the operation if it can be done now, and keeps the outcome.
     fn attempt(&mut self) -> bool;
-    /// Whether no other thread has made the arm ready for a while, or not ready, since this was
-    /// asked last. Only a `true` is certain.
+    /// Returns whether no other thread has made the arm ready for a while, or not ready, since this
+    /// was asked last. Only a `true` is certain.
     fn glance(&mut self) -> bool;
     fn meets(&self) -> Meets;
-    /// Lists the arm; at a rendezvous with a stake. Gives whether the wait is over.
+    /// Lists the arm; at a rendezvous with a stake. Returns whether the wait is over.
     fn list(&mut self, waker: &Waker, kind: Kind, stake: Option<Stake>) -> bool;
-    /// Has `waker` woken from now on; gives whether the arm is still listed.
+    /// Has `waker` woken from now on; returns whether the arm is still listed.
     fn stay(&mut self, waker: &Waker) -> bool;
     /// Takes the arm off its list; keeps the outcome if another thread has fired it.
     fn unlist(&mut self);
@@ -28,7 +28,7 @@ pub trait Arm {
     fn due(&self) -> Option<Instant> {
         None
     }
-    /// How its endpoint waits.
+    /// Returns how its endpoint waits.
     fn pace(&mut self) -> Option<&mut Pace> {
         None
     }
@@ -167,8 +167,8 @@ pub(in crate::channel) struct Listed {
 }
 
 impl Listed {
-    /// Keeps what a glance sees now, which is `None` where the arm is ready; gives whether that is
-    /// what the last one saw.
+    /// Keeps what a glance sees now, which is `None` where the arm is ready; returns whether that
+    /// is what the last one saw.
     pub(super) fn is_same(&mut self, now: Option<u64>) -> bool {
         std::mem::replace(&mut self.glance, now) == now && now.is_some()
     }

@@ -142,7 +142,7 @@ pub struct Select<R, A = NoArms> {
 }
 
 impl<R> Select<R> {
-    /// A select without arms.
+    /// Returns a select without arms.
     pub fn new() -> Self {
         Self::with_arms(NoArms)
     }
@@ -196,8 +196,8 @@ impl<R, A: Choices<R>> Select<R, A> {
         self.and(SendArm::new(sender, value, then))
     }
 
-    /// Is ready when `timeout` has passed since this call; the closure gets that moment. It costs a
-    /// read of the clock for each check of the arms.
+    /// Adds an arm that is ready when `timeout` has passed since this call; the closure gets that
+    /// moment. It costs a read of the clock for each check of the arms.
     pub fn after<F>(self, timeout: Duration, then: F) -> Select<R, List<TimerArm<Timer, F>, A>>
     where
         F: FnOnce(Instant) -> R,
@@ -205,8 +205,8 @@ impl<R, A: Choices<R>> Select<R, A> {
         self.and(TimerArm::new(after(timeout), then))
     }
 
-    /// Is ready when the next moment of `timer` has come, which is received then; never if there is
-    /// none any more.
+    /// Adds an arm that is ready when the next moment of `timer` has come, which is received then;
+    /// never if there is none any more.
     pub fn timer<F>(self, timer: &mut Timer, then: F) -> Select<R, List<TimerArm<&mut Timer, F>, A>>
     where
         F: FnOnce(Instant) -> R,
@@ -263,7 +263,7 @@ impl<R, A: Choices<R>> Select<R, A> {
         })
     }
 
-    /// As [`wait`](Self::wait), but no longer than `timeout`. Without arms, that long.
+    /// Works as [`wait`](Self::wait), but no longer than `timeout`. Without arms, that long.
     ///
     /// # Errors
     /// [`SelectTimeout`]; nothing was received or sent then.
@@ -275,8 +275,8 @@ impl<R, A: Choices<R>> Select<R, A> {
         self.wait_until(Instant::now().checked_add(timeout))
     }
 
-    /// As [`wait`](Self::wait), but no longer than until `deadline`. One that has passed makes this
-    /// a [`try_now`](Self::try_now).
+    /// Works as [`wait`](Self::wait), but no longer than until `deadline`. One that has passed
+    /// makes this a [`try_now`](Self::try_now).
     ///
     /// # Errors
     /// [`SelectTimeout`]; nothing was received or sent then.
@@ -294,7 +294,7 @@ impl<R, A: Choices<R>> Select<R, A> {
         }
     }
 
-    /// As [`wait_deadline`](Self::wait_deadline), for a caller that has checked already.
+    /// Works as [`wait_deadline`](Self::wait_deadline), for a caller that has checked already.
     #[cold]
     pub(super) fn wait_listed(mut self, deadline: Option<Instant>) -> Result<R, SelectTimeout> {
         let mut pace = Pace::new(Mode::Power);
@@ -321,7 +321,7 @@ impl<R, A: Choices<R>> Select<R, A> {
         Some(self.arms.finish(at))
     }
 
-    /// As [`try_now`](Self::try_now), with a result for when nothing can be done.
+    /// Works as [`try_now`](Self::try_now), with a result for when nothing can be done.
     ///
     /// ```
     /// use thalweg::channel::{spsc, Select};
@@ -336,7 +336,7 @@ impl<R, A: Choices<R>> Select<R, A> {
         self.try_now().unwrap_or_else(otherwise)
     }
 
-    /// As [`wait`](Self::wait), as a future for any runtime; not with a timer.
+    /// Works as [`wait`](Self::wait), as a future for any runtime; not with a timer.
     ///
     /// Cancel-safe: dropping it loses no element and no wake-up, and elements to be sent are back
     /// in their places. If it is kept unpolled, or forgotten, each arm is as

@@ -18,14 +18,14 @@ use crate::wait::{Kind, Mode, Pace};
 #[doc(hidden)]
 #[allow(private_interfaces)] // sealed: the type is not nameable outside
 pub trait Watched {
-    /// Whether a try would not say empty, or full.
+    /// Returns whether a try would not say empty, or full.
     fn is_ready(&mut self) -> bool;
     /// For a caller that checks twice: `None` if it is ready at a rendezvous, else a count that is
     /// another if it was ready in between and is not any more.
     fn glance(&self) -> Option<u64>;
     fn meets(&self) -> Meets;
     fn listed(&mut self) -> &mut Listed;
-    /// Lists a wait; gives whether it is over.
+    /// Lists a wait; returns whether it is over.
     fn list(&mut self, waker: &Waker, kind: Kind, stake: Option<Stake>) -> bool;
     fn stay(&mut self, waker: &Waker) -> bool;
     fn unlist(&mut self);
@@ -97,12 +97,12 @@ impl Default for Ready {
 }
 
 impl Ready {
-    /// One that waits in [`Mode::Balanced`].
+    /// Returns an empty list that waits in [`Mode::Balanced`].
     pub fn new() -> Self {
         Self::with_mode(Mode::Balanced)
     }
 
-    /// One that waits in this way.
+    /// Returns an empty list that waits in this way.
     pub fn with_mode(mode: Mode) -> Self {
         Self {
             pace: Pace::new(mode),
@@ -122,7 +122,7 @@ impl Ready {
         Ok(found.unwrap_or_else(|_| unreachable!("there is no time limit")))
     }
 
-    /// As [`wait`](Self::wait), but no longer than `timeout`. With an empty list, that long.
+    /// Works as [`wait`](Self::wait), but no longer than `timeout`. With an empty list, that long.
     ///
     /// # Errors
     /// [`SelectTimeout`].
@@ -135,8 +135,8 @@ impl Ready {
         self.wait_until(sources, Instant::now().checked_add(timeout))
     }
 
-    /// As [`wait`](Self::wait), but no longer than until `deadline`. With an empty list, until
-    /// then.
+    /// Works as [`wait`](Self::wait), but no longer than until `deadline`. With an empty list,
+    /// until then.
     ///
     /// # Errors
     /// [`SelectTimeout`].
@@ -148,13 +148,13 @@ impl Ready {
         self.wait_until(sources, Some(deadline))
     }
 
-    /// An endpoint that is ready now. `None` says that at one moment none was; see
-    /// [the module](super#nothing-is-ready).
+    /// Returns an endpoint that is ready now. `None` says that at one moment none was; see [the
+    /// module](super#nothing-is-ready).
     pub fn try_now(&mut self, sources: &mut [&mut dyn Source]) -> Option<usize> {
         Watch::new(sources).round().look_surely()
     }
 
-    /// As [`wait`](Self::wait), as a future for any runtime.
+    /// Works as [`wait`](Self::wait), as a future for any runtime.
     ///
     /// Cancel-safe: dropping it loses no element, and no wake-up that another needs. If it is kept
     /// unpolled, or forgotten, it is as [`Receiver::recv_async`] and [`Sender::send_async`].

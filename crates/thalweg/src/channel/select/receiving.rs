@@ -141,7 +141,7 @@ impl<T, S: Shape> Receiver<T, S> {
         }
     }
 
-    /// Lists a wait; gives whether it is over, and what was got at a meeting.
+    /// Lists a wait; returns whether it is over, and what was got at a meeting.
     pub(in crate::channel) fn wish(
         &mut self,
         waker: &Waker,
@@ -174,7 +174,7 @@ impl<T, S: Shape> Receiver<T, S> {
         meeting.leave_wish(seat)
     }
 
-    /// Whether the wait is still listed; has `waker` woken from now on.
+    /// Returns whether the wait is still listed; has `waker` woken from now on.
     pub(in crate::channel) fn stays(&mut self, waker: &Waker) -> bool {
         match (self.listed.seat, self.source.end.meeting()) {
             (Some(seat), Some((meeting, _))) => meeting.stay_wish(seat, waker),

@@ -62,8 +62,8 @@ impl<A: Arms> Round<'_, A> {
             .find(|&at| self.arms.with(at, |arm| arm.attempt()))
     }
 
-    /// As [`look_at_all`](Self::look_at_all); `None` says that at one moment no arm was ready (rule
-    /// 4).
+    /// Works as [`look_at_all`](Self::look_at_all); `None` says that at one moment no arm was ready
+    /// (rule 4).
     pub(super) fn look_surely(&mut self) -> Option<usize> {
         self.glance();
         loop {
@@ -74,7 +74,7 @@ impl<A: Arms> Round<'_, A> {
         }
     }
 
-    /// Whether nothing has moved at any arm since the last glance.
+    /// Returns whether nothing has moved at any arm since the last glance.
     fn glance(&mut self) -> bool {
         if self.arms.count() < 2 {
             return true;
@@ -116,7 +116,7 @@ impl<A: Arms> Round<'_, A> {
     }
 
     /// Lists the arms that meet, which looks for their counterparts in the same step, then those
-    /// that watch, which the select's own must not wake; gives whether the wait is over.
+    /// that watch, which the select's own must not wake; returns whether the wait is over.
     fn list_at_meetings(&mut self, waker: &Waker, kind: Kind) -> bool {
         // One arm that is alone fires once in any case.
         let token = (self.arms.count() > 1).then(|| self.token.fetch().clone());
@@ -147,7 +147,7 @@ impl<A: Arms> Round<'_, A> {
         taken.or_else(|| self.look_at_all())
     }
 
-    /// A thread's wait, after a look: until an arm does something, or the deadline.
+    /// Waits as a thread, after a look: until an arm does something, or the deadline.
     #[cold]
     pub(super) fn wait(&mut self, pace: &mut Pace, deadline: Option<Instant>) -> Option<usize> {
         let found = loop {

@@ -173,7 +173,7 @@ impl<T, S: Shape> Sender<T, S> {
     }
 
     /// Lists a wait for room for the element in `value`; at a rendezvous the element goes with it.
-    /// Gives whether the wait is over: then the element is back, unless a receiver has it.
+    /// Returns whether the wait is over: then the element is back, unless a receiver has it.
     pub(in crate::channel) fn offer(
         &mut self,
         value: &mut Option<T>,
@@ -200,7 +200,7 @@ impl<T, S: Shape> Sender<T, S> {
         listed.seat.is_none()
     }
 
-    /// Ends a wait; gives whether a receiver has the element. Else it is back.
+    /// Ends a wait; returns whether a receiver has the element. Else it is back.
     pub(in crate::channel) fn withdraw(&mut self, value: &mut Option<T>) -> bool {
         self.listed.on.unregister(&self.gate.writable);
         let (Some(seat), Some(meeting)) = (self.listed.seat.take(), self.end.meeting()) else {
@@ -210,7 +210,7 @@ impl<T, S: Shape> Sender<T, S> {
         value.is_none()
     }
 
-    /// Whether the wait is still listed; has `waker` woken from now on.
+    /// Returns whether the wait is still listed; has `waker` woken from now on.
     pub(in crate::channel) fn stays(&mut self, waker: &Waker) -> bool {
         match (self.listed.seat, self.end.meeting()) {
             (Some(seat), Some(meeting)) => meeting.stay_offer(seat, waker),

@@ -43,7 +43,7 @@ pub struct Timer {
     period: Option<Duration>,
 }
 
-/// A timer for one moment, `duration` from now.
+/// Returns a timer for one moment, `duration` from now.
 ///
 /// As the receiver of this name in `crossbeam-channel`, but it is disconnected when it is over.
 /// After a duration beyond the clock's range it never comes.
@@ -51,13 +51,14 @@ pub fn after(duration: Duration) -> Timer {
     at(later(Instant::now(), duration))
 }
 
-/// The moment `duration` after `now`, or the last that the clock can say, which does not come.
+/// Returns the moment `duration` after `now`, or the last that the clock can say, which does not
+/// come.
 fn later(now: Instant, duration: Duration) -> Instant {
     let mut shorter = std::iter::successors(Some(duration), |longer| Some(*longer / 2));
     (shorter.find_map(|duration| now.checked_add(duration))).unwrap_or(now)
 }
 
-/// A timer for the moment `when`.
+/// Returns a timer for the moment `when`.
 pub fn at(when: Instant) -> Timer {
     Timer {
         due: Some(when),
@@ -65,7 +66,7 @@ pub fn at(when: Instant) -> Timer {
     }
 }
 
-/// A timer for a moment every `period`, the first of them one period from now.
+/// Returns a timer for a moment every `period`, the first of them one period from now.
 ///
 /// The next period begins when a moment is received, so that there is never more than one to
 /// receive: a late receiver does not find a queue of them. A period of 0 makes it always ready.
@@ -76,8 +77,8 @@ pub fn tick(period: Duration) -> Timer {
     }
 }
 
-/// A receiver to which nothing comes and that is not disconnected, for a place that may have no
-/// receiver.
+/// Returns a receiver to which nothing comes and that is not disconnected, for a place that may
+/// have no receiver.
 ///
 /// ```
 /// use std::time::Duration;
@@ -93,12 +94,12 @@ pub fn never<T: Send, S: Shape>() -> Receiver<T, S> {
 }
 
 impl Timer {
-    /// When it is due next; `None` if never again.
+    /// Returns when it is due next; `None` if never again.
     pub fn due(&self) -> Option<Instant> {
         self.due
     }
 
-    /// The moment that has come, if it has.
+    /// Returns the moment that has come, if it has.
     ///
     /// # Errors
     /// [`TryRecvError::Empty`] before that, and [`TryRecvError::Disconnected`] if none will come

@@ -20,7 +20,7 @@ pub(super) struct Turns {
 }
 
 impl Turns {
-    /// All of `count` arms once; in order of their places if `is_biased`.
+    /// Returns all of `count` arms once; in order of their places if `is_biased`.
     #[inline]
     pub(super) fn new(count: usize, is_biased: bool) -> Self {
         // A model tries all orders of threads, and needs the same arms each time.
@@ -51,7 +51,7 @@ impl Turns {
         }
     }
 
-    /// A random number below `count`.
+    /// Returns a random number below `count`.
     fn below(&mut self, count: usize) -> usize {
         // The upper half of the product is below `count`.
         let number = ((self.random >> 32) * count as u64) >> 32;

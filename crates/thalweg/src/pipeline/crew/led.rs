@@ -60,7 +60,8 @@ impl<T> Crew<T> {
         self.is_ready_to_step = self.gait.is_some() && self.merge.is_none() && self.line.is_first();
     }
 
-    /// Whether an event that is published and not sampled may be left to [`step`](Self::step).
+    /// Returns whether an event that is published and not sampled may be left to
+    /// [`step`](Self::step).
     #[inline(always)]
     pub(in crate::pipeline) fn is_ready_to_step(&self) -> bool {
         self.is_ready_to_step
@@ -89,7 +90,7 @@ impl<T> Crew<T> {
         Some(true)
     }
 
-    /// As [`step`](Self::step) for an event that is sampled.
+    /// Works as [`step`](Self::step) for an event that is sampled.
     #[inline(never)]
     pub(in crate::pipeline) fn step_measured(
         &mut self,
@@ -176,7 +177,7 @@ impl<T> Crew<T> {
         }
     }
 
-    /// As [`steps`](Self::steps) where the last stage gives each event's slot back at once.
+    /// Works as [`steps`](Self::steps) where the last stage gives each event's slot back at once.
     #[inline(never)]
     fn steps_eagerly(&mut self, count: usize, batch: Batch, mark: &mut Mark) {
         self.steps::<true>(count, batch, mark);
@@ -231,7 +232,7 @@ fn pass_single<const EACH: bool, T>(single: Single<'_, T>, stages: &mut [Box<dyn
     });
 }
 
-/// As [`pass_single`] for an event that is sampled.
+/// Works as [`pass_single`] for an event that is sampled.
 #[inline(never)]
 fn measure_single<T>(
     single: Single<'_, T>,
@@ -278,7 +279,7 @@ impl<T, const EAGERLY: bool> Walk<'_, T, EAGERLY> {
         hand.done();
     }
 
-    /// As [`pass`](Self::pass) where one of the events, from `first` on, is sampled.
+    /// Works as [`pass`](Self::pass) where one of the events, from `first` on, is sampled.
     #[inline(never)]
     fn measure<const N: usize>(&mut self, first: u64, mut hand: Hand<'_, T, N>, mark: &mut Mark) {
         let last = self.stages.len() - 1;

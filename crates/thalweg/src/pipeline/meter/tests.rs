@@ -31,7 +31,7 @@ fn run(look: u64, batch: usize, stages: impl Fn(Builder<u64>, &Driven) -> Builde
     pipeline.join().expect("no panic")
 }
 
-/// Three stages in a row, each `ns` an event.
+/// Returns three stages in a row, each `ns` an event.
 fn row(ns: [u64; 3]) -> impl Fn(Builder<u64>, &Driven) -> Builder<u64> {
     move |builder, clock| {
         let [a, b, c] = ns.map(|ns| {

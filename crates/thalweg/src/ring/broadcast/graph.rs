@@ -15,7 +15,7 @@ pub struct ReaderId {
 }
 
 impl ReaderId {
-    /// The reader's place, counted from 0 in the order of declaration.
+    /// Returns the reader's place, counted from 0 in the order of declaration.
     pub fn index(self) -> usize {
         self.index
     }
@@ -104,7 +104,8 @@ pub struct Builder<T> {
 shown!([T] Builder<T>, "Builder", this, "capacity": this.capacity, "declared": this.declared);
 
 impl<T> Builder<T> {
-    /// A ring of at least `capacity` elements; the number of slots is the next power of two.
+    /// Returns a builder of a ring of at least `capacity` elements; the number of slots is the next
+    /// power of two.
     pub fn new(capacity: usize) -> Self {
         Self {
             capacity,
@@ -127,19 +128,20 @@ impl<T> Builder<T> {
         ReaderId { of: self.id, index }
     }
 
-    /// A reader that only looks, behind the readers in `after` (behind the publisher if there are
-    /// none).
+    /// Declares a reader that only looks, behind the readers in `after` (behind the publisher if
+    /// there are none).
     pub fn looker(&mut self, after: &[ReaderId]) -> ReaderId {
         self.declare(Access::Look, after)
     }
 
-    /// A reader that changes elements in place.
+    /// Declares a reader that changes elements in place.
     pub fn writer(&mut self, after: &[ReaderId]) -> ReaderId {
         self.declare(Access::Write, after)
     }
 
-    /// A group of `shards` readers that change elements in place, each only those whose route,
-    /// modulo `shards`, is its number. `route` is called once per element, when it is published.
+    /// Declares a group of `shards` readers that change elements in place, each only those whose
+    /// route, modulo `shards`, is its number. `route` is called once per element, when it is
+    /// published.
     pub fn shards(
         &mut self,
         shards: usize,

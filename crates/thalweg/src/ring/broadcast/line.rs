@@ -140,17 +140,18 @@ impl<T> Line<T> {
         self.writers = bits.fold(0, |writers, writes| writers << 1 | writes);
     }
 
-    /// Whether it comes right behind the publisher: a single element is the last published then.
+    /// Returns whether it comes right behind the publisher: a single element is the last published
+    /// then.
     pub(crate) fn is_first(&self) -> bool {
         self.first_of != 0
     }
 
-    /// Whether its readers can be led together.
+    /// Returns whether its readers can be led together.
     pub(crate) fn is_closed(&self) -> bool {
         self.is_closed
     }
 
-    /// The reader at this place, to go on alone.
+    /// Returns the reader at this place, to go on alone.
     #[inline(always)]
     pub(crate) fn reader(&mut self, at: usize) -> &mut Reader<T> {
         self.settle();
@@ -158,15 +159,15 @@ impl<T> Line<T> {
         &mut self.readers[at]
     }
 
-    /// All of them, to go on alone.
+    /// Returns all of them, to go on alone.
     pub(crate) fn readers(&mut self) -> &mut [Reader<T>] {
         self.settle();
         self.at = NOWHERE;
         &mut self.readers
     }
 
-    /// The first element ahead, and how many there are that all readers can be led through. None if
-    /// the line is not closed, or some reader has fallen behind.
+    /// Returns the first element ahead, and how many there are that all readers can be led through.
+    /// None if the line is not closed, or some reader has fallen behind.
     #[inline(always)]
     pub(crate) fn ahead(&mut self) -> (u64, usize) {
         if self.at == NOWHERE && !self.level() {
@@ -203,7 +204,7 @@ impl<T> Line<T> {
         }
     }
 
-    /// Whether the readers can be led on from where they are.
+    /// Returns whether the readers can be led on from where they are.
     #[inline(never)]
     pub(crate) fn level(&mut self) -> bool {
         let mut next = self.readers.iter().map(Reader::next_sequence);
@@ -213,7 +214,8 @@ impl<T> Line<T> {
         level.is_some()
     }
 
-    /// The element [`ahead`](Self::ahead), if there is exactly one, to be led through all readers.
+    /// Returns the element [`ahead`](Self::ahead), if there is exactly one, to be led through all
+    /// readers.
     #[inline(always)]
     pub(crate) fn single(&mut self) -> Option<Single<'_, T>> {
         if self.at == NOWHERE && !self.level() {
@@ -229,8 +231,9 @@ impl<T> Line<T> {
         })
     }
 
-    /// The element that was just published, if all readers stand before it and come right behind
-    /// its publisher: there is no other then, and no look at what others have done is needed.
+    /// Returns the element that was just published, if all readers stand before it and come right
+    /// behind its publisher: there is no other then, and no look at what others have done is
+    /// needed.
     #[inline(always)]
     pub(crate) fn published<'l>(
         &'l mut self,
@@ -248,8 +251,8 @@ impl<T> Line<T> {
         })
     }
 
-    /// The first reader that has not come as far as the head of the line, or else the head: the one
-    /// at work when a [`Single`] has panicked.
+    /// Returns the first reader that has not come as far as the head of the line, or else the head:
+    /// the one at work when a [`Single`] has panicked.
     #[cold]
     pub(crate) fn behind(&self) -> usize {
         let mut next = self.readers.iter().map(Reader::next_sequence);
@@ -291,13 +294,13 @@ pub(crate) struct Lead<'l, T> {
 }
 
 impl<T> Lead<'_, T> {
-    /// The next element.
+    /// Returns the next element.
     #[inline(always)]
     pub(crate) fn next(&self) -> u64 {
         self.done
     }
 
-    /// How many elements are left.
+    /// Returns how many elements are left.
     #[inline(always)]
     pub(crate) fn left(&self) -> usize {
         (self.end - self.done) as usize
@@ -342,7 +345,7 @@ fn address<T>(ring: &Ring<T>) -> usize {
     Arc::as_ptr(ring) as usize
 }
 
-/// Whether `readers` can be led through the elements together; see [`Line`].
+/// Returns whether `readers` can be led through the elements together; see [`Line`].
 fn is_closed<T>(readers: &[Reader<T>]) -> bool {
     let Some((head, followers)) = readers.split_first() else {
         return false;

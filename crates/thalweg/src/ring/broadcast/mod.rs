@@ -142,7 +142,7 @@ impl<'r, T> Slots<'r, T> {
     }
 }
 
-/// The smallest of several readers' `done`.
+/// Returns the smallest of several readers' `done`.
 #[inline]
 fn slowest(readers: &[Arc<Sequence>], order: Ordering) -> u64 {
     let mut slowest = u64::MAX;

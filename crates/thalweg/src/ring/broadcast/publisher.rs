@@ -61,24 +61,26 @@ impl<T> Publisher<T> {
         self.ring.slots.len()
     }
 
-    /// The sequence that the next published element gets; equal to the number published so far.
+    /// Returns the sequence that the next published element gets; equal to the number published so
+    /// far.
     #[inline]
     pub fn next_sequence(&self) -> u64 {
         self.next
     }
 
-    /// How far this publisher has come, for a thread that watches it.
+    /// Returns how far this publisher has come, for a thread that watches it.
     pub fn progress(&self) -> Progress {
         Progress(Arc::clone(&self.ring.published))
     }
 
-    /// Whether a slot is known to be free.
+    /// Returns whether a slot is known to be free.
     #[inline(always)]
     pub(crate) fn has_room(&self) -> bool {
         self.free_until > self.next
     }
 
-    /// Free slots, at least: looks at the readers again only if fewer than `wanted` are known.
+    /// Returns the least number of free slots: it looks at the readers again only if fewer than
+    /// `wanted` are known.
     #[inline(always)]
     pub fn free(&mut self, wanted: usize) -> usize {
         if self.free_until - self.next < wanted as u64 {
@@ -92,7 +94,7 @@ impl<T> Publisher<T> {
         (self.free_until - self.next) as usize
     }
 
-    /// As [`free`](Self::free), and counts what readers gave back early
+    /// Works as [`free`](Self::free), and counts what readers gave back early
     /// ([`Reader::give_back`](super::Reader::give_back)). For a caller that finds no room
     /// otherwise: each look takes a line away from those readers.
     #[inline(never)]
@@ -111,14 +113,14 @@ impl<T> Publisher<T> {
         (self.free_until - self.next) as usize
     }
 
-    /// Whether everything published has been through every reader.
+    /// Returns whether everything published has been through every reader.
     pub fn is_drained(&self) -> bool {
         // ORDERING: Acquire (order::reclaim), pairs with `Reader::release_until`; the caller may
         // rely on the readers' work being visible.
         slowest(&self.last, order::reclaim()) == self.next
     }
 
-    /// Whether a reader has gone before the end.
+    /// Returns whether a reader has gone before the end.
     pub fn is_closed(&self) -> bool {
         self.ring.gone() & READER_GONE != 0
     }
@@ -224,7 +226,7 @@ pub struct Claim<'p, T> {
 }
 
 impl<T> Claim<'_, T> {
-    /// The sequence of the first slot.
+    /// Returns the sequence of the first slot.
     #[inline]
     pub fn first_sequence(&self) -> u64 {
         self.publisher.next

@@ -22,7 +22,7 @@ pub enum Polled {
 pub struct Progress(pub(super) Arc<Sequence>);
 
 impl Progress {
-    /// Elements that the reader has released, or the publisher has published.
+    /// Returns the number of elements that the reader has released, or the publisher has published.
     pub fn released(&self) -> u64 {
         // ORDERING: Relaxed; a figure for people, nothing is read on its strength.
         self.0.load(Ordering::Relaxed)
@@ -114,7 +114,8 @@ impl<T> Reader<T> {
         }
     }
 
-    /// Elements that may be worked on now, as [`poll`](Self::poll) finds them; 0 also at the end.
+    /// Returns the number of elements that may be worked on now, as [`poll`](Self::poll) finds
+    /// them; 0 also at the end.
     #[inline(always)]
     pub fn waiting(&mut self) -> usize {
         if self.limit <= self.next {
@@ -123,20 +124,20 @@ impl<T> Reader<T> {
         (self.limit - self.next) as usize
     }
 
-    /// As [`waiting`](Self::waiting), and looks anew though elements seen earlier are left.
+    /// Works as [`waiting`](Self::waiting), and looks anew though elements seen earlier are left.
     #[inline]
     pub fn waiting_now(&mut self) -> usize {
         self.look();
         self.waiting()
     }
 
-    /// The next element's sequence; equal to the number of elements released so far.
+    /// Returns the next element's sequence; equal to the number of elements released so far.
     #[inline(always)]
     pub fn next_sequence(&self) -> u64 {
         self.next
     }
 
-    /// The next element, and how many are known to be there.
+    /// Returns the next element, and how many are known to be there.
     #[inline(always)]
     pub(super) fn seen(&self) -> (u64, usize) {
         (self.next, self.limit.saturating_sub(self.next) as usize)
@@ -151,8 +152,8 @@ impl<T> Reader<T> {
         matches!(self.access, Access::Shard { .. })
     }
 
-    /// Whether element `sequence`, which must be within reach, is this reader's: always, unless it
-    /// is a shard.
+    /// Returns whether element `sequence`, which must be within reach, is this reader's: always,
+    /// unless it is a shard.
     #[inline(always)]
     pub fn owns(&self, sequence: u64) -> bool {
         let Access::Shard { group, shard } = self.access else {
@@ -251,7 +252,7 @@ impl<T> Reader<T> {
         self.early.store(self.next, order::release());
     }
 
-    /// A handle that shows how far this reader has come.
+    /// Returns a handle that shows how far this reader has come.
     pub fn progress(&self) -> Progress {
         Progress(Arc::clone(&self.done))
     }

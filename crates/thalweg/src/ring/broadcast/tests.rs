@@ -262,7 +262,7 @@ mod lines {
     use super::*;
     use crate::ring::broadcast::{Lent, Line, Reader};
 
-    /// A line of all readers that `declare` makes, beside the rest of them.
+    /// Returns a line of all readers that `declare` makes, beside the rest of them.
     fn line(
         slots: usize,
         of: &[usize],

@@ -104,7 +104,7 @@ impl<T> Hold<T> {
         (before, waker)
     }
 
-    /// The waker of the other side, if that was there at the step that found `before`.
+    /// Returns the waker of the other side, if that was there at the step that found `before`.
     fn waker_of(&self, other: &Side, before: u32) -> Option<Waker> {
         if before & other.waits == 0 {
             return None;
@@ -205,7 +205,7 @@ unsafe impl<T: Send> Send for Taker<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send> Sync for Taker<T> {}
 
-/// A place for one element, with its two sides; one allocation.
+/// Returns a place for one element, with its two sides; one allocation.
 pub fn oneshot<T>() -> (Giver<T>, Taker<T>) {
     let shared = Box::new(Shared {
         word: AtomicU32::new(0),
@@ -247,7 +247,7 @@ impl<T> Giver<T> {
         }
     }
 
-    /// Whether the element would come back.
+    /// Returns whether the element would come back.
     pub fn is_closed(&self) -> bool {
         self.0.look() & CLOSED != 0
     }
@@ -325,7 +325,7 @@ impl<T> Taker<T> {
         wake(self.0.act(CLOSED, &TAKER, &GIVER).1);
     }
 
-    /// Whether nothing can be given any more.
+    /// Returns whether nothing can be given any more.
     pub fn is_closed(&self) -> bool {
         self.0.look() & (SENT | GONE | CLOSED) != 0
     }

@@ -73,7 +73,7 @@ impl<T> Consumer<T> {
         unsafe { self.shared.as_ref() }
     }
 
-    /// How many elements can be taken, up to date if fewer than `want`.
+    /// Returns how many elements can be taken, up to date if fewer than `want`.
     #[inline(always)]
     fn available(&mut self, want: u64) -> u64 {
         if self.seen - self.head < want {
@@ -91,7 +91,7 @@ impl<T> Consumer<T> {
         self.learn(look(self.shared(), self.head))
     }
 
-    /// As [`observe`](Self::observe), at a distance from the producer.
+    /// Works as [`observe`](Self::observe), at a distance from the producer.
     // The fast path passes on no reference to `self`, here and in the producer: an endpoint whose
     // address is not passed on can be kept in registers.
     #[inline(always)]
@@ -135,7 +135,7 @@ impl<T> Consumer<T> {
         }
     }
 
-    /// As [`try_pop`](Self::try_pop), but says `Closed` also where
+    /// Works as [`try_pop`](Self::try_pop), but says `Closed` also where
     /// [`take_back`](Self::take_back) has something to do. Then look again.
     #[inline(always)]
     pub(crate) fn try_pop_nearly(&mut self) -> Result<T, PopError> {
@@ -143,7 +143,7 @@ impl<T> Consumer<T> {
         Ok(self.take())
     }
 
-    /// Gives the room back that a forgotten batch has kept; gives whether there was any.
+    /// Gives the room back that a forgotten batch has kept; returns whether there was any.
     #[cold]
     pub(crate) fn take_back(&mut self) -> bool {
         let is_kept = self.shared().released() != self.head;
@@ -153,7 +153,7 @@ impl<T> Consumer<T> {
         is_kept
     }
 
-    /// As [`try_pop`](Self::try_pop), without ever a pause: others may have elements, too.
+    /// Works as [`try_pop`](Self::try_pop), without ever a pause: others may have elements, too.
     #[inline(always)]
     pub(crate) fn try_pop_at_once(&mut self) -> Result<T, PopError> {
         self.observe()?;
@@ -237,12 +237,12 @@ impl<T> Consumer<T> {
         count
     }
 
-    /// How many elements the ring holds at most.
+    /// Returns how many elements the ring holds at most.
     pub fn capacity(&self) -> usize {
         self.shared().capacity
     }
 
-    /// How many elements can be taken. The producer may add some at any time.
+    /// Returns how many elements can be taken. The producer may add some at any time.
     ///
     /// A slotted ring has no shared count and finds it by bisection: up to log2(capacity) line
     /// transfers.
@@ -253,18 +253,18 @@ impl<T> Consumer<T> {
         self.shared().published_len(self.head)
     }
 
-    /// How many elements were taken since the ring was made.
+    /// Returns how many elements were taken since the ring was made.
     pub fn popped(&self) -> u64 {
         self.head
     }
 
-    /// Whether there is nothing to take at the moment.
+    /// Returns whether there is nothing to take at the moment.
     pub fn is_empty(&self) -> bool {
         self.head == self.seen && self.shared().published(self.head, self.head + 1) == self.head
     }
 
-    /// Whether the ring is closed: the producer is gone, or one of the two called `close`. There
-    /// may still be elements to take.
+    /// Returns whether the ring is closed: the producer is gone, or one of the two called `close`.
+    /// There may still be elements to take.
     #[inline]
     pub fn is_closed(&self) -> bool {
         self.shared().is_closed()

@@ -142,8 +142,8 @@ impl<T> Shared<T> {
         unsafe { self.view().slot(position) }.is_published(position)
     }
 
-    /// The position up to which elements are published, at least `known`, which is not released. A
-    /// slotted ring looks no further than `far`.
+    /// Returns the position up to which elements are published, at least `known`, which is not
+    /// released. A slotted ring looks no further than `far`.
     #[inline(always)]
     pub(super) fn published(&self, known: u64, far: u64) -> u64 {
         if !self.view().is_slotted {
@@ -156,9 +156,9 @@ impl<T> Shared<T> {
         end
     }
 
-    /// How many elements are published from `start` on, which is not released. In a slotted ring by
-    /// bisection: published positions are a prefix of those after `start`, and stay published,
-    /// since only the caller could release them.
+    /// Returns how many elements are published from `start` on, which is not released. In a slotted
+    /// ring by bisection: published positions are a prefix of those after `start`, and stay
+    /// published, since only the caller could release them.
     pub(super) fn published_len(&self, start: u64) -> usize {
         if !self.view().is_slotted {
             return (self.published_packed() - start) as usize;
@@ -183,7 +183,7 @@ impl<T> Shared<T> {
         self.head.store(head, order::release());
     }
 
-    /// The position up to which cells are free again.
+    /// Returns the position up to which cells are free again.
     #[inline(always)]
     pub(super) fn released(&self) -> u64 {
         // ORDERING: reclaim (Acquire), pairs with the release in `release`.
@@ -213,7 +213,7 @@ impl<T> Shared<T> {
         self.ending.fetch_or(LATE, order::late());
     }
 
-    /// The consumer has found nothing and has released all that it took. Gives whether its end is
+    /// The consumer has found nothing and has released all that it took. Returns whether its end is
     /// now the producer's; if not, something was published meanwhile, and it must look again.
     pub(super) fn hand_over(&self) -> bool {
         if fault::is("late_missed") {
@@ -242,13 +242,14 @@ impl<T> Shared<T> {
         self.held.0.store(is_held, order::publish());
     }
 
-    /// Whether the producer holds a claim; if not, what its claims have published is visible.
+    /// Returns whether the producer holds a claim; if not, what its claims have published is
+    /// visible.
     pub(super) fn is_held(&self) -> bool {
         // ORDERING: observe (Acquire), pairs with the publish in `hold`.
         self.held.0.load(order::observe())
     }
 
-    /// Whether the consumer's end is the producer's. The consumer knows by itself.
+    /// Returns whether the consumer's end is the producer's. The consumer knows by itself.
     pub(super) fn is_handed_over(&self) -> bool {
         // ORDERING: closed (Acquire), pairs with the done in `hand_over`: what the consumer took
         // and released.

@@ -104,7 +104,7 @@ pub(super) struct View<T> {
 }
 
 impl<T> View<T> {
-    /// An endpoint's own.
+    /// Returns a copy of the view, for an endpoint.
     pub(super) fn copied(&self) -> Self {
         Self { ..*self }
     }

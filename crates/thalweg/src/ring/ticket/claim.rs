@@ -57,8 +57,8 @@ pub(crate) struct Claimed(Range<u64>);
 unsafe impl<T: Send> Send for TicketClaim<'_, T> {}
 
 impl<'a, T> TicketClaim<'a, T> {
-    /// The caller hands over its tickets, for free positions (rule 2). Until they are published,
-    /// they count as without an element.
+    /// Makes a claim of the caller's tickets, for free positions (rule 2). Until they are
+    /// published, they count as without an element.
     pub(super) fn new(ring: &'a Ticket<T>, slots: Slots<'a, T>, tickets: Range<u64>) -> Self {
         ring.absent.add(tickets.end - tickets.start);
         Self {
@@ -79,7 +79,7 @@ impl<'a, T> TicketClaim<'a, T> {
         self.remembered = Some(claimed);
     }
 
-    /// The claim of these tickets, which was forgotten; what was written is leaked.
+    /// Returns the claim of these tickets, which was forgotten; what was written is leaked.
     pub(super) fn again(ring: &'a Ticket<T>, slots: Slots<'a, T>, claimed: &mut Claimed) -> Self {
         let tickets = std::mem::take(&mut claimed.0);
         // They count as absent still.
@@ -93,17 +93,17 @@ impl<'a, T> TicketClaim<'a, T> {
         }
     }
 
-    /// How many elements the claim has room for.
+    /// Returns how many elements the claim has room for.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether it is a claim of no room at all.
+    /// Returns whether it is a claim of no room at all.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// How many elements can still be written.
+    /// Returns how many elements can still be written.
     pub fn remaining(&self) -> usize {
         self.len - self.written
     }
@@ -175,7 +175,7 @@ impl<'a, T> TicketClaim<'a, T> {
         }
     }
 
-    /// The positions that are not written.
+    /// Returns the positions that are not written.
     pub(crate) fn rest(&self) -> Range<u64> {
         self.start + self.written as u64..self.start + self.len as u64
     }

@@ -109,7 +109,7 @@ impl Apart {
     }
 
     /// Takes the tickets from `start` up to `end` back, if they are the last that were drawn and
-    /// the ring is open; gives whether it is so. The caller has them, and touched none of their
+    /// the ring is open; returns whether it is so. The caller has them, and touched none of their
     /// slots (rule 5).
     fn redraw(&self, start: u64, end: u64) -> bool {
         if fault::is("redraw") {
@@ -211,7 +211,7 @@ impl<T> Ticket<T> {
         self.tail.0.fetch_or(CLOSED, order::close()) & CLOSED == 0
     }
 
-    /// Whether the ring is closed. There may still be elements to take.
+    /// Returns whether the ring is closed. There may still be elements to take.
     pub fn is_closed(&self) -> bool {
         // ORDERING: closed (Acquire), pairs with the close in `close`.
         self.tail.0.load(order::closed()) & CLOSED != 0
@@ -233,26 +233,26 @@ impl<T> Ticket<T> {
         }
     }
 
-    /// How many elements the ring holds at most.
+    /// Returns how many elements the ring holds at most.
     pub fn capacity(&self) -> usize {
         self.storage.capacity()
     }
 
-    /// The position of the next push, from 0: how many tickets producers have drawn. A claim that
-    /// gives tickets back lowers it again.
+    /// Returns the position of the next push, from 0: how many tickets producers have drawn. A
+    /// claim that gives tickets back lowers it again.
     pub fn pushed(&self) -> u64 {
         // ORDERING: Relaxed, a count; elements are acquired by their stamps.
         self.tail.0.load(Ordering::Relaxed) & !CLOSED
     }
 
-    /// The position of the next pop, from 0: how many tickets consumers have drawn.
+    /// Returns the position of the next pop, from 0: how many tickets consumers have drawn.
     pub fn popped(&self) -> u64 {
         // ORDERING: Relaxed, a count.
         self.head.0.load(Ordering::Relaxed)
     }
 
-    /// How many elements are in the ring, those that are being pushed included. What is claimed and
-    /// not committed, and holes, are none. Never above the capacity.
+    /// Returns how many elements are in the ring, those that are being pushed included. What is
+    /// claimed and not committed, and holes, are none. Never above the capacity.
     pub fn len(&self) -> usize {
         let popped = self.popped();
         // All of them move between the looks, hence the bounds.
@@ -267,7 +267,7 @@ impl<T> Ticket<T> {
         self.absent.get() + self.passed.get()
     }
 
-    /// Elements that consumers have drawn.
+    /// Returns the number of elements that consumers have drawn.
     pub(crate) fn received(&self) -> u64 {
         // Both move between the looks: the one that is to be less first, and a bound, since other
         // processors may show them in another order.
@@ -275,31 +275,31 @@ impl<T> Ticket<T> {
         self.popped().saturating_sub(passed)
     }
 
-    /// Whether it is closed, and nothing is in it or under way.
+    /// Returns whether it is closed, and nothing is in it or under way.
     pub(crate) fn is_over(&self) -> bool {
         // ORDERING: closed (Acquire), pairs with the close in `close`.
         let tail = self.tail.0.load(order::closed());
         tail == self.popped() | CLOSED
     }
 
-    /// Whether [`len`](Self::len) is 0.
+    /// Returns whether [`len`](Self::len) is 0.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether all room is taken, by elements, claims and holes.
+    /// Returns whether all room is taken, by elements, claims and holes.
     pub fn is_full(&self) -> bool {
         self.pushed().saturating_sub(self.popped()) >= self.capacity() as u64
     }
 
-    /// Whether a pop would find an element (or a hole to pass over) now.
+    /// Returns whether a pop would find an element (or a hole to pass over) now.
     pub fn can_pop(&self) -> bool {
         let head = self.popped();
         !matches!(self.slots().content(head), State::Earlier | State::Free)
     }
 
-    /// As [`can_pop`](Self::can_pop), for a caller that has passed over holes: a hole that is there
-    /// now was given up since, and the thread that did that notifies.
+    /// Works as [`can_pop`](Self::can_pop), for a caller that has passed over holes: a hole that is
+    /// there now was given up since, and the thread that did that notifies.
     pub(crate) fn has_element(&self) -> bool {
         matches!(
             self.slots().content(self.popped()),
@@ -307,13 +307,13 @@ impl<T> Ticket<T> {
         )
     }
 
-    /// Whether the element of `position`, which was drawn, may still be there to take. Looks at its
-    /// slot, which consumers reach later, and not at what they use now.
+    /// Returns whether the element of `position`, which was drawn, may still be there to take.
+    /// Looks at its slot, which consumers reach later, and not at what they use now.
     pub(crate) fn is_waiting(&self, position: u64) -> bool {
         !matches!(self.slots().content(position), State::Later)
     }
 
-    /// Whether a push would find room now. A closed ring has none.
+    /// Returns whether a push would find room now. A closed ring has none.
     pub fn can_push(&self) -> bool {
         !self.is_closed() && {
             let tail = self.pushed();

@@ -78,7 +78,7 @@ impl<T> Ticket<T> {
         }
     }
 
-    /// The tail, to begin at where nothing better is known.
+    /// Returns the tail, to begin at where nothing better is known.
     #[inline(always)]
     pub(super) fn near(&self) -> u64 {
         // ORDERING: Relaxed; slots are passed on by their stamps (rule 2).
@@ -133,7 +133,7 @@ impl<T> Ticket<T> {
         Ok(())
     }
 
-    /// As [`try_push`](Self::try_push), by an endpoint that was at `near`.
+    /// Works as [`try_push`](Self::try_push), by an endpoint that was at `near`.
     #[inline(never)]
     pub(super) fn try_push_near(&self, near: &mut u64, value: T) -> Result<(), PushError<T>> {
         let slots = self.slots();

@@ -59,7 +59,7 @@ impl Stamp {
         self.0 == lap * STATES + ELEMENT
     }
 
-    /// The rest of the answers, off the path of a push or pop that succeeds.
+    /// Returns the rest of the answers, off the path of a push or pop that succeeds.
     #[inline]
     fn state(self, lap: u64) -> State {
         // A stamp is never further than a lap or two from a position, so the difference is small.
@@ -89,7 +89,7 @@ impl<T> Slot<T> {
         }
     }
 
-    /// The stamp, for a producer.
+    /// Returns the stamp, for a producer.
     #[inline(always)]
     fn for_push(&self) -> Stamp {
         // ORDERING: reclaim (Acquire), pairs with the release in `release`: the element of the lap
@@ -97,7 +97,7 @@ impl<T> Slot<T> {
         Stamp(self.stamp.load(order::reclaim()))
     }
 
-    /// The stamp, for a consumer.
+    /// Returns the stamp, for a consumer.
     #[inline(always)]
     fn for_pop(&self) -> Stamp {
         // ORDERING: observe (Acquire), pairs with the publish in `publish`: the element is in.
@@ -247,7 +247,7 @@ impl<'a, T> Slots<'a, T> {
         }
     }
 
-    /// The position less the index of its slot.
+    /// Returns the position less the index of its slot.
     #[inline(always)]
     fn lap(self, position: u64) -> u64 {
         position & !self.mask
@@ -268,9 +268,9 @@ impl<'a, T> Slots<'a, T> {
         self.slot(position).publish(self.lap(position), HOLE);
     }
 
-    /// Whether a producer may have `position`: its slot is free for it, and so is the one `slack`
-    /// further. That one is free when position − capacity is out, so the ring never holds more than
-    /// its capacity; and without slack it is the same slot.
+    /// Returns whether a producer may have `position`: its slot is free for it, and so is the one
+    /// `slack` further. That one is free when position − capacity is out, so the ring never holds
+    /// more than its capacity; and without slack it is the same slot.
     #[inline(always)]
     pub(super) fn room(self, position: u64) -> State {
         let own = self.slot(position).for_push();
@@ -296,8 +296,8 @@ impl<'a, T> Slots<'a, T> {
         stamp.state(lap)
     }
 
-    /// How many positions from `start` on, at most `max`, a producer may have, and what stands in
-    /// the way of the next.
+    /// Returns how many positions from `start` on, at most `max`, a producer may have, and what
+    /// stands in the way of the next.
     #[inline(always)]
     pub(super) fn free_run(self, start: u64, max: u64) -> (u64, State) {
         let mut count = 0;
@@ -311,7 +311,8 @@ impl<'a, T> Slots<'a, T> {
         (count, State::Free)
     }
 
-    /// How many elements from `start` on, at most `max`, can be taken, and what comes after.
+    /// Returns how many elements from `start` on, at most `max`, can be taken, and what comes
+    /// after.
     #[inline(always)]
     pub(super) fn element_run(self, start: u64, max: u64) -> (u64, State) {
         let mut count = 0;

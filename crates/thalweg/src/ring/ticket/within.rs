@@ -22,7 +22,7 @@ use crate::ring::PushError;
 use crate::ring::sync::{fault, order};
 
 impl Apart {
-    /// As [`draw`](Self::draw) of one ticket, by a producer that others weigh.
+    /// Works as [`draw`](Self::draw) of one ticket, by a producer that others weigh.
     #[inline(always)]
     fn draw_weighed(&self, position: u64) -> Result<u64, u64> {
         // ORDERING: admit (Release), pairs with the weigh in `draw_within`: what this
@@ -84,7 +84,7 @@ impl<T> Ticket<T> {
         Ok(())
     }
 
-    /// As [`try_push_within`](Self::try_push_within), by an endpoint that was at `near` when
+    /// Works as [`try_push_within`](Self::try_push_within), by an endpoint that was at `near` when
     /// consumers were at `head`.
     #[inline(never)]
     pub(super) fn try_push_within_near(

@@ -35,7 +35,7 @@ impl Place {
         self.usable == 1
     }
 
-    /// The thread that it waits for needs this core to go on, as far as is known.
+    /// Returns whether the thread that it waits for needs this core to go on, as far as is known.
     pub(super) fn is_shared(&self) -> bool {
         self.is_alone() || self.is_beside
     }

@@ -66,7 +66,7 @@ fn spin(clock: &Hand, pace: &mut Pace<Hand>) -> (u64, u32) {
     (clock.now.get() - begin, turns)
 }
 
-/// A wait in which something comes after `gap`; gives whether it slept.
+/// Waits while something comes after `gap`; returns whether it slept.
 fn wait(clock: &Hand, pace: &mut Pace<Hand>, gap: u64, wake: u64) -> bool {
     wait_for(clock, pace, (gap, wake), None)
 }

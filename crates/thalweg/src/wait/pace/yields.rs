@@ -38,7 +38,7 @@ impl Default for Yields {
 }
 
 impl Yields {
-    /// Whether the coming wait should yield, not sleep.
+    /// Returns whether the coming wait should yield, not sleep.
     pub(super) fn are_due(&self) -> bool {
         self.waits == 0
     }

@@ -53,7 +53,7 @@ impl List {
         Some(wait)
     }
 
-    /// Its waiters, for [`renew`](crate::wait::renew).
+    /// Returns its waiters, for [`renew`](crate::wait::renew).
     pub(super) fn waits(&mut self) -> &mut Roster<Kind> {
         &mut self.waits
     }
@@ -85,12 +85,12 @@ impl List {
         Some(wait)
     }
 
-    /// Whether a thread of a chain is on its way.
+    /// Returns whether a thread of a chain is on its way.
     pub(super) fn is_marked(&self) -> bool {
         self.waking.is_some()
     }
 
-    /// The mark as notifiers see it.
+    /// Returns the mark as notifiers see it.
     pub(super) fn mark(&self) -> u32 {
         match self.waking {
             None => 0,
@@ -103,12 +103,13 @@ impl List {
         self.is_old = true;
     }
 
-    /// The mark, if it is old, is as a fresh one from here on; gives whether it was.
+    /// Makes an old mark a fresh one; returns whether it was old.
     pub(super) fn renew(&mut self) -> bool {
         std::mem::take(&mut self.is_old)
     }
 
-    /// The one that was woken as `entry` looks next: takes its mark off, if it has it still.
+    /// Takes the mark off the waiter that was woken as `entry`, which looks next, if it has it
+    /// still.
     pub(super) fn unmark(&mut self, entry: Entry) -> Option<Mark> {
         if self.waking != Some(entry) {
             return None;

@@ -179,7 +179,8 @@ impl Signal {
         self.is_armed() && self.notify_listed(1).1
     }
 
-    /// As [`notify_one`](Self::notify_one) for up to `count` waiters; gives how many there were.
+    /// Works as [`notify_one`](Self::notify_one) for up to `count` waiters; returns how many there
+    /// were.
     #[inline(always)]
     pub(crate) fn notify(&self, count: usize) -> usize {
         if self.is_armed() {
@@ -189,7 +190,7 @@ impl Signal {
         }
     }
 
-    /// As [`notify`](Self::notify) for all that wait now.
+    /// Works as [`notify`](Self::notify) for all that wait now.
     #[inline]
     pub(crate) fn notify_all(&self) -> usize {
         self.notify(usize::MAX)
@@ -202,9 +203,9 @@ impl Signal {
         self.list(waker, Kind::Task)
     }
 
-    /// As [`register`](Self::register), for any kind of waiter. A thread does nothing but wait: it
-    /// will unregister as soon as it is woken, which [`notify_chained`](Self::notify_chained)
-    /// counts on.
+    /// Works as [`register`](Self::register), for any kind of waiter. A thread does nothing but
+    /// wait: it will unregister as soon as it is woken, which
+    /// [`notify_chained`](Self::notify_chained) counts on.
     pub(crate) fn list(&self, waker: &Waker, kind: Kind) -> Entry {
         // Foreign code runs outside of the lock: here the clone.
         let waker = waker.clone();
@@ -246,32 +247,32 @@ impl Signal {
         is_listed
     }
 
-    /// For a task that is polled again: has `waker` woken from now on. `true`: the wait is still
-    /// listed, in its old place. `false`: it has been notified and is over; look, and register
-    /// anew before the next sleep.
+    /// Has `waker` woken from now on, for a task that is polled again. `true`: the wait is still
+    /// listed, in its old place. `false`: it has been notified and is over; look, and register anew
+    /// before the next sleep.
     #[must_use = "a wait that has been notified is over"]
     pub fn update(&self, entry: Entry, waker: &Waker) -> bool {
         renew(&self.back.list, |list| Some(list.waits()), entry, waker)
     }
 
-    /// How many wait now; may be old by the time it is read.
+    /// Returns how many wait now; may be old by the time it is read.
     pub(crate) fn waiting(&self) -> usize {
         // ORDERING: Relaxed; a figure to look at, nothing follows from it.
         (self.front.word.load(Ordering::Relaxed) / WAITER) as usize
     }
 
-    /// How many waits were listed so far, that is, found nothing by looking and spinning. Takes the
-    /// lock.
+    /// Returns how many waits were listed so far, that is, found nothing by looking and spinning.
+    /// Takes the lock.
     pub fn parked(&self) -> u64 {
         self.lock().listed()
     }
 
-    /// How many waits a notification has ended so far. Takes the lock.
+    /// Returns how many waits a notification has ended so far. Takes the lock.
     pub(crate) fn woken(&self) -> u64 {
         self.lock().woken
     }
 
-    /// The first half of rule 1.
+    /// Does the first half of rule 1: returns whether the word is not 0.
     #[inline(always)]
     fn is_armed(&self) -> bool {
         self.word_behind_light() != 0
@@ -285,7 +286,8 @@ impl Signal {
         self.front.word.load(Ordering::Relaxed)
     }
 
-    /// The second half of rule 1: how many were woken, and whether the signal is shut (rule 6).
+    /// Does the second half of rule 1: returns how many were woken, and whether the signal is shut
+    /// (rule 6).
     #[cold]
     #[inline(never)]
     fn notify_listed(&self, count: usize) -> (usize, bool) {

@@ -42,7 +42,7 @@ macro_rules! send {
 }
 
 /// Receives until the ring is closed, in both ways in turn; the numbers of each sender must grow.
-/// Gives how many came, and their sum.
+/// Returns how many came, and their sum.
 macro_rules! receive {
     ($rx:expr, $senders:expr) => {{
         let mut out: Vec<Message> = Vec::new();

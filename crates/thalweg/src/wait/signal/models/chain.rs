@@ -48,7 +48,7 @@ impl Pair {
         }
     }
 
-    /// As `block` does when it is woken, or has waited long enough.
+    /// Works as `block` does when it is woken, or has waited long enough.
     fn leave_and_look(&self, entry: Entry) {
         // It looks for what it was notified of.
         let _ = self.signal.unregister(entry);
@@ -57,7 +57,7 @@ impl Pair {
         }
     }
 
-    /// As `block` does when it finds something after it has listed itself.
+    /// Works as `block` does when it finds something after it has listed itself.
     fn look_and_leave(&self, entry: Entry) {
         if self.take().is_none() {
             return self.leave_and_look(entry);
@@ -66,7 +66,7 @@ impl Pair {
         self.pass_on();
     }
 
-    /// As `block` does when a look panics.
+    /// Works as `block` does when a look panics.
     fn leave(&self, entry: Entry) {
         if !self.signal.unregister(entry) && !fault::is("chain_broken") {
             self.signal.notify_one();

@@ -48,7 +48,7 @@ fn an_interrupt_stands_for_the_fence_of_the_notifier() {
     assert!(fault::caught("heavy", || a_late_element(false, true)));
 }
 
-/// As [`a_late_element`], beside a thread of a chain that gets no core.
+/// Works as [`a_late_element`], beside a thread of a chain that gets no core.
 fn a_late_element_beside_an_old_mark() {
     let shared = Shelf::new();
     let _gets_no_core = shared.signal.list(Waker::noop(), Kind::Thread);
