@@ -27,13 +27,13 @@ use crate::{Kernel, Xxh64};
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Stride {
-    /// Bytes that count.
+    /// The number of bytes that are taken.
     pub take: usize,
-    /// Bytes behind them that do not.
+    /// The number of bytes behind them that are skipped.
     pub skip: usize,
 }
 
-/// Why a text is no [`Stride`].
+/// The reason why a text is no [`Stride`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StrideError {

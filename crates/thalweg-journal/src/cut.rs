@@ -22,9 +22,9 @@ pub struct Cut {
     pub last: Lsn,
     /// The segment that ends now where the cut is.
     pub file: String,
-    /// Where that is, bytes.
+    /// The place of the cut in that file, bytes.
     pub offset_bytes: u64,
-    /// Segments behind it that were removed.
+    /// The number of segments behind it that were removed.
     pub segments_removed: usize,
 }
 

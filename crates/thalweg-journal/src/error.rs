@@ -7,7 +7,8 @@ use std::sync::Arc;
 use crate::format::LENGTH_BYTES;
 use crate::lsn::Lsn;
 
-/// Why a journal cannot do what it is asked. Cloned where several threads wait for one write.
+/// The reason why a journal cannot do what it is asked. Cloned where several threads wait for one
+/// write.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Error {

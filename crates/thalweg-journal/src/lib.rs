@@ -59,9 +59,9 @@ pub use storage::{Fault, Operation, SimDisk, SimFile, Storage, StorageFile, Sync
 #[cfg(unix)]
 pub use storage::{Files, FilesLock, JournalFile};
 
-/// Where a journal is if nothing else is said: in files, where there are any.
+/// The default storage of a journal: files, where there are any.
 #[cfg(unix)]
 pub type DefaultStorage = Files;
-/// Where a journal is if nothing else is said. There are no files here yet.
+/// The default storage of a journal. There are no files here yet.
 #[cfg(not(unix))]
 pub type DefaultStorage = SimDisk;

@@ -8,7 +8,7 @@ use std::fmt;
 pub struct Lsn(u64);
 
 impl Lsn {
-    /// Before the first record: what an empty journal has as its last one.
+    /// The number before the first record, which an empty journal has as its last one.
     pub const ZERO: Lsn = Lsn(0);
     /// The first record of a new journal.
     pub const FIRST: Lsn = Lsn(1);

@@ -12,7 +12,8 @@ const LEFT_MAX: usize = 32;
 /// How many of those rest before a thread makes the first of them durable.
 const RESTING_MAX: usize = 24;
 
-/// Sizes, and what is made ready in advance. What is there already keeps its sizes.
+/// The options of a journal: sizes, and the preparation of segments in advance. An existing journal
+/// keeps its sizes.
 #[derive(Debug, Clone)]
 pub struct Options {
     pub(crate) segment_bytes: u64,

@@ -17,7 +17,7 @@ use crate::storage::{Storage, StorageFile, Syncing, read_fully, write_fully};
 pub struct Torn {
     /// The segment.
     pub file: String,
-    /// Where the unfinished block begins, bytes.
+    /// The offset at which the unfinished block begins, bytes.
     pub offset_bytes: u64,
     /// The first record that it would have held.
     pub lsn: Lsn,
@@ -45,7 +45,7 @@ pub struct Recovery {
     pub first: Lsn,
     /// The last record; the one before `first` if there is none.
     pub last: Lsn,
-    /// Segments with records, or that are next to have some.
+    /// The number of segments with records, or that are next to have some.
     pub segments: usize,
     /// The unfinished write at the end, if there was one.
     pub torn: Option<Torn>,

@@ -46,7 +46,7 @@ impl fmt::Display for Source {
     }
 }
 
-/// Where time comes from, as a seam: [`Clock`] in a program, a hand-driven clock in a test.
+/// A source of time, as a seam: [`Clock`] in a program, a hand-driven clock in a test.
 pub trait TimeSource {
     /// Returns the present time in ticks. Never goes backwards on one thread.
     fn ticks(&self) -> u64;

@@ -33,7 +33,7 @@ pub struct Histogram {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[cfg_attr(feature = "json", derive(serde::Serialize))]
 pub struct Summary {
-    /// How many values.
+    /// The number of values.
     pub count: u64,
     /// Their exact mean.
     pub mean: f64,
@@ -41,13 +41,13 @@ pub struct Summary {
     pub min: u64,
     /// The median.
     pub p50: u64,
-    /// 9 in 10 values are not above this.
+    /// The value that 9 in 10 values do not exceed.
     pub p90: u64,
-    /// 99 in 100.
+    /// The value that 99 in 100 values do not exceed.
     pub p99: u64,
-    /// 999 in 1,000.
+    /// The value that 999 in 1,000 values do not exceed.
     pub p999: u64,
-    /// 9,999 in 10,000.
+    /// The value that 9,999 in 10,000 values do not exceed.
     pub p9999: u64,
     /// The greatest, exactly.
     pub max: u64,

@@ -57,16 +57,16 @@ enum Arrivals {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LoadReport {
-    /// How many events were sent.
+    /// The number of events that were sent.
     pub sent: u64,
-    /// How much later than intended each event was sent, in nanoseconds: 0 where on time. Large
-    /// values mean that the sender was held up, by the system under test or by the machine.
+    /// The time by which each event was sent later than intended, in nanoseconds: 0 where on time.
+    /// Large values mean that the sender was held up, by the system under test or by the machine.
     /// Empty for [`Rate::MAX`], where nothing is intended.
     pub lateness_ns: Histogram,
-    /// From the first intended time to after the last send, in nanoseconds.
+    /// The time from the first intended time to after the last send, in nanoseconds.
     pub span_ns: u64,
-    /// From the first intended time to when the event after the last one was due, in nanoseconds:
-    /// as many gaps as events. 0 for [`Rate::MAX`].
+    /// The time from the first intended time to when the event after the last one was due, in
+    /// nanoseconds: as many gaps as events. 0 for [`Rate::MAX`].
     pub scheduled_ns: u64,
 }
 

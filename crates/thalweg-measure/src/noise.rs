@@ -21,9 +21,9 @@ pub struct GapMeter {
 /// The gaps that a meter found, in the ticks that it was fed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Gaps {
-    /// How many.
+    /// The number of gaps.
     pub count: u64,
-    /// Their lengths together.
+    /// The sum of their lengths.
     pub total_ticks: u64,
     /// The longest.
     pub longest_ticks: u64,

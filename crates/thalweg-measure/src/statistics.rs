@@ -32,7 +32,7 @@ mod shift;
 pub use ranks::{RankSum, holm, rank_sum};
 pub use shift::{RESAMPLES, relative_shift_interval, shift, shift_interval};
 
-/// Fewer values than this have no interval.
+/// The least number of values that have an interval.
 pub const REPETITIONS_MIN: usize = 6;
 
 /// In how many of all series an interval may miss the true median.
@@ -69,7 +69,7 @@ impl Interval {
     }
 }
 
-/// Which way of a metric is the good one.
+/// The direction of a metric that is the better one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Better {
     /// Latency, cost, size.

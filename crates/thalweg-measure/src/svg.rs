@@ -82,16 +82,16 @@ pub fn table<R: AsRef<[String]>>(headings: &[&str], rows: &[R]) -> String {
     )
 }
 
-/// Where a chart's area lies in its picture, in picture units.
+/// The place of a chart's area in its picture, in picture units.
 #[derive(Clone, Copy, Debug)]
 pub struct Area {
     /// Its left edge.
     pub left: f64,
     /// Its upper edge.
     pub top: f64,
-    /// How wide it is.
+    /// Its width.
     pub width: f64,
-    /// How high.
+    /// Its height.
     pub height: f64,
 }
 

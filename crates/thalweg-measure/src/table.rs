@@ -250,7 +250,7 @@ pub struct Measurement {
     pub low: Option<f64>,
     /// The upper bound of its interval; null where it has none.
     pub high: Option<f64>,
-    /// How many repetitions.
+    /// The number of repetitions.
     pub n: usize,
 }
 

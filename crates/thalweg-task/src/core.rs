@@ -21,7 +21,7 @@ use crate::timer::Time;
 /// Tasks that are polled before a core looks at other threads and at the time again.
 const BUDGET: usize = 128;
 
-/// How a [`Core`] is to be.
+/// The options of a [`Core`].
 pub struct CoreBuilder {
     mode: Mode,
     budget: usize,

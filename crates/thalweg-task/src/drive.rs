@@ -13,7 +13,7 @@ use crate::core::Core;
 /// Rounds of a core in one poll of its future.
 const ROUNDS: usize = 8;
 
-/// See [`Core::drive`].
+/// The future of [`Core::drive`].
 #[must_use = "a future does nothing until it is polled"]
 pub struct Drive<'c, S, Z> {
     core: &'c Core,

@@ -44,7 +44,7 @@ pub(crate) mod sealed {
         fn is_set(&self) -> bool;
     }
 
-    /// Where it is cheap to look, nothing is noted.
+    /// The mark that keeps nothing, where it is cheap to look.
     #[derive(Debug, Default)]
     pub struct Unmarked;
 
@@ -94,8 +94,8 @@ pub(crate) mod sealed {
     }
 }
 
-/// How the ends of a slot share it: [`Local`] by cells, on one thread; [`Shared`] by a lock, across
-/// threads. A type, so that a program may have both, and each pays for what it uses.
+/// The way in which the ends of a slot share it: [`Local`] by cells, on one thread; [`Shared`] by a
+/// lock, across threads. A type, so that a program may have both, and each pays for what it uses.
 pub trait Family: sealed::Sealed + fmt::Debug + 'static {
     /// A counted reference.
     type Strong<T>: Deref<Target = T> + Clone;

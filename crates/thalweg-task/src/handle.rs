@@ -208,7 +208,7 @@ pub fn yield_now() -> YieldNow {
     YieldNow { has_yielded: false }
 }
 
-/// See [`yield_now`].
+/// The future of [`yield_now`].
 #[must_use = "a future does nothing until it is polled"]
 #[derive(Debug)]
 pub struct YieldNow {

@@ -138,7 +138,7 @@ impl Scheduler {
     }
 }
 
-/// See [`Handle::sleep`](crate::Handle::sleep). Dropped, it has no timer any more.
+/// The future of [`Handle::sleep`](crate::Handle::sleep). Dropped, it has no timer any more.
 ///
 /// # Panics
 /// If it is polled, by another executor, before its time and after its core is gone.

@@ -41,17 +41,17 @@ pub struct BlockHeader {
     pub first: Lsn,
     /// The end of what was durable when it was written.
     pub durable: Lsn,
-    /// How many records it holds: at least one.
+    /// The number of records that it holds: at least one.
     pub count: u32,
     /// The bytes of header and records, without the padding.
     pub length_bytes: u32,
     /// The checksum of the block before it.
     pub previous_crc: u32,
-    /// Its own.
+    /// The checksum of this block.
     pub crc: u32,
 }
 
-/// Why there is no block.
+/// The reason why there is no block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Flaw {

@@ -9,13 +9,13 @@ pub use segment::SegmentHeader;
 
 pub(crate) use block::{Layout, SUMMED_FROM};
 
-/// Files grow, and blocks begin and end, in steps of this.
+/// The step, in bytes, in which files grow, and blocks begin and end.
 pub const PAGE_BYTES: usize = 4096;
-/// In front of the records of a block.
+/// The bytes of the header in front of the records of a block.
 pub const BLOCK_HEADER_BYTES: usize = 64;
 /// The version that this library writes, and the newest that it reads.
 pub const VERSION: u32 = 1;
-/// In front of each record whose length is not fixed.
+/// The bytes of the length in front of each record whose length is not fixed.
 pub const LENGTH_BYTES: usize = 4;
 
 /// The longest block: its length has to fit, and a reader has to have room for it.

@@ -32,7 +32,7 @@ pub struct SegmentHeader {
     pub journal: u64,
     /// The place of the segment in the journal, and the number in the file's name.
     pub number: u64,
-    /// How many segments were made before it, files used again included.
+    /// The number of segments that were made before it, files used again included.
     pub epoch: u64,
     /// Its first record. None while it is only prepared.
     pub first: Option<Lsn>,
@@ -44,7 +44,7 @@ pub struct SegmentHeader {
     pub previous_crc: u32,
 }
 
-/// Why a page is not the header of a segment.
+/// The reason why a page is not the header of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BadHeader {
     Newer(u32),

@@ -99,8 +99,8 @@ impl<'r> Block<'r> {
     }
 }
 
-/// See [`Reader::records`]. Ends for good after an error; at the end of a reader that follows, it
-/// may be asked again.
+/// The iterator of [`Reader::records`]. It ends for good after an error; at the end of a reader
+/// that follows, it may be called again.
 #[derive(Debug)]
 pub struct Records<'r, R, S: Storage> {
     reader: &'r mut Reader<S>,

@@ -10,7 +10,8 @@ use crate::pages::OpenBlock;
 /// While a group is being written, the next one gathers in any case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GroupCommit {
-    /// How long the first that waits may wait for others to join [0: not at all].
+    /// The longest time that the first thread that waits may wait for others to join [0: not at
+    /// all].
     pub delay_max: Duration,
     /// The number of records that is enough; by default 256.
     pub records_max: u32,

@@ -11,7 +11,7 @@ use std::io;
 pub use files::{Files, FilesLock, JournalFile};
 pub use sim::{Fault, Operation, SimDisk, SimFile};
 
-/// When a write has to be on disk.
+/// The time by which a write has to be on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Syncing {
     /// With the next [`StorageFile::sync`].

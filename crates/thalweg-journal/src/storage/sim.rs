@@ -159,7 +159,7 @@ impl SimDisk {
     }
 }
 
-/// Nothing is left open on a disk: a lock ends with it.
+/// The lock of a simulated disk, which ends with this value.
 #[derive(Debug)]
 pub struct SimLock {
     disk: SimDisk,

@@ -52,7 +52,7 @@ pub fn whole_number(text: &str) -> Result<u64, NumberError> {
     shifted.parse().map_err(|_| NumberError::TooLarge)
 }
 
-/// Why a text is not a whole number of 64 bits.
+/// The reason why a text is not a whole number of 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NumberError {

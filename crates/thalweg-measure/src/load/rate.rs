@@ -24,7 +24,7 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// As fast as it goes, without a schedule.
+    /// The rate without a schedule: as fast as it goes.
     pub const MAX: Rate = Rate { per_s: None };
 
     /// Returns a rate in events a second.
@@ -89,7 +89,7 @@ impl FromStr for Rate {
     }
 }
 
-/// Why a text is not a [`Rate`]. Each text names the value and what would be allowed.
+/// The reason why a text is not a [`Rate`]. Each text names the value and what would be allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RateError {

@@ -11,9 +11,10 @@ const EXACT_MAX: usize = 100;
 /// The outcome of the test of Mann and Whitney.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RankSum {
-    /// Pairs of one value of each group in which the second group's is larger; ties count a half.
+    /// The number of pairs of one value of each group in which the second group's is larger; ties
+    /// count a half.
     pub u: f64,
-    /// How often groups that do not differ would lie at least as far apart: two-sided.
+    /// The part of groups without a difference that would lie at least as far apart: two-sided.
     pub p: f64,
 }
 

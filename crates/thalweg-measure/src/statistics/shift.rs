@@ -14,7 +14,7 @@
 use super::{Interval, REPETITIONS_MIN, quantile};
 use crate::random::SplitMix;
 
-/// Series that the bootstrap draws.
+/// The number of series that the bootstrap draws.
 pub const RESAMPLES: usize = 2_000;
 
 /// Returns the median of all differences `second - first`; `None` where a group is empty or a value

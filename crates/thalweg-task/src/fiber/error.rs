@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::io;
 
-/// Why [`StackPool`](super::StackPool) has no stack to give.
+/// The reason why [`StackPool`](super::StackPool) has no stack to give.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum StackError {

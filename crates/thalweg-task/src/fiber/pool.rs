@@ -21,15 +21,15 @@ const UNMAPPED_AT_ONCE_MAX: usize = 16;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StackOptions {
-    /// Bytes of each stack, rounded up to whole pages, its guard page not counted: 8 KiB to 1 GiB.
-    /// Memory is used only for pages that were touched. A fiber that is dropped while it waits
-    /// needs some 5 KiB below where it waits to be unwound, a panic that prints a backtrace some
-    /// 24 KiB: with less left, a panic overflows the stack where `RUST_BACKTRACE` is set, and ends
-    /// the process instead of its task. 256 KiB, unless given.
+    /// The bytes of each stack, rounded up to whole pages, its guard page not counted: 8 KiB to 1
+    /// GiB. Memory is used only for pages that were touched. A fiber that is dropped while it waits
+    /// needs some 5 KiB below where it waits to be unwound, a panic that prints a backtrace some 24
+    /// KiB: with less left, a panic overflows the stack where `RUST_BACKTRACE` is set, and ends the
+    /// process instead of its task. 256 KiB, unless given.
     pub size_bytes: usize,
-    /// Stacks that are mapped at once and kept. 0, unless given.
+    /// The number of stacks that are mapped at once and kept; default 0.
     pub min: usize,
-    /// Stacks that the pool may have, in use or idle: 1 or more. 4,096, unless given.
+    /// The number of stacks that the pool may have, in use or idle: 1 or more; default 4,096.
     pub max: usize,
     /// The number of fibers that begin before the stacks that none of them needed are unmapped, at
     /// most 16 at once, so that no fiber waits long for its stack. 0: only [`StackPool::decay`]
@@ -71,19 +71,19 @@ impl Default for StackOptions {
     }
 }
 
-/// How many stacks a pool has.
+/// The numbers of stacks of a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct StackCounts {
-    /// Stacks of fibers and generators that have begun or not, and have not ended.
+    /// The number of stacks of fibers and generators that have begun or not, and have not ended.
     pub in_use: usize,
-    /// Stacks that wait for the next fiber.
+    /// The number of stacks that wait for the next fiber.
     pub idle: usize,
-    /// Stacks of dropped fibers that caught the unwinding of their stack 64 times and went on
-    /// waiting. They stay mapped, count towards [`max`](StackOptions::max), and are never used
-    /// again; nothing on them is dropped.
+    /// The number of stacks of dropped fibers that caught the unwinding of their stack 64 times and
+    /// went on waiting. They stay mapped, count towards [`max`](StackOptions::max), and are never
+    /// used again; nothing on them is dropped.
     pub leaked: usize,
-    /// Stacks that were ever mapped.
+    /// The number of stacks that were ever mapped.
     pub mapped: u64,
 }
 

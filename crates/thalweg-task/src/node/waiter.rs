@@ -152,7 +152,7 @@ impl Waiter {
     }
 }
 
-/// Whom a [`Waiter`] that is kept wakes, for now: rule 9 of [`super`].
+/// The task or waker that a kept [`Waiter`] wakes, for now: rule 9 of [`super`].
 #[allow(unreachable_pub)] // a sealed trait of a public type names it
 pub struct Lent(Lending);
 

@@ -49,7 +49,7 @@ impl<T> fmt::Display for SendError<T> {
 
 impl<T> Error for SendError<T> {}
 
-/// Nothing can be sent any more.
+/// The error where nothing can be sent any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VacantError {
     /// The receiver was dropped.
@@ -69,7 +69,7 @@ impl fmt::Display for VacantError {
 
 impl Error for VacantError {}
 
-/// Nothing comes any more.
+/// The error where nothing comes any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecvError {
     /// The sender was dropped, and all that it sent was received.
@@ -89,7 +89,7 @@ impl fmt::Display for RecvError {
 
 impl Error for RecvError {}
 
-/// Nothing is there now.
+/// The error where nothing is there now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TryRecvError {
     /// The slot is empty, and its sender is there.

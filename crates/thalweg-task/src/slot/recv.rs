@@ -158,7 +158,7 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> fmt::Debug for SlotRx<T, F, W> {
     }
 }
 
-/// See [`SlotRx::recv`].
+/// The future of [`SlotRx::recv`].
 #[must_use = "a future does nothing until it is polled"]
 pub struct Recv<'r, T, F: Family, W: Waiting<WaiterOf<F>> = One<F>> {
     receiver: &'r mut SlotRx<T, F, W>,

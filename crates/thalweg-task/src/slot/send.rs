@@ -153,7 +153,7 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> fmt::Debug for SlotTx<T, F, W> {
     }
 }
 
-/// See [`SlotTx::vacant`].
+/// The future of [`SlotTx::vacant`].
 #[must_use = "a future does nothing until it is polled"]
 pub struct Vacant<'s, T, F: Family, W: Waiting<WaiterOf<F>> = One<F>> {
     sender: &'s mut SlotTx<T, F, W>,

@@ -21,7 +21,7 @@ use crate::wait::Mode;
 /// The number of messages of an inbox by default.
 const CAPACITY: usize = 65_536;
 
-/// Why a bus, an inbox or a publisher can't be made.
+/// The reason why a bus, an inbox or a publisher can't be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BuildError {

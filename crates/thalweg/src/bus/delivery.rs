@@ -17,11 +17,13 @@ pub struct Delivery<M> {
     pub priority: Priority,
     /// The publisher of the message.
     pub publisher: PublisherId,
-    /// How many messages of this topic that publisher had published before, lost ones included.
+    /// The number of messages of this topic that the publisher had published before, lost ones
+    /// included.
     pub sequence: u64,
-    /// How many of these this inbox lost since the last one that it took: those just before it.
+    /// The number of these that this inbox lost since the last one that it took: those just before
+    /// it.
     pub lost_before: u64,
-    /// It was published before the inbox was opened, and is the last one of its topic.
+    /// Whether it was published before the inbox was opened, and is the last one of its topic.
     pub is_replay: bool,
 }
 

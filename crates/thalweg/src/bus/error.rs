@@ -19,10 +19,10 @@ pub enum Reason {
 pub struct PublishError<M> {
     /// The message.
     pub message: M,
-    /// Why; if several inboxes did not take it, the first one's reason.
+    /// The reason; if several inboxes did not take it, that of the first.
     pub reason: Reason,
-    /// How many inboxes took it all the same. To publish it again is to publish another message,
-    /// which they get as well.
+    /// The number of inboxes that took it all the same. To publish it again is to publish another
+    /// message, which they get as well.
     pub admitted: usize,
 }
 

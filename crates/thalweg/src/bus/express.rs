@@ -46,9 +46,10 @@ pub(super) struct Lane<M> {
 pub struct ExpressLane {
     /// The lowest priority that goes there.
     pub from: Priority,
-    /// Messages that it holds at most, besides those of topics that drop the oldest or conflate.
+    /// The number of messages that it holds at most, besides those of topics that drop the oldest
+    /// or conflate.
     pub capacity: u64,
-    /// Messages in it, those of such topics included.
+    /// The number of messages in it, those of such topics included.
     pub waiting: u64,
 }
 

@@ -72,17 +72,17 @@ pub(super) struct Others {
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Flow {
-    /// Published for the inbox: those that wait for room now as well. What is given back when the
-    /// bus ends, or the inbox goes, was not.
+    /// Messages that were published for the inbox: those that wait for room now as well. A message
+    /// that is given back when the bus ends, or the inbox goes, does not count.
     pub issued: [u64; Priority::COUNT],
-    /// Taken by the inbox.
+    /// Messages that the inbox took.
     pub admitted: [u64; Priority::COUNT],
-    /// Lost: the inbox held as many messages as their priority allows, or the copy for this inbox
-    /// panicked.
+    /// Messages that were lost since the inbox held as many as their priority allows, or the copy
+    /// for this inbox panicked.
     pub refused: [u64; Priority::COUNT],
-    /// Lost: no room came in time.
+    /// Messages that were lost since no room came in time.
     pub timed_out: [u64; Priority::COUNT],
-    /// Lost: a newer message took their place.
+    /// Messages that were lost since a newer one took their place.
     pub evicted: [u64; Priority::COUNT],
     /// Messages that were admitted and that no consumer received: consumers had gone, or the bus
     /// was closed.
@@ -209,16 +209,16 @@ impl Meter {
 pub struct Service {
     /// Messages that consumers got, for each [`Priority`] by its [`index`](Priority::index).
     pub delivered: [u64; Priority::COUNT],
-    /// Retained messages that they got besides, from before they subscribed.
+    /// The number of retained messages that they got besides, from before they subscribed.
     pub replayed: u64,
     /// Losses that were reported with messages
     /// ([`Delivery::lost_before`](super::Delivery::lost_before)).
     pub told: u64,
-    /// Losses before messages that were discarded: no message reports them.
+    /// The number of losses before messages that were discarded: no message reports them.
     pub unreported: u64,
-    /// Messages in the inbox, and with consumers that have not got them yet.
+    /// The number of messages in the inbox, and with consumers that have not got them yet.
     pub waiting: u64,
-    /// Time that consumers spent with messages, not waiting for any: the sum of all of them.
+    /// The time that consumers spent with messages, not waiting for any: the sum of all of them.
     pub busy_ns: u64,
 }
 
@@ -258,9 +258,9 @@ impl Service {
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Totals {
-    /// By publishers. A message for several inboxes counts for each.
+    /// The counts by publishers. A message for several inboxes counts for each.
     pub flow: Flow,
-    /// By consumers.
+    /// The counts by consumers.
     pub service: Service,
 }
 

@@ -26,7 +26,7 @@ pub struct InboxFigures {
     pub inbox: InboxId,
     /// The topics that it takes.
     pub topics: Topics,
-    /// Its counters, for a [`Balance`](super::Balance), and how many messages wait.
+    /// Its counters, for a [`Balance`](super::Balance), and the number of messages that wait.
     pub reading: Reading,
     /// The numbers of its messages by outcome and priority.
     pub flow: Flow,

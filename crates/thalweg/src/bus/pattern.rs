@@ -52,7 +52,7 @@ impl Topics {
     }
 }
 
-/// Why [`Topics::matching`] gives no topics.
+/// The reason why [`Topics::matching`] gives no topics.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum PatternError {

@@ -31,9 +31,9 @@ pub enum Priority {
 }
 
 impl Priority {
-    /// How many there are.
+    /// The number of priorities.
     pub const COUNT: usize = 4;
-    /// All of them, ascending.
+    /// All priorities, ascending.
     pub const ALL: [Self; Self::COUNT] = [Self::Low, Self::Medium, Self::High, Self::Critical];
 
     /// Returns the index of the priority, 0 for the lowest.
@@ -43,7 +43,7 @@ impl Priority {
     }
 }
 
-/// How the room of an inbox is shared by [`Priority`].
+/// The shares of an inbox's room by [`Priority`].
 ///
 /// ```
 /// use thalweg::bus::Admission;

@@ -19,7 +19,7 @@ use crate::state::Lifecycle;
 use crate::wait::Panics;
 use std::sync::Arc as Shared;
 
-/// Why a message was not published yet.
+/// The reason why a message was not published yet.
 enum Held {
     /// The bus is paused.
     Paused,

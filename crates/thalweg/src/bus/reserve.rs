@@ -18,15 +18,15 @@ const BURSTS_MAX: usize = 100_000;
 /// Messages that come together, again and again.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Burst {
-    /// How many come together.
+    /// The number of messages that come together.
     pub messages: u64,
-    /// How fast they come, in messages a second.
+    /// The rate at which they come, in messages a second.
     pub rate_per_s: f64,
-    /// From the begin of one burst to the begin of the next.
+    /// The time from the begin of one burst to the begin of the next.
     pub period: Duration,
 }
 
-/// Why no room is enough for bursts.
+/// The reason why no room is enough for bursts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum BurstError {
@@ -123,7 +123,7 @@ impl Burst {
 /// each: where an inbox has any, add their number to each reserve that is not 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reserves {
-    /// Elements that must be between the limit below and its own.
+    /// The number of elements between the limit below and its own, by priority.
     pub elements: [u64; Priority::COUNT],
 }
 

@@ -51,7 +51,7 @@ pub trait Carries<T>: Message {
     fn payload(&self) -> Option<&T>;
 }
 
-/// Which topic of its [`Message`]: an index into [`Message::TOPICS`].
+/// The number of a topic of its [`Message`]: an index into [`Message::TOPICS`].
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct TopicId(u8);
 
@@ -81,7 +81,7 @@ impl TopicId {
 /// A topic: its name, and how its messages are treated unless their publisher says otherwise.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct TopicInfo {
-    /// Segments between dots, such as `market.trade`; see [`Topics::matching`].
+    /// The name: segments between dots, such as `market.trade`; see [`Topics::matching`].
     pub name: &'static str,
     /// The priority of a message that is published without one.
     pub priority: Priority,
@@ -175,7 +175,7 @@ pub(super) const fn same(a: &str, b: &str) -> bool {
     true
 }
 
-/// Why topics cannot be those of a [`Message`].
+/// The reason why topics cannot be those of a [`Message`].
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum TopicError {
@@ -236,9 +236,9 @@ pub struct Topics(u64);
 impl Topics {
     /// No topic.
     pub const NONE: Self = Self(0);
-    /// All that there can be, so all that there are.
+    /// All topics that there can be, and so all that there are.
     pub const ALL: Self = Self(u64::MAX);
-    /// How many topics a message may have.
+    /// The number of topics that a message may have.
     pub const COUNT_MAX: usize = 64;
 
     /// Returns the topics in the slice.

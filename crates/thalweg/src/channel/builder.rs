@@ -37,7 +37,7 @@ const UNBOUNDED: &str = "unbounded storage";
 /// 32.0.)
 pub(super) const SHARED_SLOTTED_CAPACITY_MAX: usize = 1024;
 
-/// Why a channel can't be made.
+/// The reason why a channel can't be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BuildError {

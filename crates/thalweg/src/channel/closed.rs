@@ -42,7 +42,7 @@ impl<T, S: Shape> Sender<T, S> {
     }
 }
 
-/// See [`Sender::closed`].
+/// The future of [`Sender::closed`].
 #[must_use = "futures do nothing unless polled"]
 pub struct Closed {
     hub: Arc<Hub>,

@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::ring::{self, PopError};
 
-/// Why a `send` did not take the element; it is given back.
+/// The reason why a `send` did not take the element; it is given back.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SendError<T> {
@@ -16,10 +16,10 @@ pub enum SendError<T> {
     Full(T),
 }
 
-/// Why a `try_send` did not take the element; the same two answers.
+/// The reason why a `try_send` did not take the element, which is one of those of a `send`.
 pub type TrySendError<T> = SendError<T>;
 
-/// Why a send with a time limit did not take the element; it is given back.
+/// The reason why a send with a time limit did not take the element; it is given back.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SendTimeoutError<T> {
@@ -56,7 +56,7 @@ impl<T> From<SendError<T>> for SendTimeoutError<T> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SendManyError<T> {
-    /// How many elements were sent.
+    /// The number of elements that were sent.
     pub sent: usize,
     /// The element after those, and why it was not taken. What comes behind it was not asked for.
     pub error: SendError<T>,
@@ -72,7 +72,7 @@ impl<T> fmt::Display for SendManyError<T> {
 
 impl<T> std::error::Error for SendManyError<T> {}
 
-/// Why room was not claimed.
+/// The reason why room was not claimed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ClaimError {
@@ -127,7 +127,7 @@ errors!(RecvError {
     Self => "receiving from an empty channel without senders";
 });
 
-/// Why a `try_recv` gave no element.
+/// The reason why a `try_recv` gave no element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TryRecvError {
@@ -157,7 +157,7 @@ impl From<RecvError> for TryRecvError {
     }
 }
 
-/// Why a receive with a time limit gave no element.
+/// The reason why a receive with a time limit gave no element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RecvTimeoutError {

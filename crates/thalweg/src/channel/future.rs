@@ -123,7 +123,7 @@ impl<T, S: Shape> Receiver<T, S> {
     }
 }
 
-/// See [`Receiver::recv_async`].
+/// The future of [`Receiver::recv_async`].
 #[derive(Debug)]
 #[must_use = "futures do nothing unless polled"]
 pub struct RecvFuture<'r, T, S: Shape> {
@@ -238,7 +238,7 @@ impl<T, S: Shape> Sender<T, S> {
     }
 }
 
-/// See [`Sender::send_async`] and [`Sender::send_from_async`].
+/// The future of [`Sender::send_async`] and [`Sender::send_from_async`].
 #[derive(Debug)]
 #[must_use = "futures do nothing unless polled"]
 pub struct SendFuture<'s, T, S: Shape, V: BorrowMut<Option<T>>> {

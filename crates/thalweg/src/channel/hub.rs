@@ -309,21 +309,23 @@ impl Drop for Claiming<'_> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Counters {
-    /// Elements that the channel took, those that it dropped later for newer ones included.
+    /// The number of elements that the channel took, those that it dropped later for newer ones
+    /// included.
     pub sent: u64,
-    /// Elements that receivers got.
+    /// The number of elements that receivers got.
     pub received: u64,
-    /// Elements given back because the channel was full.
+    /// The number of elements given back because the channel was full.
     pub refused: u64,
-    /// Elements dropped by the policy: newest ones that never got in, or oldest ones that did.
+    /// The number of elements dropped by the policy: newest ones that never got in, or oldest ones
+    /// that did.
     pub dropped: u64,
     /// The number of elements that no receiver took: they were in the channel when its last
     /// receiver went, or came at that moment.
     pub discarded: u64,
-    /// Sends after which a sender gave its turn away because of the soft limit.
+    /// The number of sends after which a sender gave its turn away because of the soft limit.
     pub balanced: u64,
-    /// Times that a sender or receiver registered to be woken.
+    /// The number of times that a sender or receiver registered to be woken.
     pub parked: u64,
-    /// Times that a sender or receiver was woken.
+    /// The number of times that a sender or receiver was woken.
     pub woken: u64,
 }

@@ -8,7 +8,7 @@ pub(super) struct Graph {
     pub(super) last: Box<[usize]>,
 }
 
-/// Why a pipeline can't be built.
+/// The reason why a pipeline can't be built.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BuildError {

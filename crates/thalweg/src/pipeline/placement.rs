@@ -8,7 +8,8 @@ use crate::ring::sync::IS_MODEL;
 use crate::wait::Strategy;
 use crate::wait::cores::{self, Cores};
 
-/// Where the stages of a pipeline run. The results are the same for each; the latencies are not.
+/// The placement of the stages of a pipeline on threads. The results are the same for each; the
+/// latencies are not.
 ///
 /// Pinning and waiting are chosen for the whole set of threads, from the number of usable cores:
 /// - threads (the caller's included) ≤ cores: stage threads keep off the caller's core, and spin

@@ -16,7 +16,7 @@ pub struct Stopped {
     pub failure: Option<Failure>,
 }
 
-/// Why an event was not published.
+/// The reason why an event was not published.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TryPublishError {

@@ -65,12 +65,13 @@ impl Profile {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Breakdown {
-    /// How many sampled events this is the mean of, counted as in
+    /// The number of sampled events of which this is the mean, counted as in
     /// [`Stats::end_to_end_ns`](super::Stats::end_to_end_ns).
     pub events: u64,
-    /// From when they were due, or the call that published them, to the end of the last stage, ns.
+    /// The time from when they were due, or from the call that published them, to the end of the
+    /// last stage, ns.
     pub end_to_end_ns: f64,
-    /// How long they waited to be sent: until they had a slot, ns.
+    /// The time that they waited to be sent: until they had a slot, ns.
     pub unsent_ns: f64,
     /// The stages, shards one by one. Where stages ran side by side, each event's time counts for
     /// the one that it left last.
@@ -83,9 +84,9 @@ pub struct Breakdown {
 pub struct PartStats {
     /// The stage's name.
     pub stage: String,
-    /// How long the events waited for the stage, ns.
+    /// The time that the events waited for the stage, ns.
     pub queueing_ns: f64,
-    /// How long they were served, ns.
+    /// The time that they were served, ns.
     pub service_ns: f64,
 }
 

@@ -13,7 +13,7 @@ pub struct Declared<S> {
     pub state: S,
     /// The name of the state in errors, logs and pages.
     pub name: &'static str,
-    /// Where it may go next.
+    /// The states to which it may change next.
     pub next: Group<S>,
 }
 

@@ -1,7 +1,7 @@
 //! The states of what is started, runs and ends.
 
 crate::states! {
-    /// Where something that runs is between its start and its end: a pipeline, a bus, a server.
+    /// The life of something that runs, from its start to its end: a pipeline, a bus, a server.
     pub enum Lifecycle {
         /// Not yet ready: nothing is taken.
         Starting "starting" => [Running, Draining, Stopped],

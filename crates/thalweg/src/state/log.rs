@@ -4,19 +4,20 @@ use std::collections::VecDeque;
 
 use super::declare::{Group, States};
 
-/// How many changes are logged, unless it is said otherwise.
+/// The default number of changes that are logged.
 pub const LOGGED: usize = 32;
 
 /// One transition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Change<S> {
-    /// Transitions have numbers from 1 on. Those that the log has no room for are missing.
+    /// The number of the transition, from 1 on. Transitions for which the log has no room are
+    /// missing.
     pub number: u64,
-    /// From which state.
+    /// The state before.
     pub from: S,
-    /// To which.
+    /// The state after.
     pub to: S,
-    /// When, in ns of the cell's clock. Does not decrease.
+    /// The time of the change, in ns of the cell's clock. It does not decrease.
     pub at_ns: u64,
     /// The cause of the change, or the part of the program that made it.
     pub why: &'static str,

@@ -77,7 +77,7 @@ pub(super) fn prepare() {
     });
 }
 
-/// Why a thread can't be pinned.
+/// The reason why a thread can't be pinned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PinError {

@@ -15,7 +15,7 @@ static COSTS: OnceLock<Costs> = OnceLock::new();
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Costs {
-    /// From when a thread is woken until it runs, ns.
+    /// The time from when a thread is woken until it runs, ns.
     pub wake_ns: u64,
 }
 

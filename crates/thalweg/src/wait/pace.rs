@@ -84,7 +84,8 @@ enum Turns {
     Pause,
 }
 
-/// How one endpoint waits, and what it has learned. Belongs to one thread at a time; may move.
+/// The pace of an endpoint: how it waits, and what it has learned. It belongs to one thread at a
+/// time, and may move.
 pub struct Pace<C: TimeSource = Clock> {
     mode: Mode,
     clock: C,

@@ -4,7 +4,7 @@ use super::{Mode, Pace, Signal, block, parker};
 use crate::ring::sync::{IS_MODEL, spin_hint, yield_now};
 use thalweg_measure::clock::Clock;
 
-/// How to wait.
+/// The way in which a thread waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Strategy {

@@ -108,7 +108,7 @@ impl<R> Choices<R> for NoArms {
 
 impl Untimed for NoArms {}
 
-/// One arm more.
+/// A list with one arm more.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct List<N, A> {

@@ -124,7 +124,8 @@ errors! {
     }
 }
 
-/// Operations of which one is done, the first that can be; see the [module](self) for an example.
+/// A select: several operations, of which one is done, the first that can be; see the
+/// [module](self) for an example.
 ///
 /// Each arm has a closure; the one of the arm that was done is called, when the others are given
 /// up, and gives the result of the whole. Closures that need the same thing mutably can't borrow it

@@ -14,7 +14,7 @@ use crate::ring::PopError;
 use crate::ring::sync::{fault, is_model_over};
 use crate::wait::{Kind, Pace};
 
-/// Receiving.
+/// An arm that receives.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct RecvArm<'a, T, S: Shape, F> {

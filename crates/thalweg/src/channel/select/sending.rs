@@ -14,7 +14,7 @@ use crate::channel::shape::Shape;
 use crate::ring::sync::is_model_over;
 use crate::wait::{Kind, Pace};
 
-/// Sending.
+/// An arm that sends.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct SendArm<'a, T, S: Shape, F> {

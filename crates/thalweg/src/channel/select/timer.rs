@@ -135,7 +135,7 @@ impl Iterator for Timer {
 
 shown!([] Timer, "Timer", this, "due": this.due, "period": this.period);
 
-/// Waiting for a moment.
+/// An arm that waits for a moment.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct TimerArm<M, F> {

@@ -21,7 +21,7 @@ impl ReaderId {
     }
 }
 
-/// Why a ring can't be built.
+/// The reason why a ring can't be built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BuildError {

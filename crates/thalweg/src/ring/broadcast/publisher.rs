@@ -6,7 +6,7 @@ use crate::ring::prefetch::prefetch_for_writing;
 use crate::ring::sequence::Sequence;
 use crate::ring::sync::{Arc, Ordering, UnsafeCell, order};
 
-/// Why slots can't be claimed.
+/// The reason why slots can't be claimed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ClaimError {

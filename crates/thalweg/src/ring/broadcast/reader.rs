@@ -17,7 +17,7 @@ pub enum Polled {
     Closed,
 }
 
-/// How far a reader, or the publisher, has come, for a thread that watches it.
+/// The progress of a reader, or of the publisher, for a thread that watches it.
 #[derive(Debug, Clone)]
 pub struct Progress(pub(super) Arc<Sequence>);
 
@@ -29,8 +29,8 @@ impl Progress {
     }
 }
 
-/// One that follows the publisher: it looks at elements, or changes them in place (all of them, or
-/// those of its shard), as it was declared.
+/// A reader, which follows the publisher: it looks at elements, or changes them in place (all of
+/// them, or those of its shard), as it was declared.
 #[derive(Debug)]
 pub struct Reader<T> {
     /// Our `done`; only this endpoint stores the shared one.

@@ -1,6 +1,6 @@
 //! Errors of the operations on a ring.
 
-/// Why an element was not taken; it is given back.
+/// The reason why an element was not taken; it is given back.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PushError<T> {
@@ -15,7 +15,7 @@ giving_back!(PushError,
     is_full Full:
     Full "push to a full ring", Closed "push to a closed ring");
 
-/// Why no element came out.
+/// The reason why no element came out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PopError {
@@ -30,7 +30,7 @@ errors!(PopError {
     Self::Closed => "pop from a closed and drained ring";
 });
 
-/// Why room was not claimed.
+/// The reason why room was not claimed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ClaimError {

@@ -71,7 +71,7 @@ pub use producer::Producer;
 use super::sequence::{CapacityError, memory_for, slots_for};
 use shared::Shared;
 
-/// How a ring lays out its elements.
+/// The layout of a ring's elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Layout {
     /// Elements side by side: for throughput, and for batches.

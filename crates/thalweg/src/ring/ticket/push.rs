@@ -8,7 +8,7 @@ use super::{Backoff, CLOSED, Ticket};
 use crate::ring::sync::{Ordering, fault, order};
 use crate::ring::{ClaimError, PushError};
 
-/// Why no tickets were drawn.
+/// The reason why no tickets were drawn.
 enum Refused {
     /// This many positions are free, fewer than asked for.
     Full(u64),
