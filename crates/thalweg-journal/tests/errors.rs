@@ -153,7 +153,7 @@ fn a_read_only_directory_is_told() {
 #[test]
 fn a_directory_in_use_is_told() {
     let disk = with_records(1);
-    let journal = open(&disk).expect("nobody writes there");
+    let journal = open(&disk).expect("no writer there");
     assert_eq!(text(open(&disk)), "sim: another journal writes here");
     let told = text(thalweg_journal::cut(&disk, None));
     assert_eq!(told, "sim: another journal writes here");

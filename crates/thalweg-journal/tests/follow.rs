@@ -13,7 +13,7 @@ fn options() -> Options {
 }
 
 fn open(disk: &SimDisk) -> Journal<u64, SimDisk> {
-    Journal::open_in(disk.clone(), options()).expect("nobody else writes")
+    Journal::open_in(disk.clone(), options()).expect("no other writer")
 }
 
 fn numbers(reader: &mut Reader<SimDisk>) -> Vec<u64> {

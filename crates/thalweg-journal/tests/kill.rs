@@ -39,7 +39,7 @@ fn child() {
     let Some(directory) = env::var_os(DIRECTORY) else {
         return;
     };
-    let mut journal = Journal::<Record>::open(directory, options()).expect("nobody else writes");
+    let mut journal = Journal::<Record>::open(directory, options()).expect("no other writer");
     let mut out = stdout().lock();
     let mut next = journal.next().number();
     loop {

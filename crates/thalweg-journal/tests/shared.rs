@@ -22,7 +22,7 @@ fn options() -> Options {
 }
 
 fn shared(disk: &SimDisk, group: GroupCommit) -> Shared<[u64; 2], SimDisk> {
-    let journal = Journal::open_in(disk.clone(), options()).expect("nobody else writes");
+    let journal = Journal::open_in(disk.clone(), options()).expect("no other writer");
     journal.share(group)
 }
 
@@ -152,7 +152,7 @@ fn a_failed_sync_is_heard_by_everybody() {
             });
             let clients: Vec<_> = clients.collect();
             let ended = clients.into_iter().map(|client| client.join());
-            ended.map(|end| end.expect("nobody panics")).collect()
+            ended.map(|end| end.expect("no panic")).collect()
         });
         for (_, error) in &ended {
             let text = error.to_string();
@@ -209,7 +209,7 @@ fn a_full_disk_is_told_and_the_journal_goes_on_when_there_is_room() {
             });
             let clients: Vec<_> = clients.collect();
             let refused = clients.into_iter().map(|client| client.join());
-            refused.map(|refused| refused.expect("nobody panics")).sum()
+            refused.map(|refused| refused.expect("no panic")).sum()
         });
         assert!(refused > 0);
         drop(journal);

@@ -223,7 +223,7 @@ fn a_waiting_stream_keeps_its_place<S: Made>(flavour: Flavour<S>) {
     assert!(first.poll(&mut stream.next()).is_pending());
     drop(stream);
     let _ = tx.try_send(2);
-    assert_eq!((first.count(), second.count()), (0, 1), "nobody waits");
+    assert_eq!((first.count(), second.count()), (0, 1), "no task waits");
 }
 
 fn a_dropped_stream_loses_nothing<S: Made>(flavour: Flavour<S>) {
@@ -271,7 +271,7 @@ fn the_slot_can_be_had_back<S: Made>(flavour: Flavour<S>) {
     assert_eq!((tx.is_some(), slot), (true, Some(left)));
     assert!(rx.try_iter().eq(0..left));
     assert_eq!(rx.try_recv(), Err(TryRecvError::Empty));
-    assert_eq!(alarm.count(), 0, "nobody waits");
+    assert_eq!(alarm.count(), 0, "no task waits");
     // Before it was flushed, too.
     let mut sink = tx.unwrap().into_sink();
     put(&alarm, &mut sink, 7);

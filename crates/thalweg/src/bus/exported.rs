@@ -215,10 +215,10 @@ mod tests {
         drop(late);
 
         let longest = short.remove(INBOXES_MAX - 3).inbox();
-        assert_eq!(shown(&mut exported), all, "nobody needs the place");
+        assert_eq!(shown(&mut exported), all, "the place is not needed");
         let shorter = ids(&short[..2]);
         short.drain(..2);
-        assert_eq!(shown(&mut exported), all, "nobody needs the places");
+        assert_eq!(shown(&mut exported), all, "no place is needed");
         let mut late = vec![subscribe()];
         let kept = shown(&mut exported);
         assert!(!kept.contains(&longest));

@@ -495,7 +495,7 @@ mod tests {
             assert_eq!(Some(&timeline.unsampled_until(first)), next);
         }
         let told = Timeline::new(64, 3, 1, 1, true);
-        assert_eq!(told.unsampled_until(2), 2, "not told yet");
+        assert_eq!(told.unsampled_until(2), 2, "not reported yet");
         told.open(5, 1);
         assert_eq!(told.unsampled_until(2), 5);
         assert_eq!(told.unsampled_until(6), 8, "one sample a block");

@@ -108,7 +108,7 @@ impl<S: Made> Run<S> {
         match self.ends.0.try_send(n) {
             Ok(()) => assert!(room),
             Err(TrySendError::Full(back)) => assert!(!room && back == n),
-            Err(_) => panic!("nobody has left"),
+            Err(_) => panic!("no end has left"),
         }
     }
 

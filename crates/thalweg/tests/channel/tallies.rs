@@ -89,7 +89,7 @@ pub(crate) fn waits_are_counted<S: Made>(flavour: Flavour<S>) {
     assert_eq!(
         (rx.counters().parked, rx.counters().woken),
         (3, 2),
-        "nobody woke it"
+        "it was not woken"
     );
 }
 

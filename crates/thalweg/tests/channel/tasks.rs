@@ -139,7 +139,7 @@ pub(crate) fn a_dropped_send_keeps_its_element<S: Made>(flavour: Flavour<S>) {
         assert_eq!(place.as_ref().map(|item| item.id), Some(3));
     }
     assert_eq!(rx.recv().unwrap().id, 0);
-    assert_eq!(alarm.count(), 0, "nobody waits any more");
+    assert_eq!(alarm.count(), 0, "no waiter is left");
     assert!(alarm.poll(&mut tx.send_from_async(&mut place)).is_ready());
     assert!(place.is_none());
     assert_eq!(rx.recv().unwrap().id, 3);

@@ -105,7 +105,7 @@ fn all_is_told<S: Shape>(ends: Ends<S>) {
     }
     let counters = rx.counters();
     assert_eq!(counters.received as usize, seen + count);
-    assert_eq!(counters.dropped as usize, told, "dropped and told");
+    assert_eq!(counters.dropped as usize, told, "dropped and reported");
     assert_eq!(seen + told, count * EACH);
 }
 

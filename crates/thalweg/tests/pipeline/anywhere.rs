@@ -92,7 +92,7 @@ fn run(pipeline: &mut Pipeline<u64>, piece: u64) {
         if published.is_err() {
             return;
         }
-        assert!(next < 1 << 30, "nobody was told");
+        assert!(next < 1 << 30, "no error was given");
     }
 }
 

@@ -70,7 +70,7 @@ fn a_cancelled_receiver() {
     let (mut tx, mut rx) = ends();
     let meeting = Arc::clone(rx.source.end.meeting().unwrap().0);
     let Err(seat) = meeting.wish(Waker::noop(), None) else {
-        unreachable!("nobody is there");
+        unreachable!("no end is there");
     };
     let sender = thread::spawn(move || (tx.try_send(7).is_ok(), tx));
     let cancelled = thread::spawn(move || {

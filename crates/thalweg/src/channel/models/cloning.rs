@@ -80,7 +80,7 @@ fn an_upgrade_comes_in_time_or_not_at_all<S: ManySenders>((tx, mut rx): KeptEnds
     let got = rx.recv();
     leaver.join().unwrap();
     let (sent, weak) = upgraded.join().unwrap();
-    assert_ne!(sent, Some(false), "whoever is a sender sends");
+    assert_ne!(sent, Some(false), "each sender sends");
     let outcome = if sent.is_some() {
         Ok(7)
     } else {

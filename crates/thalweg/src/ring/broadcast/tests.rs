@@ -541,7 +541,7 @@ mod lines {
         assert_eq!(line.reader(0).waiting(), 2);
         line.reader(0).release(1);
         assert!(line.lead(2).hand::<1>().is_none());
-        assert_eq!(line.reader(0).next_sequence(), 1, "nobody was moved");
+        assert_eq!(line.reader(0).next_sequence(), 1, "no reader was moved");
     }
 
     #[test]

@@ -101,7 +101,7 @@ fn a_pinned_thread_learns_from_its_waker_whether_they_share_the_core() {
     assert!(wait_for(&clock, &mut pace, slow, Some(0)));
     assert_eq!(spin(&clock, &mut pace).1, 0, "its own: it sleeps");
     assert!(wait_for(&clock, &mut pace, quick, None));
-    assert!(!wait_for(&clock, &mut pace, quick, None), "nobody knows");
+    assert!(!wait_for(&clock, &mut pace, quick, None), "not known yet");
     // A thread that may run on two cores is moved.
     pace.place = Place::new(|| free(2));
     assert!(wait_for(&clock, &mut pace, slow, Some(0)));

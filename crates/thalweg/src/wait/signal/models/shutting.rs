@@ -26,7 +26,7 @@ fn a_late_element(is_armed: bool, is_interrupted: bool) {
     shared.signal.shut();
     let _ = shared.take();
     notifier.join().expect("the notifier");
-    assert!(shared.take().is_none(), "nobody saw it");
+    assert!(shared.take().is_none(), "no thread saw it");
     drop(simulation);
 }
 
@@ -66,7 +66,7 @@ fn a_late_element_beside_an_old_mark() {
     shared.signal.make_old();
     let _ = shared.take();
     notifier.join().expect("the notifier");
-    assert!(shared.take().is_none(), "nobody saw it");
+    assert!(shared.take().is_none(), "no thread saw it");
     drop(simulation);
 }
 
@@ -98,7 +98,7 @@ fn two_late_elements() {
         thread.join().expect("a notifier");
     }
     let seen = shared.2.iter().any(|cell| cell.load(order::observe()));
-    assert!(last || seen, "nobody saw both");
+    assert!(last || seen, "no thread saw both");
 }
 
 #[test]
