@@ -45,7 +45,7 @@ impl Pages {
     }
 }
 
-/// A block that is being filled. What is not used of it is zero.
+/// A block that is being filled. The unused part of it is zero.
 #[derive(Debug)]
 pub(crate) struct OpenBlock {
     pages: Pages,

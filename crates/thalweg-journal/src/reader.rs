@@ -163,7 +163,7 @@ impl<S: Storage> Reader<S> {
         self.watermark.as_ref().is_none_or(|mark| mark.is_closed())
     }
 
-    /// Returns the unfinished write at the end, once that was reached. Of a journal that is written
+    /// Returns the unfinished write at the end, once that was reached. In a journal that is written
     /// meanwhile, the write under way may be taken for one.
     #[must_use]
     pub fn torn(&self) -> Option<&Torn> {

@@ -69,8 +69,8 @@ pub(crate) struct Directory<F> {
     pub(crate) epoch_max: u64,
     /// The last one in use.
     pub(crate) last: Segment<F>,
-    /// Segments that are missing, or cannot be read, with their numbers, in order. What the others
-    /// say is as if these were not there.
+    /// Segments that are missing, or cannot be read, with their numbers, in order. The other fields
+    /// are as if these were not there.
     pub(crate) flaws: Vec<(u64, Error)>,
 }
 
@@ -92,8 +92,8 @@ fn names<S: Storage>(storage: &S) -> Result<Vec<String>, Error> {
 /// Reads all headers; none if the directory has no segment.
 ///
 /// # Errors
-/// There is no segment with records, or the directory cannot be read. What is wrong with single
-/// segments is among the [`flaws`](Directory::flaws).
+/// There is no segment with records, or the directory cannot be read. Flaws of single segments are
+/// among the [`flaws`](Directory::flaws).
 pub(crate) fn survey<S: Storage>(
     storage: &S,
     faults: Faults,

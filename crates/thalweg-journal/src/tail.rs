@@ -284,7 +284,7 @@ impl<S: Storage> Drop for Tail<S> {
     }
 }
 
-/// Returns the first segment of a new journal.
+/// Makes the first segment of a new journal.
 fn create<S: Storage>(
     storage: &S,
     options: &Options,

@@ -232,7 +232,7 @@ fn a_cut_is_between_blocks() {
 }
 
 /// A crash takes one block and keeps the one behind it; a client sends the record of the first
-/// again. What was said to be lost stays lost.
+/// again. A record that was reported as lost stays lost.
 #[test]
 fn a_lost_block_does_not_come_back_behind_the_same_bytes() {
     let disk = with_blocks(1);

@@ -114,7 +114,7 @@ pub trait Family: sealed::Sealed + fmt::Debug + 'static {
     fn upgrade<T>(weak: &Self::Weak<T>) -> Option<Self::Strong<T>>;
 }
 
-/// One thread: `Rc` and a cell. What is made of it is `!Send`.
+/// One thread: `Rc` and a cell. Types of this family are `!Send`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Local {}
 

@@ -4,7 +4,7 @@
 //! does not begin before its time, and the present one is the last that has begun: so nothing is
 //! early, and nothing is late by more than a tick once the core looks. The core looks at its clock
 //! when no task is ready, and after each budget of polls: a read of the clock is 22 ns, a poll 7
-//! (on a two-core cloud machine, November 2026). What a timer costs is in
+//! (on a two-core cloud machine, November 2026). The cost of a timer is in
 //! `docs/notes/results-tasks.md`.
 
 use std::cell::Cell;

@@ -103,7 +103,7 @@ pub trait StorageFile: fmt::Debug + Send + 'static {
     /// Makes all that was written durable, and the length.
     ///
     /// # Errors
-    /// The disk fails. What was written is in doubt from then on, also if a later call succeeds.
+    /// The disk fails. The written data is in doubt from then on, also if a later call succeeds.
     fn sync(&self) -> io::Result<()>;
 
     /// Asks for room, so that later writes up to there do not find the disk full. Says whether

@@ -5,8 +5,8 @@
 //! 1. One thread at a time writes; so each update is a plain load and store, no locked
 //!    instruction (6.6 ns here, more than the whole of `record_n`).
 //! 2. The extremes come first, then the bucket, the sum, and the count last; bucket and count with
-//!    Release. Who reads the count with Acquire finds all values that it counts in the buckets,
-//!    the sum and the extremes; and the extremes enclose every bucket seen before them.
+//!    Release. A thread that reads the count with Acquire finds all values that it counts in the
+//!    buckets, the sum and the extremes; and the extremes enclose every bucket seen before them.
 //!
 //! Each bucket alone only grows, and one thread never sees it shrink, so a snapshot never holds
 //! less than an earlier one. A snapshot is not one moment: values recorded while it is taken may

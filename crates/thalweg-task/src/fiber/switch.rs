@@ -3,9 +3,9 @@
 //! [corosensei]: https://docs.rs/corosensei
 //!
 //! *State.* A [`Switch`] owns a coroutine and its stack. `resume` lends the code on that stack a
-//! reference for the time of the call: a waker to a fiber, a cell with a value to a generator. What
-//! crosses the switch is a pointer, none where the stack is to be unwound. The code holds a
-//! [`Suspender`], which lends the reference on.
+//! reference for the time of the call: a waker to a fiber, a cell with a value to a generator. The
+//! value that crosses the switch is a pointer, none where the stack is to be unwound. The code
+//! holds a [`Suspender`], which lends the reference on.
 //!
 //! *Rules.*
 //! 1. A stack is resumed through `&mut Switch`, and by no other way. Neither `Switch` nor

@@ -221,8 +221,8 @@ pub(super) unsafe fn free(node: NonNull<Header>) {
 pub(super) unsafe fn end_orphan(node: NonNull<Header>) {
     // SAFETY: as the caller says.
     let (place, hub) = unsafe { (node.as_ref().body.place, node.as_ref().hub) };
-    // SAFETY: the caller has it alone. What of the header has a destructor is `None` since the
-    // task was over: its joiner was on the owner's thread.
+    // SAFETY: the caller has it alone. The fields of the header that have a destructor are `None`
+    // since the task was over: its joiner was on the owner's thread.
     unsafe {
         ptr::drop_in_place(node.as_ptr());
         hub::leave_orphan(hub, node.cast(), place.own());

@@ -142,7 +142,7 @@ fn pair<T, F: Family, W: Waiting<WaiterOf<F>>>() -> Ends<T, F, W> {
     (SlotTx::new(slot.clone()), SlotRx::new(slot))
 }
 
-/// Returns a slot with one receiver. Allocates once. What a message costs: see
+/// Returns a slot with one receiver. Allocates once. For the cost of a message, see
 /// [`SlotTx::send_now`].
 pub fn slot<T, F: Family>() -> (SlotTx<T, F>, SlotRx<T, F>) {
     pair()

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use super::priority::Priority;
 
-/// Bursts to look at after a stall. What comes later is bounded by its mean rate.
+/// Bursts to look at after a stall. Later messages are bounded by their mean rate.
 const BURSTS_MAX: usize = 100_000;
 
 /// Messages that come together, again and again.

@@ -354,7 +354,7 @@ fn may_claim<T>(end: &mut SendEnd<T>, overflow: Overflow, count: usize) -> Optio
     (!waits).then_some(())
 }
 
-/// Room for exactly `count` elements, if there is that much. Of no consequence if it is dropped
+/// Room for exactly `count` elements, if there is that much. It has no consequence if it is dropped
 /// where there is one sender.
 fn room<T>(end: &mut SendEnd<T>, count: usize) -> Result<Room<'_, T>, ClaimError> {
     Ok(match end {

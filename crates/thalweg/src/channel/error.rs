@@ -58,7 +58,7 @@ impl<T> From<SendError<T>> for SendTimeoutError<T> {
 pub struct SendManyError<T> {
     /// The number of elements that were sent.
     pub sent: usize,
-    /// The element after those, and why it was not taken. What comes behind it was not asked for.
+    /// The element after those, and why it was not taken. Elements behind it were not asked for.
     pub error: SendError<T>,
 }
 

@@ -34,7 +34,7 @@ impl Done {
 }
 
 impl<T, S: Shape> Receiver<T, S> {
-    /// Returns the oldest element, as a future; see [`recv`](Self::recv).
+    /// Receives the oldest element, as a future; see [`recv`](Self::recv).
     ///
     /// Cancel-safe: dropping the future loses no element, and no wake-up that another receiver
     /// needs. One that is kept unpolled, or forgotten, may keep such a wake-up: see

@@ -60,8 +60,8 @@
 //! is in its future until then.
 //!
 //! A future or a guard that is forgotten ([`std::mem::forget`]) is one that is kept, until its
-//! endpoint is used again, or dropped. Then its wait is over, and its notification goes to
-//! another; a [`Claim`] is given up; the room of a [`Batch`] comes back. What was inside is leaked.
+//! endpoint is used again, or dropped. Then its wait is over, and its notification goes to another;
+//! a [`Claim`] is given up; the room of a [`Batch`] comes back. The elements inside are leaked.
 //!
 //! # Memory ordering
 //! All that a thread did before it sent an element is visible, after the receive, to the thread

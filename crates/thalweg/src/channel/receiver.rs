@@ -401,8 +401,8 @@ impl<T, S: Shape> Receiver<T, S> {
         self.source.end.is_closed()
     }
 
-    /// Closes the channel: nothing can be sent any more, and senders that wait get an error. What
-    /// is in the channel can still be received.
+    /// Closes the channel: nothing can be sent any more, and senders that wait get an error.
+    /// Elements in the channel can still be received.
     ///
     /// A send that is under way at this moment may still succeed. Where many senders share a ring
     /// or a lock, its element comes before the end. Where a sender has a ring of its own, it comes

@@ -10,12 +10,12 @@
 //!
 //! Where threads outnumber cores, the other side is at work on another core, or it waits for this
 //! one. In the first case the pause finds elements, and the core is kept: so one sender and one
-//! receiver stream from core to core, and the others wait for their time slice. Who gave the core
-//! away at once would hand it to the other side on its own core, until there are two receivers at
-//! work and no sender, or two senders and no receiver. In the second case the pause is in vain, and
-//! the turn is given away: some times, and again for as long as others of its side move elements (a
-//! thread that sleeps then is woken at once, which costs the other side 2 µs); then it sleeps.
-//! After pauses in vain, the next waits do without.
+//! receiver stream from core to core, and the others wait for their time slice. An endpoint that
+//! gave the core away at once would hand it to the other side on its own core, until there are two
+//! receivers at work and no sender, or two senders and no receiver. In the second case the pause is
+//! in vain, and the turn is given away: some times, and again for as long as others of its side
+//! move elements (a thread that sleeps then is woken at once, which costs the other side 2 µs);
+//! then it sleeps. After pauses in vain, the next waits do without.
 //!
 //! A receiver's turn is not given away where elements came so far apart that each could have had a
 //! wake-up. Many have moved without a wait then only since it had no turn for long, and the next

@@ -93,8 +93,8 @@ impl<T, S: Shape, R: BorrowMut<Receiver<T, S>>> RecvStream<T, S, R> {
         self.receiver.take().expect(IS_THERE)
     }
 
-    /// Returns the next element; has the task woken when there may be one, if there is none. Of
-    /// several tasks that poll, the last one is woken.
+    /// Returns the next element; has the task woken when there may be one, if there is none. If
+    /// several tasks poll, the last one is woken.
     ///
     /// # Errors
     /// [`RecvError`] if the channel is empty and no sender is left, and from then on.

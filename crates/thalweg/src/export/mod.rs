@@ -66,8 +66,8 @@ pub(crate) fn directory(asked: Option<PathBuf>) -> Option<PathBuf> {
     }
 }
 
-/// Returns whether so much of so much is full: a producer that waits for room goes on when an
-/// eighth is free.
+/// Returns whether a ring with this part of its capacity taken is full: a producer that waits for
+/// room goes on when an eighth is free.
 pub(crate) fn is_full(taken: u64, capacity: u64) -> bool {
     capacity > 0 && taken >= capacity - capacity / 8
 }

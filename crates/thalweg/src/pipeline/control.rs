@@ -93,7 +93,7 @@ impl Control {
         }
     }
 
-    /// Keeps the first failure. What was thrown is dropped, and may panic again for all it likes.
+    /// Keeps the first failure. The payload is dropped, and may panic again.
     pub(super) fn fail(&self, stage: &str, payload: Box<dyn Any + Send>) {
         let message = payload
             .downcast_ref::<&str>()

@@ -339,8 +339,8 @@ impl<T> Crew<T> {
     }
 
     /// Lets the stages and the merger go, and wakes all other threads, so that they learn of it.
-    /// What a closure holds may panic while it is dropped, and so may an event, which goes with the
-    /// ring's last end: the others go all the same.
+    /// The values that a closure holds may panic while they are dropped, and so may an event, which
+    /// goes with the ring's last end: the others go all the same.
     #[cold]
     pub(super) fn dismiss(&mut self, control: &Control) {
         for placed in self.split_off(0) {

@@ -234,7 +234,8 @@ impl Meter {
     /// waiting, and counts once for each sample, as the times do.
     ///
     /// Each of its events was served for its share of the chunk's time, and waited for the rest.
-    /// What this takes belongs to no event and no stage: the next segment begins when it is over.
+    /// The time that this takes belongs to no event and no stage: the next segment begins when it
+    /// is over.
     #[inline(never)]
     pub(super) fn after(
         &mut self,

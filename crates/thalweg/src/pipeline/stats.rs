@@ -19,11 +19,11 @@ use crate::ring::sync::Ordering;
 /// block that has no period, and of the first [`sampled_more_until`](Self::sampled_more_until)
 /// events more. Where so their density changes, each sample counts in the histograms and means as
 /// often as it stands for more events than the densest samples do: no part of a run weighs more
-/// than its events. A stage works on a chunk of events at a time: one event, two where it
-/// shares a thread with others, or up to its progress interval. Each event of a chunk is *served*
-/// for its share of the chunk's time and *waits* for the rest; so the mean service is what the
-/// stage takes for an event, whatever the batch. What the clock costs, and writing down what it
-/// said, is in no figure.
+/// than its events. A stage works on a chunk of events at a time: one event, two where it shares a
+/// thread with others, or up to its progress interval. Each event of a chunk is *served* for its
+/// share of the chunk's time and *waits* for the rest; so the mean service is what the stage takes
+/// for an event, whatever the batch. The cost of reading the clock, and of recording the times, is
+/// in no figure.
 ///
 /// For stages in a row the parts add up: an event's waits and services, and what it waited to be
 /// sent, sum to its end-to-end time, except where clocks of two cores made a wait negative, which

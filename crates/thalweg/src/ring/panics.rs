@@ -42,9 +42,9 @@ impl Panics {
 /// The number of times that a panic, thrown by the drop of a thrown value, is itself dropped.
 const THROWN_MAX: u32 = 16;
 
-/// Drops what a panic threw. It may panic again while it is dropped: that goes no further. What it
-/// throws then is dropped as well, but not for ever, since there need be no end to it: after 16
-/// of them the last one leaks.
+/// Drops what a panic threw. It may panic again while it is dropped: that goes no further. A
+/// payload that it throws then is dropped as well, but not for ever, since there need be no end to
+/// it: after 16 of them the last one leaks.
 pub(crate) fn discard(mut payload: Box<dyn Any + Send>) {
     for _ in 0..THROWN_MAX {
         match catch_unwind(AssertUnwindSafe(|| drop(payload))) {

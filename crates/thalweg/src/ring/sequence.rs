@@ -95,7 +95,7 @@ pub(crate) fn slots_for(asked: usize) -> Result<usize, CapacityError> {
     Ok(asked.next_power_of_two())
 }
 
-/// Returns whether there is memory for that many elements in a row, of which the caller `asked` for
+/// Checks that there is memory for that many elements in a row, of which the caller `asked` for
 /// some. It allocates and frees the memory: an allocation later could report a failure only by
 /// ending the process.
 pub(crate) fn memory_for<E>(asked: usize, elements: usize) -> Result<(), CapacityError> {

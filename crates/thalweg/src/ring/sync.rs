@@ -4,7 +4,7 @@
 //! `--cfg loom` the same code runs on loom's model of the memory, in every interleaving of a few
 //! steps, and under `--cfg shuttle` on shuttle's schedules, which are chosen at random: many
 //! threads and many steps, but every atomic is sequentially consistent there whatever its ordering
-//! says, and a fence is nothing. What an ordering is for, only loom can show.
+//! says, and a fence is nothing. Only loom can show the need for an ordering.
 //!
 //! The orderings that carry a proof are functions, not literals. Outside loom they are constants;
 //! under loom a model can weaken one of them by name (see [`fault`]) to show that the model would

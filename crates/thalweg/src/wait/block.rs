@@ -218,7 +218,7 @@ pub(crate) trait Listing {
     fn look(&mut self) -> Option<Self::Found>;
 
     /// Lists this wait so that `waker` is woken when there is something to look at, and looks
-    /// again. What it gives, it gives unlisted.
+    /// again. When it returns something, it is not listed any more.
     fn list(&mut self, waker: &Waker) -> Option<Self::Found>;
 
     /// Takes this wait off all lists, and looks. Must also happen when the owner is dropped.

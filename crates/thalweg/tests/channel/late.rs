@@ -154,8 +154,8 @@ pub(crate) fn requests_are_not_kept<S: Made>(flavour: Flavour<S>) {
     });
 }
 
-/// Sends and claims race with a close; once the receiver has got the end, nothing comes. What came
-/// too late for that is counted as discarded, and dropped. The sender stays.
+/// Sends and claims race with a close; once the receiver has got the end, nothing comes. An element
+/// that came too late for that is counted as discarded, and dropped. The sender stays.
 pub(crate) fn nothing_comes_after_the_end<S: Made>(flavour: Flavour<S>) {
     for round in 0..400 {
         let life = Arc::new(());

@@ -217,8 +217,8 @@ where
     ask_and_answer(flavour, |rx| vec![rx; 3]);
 }
 
-/// A sender passes on what another channel gives; that is idle in between. What it has passed on
-/// is there, and so is what others send, and all the room that it does not use.
+/// A sender passes on what another channel gives; that is idle in between. The elements that it has
+/// passed on are there, and so are those that others send, and all the room that it does not use.
 pub(crate) fn an_iterator_that_blocks_hides_nothing<S: Made + ManySenders>(flavour: Flavour<S>) {
     let (first, mut rx) = flavour.channel::<usize>(3);
     let mut second = first.clone();

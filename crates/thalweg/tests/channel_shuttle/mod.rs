@@ -8,7 +8,7 @@
 //! ```
 //!
 //! The schedules are the same each time. `THALWEG_SEED` gives others, and `THALWEG_SCHEDULES` a
-//! number of them for each model. What fails prints its schedule.
+//! number of them for each model. A test that fails prints its schedule.
 //!
 //! shuttle models sequential consistency only: an atomic operation takes effect at once and for all
 //! threads, whatever its ordering says, and a fence does nothing. So this looks for what is wrong

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Answers come through shuttle's own channels, whose receivers sleep: a lost wake-up shows as a
-//! deadlock. What shuttle can't show (orderings) is said in `channel_shuttle`. [`faults`] seeds
-//! faults and has these very tests find them.
+//! deadlock. `channel_shuttle` says what shuttle can't show (orderings). [`faults`] seeds faults
+//! and has these very tests find them.
 #![allow(clippy::unwrap_used)] // models are tests, though their functions are not #[test]
 
 pub(crate) use crate::channel_shuttle::explored;

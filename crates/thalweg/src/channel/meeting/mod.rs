@@ -201,7 +201,7 @@ impl<T> Meeting<T> {
         wake(waker);
     }
 
-    /// Ends meeting, and wakes all that wait. What came back can still be taken.
+    /// Ends meeting, and wakes all that wait. Elements that came back can still be taken.
     pub(super) fn close(&self) {
         let mut wakers = Vec::new();
         {

@@ -45,8 +45,8 @@ impl<T, const N: usize> Hand<'_, T, N> {
             // it, as the line's documentation says (rules 2 and 3).
             slot.with(|slot| work(sequence, Lent::Look(unsafe { &*slot })));
         } else {
-            // SAFETY: as above, and a reader that writes has it alone (rule 3). What was lent
-            // before does not live on.
+            // SAFETY: as above, and a reader that writes has it alone (rule 3). A reference that
+            // was lent before does not live on.
             slot.with_mut(|slot| work(sequence, Lent::Write(unsafe { &mut *slot })));
         }
     }
@@ -90,8 +90,9 @@ pub(crate) struct Line<T> {
     is_closed: bool,
     /// The address of the ring whose publisher the line comes right behind.
     first_of: usize,
-    /// Where all of them stand, if they can be led on from there; else [`NOWHERE`]. What they were
-    /// led through without being released shows here only, until they [`settle`](Self::settle).
+    /// Where all of them stand, if they can be led on from there; else [`NOWHERE`]. Elements
+    /// through which they were led without being released show here only, until they
+    /// [`settle`](Self::settle).
     at: u64,
     /// Which of them write, by bits.
     writers: u64,

@@ -21,7 +21,7 @@
 //!
 //! # Why it works
 //! All steps on `word` but plain looks are read-modify-write, so they have one order, and each
-//! acquires what the earlier ones released. Of "the waker is there" and "the element is there" one
+//! acquires what the earlier ones released. Either "the waker is there" or "the element is there"
 //! comes first, and the other sees it: no fence is needed. An element for which no receiver waits
 //! costs its sender one such step, and its receiver a load.
 

@@ -270,7 +270,7 @@ impl<T> Consumer<T> {
         self.shared().is_closed()
     }
 
-    /// Closes the ring: later pushes fail. What is in the ring can still be taken.
+    /// Closes the ring: later pushes fail. Elements in the ring can still be taken.
     ///
     /// A push that is under way on the other thread may still succeed; its element is there to
     /// take, or is dropped with the ring.

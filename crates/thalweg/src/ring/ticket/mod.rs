@@ -251,8 +251,8 @@ impl<T> Ticket<T> {
         self.head.0.load(Ordering::Relaxed)
     }
 
-    /// Returns how many elements are in the ring, those that are being pushed included. What is
-    /// claimed and not committed, and holes, are none. Never above the capacity.
+    /// Returns how many elements are in the ring, those that are being pushed included. Room that
+    /// is claimed and not committed, and holes, are none. Never above the capacity.
     pub fn len(&self) -> usize {
         let popped = self.popped();
         // All of them move between the looks, hence the bounds.

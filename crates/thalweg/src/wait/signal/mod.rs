@@ -42,7 +42,7 @@
 //! the last clearing. Take a notifier that makes something and loads the word. If its light barrier
 //! comes before that heavy barrier, the waiter, which looks later still, sees what was made. If it
 //! comes after, the notifier sees `ARMED` set (or, later, cleared, but rule 3 excludes that while
-//! the waiter is listed) and goes on to the fence. Of that fence and the waiter's, one comes first:
+//! the waiter is listed) and goes on to the fence. Either that fence or the waiter's comes first:
 //! if the waiter's, the notifier sees it listed, and if the notifier's, the waiter sees what was
 //! made (Dekker's argument).
 //!
@@ -169,8 +169,8 @@ impl Signal {
         }
     }
 
-    /// Wakes the waiter that came first, if there is one. What was published before is visible to
-    /// the waiter that is woken, and to one that registers too late to be woken.
+    /// Wakes the waiter that came first, if there is one. All that was published before is visible
+    /// to the waiter that is woken, and to one that registers too late to be woken.
     ///
     /// Returns whether no thread will look any more, which only the end of a channel sets, for its
     /// own signal.
