@@ -67,7 +67,7 @@ pub fn grouped(digits: &str) -> String {
     out
 }
 
-/// A bound of an interval, if it has one.
+/// Returns a bound of an interval, if it has one.
 fn bound(interval: Option<Interval>, of: fn(Interval) -> f64) -> Option<f64> {
     interval.map(of).filter(|bound| bound.is_finite())
 }
@@ -120,7 +120,7 @@ impl From<usize> for Cell {
 }
 
 impl From<f64> for Cell {
-    /// Three significant digits; `-` for what is not a number.
+    /// Returns three significant digits; `-` for what is not a number.
     fn from(number: f64) -> Cell {
         Cell::Number(if number.is_finite() {
             three_digits(number)
@@ -131,7 +131,7 @@ impl From<f64> for Cell {
 }
 
 impl From<Interval> for Cell {
-    /// The value and its bounds: `1.52 [1.48, 1.57]`, or `1.52 -` where it has none.
+    /// Returns the value and its bounds: `1.52 [1.48, 1.57]`, or `1.52 -` where it has none.
     fn from(interval: Interval) -> Cell {
         let bounds = interval.bounds(three_digits);
         Cell::Number(format!("{} {bounds}", three_digits(interval.value)))
@@ -158,7 +158,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table with these columns and no rows.
+    /// Returns a table with these columns and no rows.
     #[must_use]
     pub fn new<const N: usize>(head: [&str; N]) -> Self {
         Table {
@@ -182,7 +182,7 @@ impl Table {
         self
     }
 
-    /// Whether there are no rows.
+    /// Returns whether there are no rows.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
@@ -241,7 +241,7 @@ pub struct Measurement {
     pub experiment: String,
     /// The case of it, such as `1M/s`.
     pub case: String,
-    /// What was measured, such as `inline`.
+    /// The subject that was measured, such as `inline`.
     pub subject: String,
     /// The metric, such as `latency_p99`.
     pub metric: String,
@@ -253,12 +253,12 @@ pub struct Measurement {
     pub low: Option<f64>,
     /// The upper bound of its interval; null where it has none.
     pub high: Option<f64>,
-    /// How many repetitions.
+    /// The number of repetitions.
     pub n: usize,
 }
 
 impl Measurement {
-    /// The row of these repetitions: their median and its interval.
+    /// Returns the row of these repetitions: their median and its interval.
     #[must_use]
     pub fn new(
         [experiment, case, subject]: [&str; 3],
@@ -279,7 +279,7 @@ impl Measurement {
         }
     }
 
-    /// One line of JSON, without the line feed.
+    /// Returns one line of JSON, without the line feed.
     #[must_use]
     #[cfg(feature = "json")]
     pub fn json(&self) -> String {
@@ -311,7 +311,7 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// The row of these paired repetitions, `(subject, versus)`; `None` where
+    /// Returns the row of these paired repetitions, `(subject, versus)`; `None` where
     /// [`paired_ratio`] is none.
     #[must_use]
     pub fn new(
@@ -333,7 +333,7 @@ impl Comparison {
         })
     }
 
-    /// Whether the runs tell the two subjects apart at all: the interval does not hold 1.
+    /// Returns whether the runs distinguish the two subjects at all: the interval does not hold 1.
     #[must_use]
     pub fn tells(&self) -> bool {
         Interval {
@@ -344,7 +344,7 @@ impl Comparison {
         .tells_from(1.0)
     }
 
-    /// One line of JSON, without the line feed.
+    /// Returns one line of JSON, without the line feed.
     #[must_use]
     #[cfg(feature = "json")]
     pub fn json(&self) -> String {
