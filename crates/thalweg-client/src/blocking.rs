@@ -1,10 +1,10 @@
-//! The same client for threads: it runs its task on a thread of its own.
+//! A blocking client for threads: it runs the client's task on a thread of its own.
 //!
 //! Nothing here may be called from within a runtime: such a thread must not block, and it panics.
 //!
 //! While the exchange is away the client tries to connect again, without end by default
-//! ([`Options::attempts_max`]), and what waits for an answer waits as long. The forms with
-//! `_timeout` wait no longer than they are told; what was asked for goes on.
+//! ([`Options::attempts_max`]), and calls that wait for an answer wait as long. The forms with
+//! `_timeout` wait no longer than the given time; the request goes on.
 
 use std::fmt;
 use std::pin::pin;
@@ -67,7 +67,8 @@ impl Events {
     }
 }
 
-/// What becomes of a command comes here. Dropping it throws that away, not the command.
+/// A ticket of a command: it receives the outcome. Dropping it throws the outcome away, not the
+/// command.
 #[derive(Debug)]
 #[must_use = "the outcome comes here"]
 pub struct Ticket(oneshot::Receiver<Outcome>);
@@ -82,7 +83,7 @@ impl Ticket {
         self.0.blocking_recv().unwrap_or(Outcome::NotSent)
     }
 
-    /// The same, but no longer than `time`.
+    /// Waits as [`wait`](Self::wait) does, but no longer than `time`.
     ///
     /// # Errors
     /// The ticket, where nothing is known by then: the command is on its way still.
@@ -119,7 +120,7 @@ impl<C: SessionCommand> Client<C> {
             runtime.block_on(async move {
                 match crate::Client::prepare(options, store).await {
                     Ok((client, events, run)) => {
-                        // Nobody waits any more if that thread panicked: the client is let go.
+                        // If that thread panicked, none waits any more: the client is dropped.
                         drop(sender.send(Ok((client, events))));
                         run.await;
                     }
@@ -134,7 +135,7 @@ impl<C: SessionCommand> Client<C> {
         Ok((Self { inner }, Events(events)))
     }
 
-    /// What the exchange said when it was first connected to.
+    /// Returns the exchange's welcome of the first connection.
     #[must_use]
     pub fn welcome(&self) -> &Welcome {
         self.inner.welcome()
@@ -154,8 +155,9 @@ impl<C: SessionCommand> Client<C> {
         Ok(Ticket(ticket))
     }
 
-    /// The same, but waits no longer than `time` for one of the commands before to be answered;
-    /// `None` where that takes longer, and the command was not sent.
+    /// Submits as [`submit`](Self::submit) does, but waits no longer than `time` for one of the
+    /// commands before to be answered; `None` where that takes longer, and the command was not
+    /// sent.
     ///
     /// # Errors
     /// [`Closed`]; the command was not sent.
@@ -197,7 +199,8 @@ impl<C: SessionCommand> Client<C> {
         answer.blocking_recv().map_err(|_| Closed)
     }
 
-    /// The same, but waits no longer than `time`; `None` where there is no answer by then.
+    /// Queries as [`query`](Self::query) does, but waits no longer than `time`; `None` where there
+    /// is no answer by then.
     ///
     /// # Errors
     /// [`Closed`].
@@ -275,7 +278,7 @@ impl Wake for Unpark {
     }
 }
 
-/// What a future gives, if it does so in time.
+/// Returns a future's output, if it is ready in time.
 fn within<F: Future>(time: Duration, future: F) -> Option<F::Output> {
     let began = Instant::now();
     let waker = Waker::from(Arc::new(Unpark(std::thread::current())));

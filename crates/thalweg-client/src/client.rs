@@ -24,7 +24,7 @@ use crate::wanted::Wanted;
 /// Requests that wait for the connection's task at most, beside the commands in flight.
 const REQUESTS_MAX: usize = 256;
 
-/// What a session can be asked to do, which makes its role.
+/// A type of commands, which determines the role of a session.
 pub trait SessionCommand: sealed::Sealed + Send + 'static {
     /// The role of the session.
     const ROLE: Role;
@@ -34,7 +34,7 @@ pub trait SessionCommand: sealed::Sealed + Send + 'static {
 }
 
 mod sealed {
-    /// Nobody else has commands.
+    /// Seals [`SessionCommand`](super::SessionCommand): other crates cannot implement it.
     pub trait Sealed {}
     impl Sealed for super::TradeCommand {}
     impl Sealed for super::AdminCommand {}
@@ -57,7 +57,7 @@ impl SessionCommand for AdminCommand {
     }
 }
 
-/// What a session that only reads can be asked to do: there is no such thing.
+/// The command type of a session that only reads: it has no values.
 #[derive(Clone, Copy, Debug)]
 pub enum NoCommand {}
 
@@ -143,7 +143,7 @@ impl<C: SessionCommand> Client<C> {
         ))
     }
 
-    /// What the exchange said when it was first connected to.
+    /// Returns the exchange's welcome of the first connection.
     #[must_use]
     pub const fn welcome(&self) -> &Welcome {
         &self.welcome
@@ -202,7 +202,7 @@ impl<C: SessionCommand> Client<C> {
             .await
     }
 
-    /// The same of all symbols, those to come included.
+    /// Asks for the market data of all symbols, those to come included.
     ///
     /// # Errors
     /// [`Closed`].

@@ -20,7 +20,7 @@ use crate::lost::Lost;
 const READ_BYTES: usize = 1 << 16;
 /// How often the time is looked at, in each heartbeat.
 const LOOKS: u32 = 4;
-/// Silence of so many heartbeats is the end of a connection.
+/// Silence of this number of heartbeats ends a connection.
 const SILENT_HEARTBEATS: u32 = 3;
 
 /// A session's connection, or the attempt to get one.
@@ -28,10 +28,10 @@ pub(crate) struct Connection {
     dialogue: Dialogue,
     requests: mpsc::Receiver<Request>,
     events: Option<mpsc::Sender<Event>>,
-    /// Closed when nobody has the client any more.
+    /// Closed when every handle of the client was dropped.
     leash: mpsc::Receiver<Infallible>,
     input: Vec<u8>,
-    /// What came right behind the welcome was the end.
+    /// The reason, where a bye came right behind the welcome.
     lost: Option<Lost>,
     /// The user waits for the end.
     closing: Option<oneshot::Sender<Infallible>>,
@@ -94,7 +94,7 @@ impl Connection {
             }
         };
         drop(stream);
-        // What is still on its way here finds nobody.
+        // Requests that are still on their way here are not taken.
         self.requests.close();
         while let Ok(request) = self.requests.try_recv() {
             drop(self.dialogue.take(request));
@@ -109,7 +109,7 @@ impl Connection {
         };
         if is_received && let Some(events) = &self.events {
             tokio::select! {
-                // Where there is room, it is told even to one who has let go of the client.
+                // Where there is room, the event is sent even to a user who has dropped the client.
                 biased;
                 _ = events.send(Event::Closed(end)) => {}
                 _ = self.leash.recv(), if !is_closed => {}
@@ -356,14 +356,14 @@ impl Connection {
     }
 }
 
-/// Where nobody listens on a port of this machine, the system may choose that very port for the
+/// Where no program listens on a port of this machine, the system may choose that very port for the
 /// client's end, and so connect it to itself. It would hear its own hello, and keep the port from
 /// an exchange that starts again.
 fn is_its_own_peer(stream: &TcpStream) -> bool {
     matches!((stream.local_addr(), stream.peer_addr()), (Ok(own), Ok(peer)) if own == peer)
 }
 
-/// Waits for room for an event; false where nobody wants any.
+/// Waits for room for an event; false where the receiver was dropped.
 async fn room(events: Option<&mpsc::Sender<Event>>) -> bool {
     match events {
         None => false,

@@ -1,5 +1,4 @@
-//! What is said on a connection and what it means, without the connection: bytes come in, bytes go
-//! out.
+//! The protocol of a connection without the connection: bytes come in, bytes go out.
 //!
 //! *Rules.*
 //! 1. A sequence is saved as used before a frame has it, so that no start of the program uses it
@@ -33,14 +32,14 @@ use crate::wanted::Wanted;
 
 /// The version of the protocol that is spoken here.
 const VERSION: u16 = 1;
-/// So many sequences are saved as used at a time.
+/// The number of sequences that are saved as used at a time.
 const RESERVED: u64 = 1_024;
 /// Queries without an answer at most.
 const QUERIES_MAX: usize = 64;
 /// Commands are written while fewer bytes than this wait to be.
 const OUT_BYTES_ENOUGH: usize = 1 << 18;
 
-/// What a user asks of the client.
+/// A user's request to the client.
 #[derive(Debug)]
 pub(crate) enum Request {
     Submit(Command, Done),
@@ -71,7 +70,7 @@ pub(crate) struct Dialogue {
     queries: BTreeMap<u64, Asked>,
     queries_asked: u64,
     wanted: Wanted,
-    /// That of the last connection that had one.
+    /// The welcome of the last connection that had one.
     welcome: Option<Welcome>,
     is_open: bool,
     input: Vec<u8>,
@@ -111,7 +110,7 @@ impl Dialogue {
         &self.options
     }
 
-    /// What the server said when the connection was made; of the last one that it welcomed.
+    /// Returns the server's welcome of the last connection that had one.
     pub(crate) const fn welcome(&self) -> Option<&Welcome> {
         self.welcome.as_ref()
     }
@@ -141,7 +140,7 @@ impl Dialogue {
         &self.out
     }
 
-    /// So many of them were written.
+    /// Notes that `bytes` of them were written.
     pub(crate) fn wrote(&mut self, bytes: usize) {
         self.out.drain(..bytes);
         self.write_pending();
@@ -290,7 +289,7 @@ impl Dialogue {
         self.store.save(&self.remembered).map_err(Lost::Store)
     }
 
-    /// Nothing comes any more: everybody who waits is told.
+    /// Ends all requests: nothing comes any more, and every waiting caller is notified.
     pub(crate) fn give_up(&mut self) {
         self.lost();
         self.pending.give_up();

@@ -1,4 +1,4 @@
-//! What a client hears that is no answer.
+//! The events of a client: everything that is no answer.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,7 +9,7 @@ use tokio::sync::{Notify, mpsc};
 
 use crate::lost::Lost;
 
-/// What happened, in the order in which it came.
+/// An event, in the order in which it came.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event {
@@ -20,7 +20,7 @@ pub enum Event {
     Lost(Lost),
     /// There is no connection, and will be none. The last event.
     Closed(Lost),
-    /// What happened to an order of the user: each once and in order.
+    /// An execution report on an order of the user: each once and in order.
     Report(NumberedReport),
     /// Reports that never will come: ask for the open orders.
     ReportGap(ReportGap),
@@ -33,7 +33,7 @@ pub enum Event {
 }
 
 /// Receives [`Event`]s, up to [`events_max`](crate::Options::events_max) of which wait here. While
-/// so many wait, nothing is read from the connection; so read them, or drop this, and they are
+/// that many wait, nothing is read from the connection; so read them, or drop this, and they are
 /// thrown away.
 #[derive(Debug)]
 pub struct Events {

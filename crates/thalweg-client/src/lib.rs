@@ -1,14 +1,14 @@
 //! A client of a thalweg exchange: pipelined, resumed after a break, each command executed once.
 //!
 //! A [`Client`] is one session. It sends commands without waiting for their answers; each has a
-//! [`Ticket`] for what [becomes](Outcome) of it. [`Events`] has the rest: execution reports, market
-//! data, lost and new connections. When a connection is lost the client connects again by itself,
-//! sends again what has no answer, and asks for the reports that it missed. [`blocking`] has the
-//! same for threads.
+//! [`Ticket`] for its [outcome](Outcome). [`Events`] has the rest: execution reports, market data,
+//! lost and new connections. When a connection is lost the client connects again by itself, sends
+//! again what has no answer, and asks for the reports that it missed. [`blocking`] has a client for
+//! threads.
 //!
-//! What a session may do is a type: a [`TradeClient`] sends
-//! [`TradeCommand`]s about the orders of one user, an [`AdminClient`] [`AdminCommand`]s, a
-//! [`ReadClient`] nothing. Every queue is bounded.
+//! The commands of a session are determined by its type: a [`TradeClient`] sends [`TradeCommand`]s
+//! about the orders of one user, an [`AdminClient`] [`AdminCommand`]s, a [`ReadClient`] nothing.
+//! Every queue is bounded.
 //!
 //! `docs/exchange-protocol.md` has the protocol. `examples/session.rs`:
 //!

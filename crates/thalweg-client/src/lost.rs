@@ -13,11 +13,11 @@ const ANSWER_BYTES_MAX: usize = 40;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Lost {
-    /// Nobody listens there, or cannot be reached.
+    /// No server listens there, or it cannot be reached.
     Connect {
         /// Where.
         address: String,
-        /// What the system says.
+        /// The system's error.
         error: io::Error,
     },
     /// No welcome came in time.
@@ -27,7 +27,7 @@ pub enum Lost {
         /// How long was waited.
         after: Duration,
     },
-    /// What answers there speaks another protocol, or closes the connection before a welcome.
+    /// The server there speaks another protocol, or closes the connection before a welcome.
     NotAnExchange {
         /// Where.
         address: String,

@@ -1,4 +1,4 @@
-//! What a client wants of a connection.
+//! The options of a client.
 
 use std::time::{Duration, SystemTime};
 
@@ -36,13 +36,13 @@ pub struct Options {
     pub connect_timeout: Duration,
     /// How long attempts to get the first connection go on, each as long as
     /// [`connect_timeout`](Self::connect_timeout), with the waits between them that a lost one has.
-    /// 0 for one attempt: a program that is started by hand wants to hear at once that nobody is
+    /// 0 for one attempt: a program that is started by hand wants to know at once that no server is
     /// there, one that is started together with the exchange wants to wait for it.
     pub connect_within: Duration,
     /// Commands without an answer at most; further ones wait in `submit`. The server may allow
     /// fewer.
     pub in_flight_max: usize,
-    /// Events that wait to be read at most. Where so many wait, nothing more is read from the
+    /// Events that wait to be read at most. While that many wait, nothing more is read from the
     /// connection, answers included.
     pub events_max: usize,
     /// The first wait before another attempt to connect; it doubles each time, up to
@@ -51,7 +51,7 @@ pub struct Options {
     pub retry_min: Duration,
     /// The longest wait before another attempt.
     pub retry_max: Duration,
-    /// After so many attempts in a row the client gives up; `None` for never.
+    /// The number of attempts in a row after which the client gives up; `None` for never.
     pub attempts_max: Option<u32>,
 }
 

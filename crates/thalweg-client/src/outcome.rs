@@ -1,4 +1,4 @@
-//! What becomes of a command.
+//! The outcomes of commands.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -9,7 +9,7 @@ use thalweg_exchange::ResultCode;
 use thalweg_exchange::session::{ClientSequence, Refusal};
 use tokio::sync::oneshot;
 
-/// What became of a command.
+/// The outcome of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// It was executed, once, and that is durable.
@@ -99,7 +99,7 @@ impl Future for Ticket {
     }
 }
 
-/// Who is told.
+/// The receiver of a command's outcome.
 pub(crate) enum Done {
     Ticket(oneshot::Sender<Outcome>),
     Call(Box<dyn FnOnce(Outcome) + Send>),
@@ -110,7 +110,7 @@ impl Done {
     /// others wait for theirs.
     pub(crate) fn tell(self, outcome: Outcome) {
         let told = catch_unwind(AssertUnwindSafe(|| match self {
-            // Nobody may want to know.
+            // The ticket may have been dropped.
             Self::Ticket(sender) => drop(sender.send(outcome)),
             Self::Call(call) => call(outcome),
         }));

@@ -74,8 +74,8 @@ impl Pending {
         Some(&entry.frame)
     }
 
-    /// Tells that a command was refused. A refusal that is about the moment says nothing of what
-    /// became of it on an earlier connection.
+    /// Settles a command that was refused. A refusal that depends on the moment does not exclude
+    /// that the command was executed on an earlier connection.
     pub(crate) fn refuse(&mut self, sequence: ClientSequence, why: Refusal) {
         let found = self
             .entries
@@ -90,7 +90,7 @@ impl Pending {
         self.settle(sequence, outcome);
     }
 
-    /// Tells what became of a command. Of one that nobody waits for, nothing happens.
+    /// Reports a command's outcome to its waiting caller. Without one, nothing happens.
     pub(crate) fn settle(&mut self, sequence: ClientSequence, outcome: Outcome) {
         let found = self
             .entries
@@ -199,7 +199,7 @@ mod tests {
         settle(&mut pending, 5);
         pending.rewind();
         assert_eq!(written(&mut pending, 2), [3, 6]);
-        // An answer that comes twice, and one that nobody waits for.
+        // An answer that comes twice, and one that no caller waits for.
         settle(&mut pending, 5);
         settle(&mut pending, 4);
         settle(&mut pending, 3);

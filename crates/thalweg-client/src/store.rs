@@ -1,4 +1,4 @@
-//! What a session remembers beyond a connection.
+//! The memory of a session beyond a connection.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use thalweg_exchange::session::{ClientSequence, ReportNumber};
 
-/// What a session remembers.
+/// The values that a session remembers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Remembered {
-    /// Of which exchange; `None` before the first connection.
+    /// The exchange that they belong to; `None` before the first connection.
     pub exchange: Option<u64>,
     /// No sequence above this one was ever used.
     pub last_sequence: ClientSequence,
@@ -23,7 +23,7 @@ pub struct Remembered {
 /// A session whose program may be killed and started again needs one that survives, or a session
 /// number of its own for each start.
 pub trait SessionStore: Send {
-    /// What was saved last; the default value if nothing was.
+    /// Returns the values that were saved last; the default ones if none were.
     ///
     /// # Errors
     /// Whatever keeps it from being read: the client does not connect then.

@@ -1,4 +1,4 @@
-//! Times state snapshots of a book of so many resting orders, a million if none are given:
+//! Times state snapshots of a book of `ORDERS` resting orders, by default a million:
 //! `cargo bench -p thalweg-exchange --bench snapshot_speed -- [ORDERS]`.
 //!
 //! Orders of 1,000 users at 2,000 prices a side, placed in random order, as they come to lie in a

@@ -1,8 +1,8 @@
 //! An exchange that is run badly on purpose, in one or several of three ways: `spin`, a thread for
 //! each stage, whatever cores there are, and all of them spin, the caller's too; `batch`, a stage
-//! tells the next one how far it is at the end of all that it found waiting, not every 64 commands;
-//! `ring`, 64 slots. Without `spin` one thread runs all stages; `well` leaves everything as it is.
-//! Commands come as fast as they are taken, or `RATE` times a second `BURST` at once.
+//! publishes its progress to the next one at the end of all that it found waiting, not every 64
+//! commands; `ring`, 64 slots. Without `spin` one thread runs all stages; `well` leaves everything
+//! as it is. Commands come as fast as they are taken, or `RATE` times a second `BURST` at once.
 //! `THALWEG_EXPORT=DIR` leaves the figures in a file there.
 //!
 //! `cargo run --release -p thalweg-exchange --example badly -- [HOW] [COMMANDS] [max|RATExBURST]`

@@ -117,7 +117,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             outcome.result,
             outcome.events,
         );
-        // Nobody needs to listen.
+        // There may be no listener.
         let _ = feed.send(messages.expect("every outcome comes, in order").to_vec());
     })?;
     let mut first = service.client();

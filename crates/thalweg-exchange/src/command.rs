@@ -1,4 +1,4 @@
-//! What the exchange can be asked to do.
+//! The commands of the exchange.
 //!
 //! Prices, sizes and amounts are signed 64-bit integers: a price is in quote units of the symbol
 //! (of a pair, times its quote scale it is money; of futures, it is money), a size is in lots, an
@@ -89,7 +89,7 @@ pub enum Command {
     },
     /// Adds money to a balance, or takes it away.
     Balance {
-        /// Whose balance.
+        /// The user.
         uid: UserId,
         /// In which currency.
         currency: CurrencyId,
@@ -115,7 +115,7 @@ pub enum Command {
     /// Sets the limits of a user, or the default limits of all users without their own. Orders that
     /// already rest stay.
     SetLimits {
-        /// Whose limits; `None` for the default ones.
+        /// The user; `None` for the default limits.
         uid: Option<UserId>,
         /// The limits; `None` to remove them, so that the default ones apply again.
         limits: Option<UserLimits>,
@@ -136,7 +136,7 @@ pub enum Command {
     AddAccounts(Arc<[AccountSpec]>),
     /// Cancels all orders of a user (or of all), in a symbol (or in all), in ascending order of
     /// symbol; in a book asks, then bids, each as [`Book::orders`](crate::book::Book::orders) gives
-    /// them, then stop orders that wait. Each is told by an
+    /// them, then stop orders that wait. Each is reported by an
     /// [`Event::Removed`](crate::Event::Removed). It succeeds for a user without orders, known or
     /// not (a suspended user without a record may have some). An unknown symbol is refused as in
     /// [`Cancel`](Self::Cancel).
@@ -149,7 +149,7 @@ pub enum Command {
     ///
     /// [`WORK_MAX`]: crate::WORK_MAX
     CancelAll {
-        /// Whose orders; `None` for those of all users, suspended ones included.
+        /// The user; `None` for the orders of all users, suspended ones included.
         uid: Option<UserId>,
         /// Where, halted or not; `None` for everywhere.
         symbol: Option<SymbolId>,
@@ -159,7 +159,7 @@ pub enum Command {
     /// [`CancelAll`](Self::CancelAll) would, at the same cost. It succeeds for a user without such
     /// orders, known or not. The gateway knows which sessions a user has and when one has ended.
     Disconnect {
-        /// Whose.
+        /// The user.
         uid: UserId,
     },
     /// Sets the clock, in a unit of the caller's choice: cancels the orders whose
@@ -225,7 +225,7 @@ pub enum Command {
     ///
     /// Buyers get back what they held above the price. Both sides pay the taker fee: neither waited
     /// for the other. Orders outside the price band are removed first. Self-trade prevention does
-    /// nothing. Told by an [`Event::Uncrossed`](crate::Event::Uncrossed) for each buyer.
+    /// nothing. Each buyer has an [`Event::Uncrossed`](crate::Event::Uncrossed).
     Uncross {
         /// Where.
         symbol: SymbolId,

@@ -9,9 +9,9 @@
 //! it. No key, no clock, no order of memory: the same value on every machine and for any number of
 //! threads.
 //!
-//! It finds faults, not forgeries. Whoever can choose a single field of a command, even of one that
-//! is refused, can calculate it so that the digest is that of another history; no other start
-//! value hinders him. Against those who choose commands, keep the frames of
+//! It finds faults, not forgeries. A user who can choose a single field of a command, even of one
+//! that is refused, can calculate it so that the digest is that of another history; no other start
+//! value prevents it. Where the users who choose commands are not trusted, keep the frames of
 //! [`codec`](crate::codec) and hash or sign them with a cryptographic function.
 //!
 //! An order with conditions that has none is the same as one without.
@@ -147,7 +147,7 @@ const fn chain(value: u64, next: u64) -> u64 {
     multiply(value ^ next, PI[7])
 }
 
-/// Of five fields and what they are.
+/// Hashes five fields and the kind of the event that has them.
 #[inline(always)]
 const fn mix(what: u64, fields: [i64; 5]) -> u64 {
     let [a, b, c, d, e] = fields;
@@ -156,7 +156,7 @@ const fn mix(what: u64, fields: [i64; 5]) -> u64 {
         ^ multiply(e as u64 ^ PI[5], what ^ PI[6])
 }
 
-/// Of an order's filled lots, and those left.
+/// Hashes an order's filled lots, and those left.
 #[inline(always)]
 const fn of_progress(filled: i64, left: i64) -> u64 {
     multiply(filled as u64 ^ PI[0], left as u64 ^ PI[3].rotate_left(32))
@@ -495,7 +495,7 @@ mod tests {
         assert_ne!(of_all(&[]), of_all(std::slice::from_ref(&one)));
     }
 
-    /// What every machine and every later version must say.
+    /// The digest has the same value on every machine and in every later version.
     #[test]
     fn the_value_is_fixed() {
         let outcomes: Vec<_> = variants()

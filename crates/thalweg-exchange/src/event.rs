@@ -1,4 +1,4 @@
-//! What a command caused in a book, and the buffer that collects it.
+//! The events that a command caused in a book, and the buffer that collects them.
 
 mod level;
 mod made;
@@ -193,8 +193,8 @@ pub struct Events {
     moved: Option<Moved>,
     standing: Option<Standing>,
     standings: Vec<(SymbolId, Standing)>,
-    /// Where the owner of each event's order may be kept, for settlement: of no event in particular
-    /// where nobody said so, and as long as the list has room.
+    /// For settlement, the slot where the owner of each event's order may be kept; the default
+    /// where no hint was given, and only as long as the list has room.
     hints: Vec<UserHint>,
     /// Orders, levels and books that the command visited without an event.
     visits: u32,
@@ -292,7 +292,8 @@ impl Events {
         &self.list
     }
 
-    /// Whether there is nothing but the list: no order was moved, no book's standing is told.
+    /// Whether there is nothing but the list: no order was moved, and no book's standing is
+    /// reported.
     #[inline]
     pub(crate) fn is_list(&self) -> bool {
         self.moved.is_none() && self.standing.is_none() && self.standings.is_empty()
@@ -362,12 +363,12 @@ impl Events {
         self.standings.push((symbol, standing));
     }
 
-    /// Makes room for so many more standings, and no more.
+    /// Makes room for exactly `standings` more standings.
     pub(crate) fn reserve_standings(&mut self, standings: usize) {
         self.standings.reserve_exact(standings);
     }
 
-    /// Makes room for so many more events, and no more.
+    /// Makes room for exactly `events` more events.
     pub(crate) fn reserve_exact(&mut self, events: usize) {
         self.list.reserve_exact(events);
         self.make_room_for_hints();
@@ -385,14 +386,14 @@ impl Events {
         }
     }
 
-    /// What was noted, by event; of some events nothing, or nonsense.
+    /// Returns the hints, by event; of some events there is none, or a wrong one.
     #[inline(always)]
     pub(crate) fn hints(&self) -> Hints<'_> {
         Hints(&self.hints)
     }
 
-    /// Forgets the events of a buffer that has memory for more than so many, and all of that which
-    /// is for more.
+    /// Forgets the events of a buffer that has memory for more than `events`, and frees the memory
+    /// above that.
     #[inline]
     pub(crate) fn keep_room_for(&mut self, events: usize) {
         // There is no standing without an event, so those have no more memory.
@@ -427,7 +428,7 @@ impl Events {
         self.list.push(event);
     }
 
-    /// The same, where the event is made in its place.
+    /// Adds an event at the end, as [`push`](Self::push) does, but makes it in its place.
     #[inline(always)]
     pub(crate) fn push_with(&mut self, event: impl FnOnce() -> Event) {
         if self.list.len() == self.list.capacity() {

@@ -1,4 +1,4 @@
-//! Execution reports: what a venue tells users of their own orders.
+//! Execution reports: a venue's messages to users about their own orders.
 //!
 //! [`Event`](crate::Event)s are the engine's own record of a command: settlement needs all of it. A
 //! report is for one user. It names the user's order and says what happened to it, and how much of
@@ -68,14 +68,14 @@ impl fmt::Display for TradeId {
 pub enum CancelReason {
     /// Its owner asked for it.
     Requested,
-    /// What is left of it neither trades nor rests.
+    /// The order's rest neither trades nor rests.
     Left(RejectReason),
     /// It was taken out of its book. Never [`Removal::Expired`], [`Removal::Cancelled`],
     /// [`Removal::Reduced`] or [`Removal::Decremented`], which are executions of their own.
     Removed(Removal),
 }
 
-/// What happened to an order, by the names that FIX has for it (ExecType, tag 150).
+/// The kind of an execution report, by the names that FIX has for it (ExecType, tag 150).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Execution {
@@ -97,7 +97,7 @@ pub enum Execution {
         /// Lots that were taken off it; negative for lots that were added.
         reduced_by: i64,
     },
-    /// What was left of it is cancelled (`4`).
+    /// The order's unfilled rest is cancelled (`4`).
     Cancelled {
         /// Lots.
         size: i64,
@@ -138,7 +138,7 @@ pub struct ExecutionReport {
     pub left: i64,
     /// Lots of it that are filled (CumQty).
     pub filled: i64,
-    /// What happened.
+    /// The kind of the report.
     pub kind: Execution,
 }
 

@@ -25,7 +25,7 @@ pub struct CurrencyTotal {
     pub fees: i128,
     /// Minus the deposits, plus the withdrawals.
     pub adjustments: i128,
-    /// The same for suspended users.
+    /// As `adjustments`, for suspended users.
     pub suspends: i128,
     /// Held for resting orders, hidden lots included, and for stop orders that wait.
     pub order_holds: i128,
@@ -60,7 +60,7 @@ impl Totals {
         total
     }
 
-    /// What the users have, and what was collected and paid in.
+    /// Adds the users' balances and positions, and the fees and deposits of each currency.
     fn add_risk(&mut self, risk: &Risk) {
         for currency in risk.currencies() {
             let total = self.of(currency.id);
@@ -81,7 +81,7 @@ impl Totals {
         }
     }
 
-    /// What is held for orders in pairs.
+    /// Adds the holds for orders in pairs.
     fn add_books(&mut self, books: &Matching) {
         for book in books.books() {
             let spec = book.spec();
@@ -186,8 +186,8 @@ pub(crate) fn open_orders(books: &Matching, uid: UserId, most: usize) -> OpenOrd
 /// Everything that the exchange knows about one user.
 #[derive(Clone, Debug)]
 pub struct UserReport<'s> {
-    /// Profile, balances and positions; `None` for an unknown user, and for a suspended one who has
-    /// received no money since.
+    /// Profile, balances and positions; `None` for an unknown user, and for a suspended user that
+    /// has received no money since.
     pub user: Option<&'s User>,
     /// Resting orders and stop orders that wait.
     pub orders: OpenOrders,

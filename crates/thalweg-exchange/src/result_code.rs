@@ -103,7 +103,7 @@ result_codes! {
     RiskOrderIdUsed = -2123, "RISK_ORDER_ID_USED";
     /// Own code: ids count once, and the order id is too far below the highest to know of it.
     RiskOrderIdTooOld = -2124, "RISK_ORDER_ID_TOO_OLD";
-    /// The order does not rest in this symbol, or belongs to somebody else.
+    /// The order does not rest in this symbol, or belongs to another user.
     MatchingUnknownOrderId = -3002, "MATCHING_UNKNOWN_ORDER_ID";
     /// The command or order type is not supported.
     MatchingUnsupportedCommand = -3004, "MATCHING_UNSUPPORTED_COMMAND";
@@ -166,7 +166,7 @@ result_codes! {
     SymbolInvalidSpec = -5102, "SYMBOL_INVALID_SPEC";
     /// Own code: a price band's lowest price is above its highest.
     SymbolInvalidPriceBand = -5103, "SYMBOL_INVALID_PRICE_BAND";
-    /// Own code: somebody has an open position in the symbol.
+    /// Own code: a user has an open position in the symbol.
     SymbolHasOpenPositions = -5104, "SYMBOL_HAS_OPEN_POSITIONS";
     /// A batch failed.
     BinaryCommandFailed = -8001, "BINARY_COMMAND_FAILED";

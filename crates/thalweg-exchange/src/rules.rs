@@ -29,8 +29,8 @@ pub struct Rules {
     pub realise_partial_close: bool,
     /// Futures are traded inside a price band only, and every order and position is covered by its
     /// owner's money at the worst price of the band; profit is paid out of losses that were paid
-    /// in. See `docs/exchange-rules.md`. Else margin is asked for against the best prices, which
-    /// whoever trades can make.
+    /// in. See `docs/exchange-rules.md`. Else the required margin depends on the best prices, which
+    /// any trader can move.
     pub cover_futures: bool,
     /// A budget order takes at no price worse than the symbol's band, and sells no lot that would
     /// not bring in its fee; the budget of a seller is a floor for every order type.
@@ -60,7 +60,7 @@ pub struct Rules {
 pub const WORK_MAX: usize = 1_024;
 
 impl Rules {
-    /// What the reference engine does, quirks included.
+    /// The rules of the reference engine, quirks included.
     pub const REFERENCE: Self = Self {
         margin_trading: true,
         fill_fok: false,
@@ -122,7 +122,7 @@ impl Rules {
         }
     }
 
-    /// The same rules with margin trading on or off.
+    /// Returns these rules with margin trading on or off.
     #[must_use]
     pub const fn with_margin_trading(self, on: bool) -> Self {
         Self {

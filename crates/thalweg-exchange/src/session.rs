@@ -1,4 +1,4 @@
-//! Who sends commands, and how each is executed once.
+//! Sessions: who sends commands, and how each is executed exactly once.
 //!
 //! A *session* is one program of one holder. It outlives its connections: it ends with neither a
 //! broken cable nor a restart of the exchange. Each of its commands has a [`ClientSequence`], above
@@ -12,7 +12,7 @@ use std::fmt;
 
 pub use self::refusal::Refusal;
 
-/// What the holder of a key may do.
+/// The permissions of the holder of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Role {
@@ -59,7 +59,7 @@ impl fmt::Display for Role {
 /// Which session: a holder runs several programs under numbers of its own choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionKey {
-    /// What it may do.
+    /// Its permissions.
     pub role: Role,
     /// The user, or of an admin session the id of its key.
     pub holder: i64,

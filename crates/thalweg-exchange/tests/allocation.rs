@@ -91,7 +91,7 @@ fn recorded_streams_allocate_nothing_when_they_come_again() {
         // It forgets everything, the memory as well.
         commands.retain(|command| *command != Command::Reset);
         let mut counted = Counted::new(rules);
-        // What rested at the end of the first time is met by the second.
+        // Orders that rested at the end of the first time are met by the second.
         for _ in 0..4 {
             counted.is_warm();
             for command in &commands {
@@ -182,7 +182,7 @@ impl Mix {
     }
 }
 
-/// What a mix allocates after so many commands of it.
+/// Counts the allocations of `count` commands of a mix, after `warm` commands of it.
 fn run(mut mix: Mix, warm: u32, count: u32) -> Counted {
     let mut counted = Counted::new(Rules::default());
     for command in Mix::setup() {

@@ -151,7 +151,7 @@ fn assert_caught(text: &str, number: usize, pick: usize) {
 #[test]
 fn every_fault_in_a_line_is_caught_in_that_line() {
     let text = own("edge_nomargin.txt.gz");
-    // What the service says is compared as well: its first result, changed.
+    // The service's results are compared as well: its first result, changed.
     let first = text.lines().position(|line| line.starts_with("R,"));
     let number = first.expect("it has results") + 1;
     let changed = with(&text, number, &["R,NEW"]);

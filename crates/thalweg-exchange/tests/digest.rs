@@ -1,5 +1,5 @@
-//! A digest tells apart whatever two replicas were asked that differs, be it one field of one
-//! command that makes no event.
+//! Two replicas whose commands differ have different digests, be it by one field of one command
+//! that makes no event.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc;
@@ -34,7 +34,7 @@ fn account(uid: i64, balances: &[(i32, i64)]) -> AccountSpec {
     AccountSpec::new(UserId(uid), balances.collect())
 }
 
-/// A bid that meets nobody.
+/// Returns a bid that meets no ask.
 fn bid() -> Place {
     Place {
         reserve_price: 60,
@@ -170,7 +170,7 @@ fn of_orders() -> Vec<Command> {
             commands.push(Command::reduce(uid, symbol, order_id, by));
         }
     }
-    // Nobody has any there: no events.
+    // No user has any there: no events.
     for uid in [None, Some(0), Some(3), Some(4)].map(|uid| uid.map(UserId)) {
         for symbol in [None, Some(4), Some(5)].map(|symbol| symbol.map(SymbolId)) {
             commands.push(Command::CancelAll { uid, symbol });
@@ -330,7 +330,8 @@ fn what_was_asked_differs_and_so_does_the_digest() {
     let mut same = Vec::new();
     for command in all() {
         let (result, digest) = outcome(&state, &command);
-        // What matching rejects got there, too; there is one order that is as said, and no auction.
+        // A command that matching rejects got there, too; there is one order that is as said, and
+        // no auction.
         let may_fail = matches!(command, Command::Amend(_) | Command::Uncross { .. })
             || result == ResultCode::MatchingRejectedFillOrKill;
         assert!(may_fail || !result.is_refusal(), "{command:?}: {result}");
@@ -424,7 +425,7 @@ fn fees_and_limits_are_in_it() {
     assert_all_differ(commands.iter().map(done));
 }
 
-/// What every machine and every later version must say.
+/// The digest has the same value on every machine and in every later version.
 #[test]
 fn the_value_is_fixed() {
     let mut digest = Digest::new();

@@ -86,7 +86,8 @@ fn profit_covers_a_pair_order_and_losses_block_it() {
         run(&mut state, &withdraw(1, 1, 1)),
         ResultCode::UserMgmtAccountBalanceAdjustmentNsf
     );
-    // Sold at 100, nobody sells: the price is unknown, and margin counts for the missing profit.
+    // Sold at 100, and there is no ask: the price is unknown, and margin counts for the missing
+    // profit.
     let suspended = run(&mut state, &Command::Suspend { uid: UserId(2) });
     assert_eq!(
         suspended,
@@ -129,7 +130,7 @@ fn what_futures_could_move_beyond_64_bits_is_refused_and_room_comes_back() {
         assert_eq!(run(&mut state, &shift(moved)), ResultCode::Success);
         assert_eq!(run(&mut state, &cancel), ResultCode::Success);
     }
-    // A move needs room for its new price beside the old one: which order it is, nobody knows yet.
+    // A move needs room for its new price beside the old one: the order is not known yet.
     assert_eq!(run(&mut state, &big(most / 2 + 1)), ResultCode::Success);
     assert_eq!(run(&mut state, &shift(most / 2 + 2)), OVERFLOW);
     assert_eq!(run(&mut state, &cancel), ResultCode::Success);

@@ -1,4 +1,4 @@
-//! What a user may have and send: open orders, the size of one, ids that count once.
+//! The limits of a user: open orders, the size of one, ids that count once.
 
 use thalweg_exchange::report::state_text::write_state;
 use thalweg_exchange::risk::ID_WINDOW;
@@ -89,7 +89,7 @@ fn orders_are_counted_over_all_symbols_resting_and_waiting() {
         assert_eq!(state.risk.open_orders(USER), 3);
         refused(&mut state, order(USER, 4, 1), ResultCode::RiskTooManyOrders);
         assert_eq!(run(&mut state, &stop(4)), ResultCode::RiskTooManyOrders);
-        // What cannot rest is no open order.
+        // An order that cannot rest is no open order.
         let immediate = Place {
             order_type: OrderType::Ioc,
             ..order(USER, 4, 1)
@@ -256,8 +256,8 @@ fn very_many_orders_are_counted() {
     assert_eq!(state.risk.open_orders(USER), 0);
 }
 
-/// Whoever sends an order again learns that the first one arrived, whatever else stands in its way
-/// by now.
+/// A client that sends an order again learns that the first one arrived, whatever else stands in
+/// its way by now.
 #[test]
 fn a_used_id_is_told_before_anything_else() {
     let limits = UserLimits {

@@ -144,7 +144,7 @@ fn unknown_symbols_users_and_orders() {
         refused(&balance(uid, 5, 1), unknown);
         let code = ResultCode::UserMgmtUserNotFound;
         refused(&Command::Suspend { uid: UserId(uid) }, code);
-        // Of nobody, there are no orders either.
+        // An unknown user has no orders either.
         let code = ResultCode::MatchingUnknownOrderId;
         refused(&cancel(uid, PAIR, 1), code);
         refused(&move_to(uid, PAIR, 1, 121), code);
@@ -157,7 +157,7 @@ fn unknown_symbols_users_and_orders() {
             refused(&move_to(1, symbol, order, 121), code);
             refused(&reduce(1, symbol, order, 1), code);
         }
-        // Somebody else's.
+        // The order of another user.
         refused(&cancel(2, symbol, 1), ResultCode::MatchingUnknownOrderId);
         refused(
             &move_to(2, symbol, 1, 121),

@@ -1,4 +1,4 @@
-//! What the risk check promises: refusals and bounds.
+//! The promises of the risk check: refusals and bounds.
 
 use thalweg_exchange::report::currency_totals;
 use thalweg_exchange::{

@@ -1,4 +1,4 @@
-//! What the parsers of recorded streams and load streams refuse, and what they say.
+//! The refusals of the parsers of recorded streams and load streams, and their texts.
 
 use thalweg_exchange::conformance::{CheckError, Checker};
 use thalweg_exchange::stream::{Item, LoadStream, Recorded};

@@ -1,9 +1,10 @@
-//! A line for each command of an administrator: who, when, what, and what came of it.
+//! The audit log: a line for each command of an administrator: who, when, which command, and its
+//! result.
 //!
 //! Lines go to the log, and to a file if the configuration names one, by a thread of its own. They
-//! are told after the command is durable; one that a crash keeps from being written is in the
-//! journal all the same. Nobody waits for the file: what it does not take is counted, and the next
-//! line that it takes has one before it that says how many are missing.
+//! are written after the command is durable; one that a crash keeps from being written is in the
+//! journal all the same. No command waits for the file: a line that it does not take is counted,
+//! and the next line that it takes has one before it that says how many are missing.
 
 use std::fmt::{self, Write as _};
 use std::fs::{File, OpenOptions};
@@ -22,7 +23,7 @@ use crate::figures::{Figures, raise, read};
 /// Lines that wait for the thread; beyond that they are lost, and counted.
 const LINES_MAX: usize = 1 << 12;
 
-/// What a line shows of a command, in bytes.
+/// The length of a command's text in a line at most, in bytes.
 const COMMAND_BYTES_MAX: usize = 1 << 12;
 
 /// See the [module](self).
@@ -176,14 +177,15 @@ fn write_lines(lines: &mpsc::Receiver<AuditLine>, file: Option<File>, figures: &
     }
 }
 
-/// The file, in which every line is whole, and the next is told how many were left out.
+/// The audit file. Every line in it is whole, and a line is preceded by the number of lines that
+/// were left out.
 #[derive(Debug)]
 struct AuditFile<'f, W> {
     to: W,
     figures: &'f Figures,
-    /// What of the last line is not written yet.
+    /// The part of the last line that is not written yet.
     rest: Vec<u8>,
-    /// Lines that were lost, as far as the file tells it.
+    /// Lines that were lost, as far as the file reports them.
     told_lost: u64,
 }
 
@@ -236,7 +238,7 @@ mod tests {
 
     use super::*;
 
-    /// Takes so many bytes, and then none.
+    /// Takes this number of bytes, and then none.
     #[derive(Debug)]
     struct Full {
         bytes: Vec<u8>,

@@ -20,7 +20,7 @@ pub(crate) const BOUNDS_NS: [u64; 15] = [
     1_000_000_000,
     10_000_000_000,
 ];
-/// Of histograms of counts.
+/// The bounds of histograms of counts.
 pub(crate) const BOUNDS_COUNT: [u64; 10] = [1, 2, 4, 8, 16, 32, 64, 256, 1_024, 4_096];
 
 /// How many values are at most each bound, and above the one before; the last has no bound.

@@ -29,7 +29,7 @@ use crate::{Addresses, ServeError};
 
 /// Users who trade by themselves.
 const TRADERS: i64 = 4;
-/// Users whose keys are for whoever looks on.
+/// Users whose keys are shown to the person who started the demo.
 const GUESTS: [i64; 2] = [7, 8];
 const ADMIN: i64 = 1;
 const SYMBOLS: [i32; 2] = [1, 2];
@@ -108,7 +108,7 @@ impl Demo {
         config
     }
 
-    /// What to tell whoever started it: who trades, and keys to try.
+    /// Returns the text for the person who started the demo: who trades, and keys to try.
     #[must_use]
     pub fn told(&self) -> String {
         let mut told = format!(
@@ -273,7 +273,7 @@ impl Line {
     }
 }
 
-/// Somebody who quotes around a price that walks at random, and sometimes takes.
+/// A trader who quotes around a price that walks at random, and sometimes takes.
 #[derive(Debug)]
 struct Trader {
     user: i64,

@@ -22,7 +22,7 @@ pub struct Addresses {
 /// Connections that the system may hold before they are taken.
 const BACKLOG: u32 = 1024;
 
-/// Takes an address; each connection has a send buffer of so many bytes, if not 0.
+/// Binds an address; each connection has a send buffer of this number of bytes, if not 0.
 fn bind(
     what: &'static str,
     address: SocketAddr,

@@ -165,7 +165,7 @@ impl<S: Storage> Driver<S> {
         if self.is_draining {
             return Some(Refusal::Draining);
         }
-        // What the user is owed would cancel what came after.
+        // The mass cancel that is owed to the user would cancel orders that came after.
         let is_owed = key.role == Role::Trade && self.owed.contains(&UserId(key.holder));
         is_owed.then_some(Refusal::DiskFull)
     }

@@ -110,7 +110,7 @@ pub(crate) struct ExchangeThread<S: Storage> {
     polls: u64,
 }
 
-/// Whether market data is made: without a journal that syncs, not before somebody wants it.
+/// Whether market data is made: without a journal that syncs, not before a session wants it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MarketData {
     Off,
@@ -191,7 +191,7 @@ impl<S: Storage> ExchangeThread<S> {
                 self.look_at_clocks(now);
             }
             if let Some(reply) = self.stop(now) {
-                // Nobody may wait for it any more.
+                // The caller may not wait for it any more.
                 let closed = self.driver.close().map_err(ServeError::from);
                 let _ = reply.send(closed);
                 return;
@@ -364,7 +364,7 @@ impl<S: Storage> ExchangeThread<S> {
         self.give_market_data();
     }
 
-    /// Begins to make market data, if somebody waits for it and nothing is in flight.
+    /// Begins to make market data, if a session waits for it and nothing is in flight.
     fn start_market_data(&mut self) {
         if self.market == MarketData::Starting
             && let Some(mut tape) = self.driver.start_tape(&self.shared.feed)

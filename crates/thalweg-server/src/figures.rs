@@ -1,4 +1,4 @@
-//! What the server counts, for `/metrics`.
+//! The server's counters, for `/metrics`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -25,7 +25,7 @@ pub(crate) fn raise(counter: &AtomicU64, by: u64) {
     counter.fetch_add(by, Ordering::Relaxed);
 }
 
-/// What a counter says.
+/// Returns a counter's value.
 pub(crate) fn read(counter: &AtomicU64) -> u64 {
     // ORDERING: Relaxed, pairs with raise().
     counter.load(Ordering::Relaxed)

@@ -34,7 +34,7 @@ const FREE_FRAMES_TOGETHER: u32 = 256;
 /// This many of them are as much work as a command.
 const FREE_FRAMES_A_COMMAND: u32 = 16;
 
-/// What a session waits for after a turn.
+/// The event that a session waits for after a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum After {
     /// Input.
@@ -109,7 +109,7 @@ impl<S: Storage> Turn<'_, S> {
         let mut input = std::mem::take(&mut self.session.input);
         let stop = self.take_frames(&mut input, commands_max);
         self.session.input = input;
-        // What came before a frame that cannot be read is executed.
+        // The commands before a frame that cannot be read are executed.
         self.submit_all()?;
         let after = match stop {
             Stop::After(after) => after,
@@ -300,7 +300,7 @@ impl<S: Storage> Turn<'_, S> {
         let asked = match frame.query {
             SessionQuery::Account(user) if own(user) => Ok(Query::User(user)),
             SessionQuery::OpenOrders(user) if own(user) => {
-                // One more tells that there are more.
+                // One more shows that there are more.
                 let most = QUERY_ORDERS_MAX.min(session.output.half() / OPEN_ORDER_BYTES) + 1;
                 Ok(Query::OpenOrders { user, most })
             }

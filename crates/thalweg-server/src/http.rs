@@ -1,7 +1,7 @@
 //! The small HTTP listener: `/metrics`, `/healthz`, `/readyz`.
 //!
-//! It has a thread of its own, so that nobody who asks takes time from those who trade. Where more
-//! come than are served at once, the oldest connection is closed: a health check always gets on.
+//! It has a thread of its own, so that requests take no time from trading. Where more come than are
+//! served at once, the oldest connection is closed: a health check always gets on.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -27,7 +27,7 @@ const HEAD_TIME: Duration = Duration::from_secs(5);
 /// How long a connection may last, whatever it does.
 const CONNECTION_TIME: Duration = Duration::from_secs(60);
 const TEXT: &str = "text/plain; charset=utf-8";
-/// What `prometheus_client` writes.
+/// The content type of the text that `prometheus_client` writes.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// The thread of the listener; it ends when this is dropped.

@@ -1,12 +1,12 @@
-//! Who may connect: keys bound to a user or an administrator and a role.
+//! Authentication: keys bound to a user or an administrator and a role.
 //!
-//! A key is 32 random bytes in hexadecimal behind `twk_`. The file has its SHA-256 only: whoever
-//! reads the file cannot connect with it. A fast hash is enough for that, since nobody guesses 256
-//! random bits; a password would need a slow one, so there are none.
+//! A key is 32 random bytes in hexadecimal behind `twk_`. The file has its SHA-256 only: a reader
+//! of the file cannot connect with it. A fast hash is enough for that, since 256 random bits cannot
+//! be guessed; a password would need a slow one, so there are none.
 //!
 //! A key that is offered is looked up by the beginning of its hash, in a table whose order is drawn
 //! at random, and then compared in constant time. How long that takes may say that some key has a
-//! hash that begins so, which leads nobody to a key.
+//! hash that begins so, which is of no use for finding a key.
 
 mod file;
 
@@ -20,7 +20,7 @@ use thalweg_exchange::session::Role;
 
 pub use self::file::{append, read};
 
-/// What every key begins with, so that one is recognised where it does not belong.
+/// The beginning of every key, so that a key is recognised where it does not belong.
 pub const PREFIX: &str = "twk_";
 /// The most keys that a file may have.
 pub const KEYS_MAX: usize = 100_000;
@@ -34,7 +34,7 @@ pub type KeyHash = [u8; 32];
 pub struct Key {
     /// A name for people, which the log and the audit lines have.
     pub name: String,
-    /// What its holder may do.
+    /// The permissions of its holder.
     pub role: Role,
     /// The user; of an admin key, the administrator.
     pub holder: i64,
@@ -66,7 +66,7 @@ pub enum KeysError {
         file: String,
         /// The line, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The error in it.
         what: String,
     },
     /// The file has too many.
@@ -160,7 +160,7 @@ impl Keys {
         candidates.iter().find(|key| key.hash.ct_eq(hash).into())
     }
 
-    /// Who may send commands, by role.
+    /// Returns the holders that may send commands, by role.
     pub(crate) fn senders(&self) -> BTreeSet<(Role, i64)> {
         let senders = self
             .keys

@@ -10,9 +10,9 @@
 //!                     └ chunks ┴──outcomes──▶ feed: market data
 //! ```
 //!
-//! Nobody in this picture waits for a client: what a client does not take is bounded, and it is
-//! cut, or told what it missed. `docs/serving.md` is for operators, `docs/exchange-protocol.md`
-//! has the protocol.
+//! No thread in this picture waits for a client: the output that a client does not take is bounded,
+//! and the client is disconnected, or notified of what it missed. `docs/serving.md` is for
+//! operators, `docs/exchange-protocol.md` has the protocol.
 #![forbid(unsafe_code)]
 
 mod audit;

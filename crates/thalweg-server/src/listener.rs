@@ -49,7 +49,7 @@ pub(crate) async fn listen(shared: Arc<Shared>, door: Door, listener: TcpListene
     while connections.join_next().await.is_some() {}
 }
 
-/// There are too many: it is told so, if its socket takes that at once.
+/// Refuses a connection beyond the limit: sends it a bye, if its socket takes that at once.
 fn refuse(shared: &Shared, door: Door, stream: &TcpStream) {
     let limit = shared.seats.max(door);
     shared.figures.end(Ending::Connections);

@@ -1,7 +1,7 @@
 //! Log lines on standard error.
 //!
 //! A thread of their own writes them. Where standard error takes nothing, such as a pipe that is
-//! not read, lines are dropped and counted, and nobody waits.
+//! not read, lines are dropped and counted, and no thread waits.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -99,7 +99,7 @@ pub fn start(config: &Threads) -> io::Result<Logs> {
     let events = tracing_subscriber::fmt()
         .with_max_level(level)
         .with_writer(lines.clone());
-    // Whoever has begun before goes on.
+    // A logger that was set before goes on.
     let _ = match config.log {
         LogFormat::Text => {
             let is_terminal = io::IsTerminal::is_terminal(&io::stderr());

@@ -1,4 +1,4 @@
-//! What `/metrics` says, by the names and types of Prometheus.
+//! The text of `/metrics`, by the names and types of Prometheus.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
-//! What waits to be written to a connection: whole frames, bounded, and at last why it ends.
+//! The output queue of a connection: whole frames, bounded, and at last why it ends.
 //!
-//! - At most `bytes_max` wait. What would be more ends the connection (*slow reader*) and frees
-//!   what waits. Reports that a session missed come on top, so that a client that was away for long
+//! - At most `bytes_max` wait. A frame beyond that ends the connection (*slow reader*) and frees
+//!   the queue. Reports that a session missed come on top, so that a client that was away for long
 //!   gets on; the exchange bounds how many there are.
 //! - All outputs together hold what their [`Budget`] says; beyond that, the largest is ended.
 //! - Once there is an end, nothing is added behind its bye.
@@ -366,7 +366,7 @@ pub(crate) mod tests {
             output
                 .flush(&mut socket, usize::MAX)
                 .expect("it takes some");
-            // What was written does not count.
+            // Bytes that were written do not count.
             output.push_bytes(&frame(40 + written as u32));
             assert_eq!(output.ending(), None);
             output.push_bytes(&frame(4));

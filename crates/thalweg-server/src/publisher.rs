@@ -1,6 +1,6 @@
-//! What the exchange publishes becomes frames for those whom it concerns.
+//! The publisher: makes frames of the exchange's output for the sessions that it concerns.
 //!
-//! The exchange publishes on the thread that owns it, in the midst of a call. What it says is
+//! The exchange publishes on the thread that owns it, in the midst of a call. Its output is
 //! gathered in an [`Outgoing`], which that thread delivers after the call.
 
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -39,7 +39,7 @@ pub(crate) enum Delivery {
     Audit(Box<AuditLine>, SessionKey),
 }
 
-/// What was published and is to be delivered, in order.
+/// The output that was published and is to be delivered, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Outgoing {
     pub(crate) deliveries: Vec<Delivery>,
@@ -93,7 +93,7 @@ pub(crate) struct Publisher {
     pub(crate) mailbox: Mailbox,
     pub(crate) outgoing: Outgoing,
     pub(crate) feed: Arc<Feed>,
-    /// `None` before somebody wants market data, and after an outcome was missing.
+    /// `None` before a session wants market data, and after an outcome was missing.
     pub(crate) tape: Option<Box<Tape>>,
     pub(crate) execution: Arc<ExecutionTimes>,
     /// Where the clock finds a time that an administrator has set.

@@ -51,7 +51,7 @@ impl TokenBucket {
         is_enough
     }
 
-    /// How long until that many can be taken, if nobody else takes any.
+    /// Returns how long until that many can be taken, if no other session takes any.
     pub(crate) fn time_to(&mut self, tokens: u32, now: Instant) -> Duration {
         let missing = self.price(tokens, now).saturating_sub(self.filled_ns);
         Duration::from_nanos(missing.div_ceil(u64::from(self.per_s).max(1)))

@@ -1,4 +1,4 @@
-//! What other threads ask of the exchange's thread, and the way there.
+//! Requests of other threads to the exchange's thread, and the way there.
 
 use std::fmt;
 use std::net::{SocketAddr, TcpStream};
@@ -26,7 +26,7 @@ pub(crate) struct Newcomer {
     pub(crate) stream: TcpStream,
     pub(crate) peer: SocketAddr,
     pub(crate) seat: Seat,
-    /// What came behind the hello.
+    /// The bytes that came behind the hello.
     pub(crate) bytes: Vec<u8>,
     pub(crate) terms: Terms,
     pub(crate) last_report: Option<ReportNumber>,

@@ -1,11 +1,11 @@
-//! Turns of users: the one who has caused the least work is next.
+//! Turns of users: the user that has caused the least work is next.
 //!
 //! Start-time fair queueing (Goyal, Vin, Cheng 1996) by counted [work](thalweg_exchange::Events).
 //! Each holder of keys has a virtual finish time, which the turns of all his sessions move on: by
 //! the work that they are expected to be when they are asked for, and by what they were when they
 //! end. The turn goes to the session with the lowest start, and virtual time is that of the last
-//! turn. So a holder who was idle comes before those who are busy, one who is alone never waits,
-//! and one who sends expensive commands has fewer turns. An administrator comes first.
+//! turn. So a holder that was idle comes before busy ones, a single holder never waits, and a
+//! holder that sends expensive commands has fewer turns. An administrator comes first.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
@@ -37,7 +37,7 @@ pub(crate) struct Ticket {
     expected: u64,
 }
 
-/// What a holder has caused; all his sessions share it.
+/// The work that a holder has caused; all its sessions share it.
 #[derive(Debug)]
 struct Holder {
     id: (Role, i64),

@@ -1,13 +1,13 @@
 //! Which connections may be open at once.
 //!
 //! - *The system's limit* of open files bounds all together: some are left for the journal and the
-//!   metrics, and some connections for administrators, so that nobody without a key stops the
-//!   exchange or locks them out.
+//!   metrics, and some connections for administrators, so that clients without a key cannot stop
+//!   the exchange or lock them out.
 //! - *Without a hello*: where a listener is full, the oldest connection that has said none gives
 //!   its seat to the newcomer.
 //! - *Readers* have three quarters of the trade listener's seats at most, and one holder of a read
-//!   key has [`sessions.readers_per_holder`](crate::config::Sessions); the rest is for those who
-//!   trade.
+//!   key has [`sessions.readers_per_holder`](crate::config::Sessions); the rest is for trade
+//!   sessions.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -48,7 +48,7 @@ pub(crate) struct Seat {
     pub(crate) door: Door,
     /// Connections are numbered as they are taken.
     pub(crate) id: u64,
-    /// Notified when the seat is given to somebody else before the hello.
+    /// Notified when the seat is given to another connection before the hello.
     evicted: Arc<Notify>,
     reader: Option<i64>,
 }
@@ -149,7 +149,7 @@ impl Seats {
 }
 
 impl Seat {
-    /// Waits until the seat is somebody else's, since its connection has said no hello.
+    /// Waits until the seat belongs to another connection, since its own has sent no hello.
     pub(crate) async fn evicted(&self) {
         self.evicted.notified().await;
     }

@@ -30,7 +30,7 @@ use crate::stage::Stage;
 use crate::wall_clock::{SystemClock, TimeSource, WallClock};
 use crate::{http, metrics};
 
-/// How long connections may take to end once they were told bye.
+/// How long connections may take to end once they were sent a bye.
 const PARTING: Duration = Duration::from_secs(3);
 
 /// A server that runs. It must be [stopped](Self::stop): dropping it ends its tasks and leaves the
@@ -71,7 +71,7 @@ impl Server {
         Self::start_in(config, Files::new(directory), SystemClock).await
     }
 
-    /// The same in any storage, such as a simulated disk, by any clock.
+    /// Starts a server in any storage, such as a simulated disk, by any clock.
     ///
     /// # Errors
     /// As [`start`](Self::start).
@@ -146,7 +146,7 @@ impl Server {
         self.addresses
     }
 
-    /// What was found in the directory.
+    /// Returns the findings when the directory was opened.
     #[must_use]
     pub const fn recovered(&self) -> &Recovered {
         &self.recovered
@@ -159,7 +159,7 @@ impl Server {
     }
 
     /// Reads the keys again; connections whose keys are gone end. Where the file cannot be read, or
-    /// is wrong, the keys are as before, which the log tells.
+    /// is wrong, the keys are as before, which is logged.
     pub fn reload_keys(&self) {
         let Some(file) = &self.shared.config.keys.file else {
             return;
@@ -274,7 +274,7 @@ fn open<S: Storage>(shared: &Arc<Shared>, storage: S, audit: Audit) -> std::io::
         let _ = shared.reports.set(exchange.reports());
         shared.feed.set_waker(Arc::clone(&waker));
         shared.requests.open(sender, waker);
-        // Nobody waits any more where the start was given up.
+        // The caller waits no more where the start was given up.
         if reply.send(Ok(recovered)).is_err() {
             return;
         }
@@ -289,8 +289,8 @@ fn open<S: Storage>(shared: &Arc<Shared>, storage: S, audit: Audit) -> std::io::
     Ok(opening)
 }
 
-/// The limits of users without their own, where nobody has set how many open orders they may have:
-/// an administrator's word is not overwritten by a start.
+/// The limits of users without their own, where no administrator has set how many open orders they
+/// may have: a start does not overwrite an administrator's limits.
 fn first_limits(config: &Config, now: UserLimits) -> Option<UserLimits> {
     let open_orders = config.sessions.open_orders_max;
     if open_orders == 0 || now.open_orders == open_orders {

@@ -53,7 +53,7 @@ impl SessionId {
     }
 }
 
-/// What a session is waiting for.
+/// The event that a session is waiting for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Waits {
     /// Input.
@@ -68,7 +68,7 @@ pub(crate) enum Waits {
     End(Instant),
 }
 
-/// What was read of a connection.
+/// The bytes that were read of a connection.
 #[derive(Debug, Default)]
 pub(crate) struct Input {
     /// Room for what is read.
@@ -148,7 +148,7 @@ impl Input {
     }
 }
 
-/// What differs between sessions.
+/// The terms that differ between sessions.
 #[derive(Debug)]
 pub(crate) struct Terms {
     pub(crate) key: SessionKey,
@@ -295,7 +295,7 @@ impl Session {
         Ok(written)
     }
 
-    /// Tells the other side that nothing more comes.
+    /// Notifies the other side that nothing more comes.
     pub(crate) fn shut_down(&self) {
         // It may be gone.
         let _ = self.stream.shutdown(Shutdown::Write);

@@ -1,4 +1,4 @@
-//! What all connections of a server have in common.
+//! The state that all connections of a server share.
 
 use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};

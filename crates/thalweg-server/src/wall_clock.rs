@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Where a server has the time from.
 pub trait TimeSource: Debug + Send + 'static {
-    /// What the clock on the wall says, which may jump, and a time that does not.
+    /// Returns the wall clock's time, which may jump, and a monotonic time, which does not.
     fn now(&mut self) -> (SystemTime, Instant);
 }
 
@@ -25,7 +25,7 @@ impl TimeSource for SystemClock {
 
 /// By how much the clock on the wall may be ahead of what has passed to be followed.
 const AHEAD_MAX: Duration = Duration::from_secs(60);
-/// The same at a start, where the server may have been stopped for as long.
+/// The bound of that at a start, where the server may have been stopped for as long.
 const STOPPED_MAX: Duration = Duration::from_secs(31 * 24 * 3600);
 
 /// Follows the clock on the wall, and goes on by itself where that goes back or jumps ahead.
@@ -112,7 +112,7 @@ fn since_1970(wall: SystemTime) -> Duration {
 mod tests {
     use super::*;
 
-    /// What the wall says each time, and how much has passed since the beginning, in ms.
+    /// The wall clock's time at each call, and the time since the beginning, in ms.
     #[derive(Debug)]
     struct Script(Instant, std::vec::IntoIter<(i64, u64)>);
 

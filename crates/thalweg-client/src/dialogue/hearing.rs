@@ -1,4 +1,4 @@
-//! What the server says, and what follows from it.
+//! The server's frames, and the effects of each.
 
 use thalweg_exchange::codec::session::{
     Bye, ClientFrame, NumberedReport, QueryFrame, ReportGap, ServerFrame, Welcome,
@@ -126,7 +126,7 @@ impl Dialogue {
             }
             ServerFrame::QueryAnswer(answer) => {
                 if let Some(asked) = self.queries.remove(&answer.id) {
-                    // Nobody may want to know any more.
+                    // The caller may not wait for it any more.
                     drop(asked.answer.send(answer));
                 }
             }

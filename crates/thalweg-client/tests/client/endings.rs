@@ -271,7 +271,7 @@ async fn silence_is_noticed() {
         }
         other => panic!("{other:?}"),
     }
-    // It was executed, and the next connection tells.
+    // It was executed, and the next connection reports it.
     assert!(matches!(
         ticket.await,
         Outcome::Executed {

@@ -1,4 +1,4 @@
-//! What comes beside answers: reports, gaps, market data, queries; and how much of it may wait.
+//! Events beside answers: reports, gaps, market data, queries; and how many of them may wait.
 
 use thalweg_client::exchange::SymbolId;
 use thalweg_client::exchange::codec::session::{Conflated, ReportGap, Said, ServerFrame};
@@ -19,7 +19,7 @@ fn gap(from: u64, to: u64) -> Vec<u8> {
     bytes_of(&ServerFrame::ReportGap(ReportGap { from, to }))
 }
 
-/// What the user sees of these frames.
+/// Returns the events that the user sees of these frames.
 async fn seen(frames: Vec<Vec<u8>>, expected: usize) -> Vec<String> {
     let mock = Mock::new([Fault::Say(frames.concat())]);
     let (_client, mut events) = TradeClient::connect(options(&mock))

@@ -17,12 +17,12 @@ use crate::mock::Mock;
 
 const ME: UserId = UserId(7);
 
-/// A command that can be told from others.
+/// Returns a command that differs from others by its order.
 fn cancel(order: i64) -> TradeCommand {
     TradeCommand::cancel(ME, SymbolId(1), OrderId(order))
 }
 
-/// What the tests want of a connection: attempts without a wait.
+/// The options of the tests: attempts without a wait.
 fn options(mock: &Mock) -> Options {
     let mut options = Options::new(mock.address.to_string(), ME.0);
     options.sequences_after = Some(ClientSequence(0));

@@ -1,4 +1,4 @@
-//! What a session remembers when its program starts again.
+//! The memory of a session when its program starts again.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -67,7 +67,7 @@ async fn no_sequence_is_used_again() {
 }
 
 /// One that does not remember may have commands under way that it knows nothing of: here two lives
-/// leave some that were not executed, so that nobody can tell which sequences they had.
+/// leave some that were not executed, so that their sequences are not known.
 #[tokio::test]
 async fn who_does_not_remember_uses_none_again() {
     let mock = Mock::new([
@@ -144,7 +144,7 @@ async fn another_exchange_is_refused() {
     assert!(!lost.may_return());
 }
 
-/// A store that fails at the save after so many.
+/// A store that fails after this number of saves.
 struct Full(usize);
 
 impl SessionStore for Full {

@@ -1,5 +1,5 @@
-//! A server that keeps its promises, on connections that do not: it breaks them where it is told
-//! to, loses answers, gives them twice, says what it should not.
+//! A server that keeps its promises, on connections that do not: it breaks them where the test says
+//! so, loses answers, gives them twice, sends frames that it should not.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Read, Write};
@@ -17,14 +17,14 @@ use thalweg_client::exchange::market::{Channels, Epoch};
 use thalweg_client::exchange::session::{ClientSequence, Refusal, ReportNumber};
 use thalweg_client::exchange::{Command, OrderId, ResultCode, SymbolId, UserId};
 
-/// What goes wrong on a connection.
+/// A fault of a connection.
 #[derive(Clone, Debug)]
 pub(crate) enum Fault {
-    /// It breaks after so many bytes of the client.
+    /// It breaks after this number of bytes of the client.
     AfterReading(usize),
-    /// It breaks after so many bytes to the client.
+    /// It breaks after this number of bytes to the client.
     AfterWriting(usize),
-    /// Commands are executed, and nobody is told; it breaks after so many.
+    /// Commands are executed without an answer; it breaks after this number of them.
     Mute(usize),
     /// Every answer comes twice.
     Echo,
@@ -41,7 +41,7 @@ pub(crate) enum Fault {
 /// A holder and the number of a session.
 type Session = (i64, u32);
 
-/// What the exchange holds.
+/// The state of the exchange.
 pub(crate) struct World {
     pub(crate) plan: VecDeque<Fault>,
     pub(crate) welcome: Welcome,

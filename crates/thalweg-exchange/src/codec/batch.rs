@@ -15,7 +15,7 @@ const SYMBOL_BYTES: usize = 64;
 const ACCOUNT_BYTES_MIN: usize = 12;
 const BALANCE_BYTES: usize = 12;
 
-/// What a batch is a list of, and how many bytes each takes at least.
+/// The kind of items in a batch, and the least length of an item in bytes.
 pub(super) struct Items {
     what: &'static str,
     bytes: usize,
@@ -50,7 +50,7 @@ impl Items {
         BYTES_MIN + room - room % self.bytes
     }
 
-    /// What a batch of this length says at once if it cannot have so many items.
+    /// Returns an error if a batch of this length cannot hold `count` items.
     pub(super) const fn check_count(&self, count: usize, length: usize) -> Result<(), CodecError> {
         let max = (length - BYTES_MIN) / self.bytes;
         let (what, at) = (self.what, HEAD_BYTES);

@@ -1,4 +1,4 @@
-//! What can be wrong with bytes, or with the room for them.
+//! Errors in bytes that are decoded, and of buffers that are too small to encode into.
 
 use std::{error, fmt};
 
@@ -39,7 +39,7 @@ pub enum CodecError {
     UnknownKind {
         /// Its kind.
         kind: u8,
-        /// What it should be, such as `command`.
+        /// The expected family of frames, such as `command`.
         wanted: &'static str,
     },
     /// The length of the frame is not that of its kind.
@@ -57,7 +57,7 @@ pub enum CodecError {
         what: &'static str,
         /// Where it is: 6 or 7.
         at: usize,
-        /// What it is.
+        /// The value that was found.
         value: u8,
         /// The greatest value.
         max: u8,
@@ -66,7 +66,7 @@ pub enum CodecError {
     OtherOutcome {
         /// The number of the command of the frames before.
         expected: u64,
-        /// That of this frame; where it is the same, its result is another.
+        /// The number of the command of this frame; where it is the same, its result is another.
         found: u64,
     },
     /// An order with conditions has none: it is another kind, an order without.
@@ -77,7 +77,7 @@ pub enum CodecError {
         what: &'static str,
         /// Where it is.
         at: usize,
-        /// What it is.
+        /// The value that was found.
         value: u64,
         /// The greatest value.
         max: u64,
@@ -88,12 +88,12 @@ pub enum CodecError {
         what: &'static str,
         /// Where it is.
         at: usize,
-        /// What it is.
+        /// The value that was found.
         code: i64,
     },
     /// A list is said to be longer than the rest of the frame can hold.
     TooMany {
-        /// What it is a list of.
+        /// The kind of items in the list.
         what: &'static str,
         /// Where its length is.
         at: usize,
@@ -124,14 +124,14 @@ pub enum CodecError {
         what: &'static str,
         /// Where it is.
         at: usize,
-        /// What it is.
+        /// The value that was found.
         value: u64,
         /// The least value.
         min: u64,
     },
     /// A list that must ascend does not.
     NotAscending {
-        /// What it is a list of.
+        /// The kind of items in the list.
         what: &'static str,
         /// Where the item is that is not above the one before it.
         at: usize,
@@ -146,7 +146,7 @@ pub enum CodecError {
     /// A frame within another one does not begin as it should: another kind or version, or a length
     /// that is not that of the rest.
     WrongHead {
-        /// What should begin there.
+        /// The frame that should begin there.
         what: &'static str,
         /// Where.
         at: usize,
@@ -200,7 +200,7 @@ impl fmt::Display for CodecError {
 }
 
 impl CodecError {
-    /// What is wrong behind the head.
+    /// Writes the errors of fields, behind the head.
     fn fmt_of_field(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::OwnByte {
@@ -249,7 +249,7 @@ impl CodecError {
         }
     }
 
-    /// What is wrong with a frame of a session; and want of room.
+    /// Writes the errors of session frames, and the want of room.
     fn fmt_of_session(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::BelowLeast {
@@ -272,7 +272,8 @@ impl CodecError {
         }
     }
 
-    /// The same of a frame that begins at byte `by` of another one, where `frame` should be.
+    /// Returns the same error with its place counted in an outer frame: the inner frame begins at
+    /// byte `by` of it, where `frame` should be.
     pub(super) const fn within(self, frame: &'static str, by: usize) -> Self {
         let mut moved = self;
         match &mut moved {

@@ -145,7 +145,7 @@ impl<'f> Reader<'f> {
         self.take().map(i64::from_le_bytes)
     }
 
-    /// So many at once, for one look at the length.
+    /// Reads `N` 64-bit fields with one check of the length.
     #[inline]
     pub(super) fn longs<const N: usize>(&mut self) -> Result<[i64; N], CodecError> {
         let rest = self.frame.get(self.at..).unwrap_or_default();

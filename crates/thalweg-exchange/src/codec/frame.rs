@@ -79,7 +79,7 @@ pub(crate) mod kind {
     pub(crate) const BYE: u8 = 221;
 }
 
-/// What a frame is about.
+/// The kind of a frame's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Family {
     /// A [`Command`](crate::Command): kinds 0 to 127.
@@ -116,24 +116,25 @@ impl Family {
     }
 }
 
-/// What the head of a frame says.
+/// The decoded head of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// Which of the decoders is for it.
     pub family: Family,
-    /// Its length: the next frame begins after so many bytes.
+    /// Its length in bytes: the next frame begins right after it.
     pub bytes: usize,
     /// Whether the next frame belongs to it: an outcome goes on there. Its decoder wants them all.
     pub goes_on: bool,
 }
 
-/// What the first frame of `bytes` is about, and how long it is; all of it need not be there.
+/// Returns the kind of the first frame of `bytes` and its length; `bytes` may hold only a part of
+/// the frame.
 ///
 /// # Errors
 /// A head that is not all there, or one that no frame begins with: its version or kind is not
 /// known, or its length or own bytes are not of its kind. Where the number of items of a batch or a
-/// snapshot is there, the length must be one of so many; where the head of the command in a submit
-/// is there, that must be the head of one.
+/// snapshot is there, the length must fit that number; where the head of the command in a submit is
+/// there, that must be the head of one.
 pub fn peek(bytes: &[u8]) -> Result<Frame, CodecError> {
     let head = Head::read(bytes)?;
     let family = Family::of(head.kind());

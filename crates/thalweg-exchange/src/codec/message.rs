@@ -9,7 +9,7 @@ use crate::market::{
     BestPrices, Body, Channels, Epoch, FeedSequence, LevelDelta, Message, Quote, SymbolSequence,
 };
 
-/// What every message has: head, symbol, epoch, its two numbers.
+/// The length of the fields that every message has: head, symbol, epoch, its two numbers.
 const COMMON_BYTES: usize = HEAD_BYTES + 28;
 /// The longest frame of a message, in bytes.
 pub const MESSAGE_BYTES_MAX: usize = FOUR_BYTES;
@@ -19,7 +19,7 @@ const IS_LAST: u8 = 1;
 /// The side, of those kinds that have one.
 const SIDE_BIT: u32 = 1;
 const BID: u8 = 1 << SIDE_BIT;
-/// Of best prices: which sides there are.
+/// Bits of a best-prices message: which sides have a price.
 const HAS_ASK: u8 = 2;
 const HAS_BID: u8 = 4;
 
@@ -95,7 +95,7 @@ fn put<const N: usize, const F: usize>(
     Ok(N)
 }
 
-/// What a kind is called, how many 64-bit fields it has, and the greatest value of its bits.
+/// Returns the name of a kind, its number of 64-bit fields, and the greatest value of its bits.
 const fn kind_form(kind: u8) -> Option<(&'static str, usize, u8)> {
     Some(match kind {
         kind::TRADE => ("a trade", 2, IS_LAST | BID),
@@ -133,8 +133,8 @@ pub fn decode_message(bytes: &[u8]) -> Result<(Message, usize), CodecError> {
     Ok((message, frame.len()))
 }
 
-/// What is wrong with a message whatever comes after its head; else its own bytes, and the error of
-/// another length.
+/// Returns the own bytes of a message and the error for another length, or the error that its head
+/// proves whatever follows.
 #[inline]
 pub(super) fn check(head: Head) -> Result<([u8; 2], CodecError), CodecError> {
     let length = head.length()?;

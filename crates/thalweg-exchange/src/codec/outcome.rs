@@ -1,4 +1,4 @@
-//! What came of a command, as bytes: its result and its events.
+//! The outcome of a command as bytes: its result and its events.
 
 mod decode;
 mod series;
@@ -44,7 +44,7 @@ const STANDING_OF_BYTES: usize = 22;
 const ITEM_BYTES_MIN: usize = STANDING_BYTES;
 const ITEM_BYTES_MAX: usize = REMOVED_BYTES;
 
-/// Of the frame's first own byte: the order was moved; and the bit of its side.
+/// Bits of the frame's first own byte: the order was moved, and its side.
 const HAS_MOVED: u8 = 1;
 const MOVED_BID: u8 = 2;
 /// How a moved order stood before.
@@ -52,19 +52,19 @@ const MOVED_BYTES: usize = 24;
 
 /// Bits of an event's second byte.
 const BID: u8 = 1;
-/// Of a reduction: the order is gone. Of a trade: the maker is.
+/// In a reduction: the order is gone. In a trade: the maker is.
 const COMPLETED: u8 = 2;
 const TAKER_COMPLETED: u8 = 4;
-/// Of a standing: there is an ask; there is a bid.
+/// In a standing: there is an ask; there is a bid.
 const HAS_ASK: u8 = 1;
 const HAS_BID: u8 = 2;
 /// From here on: why an order was removed.
 const WHY_SHIFT: u32 = 1;
 
-/// What came of a command, without its events.
+/// The outcome of a command, without its events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// The command's number, as whoever wrote the frame counts commands.
+    /// The command's number, as the writer of the frame counts commands.
     pub sequence: u64,
     /// Its result.
     pub result: ResultCode,
@@ -84,7 +84,7 @@ pub fn outcome_bytes(events: &Events) -> usize {
     bytes
 }
 
-/// What is before the list in the first frame.
+/// The length of the first frame's part before the list of events.
 fn front_bytes(events: &Events) -> usize {
     BYTES_MIN + usize::from(events.moved().is_some()) * MOVED_BYTES
 }

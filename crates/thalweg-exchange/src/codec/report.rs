@@ -12,9 +12,9 @@ use crate::result_code::ResultCode;
 pub const REPORT_BYTES: usize = 80;
 
 const SYMBOL_AT: usize = 56;
-/// Of a trade, which one of the command; of what is rejected, the code.
+/// The trade's number within the command; or the result code of a refusal.
 const NUMBER_AT: usize = 60;
-/// Of a trade, at which price.
+/// The price of a trade.
 const PRICE_AT: usize = 64;
 /// Lots that were traded, taken off or cancelled.
 const SIZE_AT: usize = 72;
@@ -94,7 +94,7 @@ impl Fields {
         }
     }
 
-    /// What they say; fields that the execution has not must be 0.
+    /// Decodes the execution; a field that its kind does not use must be 0.
     fn execution(self, command: u64) -> Result<Execution, CodecError> {
         let Self {
             what,
@@ -137,7 +137,7 @@ impl Fields {
     }
 }
 
-/// Whether a removal is told by another kind of report than a cancel.
+/// Whether a removal is reported by another kind of report than a cancel.
 const fn has_kind_of_its_own(reason: CancelReason) -> bool {
     matches!(
         reason,
@@ -234,8 +234,8 @@ pub fn decode_report(bytes: &[u8]) -> Result<(ExecutionReport, usize), CodecErro
     Ok((report, REPORT_BYTES))
 }
 
-/// What is wrong with a report by its head alone; else its own bytes, and the error of another
-/// length.
+/// Returns a report's own bytes and the error for another length, or the error that its head alone
+/// proves.
 pub(super) fn check(head: Head) -> Result<([u8; 2], CodecError), CodecError> {
     let length = head.length()?;
     let kind = head.kind();

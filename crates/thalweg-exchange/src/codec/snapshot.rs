@@ -47,8 +47,8 @@ pub fn encode_snapshot(snapshot: &Snapshot, out: &mut [u8]) -> Result<usize, Cod
     Ok(length)
 }
 
-/// What is wrong with a snapshot whatever comes after its head and its numbers of items; else its
-/// own bytes.
+/// Returns a snapshot's own bytes, or the error that its head and its numbers of items prove
+/// whatever follows.
 pub(super) fn check(bytes: &[u8], head: Head) -> Result<[u8; 2], CodecError> {
     let length = head.length()?;
     let (kind, what) = (head.kind(), "a snapshot");

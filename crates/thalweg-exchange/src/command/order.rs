@@ -95,7 +95,7 @@ impl OrderType {
 /// A new order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Who places it.
+    /// The user who places it.
     pub uid: UserId,
     /// Where.
     pub symbol: SymbolId,

@@ -4,7 +4,7 @@
 use super::Command;
 use crate::ids::{CurrencyId, SymbolId, UserId};
 
-/// What kind of instrument a symbol is.
+/// The kind of an instrument.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum SymbolType {
@@ -17,7 +17,7 @@ pub enum SymbolType {
     Option = 2,
 }
 
-/// What the fees of a symbol are counted in.
+/// The unit in which a symbol's fees are counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum FeeUnit {
@@ -34,15 +34,15 @@ pub enum FeeUnit {
 
 /// A symbol and its terms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)] // What names the symbol and its kind comes first: see `Book`.
+#[repr(C)] // The symbol's id and kind come first: see `Book`.
 pub struct SymbolSpec {
     /// The symbol's id.
     pub id: SymbolId,
     /// Kind of instrument.
     pub symbol_type: SymbolType,
-    /// What is traded.
+    /// The currency that is traded.
     pub base_currency: CurrencyId,
-    /// What it is paid with.
+    /// The currency that it is paid with.
     pub quote_currency: CurrencyId,
     /// Pairs: units of the base currency in one lot; at least 1.
     pub base_scale: i64,
@@ -59,7 +59,7 @@ pub struct SymbolSpec {
     pub margin_buy: i64,
     /// Futures: margin for one sold lot, in quote units.
     pub margin_sell: i64,
-    /// What the fees are counted in.
+    /// The unit in which the fees are counted.
     pub fee_unit: FeeUnit,
 }
 

@@ -1,26 +1,26 @@
-//! What a new order may ask for beyond price, size and type. The reference engine has none of it;
-//! an order that asks for nothing behaves as if none of it existed.
+//! Options of a new order beyond price, size and type. The reference engine has none of it; an
+//! order without options behaves as if none of it existed.
 
 use crate::command::Place;
 
-/// An iceberg order shows one lot in so many, or more: it is met no more often than that, however
-/// large the order is that meets it.
+/// The most lots of an iceberg order for each lot that it shows. It bounds how often one order is
+/// met, however large the order is that meets it.
 const LOTS_PER_SHOWN_LOT_MAX: i64 = 1_000;
 
-/// Whether an iceberg order that shows `display` lots, at least one, may have so many in all.
+/// Returns whether an iceberg order that shows `display` lots, at least one, may have `size` lots.
 pub(crate) const fn is_enough(display: i64, size: i64) -> bool {
     display.saturating_mul(LOTS_PER_SHOWN_LOT_MAX) >= size
 }
 
-/// What happens when a taker would trade with an order of the same user. It is decided when the
-/// resting order would be the next to trade; earlier trades with others stand.
+/// Self-trade prevention: how a taker is handled that would trade with an order of its own user. It
+/// is decided when the resting order would be the next to trade; earlier trades with others stand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum SelfTrade {
     /// They trade (code 0): what the reference does.
     #[default]
     Allow = 0,
-    /// What is left of the taker is rejected (code 1).
+    /// The taker's unfilled rest is rejected (code 1).
     CancelTaker = 1,
     /// The resting order is cancelled, and the taker goes on (code 2).
     CancelMaker = 2,
@@ -60,20 +60,21 @@ impl OrderFlags {
         self.0
     }
 
-    /// The same and post-only: an order that would take is rejected whole.
+    /// Returns these flags with post-only set: an order that would take is rejected whole.
     #[must_use]
     pub const fn with_post_only(self) -> Self {
         Self(self.0 | Self::POST_ONLY)
     }
 
-    /// The same with this answer to self-trades.
+    /// Returns these flags with this self-trade prevention.
     #[must_use]
     pub const fn with_self_trade(self, mode: SelfTrade) -> Self {
         Self(self.0 & !Self::SELF_TRADE | mode as u8)
     }
 
-    /// The same, and [`Command::Disconnect`](crate::Command::Disconnect) of its owner cancels the
-    /// order. Nothing else depends on it.
+    /// Returns these flags with cancel on disconnect:
+    /// [`Command::Disconnect`](crate::Command::Disconnect) of its owner cancels the order. Nothing
+    /// else depends on it.
     #[must_use]
     pub const fn with_cancel_on_disconnect(self) -> Self {
         Self(self.0 | Self::WITH_SESSION)
@@ -97,7 +98,7 @@ impl OrderFlags {
         self.0 & Self::POST_ONLY != 0
     }
 
-    /// What to do about a self-trade when this order takes.
+    /// Returns the self-trade prevention that applies when this order takes.
     #[must_use]
     pub const fn self_trade(self) -> SelfTrade {
         match self.0 & Self::SELF_TRADE {

@@ -1,4 +1,4 @@
-//! What changed with a command, as recorded streams print it.
+//! The changes that a command caused, as recorded streams print them.
 
 use std::collections::BTreeMap;
 

@@ -26,17 +26,19 @@ const AHEAD_ITEMS_MAX: usize = 1 << 16;
 
 /// Anything that executes commands one after another.
 pub trait Engine {
-    /// Tells of the commands that [`execute`](Self::execute) will be called for next, in order, all
-    /// before the next checkpoint, so that they may run at once. Does nothing unless implemented.
+    /// Announces the commands that [`execute`](Self::execute) will be called for next, in order,
+    /// all before the next checkpoint, so that they may run at once. Does nothing unless
+    /// implemented.
     fn ahead(&mut self, _commands: &[Command]) {}
 
     /// Executes a command and fills `events` (cleared first) with what it made happen.
     fn execute(&mut self, command: &Command, events: &mut Events) -> ResultCode;
 
-    /// The state with every command so far settled: what single commands change is told from it.
+    /// Returns the state with every command so far settled; the changes of single commands are
+    /// found by comparing it.
     fn state(&mut self) -> &State;
 
-    /// The state for checkpoints and the end, after every command that the engine was told of.
+    /// Returns the state for checkpoints and the end, after every announced command.
     fn settled(&mut self) -> &State {
         self.state()
     }
@@ -58,9 +60,9 @@ pub struct Disagreement {
     /// The line of the stream, counted from 1; for an end that comes too early, the line after
     /// the last.
     pub line: u64,
-    /// What the stream says there; `None` at its end.
+    /// The line that the stream has there; `None` at its end.
     pub expected: Option<String>,
-    /// What the engine says; `None` where it has nothing more to say.
+    /// The line that the engine gives; `None` where it has no more lines.
     pub got: Option<String>,
     /// The line of the last command; 0 before the first.
     pub command_line: u64,
@@ -111,7 +113,7 @@ impl From<StreamError> for CheckError {
     }
 }
 
-/// What was compared in a stream that passed.
+/// The numbers of items that were compared in a stream that passed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Commands executed, batches counted once.
@@ -142,7 +144,7 @@ pub struct Checker<R, E> {
     engine: E,
     mirror: Mirror,
     changes: Changes,
-    /// What the engine says and the stream has not said yet.
+    /// Lines of the engine that the stream has not reached yet.
     pending: VecDeque<String>,
     command: (u64, u64, String),
     /// Items that were read to tell the engine what comes.
@@ -212,8 +214,9 @@ impl<R: BufRead, E: Engine> Checker<R, E> {
         Ok(self.summary)
     }
 
-    /// The next item. Where none was read ahead, reads up to the next checkpoint, and tells the
-    /// engine of the commands before it. An error counts when everything before it is checked.
+    /// Returns the next item. Where none was read ahead, reads up to the next checkpoint, and
+    /// announces the commands before it to the engine. An error counts when everything before it is
+    /// checked.
     fn next_item(&mut self) -> Result<Option<(u64, Item)>, StreamError> {
         if self.read.is_empty() {
             let mut commands = Vec::new();

@@ -13,18 +13,18 @@ use crate::service::{Options, OptionsError, Outcome, Service};
 
 type Answers = Arc<Mutex<VecDeque<(ResultCode, Events)>>>;
 
-/// Runs commands through a [`Service`], as many at once as the checker tells it of; the service is
+/// Runs commands through a [`Service`], as many at once as the checker announces; the service is
 /// drained before their answers are asked for, and ended for its state at each checkpoint.
 ///
-/// Results, events, checkpoints and the final state are the service's. What a single command
-/// changed cannot be seen in a service whose risk check is ahead, so those lines are taken from a
+/// Results, events, checkpoints and the final state are the service's. The changes of a single
+/// command cannot be seen in a service whose risk check is ahead, so those lines are taken from a
 /// state that executes the same commands one by one.
 #[derive(Debug)]
 pub struct Served {
     options: Options,
     answers: Answers,
     service: Option<Service>,
-    /// What the last service left, while none runs.
+    /// The state that the last service left, while none runs.
     whole: State,
     serial: State,
 }

@@ -8,7 +8,7 @@ use crate::command::{Amend, Command, Place};
 use crate::ids::SymbolId;
 use crate::result_code::ResultCode;
 
-/// Of a command's kind, its result and all its fields: before each field, what was before it is
+/// Hashes a command's kind, its result and all its fields: before each field, what was before it is
 /// multiplied; the last is left to be multiplied with the digest.
 #[inline]
 pub(super) fn of_command(command: &Command, result: ResultCode) -> u64 {
@@ -73,7 +73,7 @@ pub(super) fn of_command(command: &Command, result: ResultCode) -> u64 {
     }
 }
 
-/// Of commands about no single order, account or batch.
+/// Hashes commands that concern no single order, account or batch.
 #[cold]
 #[inline(never)]
 fn of_the_market(command: &Command, first: impl Fn(u8) -> u64) -> u64 {

@@ -1,4 +1,4 @@
-//! What is folded in of commands that say much: symbols, accounts and limits.
+//! The hashes of commands with lists or many fields: symbols, accounts and limits.
 
 use super::commands::with;
 use crate::command::{AccountSpec, SymbolSpec, UserLimits};

@@ -23,7 +23,7 @@ pub(super) enum Place {
     New,
 }
 
-/// What a command is to its session.
+/// How a command relates to those that its session has sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Kind {
     /// It has not been here before.

@@ -16,7 +16,7 @@ use super::gate::{Gate, pace};
 use super::options::Wake;
 use super::stats::Meters;
 
-/// What came of an attempt to commit.
+/// The result of an attempt to commit.
 #[derive(Debug)]
 enum Committed {
     /// It is done, or the exchange has failed.
@@ -74,7 +74,7 @@ impl<S: Storage> Committing<S> {
     }
 }
 
-/// What the owner and the committing thread share.
+/// The state that the owner and the committing thread share.
 #[derive(Debug, Default)]
 struct Progress {
     /// Commands below this number are to be made durable.
@@ -115,7 +115,7 @@ impl Progress {
 /// Makes commands durable.
 #[derive(Debug)]
 pub(super) enum Committer<S: Storage> {
-    /// Nobody waits for that.
+    /// Commits are not waited for.
     None,
     /// The caller waits for the disk.
     Caller(Box<Committing<S>>),

@@ -29,7 +29,7 @@ pub enum OpenError {
         place: String,
         /// Which record.
         lsn: Lsn,
-        /// What is wrong with it.
+        /// The error in it.
         why: RecordError,
     },
     /// The journal begins after the newest whole snapshot ends.
@@ -45,7 +45,7 @@ pub enum OpenError {
     Snapshot {
         /// The file.
         file: String,
-        /// What is the matter.
+        /// The error in it.
         why: SnapshotFlaw,
     },
     /// No snapshot is whole.
@@ -53,7 +53,7 @@ pub enum OpenError {
         /// Those that are there.
         skipped: Vec<Skipped>,
     },
-    /// There is a journal and no snapshot, so that nobody knows the rules.
+    /// There is a journal and no snapshot, so that the rules are unknown.
     NoRules {
         /// The directory.
         place: String,
@@ -93,7 +93,7 @@ pub enum OpenError {
     Limit {
         /// Which.
         what: &'static str,
-        /// What was asked for.
+        /// The value that was asked for.
         asked: u64,
         /// The least that is possible.
         least: u64,
@@ -192,8 +192,8 @@ impl From<OptionsError> for OpenError {
     }
 }
 
-/// Why an exchange has stopped. It takes no commands any more, and answers none: what came of
-/// those that have no answer is found out by whoever opens the directory again.
+/// Why an exchange has stopped. It takes no more commands, and answers none: the outcome of those
+/// without an answer is known once the directory is opened again.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Failed {
@@ -244,10 +244,9 @@ pub(super) fn shortage(error: &JournalError) -> Option<Refusal> {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum SubmitError {
-    /// For a reason that the client is told. Of these:
+    /// The command is refused, for a reason that is sent to the client. It is one of
     /// [`InFlight`](Refusal::InFlight), [`Sessions`](Refusal::Sessions),
-    /// [`DiskFull`](Refusal::DiskFull), [`Resources`](Refusal::Resources),
-    /// [`Role`](Refusal::Role),
+    /// [`DiskFull`](Refusal::DiskFull), [`Resources`](Refusal::Resources), [`Role`](Refusal::Role),
     /// [`SequenceReused`](Refusal::SequenceReused), [`AnswerGone`](Refusal::AnswerGone),
     /// [`NotExecuted`](Refusal::NotExecuted).
     Refused(Refusal),

@@ -28,7 +28,7 @@ use crate::session::Refusal;
 /// How often an owner that is idle flushes at most.
 const FLUSH_EVERY: Duration = Duration::from_millis(5);
 
-/// What an exchange leaves when it is closed.
+/// The results of an exchange that was closed.
 #[derive(Debug)]
 pub struct Finished {
     /// How many commands it has executed, ever.
@@ -73,7 +73,7 @@ impl<S: Storage> fmt::Debug for Exchange<S> {
     }
 }
 
-/// What only the owner's thread uses.
+/// The state that only the owner's thread uses.
 #[derive(Debug)]
 pub(super) struct Owner {
     /// The number of the next command.
@@ -94,7 +94,7 @@ pub(super) struct Owner {
 }
 
 impl Owner {
-    /// Of an exchange whose next command has this number.
+    /// Returns the state for an exchange whose next command has this number.
     pub(super) fn new(number: u64) -> Self {
         Self {
             number,
@@ -166,7 +166,8 @@ impl<S: Storage> Exchange<S> {
         Ok(())
     }
 
-    /// The same, but waits no longer where the disk has no room for what is under way.
+    /// Drains as [`drain`](Self::drain) does, but stops waiting where the disk has no room for the
+    /// commands under way.
     ///
     /// # Errors
     /// The exchange has stopped.
@@ -266,7 +267,7 @@ impl<S: Storage> Exchange<S> {
         self.snapshots.ask(self.digest, self.owner.bytes);
     }
 
-    /// What came of snapshots so far.
+    /// Returns figures of the snapshots so far.
     #[must_use]
     pub fn snapshots(&self) -> SnapshotStats {
         self.snapshots.stats()
@@ -284,7 +285,7 @@ impl<S: Storage> Exchange<S> {
         self.owner.number
     }
 
-    /// The number of the journal, by which one exchange is told from another.
+    /// Returns the number of the journal, which identifies the exchange.
     #[must_use]
     pub fn identity(&self) -> u64 {
         self.identity

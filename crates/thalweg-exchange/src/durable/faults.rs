@@ -1,6 +1,6 @@
 //! Faults that the simulation seeds, to see that it finds them. Outside tests there are none.
 
-/// What this build does wrong on purpose.
+/// The faults that this build has on purpose.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Faults {
     #[cfg(test)]

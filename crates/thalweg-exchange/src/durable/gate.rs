@@ -1,4 +1,4 @@
-//! What the owner's thread and the thread that commits share.
+//! The state that the owner's thread and the thread that commits share.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
@@ -17,7 +17,7 @@ pub(super) struct Gate {
     /// Why commands that were taken wait for a further segment, as the code of the refusal of new
     /// ones; 0 where they do not.
     lack: AtomicU8,
-    /// The owner closes: nobody waits for room any more.
+    /// The owner closes: no thread waits for room any more.
     is_closing: Mutex<bool>,
     closing: Condvar,
     failed: OnceLock<Failed>,

@@ -21,11 +21,11 @@ use crate::snapshot::state_hash;
 /// A command out of a journal, and what came of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Recorded<'r> {
-    /// What came of it; its [`sequence`](Outcome::sequence) is the command's number.
+    /// Its outcome; the [`sequence`](Outcome::sequence) is the command's number.
     pub outcome: Outcome<'r>,
-    /// Who sent it.
+    /// The sender: a session or the exchange itself.
     pub origin: Origin,
-    /// What users were told of it.
+    /// The execution reports that users got of it.
     pub reports: &'r [NumberedReport],
 }
 
@@ -39,7 +39,7 @@ pub enum Wrong {
     Differs {
         /// How many commands it holds.
         commands: u64,
-        /// What is another: `digest`, `state`, or `sessions or reports`.
+        /// The part that differs: `digest`, `state`, or `sessions or reports`.
         what: &'static str,
     },
     /// The journal is damaged, or a record is no command.
@@ -129,8 +129,8 @@ impl<S: Storage> History<S> {
         Err(OpenError::NoSnapshot { skipped: wrong })
     }
 
-    /// Executes some further commands, and tells each with what came of it; gives whether there
-    /// were any. What is found to be wrong is in [`wrong`](Self::wrong); damage ends it.
+    /// Executes some further commands, and calls `told` with each and its outcome; returns whether
+    /// there were any. Faults that are found are in [`wrong`](Self::wrong); damage ends it.
     ///
     /// If `told` panics, so does this, when these commands are executed; it is not called for the
     /// rest of them.
@@ -185,7 +185,7 @@ impl<S: Storage> History<S> {
         Ok(())
     }
 
-    /// The snapshot at hand beside what the journal gives.
+    /// Compares the snapshot of the current command with the state that the journal gives.
     fn compare(&mut self) {
         let commands = self.image.number;
         let found = read_file(&self.storage, commands);
@@ -230,7 +230,7 @@ impl<S: Storage> History<S> {
         }
     }
 
-    /// What was found to be wrong so far.
+    /// Returns the faults that were found so far.
     #[must_use]
     pub fn wrong(&self) -> &[Wrong] {
         &self.wrong
@@ -291,7 +291,7 @@ impl History {
     }
 }
 
-/// What the newest snapshot whose header can be read says.
+/// Returns the header of the newest snapshot whose header can be read.
 ///
 /// # Errors
 /// There is no exchange; the directory cannot be read.
@@ -317,7 +317,7 @@ pub fn newest_header<S: Storage>(storage: &S) -> Result<SnapshotHeader, OpenErro
     })
 }
 
-/// What is wrong with a directory without snapshots: that of its journal, or that there is none.
+/// Returns the error of a directory without snapshots: that of its journal, or that there is none.
 fn nothing<S: Storage>(storage: S) -> OpenError {
     let place = storage.place();
     match Reader::open_in(storage, Lsn::ZERO) {

@@ -1,8 +1,8 @@
 //! Commands and queries that were taken and are not published yet, in order.
 //!
 //! A ring of slots that are used again, so that a command allocates nothing. While nothing is in
-//! flight it begins anew with its first slots, which stay in the cache where nobody waits for the
-//! disk.
+//! flight it begins anew with its first slots, which stay in the cache where commands do not wait
+//! for the disk.
 
 use super::record::Check;
 use crate::command::Command;

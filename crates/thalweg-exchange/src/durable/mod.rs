@@ -1,4 +1,4 @@
-//! A durable exchange: what was answered survives, and nothing happens twice.
+//! A durable exchange: every answered command survives a crash, and none is executed twice.
 //!
 //! An [`Exchange`] executes on the thread that owns it. Every command that changes state is in the
 //! journal before it is executed. Execution does not wait for the disk: a thread of its own makes
@@ -16,7 +16,7 @@
 //! - *A full disk* refuses commands and loses nothing; there is room again when there is. *A failed
 //!   write or sync* stops the exchange, and nothing is answered any more ([`Failed`]).
 //!
-//! What is in the journal is in `docs/durable-format.md`.
+//! `docs/durable-format.md` has the format of the journal.
 //!
 //! ```
 //! use std::sync::mpsc;

@@ -33,12 +33,12 @@ pub(super) struct Opening<'p> {
     pub(super) faults: Faults,
 }
 
-/// What was found when an exchange was opened.
+/// The findings when an exchange was opened.
 #[derive(Clone, Debug)]
 pub struct Recovered {
     /// Commands that the exchange has executed, ever.
     pub commands: u64,
-    /// Those of them that were executed again now.
+    /// The number of them that were executed again now.
     pub replayed: u64,
     /// The digest of all of them and of what came of them.
     pub digest: Digest,
@@ -49,7 +49,7 @@ pub struct Recovered {
     pub skipped: Vec<Skipped>,
     /// The unfinished write at the end of the journal, if there was one.
     pub torn: Option<Torn>,
-    /// The exchange's time, if it was ever told one.
+    /// The exchange's time, if it was ever set.
     pub time: Option<i64>,
     /// The limits of users without their own.
     pub limits: UserLimits,
@@ -91,8 +91,8 @@ impl<S: Storage> Exchange<S> {
         Self::open_with(storage, options, publish, open)
     }
 
-    /// [`open_in`](Self::open_in), and tells on the way how many bytes of the journal were read, of
-    /// how many at most.
+    /// Opens as [`open_in`](Self::open_in) does, and reports on the way how many bytes of the
+    /// journal were read, of how many at most.
     ///
     /// # Errors
     /// As there.
@@ -183,7 +183,7 @@ impl<S: Storage> Exchange<S> {
         options: Options,
         mut publish: impl FnMut(Published<'_>) + Send + 'static,
     ) -> Result<Self, OpenError> {
-        // While it runs, nobody may wait for that.
+        // No command may wait for that while the exchange runs.
         image.state.matching.keep_owners();
         publish(Published::Started {
             state: &image.state,
@@ -239,7 +239,7 @@ fn no_rules(place: String) -> OpenError {
     OpenError::NoRules { place }
 }
 
-/// What the headers of damaged snapshots say that the journal must give, where they are whole;
+/// Returns the headers of damaged snapshots, where they are whole: the journal must give the same;
 /// ascending.
 fn headers_of<S: Storage>(storage: &S, journal: u64, skipped: &[Skipped]) -> Vec<SnapshotHeader> {
     let headers = skipped.iter().rev();
@@ -312,7 +312,7 @@ fn check_limits(options: &Options) -> Result<(), OpenError> {
 /// Refuses a directory that holds something else: a journal would be made there.
 fn check_ours<S: Storage>(storage: &S) -> Result<(), OpenError> {
     let place = storage.place();
-    // What cannot be read is told by the journal.
+    // If it cannot be read, opening the journal reports why.
     let names = storage.list().unwrap_or_default();
     if names.iter().any(|name| name.ends_with(".segment")) {
         return Ok(());

@@ -12,20 +12,21 @@ use crate::service;
 /// Whether an answer waits for the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SyncMode {
-    /// What was answered survives a loss of power.
+    /// Every answered command survives a loss of power.
     #[default]
     Always,
-    /// What was answered may be lost. Where the program is killed, that is a block that is not
+    /// Answered commands may be lost. Where the program is killed, those are a block that is not
     /// full, and all segments behind one that is not durable yet, up to 32: only then they get the
     /// names by which they are found. An owner that is idle ends both every 5 ms; one that never is
-    /// does not. Where the machine stops, it is more. For measurements, and for those who say so.
+    /// does not. Where the machine stops, it is more. For measurements, and for operators who
+    /// accept that.
     Never,
 }
 
 /// When a snapshot is written, and how many are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SnapshotOptions {
-    /// After so many bytes of commands \[256 MiB\].
+    /// A snapshot is due after this number of bytes of commands \[256 MiB\].
     pub every_bytes: u64,
     /// After this time, if there were commands \[10 min\].
     pub every: Duration,
@@ -46,7 +47,7 @@ impl Default for SnapshotOptions {
     }
 }
 
-/// What is kept for programs that come back.
+/// How many answers, reports and sessions are kept for clients that reconnect.
 ///
 /// It is part of the durable state, so another exchange on the same journal with other limits gives
 /// other answers to commands that were repeated late, and nothing else.
@@ -57,8 +58,8 @@ pub struct SessionLimits {
     pub answers_kept: u32,
     /// Execution reports of a user that are kept; 1 to [`KEPT_MAX`] \[1,024\]. 80 bytes each.
     pub reports_kept: u32,
-    /// Execution reports that are kept of all users together \[2²⁰\]. Where there are so many, a
-    /// user who has [`REPORTS_LEAST`] keeps no more than he has. So of `u` users at most
+    /// Execution reports that are kept of all users together \[2²⁰\]. Once that number is kept, a
+    /// user with [`REPORTS_LEAST`] or more keeps no more than he has then. So of `u` users at most
     /// 80 × (`reports_max` + 16 × `u`) bytes are kept, in twice as much memory where lists grow.
     pub reports_max: u32,
     /// Sessions of a holder: their numbers are below this \[16\].
@@ -114,7 +115,7 @@ pub struct Options {
     pub sync: SyncMode,
     /// When a snapshot is written.
     pub snapshot: SnapshotOptions,
-    /// What is kept for programs that come back.
+    /// How many answers, reports and sessions are kept for clients that reconnect.
     pub sessions: SessionLimits,
     /// The rules of a new exchange; one that is there already has its own.
     pub rules: Rules,

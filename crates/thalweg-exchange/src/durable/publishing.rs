@@ -1,4 +1,4 @@
-//! What an exchange publishes: the answers and reports of commands that are durable.
+//! The output of an exchange: the answers and reports of commands that are durable.
 
 use std::sync::Arc;
 
@@ -17,21 +17,22 @@ use crate::service::{Answered, Outcome};
 /// A command that was executed and is durable.
 #[derive(Clone, Copy, Debug)]
 pub struct Executed<'e> {
-    /// What came of it; its [`sequence`](Outcome::sequence) is the command's number.
+    /// Its outcome; the [`sequence`](Outcome::sequence) is the command's number.
     pub outcome: Outcome<'e>,
-    /// Who sent it.
+    /// The sender: a session or the exchange itself.
     pub origin: Origin,
-    /// What users are told of it, in order, each with its number among those of its owner.
+    /// The execution reports that users get of it, in order, each with its number among those of
+    /// its owner.
     pub reports: &'e [NumberedReport],
 }
 
-/// What an exchange publishes, in the order of the commands.
+/// The output of an exchange, in the order of the commands.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Published<'p> {
     /// The exchange is open, and has executed nothing since: published once, first.
     Started {
-        /// What it goes on from.
+        /// The state that it continues from.
         state: &'p State,
         /// The number of the next command.
         number: u64,
@@ -72,7 +73,8 @@ impl<S: Storage> Exchange<S> {
             }
             return Err(failed);
         }
-        // Before anything is published: one who has an answer may send the next command at once.
+        // Read before anything is published: a client that has its answer may send the next command
+        // at once.
         let durable = match self.faults.has(Seeded::PublishFailed) {
             true => u64::MAX,
             false => durable,

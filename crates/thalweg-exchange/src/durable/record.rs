@@ -12,10 +12,10 @@ use crate::session::{ClientSequence, Role, SessionKey};
 
 /// The version of records, at byte 0.
 pub const RECORD_VERSION: u8 = 1;
-/// What stands before the frame.
+/// The length of a record's fields before the frame.
 const HEAD_BYTES: usize = 24;
 
-/// Who sent a command.
+/// The sender of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// The exchange itself: its clock, or a user whose connection broke. Executed once by being in
@@ -61,7 +61,7 @@ pub enum RecordError {
         what: &'static str,
         /// Where it is.
         at: usize,
-        /// What it is.
+        /// The value that was found.
         value: u64,
     },
     /// The frame cannot be read.
@@ -122,7 +122,7 @@ impl Check {
         Self(xxh64(0, frame) as u32)
     }
 
-    /// Of a command that is not in a record.
+    /// Returns the check of a command that is not in a record.
     pub(super) fn of_command(command: &Command, buffer: &mut Vec<u8>) -> Result<Self, CodecError> {
         buffer.resize(command_bytes(command), 0);
         let bytes = encode_command(command, buffer)?;

@@ -13,7 +13,7 @@ use crate::engine::state::{State, apply_batch};
 use crate::event::Events;
 use crate::service::Outcome;
 
-/// All that is durable, after so many commands.
+/// The durable state of an exchange after `number` commands.
 #[derive(Clone, Debug)]
 pub(super) struct Image {
     pub(super) state: State,
@@ -23,7 +23,7 @@ pub(super) struct Image {
     pub(super) number: u64,
 }
 
-/// Who is told of each command.
+/// The closure that is called with each command and its outcome.
 type Told<'t> = &'t mut dyn FnMut(Recorded<'_>);
 
 /// Memory that is used again for each block.
@@ -55,8 +55,8 @@ impl Replayer {
         self.bytes
     }
 
-    /// Whether the last block has more than was executed of it: whoever goes on there opens a
-    /// reader anew.
+    /// Whether the last block has more than was executed of it: the caller must open a reader anew
+    /// to go on there.
     pub(super) const fn is_cut(&self) -> bool {
         self.is_cut
     }
@@ -73,7 +73,8 @@ impl Replayer {
         self.read(image, reader, until, place, None)
     }
 
-    /// The same, and tells each command with what came of it.
+    /// Executes a block as [`block`](Self::block) does, and calls `told` with each command and its
+    /// outcome.
     pub(super) fn block_told<S: Storage>(
         &mut self,
         image: &mut Image,

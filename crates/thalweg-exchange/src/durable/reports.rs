@@ -1,7 +1,7 @@
 //! The execution reports of each user, numbered from 1 without gaps, and the last of them.
 //!
-//! A user's numbers hang on the journal alone, whoever caused the reports, so that a program that
-//! comes back can say what it saw last, also after a crash.
+//! A user's numbers depend on the journal alone, not on which session caused the reports, so that a
+//! client that reconnects can name the last report that it saw, also after a crash.
 
 use std::collections::VecDeque;
 
@@ -14,7 +14,7 @@ use crate::session::ReportNumber;
 /// The frame of a report.
 pub(super) type Frame = [u8; REPORT_BYTES];
 
-/// What came of a user's wish to go on after a report.
+/// The answer to a user who resumes after a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resumed {
     /// Reports that are not kept any more: the first and the last of them.

@@ -42,7 +42,7 @@ pub(super) struct Answer {
     pub(super) check: Check,
 }
 
-/// What is known of a session.
+/// The state of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SessionState {
     /// The sequence of its last command that was executed and made durable; 0 if there is none.

@@ -7,7 +7,7 @@ use thalweg_measure::histogram::{Histogram, Recorder};
 use super::snapshots::SnapshotStats;
 use crate::session::Refusal;
 
-/// What the journal stage records of its commits.
+/// The figures that the journal stage records of its commits.
 #[derive(Debug, Default)]
 pub(super) struct Meters {
     wait_ticks: Recorder,
@@ -64,9 +64,9 @@ pub struct Stats {
     pub sessions: usize,
     /// Execution reports that are kept for users who come back.
     pub reports: usize,
-    /// Of the journal.
+    /// Figures of the journal.
     pub journal: JournalStats,
-    /// Of the snapshots.
+    /// Figures of the snapshots.
     pub snapshots: SnapshotStats,
     /// Where the time went, stage by stage.
     pub stages: pipeline::Stats,

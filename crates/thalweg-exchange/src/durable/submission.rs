@@ -28,7 +28,7 @@ const LOOK_EVERY: u64 = 4096;
 /// A command on its way into the exchange.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'c> {
-    /// Who sent it.
+    /// The sender: a session or the exchange itself.
     pub origin: Origin,
     /// The command.
     pub command: &'c Command,
@@ -36,7 +36,7 @@ pub struct Request<'c> {
     pub tag: u64,
 }
 
-/// What a command that was taken is.
+/// How a command was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admitted {
     /// A new one: its outcome will be published, or was by now.
@@ -148,7 +148,7 @@ impl<S: Storage> Exchange<S> {
                     sequence: slot.number,
                     answer,
                 });
-                // What that took is no part of the next command.
+                // The time that took is not counted for the next command.
                 stamping.begin();
                 return;
             }

@@ -1,4 +1,4 @@
-//! What is durable beside the state: sessions with their answers, and reports.
+//! The durable tables beside the state: sessions with their answers, and reports.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -69,7 +69,7 @@ impl Tables {
         })
     }
 
-    /// Who sent the command of a note.
+    /// Returns the sender of a note's command.
     pub(super) fn origin_of(&self, note: Note) -> Origin {
         if note.session == Note::NONE.session {
             return Origin::Engine;
@@ -115,7 +115,7 @@ impl Tables {
     }
 }
 
-/// A handle to the sessions and the reports, for any thread: what it tells is durable.
+/// A handle to the sessions and the reports, for any thread: all that it returns is durable.
 #[derive(Clone, Debug)]
 pub struct Reports(Arc<Mutex<Tables>>);
 
@@ -125,15 +125,15 @@ impl Reports {
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Tables> {
-        // Whoever panics with the lock stops the exchange.
+        // A thread that panics with the lock stops the exchange.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Appends the frames of a user's reports after this one to `out`, as far as they are kept,
     /// [`REPORT_BYTES`] each. With [`ReportNumber`]`(u64::MAX)`, none.
     ///
-    /// A report may come twice to whoever also gets those that are published: from here, and right
-    /// after, by `publish`. Numbers tell.
+    /// A report may come twice to a user who also gets those that are published: from here, and
+    /// right after, by `publish`. Its number shows the repetition.
     pub fn resume(&self, user: UserId, after: ReportNumber, out: &mut Vec<u8>) -> Resumed {
         self.lock().reports.resume(user, after, out)
     }
@@ -151,7 +151,7 @@ impl Reports {
         tables.sessions.list().iter().map(|one| one.key).collect()
     }
 
-    /// What is known of a session; of one that never sent a command, that there is none.
+    /// Returns the state of a session; of one that never sent a command, that there is none.
     #[must_use]
     pub fn session(&self, key: SessionKey) -> SessionState {
         self.lock().sessions.state(key)

@@ -3,14 +3,14 @@
 //! *State*: an open-addressing table, linear probing, little more than half full at most. A place
 //! holds a slot and 32 bits of the key's hash; the key stays in the thing itself and is read
 //! through the caller's `key_of`, but only where those bits agree, so that a look at a place that
-//! belongs to another key, a removal and growth touch nothing outside the table.
-//! *Why keyed*: ids come from clients. The hash is a folded multiplication with two secret words,
-//! so that nobody can choose ids that collide. The secrets are drawn per table; nothing visible
-//! depends on them, because no result ever follows the order of the table.
-//! *Growing in steps*: from half full on, each insertion makes some places of a table of twice the
-//! size. That takes over when it is whole, and each later insertion brings eight places of the old
-//! one over. Until that is done a key is looked for in both, and what is removed leaves a mark in
-//! the old one. Then the old one's memory goes back in steps, too: each page costs the system time.
+//! belongs to another key, a removal and growth touch nothing outside the table. *Why keyed*: ids
+//! come from clients. The hash is a folded multiplication with two secret words, so that no client
+//! can choose ids that collide. The secrets are drawn per table; nothing visible depends on them,
+//! because no result ever follows the order of the table. *Growing in steps*: from half full on,
+//! each insertion makes some places of a table of twice the size. That takes over when it is whole,
+//! and each later insertion brings eight places of the old one over. Until that is done a key is
+//! looked for in both, and what is removed leaves a mark in the old one. Then the old one's memory
+//! goes back in steps, too: each page costs the system time.
 
 mod growing;
 mod key;
@@ -25,7 +25,7 @@ pub(crate) use self::key::{Key, OrderKey, fold};
 const EMPTY: u64 = 0;
 /// A place of a table that is being left, whose slot was removed.
 const GONE: u64 = u32::MAX as u64;
-/// What an empty place has for a slot.
+/// The slot of an empty place.
 const NOWHERE: u32 = u32::MAX;
 const PLACES_MIN: usize = 16;
 /// Places that a guess looks at: of eight, most lie in the line of the first.
@@ -101,7 +101,7 @@ const fn hash_in(entry: u64) -> u32 {
     (entry >> 32) as u32
 }
 
-/// Of a place that is neither empty nor gone.
+/// Returns the slot of a place that is neither empty nor gone.
 const fn slot_in(entry: u64) -> u32 {
     (entry as u32).wrapping_sub(1)
 }
@@ -132,7 +132,7 @@ impl<K: Key> Index<K> {
         self.find_by(key, |slot| key_of(slot) == key)
     }
 
-    /// The same where `is_it` says whether what is in a slot is what is looked for.
+    /// Returns the slot of `key`, where `is_it` says whether the thing in a slot has it.
     #[inline]
     pub(crate) fn find_by(&self, key: K, is_it: impl Fn(u32) -> bool) -> Option<u32> {
         if let Some(found) = self.near(key, |slot| slot != NOWHERE && is_it(slot)) {
@@ -142,9 +142,9 @@ impl<K: Key> Index<K> {
         old.find(self.hash(key), is_it).map(|(_, slot)| slot)
     }
 
-    /// The same, with the place; not where the key is in a table that is being left alone. An empty
-    /// place looks like one of a key without hash: `is_it` may be asked of slot `u32::MAX`, where
-    /// nothing is.
+    /// Returns the slot of `key`, with its place; not where the key is in a table that is being
+    /// left. An empty place looks like one of a key without hash: `is_it` may be asked of slot
+    /// `u32::MAX`, where nothing is.
     #[inline(always)]
     pub(crate) fn near(&self, key: K, is_it: impl Fn(u32) -> bool) -> Option<Found> {
         let hash = self.hash(key);
@@ -208,7 +208,7 @@ impl<K: Key> Index<K> {
         (!is_old).then_some(Vacancy { place, hash })
     }
 
-    /// The same if one look at the table is enough for the answer: not where it must grow or
+    /// Returns the vacancy for `key` if one look at the table is enough: not where it must grow or
     /// another one is being left, nor where a key has the same bits, which may be this one.
     #[inline(always)]
     pub(crate) fn near_vacancy(&mut self, key: K) -> Option<NearVacancy<'_>> {
@@ -405,7 +405,7 @@ mod tests {
         assert!(largest >= 1 << 16);
     }
 
-    /// Whose hash is nothing, as that of an empty place.
+    /// A key whose hash is nothing, as that of an empty place.
     #[derive(Clone, Copy, PartialEq, Eq)]
     struct Hashless(i64);
 

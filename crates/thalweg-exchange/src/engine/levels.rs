@@ -47,8 +47,8 @@ impl State {
     }
 }
 
-/// What a command says of its order: where it is, which one it is if it rested before, and where
-/// it rests if something is left of it.
+/// The order of a command: where it is, which one it is if it rested before, and where it rests if
+/// lots of it are left.
 #[derive(Clone, Copy, Default)]
 struct Subject {
     symbol: SymbolId,

@@ -87,7 +87,7 @@ impl Matching {
     ///
     /// `checked` is what [`Risk::check`](crate::risk::Risk::check) answered. Returns the command's
     /// final result: the risk check's refusal, except that an unknown book, and for a move an
-    /// unknown order, is told first.
+    /// unknown order, is reported first.
     #[doc(hidden)]
     pub fn execute(
         &mut self,
@@ -98,8 +98,8 @@ impl Matching {
         self.execute_for(command, checked, UserHint::UNKNOWN, events)
     }
 
-    /// The same for a caller that knows where the command's user is kept: a new order keeps the
-    /// hint, and its events bring it back.
+    /// Executes a command as [`execute`](Self::execute) does, for a caller that knows where its
+    /// user is kept: a new order keeps the hint, and its events bring it back.
     #[inline]
     pub(crate) fn execute_for(
         &mut self,
@@ -132,7 +132,7 @@ impl Matching {
         }
     }
 
-    /// The same of a command that has no function of its own below; `events` are cleared.
+    /// Executes a command that has no function of its own below; `events` are cleared.
     #[inline(never)]
     pub(crate) fn execute_other(
         &mut self,
@@ -172,7 +172,7 @@ impl Matching {
         })
     }
 
-    /// The same of a move.
+    /// Executes a move.
     #[inline(always)]
     pub(crate) fn move_order(
         &mut self,
@@ -193,7 +193,7 @@ impl Matching {
         result
     }
 
-    /// The same of a cancel.
+    /// Executes a cancel.
     #[inline(always)]
     pub(crate) fn cancel(
         &mut self,
@@ -204,7 +204,7 @@ impl Matching {
         self.reduce(symbol, order, i64::MAX, events)
     }
 
-    /// The same of a reduction.
+    /// Executes a reduction.
     #[inline(always)]
     pub(crate) fn reduce(
         &mut self,
@@ -218,7 +218,8 @@ impl Matching {
         })
     }
 
-    /// Runs a command in the book of its symbol, and for a futures symbol tells how that stands.
+    /// Runs a command in the book of its symbol, and for a futures symbol reports the book's
+    /// standing.
     #[inline(always)]
     fn in_book(
         &mut self,
@@ -231,7 +232,7 @@ impl Matching {
             return ResultCode::MatchingInvalidOrderBookId;
         };
         let result = run(book, &self.rules, events);
-        // What is rejected changes nothing, unless it cancelled something else.
+        // A command that is rejected changes nothing, unless it cancelled something else.
         if book.is_futures() && (result == ResultCode::Success || events.len() > 1) {
             events.set_standing(book.standing());
         }

@@ -2,9 +2,10 @@
 
 use std::ops;
 
-/// A list of so many bytes may be copied when it grows: nobody notices.
+/// A list of this number of bytes may be copied when it grows: the time does not matter.
 const SHORT_BYTES: usize = 1 << 16;
-/// Entries for which a longer list has addresses at once, if they take no more than so many bytes.
+/// Entries for which a longer list has addresses at once, if they take no more than
+/// [`AHEAD_BYTES`].
 const AHEAD: usize = if cfg!(unix) { 1 << 24 } else { 1 << 16 };
 const AHEAD_BYTES: usize = AHEAD * 64;
 
@@ -12,7 +13,7 @@ const AHEAD_BYTES: usize = AHEAD * 64;
 ///
 /// One that will not be short gets addresses for [`AHEAD`] entries: the system backs them with
 /// memory page by page, when they are written for the first time. Beyond that, and where it refuses
-/// so many addresses, a list doubles, and is copied as a whole.
+/// that number of addresses, a list doubles, and is copied as a whole.
 #[cold]
 #[inline(never)]
 pub(crate) fn make_room<T>(list: &mut Vec<T>, more: usize) {
@@ -62,19 +63,19 @@ impl<T> Slab<T> {
         slot
     }
 
-    /// What is or was in a slot, if there is such a slot.
+    /// Returns the entry that is or was in a slot, if there is such a slot.
     #[inline]
     pub(crate) fn get(&self, slot: usize) -> Option<&T> {
         self.entries.get(slot)
     }
 
-    /// What is in a slot, or was before it was freed; `None` outside of the list.
+    /// Returns the entry in a slot, or the one before it was freed; `None` outside of the list.
     #[inline]
     pub(crate) fn get_mut(&mut self, slot: u32) -> Option<&mut T> {
         self.entries.get_mut(slot as usize)
     }
 
-    /// What is or was in a slot, if there is such a slot, to change it.
+    /// Returns the entry that is or was in a slot, if there is such a slot, to change it.
     #[inline]
     pub(crate) fn at_mut(&mut self, slot: usize) -> Option<&mut T> {
         self.entries.get_mut(slot)

@@ -35,7 +35,7 @@ impl Default for State {
 
 /// Executes one command: checks it, matches it, settles it. Fills `events` (cleared first).
 ///
-/// Never fails: what cannot be done is told by the result, and changes nothing.
+/// Never fails: a command that cannot be done is refused by its result, and changes nothing.
 ///
 /// ```
 /// use thalweg_exchange::{Command, Events, ResultCode, State, UserId, apply};
@@ -85,12 +85,12 @@ pub fn apply_in_parts(
 /// The largest part of a batch over which a book is taken to stay as large as it was.
 pub(crate) const PART: usize = 4096;
 
-/// Executes commands one after another, as [`apply`] does each, and tells every outcome: the
-/// command's place in `commands`, its result and its events.
+/// Executes commands one after another, as [`apply`] does each, and calls `told` with every
+/// outcome: the command's place in `commands`, its result and its events.
 ///
-/// The same results and state as [`apply`]. Where books or users are too many for the nearer
-/// caches, the memory of later commands is asked for while earlier ones are executed, which makes
-/// a command on a million resting orders several times as fast; where they are not, it costs
+/// Gives the results and the state that [`apply`] gives. Where books or users are too many for the
+/// nearer caches, the memory of later commands is asked for while earlier ones are executed, which
+/// makes a command on a million resting orders several times as fast; where they are not, it costs
 /// nothing.
 ///
 /// ```

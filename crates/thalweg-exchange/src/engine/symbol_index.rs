@@ -21,7 +21,7 @@ pub(crate) struct SymbolIndex {
 }
 
 impl SymbolIndex {
-    /// The slot of `symbol`, if it is here. `id_of` tells the symbol in a slot.
+    /// Returns the slot of `symbol`, if it is here. `id_of` returns the symbol in a slot.
     #[inline]
     pub(crate) fn find(&self, symbol: SymbolId, id_of: impl Fn(u32) -> SymbolId) -> Option<u32> {
         match self.slot(symbol, id_of) {
@@ -30,8 +30,8 @@ impl SymbolIndex {
         }
     }
 
-    /// The same with [`NO_SLOT`] for none, which is outside of every list: fewer instructions for
-    /// who looks there next.
+    /// Returns the slot of `symbol`, or [`NO_SLOT`], which is outside of every list: fewer
+    /// instructions for a caller that looks there next.
     #[inline]
     pub(crate) fn slot(&self, symbol: SymbolId, id_of: impl Fn(u32) -> SymbolId) -> u32 {
         match self.near(symbol).unwrap_or(NO_SLOT) {
@@ -76,7 +76,7 @@ impl SymbolIndex {
             .remove(i64::from(symbol.0), |slot| i64::from(id_of(slot).0))
     }
 
-    /// Whether there are so many symbols that what belongs to one is in no near cache.
+    /// Whether there are more symbols than the nearer caches can hold the data of.
     #[inline]
     pub(crate) const fn are_many(&self) -> bool {
         self.index.len() > MANY

@@ -84,7 +84,7 @@ impl State {
         Some(())
     }
 
-    /// Of every command but a move.
+    /// Executes every command but a move.
     #[inline(never)]
     fn apply_but_moves(&mut self, command: &Command, events: &mut Events) -> ResultCode {
         match command {
@@ -130,7 +130,7 @@ impl State {
         self.place_on(command, (slot, user), events)
     }
 
-    /// Of an order that was accepted, and does not rest at once.
+    /// Executes an order that was accepted, and does not rest at once.
     #[inline(never)]
     fn place_on(
         &mut self,

@@ -1,11 +1,12 @@
-//! What settlement is told of a trade before it is an event.
+//! The trade as settlement gets it, before it is an event.
 
 use crate::ids::UserId;
 
-/// Where the risk side keeps an order's owner, as it said itself when the order was placed.
+/// The slot where the risk check keeps an order's owner, as the risk check itself reported it when
+/// the order was placed.
 ///
-/// Saves a look-up and proves nothing: whoever uses it must see that the user of that slot is the
-/// one whose id stands beside it.
+/// Saves a look-up and proves nothing: its user must check that the user in that slot is the one
+/// whose id stands beside it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UserHint(pub(crate) u32);
 
@@ -19,22 +20,22 @@ impl UserHint {
 pub(crate) struct Hints<'e>(pub(super) &'e [UserHint]);
 
 impl Hints<'_> {
-    /// Those of events of which nothing was noted.
+    /// The hints of a list of events without any.
     pub(crate) const NONE: Self = Self(&[]);
 
-    /// That of the event at `at`.
+    /// Returns the hint of the event at `at`.
     #[inline(always)]
     pub(crate) fn at(self, at: usize) -> UserHint {
         self.0.get(at).copied().unwrap_or(UserHint::UNKNOWN)
     }
 
-    /// Those of the events from `at` on.
+    /// Returns the hints of the events from `at` on.
     pub(crate) fn from(self, at: usize) -> Self {
         Self(self.0.get(at..).unwrap_or_default())
     }
 }
 
-/// What a trade is to its maker.
+/// The maker's side of a trade.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Made {
     pub(crate) price: i64,

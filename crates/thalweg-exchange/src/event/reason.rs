@@ -15,7 +15,7 @@ pub enum RejectReason {
     FillOrKill = 2,
     /// It is post-only and would take (code 3).
     PostOnly = 3,
-    /// Its owner has an order of this id in the symbol; by the reference's rules, somebody has
+    /// Its owner has an order of this id in the symbol; by the reference's rules, any user has one
     /// (code 4).
     DuplicateId = 4,
     /// It would trade with its owner's own order (code 5).
@@ -82,8 +82,8 @@ pub enum Removal {
     /// Its owner's session has ended, and it [asked for
     /// that](crate::OrderFlags::with_cancel_on_disconnect) (code 7).
     Disconnected = 7,
-    /// It met an order of its owner, and both lost so many lots, without a trade: the rest of it
-    /// stays (code 8). Where nothing stays, [`SelfTrade`](Self::SelfTrade) tells it.
+    /// It met an order of its owner, and both lost the same number of lots, without a trade: the
+    /// rest of it stays (code 8). Where nothing stays, [`SelfTrade`](Self::SelfTrade) reports it.
     Decremented = 8,
     /// It was moved and has met as many orders as one command may ([`WORK_MAX`](crate::WORK_MAX)):
     /// what is left of it would trade at its new price (code 9).

@@ -1,22 +1,22 @@
-//! What the reports need of a command.
+//! The parts of a command that its reports need.
 
 use crate::command::{Action, Command, Place};
 use crate::ids::{OrderId, SymbolId, UserId};
 
-/// What a command asks for one order: all that its reports need of it.
+/// The request of a command for one order: all that its reports need of it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked {
     pub(super) uid: UserId,
     pub(super) symbol: SymbolId,
     pub(super) order: OrderId,
     pub(super) price: i64,
-    /// Of a new order: its side and its size.
+    /// The side and the size of a new order.
     pub(super) new: Option<(Action, i64)>,
     /// Lots that are given to an order beyond those that it has.
     pub(super) more: i64,
     /// It concerns one order of its user.
     pub(super) is_order: bool,
-    /// Whose command it is, if it is of one user.
+    /// The user who sent the command, if it is of one user.
     owner: Option<UserId>,
 }
 
@@ -87,7 +87,7 @@ impl Asked {
         }
     }
 
-    /// Whose command it is.
+    /// Returns the user who sent the command, if it is of one user.
     pub(crate) const fn user(&self) -> Option<UserId> {
         self.owner
     }

@@ -25,10 +25,10 @@ pub struct ExecutionReports<'e> {
     command: u64,
     asked: Asked,
     events: Iter<'e, Event>,
-    /// Who takes; nobody, where nothing can trade.
+    /// The taker; `None` where nothing can trade.
     taker: Option<Taker>,
     trades: u32,
-    /// To be told next.
+    /// The report to give next.
     next: Option<ExecutionReport>,
     /// Lots of the taker that are to be cancelled after its trades.
     rest: Option<(i64, RejectReason)>,
@@ -63,7 +63,7 @@ impl<'e> ExecutionReports<'e> {
         reports
     }
 
-    /// What became of the command's own order at once.
+    /// Reports how the command's own order ended at once, or began.
     fn begin(&mut self, result: ResultCode, events: &Events) {
         let Asked {
             uid, order, price, ..
@@ -73,7 +73,7 @@ impl<'e> ExecutionReports<'e> {
                 Some(Event::Reject { size: all, why, .. })
                     if *all == size && why.result().is_refusal() =>
                 {
-                    // Nothing more is told of it, but of others that it cancelled.
+                    // Nothing more is reported of it, but of others that it cancelled.
                     self.events.next();
                     Some(why.result())
                 }
@@ -158,7 +158,7 @@ impl<'e> ExecutionReports<'e> {
         Some(self.of_taker(&rests, kind))
     }
 
-    /// The report of an event; a trade's other report is told next.
+    /// Returns the report of an event; a trade's other report comes next.
     fn report(&mut self, event: &Event) -> Option<ExecutionReport> {
         match *event {
             Event::Trade { .. } => self.trade(event),
@@ -211,8 +211,8 @@ impl<'e> ExecutionReports<'e> {
         })
     }
 
-    /// A stop order is executed; or a buyer's order trades in an auction, of which nothing more is
-    /// told.
+    /// Begins the reports of a triggered stop order as a taker; or of a buyer's order that trades
+    /// in an auction, of which nothing more is reported.
     fn next_taker(&mut self, event: &Event) -> Option<ExecutionReport> {
         let (owner, order, side, price, left, filled, is_triggered) = match *event {
             Event::Triggered {

@@ -76,7 +76,7 @@ pub struct Builder {
     command: Option<u64>,
     feeds: Vec<SymbolFeed>,
     index: SymbolIndex,
-    /// What goes on if a symbol that was removed is added again.
+    /// The numbers of removed symbols: they go on if the symbol is added again.
     removed: BTreeMap<SymbolId, Numbers>,
 }
 
@@ -95,9 +95,9 @@ impl Builder {
         }
     }
 
-    /// For an exchange with these books; the epoch is a new one here too. Subscribers need a
-    /// [snapshot](Self::snapshot) first: where orders rest already, they count as message 1 of the
-    /// symbol and of the feed, which nobody else tells.
+    /// Starts a feed for an exchange with these books; the epoch is a new one here too. Subscribers
+    /// need a [snapshot](Self::snapshot) first: where orders rest already, they count as message 1
+    /// of the symbol and of the feed, which no message carries.
     ///
     /// Cost: goes through all resting orders.
     #[must_use]
@@ -140,7 +140,7 @@ impl Builder {
             return Err(OutOfStep::Number { expected, got });
         }
         self.command = Some(number);
-        // What matching rejected is refused, and has events.
+        // A command that matching rejected has no success as its result, and yet has events.
         if result == ResultCode::Success || !events.is_empty() {
             self.take_in(command, events)?;
         }

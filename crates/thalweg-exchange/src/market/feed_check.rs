@@ -22,14 +22,14 @@ pub enum FeedError {
     StaleEpoch {
         /// The epoch that is followed.
         current: Epoch,
-        /// That of the message.
+        /// The epoch of the message.
         got: Epoch,
     },
     /// The feed has started again: a snapshot of that epoch is needed, of each symbol.
     NewEpoch {
         /// The epoch that is followed.
         current: Epoch,
-        /// That of the message.
+        /// The epoch of the message.
         got: Epoch,
     },
     /// The message is of another feed, which has other messages under other numbers.

@@ -6,9 +6,9 @@ use crate::ids::SymbolId;
 
 /// The start of a feed that a message belongs to: its session, in other feeds' terms.
 ///
-/// Whoever starts a [`Builder`](super::Builder) chooses it. It must differ at each start, and
-/// should grow: a count of starts that outlives them, or the time in nanoseconds since 1970. The
-/// numbers of messages count within one epoch and begin again in the next.
+/// The caller that starts a [`Builder`](super::Builder) chooses it. It must differ at each start,
+/// and should grow: a count of starts that outlives them, or the time in nanoseconds since 1970.
+/// The numbers of messages count within one epoch and begin again in the next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Epoch(pub u64);
 
@@ -32,15 +32,15 @@ pub struct Message {
     pub symbol_sequence: SymbolSequence,
     /// Which messages the feed has: the numbers count these.
     pub channels: Channels,
-    /// Whose book.
+    /// The symbol of the book.
     pub symbol: SymbolId,
     /// True on the last message of a command for this symbol: the book is consistent again.
     pub is_last: bool,
-    /// What happened.
+    /// The change in the book.
     pub body: Body,
 }
 
-/// What happened in a book. Prices are in the symbol's quote units, sizes and volumes in lots.
+/// A change in a book. Prices are in the symbol's quote units, sizes and volumes in lots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body {
     /// Two orders met.
@@ -52,7 +52,8 @@ pub enum Body {
         /// The side of the order that came.
         taker_side: Action,
     },
-    /// A price level is now like this. Told once a command and level, if it differs from before.
+    /// A price level has changed to this. Sent once per command and level, if it differs from
+    /// before.
     Level(LevelDelta),
     /// The best prices, when they or the volumes at them have changed.
     Best(BestPrices),
@@ -86,8 +87,8 @@ pub struct Quote {
 /// The best price of each side, where there is one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BestPrices {
-    /// The lowest price at which somebody sells.
+    /// The lowest price of a resting ask.
     pub ask: Option<Quote>,
-    /// The highest price at which somebody buys.
+    /// The highest price of a resting bid.
     pub bid: Option<Quote>,
 }

@@ -1,20 +1,20 @@
 //! Market data: trades, changes of levels, best prices, snapshots; numbered without
 //! gaps, per symbol and all together.
 //!
-//! A [`Builder`] is fed what came of each command, in order, usually by the publish closure of a
-//! [`Service`](crate::service::Service), and gives [`Message`]s. It needs no book: the events [list
-//! the levels](crate::Events::with_levels) that each command changed, as they are after it, and it
-//! keeps those. A [`Replica`] is the other end: a book made of level deltas from the first message
-//! on, or of a [`Snapshot`] and the deltas after it.
+//! A [`Builder`] is fed the outcome of each command, in order, by default by the publish closure of
+//! a [`Service`](crate::service::Service), and gives [`Message`]s. It needs no book: the events
+//! [list the levels](crate::Events::with_levels) that each command changed, as they are after it,
+//! and it keeps those. A [`Replica`] is the other end: a book made of level deltas from the first
+//! message on, or of a [`Snapshot`] and the deltas after it.
 //!
 //! *Numbers.* A [`FeedSequence`] counts all messages, a [`SymbolSequence`] those of a symbol; both
 //! begin at 1, and messages that [`Channels`] leave out are not numbered, so that a subscriber of
 //! the feed as it is configured sees no gap. Every message says which channels its feed has, so
-//! that nobody mixes two feeds. No message says which command made it: such numbers would show
-//! commands that nobody should see, and which orders of several symbols went together.
-//! Of a builder made [of books](Builder::from_books), the orders that rest in a symbol already
-//! count as its message 1, and as message 1 of the feed, which only a snapshot tells: without one
-//! there is a gap.
+//! that no subscriber mixes two feeds. No message says which command made it: such numbers would
+//! reveal commands that are not public, and which orders of several symbols went together. In a
+//! builder made [of books](Builder::from_books), the orders that rest in a symbol already count as
+//! its message 1, and as message 1 of the feed. Only a snapshot carries them: without one there is
+//! a gap.
 //!
 //! *Starts.* The numbers are those of one builder. A service that starts again makes a new one,
 //! whose numbers begin again and may fit those of before; so each start has an [`Epoch`], as the
@@ -83,7 +83,7 @@ impl Channels {
         })
     }
 
-    /// That of all of them.
+    /// The code of all channels.
     pub(crate) const CODE_MAX: u8 = 13;
 }
 
@@ -120,9 +120,11 @@ impl Default for Channels {
 pub struct Options {
     /// Which messages to make.
     pub channels: Channels,
-    /// Room for so many messages of one command from the start; more allocate, once.
+    /// The number of messages of one command that there is room for from the start; more allocate,
+    /// once.
     pub messages: usize,
-    /// Room for so many levels a side and symbol from the start; more allocate, once.
+    /// The number of levels a side and symbol that there is room for from the start; more allocate,
+    /// once.
     pub levels: usize,
 }
 

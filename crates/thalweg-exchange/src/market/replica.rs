@@ -17,7 +17,7 @@ use crate::ids::SymbolId;
 pub enum ReplicaError {
     /// A message is missing: the replica is of no use until it gets a new snapshot.
     Gap {
-        /// Whose messages.
+        /// The symbol of the messages.
         symbol: SymbolId,
         /// The number that should have come.
         expected: SymbolSequence,
@@ -28,14 +28,14 @@ pub enum ReplicaError {
     Feed(FeedError),
     /// The feed does not have [the messages](Channels::levels) by which a replica follows it.
     WithoutLevels {
-        /// Whose message or snapshot.
+        /// The symbol of the message or snapshot.
         symbol: SymbolId,
     },
     /// The snapshot is of another symbol.
     OtherSymbol {
-        /// That of the replica.
+        /// The symbol of the replica.
         symbol: SymbolId,
-        /// That of the snapshot.
+        /// The symbol of the snapshot.
         got: SymbolId,
     },
 }
@@ -94,14 +94,14 @@ pub enum Horizon {
 /// The price levels of one symbol, kept by level deltas from the symbol's first message on, or by a
 /// snapshot and the deltas after it.
 ///
-/// After a message that [is the last](Message::is_last) of its command it equals the engine's
-/// book. A replica that started from a snapshot cut at some depth keeps the prices down to the
-/// worst that the snapshot shows on that side, and those exactly: what lies beyond was never told.
+/// After a message that [is the last](Message::is_last) of its command it equals the engine's book.
+/// A replica that started from a snapshot cut at some depth keeps the prices down to the worst that
+/// the snapshot shows on that side, and those exactly: levels beyond it were never sent.
 ///
 /// It follows one start of one feed, an [`Epoch`]: that of its snapshot, or of the first message.
 /// The feed must have [levels](Channels::levels). By the messages of other symbols it sees that the
-/// feed has started again. It cannot see that the last message of its own symbol was lost: whoever
-/// gets the whole feed has a [`FeedCheck`](super::FeedCheck) for that.
+/// feed has started again. It cannot see that the last message of its own symbol was lost: a
+/// subscriber of the whole feed uses a [`FeedCheck`](super::FeedCheck) for that.
 ///
 /// ```
 /// use thalweg_exchange::market::{Builder, Epoch, Options, Replica, Snapshot};

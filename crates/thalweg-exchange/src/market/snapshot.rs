@@ -11,7 +11,7 @@ use crate::ids::SymbolId;
 /// A book as it was after a message; a buffer to be used again and again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Snapshot {
-    /// Whose book.
+    /// The symbol of the book.
     pub symbol: SymbolId,
     /// Which start of the feed it is from: both numbers count in it.
     pub epoch: Epoch,

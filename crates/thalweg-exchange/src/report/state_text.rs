@@ -131,7 +131,8 @@ fn write_limits(state: &State, out: &mut impl Write) -> fmt::Result {
     Ok(())
 }
 
-/// What orders ask for beyond a place in a queue. Their owners are named where ids are per user.
+/// Writes the options of orders: flags, hidden lots, conditions. Their owners are named where ids
+/// are per user.
 fn write_terms(book: &Book, rules: &Rules, out: &mut impl Write) -> fmt::Result {
     let symbol = book.spec().id;
     let whose = |uid: UserId| match rules.ids_per_user {

@@ -17,7 +17,7 @@ pub(super) struct Backlog {
 }
 
 impl Backlog {
-    /// For slots that have room for so many events from the start.
+    /// Makes a backlog for slots that have room for `events` events from the start.
     pub(super) fn new(events: usize) -> Self {
         Self {
             events: AtomicUsize::new(0),

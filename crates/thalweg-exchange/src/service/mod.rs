@@ -148,7 +148,7 @@ impl Default for Options {
     }
 }
 
-/// What came of a command, as the publish stage sees it.
+/// The outcome of a command, as the publish stage sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome<'o> {
     /// The command's number, from [`Options::first_sequence`] in the order of submission.
@@ -182,18 +182,18 @@ pub struct Service {
     pipeline: Pipeline<Slot>,
     /// The state, once the execute stage has ended.
     returned: Arc<Mutex<Option<State>>>,
-    /// Of the publish stage, once it has ended; `None` where none was asked for.
+    /// The digest of the publish stage, once it has ended; `None` where none was asked for.
     digest: Option<Arc<Mutex<Digest>>>,
 }
 
-/// What an exchange leaves when it ends.
+/// The results of an exchange that has ended.
 #[derive(Debug)]
 pub struct Finished {
     /// The state after the last command.
     pub state: State,
     /// Where the time went, stage by stage.
     pub stats: Stats,
-    /// Of the commands and all that came of them, if [`Options::digest`] asked for it.
+    /// The digest of the commands and their outcomes, if [`Options::digest`] asked for it.
     pub digest: Option<Digest>,
 }
 

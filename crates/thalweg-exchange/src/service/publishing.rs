@@ -21,7 +21,7 @@ impl Drop for Keeper {
     }
 }
 
-/// What the publish stage keeps from one slot to the next.
+/// The publish stage's state from one slot to the next.
 pub(super) struct Publishing {
     /// The number of the first command.
     first: u64,

@@ -14,7 +14,7 @@ use crate::report::{
 };
 use crate::risk::User;
 
-/// What can be asked of a running exchange.
+/// A query to a running exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Query {
@@ -24,7 +24,7 @@ pub enum Query {
     /// [keep owners](crate::Command::CancelAll), a visit to each order that is given; in others, to
     /// every order. No command is executed meanwhile.
     OpenOrders {
-        /// Whose.
+        /// The user.
         user: UserId,
         /// Orders at most; it is not specified which, if there are more. `usize::MAX` for all.
         most: usize,
@@ -41,7 +41,7 @@ pub enum Query {
     Totals,
 }
 
-/// What the exchange says to a [`Query`].
+/// The exchange's answer to a [`Query`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Answer {
@@ -53,7 +53,7 @@ pub enum Answer {
     Book(BookReport),
     /// By ascending currency.
     Totals(Vec<CurrencyTotal>),
-    /// There is no such user, or one who was suspended and has nothing.
+    /// There is no such user, or the user was suspended and has nothing.
     UnknownUser(UserId),
     /// There is no such symbol.
     UnknownSymbol(SymbolId),
@@ -78,7 +78,7 @@ pub struct Answered {
     /// The number of the next command then: how many had been executed, where they count from 0
     /// (see [`Options::first_sequence`](super::Options::first_sequence)).
     pub sequence: u64,
-    /// What was the case.
+    /// The answer as of then.
     pub answer: Answer,
 }
 
@@ -136,7 +136,7 @@ impl Query {
             }
             Self::OpenOrders { user: uid, most } => {
                 let orders = open_orders(&state.matching, uid, most);
-                // One who is forgotten may have orders of no worth.
+                // A user that was forgotten may have orders of no worth.
                 match state.risk.user(uid).is_none() && orders.is_empty() {
                     true => Answer::UnknownUser(uid),
                     false => Answer::OpenOrders(orders),

@@ -277,7 +277,7 @@ impl Driver {
         });
         let (batch, senders) = (&mut self.batch, &self.senders);
         service.pipeline.publish_batch(batch.len(), |at, slot| {
-            // What is not written stays in the batch, until the failure is set.
+            // Requests that are not written stay in the batch, until the failure is set.
             match std::mem::replace(&mut batch[at], Request::Close) {
                 Request::Command(command, sender) => {
                     slot.command = command;

@@ -1,4 +1,4 @@
-//! What goes through the stages.
+//! The slot: the value that goes through the stages.
 
 use super::query::Inquiry;
 use super::stamps::Stamps;

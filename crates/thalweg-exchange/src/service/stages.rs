@@ -19,18 +19,18 @@ use crate::engine::state::{State, apply};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OptionsError {
-    /// What the pipeline refuses.
+    /// The pipeline refuses the options.
     Pipeline(BuildError),
     /// A placement names a stage that is a part of `execute` now: `risk`, `match` or `settle`.
     Stage(String),
     /// Room for more than [`EVENTS_MAX`] events a slot.
     Events {
-        /// What was asked for.
+        /// The number of events that was asked for.
         asked: usize,
     },
     /// A number of the first command above 2⁶³.
     FirstSequence {
-        /// What was asked for.
+        /// The number that was asked for.
         asked: u64,
     },
 }
@@ -148,7 +148,7 @@ impl Executing {
         })
     }
 
-    /// What waits to be published holds commands up, and not queries.
+    /// A full backlog of events to publish holds commands up, and not queries.
     #[inline(always)]
     fn pass(&mut self, slot: &mut Slot) -> Flow {
         if let Some(inquiry) = &mut slot.inquiry {
@@ -172,7 +172,7 @@ impl Executing {
     #[cold]
     fn answer(&mut self, inquiry: &mut Inquiry) {
         inquiry.answer(&self.state);
-        // What that took is no part of the next command.
+        // The time that took is not counted for the next command.
         self.stamping.begin();
     }
 }

@@ -1,4 +1,4 @@
-//! What can be wrong with the bytes of a state.
+//! Errors in the bytes of a state.
 
 use std::{error, fmt};
 
@@ -38,7 +38,7 @@ pub enum SnapshotError {
     },
     /// A list is said to be longer than the bytes that are left can hold.
     TooMany {
-        /// What it is a list of.
+        /// The kind of entries in the list.
         what: &'static str,
         /// Where its length is.
         at: usize,
@@ -53,7 +53,7 @@ pub enum SnapshotError {
         what: &'static str,
         /// Where it is, or what it belongs to.
         at: usize,
-        /// What it is.
+        /// The value that was found.
         value: i128,
         /// The least that it may be.
         min: i128,
@@ -62,13 +62,13 @@ pub enum SnapshotError {
     },
     /// An entry of a sorted list does not belong after the one before it.
     OutOfOrder {
-        /// What it is a list of.
+        /// The kind of entries in the list.
         what: &'static str,
         /// Where the entry is.
         at: usize,
-        /// What it is sorted by.
+        /// The entry's sort key.
         value: i64,
-        /// That of the entry before.
+        /// The sort key of the entry before.
         before: i64,
     },
     /// An order has the id of another one.
@@ -80,7 +80,7 @@ pub enum SnapshotError {
     },
     /// Something refers to what is not there.
     Unknown {
-        /// What should be there.
+        /// The thing that should be there.
         what: &'static str,
         /// Where it is referred to.
         at: usize,
@@ -89,7 +89,7 @@ pub enum SnapshotError {
     },
     /// Something must not be there.
     Forbidden {
-        /// What.
+        /// The thing that must not be there.
         what: &'static str,
         /// Where.
         at: usize,

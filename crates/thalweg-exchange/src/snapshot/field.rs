@@ -17,7 +17,7 @@ pub(super) enum Field {
     Turn,
 }
 
-/// What is written of a field.
+/// Returns the value to write for a field.
 #[inline(always)]
 pub(super) fn told<T: Default>(field: Field, value: T) -> T {
     #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Snapshots that lack a field: what an exchange does that begins with one tells.
+//! Tests with snapshots that lack a field: an exchange that begins with one behaves differently.
 
 use std::cell::Cell;
 

@@ -1,7 +1,7 @@
 //! The *state snapshot*: the whole state of an exchange as bytes, and from bytes again.
 //!
-//! For whoever must begin where another left off: recovery, a replica, a comparison of two. (The
-//! snapshots of [`codec`](crate::codec) are market data: what is shown of one book.)
+//! It serves processes that begin where another left off: recovery, a replica, a comparison of two.
+//! (The snapshots of [`codec`](crate::codec) are market data: what is shown of one book.)
 //! `docs/snapshot-format.md` has the tables.
 //!
 //! *Canonical.* Little-endian, everything in one order: currencies, symbols and users by id, levels
@@ -63,7 +63,7 @@ use crate::matching::Matching;
 /// Version of the format.
 pub const STATE_VERSION: u32 = 1;
 
-/// What every state begins with.
+/// The first bytes of every state.
 const MAGIC: [u8; 4] = *b"TWXS";
 
 /// Appends the canonical bytes of a state to `out`.

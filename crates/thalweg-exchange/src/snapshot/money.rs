@@ -1,5 +1,5 @@
-//! What must add up: the money of each currency, and the lots of each futures symbol; and the
-//! totals of the ledger, which are found from the rest.
+//! Checks of sums: the money of each currency, and the lots of each futures symbol; and the totals
+//! of the ledger, which are found from the rest.
 //!
 //! Money is neither made nor lost: balances, positions, what waits, holds and fees are together
 //! what was paid in. Quirks of the reference make some or lose it, but no more than the room that
@@ -16,7 +16,7 @@ use crate::rules::Rules;
 /// More than can ever wait of one user: so no sum over users leaves 128 bits.
 pub(super) const WAITING_MAX: i128 = 1 << 94;
 
-/// What the ledger's bound may use.
+/// The most that the ledger's bound may use.
 const MOST: i128 = i64::MAX as i128;
 
 /// A currency, as far as it was added up.
@@ -26,10 +26,10 @@ struct Sum {
     at: usize,
     deposits: i128,
     fees: i128,
-    /// What quirks took.
+    /// The amount that quirks took.
     room: i128,
     is_shaky: bool,
-    /// Somebody has a position in it, or something waits.
+    /// A user has a position in it, or profit or loss waits.
     has_futures: bool,
     /// Balances, positions, what waits, and holds.
     owned: i128,
@@ -38,7 +38,7 @@ struct Sum {
     negative: i128,
     /// R of futures that are not covered.
     reserved: i128,
-    /// What waits, and positions that are covered.
+    /// Waiting profit and loss, and covered positions.
     pool: i128,
     /// Holds that are below zero, as a positive number.
     holds_below: i128,
@@ -121,7 +121,7 @@ impl Money {
         sum.pool += amount;
     }
 
-    /// What is held for an order in a pair.
+    /// Notes the hold for an order in a pair.
     #[inline]
     pub(super) fn note_hold(&mut self, currency: u32, amount: i64) {
         let sum = self.of(currency);

@@ -18,12 +18,12 @@ pub(super) const BYTES: usize = 42;
 const HIDES: u8 = 1;
 const EXPIRES: u8 = 2;
 
-/// What a symbol asks of its orders.
+/// The conditions that a symbol sets for its orders.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Terms {
     spec: SymbolSpec,
     is_pair: bool,
-    /// Of futures that are traded: they are covered.
+    /// True for futures that are traded: they are covered.
     pub(super) is_covered: bool,
     pub(super) is_auction: bool,
     /// The base and the quote currency in the ledger; of futures twice the quote currency. `None`
@@ -36,7 +36,7 @@ pub(super) struct Terms {
     ask_min: i64,
     /// The largest order in a pair that is remembered, where one is.
     size_max: Option<i64>,
-    /// Of covered futures.
+    /// The price band of covered futures.
     band: (i64, i64),
     clock: Option<i64>,
     /// The price of the last trade, which no waiting order has been reached by.
@@ -117,7 +117,7 @@ impl Terms {
             "it has more lots than 64 bits",
         )?;
         if let (Some(size), Some(most)) = (size, self.size_max) {
-            // A move takes room for so many lots.
+            // A move takes room for this number of lots.
             let (size, most) = (i128::from(size).abs(), most.into());
             within("the size of an order", at, size, 0, most)?;
         }
@@ -203,7 +203,7 @@ impl Owned<'_> {
         Ok(owner)
     }
 
-    /// What is held for lots of an order in a pair.
+    /// Returns the hold for lots of an order in a pair.
     #[inline]
     fn held(
         &self,

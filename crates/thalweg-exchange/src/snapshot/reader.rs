@@ -59,7 +59,7 @@ impl<'b> Reader<'b> {
         self.take(what).map(i128::from_le_bytes)
     }
 
-    /// So many 64-bit fields, for one look at the length. `what` is the first.
+    /// Reads `N` 64-bit fields with one check of the length. `what` is the first.
     #[inline]
     pub(super) fn longs<const N: usize>(&mut self, what: &'static str) -> Read<[i64; N]> {
         let rest = self.bytes.get(self.at..).unwrap_or_default();

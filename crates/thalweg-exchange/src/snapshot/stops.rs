@@ -56,7 +56,8 @@ pub(super) fn decode(
     for _ in 0..count {
         let at = fields.at();
         let (order, trigger, turn) = decode_one(fields, owned)?;
-        // What is reached first comes first: of asks the highest, of bids the lowest trigger.
+        // The order that is reached first comes first: of asks the highest, of bids the lowest
+        // trigger.
         let key = match order.place.action {
             Action::Ask => (order.place.action, !trigger),
             Action::Bid => (order.place.action, trigger),

@@ -1,4 +1,4 @@
-//! What can be wrong with a file of commands.
+//! Errors in a file of commands.
 
 use std::{error, fmt, io};
 
@@ -8,15 +8,15 @@ use std::{error, fmt, io};
 pub struct StreamError {
     /// The line, counted from 1.
     pub line: u64,
-    /// What is wrong there.
+    /// The kind of the error.
     pub kind: StreamErrorKind,
 }
 
-/// What is wrong with a line.
+/// The kind of an error in a line.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum StreamErrorKind {
-    /// Reading failed; a truncated or damaged gzip file tells it here.
+    /// Reading failed; a truncated or damaged gzip file is reported by this, too.
     Io(io::Error),
     /// The line is not ASCII text.
     NotText,
@@ -27,7 +27,7 @@ pub enum StreamErrorKind {
     },
     /// The first line does not say what file this is.
     NoHeader {
-        /// What it must contain.
+        /// The text that it must contain.
         expected: &'static str,
     },
     /// The line starts with nothing that is known.
@@ -39,7 +39,7 @@ pub enum StreamErrorKind {
     MissingField {
         /// Which one, counted from 1.
         number: usize,
-        /// What it should be.
+        /// The field's name.
         name: &'static str,
     },
     /// There are more fields than the kind of line has.
@@ -51,18 +51,18 @@ pub enum StreamErrorKind {
     NotANumber {
         /// Which one, counted from 1.
         number: usize,
-        /// What it should be.
+        /// The field's name.
         name: &'static str,
-        /// What it is.
+        /// The text that was found.
         text: String,
     },
     /// A number is outside its limits.
     OutOfRange {
         /// Which one, counted from 1.
         number: usize,
-        /// What it should be.
+        /// The field's name.
         name: &'static str,
-        /// What it is.
+        /// The text that was found.
         text: String,
         /// The least value.
         min: i64,
@@ -73,18 +73,18 @@ pub enum StreamErrorKind {
     UnknownWord {
         /// Which one, counted from 1.
         number: usize,
-        /// What it should be.
+        /// The field's name.
         name: &'static str,
-        /// What it is.
+        /// The text that was found.
         text: String,
         /// The words.
         allowed: &'static str,
     },
     /// The command counter jumps.
     Sequence {
-        /// What comes next.
+        /// The number that must come next.
         expected: u64,
-        /// What the line says.
+        /// The number in the line.
         found: u64,
     },
 }

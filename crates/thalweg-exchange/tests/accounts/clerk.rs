@@ -12,7 +12,7 @@ use crate::accounts::orders::Order;
 
 pub(crate) type Key = (UserId, SymbolId, OrderId);
 
-/// What a clerk does wrong, so that it must be noticed.
+/// A fault of a clerk, which must be noticed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Fault {
     #[default]
@@ -37,12 +37,12 @@ pub(crate) struct Bill {
 pub(crate) struct Clerk {
     pub(crate) specs: BTreeMap<SymbolId, SymbolSpec>,
     pub(crate) orders: BTreeMap<Key, Order>,
-    /// What each user has, with what is held for orders.
+    /// The money of each user, including holds for orders.
     cash: BTreeMap<(UserId, CurrencyId), i128>,
     /// Lots open in futures, below zero: sold.
     lots: BTreeMap<(UserId, SymbolId), i128>,
     fees: BTreeMap<CurrencyId, i128>,
-    /// What the order that takes pays for what it traded so far.
+    /// The taking order, and the price and fees of its trades so far.
     bill: Option<(Key, Bill)>,
     /// All trades are at the price of an auction.
     is_auction: bool,
@@ -98,7 +98,7 @@ impl Clerk {
         Ok(())
     }
 
-    /// What succeeds without a report.
+    /// Notes a command that succeeds without a report.
     fn begin(&mut self, command: &Command) {
         match command {
             Command::AddSymbols(specs) => {
@@ -228,8 +228,8 @@ impl Clerk {
         cash.unwrap_or_default()
     }
 
-    /// What a user can use of a currency, if it hangs on nothing but pairs: profit may wait for
-    /// long.
+    /// Returns how much a user can use of a currency, if it depends on nothing but pairs: profit
+    /// may wait for long.
     pub(crate) fn free(&self, uid: UserId, currency: CurrencyId) -> Option<i128> {
         let is_futures = |symbol: &SymbolId| {
             let spec = self.specs.get(symbol);

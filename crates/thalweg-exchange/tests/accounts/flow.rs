@@ -60,7 +60,7 @@ impl Flow {
         }
     }
 
-    /// So many steps of price.
+    /// Returns a random number of price steps.
     fn steps(&mut self, from: i64, to: i64) -> i64 {
         (from + self.below(to - from)) * self.scales[0]
     }

@@ -1,6 +1,6 @@
-//! What everybody has, told from commands and execution reports alone, is what the engine says: in
-//! pairs and futures, with fees of all kinds, auctions, halts, bands, stops, icebergs, amendments,
-//! symbols that go and come back, and users who do.
+//! Every user's account, computed from commands and execution reports alone, equals the engine's:
+//! in pairs and futures, with fees of all kinds, auctions, halts, bands, stops, icebergs,
+//! amendments, symbols that go and come back, and users who do.
 
 pub(crate) mod clerk;
 pub(crate) mod flow;
@@ -41,7 +41,7 @@ fn run(seed: u64, clerk: &mut Clerk) -> Result<(Vec<(Command, bool)>, State), St
     Ok((done, state))
 }
 
-/// What matching refuses may have cancelled orders, and has used an id.
+/// Whether matching refused a command: it may have cancelled orders, and has used an id.
 fn is_of_matching(result: ResultCode) -> bool {
     result.name().starts_with("MATCHING_REJECTED")
 }

@@ -31,7 +31,7 @@ impl Order {
         }
     }
 
-    /// What is held for it; nothing in futures.
+    /// Returns the hold for it; nothing in futures.
     pub(crate) fn held(&self, spec: &SymbolSpec) -> Option<(CurrencyId, i128)> {
         let lots = i128::from(self.left);
         match self.side {
@@ -54,7 +54,7 @@ fn worth(spec: &SymbolSpec, price: i64) -> Bill {
     }
 }
 
-/// Every order that was told of is there, as it was told, and no other.
+/// Checks that every reported order is there, as it was reported, and no other.
 pub(crate) fn agree(
     orders: &BTreeMap<Key, Order>,
     specs: &BTreeMap<SymbolId, SymbolSpec>,

@@ -6,16 +6,16 @@ use thalweg_testkit::Random;
 
 pub(crate) const SYMBOL: SymbolId = SymbolId(1);
 
-/// What the prices of a stream are like.
+/// The distribution of a stream's prices.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Prices {
     /// The middle at first.
     pub(crate) center: i64,
     /// Mostly so far from the middle, at most.
     pub(crate) width: u64,
-    /// One command in so many has a price anywhere, or at the limits.
+    /// One command in this number has a price anywhere, or at the limits.
     pub(crate) hostile: u64,
-    /// After about so many commands the middle jumps.
+    /// The middle jumps after about this number of commands.
     pub(crate) jump: u64,
     /// How far it jumps, at most.
     pub(crate) far: u64,

@@ -26,7 +26,7 @@ type Key = (UserId, OrderId);
 /// Why a look-up cannot fail.
 const KNOWN: &str = "every order is where `places` says";
 
-/// Lots that a taker may still take at a price, of so many.
+/// Returns how many of a number of lots a taker may still take at a price.
 type Allow<'a> = &'a mut dyn FnMut(i64, i64) -> i64;
 
 impl PlainBook {

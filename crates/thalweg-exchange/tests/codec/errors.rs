@@ -26,13 +26,13 @@ fn bytes_of(command: &Command) -> Vec<u8> {
     out
 }
 
-/// What the decoder says after `bytes` were written over the frame at `at`.
+/// Returns the decoder's error after `bytes` were written over the frame at `at`.
 fn said(frame: &[u8], at: usize, bytes: &[u8]) -> String {
     let mut frame = frame.to_vec();
     frame[at..at + bytes.len()].copy_from_slice(bytes);
     let mut events = Events::new();
     let error = match frame[4] {
-        // A kind of no command has to be told by the decoder of commands, too.
+        // A kind of no command has to be reported by the decoder of commands, too.
         0..128 => decode_command(&frame).expect_err("a fault"),
         129 => decode_report(&frame).expect_err("a fault"),
         128..160 => decode_outcome(&frame, &mut events).expect_err("a fault"),
@@ -71,7 +71,7 @@ fn a_list_that_is_longer_than_its_frame_is_not_incomplete() {
         assert!(matches!(error, CodecError::EndsEarly { .. }), "{error:?}");
         assert_eq!(error.to_string(), text);
     }
-    // Of events the last does not fit.
+    // The last event does not fit.
     let mut events = Events::new();
     let reject = Event::Reject {
         order: OrderId(0),
@@ -122,7 +122,7 @@ fn heads_that_are_wrong() {
             format!("the frame needs 8 bytes, {wrong} are there")
         );
     }
-    // Faults that more bytes cannot mend are told before those are there.
+    // Faults that more bytes cannot mend are reported before those are there.
     let mut head = nop;
     head[..5].copy_from_slice(&[200, 0, 0, 0, 1]);
     let error = decode_command(&head).expect_err("a wrong length");
@@ -217,7 +217,7 @@ fn other_commands_that_are_wrong() {
     );
     let account = AccountSpec::new(UserId(1), vec![(CurrencyId(1), 5)]);
     let accounts = bytes_of(&Command::AddAccounts([account].into()));
-    // What is announced may still not be there: the second account would begin where nothing is.
+    // Announced items may still not be there: the second account would begin where nothing is.
     all_said(
         &accounts,
         "0 47 the length at byte 0 is 47, that of a batch of accounts is 36
@@ -268,7 +268,7 @@ fn reports_that_are_wrong() {
     assert_eq!(said(&frame, 7, &[60]), text);
 }
 
-/// These are told by kinds of their own.
+/// These reasons are reported by kinds of their own.
 #[test]
 fn a_cancel_has_no_reason_that_is_a_kind() {
     let (report, mut frame) = (new_report(), vec![0; REPORT_BYTES]);
@@ -382,7 +382,7 @@ fn snapshots_that_are_wrong() {
          40 1 3 levels said at byte 36, the frame has room for 2
          36 1 the frame's fields end at byte 68, and 24 bytes follow",
     );
-    // And is told as soon as the numbers are there.
+    // And is reported as soon as the numbers are there.
     frame[36] = 1;
     let error = decode_snapshot(&frame[..44], &mut Snapshot::default()).expect_err("a fault");
     assert!(matches!(error, CodecError::Surplus { .. }), "{error:?}");

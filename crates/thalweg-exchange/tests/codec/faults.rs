@@ -8,8 +8,8 @@ pub(crate) fn rows(faults: &str) -> impl Iterator<Item = [&str; 3]> {
     })
 }
 
-/// Of each line: where a byte is written over a frame (or several, with commas), and what is
-/// `said` then.
+/// Checks faults. Each line has the place where a byte is written over a frame (or several, with
+/// commas), and what is `said` then.
 #[track_caller]
 pub(crate) fn all_said(faults: &str, said: impl Fn(usize, &[u8]) -> String) {
     for [at, bytes, text] in rows(faults) {

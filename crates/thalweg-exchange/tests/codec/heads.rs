@@ -1,5 +1,5 @@
-//! What a head says that no further bytes can mend is told before those are there: a gateway that
-//! waits for the bytes that a decoder asks for must not wait for nothing.
+//! An error in a head that no further bytes can mend is reported before those are there: a gateway
+//! that waits for the bytes that a decoder asks for must not wait for nothing.
 
 use std::sync::Arc;
 
@@ -115,7 +115,7 @@ fn peek_knows_kinds_and_their_lengths() {
     let mut events = Events::new();
     for kind in 0..=255 {
         let mut head = u32::to_le_bytes((1 << 24) - 1).to_vec();
-        // Of each family in turn.
+        // Each family in turn.
         for version in 0..5 {
             head.truncate(4);
             head.extend([kind, version, 0, 0]);

@@ -58,12 +58,12 @@ fn lengths(mut bytes: &[u8]) -> Vec<usize> {
     lengths
 }
 
-/// What the reader of these bytes is told.
+/// Returns the error of a reader of these bytes.
 fn error(bytes: &[u8]) -> CodecError {
     decode_outcome(bytes, &mut Events::new()).expect_err("it is wrong")
 }
 
-/// Two frames and a few bytes: a mass cancel of so many orders.
+/// Returns two frames and a few bytes: a mass cancel of many orders.
 fn mass_cancel() -> Events {
     let most = (FRAME_BYTES_MAX - FRONT_BYTES) / REMOVED_BYTES;
     (0..2 * most as i64 + 3).map(removed).collect()
@@ -108,7 +108,7 @@ fn an_outcome_comes_back_however_long_it_is() {
     }
 }
 
-/// Who reads what the decoder asks for gets on, a frame and a head at a time.
+/// A reader that reads what the decoder asks for gets on, a frame and a head at a time.
 #[test]
 fn a_reader_is_told_how_many_bytes_are_needed() {
     let events = mass_cancel();

@@ -18,7 +18,8 @@ use thalweg_exchange::codec::{
 use thalweg_exchange::market::Snapshot;
 use thalweg_exchange::{Command, Events};
 
-/// What `encode` writes, if it needs `bytes`: not one more, and it says so where there is less.
+/// Returns the frame that `encode` writes, if it needs `bytes`: not one more, and it says so where
+/// there is less.
 fn frame(
     bytes: usize,
     encode: impl Fn(&mut [u8]) -> Result<usize, CodecError>,
@@ -37,7 +38,7 @@ fn frame(
     Ok(out)
 }
 
-/// What a decoder says of every beginning of a frame.
+/// Checks a decoder's answer to every beginning of a frame.
 fn beginnings_are_incomplete<T: std::fmt::Debug + PartialEq>(
     frame: &[u8],
     mut decode: impl FnMut(&[u8]) -> Result<T, CodecError>,

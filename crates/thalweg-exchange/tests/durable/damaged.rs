@@ -61,7 +61,7 @@ fn a_snapshot_within_a_block_is_compared_and_the_rest_of_the_block_executed() {
     let mut long = here(2);
     long.journal = long.journal.segment_bytes(1 << 20);
     let (disk, _) = made(long);
-    // The same commands in one block.
+    // Equal commands in one block.
     let one = SimDisk::new();
     let number = reopened(&disk, 2).expect("it opens").1.snapshot;
     let number = number.expect("there is one").journal;

@@ -319,7 +319,7 @@ fn a_journal_that_stopped_elsewhere_is_told_where_answers_are_told() {
     assert_eq!(ear.take(), []);
 }
 
-/// What is in the journal is executed, whatever the callback that hears of it does.
+/// Commands in the journal are executed, whatever the callback that hears of them does.
 #[test]
 fn commands_are_executed_that_were_taken_before_a_callback_panicked() {
     for at in [0, 1, 63, 64, 100, 199] {

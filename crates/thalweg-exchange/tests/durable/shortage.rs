@@ -1,4 +1,4 @@
-//! What the exchange does where the system or the disk refuses something, and where a session is
+//! The exchange's behaviour where the system or the disk refuses something, and where a session is
 //! full.
 
 use std::time::Duration;

@@ -56,7 +56,7 @@ pub(crate) fn with_snapshots(kept: usize) -> (SimDisk, u64) {
     made(here(kept))
 }
 
-/// The same with other options.
+/// Makes that exchange with other options.
 pub(crate) fn made(options: Options) -> (SimDisk, u64) {
     let disk = SimDisk::new();
     let (mut exchange, ..) = open(disk.clone(), options);

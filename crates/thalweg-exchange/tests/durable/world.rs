@@ -15,7 +15,7 @@ use thalweg_exchange::{
     UserId,
 };
 
-/// What was published, in a form that is easy to compare.
+/// The published output, in a form that is easy to compare.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Heard {
     /// Number, tag, result, and the reports: whose, which number.

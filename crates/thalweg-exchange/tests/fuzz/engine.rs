@@ -17,7 +17,7 @@ use thalweg_exchange::{
 use super::language::{Words, setup, symbols};
 use super::plain::PlainBook;
 
-/// What must hold of any bytes; with a fault, that a settlement is now and then forgotten.
+/// Checks the property for any bytes; with a fault, that a settlement is now and then forgotten.
 ///
 /// # Panics
 /// If it does not hold.

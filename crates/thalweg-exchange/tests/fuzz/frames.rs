@@ -8,7 +8,7 @@ use thalweg_exchange::codec::{
 };
 use thalweg_exchange::market::Snapshot;
 
-/// What must hold of any bytes; with a fault, that an own byte of a cancel is overlooked.
+/// Checks the property for any bytes; with a fault, that an own byte of a cancel is overlooked.
 ///
 /// # Panics
 /// If it does not hold.

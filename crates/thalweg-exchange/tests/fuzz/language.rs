@@ -90,7 +90,7 @@ impl<'b> Words<'b> {
         }
     }
 
-    /// What every exchange knows.
+    /// Returns a command that every exchange knows.
     fn usual(&mut self, op: u8) -> Command {
         match op {
             0..12 => Command::Place(self.place(false)),
@@ -114,7 +114,7 @@ impl<'b> Words<'b> {
         }
     }
 
-    /// What the plain book does not know.
+    /// Returns a command that the plain book does not know.
     fn special(&mut self, op: u8) -> Command {
         match op {
             0..4 => Command::Place(self.place(true)),

@@ -1,5 +1,5 @@
-//! What the fuzz targets (`fuzz/`) check, on random bytes that need no fuzzer: each property holds,
-//! and finds its seeded fault.
+//! The properties of the fuzz targets (`fuzz/`), on random bytes that need no fuzzer: each property
+//! holds, and finds its seeded fault.
 
 pub(crate) use crate::book::plain;
 

@@ -9,7 +9,7 @@ use thalweg_exchange::codec::{CodecError, FRAME_BYTES_MAX, peek};
 use thalweg_exchange::session::Refusal;
 use thalweg_exchange::{Command, UserId};
 
-/// What must hold of any bytes; with a fault, that a second own byte is overlooked.
+/// Checks the property for any bytes; with a fault, that a second own byte is overlooked.
 ///
 /// # Panics
 /// If it does not hold.

@@ -10,7 +10,8 @@ use super::language::{Words, setup};
 /// Where it stands whether everybody's order ids count once.
 const IDS_ONCE_AT: usize = 33;
 
-/// What must hold of any bytes; with a fault, that the limit of everybody's ids is overlooked.
+/// Checks the property for any bytes; with a fault, that the limit of everybody's ids is
+/// overlooked.
 ///
 /// # Panics
 /// If it does not hold.

@@ -4,7 +4,8 @@
 use thalweg_exchange::Command;
 use thalweg_exchange::stream::{Item, LoadStream, Recorded};
 
-/// What must hold of any bytes; with a fault, that a payment that is no whole million is too much.
+/// Checks the property for any bytes; with a fault, that a payment that is no whole million is too
+/// much.
 ///
 /// # Panics
 /// If it does not hold.

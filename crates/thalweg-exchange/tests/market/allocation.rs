@@ -6,7 +6,7 @@ use thalweg_testkit::counting::calls;
 
 use crate::market::recording::recorded;
 
-/// What the engine said to the commands of a recorded stream.
+/// Returns the engine's outcomes of the commands of a recorded stream.
 fn outcomes() -> Vec<(Command, ResultCode, Events)> {
     let data = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
     let (rules, commands) = recorded(&data.join("exchange_20k.txt.gz"));

@@ -1,4 +1,4 @@
-//! What nobody should see is in no message: worlds that differ only in that have the same ones.
+//! No message has private information: worlds that differ only in that have equal messages.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
 //! Messages that do not belong together are refused: of other feeds, of other symbols, of feeds
-//! that a replica cannot follow; and what is missing is told, of whatever symbol.
+//! that a replica cannot follow; and a missing message is noticed, of whatever symbol.
 
 use thalweg_exchange::market::{
     Builder, Channels, Epoch, FeedCheck, FeedError, FeedSequence, Horizon, Message, Options,
@@ -18,7 +18,8 @@ fn with(channels: Channels) -> Options {
     }
 }
 
-/// The same commands to two symbols, which are added before; and the builder after them.
+/// Sends equal commands to two symbols, which are added before; returns the builder after them,
+/// too.
 fn two_symbols() -> (Builder, Vec<Message>) {
     let mut builder = Builder::new(Epoch(1), Options::default());
     let mut state = State::default();
@@ -79,7 +80,7 @@ fn what_a_symbol_lost_is_seen_by_the_next_message_of_any() {
             before.len() + 2
         )
     );
-    // What came before is not new.
+    // A message that came before is not new.
     assert_eq!(check.check(&before[0]), Ok(false));
     // A snapshot mends it.
     let mut snapshot = Snapshot::default();

@@ -1,4 +1,4 @@
-//! Market data tells exactly what the engine's books do. A binary of its own, for its allocator.
+//! Market data agrees exactly with the engine's books. A binary of its own, for its allocator.
 
 pub(crate) use crate::properties::commands;
 

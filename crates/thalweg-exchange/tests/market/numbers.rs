@@ -48,12 +48,12 @@ pub(crate) fn feed(builder: &mut Builder, state: &mut State, commands: &[Command
     all
 }
 
-/// What messages say.
+/// Returns the bodies of messages.
 fn bodies(messages: &[Message]) -> Vec<Body> {
     messages.iter().map(|message| message.body).collect()
 }
 
-/// 1,000 orders over ten prices go at once: each level is told once.
+/// 1,000 orders over ten prices go at once: each level has one message.
 #[test]
 fn a_mass_removal_tells_each_level_once() {
     const PRICES: i64 = 10;
@@ -244,7 +244,7 @@ fn outcomes_from_elsewhere_are_refused() {
         error.to_string(),
         "market data can not be made of events without levels: see Events::with_levels"
     );
-    // What was refused by the engine is never looked at.
+    // A command that the engine refused is never looked at.
     let moved = Command::move_to(UserId(1), SYMBOL, OrderId(8), 3);
     let refused = ResultCode::MatchingUnknownOrderId;
     let told = builder

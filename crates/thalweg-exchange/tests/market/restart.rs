@@ -1,4 +1,4 @@
-//! A feed that starts again: nobody mixes it into the book of the one before.
+//! A feed that starts again: no subscriber mixes it into the book of the one before.
 
 use thalweg_exchange::book::Level;
 use thalweg_exchange::market::{
@@ -8,7 +8,7 @@ use thalweg_exchange::{Action, Command, State, SymbolId};
 
 use crate::market::numbers::{SYMBOL, feed, order, session, setup};
 
-/// A feed as it is started with an epoch, and what it told first.
+/// Starts a feed with an epoch, and returns its first messages.
 fn start(epoch: u64, commands: &[Command]) -> (Builder, State, Vec<Message>) {
     let mut builder = Builder::new(Epoch(epoch), Options::default());
     let mut state = State::default();
@@ -78,7 +78,7 @@ fn a_restarted_feed_is_told_and_not_mixed_in() {
     }
     assert_eq!(asks(&replica), []);
 
-    // What comes late from before is stale.
+    // A late message of the feed before is stale.
     let stale = ReplicaError::Feed(FeedError::StaleEpoch {
         current: Epoch(2),
         got: Epoch(1),
@@ -155,7 +155,8 @@ fn an_epoch_that_fell_is_told_and_a_snapshot_mends_it() {
     );
 }
 
-/// Who joins at the first message of a builder that was made of books misses what rests in them.
+/// A subscriber that joins at the first message of a builder that was made of books misses the
+/// orders that rest in them.
 #[test]
 fn what_rested_before_the_feed_is_not_missed_unseen() {
     let (_, mut state, _) = start(1, &session());

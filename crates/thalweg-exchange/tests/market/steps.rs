@@ -1,4 +1,4 @@
-//! Outcomes that do not belong together are told, and never more than that.
+//! Outcomes that do not belong together are refused, and nothing else is.
 
 use proptest::prelude::*;
 use thalweg_exchange::market::{Builder, Epoch, Options, OutOfStep};

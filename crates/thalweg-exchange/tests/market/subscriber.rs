@@ -1,4 +1,4 @@
-//! Somebody who has nothing but the messages, and checks them against the engine.
+//! A subscriber that has nothing but the messages, and checks them against the engine.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use thalweg_exchange::{Action, Command, Events, Rules, State, SymbolId, apply};
 
 const SIDES: [Action; 2] = [Action::Ask, Action::Bid];
 
-/// What one subscriber knows of a symbol.
+/// The knowledge of one subscriber about a symbol.
 #[derive(Debug)]
 struct Known {
     replica: Replica,

@@ -36,7 +36,7 @@ fn market(spec: SymbolSpec) -> Market {
     market
 }
 
-/// What a user has won of money.
+/// Returns how much money a user has won.
 fn won(market: &Market, uid: i64) -> i64 {
     market.balance(uid, MONEY) - 1_000_000
 }
@@ -62,7 +62,7 @@ fn a_taker_pays_for_all_its_trades_together_and_a_maker_for_each() {
     // 606 in all, of which 1.515; 303 twice, of each 0.303.
     assert_eq!((won(&market, 2), won(&market, 1)), (-606 - 2, 606 - 2));
     assert_eq!(fees(&market), 4);
-    // What is held: for each lot of 330 a fee of 0.825.
+    // The hold: for each lot of 330 a fee of 0.825.
     market.done(&buy(3, 1, TRADED, 110, 10));
     assert_eq!(won(&market, 3), -10 * 331);
     market.done(&sell(1, 3, TRADED, 110, 4));

@@ -1,4 +1,4 @@
-//! Commands of hostile users who work together, and of those who run the market.
+//! Commands of hostile users who work together, and of the market's operators.
 
 use proptest::prelude::*;
 use thalweg_exchange::{
@@ -14,11 +14,11 @@ pub(crate) const OTHER_FUTURES: SymbolId = SymbolId(4);
 pub(crate) const COINS: CurrencyId = CurrencyId(30);
 pub(crate) const SYMBOLS: [SymbolId; 4] = [PAIR, FUTURES, OTHER_PAIR, OTHER_FUTURES];
 pub(crate) const CURRENCIES: [CurrencyId; 3] = [GOODS, MONEY, COINS];
-/// The hostile users are 1 to 4. One who only pays in:
+/// The hostile users are 1 to 4. This user only pays in.
 pub(crate) const BYSTANDER: UserId = UserId(9);
-/// One who wants to trade:
+/// This user wants to trade.
 pub(crate) const RIVAL: UserId = UserId(8);
-/// What those two pay in, of each currency.
+/// The deposit of those two, in each currency.
 pub(crate) const DEPOSIT: i64 = 1_000_000_000_000;
 
 /// The fees of [`SYMBOLS`], of takers and makers, and their unit.
@@ -103,7 +103,7 @@ fn symbol() -> impl Strategy<Value = SymbolId> {
     prop_oneof![1 => pairs, 2 => futures]
 }
 
-/// Where the band of a symbol begins, and how wide it is, if nobody moves it.
+/// Returns where the band of a symbol begins, and how wide it is, as long as it is not moved.
 const fn usual(symbol: SymbolId) -> (i64, i64) {
     match symbol {
         OTHER_FUTURES => (100, 11),
@@ -225,7 +225,7 @@ fn balance() -> impl Strategy<Value = Command> {
     })
 }
 
-/// Of fees that may not be there, some of them again.
+/// Payments of fees that may not be there, some of them again.
 fn payment_of_fees() -> impl Strategy<Value = Command> {
     let amount =
         prop_oneof![4 => 1..60_i64, 1 => prop::sample::select(vec![i64::MIN, 0, i64::MAX])];
@@ -247,7 +247,7 @@ fn limits() -> impl Strategy<Value = Command> {
                 ids_once,
             }
         });
-    // Those of everybody would keep the rival from trading.
+    // Limits of all users would keep the rival from trading.
     (uid(), prop::option::of(limits)).prop_map(|(uid, limits)| Command::SetLimits {
         uid: Some(uid),
         limits,
@@ -283,7 +283,7 @@ fn of_an_order() -> impl Strategy<Value = Command> {
     })
 }
 
-/// What users can bring about.
+/// Commands that users can send.
 pub(crate) fn of_a_user() -> impl Strategy<Value = Command> {
     prop_oneof![
         18 => place().prop_map(Command::Place),
@@ -293,8 +293,8 @@ pub(crate) fn of_a_user() -> impl Strategy<Value = Command> {
     ]
 }
 
-/// What those who run the market do, bands that move futures away from their owners' money among
-/// it.
+/// Commands of the market's operators, among them bands that move futures away from their owners'
+/// money.
 fn of_the_market() -> impl Strategy<Value = Command> {
     let shift = prop_oneof![3 => -25..25_i64, 1 => Just(0)];
     let band = (symbol(), shift, 0..40_i64).prop_map(|(symbol, shift, width)| {
@@ -394,7 +394,7 @@ pub(crate) fn everybody(length: usize) -> impl Strategy<Value = Vec<Command>> {
     everybody_for(length, fees())
 }
 
-/// The same where these fees are charged.
+/// Commands of users and of a market that moves, where these fees are charged.
 pub(crate) fn everybody_for(
     length: usize,
     fees: impl Strategy<Value = Fees>,

@@ -1,5 +1,5 @@
-//! Under the default rules nobody is robbed: what was once possible, and properties over hostile
-//! users who work together.
+//! Under the default rules no user is robbed: attacks that were once possible, and properties over
+//! hostile users who work together.
 
 mod fees;
 mod hostile;

@@ -18,7 +18,7 @@ const MARGIN: Rules = Rules {
     ..Rules::MENDED
 };
 
-/// What settlement forgets, or does twice.
+/// A step that settlement forgets, or does twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     None,
@@ -171,7 +171,7 @@ fn a_fault_of_settlement_is_noticed() {
     }
 }
 
-/// What is said of a total, and a fault in it.
+/// The error of a total, and a fault in it.
 type Off = (&'static str, fn(&mut Kept));
 
 /// Each total that is off by one is noticed, and by what is said of that total.

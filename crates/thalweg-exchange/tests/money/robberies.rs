@@ -1,4 +1,4 @@
-//! What hostile users could once do. Each test failed before it was mended.
+//! Attacks that hostile users could once make. Each test failed before it was mended.
 
 use thalweg_exchange::{Action, Command, OrderType, ResultCode, Rules, UserId};
 
@@ -64,7 +64,7 @@ fn a_budget_ask_never_pays_more_fees_than_it_brings_in() {
     }
 }
 
-/// Bought at 100: with nobody in the book, margin counted as profit; with a bid at 190 of a friend
+/// Bought at 100: with an empty book, margin counted as profit; with a bid at 190 of a friend
 /// without money, 90 a lot could be spent.
 #[test]
 fn profit_that_was_not_paid_in_pays_for_nothing() {
@@ -81,7 +81,7 @@ fn profit_that_was_not_paid_in_pays_for_nothing() {
     market.done(&buy(3, 2, FUTURES, 190, 1));
     assert_eq!(locked(&market), before);
     assert_eq!(market.run(&buy(1, 9, PAIR, 1_500, 1)), NSF);
-    // What the loser paid in is the winner's.
+    // The loser's deposit is the winner's.
     market.done(&cancelled(3, 2, FUTURES));
     market.done(&sell(1, 3, FUTURES, 150, 10));
     market.done(&buy(2, 3, FUTURES, 150, 10));
@@ -113,7 +113,7 @@ fn the_budget_of_a_seller_is_a_floor() {
     // 4 at 100 and 2 at 60 bring in 520: 86 and more a lot.
     market.run(&fok(521, 6));
     assert_eq!(market.balance(2, GOODS), 100);
-    // Of 8 lots for 720, 90 a lot, 5 bring in 460; a sixth would make it 520, which is below 540.
+    // 5 of 8 lots for 720, 90 a lot, bring in 460; a sixth would make it 520, which is below 540.
     market.run(&ioc(720, 8));
     assert_eq!(market.balance(2, GOODS), 95);
     assert_eq!(market.balance(2, MONEY), 460 - 50);
@@ -186,7 +186,7 @@ fn nobody_can_take_another_users_order_ids() {
     market.done(&cancelled(1, 50, PAIR));
 }
 
-/// Whoever had bought as many lots as anybody may have could place nothing, and so never close.
+/// A user who had bought as many lots as a user may have could place nothing, and so never close.
 #[test]
 fn a_position_of_any_size_can_be_closed() {
     let most = thalweg_exchange::risk::FUTURES_LOTS_MAX;
@@ -210,7 +210,7 @@ fn a_position_of_any_size_can_be_closed() {
     }
 }
 
-/// An order remembers where its owner was kept, and somebody else is there now.
+/// An order remembers where its owner was kept, and another user is there now.
 #[test]
 fn who_gets_the_place_of_a_removed_user_gets_nothing_of_his_orders() {
     for (comes_back, is_cancelled) in [(false, false), (true, false), (false, true), (true, true)] {

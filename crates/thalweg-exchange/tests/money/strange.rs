@@ -1,5 +1,5 @@
-//! What `hostile` leaves out: unknown users and symbols, ids and times at the ends of 64 bits, stop
-//! orders of every type, symbols that come back with other terms, batches, and `Reset`.
+//! Commands that `hostile` leaves out: unknown users and symbols, ids and times at the ends of 64
+//! bits, stop orders of every type, symbols that come back with other terms, batches, and `Reset`.
 
 use proptest::prelude::*;
 use thalweg_exchange::{
@@ -42,7 +42,7 @@ fn order_id() -> impl Strategy<Value = OrderId> {
     prop_oneof![3 => 0..12_i64, 1 => prop::sample::select(ENDS.to_vec())].prop_map(OrderId)
 }
 
-/// A usual order of anybody's, with any id.
+/// An ordinary order of any user, with any id.
 fn place() -> impl Strategy<Value = Place> {
     let odd = prop::option::weighted(0.1, number());
     (usual_place(), uid(), order_id(), odd).prop_map(|(place, uid, order_id, reserve)| Place {
@@ -174,7 +174,7 @@ fn of_the_market() -> impl Strategy<Value = Command> {
     ]
 }
 
-/// Strange commands among the usual ones. `is_tame`: nobody resets, and no fee keeps all from
+/// Strange commands among ordinary ones. `is_tame`: no resets, and no fee that keeps all from
 /// trading.
 fn strange(length: usize, is_tame: bool) -> impl Strategy<Value = Vec<Command>> {
     let user = prop_oneof![

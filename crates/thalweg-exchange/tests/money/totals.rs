@@ -7,7 +7,7 @@ use thalweg_exchange::report::currency_totals;
 use thalweg_exchange::risk::{Direction, Position, User};
 use thalweg_exchange::{Action, CurrencyId, Rules, State, SymbolType};
 
-/// What the ledger keeps of a currency.
+/// The ledger's totals of a currency.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kept {
     pub(crate) currency: CurrencyId,
@@ -20,7 +20,7 @@ pub(crate) struct Kept {
     /// R: per futures lot that rests or waits its price, the higher fee and one; per open lot one;
     /// of covered futures nothing. And whatever a quirk of the reference could still cost.
     pub(crate) reserved: i128,
-    /// Of covered futures: losses that were paid in, less profit that was paid out.
+    /// Losses in covered futures that were paid in, less profit that was paid out.
     pub(crate) pool: i128,
 }
 
@@ -103,7 +103,7 @@ const fn has_quirks(rules: &Rules) -> bool {
         && rules.bound_budgets)
 }
 
-/// What must hold of totals, whoever says that they are kept.
+/// Checks the properties of totals, which `kept` gives.
 pub(crate) fn hold(state: &State, kept: &[Kept]) -> Result<(), TestCaseError> {
     let rules = state.risk.rules();
     for total in kept {

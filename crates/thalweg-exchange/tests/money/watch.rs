@@ -1,4 +1,4 @@
-//! What must hold after every command, whatever users do.
+//! The properties that hold after every command, whatever users do.
 
 use std::collections::BTreeSet;
 
@@ -36,7 +36,7 @@ pub(crate) fn text(state: &State) -> String {
     text + &format!("{:?}\n", counts.collect::<Vec<_>>())
 }
 
-/// What a run does wrong, so that it must be noticed.
+/// A fault of a run, which must be noticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     None,
@@ -107,7 +107,7 @@ fn all_can_be_paid(state: &State, fault: Fault) -> Held {
     Ok(())
 }
 
-/// One who has money can trade.
+/// Checks that a user with money can trade.
 fn a_rival_can_trade(state: &State) -> Held {
     for symbol in SYMBOLS {
         let Some(limits) = state.risk.limits(symbol) else {
@@ -175,7 +175,7 @@ struct Watch {
     fault: Fault,
     /// Transaction ids that counted.
     counted: BTreeSet<(UserId, i64)>,
-    /// Whether the market stays as it is, so that nobody can owe anything.
+    /// Whether the market stays as it is, so that no user can owe anything.
     is_calm: bool,
 }
 
@@ -248,7 +248,7 @@ fn holds(
     Ok(done)
 }
 
-/// The same in a market that moves.
+/// Checks the properties in a market that moves.
 pub(crate) fn nobody_is_robbed(rules: Rules, commands: &[Command]) -> Held {
     holds(rules, commands, false, Fault::None).map(drop)
 }
@@ -268,7 +268,7 @@ proptest! {
     }
 }
 
-/// Whether a fault is noticed in one of so many streams: as an error, or as a panic.
+/// Whether a fault is noticed in one of many streams: as an error, or as a panic.
 fn is_noticed(rules: Rules, is_calm: bool, fault: Fault) -> bool {
     let random = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
     let mut runner = TestRunner::new_with_rng(ProptestConfig::default(), random);

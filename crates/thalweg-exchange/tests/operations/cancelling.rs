@@ -9,7 +9,8 @@ use thalweg_exchange::{
 use crate::operations::stream::market;
 use crate::operations::{money_is_conserved, run, text};
 
-/// What is to go: whose, where, and only what goes with its owner's session.
+/// The orders that must go: of which user, in which symbol, and whether only those that go with
+/// their owner's session.
 type Wanted = (Option<UserId>, Option<SymbolId>, bool);
 
 /// The orders that are wanted, in the order in which they must go.

@@ -1,4 +1,4 @@
-//! Who settles outcomes that were written and read again comes to the engine's state and digest.
+//! Settlement of outcomes that were written and read again gives the engine's state and digest.
 
 use proptest::prelude::*;
 use thalweg_exchange::codec::{Outcome, decode_outcome, encode_outcome, outcome_bytes};

@@ -1,4 +1,4 @@
-//! Commands of those who run the market: mass cancel, halts, price bands, removal of symbols.
+//! Commands of the market's operators: mass cancel, halts, price bands, removal of symbols.
 
 mod cancelling;
 pub(crate) use crate::properties::commands;

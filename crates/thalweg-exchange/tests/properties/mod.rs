@@ -309,7 +309,7 @@ fn an_order_in_a_pair_sees_the_fees_of_futures_before_it() {
     let mut commands = draining::setup(1);
     commands.extend([
         place(1, 3, Action::Ask, 5, 5),
-        // Of 800, 5 lots take a fee of 40 each; before it is booked, a margin of 30 each.
+        // 5 lots take a fee of 40 each from 800; before it is booked, a margin of 30 each.
         place(2, 3, Action::Bid, 5, 5),
         // 8 lots at 20·2 + 40 take 640, when there are 600.
         place(2, 1, Action::Bid, 20, 8),

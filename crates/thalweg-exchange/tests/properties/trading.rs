@@ -30,7 +30,7 @@ fn spend(budget: &mut i64, price: i64, mut lots: i64) -> i64 {
 }
 
 impl Model {
-    /// What is held for `size` lots of an order: currency and amount.
+    /// Returns the hold for `size` lots of an order: currency and amount.
     fn hold(spec: &SymbolSpec, place: &Place, size: i64) -> (CurrencyId, i128) {
         let [size, price, reserve] = [size, place.price, place.reserve_price].map(i128::from);
         let [scale, fee] = [spec.quote_scale, spec.taker_fee].map(i128::from);
@@ -194,7 +194,7 @@ impl Model {
     /// Pays back what was held for rejected lots.
     fn give_back(&mut self, place: &Place, left: i64, spec: &SymbolSpec) {
         let (currency, back) = match place.order_type {
-            // What was not spent of the budget; `take` has paid for what was, and its fees.
+            // The unspent part of the budget; `take` has paid for the other, and its fees.
             OrderType::IocBudget
                 if place.action == Action::Bid
                     && (self.rules.fill_ioc_budget || self.rules.refuse_rejected) =>
@@ -355,7 +355,7 @@ impl Model {
         events
     }
 
-    /// What a buying taker held for what it bought, and did not pay.
+    /// Returns the part of a buying taker's hold for its trades that it did not pay.
     fn return_unspent(&mut self, taker: &Place, events: &[Event], paid: i128, spec: &SymbolSpec) {
         if taker.action == Action::Bid && !events.is_empty() {
             let size = events.iter().map(|event| match event {

@@ -167,7 +167,7 @@ fn long_ones(count: usize) -> (Vec<Command>, Vec<Command>) {
     all.partition(|command| matches!(command, Command::PlaceWith(_)))
 }
 
-/// What a slot may keep above what it had at first, in bytes.
+/// The memory that a slot may keep above its first, in bytes.
 const KEPT_BYTES: i64 = EVENTS_KEPT as i64 * 64;
 
 #[test]
@@ -258,7 +258,7 @@ fn sweeps_go_through_under_every_placement() {
     }
 }
 
-/// What waits to be published is above the bound then, and what comes behind is executed after it.
+/// The events to be published are above the bound then, and the next command is executed after it.
 #[test]
 fn a_mass_cancel_of_more_than_may_be_in_flight_goes_through() {
     let (mut state, mut events) = (unbounded(), Events::new());

@@ -156,7 +156,7 @@ fn every_client_gets_the_replies_to_its_own_commands_in_order_and_once() {
 fn held(options: SharedOptions) -> (SharedService, Sender<()>) {
     let (go, wait): (_, Receiver<()>) = channel();
     let service = SharedService::start(State::default(), options, move |_| {
-        // Nobody holds it any more once the sender is gone.
+        // It is not held any more once the sender is gone.
         let _ = wait.recv();
     });
     (service.expect("good options"), go)

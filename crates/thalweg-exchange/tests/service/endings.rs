@@ -1,4 +1,4 @@
-//! However a service ends, every client gets a reply or an error, once, and nobody hangs.
+//! However a service ends, every client gets a reply or an error, once, and no client hangs.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};

@@ -57,7 +57,7 @@ impl Shape {
         Command::Place(Place::limit(ids, self.symbol_of(number), action, terms))
     }
 
-    /// Of an order that may not be there; now and then in a symbol or at a price that is not.
+    /// Changes an order that may not be there; now and then in a symbol or at a price that is not.
     fn change(self, number: u64, random: &mut SplitMix) -> Command {
         let (uid, order_id) = (self.uid_of(number), OrderId(number as i64));
         let symbol = match random.below(100) {
@@ -102,7 +102,7 @@ impl Shape {
     }
 }
 
-/// Of both sides only the middle price is the same.
+/// Both sides share only the middle price.
 fn price(random: &mut SplitMix, side: Action) -> i64 {
     let distance = random.below(40) as i64;
     match side {

@@ -50,7 +50,7 @@ fn queries() -> Vec<Query> {
     ]
 }
 
-/// What the state itself says, as text.
+/// Returns the state's own answer, as text.
 fn expected(state: &State, query: Query) -> String {
     let answer = match query {
         Query::User(uid) => {

@@ -61,7 +61,7 @@ fn the_stamps_of_a_command_are_in_order() {
             settled,
             journaled,
         } = stamps;
-        // What one thread reads of the clock never goes backwards.
+        // The times that one thread reads of the clock never go backwards.
         let order = [due, begun, checked, matched, settled, now];
         assert!(order.is_sorted(), "{order:?}");
         assert_eq!(journaled, 0);

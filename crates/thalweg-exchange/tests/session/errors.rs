@@ -14,7 +14,7 @@ use thalweg_exchange::{ResultCode, SymbolId, UserId};
 use crate::session::faults;
 use crate::session::samples::{account, hello, of_client, of_server, report, submit, welcome};
 
-/// What the reader says after `bytes` were written over the frame at `at`.
+/// Returns the reader's error after `bytes` were written over the frame at `at`.
 fn said(frame: &[u8], at: usize, bytes: &[u8]) -> String {
     let mut frame = frame.to_vec();
     frame[at..at + bytes.len()].copy_from_slice(bytes);

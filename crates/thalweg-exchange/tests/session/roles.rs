@@ -15,7 +15,7 @@ use crate::session::samples::{place, submit};
 const ME: UserId = UserId(7);
 const SYMBOL: SymbolId = SymbolId(1);
 
-/// What only a trader may send.
+/// Returns the commands that only a trader may send.
 fn of_traders() -> Vec<Command> {
     let (uid, symbol, order_id) = (ME, SYMBOL, OrderId(9));
     let conditional = ConditionalOrder {
@@ -41,7 +41,7 @@ fn of_traders() -> Vec<Command> {
     ]
 }
 
-/// What only the operator may send, about users and money.
+/// Returns the commands that only the operator may send, about users and money.
 fn of_clerks() -> Vec<Command> {
     let (uid, currency) = (ME, CurrencyId(1));
     let (amount, transaction_id) = (2, 3);
@@ -65,7 +65,7 @@ fn of_clerks() -> Vec<Command> {
     ]
 }
 
-/// The same, about symbols.
+/// Returns the commands that only the operator may send, about symbols.
 fn of_supervisors() -> Vec<Command> {
     let symbol = SYMBOL;
     let (uid, reference) = (None, None);
@@ -84,7 +84,7 @@ fn of_supervisors() -> Vec<Command> {
     ]
 }
 
-/// Every command, and who may send it: a trader, the operator, nobody.
+/// Returns every command, and who may send it: a trader, the operator, no session.
 fn commands() -> Vec<(Command, Option<Role>)> {
     let nobodys = vec![Command::Disconnect { uid: ME }, Command::Reset];
     [

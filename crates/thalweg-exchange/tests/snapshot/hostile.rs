@@ -1,4 +1,4 @@
-//! Bytes that somebody made up: no panic, and no memory but for what is there.
+//! Forged bytes: no panic, and no memory but for what is there.
 
 use proptest::prelude::*;
 use thalweg_exchange::snapshot::decode_state;
@@ -21,7 +21,7 @@ fn large() -> Vec<u8> {
     bytes(&state)
 }
 
-/// What decodes encodes to the same, and goes on.
+/// Checks that a state that decodes encodes to the same bytes, and goes on.
 fn survives(bytes: &[u8]) {
     let Ok(mut state) = decode_state(bytes) else {
         return;

@@ -78,7 +78,7 @@ fn many_symbols_and_users_come_back_in_order() {
     twins.end().expect("both end alike");
 }
 
-/// A state that is written and read again after every so many commands.
+/// A state that is written and read again after every `step` commands.
 struct Reopening {
     state: State,
     step: u32,

@@ -1,4 +1,4 @@
-//! What is wrong with bytes is told: what, where, and what it may be.
+//! Errors in bytes are reported: which, where, and what the value may be.
 
 use thalweg_exchange::snapshot::{SnapshotError, decode_state};
 use thalweg_exchange::{
@@ -32,7 +32,7 @@ fn changed(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
     [&bytes[..at], to, &bytes[at + from.len()..]].concat()
 }
 
-/// The same of a 64-bit number.
+/// Returns the error after a 64-bit number was replaced.
 #[track_caller]
 fn other(from: i64, to: i64) -> String {
     error(&from.to_le_bytes(), &to.to_le_bytes())
@@ -53,7 +53,8 @@ fn tells(from: &[u8], to: &[u8], expected: &str) {
     assert_eq!(error(from, to), expected);
 }
 
-/// Of each line: numbers that are there once, what they become, and what is told.
+/// Checks faults. Each line has numbers that are there once, their replacements, and the reported
+/// error.
 #[track_caller]
 fn all_tell(faults: &str) {
     let bytes = |numbers: &str| -> Vec<u8> {

@@ -22,7 +22,7 @@ fn text(state: &State) -> String {
     text
 }
 
-/// What was written and read again: all that can be seen of it is as before.
+/// Returns a state that was written and read again: all that can be seen of it is as before.
 pub(crate) fn reopened(state: &State) -> Result<State, TestCaseError> {
     let bytes = bytes(state);
     prop_assert_eq!(state_hash(state), xxh64(0, &bytes));
@@ -62,7 +62,7 @@ impl Twins {
         Ok(())
     }
 
-    /// Those of the last command.
+    /// Returns the events of the last command.
     pub(crate) const fn events(&self) -> &Events {
         &self.events[0]
     }

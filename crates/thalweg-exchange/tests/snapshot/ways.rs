@@ -145,13 +145,13 @@ fn what_makes_no_difference_leaves_no_trace() {
     // Lists of owners are kept from here on.
     let nobody = Command::cancel_all(Some(UserId(3)), None);
     leads(&[nobody, rest(1, 7, Ask, 50)], &[rest(1, 7, Ask, 50)], true);
-    // A band that moves, and nobody is short.
+    // A band that moves, and no user is short.
     leads(
         &[band(5, 90), band(7, 80), band(5, 90)],
         &[band(5, 90)],
         true,
     );
-    // Who came first of those who never meet.
+    // Which of two orders that never meet came first.
     let one = with(limit(1, 1, Bid, 90), Some(80), None);
     let other = with(limit(2, 2, Bid, 91), Some(81), Some(9));
     leads(&[one.clone(), other.clone()], &[other, one], true);
@@ -169,10 +169,10 @@ fn what_makes_no_difference_leaves_no_trace() {
 #[test]
 fn what_makes_a_difference_leaves_a_trace() {
     use Action::Bid;
-    // Who stands first.
+    // Which order stands first.
     let [one, other] = [rest(1, 7, Bid, 50), rest(2, 8, Bid, 50)];
     leads(&[one.clone(), other.clone()], &[other, one], false);
-    // Who is triggered first, and who expires first.
+    // Which order is triggered first, and which expires first.
     for (trigger, good_till) in [(Some(80), None), (None, Some(9)), (Some(80), Some(9))] {
         let [one, other] = [1, 2].map(|uid| {
             let price = 30 + uid;

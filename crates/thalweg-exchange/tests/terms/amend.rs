@@ -52,7 +52,7 @@ fn a_smaller_order_keeps_its_place() {
         if symbol == PAIR {
             assert_eq!(world.balance(1, 2), before + 3 * (120 * 2 + 3));
         }
-        // The same again changes nothing.
+        // An equal amendment changes nothing.
         let own = Place { size: 2, ..own };
         let before = text(&world.state);
         assert_eq!(world.done(amended(&own, 100, 2)), []);

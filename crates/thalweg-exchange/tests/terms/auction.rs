@@ -231,7 +231,7 @@ fn hidden_lots_count_and_wait_for_their_turn() {
     ];
     assert_eq!(world.done(uncross(PAIR)), events);
     assert_eq!(world.side(PAIR, Ask), [(100, 1, 1)]);
-    // The same for a buyer.
+    // A buyer likewise.
     world.done(start(PAIR));
     let buyer = bid(1, 1, 110, 3);
     world.done(with(iceberg(
@@ -368,7 +368,8 @@ fn orders() -> impl Strategy<Value = Orders> {
     prop::collection::vec((any::<bool>(), 2..=40_i64, 1..9_i64, display), 0..30)
 }
 
-/// As many as can have traded, none worse than its limit, and whoever has a better price is filled.
+/// Checks that as many lots as possible traded, none worse than its limit, and that every order
+/// with a better price is filled.
 fn best_first(
     all: &[(Action, i64, i64)],
     filled: &[i64],
@@ -387,7 +388,7 @@ fn best_first(
             price <= found.price
         };
         prop_assert!(is_good, "worse than its limit");
-        // Whoever has a better price is filled.
+        // Every order with a better price is filled.
         for (&(other, better, size), &lots) in all.iter().zip(filled) {
             let is_better = if side == Bid {
                 better > price
@@ -404,7 +405,7 @@ proptest! {
     // 256 cases each; PROPTEST_CASES asks for more.
     #![proptest_config(ProptestConfig::default())]
 
-    /// Nobody trades worse than the limit, all at one price, as many as can, the best and oldest
+    /// No order trades worse than its limit, all at one price, as many as can, the best and oldest
     /// first, and no money is made or lost.
     #[test]
     fn it_agrees_with_all_prices_tried(

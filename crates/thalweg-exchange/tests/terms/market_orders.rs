@@ -74,7 +74,7 @@ fn it_takes_no_further_from_the_best_price_than_the_protection() {
                 let asks = world.side(symbol, Ask);
                 assert!(asks.iter().all(|(price, ..)| !prices.contains(price)));
                 if symbol == PAIR {
-                    // What was held at 200 comes back but for what was paid.
+                    // The hold at 200 comes back but for the amount that was paid.
                     let paid: i64 = prices.iter().map(|price| price * 2 + 3).sum();
                     assert_eq!(world.balance(1, 2), before - paid);
                 }

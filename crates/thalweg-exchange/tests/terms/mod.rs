@@ -1,4 +1,4 @@
-//! What orders may ask for beyond the reference: exact cases, and properties over random streams.
+//! Conditions of orders beyond the reference: exact cases, and properties over random streams.
 
 mod amend;
 mod auction;

@@ -10,7 +10,7 @@ use crate::terms::random::{money, stream};
 use crate::terms::served::served;
 use crate::terms::world::{FUTURES, ask, bid, fitted, good_till, in_symbol, opening, with};
 
-/// Results, events, and what users are told.
+/// Results, events, and execution reports.
 type Answers = Vec<(ResultCode, Vec<Event>, Vec<ExecutionReport>)>;
 
 fn serial(rules: Rules, commands: &[Command]) -> (State, Answers) {
@@ -61,7 +61,7 @@ proptest! {
     }
 }
 
-/// User 1 has profit in futures as long as somebody bids 300 there, and pays with it in a pair.
+/// User 1 has profit in futures as long as there is a bid of 300, and pays with it in a pair.
 #[test]
 fn an_order_is_checked_against_the_prices_behind_what_expired_before_it() {
     let rules = Rules {

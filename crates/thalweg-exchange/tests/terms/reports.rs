@@ -1,4 +1,4 @@
-//! Execution reports over random streams: the life of every order, told from its reports alone.
+//! Execution reports over random streams: the life of every order, followed by its reports alone.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ struct Life {
     is_limited: bool,
 }
 
-/// What a run does wrong, so that it must be noticed.
+/// A fault of a run, which must be noticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     None,
@@ -41,7 +41,7 @@ enum Fault {
     MakerLost,
     /// A taker's running quantity is not kept.
     TakerStands,
-    /// What was cancelled of an order is not told.
+    /// The cancelled lots of an order are not reported.
     RestForgotten,
     /// Trades of all commands have the same number.
     SameTrades,
@@ -145,7 +145,7 @@ impl Follower {
         Ok(())
     }
 
-    /// Of each trade there are a taker's and a maker's report, and nothing is said twice.
+    /// Each trade has a taker's and a maker's report, and nothing is reported twice.
     fn trades_are_paired(&self, command: u64, events: &[Event]) -> Result<(), String> {
         let new = self.trades.iter().filter(|(id, _)| id.command == command);
         let mut lots = 0;
@@ -179,7 +179,7 @@ impl Follower {
             .ok_or_else(|| format!("{traded} lots traded, {lots} told"))
     }
 
-    /// What was told is what the books have.
+    /// Checks that the reported orders are those of the books.
     fn agrees_with_the_books(&self, world: &World) -> Result<(), String> {
         let mut orders = self.orders.clone();
         for symbol in SYMBOLS {
@@ -366,7 +366,7 @@ fn both_sides_of_a_trade_are_told_and_the_rest_comes_last() {
         (2, 2, 7, 2, trade(1, 101, 2, true)),
     ];
     assert_eq!(told(&mut world, taker), expected);
-    // The same id again, and more than there is: hidden lots are met, too.
+    // An order with the id used before, for more lots than there are: hidden lots are met, too.
     let taker = of_type(bid(3, 9, 101, 10), OrderType::Ioc);
     let reports = told(&mut world, taker);
     assert_eq!(reports[0], (3, 9, 10, 0, Execution::New));
@@ -445,7 +445,7 @@ fn every_reject_has_its_reason() {
             (1, 1, 0, 0, Execution::Cancelled { size, why }),
         ];
         assert_eq!(told(&mut world, command), expected);
-        // What the risk check refuses is told as well.
+        // A refusal of the risk check is reported as well.
         let poor = Command::Place(in_symbol(ask(1, 5, 1_000, i64::MAX / 8), symbol));
         let code = world.apply(&poor);
         assert!(code.is_refusal());
@@ -487,7 +487,7 @@ fn changes_of_an_order_are_told_with_what_is_left() {
     let code = ResultCode::MatchingUnknownOrderId;
     let expected = [(1, 1, 0, 0, Execution::RequestRejected(code))];
     assert_eq!(told(&mut world, cancelled(1, PAIR, 1)), expected);
-    // Of a waiting stop order, and of many at once.
+    // A reduction of a waiting stop order, and of many lots at once.
     told(&mut world, with(stop(bid(3, 3, 100, 8), 150)));
     assert_eq!(
         told(&mut world, reduced(3, PAIR, 3, 6)),

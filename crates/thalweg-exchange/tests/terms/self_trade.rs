@@ -48,7 +48,7 @@ fn the_taker_is_cancelled() {
                 order_type,
                 ..flagged(in_symbol(bid(2, 9, 102, 5), symbol), TAKER)
             };
-            // What was traded with others stands, and the reject comes first.
+            // Trades with others stand, and the reject comes first.
             let events = [reject(&place, 3), trade(Bid, (100, 2), (1, 1), GONE, 102)];
             assert_eq!(world.done(Command::Place(place)), events);
             assert_eq!(world.side(symbol, Ask), [(101, 2, 2), (102, 3, 2)]);
@@ -166,7 +166,7 @@ fn fok(place: Place, flags: OrderFlags, order_type: OrderType) -> Place {
 
 #[test]
 fn a_fok_counts_only_lots_that_it_would_get() {
-    // Of five lots up to 102, two own ones are first, two of user 2 follow, then own again.
+    // There are five lots up to 102: two own ones are first, two of user 2 follow, then own again.
     let whole = [(4, MAKER, false), (2, MAKER, true), (3, MAKER, false)];
     let first = [(1, TAKER, false), (1, BOTH, false), (2, BOTH, false)];
     for (size, flags, fills) in whole.into_iter().chain(first) {

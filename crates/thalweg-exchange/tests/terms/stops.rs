@@ -56,7 +56,7 @@ fn a_stop_takes_up_to_its_limit_and_gives_the_rest_back() {
             for (id, price) in [(1, 100), (2, 95), (3, 90)] {
                 world.done(Command::Place(in_symbol(bid(2, id, price, 2), symbol)));
             }
-            // Sells at 95 or better, when somebody sold at 100.
+            // Sells at 95 or better, once a trade was at 100.
             let place = ioc(in_symbol(ask(1, 9, 95, 5), symbol));
             world.done(with(stop(place, 100)));
             let taker = in_symbol(ask(3, 8, 100, 1), symbol);
@@ -132,14 +132,14 @@ fn one_that_is_rejected_as_it_acts_at_once_is_refused() {
         let before = text(&world.state);
         let post = OrderFlags::NONE.with_post_only();
         let post = in_symbol(flagged(bid(2, 2, 100, 3), post), symbol);
-        // As one without a trigger, and not told as triggered: nothing was.
+        // As one without a trigger, and not reported as triggered: nothing was.
         for command in [Command::Place(post), with(stop(post, 90))] {
             let result = world.apply(&command);
             assert_eq!(result, ResultCode::MatchingRejectedPostOnly);
             assert_eq!(world.plain(), [reject(&post, 3)]);
             assert_eq!(text(&world.state), before);
         }
-        // What it asks for is done all the same.
+        // Its self-trade prevention applies all the same.
         let flags = OrderFlags::NONE.with_self_trade(SelfTrade::CancelBoth);
         let own = in_symbol(flagged(bid(1, 3, 100, 3), flags), symbol);
         let result = world.apply(&with(stop(own, 90)));
@@ -168,7 +168,7 @@ fn what_is_triggered_outside_the_band_is_removed() {
             let removed = [sells, buys].map(|place| removed(&place, 3, Removal::OutsideBand));
             let taker = in_symbol(bid(3, 9, 101, 1), symbol);
             let events = world.done(Command::Place(taker));
-            // Of futures that are covered, nothing waits outside the band.
+            // In covered futures, no order waits outside the band.
             if symbol == FUTURES && rules == Rules::default() {
                 assert_eq!((&gone[1..], events.len()), (&removed[..], 1));
             } else {

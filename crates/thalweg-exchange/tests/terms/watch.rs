@@ -1,4 +1,4 @@
-//! What must be true after every command, whatever is asked for.
+//! The properties that hold after every command, whatever is asked for.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use thalweg_exchange::{
 use crate::terms::totals::totals_hold;
 use crate::terms::world::{SYMBOLS, World, fitted};
 
-/// Who takes, as far as the checks must know.
+/// The taker, as far as the checks must know it.
 #[derive(Clone, Copy, Debug)]
 struct Taker {
     uid: UserId,

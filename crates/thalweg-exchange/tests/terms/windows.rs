@@ -14,7 +14,8 @@ use crate::terms::world::{
     FUTURES, PAIR, World, cancelled, gtc, iceberg, in_symbol, moved, opening, stop, text, with,
 };
 
-/// An exchange whose books have room for so many orders, and wide windows if that is not zero.
+/// Returns an exchange whose books have room for this number of orders, and wide windows if that is
+/// not zero.
 fn exchange(orders: usize) -> World {
     let mut world = World {
         state: State::new(Rules::MENDED),
@@ -54,7 +55,7 @@ fn prices() -> impl Strategy<Value = Prices> {
     })
 }
 
-/// What kind of command, at which price, and about which order.
+/// The kind of a command, its price, and its order.
 type Step = (u8, Index, Index);
 
 impl Prices {
@@ -95,7 +96,8 @@ impl Prices {
     }
 }
 
-/// After an uncross nothing crosses, and nothing is outside the band, of which all is told.
+/// Checks that after an uncross nothing crosses, and nothing is outside the band, all of which is
+/// reported.
 fn is_uncrossed(
     world: &World,
     symbol: SymbolId,

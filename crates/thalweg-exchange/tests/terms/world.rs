@@ -312,7 +312,7 @@ pub(crate) fn refilled(uid: i64, id: i64, size: i64) -> Event {
     }
 }
 
-/// What a cancel or a reduction of a resting order tells.
+/// Returns the event of a cancel or a reduction of a resting order.
 pub(crate) fn reduce(place: &Place, size: i64, completed: bool) -> Event {
     Event::Reduce {
         order: place.order_id,

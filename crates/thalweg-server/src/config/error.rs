@@ -1,4 +1,4 @@
-//! What can be wrong with a configuration.
+//! Errors in a configuration.
 
 use std::net::SocketAddr;
 use std::{error, fmt, io};
@@ -20,7 +20,7 @@ pub enum ConfigError {
         file: String,
         /// The line, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The error in it.
         what: String,
     },
     /// A number is out of range.
@@ -31,9 +31,9 @@ pub enum ConfigError {
         line: Option<usize>,
         /// Section and name of the option.
         option: &'static str,
-        /// What it is.
+        /// The value that was found.
         value: u64,
-        /// What it must be a multiple of.
+        /// The number that it must be a multiple of.
         step: u64,
         /// The least that is possible.
         min: u64,
@@ -44,7 +44,7 @@ pub enum ConfigError {
     Open {
         /// Section and name of the option.
         option: &'static str,
-        /// What it is.
+        /// The address that was found.
         address: SocketAddr,
     },
 }

@@ -1,4 +1,4 @@
-//! What the server is told: a TOML file in which every option has a default.
+//! The server's configuration: a TOML file in which every option has a default.
 
 mod durable;
 mod error;
@@ -179,11 +179,11 @@ section! {
         frame_bytes_max: u32 = 1 << 16,
         /// The longest frame of an admin session.
         admin_frame_bytes_max: u32 = FRAME_BYTES_MAX,
-        /// What may wait for a slow client.
+        /// Bytes that may wait for a slow client.
         out_bytes_max: usize = 4 << 20,
-        /// What may wait for all clients together.
+        /// Bytes that may wait for all clients together.
         out_bytes_total: usize = 256 << 20,
-        /// What the system may hold for it; 0 for what it likes.
+        /// Bytes that the system may hold for it; 0 for the system's default.
         socket_bytes: u32 = 1 << 18,
         /// How long a client may take nothing.
         stall_ms: u64 = 30_000,
@@ -211,9 +211,9 @@ section! {
 section! {
     /// `[market]`
     Market {
-        /// Whether trades are told.
+        /// Whether the feed has trades.
         trades: bool = true,
-        /// Whether best prices are told.
+        /// Whether the feed has best prices.
         best: bool = true,
         /// Levels a side in a snapshot; 0 for all.
         snapshot_levels: usize = 1_000,
@@ -247,7 +247,7 @@ section! {
 section! {
     /// `[snapshots]`
     Snapshots {
-        /// After so many bytes.
+        /// The number of bytes of commands after which a snapshot is made.
         every_bytes: u64 = 256 << 20,
         /// After so long.
         every_s: u64 = 600,

@@ -6,7 +6,7 @@ use super::{Config, FRAME_BYTES_MAX, HEARTBEAT_MS_MAX};
 pub(super) struct Range {
     pub(super) option: &'static str,
     pub(super) value: u64,
-    /// What it must be a multiple of.
+    /// The number that it must be a multiple of.
     pub(super) step: u64,
     pub(super) min: u64,
     pub(super) max: u64,

@@ -1,4 +1,4 @@
-//! What a configuration may say.
+//! Tests of the configuration's values.
 
 use super::*;
 
@@ -88,7 +88,7 @@ fn every_number_that_cannot_be_is_refused_with_its_option_value_range_and_line()
         let told = format!("serve.toml:3: {name} is {value}; {possible} are possible");
         refused(&format!("# mine\n[{section}]\n{option} = {value}\n"), &told);
     }
-    // Of one that is in no file.
+    // An option that is in no file.
     let mut config = Config::default();
     config.server.worker_threads = 0;
     let error = config.check("the configuration").expect_err("no threads");

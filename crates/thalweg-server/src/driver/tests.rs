@@ -1,4 +1,4 @@
-//! What the exchange does with requests that come in a certain order.
+//! The exchange's answers to requests that come in a certain order.
 
 use thalweg_exchange::AccountSpec;
 use thalweg_exchange::codec::session::decode_server_frame;
@@ -34,7 +34,7 @@ fn submit(
     submitted.expect("the disk is fine");
 }
 
-/// What waits for a session, as text.
+/// Returns the frames that wait for a session, as text.
 fn said(session: &mut Session) -> Vec<String> {
     let mut socket = socket(usize::MAX);
     session
@@ -70,7 +70,7 @@ fn a_command_that_was_executed_is_not_refused_while_the_server_drains() {
     assert_eq!(said(&mut admin), ["1 answered again", "2 DRAINING"]);
 }
 
-/// Limits of so many open orders.
+/// Returns limits of this number of open orders.
 fn limits(open_orders: u32) -> UserLimits {
     UserLimits {
         open_orders,

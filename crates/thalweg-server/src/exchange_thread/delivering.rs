@@ -1,4 +1,4 @@
-//! What the exchange has published goes to the sessions that it is for.
+//! Delivery: the output of the exchange goes to the sessions that it is for.
 
 use std::sync::PoisonError;
 

@@ -1,4 +1,4 @@
-//! What waits for sessions is written, and those that have ended are closed.
+//! Writing: bytes that wait for sessions are written, and sessions that have ended are closed.
 
 use std::time::Instant;
 

@@ -74,7 +74,7 @@ impl Board {
                 );
             }
         }
-        // Nobody may be there.
+        // There may be no reader.
         let _ = self.ring.send(Chunk::new(bytes, self.sequence, is_restart));
     }
 

@@ -41,7 +41,8 @@ impl Chunk {
     }
 }
 
-/// What a frame of a message or a snapshot says of itself; both have it in the same places.
+/// The fields of a message's or a snapshot's frame that the feed needs; both have them in the same
+/// places.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mark<'b> {
     pub(super) frame: &'b [u8],

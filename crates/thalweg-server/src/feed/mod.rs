@@ -36,7 +36,8 @@ pub(crate) use self::tape::Tape;
 
 /// Bytes that wait for the feed's task.
 pub(crate) const INLET_BYTES_MAX: usize = 16 << 20;
-/// How often the task follows the books while nobody reads them: whoever comes waits no longer.
+/// How often the task follows the books while no session reads them: a session that subscribes
+/// waits no longer.
 const UNREAD: Duration = Duration::from_millis(5);
 /// A chunk ends with the command that makes it so long, or longer.
 const CHUNK_BYTES: usize = 1 << 16;
@@ -61,7 +62,7 @@ pub(crate) struct Feed {
     is_starting: AtomicBool,
     /// Wakes the thread that writes to the readers.
     waker: OnceLock<Arc<Waker>>,
-    /// How often a reader was told that it missed messages.
+    /// How often a reader was sent a report of missed messages.
     pub(crate) conflations: AtomicU64,
 }
 
@@ -180,7 +181,7 @@ impl Feed {
     }
 }
 
-/// What a reader hears from the ring.
+/// A reader's end of the ring.
 type ChunkReceiver = broadcast::Receiver<Chunk>;
 
 #[cfg(test)]

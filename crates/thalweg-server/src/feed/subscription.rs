@@ -18,7 +18,7 @@ use crate::figures::raise;
 /// Chunks are put together for one write until it is so long.
 const WRITE_BYTES: usize = 1 << 18;
 
-/// What one connection gets of the market data.
+/// The market data of one connection.
 #[derive(Debug)]
 pub(crate) struct Subscription {
     feed: Arc<Feed>,
@@ -29,7 +29,7 @@ pub(crate) struct Subscription {
     first: VecDeque<Arc<[u8]>>,
     /// The last message of the feed that was given, or left out.
     reached: u64,
-    /// Of symbols that were named, the last message of each. Those up to it are not given again.
+    /// The last message of each symbol that was named. Those up to it are not given again.
     given: BTreeMap<SymbolId, u64>,
 }
 
@@ -123,7 +123,7 @@ impl Subscription {
         }
     }
 
-    /// What is between here and the board, for a reader that leaves it out.
+    /// Reports the messages between here and the board, for a reader that leaves them out.
     fn tell_missed(&mut self, board: &mut Board) {
         if self.ring.is_some() && self.interest.all {
             let missed = board.sequence.saturating_sub(self.reached);
@@ -131,7 +131,8 @@ impl Subscription {
         }
     }
 
-    /// The ring went on without it: it is told, and begins again with snapshots.
+    /// Handles a ring that went on without the reader: the reader is notified, and begins again
+    /// with snapshots.
     fn conflate(&mut self) {
         let feed = Arc::clone(&self.feed);
         let mut board = feed.board();

@@ -16,7 +16,7 @@ pub(crate) struct Tape {
     builder: Builder,
     feed: Arc<Feed>,
     symbols: BTreeSet<SymbolId>,
-    /// What was made since the last hand-over.
+    /// The frames that were made since the last hand-over.
     bytes: Vec<u8>,
     /// Messages were dropped, and snapshots are owed.
     is_behind: bool,
@@ -74,7 +74,7 @@ impl Tape {
         Ok(())
     }
 
-    /// The messages that are here are lost, and memory for so many is given back.
+    /// Drops the messages that are here, and frees their memory.
     fn fall_behind(&mut self) {
         self.bytes = Vec::new();
         self.is_behind = true;

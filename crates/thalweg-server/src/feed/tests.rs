@@ -91,7 +91,7 @@ impl Market {
     }
 }
 
-/// What a subscriber knows.
+/// The knowledge of a subscriber.
 struct Reader {
     subscription: Subscription,
     replicas: Vec<Replica>,

@@ -14,7 +14,7 @@ use thalweg_exchange::market::{Message, Snapshot};
 use thalweg_exchange::session::{ClientSequence, ReportNumber, Role};
 use thalweg_exchange::{Action, Command, OrderId, Place, ResultCode, SymbolId, UserId};
 
-/// What a server said.
+/// A frame of the server.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Heard {
     Welcome(Welcome),
@@ -131,7 +131,7 @@ impl Client {
         self.say(&ClientFrame::Subscribe(symbols));
     }
 
-    /// What comes next.
+    /// Returns the next frame.
     #[track_caller]
     pub(crate) fn hear(&mut self) -> Heard {
         self.hear_cut().expect("it was closed within a frame")
@@ -161,7 +161,7 @@ impl Client {
         wait(&self.stream, PATIENCE);
     }
 
-    /// What comes next; `None` where the connection ends within a frame.
+    /// Returns the next frame; `None` where the connection ends within a frame.
     #[track_caller]
     pub(crate) fn hear_cut(&mut self) -> Option<Heard> {
         loop {

@@ -92,8 +92,8 @@ fn a_connection_that_is_replaced_by_one_that_asks_again_keeps_the_orders() {
     assert_eq!(orders, [1, 2]);
 }
 
-/// Where nobody waits for the disk, the cancels are published while the newer connection is being
-/// entered.
+/// Where commands do not wait for the disk, the cancels are published while the newer connection is
+/// being entered.
 #[test]
 fn a_newcomer_is_welcomed_before_the_orders_of_the_one_before_go_and_has_each_report_once() {
     let house = House::with_market(|config| config.journal.sync = SyncName::Never);

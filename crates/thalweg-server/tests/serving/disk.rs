@@ -101,7 +101,7 @@ fn rests(house: &House) {
     assert!(seen[3] - first < 1_000, "{seen:?}");
 }
 
-/// Waits until so many commands are in the files.
+/// Waits until this number of commands is in the files.
 #[track_caller]
 fn wait_for(disk: &Limited, commands: u64) {
     let begin = Instant::now();
@@ -118,7 +118,7 @@ fn wait_for(disk: &Limited, commands: u64) {
     }
 }
 
-/// What a kill of the program would leave is what is in the files.
+/// A kill of the program would leave the present content of the files.
 #[test]
 fn without_sync_what_was_answered_is_soon_in_the_files() {
     let directory = scratch();
@@ -204,7 +204,7 @@ fn a_full_disk_refuses_orders_serves_readers_and_goes_on_when_there_is_room() {
     let directory = scratch();
     let disk = Limited::new(&directory);
     let (house, mut client, mut sequence) = filled(&disk);
-    // Whoever comes is welcomed, and sees the market; only orders are refused.
+    // A client that connects is welcomed, and sees the market; only orders are refused.
     let (mut reader, _) = house.trade(2);
     reader.subscribe(&[1]);
     let Heard::Snapshot(snapshot) = reader.hear() else {

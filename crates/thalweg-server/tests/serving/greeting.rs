@@ -1,4 +1,4 @@
-//! Who is welcomed, and what others are told.
+//! Which clients are welcomed, and the answers to others.
 
 use thalweg_exchange::codec::session::{ClientFrame, Ending, Hello, KeyBytes};
 use thalweg_exchange::session::{ReportNumber, Role};
@@ -78,7 +78,7 @@ fn a_key_opens_only_what_it_is_for_and_a_wrong_one_learns_nothing() {
         (Role::Admin, 1, trade),
         (Role::Admin, 2, admin),
     ] {
-        // The same whatever was wrong.
+        // The answer does not depend on what was wrong.
         let told = Heard::Bye(Ending::WrongKey, String::new());
         assert_eq!(with(role, holder, key), told, "{role} {holder}");
     }
@@ -175,7 +175,7 @@ fn what_is_no_hello_ends_with_a_reason() {
     let (why, text) = told(&bytes_of(&ClientFrame::Hello(reading)));
     assert_eq!(why, Ending::Sessions);
     assert_eq!(text, "session number 16: numbers are below 16");
-    // Who wants no reports may be there any number of times.
+    // Sessions without reports may be there any number of times.
     let market_data_only = true;
     let looking_on = Hello {
         market_data_only,

@@ -1,4 +1,4 @@
-//! A clock that jumps, seen by those who trade.
+//! A clock that jumps, seen by trading sessions.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -48,7 +48,7 @@ impl TimeSource for JumpingClock {
 
 const START_S: i64 = 1_000_000;
 
-/// An order of user 1 until so many seconds after the start.
+/// Returns an order of user 1 that is good until this number of seconds after the start.
 fn until(id: i64, after_s: i64) -> Command {
     let Command::Place(place) = order(1, id, Action::Bid, 10, 1) else {
         unreachable!("it is an order");

@@ -45,7 +45,7 @@ fn an_administrators_limit_outlives_a_start_with_another_in_the_configuration() 
     assert_eq!(taken(&house), 2);
 }
 
-/// A batch of so many symbols, none of which is there.
+/// Returns a batch of `count` symbols, none of which is there.
 fn batch(count: i32) -> Command {
     let ids: Vec<i32> = (1_000..1_000 + count).collect();
     symbols(&ids)
@@ -82,7 +82,7 @@ fn a_user_has_as_many_open_orders_as_the_default_says() {
     let next = u64::from(default) + 1;
     client.submit(next, &order(1, next as i64, Action::Bid, 10, 1));
     assert_eq!(client.answer().result, ResultCode::RiskTooManyOrders);
-    // Those of others are not counted.
+    // The orders of other users are not counted.
     let (mut other, _) = house.trade(2);
     other.submit(1, &order(2, 1, Action::Bid, 10, 1));
     other.succeeds(1);

@@ -105,7 +105,7 @@ fn connections_that_vanish_leave_nothing_behind() {
         drop(TcpStream::connect(house.trade_address()).expect("it listens"));
         let (client, _) = house.trade(3);
         drop(client);
-        // What it says last comes together with its end.
+        // Its last frame comes together with its end.
         let (mut client, _) = house.trade(4);
         client.say(&ClientFrame::Heartbeat);
         drop(client);

@@ -62,7 +62,8 @@ fn a_subscriber_gets_a_snapshot_and_the_numbered_changes_after_it() {
     }
 }
 
-/// So often 50 orders are told: many times what the ring and a stalled reader's socket hold.
+/// The number of rounds in each of which 50 orders are placed: many times what the ring and a
+/// stalled reader's socket hold.
 const ROUNDS: usize = 80;
 
 #[test]
@@ -100,7 +101,7 @@ fn stalled_readers_are_conflated_or_cut_and_the_others_hear_everything() {
         assert!(figure(&house, "thalweg_market_inlet_bytes") <= f64::from(16 << 20));
     }
     house.serves();
-    // Who begins to read is told, gets the book, and goes on.
+    // A client that begins to read is notified, gets the book, and goes on.
     let client = &mut stalled[0];
     let mut replica = Replica::new(SymbolId(1));
     let mut told = 0;
@@ -129,7 +130,7 @@ fn lots(replica: &Replica) -> i64 {
     replica.levels(Action::Bid).map(|level| level.volume).sum()
 }
 
-/// A reader that reads hears every message, with none missing, until it sees so many lots.
+/// A reader that reads gets every message, with none missing, until it sees this number of lots.
 fn follow(client: &mut Client, replica: &mut Replica, until: i64) {
     while lots(replica) < until {
         match client.hear() {

@@ -1,4 +1,4 @@
-//! What an operator sees.
+//! The operator's view.
 
 use thalweg_exchange::codec::session::Ending;
 use thalweg_exchange::{Action, ResultCode};
@@ -92,7 +92,7 @@ fn a_server_that_stops_answers_what_it_took_and_says_bye() {
         }
     }
     assert_eq!(why, Some(Ending::Shutdown));
-    // What was answered is there, and nothing else of the session was executed.
+    // Every answered command is there, and nothing else of the session was executed.
     house.start();
     let trade = hello(thalweg_exchange::session::Role::Trade, 1);
     let (_, welcome) = crate::client::Client::connect(house.trade_address(), trade);

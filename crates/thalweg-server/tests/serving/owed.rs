@@ -1,4 +1,4 @@
-//! What the server owes an exchange that had no room for it.
+//! Cancels that the server owes an exchange that had no room for them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -30,8 +30,8 @@ pub(crate) fn bound(id: i64) -> Command {
     Command::Place(place)
 }
 
-/// A house on a disk that has no room, with one who reads user 1's reports, and one of user 2 who
-/// may ask; the connection of user 1 that took an order along is gone.
+/// Returns a house on a disk that has no room, with a client that reads user 1's reports, and one
+/// of user 2 that may ask; the connection of user 1 that took an order along is gone.
 fn with_a_debt(disk: &Limited) -> (House, Client, Client) {
     let house = House::on(Place::Limited(disk.clone()), |config| {
         config.journal.segment_bytes = 1 << 20;
@@ -52,7 +52,7 @@ fn with_a_debt(disk: &Limited) -> (House, Client, Client) {
     while !house.get("/metrics").1.lines().any(|told| told == gone) {
         std::thread::yield_now();
     }
-    // The exchange's thread was told that it is gone; once it answers, it knows. Until then a
+    // The exchange's thread was notified that it is gone; once it answers, it knows. Until then a
     // connection that comes counts beside the one that has left, and nothing is owed.
     busy.query(0, SessionQuery::Account(UserId(2)));
     while !matches!(busy.hear(), Heard::QueryAnswer(_)) {}
@@ -64,7 +64,7 @@ fn what_a_full_disk_kept_waiting_is_done_however_much_else_is_asked() {
     let directory = scratch();
     let disk = Limited::new(&directory);
     let (house, mut reader, mut busy) = with_a_debt(&disk);
-    // Somebody asks something all the time.
+    // A client asks something all the time.
     let is_done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let (asks, asked) = std::sync::mpsc::sync_channel(1);
@@ -92,7 +92,8 @@ fn what_a_full_disk_kept_waiting_is_done_however_much_else_is_asked() {
     let _ = std::fs::remove_dir_all(directory);
 }
 
-/// Who comes back while the orders of before still wait for their end finds them gone first.
+/// A client that comes back while the orders of before still wait for their end finds them gone
+/// first.
 #[test]
 fn what_is_owed_to_a_connection_comes_before_the_orders_of_the_next_one() {
     let directory = scratch();

@@ -1,4 +1,5 @@
-//! What a program finds when it comes back: to the same server, and to one that started again.
+//! The state that a program finds when it comes back: to the same server, and to one that started
+//! again.
 
 use thalweg_exchange::codec::session::{Ending, Hello};
 use thalweg_exchange::session::{Refusal, ReportNumber, Role};
@@ -127,7 +128,7 @@ fn a_private_reader_that_is_too_slow_is_cut_and_resumes() {
             busy.succeeds(sequence);
         }
     }
-    // What it has is whole frames, and a bye if there was room for one.
+    // The client has whole frames, and a bye if there was room for one.
     let mut last = 0;
     loop {
         match stalled.hear_cut() {

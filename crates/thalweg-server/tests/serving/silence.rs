@@ -1,4 +1,4 @@
-//! Who is heard, and who is not.
+//! Which sessions are heard, and which are not.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ fn a_client_is_not_silent_while_the_exchange_has_no_time_for_it() {
         }
         client.say(&ClientFrame::Heartbeat);
     }
-    // The turn to submit is waiting for room; those who connect are welcomed all the same.
+    // The turn to submit is waiting for room; clients that connect are welcomed all the same.
     let (_reader, _) = Client::connect(house.trade_address(), hello(Role::Read, 2));
     let (_admin, _) = house.admin();
     drop(stuck);

@@ -18,7 +18,7 @@ use crate::owed::bound;
 
 /// Orders of user 1, each on a level of its own, so that an answer with all of them is long.
 const ORDERS: i64 = 500;
-/// So many answers with the book are much more than sockets hold, and less than may wait.
+/// The number of answers with the book: much more than sockets hold, and less than may wait.
 const ANSWERS: u64 = 60;
 const BOOK_BYTES: usize = 32 + ORDERS as usize * 24;
 

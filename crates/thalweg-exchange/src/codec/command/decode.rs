@@ -35,7 +35,7 @@ pub fn decode_command(bytes: &[u8]) -> Result<(Command, usize), CodecError> {
 #[inline]
 pub fn decode_command_into(bytes: &[u8], command: &mut Command) -> Result<usize, CodecError> {
     let head = Head::read(bytes)?;
-    // Of these three, all own bits are 0.
+    // In these three kinds all own bits are 0.
     match head.0 {
         MOVE | REDUCE => {
             if let Some(frame) = bytes.first_chunk::<MOVE_BYTES>() {
@@ -182,8 +182,8 @@ fn decode_rare(bytes: &[u8], head: Head) -> Result<(Command, usize), CodecError>
     Ok((command, frame.len()))
 }
 
-/// What is wrong with a command whatever comes after its head, and after the number of items of a
-/// batch; else its own bytes.
+/// Returns the own bytes of a command, or the error that its head, and the number of items of a
+/// batch, prove whatever follows.
 pub(in super::super) fn check(bytes: &[u8], head: Head) -> Result<[u8; 2], CodecError> {
     let length = head.length()?;
     let (kind, wanted) = (head.kind(), "command");
@@ -277,7 +277,7 @@ fn set_limits(fields: &mut Reader<'_>, own: u8) -> Result<Command, CodecError> {
     })
 }
 
-/// What an order's own bytes say, but for its side and which conditions it has.
+/// Decodes an order's own bytes, except for its side and which conditions it has.
 fn type_and_flags([first, flags]: [u8; 2]) -> Result<(OrderType, OrderFlags), CodecError> {
     let unknown = |what, at, code: u8| CodecError::UnknownCode {
         what,
@@ -361,7 +361,7 @@ fn of_symbol(kind: u8, fields: &mut Reader<'_>) -> Result<Command, CodecError> {
     })
 }
 
-/// What a kind is called, how long its frames are, and the greatest values of their own bytes.
+/// The name of a kind, the length of its frames, and the greatest values of their own bytes.
 struct Form(&'static str, usize, [u8; 2]);
 
 fn form(kind: u8) -> Option<Form> {

@@ -16,16 +16,16 @@ const CANCEL_BYTES: usize = 28;
 /// Also of a reduction.
 const MOVE_BYTES: usize = 36;
 const PLACE_WITH_BYTES: usize = PLACE_BYTES + 24;
-/// Of a command that has one user or one time, and nothing else.
+/// The length of a command that has one user or one time, and nothing else.
 const ONE_LONG_BYTES: usize = 16;
-/// Of a command that has one symbol, and nothing else.
+/// The length of a command that has one symbol, and nothing else.
 const ONE_SYMBOL_BYTES: usize = 12;
 const BALANCE_BYTES: usize = 36;
 const CANCEL_ALL_BYTES: usize = 20;
 const SET_LIMITS_BYTES: usize = 28;
 const SET_PRICE_BAND_BYTES: usize = 28;
 const AMEND_BYTES: usize = PLACE_BYTES + 8;
-/// Of a command that has one symbol and one price or number of ticks.
+/// The length of a command that has one symbol and one price or number of ticks.
 const SYMBOL_AND_LONG_BYTES: usize = 20;
 
 const PLACE: u64 = Head::form(PLACE_BYTES, kind::PLACE);

@@ -132,7 +132,7 @@ const fn goes_on_early(length: usize, expected: usize) -> CodecError {
     }
 }
 
-/// Of an unknown kind, what is told when it is read.
+/// The length of an event; an unknown kind is reported when the event is read.
 const fn item_bytes(kind: u8) -> usize {
     match kind {
         TRADE => TRADE_BYTES,
@@ -185,8 +185,8 @@ const fn unknown_kind(kind: u8, at: usize) -> CodecError {
     }
 }
 
-/// What is wrong with an outcome by its head alone; else its first own byte, and the error of one
-/// that is too short.
+/// Returns an outcome's first own byte and the error for one that is too short, or the error that
+/// its head alone proves.
 pub(in crate::codec) fn check(head: Head) -> Result<(u8, CodecError), CodecError> {
     let (length, kind) = (head.length()?, head.kind());
     let (what, expected, own) = match kind {
@@ -218,7 +218,7 @@ pub(in crate::codec) fn check(head: Head) -> Result<(u8, CodecError), CodecError
     Ok((bits, short))
 }
 
-/// The usual ones without a search.
+/// Returns the result of a code; the most frequent one is found without a search.
 fn result_code(code: i32) -> Option<ResultCode> {
     const SUCCESS: i32 = ResultCode::Success.code();
     match code {

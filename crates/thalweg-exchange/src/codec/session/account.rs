@@ -1,4 +1,4 @@
-//! What a user is told of the own account and orders.
+//! The views of a user's own account and orders.
 
 use super::super::error::CodecError;
 use super::super::fields::{Reader, Writer, action, order_type};
@@ -17,7 +17,7 @@ pub(super) const ORDER_BYTES: usize = 80;
 /// A user: balances, positions, what waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccountView {
-    /// Who.
+    /// The user.
     pub uid: UserId,
     /// Whether the user may trade.
     pub status: UserStatus,
@@ -25,12 +25,12 @@ pub struct AccountView {
     pub last_transaction_id: i64,
     /// How many open orders there are.
     pub open_orders: u64,
-    /// What is free, by ascending currency.
+    /// The free balances, by ascending currency.
     pub balances: Vec<(CurrencyId, i64)>,
     /// Positions in futures, by ascending symbol.
     pub positions: Vec<PositionView>,
-    /// What was realised in covered futures and is neither paid out nor in yet, by ascending
-    /// currency.
+    /// Profit and loss realised in covered futures that is neither paid out nor in yet, by
+    /// ascending currency.
     pub waiting: Vec<(CurrencyId, i128)>,
 }
 
@@ -177,7 +177,7 @@ pub struct OpenOrder {
     pub action: Action,
     /// Its type; one that rests is [`Gtc`](OrderType::Gtc).
     pub order_type: OrderType,
-    /// What it asks for.
+    /// Its flags: post-only, self-trade prevention, cancel on disconnect.
     pub flags: OrderFlags,
     /// Its price.
     pub price: i64,

@@ -1,4 +1,4 @@
-//! What the server says to a command, and of orders.
+//! The server's answers to commands, and its frames about orders.
 
 use super::super::error::CodecError;
 use super::super::fields::{Reader, Writer, nothing, put_longs};
@@ -18,7 +18,7 @@ pub(super) const REPORT_GAP_BYTES: usize = HEAD_BYTES + 16;
 pub(super) const CONFLATED_BYTES: usize = HEAD_BYTES + 12;
 const REPORT_AT: usize = HEAD_BYTES + 8;
 
-/// What came of a command that was executed (kind 211). It is durable.
+/// The answer to a command that was executed (kind 211). The outcome is durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// Which command of the session.
@@ -106,7 +106,7 @@ pub(super) fn unknown_refusal(code: u8, at: usize) -> CodecError {
 pub struct NumberedReport {
     /// Which report of the user.
     pub number: ReportNumber,
-    /// What it says.
+    /// The execution report.
     pub report: ExecutionReport,
 }
 
@@ -177,7 +177,7 @@ impl ReportGap {
 /// the symbols concerned follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Conflated {
-    /// Of which symbol; `None` for all that are subscribed.
+    /// The symbol; `None` for all that are subscribed.
     pub symbol: Option<SymbolId>,
     /// How many.
     pub missed: u64,

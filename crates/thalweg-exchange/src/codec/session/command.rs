@@ -1,4 +1,4 @@
-//! What a session may ask for, by its role.
+//! The commands that each role may send.
 
 use std::sync::Arc;
 use std::{error, fmt};
@@ -84,7 +84,7 @@ impl TradeCommand {
         Self { command, user }
     }
 
-    /// Whose orders a command is about, if traders have it.
+    /// Returns the user whose orders a command is about; `None` if traders may not send it.
     pub(super) fn user_of(command: &Command) -> Option<UserId> {
         match command {
             Command::Place(place) => Some(place.uid),
@@ -98,7 +98,7 @@ impl TradeCommand {
         }
     }
 
-    /// Whose orders it is about.
+    /// Returns the user whose orders it is about.
     #[must_use]
     pub const fn user(&self) -> UserId {
         self.user

@@ -23,7 +23,7 @@ macro_rules! endings {
             /// Every reason, in the order of its code.
             pub const ALL: &[Self] = &[$(Self::$name,)*];
 
-            /// The same words each time, without what differs from case to case.
+            /// Returns a fixed text for the reason, without the details of a single case.
             #[must_use]
             pub const fn text(self) -> &'static str {
                 match self {
@@ -51,7 +51,7 @@ endings! {
     BadFrame = 3, "a frame that cannot be read", false;
     /// A frame is longer than the server takes (code 4).
     FrameTooLong = 4, "a frame that is too long", false;
-    /// No such holder, no such key, or not of this role: which of these is not told (code 5).
+    /// No such holder, no such key, or not of this role: the client does not learn which (code 5).
     WrongKey = 5, "the key does not open this session", false;
     /// The other side speaks none of the versions (code 6).
     Version = 6, "no version of the protocol in common", false;

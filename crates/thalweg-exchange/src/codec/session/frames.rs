@@ -19,10 +19,10 @@ use super::submit::{self, SUBMIT_BYTES_MIN, Submit, not_zero};
 use super::symbols::{self, SYMBOLS_BYTES_MAX, Symbols};
 use crate::session::Refusal;
 
-/// What a client sends.
+/// A frame that a client sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientFrame<'b> {
-    /// Who it is; the first frame, and only that.
+    /// Identifies the session; the first frame, and only that.
     Hello(Hello<'b>),
     /// A command.
     Submit(Submit<'b>),
@@ -38,7 +38,7 @@ pub enum ClientFrame<'b> {
     Bye(Bye<'b>),
 }
 
-/// What a server sends, beside market messages and snapshots.
+/// A frame that a server sends, besides market messages and snapshots.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerFrame<'b> {
     /// It takes the client; the first frame, and only that.
@@ -47,7 +47,7 @@ pub enum ServerFrame<'b> {
     Answer(Answer),
     /// A command was not taken.
     Refused(Refused),
-    /// What happened to an order of the user.
+    /// An execution report on an order of the user.
     Report(NumberedReport),
     /// Reports that are not kept any more.
     ReportGap(ReportGap),
@@ -230,8 +230,8 @@ const fn is_from_client(kind: u8) -> bool {
     )
 }
 
-/// What is wrong with a frame whatever comes after its head, and after the head of the command in
-/// a submit; else its own bytes.
+/// Returns a frame's own bytes, or the error that its head, and the head of the command in a
+/// submit, prove whatever follows.
 pub(in super::super) fn check(bytes: &[u8], head: Head) -> Result<[u8; 2], CodecError> {
     let length = head.length()?;
     let (kind, wanted) = (head.kind(), "frame of a session");
@@ -263,8 +263,8 @@ pub(in super::super) fn check(bytes: &[u8], head: Head) -> Result<[u8; 2], Codec
     Ok(own)
 }
 
-/// What a kind is called, how long its frames are at least and at most, and the greatest values of
-/// their own bytes; those that are codes are looked at by themselves.
+/// The name of a kind, the least and the greatest length of its frames, and the greatest values of
+/// their own bytes; own bytes that are codes are checked separately.
 struct Form(&'static str, [usize; 2], [u8; 2]);
 
 fn form(kind: u8) -> Option<Form> {

@@ -8,9 +8,9 @@
 //! [snapshots](crate::codec::decode_snapshot). What is within a frame (a command, a report) is a
 //! frame of its own, and an error in it gives the place in the outer one.
 //!
-//! What a session may ask for is a type: a [`TradeCommand`] is about the orders of one user, and
-//! can express neither a deposit nor an order of somebody else; an [`AdminCommand`] can place no
-//! order.
+//! The commands of a session have a type of their own: a [`TradeCommand`] is about the orders of
+//! one user, and can express neither a deposit nor an order of another user; an [`AdminCommand`]
+//! can place no order.
 //!
 //! *Cost.* Encoding allocates nothing. Decoding borrows keys, texts, symbols and commands from the
 //! bytes; only the answer to a query has lists of its own.

@@ -34,7 +34,7 @@ impl fmt::Debug for KeyBytes<'_> {
     }
 }
 
-/// What a client says first (kind 208).
+/// The client's first frame (kind 208).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hello<'b> {
     /// The lowest version of the protocol that it speaks.
@@ -132,14 +132,14 @@ pub(super) fn role(own: [u8; 2]) -> Result<Role, CodecError> {
     })
 }
 
-/// What the server says to a hello that it takes (kind 209).
+/// The server's answer to a hello that it accepts (kind 209).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Welcome {
     /// The version of the protocol that is spoken from now on: one of the client's.
     pub version: u16,
     /// How many milliseconds each side may be silent at most; 0 for any time.
     pub heartbeat_ms: u32,
-    /// Who the client is.
+    /// The holder that the client was identified as.
     pub holder: i64,
     /// The highest sequence of a command of this session that was executed.
     pub last_executed: ClientSequence,

@@ -21,7 +21,7 @@ const UNKNOWN_USER: u8 = 4;
 const UNKNOWN_SYMBOL: u8 = 5;
 const REFUSED: u8 = 6;
 
-/// What a session can ask; a trader only about the own user.
+/// A query of a session; a trader may ask only about the own user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionQuery {
     /// A user's balances and positions.
@@ -40,9 +40,9 @@ pub enum SessionQuery {
 /// A question (kind 219).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueryFrame {
-    /// What the client knows the answer by.
+    /// The client's id of the query: the answer carries it.
     pub id: u64,
-    /// What it asks.
+    /// The query.
     pub query: SessionQuery,
 }
 
@@ -90,7 +90,7 @@ pub(super) fn check_kind(own: [u8; 2], max: u8) -> Result<(), CodecError> {
     })
 }
 
-/// What is wrong with the own bytes of an answer to a query.
+/// Checks the own bytes of an answer to a query.
 pub(super) fn check_answer(own: [u8; 2]) -> Result<(), CodecError> {
     check_kind(own, REFUSED)?;
     match own {
@@ -106,7 +106,7 @@ pub(super) fn check_answer(own: [u8; 2]) -> Result<(), CodecError> {
     }
 }
 
-/// What is said to a query.
+/// The content of an answer to a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Said {
     /// The user.
@@ -135,7 +135,7 @@ pub struct QueryAnswer {
     pub id: u64,
     /// How many commands had been executed then.
     pub number: u64,
-    /// What is the case.
+    /// The content.
     pub said: Said,
 }
 

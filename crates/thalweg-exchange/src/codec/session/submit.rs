@@ -54,10 +54,10 @@ impl<'b> Submit<'b> {
         self.frame
     }
 
-    /// The command, whoever may send it.
+    /// Decodes the command, whether or not the session may send it.
     ///
     /// # Errors
-    /// What is wrong with its fields.
+    /// The first of its fields that cannot be decoded.
     pub fn command(&self) -> Result<Command, CodecError> {
         match decode_command(self.frame) {
             Ok((command, _)) => Ok(command),
@@ -129,7 +129,7 @@ impl<'b> Submit<'b> {
         (is_submit && sequence.0 > 0).then_some(Self { sequence, frame })
     }
 
-    /// Of a whole frame that passed [`check`].
+    /// Reads a submit from a whole frame that passed [`check`].
     pub(super) fn read(fields: &mut Reader<'b>) -> Result<Self, CodecError> {
         let sequence = sequence(fields)?;
         let frame = fields.rest();
@@ -137,7 +137,7 @@ impl<'b> Submit<'b> {
     }
 }
 
-/// What is wrong with the head of a submit's command, as soon as that is there.
+/// Checks the head of a submit's command, as soon as its bytes are there.
 pub(super) fn check(bytes: &[u8], length: usize) -> Result<(), CodecError> {
     let (what, at) = (WHAT, SUBMIT_HEAD_BYTES);
     let have = bytes.len().min(length);

@@ -1,4 +1,4 @@
-//! What is heard of an exchange, and what happened in a run.
+//! The recorded output of an exchange, and the counts of a run.
 
 use std::ops::AddAssign;
 use std::sync::{Arc, Mutex};
@@ -57,7 +57,7 @@ impl AddAssign for Told {
     }
 }
 
-/// What the publish closure has heard.
+/// The record of what the publish closure was called with.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ear(Arc<Mutex<(Option<u64>, Vec<Heard>)>>);
 

@@ -1,4 +1,4 @@
-//! What the exchange has promised, and the same commands executed without a break.
+//! The promises of the exchange, and the same commands executed without a break.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +21,7 @@ pub(super) struct Heard {
     pub(super) number: u64,
     pub(super) origin: Origin,
     pub(super) result: ResultCode,
-    /// Whose, which number, and the frame.
+    /// The user, the number and the frame of each report.
     pub(super) reports: Vec<(UserId, u64, Frame)>,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct Client {
     pub(super) key: SessionKey,
     pub(super) next: u64,
     pub(super) outstanding: BTreeMap<u64, Command>,
-    /// What had an answer, and the last of them.
+    /// The commands that had an answer, and the last of them.
     pub(super) answered: BTreeMap<u64, Command>,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct Model {
     pub(super) clients: Vec<Client>,
     /// Commands below this number were answered.
     pub(super) answered: u64,
-    /// By number: the result, once it was told.
+    /// By number: the result, once it was published.
     results: BTreeMap<u64, ResultCode>,
     /// By user and number: the report, once it was seen.
     seen: BTreeMap<(UserId, u64), Frame>,
@@ -108,7 +108,7 @@ impl Model {
         Ok(())
     }
 
-    /// The same result each time.
+    /// Checks that the result of a command is the same each time.
     fn told(&mut self, number: u64, result: ResultCode) -> Verdict {
         let before = *self.results.entry(number).or_insert(result);
         must(before == result, || {
@@ -151,7 +151,7 @@ impl Model {
         })
     }
 
-    /// The exchange is open again, with so many commands, and this state.
+    /// The exchange is open again, with this number of commands, and this state.
     pub(super) fn recovered(&mut self, commands: u64, hash: u64) -> Verdict {
         let taken = self.log.len() as u64;
         must((self.answered..=taken).contains(&commands), || {
@@ -160,7 +160,7 @@ impl Model {
         })?;
         self.log.truncate(commands as usize);
         self.catch_up()?;
-        // What is there is answered, by whoever asks.
+        // A session that asks for a recovered command gets its answer.
         self.answered = commands;
         let expected = crate::snapshot::state_hash(&self.state);
         must(hash == expected, || {
@@ -168,7 +168,8 @@ impl Model {
         })
     }
 
-    /// Executes what was taken, and compares what was told of it.
+    /// Executes the commands that were taken, and compares the published results and reports with
+    /// theirs.
     pub(super) fn catch_up(&mut self) -> Verdict {
         let mut events = Events::new();
         while let Some((_, command)) = self.log.get(self.executed) {
@@ -199,7 +200,7 @@ impl Model {
         crate::snapshot::state_hash(&self.state)
     }
 
-    /// A user goes on after a report, of which so many are kept at least.
+    /// Checks a user's resumption after a report, of which at least `least` reports are kept.
     pub(super) fn resumed(
         &self,
         user: UserId,

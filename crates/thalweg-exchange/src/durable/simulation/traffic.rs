@@ -1,4 +1,4 @@
-//! What the simulated clients send.
+//! The traffic of the simulated clients.
 
 use thalweg_measure::random::SplitMix;
 

@@ -17,7 +17,7 @@ pub(crate) const PART_NAME: &str = "snapshot.part";
 /// Written and made durable in pieces of this, so that commits do not have to wait for all of it.
 const PIECE_BYTES: usize = 256 << 10;
 
-/// The name of the snapshot after so many commands.
+/// Returns the name of the snapshot after this number of commands.
 pub(crate) fn snapshot_name(commands: u64) -> String {
     format!("snapshot-{commands:020}.thw")
 }
@@ -36,7 +36,7 @@ pub struct Skipped {
     pub file: String,
     /// How many commands it holds, by its name.
     pub commands: u64,
-    /// What is wrong with it.
+    /// The error in it.
     pub why: SnapshotFlaw,
 }
 
@@ -126,7 +126,7 @@ fn read<S: Storage>(storage: &S, name: &str) -> Result<Vec<u8>, SnapshotFlaw> {
     Ok(all)
 }
 
-/// What a snapshot says of itself, if its checksum agrees. The file is read in pieces.
+/// Returns a snapshot's header, if the checksum agrees. The file is read in pieces.
 pub(crate) fn checked_header<S: Storage>(
     storage: &S,
     name: &str,
@@ -149,7 +149,7 @@ pub(crate) fn checked_header<S: Storage>(
     }
 }
 
-/// What reading a snapshot found wrong, with its full name.
+/// A snapshot's full name, and the error in it.
 pub(crate) type Flawed = (String, SnapshotFlaw);
 
 /// All bytes of a snapshot.
@@ -158,7 +158,7 @@ pub(crate) fn read_file<S: Storage>(storage: &S, commands: u64) -> Result<Vec<u8
     read(storage, &name).map_err(|why| (format!("{}/{name}", storage.place()), why))
 }
 
-/// What a snapshot holds, with the tables as they were; of bytes that were read, if there are some.
+/// Decodes a snapshot, with the tables as they were; from `bytes`, if it was read already.
 pub(crate) fn image_of<S: Storage>(
     storage: &S,
     commands: u64,
@@ -180,7 +180,7 @@ pub(crate) fn image_of<S: Storage>(
     check(commands, header.journal, image, header).map_err(full)
 }
 
-/// What a snapshot says of itself.
+/// Returns a snapshot's header.
 pub(crate) fn header_of<S: Storage>(storage: &S, commands: u64) -> Result<SnapshotHeader, Flawed> {
     let name = snapshot_name(commands);
     let opened = open(storage, &name).map(|(_, header)| header);

@@ -1,4 +1,4 @@
-//! A snapshot as bytes: the state, sessions and reports after so many commands.
+//! A snapshot as bytes: the state, sessions and reports after a number of commands.
 //!
 //! `docs/durable-format.md` has the tables.
 
@@ -21,7 +21,7 @@ pub(crate) const HEADER_BYTES: usize = 128;
 const HEADER_SUM_AT: usize = 120;
 pub(crate) const SUM_BYTES: usize = 8;
 
-/// What a snapshot says of itself.
+/// The header of a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SnapshotHeader {
     /// The number of the journal that it belongs to.
@@ -38,11 +38,11 @@ pub struct SnapshotHeader {
     pub sessions_bytes: u64,
     /// Bytes of the reports.
     pub reports_bytes: u64,
-    /// What was kept for programs that come back.
+    /// The limits of answers, reports and sessions that were kept for clients that reconnect.
     pub sessions: SessionLimits,
 }
 
-/// What is wrong with a snapshot.
+/// An error in a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SnapshotFlaw {
@@ -57,12 +57,12 @@ pub enum SnapshotFlaw {
     Length {
         /// Its length in bytes.
         bytes: u64,
-        /// What it should be, at least.
+        /// The length that it should have, at least.
         expected: u64,
     },
     /// A checksum does not agree.
     Sum {
-        /// Of what: `header` or `file`.
+        /// The part: `header` or `file`.
         what: &'static str,
     },
     /// The state has not the hash that the header gives.
@@ -75,12 +75,12 @@ pub enum SnapshotFlaw {
         what: &'static str,
         /// Where in its part (the header, the sessions, the reports) it begins, bytes.
         at: usize,
-        /// What it is.
+        /// The value that was found.
         value: u64,
     },
     /// A list ends before its last entry does.
     EndsEarly {
-        /// Of what.
+        /// The list.
         what: &'static str,
         /// Where in its part.
         at: usize,
@@ -122,7 +122,7 @@ impl fmt::Display for SnapshotFlaw {
 
 impl std::error::Error for SnapshotFlaw {}
 
-/// Of which exchange, and when.
+/// The exchange and the moment of a snapshot.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moment {
     pub(crate) journal: u64,
@@ -307,7 +307,8 @@ mod tests {
         decoded.map(|_| ()).expect_err("it is refused").to_string()
     }
 
-    /// Of each line: how far behind `from` a byte is forged, that byte, and why it is refused.
+    /// Checks forged bytes. Each line says how far behind `from` a byte is forged, that byte, and
+    /// why it is refused.
     fn all_refused(from: usize, faults: &str) {
         for fault in faults.lines() {
             let mut words = fault.trim_start().splitn(3, ' ');

@@ -50,7 +50,7 @@ pub(super) fn all_of(
     file::encode(state, tables, moment).0
 }
 
-/// Who makes snapshots: a thread, or the owner where it is asked.
+/// The maker of snapshots: a thread, or the owner where it is asked.
 #[derive(Debug)]
 pub(super) struct Snapshots<S: Storage> {
     pub(super) writer: Writer<S>,
@@ -66,7 +66,7 @@ pub(super) struct Snapshots<S: Storage> {
 }
 
 impl<S: Storage> Snapshots<S> {
-    /// After a snapshot of so many commands.
+    /// Starts after a snapshot of this number of commands.
     pub(super) fn new(writer: Writer<S>, options: SnapshotOptions, commands: u64) -> Self {
         let stats = Arc::new(Mutex::new(SnapshotStats::default()));
         let (orders, inbox) = sync_channel(1);
@@ -95,12 +95,12 @@ impl<S: Storage> Snapshots<S> {
         }
     }
 
-    /// So many bytes of commands came after the last snapshot before the exchange was opened.
+    /// Counts bytes of commands that came after the last snapshot before the exchange was opened.
     pub(super) fn count(&mut self, bytes: u64) {
         self.due_bytes = self.due_bytes.saturating_sub(bytes);
     }
 
-    /// Whether so many bytes since the exchange was opened make one due.
+    /// Whether a snapshot is due when `bytes` bytes of commands came since the exchange was opened.
     #[inline]
     pub(super) fn is_due_by(&self, bytes: u64) -> bool {
         bytes >= self.due_bytes

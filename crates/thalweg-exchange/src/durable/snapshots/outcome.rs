@@ -1,4 +1,4 @@
-//! What came of the snapshots that were asked for.
+//! The results of snapshots that were asked for.
 
 use std::any::Any;
 use std::fmt;
@@ -31,16 +31,17 @@ pub enum SnapshotFailed {
     Journal(JournalError),
     /// The snapshot before, or a record, cannot be read.
     Reading(Box<OpenError>),
-    /// What the journal says is not what the live exchange has done: one of them is at fault.
+    /// The journal, executed again, gives another digest than the live exchange: one of them is at
+    /// fault.
     Digest {
-        /// After so many commands.
+        /// The number of commands.
         commands: u64,
         /// The digest of the live exchange.
         live: Digest,
-        /// That of the journal, executed again.
+        /// The digest of the journal, executed again.
         replayed: Digest,
     },
-    /// What was to be written cannot be read again.
+    /// The bytes that were to be written cannot be read again.
     Unreadable(SnapshotFlaw),
     /// The exchange was closed first.
     Closed,

@@ -32,7 +32,7 @@ pub(super) fn encode_sessions(sessions: &Sessions, out: &mut Vec<u8>) {
     }
 }
 
-/// Reads sessions of an exchange that has executed so many commands.
+/// Reads sessions of an exchange that has executed this number of commands.
 pub(super) fn restore_sessions(
     bytes: &[u8],
     commands: u64,
@@ -127,7 +127,7 @@ pub(super) fn restore_reports(bytes: &[u8], into: &mut ReportTable) -> Result<()
         }
         before = Some(user);
         let (next, count) = (fields.long()?, fields.int()?);
-        // Nobody gets half of all numbers; more would leave none for the next ones.
+        // No user has had half of all numbers; more would leave none for the next reports.
         if next <= u64::from(count) || next > u64::MAX / 2 {
             return fields.wrong("the number of the next report", next);
         }

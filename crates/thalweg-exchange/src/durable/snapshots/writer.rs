@@ -18,7 +18,7 @@ use crate::durable::replay::{Image, Replayer};
 use crate::durable::tables::Tables;
 use crate::engine::state::State;
 
-/// What writes snapshots.
+/// The writer of snapshots.
 #[derive(Debug)]
 pub(in crate::durable) struct Writer<S: Storage> {
     pub(in crate::durable) storage: S,
@@ -46,13 +46,13 @@ impl<S: Storage> Clone for Writer<S> {
 }
 
 impl<S: Storage> Writer<S> {
-    /// Makes the snapshot after so many commands as the digest has. None where there is one that
-    /// is as new.
+    /// Makes the snapshot after the number of commands that the digest has. Returns `None` where
+    /// there is one as new.
     pub(super) fn make(&self, live: Digest) -> Result<Option<SnapshotMade>, SnapshotFailed> {
         let began = Instant::now();
         assert!(!self.faults.has(Seeded::PanicInSnapshot), "a seeded fault");
         let commands = live.outcomes();
-        // What is not synced may be ahead of the disk.
+        // Commands that are not synced may be ahead of the disk.
         let _durable = self.journal.commit(Lsn::new(commands))?;
         let place = self.storage.place();
         let found = newest(&self.storage, self.identity, &self.limits)?;

@@ -1,11 +1,11 @@
-//! What a book keeps of orders that ask for more than a place in a queue.
+//! The book's records of orders with conditions: hidden lots, expiry, stop triggers.
 //!
 //! *State*: of resting orders that hide lots or expire, their terms by id; when orders expire; and
 //! stop orders, which wait and do not rest; and whether there is an auction. *Rules*: (1) a node
 //! has a mark exactly while its order has terms, and terms exactly while it hides lots or expires,
 //! or waits; (2) an order with a time to live is in `expiries` exactly while it rests or waits; (3)
 //! a waiting order has a node, too, in no queue, so that the book's index knows its id; (4) there
-//! is an `Aside` exactly while something is in it. Who places, moves or cancels a plain order that
+//! is an `Aside` exactly while something is in it. Placing, moving or cancelling a plain order that
 //! does not trade never looks here, whatever else is in the book.
 //!
 //! Found through trees: ids come from clients, and such orders are rare.
@@ -24,7 +24,7 @@ pub(super) const EXPIRES: u8 = 2;
 /// Mark of a node: its order waits, is in no queue, and all but its key is kept in `stops`.
 pub(super) const WAITS: u8 = 4;
 
-/// What is kept of a resting order.
+/// The conditions of a resting order.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Terms {
     /// Which of the orders with terms, and of the stop orders, came first.
@@ -70,7 +70,7 @@ impl Aside {
         }
     }
 
-    /// The same of an order of a snapshot; whoever comes later has a later arrival.
+    /// Notes the expiry of an order of a snapshot; orders that come later have a later arrival.
     pub(super) fn restore_expiry(&mut self, time: Option<i64>, turn: u32, order: OrderKey) {
         self.arrivals = self.arrivals.max(turn.into());
         self.note_expiry(time, turn.into(), order);

@@ -27,14 +27,14 @@ use crate::event::{Event, Events, LevelChange, Removal};
 use crate::ids::{OrderId, UserId};
 use crate::rules::Rules;
 
-/// What an auction would come to if it ended now.
+/// The result of an auction if it ended now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Indicative {
     /// The price of all trades.
     pub price: i64,
     /// Lots that would trade; above zero.
     pub volume: i64,
-    /// Lots that would be left of those who buy at that price; below zero, of those who sell.
+    /// The unfilled lots of buyers at that price; below zero, of sellers.
     pub surplus: i64,
 }
 
@@ -45,7 +45,7 @@ struct Lots {
     lots: i128,
 }
 
-/// What is left at the best prices of both sides after all that can trade did.
+/// The unfilled lots at the best prices of both sides after all trades that are possible.
 #[derive(Clone, Copy, Debug)]
 struct Left {
     ask: Option<Lots>,
@@ -79,7 +79,7 @@ impl Left {
         if balanced.0 <= balanced.1 {
             return balanced;
         }
-        // Somebody is left over at every price: buyers up to `bid`, sellers from `ask` on.
+        // At every price an order is left over: buyers up to `bid`, sellers from `ask` on.
         let bought = self.bid.filter(|bid| bid.price >= low);
         let sold = self.ask.filter(|ask| ask.price <= high);
         let [bought, sold] = [bought, sold].map(|left| left.map_or(NO_LOTS, |left| left.lots));
@@ -96,7 +96,7 @@ impl Left {
         (first, last)
     }
 
-    /// Lots left over at one of these prices; below zero, of those who sell.
+    /// Returns the lots left over at one of these prices; below zero, those of sellers.
     fn surplus(&self, price: i128) -> i128 {
         match (self.ask, self.bid) {
             (_, Some(bid)) if price <= bid.price => bid.lots,
@@ -205,7 +205,7 @@ impl Book {
         self.run_stops(first, rules, events);
     }
 
-    /// The best buyer meets the best seller until so many lots have changed hands.
+    /// Matches the best buyer with the best seller until `volume` lots have changed hands.
     fn trade_at(&mut self, price: i64, volume: i64, events: &mut Events) {
         let mut left = volume;
         while left > 0 {

@@ -1,8 +1,8 @@
-//! What takes a look at each order: makers that hide lots or expire, takers that must not meet
-//! their owner's orders or have a budget, and orders that are moved or amended to where they may
-//! take.
+//! The slow path of matching, order by order: makers that hide lots or expire, takers that must not
+//! meet their owner's orders or have a budget, and orders that are moved or amended to where they
+//! may take.
 //!
-//! Without conditions, this does exactly what the plain way does: the tests run the same orders
+//! Without conditions, this does exactly what the fast path does: the tests run the same orders
 //! through both.
 //!
 //! # Self-trade prevention
@@ -10,8 +10,8 @@
 //!
 //! The resting order is looked at when it would be the next to trade, and the flags that count are
 //! the taker's. A resting order that is cancelled makes an
-//! [`Event::Removed`](crate::Event::Removed) between the trades, where it happens. What is left of
-//! a new order that is cancelled is rejected; of a moved one, which was placed long ago, it is
+//! [`Event::Removed`](crate::Event::Removed) between the trades, where it happens. The rest of a
+//! new order that is cancelled is rejected; of a moved one, which was placed long ago, it is
 //! removed, by the last event.
 //!
 //! *Decrement*: both lose as many lots as the smaller one has, of an iceberg order hidden ones
@@ -200,7 +200,7 @@ impl Book {
         size == maker.left
     }
 
-    /// Fills lots that a resting order shows, after the trade was told.
+    /// Fills lots that a resting order shows, after the trade was reported.
     pub(super) fn fill(&mut self, slot: u32, size: i64, events: &mut Events) {
         let order = self.ladder.nodes[slot];
         if size != order.left {
@@ -221,7 +221,7 @@ impl Book {
         }
     }
 
-    /// Takes a resting order out, and tells why.
+    /// Takes a resting order out, and reports why.
     pub(super) fn remove(&mut self, slot: u32, why: Removal, events: &mut Events) {
         let left = self.ladder.nodes[slot].left + self.hidden(slot);
         self.tell_removed(slot, left, why, events);
@@ -233,7 +233,7 @@ impl Book {
         self.tell_left(slot, (size, 0), why, events);
     }
 
-    /// Tells that `size` lots of a resting order are gone; `left` are not.
+    /// Reports that `size` lots of a resting order are gone, and `left` remain.
     fn tell_left(&self, slot: u32, (size, left): (i64, i64), why: Removal, events: &mut Events) {
         let order = &self.ladder.nodes[slot];
         events.push(Event::Removed {

@@ -11,7 +11,7 @@ use crate::event::{Event, Events, RejectReason, UserHint};
 use crate::result_code::ResultCode;
 use crate::rules::Rules;
 
-/// Who sent an order, and if it waited, its arrival.
+/// The owner of an order, and if the order waited, its arrival.
 type Origin = (UserHint, Option<u64>);
 
 impl Book {
@@ -106,8 +106,8 @@ impl Book {
         self.end_taking((place, asked, origin), &taker, (first, rules), events)
     }
 
-    /// Whether a new order is rejected for its id before it trades: else an order would be told of
-    /// by the same id as another.
+    /// Whether a new order is rejected for its id before it trades: else reports on it would have
+    /// the same id as those on another order.
     #[inline(always)]
     pub(super) fn is_taken(&mut self, place: &Place, rules: &Rules) -> bool {
         let key = self.key(place.uid, place.order_id);
@@ -153,7 +153,7 @@ impl Book {
         }
     }
 
-    /// What is left of a new order rests, or is rejected.
+    /// Lets the unfilled rest of a new order rest, or rejects it.
     #[inline(never)]
     pub(super) fn end_taking(
         &mut self,
@@ -211,7 +211,7 @@ impl Book {
     }
 }
 
-/// Rejects lots of an order whose events begin at `first`, even none: the reference tells of a
+/// Rejects lots of an order whose events begin at `first`, even none: the reference reports a
 /// budget order of no size, too. Its reject comes before its trades. Says how the command ends, if
 /// it is the command's order: where nothing traded, the order is refused.
 #[cold]

@@ -1,4 +1,4 @@
-//! Orders that live until a time, as the log tells the time.
+//! Orders that live until a time, by the clock of the log.
 //!
 //! They leave their book by time, then in the order in which they came, whether they rest or, as
 //! stop orders, still wait.

@@ -1,18 +1,18 @@
 //! Orders that show a part of their lots at a time.
 //!
-//! An iceberg order takes with all its lots. What rests shows `display` lots and hides the others;
-//! only shown lots count in their level. When they are filled, as many again, or what is left,
-//! stand at the end of the queue; a taker may meet them once more when it has met everybody else of
-//! that price.
+//! An iceberg order takes with all its lots. The resting part shows `display` lots and hides the
+//! others; only shown lots count in their level. When they are filled, as many again, or what is
+//! left, stand at the end of the queue; a taker may meet them once more when it has met all other
+//! orders of that price.
 //!
 //! *Cancel*: all lots go. *Reduce*: hidden lots go first, so the order keeps its place in time
 //! unless it is cancelled by it. *Move*: it takes with all its lots, and what is left shows
 //! `display` lots again at its new place. *FOK and FOK_BUDGET* count hidden lots: they would be
 //! met. Money is held for all lots as for those of any order.
 //!
-//! What is shown when the order comes to rest follows from what is left of it. How many more lots
-//! are shown later is told by an [`Event::Refilled`]: also when it was moved, beyond those that
-//! were shown before and are not taken by its trades.
+//! The shown lots when the order comes to rest follow from its unfilled lots. The number of lots
+//! that are shown later is reported by an [`Event::Refilled`]: also when it was moved, beyond those
+//! that were shown before and are not taken by its trades.
 
 use super::Book;
 use super::aside::Terms;
@@ -21,7 +21,7 @@ use crate::event::{Event, Events};
 use crate::ids::{OrderId, UserId};
 
 impl Book {
-    /// Notes the conditions of an order that came to rest, of which so many lots are hidden.
+    /// Notes the conditions of an order that came to rest with `hidden` hidden lots.
     pub(super) fn note_terms(
         &mut self,
         slot: u32,

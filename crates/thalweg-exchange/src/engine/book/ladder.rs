@@ -2,20 +2,19 @@
 //! for the rest.
 //!
 //! *State*: a bid and an ask never rest at one price but in an auction, while there is no window
-//! (see `parked`), so both sides share it; its levels are the first slots of the nodes, a map tells
+//! (see `parked`), so both sides share it; its levels are the first slots of the nodes, a map shows
 //! which have orders. Levels outside it are nodes like orders, found through a list per side
-//! (`far`). *Rules*:
-//! (1) a tick is occupied exactly while its level has orders; a far level exists exactly while it
-//! has orders; (2) no far level has a price of the window; (3) the book is never crossed: whatever
-//! could match has matched before an order is appended, but in an auction; (4) `bound` of a side is
-//! no worse than its best key, and every order of the other side is beyond it; `far_best` is the
-//! least key outside the window, or [`NO_KEY`].
+//! (`far`). *Rules*: (1) a tick is occupied exactly while its level has orders; a far level exists
+//! exactly while it has orders; (2) no far level has a price of the window; (3) the book is never
+//! crossed: whatever could match has matched before an order is appended, but in an auction; (4)
+//! `bound` of a side is no worse than its best key, and every order of the other side is beyond it;
+//! `far_best` is the least key outside the window, or [`NO_KEY`].
 //!
-//! *Why a bound and not the best price*: nobody but a taker needs the best price, and most orders
-//! do not take. Whoever does not reach the bound does not reach the best price either; who reaches
-//! it looks for the best price, which then is the bound. So a level that is left empty costs
-//! nothing, and no branch asks whether it was the best. By (4), all that rests between a bound and
-//! the best price of its side is nothing, so the search may read the map of both sides.
+//! *Why a bound and not the best price*: only a taker needs the best price, and most orders do not
+//! take. An order that does not reach the bound does not reach the best price either; one that
+//! reaches it looks for the best price, which then is the bound. So a level that is left empty
+//! costs nothing, and no branch asks whether it was the best. By (4), all that rests between a
+//! bound and the best price of its side is nothing, so the search may read the map of both sides.
 //!
 //! *Keys*: `price ^ mask(side)` sorts each side's best price first without a branch or overflow. A
 //! price may be as extreme as `NO_KEY` stands for, so that key is looked at twice.
@@ -69,7 +68,7 @@ pub(super) struct Ladder {
     is_shut: bool,
     /// True while the window leaves its old place.
     is_leaving: bool,
-    /// Whose orders rest, once somebody asked.
+    /// The resting orders by owner, once that was asked for.
     pub(super) owners: Option<Box<Owners>>,
     /// The nodes of a wide window, while they are made.
     wide: Option<Box<Nodes>>,
@@ -245,7 +244,8 @@ impl Ladder {
         *tick = u8::from(queue.tag != 0);
     }
 
-    /// The same, and gives the slot back. The order keeps all but its links.
+    /// Unlinks an order as [`unlink`](Self::unlink) does, and gives its slot back. The order keeps
+    /// all but its links.
     #[inline(always)]
     pub(super) fn remove(&mut self, slot: u32) {
         let (nodes, free) = self.nodes.with_free();

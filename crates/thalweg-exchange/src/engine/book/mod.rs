@@ -54,7 +54,8 @@ use crate::rules::Rules;
 
 /// An order book. Read here; changed only through the engine.
 ///
-/// What every command reads lies in four lines: with many symbols each of them comes from memory.
+/// The fields that every command reads lie in four cache lines: with many symbols each of them
+/// comes from memory.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct Book {
@@ -73,7 +74,7 @@ pub struct Book {
     index: Index<OrderKey>,
     /// How far from the best opposite price a market order takes.
     protection: i64,
-    /// Of the last trade.
+    /// The price of the last trade.
     last: Option<i64>,
     ladder: Ladder,
 }
@@ -221,7 +222,7 @@ impl Book {
         self.index.find_by(self.key(uid, order_id), is_it)
     }
 
-    /// The same, with its place in the index, where one look finds it.
+    /// Returns the slot of an order of `uid` with its place in the index, where one look finds it.
     #[inline(always)]
     fn near_own(&self, uid: UserId, order_id: OrderId) -> Option<Found> {
         let nodes = &self.ladder.nodes;
@@ -248,8 +249,8 @@ impl Book {
         self.ladder.nodes.free(slot)
     }
 
-    /// What it means to take lots off a plain order, or all, and where it was found. `None` where
-    /// it takes a closer look.
+    /// Returns where a plain order was found, and how many lots would be taken off it, up to all.
+    /// `None` for an order that needs the slow path.
     #[inline(always)]
     pub(crate) fn reducible(
         &self,
@@ -268,7 +269,7 @@ impl Book {
         (order.marks == 0).then_some((found, reduced))
     }
 
-    /// Takes lots off an order, or cancels it, as [`Self::reducible`] told.
+    /// Takes lots off an order, or cancels it, as [`Self::reducible`] returned.
     #[inline(always)]
     pub(crate) fn take_off(&mut self, found: Found, reduced: &Reduced, events: &mut Events) {
         let order = &mut self.ladder.nodes[found.slot];

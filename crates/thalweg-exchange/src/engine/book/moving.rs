@@ -43,7 +43,7 @@ impl Book {
             return code;
         }
         if self.crosses(moved.action, price) | is_marked || !self.ladder.shift(slot, price) {
-            // What is hidden moves, too.
+            // Hidden lots move, too.
             moved.left += self.hidden(slot);
             let code = self.move_far(slot, price, rules, events);
             if code != ResultCode::Success {
@@ -57,9 +57,9 @@ impl Book {
         ResultCode::Success
     }
 
-    /// The same of a plain order that moves inside the window and takes nothing, at a price which
-    /// covers an ask's fee where that is asked for; says how it stood. `PAIR`: in a pair. `None`,
-    /// and nothing done, where it takes a closer look.
+    /// Moves a plain order inside the window that takes nothing, to a price which covers an ask's
+    /// fee where that is asked for; returns how it stood. `PAIR`: in a pair. `None`, and nothing
+    /// done, for a move that needs the slow path.
     #[inline(always)]
     pub(crate) fn shift<const PAIR: bool>(
         &mut self,
@@ -93,7 +93,7 @@ impl Book {
         self.ladder.reaches(opposite, price ^ mask(opposite))
     }
 
-    /// The same where it trades, or where the window ends.
+    /// Moves an order that trades, or to where the window ends.
     #[cold]
     fn move_far(
         &mut self,

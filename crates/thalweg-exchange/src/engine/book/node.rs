@@ -10,7 +10,7 @@ use crate::ids::{OrderId, UserId};
 
 /// Ticks of the window of a book that is used much; their levels are the first slots.
 pub(super) const WIDE: u32 = 4096;
-/// Of a book that is not: it takes 8 KiB, and not 256.
+/// Ticks of the window of a book that is used little: it takes 8 KiB, and not 256.
 pub(super) const NARROW: u32 = 64;
 /// Orders and far levels for which a narrow book has room at once.
 pub(super) const FEW: usize = 64;
@@ -22,7 +22,7 @@ pub(super) const NONE: u32 = u32::MAX;
 
 /// An order, or the level that is the sentinel of a circular list of orders.
 ///
-/// Of a level, `left` is the volume, `tag` the number of orders, `next` the oldest order,
+/// For a level, `left` is the volume, `tag` the number of orders, `next` the oldest order,
 /// `previous` the newest, and the rest unused, but for the `price` of a level outside the window.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
@@ -36,12 +36,12 @@ pub(super) struct Node {
     pub(super) filled: i64,
     pub(super) previous: u32,
     pub(super) next: u32,
-    /// Of an order, where its owner is kept; of a level, how many orders it has.
+    /// For an order, the slot of its owner; for a level, its number of orders.
     pub(super) tag: u32,
     pub(super) action: Action,
-    /// What the order asks for when it is moved and takes.
+    /// The order's flags, which count when it is moved and takes.
     pub(super) flags: OrderFlags,
-    /// What is kept of it beside the book: bits of `aside`. None for a plain order.
+    /// Which conditions of it are kept beside the book: bits of `aside`. None for a plain order.
     pub(super) marks: u8,
 }
 
@@ -85,7 +85,7 @@ impl Node {
         }
     }
 
-    /// What the order is found by; `owners` as the book has it.
+    /// Returns the key by which the order is found; `owners` as the book has it.
     #[inline]
     pub(super) const fn key(&self, owners: i64) -> OrderKey {
         OrderKey {
@@ -158,7 +158,7 @@ impl Nodes {
         }
     }
 
-    /// Makes levels of the window until there are so many, and room for `orders` other nodes, of
+    /// Makes levels of the window until there are `levels`, and room for `orders` other nodes, of
     /// which there are none yet.
     pub(super) fn open(&mut self, levels: u32, orders: usize) {
         let more = self.levels..levels;
@@ -240,7 +240,7 @@ impl Nodes {
         &mut self.list
     }
 
-    /// The same, and the slot that is free next.
+    /// Returns all nodes, and the slot that is free next.
     #[inline]
     pub(super) fn with_free(&mut self) -> (&mut [Node], &mut u32) {
         (&mut self.list, &mut self.free)

@@ -27,7 +27,7 @@ impl Occupancy {
         Self { ticks: Vec::new() }
     }
 
-    /// The least width with so many ticks.
+    /// Returns the least width with this number of ticks.
     pub(super) const fn width_for(ticks: u32) -> u32 {
         ticks.next_multiple_of(WORD as u32)
     }
@@ -37,7 +37,7 @@ impl Occupancy {
         tick - tick % WORD as u32
     }
 
-    /// Has so many ticks from now on. No tick that goes has orders.
+    /// Sets the number of ticks. No tick that goes has orders.
     pub(super) fn set_width(&mut self, width: u32) {
         debug_assert!(width.is_multiple_of(WORD as u32) && width <= WIDE);
         self.ticks.resize(width as usize, 0);
@@ -55,7 +55,7 @@ impl Occupancy {
         self.ticks.len() as u64
     }
 
-    /// What is kept of a tick; of none outside the window.
+    /// Returns a tick's entry; `None` outside the window.
     #[inline]
     pub(super) fn tick(&self, tick: u64) -> Option<&u8> {
         self.ticks.get(usize::try_from(tick).ok()?)

@@ -1,4 +1,5 @@
-//! Whose orders rest in a book, so that all of one owner's are found without a look at others'.
+//! The resting orders of a book by owner, so that all of one owner's are found without a look at
+//! others'.
 //!
 //! *State*: beside the nodes, in the same slots, a link for each resting order to the next one of
 //! its owner; the first of each owner is found through an index. *Rules*: (1) an order is in its
@@ -6,10 +7,10 @@
 //! in one queue, the one that came to it first has the lower arrival.
 //!
 //! *Why not from the beginning*: an order that rests takes 95 instructions more, one that goes 47
-//! (`cargo dev counts`, `owners-kept`), and in large books lines of memory. So the lists are
-//! made when orders of one owner are first asked for, by a look at every order, and kept from then
-//! on; until then the book pays for the question whether there are any. Whoever asks on an empty
-//! exchange never waits for that.
+//! (`cargo dev counts`, `owners-kept`), and in large books lines of memory. So the lists are made
+//! when orders of one owner are first asked for, by a look at every order, and kept from then on;
+//! until then the book pays for the question whether there are any. A request on an empty exchange
+//! never waits for that.
 
 use thalweg::ring::prefetch;
 
@@ -183,8 +184,8 @@ impl Book {
         self.some_orders_of(uid, usize::MAX)
     }
 
-    /// The same, but no more than `most`, whichever those are where there are more. Cost: a visit
-    /// to each of those.
+    /// Returns the resting orders of a user, but no more than `most`; it is not specified which, if
+    /// there are more. Cost: a visit to each of those.
     pub(crate) fn some_orders_of(&self, uid: UserId, most: usize) -> Vec<RestingOrder> {
         if self.ladder.owners.is_some() {
             let slots = self.slots_of(uid, most).into_iter();
@@ -200,7 +201,7 @@ impl Book {
             });
         }
         orders.truncate(most);
-        // Of each level they came in order of time, and a stable sort leaves that.
+        // Orders of one level came in order of time, and a stable sort leaves that.
         orders.sort_by_key(|order| {
             (
                 order.action,

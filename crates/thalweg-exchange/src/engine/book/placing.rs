@@ -40,8 +40,8 @@ impl Book {
         self.place_closely(place, user, rules, events)
     }
 
-    /// The usual case: a limit order that does not trade rests near the market. False, and nothing
-    /// done, where it takes a closer look.
+    /// The fast path: a limit order that does not trade rests near the market. False, and nothing
+    /// done, for an order that needs the slow path.
     #[inline(always)]
     pub(crate) fn rest_at_once(&mut self, place: &Place, user: UserHint) -> bool {
         let opposite = place.action.opposite();

@@ -1,8 +1,8 @@
 //! A book in the parts that a state snapshot writes ([`snapshot`](crate::snapshot)), and made again
 //! from these.
 //!
-//! Of what orders are kept by, slots, window, far and parked levels and lists of owners are none of
-//! its parts, since no result hangs on them. Of arrivals only their order counts, and that only
+//! The parts do not include the places of orders: slots, window, far and parked levels and lists of
+//! owners, since no result depends on them. Of arrivals only their order counts, and that only
 //! among orders that expire at one time, which is their *turn*, and among stop orders with one
 //! trigger, which stand in that order.
 
@@ -30,7 +30,7 @@ pub(crate) struct Outline {
     pub(crate) orders: usize,
 }
 
-/// What is visited of a book: a level, and then the orders there.
+/// An item of a visit to a book: a level, and then the orders there.
 #[derive(Debug)]
 pub(crate) enum Saved<'b> {
     Level(&'b Level),
@@ -83,8 +83,8 @@ impl Book {
 
     /// Visits the levels of a side, best first, and behind each its orders in order of time.
     ///
-    /// Of some levels together, queues are walked through in turn before, so that their orders come
-    /// from memory at once. Takes four bytes for each of these.
+    /// The queues of some levels at a time are walked through in turn before, so that their orders
+    /// come from memory at once. Takes four bytes for each of these.
     pub(crate) fn visit_saved(&self, side: Action, mut visit: impl FnMut(Saved<'_>)) {
         const TOGETHER: usize = 24;
         let mut levels = self.all_levels(side);

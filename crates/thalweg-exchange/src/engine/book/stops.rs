@@ -10,18 +10,18 @@
 //! *When and in which order*: the command that trades finishes its own chain of events first. Then
 //! its trades are gone through as they happened, and each sends off the orders that it reaches:
 //! asks first, then bids, each the trigger that is reached first before those beyond it, then in
-//! order of arrival. They are executed one after another, each told by an
-//! [`Event::Triggered`] with its own rejects and trades behind it, and its trades send off further
-//! ones, at the end of the line. No order begins to wait meanwhile, so each waiting order is
-//! executed once at most, and the line ends.
+//! order of arrival. They are executed one after another, each reported by an [`Event::Triggered`]
+//! with its own rejects and trades behind it, and its trades send off further ones, at the end of
+//! the line. No order begins to wait meanwhile, so each waiting order is executed once at most, and
+//! the line ends.
 //!
 //! *Ids*: a resting and a waiting order of one symbol (and one user, where ids are per user) never
 //! share one. A stop order whose id rests or waits already is rejected whole, and any order whose
 //! id waits is rejected like one whose id rests. So a waiting order has a node of its own and is in
-//! the book's index: nobody who looks for a vacant id looks twice.
+//! the book's index: a search for a vacant id looks only once.
 //!
 //! *Commands on a waiting order*: cancel and reduce find it where no resting order has the id, and
-//! tell an [`Event::Removed`]; a move does not.
+//! report an [`Event::Removed`]; a move does not.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -77,7 +77,7 @@ impl Waiting {
         self.order.place.action
     }
 
-    /// Tells that `size` of its lots are gone; `left` are not.
+    /// Reports that `size` of its lots are gone, and `left` remain.
     fn tell_removed(&self, (size, left): (i64, i64), why: Removal, events: &mut Events) {
         let place = &self.order.place;
         events.push(Event::Removed {
@@ -175,7 +175,7 @@ impl Stops {
             _ => None,
         };
         let mut prices = events.iter().filter_map(price);
-        // What is reached is reached by the first or the last.
+        // Orders that are reached are reached by the first or the last price.
         let mut ends = [prices.next(), prices.next_back()].into_iter().flatten();
         if ends.any(|price| self.reached_at(price).is_some()) {
             for price in events.iter().filter_map(price) {
@@ -396,7 +396,7 @@ impl Book {
         ResultCode::Success
     }
 
-    /// Takes a waiting order out, if it is one, and tells why.
+    /// Takes a waiting order out, if it is one, and reports why.
     pub(super) fn remove_waiting(&mut self, order: OrderKey, why: Removal, events: &mut Events) {
         if let Some(waiting) = self.take_waiting(order) {
             let good_till = waiting.order.good_till;

@@ -1,7 +1,7 @@
 //! A taker meets the opposite side: best price first, then time, at the maker's price.
 //!
-//! One loop for all: makers that are plain, met by a taker that looks at nobody, are taken in a row
-//! and leave their level together; any other is met alone (`careful`).
+//! One loop for all: makers that are plain, met by a taker that need not look at their owners, are
+//! taken in a row and leave their level together; any other is met alone (`careful`).
 
 use super::Book;
 use super::ladder::{NO_KEY, mask};
@@ -12,7 +12,7 @@ use crate::event::{Event, Events, Made, RejectReason};
 use crate::ids::{OrderId, UserId};
 use crate::rules::Rules;
 
-/// What matching needs to know of the order that takes, and what became of it.
+/// The state of an order that takes, as far as matching needs it.
 pub(super) struct Taker {
     pub(super) uid: UserId,
     pub(super) flags: OrderFlags,
@@ -71,7 +71,7 @@ impl Taker {
         self.flags.self_trade() != SelfTrade::Allow || self.budget.is_some()
     }
 
-    /// Tells that it takes lots of a maker, and how many are left of both.
+    /// Returns the trade in which it takes lots of a maker, with the unfilled lots of both.
     #[inline(always)]
     pub(super) fn trade(&self, maker: &Node, terms: (i64, i64), left: (i64, i64)) -> Event {
         trade((self.action, self.reserve_price), maker, terms, left)
@@ -104,16 +104,16 @@ fn trade(
     }
 }
 
-/// What a budget allows of the order that has it, as it takes.
+/// The budget of an order, as it takes.
 #[derive(Clone, Copy)]
 pub(super) enum Budget {
     /// So much may still be spent.
     Cap(i128),
-    /// What is sold must bring in its share of a budget for a whole size.
+    /// The lots that are sold must bring in their share of a budget for a whole size.
     Floor {
         budget: i64,
         size: i64,
-        /// What was brought in beyond that share so far, times the size.
+        /// The money that was brought in beyond that share so far, times the size.
         surplus: i128,
     },
 }

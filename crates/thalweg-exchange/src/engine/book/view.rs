@@ -1,4 +1,4 @@
-//! What a book shows of itself.
+//! The public view of a book.
 
 use crate::command::Action;
 use crate::command::OrderFlags;
@@ -38,6 +38,6 @@ pub struct RestingOrder {
     pub display: Option<i64>,
     /// When it expires.
     pub good_till: Option<i64>,
-    /// What it asks for when it is moved and takes.
+    /// Its flags, which count when it is moved and takes.
     pub flags: OrderFlags,
 }

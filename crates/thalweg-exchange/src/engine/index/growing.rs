@@ -3,8 +3,8 @@
 use super::{EMPTY, GONE, Index, Key, Old, hash_in, slot_in};
 use crate::engine::slab::make_room;
 
-/// A table of so many places is made and filled at once: its 4 KiB take about a microsecond, and a
-/// small book is never between two tables.
+/// A table of this number of places is made and filled at once: its 4 KiB take about a microsecond,
+/// and a small book is never between two tables.
 const SHORT: usize = 512;
 /// Places that are made at each insertion: what is being left is never much more than half full.
 const PLACES_MADE: usize = 64;

@@ -1,15 +1,15 @@
-//! What a table is asked for, and the secrets that keep it from being foreseen.
+//! The keys of tables, and the secrets that keep their hashes from being foreseen.
 
 use std::cell::Cell;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, RandomState};
 
 thread_local! {
-    /// What this thread's tables take their secrets from; the system's randomness if it is nothing.
+    /// The seed of this thread's tables; `None` for the system's randomness.
     static SEED: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
 /// Has tables that this thread makes from now on take the same secrets each time. For counts that
-/// must repeat, and for nothing else: whoever knows `seed` can choose ids that collide.
+/// must repeat, and for nothing else: a client that knows `seed` can choose ids that collide.
 #[doc(hidden)]
 pub fn repeat_secrets(seed: u64) {
     SEED.set(Some(seed));
@@ -29,9 +29,9 @@ pub(super) fn secrets() -> [u64; 2] {
     }
 }
 
-/// What a table can be asked for.
+/// A key of a table.
 pub(crate) trait Key: Copy + Eq {
-    /// A folded product that nobody foresees who does not know the secrets.
+    /// A folded product that cannot be foreseen without the secrets.
     fn hash(self, secrets: [u64; 2]) -> u32;
 }
 

@@ -1,8 +1,8 @@
 //! Looking ahead: asking for the memory of commands that will soon be executed.
 //!
-//! What a command needs lies behind a chain of looks: its book, the place in the index, the order,
-//! the order's neighbours. Each look is made for many commands before the next one, so that their
-//! lines come from memory together, and not one after another.
+//! The memory that a command needs lies behind a chain of look-ups: its book, the place in the
+//! index, the order, the order's neighbours. Each look-up is made for many commands before the next
+//! one, so that their lines come from memory together, and not one after another.
 
 use super::Matching;
 use crate::book::Book;
@@ -20,9 +20,9 @@ struct Sought {
     book: u32,
     uid: UserId,
     order: OrderId,
-    /// What it will have.
+    /// The price that the order will have.
     price: Option<i64>,
-    /// Its place in the index; then its slot, as far as one look tells.
+    /// Its place in the index; then its slot, as far as one look-up finds it.
     hash: u32,
     slot: Option<u32>,
 }
@@ -142,7 +142,7 @@ impl Matching {
         commands.any(|command| self.is_large_for(command))
     }
 
-    /// The same of the book of one command.
+    /// Whether the book of one command is too large for the nearer caches.
     pub(crate) fn is_large_for(&self, command: &Command) -> bool {
         let book = order_of(command).and_then(|(symbol, ..)| self.book(symbol));
         book.is_some_and(Book::is_large) || self.index.are_many()

@@ -1,4 +1,4 @@
-//! Commands of those who run the market, which concern whole books.
+//! Commands of the market's operators, which concern whole books.
 
 use super::Matching;
 use crate::book::Book;
@@ -64,7 +64,7 @@ impl Matching {
         }
     }
 
-    /// Keeps the orders of each owner in lists from now on, so that nobody waits for them to be
+    /// Keeps the orders of each owner in lists from now on, so that no command waits for them to be
     /// made. Cost: a visit to every order.
     pub(crate) fn keep_owners(&mut self) {
         self.keeps_owners = true;
@@ -121,8 +121,8 @@ impl Matching {
         ResultCode::Success
     }
 
-    /// Tells a book of its price band. Of futures that are covered, no order may stay outside it:
-    /// its trade could cost more than what is held for it.
+    /// Sets the price band of a book. In covered futures, no order may stay outside it: its trade
+    /// could cost more than the hold for it.
     #[cold]
     pub(super) fn set_band(&mut self, symbol: SymbolId, band: (i64, i64), events: &mut Events) {
         let slot = self.slot(symbol);

@@ -26,7 +26,7 @@ impl Currency {
             AdjustmentKind::Suspend => &mut self.suspends,
         };
         *total = total.checked_sub(amount)?;
-        // Who takes money out needs no room.
+        // A withdrawal needs no room.
         (amount <= 0 || self.has_room(0)).then_some(self)
     }
 }
@@ -82,7 +82,7 @@ impl Risk {
         }
     }
 
-    /// What a user can withdraw of a currency.
+    /// Returns how much a user can withdraw of a currency.
     pub(super) fn most(&self, user: &User, currency: CurrencyId) -> Result<Purse, ResultCode> {
         if self.rules.cover_futures {
             return Ok(self.purse(user, currency));

@@ -1,4 +1,4 @@
-//! Amended orders: money is held for further lots, as for a new order of so many, before the book
+//! Amended orders: money is held for further lots, as for a new order of that size, before the book
 //! is looked at; and given back where the book then refuses.
 
 use super::Risk;

@@ -1,26 +1,26 @@
-//! The usual case of the risk check: an order in a pair at a calm price, of an owner with enough
-//! money. Everything else is looked at closely, in the modules beside this one, which also say what
-//! the answer is here: this one only comes to it sooner.
+//! The fast path of the risk check: an order in a pair at a plain price, of an owner with enough
+//! money. Everything else takes the slow path, in the modules beside this one, which also define
+//! the answer here: this one only comes to it sooner.
 //!
-//! A price is *calm* in a pair's symbol if it is above zero, inside the symbol's price band, not
-//! under the fee of an ask, where orders are [remembered](Symbol::remembers) not above every price
-//! seen there before, and if nothing is the matter with the symbol: it is not halted, its maker fee
-//! is not above its taker fee, and no order of negative size was ever accepted. All of that is one
-//! range, kept with the symbol.
+//! A price is *plain* (in the [`Calm`] range) in a pair's symbol if it is above zero, inside the
+//! symbol's price band, not under the fee of an ask, where orders are
+//! [remembered](Symbol::remembers) not above every price seen there before, and if the symbol has
+//! nothing special: it is not halted, its maker fee is not above its taker fee, and no order of
+//! negative size was ever accepted. All of that is one range, kept with the symbol.
 //!
-//! *A move* to a calm price passes: its exposure is nothing, nothing new is seen, and only the
+//! *A move* to a plain price passes: its exposure is nothing, nothing new is seen, and only the
 //! status of its owner is left. As long as no user was ever removed, that need not be looked at:
-//! the owner of every resting order had a record when the order was placed and has it still, and
-//! a record becomes a suspended one only where a settlement makes it again. Whoever has no record
+//! the owner of every resting order had a record when the order was placed and has it still, and a
+//! record becomes a suspended one only where a settlement makes it again. A user without a record
 //! owns no order, so matching refuses the move whatever is answered here.
 //!
-//! *A new order* without a budget passes at a calm price if its size is above zero, its reserve
+//! *A new order* without a budget passes at a plain price if its size is above zero, its reserve
 //! price covers a bid and, where orders are remembered, was seen too, and its owner is active and
 //! has the money, beyond what must stay for covered futures (see `user::kept`): again its exposure
-//! is nothing, and as no balance falls below zero no total has to be told. In a *swift* symbol,
-//! which remembers nothing and whose fees are per lot, that is done in place.
+//! is nothing, and as no balance falls below zero no total changes. In a *swift* symbol, which
+//! remembers nothing and whose fees are per lot, that is done in place.
 //!
-//! *In futures* a price is calm if it is above zero and inside the band of a symbol that is not
+//! *In futures* a price is plain if it is above zero and inside the band of a symbol that is not
 //! halted: then a move of an active user's order is up to the ledger's bound alone, and where
 //! futures are covered to nothing, as in pairs; and a new order without a budget to that and the
 //! margin.
@@ -32,7 +32,7 @@ use crate::command::{Action, OrderType, Place};
 use crate::ids::{SymbolId, UserId};
 use crate::rules::Rules;
 
-/// A range of prices; empty where nothing is calm.
+/// A range of plain prices; empty where none is.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Calm {
     low: i64,
@@ -57,7 +57,8 @@ impl Calm {
 }
 
 impl Symbol {
-    /// Finds the calm prices anew. Must be called after every change of what they depend on.
+    /// Computes the range of plain prices anew. Must be called after every change of what it
+    /// depends on.
     pub(super) fn renew_calm(&mut self, rules: &Rules) {
         let spec = &self.spec;
         let floor = if rules.refuse_moved_ask_under_fee {
@@ -83,8 +84,8 @@ impl Symbol {
         self.calm_futures = Calm::within(may_be, low, high);
     }
 
-    /// What a new order holds of the currency of its side, if it is calm in all that does not
-    /// concern its owner. `SWIFT`: the symbol is.
+    /// Returns the hold of a new order in the currency of its side, if the order takes the fast
+    /// path in all that does not concern its owner. `SWIFT`: the symbol is.
     #[inline(always)]
     pub(super) fn calm_hold<const SWIFT: bool>(&self, place: &Place) -> Option<i64> {
         let Place {
@@ -124,7 +125,8 @@ impl Risk {
         self.passes_move_in_futures(uid, id, price).is_some()
     }
 
-    /// The same of a move in futures alone; gives the slot of the symbol.
+    /// Whether a move in futures passes, as [`passes_move`](Self::passes_move); returns the slot of
+    /// the symbol.
     #[inline(always)]
     pub(crate) fn passes_move_in_futures(
         &mut self,
@@ -210,7 +212,7 @@ mod tests {
     }
 
     proptest! {
-        /// Where all is calm, the close look finds nothing, and nothing new is remembered.
+        /// At plain prices, the slow path finds nothing, and nothing new is remembered.
         #[test]
         fn what_is_calm_needs_no_closer_look(
             (taker_fee, maker_fee, quote_scale) in (0_i64..40, 0_i64..40, 1_i64..5),

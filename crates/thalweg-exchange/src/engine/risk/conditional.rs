@@ -1,5 +1,5 @@
-//! What an order asks for beyond price, size and type: the risk check of it, and the settlement of
-//! stop orders that were triggered.
+//! Orders with conditions beyond price, size and type: their risk check, and the settlement of stop
+//! orders that were triggered.
 //!
 //! Terms that make no sense are refused before anything else is looked at; they depend on the
 //! command and the clock alone. Then the order is checked like one without them, and its money is
@@ -34,7 +34,7 @@ impl Risk {
         }
         self.check_terms(order)?;
         if order.trigger.is_some() {
-            // Of futures, a lot that waits is reserved for at its price whatever becomes of it.
+            // In futures, a waiting lot is reserved for at its price whatever becomes of it.
             place.order_type = OrderType::Gtc;
         }
         self.check_place(&place, has_limit)

@@ -18,8 +18,8 @@
 //! is a balance, and Σ balances + holds + fees + pool = deposits: whatever happens, all that can be
 //! withdrawn is there.
 //!
-//! *Uncovered losses* come only from a band that whoever runs the market moves: from then on, as
-//! long as anybody in the currency is short of cover, all profit waits, so that nobody is paid from
+//! *Uncovered losses* come only from a band that the market's operator moves: from then on, as long
+//! as any user of the currency is short of cover, all profit waits, so that no user is paid from
 //! what others lost to others. A user who is short may still close.
 
 use super::Risk;
@@ -38,17 +38,18 @@ pub const FUTURES_PRICE_MAX: i64 = 1 << 36;
 /// pending ones trade. What closes an open position is never too much.
 pub const FUTURES_LOTS_MAX: i64 = 1 << 25;
 
-/// What a position, or all of them, ask of their owner's money.
+/// The money that a position, or all of them, require of their owner.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Cover {
     /// The most that can be lost.
     loss: i128,
-    /// What must be there to place more or to withdraw: the same, and the margin at least.
+    /// The money that must be there to place more or to withdraw: the loss, and the margin at
+    /// least.
     asked: i128,
 }
 
 impl Position {
-    /// What is asked for with so many lots more pending.
+    /// Returns the cover with this number of further lots pending.
     fn cover(&self, symbol: &Symbol, more_buys: i64, more_sells: i64) -> Cover {
         let spec = &symbol.spec;
         let (low, high) = symbol.gate.band();
@@ -74,7 +75,8 @@ impl Position {
         }
     }
 
-    /// What is asked for with so many lots more pending: the same, where 64 bits are enough for it.
+    /// Returns the required money with this number of further lots pending; `None` where 64 bits
+    /// are not enough for it.
     #[inline]
     pub(super) fn asked_in_64_bits(
         &self,
@@ -146,7 +148,8 @@ impl Currency {
     }
 }
 
-/// What all of a user's futures of a currency ask for, without one symbol and with what waits.
+/// Returns the cover of all of a user's futures of a currency, without one symbol and with waiting
+/// profit or loss.
 fn covers(user: &User, symbols: &Symbols, currency: CurrencyId, except: Option<SymbolId>) -> Cover {
     let waiting = user.waiting_in(currency);
     let mut sum = Cover {
@@ -168,7 +171,7 @@ pub(super) fn locked(user: &User, symbols: &Symbols, currency: CurrencyId) -> i1
     covers(user, symbols, currency, None).asked.max(0)
 }
 
-/// What can be withdrawn.
+/// The money that can be withdrawn.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Purse {
     /// The most; below zero where more is locked than there is.
@@ -204,7 +207,7 @@ impl Risk {
         if others.asked + then.asked <= i128::from(user.balance(currency)) {
             return Ok(());
         }
-        // Who is short may still do what asks for no more.
+        // A user who is short may still place an order that requires no more.
         let today = position.cover(symbol, 0, 0);
         if then.asked <= today.asked && then.loss <= today.loss {
             return Ok(());
@@ -232,7 +235,7 @@ impl Risk {
         }
     }
 
-    /// What a user can withdraw of a currency.
+    /// Returns how much a user can withdraw of a currency.
     pub(super) fn purse(&self, user: &User, currency: CurrencyId) -> Purse {
         let balance = i128::from(user.balance(currency));
         if !user.has_futures() {
@@ -279,7 +282,7 @@ impl Risk {
         user.set_waiting(currency, waiting);
     }
 
-    /// Whether somebody could lose more than there is. Cost: visits every user.
+    /// Whether any user could lose more than there is. Cost: visits every user.
     pub(super) fn is_anybody_short(&self, currency: CurrencyId) -> bool {
         self.users.iter().any(|user| {
             let loss = covers(user, &self.symbols, currency, None).loss;

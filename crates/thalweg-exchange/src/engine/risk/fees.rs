@@ -1,8 +1,8 @@
-//! What a trade costs, and what is held for it: fees per lot, or of the value.
+//! Fees of trades and the holds for them: per lot, or a part of the value.
 //!
 //! *Of the value*, a taker pays its part of what all trades of one command together are worth, and
 //! a maker of each trade, rounded up to a unit of the currency; a rebate is rounded down. A sum of
-//! parts that are rounded up is never below the whole rounded up, so nobody gains by splitting
+//! parts that are rounded up is never below the whole rounded up, so no user gains by splitting
 //! orders; and as the taker's rate plus the maker's is not below zero, no trade brings in less than
 //! nothing: a rebate is paid out of the taker fee of the same trade.
 //!
@@ -31,7 +31,7 @@ fn part(amount: i128, rate: i64) -> i128 {
     narrow.map_or_else(|| wide_part(amount, rate), i128::from)
 }
 
-/// The same; `None` where 64 bits are not enough to compute it.
+/// Returns a part of an amount as [`part`]; `None` where 64 bits are not enough to compute it.
 fn part_in_64_bits(amount: i64, rate: i64) -> Option<i64> {
     let product = amount.checked_mul(rate)?;
     Some(product.div_euclid(WHOLE) + i64::from(product.rem_euclid(WHOLE) != 0))
@@ -64,18 +64,18 @@ impl SymbolSpec {
         }
     }
 
-    /// What a taker pays for lots that are worth `cost` units of price.
+    /// Returns the taker's fee for lots that are worth `cost` units of price.
     pub(crate) fn taker_fee_of(&self, lots: i128, cost: i128) -> i128 {
         self.fee(self.taker_fee, lots, cost)
     }
 
-    /// What a maker pays for lots at a price; below zero, what it gets.
+    /// Returns the maker's fee for lots at a price; below zero, a rebate.
     pub(crate) fn maker_fee_of(&self, lots: i64, price: i64) -> i128 {
         let lots = i128::from(lots);
         self.fee(self.maker_fee, lots, lots * i128::from(price))
     }
 
-    /// What one side of a trade in futures pays for lots that it opens.
+    /// Returns the fee of one side of a trade in futures for lots that it opens.
     pub(super) fn fee_on_opened(&self, is_taker: bool, lots: i64, price: i64) -> i128 {
         if is_taker {
             self.taker_fee_of(lots.into(), i128::from(lots) * i128::from(price))
@@ -84,12 +84,12 @@ impl SymbolSpec {
         }
     }
 
-    /// What is held for the fee of each lot of a pair, at a reserve price.
+    /// Returns the hold for the fee of each lot of a pair, at a reserve price.
     pub(crate) fn fee_held(&self, price: i64) -> i128 {
         self.taker_fee_of(1, price.into())
     }
 
-    /// What is held for a lot of a bid.
+    /// Returns the hold for a lot of a bid.
     pub(crate) fn held_per_lot(&self, reserve_price: i64) -> i128 {
         i128::from(reserve_price) * i128::from(self.quote_scale) + self.fee_held(reserve_price)
     }
@@ -109,7 +109,7 @@ impl SymbolSpec {
         let is_pair = self.symbol_type == SymbolType::CurrencyPair;
         let has_rebate = maker < 0;
         let is_own = has_rebate || self.fees_are_of_value();
-        // Of futures, the fee is due on what is opened: a trade may have none that pays a rebate.
+        // In futures, the fee is due on opened lots: a trade may have none that pays a rebate.
         let is_paid_for = is_pair && taker.checked_add(maker).is_some_and(|sum| sum >= 0);
         let is_too_much = self.fees_are_of_value() && taker.max(maker) > WHOLE;
         if taker < 0 || is_own && !rules.are_mended() || has_rebate && !is_paid_for || is_too_much {
@@ -123,8 +123,8 @@ impl SymbolSpec {
 }
 
 impl Taken {
-    /// What the taker gets back of the quote currency, what it bought, and the fees of both sides,
-    /// where fees are of the value; `None` where it traded nothing.
+    /// Returns the quote currency that the taker gets back, the goods that it bought, and the fees
+    /// of both sides, where fees are of the value; `None` where it traded nothing.
     #[inline(never)]
     pub(super) fn paid_by_value(&self, spec: &SymbolSpec, budget: Option<&Place>) -> Option<Paid> {
         let scale = i128::from(spec.quote_scale);

@@ -20,7 +20,7 @@ type Checked = Result<ResultCode, ResultCode>;
 
 const OVERFLOW: ResultCode = ResultCode::RiskArithmeticOverflow;
 
-/// What a command's trades come to.
+/// The sums of a command's trades.
 #[derive(Default)]
 struct Tally {
     /// Lots that the taker opened, and what they are worth in units of price.
@@ -29,8 +29,8 @@ struct Tally {
 }
 
 impl Tally {
-    /// What a taker pays for lots that one more trade opens: what they add to the fee of all that
-    /// its command opens, which is rounded once.
+    /// Returns the taker's fee for lots that one more trade opens: their part of the fee for all
+    /// lots that the command opens, which is rounded once.
     fn taker_fee(&mut self, spec: &SymbolSpec, lots: i64, price: i64) -> i128 {
         let (lots, price) = (i128::from(lots), i128::from(price));
         let (all, cost) = self.opened;

@@ -13,7 +13,7 @@ use super::cover::FUTURES_PRICE_MAX;
 use crate::ids::SymbolId;
 use crate::result_code::ResultCode;
 
-/// What a symbol's new and moved orders are held to.
+/// The limits of a symbol for new and moved orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TradingLimits {
     /// True where it takes none; see [`Command::Halt`](crate::Command::Halt).
@@ -100,7 +100,7 @@ impl Gate {
         }
     }
 
-    /// Of a price that is not in the range.
+    /// Checks a price that is not in the range.
     #[cold]
     const fn look(&self, has_limit: bool) -> Result<(), ResultCode> {
         if self.limits.halted {
@@ -114,7 +114,8 @@ impl Gate {
 }
 
 impl Risk {
-    /// What new and moved orders of a symbol are held to; `None` where there is no such symbol.
+    /// Returns the limits of a symbol for new and moved orders; `None` where there is no such
+    /// symbol.
     #[must_use]
     pub fn limits(&self, symbol: SymbolId) -> Option<TradingLimits> {
         self.symbols.get(symbol).map(|symbol| symbol.gate.limits())

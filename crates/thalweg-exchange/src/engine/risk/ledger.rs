@@ -23,7 +23,7 @@ use super::position::Stake;
 use crate::engine::index::Index;
 use crate::ids::CurrencyId;
 
-/// What is known of one currency.
+/// The totals of one currency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Currency {
     /// The currency.
@@ -32,15 +32,15 @@ pub struct Currency {
     pub fees: i64,
     /// Minus the deposits, plus the withdrawals.
     pub adjustments: i64,
-    /// The same for money of suspended users.
+    /// As `adjustments`, for money of suspended users.
     pub suspends: i64,
     pub(super) negative: i128,
     pub(super) reserved: i128,
-    /// What quirks of the reference took of `reserved`.
+    /// The part of `reserved` that quirks of the reference took.
     pub(super) room: i128,
     /// Losses in covered futures that were paid in, less profit that was paid out.
     pub(super) pool: i128,
-    /// A band of covered futures was moved: somebody may be short. See the `cover` module.
+    /// A band of covered futures was moved: a user may be short. See the `cover` module.
     pub(super) is_shaky: bool,
 }
 
@@ -81,7 +81,7 @@ impl Currency {
         self.pool
     }
 
-    /// What quirks of the reference took of R.
+    /// Returns the part of R that quirks of the reference took.
     pub(crate) const fn room(&self) -> i128 {
         self.room
     }
@@ -199,7 +199,7 @@ impl Ledger {
         }
     }
 
-    /// The same for an amount in 128 bits.
+    /// Pays an amount in 128 bits as [`pay`](Self::pay) does.
     #[inline]
     pub(super) fn pay_exactly(&mut self, slot: u32, balance: &mut i64, amount: i128) {
         self.pay(slot, balance, i64::try_from(amount).ok(), || amount);

@@ -1,4 +1,4 @@
-//! What a user may have and send, as far as those who run the market limit it.
+//! The limits that the market's operators set for users.
 //!
 //! *Open orders* are counted: up when a new order is accepted, which holds before it is matched,
 //! and down when settlement books that it is gone: filled, rejected, cancelled or removed. The
@@ -13,10 +13,10 @@ use crate::event::Event;
 use crate::ids::{OrderId, UserId};
 use crate::result_code::ResultCode;
 
-/// From so many open orders on, a user's count is kept aside.
+/// From this number of open orders on, a user's count is kept aside.
 pub(super) const MANY: u16 = u16::MAX;
 
-/// What limits every order that is not looked at closely.
+/// The limits of every order on the fast path.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CalmLimits {
     /// Fewer orders than this are open.
@@ -39,7 +39,7 @@ impl CalmLimits {
     }
 }
 
-/// What stays of a user who is removed, until the user comes back.
+/// The record of a user who was removed, until the user comes back.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Retired {
     /// Zero where it is not kept.
@@ -47,7 +47,7 @@ pub(super) struct Retired {
     pub(super) terms: Terms,
 }
 
-/// What is known of a user's orders beyond their number, where it is not plain.
+/// The records of a user's orders beyond their number, where it has any.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Terms {
     pub(super) limits: Option<UserLimits>,
@@ -106,7 +106,7 @@ impl User {
         }
     }
 
-    /// What is kept of the user; `keep` the last transaction id.
+    /// Takes the record that stays of the user; `keep` its last transaction id.
     pub(super) fn retire(&mut self, keep: bool) -> Retired {
         let open_orders = self.open_orders();
         let terms = self.take_terms();
@@ -138,12 +138,12 @@ impl User {
     }
 }
 
-/// What becomes of a command's own order, as its events tell.
+/// The changes of a command's own order, as its events report them.
 pub(super) struct OwnOrder {
-    /// Of a new one, its lots; zero where there are none, so that it was not counted.
+    /// The lots of a new order; zero where there are none, so that it was not counted.
     lots: i64,
     rejected: i64,
-    /// Of one that was there before, its id.
+    /// The id of an order that was there before.
     id: Option<OrderId>,
     is_completed: bool,
     is_removed: bool,
@@ -201,7 +201,8 @@ impl OwnOrder {
         }
     }
 
-    /// Whether it is to be counted off, after all events, in which so many lots of it traded.
+    /// Whether the order is to be counted off, after all events, in which `traded` lots of it
+    /// traded.
     #[inline]
     pub(super) fn is_gone(&self, traded: i128) -> bool {
         if self.id.is_some() {
@@ -300,8 +301,8 @@ impl Risk {
         Ok(())
     }
 
-    /// Refuses an order whose id its owner has used, where ids count once: before anything else,
-    /// so that whoever sends an order again is told that the first one arrived.
+    /// Refuses an order whose id its owner has used, where ids count once: before anything else, so
+    /// that a client that sends an order again learns that the first one arrived.
     pub(super) fn check_id(&self, place: &Place, user: &User) -> Result<(), ResultCode> {
         let ids = user.terms().and_then(|terms| terms.ids.as_ref());
         match ids {

@@ -85,7 +85,7 @@ pub struct Risk {
     ledger: Ledger,
     /// The time of the last [`Command::Clock`].
     clock: Option<i64>,
-    /// What limits every user without limits of his own.
+    /// The limits of every user without limits of its own.
     limits: UserLimits,
     calm_limits: CalmLimits,
     /// Raised with every change of a symbol's gate; see [`User::kept_cover`].
@@ -128,9 +128,10 @@ impl Risk {
         self.check_hinted(command).0
     }
 
-    /// The same, and where the owner of a new order is kept: matching may give it back with the
-    /// order's events ([`Matching::execute_for`](crate::matching::Matching::execute_for)), which
-    /// spares settlement a look-up.
+    /// Checks a command as [`check`](Self::check) does, and returns where the owner of a new order
+    /// is kept: matching may give it back with the order's events
+    /// ([`Matching::execute_for`](crate::matching::Matching::execute_for)), which spares settlement
+    /// a look-up.
     #[inline]
     pub(crate) fn check_hinted(&mut self, command: &Command) -> (ResultCode, UserHint) {
         match *command {

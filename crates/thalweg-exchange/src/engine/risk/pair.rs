@@ -1,6 +1,7 @@
-//! A currency pair, and what its usual commands need of users: found once, asked once.
+//! The fast path of a currency pair: its symbol and users are found once, and each check is made
+//! once.
 //!
-//! Everything here either is done whole, or is left to a closer look and changes nothing.
+//! Everything here either is done whole, or is left to the slow path and changes nothing.
 
 use super::Risk;
 use super::cover::locked;
@@ -12,7 +13,7 @@ use crate::event::{Event, Events, Reduced, UserHint};
 use crate::ids::{CurrencyId, SymbolId, UserId};
 use crate::rules::Rules;
 
-/// What a new order in a symbol is held to.
+/// The conditions that a symbol's new orders must meet.
 #[derive(Clone, Copy)]
 struct Terms<'r> {
     symbol: &'r Symbol,
@@ -138,8 +139,8 @@ impl Pair<'_> {
         Some(UserHint(owner))
     }
 
-    /// Gives back what was held for lots of an order of this user, where the pair
-    /// [is plain](Self::is_plain), if no total has to be told.
+    /// Gives back the hold for lots of an order of this user, where the pair [is
+    /// plain](Self::is_plain), if no total changes.
     #[inline(always)]
     pub(crate) fn give_back(&mut self, uid: UserId, reduced: &Reduced) -> Option<()> {
         let Reduced {

@@ -47,14 +47,14 @@ impl Direction {
 /// The best prices of a futures symbol after the last command that succeeded there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LastPrices {
-    /// The best ask; `i64::MAX` where nobody sells.
+    /// The best ask; `i64::MAX` where there is none.
     pub ask: i64,
-    /// The best bid; 0 where nobody buys.
+    /// The best bid; 0 where there is none.
     pub bid: i64,
 }
 
 impl LastPrices {
-    /// What the cache holds of an empty book.
+    /// The last prices of an empty book.
     pub const EMPTY: Self = Self {
         ask: i64::MAX,
         bid: 0,
@@ -85,7 +85,7 @@ pub struct Position {
     pub(super) slot: u32,
 }
 
-/// What a position counts for in the ledger's bound.
+/// A position's part in the ledger's bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Stake {
     /// The sum of the position's accounts that are below zero, as a positive number.
@@ -131,8 +131,8 @@ impl Position {
             && self.pending_buy == 0
     }
 
-    /// What the position is worth without its open lots: profit − what was paid for them. Over all
-    /// positions of a symbol, the open lots cancel out.
+    /// Returns the position's worth without its open lots: profit − the price paid for them. Over
+    /// all positions of a symbol, the open lots cancel out.
     #[must_use]
     pub const fn cash(&self) -> i128 {
         self.profit as i128 - self.direction.signed(self.open_price_sum as i128)
@@ -172,7 +172,7 @@ impl Position {
         i128::from(self.profit) + open
     }
 
-    /// The margin for what is open and pending, and for so many lots more.
+    /// Returns the margin for open and pending lots, and for this number of further lots.
     fn margin(&self, spec: &SymbolSpec, buys: i64, sells: i64) -> i128 {
         let open = self.direction.signed(self.open_volume.into());
         let buy = i128::from(self.pending_buy) + i128::from(buys) + open;
@@ -199,7 +199,8 @@ impl Position {
         }
     }
 
-    /// The same; the outer `None` where 64 bits are not enough to compute it.
+    /// Returns the margin as [`margin_with`](Self::margin_with); the outer `None` where 64 bits are
+    /// not enough to compute it.
     #[inline]
     #[expect(clippy::option_option, reason = "none of its own, and no answer")]
     fn margin_with_in_64_bits(
@@ -261,7 +262,7 @@ impl Position {
         }
     }
 
-    /// What the position adds to what its owner may use: estimated profit − required margin.
+    /// Returns the position's part of its owner's free money: estimated profit − required margin.
     pub(super) fn free_margin(
         &self,
         spec: &SymbolSpec,

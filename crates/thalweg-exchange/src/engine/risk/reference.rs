@@ -1,4 +1,4 @@
-//! What quirks of the reference, exchange-core 0.5, cost the risk check and settlement: orders that
+//! The quirks of the reference, exchange-core 0.5, in the risk check and settlement: orders that
 //! lose more than they hold. Before one is accepted there must be room for that in the `ledger`,
 //! and it marks its symbol for good. Under the default rules nothing of this ever happens, and no
 //! order is remembered.
@@ -10,7 +10,7 @@ use crate::command::{Action, OrderType, Place};
 use crate::result_code::ResultCode;
 use crate::rules::Rules;
 
-/// What a command could lose beyond what is held for it: what must fit into the ledger first.
+/// The amount that a command could lose beyond its holds: it must fit into the ledger first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Exposure {
     pub(super) base: i128,
@@ -27,7 +27,7 @@ impl Exposure {
     }
 }
 
-/// What is remembered of a symbol's orders.
+/// The records of a symbol's orders.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
     /// Sticky: an order of negative size was accepted.
@@ -41,8 +41,8 @@ pub(crate) struct Seen {
 }
 
 impl Symbol {
-    /// What a new order could cost its owner, or an owner whom it meets, beyond its hold, by a
-    /// quirk of the reference. Nothing under mended rules.
+    /// Returns how much a new order could cost its owner, or an owner whom it meets, beyond its
+    /// hold, by a quirk of the reference. Nothing under mended rules.
     pub(super) fn quirks_of_place(&self, place: &Place, rules: &Rules) -> Exposure {
         // A budget order without size holds its price all the same: as if it had one lot.
         let lots = i128::from(place.size.unsigned_abs().max(1));
@@ -82,8 +82,8 @@ impl Symbol {
         exposure
     }
 
-    /// What moving an order to `price` could cost by a quirk of the reference. The risk check
-    /// knows neither the side nor the size of the order, so it takes the worst of both.
+    /// Returns how much a move of an order to `price` could cost by a quirk of the reference. The
+    /// risk check knows neither the side nor the size of the order, so it takes the worst of both.
     pub(super) fn quirks_of_move(&self, price: i64, rules: &Rules) -> Exposure {
         let scale = i128::from(self.spec.quote_scale);
         let fee = i128::from(self.fee_max());
@@ -171,10 +171,10 @@ impl Symbol {
         self.seen.price_max
     }
 
-    /// More than all that can ever change hands by the orders seen so far, whatever their sign,
-    /// and by so many lots more at such a price: a negative order makes its counterparty trade that
-    /// many lots more, so at most three times the lots ordered are traded, each at no more than the
-    /// largest price.
+    /// Returns more than all that can ever change hands by the orders seen so far, whatever their
+    /// sign, and by `lots` further lots at `price`: a negative order makes its counterparty trade
+    /// that many lots more, so at most three times the lots ordered are traded, each at no more
+    /// than the largest price.
     fn turnover_with(&self, lots: i128, price: i128) -> Exposure {
         let spec = &self.spec;
         let lots = self.seen.lots_total.saturating_add(lots).saturating_mul(8);
@@ -217,7 +217,7 @@ impl Risk {
         Ok(())
     }
 
-    /// The same for an order of a pair that is moved.
+    /// Makes room in the ledger for an order of a pair that is moved.
     pub(super) fn make_room_for_move(&mut self, price: i64, slot: u32) -> Result<(), ResultCode> {
         let symbol = self.symbols.at_mut(slot);
         if !symbol.remembers {

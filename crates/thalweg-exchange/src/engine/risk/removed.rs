@@ -1,5 +1,5 @@
-//! Orders that a command took out of their books, whoever owns them; and symbols that go with
-//! all of theirs.
+//! Orders of any owner that a command took out of their books; and symbols that go with all of
+//! theirs.
 
 use super::Risk;
 use super::limits::OwnOrder;
@@ -11,8 +11,8 @@ use crate::ids::{SymbolId, UserId};
 use crate::result_code::ResultCode;
 
 impl Risk {
-    /// A symbol goes only when nobody has an open position there. What is pending goes with its
-    /// orders.
+    /// Checks that a symbol may go: only when no user has an open position there. Pending lots go
+    /// with their orders.
     pub(super) fn check_removal(&self, symbol: SymbolId) -> Result<ResultCode, ResultCode> {
         if self.symbols.slot(symbol).is_none() {
             return Err(ResultCode::InvalidSymbol);
@@ -102,7 +102,7 @@ impl Risk {
         }
     }
 
-    /// The same of an event of a command with an order of its own, which may be the one.
+    /// Settles an event of a command with an order of its own, which may be the removed one.
     pub(super) fn settle_removed_by(&mut self, own: &mut OwnOrder, uid: UserId, event: &Event) {
         own.note_removed(uid, event);
         self.settle_removed(event);

@@ -1,9 +1,9 @@
 //! The risk state in the parts that a state snapshot writes ([`snapshot`](crate::snapshot)), and
 //! made again from these.
 //!
-//! What follows from other parts is none: calm prices, which lots are pending and how many orders
-//! are open, the last prices of futures (they are the best of their book), N, R and pool of a
-//! currency, but for the room that quirks took.
+//! Values that follow from other parts are none: ranges of plain prices, which lots are pending and
+//! how many orders are open, the last prices of futures (they are the best of their book), N, R and
+//! pool of a currency, but for the room that quirks took.
 
 use super::gate::Gate;
 use super::ledger::Currency;
@@ -28,7 +28,7 @@ pub(crate) struct SavedSymbol {
     pub(crate) seen: Seen,
 }
 
-/// What is kept of a user, removed or not, beside money.
+/// The records of a user, removed or not, beside money.
 #[derive(Clone, Debug)]
 pub(crate) struct Kept {
     pub(crate) last_transaction_id: i64,
@@ -36,11 +36,11 @@ pub(crate) struct Kept {
     pub(crate) ids: Option<Box<Ids>>,
 }
 
-/// A user, or what is left of one who was removed.
+/// A user, or the record of one that was removed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Account<'r> {
     pub(crate) uid: UserId,
-    /// `None` of one who was removed.
+    /// `None` for a user that was removed.
     pub(crate) user: Option<&'r User>,
     pub(crate) last_transaction_id: i64,
     pub(crate) limits: Option<UserLimits>,
@@ -84,8 +84,8 @@ impl Risk {
     }
 
     /// Whether the next payment of profit in a currency looks for users who are short of cover.
-    /// Where rules are mended nobody is short unless it does, and it makes a difference only if
-    /// somebody is.
+    /// Where rules are mended no user is short unless it does, and it makes a difference only if a
+    /// user is.
     pub(crate) fn looks_for_short(&self, currency: &Currency) -> bool {
         let finds_somebody = || self.is_anybody_short(currency.id);
         currency.is_shaky && (!self.rules.are_mended() || finds_somebody())
@@ -228,7 +228,7 @@ impl Risk {
     }
 
     /// Counts an open order, and says where its owner is; `None` where there is no such user, and
-    /// nothing is kept of one who was removed.
+    /// no record of a removed one.
     #[inline]
     pub(crate) fn restore_open_order(&mut self, uid: UserId) -> Option<UserHint> {
         if let Some(slot) = self.users.slot(uid) {

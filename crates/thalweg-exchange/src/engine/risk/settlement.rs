@@ -11,7 +11,7 @@ use crate::result_code::ResultCode;
 /// A user, and where the record may be.
 pub(super) type Owner = (UserHint, UserId);
 
-/// What the command's own order did, all trades together, to be booked once.
+/// The trades of the command's own order together, to be booked once.
 #[derive(Default)]
 pub(super) struct Taken {
     pub(super) lots: i128,
@@ -66,7 +66,7 @@ impl Risk {
         if let (Command::Amend(amend), true) = (command, result.is_refusal()) {
             self.settle_refused(amend, result);
         }
-        // What matching rejected is refused, and has events.
+        // A command that matching rejected has no success as its result, and yet has events.
         if result == ResultCode::Success || !events.is_empty() {
             self.settle_any(command, events);
         }
@@ -116,7 +116,7 @@ impl Risk {
         );
     }
 
-    /// The same after what was taken already.
+    /// Settles the rest of a command in a pair, after what was taken already.
     #[inline(never)]
     pub(super) fn settle_rest_of_pair(
         &mut self,
@@ -251,7 +251,8 @@ impl Risk {
         }
     }
 
-    /// The same where fees are a part of the value; gives the maker's fee, whoever owns the maker.
+    /// Settles with a maker where fees are a part of the value; returns the maker's fee, also of a
+    /// maker without a record.
     #[inline(never)]
     fn settle_maker_by_value(
         &mut self,
@@ -334,7 +335,7 @@ impl Risk {
         let side = action as usize;
         let currency = [spec.base_currency, spec.quote_currency][side];
         let amount = symbol.money(action, lots, hold);
-        // Whoever is paid has a record afterwards, even where nothing is booked.
+        // The user who is paid has a record afterwards, even where nothing is booked.
         let user = self.users.settled(owner);
         if is_gone {
             user.note_closed();
@@ -357,8 +358,8 @@ impl Taken {
         self.action = Some(action);
     }
 
-    /// What the taker gets back of the quote currency, what it bought, and the fees of both sides;
-    /// `None` where it traded nothing.
+    /// Returns the quote currency that the taker gets back, the goods that it bought, and the fees
+    /// of both sides; `None` where it traded nothing.
     #[inline]
     fn paid_per_lot(&self, spec: &SymbolSpec, budget: Option<&Place>) -> Option<Paid> {
         let scale = i128::from(spec.quote_scale);

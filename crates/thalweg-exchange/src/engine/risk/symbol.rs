@@ -21,21 +21,21 @@ pub(super) const NO_CURRENCY: u32 = u32::MAX;
 
 /// A symbol, its currencies' slots in the ledger, and what was seen of it.
 ///
-/// All but `spec` and the last prices changes only when a command is checked and accepted.
-/// Its first line is what a usual command of a pair reads.
+/// All but `spec` and the last prices changes only when a command is checked and accepted. Its
+/// first cache line has what the fast path of a pair reads.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 pub(super) struct Symbol {
     /// Prices that need no closer look, of a pair.
     pub(super) calm: Calm,
-    /// What an order of each side holds for a lot of a pair with fees per lot: its reserve price
+    /// The hold of an order of each side for a lot of a pair with fees per lot: its reserve price
     /// times the first, and the second, of the third.
     scales: [i64; 2],
     mores: [i64; 2],
     pub(super) currencies: [CurrencyId; 2],
     /// A pair, with fees per lot.
     pub(super) is_plain: bool,
-    /// The same of two currencies, where orders are not remembered either.
+    /// It is plain, has two currencies, and orders are not remembered either.
     pub(super) is_swift: bool,
     /// Whether orders are remembered: where later ones could lose more than they hold by them.
     pub(super) remembers: bool,
@@ -43,14 +43,14 @@ pub(super) struct Symbol {
     /// from their first order on.
     pub(super) base: u32,
     pub(super) quote: u32,
-    /// The same as `calm` of futures, as long as margin trading is on.
+    /// Prices of futures that take the fast path, as long as margin trading is on.
     pub(super) calm_futures: Calm,
     /// Which new and moved orders it takes.
     pub(super) gate: Gate,
     pub(super) spec: SymbolSpec,
     /// Futures: the best prices after the last command that succeeded. Written by settlement.
     pub(super) last: Option<LastPrices>,
-    /// What is remembered of them.
+    /// The records of its orders.
     pub(super) seen: Seen,
 }
 
@@ -78,8 +78,8 @@ impl Symbol {
         }
     }
 
-    /// What is held for lots of an order in a pair, in the currency of its side: units of the base
-    /// currency, or the reserve price and its taker fee. `None` beyond 64 bits.
+    /// Returns the hold for lots of an order in a pair, in the currency of its side: units of the
+    /// base currency, or the reserve price and its taker fee. `None` beyond 64 bits.
     #[inline]
     pub(super) fn money(&self, action: Action, lots: i64, reserve_price: i64) -> Option<i64> {
         if self.is_plain {
@@ -93,7 +93,7 @@ impl Symbol {
         per_lot.checked_mul(lots)
     }
 
-    /// The same where fees are per lot. Both sides in one: which it is cannot be foreseen.
+    /// Returns the hold where fees are per lot. Both sides in one: which it is cannot be foreseen.
     #[inline(always)]
     pub(super) fn plain_money(&self, action: Action, lots: i64, reserve: i64) -> Option<i64> {
         let side = action as usize;
@@ -169,7 +169,7 @@ impl Symbols {
         self.index.are_many()
     }
 
-    /// Asks for what usual orders read of a symbol.
+    /// Prefetches the fields of a symbol that the fast path reads.
     #[inline]
     pub(super) fn fetch(&self, id: SymbolId) {
         if let Some(symbol) = self.near_ref(id) {

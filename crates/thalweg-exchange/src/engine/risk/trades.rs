@@ -1,4 +1,4 @@
-//! The usual settlement: an order in a pair with fees per lot trades, and all amounts fit.
+//! The fast path of settlement: an order in a pair with fees per lot trades, and all amounts fit.
 //!
 //! Amounts are computed in 64 bits. Each trade is booked whole or not at all: where one of them
 //! does not fit, a balance is or gets below zero, or an owner or a balance is not where it is
@@ -23,14 +23,15 @@ use crate::event::{Event, Events, Made, UserHint};
 use crate::ids::{SymbolId, UserId};
 use crate::result_code::ResultCode;
 
-/// What a command's order traded, as far as it was booked with the makers, and not with its owner.
+/// The trades of a command's order, as far as they were booked with the makers, and not with its
+/// owner.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Booked {
     trades: usize,
     lots: i64,
     /// Σ price·size.
     cost: i64,
-    /// Of a buying taker, the price at which all of its lots are held for.
+    /// For a buying taker, the price at which all of its lots are held for.
     hold: i64,
     /// Whether the last one finished the taker.
     is_completed: bool,
@@ -46,8 +47,7 @@ impl Risk {
         result: ResultCode,
         events: &Events,
     ) {
-        // The usual case: nothing happened but that it rests. One of no size may have a budget to
-        // get back.
+        // The common case: the order only rests. One of no size may have a budget to get back.
         if events.is_empty() && place.order_type != OrderType::IocBudget {
             let Some(standing) = events.standing() else {
                 return;
@@ -63,7 +63,7 @@ impl Risk {
         }
     }
 
-    /// The same of a move.
+    /// Settles a move.
     #[inline(always)]
     pub(crate) fn settle_move(
         &mut self,
@@ -87,7 +87,7 @@ impl Risk {
         }
     }
 
-    /// The same of a cancel or a reduction.
+    /// Settles a cancel or a reduction.
     #[inline(always)]
     pub(crate) fn settle_reduced(
         &mut self,
@@ -219,7 +219,7 @@ impl Risk {
             taken = Taken {
                 lots,
                 cost: booked.cost.into(),
-                // Of a seller, nobody asks for it.
+                // It is not used for a seller.
                 held: lots * i128::from(booked.hold),
                 hold: booked.hold,
                 action: Some(taker_action),
@@ -316,7 +316,7 @@ fn pay_maker<const BUYS: bool>(
     Some(sum)
 }
 
-/// The same of a maker whose balances were not near, and are now.
+/// Books a trade with a maker whose balances were not near, and are now.
 #[cold]
 #[inline(never)]
 fn book_with_maker_again<const BUYS: bool>(
@@ -333,7 +333,7 @@ fn book_with_maker_again<const BUYS: bool>(
     book_with_maker::<BUYS>(users, symbol, event, booked)
 }
 
-/// Of an order with a limit.
+/// Books trades with a taker whose order has a limit.
 #[inline(always)]
 fn book_with_taker<const BUYS: bool>(
     (users, total, symbol): (&mut Users, &mut Currency, &Symbol),

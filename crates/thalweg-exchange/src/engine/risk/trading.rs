@@ -134,7 +134,8 @@ impl Risk {
     }
 }
 
-/// What a new order holds: of the base currency for an ASK, of the quote currency for a BID.
+/// Returns the hold of a new order: of the base currency for an ASK, of the quote currency for a
+/// BID.
 pub(super) fn hold(spec: &SymbolSpec, place: &Place) -> Result<i64, ResultCode> {
     const OVERFLOW: ResultCode = ResultCode::RiskArithmeticOverflow;
     let Place {

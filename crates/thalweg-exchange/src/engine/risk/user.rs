@@ -53,7 +53,7 @@ pub struct User {
     pub(super) open: u16,
     /// The transaction id of the last balance adjustment.
     pub last_transaction_id: i64,
-    /// What the balances of the same places are in. The first that fits is meant.
+    /// The currencies of the balances at the same places. The first that fits is meant.
     currencies: [CurrencyId; NEAR],
     balances: [i64; NEAR],
     far: Option<Box<Far>>,
@@ -61,7 +61,7 @@ pub struct User {
 
 const _: () = assert!(size_of::<User>() == 64);
 
-/// What does not fit into a user's line.
+/// The parts of a user that do not fit into its cache line.
 #[derive(Clone, Debug, Default)]
 struct Far {
     positions: Positions,
@@ -162,15 +162,16 @@ impl User {
 pub(super) struct Users {
     users: Slab<User>,
     index: Index,
-    /// What most users' ids have beyond their slots, by a majority vote (Boyer and Moore), and how
-    /// far ahead it is. Ids are mostly given one after another: then the slot follows from the id,
-    /// and nothing is read but the user. Other ids are found through the index.
+    /// The most frequent difference between users' ids and their slots, by a majority vote (Boyer
+    /// and Moore), and how far ahead it is. Ids are mostly given one after another: then the slot
+    /// follows from the id, and nothing is read but the user. Other ids are found through the
+    /// index.
     offset: i64,
     votes: u64,
     /// Sticky: a user was removed. Until then every user ever named has a record, and every one
     /// of them is active.
     lost_any: bool,
-    /// What is kept of removed users.
+    /// The records of removed users.
     retired: BTreeMap<UserId, Retired>,
 }
 
@@ -228,7 +229,7 @@ impl Users {
     pub(super) fn near_active(&mut self, uid: UserId) -> Option<(u32, &mut User)> {
         let guess = uid.0.wrapping_sub(self.offset) as usize;
         let user = self.users.at_mut(guess)?;
-        // One who is gone is not active.
+        // A user who is gone is not active.
         let is_it = user.uid == uid && user.status == UserStatus::Active;
         is_it.then_some((guess as u32, user))
     }
@@ -240,7 +241,7 @@ impl Users {
         (user.status == UserStatus::Active).then_some((slot, user))
     }
 
-    /// The user who is in a slot that was told.
+    /// Returns the user in the slot of a hint.
     #[inline(always)]
     pub(super) fn hinted_mut(&mut self, hint: UserHint, uid: UserId) -> Option<&mut User> {
         let user = self.users.at_mut(hint.0 as usize)?;
@@ -279,7 +280,7 @@ impl Users {
         &self.users[slot]
     }
 
-    /// The same, to change it.
+    /// Returns the user in a slot, to change it.
     #[inline]
     pub(super) fn at_mut(&mut self, slot: u32) -> &mut User {
         &mut self.users[slot]
@@ -340,7 +341,7 @@ impl Users {
             if retired != Retired::default() {
                 self.retired.insert(uid, retired);
             }
-            // What is left there still has the id.
+            // The record that is left there still has the id.
             self.users[slot].is_gone = true;
             self.users[slot].status = UserStatus::Suspended;
             self.users.free(slot);
@@ -348,7 +349,7 @@ impl Users {
         }
     }
 
-    /// What is kept of removed users, by ascending id.
+    /// Returns the records of removed users, by ascending id.
     pub(super) const fn retired(&self) -> &BTreeMap<UserId, Retired> {
         &self.retired
     }

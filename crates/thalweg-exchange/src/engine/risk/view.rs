@@ -1,4 +1,4 @@
-//! What can be read of the risk state.
+//! The public view of the risk state.
 
 use super::{Currency, LastPrices, Risk, User};
 use crate::ids::{CurrencyId, SymbolId, UserId};

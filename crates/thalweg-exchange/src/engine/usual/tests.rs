@@ -90,7 +90,7 @@ fn market(rules: Rules) -> State {
     state
 }
 
-/// What a command does, its user, its symbol, the order that it is about, a price and lots.
+/// The kind of command, its user, its symbol, its order, a price and lots.
 type Step = (u8, i64, usize, i64, i64, i64);
 
 fn step() -> impl Strategy<Value = Step> {
@@ -181,7 +181,7 @@ fn a_fault_in_parts_is_found() {
     );
 }
 
-/// What is settled in parts finds owners by hints, which are no part of what happened.
+/// Settlement in parts finds owners by hints, which are no part of what happened.
 #[test]
 fn events_bring_the_hint_of_the_order_back() {
     let mut matching = of(SYMBOLS).matching;

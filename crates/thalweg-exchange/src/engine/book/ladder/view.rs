@@ -30,7 +30,7 @@ impl Ladder {
         self.level_slots_from(side, i64::MIN)
     }
 
-    /// The same from a key on.
+    /// Returns the slots of a side's levels from a key on, best first.
     fn level_slots_from(&self, side: Action, first: i64) -> impl Iterator<Item = u32> + '_ {
         let mut last = None;
         std::iter::from_fn(move || {
@@ -60,7 +60,7 @@ impl Ladder {
         self.levels_between(side, keys_of(side, band))
     }
 
-    /// The same between two keys.
+    /// Returns the levels of a side between two keys, best first, with their slots.
     pub(in crate::engine::book) fn levels_between(
         &self,
         side: Action,
@@ -95,7 +95,8 @@ impl Ladder {
         levels.flat_map(|level| self.queue(level))
     }
 
-    /// The same of the orders outside a band of prices. Cost: those orders, and a look at one more.
+    /// Returns the slots of the orders outside a band of prices. Cost: those orders, and a look at
+    /// one more.
     pub(in crate::engine::book) fn slots_outside(
         &self,
         side: Action,

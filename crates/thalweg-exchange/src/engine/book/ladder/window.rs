@@ -25,7 +25,7 @@ pub(super) const STEP: u32 = 64;
 const MOVES_OF_NARROW: u32 = 8;
 
 impl Ladder {
-    /// Makes a window of so many ticks, and room for `orders` orders.
+    /// Makes a window of `ticks` ticks, and room for `orders` orders.
     pub(in crate::engine::book) fn open(&mut self, ticks: u32, orders: usize) {
         self.nodes.open(ticks, orders);
         self.occupied.set_width(ticks);
@@ -91,7 +91,7 @@ impl Ladder {
         }
     }
 
-    /// Whether a window of so many ticks is where it belongs.
+    /// Whether a window of `width` ticks is where it belongs.
     pub(super) fn stays(&self, width: u64) -> bool {
         let is_near = |price| self.offset(price) < width;
         match (self.best_price(Action::Ask), self.best_price(Action::Bid)) {

@@ -1,6 +1,6 @@
-//! The usual cases in futures: orders at calm prices (see [`calm`](super::super::calm)) of owners
-//! with one record at most, orders that rest, and cancels. They need no closer look, which would
-//! come to the same.
+//! The fast path of futures: orders at plain prices (see [`Calm`](super::super::calm::Calm)) of
+//! owners with one record at most, orders that rest, and cancels. The slow path would come to the
+//! same.
 
 use super::super::Risk;
 use super::super::calm::is_plain;
@@ -70,7 +70,7 @@ impl Risk {
             })
     }
 
-    /// Whether a move to a calm price of a futures symbol passes without a closer look; see
+    /// Whether a move to a plain price of a futures symbol passes without the slow path; see
     /// `calm`.
     #[inline]
     pub(in crate::engine::risk) fn futures_move_is_calm(
@@ -99,7 +99,7 @@ impl Risk {
         symbol.is_futures() && self.rules.margin_trading && self.stands_at(slot, standing, reserved)
     }
 
-    /// The same of a symbol of futures that are traded.
+    /// Settles a command without events in a symbol of futures that are traded.
     #[inline(always)]
     fn stands_at(
         &mut self,
@@ -118,7 +118,7 @@ impl Risk {
         true
     }
 
-    /// The same of a move that [passed](Self::passes_move_in_futures).
+    /// Settles a move that [passed](Self::passes_move_in_futures).
     #[inline(always)]
     pub(crate) fn settle_calm_move(
         &mut self,

@@ -11,7 +11,7 @@ use crate::event::{Event, Moved};
 use crate::ids::{CurrencyId, SymbolId, UserId};
 use crate::result_code::ResultCode;
 
-/// What a command's trades change of a currency's totals, to be booked once.
+/// The change of a currency's totals by a command's trades, to be booked once.
 #[derive(Default)]
 pub(super) struct Totals {
     stake: Stake,
@@ -19,7 +19,7 @@ pub(super) struct Totals {
 }
 
 impl Symbol {
-    /// What is reserved for resting futures lots: see the `ledger` module.
+    /// Returns the amount reserved for resting futures lots: see the `ledger` module.
     #[inline]
     pub(in crate::engine::risk) fn reserved(&self, price: i64, lots: i64) -> i128 {
         let more = self.fee_max().unsigned_abs() + 1;
@@ -29,7 +29,8 @@ impl Symbol {
         }
     }
 
-    /// The same for lots of a new order: one that cannot rest trades at prices of others only.
+    /// Returns the amount reserved for lots of a new order: one that cannot rest trades at prices
+    /// of others only.
     pub(in crate::engine::risk) fn reserved_for_new(&self, place: &Place, lots: i64) -> i128 {
         let price = match place.order_type {
             OrderType::Gtc => place.price,
@@ -38,7 +39,8 @@ impl Symbol {
         self.reserved(price, lots)
     }
 
-    /// What more is reserved for the command's own order, after `gone` of its lots are gone.
+    /// Returns the further amount reserved for the command's own order, after `gone` of its lots
+    /// are gone.
     fn reserved_by(&self, command: &Command, gone: i64, moved: Option<&Moved>) -> i128 {
         match *command {
             Command::Place(ref place) => self.reserved_for_new(place, place.size - gone),
@@ -54,7 +56,8 @@ impl Symbol {
     }
 }
 
-/// What more is reserved for an order that rests elsewhere, and for as many lots as before.
+/// Returns the further amount reserved for an order that rests elsewhere with as many lots as
+/// before.
 #[inline(always)]
 pub(in crate::engine::risk) fn reserved_by_move(price: i64, moved: Option<&Moved>) -> i128 {
     let before = moved.expect("matching tells it with a move");
@@ -120,8 +123,8 @@ impl Risk {
         }
     }
 
-    /// Whether what a move to a calm price could reserve has room, if its owner is found without
-    /// the index and may trade.
+    /// Whether there is room for the amount that a move to a plain price could reserve, if its
+    /// owner is found without the index and may trade.
     #[inline(never)]
     pub(in crate::engine::risk) fn has_room_for_move(
         &mut self,

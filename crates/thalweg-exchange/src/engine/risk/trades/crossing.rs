@@ -1,6 +1,6 @@
 //! A new order's trades, booked with their makers as they happen.
 //!
-//! What does not fit, and all that follows, is settled after the book.
+//! A trade that does not fit, and all that follow, are settled after the book.
 
 use super::{Booked, pay_maker, pay_taker};
 use crate::command::{Command, Place};
@@ -33,7 +33,7 @@ impl Risk {
         }
     }
 
-    /// Settles a new order, of whose trades so many were booked with their makers.
+    /// Settles a new order, `booked` of whose trades were booked with their makers.
     #[inline(never)]
     pub(crate) fn settle_crossed(
         &mut self,
@@ -67,7 +67,8 @@ impl Crossing<'_> {
         }
     }
 
-    /// What was booked of these events, all of them trades, of an order of which so much is left.
+    /// Returns the sums that were booked of these events, all of them trades, of an order with
+    /// `left` lots left.
     #[inline(always)]
     pub(crate) fn booked(&self, place: &Place, left: i64, events: &Events) -> Booked {
         let trades = events.len();

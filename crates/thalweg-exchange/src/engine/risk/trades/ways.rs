@@ -1,7 +1,7 @@
 //! Trades that are settled as they happen, after the book in 64 bits, and in 128, come to the same.
 //!
-//! The same commands, and the same events, are settled on three states, on one in each way. All
-//! that the states show is compared after every step.
+//! Equal commands, and equal events, are settled on three states, on one in each way. All that the
+//! states show is compared after every step.
 //!
 //! *Streams* are commands with amounts up to the limits. What is held for an order fits, so nothing
 //! that a real command's trades come to leaves 64 bits: there the 128-bit way is taken for budget
@@ -29,17 +29,17 @@ const SIDES: [Action; 2] = [Action::Ask, Action::Bid];
 /// How trades are settled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
-    /// Those of usual orders as they happen.
+    /// Trades on the fast path as they happen.
     AtOnce,
     /// All after the book.
     InParts,
-    /// The same in 128 bits.
+    /// All after the book, in 128 bits.
     Exactly,
 }
 
 const ALL: [Way; 3] = [Way::AtOnce, Way::InParts, Way::Exactly];
 
-/// What the 64-bit ways do wrong.
+/// A fault that is put into the 64-bit ways.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     None,
@@ -51,9 +51,9 @@ enum Fault {
     ForgetsCost,
     /// There, it is lost that the last trade finished the taker.
     ForgetsEnd,
-    /// Of trades that are booked as they happen, the last is booked once more with the rest.
+    /// The last of the trades that are booked as they happen is booked once more with the rest.
     PaysAgain,
-    /// What comes behind them is not looked at.
+    /// Trades behind them are not looked at.
     EndsEarly,
 }
 
@@ -106,7 +106,7 @@ pub(super) fn note_whole(buys: bool) {
     note(usize::from(buys), |ways| ways.whole += 1);
 }
 
-/// Says whether trades that were booked as they happened, so many, are all there is.
+/// Notes `trades` trades that were booked as they happened; returns whether they are all there is.
 pub(super) fn note_at_once(buys: bool, trades: usize, is_all: bool) -> bool {
     if trades > 0 {
         note(usize::from(buys), |ways| match is_all {
@@ -117,7 +117,7 @@ pub(super) fn note_at_once(buys: bool, trades: usize, is_all: bool) -> bool {
     is_all || FAULT.get() == Fault::EndsEarly
 }
 
-/// So many trades were booked as they happened.
+/// Returns how many trades were booked as they happened, less one that the fault forgets.
 pub(super) fn booked(trades: usize) -> usize {
     trades - usize::from(trades > 0 && FAULT.get() == Fault::PaysAgain)
 }

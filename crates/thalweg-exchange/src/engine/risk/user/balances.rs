@@ -86,7 +86,7 @@ impl User {
         ((old | sum) >= 0).then_some((place, sum))
     }
 
-    /// Sets a balance to what [`Self::near_sum`] told.
+    /// Sets a balance to the sum that [`Self::near_sum`] returned.
     #[inline(always)]
     pub(in crate::engine::risk) const fn set_near(&mut self, (place, sum): (usize, i64)) {
         self.balances[place] = sum;
@@ -103,7 +103,7 @@ impl User {
         }
     }
 
-    /// The same for a currency that is not near.
+    /// Returns the balance in a currency that is not near, to change it.
     #[cold]
     fn other_balance_mut(&mut self, currency: CurrencyId) -> &mut i64 {
         let found = far_place(self.far_accounts(), currency);

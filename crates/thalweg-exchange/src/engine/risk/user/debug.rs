@@ -1,4 +1,4 @@
-//! What the debug text of a user shows.
+//! The debug text of a user.
 
 use std::fmt;
 

@@ -1,16 +1,16 @@
-//! What must stay of a user's balance for futures, kept from one order to the next.
+//! The part of a user's balance that must stay for futures, kept from one order to the next.
 //!
-//! It hangs on the user's records, on what waits, and on the bands and terms of the records'
-//! symbols. Whoever may change a record or what waits forgets it; a band that moves starts a new
-//! *epoch*, and what was kept in another one does not count. Users with limits of their own have
-//! nothing kept, since each of their orders is looked at closely.
+//! It depends on the user's records, on waiting profit or loss, and on the bands and terms of the
+//! records' symbols. Code that may change a record or a waiting amount forgets it; a band that
+//! moves starts a new *epoch*, and what was kept in another one does not count. Users with limits
+//! of their own have nothing kept, since each of their orders takes the slow path.
 
 use std::fmt;
 
 use super::User;
 use crate::ids::CurrencyId;
 
-/// What is kept: of each side of an order, the currency that it pays with.
+/// The kept amounts: for each side of an order, of the currency that it pays with.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Kept {
     /// When it was found; zero is before all epochs.
@@ -86,11 +86,11 @@ mod tests {
     const PAIR: i32 = 1;
     const USERS: i64 = 3;
 
-    /// What goes wrong after each command.
+    /// A fault after each command.
     #[derive(Clone, Copy, Debug, PartialEq)]
     enum Fault {
         None,
-        /// What was kept of a user is kept, whatever the command did.
+        /// The amounts that were kept of a user stay, whatever the command did.
         Remembers,
         /// A band that moves starts no epoch.
         SameEpoch,
@@ -200,7 +200,7 @@ mod tests {
         found
     }
 
-    /// The same after each command, all together, as long as nothing is wrong.
+    /// Checks the kept amounts after each command, all together, as long as nothing is wrong.
     fn run(commands: &[Command], fault: Fault) -> [usize; 2] {
         let mut state = setup();
         let mut sum = [0; 2];

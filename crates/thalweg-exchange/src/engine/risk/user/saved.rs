@@ -7,7 +7,7 @@ use crate::risk::limits::Retired;
 impl Users {
     /// Adds a user who is not here yet, and was not removed either.
     pub(in crate::engine::risk) fn add_saved(&mut self, uid: UserId, status: UserStatus) -> u32 {
-        // Nobody is suspended but who was removed once.
+        // A user is suspended only if it was removed once.
         self.lost_any |= status == UserStatus::Suspended;
         self.add(uid, status)
     }

@@ -1,23 +1,23 @@
-//! What is known of a user's orders; see [`limits`](crate::risk::limits).
+//! The records of a user's orders; see [`limits`](crate::risk::limits).
 
 use super::User;
 use crate::risk::ids::Ids;
 use crate::risk::limits::Terms;
 
 impl User {
-    /// What is known of the user's orders beyond their number.
+    /// Returns the records of the user's orders beyond their number.
     pub(in crate::engine::risk) fn terms(&self) -> Option<&Terms> {
         self.far.as_ref().map(|far| &far.terms)
     }
 
-    /// The same, to change it.
+    /// Returns them, to change them.
     pub(in crate::engine::risk) fn terms_mut(&mut self) -> &mut Terms {
         let far = self.far.get_or_insert_default();
         far.kept.forget();
         &mut far.terms
     }
 
-    /// The same, taken from a user who goes.
+    /// Takes them from a user who goes.
     pub(in crate::engine::risk) fn take_terms(&mut self) -> Terms {
         let far = self.far.as_mut();
         far.map_or_else(Terms::default, |far| std::mem::take(&mut far.terms))

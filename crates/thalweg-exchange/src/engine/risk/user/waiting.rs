@@ -1,4 +1,4 @@
-//! What was realised in covered futures and is no money yet; see [`cover`](crate::risk::cover).
+//! Profit and loss realised in covered futures and not paid yet; see [`cover`](crate::risk::cover).
 
 use super::User;
 use crate::ids::CurrencyId;
@@ -11,7 +11,7 @@ impl User {
         self.far.as_ref().map_or(&[], |far| &far.waiting)
     }
 
-    /// The same in one currency; zero where nothing waits.
+    /// Returns the waiting amount in one currency; zero where nothing waits.
     #[must_use]
     pub fn waiting_in(&self, currency: CurrencyId) -> i128 {
         let waiting = self.waiting().iter();

@@ -18,7 +18,7 @@ pub(super) struct Case {
     /// Both fees of a lot together.
     fees: i64,
     side: usize,
-    /// Of each trade: the maker, the lots, and what is left to the seller and to the buyer per lot.
+    /// Each trade: the maker, the lots, and the money left to the seller and to the buyer per lot.
     trades: Vec<(i64, i64, i64, i64)>,
     scale: i64,
 }

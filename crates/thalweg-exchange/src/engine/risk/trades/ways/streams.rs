@@ -9,7 +9,8 @@ use crate::{
     SymbolId, UserId, apply,
 };
 
-/// What it does, the user, the symbol, a price, a size, and what is held above the price.
+/// The kind of command, the user, the symbol, a price, a size, and the part of the reserve price
+/// above the price.
 type Step = (u8, i64, i32, i64, i64, i64);
 
 #[derive(Clone, Debug)]
@@ -56,7 +57,7 @@ pub(super) fn cases() -> impl Strategy<Value = Case> {
 
 /// A case's amounts.
 struct Market {
-    /// What each user has of each currency at first.
+    /// The amount that each user has of each currency at first.
     each: i64,
     lots_max: i64,
     price: i64,
@@ -158,7 +159,7 @@ impl Market {
         }
     }
 
-    /// Of the last of these steps.
+    /// Returns the commands of the last of these steps.
     fn commands(&self, steps: &[Step], state: &State) -> Vec<Command> {
         let number = steps.len() as i64;
         let step = steps[steps.len() - 1];
