@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 
 use thalweg_measure::statistics::{Interval, median_interval};
-use thalweg_measure::table::{Cell, Comparison, Measurement, Nanoseconds, Table};
+use thalweg_measure::table::{Cell, Comparison, Measurement, Nanoseconds, Table, three_digits};
 
 use crate::case::{Goal, Limit};
 use crate::runner::{Metric, Series, Trial};
@@ -238,20 +238,13 @@ pub(crate) fn ns(value: f64) -> String {
     }
 }
 
-fn number(value: f64) -> String {
-    match value {
-        100.0.. => format!("{value:.0}"),
-        _ => format!("{value:.2}"),
-    }
-}
-
 /// Returns how a figure of this unit is shown.
 fn show(unit: &str) -> fn(f64) -> String {
     match unit {
         "ns" | "ns/event" => ns,
         "bytes" => |bytes| format!("{:.1} MiB", bytes / f64::from(1 << 20)),
         "1/s" | "events/s" | "commands/s" => |per_s| format!("{:.3} M/s", per_s / 1e6),
-        _ => number,
+        _ => three_digits,
     }
 }
 

@@ -34,13 +34,13 @@ impl FromStr for Limit {
         let (name, value) = (text[..at].trim(), text[at + 1..].trim());
         let figure = match name {
             "throughput" => Figure::Throughput,
-            "mean" => Figure::Time(|d| d.mean_ns),
-            "p50" => Figure::Time(|d| d.p50_ns as f64),
-            "p90" => Figure::Time(|d| d.p90_ns as f64),
-            "p99" => Figure::Time(|d| d.p99_ns as f64),
-            "p99.9" => Figure::Time(|d| d.p99_9_ns as f64),
-            "p99.99" => Figure::Time(|d| d.p99_99_ns as f64),
-            "max" => Figure::Time(|d| d.max_ns as f64),
+            "mean" => Figure::Time(|d| d.summary.mean),
+            "p50" => Figure::Time(|d| d.summary.p50 as f64),
+            "p90" => Figure::Time(|d| d.summary.p90 as f64),
+            "p99" => Figure::Time(|d| d.summary.p99 as f64),
+            "p99.9" => Figure::Time(|d| d.summary.p999 as f64),
+            "p99.99" => Figure::Time(|d| d.summary.p9999 as f64),
+            "max" => Figure::Time(|d| d.summary.max as f64),
             _ => return Err(FORM.to_owned()),
         };
         let value = match figure {

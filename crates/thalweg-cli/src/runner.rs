@@ -9,7 +9,6 @@ mod slowest;
 mod tally;
 mod timeline;
 
-#[cfg(test)]
 pub(crate) use measured::distribution;
 pub(crate) use pipelined::Pipelined;
 

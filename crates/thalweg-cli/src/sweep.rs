@@ -7,11 +7,10 @@ use crate::source::{self, Source, Taken};
 use crate::stdin;
 use crate::terminal::{Interruption, Notes};
 use serde::Serialize;
-use std::fmt::Write;
 use thalweg_exchange::report::state_text::state_hash;
 use thalweg_exchange::service::Options;
 use thalweg_measure::load::{PER_S_MAX, Rate};
-use thalweg_measure::table::Nanoseconds;
+use thalweg_measure::table::{Cell, Nanoseconds, Table};
 
 /// One run.
 #[derive(Debug, Serialize)]
@@ -152,15 +151,15 @@ fn row(outcome: &Outcome, rate: Rate) -> Row {
         p50_ns: p50,
         p99_ns: p99,
         p99_9_ns: p99_9,
-        max_ns: times.max_ns,
-        mean_ns: times.mean_ns,
+        max_ns: times.summary.max,
+        mean_ns: times.summary.mean,
         parts_mean_ns: latency.stages_mean_ns(),
         busy: busy.sum(),
     }
 }
 
 fn table(rows: &[Row]) -> String {
-    let columns = [
+    let mut table = Table::new([
         "placement",
         "rate",
         "commands/s",
@@ -171,37 +170,24 @@ fn table(rows: &[Row]) -> String {
         "mean",
         "parts",
         "busy",
-    ];
-    let line = |cells: [&str; 10]| {
-        let [first, rest @ ..] = cells;
-        let rest: String = rest.iter().map(|cell| format!(" {cell:>10}")).collect();
-        format!("{first:<10}{rest}")
-    };
-    let mut text = line(columns) + "\n";
+        "note",
+    ]);
     for row in rows {
         let asked = row.rate_per_s;
         let rate = asked.and_then(|per_s| Rate::per_second(per_s).ok());
         let rate = rate.unwrap_or(Rate::MAX).to_string();
-        let [p50, p99, p999, max] = [row.p50_ns, row.p99_ns, row.p99_9_ns, Some(row.max_ns)]
-            .map(|ns| ns.map_or("-".to_owned(), |ns| Nanoseconds(ns as f64).to_string()));
-        let [mean, parts] = [row.mean_ns, row.parts_mean_ns].map(|ns| Nanoseconds(ns).to_string());
         let reached = format!("{:.0}", row.throughput_per_s);
-        let busy = format!("{:.0} %", row.busy * 100.0);
-        let cells = [
-            &row.placement,
-            &rate,
-            &reached,
-            &p50,
-            &p99,
-            &p999,
-            &max,
-            &mean,
-            &parts,
-            &busy,
-        ];
-        let told = ["  rate not reached", ""][usize::from(row.reached)];
-        let _ = writeln!(text, "{}{told}", line(cells.map(String::as_str)));
+        let times = [row.p50_ns, row.p99_ns, row.p99_9_ns, Some(row.max_ns)];
+        let times = times.map(|ns| ns.map_or(f64::NAN, |ns| ns as f64));
+        let times = times.into_iter().chain([row.mean_ns, row.parts_mean_ns]);
+        let mut cells = vec![row.placement.clone().into()];
+        cells.extend([rate, reached].map(Cell::Number));
+        cells.extend(times.map(|ns| Cell::from(Nanoseconds(ns))));
+        cells.push(Cell::Number(format!("{:.0} %", row.busy * 100.0)));
+        cells.push(["rate not reached", ""][usize::from(row.reached)].into());
+        table.row(cells);
     }
+    let mut text = table.to_string();
     if !rows.is_empty() {
         text += "mean: end to end of every command; parts: the means of its parts, added up;\n\
                  busy: stages at work, of one core\n";
@@ -230,19 +216,19 @@ mod tests {
         };
         let text = table(&[row(true, None), row(false, Some(1_000_000))]);
         let lines: Vec<&str> = text.lines().collect();
-        let cells: Vec<&str> = lines[1].split_whitespace().collect();
+        let cells: Vec<&str> = lines[2].split_whitespace().collect();
         assert_eq!(
             cells[..5],
             ["inline", "max", "900000", "158", "ns"],
             "{text}"
         );
         assert!(
-            lines[1].ends_with("1.00 ms     252 ns     248 ns       60 %"),
+            lines[2].ends_with("1.00 ms  252 ns  248 ns  60 %"),
             "{text}"
         );
-        assert!(lines[2].contains(" 1M "), "{text}");
-        assert!(lines[2].ends_with("60 %  rate not reached"), "{text}");
-        assert!(lines[3].starts_with("mean: "), "{text}");
+        assert!(lines[3].contains(" 1M "), "{text}");
+        assert!(lines[3].ends_with("60 %  rate not reached"), "{text}");
+        assert!(lines[4].starts_with("mean: "), "{text}");
     }
 
     #[test]

@@ -143,7 +143,11 @@ pub enum Command {
     ///
     /// Cost: for one user, a visit to each of the user's orders and to each book, however many
     /// orders others have; the first such command visits all orders, and from then on an order that
-    /// rests costs a little more. For all users, a visit to every order of the books concerned.
+    /// rests costs a little more. For all users, a look at every book, and [`WORK_MAX`] orders at
+    /// most; [`State::left_over`](crate::State::left_over) then gives a command that goes on, for
+    /// one symbol after another. Orders that come meanwhile are cancelled, too, so halt first.
+    ///
+    /// [`WORK_MAX`]: crate::WORK_MAX
     CancelAll {
         /// The user; `None` for the orders of all users, suspended ones included.
         uid: Option<UserId>,
@@ -241,7 +245,8 @@ pub enum Command {
     },
     /// Removes a symbol: cancels its orders as [`CancelAll`](Self::CancelAll) does, and forgets the
     /// symbol, its book, last prices, halt and band. Its id is unknown from then on, and may be
-    /// added again with any terms. Refused while any user has an open position in it.
+    /// added again with any terms. Refused where a user has an open position in it, and where more
+    /// than [`WORK_MAX`](crate::WORK_MAX) orders are in its book: cancel all of them first.
     ///
     /// Cost: visits every user, and every order of the book.
     RemoveSymbol {

@@ -27,14 +27,14 @@ pub(crate) const fn start(seed: u64) -> Accumulators {
     ]
 }
 
-/// One word into one accumulator: two multiplies, of which the first does not depend on the
+/// Mixes one word into one accumulator: two multiplies, of which the first does not depend on the
 /// accumulator. That is what the hybrid kernels live on.
 #[inline(always)]
 pub(crate) const fn round(accumulator: u64, word: u64) -> u64 {
     chain(accumulator, word.wrapping_mul(PRIME_2))
 }
 
-/// The part of [`round`] that has to wait for the accumulator.
+/// Does the part of [`round`] that has to wait for the accumulator.
 #[inline(always)]
 pub(crate) const fn chain(accumulator: u64, product: u64) -> u64 {
     accumulator
@@ -60,13 +60,13 @@ const fn merge_one(hash: u64, accumulator: u64) -> u64 {
     mixed.wrapping_mul(PRIME_1).wrapping_add(PRIME_4)
 }
 
-/// What stands for the accumulators in an input of less than a stripe.
+/// Returns the word that stands for the accumulators in an input of less than a stripe.
 #[inline(always)]
 pub(crate) const fn start_short(seed: u64) -> u64 {
     seed.wrapping_add(PRIME_5)
 }
 
-/// The rest behind the last whole stripe, less than a stripe, and the avalanche.
+/// Mixes in the rest behind the last whole stripe, less than a stripe, and does the avalanche.
 ///
 /// Steps one inside the other, not loops: a compiler makes loops of these that cost more than they
 /// do, and short inputs are little else.

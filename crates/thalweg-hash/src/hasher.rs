@@ -16,11 +16,12 @@ impl Hasher for Xxh64 {
 
 /// Makes [`Xxh64`] for tables of the standard library.
 ///
-/// What a type feeds to a [`Hasher`] is its own business: a `str` ends with a byte more, integers
-/// come in the order of bytes of the machine. So the hash of a `str` is not that of its bytes, and
-/// hashes of values should not be stored: for that take [`xxh64`](crate::xxh64) of bytes.
+/// A type decides by itself which bytes it feeds to a [`Hasher`]: a `str` ends with a byte more,
+/// integers come in the order of bytes of the machine. So the hash of a `str` is not that of its
+/// bytes, and hashes of values should not be stored: for that take [`xxh64`](crate::xxh64) of
+/// bytes.
 ///
-/// Whoever knows the seed can find keys that collide; it does not protect a table.
+/// A seed does not protect a table: a party that knows it can find keys that collide.
 ///
 /// ```
 /// use std::collections::HashMap;

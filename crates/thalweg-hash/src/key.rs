@@ -8,7 +8,7 @@ pub trait Key: sealed::Sealed {}
 mod sealed {
     use crate::Kernel;
 
-    /// What makes a key one: known to this crate alone.
+    /// The functions of a key, which are known to this crate alone.
     pub trait Sealed: Sized {
         /// The hash of each key; there are as many of both.
         fn hash(kernel: Kernel, seed: u64, keys: &[Self], hashes: &mut [u64]);
@@ -31,7 +31,7 @@ macro_rules! keys {
 }
 keys!(8 keys_8, 16 keys_16, 32 keys_32, 64 keys_64);
 
-/// The XXH64 of each key, into the place of the same number.
+/// Writes the XXH64 of each key into the place of the same number.
 ///
 /// Several keys are hashed at a time, in the lanes of vectors where there are any. Batches of 16
 /// keys and more are worth a call.
@@ -52,7 +52,7 @@ pub fn xxh64_keys<K: Key>(seed: u64, keys: &[K], hashes: &mut [u64]) {
 }
 
 impl Kernel {
-    /// As [`xxh64_keys`], by this kernel.
+    /// Works as [`xxh64_keys`], by this kernel.
     ///
     /// # Panics
     /// There are not as many hashes as keys.

@@ -70,7 +70,7 @@ pub use stride::{Segment, Stride, StrideError, Strided, xxh64_strided};
 /// which needs no call. Measured on Zen 3.
 const KERNEL_BYTES_MIN: usize = 288;
 
-/// The XXH64 of a buffer.
+/// Returns the XXH64 of a buffer.
 ///
 /// Any seed will do; where a format does not name one, it is 0.
 ///

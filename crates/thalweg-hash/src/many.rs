@@ -2,7 +2,7 @@
 
 use crate::Kernel;
 
-/// The XXH64 of each input, into the place of the same number.
+/// Writes the XXH64 of each input into the place of the same number.
 ///
 /// With AVX-512, eight inputs advance together, each in lanes of its own; lengths may differ.
 /// Elsewhere one is hashed after the other: nothing is lost by asking for all at once.

@@ -29,7 +29,7 @@ impl Pattern {
         };
     }
 
-    /// What is taken next, maybe nothing, and what is behind it.
+    /// Returns the next run to take, which may be empty, and the rest behind it.
     pub(crate) fn next_run<'a>(&mut self, data: &'a [u8]) -> (&'a [u8], &'a [u8]) {
         if self.stride.take == 0 {
             return (&[], &[]);
@@ -47,7 +47,8 @@ impl Pattern {
         }
     }
 
-    /// The sectors that `data` begins with, if one begins here, is whole, and is made of groups.
+    /// Returns the sectors that `data` begins with, if one begins here, is whole, and is made of
+    /// groups.
     pub(crate) fn whole_sectors<'a>(&self, data: &'a [u8]) -> Option<Sectors<'a>> {
         let Stride { take, skip } = self.stride;
         let begins = if self.taking {
@@ -74,7 +75,7 @@ impl Pattern {
         })
     }
 
-    /// What is behind sectors that `data` began with.
+    /// Returns the rest behind sectors that `data` began with.
     pub(crate) fn behind<'a>(&mut self, sectors: &Sectors<'_>, data: &'a [u8]) -> &'a [u8] {
         (self.taking, self.left) = (true, 0);
         &data[sectors.data.len()..]

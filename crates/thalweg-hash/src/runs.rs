@@ -4,7 +4,8 @@ use crate::Kernel;
 use crate::accumulator::Accumulators;
 use crate::kernel::{GROUP_BYTES, Group, scalar};
 
-/// Groups that a kernel is given at a time: the products wait for nobody for so long.
+/// The number of groups that a kernel is given at a time: for this long the products wait for
+/// nothing.
 const LIST: usize = 32;
 /// Groups of these that may be put together from several pieces.
 const STAGED: usize = 4;
@@ -41,7 +42,7 @@ impl<'a> Feed<'a> {
         }
     }
 
-    /// Whether a group begins with the next piece.
+    /// Returns whether a group begins with the next piece.
     pub(crate) fn is_even(&self) -> bool {
         self.filled_bytes == 0
     }

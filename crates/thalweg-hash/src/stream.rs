@@ -32,13 +32,13 @@ pub struct Xxh64 {
 }
 
 impl Xxh64 {
-    /// An empty stream.
+    /// Returns an empty stream.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self::with_kernel(Kernel::best(), seed)
     }
 
-    /// An empty stream that goes through this kernel, for tests and measurements.
+    /// Returns an empty stream that goes through this kernel, for tests and measurements.
     #[must_use]
     pub const fn with_kernel(kernel: Kernel, seed: u64) -> Self {
         Self {
@@ -51,24 +51,24 @@ impl Xxh64 {
         }
     }
 
-    /// Empty again, with the seed that it began with.
+    /// Makes the stream empty again, with the seed that it began with.
     pub fn reset(&mut self) {
         *self = Self::with_kernel(self.kernel, self.seed);
     }
 
-    /// Bytes so far, modulo 2^64.
+    /// Returns the number of bytes so far, modulo 2^64.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.all_bytes
     }
 
-    /// Whether nothing has come yet.
+    /// Returns whether nothing has come yet.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.all_bytes == 0
     }
 
-    /// The next piece.
+    /// Takes the next piece.
     pub fn update(&mut self, mut data: &[u8]) {
         self.all_bytes = self.all_bytes.wrapping_add(data.len() as u64);
         if self.pending_bytes > 0 {
@@ -91,7 +91,8 @@ impl Xxh64 {
         self.keep(tail);
     }
 
-    /// What a pattern leaves of pieces, as one flow: nothing stops where one ends.
+    /// Updates with the bytes of pieces that a pattern selects, as one flow: nothing stops where a
+    /// piece ends.
     #[inline]
     pub(crate) fn update_strided<'a>(
         &mut self,
@@ -151,7 +152,7 @@ impl Xxh64 {
         self.pending_bytes = tail.len();
     }
 
-    /// The hash of all that came so far. More may come afterwards.
+    /// Returns the hash of all that came so far. More may come afterwards.
     #[must_use]
     pub fn digest(&self) -> u64 {
         let merged = if self.all_bytes < STRIPE_BYTES as u64 {

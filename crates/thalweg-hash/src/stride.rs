@@ -1,4 +1,4 @@
-//! Lists of buffers with gaps: so many bytes are taken, so many skipped, and so on.
+//! Lists of buffers with gaps: a number of bytes is taken, a number is skipped, and so on.
 
 use core::fmt;
 use core::str::FromStr;
@@ -27,13 +27,13 @@ use crate::{Kernel, Xxh64};
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Stride {
-    /// Bytes that count.
+    /// The number of bytes that are taken.
     pub take: usize,
-    /// Bytes behind them that do not.
+    /// The number of bytes behind them that are skipped.
     pub skip: usize,
 }
 
-/// Why a text is no [`Stride`].
+/// The reason why a text is no [`Stride`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StrideError {
@@ -82,7 +82,7 @@ impl fmt::Display for Stride {
 
 /// Something in a list of buffers: a reference to bytes, or to an [`IoSlice`](std::io::IoSlice).
 pub trait Segment<'a> {
-    /// Its bytes.
+    /// Returns its bytes.
     fn bytes(self) -> &'a [u8];
 }
 
@@ -118,7 +118,7 @@ impl<'a> Segment<'a> for &'a std::io::IoSlice<'_> {
     }
 }
 
-/// The XXH64 of what a stride leaves of a list of buffers, as if it were copied together.
+/// Returns the XXH64 of what a stride leaves of a list of buffers, as if it were copied together.
 ///
 /// Nothing is copied but stripes that are cut by a gap, and nothing stops at the end of a sector
 /// or of a slice.
@@ -140,7 +140,7 @@ where
 }
 
 impl Kernel {
-    /// As [`xxh64_strided`], by this kernel.
+    /// Works as [`xxh64_strided`], by this kernel.
     pub fn xxh64_strided<'a, I>(self, seed: u64, slices: I, stride: Stride) -> u64
     where
         I: IntoIterator,
@@ -172,13 +172,13 @@ pub struct Strided {
 }
 
 impl Strided {
-    /// An empty stream.
+    /// Returns an empty stream.
     #[must_use]
     pub fn new(seed: u64, stride: Stride) -> Self {
         Self::with_kernel(Kernel::best(), seed, stride)
     }
 
-    /// An empty stream that goes through this kernel, for tests and measurements.
+    /// Returns an empty stream that goes through this kernel, for tests and measurements.
     #[must_use]
     pub const fn with_kernel(kernel: Kernel, seed: u64, stride: Stride) -> Self {
         Self {
@@ -187,13 +187,13 @@ impl Strided {
         }
     }
 
-    /// The next piece.
+    /// Takes the next piece.
     pub fn update(&mut self, data: &[u8]) {
         let pieces = core::iter::once(data);
         self.hash.update_strided(pieces, &mut self.pattern);
     }
 
-    /// The hash of all that came so far. More may come afterwards.
+    /// Returns the hash of all that came so far. More may come afterwards.
     #[must_use]
     pub fn digest(&self) -> u64 {
         self.hash.digest()

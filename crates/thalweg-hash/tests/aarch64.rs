@@ -1,8 +1,8 @@
-//! What a compiler makes of the kernels for 64-bit ARM: two traps, both in the products, cost all
-//! that a hybrid gains, and neither shows in a result.
+//! Checks of the code that a compiler makes of the kernels for 64-bit ARM: two traps, both in the
+//! products, cost all that a hybrid gains, and neither shows in a result.
 //!
 //! Any x86-64 compiler emits this code if it has the standard library for that target. Where the
-//! usual one has not, `THALWEG_AARCH64_RUSTC` may name one that has.
+//! default one has not, `THALWEG_AARCH64_RUSTC` may name one that has.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -73,7 +73,7 @@ fn function<'a>(assembly: &'a str, part: &str) -> Vec<Vec<&'a str>> {
         .collect()
 }
 
-/// How often an instruction has these first two words; an empty second one stands for any.
+/// Returns how often an instruction has these first two words; an empty second one stands for any.
 fn count(function: &[Vec<&str>], [name, operand]: [&str; 2]) -> usize {
     let same = |words: &&Vec<&str>| {
         words[0] == name && words.get(1).is_some_and(|word| word.starts_with(operand))

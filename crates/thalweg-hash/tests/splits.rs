@@ -29,7 +29,7 @@ impl Numbers {
     }
 }
 
-/// What a stride takes, byte by byte.
+/// Returns the bytes that a stride takes, found byte by byte.
 fn taken(data: &[u8], stride: Stride) -> Vec<u8> {
     let all = data.iter().enumerate();
     let counts = all.filter(|(at, _)| at % (stride.take + stride.skip) < stride.take);

@@ -85,7 +85,7 @@ fn sixteen_sectors_of_zeros_with_protection_bytes() {
     }
 }
 
-/// What the write-up's kernel does instead: it rotates right by 31, where XXH64 rotates left by
+/// The write-up's kernel does something else: it rotates right by 31, where XXH64 rotates left by
 /// 31, and right by 33 that is. Its value differs, so the one it is published with is not its own.
 #[test]
 fn a_rotation_to_the_wrong_side_does_not_give_that_value() {

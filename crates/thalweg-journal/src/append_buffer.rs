@@ -7,7 +7,8 @@
 /// and a processor that cannot forward a store to such a load waits until the store has reached the
 /// cache.
 ///
-/// As in a ring, a slot holds what was there a lap before; who builds a record sets all its fields.
+/// As in a ring, a slot holds what was there a lap before; the code that builds a record sets all
+/// its fields.
 ///
 /// ```
 /// use thalweg_journal::AppendBuffer;
@@ -29,8 +30,8 @@ pub struct AppendBuffer<T, F: FnMut(&mut [T])> {
 }
 
 impl<T, F: FnMut(&mut [T])> AppendBuffer<T, F> {
-    /// A buffer of so many records, made by `make`; `full` is called with all of them when there is
-    /// no room for another one.
+    /// Makes a buffer of `records` records, made by `make`; `full` is called with all of them when
+    /// there is no room for another one.
     ///
     /// # Panics
     /// If `records` is 0.

@@ -14,7 +14,7 @@ const PIECE_BYTES: u64 = 1 << 20;
 /// Files that a cut keeps to be used again.
 const SPARES_MAX: usize = 2;
 
-/// What a cut did.
+/// The outcome of a cut.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Cut {
@@ -22,19 +22,19 @@ pub struct Cut {
     pub last: Lsn,
     /// The segment that ends now where the cut is.
     pub file: String,
-    /// Where that is, bytes.
+    /// The place of the cut in that file, bytes.
     pub offset_bytes: u64,
-    /// Segments behind it that were removed.
+    /// The number of segments behind it that were removed.
     pub segments_removed: usize,
 }
 
-/// Cuts a journal that nobody writes: before record `at`, which must be the first of a block, or
-/// without it before the first damage: in a block, or a segment that is missing or is none of this
-/// journal.
+/// Cuts a journal that no process writes: before record `at`, which must be the first of a block,
+/// or without it before the first damage: in a block, or a segment that is missing or is none of
+/// this journal.
 ///
-/// What is behind the cut is lost, and its record numbers are given again. Later segments go from
-/// the last one on, and then the rest of the segment with the cut is overwritten; so a cut that was
-/// interrupted can be repeated. Until then, the journal may be said to be damaged at that place.
+/// Records behind the cut are lost, and their numbers are given again. Later segments go from the
+/// last one on, and then the rest of the segment with the cut is overwritten; so a cut that was
+/// interrupted can be repeated. Until then, the journal may be reported as damaged at that place.
 ///
 /// # Errors
 /// Another journal writes there; there is no record `at`, or it is inside a block; the first
@@ -74,7 +74,7 @@ pub(crate) fn cut_with<S: Storage>(
     })
 }
 
-/// The segment with the cut, at that place.
+/// Returns the segment with the cut, at that place.
 fn find<S: Storage>(
     storage: &S,
     numbers: &[u64],
@@ -121,7 +121,7 @@ fn find<S: Storage>(
     }
 }
 
-/// Whether a segment has records, and continues the one before it, which ends where it is.
+/// Returns whether a segment has records, and continues the one before it, which ends where it is.
 fn goes_on<F: StorageFile>(before: Option<&Segment<F>>, segment: &Segment<F>) -> bool {
     let is_next = |before: &Segment<F>| {
         before.header.number + 1 == segment.header.number

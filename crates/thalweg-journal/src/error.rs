@@ -1,4 +1,4 @@
-//! What can go wrong, and what is said about it.
+//! Errors of journals, and their texts.
 
 use std::fmt;
 use std::io;
@@ -7,7 +7,8 @@ use std::sync::Arc;
 use crate::format::LENGTH_BYTES;
 use crate::lsn::Lsn;
 
-/// Why a journal cannot do what it is asked. Cloned where several threads wait for one write.
+/// The reason why a journal cannot do what it is asked. Cloned where several threads wait for one
+/// write.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Error {
@@ -15,7 +16,7 @@ pub enum Error {
     Io {
         /// The file or directory.
         file: String,
-        /// What was wanted of it: "be written".
+        /// The operation that failed, in words: "be written".
         what: &'static str,
         /// Why it did not.
         source: Arc<io::Error>,
@@ -43,7 +44,7 @@ pub enum Error {
     BadSegment {
         /// The file.
         file: String,
-        /// What is wrong with it.
+        /// The reason, in words.
         why: &'static str,
     },
     /// A segment between two others is not there.
@@ -61,7 +62,7 @@ pub enum Error {
         offset_bytes: u64,
         /// The first record that cannot be read.
         lsn: Lsn,
-        /// What is wrong there, and how it is known to have been durable.
+        /// The damage, in words, and how the record is known to have been durable.
         why: &'static str,
     },
     /// The journal holds records of another size.
@@ -83,7 +84,7 @@ pub enum Error {
     /// A write or a sync failed earlier, so that it is not known what is on disk. Open the journal
     /// again to find out.
     Stopped {
-        /// What failed.
+        /// The failure.
         cause: Box<Error>,
     },
     /// A closure that builds a record for a shared journal called that journal.
@@ -122,7 +123,8 @@ impl Error {
         }
     }
 
-    /// The caller gave so many bytes, in front of which their length is written.
+    /// Returns the error for a caller that gave `bytes` bytes, in front of which their length is
+    /// written.
     #[cold]
     pub(crate) fn of_content(self, bytes: usize) -> Error {
         match self {
@@ -134,7 +136,7 @@ impl Error {
         }
     }
 
-    /// The same failure, as those hear it who come later.
+    /// Returns the failure as later callers get it.
     pub(crate) fn stopped(&self) -> Error {
         match self {
             Error::Stopped { .. } => self.clone(),

@@ -1,6 +1,6 @@
 //! Faults that the crash simulation seeds, to see that it finds them. Outside tests there are none.
 
-/// What this build does wrong on purpose.
+/// The faults that this build has on purpose.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Faults {
     #[cfg(test)]
@@ -21,7 +21,7 @@ pub(crate) enum Seeded {
     ForgetEpoch,
     /// After a failed sync, the next one is trusted.
     TrustTheNextSync,
-    /// What is read back after a failed sync is taken to be on disk once a sync succeeds.
+    /// Data that is read back after a failed sync is taken to be on disk once a sync succeeds.
     TrustTheCache,
     /// A segment is left before its last blocks are durable.
     LeaveUnsynced,
@@ -35,9 +35,9 @@ pub(crate) enum Seeded {
     LeaveNameUnsynced,
     /// A leader wakes one of those that wait, and not all.
     TellOne,
-    /// Nobody tells a leader that gathers that a record did not fit.
+    /// A leader that gathers is not notified that a record did not fit.
     FullUntold,
-    /// Nobody tells a leader that gathers that the group is large enough.
+    /// A leader that gathers is not notified that the group is large enough.
     EnoughUntold,
     /// Several segments are given up before the first of them is durably gone.
     GiveUpAtOnce,

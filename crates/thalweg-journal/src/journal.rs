@@ -56,7 +56,7 @@ impl Kind for [u8] {
 /// loses these too, unless it has flushed. Several threads share one by [`Journal::share`].
 ///
 /// After a failed write or sync it is not known what is on disk. From then on every call gives
-/// [`Error::Stopped`]; who opens the directory again finds out. Where only room for a further
+/// [`Error::Stopped`]; the next open of the directory finds out. Where only room for a further
 /// segment is missing, nothing has changed, and the call may be repeated.
 ///
 /// # Cost
@@ -104,8 +104,8 @@ impl<K: Kind + ?Sized, S: Storage> fmt::Debug for Journal<K, S> {
 
 #[cfg(unix)]
 impl<K: Kind + ?Sized> Journal<K> {
-    /// Opens the journal in this directory, or makes one. Its end is found, and what a crash left
-    /// unfinished there is cut off: [`Journal::recovery`] tells.
+    /// Opens the journal in this directory, or makes one. Its end is found, and a write that a
+    /// crash left unfinished there is cut off: [`Journal::recovery`] reports it.
     ///
     /// Only the last segment is read; [`Reader`] checks all that it reads.
     ///
@@ -121,7 +121,7 @@ impl<K: Kind + ?Sized> Journal<K> {
 }
 
 impl<K: Kind + ?Sized, S: Storage> Journal<K, S> {
-    /// [`Journal::open`] in any storage.
+    /// Works as [`Journal::open`], in any storage.
     ///
     /// # Errors
     /// As there.
@@ -142,26 +142,26 @@ impl<K: Kind + ?Sized, S: Storage> Journal<K, S> {
         })
     }
 
-    /// What was found when it was opened.
+    /// Returns the findings of the recovery when the journal was opened.
     #[must_use]
     pub fn recovery(&self) -> &Recovery {
         &self.recovery
     }
 
-    /// The number that tells this journal from any other:
+    /// Returns the number that distinguishes this journal from any other:
     /// [`Options::journal_number`](crate::Options::journal_number).
     #[must_use]
     pub fn identity(&self) -> u64 {
         self.tail.journal()
     }
 
-    /// The number that the next record gets.
+    /// Returns the number that the next record gets.
     #[must_use]
     pub fn next(&self) -> Lsn {
         self.next
     }
 
-    /// The last record that is durable.
+    /// Returns the last record that is durable.
     pub fn durable(&self) -> Durable<Lsn> {
         self.tail.durable()
     }
@@ -207,7 +207,7 @@ impl<K: Kind + ?Sized, S: Storage> Journal<K, S> {
     #[cold]
     fn failed(&mut self, error: Error) -> Error {
         if self.tail.check().is_err() {
-            // So that the next append hears it as well.
+            // So that the next append gets the error as well.
             self.block.close();
         }
         error
@@ -243,8 +243,8 @@ impl<K: Kind + ?Sized, S: Storage> Journal<K, S> {
         self.tail.retain_from(lsn)
     }
 
-    /// A reader that follows this journal: it gives what is durable, and goes on when there is
-    /// more. It does not wait; [`Reader::is_final`] tells when there will be no more.
+    /// Returns a reader that follows this journal: it gives durable records, and goes on when there
+    /// are more. It does not wait; [`Reader::is_final`] reports when there will be no more.
     ///
     /// # Errors
     /// As [`Reader::open`].
@@ -283,7 +283,7 @@ impl<R: Record, S: Storage> Journal<R, S> {
 }
 
 impl<S: Storage> Journal<[u8], S> {
-    /// Appends a record of so many bytes, built in place. The slot is zeroed.
+    /// Appends a record of `bytes` bytes, built in place. The slot is zeroed.
     ///
     /// # Errors
     /// It is too long, or the block was full and could not be written: see [`Journal::commit`].
@@ -308,7 +308,7 @@ impl<S: Storage> Journal<[u8], S> {
     }
 }
 
-/// The record in a slot of its size.
+/// Returns the record in a slot of its size.
 #[inline]
 pub(crate) fn record_in<R: Record>(slot: &mut [u8]) -> &mut R {
     R::mut_from_bytes(slot).expect("blocks are aligned, and the slot is as long as the record")

@@ -32,7 +32,7 @@ pub(crate) struct Left<S: Storage> {
     /// Its last record.
     pub(crate) last: Lsn,
     pub(crate) next: Named<S::File>,
-    /// What the next one's header is to say.
+    /// The header for the next segment.
     pub(crate) header: SegmentHeader,
     pub(crate) faults: Faults,
 }
@@ -100,13 +100,13 @@ impl<S: Storage> Drop for Worker<S> {
     fn drop(&mut self) {
         self.inbox = None;
         if let Some(thread) = self.thread.take() {
-            // A panic of the storage was seen by whoever waited for it.
+            // A panic of the storage was seen by the thread that waited for it.
             let _ = thread.join();
         }
     }
 }
 
-/// Finishes segments that were left, in order: when somebody waits for them, or in a thread where
+/// Finishes segments that were left, in order: when a caller waits for them, or in a thread where
 /// there are too many.
 ///
 /// Not at once, since a load has better use for the cores: measured in
@@ -117,7 +117,7 @@ pub(crate) struct Leaver<S: Storage> {
     resting_max: Option<usize>,
     resting: VecDeque<Left<S>>,
     worker: Option<Worker<S>>,
-    /// Those that the thread has, and whose end nobody has heard of.
+    /// The segments that the thread has, and whose end was not collected yet.
     handed_over: usize,
 }
 
@@ -131,7 +131,7 @@ impl<S: Storage> Leaver<S> {
         }
     }
 
-    /// Segments that are not finished, or of which nobody has heard yet that they are.
+    /// Returns the number of segments that are not finished, or whose end was not collected yet.
     #[inline]
     pub(crate) fn waiting(&self) -> usize {
         self.resting.len() + self.handed_over
@@ -151,14 +151,14 @@ impl<S: Storage> Leaver<S> {
             .and_then(|worker| worker.inbox.as_ref())
             && let Some(first) = self.resting.pop_front()
         {
-            // A thread that has ended has failed, and its error is yet to be heard.
+            // A thread that has ended has failed, and its error is yet to be collected.
             let _ = inbox.send(first);
             self.handed_over += 1;
         }
     }
 
-    /// The last record of the next segment that is durable. If it `must_wait`, there is an answer
-    /// as long as one is waiting.
+    /// Returns the last record of the next segment that is durable. If it `must_wait`, there is an
+    /// answer as long as one is waiting.
     pub(crate) fn finished(&mut self, must_wait: bool) -> Option<Result<Lsn, Error>> {
         let Some(worker) = self.worker.as_ref().filter(|_| self.handed_over > 0) else {
             return must_wait

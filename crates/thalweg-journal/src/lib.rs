@@ -13,14 +13,15 @@
 //!
 //! # Errors
 //! Where there is no room for a further segment, nothing has changed, and a call may be repeated. A
-//! failed write or sync stops a journal, and every thread that waits hears it: after a failed
-//! sync the system may have forgotten the data, and the next sync says that all is well. Whoever
-//! opens the directory again finds out what is there. An unfinished write at the end is cut off and
-//! told; damage to what was durable is an error that names file, byte and record.
+//! failed write or sync stops a journal, and every thread that waits gets the error: after a failed
+//! sync the system may have forgotten the data, and the next sync says that all is well. The next
+//! open of the directory finds out what is there. An unfinished write at the end is cut off and
+//! reported; damage to durable records is an error that names file, byte and record.
 //!
 //! # Limits
 //! One process writes a journal at a time. Files are for Unix; `io_uring` and `O_DIRECT` are not
-//! used. Damage to the blocks of the last commit cannot be told from a write that a crash tore.
+//! used. Damage to the blocks of the last commit cannot be distinguished from a write that a crash
+//! tore.
 #![forbid(unsafe_code)]
 
 mod append_buffer;
@@ -58,9 +59,9 @@ pub use storage::{Fault, Operation, SimDisk, SimFile, Storage, StorageFile, Sync
 #[cfg(unix)]
 pub use storage::{Files, FilesLock, JournalFile};
 
-/// Where a journal is if nothing else is said: in files, where there are any.
+/// The default storage of a journal: files, where there are any.
 #[cfg(unix)]
 pub type DefaultStorage = Files;
-/// Where a journal is if nothing else is said. There are no files here yet.
+/// The default storage of a journal. There are no files here yet.
 #[cfg(not(unix))]
 pub type DefaultStorage = SimDisk;

@@ -8,33 +8,33 @@ use std::fmt;
 pub struct Lsn(u64);
 
 impl Lsn {
-    /// Before the first record: what an empty journal has as its last one.
+    /// The number before the first record, which an empty journal has as its last one.
     pub const ZERO: Lsn = Lsn(0);
     /// The first record of a new journal.
     pub const FIRST: Lsn = Lsn(1);
 
-    /// The record with this number.
+    /// Returns the record with this number.
     #[inline]
     #[must_use]
     pub const fn new(number: u64) -> Lsn {
         Lsn(number)
     }
 
-    /// The number.
+    /// Returns the number.
     #[inline]
     #[must_use]
     pub const fn number(self) -> u64 {
         self.0
     }
 
-    /// The record `records` further on. Numbers do not wrap: at one a nanosecond they last for
-    /// five centuries.
+    /// Returns the record `records` further on. Numbers do not wrap: at one a nanosecond they last
+    /// for five centuries.
     #[inline]
     pub(crate) const fn after(self, records: u64) -> Lsn {
         Lsn(self.0.saturating_add(records))
     }
 
-    /// The record before; that before the first is [`Lsn::ZERO`].
+    /// Returns the record before; that before the first is [`Lsn::ZERO`].
     #[inline]
     pub(crate) const fn before(self) -> Lsn {
         Lsn(self.0.saturating_sub(1))
@@ -99,14 +99,14 @@ impl Durable<Lsn> {
         Durable(lsn)
     }
 
-    /// The last record that is durable; [`Lsn::ZERO`] while there is none.
+    /// Returns the last record that is durable; [`Lsn::ZERO`] while there is none.
     #[inline]
     #[must_use]
     pub const fn get(self) -> Lsn {
         self.0
     }
 
-    /// The promise for an earlier record; none for a later one.
+    /// Returns the promise for an earlier record; none for a later one.
     #[inline]
     #[must_use]
     pub fn covering(self, lsn: Lsn) -> Option<Durable<Lsn>> {

@@ -12,7 +12,8 @@ const LEFT_MAX: usize = 32;
 /// How many of those rest before a thread makes the first of them durable.
 const RESTING_MAX: usize = 24;
 
-/// Sizes, and what is made ready in advance. What is there already keeps its sizes.
+/// The options of a journal: sizes, and the preparation of segments in advance. An existing journal
+/// keeps its sizes.
 #[derive(Debug, Clone)]
 pub struct Options {
     pub(crate) segment_bytes: u64,
@@ -40,38 +41,39 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Length of a segment's file in bytes, a multiple of 4,096 [32 MiB]. All of it is written once
-    /// before it is used, unless a load that nobody commits is faster than that.
+    /// Sets the length of a segment's file in bytes, a multiple of 4,096 [32 MiB]. All of it is
+    /// written once before it is used, unless a load without commits is faster than that.
     #[must_use]
     pub fn segment_bytes(mut self, bytes: u64) -> Options {
         self.segment_bytes = bytes;
         self
     }
 
-    /// Length of the longest block in bytes, a multiple of 4,096 [320 KiB]. What is appended is
-    /// written, though not synced, when this much has come together. A record has to fit.
+    /// Sets the length of the longest block in bytes, a multiple of 4,096 [320 KiB]. Appended
+    /// records are written, though not synced, when this much has come together. A record has to
+    /// fit.
     #[must_use]
     pub fn block_bytes_max(mut self, bytes: u64) -> Options {
         self.block_bytes_max = bytes;
         self
     }
 
-    /// How many files of segments that are no longer needed are kept to be used again; 2 unless
-    /// told otherwise.
+    /// Sets how many files of segments that are no longer needed are kept to be used again [2].
     #[must_use]
     pub fn spares_max(mut self, files: usize) -> Options {
         self.spares_max = files;
         self
     }
 
-    /// Whether a thread makes the next segment ready [true], or the call that needs it.
+    /// Sets whether a thread makes the next segment ready [true], or the call that needs it.
     #[must_use]
     pub fn in_background(mut self, yes: bool) -> Options {
         self.in_background = yes;
         self
     }
 
-    /// The number that tells a new journal's blocks from those of any other [drawn at random].
+    /// Sets the number that distinguishes a new journal's blocks from those of any other [drawn at
+    /// random].
     #[must_use]
     pub fn journal_number(mut self, number: u64) -> Options {
         self.journal = Some(number);
@@ -95,7 +97,7 @@ impl Options {
         self.in_background.then_some(RESTING_MAX)
     }
 
-    /// A number for a new journal.
+    /// Returns a number for a new journal.
     pub(crate) fn number(&self) -> u64 {
         // The standard library's hash keys are random, and it has no other source of chance.
         self.journal

@@ -26,7 +26,7 @@ impl Pages {
         pages
     }
 
-    /// At least so many bytes, new ones 0.
+    /// Grows to at least `bytes` bytes, new ones 0.
     pub(crate) fn grow(&mut self, bytes: usize) {
         let pages = bytes.div_ceil(PAGE_BYTES);
         if self.0.len() < pages {
@@ -45,7 +45,7 @@ impl Pages {
     }
 }
 
-/// A block that is being filled. What is not used of it is zero.
+/// A block that is being filled. The unused part of it is zero.
 #[derive(Debug)]
 pub(crate) struct OpenBlock {
     pages: Pages,
@@ -93,7 +93,7 @@ impl OpenBlock {
         Some(room)
     }
 
-    /// What was claimed is a record now.
+    /// Makes the claimed bytes a record.
     #[inline]
     pub(crate) fn finish(&mut self) {
         self.used = self.claimed;

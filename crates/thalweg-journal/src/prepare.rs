@@ -1,7 +1,7 @@
 //! Segments are made ready before they are needed: all their bytes written and on disk, so that a
 //! later write changes data only and no metadata of the file system.
 //!
-//! A load that nobody commits has no use for that, and is faster than a disk that writes everything
+//! A load without commits has no use for that, and is faster than a disk that writes everything
 //! twice. For it, the zeros stay in the page cache, where its blocks replace them; and if it has to
 //! wait for a segment, the rest of them is left out. A file reads as zeros all the same.
 
@@ -21,17 +21,18 @@ use crate::storage::{Storage, StorageFile, Syncing, write_fully};
 /// would else be busy with all of a segment, while they wait for it.
 const PIECE_BYTES: u64 = 256 << 10;
 
-/// For whom a segment is made ready.
+/// The caller for which a segment is made ready.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Demand<'a> {
     /// A load that leaves segments before they are durable.
     pub(crate) is_load: bool,
-    /// Set where somebody waits for it. Without, it is made while the caller waits.
+    /// A flag that is set where a thread waits for the segment. Without it, the segment is made
+    /// while the caller waits.
     pub(crate) asked: Option<&'a AtomicBool>,
 }
 
 impl Demand<'_> {
-    /// Of a caller that will commit, and waits.
+    /// The demand of a caller that will commit, and waits.
     pub(crate) const USUAL: Demand<'static> = Demand {
         is_load: false,
         asked: None,
@@ -154,7 +155,7 @@ fn new<S: Storage>(
     });
     let filled = filled.map_err(failed("be written"));
     if filled.is_err() {
-        // Half a segment is of no use to anybody, and takes room on a disk that may be full.
+        // Half a segment is of no use, and takes room on a disk that may be full.
         let _ = storage.remove(&part);
     }
     let second = filled?;
@@ -202,7 +203,7 @@ fn fill(
 
 type Answer<S> = Result<Prepared<<S as Storage>::File>, Error>;
 
-/// Who makes the next segment ready: the caller when it asks, or a thread ahead of it.
+/// The preparer of the next segment: the caller when it asks, or a thread ahead of it.
 #[derive(Debug)]
 pub(crate) enum Preparer<S: Storage> {
     Here(S, Faults),
@@ -210,7 +211,7 @@ pub(crate) enum Preparer<S: Storage> {
         storage: S,
         orders: Option<Sender<(SegmentHeader, bool)>>,
         done: Receiver<Answer<S>>,
-        /// What the thread is at, or has done.
+        /// The segment that the thread prepares, or has prepared.
         ordered: Option<SegmentHeader>,
         /// A load waits for it.
         asked: Arc<AtomicBool>,
@@ -256,7 +257,7 @@ impl<S: Storage> Preparer<S> {
         }
     }
 
-    /// Asks for a segment that will be needed, by a load or by one who commits.
+    /// Asks for a segment that will be needed, by a load or by a caller that commits.
     pub(crate) fn order(&mut self, header: SegmentHeader, is_load: bool) {
         if let Preparer::Thread {
             orders: Some(orders),
@@ -272,7 +273,7 @@ impl<S: Storage> Preparer<S> {
         }
     }
 
-    /// The segment, now.
+    /// Returns the segment, now.
     pub(crate) fn take(&mut self, header: &SegmentHeader, is_load: bool) -> Answer<S> {
         let (storage, faults) = match self {
             Preparer::Here(storage, faults) => (&*storage, *faults),
@@ -293,7 +294,7 @@ impl<S: Storage> Preparer<S> {
                 (&*storage, Faults::default())
             }
         };
-        // Not ordered, or it failed: what made it fail may be over, and is told otherwise.
+        // Not ordered, or it failed: the cause may be over, and is reported otherwise.
         let asked = None;
         prepare(storage, header, Demand { is_load, asked }, faults)
     }
@@ -314,13 +315,14 @@ impl<S: Storage> Drop for Preparer<S> {
         };
         *orders = None;
         if let Some(thread) = thread.take() {
-            // It has no panic of its own; one of the storage was seen by whoever waited for it.
+            // It has no panic of its own; one of the storage was seen by the thread that waited for
+            // it.
             let _ = thread.join();
         }
         if let Some(header) = ordered
             && let Ok(Ok(Prepared { part: Some(_), .. })) = done.try_recv()
         {
-            // Worthless from here on. If it stays, whoever opens the journal next removes it.
+            // Worthless from here on. If it stays, the next open of the journal removes it.
             let _ = storage.remove(&part_name(header.number));
         }
     }

@@ -64,7 +64,7 @@ impl Reader {
 }
 
 impl<S: Storage> Reader<S> {
-    /// [`Reader::open`] in any storage.
+    /// Works as [`Reader::open`], in any storage.
     ///
     /// # Errors
     /// As there.
@@ -127,21 +127,21 @@ impl<S: Storage> Reader<S> {
         })
     }
 
-    /// The size of a record; 0 if it varies.
+    /// Returns the size of a record; 0 if it varies.
     #[must_use]
     pub fn record_bytes(&self) -> u32 {
         self.segment.header.record_bytes
     }
 
-    /// The next record that will be read.
+    /// Returns the next record that will be read.
     #[must_use]
     pub fn next(&self) -> Lsn {
         self.segment.next.max(self.from)
     }
 
-    /// Whether the end is final, once [`Reader::next_block`] gives none. For a reader that follows:
-    /// whether the journal was dropped or has stopped. Ask before the block, not after it, or what
-    /// became durable in between is missed:
+    /// Returns whether the end is final, once [`Reader::next_block`] gives none. For a reader that
+    /// follows: whether the journal was dropped or has stopped. Ask before the block, not after it,
+    /// or what became durable in between is missed:
     ///
     /// ```
     /// # use thalweg_journal::{Error, Reader, Storage};
@@ -163,26 +163,26 @@ impl<S: Storage> Reader<S> {
         self.watermark.as_ref().is_none_or(|mark| mark.is_closed())
     }
 
-    /// The unfinished write at the end, once that was reached. Of a journal that is written
+    /// Returns the unfinished write at the end, once that was reached. In a journal that is written
     /// meanwhile, the write under way may be taken for one.
     #[must_use]
     pub fn torn(&self) -> Option<&Torn> {
         self.torn.as_ref()
     }
 
-    /// How many bytes have been read, of at most how many: for a progress bar.
+    /// Returns how many bytes have been read, of at most how many: for a progress bar.
     #[must_use]
     pub fn progress_bytes(&self) -> (u64, u64) {
         (self.bytes, self.bytes_total)
     }
 
-    /// The file of the last block that was read.
+    /// Returns the file of the last block that was read.
     #[must_use]
     pub fn file(&self) -> &str {
         &self.segment.name
     }
 
-    /// The next block. None at the end.
+    /// Returns the next block. None at the end.
     ///
     /// # Errors
     /// [`Error::Corrupt`]: durable records cannot be read. [`Error::NoRecord`]: they were given up
@@ -204,7 +204,8 @@ impl<S: Storage> Reader<S> {
         }))
     }
 
-    /// The records, one after the other, copied; [`Block::records`] gives them where they are.
+    /// Returns the records, one after the other, copied; [`Block::records`] gives them where they
+    /// are.
     pub fn records<R: Record>(&mut self) -> Records<'_, R, S> {
         Records::new(self)
     }
@@ -271,7 +272,7 @@ impl<S: Storage> Reader<S> {
         Ok(true)
     }
 
-    /// Whether the segment is still part of the journal.
+    /// Returns whether the segment is still part of the journal.
     fn check_kept(&self) -> Result<(), Error> {
         let Directory {
             used,
@@ -296,7 +297,7 @@ impl<S: Storage> Reader<S> {
     }
 }
 
-/// A survey of a directory that may change while it is read.
+/// Returns a survey of a directory that may change while it is read.
 fn steady_survey<S: Storage>(storage: &S, faults: Faults) -> Result<Directory<S::File>, Error> {
     let mut tries = 0;
     loop {
@@ -314,13 +315,13 @@ fn steady_survey<S: Storage>(storage: &S, faults: Faults) -> Result<Directory<S:
     }
 }
 
-/// Whether something is wrong, and a writer may be the cause of all of it.
+/// Returns whether something is wrong, and a writer may be the cause of all of it.
 fn may_pass_all(flaws: &[(u64, Error)]) -> bool {
     !flaws.is_empty() && flaws.iter().all(|(_, error)| may_pass(error))
 }
 
-/// Whether a writer may be the cause: what it renames meanwhile may be missed in a list of names,
-/// and a header that it writes may be seen half.
+/// Returns whether a writer may be the cause: what it renames meanwhile may be missed in a list of
+/// names, and a header that it writes may be seen half.
 fn may_pass(error: &Error) -> bool {
     is_absent(error)
         || matches!(

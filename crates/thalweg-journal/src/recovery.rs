@@ -1,4 +1,4 @@
-//! What a directory holds, and where its log ends.
+//! Recovery: the content of a directory, and the end of its log.
 
 use std::collections::VecDeque;
 use std::io;
@@ -11,13 +11,13 @@ use crate::pages::Pages;
 use crate::scan::{Behind, Found, Segment, open_segment, read_header};
 use crate::storage::{Storage, StorageFile, Syncing, read_fully, write_fully};
 
-/// A write that a crash took, and that nobody was told to be durable.
+/// A write that a crash took, and that was never reported as durable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Torn {
     /// The segment.
     pub file: String,
-    /// Where the unfinished block begins, bytes.
+    /// The offset at which the unfinished block begins, bytes.
     pub offset_bytes: u64,
     /// The first record that it would have held.
     pub lsn: Lsn,
@@ -37,7 +37,7 @@ impl std::fmt::Display for Torn {
     }
 }
 
-/// What was found when a journal was opened.
+/// The findings when a journal was opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Recovery {
@@ -45,7 +45,7 @@ pub struct Recovery {
     pub first: Lsn,
     /// The last record; the one before `first` if there is none.
     pub last: Lsn,
-    /// Segments with records, or that are next to have some.
+    /// The number of segments with records, or that are next to have some.
     pub segments: usize,
     /// The unfinished write at the end, if there was one.
     pub torn: Option<Torn>,
@@ -58,7 +58,7 @@ pub(crate) struct Known {
     pub(crate) first: Lsn,
 }
 
-/// What the headers in a directory say.
+/// The segments of a directory, by their headers.
 #[derive(Debug)]
 pub(crate) struct Directory<F> {
     /// Those in use, in order; at least one.
@@ -69,12 +69,12 @@ pub(crate) struct Directory<F> {
     pub(crate) epoch_max: u64,
     /// The last one in use.
     pub(crate) last: Segment<F>,
-    /// Segments that are missing, or cannot be read, with their numbers, in order. What the others
-    /// say is as if these were not there.
+    /// Segments that are missing, or cannot be read, with their numbers, in order. The other fields
+    /// are as if these were not there.
     pub(crate) flaws: Vec<(u64, Error)>,
 }
 
-/// The numbers of all segments, in order.
+/// Returns the numbers of all segments, in order.
 pub(crate) fn segment_numbers<S: Storage>(storage: &S) -> Result<Vec<u64>, Error> {
     let mut numbers: Vec<u64> = names(storage)?
         .iter()
@@ -92,8 +92,8 @@ fn names<S: Storage>(storage: &S) -> Result<Vec<String>, Error> {
 /// Reads all headers; none if the directory has no segment.
 ///
 /// # Errors
-/// There is no segment with records, or the directory cannot be read. What is wrong with single
-/// segments is among the [`flaws`](Directory::flaws).
+/// There is no segment with records, or the directory cannot be read. Flaws of single segments are
+/// among the [`flaws`](Directory::flaws).
 pub(crate) fn survey<S: Storage>(
     storage: &S,
     faults: Faults,
@@ -190,7 +190,7 @@ fn is_lost<S: Storage>(
     Ok(last.is_left()? && !is_used())
 }
 
-/// As [`survey`], of a journal that is to be written: all of its segments must be whole.
+/// Works as [`survey`], of a journal that is to be written: all of its segments must be whole.
 pub(crate) fn survey_to_write<S: Storage>(
     storage: &S,
     faults: Faults,
@@ -205,8 +205,9 @@ pub(crate) fn survey_to_write<S: Storage>(
     Ok(Some(found))
 }
 
-/// The first record of the first segment behind this record that has records and a whole header: a
-/// reader can begin there, where what is before cannot be read. None if there is no such segment.
+/// Returns the first record of the first segment behind this record that has records and a whole
+/// header: a reader can begin there, where what is before cannot be read. None if there is no such
+/// segment.
 ///
 /// # Errors
 /// The directory cannot be read, or no segment of it.
@@ -217,11 +218,11 @@ pub fn readable_behind<S: Storage>(storage: &S, lsn: Lsn) -> Result<Option<Lsn>,
     Ok(firsts.find(|first| *first > lsn))
 }
 
-/// The last epoch of the files that wait to be used again; 0 if there is none.
+/// Returns the last epoch of the files that wait to be used again; 0 if there is none.
 pub(crate) fn spare_epoch_max<S: Storage>(storage: &S) -> Result<u64, Error> {
     let names = names(storage)?;
     let epochs = names.iter().filter(|name| is_spare(name)).map(|name| {
-        // What cannot be read of a spare file does not matter: it is made anew or removed.
+        // A spare file that cannot be read does not matter: it is made anew or removed.
         let header = storage.open(name, false);
         let header = header.ok().and_then(|file| read_header(&file, name).ok());
         header.map_or(0, |header| header.epoch)
@@ -247,7 +248,7 @@ pub(crate) struct End {
 }
 
 impl<F: StorageFile> Directory<F> {
-    /// Whether there are numbers left for further records and segments.
+    /// Returns whether there are numbers left for further records and segments.
     pub(crate) fn check_room(&self) -> Result<(), Error> {
         let header = &self.last.header;
         let used = header.first.map_or(0, Lsn::number);
@@ -323,7 +324,7 @@ pub(crate) fn settle<F: StorageFile>(segment: &Segment<F>, end: &End) -> io::Res
     let header = segment.header.encode();
     write_fully(&segment.file, 0, &header, Syncing::Later)?;
     for offset in &end.begun {
-        // Wiped: an unfinished one is told once, and a whole one would be part of the log again
+        // Wiped: an unfinished one is reported once, and a whole one would be part of the log again
         // behind a block with the same bytes as the one that the crash took.
         write_fully(&segment.file, *offset, &[0; PAGE_BYTES], Syncing::Later)?;
     }

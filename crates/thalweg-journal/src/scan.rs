@@ -1,9 +1,9 @@
 //! Reading a segment: where its blocks end, and what that end means.
 //!
 //! Each block carries what was durable when it was written. So the end of a log can be judged: a
-//! whole block behind the end which says that the record at the end was durable proves damage. A
-//! whole block that does not is one whose write overtook an earlier one that the crash took; nobody
-//! was told that it is durable, and it is no part of the log.
+//! whole block behind the end whose durable number covers the record at the end proves damage. A
+//! whole block that does not is one whose write overtook an earlier one that the crash took; it was
+//! never reported as durable, and is no part of the log.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -38,7 +38,7 @@ pub(crate) struct Segment<F> {
     faults: Faults,
 }
 
-/// What is where a block is expected.
+/// The content of the place where a block is expected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Found {
     /// The next block.
@@ -51,7 +51,7 @@ pub(crate) enum Found {
     Strange,
 }
 
-/// What is behind the end of a log.
+/// The content behind the end of a log.
 #[derive(Debug, Default)]
 pub(crate) struct Behind {
     /// A block was begun at the very end, and is not whole.
@@ -237,7 +237,7 @@ impl<F: StorageFile> Segment<F> {
         Ok(behind)
     }
 
-    /// Whether one of these blocks is whole, which say that the next record was durable.
+    /// Returns whether one of these blocks is whole, which say that the next record was durable.
     ///
     /// Records may hold what looks like blocks, of any length and on every page. So that this takes
     /// no longer than reading once, their sums come from one over everything, taken at each end.
@@ -294,7 +294,7 @@ impl<F: StorageFile> Segment<F> {
         self.look_behind()
     }
 
-    /// What is said of damage where the next block should be.
+    /// Returns the error for damage where the next block should be.
     pub(crate) fn corrupt(&self, why: &'static str) -> Error {
         Error::Corrupt {
             file: self.name.clone(),
@@ -337,7 +337,7 @@ impl<F: StorageFile> Segment<F> {
     }
 }
 
-/// As [`Segment::mark_left`].
+/// Works as [`Segment::mark_left`].
 pub(crate) fn mark_left(
     file: &impl StorageFile,
     header: &SegmentHeader,
@@ -347,7 +347,7 @@ pub(crate) fn mark_left(
     written.map_err(|error| Error::io(name, "be written", error))
 }
 
-/// The end of a file that is not there.
+/// Returns the end of a file that is not there.
 pub(crate) fn is_absent(error: &Error) -> bool {
     matches!(error, Error::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
 }

@@ -2,13 +2,16 @@
 //!
 //! Rules
 //! 1. Records are appended under the lock, into the open block, in the order of their numbers.
-//! 2. Whoever takes the tail out of the lock leads. There is one leader, and it alone writes.
-//! 3. A leader puts the tail back and wakes everybody, however it ends: `Leading` sees to that.
-//! 4. Who waits looks again at the durable number, at what stopped the journal, and at whether
-//!    there is a leader; one of the three changes with every wake-up, or it leads itself. So nobody
-//!    waits for a write that nobody makes.
+//! 2. The thread that takes the tail out of the lock leads. There is one leader, and it alone
+//!    writes.
+//! 3. A leader puts the tail back and wakes all threads that wait, however it ends: `Leading` sees
+//!    to that.
+//! 4. A thread that waits looks again at the durable number, at the error that stopped the journal,
+//!    and at whether there is a leader; one of the three changes with every wake-up, or it leads
+//!    itself. So no thread waits for a write that no thread makes.
 //! 5. Where there is no room for a further segment, the leader leaves its block to the next leader,
-//!    and everybody who waits by then is told. A leader finds either a spare block or such a one.
+//!    and every thread that waits by then gets the error. A leader finds either a spare block or
+//!    such a one.
 
 mod flushing;
 mod group;
@@ -51,19 +54,19 @@ struct State<S: Storage> {
     /// Why there was none, and how often.
     refused: Option<Error>,
     refusals: u64,
-    /// None while somebody leads. Boxed, since every leader moves it twice.
+    /// The tail; none while a thread leads. Boxed, since every leader moves it twice.
     tail: Option<Box<Tail<S>>>,
     next: Lsn,
     durable: Durable<Lsn>,
     stopped: Option<Error>,
     /// Leads, and waits for its group to gather: it is woken when the group is large enough.
     gathering: bool,
-    /// Somebody's record did not fit.
+    /// Whether the record of some thread did not fit.
     is_full: bool,
 }
 
 impl<S: Storage> State<S> {
-    /// What went wrong for good, or since there were so many refusals.
+    /// Returns the error that stopped the journal, or a refusal since their number was `refusals`.
     fn check(&self, refusals: u64) -> Result<(), Error> {
         match (&self.stopped, &self.refused) {
             (Some(error), _) => Err(error.stopped()),
@@ -94,7 +97,7 @@ impl<S: Storage> Inner<S> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The lock, unless this thread has it: then it is in a closure that builds a record.
+    /// Returns the lock, unless this thread has it: then it is in a closure that builds a record.
     fn enter(&self) -> Result<MutexGuard<'_, State<S>>, Error> {
         // ORDERING: Relaxed; this thread's number is stored and cleared by this thread only.
         match self.building.load(Ordering::Relaxed) == this_thread() {
@@ -157,7 +160,7 @@ impl Drop for Building<'_> {
     }
 }
 
-/// A number that no other thread has, and not 0.
+/// Returns a number that no other thread has, and not 0.
 fn this_thread() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     thread_local! {
@@ -327,9 +330,10 @@ impl<K: Kind + ?Sized, S: Storage> Shared<K, S> {
     /// Waits until this record is durable.
     ///
     /// # Errors
-    /// It was never appended. Or writing failed, and nobody can tell what is on disk: every thread
-    /// that waits hears it, and the journal has stopped. Or there is no room for another segment:
-    /// every thread that waits hears that too, nothing has changed, and it may be tried again.
+    /// It was never appended. Or writing failed, and it is not known what is on disk: every thread
+    /// that waits gets the error, and the journal has stopped. Or there is no room for another
+    /// segment: every thread that waits gets that error too, nothing has changed, and the call may
+    /// be repeated.
     pub fn commit(&self, lsn: Lsn) -> Result<Durable<Lsn>, Error> {
         let mut state = self.inner.enter()?;
         if lsn >= state.next {
@@ -344,7 +348,8 @@ impl<K: Kind + ?Sized, S: Storage> Shared<K, S> {
             state.check(refusals)?;
             state = match state.tail {
                 None => self.inner.wait(state),
-                // Somebody gathers, and then leads or finds a leader: either wakes this thread.
+                // Another thread gathers, and then leads or finds a leader: either wakes this
+                // thread.
                 Some(_) if state.gathering => self.inner.wait(state),
                 Some(_) => {
                     let state = self.gather(state);
@@ -377,12 +382,12 @@ impl<K: Kind + ?Sized, S: Storage> Shared<K, S> {
         state
     }
 
-    /// The last record that is durable.
+    /// Returns the last record that is durable.
     pub fn durable(&self) -> Durable<Lsn> {
         Durable::promise(self.inner.watermark.get())
     }
 
-    /// A reader that follows this journal: see [`Journal::follow`](crate::Journal::follow).
+    /// Returns a reader that follows this journal: see [`Journal::follow`](crate::Journal::follow).
     ///
     /// # Errors
     /// As there.
@@ -405,7 +410,7 @@ impl<R: Record, S: Storage> Shared<R, S> {
 }
 
 impl<S: Storage> Shared<[u8], S> {
-    /// Appends a record of so many bytes, built in place, under the lock. The slot is zeroed.
+    /// Appends a record of `bytes` bytes, built in place, under the lock. The slot is zeroed.
     /// `build` can't use this journal, and must not wait for a thread that does.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! The end of a log, where blocks are written: one at a time, by whoever holds it.
+//! The end of a log, where blocks are written: one at a time, by the thread that holds it.
 
 pub(crate) mod retain;
 mod roll;
@@ -147,7 +147,7 @@ impl<S: Storage> Tail<S> {
         &self.options
     }
 
-    /// The number of the journal.
+    /// Returns the number of the journal.
     pub(crate) fn journal(&self) -> u64 {
         self.segment.header.journal
     }
@@ -156,7 +156,7 @@ impl<S: Storage> Tail<S> {
         &self.watermark
     }
 
-    /// The last record that was written, durable or not.
+    /// Returns the last record that was written, durable or not.
     pub(crate) fn written(&self) -> Lsn {
         self.segment.next.before()
     }
@@ -277,14 +277,14 @@ impl<S: Storage> Tail<S> {
 impl<S: Storage> Drop for Tail<S> {
     fn drop(&mut self) {
         if self.stopped.is_none() {
-            // Nobody was promised it, so nobody needs to hear of an error.
+            // It was promised to no caller, so none needs to get an error.
             let _ = self.settle_left(0);
         }
         self.watermark.close();
     }
 }
 
-/// The first segment of a new journal.
+/// Makes the first segment of a new journal.
 fn create<S: Storage>(
     storage: &S,
     options: &Options,

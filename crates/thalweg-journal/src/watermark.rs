@@ -24,8 +24,8 @@ impl Watermark {
     }
 
     fn load(&self) -> u64 {
-        // ORDERING: Acquire, pairs with the Release in set() and close(); who sees the number can
-        // read up to it.
+        // ORDERING: Acquire, pairs with the Release in set() and close(); a thread that sees the
+        // number can read up to it.
         self.0.load(Ordering::Acquire)
     }
 

@@ -14,7 +14,7 @@ fn a_journal_allocates_nothing_on_its_way() {
     let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("allocation");
     let _ = std::fs::remove_dir_all(&place);
     let options = Options::default().segment_bytes(4 << 20);
-    let mut journal = Journal::<u64>::open(&place, options).expect("nobody else writes");
+    let mut journal = Journal::<u64>::open(&place, options).expect("no other writer");
     let mut append = |records: u64| {
         for number in 0..records {
             journal

@@ -12,8 +12,8 @@ fn open(disk: &SimDisk) -> Journal<[u64; 8], SimDisk> {
     Journal::open_in(disk.clone(), options).expect("a crash is no damage")
 }
 
-/// Writes until the power fails, and says what was acknowledged last. Every so many records are
-/// committed.
+/// Writes until the power fails, and returns the record that was acknowledged last. Every `group`
+/// records it commits.
 fn write(journal: &mut Journal<[u64; 8], SimDisk>, group: u64) -> Lsn {
     loop {
         let number = journal.next().number();
@@ -27,7 +27,7 @@ fn write(journal: &mut Journal<[u64; 8], SimDisk>, group: u64) -> Lsn {
         }
         if number.is_multiple_of(5) {
             let kept = Lsn::new(number.saturating_sub(9));
-            // It may fail with the power; the next commit tells.
+            // It may fail with the power; the next commit returns the error.
             let _ = journal.retain_from(kept);
         }
     }

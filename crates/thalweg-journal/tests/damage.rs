@@ -1,4 +1,4 @@
-//! What recovery says of a journal whose bytes were changed, and what a cut leaves.
+//! Recovery of a journal whose bytes were changed, and the journal that a cut leaves.
 
 use thalweg_journal::{Error, Journal, Lsn, Options, Reader, SimDisk, Storage, Torn, cut};
 
@@ -59,7 +59,7 @@ fn read(disk: &SimDisk) -> (usize, Result<Option<Torn>, Error>) {
     (records, Ok(reader.torn().cloned()))
 }
 
-/// How many records there are, where nothing is wrong.
+/// Returns how many records there are, where nothing is wrong.
 fn whole(disk: &SimDisk) -> usize {
     let (records, end) = read(disk);
     assert_eq!(end.expect("it is whole"), None);
@@ -72,7 +72,7 @@ fn a_torn_tail_is_cut_and_told_once() {
     // The second block of the second segment, in its second record.
     damage(&disk, 2, 2 * PAGE + 64 + 16);
     let (records, end) = read(&disk);
-    let torn = end.expect("nothing follows").expect("it is told");
+    let torn = end.expect("nothing follows").expect("reported");
     let expected = format!(
         "sim/{}: an unfinished write at byte 8192 (record 9) was left out",
         segment(2)
@@ -195,7 +195,7 @@ fn a_record_cannot_pass_for_a_block() {
 fn a_cut_removes_damage_and_what_is_behind_it() {
     let disk = with_blocks(8);
     damage(&disk, 1, 3 * PAGE + 70);
-    let done = cut(&disk, None).expect("nobody writes");
+    let done = cut(&disk, None).expect("no writer");
     assert_eq!(
         (done.last, done.offset_bytes),
         (Lsn::new(4), 3 * PAGE as u64)
@@ -232,7 +232,7 @@ fn a_cut_is_between_blocks() {
 }
 
 /// A crash takes one block and keeps the one behind it; a client sends the record of the first
-/// again. What was said to be lost stays lost.
+/// again. A record that was reported as lost stays lost.
 #[test]
 fn a_lost_block_does_not_come_back_behind_the_same_bytes() {
     let disk = with_blocks(1);
@@ -266,7 +266,7 @@ fn a_cut_is_made_before_a_segment_that_is_bad_or_missing() {
     missing.remove(&segment(2)).expect("it is there");
     for (disk, removed) in [(bad, 2), (missing, 1)] {
         let before = open(&disk).expect_err("damage").to_string();
-        let done = cut(&disk, None).expect("nobody writes");
+        let done = cut(&disk, None).expect("no writer");
         assert_eq!(
             (done.last, done.segments_removed),
             (Lsn::new(6), removed),

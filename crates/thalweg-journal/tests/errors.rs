@@ -1,4 +1,4 @@
-//! What is said where a journal cannot do its work, and that nothing is lost then.
+//! Errors of a journal that cannot do its work; nothing is lost then.
 
 use crate::sim_journal;
 
@@ -153,7 +153,7 @@ fn a_read_only_directory_is_told() {
 #[test]
 fn a_directory_in_use_is_told() {
     let disk = with_records(1);
-    let journal = open(&disk).expect("nobody writes there");
+    let journal = open(&disk).expect("no writer there");
     assert_eq!(text(open(&disk)), "sim: another journal writes here");
     let told = text(thalweg_journal::cut(&disk, None));
     assert_eq!(told, "sim: another journal writes here");
@@ -192,7 +192,7 @@ fn a_missing_segment_is_told() {
         segment(4)
     );
     assert_eq!(text(open(&whole)), expected);
-    // What is before it is whole.
+    // The part before it is whole.
     let mut reader = Reader::open_in(whole.clone(), Lsn::ZERO).expect("the first two are there");
     let mut last = Lsn::ZERO;
     let told = loop {

@@ -32,7 +32,7 @@ fn a_journal_is_written_read_and_opened_again() {
     let place = directory("again").join("made/with its parents");
     let mut next = 0;
     for _ in 0..5 {
-        let mut journal = Journal::<u64>::open(&place, options()).expect("nobody else writes");
+        let mut journal = Journal::<u64>::open(&place, options()).expect("no other writer");
         assert_eq!(journal.next(), Lsn::new(next + 1));
         for _ in 0..9_000 {
             journal
@@ -50,7 +50,7 @@ fn a_journal_is_written_read_and_opened_again() {
 #[test]
 fn a_second_writer_is_refused_and_readers_are_not() {
     let place = directory("locked");
-    let journal = Journal::<u64>::open(&place, options()).expect("nobody else writes");
+    let journal = Journal::<u64>::open(&place, options()).expect("no other writer");
     let told = Journal::<u64>::open(&place, options()).expect_err("there is one");
     let expected = format!("{}: another journal writes here", place.display());
     assert_eq!(told.to_string(), expected);
@@ -87,7 +87,7 @@ fn sizes_may_change_between_two_lives() {
         let options = options()
             .segment_bytes(segment_bytes << 10)
             .block_bytes_max(block_bytes_max << 10);
-        let mut journal = Journal::<u64>::open(&place, options).expect("nobody else writes");
+        let mut journal = Journal::<u64>::open(&place, options).expect("no other writer");
         for number in 0..20_000 {
             journal
                 .append_with(|slot| *slot = number)
@@ -110,7 +110,7 @@ fn record(number: u8) -> [u8; 12] {
     std::array::from_fn(|at| number * 16 + at as u8)
 }
 
-/// What the stored journals hold: three blocks in two segments.
+/// Writes the content of the stored journals: three blocks in two segments.
 fn write_old(place: &Path, record_bytes: u32) {
     let options = Options::default()
         .segment_bytes(12 << 10)
@@ -180,7 +180,7 @@ fn files_of_version_1_open() {
     }
 }
 
-/// The same journal is written to the same bytes: `docs/journal-format.md` says which.
+/// A journal is always written to the same bytes: `docs/journal-format.md` says which.
 #[test]
 fn the_format_has_not_changed() {
     for (name, record_bytes) in OLD {

@@ -13,7 +13,7 @@ fn options() -> Options {
 }
 
 fn open(disk: &SimDisk) -> Journal<u64, SimDisk> {
-    Journal::open_in(disk.clone(), options()).expect("nobody else writes")
+    Journal::open_in(disk.clone(), options()).expect("no other writer")
 }
 
 fn numbers(reader: &mut Reader<SimDisk>) -> Vec<u64> {
@@ -190,7 +190,8 @@ fn segments_are_given_up_as_a_whole_and_used_again() {
     );
 }
 
-/// Whoever follows a journal that is dropped, or has stopped, gets the rest and is told of the end.
+/// A reader that follows a journal that is dropped, or has stopped, gets the rest and learns of the
+/// end.
 #[test]
 fn a_follower_learns_that_there_will_be_no_more() {
     for stops in [false, true] {

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use thalweg_journal::{Journal, Lsn, Options, Reader};
 
 const KILLS: u32 = 4;
-/// Tells a child where it shall write.
+/// The variable that names the directory in which a child shall write.
 const DIRECTORY: &str = "THALWEG_JOURNAL_CHILD";
 
 type Record = [u64; 5];
@@ -39,7 +39,7 @@ fn child() {
     let Some(directory) = env::var_os(DIRECTORY) else {
         return;
     };
-    let mut journal = Journal::<Record>::open(directory, options()).expect("nobody else writes");
+    let mut journal = Journal::<Record>::open(directory, options()).expect("no other writer");
     let mut out = stdout().lock();
     let mut next = journal.next().number();
     loop {
@@ -118,7 +118,7 @@ fn what_a_killed_writer_acknowledged_is_there() {
         }
         child.kill().expect("it runs");
         child.wait().expect("it was killed");
-        // What it said between the last look and its end counts as well.
+        // Lines that it wrote between the last look and its end count as well.
         for line in lines.map_while(Result::ok) {
             last = acknowledged(&line).unwrap_or(last).max(last);
         }

@@ -1,4 +1,4 @@
-//! Group commit with several threads, and that everybody hears of a failure.
+//! Group commit with several threads; every one of them gets the error of a failure.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -22,7 +22,7 @@ fn options() -> Options {
 }
 
 fn shared(disk: &SimDisk, group: GroupCommit) -> Shared<[u64; 2], SimDisk> {
-    let journal = Journal::open_in(disk.clone(), options()).expect("nobody else writes");
+    let journal = Journal::open_in(disk.clone(), options()).expect("no other writer");
     journal.share(group)
 }
 
@@ -96,8 +96,8 @@ fn a_delay_ends() {
     everybody_commits(group);
 }
 
-/// A delay as long as a life, and a group that fills the block: whoever does not get room anymore
-/// ends the wait.
+/// A delay as long as a life, and a group that fills the block: the thread that does not get room
+/// anymore ends the wait.
 #[test]
 fn a_full_block_ends_the_delay() {
     let disk = SimDisk::new();
@@ -123,12 +123,13 @@ fn a_full_block_ends_the_delay() {
     });
 }
 
-/// The sync fails under whoever leads; all who wait hear it, and so does who comes later.
+/// The sync fails under the leader; all threads that wait get the error, and so does one that comes
+/// later.
 #[test]
 fn a_failed_sync_is_heard_by_everybody() {
     for countdown in 0..40 {
         let disk = SimDisk::new();
-        // What a thread makes ready may fail as well, and is then made again.
+        // A segment that a thread makes ready may fail as well, and is then made again.
         let options = options().in_background(false);
         let journal = Journal::<[u64; 2], _>::open_in(disk.clone(), options).expect("it is empty");
         let journal = journal.share(GroupCommit::default());
@@ -151,7 +152,7 @@ fn a_failed_sync_is_heard_by_everybody() {
             });
             let clients: Vec<_> = clients.collect();
             let ended = clients.into_iter().map(|client| client.join());
-            ended.map(|end| end.expect("nobody panics")).collect()
+            ended.map(|end| end.expect("no panic")).collect()
         });
         for (_, error) in &ended {
             let text = error.to_string();
@@ -167,7 +168,8 @@ fn a_failed_sync_is_heard_by_everybody() {
     }
 }
 
-/// The disk is full now and then: whoever hears it tries again, and nothing is lost or twice there.
+/// The disk is full now and then: a thread that gets the error tries again, and nothing is lost or
+/// twice there.
 #[test]
 fn a_full_disk_is_told_and_the_journal_goes_on_when_there_is_room() {
     for delay_max in [Duration::ZERO, Duration::from_micros(100)] {
@@ -207,7 +209,7 @@ fn a_full_disk_is_told_and_the_journal_goes_on_when_there_is_room() {
             });
             let clients: Vec<_> = clients.collect();
             let refused = clients.into_iter().map(|client| client.join());
-            refused.map(|refused| refused.expect("nobody panics")).sum()
+            refused.map(|refused| refused.expect("no panic")).sum()
         });
         assert!(refused > 0);
         drop(journal);
@@ -344,7 +346,7 @@ impl StorageFile for Panics<SimFile> {
     }
 }
 
-/// What was acknowledged is there, once, and in order; nothing is acknowledged after the panic; and
+/// Acknowledged records are there, once, and in order; nothing is acknowledged after the panic; and
 /// a follower learns that nothing comes.
 #[test]
 fn a_storage_that_panics_stops_the_journal_and_loses_nothing() {

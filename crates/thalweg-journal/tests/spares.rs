@@ -41,7 +41,7 @@ fn retention_that_failed_can_be_tried_again() {
     assert_eq!(first, Lsn::new(7));
 }
 
-/// Somebody has deleted the segments, and left a file that was one.
+/// Another program has deleted the segments, and left a file that was one.
 #[test]
 fn a_new_journal_does_not_take_old_blocks_for_its_own() {
     let disk = SimDisk::new();
@@ -84,7 +84,7 @@ fn a_file_with_blocks_of_the_same_epoch_is_not_used_again() {
         }
         drop(journal);
         // The third segment becomes a spare file, and has the highest epoch.
-        thalweg_journal::cut(&disk, Some(Lsn::new(4))).expect("nobody writes");
+        thalweg_journal::cut(&disk, Some(Lsn::new(4))).expect("no writer");
         disk.fail(Operation::Read, countdown, Fault::Io);
         let Ok(mut journal) = open(&disk) else {
             continue;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use thalweg_journal::{Journal, Lsn, Options, Reader, SimDisk, Storage};
 
-/// Of its first lists of names, the middle one is missing.
+/// A storage whose first lists of names lack the middle one.
 #[derive(Debug, Clone)]
 struct Unsteady(SimDisk, Arc<AtomicU32>);
 

@@ -17,7 +17,7 @@ fn a_journal_stays_where_it_was_opened() {
     let options = Options::default()
         .segment_bytes(16 << 10)
         .block_bytes_max(4 << 10);
-    let mut journal = Journal::<u64>::open("log", options).expect("nobody else writes");
+    let mut journal = Journal::<u64>::open("log", options).expect("no other writer");
     env::set_current_dir("elsewhere").expect("it was made");
     for number in 0..10_000 {
         journal

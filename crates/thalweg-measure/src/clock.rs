@@ -25,7 +25,7 @@ use std::fmt;
 use std::sync::OnceLock;
 use std::time::Instant;
 
-/// What a [`Clock`] reads.
+/// The counter that a [`Clock`] reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Source {
     /// The invariant time stamp counter of x86_64.
@@ -46,13 +46,13 @@ impl fmt::Display for Source {
     }
 }
 
-/// Where time comes from, as a seam: [`Clock`] in a program, a hand-driven clock in a test.
+/// A source of time, as a seam: [`Clock`] in a program, a hand-driven clock in a test.
 pub trait TimeSource {
-    /// The present time in ticks. Never goes backwards on one thread.
+    /// Returns the present time in ticks. Never goes backwards on one thread.
     fn ticks(&self) -> u64;
-    /// A span in ticks as nanoseconds.
+    /// Returns a span in ticks as nanoseconds.
     fn ns(&self, ticks: u64) -> u64;
-    /// A span in nanoseconds as ticks.
+    /// Returns a span in nanoseconds as ticks.
     fn ticks_from_ns(&self, ns: u64) -> u64;
 }
 
@@ -75,14 +75,14 @@ pub struct Clock {
 static CALIBRATION: OnceLock<Calibration> = OnceLock::new();
 
 impl Clock {
-    /// The clock of this process. The first call calibrates it, which takes 10 ms and a little;
-    /// every later call copies the result. Call it before time is short.
+    /// Returns the clock of this process. The first call calibrates it, which takes 10 ms and a
+    /// little; every later call copies the result. Call it before time is short.
     pub fn global() -> Clock {
         let Calibration { source, scale } = *CALIBRATION.get_or_init(Calibration::take);
         Clock { source, scale }
     }
 
-    /// A clock that reads the operating system, whatever the processor has.
+    /// Returns a clock that reads the operating system, whatever the processor has.
     pub fn with_os() -> Clock {
         Clock {
             source: Source::Os,
@@ -90,9 +90,9 @@ impl Clock {
         }
     }
 
-    /// The present time in ticks: 8–20 ns for a hardware counter, 25 ns and more for the
-    /// operating system ([`Clock::read_cost_ns`] says how much here). Not ordered against the
-    /// loads and stores around it; the processor may move it by some tens of instructions.
+    /// Returns the present time in ticks: 8–20 ns for a hardware counter, 25 ns and more for the
+    /// operating system ([`Clock::read_cost_ns`] says how much here). Not ordered against the loads
+    /// and stores around it; the processor may move it by some tens of instructions.
     #[inline(always)]
     #[must_use]
     pub fn ticks(self) -> u64 {
@@ -103,7 +103,7 @@ impl Clock {
         }
     }
 
-    /// As [`ticks`](Self::ticks) when everything before it is done: for spans so short that a
+    /// Works as [`ticks`](Self::ticks) when everything before it is done: for spans so short that a
     /// processor has still most of the work before it when it reads the counter. It waits for that
     /// work, so it costs a little more, and what overlaps with it no longer does.
     #[inline(always)]
@@ -115,35 +115,36 @@ impl Clock {
         }
     }
 
-    /// A span in ticks as nanoseconds, rounded to nearest: exact to 1 ppm of the calibrated rate
-    /// at any length. No overflow below 500 years; beyond, `u64::MAX`. Costs one multiplication.
+    /// Returns a span in ticks as nanoseconds, rounded to nearest: exact to 1 ppm of the calibrated
+    /// rate at any length. No overflow below 500 years; beyond, `u64::MAX`. Costs one
+    /// multiplication.
     #[inline]
     #[must_use]
     pub fn ns(self, ticks: u64) -> u64 {
         self.scale.ns(ticks)
     }
 
-    /// A span in nanoseconds as ticks, rounded to nearest; `u64::MAX` where it has no room.
+    /// Returns a span in nanoseconds as ticks, rounded to nearest; `u64::MAX` where it has no room.
     #[inline]
     #[must_use]
     pub fn ticks_from_ns(self, ns: u64) -> u64 {
         self.scale.ticks(ns)
     }
 
-    /// What this clock reads.
+    /// Returns the counter that this clock reads.
     #[must_use]
     pub fn source(self) -> Source {
         self.source
     }
 
-    /// What one read costs on this machine in nanoseconds: the median of 101 batches of 64 reads
-    /// back to back. Measured at each call, which takes some 0.2 ms.
+    /// Returns the cost of one read on this machine in nanoseconds: the median of 101 batches of 64
+    /// reads back to back. It is measured at each call, which takes some 0.2 ms.
     #[must_use]
     pub fn read_cost_ns(self) -> f64 {
         self.cost_ns(Clock::ticks)
     }
 
-    /// As [`read_cost_ns`](Self::read_cost_ns) of [`ticks_after`](Self::ticks_after).
+    /// Works as [`read_cost_ns`](Self::read_cost_ns) of [`ticks_after`](Self::ticks_after).
     #[must_use]
     pub fn read_after_cost_ns(self) -> f64 {
         self.cost_ns(Clock::ticks_after)

@@ -28,12 +28,12 @@ pub struct Histogram {
     max: u64,
 }
 
-/// What one looks at first, all in the unit that was recorded. Everything is 0 where nothing was
-/// recorded, so look at `count`.
+/// The main figures of a histogram, all in the unit that was recorded. Everything is 0 where
+/// nothing was recorded, so look at `count`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[cfg_attr(feature = "json", derive(serde::Serialize))]
 pub struct Summary {
-    /// How many values.
+    /// The number of values.
     pub count: u64,
     /// Their exact mean.
     pub mean: f64,
@@ -41,13 +41,13 @@ pub struct Summary {
     pub min: u64,
     /// The median.
     pub p50: u64,
-    /// 9 in 10 values are not above this.
+    /// The value that 9 in 10 values do not exceed.
     pub p90: u64,
-    /// 99 in 100.
+    /// The value that 99 in 100 values do not exceed.
     pub p99: u64,
-    /// 999 in 1,000.
+    /// The value that 999 in 1,000 values do not exceed.
     pub p999: u64,
-    /// 9,999 in 10,000.
+    /// The value that 9,999 in 10,000 values do not exceed.
     pub p9999: u64,
     /// The greatest, exactly.
     pub max: u64,
@@ -60,7 +60,7 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// An empty histogram. It grows with the greatest value recorded, up to some 450 KiB.
+    /// Returns an empty histogram. It grows with the greatest value recorded, up to some 450 KiB.
     #[must_use]
     pub fn new() -> Self {
         let counts = hdrhistogram::Histogram::new(3).expect("3 digits are within 0..=5");
@@ -101,13 +101,13 @@ impl Histogram {
         self.max = self.max.max(other.max);
     }
 
-    /// How many values were recorded.
+    /// Returns how many values were recorded.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.counts.len()
     }
 
-    /// The values that were recorded, each within 0.1 %, with how often; ascending.
+    /// Returns the values that were recorded, each within 0.1 %, with how often; ascending.
     ///
     /// ```
     /// let mut times = thalweg_measure::histogram::Histogram::new();
@@ -119,19 +119,19 @@ impl Histogram {
         values.map(|at| (at.value_iterated_to(), at.count_at_value()))
     }
 
-    /// Whether nothing was recorded.
+    /// Returns whether nothing was recorded.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.counts.is_empty()
     }
 
-    /// The sum of all values, as far as 128 bits go.
+    /// Returns the sum of all values, as far as 128 bits go.
     #[must_use]
     pub fn sum(&self) -> u128 {
         self.sum
     }
 
-    /// The mean of all values; 0 where there are none.
+    /// Returns the mean of all values; 0 where there are none.
     #[must_use]
     pub fn mean(&self) -> f64 {
         if self.is_empty() {
@@ -141,20 +141,20 @@ impl Histogram {
         }
     }
 
-    /// The smallest value; 0 where there are none.
+    /// Returns the smallest value; 0 where there are none.
     #[must_use]
     pub fn min(&self) -> u64 {
         if self.is_empty() { 0 } else { self.min }
     }
 
-    /// The greatest value; 0 where there are none.
+    /// Returns the greatest value; 0 where there are none.
     #[must_use]
     pub fn max(&self) -> u64 {
         self.max
     }
 
-    /// The value that a fraction `q` (0 to 1, clamped) of all values does not exceed; 0 where
-    /// there are none. Costs a walk over the counts.
+    /// Returns the value that a fraction `q` (0 to 1, clamped) of all values does not exceed; 0
+    /// where there are none. Costs a walk over the counts.
     #[must_use]
     pub fn quantile(&self, q: f64) -> u64 {
         if self.is_empty() {
@@ -168,7 +168,7 @@ impl Histogram {
             .clamp(self.min, self.max)
     }
 
-    /// Count, mean, extremes and the usual quantiles.
+    /// Returns count, mean, extremes and the most used quantiles.
     #[must_use]
     pub fn summary(&self) -> Summary {
         Summary {
@@ -184,8 +184,8 @@ impl Histogram {
         }
     }
 
-    /// The curve of value by percentile (0 to 100): `points_per_half` points between 0 and 50,
-    /// as many between 50 and 75, and so on, halving what is left up to 100. Both rise. Empty
+    /// Returns the curve of value by percentile (0 to 100): `points_per_half` points between 0 and
+    /// 50, as many between 50 and 75, and so on, halving what is left up to 100. Both rise. Empty
     /// where nothing was recorded.
     ///
     /// # Panics

@@ -6,7 +6,8 @@
 //!   for reports.
 //! - [`load`]: events by a schedule; latency counts from the intended time.
 //! - [`statistics`]: medians, paired ratios and shifts with intervals, a rank test.
-//! - [`noise`]: gaps that the machine put into a run, to tell quiet runs from disturbed ones.
+//! - [`noise`]: gaps that the machine put into a run, to distinguish quiet runs from disturbed
+//!   ones.
 //! - [`table`]: text tables and JSON rows.
 //! - [`svg`]: pictures of results, for pages.
 //! - [`random`]: the seeded numbers that the others draw from.

@@ -1,4 +1,4 @@
-//! Open-loop load: events are due by a schedule that does not wait for anybody.
+//! Open-loop load: events are due by a schedule that waits for no response.
 //!
 //! Each event has an intended send time. A sender that is late, since the system under test
 //! pushed back or the machine took the core away, sends what is due back to back; nothing is
@@ -53,26 +53,26 @@ enum Arrivals {
     Poisson { random: SplitMix, offset_ticks: f64 },
 }
 
-/// What the sender can say of itself.
+/// The report of a sender on itself.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LoadReport {
-    /// How many events were sent.
+    /// The number of events that were sent.
     pub sent: u64,
-    /// How much later than intended each event was sent, in nanoseconds: 0 where on time. Large
-    /// values mean that the sender was held up, by the system under test or by the machine.
+    /// The time by which each event was sent later than intended, in nanoseconds: 0 where on time.
+    /// Large values mean that the sender was held up, by the system under test or by the machine.
     /// Empty for [`Rate::MAX`], where nothing is intended.
     pub lateness_ns: Histogram,
-    /// From the first intended time to after the last send, in nanoseconds.
+    /// The time from the first intended time to after the last send, in nanoseconds.
     pub span_ns: u64,
-    /// From the first intended time to when the event after the last one was due, in nanoseconds:
-    /// as many gaps as events. 0 for [`Rate::MAX`].
+    /// The time from the first intended time to when the event after the last one was due, in
+    /// nanoseconds: as many gaps as events. 0 for [`Rate::MAX`].
     pub scheduled_ns: u64,
 }
 
 impl LoadReport {
-    /// Events a second that were really sent: the scheduled rate where the sender kept to it. 0
-    /// where no time passed.
+    /// Returns the number of events a second that were really sent: the scheduled rate where the
+    /// sender kept to it. 0 where no time passed.
     #[must_use]
     pub fn sent_per_s(&self) -> f64 {
         match self.span_ns.max(self.scheduled_ns) {
@@ -83,7 +83,7 @@ impl LoadReport {
 }
 
 impl<T: TimeSource> OpenLoop<T> {
-    /// A regular schedule: events at equal distances. It begins with the first call of
+    /// Returns a regular schedule: events at equal distances. It begins with the first call of
     /// [`next_due`](Self::next_due) or [`run`](Self::run).
     pub fn new(clock: T, rate: Rate) -> Self {
         let arrivals = Arrivals::Regular { next: 0 };
@@ -96,8 +96,8 @@ impl<T: TimeSource> OpenLoop<T> {
         }
     }
 
-    /// The same rate with random gaps (a Poisson process), the same for the same seed; as events
-    /// from many independent sources come. No effect on [`Rate::MAX`].
+    /// Keeps the rate, with random gaps (a Poisson process), the same for the same seed; as events
+    /// from many independent sources come. It has no effect on [`Rate::MAX`].
     #[must_use]
     pub fn poisson(mut self, seed: u64) -> Self {
         self.arrivals = Arrivals::Poisson {
@@ -107,7 +107,7 @@ impl<T: TimeSource> OpenLoop<T> {
         self
     }
 
-    /// Whether to give the core to other threads while the next event is not due, for a sender
+    /// Sets whether to give the core to other threads while the next event is not due, for a sender
     /// that shares its core. Costs precision: the core comes back when the others let it.
     #[must_use]
     pub fn yielding(mut self, yielding: bool) -> Self {
@@ -115,7 +115,7 @@ impl<T: TimeSource> OpenLoop<T> {
         self
     }
 
-    /// The intended time of the next event in ticks; each call moves on by one event. For a
+    /// Returns the intended time of the next event in ticks; each call moves on by one event. For a
     /// sender with a loop of its own. With [`Rate::MAX`] it is the present time.
     pub fn next_due(&mut self) -> u64 {
         let Some(per_s) = self.rate.per_s() else {
@@ -136,7 +136,7 @@ impl<T: TimeSource> OpenLoop<T> {
         due
     }
 
-    /// How long after the begin the next event is due, in ticks; 0 for [`Rate::MAX`].
+    /// Returns how long after the begin the next event is due, in ticks; 0 for [`Rate::MAX`].
     fn next_offset(&self) -> u64 {
         match (self.rate.per_s(), &self.arrivals) {
             (None, _) => 0,
@@ -174,8 +174,8 @@ impl<T: TimeSource> OpenLoop<T> {
         })
     }
 
-    /// As [`run`](Self::run), and ends early where `send` answers `Break`; that event does not
-    /// count as sent.
+    /// Works as [`run`](Self::run), and ends early where `send` answers `Break`; that event does
+    /// not count as sent.
     pub fn run_until(
         &mut self,
         n: u64,

@@ -21,9 +21,9 @@ pub struct GapMeter {
 /// The gaps that a meter found, in the ticks that it was fed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Gaps {
-    /// How many.
+    /// The number of gaps.
     pub count: u64,
-    /// Their lengths together.
+    /// The sum of their lengths.
     pub total_ticks: u64,
     /// The longest.
     pub longest_ticks: u64,
@@ -32,7 +32,7 @@ pub struct Gaps {
 }
 
 impl Gaps {
-    /// The fraction of the time that gaps took, 0 to 1; 0 where no time was looked at.
+    /// Returns the fraction of the time that gaps took, 0 to 1; 0 where no time was looked at.
     #[must_use]
     pub fn disturbance(&self) -> f64 {
         if self.span_ticks == 0 {
@@ -42,7 +42,7 @@ impl Gaps {
         }
     }
 
-    /// Both together, as if one meter had seen them one after the other.
+    /// Returns both together, as if one meter had seen them one after the other.
     #[must_use]
     pub fn with(self, other: Gaps) -> Gaps {
         Gaps {
@@ -55,7 +55,7 @@ impl Gaps {
 }
 
 impl GapMeter {
-    /// A meter for gaps longer than `threshold_ticks`.
+    /// Returns a meter for gaps longer than `threshold_ticks`.
     #[must_use]
     pub fn new(threshold_ticks: u64) -> Self {
         GapMeter {
@@ -90,7 +90,7 @@ impl GapMeter {
         self.last_ticks = None;
     }
 
-    /// What was found so far.
+    /// Returns the gaps that were found so far.
     #[must_use]
     pub fn gaps(&self) -> Gaps {
         self.gaps
@@ -111,8 +111,8 @@ pub struct GapLoop<T> {
 }
 
 impl<T: TimeSource> GapLoop<T> {
-    /// A loop that notes gaps longer than `threshold_ns`. 1,000 ns is well above a clock read and
-    /// below what an interrupt takes.
+    /// Returns a loop that notes gaps longer than `threshold_ns`. 1,000 ns is well above a clock
+    /// read and below what an interrupt takes.
     pub fn new(clock: T, threshold_ns: u64) -> Self {
         let threshold_ticks = clock.ticks_from_ns(threshold_ns);
         GapLoop {

@@ -8,13 +8,13 @@ pub struct SplitMix {
 }
 
 impl SplitMix {
-    /// The sequence that belongs to this seed; every seed is as good as another.
+    /// Returns the sequence that belongs to this seed; every seed is as good as another.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         SplitMix { state: seed }
     }
 
-    /// The next 64 random bits.
+    /// Returns the next 64 random bits.
     #[inline]
     pub fn next_u64(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
@@ -24,20 +24,21 @@ impl SplitMix {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number from 0 to below `bound`, by the high half of a product (D. Lemire, 2019), whose
-    /// bias of `bound` / 2^64 does not matter here. 0 for a bound of 0.
+    /// Returns a number from 0 to below `bound`, by the high half of a product (D. Lemire, 2019),
+    /// whose bias of `bound` / 2^64 does not matter here. 0 for a bound of 0.
     #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// A number above 0, up to and with 1, in steps of 2^-53.
+    /// Returns a number above 0, up to and with 1, in steps of 2^-53.
     #[inline]
     pub fn unit(&mut self) -> f64 {
         ((self.next_u64() >> 11) + 1) as f64 / (1_u64 << 53) as f64
     }
 
-    /// An exponentially distributed number of mean 1: the gap between events of a Poisson process.
+    /// Returns an exponentially distributed number of mean 1: the gap between events of a Poisson
+    /// process.
     #[inline]
     pub fn exponential(&mut self) -> f64 {
         -self.unit().ln()

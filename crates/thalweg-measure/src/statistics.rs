@@ -10,8 +10,8 @@
 //! second of each end, 96.1 %; 11: 98.8 %; 31: the tenth, 97.1 %.
 //!
 //! Fewer than [`REPETITIONS_MIN`] values have no such interval: even their whole range misses the
-//! true median more often than that. Then the bounds are infinite, and the run cannot tell the two
-//! apart.
+//! true median more often than that. Then the bounds are infinite, and the run cannot distinguish
+//! the two.
 //!
 //! # How a ratio is computed
 //! Two subjects are measured in turn, so that a disturbance meets both: each repetition is a pair.
@@ -19,7 +19,7 @@
 //! subject where lower is better (latency), subject / other where higher is better (throughput).
 //! The ratio of the comparison is the median of those (the geometric mean of the middle two, so
 //! that it is 1 / ratio the other way round), its interval as above. Where the interval holds 1,
-//! the runs do not tell the two apart ([`Interval::tells_from`]).
+//! the runs do not distinguish the two ([`Interval::tells_from`]).
 //!
 //! # Differences
 //! Where a ratio has no meaning (a count that may be 0), [`shift_interval`] says by how much the
@@ -32,7 +32,7 @@ mod shift;
 pub use ranks::{RankSum, holm, rank_sum};
 pub use shift::{RESAMPLES, relative_shift_interval, shift, shift_interval};
 
-/// Fewer values than this have no interval.
+/// The least number of values that have an interval.
 pub const REPETITIONS_MIN: usize = 6;
 
 /// In how many of all series an interval may miss the true median.
@@ -50,13 +50,15 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Whether the interval lies wholly on one side of `other`: the runs tell the two apart.
+    /// Returns whether the interval lies wholly on one side of `other`: then the runs distinguish
+    /// the two.
     #[must_use]
     pub fn tells_from(&self, other: f64) -> bool {
         other < self.low || other > self.high
     }
 
-    /// The bounds as text, each as `show` has it: `[1.48, 1.57]`, or `-` where there are none.
+    /// Returns the bounds as text, each as `show` has it: `[1.48, 1.57]`, or `-` where there are
+    /// none.
     #[must_use]
     pub fn bounds(&self, show: impl Fn(f64) -> String) -> String {
         if self.low.is_finite() && self.high.is_finite() {
@@ -67,7 +69,7 @@ impl Interval {
     }
 }
 
-/// Which way of a metric is the good one.
+/// The direction of a metric that is the better one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Better {
     /// Latency, cost, size.
@@ -76,14 +78,14 @@ pub enum Better {
     Higher,
 }
 
-/// The median; `None` for no values. The mean of the two middle ones for an even number.
+/// Returns the median; `None` for no values. The mean of the two middle ones for an even number.
 #[must_use]
 pub fn median(values: &[f64]) -> Option<f64> {
     quantile(values, 0.5)
 }
 
-/// The value at the fraction `q` (clamped to 0..=1) of the sorted values, between two of them by
-/// linear interpolation (R's type 7, the usual one); `None` for no values. Sorts a copy.
+/// Returns the value at the fraction `q` (clamped to 0..=1) of the sorted values, between two of
+/// them by linear interpolation (R's type 7, its default); `None` for no values. It sorts a copy.
 #[must_use]
 pub fn quantile(values: &[f64], q: f64) -> Option<f64> {
     let mut sorted = values.to_vec();
@@ -101,7 +103,7 @@ pub fn quantile(values: &[f64], q: f64) -> Option<f64> {
     Some(sorted[below] + (sorted[above] - sorted[below]) * part)
 }
 
-/// The median and its interval; `None` for no values. See the [module](self).
+/// Returns the median and its interval; `None` for no values. See the [module](self).
 #[must_use]
 pub fn median_interval(values: &[f64]) -> Option<Interval> {
     interval_of(values, |lower, upper| {
@@ -113,8 +115,8 @@ pub fn median_interval(values: &[f64]) -> Option<Interval> {
     })
 }
 
-/// The ratio of paired runs, `(subject, other)`, with its interval; more than 1 means that the
-/// subject is better. See the [module](self) for the computation.
+/// Returns the ratio of paired runs, `(subject, other)`, with its interval; more than 1 means that
+/// the subject is better. See the [module](self) for the computation.
 ///
 /// `None` for no pairs, and where a ratio has no meaning: a value that is not finite, or not above
 /// 0.
@@ -151,7 +153,8 @@ pub fn paired_ratio(pairs: &[(f64, f64)], better: Better) -> Option<Interval> {
     })
 }
 
-/// The median with its interval; `middle` is what lies between the middle two of an even number.
+/// Returns the median with its interval; `middle` is what lies between the middle two of an even
+/// number.
 fn interval_of(values: &[f64], middle: impl Fn(f64, f64) -> f64) -> Option<Interval> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -164,9 +167,10 @@ fn interval_of(values: &[f64], middle: impl Fn(f64, f64) -> f64) -> Option<Inter
     Some(Interval { low, value, high })
 }
 
-/// How many of `n` values in order lie outside the interval at each end; `None` for too few.
+/// Returns how many of `n` values in order lie outside the interval at each end; `None` for too
+/// few.
 fn values_outside(n: usize) -> Option<usize> {
-    // Of `n` tosses, how often at most `outside` come up heads: the terms of (1/2 + 1/2)^n, in
+    // How often at most `outside` of `n` tosses come up heads: the terms of (1/2 + 1/2)^n, in
     // logarithms, since 2^n has no room.
     let mut ln_term = -(n as f64) * std::f64::consts::LN_2;
     let mut missed = 2.0 * ln_term.exp();

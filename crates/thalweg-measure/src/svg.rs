@@ -13,7 +13,7 @@
 use crate::table::Nanoseconds;
 use std::fmt::Write;
 
-/// Text for HTML and SVG, with everything escaped that means something there.
+/// Returns the text for HTML and SVG, with every character escaped that has a meaning there.
 #[must_use]
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -35,13 +35,13 @@ pub fn escape(text: &str) -> String {
 /// How pages look: no font, script or picture from outside; light or dark as the reader has it.
 const STYLE: &str = include_str!("svg/style.css");
 
-/// A whole page around `body`, self-contained.
+/// Returns a whole page around `body`, self-contained.
 #[must_use]
 pub fn page(title: &str, body: &str) -> String {
     styled_page(title, "", body)
 }
 
-/// The same with more CSS, which goes into the page as it is.
+/// Returns a page as [`page`] does, with more CSS, which goes into the page as it is.
 #[must_use]
 pub fn styled_page(title: &str, style: &str, body: &str) -> String {
     let title = escape(title);
@@ -53,7 +53,7 @@ pub fn styled_page(title: &str, style: &str, body: &str) -> String {
     )
 }
 
-/// A part of a page; none if there is nothing in it.
+/// Returns a part of a page; none if there is nothing in it.
 #[must_use]
 pub fn section(title: &str, content: &str) -> String {
     if content.is_empty() {
@@ -65,7 +65,7 @@ pub fn section(title: &str, content: &str) -> String {
     )
 }
 
-/// A table; every cell is escaped here, and so is every heading.
+/// Returns a table; every cell is escaped here, and so is every heading.
 #[must_use]
 pub fn table<R: AsRef<[String]>>(headings: &[&str], rows: &[R]) -> String {
     let cells = |row: &[String], tag: &str| {
@@ -82,50 +82,51 @@ pub fn table<R: AsRef<[String]>>(headings: &[&str], rows: &[R]) -> String {
     )
 }
 
-/// Where a chart's area lies in its picture, in picture units.
+/// The place of a chart's area in its picture, in picture units.
 #[derive(Clone, Copy, Debug)]
 pub struct Area {
     /// Its left edge.
     pub left: f64,
     /// Its upper edge.
     pub top: f64,
-    /// How wide it is.
+    /// Its width.
     pub width: f64,
-    /// How high.
+    /// Its height.
     pub height: f64,
 }
 
 impl Area {
-    /// The horizontal place of a part from 0 (left) to 1 (right).
+    /// Returns the horizontal place of a part from 0 (left) to 1 (right).
     #[must_use]
     pub fn x(&self, part: f64) -> f64 {
         self.left + self.width * part.clamp(0.0, 1.0)
     }
 
-    /// The vertical place of a part from 0 (bottom) to 1 (top).
+    /// Returns the vertical place of a part from 0 (bottom) to 1 (top).
     #[must_use]
     pub fn y(&self, part: f64) -> f64 {
         self.top + self.height * (1.0 - part.clamp(0.0, 1.0))
     }
 
-    /// Its lower edge.
+    /// Returns its lower edge.
     #[must_use]
     pub fn bottom(&self) -> f64 {
         self.top + self.height
     }
 }
 
-/// For which windows a picture is: one that is scaled down has letters that nobody can read.
+/// The windows for which a picture is made: one that is scaled down has letters that are too small
+/// to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Window {
-    /// Of a desk.
+    /// The window of a desktop computer.
     Wide,
-    /// Of a hand.
+    /// The window of a phone.
     Narrow,
 }
 
 impl Window {
-    /// The width of its pictures, in picture units.
+    /// Returns the width of its pictures, in picture units.
     #[must_use]
     pub const fn width(self) -> u32 {
         match self {
@@ -134,7 +135,7 @@ impl Window {
         }
     }
 
-    /// The area of a chart with an axis on its left.
+    /// Returns the area of a chart with an axis on its left.
     #[must_use]
     pub fn area(self, top: f64, height: f64) -> Area {
         let left = if self == Window::Wide { 76.0 } else { 58.0 };
@@ -147,14 +148,15 @@ impl Window {
     }
 }
 
-/// The picture for both kinds of windows, of which a reader sees one: classes `wide` and `narrow`.
+/// Returns the picture for both kinds of windows, of which a reader sees one: classes `wide` and
+/// `narrow`.
 #[must_use]
 pub fn both(draw: impl Fn(Window) -> String) -> String {
     let (wide, narrow) = (draw(Window::Wide), draw(Window::Narrow));
     format!("<div class=\"wide\">\n{wide}</div>\n<div class=\"narrow\">\n{narrow}</div>\n")
 }
 
-/// What the colours of a picture mean: names and classes.
+/// Returns the legend of a picture: the names of its colours, with their classes.
 #[must_use]
 pub fn legend<'n>(names: impl Iterator<Item = (&'n str, String)>) -> String {
     let key = |(name, class): (&str, String)| {
@@ -170,9 +172,9 @@ pub fn legend<'n>(names: impl Iterator<Item = (&'n str, String)>) -> String {
 /// One line of [`curves`]: its name, its class, and times in ns at places from 0 to 1.
 #[derive(Clone, Debug)]
 pub struct Curve {
-    /// What the legend and the tooltip call it.
+    /// The name in the legend and the tooltip.
     pub name: String,
-    /// What decides its colour.
+    /// The class, which decides its colour.
     pub class: String,
     /// The place of a percentile, and the time that it has.
     pub points: Vec<(f64, u64)>,
@@ -227,7 +229,7 @@ pub struct Picture {
 }
 
 impl Picture {
-    /// An empty picture of this size. The label says to a screen reader what is in it.
+    /// Returns an empty picture of this size. The label says to a screen reader what is in it.
     #[must_use]
     pub fn new(width: u32, height: u32, label: &str) -> Picture {
         let label = escape(label);
@@ -238,7 +240,7 @@ impl Picture {
         }
     }
 
-    /// Text at a place; `class` decides colour and anchor.
+    /// Draws text at a place; `class` decides colour and anchor.
     pub fn text(&mut self, x: f64, y: f64, class: &str, text: &str) {
         let text = escape(text);
         self.push(format_args!(
@@ -246,7 +248,7 @@ impl Picture {
         ));
     }
 
-    /// A straight line.
+    /// Draws a straight line.
     pub fn line(&mut self, from: (f64, f64), to: (f64, f64), class: &str) {
         let ((x1, y1), (x2, y2)) = (from, to);
         self.push(format_args!(
@@ -254,7 +256,7 @@ impl Picture {
         ));
     }
 
-    /// A box with a tooltip.
+    /// Draws a box with a tooltip.
     pub fn bar(&mut self, (x, y): (f64, f64), (w, h): (f64, f64), class: &str, tip: &str) {
         let tip = escape(tip);
         self.push(format_args!(
@@ -263,7 +265,7 @@ impl Picture {
         ));
     }
 
-    /// A line through points, with a tooltip.
+    /// Draws a line through points, with a tooltip.
     pub fn path(&mut self, points: &[(f64, f64)], class: &str, tip: &str) {
         let mut d = String::new();
         for (i, (x, y)) in points.iter().enumerate() {
@@ -277,7 +279,7 @@ impl Picture {
         ));
     }
 
-    /// The finished picture.
+    /// Returns the finished picture.
     #[must_use]
     pub fn finish(mut self) -> String {
         self.svg.push_str("</svg>\n");
@@ -297,7 +299,7 @@ pub struct Decades {
 }
 
 impl Decades {
-    /// The decades that hold all of these times; at least one.
+    /// Returns the decades that hold all of these times; at least one.
     #[must_use]
     pub fn around(times_ns: impl Iterator<Item = u64>) -> Decades {
         let (mut least, mut most) = (u64::MAX, 1);
@@ -314,14 +316,14 @@ impl Decades {
         }
     }
 
-    /// Where a time lies, from 0 to 1.
+    /// Returns the place of a time, from 0 to 1.
     #[must_use]
     pub fn part(&self, ns: u64) -> f64 {
         let exponent = (ns.max(1) as f64).log10();
         (exponent - f64::from(self.first)) / f64::from(self.last - self.first)
     }
 
-    /// The places and names of the decades' borders.
+    /// Returns the places and names of the decades' borders.
     pub fn ticks(&self) -> impl Iterator<Item = (f64, String)> + '_ {
         (self.first..=self.last).map(|exponent| {
             let name = Nanoseconds(10_f64.powi(exponent)).to_string();

@@ -4,7 +4,8 @@
 use crate::statistics::{Better, Interval, median, median_interval, paired_ratio};
 use std::fmt;
 
-/// A span for people: three significant digits in ns, µs, ms or s.
+/// A span for people: three significant digits in ns, µs, ms or s; a whole number of nanoseconds
+/// below 1000 is exact as it stands.
 ///
 /// ```
 /// # use thalweg_measure::table::Nanoseconds;
@@ -23,6 +24,7 @@ impl fmt::Display for Nanoseconds {
         }
         // The limits are where three digits would round up to 1000 of the smaller unit.
         let (unit, name) = match self.0.abs() {
+            ns if ns < 999.5 && ns.fract() == 0.0 => return f.pad(&format!("{} ns", self.0)),
             ns if ns < 999.5 => (1.0, "ns"),
             ns if ns < 999.5e3 => (1e3, "µs"),
             ns if ns < 999.5e6 => (1e6, "ms"),
@@ -32,8 +34,9 @@ impl fmt::Display for Nanoseconds {
     }
 }
 
-/// A number with three significant digits, or all digits before the point; 0 as `0.00`.
-fn three_digits(number: f64) -> String {
+/// Returns a number with three significant digits, or all digits before the point; 0 as `0.00`.
+#[must_use]
+pub fn three_digits(number: f64) -> String {
     let mut decimals = 2;
     // The limits are where three digits would round up to the next power of ten.
     let mut limit = 0.9995;
@@ -64,7 +67,7 @@ pub fn grouped(digits: &str) -> String {
     out
 }
 
-/// A bound of an interval, if it has one.
+/// Returns a bound of an interval, if it has one.
 fn bound(interval: Option<Interval>, of: fn(Interval) -> f64) -> Option<f64> {
     interval.map(of).filter(|bound| bound.is_finite())
 }
@@ -117,7 +120,7 @@ impl From<usize> for Cell {
 }
 
 impl From<f64> for Cell {
-    /// Three significant digits; `-` for what is not a number.
+    /// Returns three significant digits; `-` for what is not a number.
     fn from(number: f64) -> Cell {
         Cell::Number(if number.is_finite() {
             three_digits(number)
@@ -128,7 +131,7 @@ impl From<f64> for Cell {
 }
 
 impl From<Interval> for Cell {
-    /// The value and its bounds: `1.52 [1.48, 1.57]`, or `1.52 -` where it has none.
+    /// Returns the value and its bounds: `1.52 [1.48, 1.57]`, or `1.52 -` where it has none.
     fn from(interval: Interval) -> Cell {
         let bounds = interval.bounds(three_digits);
         Cell::Number(format!("{} {bounds}", three_digits(interval.value)))
@@ -155,7 +158,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table with these columns and no rows.
+    /// Returns a table with these columns and no rows.
     #[must_use]
     pub fn new<const N: usize>(head: [&str; N]) -> Self {
         Table {
@@ -179,7 +182,7 @@ impl Table {
         self
     }
 
-    /// Whether there are no rows.
+    /// Returns whether there are no rows.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
@@ -238,7 +241,7 @@ pub struct Measurement {
     pub experiment: String,
     /// The case of it, such as `1M/s`.
     pub case: String,
-    /// What was measured, such as `inline`.
+    /// The subject that was measured, such as `inline`.
     pub subject: String,
     /// The metric, such as `latency_p99`.
     pub metric: String,
@@ -250,12 +253,12 @@ pub struct Measurement {
     pub low: Option<f64>,
     /// The upper bound of its interval; null where it has none.
     pub high: Option<f64>,
-    /// How many repetitions.
+    /// The number of repetitions.
     pub n: usize,
 }
 
 impl Measurement {
-    /// The row of these repetitions: their median and its interval.
+    /// Returns the row of these repetitions: their median and its interval.
     #[must_use]
     pub fn new(
         [experiment, case, subject]: [&str; 3],
@@ -276,7 +279,7 @@ impl Measurement {
         }
     }
 
-    /// One line of JSON, without the line feed.
+    /// Returns one line of JSON, without the line feed.
     #[must_use]
     #[cfg(feature = "json")]
     pub fn json(&self) -> String {
@@ -308,7 +311,7 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// The row of these paired repetitions, `(subject, versus)`; `None` where
+    /// Returns the row of these paired repetitions, `(subject, versus)`; `None` where
     /// [`paired_ratio`] is none.
     #[must_use]
     pub fn new(
@@ -330,7 +333,7 @@ impl Comparison {
         })
     }
 
-    /// Whether the runs tell the two subjects apart at all: the interval does not hold 1.
+    /// Returns whether the runs distinguish the two subjects at all: the interval does not hold 1.
     #[must_use]
     pub fn tells(&self) -> bool {
         Interval {
@@ -341,7 +344,7 @@ impl Comparison {
         .tells_from(1.0)
     }
 
-    /// One line of JSON, without the line feed.
+    /// Returns one line of JSON, without the line feed.
     #[must_use]
     #[cfg(feature = "json")]
     pub fn json(&self) -> String {

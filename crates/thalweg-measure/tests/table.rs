@@ -6,7 +6,10 @@ use thalweg_measure::table::{Cell, Comparison, Measurement, Nanoseconds, Table};
 #[test]
 fn spans_have_three_digits_and_a_fitting_unit() {
     let cases = [
-        (0.0, "0.00 ns"),
+        (0.0, "0 ns"),
+        (7.0, "7 ns"),
+        (7.25, "7.25 ns"),
+        (850.0, "850 ns"),
         (11.54, "11.5 ns"),
         (9.996, "10.0 ns"),
         (99.96, "100 ns"),
@@ -40,7 +43,7 @@ fn columns_are_aligned() {
     table.row([
         "auto".into(),
         "max".into(),
-        Nanoseconds(12.0).into(),
+        Nanoseconds(12.04).into(),
         "quiet".into(),
     ]);
     table.row(["größer".into(), String::from("2M").into()]);

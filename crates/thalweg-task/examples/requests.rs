@@ -20,14 +20,14 @@ use thalweg_measure::load::{OpenLoop, Rate};
 use thalweg_measure::table::{Nanoseconds, Table};
 use thalweg_task::{Core, Handle, Local, SlotRx, SlotTx, TaskId, slot};
 
-/// What is to be done.
+/// The load of a run, and how the backend answers it.
 #[derive(Debug, Clone)]
 struct Plan {
     /// How many requests the client sends.
     requests: u64,
     /// How many of them are due a second.
     rate: Rate,
-    /// What the backend takes for an answer.
+    /// The time that the backend takes for an answer.
     backend: Duration,
     /// Every such request gets no answer in time; 0 for none.
     stuck: u64,
@@ -92,7 +92,7 @@ impl Backend {
             .sleep(if is_stuck { late } else { self.plan.backend });
         let task = self.handle.spawn(async move {
             sleep.await;
-            // An error says that nobody waits for the answer any more.
+            // An error says that no task waits for the answer any more.
             let _ = tx.send(question.wrapping_mul(question));
         });
         let id = task.id();
@@ -101,7 +101,7 @@ impl Backend {
     }
 }
 
-/// What the tasks of the server share.
+/// The state that the tasks of the server share.
 struct Server {
     handle: Handle,
     backend: Backend,
@@ -160,7 +160,7 @@ async fn accept(
             let served = &server.outbox.served;
             while served.get() >= tasks {
                 if room.recv().await.is_err() {
-                    return; // nobody takes replies any more
+                    return; // no client takes replies any more
                 }
             }
             served.set(served.get() + 1);
@@ -181,7 +181,7 @@ async fn send_replies(
     mut filled: SlotRx<(), Local>,
     room: SlotTx<(), Local>,
 ) {
-    // It is over when the last task has gone, and all that was said was heard.
+    // It is over when the last task has gone, and all output was received.
     while filled.recv().await.is_ok() {
         loop {
             let next = outbox.replies.borrow_mut().pop_front();
@@ -195,7 +195,7 @@ async fn send_replies(
     }
 }
 
-/// The server's thread; gives how many requests were served at once, at most.
+/// The server's thread; returns how many requests were served at once, at most.
 fn serve(plan: &Plan, requests: Receiver<Request, Spsc>, replies: Sender<Reply, Spsc>) -> usize {
     let core = Core::new();
     let (handle, outbox) = (core.handle(), Rc::new(Outbox::default()));
@@ -220,7 +220,7 @@ fn serve(plan: &Plan, requests: Receiver<Request, Spsc>, replies: Sender<Reply, 
     outbox.served_max.get()
 }
 
-/// What the client has seen.
+/// The answers that the client has seen, counted.
 #[derive(Default)]
 struct Report {
     answered: u64,

@@ -21,7 +21,7 @@ use crate::timer::Time;
 /// Tasks that are polled before a core looks at other threads and at the time again.
 const BUDGET: usize = 128;
 
-/// How a [`Core`] is to be.
+/// The options of a [`Core`].
 pub struct CoreBuilder {
     mode: Mode,
     budget: usize,
@@ -30,21 +30,21 @@ pub struct CoreBuilder {
 }
 
 impl CoreBuilder {
-    /// How a core without anything to do waits: see [`Mode`]. Balanced if nothing is said.
+    /// Sets how a core without anything to do waits: see [`Mode`]. The default is balanced.
     pub fn mode(mut self, mode: Mode) -> Self {
         self.mode = mode;
         self
     }
 
-    /// How many tasks are polled before the core looks at what other threads woke, and at the time,
-    /// again: 128 if nothing is said, and 0 counts as 1.
+    /// Sets how many tasks are polled before the core looks at what other threads woke, and at the
+    /// time, again: 128 if nothing is said, and 0 counts as 1.
     pub fn budget(mut self, tasks: usize) -> Self {
         self.budget = tasks.max(1);
         self
     }
 
-    /// Where time comes from: a test's own clock, say. A thread that sleeps does so by the system's
-    /// clock; with another, call [`Core::poll`]. The clock must not go backwards.
+    /// Sets the source of time: a test's own clock, say. A thread that sleeps does so by the
+    /// system's clock; with another, call [`Core::poll`]. The clock must not go backwards.
     pub fn clock(mut self, now: impl Fn() -> Instant + 'static) -> Self {
         self.now = Box::new(now);
         self
@@ -57,7 +57,7 @@ impl CoreBuilder {
         self
     }
 
-    /// A core for the calling thread.
+    /// Returns a core for the calling thread.
     ///
     /// # Errors
     /// [`PinError`] if the thread can't be kept on the processors that were named.
@@ -108,14 +108,14 @@ pub struct Core {
 }
 
 impl Core {
-    /// A core for the calling thread, as [`builder`](Self::builder) makes it if nothing is said.
+    /// Returns a core for the calling thread, as [`builder`](Self::builder) makes it by default.
     pub fn new() -> Self {
         Self::builder()
             .build()
             .expect("only pinning fails, and no core is named")
     }
 
-    /// A core to be made otherwise.
+    /// Returns a builder of a core with other options.
     pub fn builder() -> CoreBuilder {
         CoreBuilder {
             mode: Mode::default(),
@@ -125,18 +125,18 @@ impl Core {
         }
     }
 
-    /// What tasks, and the rest of this thread, do with the core.
+    /// Returns a handle, by which tasks and the rest of this thread use the core.
     pub fn handle(&self) -> Handle {
         Handle::new(Rc::clone(&self.scheduler))
     }
 
-    /// See [`Handle::spawn`].
+    /// Spawns a task: see [`Handle::spawn`].
     pub fn spawn<F: Future + 'static>(&self, future: F) -> Task<F::Output> {
         Task::spawn(&self.scheduler, future)
     }
 
     /// Takes in what other threads woke, and what it is time for, then polls the tasks that are
-    /// ready, each once, and not more than the budget allows. Gives whether any was polled, is
+    /// ready, each once, and not more than the budget allows. Returns whether any was polled, is
     /// ready now, or was ended by its deadline: `while core.poll() {}` does what there is to do.
     /// Never waits.
     ///
@@ -144,8 +144,8 @@ impl Core {
     /// budget of them.
     ///
     /// # Panics
-    /// While the core is polled: in its tasks, and in what they call. In a task that `send_now`
-    /// resumed while nobody polled, it polls the others.
+    /// If it is called while the core is polled: in its tasks, and in functions that they call. In
+    /// a task that `send_now` resumed outside of a poll, it polls the other tasks.
     pub fn poll(&self) -> bool {
         let was_polling = self.is_polling.replace(true);
         assert!(!was_polling, "{}", within_task("poll"));
@@ -209,9 +209,9 @@ impl Core {
         }
     }
 
-    /// The core as a future, for another runtime of this thread's, such as tokio's `LocalSet`: it
-    /// is over when no task is left. `sleep` makes that runtime's timer for a time. Have one at a
-    /// time: only the last that was polled is told of what comes.
+    /// Returns the core as a future, for another runtime of this thread's, such as tokio's
+    /// `LocalSet`: it is over when no task is left. `sleep` makes that runtime's timer for a time.
+    /// Have one at a time: only the last one that was polled is woken by events.
     ///
     /// With tokio, in a task of a `LocalSet` or under its `block_on`:
     /// `core.drive(|at| tokio::time::sleep_until(at.into())).await`.
@@ -240,7 +240,7 @@ impl Core {
         self.wait(|| self.scheduler.hub().has_pushed());
     }
 
-    /// Waits for `is_over`, of which the hub's signal tells, or for the next timer.
+    /// Waits for `is_over`, which the hub's signal announces, or for the next timer.
     fn wait(&self, is_over: impl Fn() -> bool) {
         let hub = self.scheduler.hub();
         let until = self.scheduler.next_expiry();

@@ -13,7 +13,7 @@ use crate::core::Core;
 /// Rounds of a core in one poll of its future.
 const ROUNDS: usize = 8;
 
-/// See [`Core::drive`].
+/// The future of [`Core::drive`].
 #[must_use = "a future does nothing until it is polled"]
 pub struct Drive<'c, S, Z> {
     core: &'c Core,
@@ -76,7 +76,7 @@ where
     S: FnMut(Instant) -> Z,
     Z: Future<Output = ()>,
 {
-    /// Has the runtime's timer run for the core's next one; gives whether its time has come.
+    /// Has the runtime's timer run for the core's next one; returns whether its time has come.
     fn poll_timer(&mut self, context: &mut Context<'_>) -> bool {
         let Some(next) = self.core.scheduler().next_expiry() else {
             self.timer = None;

@@ -1,4 +1,4 @@
-//! What one thread needs, and what several need: reference counts and guarded state of both kinds.
+//! Families: reference counts and guarded state for one thread, and for several threads.
 
 use std::fmt;
 use std::ops::Deref;
@@ -13,16 +13,16 @@ use sealed::{Guarded, Key, Wakes};
 pub(crate) mod sealed {
     use std::task::Waker;
 
-    /// Nobody outside implements it.
+    /// A trait that is implemented in this crate only.
     pub trait Sealed {
         /// Whom a slot of this family wakes.
         type Waiter: Wakes;
-        /// Whether somebody may wait, kept where it costs less than to look.
+        /// A flag that a waiter may be there, kept where it costs less than to look.
         type Mark: Mark;
     }
 
-    /// What only this crate has, should generic code outside find a way to a method that it must
-    /// not call, though it can't name the trait.
+    /// A key that only this crate has, should generic code outside find a way to a method that it
+    /// must not call, though it can't name the trait.
     pub struct Key(());
 
     pub(crate) const KEY: Key = Key(());
@@ -36,15 +36,15 @@ pub(crate) mod sealed {
         fn with<R>(&self, key: Key, change: impl FnOnce(&mut S) -> R) -> R;
     }
 
-    /// Whether somebody may wait.
+    /// A flag that says whether a waiter may be there.
     pub trait Mark: Default {
         /// Notes it.
         fn set(&mut self, may_wait: bool);
-        /// What was noted; `true` where nothing is.
+        /// Returns the flag that was set; `true` for a mark that keeps none.
         fn is_set(&self) -> bool;
     }
 
-    /// Where it is cheap to look, nothing is noted.
+    /// The mark that keeps nothing, where it is cheap to look.
     #[derive(Debug, Default)]
     pub struct Unmarked;
 
@@ -70,32 +70,32 @@ pub(crate) mod sealed {
         }
     }
 
-    /// Somebody who is woken, once.
+    /// A waiter that is woken once, and used up by that.
     pub trait Told: Sized {
         /// Wakes it.
         fn wake(self);
-        /// Runs it here and now, if it can be; gives whether it ran.
+        /// Runs it here and now, if it can be; returns whether it ran.
         fn resume(self) -> bool;
     }
 
-    /// Somebody to be woken.
+    /// A waiter that is kept to be woken.
     pub trait Wakes: Told {
         /// One to wake with, of one that is kept and stays until that is done.
         type Lent: Told;
-        /// Whoever `waker` wakes.
+        /// Returns the waiter that `waker` wakes.
         fn of(waker: &Waker) -> Self;
-        /// Whether that is who `waker` wakes.
+        /// Returns whether that is the waiter that `waker` wakes.
         fn is(&self, waker: &Waker) -> bool;
-        /// Whether the one that is kept is who `waker` wakes; where nobody is, it may be kept now,
-        /// if that runs nothing of the caller's.
+        /// Returns whether the waiter that is kept is the one that `waker` wakes; where none is
+        /// kept, it may be kept now, if that runs none of the caller's code.
         fn keeps(kept: &mut Option<Self>, waker: &Waker) -> bool;
         /// One to wake with, of the one that is kept, which stays until that is done.
         fn lend(key: Key, kept: &mut Option<Self>) -> Option<Self::Lent>;
     }
 }
 
-/// How the ends of a slot share it: [`Local`] by cells, on one thread; [`Shared`] by a lock, across
-/// threads. A type, so that a program may have both, and each pays for what it uses.
+/// The way in which the ends of a slot share it: [`Local`] by cells, on one thread; [`Shared`] by a
+/// lock, across threads. A type, so that a program may have both, and each pays for what it uses.
 pub trait Family: sealed::Sealed + fmt::Debug + 'static {
     /// A counted reference.
     type Strong<T>: Deref<Target = T> + Clone;
@@ -106,15 +106,15 @@ pub trait Family: sealed::Sealed + fmt::Debug + 'static {
 
     /// Counts a first reference to `value`. Allocates.
     fn strong<T>(value: T) -> Self::Strong<T>;
-    /// The same to a default value, which is made where it stays. Allocates.
+    /// Makes a strong reference to a default value, which is made where it stays. It allocates.
     fn strong_default<T: Default>() -> Self::Strong<T>;
-    /// A weak reference beside a strong one.
+    /// Returns a weak reference beside a strong one.
     fn downgrade<T>(strong: &Self::Strong<T>) -> Self::Weak<T>;
-    /// A strong reference, while there is another.
+    /// Returns a strong reference, while there is another.
     fn upgrade<T>(weak: &Self::Weak<T>) -> Option<Self::Strong<T>>;
 }
 
-/// One thread: `Rc` and a cell. What is made of it is `!Send`.
+/// One thread: `Rc` and a cell. Types of this family are `!Send`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Local {}
 

@@ -1,4 +1,4 @@
-//! What a thread does with its core.
+//! The operations of a thread on its core.
 
 use std::fmt;
 use std::future::{Future, pending, poll_fn};
@@ -39,15 +39,15 @@ impl Handle {
         Task::spawn(&self.scheduler, future)
     }
 
-    /// Ends a task; see [`Task::cancel`]. Gives whether it was there, and not cancelled yet. A task
-    /// of another core is not there.
+    /// Ends a task; see [`Task::cancel`]. Returns whether it was there, and not cancelled yet. A
+    /// task of another core is not there.
     pub fn cancel(&self, id: TaskId) -> bool {
         self.scheduler
             .find(id)
             .is_some_and(|node| node.cancel(false))
     }
 
-    /// What a task does now: [`Status::Ended`] if it is another core's.
+    /// Returns the present status of a task: [`Status::Ended`] if it is another core's.
     pub fn status(&self, id: TaskId) -> Status {
         self.scheduler.status(id)
     }
@@ -57,7 +57,7 @@ impl Handle {
         self.scheduler.live()
     }
 
-    /// The present time, by the core's clock.
+    /// Returns the present time, by the core's clock.
     pub fn now(&self) -> Instant {
         self.scheduler.time.now()
     }
@@ -82,8 +82,8 @@ impl Handle {
         Sleep::until(&self.scheduler, at)
     }
 
-    /// Gives `future` so long from now on, whenever it is first polled. It is polled before the
-    /// time is looked at. It costs what a [`sleep`](Self::sleep) does.
+    /// Limits `future` to this time from now on, whenever it is first polled. It is polled before
+    /// the time is looked at. It costs what a [`sleep`](Self::sleep) does.
     ///
     /// # Errors
     /// [`Elapsed`], from the future: it was not ready by then, and is dropped.
@@ -113,15 +113,15 @@ impl Handle {
     /// is over when the channel is closed and empty, with the number of messages.
     ///
     /// `each` cannot wait. It has to deal with each error of a send: a message that comes back as
-    /// [`Full`](crate::slot::SendError::Full) and is dropped is lost, and nobody is told. Where a
-    /// message may have to wait for its task, receive in a loop of your own, with
+    /// [`Full`](crate::slot::SendError::Full) and is dropped is lost, and no error reports that.
+    /// Where a message may have to wait for its task, receive in a loop of your own, with
     /// [`recv_async`](Receiver::recv_async).
     ///
     /// If `each` panics, the message that it had is gone; and if it panics, or the task is
-    /// cancelled, by `each` too, or the core goes, no further message is handed over. What is in
-    /// the channel then is dropped with the receiver, and counted as
-    /// [`discarded`](thalweg::channel::Counters::discarded); senders are told that nobody receives
-    /// any more.
+    /// cancelled, by `each` too, or the core goes, no further message is handed over. Messages that
+    /// are in the channel then are dropped with the receiver, and counted as
+    /// [`discarded`](thalweg::channel::Counters::discarded); senders get the error that no receiver
+    /// is left.
     ///
     /// ```
     /// use thalweg_task::{Core, Local, slot};
@@ -160,7 +160,7 @@ impl Handle {
             while let Ok(first) = receiver.recv_async().await {
                 each(first);
                 let mut count = 1;
-                // What is not asked for stays in the channel.
+                // Messages that are not asked for stay in the channel.
                 let mut batch = receiver.batch(left - 1);
                 while !own.is_to_end()
                     && let Some(message) = batch.next()
@@ -208,7 +208,7 @@ pub fn yield_now() -> YieldNow {
     YieldNow { has_yielded: false }
 }
 
-/// See [`yield_now`].
+/// The future of [`yield_now`].
 #[must_use = "a future does nothing until it is polled"]
 #[derive(Debug)]
 pub struct YieldNow {

@@ -10,7 +10,7 @@ use crate::node::{Task, TaskId};
 /// A task that is over, and what it came to.
 pub type Joined<T> = (TaskId, Result<T, TaskError>);
 
-/// Waits for all of them; gives what they came to in their order. They run meanwhile, whichever is
+/// Waits for all of them; returns their outcomes in their order. They run meanwhile, whichever is
 /// waited for. An error of one ends nothing: the others are waited for. Not cancel-safe: dropped,
 /// it drops the outputs that it had; the tasks go on. Costs a wake-up a task at most.
 pub async fn join_all<T>(tasks: impl IntoIterator<Item = Task<T>>) -> Vec<Result<T, TaskError>> {

@@ -6,10 +6,10 @@
 //! - [`Task`]: what a task comes to, with its id, deadline and panic; [`join_all`], [`join_any`],
 //!   [`join_some`].
 //!
-//! What lives on one thread is not atomic ([`Local`]); what threads share is ([`Shared`]): a type
-//! parameter, so that one program has both.
+//! Parts that live on one thread are not atomic ([`Local`]); parts that threads share are
+//! ([`Shared`]): the family is a type parameter, so that one program has both.
 //!
-//! What the parts of libcopp are called here: [`porting`].
+//! The names of libcopp's parts in this crate: [`porting`].
 //!
 //! When not to use it: for work that wants all cores (a work-stealing runtime moves tasks to idle
 //! threads), and for sockets and files, which belong to a runtime with a reactor; a [`Core`] runs

@@ -43,8 +43,8 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
         .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Whether a model has failed and is being taken down; then nothing of it can be locked any more,
-/// and destructors leave it as it is.
+/// Returns whether a model has failed and is being taken down; then nothing of it can be locked any
+/// more, and destructors leave it as it is.
 #[inline(always)]
 pub(crate) fn is_model_over() -> bool {
     cfg!(loom) && std::thread::panicking()
@@ -94,7 +94,7 @@ pub(crate) mod fault {
         static ACTIVE: Cell<&'static str> = const { Cell::new("") };
     }
 
-    /// Whether `name` is the seeded fault.
+    /// Returns whether `name` is the seeded fault.
     pub(crate) fn is(name: &str) -> bool {
         ACTIVE.with(|active| active.get() == name)
     }
@@ -114,7 +114,7 @@ pub(crate) mod fault {
 /// Outside of models there is no fault, and the compiler removes what one would do.
 #[cfg(not(loom))]
 pub(crate) mod fault {
-    /// Whether `name` is the seeded fault.
+    /// Returns whether `name` is the seeded fault.
     #[inline(always)]
     pub(crate) const fn is(_name: &str) -> bool {
         false

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Why a task has no output.
+/// The reason why a task has no output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TaskError {
@@ -28,7 +28,8 @@ impl fmt::Display for TaskError {
 
 impl std::error::Error for TaskError {}
 
-/// The text of a panic. What it carried is dropped; if that panics as well, nobody hears of it.
+/// Returns the text of a panic. The payload is dropped; if that panics as well, the second panic is
+/// discarded.
 pub(crate) fn panic_text(payload: Box<dyn Any + Send>) -> String {
     let text = match payload.downcast_ref::<&'static str>() {
         Some(text) => (*text).to_owned(),

@@ -4,7 +4,7 @@
 //! does not begin before its time, and the present one is the last that has begun: so nothing is
 //! early, and nothing is late by more than a tick once the core looks. The core looks at its clock
 //! when no task is ready, and after each budget of polls: a read of the clock is 22 ns, a poll 7
-//! (on a two-core cloud machine, November 2026). What a timer costs is in
+//! (on a two-core cloud machine, November 2026). The cost of a timer is in
 //! `docs/notes/results-tasks.md`.
 
 use std::cell::Cell;
@@ -28,7 +28,7 @@ fn nanoseconds(time: Duration) -> Option<u64> {
     whole.checked_add(u64::from(time.subsec_nanos()))
 }
 
-/// What happens at a time.
+/// The action of a timer when it is due.
 pub(crate) enum Expiry {
     Wake(Waiter),
     End(TaskId),
@@ -40,7 +40,7 @@ pub(crate) struct Time {
     begin: Instant,
     /// The present, when it was looked at last.
     last: Cell<Instant>,
-    /// Nobody looks at the wheel any more.
+    /// Whether the wheel has ended: it is not advanced any more.
     is_over: Cell<bool>,
 }
 
@@ -61,7 +61,7 @@ impl Time {
         now
     }
 
-    /// The first tick that is not before `at`.
+    /// Returns the first tick that is not before `at`.
     #[inline]
     fn tick_after(&self, at: Instant) -> u64 {
         let ns = nanoseconds(at.saturating_duration_since(self.begin));
@@ -97,7 +97,7 @@ impl Scheduler {
         timer
     }
 
-    /// Wakes, and ends, what it is time for; gives whether there was anything.
+    /// Wakes, and ends, what it is time for; returns whether there was anything.
     pub(crate) fn expire(&self) -> bool {
         if self.wheel.borrow().len() == 0 {
             return false;
@@ -119,7 +119,7 @@ impl Scheduler {
         any
     }
 
-    /// Empties the wheel, which nobody advances any more, and has the sleeps look that others wait
+    /// Empties the wheel, which is not advanced any more, and has the sleeps look that others wait
     /// for. The wheel stays: in a new one, those sleeps would name timers that are not theirs.
     pub(crate) fn end_timers(&self) {
         self.time.is_over.set(true);
@@ -138,7 +138,7 @@ impl Scheduler {
     }
 }
 
-/// See [`Handle::sleep`](crate::Handle::sleep). Dropped, it has no timer any more.
+/// The future of [`Handle::sleep`](crate::Handle::sleep). Dropped, it has no timer any more.
 ///
 /// # Panics
 /// If it is polled, by another executor, before its time and after its core is gone.
@@ -159,7 +159,7 @@ impl Sleep {
         }
     }
 
-    /// When it is over.
+    /// Returns the time at which the sleep is over.
     pub fn deadline(&self) -> Instant {
         self.at
     }

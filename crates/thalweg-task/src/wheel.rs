@@ -84,7 +84,7 @@ pub(crate) struct Wheel<P> {
 }
 
 impl<P> Wheel<P> {
-    /// A wheel without timers, at tick 0.
+    /// Returns a wheel without timers, at tick 0.
     pub(crate) fn new() -> Wheel<P> {
         Wheel {
             now: 0,
@@ -97,7 +97,7 @@ impl<P> Wheel<P> {
         }
     }
 
-    /// How many timers have neither been popped nor cancelled.
+    /// Returns how many timers have neither been popped nor cancelled.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.len
@@ -135,7 +135,7 @@ impl<P> Wheel<P> {
         self.remove(timer.number)
     }
 
-    /// The payload of a timer that is neither popped nor cancelled.
+    /// Returns the payload of a timer that is neither popped nor cancelled.
     #[inline]
     pub(crate) fn get_mut(&mut self, timer: Timer) -> Option<&mut P> {
         let entry = self
@@ -162,8 +162,8 @@ impl<P> Wheel<P> {
     }
 
     /// Takes the next timer that is due: by deadline, and those of the same tick in the order of
-    /// insertion. Whoever wakes tasks with payloads asks for one at a time, and keeps no borrow of
-    /// the wheel meanwhile.
+    /// insertion. A caller that wakes tasks with payloads asks for one at a time, and keeps no
+    /// borrow of the wheel meanwhile.
     #[inline]
     pub(crate) fn pop_expired(&mut self) -> Option<P> {
         let first = self.links.next(DUE);
@@ -173,10 +173,10 @@ impl<P> Wheel<P> {
         self.remove(first)
     }
 
-    /// The tick to which the wheel should be advanced next: `now` if a timer is due or late, else a
-    /// tick after `now` and never after the earliest deadline. It is that deadline if it is less
-    /// than 64 ticks away in the same 64, else it may be a tick at which timers are only spread: a
-    /// single timer asks for at most eleven advances.
+    /// Returns the tick to which the wheel should be advanced next: `now` if a timer is due or
+    /// late, else a tick after `now` and never after the earliest deadline. It is that deadline if
+    /// it is less than 64 ticks away in the same 64, else it may be a tick at which timers are only
+    /// spread: a single timer asks for at most eleven advances.
     #[inline]
     pub(crate) fn next_deadline(&self) -> Option<u64> {
         if self.levels >> LEVELS != 0 {
@@ -185,7 +185,7 @@ impl<P> Wheel<P> {
         self.first_slot().map(|(_, start)| start)
     }
 
-    /// The first slot that is not empty and its first tick.
+    /// Returns the first slot that is not empty and its first tick.
     #[inline]
     fn first_slot(&self) -> Option<(u32, u64)> {
         let level = self.levels.trailing_zeros();

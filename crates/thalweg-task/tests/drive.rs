@@ -12,7 +12,7 @@ use futures::task::LocalSpawnExt;
 use thalweg::wait::Mode;
 use thalweg_task::{Core, Local, slot};
 
-/// Drives `core` beside `other` till neither goes on; gives whether the drive is over.
+/// Drives `core` beside `other` till neither goes on; returns whether the drive is over.
 fn is_driven_to_the_end(core: Core, other: impl Future<Output = ()> + 'static) -> bool {
     let (mut pool, over) = (LocalPool::new(), Rc::new(Cell::new(false)));
     let told = Rc::clone(&over);

@@ -1,4 +1,4 @@
-//! Feeds: who has a turn while messages come.
+//! Feeds: which task has a turn while messages come.
 #![allow(clippy::unwrap_used)] // all of it is tests, though not every function is #[test]
 #![cfg(not(loom))]
 
@@ -48,7 +48,7 @@ fn a_handler_that_panics_ends_the_feed_and_the_channel() {
     (0..4).for_each(|n| tx.send(n).unwrap());
     let told = TaskError::Panicked("not this one".to_owned());
     assert_eq!(core.block_on(fed), Err(told));
-    assert!(tx.send(9).is_err(), "nobody receives any more");
+    assert!(tx.send(9).is_err(), "no receiver is left");
     let counters = tx.counters();
     assert_eq!((counters.received, counters.discarded), (3, 1));
 }
@@ -73,7 +73,7 @@ fn a_handler_that_cancels_its_feed_gets_no_more() {
         (had.get(), counters.received, counters.discarded),
         (10, 10, 90)
     );
-    assert!(tx.send(100).is_err(), "nobody receives any more");
+    assert!(tx.send(100).is_err(), "no receiver is left");
 }
 
 #[test]
@@ -91,5 +91,5 @@ fn a_core_that_goes_discards_what_its_feeds_have_not_taken() {
     drop(core);
     assert_eq!(futures::executor::block_on(fed), Err(TaskError::Cancelled));
     assert_eq!(tx.counters().discarded, 36);
-    assert!(tx.send(100).is_err(), "nobody receives any more");
+    assert!(tx.send(100).is_err(), "no receiver is left");
 }

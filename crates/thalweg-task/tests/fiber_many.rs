@@ -9,7 +9,8 @@ use std::thread;
 use thalweg_task::fiber::{Fiber, StackError, StackOptions, StackPool};
 
 const FIBERS: usize = 30_000;
-/// What Linux allows as it comes, and twice what is worth a test's time.
+/// The limits of mappings for which the test runs: from Linux's default to twice the number that is
+/// worth a test's time.
 const MAPPINGS: std::ops::RangeInclusive<usize> = 65_530..=200_000;
 
 fn poll_once<T>(fiber: &mut Fiber<T>) -> Poll<T> {

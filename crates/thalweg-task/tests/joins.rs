@@ -53,7 +53,7 @@ std::thread_local! {
     static AT_THE_END: RefCell<Option<Box<dyn FnOnce()>>> = const { RefCell::new(None) };
 }
 
-/// A waker that, when nobody has it any more, does what this thread has set.
+/// A waker that, when its last clone is dropped, does what this thread has set.
 #[derive(Default)]
 struct Last(AtomicBool);
 

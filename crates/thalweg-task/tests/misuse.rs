@@ -1,4 +1,4 @@
-//! What would wait for itself: it panics, and does not hang.
+//! Calls that would wait for themselves: they panic, and do not hang.
 #![allow(clippy::unwrap_used)] // all of it is tests, though not every function is #[test]
 #![cfg(not(loom))]
 

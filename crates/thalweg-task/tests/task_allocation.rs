@@ -66,7 +66,7 @@ fn nothing_is_allocated<F: Family>() {
 fn nothing_is_allocated_after_the_warm_up() {
     nothing_is_allocated::<Local>();
     nothing_is_allocated::<Shared>();
-    // What the documentation says of futures that are too large for the pool.
+    // Futures that are too large for the pool allocate, as the documentation says.
     let core = Core::new();
     let large = || {
         core.block_on(core.spawn(async {

@@ -163,7 +163,7 @@ fn a_destructor_that_panics_ends_its_task_only() {
         let _bomb = Bomb;
     });
     assert_eq!(core.block_on(task), Err(told));
-    // An output that nobody wants, and a task that the core ends.
+    // An output that is not wanted, and a task that the core ends.
     core.spawn(async { Bomb }).detach();
     settle(&core);
     let left = core.spawn(async {
@@ -218,7 +218,7 @@ fn a_core_that_is_dropped_by_its_own_task_ends_after_the_poll() {
         pending::<()>().await;
     });
     settle(core.borrow().as_ref().unwrap());
-    // Nobody polls the core: the task runs within this call.
+    // The core is not being polled: the task runs within this call.
     assert_eq!(tx.send_now(()), Ok(true));
     assert!(core.borrow().is_none());
     assert_eq!(alive.get(), 0);
@@ -263,7 +263,7 @@ fn wakers_of_a_task_outlive_it_and_its_core() {
     }
 }
 
-/// Pending until a waker was used on another thread, so many times.
+/// A future that is pending until a waker was used on another thread, this number of times.
 struct Elsewhere(u32);
 
 impl Future for Elsewhere {

@@ -138,7 +138,7 @@ fn first_of_several() {
                 }
             }
         }
-        // What the other one still holds.
+        // The elements that the other channel still holds.
         seen.extend(incoming.iter());
         names.extend(cancelled.iter());
     });

@@ -42,7 +42,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 true => Ok(request.words),
                 false => Err("an empty request"),
             };
-            // An error says that the connection has gone: nobody waits for the answer.
+            // An error says that the connection has gone: no client waits for the answer.
             let _ = replies[request.connection].send((request.number, answer));
         })
         .after("count")

@@ -6,7 +6,7 @@
 //! - [`channel`]: bounded, unbounded and rendezvous channels with blocking, async and batch forms.
 //! - [`bus`]: messages by topic from many threads to many consumers, with priorities, and an exact
 //!   account of what was lost; rates, verdicts and advice for queues.
-//! - [`export`]: figures of pipelines and buses for whoever watches the program from outside.
+//! - [`export`]: figures of pipelines and buses for a program that watches this one from outside.
 //! - [`ring`]: the rings underneath: one-to-one, many-to-many, one-to-many.
 //! - [`state`]: control states with declared transitions, read by one load.
 //! - [`wait`]: how threads wait, and which cores they really have.

@@ -1,4 +1,4 @@
-//! What errors and endpoints say of themselves.
+//! The texts of errors and endpoints.
 
 /// Errors with a text for each case, in the form of `format!`.
 macro_rules! errors {
@@ -19,7 +19,7 @@ macro_rules! errors {
 macro_rules! giving_back {
     ($error:ident, $(#[$doc:meta])* $is:ident $which:ident: $($case:ident $text:literal),+) => {
         impl<T> $error<T> {
-            /// The element that was not taken.
+            /// Returns the element that was not taken.
             pub fn into_inner(self) -> T {
                 match self {
                     $(Self::$case(value))|+ => value,

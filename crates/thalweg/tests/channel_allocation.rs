@@ -146,7 +146,7 @@ fn wait_once() {
 fn check_threads<S: Shape>(name: &str, make: impl Fn() -> (Sender<u64, S>, Receiver<u64, S>)) {
     const ROUNDS: u64 = 2000;
     let ((mut ping, mut pinged), (mut pong, mut ponged)) = (make(), make());
-    // What a thread sleeps on is freed by who woke it last, if the thread is gone by then.
+    // The parker of a thread is freed by the thread that woke it last, if its own is gone by then.
     let end = Arc::new(Barrier::new(2));
     let their_end = Arc::clone(&end);
     let echo = thread::spawn(move || {

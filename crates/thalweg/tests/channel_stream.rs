@@ -127,8 +127,8 @@ fn put<T, S: Shape>(alarm: &Arc<Alarm>, sink: &mut SendSink<T, S>, value: T) {
     Pin::new(sink).start_send(value).ok().unwrap();
 }
 
-/// Fills the channel, for what its capacity is, and the slot, and sees that no more goes. Gives how
-/// many were sent.
+/// Fills the channel, for what its capacity is, and the slot, and sees that no more goes. Returns
+/// how many were sent.
 fn fill<T, S: Shape>(
     alarm: &Arc<Alarm>,
     sink: &mut SendSink<T, S>,
@@ -223,7 +223,7 @@ fn a_waiting_stream_keeps_its_place<S: Made>(flavour: Flavour<S>) {
     assert!(first.poll(&mut stream.next()).is_pending());
     drop(stream);
     let _ = tx.try_send(2);
-    assert_eq!((first.count(), second.count()), (0, 1), "nobody waits");
+    assert_eq!((first.count(), second.count()), (0, 1), "no task waits");
 }
 
 fn a_dropped_stream_loses_nothing<S: Made>(flavour: Flavour<S>) {
@@ -271,7 +271,7 @@ fn the_slot_can_be_had_back<S: Made>(flavour: Flavour<S>) {
     assert_eq!((tx.is_some(), slot), (true, Some(left)));
     assert!(rx.try_iter().eq(0..left));
     assert_eq!(rx.try_recv(), Err(TryRecvError::Empty));
-    assert_eq!(alarm.count(), 0, "nobody waits");
+    assert_eq!(alarm.count(), 0, "no task waits");
     // Before it was flushed, too.
     let mut sink = tx.unwrap().into_sink();
     put(&alarm, &mut sink, 7);
@@ -376,7 +376,7 @@ fn a_full_channel_holds_the_sink_back<S: Made>(flavour: Flavour<S>) {
     assert_eq!(rx.counters().parked, 1);
     for n in 1..20 {
         assert_eq!(rx.try_recv(), Ok(n - 1));
-        // The last one that polled is told.
+        // The last one that polled is woken.
         assert_eq!((alarm.count(), other.count()), (0, n as usize));
         assert_eq!(
             poll(&alarm, &mut sink, Sink::poll_ready),

@@ -1,4 +1,4 @@
-//! What users of channels, pipelines, the bus, states and rings rely on.
+//! Tests of the behaviour on which users of channels, pipelines, the bus, states and rings rely.
 //!
 //! `sanitized` leaves out what the gate's step `asan` does not compile: cases of figures, times and
 //! types, which find nothing about memory, and the chaos and histories of the bus, whose memory is

@@ -4,13 +4,17 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
 
-use serde::Serialize;
-use thalweg_measure::histogram::{Histogram, Summary};
+use serde::{Serialize, Serializer};
+use serde_json::json;
+use thalweg_measure::histogram::Histogram;
 use thalweg_measure::load::LoadReport;
+use thalweg_measure::table::Nanoseconds;
 
 use super::tally::Tally;
 use crate::arguments::connect::Load;
-use crate::report::number::{grouped, percent, rate, span};
+use crate::report::facts::Distribution;
+use crate::report::number::{grouped, percent, rate};
+use crate::runner::distribution;
 
 /// A sender is late where one command in a hundred is sent so much after it was due.
 const LATE_NS: u64 = 1_000_000;
@@ -31,28 +35,16 @@ pub(super) struct Facts {
     refused: BTreeMap<&'static str, u64>,
     repeated: u64,
     unanswered: u64,
-    latency_ns: Latency,
+    #[serde(serialize_with = "in_short")]
+    latency_ns: Distribution,
     /// How much later than due commands were sent.
-    lateness_ns: Latency,
+    #[serde(serialize_with = "in_short")]
+    lateness_ns: Distribution,
     held_up: u64,
     loader_cores: f64,
     limit: Limit,
     /// Latencies at most so many nanoseconds, and how many there were.
     histogram: Vec<(u64, u64)>,
-}
-
-#[derive(Debug, Serialize)]
-struct Latency {
-    mean: f64,
-    p50: u64,
-    p90: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    p99: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    p999: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    p9999: Option<u64>,
-    max: u64,
 }
 
 /// What kept the rate from being higher, or latency from being lower.
@@ -67,51 +59,24 @@ enum Limit {
     Loader,
 }
 
-impl Latency {
-    fn of(histogram: &Histogram) -> Self {
-        let Summary {
-            count,
-            mean,
-            p50,
-            p90,
-            p99,
-            p999,
-            p9999,
-            max,
-            ..
-        } = histogram.summary();
-        let told = |least, value| (count >= least).then_some(value);
-        Self {
-            mean,
-            p50,
-            p90,
-            p99: told(1_000, p99),
-            p999: told(10_000, p999),
-            p9999: told(100_000, p9999),
-            max,
-        }
-    }
+/// Returns the percentiles that can be told, between mean and maximum.
+fn figures(times: &Distribution) -> impl Iterator<Item = (&'static str, f64)> {
+    let told = times.percentiles().into_iter();
+    let told = told.filter_map(|(name, _, ns)| Some((name, ns? as f64)));
+    let mean = [("mean", times.summary.mean)].into_iter();
+    mean.chain(told).chain([("max", times.summary.max as f64)])
+}
 
-    fn text(&self) -> String {
-        let mut text = format!(
-            "mean {}  p50 {}  p90 {}",
-            span(self.mean),
-            span(self.p50 as f64),
-            span(self.p90 as f64)
-        );
-        let rare = [
-            ("p99", self.p99),
-            ("p99.9", self.p999),
-            ("p99.99", self.p9999),
-        ];
-        for (name, value) in rare {
-            if let Some(value) = value {
-                let _ = write!(text, "  {name} {}", span(value as f64));
-            }
-        }
-        let _ = write!(text, "  max {}", span(self.max as f64));
-        text
-    }
+fn in_short<S: Serializer>(times: &Distribution, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_map(figures(times).map(|(name, ns)| match name {
+        "mean" => (name.to_owned(), json!(ns)),
+        _ => (name.replace('.', ""), json!(ns as u64)),
+    }))
+}
+
+fn shown(times: &Distribution) -> String {
+    let figures = figures(times).map(|(name, ns)| format!("{name} {}", Nanoseconds(ns)));
+    figures.collect::<Vec<_>>().join("  ")
 }
 
 impl Facts {
@@ -134,8 +99,8 @@ impl Facts {
             refused: total.refused.clone(),
             repeated: total.repeated,
             unanswered: total.unanswered,
-            latency_ns: Latency::of(&total.latency_ns),
-            lateness_ns: Latency::of(&report.lateness_ns),
+            latency_ns: distribution(&total.latency_ns),
+            lateness_ns: distribution(&report.lateness_ns),
             held_up: total.held_up,
             loader_cores: cpu.as_nanos() as f64 / report.span_ns.max(1) as f64,
             limit,
@@ -168,9 +133,9 @@ impl Facts {
                 let _ = writeln!(text, "{what} {}", grouped(count));
             }
         }
-        let _ = writeln!(text, "latency    {}", self.latency_ns.text());
+        let _ = writeln!(text, "latency    {}", shown(&self.latency_ns));
         if self.rate_asked_per_s.is_some() {
-            let _ = writeln!(text, "sent late  {}", self.lateness_ns.text());
+            let _ = writeln!(text, "sent late  {}", shown(&self.lateness_ns));
         }
         let _ = writeln!(text, "{}\n", self.limit_text());
         let most = self
@@ -182,7 +147,11 @@ impl Facts {
         for (below, count) in &self.histogram {
             let bar = "#".repeat((count * BAR).div_ceil(most.max(1)) as usize);
             let part = percent(*count as f64 / self.executed.max(1) as f64);
-            let _ = writeln!(text, "  ≤ {:>9} {part:>9} {bar}", span(*below as f64));
+            let _ = writeln!(
+                text,
+                "  ≤ {:>9} {part:>9} {bar}",
+                Nanoseconds(*below as f64)
+            );
         }
         text
     }

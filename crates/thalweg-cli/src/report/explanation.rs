@@ -1,8 +1,9 @@
 //! Where the tail of a run comes from, in one sentence.
 
 use super::facts::{Breakdown, Input, Latency, Part};
-use super::number::{rate, span};
+use super::number::rate;
 use serde::Serialize;
+use thalweg_measure::table::Nanoseconds;
 
 /// What most of a percentile is.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -33,7 +34,7 @@ pub(crate) fn explain(input: &Input, latency: &Latency) -> Option<Explanation> {
     let parts = largest(breakdown);
     let (most, share) = *parts.first()?;
     let of = &breakdown.of;
-    let whole = span(ns as f64);
+    let whole = Nanoseconds(ns as f64);
     let sentence = if share >= ALONE {
         let why = why(most, input, latency);
         format!(
@@ -99,10 +100,10 @@ fn unsent(input: &Input, latency: &Latency) -> String {
             let mut stages = latency.stages.iter();
             let late = stages.find(|stage| stage.name == "send");
             let late = late.and_then(|stage| stage.waited.as_ref());
-            let late = late.map_or(0, |times| times.max_ns);
+            let late = late.map_or(0, |times| times.summary.max);
             format!(
                 ": the rate was reached, but the sender was held up and late by up to {}",
-                span(late as f64)
+                Nanoseconds(late as f64)
             )
         }
         (None, _) => {
@@ -132,7 +133,7 @@ pub(crate) fn placement(latency: &Latency) -> Option<String> {
     let shown = switches.iter().take(3).map(|switch| {
         let at = format!(
             "after {} (command {})",
-            span(switch.at_ns as f64),
+            Nanoseconds(switch.at_ns as f64),
             super::number::grouped(switch.commands)
         );
         match switch.worker.as_slice() {
@@ -274,11 +275,11 @@ mod tests {
     #[test]
     fn of_few_commands_a_lower_percentile_is_explained_and_of_none_nothing() {
         let mut facts = facts();
-        facts.latency.end_to_end.count = 900;
+        facts.latency.end_to_end.summary.count = 900;
         let found = explain(&facts.input, &facts.latency).expect("the p50 can be told");
         assert_eq!((&found.percentile[..], found.end_to_end_ns), ("p50", 600));
         assert_eq!(found.sentence, "83 % of the p50 (600 ns) is in match.");
-        facts.latency.end_to_end.count = 0;
+        facts.latency.end_to_end.summary.count = 0;
         assert_eq!(explain(&facts.input, &facts.latency), None);
     }
 

@@ -6,9 +6,10 @@ mod tables;
 mod timeline;
 
 use super::facts::Facts;
-use super::number::{grouped, rate, span};
+use super::number::{grouped, rate};
 use super::text;
 use thalweg_measure::svg::{self, escape, section};
+use thalweg_measure::table::Nanoseconds;
 
 /// The page.
 pub(crate) fn page(facts: &Facts) -> String {
@@ -89,8 +90,12 @@ fn tiles(facts: &Facts) -> String {
     }
     let percentiles = latency.end_to_end.percentiles().into_iter();
     let told = percentiles.filter(|(name, ..)| *name != "p90");
-    tiles.extend(told.filter_map(|(name, _, ns)| Some((name, span(ns? as f64)))));
-    tiles.push(("slowest", span(latency.end_to_end.max_ns as f64)));
+    tiles
+        .extend(told.filter_map(|(name, _, ns)| Some((name, Nanoseconds(ns? as f64).to_string()))));
+    tiles.push((
+        "slowest",
+        Nanoseconds(latency.end_to_end.summary.max as f64).to_string(),
+    ));
     let missed = latency.rate_reached == Some(false);
     let tile = |(name, value): &(&str, String)| {
         let class = match *name {

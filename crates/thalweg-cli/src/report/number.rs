@@ -1,21 +1,12 @@
-//! Numbers for people: digits in groups, spans of time in a fitting unit.
+//! Numbers for people: digits in groups, rates, percentages.
 
-use thalweg_measure::table::{self, Nanoseconds};
+use thalweg_measure::table;
 
 /// A whole number with a comma between groups of three digits.
 pub(crate) fn grouped(n: impl Into<i128>) -> String {
     let n = n.into();
     let sign = if n < 0 { "-" } else { "" };
     sign.to_owned() + &table::grouped(&n.unsigned_abs().to_string())
-}
-
-/// A span of time with three significant digits, such as `850 ns`, `1.25 µs`, `12.0 ms`.
-pub(crate) fn span(ns: f64) -> String {
-    // A whole number of nanoseconds is exact as it stands.
-    if ns < 999.5 && ns.fract() == 0.0 {
-        return format!("{ns} ns");
-    }
-    Nanoseconds(ns).to_string()
 }
 
 /// A rate with three significant digits, such as `1.25 M/s`.
@@ -48,19 +39,6 @@ mod tests {
         assert_eq!(grouped(1_000), "1,000");
         assert_eq!(grouped(-1_234_567), "-1,234,567");
         assert_eq!(grouped(i64::MIN), "-9,223,372,036,854,775,808");
-    }
-
-    #[test]
-    fn spans_have_three_digits() {
-        let shown = [
-            0.0, 7.0, 7.25, 999.0, 1250.0, 12_000.0, 999_900.0, 12e6, 3.5e9,
-        ]
-        .map(span);
-        let expected = [
-            "0 ns", "7 ns", "7.25 ns", "999 ns", "1.25 µs", "12.0 µs", "1.00 ms", "12.0 ms",
-            "3.50 s",
-        ];
-        assert_eq!(shown, expected);
     }
 
     #[test]

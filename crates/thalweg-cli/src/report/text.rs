@@ -2,9 +2,10 @@
 
 use super::explanation;
 use super::facts::{Book, Check, Distribution, Facts, Journal, Latency, Level, Parts, Slow};
-use super::number::{grouped, percent, rate, span};
+use super::number::{grouped, percent, rate};
 use crate::failure::plural;
 use std::fmt::{self, Write};
+use thalweg_measure::table::{Cell, Nanoseconds, Table};
 
 /// Writes everything a run has to say. `bold` wraps headings, if the reader sees colours.
 pub(crate) fn write(facts: &Facts, bold: bool, out: &mut dyn Write) -> fmt::Result {
@@ -111,7 +112,7 @@ fn journal(journal: &Journal, out: &mut dyn Write) -> fmt::Result {
             "; {} commit{} of {group:.1} commands, median {}",
             grouped(journal.commits),
             plural(journal.commits),
-            span(took.p50_ns as f64)
+            Nanoseconds(took.summary.p50 as f64)
         )?;
     }
     writeln!(
@@ -215,29 +216,20 @@ fn latency(latency: &Latency, out: &mut dyn Write) -> fmt::Result {
         out,
         "  {} in {}",
         rate(latency.throughput_per_s),
-        span(latency.elapsed_ns as f64)
+        Nanoseconds(latency.elapsed_ns as f64)
     )?;
-    let columns = ["p50", "p90", "p99", "p99.9", "p99.99", "max", "mean"];
-    write!(out, "  {:<22}", "")?;
-    for column in columns {
-        write!(out, " {column:>9}")?;
-    }
-    writeln!(out)?;
+    let mut table = Table::new(["", "p50", "p90", "p99", "p99.9", "p99.99", "max", "mean"]);
     for (name, times) in rows(latency) {
-        line(&name, times, out)?;
+        let cells = cells(times).into_iter().map(Cell::Number);
+        table.row([name.into()].into_iter().chain(cells));
+    }
+    for line in table.to_string().lines() {
+        writeln!(out, "  {line}")?;
     }
     writeln!(out, "  {}", sampling(latency))?;
     breakdowns(latency, out)?;
     stages(latency, out)?;
     slowest(latency, out)
-}
-
-fn line(name: &str, times: &Distribution, out: &mut dyn Write) -> fmt::Result {
-    let mut row = format!("  {name:<22}");
-    for cell in cells(times) {
-        write!(row, " {cell:>9}")?;
-    }
-    writeln!(out, "{row}")
 }
 
 /// Which commands a latency table is of.
@@ -258,13 +250,13 @@ pub(super) fn rows(latency: &Latency) -> Vec<(String, &Distribution)> {
             None => stage.name.clone(),
         };
         for (what, times) in [("waited", &stage.waited), ("served", &stage.served)] {
-            let times = times.as_ref().filter(|times| times.max_ns > 0);
+            let times = times.as_ref().filter(|times| times.summary.max > 0);
             rows.extend(times.map(|times| (format!("{name}, {what}"), times)));
         }
     }
     rows.push(("end to end".to_owned(), &latency.end_to_end));
     if let Some(first) = &latency.warm_up {
-        rows.push((format!("  first {}", grouped(first.count)), first));
+        rows.push((format!("  first {}", grouped(first.summary.count)), first));
     }
     rows
 }
@@ -272,11 +264,12 @@ pub(super) fn rows(latency: &Latency) -> Vec<(String, &Distribution)> {
 /// The columns of a latency table: the percentiles that can be told, max and mean.
 pub(super) fn cells(times: &Distribution) -> Vec<String> {
     let percentiles = times.percentiles().into_iter();
-    let told = |ns: Option<u64>| ns.map_or_else(String::new, |ns| span(ns as f64));
-    let mean = (times.mean_ns * 10.0).round() / 10.0;
+    let told =
+        |ns: Option<u64>| ns.map_or_else(String::new, |ns| Nanoseconds(ns as f64).to_string());
+    let mean = (times.summary.mean * 10.0).round() / 10.0;
     percentiles
         .map(|(_, _, ns)| told(ns))
-        .chain([span(times.max_ns as f64), span(mean)])
+        .chain([times.summary.max as f64, mean].map(|ns| Nanoseconds(ns).to_string()))
         .collect()
 }
 
@@ -302,7 +295,7 @@ pub(super) fn most(slow: &Slow) -> String {
     let most = slow.most();
     let parts = most
         .iter()
-        .map(|part| format!("{} {}", span(part.ns as f64), part.what));
+        .map(|part| format!("{} {}", Nanoseconds(part.ns as f64), part.what));
     parts.collect::<Vec<_>>().join(", ")
 }
 
@@ -339,7 +332,7 @@ fn slowest(latency: &Latency, out: &mut dyn Write) -> fmt::Result {
             "    command {} ({}): {}, of that {}",
             grouped(slow.command),
             slow.kind,
-            span(slow.end_to_end_ns as f64),
+            Nanoseconds(slow.end_to_end_ns as f64),
             most(slow)
         )?;
     }
@@ -406,10 +399,9 @@ mod tests {
     #[test]
     fn a_part_that_took_no_time_has_no_row() {
         let mut facts = facts();
-        facts.latency.stages[1].waited = Some(Distribution {
-            count: 1_000,
-            ..Distribution::default()
-        });
+        let mut none = Distribution::default();
+        none.summary.count = 1_000;
+        facts.latency.stages[1].waited = Some(none);
         let mut out = String::new();
         write(&facts, false, &mut out).unwrap();
         assert!(

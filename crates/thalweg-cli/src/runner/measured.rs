@@ -2,7 +2,7 @@
 
 use crate::report::facts::{Batches, Distribution, Point, Stage};
 use thalweg::pipeline::StageStats;
-use thalweg_measure::histogram::Histogram;
+use thalweg_measure::histogram::{Histogram, Summary};
 
 /// Points of a curve in each halving of what is left of the percentiles.
 const CURVE_POINTS_PER_HALF: u32 = 8;
@@ -35,17 +35,8 @@ fn sampled(times: &Histogram, samples: u64) -> Distribution {
             ns: summary.max,
         });
     }
-    Distribution {
-        count,
-        mean_ns: summary.mean,
-        p50_ns: summary.p50,
-        p90_ns: summary.p90,
-        p99_ns: summary.p99,
-        p99_9_ns: summary.p999,
-        p99_99_ns: summary.p9999,
-        max_ns: summary.max,
-        curve,
-    }
+    let summary = Summary { count, ..summary };
+    Distribution { summary, curve }
 }
 
 /// Times in nanoseconds, and how many samples of equal weight say as much.

@@ -315,7 +315,7 @@ fn latency(
             .map(|asked| is_reached(asked, throughput_per_s)),
         throughput: published.timeline.facts(rate, sending.count, clock),
         sampled_every: stats.sampled_every,
-        warm_up: (whole.count > warm_up.count).then_some(warm_up),
+        warm_up: (whole.summary.count > warm_up.summary.count).then_some(warm_up),
         end_to_end: whole,
         breakdowns,
         stages: sender
@@ -352,13 +352,13 @@ mod tests {
     /// The means of a report agree within 1 %.
     fn assert_means_agree(latency: &Latency) {
         let agree = |a: f64, b: f64| assert!((a / b - 1.0).abs() < 0.01, "{a}, {b}: {latency:?}");
-        let whole = latency.end_to_end.mean_ns;
+        let whole = latency.end_to_end.summary.mean;
         agree(latency.breakdowns[0].end_to_end_ns, whole);
         agree(latency.stages_mean_ns(), whole);
         let served = |name: &str| {
             let stage = latency.stages.iter().find(|stage| stage.name == name);
             let served = stage.and_then(|stage| stage.served.as_ref());
-            served.map_or(f64::NAN, |times| times.mean_ns)
+            served.map_or(f64::NAN, |times| times.summary.mean)
         };
         let parts = ["risk", "match", "settle"].map(served).iter().sum();
         agree(parts, served("execute"));
@@ -399,13 +399,13 @@ mod tests {
                 assert_eq!(state_hash(&outcome.state), state_hash(&state), "{name}");
                 assert_eq!((outcome.results, outcome.trades), expected, "{name}");
                 let latency = outcome.latency;
-                assert_eq!(latency.end_to_end.count, 5_000, "{name}");
+                assert_eq!(latency.end_to_end.summary.count, 5_000, "{name}");
                 let names: Vec<&str> = latency.stages.iter().map(|s| s.name.as_str()).collect();
                 let stages = ["send", "execute", "risk", "match", "settle", "publish"];
                 let from = usize::from(rate == Rate::MAX);
                 assert_eq!(names, stages[from..], "{name}");
                 assert_eq!(
-                    latency.slowest[0].end_to_end_ns, latency.end_to_end.max_ns,
+                    latency.slowest[0].end_to_end_ns, latency.end_to_end.summary.max,
                     "{name}"
                 );
                 let of: Vec<&str> = latency.breakdowns.iter().map(|b| &b.of[..]).collect();
@@ -414,7 +414,7 @@ mod tests {
                     let parts: f64 = found.parts.iter().map(|part| part.ns).sum();
                     assert!((parts / found.end_to_end_ns - 1.0).abs() < 1e-9, "{name}");
                 }
-                let warm_up = latency.warm_up.as_ref().map(|times| times.count);
+                let warm_up = latency.warm_up.as_ref().map(|times| times.summary.count);
                 assert_eq!(warm_up, Some(4_096), "{name}");
                 assert_eq!(latency.switches.is_some(), name == "auto");
                 let over_time: u64 = latency.throughput.finished.iter().sum();

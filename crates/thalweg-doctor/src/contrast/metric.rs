@@ -1,7 +1,7 @@
 //! The figures that two commands are compared by.
 
 use super::Run;
-use thalweg_measure::table::Nanoseconds;
+use thalweg_measure::table::{Nanoseconds, three_digits};
 
 /// One of them.
 #[derive(Debug, Clone, Copy)]
@@ -75,12 +75,7 @@ impl Unit {
                     _ if size < 999.5e6 => (1e6, "MB"),
                     _ => (1e9, "GB"),
                 };
-                let decimals = match size / scale {
-                    part if part < 9.995 => 2,
-                    part if part < 99.95 => 1,
-                    _ => 0,
-                };
-                format!("{:.decimals$} {name}", value / scale)
+                format!("{} {name}", three_digits(value / scale))
             }
         }
     }

@@ -68,7 +68,7 @@ fn the_figures_say_how_long_to_spin_and_where() {
     }
     assert!(!meaning[1].contains("apart"), "{}", meaning[1]);
     let three = &made_up(3).meaning[1];
-    let apart = "Cores 0 and 1 are 60.0 ns apart, cores 1 and 2 200 ns";
+    let apart = "Cores 0 and 1 are 60 ns apart, cores 1 and 2 200 ns";
     assert!(three.contains(apart), "{three}");
 }
 

@@ -32,6 +32,8 @@ pub struct Matching {
     dues: BTreeSet<(i64, SymbolId)>,
     /// Where stop orders may be left over.
     left_over: BTreeSet<SymbolId>,
+    /// Where a mass cancel of all users' orders has left some over.
+    cancelling: BTreeSet<SymbolId>,
 }
 
 impl Matching {
@@ -54,6 +56,7 @@ impl Matching {
             keeps_owners: false,
             dues: BTreeSet::new(),
             left_over: BTreeSet::new(),
+            cancelling: BTreeSet::new(),
         }
     }
 

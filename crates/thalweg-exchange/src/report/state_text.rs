@@ -37,7 +37,8 @@ pub struct StateHash {
 /// Nor do they know what orders ask for; the levels are followed, where there is any, by `V,time`
 /// (the clock), `K,symbol,price` (each symbol's last trade, where
 /// [`trigger_passed_stops`](crate::Rules::trigger_passed_stops) holds), `M,symbol,ticks` (a
-/// symbol's market protection), and for each symbol `Y,symbol,order,flags,display,hidden,uid` for
+/// symbol's market protection), `X,symbol` (each symbol in which a mass cancel goes on), and for
+/// each symbol `Y,symbol,order,flags,display,hidden,uid` for
 /// each resting order with flags or hidden lots (a display of 0 where none are hidden),
 /// `N,symbol,A|B,trigger,order,uid,type,price,reserve,size,flags,display` for each stop order
 /// (type: its code; display 0: no iceberg order), `R,symbol,low,high` (the prices by which stop
@@ -106,6 +107,9 @@ pub fn write_state(state: &State, out: &mut impl Write) -> fmt::Result {
         if book.market_protection() != i64::MAX {
             writeln!(out, "M,{},{}", book.spec().id, book.market_protection())?;
         }
+    }
+    for symbol in state.matching.cancelling() {
+        writeln!(out, "X,{symbol}")?;
     }
     let rules = state.risk.rules();
     let mut books = books.iter();

@@ -118,7 +118,7 @@ pub fn decode_state(bytes: &[u8]) -> Result<State, SnapshotError> {
     let mut matching = Matching::new(*risk.rules());
     for symbol in &symbols {
         let book = books::decode(fields, symbol, &mut risk, &mut money)?;
-        matching.restore(book);
+        matching.restore(book, symbol.is_cancelling);
     }
     fields.end()?;
     money.close(&mut risk)?;

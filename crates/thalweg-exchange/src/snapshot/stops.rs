@@ -10,7 +10,7 @@ use crate::command::{Action, ConditionalOrder, OrderType, Place, is_enough};
 use crate::ids::{OrderId, UserId};
 
 /// One without further conditions.
-pub(super) const BYTES: usize = 52;
+pub(super) const BYTES: usize = 51;
 
 const BID: u8 = 1;
 const HIDES: u8 = 2;

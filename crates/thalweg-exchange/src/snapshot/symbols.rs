@@ -20,6 +20,7 @@ const HAS_LAST_PRICES: u8 = 4;
 const HAS_TRADED: u8 = 8;
 const HAS_LEFT_OVER: u8 = 16;
 const INVERTED: u8 = 32;
+const IS_CANCELLING: u8 = 64;
 
 /// A symbol as its bytes have it.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +32,8 @@ pub(super) struct Listed {
     pub(super) traded_at: Option<i64>,
     /// Whether stop orders are left over.
     pub(super) has_left_over: bool,
+    /// Whether a mass cancel has orders left over.
+    pub(super) is_cancelling: bool,
 }
 
 impl Listed {
@@ -55,11 +58,12 @@ pub(super) fn encode(symbols: &[SavedSymbol], books: &Matching, out: &mut Writer
     );
     out.count(symbols.len());
     for symbol in symbols {
-        encode_one(symbol, book_of(symbol, books), out);
+        let is_cancelling = books.is_cancelling(symbol.spec.id);
+        encode_one(symbol, book_of(symbol, books), is_cancelling, out);
     }
 }
 
-fn encode_one(symbol: &SavedSymbol, book: &Book, out: &mut Writer<'_>) {
+fn encode_one(symbol: &SavedSymbol, book: &Book, is_cancelling: bool, out: &mut Writer<'_>) {
     let SavedSymbol {
         spec, limits, seen, ..
     } = symbol;
@@ -84,7 +88,8 @@ fn encode_one(symbol: &SavedSymbol, book: &Book, out: &mut Writer<'_>) {
             | bit(symbol.has_last_prices, HAS_LAST_PRICES)
             | bit(traded_at.is_some(), HAS_TRADED)
             | bit(book.left_over().is_some(), HAS_LEFT_OVER)
-            | bit(seen.inverted, INVERTED),
+            | bit(seen.inverted, INVERTED)
+            | bit(is_cancelling, IS_CANCELLING),
     );
     out.longs([
         limits.low,
@@ -180,7 +185,7 @@ fn decode_rest(
     at: usize,
     spec: SymbolSpec,
 ) -> Result<Listed, SnapshotError> {
-    let bits = fields.small("a symbol's bits", 2 * INVERTED - 1)?;
+    let bits = fields.small("a symbol's bits", 2 * IS_CANCELLING - 1)?;
     let has = |bit: u8| bits & bit != 0;
     let [low, high] = fields.longs("a lowest price")?;
     let protection_at = fields.at();
@@ -220,6 +225,7 @@ fn decode_rest(
         protection,
         traded_at,
         has_left_over: has(HAS_LEFT_OVER),
+        is_cancelling: has(IS_CANCELLING),
     })
 }
 

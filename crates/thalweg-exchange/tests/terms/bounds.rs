@@ -384,3 +384,82 @@ fn stop_orders_that_are_left_over_and_cancelled_leave_nothing_behind() {
     world.done(Command::Place(bid(5, 1 << 45, 95, 1)));
     assert_eq!(triggered(&world), [1 << 20]);
 }
+
+/// 2,560 orders of users 1 and 2 in each of a pair and futures, a fifth of them stop orders.
+fn crowded(rules: Rules) -> World {
+    let mut world = World::with_money(rules, 1 << 50);
+    for id in 0..MAX {
+        for symbol in [PAIR, FUTURES] {
+            world.done(Command::Place(in_symbol(
+                ask(1, id, 200 + id / 50, 1),
+                symbol,
+            )));
+            world.done(Command::Place(in_symbol(
+                bid(2, MAX + id, 190 - id / 50, 1),
+                symbol,
+            )));
+            if id % 2 == 0 {
+                let place = in_symbol(bid(2, 2 * MAX + id, 230, 1), symbol);
+                world.done(with(stop(place, 225 + id / 100)));
+            }
+        }
+    }
+    world
+}
+
+/// Orders that left, in order.
+fn gone(world: &World) -> Vec<(SymbolId, OrderId, Removal)> {
+    let events = world.events.iter();
+    let gone = events.filter_map(|event| match event {
+        Event::Removed {
+            symbol, order, why, ..
+        } => Some((*symbol, *order, *why)),
+        _ => None,
+    });
+    gone.collect()
+}
+
+#[test]
+fn a_mass_cancel_of_all_users_goes_on_in_further_commands_to_the_same_end() {
+    for symbol in [None, Some(PAIR)] {
+        let cancel = Command::cancel_all(None, symbol);
+        let mut unbounded = crowded(Rules {
+            bound_work: false,
+            ..Rules::default()
+        });
+        unbounded.done(cancel.clone());
+        assert_eq!(unbounded.state.left_over(), None);
+        let mut bounded = crowded(Rules::default());
+        let mut all = Vec::new();
+        let mut next = Some(cancel);
+        while let Some(command) = next {
+            bounded.done(command);
+            assert!(bounded.events.len() <= WORK_MAX);
+            all.extend(gone(&bounded));
+            let mut bytes = Vec::new();
+            encode_state(&bounded.state, &mut bytes);
+            let read = decode_state(&bytes).expect("it was encoded");
+            assert_eq!(text(&read), text(&bounded.state));
+            next = bounded.state.left_over();
+            assert_eq!(read.left_over(), next);
+        }
+        assert_eq!(all, gone(&unbounded));
+        assert_eq!(text(&bounded.state), text(&unbounded.state));
+    }
+}
+
+#[test]
+fn a_symbol_with_many_orders_is_removed_once_they_are_cancelled() {
+    let mut world = asks(Rules::default(), MAX + 1, 7);
+    let remove = Command::RemoveSymbol { symbol: PAIR };
+    world.refused(remove.clone(), ResultCode::MatchingRejectedWorkLimit);
+    world.done(Command::cancel_all(None, Some(PAIR)));
+    assert_eq!(world.side(PAIR, Ask).len(), 1);
+    // Exactly as many as it may have.
+    for id in 1..MAX {
+        world.done(Command::Place(ask(1, MAX + id, 100, 1)));
+    }
+    world.done(remove);
+    assert_eq!(gone(&world).len(), WORK_MAX);
+    assert_eq!(world.state.left_over(), None);
+}

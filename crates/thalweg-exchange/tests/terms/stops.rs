@@ -2,6 +2,7 @@
 
 use thalweg_exchange::Action::{Ask, Bid};
 use thalweg_exchange::report::user_report;
+use thalweg_exchange::snapshot::{decode_state, encode_state};
 use thalweg_exchange::{
     Command, OrderFlags, OrderType, Place, Removal, ResultCode, Rules, SelfTrade, UserId,
 };
@@ -418,5 +419,21 @@ fn other_types_and_senseless_triggers_are_refused() {
             world.done(Command::SetPriceBand { symbol, low, high });
             world.refused(with(stop(large, 5)), overflow);
         }
+    }
+}
+
+/// A snapshot that ended with more than a few of them was refused: each was taken for a byte longer
+/// than it is.
+#[test]
+fn orders_that_wait_in_an_empty_book_come_back_from_a_snapshot() {
+    for count in [1, 50, 1_000] {
+        let mut world = World::new(Rules::default());
+        for id in 0..count {
+            world.done(with(stop(bid(1, id, 90, 1), 80)));
+        }
+        let mut bytes = Vec::new();
+        encode_state(&world.state, &mut bytes);
+        let read = decode_state(&bytes).expect("it was encoded");
+        assert_eq!(text(&read), text(&world.state));
     }
 }

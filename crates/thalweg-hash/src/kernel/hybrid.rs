@@ -13,10 +13,10 @@
 //! 3. A [`Products`] is used only in a function that was compiled for its features, and such a
 //!    function is called only through a [`Kernel`](super::Kernel), that is, where they were found.
 //!
-//! *What the compiler must not do.* LLVM's vectorizer joins the four chains into one vector with
-//! a much slower multiply: [`alone`] takes each accumulator out of its sight. And it would keep
-//! the products in vector registers and extract lane by lane, three instructions a word instead
-//! of an addition from memory: [`keep_in_memory`] makes it write and read them.
+//! *Against the compiler.* LLVM's vectorizer joins the four chains into one vector with a much
+//! slower multiply: [`alone`] takes each accumulator out of its sight. And it would keep the
+//! products in vector registers and extract lane by lane, three instructions a word instead of an
+//! addition from memory: [`keep_in_memory`] makes it write and read them.
 
 use core::mem::MaybeUninit;
 
@@ -162,7 +162,7 @@ pub(super) unsafe fn stripes<P: Products>(accumulators: &mut Accumulators, strip
     }
 }
 
-/// The hash of one buffer.
+/// Returns the hash of one buffer.
 ///
 /// # Safety
 /// Rule 3.

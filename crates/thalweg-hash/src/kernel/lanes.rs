@@ -57,7 +57,7 @@ pub(super) unsafe trait Lanes: Copy {
 /// # Safety
 /// `stripes` reads no more than it says.
 pub(super) unsafe trait Streams: Lanes {
-    /// The four words of each stripe, one after the other: `COUNT / 4` stripes.
+    /// Loads the four words of each stripe, one after the other: `COUNT / 4` stripes.
     ///
     /// # Safety
     /// As [`Lanes::splat`], and the first `COUNT / 4` pointers are valid for reading.
@@ -95,10 +95,10 @@ unsafe fn merged<L: Lanes>(accumulators: [L; 4]) -> L {
     }
 }
 
-/// The hashes of `COUNT` keys of `N` bytes that follow each other.
+/// Returns the hashes of `COUNT` keys of `N` bytes that follow each other.
 ///
 /// # Safety
-/// As [`round`], and so many keys are valid for reading. `N` is 8, 16, or a multiple of 32.
+/// As [`round`], and `N` keys are valid for reading. `N` is 8, 16, or a multiple of 32.
 #[inline(always)]
 unsafe fn hash_keys<L: Lanes, const N: usize>(seed: u64, keys: *const u8) -> L {
     // SAFETY: the caller's promise; word `at` of every key ends at or before the key's end.
@@ -265,7 +265,8 @@ impl Crew<'_> {
         }
     }
 
-    /// Tells of the streams that are at their end, and moves the last ones to their places.
+    /// Calls `ended` for the streams that are at their end, and moves the last ones to their
+    /// places.
     #[inline(always)]
     fn leave(&mut self, mut ended: impl FnMut(usize, &Accumulators)) {
         let mut place = 0;

@@ -27,7 +27,7 @@ use crate::accumulator::{Accumulators, Stripe};
 pub(crate) use hybrid::{GROUP_BYTES, Group};
 pub(crate) use sectors::Sectors;
 
-/// What a kernel can do. The functions are unsafe because they need the features of `found`.
+/// The functions of a kernel. The functions are unsafe because they need the features of `found`.
 struct Table {
     name: &'static str,
     found: fn() -> bool,
@@ -71,27 +71,28 @@ impl Kernel {
     /// The plain way, on every processor.
     pub const SCALAR: Kernel = Kernel(&one_by_one::SCALAR);
 
-    /// The kernels that this processor can run, from the one that is picked to the last resort.
+    /// Returns the kernels that this processor can run, from the one that is picked to the last
+    /// resort.
     pub fn available() -> impl Iterator<Item = Kernel> {
         let found = TABLES.iter().filter(|table| (table.found)());
         found.map(|table| Kernel(table))
     }
 
-    /// The fastest one here: found once, then remembered. On 64-bit ARM and with AVX-512 that is
-    /// by reckoning, not by measurement.
+    /// Returns the fastest one here: found once, then remembered. On 64-bit ARM and with AVX-512
+    /// that is by reckoning, not by measurement.
     #[inline]
     #[must_use]
     pub fn best() -> Kernel {
         picked::best()
     }
 
-    /// `avx512`, `avx2`, `sse2`, `neon` or `scalar`.
+    /// Returns the name: `avx512`, `avx2`, `sse2`, `neon` or `scalar`.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.0.name
     }
 
-    /// As [`xxh64`](crate::xxh64), by this kernel.
+    /// Works as [`xxh64`](crate::xxh64), by this kernel.
     #[must_use]
     #[inline]
     pub fn xxh64(self, seed: u64, data: &[u8]) -> u64 {
@@ -99,7 +100,7 @@ impl Kernel {
         unsafe { (self.0.hash)(seed, data) }
     }
 
-    /// As [`xxh64_many`](crate::xxh64_many), by this kernel.
+    /// Works as [`xxh64_many`](crate::xxh64_many), by this kernel.
     ///
     /// # Panics
     /// There are not as many hashes as inputs.
@@ -187,15 +188,15 @@ mod picked {
 mod picked {
     use super::Kernel;
 
-    /// What is found does not change, and is known to the compiler.
+    /// Returns the best kernel. It does not change, and is known to the compiler.
     #[inline]
     pub(super) fn best() -> Kernel {
         Kernel::available().next().unwrap_or(Kernel::SCALAR)
     }
 }
 
-/// The same word, of which the compiler knows nothing any more. It joins accumulators that it
-/// knows all about into one vector, with a multiply that is slower than four.
+/// Returns the word in a way that the compiler knows nothing of it any more. It joins accumulators
+/// that it knows all about into one vector, with a multiply that is slower than four.
 #[inline(always)]
 fn alone(word: u64) -> u64 {
     #[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]

@@ -2,7 +2,7 @@
 //!
 //! There is no multiply of 64-bit lanes, so products come from 32-bit halves, six instructions for
 //! two words. Cores with one scalar multiplier gain; those with two are bound by the chain anyway
-//! and lose nothing. This is reckoned: no such machine was at hand, the tests run in an emulator.
+//! and lose nothing. This is reckoned: no such machine was available, the tests run in an emulator.
 
 use core::arch::aarch64::{
     vdup_n_u32, vdupq_n_u64, vld1q_u8, vmlal_u32, vmovn_u64, vmulq_u32, vpaddlq_u32,

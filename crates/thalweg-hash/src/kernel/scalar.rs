@@ -18,7 +18,7 @@ pub(crate) fn stripes(accumulators: &mut Accumulators, stripes: &[Stripe]) {
     *accumulators = lanes;
 }
 
-/// The hash of one buffer.
+/// Returns the hash of one buffer.
 #[inline(always)]
 pub(crate) fn hash(seed: u64, data: &[u8]) -> u64 {
     if data.len() < STRIPE_BYTES {
@@ -28,13 +28,13 @@ pub(crate) fn hash(seed: u64, data: &[u8]) -> u64 {
     }
 }
 
-/// The hash of less than a stripe.
+/// Returns the hash of less than a stripe.
 #[inline(always)]
 pub(crate) fn short(seed: u64, data: &[u8]) -> u64 {
     finish(start_short(seed), data.len() as u64, data)
 }
 
-/// The hash of a stripe or more.
+/// Returns the hash of a stripe or more.
 #[inline(always)]
 pub(crate) fn long(seed: u64, data: &[u8]) -> u64 {
     let (whole, tail) = data.as_chunks::<STRIPE_BYTES>();

@@ -14,7 +14,8 @@ pub(crate) struct Sectors<'a> {
 }
 
 impl<'a> Sectors<'a> {
-    /// The whole groups that data begins with: one sector without a gap. None, if there are none.
+    /// Returns the whole groups that data begins with: one sector without a gap. None, if there are
+    /// none.
     #[inline(always)]
     pub(crate) fn one(data: &'a [u8]) -> Option<Self> {
         let bytes = data.len() - data.len() % GROUP_BYTES;

@@ -10,7 +10,7 @@ use super::lanes::Lanes;
 pub(super) struct Twin<L>(L, L);
 
 impl<L: Lanes> Twin<L> {
-    /// The same with each.
+    /// Applies `op` to each of the two.
     #[inline(always)]
     fn both(self, mut op: impl FnMut(L) -> L) -> Self {
         Self(op(self.0), op(self.1))

@@ -5,7 +5,7 @@ use thalweg_hash::{Kernel, Stride, Strided, Xxh64, xxh64, xxh64_strided};
 /// Bytes in front of the data: seed, take, skip, where pieces are cut.
 const HEAD_BYTES: usize = 8;
 
-/// What must hold of any bytes; with a fault, that a tail of 31 bytes loses its last one.
+/// Checks what must hold of any bytes; with a fault, that a tail of 31 bytes loses its last one.
 ///
 /// # Panics
 /// If it does not hold.

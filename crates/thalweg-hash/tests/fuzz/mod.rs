@@ -1,5 +1,5 @@
-//! What the fuzz target `hash` checks, on random bytes that need no fuzzer: it holds, and finds its
-//! seeded fault.
+//! The check of the fuzz target `hash`, on random bytes that need no fuzzer: it holds, and finds
+//! its seeded fault.
 
 mod input;
 

@@ -10,10 +10,10 @@ const MAGIC: [u8; 4] = *b"tlwB";
 /// The sum is over what comes after it.
 pub(crate) const SUMMED_FROM: usize = 8;
 
-/// What the blocks of one segment have in common.
+/// The key that the blocks of one segment have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Key {
-    /// What the sum begins with. It is made of the journal's number, which whoever writes records
+    /// The start value of the sum. It is made of the journal's number, which the author of records
     /// need not know: so no record can be made to look like a block.
     pub(crate) seed: u32,
     /// The epoch of the segment.
@@ -23,7 +23,7 @@ pub struct Key {
 }
 
 impl Key {
-    /// The key of the blocks in a segment with this header.
+    /// Returns the key of the blocks in a segment with this header.
     #[must_use]
     pub fn of(header: &super::SegmentHeader) -> Key {
         Key {
@@ -34,24 +34,24 @@ impl Key {
     }
 }
 
-/// What a block says of itself, once its checksum is right.
+/// The header of a block, once its checksum is right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockHeader {
     /// Its first record.
     pub first: Lsn,
-    /// What was durable when it was written.
+    /// The end of what was durable when it was written.
     pub durable: Lsn,
-    /// How many records it holds: at least one.
+    /// The number of records that it holds: at least one.
     pub count: u32,
     /// The bytes of header and records, without the padding.
     pub length_bytes: u32,
     /// The checksum of the block before it.
     pub previous_crc: u32,
-    /// Its own.
+    /// The checksum of this block.
     pub crc: u32,
 }
 
-/// Why there is no block.
+/// The reason why there is no block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Flaw {
@@ -84,7 +84,7 @@ const _: () = assert!(size_of::<Raw>() == BLOCK_HEADER_BYTES);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Layout {
     pub(crate) length: usize,
-    /// What it says was durable.
+    /// The durable number that the block carries.
     pub(crate) durable: Lsn,
     crc: u32,
 }
@@ -110,7 +110,8 @@ impl Layout {
         })
     }
 
-    /// Whether its checksum is right, by the sums of what is before each end of what it covers.
+    /// Returns whether its checksum is right, by the sums of what is before each end of what it
+    /// covers.
     pub(crate) fn is_sum_of(&self, before: u32, with: u32, key: &Key) -> bool {
         let bytes = self.length - SUMMED_FROM;
         let own = with ^ crc32c::crc32c_combine(before, 0, bytes);
@@ -122,7 +123,7 @@ impl BlockHeader {
     /// Reads a block: its header, and the records up to the end of `bytes` or of the block.
     ///
     /// # Errors
-    /// What there is instead.
+    /// [`Flaw`]: there is no such block in `bytes`.
     ///
     /// # Cost
     /// The checksum, for which many processors have an instruction.
@@ -165,7 +166,7 @@ impl BlockHeader {
         })
     }
 
-    /// Its last record.
+    /// Returns its last record.
     #[must_use]
     pub fn last(&self) -> Lsn {
         self.first.after(u64::from(self.count) - 1)
@@ -192,7 +193,7 @@ impl BlockHeader {
     }
 }
 
-/// Whether so many records take exactly these bytes.
+/// Returns whether `count` records take exactly these bytes.
 pub(crate) fn lengths_add_up(records: &[u8], count: u32, record_bytes: u32) -> bool {
     match record_bytes {
         0 => records_are_whole(records, count),
@@ -200,7 +201,7 @@ pub(crate) fn lengths_add_up(records: &[u8], count: u32, record_bytes: u32) -> b
     }
 }
 
-/// Whether so many records with their lengths in front take exactly these bytes.
+/// Returns whether `count` records with their lengths in front take exactly these bytes.
 pub(crate) fn records_are_whole(records: &[u8], count: u32) -> bool {
     let mut rest = records;
     for _ in 0..count {

@@ -9,13 +9,13 @@ pub use segment::SegmentHeader;
 
 pub(crate) use block::{Layout, SUMMED_FROM};
 
-/// Files grow, and blocks begin and end, in steps of this.
+/// The step, in bytes, in which files grow, and blocks begin and end.
 pub const PAGE_BYTES: usize = 4096;
-/// In front of the records of a block.
+/// The bytes of the header in front of the records of a block.
 pub const BLOCK_HEADER_BYTES: usize = 64;
 /// The version that this library writes, and the newest that it reads.
 pub const VERSION: u32 = 1;
-/// In front of each record whose length is not fixed.
+/// The bytes of the length in front of each record whose length is not fixed.
 pub const LENGTH_BYTES: usize = 4;
 
 /// The longest block: its length has to fit, and a reader has to have room for it.
@@ -25,17 +25,17 @@ pub(crate) const SEGMENT_BYTES_LIMIT: u64 = 1 << 40;
 /// not written any more, so that numbers never run over.
 pub(crate) const NUMBER_LIMIT: u64 = 1 << 62;
 
-/// The bytes of a block with padding, for one with `length` bytes.
+/// Returns the bytes of a block with padding, for one with `length` bytes.
 pub(crate) const fn padded(length: usize) -> usize {
     length.next_multiple_of(PAGE_BYTES)
 }
 
-/// A segment's file name.
+/// Returns a segment's file name.
 pub(crate) fn segment_name(number: u64) -> String {
     format!("{number:020}.segment")
 }
 
-/// The number in a segment's file name; none for other files.
+/// Returns the number in a segment's file name; none for other files.
 pub(crate) fn segment_number(name: &str) -> Option<u64> {
     number_before(name, ".segment")
 }
@@ -46,7 +46,7 @@ fn number_before(name: &str, ending: &str) -> Option<u64> {
     is_ours.then(|| digits.parse().ok()).flatten()
 }
 
-/// A file to be used again, named after the epoch that it had.
+/// Returns the name of a file to be used again, after the epoch that it had.
 pub(crate) fn spare_name(epoch: u64) -> String {
     format!("{epoch:020}.spare")
 }
@@ -58,12 +58,12 @@ pub(crate) fn is_spare(name: &str) -> bool {
 /// A segment that is being made.
 pub(crate) const NEW_NAME: &str = "new.part";
 
-/// A segment that a load writes to while what is before it is not durable yet.
+/// Returns the name of a segment that a load writes to while the part before it is not durable yet.
 pub(crate) fn part_name(number: u64) -> String {
     format!("{number:020}.part")
 }
 
-/// What is worthless once nobody writes.
+/// Returns whether a file of this name is worthless once no process writes the journal.
 pub(crate) fn is_part(name: &str) -> bool {
     name == NEW_NAME || number_before(name, ".part").is_some()
 }
@@ -86,8 +86,8 @@ mod tests {
         }
         assert_eq!(segment_number("99999999999999999999.segment"), None);
         assert!(is_spare(&spare_name(3)));
-        assert!(!is_spare("wheel.spare"), "somebody else's file");
+        assert!(!is_spare("wheel.spare"), "another one's file");
         assert!(is_part(&part_name(3)) && is_part(NEW_NAME));
-        assert!(!is_part("wheel.part"), "somebody else's file");
+        assert!(!is_part("wheel.part"), "another one's file");
     }
 }

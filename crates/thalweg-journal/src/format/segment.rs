@@ -25,14 +25,14 @@ struct LeftMark {
     crc32c: U32,
 }
 
-/// What a segment says of itself.
+/// The header of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SegmentHeader {
     /// The journal, by a number drawn when it was made.
     pub journal: u64,
     /// The place of the segment in the journal, and the number in the file's name.
     pub number: u64,
-    /// How many segments were made before it, files used again included.
+    /// The number of segments that were made before it, files used again included.
     pub epoch: u64,
     /// Its first record. None while it is only prepared.
     pub first: Option<Lsn>,
@@ -44,7 +44,7 @@ pub struct SegmentHeader {
     pub previous_crc: u32,
 }
 
-/// Why a page is not the header of a segment.
+/// The reason why a page is not the header of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BadHeader {
     Newer(u32),
@@ -68,11 +68,11 @@ struct Raw {
 
 const RAW_BYTES: usize = size_of::<Raw>();
 const _: () = assert!(RAW_BYTES == 64);
-/// What stands for the first record of a segment that is only prepared.
+/// The value that stands for the first record of a segment that is only prepared.
 const PREPARED: u64 = u64::MAX;
 
 impl SegmentHeader {
-    /// The page that a segment begins with.
+    /// Returns the page that a segment begins with.
     #[must_use]
     pub fn encode(&self) -> [u8; PAGE_BYTES] {
         let mut raw = Raw {
@@ -122,7 +122,7 @@ impl SegmentHeader {
         crc32c::crc32c_append(journal, &self.epoch.to_le_bytes())
     }
 
-    /// Whether both are of one journal.
+    /// Returns whether both are of one journal.
     pub(crate) fn is_of_journal(&self, other: &SegmentHeader) -> bool {
         (self.journal, self.record_bytes) == (other.journal, other.record_bytes)
     }

@@ -1,4 +1,4 @@
-//! What a reader gives: blocks, and records one by one.
+//! Blocks and single records, as a reader gives them.
 
 use std::marker::PhantomData;
 
@@ -11,7 +11,7 @@ use crate::journal::Record;
 use crate::lsn::Lsn;
 use crate::storage::Storage;
 
-/// The records after so many.
+/// Returns the records after the first `skipped`.
 pub(super) fn past(records: &[u8], skipped: u64, record_bytes: u32) -> &[u8] {
     let skipped = skipped as usize;
     match record_bytes {
@@ -49,32 +49,32 @@ pub struct Block<'r> {
 }
 
 impl<'r> Block<'r> {
-    /// Its first record, of those asked for.
+    /// Returns its first record, of those asked for.
     #[must_use]
     pub fn first(&self) -> Lsn {
         self.first
     }
 
-    /// Its last record.
+    /// Returns its last record.
     #[must_use]
     pub fn last(&self) -> Lsn {
         self.header.last()
     }
 
-    /// What it says of itself.
+    /// Returns the header of the block.
     #[must_use]
     pub fn header(&self) -> &BlockHeader {
         &self.header
     }
 
-    /// Where it begins in its file, bytes.
+    /// Returns the offset at which the block begins in its file, bytes.
     #[must_use]
     pub fn offset_bytes(&self) -> u64 {
         self.offset_bytes
     }
 
-    /// Its records, from [`Block::first`] on, where they are. None if their size is another one, or
-    /// varies.
+    /// Returns its records, from [`Block::first`] on, where they are. None if their size is another
+    /// one, or varies.
     #[must_use]
     pub fn records<R: Record>(&self) -> Option<&'r [R]> {
         let is_size = size_of::<R>() as u64 == u64::from(self.record_bytes);
@@ -83,7 +83,7 @@ impl<'r> Block<'r> {
             .flatten()
     }
 
-    /// Its records as bytes with their numbers, whatever their size.
+    /// Returns its records as bytes with their numbers, whatever their size.
     pub fn bytes(&self) -> impl Iterator<Item = (Lsn, &'r [u8])> + use<'r> {
         let numbers = (self.first.number()..).map(Lsn::new);
         let fixed = match self.record_bytes as usize {
@@ -99,8 +99,8 @@ impl<'r> Block<'r> {
     }
 }
 
-/// See [`Reader::records`]. Ends for good after an error; at the end of a reader that follows, it
-/// may be asked again.
+/// The iterator of [`Reader::records`]. It ends for good after an error; at the end of a reader
+/// that follows, it may be called again.
 #[derive(Debug)]
 pub struct Records<'r, R, S: Storage> {
     reader: &'r mut Reader<S>,

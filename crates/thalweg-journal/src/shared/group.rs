@@ -4,16 +4,18 @@ use std::time::Duration;
 
 use crate::pages::OpenBlock;
 
-/// When a group of records is written: as soon as one of the limits is reached and somebody waits.
+/// The limits of a group of records: it is written as soon as one of them is reached and a thread
+/// waits.
 ///
 /// While a group is being written, the next one gathers in any case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GroupCommit {
-    /// How long the first that waits may wait for others to join [0: not at all].
+    /// The longest time that the first thread that waits may wait for others to join [0: not at
+    /// all].
     pub delay_max: Duration,
-    /// So many records are enough; by default 256.
+    /// The number of records that is enough; by default 256.
     pub records_max: u32,
-    /// So many bytes are enough [64 KiB].
+    /// The number of bytes that is enough [64 KiB].
     pub bytes_max: usize,
 }
 

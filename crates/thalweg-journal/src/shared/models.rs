@@ -1,5 +1,5 @@
 //! Group commit under schedules that [shuttle](https://docs.rs/shuttle) chooses at random. A
-//! wake-up that goes to nobody shows as a deadlock; there is no clock, so a delay never ends by
+//! wake-up that reaches no thread shows as a deadlock; there is no clock, so a delay never ends by
 //! itself. Faults are seeded, and these models find them.
 //!
 //! `RUSTFLAGS="--cfg shuttle" CARGO_TARGET_DIR=target/shuttle cargo test -p thalweg-journal --lib
@@ -84,7 +84,7 @@ fn add(number: u64, journal: &Shared<Record, SimDisk>) -> Result<Lsn, Error> {
     Ok(lsn)
 }
 
-/// What each thread committed is on disk, once.
+/// Checks that the records that each thread committed are on disk, once.
 fn each_once(disk: &SimDisk, numbers: &[u8]) {
     disk.restart(SEED);
     let mut reader = Reader::open_in(disk.clone(), Lsn::ZERO).expect("it is there");

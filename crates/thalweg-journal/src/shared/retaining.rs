@@ -9,7 +9,8 @@ use crate::tail::Tail;
 use crate::tail::retain::give_up;
 
 impl<K: Kind + ?Sized, S: Storage> Shared<K, S> {
-    /// What the tail says or does, under the lock; waits while somebody leads.
+    /// Calls `ask` with the tail, under the lock, and returns its result; waits while a thread
+    /// leads.
     fn with_tail<T>(&self, ask: impl FnOnce(&mut Tail<S>) -> T) -> Result<T, Error> {
         let mut state = self.inner.enter()?;
         loop {
@@ -126,7 +127,7 @@ mod tests {
             thread::spawn(move || journal.retain_from(last))
         };
         hears.recv().expect("segments are given up");
-        // The other thread is at it until it is told to go on.
+        // The other thread is at it until it is signalled to go on.
         let next = journal.append_with(|slot| *slot = [7; 8])?;
         assert_eq!(journal.commit(next)?.get(), next);
         lets.send(()).expect("it waits");

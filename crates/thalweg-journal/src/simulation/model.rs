@@ -1,4 +1,4 @@
-//! What a journal has promised.
+//! The model of a journal: what it has promised.
 
 /// SplitMix64.
 #[derive(Debug, Clone)]
@@ -48,7 +48,7 @@ impl Entry {
     }
 }
 
-/// What was appended, and what of it was acknowledged. Records count from 1.
+/// The records that were appended, and those of them that were acknowledged. Records count from 1.
 #[derive(Debug, Default)]
 pub(super) struct Model {
     pub(super) appended: Vec<Entry>,

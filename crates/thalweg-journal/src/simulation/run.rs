@@ -12,7 +12,7 @@ const BLOCK_BYTES_MAX: u64 = 16 << 10;
 /// Operations of the disk within which the power fails, counted from the begin of a life.
 const LIFE_OPERATIONS: u64 = 160;
 
-/// What happened.
+/// The events of a run, counted.
 #[derive(Debug, Default)]
 pub(super) struct Told {
     pub(super) crashes: u64,

@@ -15,7 +15,7 @@ use crate::format::segment_number;
 /// The name of the file that is locked. It stays when the journal is closed, and means nothing
 /// then: the system takes the lock back from a process that ends, however it ends.
 const LOCK: &str = "lock";
-/// What is said of what stands in the place of a file.
+/// The text of the error where something else stands in the place of a file.
 const NOT_REGULAR: &str = "it is no regular file; remove it";
 
 /// A directory of the file system.
@@ -33,7 +33,7 @@ pub struct Files {
 }
 
 impl Files {
-    /// This directory, which need not be there yet.
+    /// Returns the storage in this directory, which need not be there yet.
     #[must_use]
     pub fn new(directory: impl AsRef<Path>) -> Files {
         let place = directory.as_ref().to_owned();
@@ -64,7 +64,7 @@ impl Files {
         let is_here = |above: &&Path| fs::metadata(above).is_ok_and(|of| of.dev() == device);
         for above in place.ancestors().skip(1).take_while(is_here) {
             match sync(above) {
-                // Somebody else made what is in a directory that this user may not read.
+                // The entries of a directory that this user may not read were made by another user.
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
                 synced => synced?,
             }
@@ -172,10 +172,10 @@ impl Storage for Files {
 pub struct FilesLock(File);
 
 impl Drop for FilesLock {
-    /// A process that was just started has a copy of every open file until it runs its program.
-    /// The lock ends with this value, whoever else holds the file.
+    /// A process that was just started has a copy of every open file until it runs its program. The
+    /// lock ends with this value, whichever other process holds the file.
     fn drop(&mut self) {
-        // An error leaves it to the system, which unlocks once nobody has the file open.
+        // An error leaves it to the system, which unlocks once no process has the file open.
         let _ = self.0.unlock();
     }
 }
@@ -275,7 +275,7 @@ mod tests {
         fs::remove_dir_all(place).expect("it was made here");
     }
 
-    /// Of a directory whose name is not durable, a crash takes the journal with all that it
+    /// A crash takes a directory whose name is not durable, and with it the journal and all that it
     /// acknowledged.
     #[test]
     fn the_names_of_all_directories_above_are_durable() {

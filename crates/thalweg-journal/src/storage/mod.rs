@@ -11,7 +11,7 @@ use std::io;
 pub use files::{Files, FilesLock, JournalFile};
 pub use sim::{Fault, Operation, SimDisk, SimFile};
 
-/// When a write has to be on disk.
+/// The time by which a write has to be on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Syncing {
     /// With the next [`StorageFile::sync`].
@@ -27,7 +27,7 @@ pub trait Storage: Clone + fmt::Debug + Send + Sync + 'static {
     /// Keeps others out while it lives.
     type Lock: fmt::Debug + Send;
 
-    /// The directory's name in messages.
+    /// Returns the directory's name in messages.
     fn place(&self) -> String;
 
     /// Makes the directory if it is not there.
@@ -36,7 +36,7 @@ pub trait Storage: Clone + fmt::Debug + Send + Sync + 'static {
     /// It can be neither found nor made.
     fn make(&self) -> io::Result<()>;
 
-    /// The names of its files, in any order; none where there is no directory.
+    /// Returns the names of its files, in any order; none where there is no directory.
     ///
     /// # Errors
     /// It cannot be read.
@@ -73,7 +73,7 @@ pub trait Storage: Clone + fmt::Debug + Send + Sync + 'static {
     /// The disk fails.
     fn sync_names(&self) -> io::Result<()>;
 
-    /// Locks the directory; none if somebody else has.
+    /// Locks the directory; returns none if another process has locked it.
     ///
     /// # Errors
     /// It cannot be locked at all.
@@ -82,7 +82,7 @@ pub trait Storage: Clone + fmt::Debug + Send + Sync + 'static {
 
 /// An open file of a [`Storage`].
 pub trait StorageFile: fmt::Debug + Send + 'static {
-    /// Its length.
+    /// Returns its length.
     ///
     /// # Errors
     /// The file system fails.
@@ -103,7 +103,7 @@ pub trait StorageFile: fmt::Debug + Send + 'static {
     /// Makes all that was written durable, and the length.
     ///
     /// # Errors
-    /// The disk fails. What was written is in doubt from then on, also if a later call succeeds.
+    /// The disk fails. The written data is in doubt from then on, also if a later call succeeds.
     fn sync(&self) -> io::Result<()>;
 
     /// Asks for room, so that later writes up to there do not find the disk full. Says whether

@@ -1,11 +1,11 @@
 //! A disk in memory that loses power.
 //!
-//! What is written is seen at once by those who read, as the page cache shows it, and is on disk
-//! after a sync only. When the power goes, each sector of 512 bytes that was written since has, on
-//! its own, any of the contents that it had since the last sync: so writes are lost, torn between
-//! sectors, and reordered. So are changes of names, among each other and with the files' contents.
-//! A failed sync leaves some of its sectors on disk and forgets the others, and the next sync says
-//! that all is well.
+//! A write is seen at once by those who read, as the page cache shows it, and is on disk after a
+//! sync only. When the power goes, each sector of 512 bytes that was written since has, on its own,
+//! any of the contents that it had since the last sync: so writes are lost, torn between sectors,
+//! and reordered. So are changes of names, among each other and with the files' contents. A failed
+//! sync leaves some of its sectors on disk and forgets the others, and the next sync says that all
+//! is well.
 
 mod fault;
 mod media;
@@ -79,7 +79,8 @@ impl State {
         }
     }
 
-    /// What is begun when the power goes may or may not happen, and is not answered.
+    /// Returns the answer to an operation. One that has begun when the power goes may or may not
+    /// happen, and is not answered.
     fn answer<T>(&self, value: T) -> io::Result<T> {
         match self.has_power {
             true => Ok(value),
@@ -89,7 +90,7 @@ impl State {
 }
 
 impl SimDisk {
-    /// An empty disk, with power.
+    /// Returns an empty disk, with power.
     #[must_use]
     pub fn new() -> SimDisk {
         SimDisk(Arc::new(Mutex::new(State {
@@ -119,9 +120,9 @@ impl SimDisk {
         self.state().faults.push((operation, countdown, fault));
     }
 
-    /// Power goes, if it has not gone yet, and comes back; `seed` decides what is left of that
-    /// which was not durable. Files that are open stay dead. Faults that did not happen are
-    /// forgotten.
+    /// Takes the power away, if it has not gone yet, and gives it back; `seed` decides what is left
+    /// of the data that was not durable. Files that are open stay dead. Faults that did not happen
+    /// are forgotten.
     pub fn restart(&self, seed: u64) {
         let mut state = self.state();
         let state = &mut *state;
@@ -137,7 +138,7 @@ impl SimDisk {
         state.life += 1;
     }
 
-    /// A file as a reader sees it; none of this name.
+    /// Returns a file as a reader sees it; none of this name.
     #[must_use]
     pub fn contents(&self, name: &str) -> Option<Vec<u8>> {
         let state = self.state();
@@ -158,7 +159,7 @@ impl SimDisk {
     }
 }
 
-/// Nothing is left open on a disk: a lock ends with it.
+/// The lock of a simulated disk, which ends with this value.
 #[derive(Debug)]
 pub struct SimLock {
     disk: SimDisk,

@@ -13,7 +13,7 @@ impl<S: Storage> Tail<S> {
     /// Gives up segments that hold only records before `lsn`. The last one is kept in any case.
     pub(crate) fn retain_from(&mut self, lsn: Lsn) -> Result<Lsn, Error> {
         self.check()?;
-        // What follows a segment that is given up must be a used one.
+        // The segment that follows one that is given up must be a used one.
         self.settle_left(0)?;
         while let Some(number) = self.dispensable(lsn) {
             give_up(&self.storage, &self.options, number)?;
@@ -22,8 +22,8 @@ impl<S: Storage> Tail<S> {
         Ok(self.first())
     }
 
-    /// The first segment, if it holds only records before `lsn` and a used one follows it: one that
-    /// begins behind what is durable.
+    /// Returns the first segment, if it holds only records before `lsn` and a used one follows it:
+    /// one that begins behind what is durable.
     pub(crate) fn dispensable(&self, lsn: Lsn) -> Option<u64> {
         let second = self.used.get(1)?;
         let is_used = second.first.before() <= self.durable;
@@ -37,13 +37,13 @@ impl<S: Storage> Tail<S> {
         }
     }
 
-    /// The first record that is kept.
+    /// Returns the first record that is kept.
     pub(crate) fn first(&self) -> Lsn {
         self.used[0].first
     }
 }
 
-/// Gives up the first segment. Whoever writes the last one meanwhile is not concerned.
+/// Gives up the first segment. A thread that writes the last one meanwhile is not affected.
 pub(crate) fn give_up<S: Storage>(
     storage: &S,
     options: &Options,

@@ -22,8 +22,8 @@ impl<S: Storage> Tail<S> {
         }
     }
 
-    /// Hears of segments that have become durable since they were left, and waits until at most so
-    /// many have not.
+    /// Collects the segments that have become durable since they were left, and waits until at most
+    /// `left_max` have not.
     #[cold]
     pub(super) fn settle_left(&mut self, left_max: usize) -> Result<(), Error> {
         let next = |tail: &mut Self| tail.leaver.finished(tail.leaver.waiting() > left_max);
@@ -59,8 +59,8 @@ impl<S: Storage> Tail<S> {
         }
     }
 
-    /// The next segment, and its header, which says that it is prepared. For a load, it has no
-    /// segment's name: its blocks must be worthless after a crash until it is a used one.
+    /// Returns the next segment, and its header, which says that it is prepared. For a load, it has
+    /// no segment's name: its blocks must be worthless after a crash until it is a used one.
     fn next_file(&mut self, is_load: bool) -> Result<(Prepared<S::File>, SegmentHeader), Error> {
         let number = self.segment.header.number + 1;
         if self.prepared.is_empty() {

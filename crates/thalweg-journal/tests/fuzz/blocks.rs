@@ -26,7 +26,7 @@ fn long(bytes: &[u8], at: usize) -> u64 {
     u64::from(word(bytes, at)) | u64::from(word(bytes, at + 4)) << 32
 }
 
-/// Whether the records fill their room; with a fault, whatever is behind the last one.
+/// Returns whether the records fill their room; with a fault, whatever is behind the last one.
 fn fit(records: &[u8], count: u32, record_bytes: u32, has_fault: bool) -> bool {
     if record_bytes > 0 {
         return u64::from(count) * u64::from(record_bytes) == records.len() as u64;
@@ -64,7 +64,7 @@ fn plain(bytes: &[u8], record_bytes: u32, has_fault: bool) -> Option<(u64, u32, 
     is_sound.then_some((first, count, crc))
 }
 
-/// What must hold of any bytes. The first says how the others are made into nearly a block.
+/// Checks what must hold of any bytes. The first says how the others are made into nearly a block.
 ///
 /// # Panics
 /// If it does not hold.

@@ -1,5 +1,5 @@
-//! What the fuzz targets `journal_block` and `journal_recovery` check, on random bytes that need no
-//! fuzzer: it holds, and finds its seeded fault.
+//! The checks of the fuzz targets `journal_block` and `journal_recovery`, on random bytes that need
+//! no fuzzer: they hold, and find their seeded faults.
 
 mod blocks;
 mod recovery;

@@ -76,7 +76,7 @@ fn change(disk: &SimDisk, changes: &[u8]) {
     }
 }
 
-/// What must hold of any changes; with a fault, that a changed journal opens.
+/// Checks what must hold of any changes; with a fault, that a changed journal opens.
 ///
 /// # Panics
 /// If it does not hold.

@@ -24,7 +24,7 @@ pub(crate) fn add(journal: &mut SimJournal, number: u64) -> Result<Lsn, Error> {
     Ok(journal.commit()?.get())
 }
 
-/// A closed journal with so many records.
+/// Makes a closed journal with `records` records.
 pub(crate) fn with_records(records: u64) -> SimDisk {
     let disk = SimDisk::new();
     let mut journal = open(&disk).expect("the disk is empty");

@@ -1,4 +1,4 @@
-//! What only the type checker knows: `Send`, `Sync`, `Unpin`, and what must not escape.
+//! Properties that only the type checker knows: `Send`, `Sync`, `Unpin`, and what must not escape.
 
 #[path = "../../../thalweg/tests/types/compiler.rs"]
 mod compiler;
@@ -10,7 +10,7 @@ fn send<T: Send>() {}
 fn sync<T: Sync>() {}
 fn unpin<T: Unpin>() {}
 
-/// What records there are says nothing of the thread: no journal holds any.
+/// The type of records says nothing of the thread: no journal holds any.
 #[expect(dead_code, reason = "compiled is all that it has to be")]
 fn moves<K: Kind + ?Sized, R: Record, S: Storage, T, F: FnMut(&mut [T]) + Send>()
 where

@@ -1,4 +1,4 @@
-// What must not compile, each line for the reason that stands in it.
+// Code that must not compile, each line for the reason that stands in it.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -15,7 +15,7 @@ fn p03(lsn: Lsn) -> Durable<Lsn> { lsn.into() } //~ E0277
 fn p04(lsn: Lsn) -> Durable<Lsn> { lsn } //~ E0308
 fn p05() -> Durable<Lsn> { Default::default() } //~ E0277
 
-// What a reader lends goes before it reads on.
+// A block or iterator that a reader lends must be gone before it reads on.
 fn b01(r: &mut Reader) { let b = r.next_block(); r.next_block(); drop(b); } //~ E0499
 fn b02(r: &mut Reader) { let b = r.records::<[u64; 2]>(); r.next_block(); drop(b); } //~ E0499
 fn b03<'a>(x: Block<'a>) -> Block<'static> { x } //~ lifetime may not live long

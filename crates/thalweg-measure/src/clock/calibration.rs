@@ -14,7 +14,7 @@ const READS: usize = 32;
 /// the same side, so 10 ms leave about a millionth.
 const BASELINE: Duration = Duration::from_millis(10);
 
-/// The same moment on both clocks.
+/// One moment, on both clocks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moment {
     ticks: u64,
@@ -68,8 +68,8 @@ impl Scale {
         ticks_per_ns: 1 << FRACTION_BITS,
     };
 
-    /// The rate between two moments; `None` where the counter stood still, ran backwards, or has
-    /// a rate that no known machine has (below 1 MHz, above 1 THz).
+    /// Returns the rate between two moments; `None` where the counter stood still, ran backwards,
+    /// or has a rate that no known machine has (below 1 MHz, above 1 THz).
     pub(super) fn between(from: Moment, to: Moment) -> Option<Scale> {
         let ticks = to.ticks.checked_sub(from.ticks)?;
         let ns = to.os_ns.checked_sub(from.os_ns)?;
@@ -107,9 +107,9 @@ fn scaled(value: u64, factor: u64) -> u64 {
 /// Where Linux lists the counters that it holds to be usable.
 const CLOCK_SOURCES: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
 
-/// Whether the operating system has found the counter to be unreliable: Linux takes a time stamp
-/// counter that jumped, or differs between cores, off its list. Where there is no list, nobody says
-/// so.
+/// Returns whether the operating system has found the counter to be unreliable: Linux takes a time
+/// stamp counter that jumped, or differs between cores, off its list. Where there is no list,
+/// nothing says so.
 fn is_rejected(source: Source, list: &str) -> bool {
     source == Source::Tsc
         && std::fs::read_to_string(list)

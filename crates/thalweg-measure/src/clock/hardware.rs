@@ -6,17 +6,18 @@
 
 use super::Source;
 
-/// What [`counter`] reads on this architecture.
+/// The source that [`counter`] reads on this architecture.
 #[cfg(target_arch = "x86_64")]
 pub(super) const SOURCE: Source = Source::Tsc;
-/// What [`counter`] reads on this architecture.
+/// The source that [`counter`] reads on this architecture.
 #[cfg(target_arch = "aarch64")]
 pub(super) const SOURCE: Source = Source::ArmCounter;
 /// There is no counter that we know on this architecture.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub(super) const SOURCE: Source = Source::Os;
 
-/// Whether the counter runs at one rate in every power state (CPUID 0x8000_0007, EDX bit 8).
+/// Returns whether the counter runs at one rate in every power state (CPUID 0x8000_0007, EDX bit
+/// 8).
 #[cfg(target_arch = "x86_64")]
 pub(super) fn present() -> bool {
     use core::arch::x86_64::__cpuid;
@@ -41,8 +42,8 @@ pub(super) fn present() -> bool {
     false
 }
 
-/// The time stamp counter, not ordered against neighbouring loads (a fence would wait for all of
-/// them).
+/// Returns the time stamp counter, not ordered against neighbouring loads (a fence would wait for
+/// all of them).
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(super) fn counter() -> u64 {
@@ -50,7 +51,7 @@ pub(super) fn counter() -> u64 {
     unsafe { core::arch::x86_64::_rdtsc() }
 }
 
-/// The virtual counter of ARMv8, not ordered against neighbouring loads.
+/// Returns the virtual counter of ARMv8, not ordered against neighbouring loads.
 #[cfg(target_arch = "aarch64")]
 #[inline(always)]
 pub(super) fn counter() -> u64 {
@@ -64,8 +65,8 @@ pub(super) fn counter() -> u64 {
     ticks
 }
 
-/// As [`counter`] when all instructions before it are done. `lfence` is what waits for them, on
-/// every system that has it so: Linux sees to that on AMD's processors.
+/// Works as [`counter`] when all instructions before it are done. `lfence` is what waits for them,
+/// on every system that has it so: Linux sees to that on AMD's processors.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(super) fn counter_after() -> u64 {
@@ -78,7 +79,7 @@ pub(super) fn counter_after() -> u64 {
     }
 }
 
-/// As [`counter`] when all instructions before it are done.
+/// Works as [`counter`] when all instructions before it are done.
 #[cfg(target_arch = "aarch64")]
 #[inline(always)]
 pub(super) fn counter_after() -> u64 {

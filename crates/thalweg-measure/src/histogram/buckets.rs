@@ -13,8 +13,8 @@ const VALUE_BITS: u32 = 44;
 /// Buckets up to and with the one of [`VALUE_MAX`]: 38 buckets of 128, 38 KiB.
 pub(super) const BUCKETS: usize = bucket_of(VALUE_MAX) + 1;
 
-/// The bucket of a value that is not above [`VALUE_MAX`]. No branch: a leading-zero count, a
-/// shift and an addition.
+/// Returns the bucket of a value that is not above [`VALUE_MAX`]. No branch: a leading-zero count,
+/// a shift and an addition.
 #[inline(always)]
 pub(super) const fn bucket_of(value: u64) -> usize {
     // The set bit makes every value below 256 share the shift 0.
@@ -22,18 +22,18 @@ pub(super) const fn bucket_of(value: u64) -> usize {
     ((shift as usize) << PRECISION_BITS) + (value >> shift) as usize
 }
 
-/// The least value of a bucket.
+/// Returns the least value of a bucket.
 pub(super) const fn value_low(bucket: usize) -> u64 {
     let shift = (bucket >> PRECISION_BITS).saturating_sub(1);
     ((bucket - (shift << PRECISION_BITS)) as u64) << shift
 }
 
-/// The greatest value of a bucket.
+/// Returns the greatest value of a bucket.
 pub(super) const fn value_high(bucket: usize) -> u64 {
     value_low(bucket + 1) - 1
 }
 
-/// The value that stands for all of a bucket.
+/// Returns the value that stands for all of a bucket.
 pub(super) const fn value_middle(bucket: usize) -> u64 {
     let low = value_low(bucket);
     low + (value_high(bucket) - low) / 2

@@ -5,8 +5,8 @@
 //! 1. One thread at a time writes; so each update is a plain load and store, no locked
 //!    instruction (6.6 ns here, more than the whole of `record_n`).
 //! 2. The extremes come first, then the bucket, the sum, and the count last; bucket and count with
-//!    Release. Who reads the count with Acquire finds all values that it counts in the buckets,
-//!    the sum and the extremes; and the extremes enclose every bucket seen before them.
+//!    Release. A thread that reads the count with Acquire finds all values that it counts in the
+//!    buckets, the sum and the extremes; and the extremes enclose every bucket seen before them.
 //!
 //! Each bucket alone only grows, and one thread never sees it shrink, so a snapshot never holds
 //! less than an earlier one. A snapshot is not one moment: values recorded while it is taken may
@@ -20,7 +20,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// The two ends of a [`Recorder`]: the one that writes and the one that reads, as types.
+/// Returns the two ends of a [`Recorder`]: the one that writes and the one that reads, as types.
 ///
 /// ```
 /// let (writer, reader) = thalweg_measure::histogram::recorder();
@@ -67,7 +67,7 @@ impl Default for Recorder {
 }
 
 impl Recorder {
-    /// An empty recorder; all the memory it will ever have.
+    /// Returns an empty recorder; all the memory it will ever have.
     #[must_use]
     pub fn new() -> Self {
         let counts: Box<[AtomicU64]> = (0..BUCKETS).map(|_| AtomicU64::new(0)).collect();
@@ -126,41 +126,41 @@ impl Recorder {
         add(&self.saturated, n, Ordering::Relaxed);
     }
 
-    /// How many values were recorded.
+    /// Returns how many values were recorded.
     #[must_use]
     pub fn count(&self) -> u64 {
         // ORDERING: Acquire, pairs with the Release in record_n() (rule 2).
         self.count.load(Ordering::Acquire)
     }
 
-    /// The exact sum of all recorded values, below 2^127.
+    /// Returns the exact sum of all recorded values, below 2^127.
     #[must_use]
     pub fn sum(&self) -> u128 {
         self.sum.get()
     }
 
-    /// The smallest recorded value; `None` before the first.
+    /// Returns the smallest recorded value; `None` before the first.
     #[must_use]
     pub fn min(&self) -> Option<u64> {
         // ORDERING: Acquire in count() orders this load after the stores that it counts.
         (self.count() > 0).then(|| self.min.load(Ordering::Relaxed))
     }
 
-    /// The greatest recorded value; `None` before the first.
+    /// Returns the greatest recorded value; `None` before the first.
     #[must_use]
     pub fn max(&self) -> Option<u64> {
         // ORDERING: Acquire in count() orders this load after the stores that it counts.
         (self.count() > 0).then(|| self.max.load(Ordering::Relaxed))
     }
 
-    /// How many of the values were above [`VALUE_MAX`](super::VALUE_MAX).
+    /// Returns how many of the values were above [`VALUE_MAX`](super::VALUE_MAX).
     #[must_use]
     pub fn saturated(&self) -> u64 {
         // ORDERING: Relaxed, a count of its own that orders nothing.
         self.saturated.load(Ordering::Relaxed)
     }
 
-    /// All that was recorded so far, as a [`Histogram`] of scaled values.
+    /// Returns all that was recorded so far, as a [`Histogram`] of scaled values.
     ///
     /// `scale` turns a recorded value into the unit of the result and must be a multiplication by
     /// a constant, give or take rounding: `|ticks| clock.ns(ticks)`, or `|ticks| ticks`. Each value
@@ -249,7 +249,7 @@ impl Writer {
         self.recorder.record_n(value, n);
     }
 
-    /// A new reading end.
+    /// Returns a new reading end.
     #[must_use]
     pub fn reader(&self) -> Reader {
         Reader {
@@ -265,37 +265,37 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// How many values were recorded.
+    /// Returns how many values were recorded.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.recorder.count()
     }
 
-    /// The exact sum of all recorded values. See [`Recorder::sum`].
+    /// Returns the exact sum of all recorded values. See [`Recorder::sum`].
     #[must_use]
     pub fn sum(&self) -> u128 {
         self.recorder.sum()
     }
 
-    /// The smallest recorded value; `None` before the first.
+    /// Returns the smallest recorded value; `None` before the first.
     #[must_use]
     pub fn min(&self) -> Option<u64> {
         self.recorder.min()
     }
 
-    /// The greatest recorded value; `None` before the first.
+    /// Returns the greatest recorded value; `None` before the first.
     #[must_use]
     pub fn max(&self) -> Option<u64> {
         self.recorder.max()
     }
 
-    /// How many values were above [`VALUE_MAX`](super::VALUE_MAX).
+    /// Returns how many values were above [`VALUE_MAX`](super::VALUE_MAX).
     #[must_use]
     pub fn saturated(&self) -> u64 {
         self.recorder.saturated()
     }
 
-    /// All that was recorded so far. See [`Recorder::snapshot`].
+    /// Returns all that was recorded so far. See [`Recorder::snapshot`].
     #[must_use]
     pub fn snapshot(&self, scale: impl Fn(u64) -> u64) -> Histogram {
         self.recorder.snapshot(scale)

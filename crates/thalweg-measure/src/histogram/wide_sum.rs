@@ -56,8 +56,8 @@ impl WideSum {
         let before = self.high.load(Ordering::Relaxed) & !1;
         // ORDERING: Relaxed, kept before the store of `low` by the fence.
         self.high.store(before | 1, Ordering::Relaxed);
-        // ORDERING: Release, pairs with the Acquire fence in get(): who reads the new low word
-        // sees that the high one is in motion or has moved.
+        // ORDERING: Release, pairs with the Acquire fence in get(): a thread that reads the new low
+        // word sees that the high one is in motion or has moved.
         fence(Ordering::Release);
         // ORDERING: Relaxed, published by the Release below.
         self.low.store(low, Ordering::Relaxed);
@@ -66,7 +66,7 @@ impl WideSum {
         self.high.store(after, Ordering::Release);
     }
 
-    /// The sum, exact below 2^127. Repeats its look only while a carry is under way.
+    /// Returns the sum, exact below 2^127. Repeats its look only while a carry is under way.
     pub(super) fn get(&self) -> u128 {
         loop {
             // ORDERING: Acquire, pairs with the last Release in carry().

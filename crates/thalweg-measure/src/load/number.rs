@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A whole number: `250`, `2_000`, `125k`, `2.5M`, `1e6` or `0x10`.
+/// Parses a whole number: `250`, `2_000`, `125k`, `2.5M`, `1e6` or `0x10`.
 ///
 /// `k` stands for a thousand and `M` for a million; a decimal point is fine where the number is
 /// whole in the end.
@@ -52,7 +52,7 @@ pub fn whole_number(text: &str) -> Result<u64, NumberError> {
     shifted.parse().map_err(|_| NumberError::TooLarge)
 }
 
-/// Why a text is not a whole number of 64 bits.
+/// The reason why a text is not a whole number of 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NumberError {

@@ -24,10 +24,10 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// As fast as it goes, without a schedule.
+    /// The rate without a schedule: as fast as it goes.
     pub const MAX: Rate = Rate { per_s: None };
 
-    /// A rate in events a second.
+    /// Returns a rate in events a second.
     ///
     /// # Errors
     /// [`RateError::Zero`] and [`RateError::TooHigh`] outside 1..=[`PER_S_MAX`].
@@ -44,7 +44,7 @@ impl Rate {
         }
     }
 
-    /// Events a second; `None` for [`Rate::MAX`].
+    /// Returns the number of events a second; `None` for [`Rate::MAX`].
     #[must_use]
     pub fn per_s(self) -> Option<u64> {
         self.per_s
@@ -73,7 +73,7 @@ impl fmt::Display for Rate {
 impl FromStr for Rate {
     type Err = RateError;
 
-    /// A [`whole_number`], or `max`.
+    /// Parses a [`whole_number`], or `max`.
     fn from_str(text: &str) -> Result<Rate, RateError> {
         if text == "max" {
             return Ok(Rate::MAX);
@@ -89,33 +89,33 @@ impl FromStr for Rate {
     }
 }
 
-/// Why a text is not a [`Rate`]. Each text names the value and what would be allowed.
+/// The reason why a text is not a [`Rate`]. Each text names the value and what would be allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RateError {
     /// No events at all.
     Zero {
-        /// What was given.
+        /// The text that was given.
         text: String,
     },
     /// Below zero.
     Negative {
-        /// What was given.
+        /// The text that was given.
         text: String,
     },
     /// Above [`PER_S_MAX`].
     TooHigh {
-        /// What was given.
+        /// The text that was given.
         text: String,
     },
     /// A part of an event a second.
     NotWhole {
-        /// What was given.
+        /// The text that was given.
         text: String,
     },
     /// Not a number with a known suffix.
     NotARate {
-        /// What was given.
+        /// The text that was given.
         text: String,
     },
 }

@@ -5,15 +5,16 @@
 //! larger than the other", 1947. S. Holm, "A simple sequentially rejective multiple test
 //! procedure", 1979.
 
-/// Up to so many values in both groups together, the test is exact.
+/// The number of values in both groups together up to which the test is exact.
 const EXACT_MAX: usize = 100;
 
-/// What the test of Mann and Whitney says.
+/// The outcome of the test of Mann and Whitney.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RankSum {
-    /// Pairs of one value of each group in which the second group's is larger; ties count a half.
+    /// The number of pairs of one value of each group in which the second group's is larger; ties
+    /// count a half.
     pub u: f64,
-    /// How often groups that do not differ would lie at least as far apart: two-sided.
+    /// The part of groups without a difference that would lie at least as far apart: two-sided.
     pub p: f64,
 }
 
@@ -75,8 +76,8 @@ fn doubled_ranks(first: &[f64], second: &[f64]) -> (Vec<u64>, f64) {
     (ranks, ties)
 }
 
-/// The part of all groups of `size` of these ranks whose sum is as far from the mean as `sum`, or
-/// farther.
+/// Returns the part of all groups of `size` of these ranks whose sum is as far from the mean as
+/// `sum`, or farther.
 fn exact(ranks: &[u64], size: usize, sum: u64) -> f64 {
     let all: u64 = ranks.iter().sum();
     // ways[k][s]: groups of k ranks with the sum s. At most 2^100: an f64 has room for that, and
@@ -105,8 +106,8 @@ fn exact(ranks: &[u64], size: usize, sum: u64) -> f64 {
     far / counts.iter().sum::<f64>()
 }
 
-/// The complementary error function, to a part of 1.2e-7 (W. H. Press et al., "Numerical Recipes",
-/// section 6.2: a Chebyshev fit), for x ≥ 0.
+/// Returns the complementary error function, to a part of 1.2e-7 (W. H. Press et al., "Numerical
+/// Recipes", section 6.2: a Chebyshev fit), for x ≥ 0.
 fn erfc(x: f64) -> f64 {
     const FIT: [f64; 10] = [
         -1.265_512_23,
@@ -125,8 +126,8 @@ fn erfc(x: f64) -> f64 {
     t * (polynomial - x * x).exp()
 }
 
-/// Holm's adjusted p values, in the order given: as if each question had been the only one. Held
-/// against a level, they err in any of the answers no oftener than that.
+/// Returns Holm's adjusted p values, in the order given: as if each question had been the only one.
+/// Held against a level, they err in any of the answers no oftener than that.
 ///
 /// ```
 /// use thalweg_measure::statistics::holm;
@@ -155,7 +156,7 @@ mod tests {
         rank_sum(first, second).expect("finite values").p
     }
 
-    /// Groups of so many values without ties, whose U is `u`.
+    /// Returns groups of `n1` and `n2` values without ties, whose U is `u`.
     fn groups(n1: usize, n2: usize, mut u: usize) -> (Vec<f64>, Vec<f64>) {
         // A value of the second group stands above as many of the first as it is given.
         let second: Vec<f64> = (0..n2)
@@ -168,7 +169,7 @@ mod tests {
         ((1..=n1).map(|value| value as f64).collect(), second)
     }
 
-    /// The critical values of the usual tables: two-sided, 5 % and 1 %.
+    /// The critical values of published tables: two-sided, 5 % and 1 %.
     #[test]
     fn critical_values_are_those_of_the_tables() {
         let at_5 = [
@@ -282,7 +283,7 @@ mod tests {
         assert_eq!(p(&[2.0; 80], &[2.0; 80]), 1.0);
     }
 
-    /// Several metrics of groups that do not differ: something is told in at most 5 % of all
+    /// Several metrics of groups that do not differ: a difference is reported in at most 5 % of all
     /// tries.
     #[test]
     fn a_family_of_tests_cries_wolf_in_one_of_twenty() {
@@ -297,7 +298,8 @@ mod tests {
             let ps: Vec<f64> = (0..6).map(&mut metric).collect();
             wolves += usize::from(holm(&ps).iter().any(|&p| p < 0.05));
         }
-        // 5 % and three deviations of 2,000 tries; a test that never tells anything fails too.
+        // 5 % and three deviations of 2,000 tries; a test that never reports a difference fails
+        // too.
         assert!((40..=129).contains(&wolves), "{wolves} of {TRIES}");
     }
 

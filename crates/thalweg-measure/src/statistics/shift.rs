@@ -14,11 +14,11 @@
 use super::{Interval, REPETITIONS_MIN, quantile};
 use crate::random::SplitMix;
 
-/// Series that the bootstrap draws.
+/// The number of series that the bootstrap draws.
 pub const RESAMPLES: usize = 2_000;
 
-/// The median of all differences `second - first`; `None` where a group is empty or a value is not
-/// finite. Some 5 µs for twice 20 values, and n log n beyond.
+/// Returns the median of all differences `second - first`; `None` where a group is empty or a value
+/// is not finite. Some 5 µs for twice 20 values, and n log n beyond.
 ///
 /// ```
 /// use thalweg_measure::statistics::shift;
@@ -37,17 +37,18 @@ fn sorted(group: &[f64]) -> Option<Vec<f64>> {
     is_sound.then_some(group)
 }
 
-/// The shift of paired runs, `(first, second)`, with its interval; the bounds are infinite for
-/// fewer than [`REPETITIONS_MIN`] pairs. `None` for no pairs, and for a value that is not finite.
-/// The same `seed` gives the same interval. Some 10 ms for 20 pairs.
+/// Returns the shift of paired runs, `(first, second)`, with its interval; the bounds are infinite
+/// for fewer than [`REPETITIONS_MIN`] pairs. `None` for no pairs, and for a value that is not
+/// finite. The same `seed` gives the same interval. Some 10 ms for 20 pairs.
 #[must_use]
 pub fn shift_interval(pairs: &[(f64, f64)], seed: u64) -> Option<Interval> {
     bootstrap(pairs, seed, median_difference)
 }
 
-/// The same as a part of the first group's median, in each series that of its own: so values that
-/// are never negative are never shown to fall by more than all of them. `None` where the median of
-/// the first group is not above 0 as well; a bound is infinite where that of many series is not.
+/// Returns the shift interval as a part of the first group's median, in each series that of its
+/// own: so values that are never negative are never shown to fall by more than all of them. `None`
+/// where the median of the first group is not above 0 as well; a bound is infinite where that of
+/// many series is not.
 #[must_use]
 pub fn relative_shift_interval(pairs: &[(f64, f64)], seed: u64) -> Option<Interval> {
     let first: Vec<f64> = pairs.iter().map(|pair| pair.0).collect();
@@ -67,7 +68,8 @@ fn middle_of(sorted: &[f64]) -> f64 {
     sorted[last / 2].midpoint(sorted[last - last / 2])
 }
 
-/// A statistic of two sorted groups, with the middle 95 % of what it is in series drawn from them.
+/// Returns a statistic of two sorted groups, with the middle 95 % of what it is in series drawn
+/// from them.
 fn bootstrap(
     pairs: &[(f64, f64)],
     seed: u64,
@@ -115,7 +117,7 @@ fn order(values: &[f64]) -> Vec<usize> {
     order
 }
 
-/// The median of all differences of sorted values.
+/// Returns the median of all differences of sorted values.
 fn median_difference(first: &[f64], second: &[f64]) -> f64 {
     let all = first.len() * second.len();
     let lower = difference_of_rank(first, second, all.div_ceil(2));
@@ -127,8 +129,8 @@ fn median_difference(first: &[f64], second: &[f64]) -> f64 {
     }
 }
 
-/// The difference of this rank, counted from 1: found by halving the range of all numbers that
-/// there are between the least and the largest.
+/// Returns the difference of this rank, counted from 1: found by halving the range of all numbers
+/// that there are between the least and the largest.
 fn difference_of_rank(first: &[f64], second: &[f64], rank: usize) -> f64 {
     let (last_first, last_second) = (first.len() - 1, second.len() - 1);
     let mut low = ordinal(second[0] - first[last_first]);
@@ -144,7 +146,7 @@ fn difference_of_rank(first: &[f64], second: &[f64], rank: usize) -> f64 {
     of_ordinal(low)
 }
 
-/// How many differences are at most `limit`, and the least one above it.
+/// Returns how many differences are at most `limit`, and the least one above it.
 fn up_to(first: &[f64], second: &[f64], limit: f64) -> (usize, f64) {
     let (mut count, mut below, mut next) = (0, 0, f64::INFINITY);
     for &value in first {
@@ -159,7 +161,7 @@ fn up_to(first: &[f64], second: &[f64], limit: f64) -> (usize, f64) {
     (count, next)
 }
 
-/// The place of a number among all; those of equal numbers are equal but for the two zeros.
+/// Returns the place of a number among all; those of equal numbers are equal but for the two zeros.
 fn ordinal(number: f64) -> i64 {
     let bits = number.to_bits() as i64;
     if bits < 0 { i64::MIN - bits } else { bits }

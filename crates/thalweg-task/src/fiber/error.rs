@@ -4,13 +4,13 @@ use std::error::Error;
 use std::fmt;
 use std::io;
 
-/// Why [`StackPool`](super::StackPool) has no stack to give.
+/// The reason why [`StackPool`](super::StackPool) has no stack to give.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum StackError {
     /// A size outside of [`StackOptions::SIZE_BYTES`](super::StackOptions::SIZE_BYTES).
     Size {
-        /// What was asked for.
+        /// The size that was asked for.
         size_bytes: usize,
     },
     /// More stacks are to be kept than the pool may have, or it may have none.
@@ -42,7 +42,7 @@ pub enum StackError {
         size_bytes: usize,
         /// Stacks of this process, of all its pools, this one included.
         stacks: usize,
-        /// What it said.
+        /// The error of the system.
         source: io::Error,
     },
 }

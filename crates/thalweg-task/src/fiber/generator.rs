@@ -8,7 +8,7 @@ use std::cell::Cell;
 use std::fmt;
 
 impl StackPool {
-    /// A generator that runs `body` on a stack of this pool. It begins with the first
+    /// Returns a generator that runs `body` on a stack of this pool. It begins with the first
     /// [`resume`](Generator::resume), whose value is the second argument of `body`.
     ///
     /// # Errors
@@ -31,7 +31,7 @@ impl StackPool {
     }
 }
 
-/// What a [`Generator`] gave when it was resumed.
+/// The outcome of a resumption of a [`Generator`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step<Out, R> {
     /// The body suspended itself, with this.
@@ -123,7 +123,7 @@ impl<In, Out, R> fmt::Debug for Generator<In, Out, R> {
     }
 }
 
-/// What the body of a [`Generator`] suspends itself with. Like a
+/// The context with which the body of a [`Generator`] suspends itself. Like a
 /// [`FiberContext`](super::FiberContext), it cannot leave its stack.
 pub struct GeneratorContext<'g, In: 'static, Out: 'static> {
     suspender: Suspender<'g, Cell<Option<In>>, Out>,

@@ -22,7 +22,7 @@ impl Claim {
         STACKS.claim(use_by_kernel).map(|()| Self(()))
     }
 
-    /// How many stacks the process has, this one included.
+    /// Returns how many stacks the process has, this one included.
     pub(super) fn stacks(&self) -> usize {
         // ORDERING: Relaxed; a figure for a message, which publishes nothing.
         STACKS.stacks.load(Ordering::Relaxed)
@@ -46,7 +46,7 @@ struct Use {
 /// 20 ms where there are 60,000. So a look is trusted for half of the stacks that would fit.
 struct Ledger {
     stacks: AtomicUsize,
-    /// As many stacks fit, as far as the last look could tell.
+    /// The number of stacks that fit, as far as the last look could find out.
     trusted: AtomicUsize,
 }
 
@@ -95,7 +95,7 @@ impl Ledger {
     }
 }
 
-/// What Linux says; nothing elsewhere, where `mmap` itself will refuse.
+/// Returns the use that Linux reports; nothing elsewhere, where `mmap` itself will refuse.
 fn use_by_kernel() -> Option<Use> {
     let text = fs::read_to_string("/proc/sys/vm/max_map_count").ok()?;
     let mappings_max = text.trim().parse().ok()?;
@@ -158,7 +158,7 @@ mod tests {
         assert_eq!(told, stacks);
         assert_eq!(mappings, OTHERS + 2 * stacks);
         assert_eq!(mappings_max, KERNEL);
-        // What was refused does not count.
+        // A stack that was refused does not count.
         // ORDERING: Relaxed; one thread counts.
         assert_eq!(ledger.stacks.load(Ordering::Relaxed), stacks);
     }

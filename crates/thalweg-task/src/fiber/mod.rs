@@ -62,7 +62,7 @@ use std::task::{Context, Poll, Waker};
 use switch::{Ending, Reached, Suspender, Switch};
 
 impl StackPool {
-    /// A fiber that runs `body` on a stack of this pool. It begins with the first poll.
+    /// Returns a fiber that runs `body` on a stack of this pool. It begins with the first poll.
     ///
     /// # Errors
     /// [`StackError::Exhausted`] if all [`max`](StackOptions::max) stacks are in use,
@@ -102,8 +102,8 @@ impl<In, Out, T> Stacked<In, Out, T> {
         })
     }
 
-    /// As [`Switch::resume`]; nothing if the body has ended before. The stack goes back when it
-    /// does, be it by a panic.
+    /// Works as [`Switch::resume`]; nothing if the body has ended before. The stack goes back when
+    /// it does, be it by a panic.
     #[inline]
     fn resume(&mut self, passed: &In) -> Option<Reached<Out, T>> {
         let ends = Ends(self);
@@ -148,7 +148,7 @@ impl<In, Out, T> Drop for Stacked<In, Out, T> {
 ///
 /// A poll resumes the body, and is over when it waits. The stack goes back to the pool when the
 /// body returns. The fiber is `Unpin`: moving it moves nothing of what is on the stack. It is not
-/// `Send`, since nobody can know what is on it.
+/// `Send`, since the content of its stack is not known.
 ///
 /// # Panics
 /// A panic of the body goes out of `poll`. A poll after the end panics.
@@ -170,9 +170,9 @@ impl<In, Out, T> Drop for Stacked<In, Out, T> {
 /// `panic = "abort"` aborts when a fiber is dropped while it waits.
 ///
 /// # Cost
-/// A poll costs some 3 ns and what the future there costs, several times that where there are so
-/// many fibers that their stacks are not in the caches. A message by a [`slot`](mod@crate::slot)
-/// takes some 9 ns, and unwinding a fiber that waits 2.5 µs. Figures with their machine are in
+/// A poll costs some 3 ns and what the future there costs, several times that where the stacks of
+/// all fibers do not fit into the caches. A message by a [`slot`](mod@crate::slot) takes some 9 ns,
+/// and unwinding a fiber that waits 2.5 µs. Figures with their machine are in
 /// `docs/notes/results-tasks.md`; `cargo compare tasks` measures some of them.
 pub struct Fiber<T: 'static> {
     stacked: Stacked<Waker, (), T>,
@@ -197,7 +197,7 @@ impl<T> fmt::Debug for Fiber<T> {
     }
 }
 
-/// What the body of a [`Fiber`] waits with.
+/// The context with which the body of a [`Fiber`] waits.
 ///
 /// It cannot leave its fiber, so none can be suspended by the code of another, whose body would
 /// have to borrow it for ever; nor can it go to another thread.
@@ -232,7 +232,7 @@ impl FiberContext<'_> {
     }
 
     /// Suspends the fiber until its next poll, for which nothing is arranged: a future that is
-    /// pending should have given [`waker`](Self::waker) to somebody.
+    /// pending should have given [`waker`](Self::waker) to the code that will wake it.
     ///
     /// ```
     /// # use std::pin::pin;

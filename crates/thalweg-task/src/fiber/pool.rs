@@ -10,7 +10,7 @@ use std::rc::Rc;
 /// How many stacks one `take` unmaps at most, so that none takes long.
 const UNMAPPED_AT_ONCE_MAX: usize = 16;
 
-/// What a [`StackPool`] may have.
+/// The limits of a [`StackPool`].
 ///
 /// ```
 /// use thalweg_task::fiber::{StackOptions, StackPool};
@@ -21,19 +21,19 @@ const UNMAPPED_AT_ONCE_MAX: usize = 16;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StackOptions {
-    /// Bytes of each stack, rounded up to whole pages, its guard page not counted: 8 KiB to 1 GiB.
-    /// Memory is used only for pages that were touched. A fiber that is dropped while it waits
-    /// needs some 5 KiB below where it waits to be unwound, a panic that prints a backtrace some
-    /// 24 KiB: with less left, a panic overflows the stack where `RUST_BACKTRACE` is set, and ends
-    /// the process instead of its task. 256 KiB, unless given.
+    /// The bytes of each stack, rounded up to whole pages, its guard page not counted: 8 KiB to 1
+    /// GiB. Memory is used only for pages that were touched. A fiber that is dropped while it waits
+    /// needs some 5 KiB below where it waits to be unwound, a panic that prints a backtrace some 24
+    /// KiB: with less left, a panic overflows the stack where `RUST_BACKTRACE` is set, and ends the
+    /// process instead of its task. 256 KiB, unless given.
     pub size_bytes: usize,
-    /// Stacks that are mapped at once and kept. 0, unless given.
+    /// The number of stacks that are mapped at once and kept; default 0.
     pub min: usize,
-    /// Stacks that the pool may have, in use or idle: 1 or more. 4,096, unless given.
+    /// The number of stacks that the pool may have, in use or idle: 1 or more; default 4,096.
     pub max: usize,
-    /// After so many fibers were begun, the stacks that none of them needed are unmapped, at most
-    /// 16 at once, so that no fiber waits long for its stack.
-    /// 0: only [`StackPool::decay`] unmaps. 1,024, unless given.
+    /// The number of fibers that begin before the stacks that none of them needed are unmapped, at
+    /// most 16 at once, so that no fiber waits long for its stack. 0: only [`StackPool::decay`]
+    /// unmaps. 1,024, unless given.
     pub decay_after: usize,
 }
 
@@ -71,19 +71,19 @@ impl Default for StackOptions {
     }
 }
 
-/// How many stacks a pool has.
+/// The numbers of stacks of a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct StackCounts {
-    /// Stacks of fibers and generators that have begun or not, and have not ended.
+    /// The number of stacks of fibers and generators that have begun or not, and have not ended.
     pub in_use: usize,
-    /// Stacks that wait for the next fiber.
+    /// The number of stacks that wait for the next fiber.
     pub idle: usize,
-    /// Stacks of dropped fibers that caught the unwinding of their stack 64 times and went on
-    /// waiting. They stay mapped, count towards [`max`](StackOptions::max), and are never used
-    /// again; nothing on them is dropped.
+    /// The number of stacks of dropped fibers that caught the unwinding of their stack 64 times and
+    /// went on waiting. They stay mapped, count towards [`max`](StackOptions::max), and are never
+    /// used again; nothing on them is dropped.
     pub leaked: usize,
-    /// Stacks that were ever mapped.
+    /// The number of stacks that were ever mapped.
     pub mapped: u64,
 }
 
@@ -113,12 +113,12 @@ struct Pool {
     mapped: Cell<u64>,
     /// Stacks taken in this period.
     taken: Cell<usize>,
-    /// The fewest stacks that were idle in this period: nobody needed those.
+    /// The fewest stacks that were idle in this period: no fiber needed those.
     idle_least: Cell<usize>,
 }
 
 impl StackPool {
-    /// A pool with [`min`](StackOptions::min) idle stacks.
+    /// Makes a pool with [`min`](StackOptions::min) idle stacks.
     ///
     /// # Errors
     /// Options outside of their ranges; and as [`fiber`](Self::fiber).
@@ -141,7 +141,7 @@ impl StackPool {
         Ok(Self(Rc::new(pool)))
     }
 
-    /// How many stacks there are.
+    /// Returns how many stacks there are.
     pub fn counts(&self) -> StackCounts {
         StackCounts {
             in_use: self.0.in_use.get(),
@@ -151,9 +151,9 @@ impl StackPool {
         }
     }
 
-    /// Unmaps the stacks that nobody has needed since the last call, or since the pool last looked
-    /// by itself ([`StackOptions::decay_after`]), and gives their number;
-    /// [`StackOptions::min`] stacks stay. About 5 µs a stack.
+    /// Unmaps the stacks that no fiber has needed since the last call, or since the pool last
+    /// looked by itself ([`StackOptions::decay_after`]), and returns their number;
+    /// [`StackOptions::min`] stacks stay. It takes about 5 µs a stack.
     pub fn decay(&self) -> usize {
         self.0.decay(usize::MAX)
     }

@@ -3,9 +3,9 @@
 //! [corosensei]: https://docs.rs/corosensei
 //!
 //! *State.* A [`Switch`] owns a coroutine and its stack. `resume` lends the code on that stack a
-//! reference for the time of the call: a waker to a fiber, a cell with a value to a generator. What
-//! crosses the switch is a pointer, none where the stack is to be unwound. The code holds a
-//! [`Suspender`], which lends the reference on.
+//! reference for the time of the call: a waker to a fiber, a cell with a value to a generator. The
+//! value that crosses the switch is a pointer, none where the stack is to be unwound. The code
+//! holds a [`Suspender`], which lends the reference on.
 //!
 //! *Rules.*
 //! 1. A stack is resumed through `&mut Switch`, and by no other way. Neither `Switch` nor
@@ -20,8 +20,8 @@
 //!    frames, inside of the resume that rule 2 speaks of. If it suspends, it suspends whatever runs
 //!    on top of this stack as well, and those frames stay where they are until it is resumed.
 //! 4. A stack leaves a `Switch` only when its coroutine has returned or unwound to the root. One
-//!    that cannot be unwound is leaked with all that is on it, as by `mem::forget`: nobody unmaps
-//!    or reuses its memory.
+//!    that cannot be unwound is leaked with all that is on it, as by `mem::forget`: its memory is
+//!    never unmapped or reused.
 //! 5. The top of a [`PooledStack`] lies at most [`COLOUR_BYTES_MAX`] below the end of a mapping
 //!    that is longer by as much, and by a multiple of [`COLOUR_BYTES`], which is one of 16. The
 //!    guard page is that of the mapping.
@@ -52,10 +52,10 @@ const BODY_BYTES_MAX: usize = 512;
 /// How often a body may catch the unwinding of its stack and wait again, until it is leaked.
 const UNWINDS_MAX: u32 = 64;
 
-/// What unwinds the stack of a fiber that is dropped while it waits.
+/// The payload that unwinds the stack of a fiber that is dropped while it waits.
 ///
-/// Code that catches panics can tell it from them by `payload.is::<Unwound>()`, and should let it
-/// go on, with `resume_unwind`.
+/// Code that catches panics can distinguish it from them by `payload.is::<Unwound>()`, and should
+/// let it go on, with `resume_unwind`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unwound;
 
@@ -124,7 +124,8 @@ unsafe impl Stack for PooledStack {
     }
 }
 
-/// What crosses a switch: where what is lent lies; nothing if the stack is to be unwound.
+/// The value that crosses a switch: a pointer to the input that is lent; nothing if the stack is to
+/// be unwound.
 type Passed<In> = Option<NonNull<In>>;
 
 type Body<In, Out, R> = dyn FnOnce(Suspender<'_, In, Out>) -> R;
@@ -213,7 +214,7 @@ impl<In, Out, R> Switch<In, Out, R> {
                     Err(payload) => Ending::Panicked(self.coroutine.into_stack(), payload),
                 }
             }
-            // Rule 4. The value belongs to nobody else, and its destructor may run.
+            // Rule 4. The value has no other owner, and its destructor may run.
             Ok(CoroutineResult::Yield(out)) => {
                 mem::forget(self.coroutine);
                 drop(out);
@@ -242,7 +243,7 @@ struct Unwinding {
 }
 
 impl<In, Out> Suspender<'_, In, Out> {
-    /// What the present resume passed; none while the stack is being unwound.
+    /// Returns the input that the present resume passed; none while the stack is being unwound.
     #[inline]
     pub(super) fn passed(&self) -> Option<&In> {
         // SAFETY: rule 2: this code runs, so the resume that passed it has not returned; the
@@ -290,7 +291,7 @@ impl<In, Out> Suspender<'_, In, Out> {
         );
         unwinding.unwinds += 1;
         if unwinding.unwinds > UNWINDS_MAX {
-            // Nobody resumes it after that: rule 4.
+            // It is never resumed after that: rule 4.
             self.yielder.suspend(out);
         }
         resume_unwind(Box::new(Unwound));

@@ -6,8 +6,8 @@ use std::ptr;
 
 use crate::family::sealed::{Guarded, Key};
 
-/// What a `RefCell` is, for those who never reach for it while they change it. Debug builds check
-/// that. Without the flag a message through a slot costs 1.6 ns less (Zen 5, November 2026).
+/// A `RefCell` for code that never reaches for it while it changes it. Debug builds check that.
+/// Without the flag a message through a slot costs 1.6 ns less (Zen 5, November 2026).
 #[allow(unreachable_pub)] // a sealed trait of a public type names it
 pub struct OneAtATime<S> {
     #[cfg(debug_assertions)]
@@ -37,7 +37,7 @@ impl<S> Guarded<S> for OneAtATime<S> {
     }
 }
 
-/// What word-by-word copies are of: bytes of any kind, padding and pointers among them.
+/// The unit of word-by-word copies: bytes of any kind, padding and pointers among them.
 type Word = MaybeUninit<usize>;
 
 /// Values of more words than this are copied as the compiler likes.
@@ -57,8 +57,8 @@ pub(crate) fn take_by_words<T>(kept: &mut Option<T>) -> Option<T> {
     let from = ptr::from_mut(kept.as_mut()?);
     let mut value = MaybeUninit::<T>::uninit();
     for word in 0..size_of::<T>() / size_of::<Word>() {
-        // SAFETY: both are `T`s, which are so many aligned words. The reads are volatile so that
-        // they are not made one.
+        // SAFETY: both are `T`s, which are this number of aligned words. The reads are volatile so
+        // that they are not made one.
         unsafe {
             let read = from.cast::<Word>().add(word).read_volatile();
             value.as_mut_ptr().cast::<Word>().add(word).write(read);

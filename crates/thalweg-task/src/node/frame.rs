@@ -1,4 +1,4 @@
-//! What is in a frame, and what can be done with it by its type.
+//! The content of a frame, and the operations on it that depend on its type.
 
 use std::alloc::Layout;
 use std::cell::Cell;
@@ -19,13 +19,14 @@ use crate::sync::{AtomicBool, AtomicUsize, UnsafeCell, order};
 use crate::task_error::TaskError;
 use crate::wheel::Timer;
 
-/// What is the same for tasks of all types. What a poll touches is last, beside the body.
+/// The part of a frame that is the same for tasks of all types. The fields that a poll touches are
+/// last, beside the body.
 #[repr(C)]
 pub(crate) struct Header {
     pub(super) hub: NonNull<Hub>,
     /// Counted while the task is not over.
     pub(super) scheduler: NonNull<Scheduler>,
-    /// Who waits for its end.
+    /// The waiter for its end.
     pub(super) joiner: Cell<Option<Waiter>>,
     /// Its deadline.
     pub(super) timer: Cell<Option<Timer>>,
@@ -47,8 +48,8 @@ pub(crate) struct Header {
     pub(super) locals: Cell<usize>,
 }
 
-/// What can be done with the body of a frame, by its type: by rule 3 only by whoever set
-/// `RUNNING`, but for the output of a task that is over, which is its handle's.
+/// The operations on the body of a frame, by its type: by rule 3 only for the code that set
+/// `RUNNING`, except for the output of a task that is over, which is its handle's.
 pub(super) struct Body {
     pub(super) place: Place,
     /// Polls the future; when it is ready, drops it and leaves its output.
@@ -61,7 +62,7 @@ pub(super) struct Body {
     pub(super) output: unsafe fn(NonNull<Header>) -> NonNull<()>,
 }
 
-/// What a task comes to.
+/// The outcome of a task.
 pub(super) type Outcome<T> = Result<T, TaskError>;
 
 #[cfg(all(target_pointer_width = "64", not(loom)))]
@@ -178,7 +179,8 @@ impl<F: Future> Of<F> {
 /// Rule 2: on the owner's thread, once.
 pub(super) unsafe fn give_up(node: NonNull<Header>) {
     // SAFETY: the owner's share keeps it alive.
-    // ORDERING: `alone`, pairs with `leave`: alone, nobody is there who could make another.
+    // ORDERING: `alone`, pairs with `leave`: alone, there is no other reference left from which one
+    // could be made.
     if unsafe { node.as_ref() }.refs.load(order::alone()) == 1 {
         // SAFETY: rule 2.
         unsafe { free(node) };
@@ -191,7 +193,7 @@ pub(super) unsafe fn give_up(node: NonNull<Header>) {
 /// Ends a frame on the owner's thread.
 ///
 /// # Safety
-/// Rule 2: nobody else has it.
+/// Rule 2: no one else has it.
 pub(super) unsafe fn free(node: NonNull<Header>) {
     // SAFETY: the caller has it alone. By rule 6 the hub is there.
     let (body, hub, scheduler) = unsafe {
@@ -215,12 +217,12 @@ pub(super) unsafe fn free(node: NonNull<Header>) {
 /// Ends a frame whose core is gone, on any thread.
 ///
 /// # Safety
-/// Rule 2: nobody else has it; and its hub is closed.
+/// Rule 2: no one else has it; and its hub is closed.
 pub(super) unsafe fn end_orphan(node: NonNull<Header>) {
     // SAFETY: as the caller says.
     let (place, hub) = unsafe { (node.as_ref().body.place, node.as_ref().hub) };
-    // SAFETY: the caller has it alone. What of the header has a destructor is `None` since the
-    // task was over: its joiner was on the owner's thread.
+    // SAFETY: the caller has it alone. The fields of the header that have a destructor are `None`
+    // since the task was over: its joiner was on the owner's thread.
     unsafe {
         ptr::drop_in_place(node.as_ptr());
         hub::leave_orphan(hub, node.cast(), place.own());

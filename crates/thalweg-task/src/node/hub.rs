@@ -10,18 +10,18 @@ use thalweg::wait::Signal;
 use super::frame::Header;
 use crate::sync::{AtomicPtr, AtomicUsize, Ordering, UnsafeCell, order};
 
-/// The head of the stack of a core that is gone.
+/// Returns the head of the stack of a core that is gone.
 fn closed() -> *mut Header {
     ptr::without_provenance_mut(1)
 }
 
-/// What other threads reach of a core. Rules 4 to 7 of [`super`].
+/// The part of a core that other threads reach. Rules 4 to 7 of [`super`].
 pub(crate) struct Hub {
     head: AtomicPtr<Header>,
     /// The core, roots, and once the core is gone each frame that is not.
     holders: AtomicUsize,
     pub(crate) signal: Signal,
-    /// Tells the core from others of the process.
+    /// The number that distinguishes the core from others of the process.
     pub(super) core: NonZeroU32,
     /// The memory of frames, of which only the owner asks for more.
     chunks: UnsafeCell<Vec<Chunk>>,
@@ -41,7 +41,7 @@ pub(super) struct Chunk {
 
 impl Drop for Hub {
     fn drop(&mut self) {
-        // SAFETY: rule 7: nobody else holds the hub.
+        // SAFETY: rule 7: no one else holds the hub.
         let chunks = self
             .chunks
             .with_mut(|chunks| unsafe { std::mem::take(&mut *chunks) });
@@ -89,7 +89,7 @@ impl std::ops::Deref for HubRef {
 
 impl Clone for HubRef {
     fn clone(&self) -> Self {
-        // ORDERING: Relaxed: who has a reference may make another.
+        // ORDERING: Relaxed: the owner of a reference may make another.
         self.holders.fetch_add(1, Ordering::Relaxed);
         Self(self.0)
     }
@@ -102,9 +102,9 @@ impl Drop for HubRef {
     }
 }
 
-/// The number of another core.
+/// Returns the number of another core.
 fn number() -> NonZeroU32 {
-    // Of `std`, as it outlives what loom runs.
+    // It is an atomic of `std`, as it outlives what loom runs.
     static LAST: AtomicU32 = AtomicU32::new(0);
     next(&LAST)
 }
@@ -129,7 +129,7 @@ unsafe fn leave(hub: NonNull<Hub>) {
     // ORDERING: AcqRel: the last one sees what the others did.
     let before = unsafe { hub.as_ref() }.holders.fetch_sub(1, order::leave());
     if before == 1 {
-        // SAFETY: made by `Box::leak`, and nobody else holds it.
+        // SAFETY: made by `Box::leak`, and no one else holds it.
         drop(unsafe { Box::from_raw(hub.as_ptr()) });
     }
 }
@@ -137,8 +137,8 @@ unsafe fn leave(hub: NonNull<Hub>) {
 /// The end of a frame whose core is gone.
 ///
 /// # Safety
-/// The frame must not be used by anybody any more, nor its header, which has been dropped; its
-/// memory is a chunk of the hub's, or its own, of this layout.
+/// The frame must not be used any more, nor its header, which has been dropped; its memory is a
+/// chunk of the hub's, or its own, of this layout.
 pub(super) unsafe fn leave_orphan(hub: NonNull<Hub>, frame: NonNull<u8>, own: Option<Layout>) {
     if let Some(layout) = own {
         // SAFETY: as the caller says.
@@ -163,7 +163,7 @@ impl Hub {
                 self.head.load(Ordering::Acquire);
                 return false;
             }
-            // SAFETY: rule 5: until it is on the stack, nobody else touches the link.
+            // SAFETY: rule 5: until it is on the stack, no other thread touches the link.
             let link = unsafe { &node.as_ref().below };
             // SAFETY: as above.
             link.with_mut(|below| unsafe { *below = NonNull::new(head) });
@@ -181,14 +181,14 @@ impl Hub {
         }
     }
 
-    /// Tells the core's thread that there is something for it. A drive that was left pending may be
-    /// listed as well as the thread that waits now: each is told.
+    /// Notifies the core's thread that there is something for it. A drive that was left pending may
+    /// be listed as well as the thread that waits now: each is notified.
     pub(crate) fn tell(&self) {
         self.signal.notify_one();
         self.signal.notify_one();
     }
 
-    /// Whether there is anything on the stack. The owner's question.
+    /// Returns whether there is anything on the stack. The owner's question.
     #[inline]
     pub(crate) fn has_pushed(&self) -> bool {
         // ORDERING: Relaxed: `take` looks again; before it sleeps a thread passes the signal's
@@ -202,8 +202,8 @@ impl Hub {
         Taken::reversed(self.head.swap(ptr::null_mut(), order::take()))
     }
 
-    /// Lets nothing onto the stack any more, with a share for each of so many frames that are left
-    /// behind, and takes what is there.
+    /// Closes the stack, with a share for each of the `frames` frames that are left behind, and
+    /// takes the nodes that are there.
     pub(super) fn close(&self, frames: usize) -> Taken {
         self.grant(frames);
         // ORDERING: `take`, pairs with `push`, and for those that find it closed with the load
@@ -211,13 +211,13 @@ impl Hub {
         Taken::reversed(self.head.swap(closed(), order::take()))
     }
 
-    /// A share for each of so many frames; rule 6.
+    /// Grants a share for each of `frames` frames; rule 6.
     pub(super) fn grant(&self, frames: usize) {
         // ORDERING: Relaxed: what the shares are for is published later.
         self.holders.fetch_add(frames, Ordering::Relaxed);
     }
 
-    /// Whether the core is gone. Asked on its thread.
+    /// Returns whether the core is gone. Asked on its thread.
     #[inline]
     pub(super) fn is_closed(&self) -> bool {
         // ORDERING: Relaxed: set by this thread.

@@ -11,25 +11,27 @@
 //!    owner's thread only: a waker compares the thread's number first, and a [`NodeRef`], which is
 //!    `!Send`, is made on that thread only.
 //! 2. A frame is alive while `refs` is not 0. The owner's share of it is given up when `locals`
-//!    gets 0, once and for all: that is after `DONE`, and nobody makes a `NodeRef` of a waker whose
-//!    task is over. So whoever takes `refs` to 0 has the frame for itself.
-//! 3. A future is polled, and dropped, only by whoever set `RUNNING`, and not while another has. So
-//!    there is one `&mut` to it at a time, however tasks resume, wake and cancel each other.
-//! 4. A hub's `head`, `holders` and `signal` are anybody's, and its number never changes; its
-//!    `chunks` are the owner's, and the last holder's.
-//! 5. `below` belongs to whoever marked the node as pushed, or took `refs` to 0, until the node is
-//!    on the stack; then to the owner, who takes it off.
+//!    gets 0, once and for all: that is after `DONE`, and no `NodeRef` is made of a waker whose
+//!    task is over. So the thread that takes `refs` to 0 has the frame for itself.
+//! 3. A future is polled, and dropped, only by the call that set `RUNNING`, and not while another
+//!    has set it. So there is one `&mut` to it at a time, however tasks resume, wake and cancel
+//!    each other.
+//! 4. A hub's `head`, `holders` and `signal` may be used by any thread, and its number never
+//!    changes; its `chunks` are the owner's, and the last holder's.
+//! 5. `below` belongs to the thread that marked the node as pushed, or took `refs` to 0, until the
+//!    node is on the stack; then to the owner, which takes it off.
 //! 6. While a core is there it holds its hub, and all frames of its tasks with it. When it goes it
-//!    first ends all its tasks, then grants the hub a share for each frame that somebody still has,
-//!    then closes the stack. Who ends a frame and finds the stack closed gives such a share up.
+//!    first ends all its tasks, then grants the hub a share for each frame that is still held, then
+//!    closes the stack. A thread that ends a frame and finds the stack closed gives such a share
+//!    up.
 //! 7. A hub is freed by its last holder; by rule 6 no frame is alive then.
-//! 8. What changes the state of a [`OneAtATime`], which is `!Sync`, is this crate's: it needs a key
-//!    that nobody else has. It moves values in and out, and compares wakers; it runs nothing of the
-//!    caller's, which might reach for the state again: no destructor, no `clone`, no `wake`.
-//! 9. A [`Lent`] is a node without a count. Whoever lends it has a counted one and keeps that until
-//!    the lent one is woken or resumed, which is the next thing that is done. From there on the
-//!    task's own hold keeps the frame: it is given up at the end of [`NodeRef::finish`], which only
-//!    the runner calls while the task is polled, as the last that it does with the frame.
+//! 8. Only code of this crate changes the state of a [`OneAtATime`], which is `!Sync`: it needs a
+//!    key that no other crate has. It moves values in and out, and compares wakers; it runs nothing
+//!    of the caller's, which might reach for the state again: no destructor, no `clone`, no `wake`.
+//! 9. A [`Lent`] is a node without a count. The lender has a counted one and keeps that until the
+//!    lent one is woken or resumed, which is the next thing that is done. From there on the task's
+//!    own hold keeps the frame: it is given up at the end of [`NodeRef::finish`], which only the
+//!    runner calls while the task is polled, as the last that it does with the frame.
 //!
 //! # Why it works
 //! A poll may run anything: wake its own task (`WOKEN`), cancel it (`CANCELLED`, done after the
@@ -77,7 +79,7 @@ const DONE: u8 = 8;
 const CANCELLED: u8 = 16;
 const FUTURE: u8 = 32;
 const OUTPUT: u8 = 64;
-/// Somebody may ask for the output.
+/// The output may still be asked for.
 const WANTED: u8 = 128;
 
 /// A task, as the owner's thread has it. `!Send`.
@@ -103,12 +105,12 @@ impl Drop for NodeRef {
 }
 
 impl NodeRef {
-    /// The task that `waker` wakes, if it is this thread's, and not over.
+    /// Returns the task that `waker` wakes, if it is this thread's, and not over.
     pub(crate) fn of(waker: &Waker) -> Option<Self> {
         waker::local(waker)
     }
 
-    /// Whether the task is over, or will be after the poll that is under way.
+    /// Returns whether the task is over, or will be after the poll that is under way.
     #[inline(always)]
     pub(crate) fn is_to_end(&self) -> bool {
         self.has(CANCELLED | DONE)
@@ -143,7 +145,7 @@ impl NodeRef {
             #[cfg(loom)]
             used: UnsafeCell::new(()),
         };
-        // SAFETY: the frame is large enough, aligned, and nobody else's.
+        // SAFETY: the frame is large enough, aligned, and not in use.
         unsafe {
             node.write(header);
             Of::<F>::inside(node).write(future);
@@ -163,7 +165,7 @@ impl NodeRef {
         this
     }
 
-    /// The same node without a count: rule 9.
+    /// Returns the node without a count: rule 9.
     #[inline(always)]
     fn lend(&self) -> ManuallyDrop<Self> {
         ManuallyDrop::new(Self(self.0))
@@ -210,8 +212,8 @@ impl NodeRef {
         }
     }
 
-    /// Polls the task here and now; puts that off where it is running, or this is too deep in
-    /// tasks that resume each other. Gives whether it was polled.
+    /// Polls the task here and now; puts that off where it is running, or this is too deep in tasks
+    /// that resume each other. Returns whether it was polled.
     #[inline(always)]
     pub(crate) fn resume(&self) -> bool {
         // SAFETY: `self` is counted, or lent: rule 9.
@@ -234,7 +236,7 @@ impl NodeRef {
         }
     }
 
-    /// What comes after a poll, but for the common case.
+    /// Does the work after a poll, except in the common case.
     fn after(&self, polled: Result<(), Box<dyn Any + Send>>) {
         if let Err(payload) = polled {
             self.end(TaskError::Panicked(panic_text(payload)));
@@ -256,8 +258,8 @@ impl NodeRef {
         }
     }
 
-    /// Ends the task: its future is dropped now, or after the poll that is under way. Gives whether
-    /// it was not over yet.
+    /// Ends the task: its future is dropped now, or after the poll that is under way. Returns
+    /// whether it was not over yet.
     pub(crate) fn cancel(&self, is_late: bool) -> bool {
         if self.has(DONE | CANCELLED) {
             return false;
@@ -267,7 +269,7 @@ impl NodeRef {
             self.mark(CANCELLED);
         } else {
             self.mark(RUNNING | CANCELLED);
-            // So that a destructor that would run the core is told of the task around it.
+            // So a destructor that would run the core finds that there is a task around it.
             thread::nested(|| self.end(self.cause()));
         }
         true
@@ -312,7 +314,7 @@ impl NodeRef {
 
     fn drop_output(&self) {
         if self.has(OUTPUT) {
-            // SAFETY: it is there, and by rule 1 nobody else is at it.
+            // SAFETY: it is there, and by rule 1 no one else uses it.
             unsafe { (self.header().body.drop_output)(self.0) };
         }
     }
@@ -342,7 +344,7 @@ unsafe fn after(node: NonNull<Header>, polled: Result<(), Box<dyn Any + Send>>) 
     ManuallyDrop::new(NodeRef(node)).after(polled);
 }
 
-/// Runs what may panic where nobody is to hear it but the panic hook.
+/// Runs code that may panic; only the panic hook is notified of it.
 pub(crate) fn quietly(run: impl FnOnce()) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(run)) {
         drop(panic_text(payload));

@@ -20,7 +20,7 @@ fn scheduler() -> Rc<Scheduler> {
     Scheduler::new(Time::new(Box::new(Instant::now)))
 }
 
-/// A task that leaves its waker, and is over when it is polled again.
+/// Returns a task that leaves its waker, and is over when it is polled again.
 fn leaving_a_waker(scheduler: &Rc<Scheduler>) -> (NodeRef, Waker) {
     let left: Rc<RefCell<Option<Waker>>> = Rc::default();
     let kept = Rc::clone(&left);
@@ -119,7 +119,7 @@ fn wakers_end_a_frame() {
     scheduler.close();
 }
 
-/// A waker is dropped elsewhere while its task ends: whoever is last has the frame alone.
+/// A waker is dropped elsewhere while its task ends: the last of the two has the frame alone.
 fn a_frame_ends_once() {
     let scheduler = scheduler();
     let (node, waker) = leaving_a_waker(&scheduler);

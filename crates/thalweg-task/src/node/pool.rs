@@ -35,7 +35,7 @@ impl Place {
         Self::Own(layout)
     }
 
-    /// The layout, where it is the frame's own.
+    /// Returns the layout, where it is the frame's own.
     pub(super) const fn own(self) -> Option<Layout> {
         match self {
             Self::Own(layout) => Some(layout),
@@ -49,7 +49,7 @@ pub(super) struct Pool {
     free: [Cell<Option<NonNull<Free>>>; CLASSES.len()],
 }
 
-/// What is in a frame while it is free.
+/// The content of a frame while it is free.
 struct Free {
     next: Option<NonNull<Free>>,
 }
@@ -80,7 +80,7 @@ impl Pool {
     /// Takes the memory of a frame back.
     ///
     /// # Safety
-    /// It came from this pool, for this place, and nobody uses it any more.
+    /// It came from this pool, for this place, and is not used any more.
     #[inline]
     pub(super) unsafe fn put(&self, place: Place, frame: NonNull<u8>) {
         match place {
@@ -104,7 +104,7 @@ impl Pool {
         hub.keep(Chunk { memory, layout });
         // From the last, so that the first is taken first.
         for frame in (0..frames).rev() {
-            // SAFETY: inside the chunk, and nobody's yet.
+            // SAFETY: inside the chunk, and not in use yet.
             unsafe { self.put(Place::Class(class), memory.add(frame * bytes)) };
         }
     }

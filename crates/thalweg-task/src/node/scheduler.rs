@@ -1,4 +1,4 @@
-//! What a core's thread has of its tasks: which are there, which are ready.
+//! The tasks of a core, as its thread keeps them: which are there, which are ready.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -19,8 +19,8 @@ use crate::sync::order;
 use crate::timer::{Expiry, Time};
 use crate::wheel::{Timer, Wheel};
 
-/// Tells a task from all others of the process, also from those that had its place before. 12
-/// bytes, `Send`; what names no task is `None` of an `Option`, which is as small.
+/// The id of a task, which no other task of the process has, nor one that had its place before. It
+/// has 12 bytes and is `Send`; `None` of an `Option`, which is as small, names no task.
 ///
 /// It is the number of the task's core, a place there, and how many tasks had that place before,
 /// and is shown as these three: `2.17.0`. The first and the last of these numbers begin again after
@@ -45,14 +45,14 @@ impl fmt::Display for TaskId {
     }
 }
 
-/// Tells a task from others of its core.
+/// The place of a task, which distinguishes it from others of its core.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub(super) struct SeatId {
     index: u32,
     generation: u32,
 }
 
-/// What a task does.
+/// The status of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Status {
@@ -96,10 +96,11 @@ pub(crate) struct Scheduler {
     seats: RefCell<Vec<Seat>>,
     free_seat: Cell<Option<u32>>,
     live: Cell<usize>,
-    /// Timers, with whom or what they are for.
+    /// Timers, with their tasks or wakers.
     pub(crate) wheel: RefCell<Wheel<Expiry>>,
     pub(crate) time: Time,
-    /// Whom to tell that there is something to do, where another runtime drives the core.
+    /// The waker of another runtime that drives the core, to be notified that there is something to
+    /// do.
     driver: Cell<Option<Foreign>>,
     is_driven: Cell<bool>,
     /// Where that one is listed for what other threads wake.
@@ -168,7 +169,7 @@ impl Scheduler {
     /// Takes a frame's memory back.
     ///
     /// # Safety
-    /// It came from [`frame`](Self::frame), for this place, and nobody uses it any more.
+    /// It came from [`frame`](Self::frame), for this place, and is not used any more.
     #[inline]
     pub(super) unsafe fn take_back(&self, place: Place, frame: NonNull<u8>) {
         self.frames.set(self.frames.get() - 1);
@@ -209,12 +210,12 @@ impl Scheduler {
             seat.holds = Seated::Free(self.free_seat.replace(Some(id.index)));
         }
         if let Some(timer) = timer {
-            // What is cancelled is an id: nothing of the caller's is dropped.
+            // The timer that is cancelled holds an id: nothing of the caller's is dropped.
             self.wheel.borrow_mut().cancel(timer);
         }
     }
 
-    /// The task, if it is one of this core's, and not over.
+    /// Returns the task, if it is one of this core's, and not over.
     pub(crate) fn find(&self, id: TaskId) -> Option<NodeRef> {
         let TaskId { core, place } = id;
         if core != self.hub.core {
@@ -241,8 +242,8 @@ impl Scheduler {
         }
     }
 
-    /// Whether this is called within a task of this core, which some other code resumed or ends.
-    /// Looks at all tasks, but only where the caller is nested in any.
+    /// Returns whether this is called within a task of this core, which some other code resumed or
+    /// ends. Looks at all tasks, but only where the caller is nested in any.
     pub(crate) fn is_within_task(&self) -> bool {
         let is_running = |seat: &Seat| match seat.holds {
             // SAFETY: a seated task is not over, so its frame is alive (rule 2).
@@ -277,7 +278,7 @@ impl Scheduler {
         Some(node)
     }
 
-    /// Polls the first of the run list; gives whether there was one.
+    /// Polls the first of the run list; returns whether there was one.
     #[inline]
     pub(crate) fn run_one(&self) -> bool {
         let Some(node) = self.pop() else {
@@ -297,7 +298,8 @@ impl Scheduler {
         for node in self.hub.take() {
             // SAFETY: on the stack, a node is alive, or for the owner to end.
             let header = unsafe { node.as_ref() };
-            // ORDERING: `alone`, pairs with `leave`: nobody has it who could make another.
+            // ORDERING: `alone`, pairs with `leave`: there is no reference left from which another
+            // could be made.
             if header.refs.load(order::alone()) == 0 {
                 // SAFETY: rule 2.
                 unsafe { free(node) };
@@ -313,7 +315,7 @@ impl Scheduler {
         }
     }
 
-    /// Has `driver` told of the next task that is woken, and nobody who was to be told before.
+    /// Has `driver` notified of the next task that is woken, in the place of an earlier driver.
     pub(crate) fn watch(&self, driver: &Waker) -> Entry {
         let (waker, entry) = (Foreign::of(driver), self.hub.signal.register(driver));
         self.unwatch();
@@ -323,30 +325,30 @@ impl Scheduler {
         entry
     }
 
-    /// Whether this is the driver that is told.
+    /// Returns whether this is the driver that is notified.
     pub(crate) fn is_watched_by(&self, driver: Entry) -> bool {
         self.listed.get() == Some(driver)
     }
 
-    /// No driver is told any more.
+    /// Ends the notifications of the driver.
     pub(crate) fn unwatch(&self) {
         self.is_driven.set(false);
         let driver = self.driver.take();
         if let Some(entry) = self.listed.take() {
-            // A thread that waits beside it is told as well, by `tell`.
+            // A thread that waits beside it is notified as well, by `tell`.
             let _ = self.hub.signal.unregister(entry);
         }
         drop(driver);
     }
 
-    /// Whether no task is left while the core's driver waits: the last one was cancelled, or
-    /// resumed, outside of the core.
+    /// Returns whether no task is left while the core's driver waits: the last one was cancelled,
+    /// or resumed, outside of the core.
     #[inline]
     pub(super) fn has_ended_unseen(&self) -> bool {
         self.is_driven.get() && self.live.get() == 0
     }
 
-    /// There is something to do, for whoever drives the core.
+    /// Notifies the runtime that drives the core that there is something to do.
     #[inline]
     pub(crate) fn tell_driver(&self) {
         if self.is_driven.get() {
@@ -362,7 +364,7 @@ impl Scheduler {
         }
     }
 
-    /// Ends all tasks, and leaves the frames that somebody still has to whoever is last.
+    /// Ends all tasks, and leaves the frames that are still held to the last holder.
     pub(crate) fn close(&self) {
         self.is_closed.set(true);
         self.unwatch(); // a driver that was forgotten

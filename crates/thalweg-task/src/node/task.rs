@@ -45,25 +45,25 @@ impl<T: 'static> Task<T> {
 }
 
 impl<T> Task<T> {
-    /// Tells it from all others of the process; see [`TaskId`].
+    /// Returns the id of the task, which no other of the process has; see [`TaskId`].
     pub fn id(&self) -> TaskId {
         self.node.id()
     }
 
-    /// Whether it is over.
+    /// Returns whether it is over.
     pub fn is_finished(&self) -> bool {
         self.node.has(DONE)
     }
 
     /// Ends the task, before it returns unless the task is being polled: its future is dropped, and
     /// it comes to [`TaskError::Cancelled`](crate::TaskError::Cancelled), or to `Panicked` where a
-    /// destructor panics. Gives whether it was not over and not cancelled yet.
+    /// destructor panics. Returns whether it was not over and not cancelled yet.
     pub fn cancel(&self) -> bool {
         self.node.cancel(false)
     }
 
-    /// Lets the task go on without anybody who asks for its output. A panic of it is heard by the
-    /// panic hook only.
+    /// Lets the task go on, and gives its output up. Only the panic hook is notified of a panic of
+    /// it.
     pub fn detach(self) {}
 
     /// Ends the task with [`TaskError::TimedOut`](crate::TaskError::TimedOut) unless it is over so
@@ -76,7 +76,7 @@ impl<T> Task<T> {
         }
     }
 
-    /// As [`deadline`](Self::deadline), at a given time.
+    /// Works as [`deadline`](Self::deadline), at a given time.
     pub fn deadline_at(self, at: Instant) -> Self {
         if let Some(scheduler) = self.scheduler() {
             let timer = scheduler.expire_at(at, Expiry::End(self.id()));

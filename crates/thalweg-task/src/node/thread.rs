@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// stack.
 const NESTED_MAX: u32 = 32;
 
-/// What a thread knows of itself.
+/// The state that a thread keeps of itself.
 struct Here {
-    /// 0 until somebody asks.
+    /// The number of the thread, 0 until it is asked for.
     number: Cell<u64>,
     /// Tasks that may still be resumed within the present one.
     room: Cell<u32>,
@@ -39,7 +39,7 @@ loom::thread_local! {
 pub(crate) struct Thread(u64);
 
 impl Thread {
-    /// The calling thread.
+    /// Returns the calling thread.
     #[inline]
     pub(crate) fn current() -> Self {
         HERE.with(|here| match here.number.get() {
@@ -48,7 +48,7 @@ impl Thread {
         })
     }
 
-    /// Whether this is the calling thread.
+    /// Returns whether this is the calling thread.
     #[inline(always)]
     pub(crate) fn is_current(self) -> bool {
         // A thread without a number is no thread that has one.
@@ -83,7 +83,8 @@ pub(crate) fn nested<R>(inner: impl FnOnce() -> R) -> R {
     inner()
 }
 
-/// Whether this is called, however deep, by what [`deeper`], [`nested`] or [`without_room`] runs.
+/// Returns whether this is called, however deep, by what [`deeper`], [`nested`] or [`without_room`]
+/// runs.
 pub(crate) fn is_nested() -> bool {
     HERE.with(|here| here.room.get()) < NESTED_MAX
 }

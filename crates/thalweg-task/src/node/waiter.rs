@@ -6,8 +6,8 @@ use std::task::{RawWakerVTable, Waker};
 use super::{NodeRef, quietly, waker};
 use crate::family::sealed::{Key, Told, Wakes};
 
-/// A waker, which may be anybody's: to wake it, or to drop it, may panic. That goes no further: the
-/// panic hook has reported it, and the notifier may hold a value that must not be lost.
+/// A waker, which may be of any code: to wake it, or to drop it, may panic. That goes no further:
+/// the panic hook has reported it, and the notifier may hold a value that must not be lost.
 #[allow(unreachable_pub)] // a sealed trait of a public type names it
 pub struct Foreign(Option<Waker>);
 
@@ -69,7 +69,7 @@ impl Wakes for Foreign {
 #[allow(unreachable_pub)] // a sealed trait of a public type names it
 pub struct Waiter(Whom);
 
-// With a tag of its own, one comparison tells nobody, a node and a waker apart.
+// With a tag of its own, one comparison distinguishes no waiter, a node and a waker.
 #[repr(u8)]
 enum Whom {
     Node(NodeRef),
@@ -77,7 +77,8 @@ enum Whom {
 }
 
 impl Waiter {
-    /// Whoever `waker` wakes. Where that is a task of this thread's, nothing atomic is done.
+    /// Returns the waiter that `waker` wakes. Where that is a task of this thread's, nothing atomic
+    /// is done.
     #[inline(always)]
     pub(crate) fn of(waker: &Waker) -> Self {
         // By its parts, so that a waker that is made for a poll need not be in memory.
@@ -97,7 +98,7 @@ impl Waiter {
         }
     }
 
-    /// Whether it is the one that `waker` wakes.
+    /// Returns whether it is the one that `waker` wakes.
     #[inline(always)]
     pub(crate) fn is(&self, waker: &Waker) -> bool {
         match &self.0 {
@@ -106,8 +107,9 @@ impl Waiter {
         }
     }
 
-    /// Whether the one that is kept is the one that `waker` wakes; most often it is a node. Where
-    /// nobody is, a task of this thread's is kept now, since that runs nothing foreign.
+    /// Returns whether the waiter that is kept is the one that `waker` wakes; most often it is a
+    /// node. Where none is kept, a task of this thread's is kept now, since that runs nothing
+    /// foreign.
     #[inline(always)]
     pub(crate) fn keeps(kept: &mut Option<Self>, waker: &Waker) -> bool {
         match kept {
@@ -139,8 +141,8 @@ impl Waiter {
         }
     }
 
-    /// Runs it here and now where it is a task of this thread's that can run, else wakes it. Gives
-    /// whether it ran.
+    /// Runs it here and now where it is a task of this thread's that can run, else wakes it.
+    /// Returns whether it ran.
     #[inline(always)]
     pub(crate) fn resume(self) -> bool {
         match self.0 {
@@ -150,7 +152,7 @@ impl Waiter {
     }
 }
 
-/// Whom a [`Waiter`] that is kept wakes, for now: rule 9 of [`super`].
+/// The task or waker that a kept [`Waiter`] wakes, for now: rule 9 of [`super`].
 #[allow(unreachable_pub)] // a sealed trait of a public type names it
 pub struct Lent(Lending);
 

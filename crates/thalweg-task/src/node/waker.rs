@@ -11,7 +11,8 @@ use crate::sync::{Ordering, order};
 
 static VTABLE: RawWakerVTable = RawWakerVTable::new(clone, wake, wake_by_ref, drop_waker);
 
-/// The node's waker, lent: it must not outlive the caller's hold on the node, and is not dropped.
+/// Returns the node's waker, lent: it must not outlive the caller's hold on the node, and is not
+/// dropped.
 #[inline(always)]
 pub(super) fn lend(node: NonNull<Header>) -> ManuallyDrop<Waker> {
     let data = node.as_ptr().cast_const().cast();
@@ -20,7 +21,7 @@ pub(super) fn lend(node: NonNull<Header>) -> ManuallyDrop<Waker> {
     ManuallyDrop::new(unsafe { Waker::new(data, &VTABLE) })
 }
 
-/// The waker with these parts, lent.
+/// Returns the waker with these parts, lent.
 ///
 /// # Safety
 /// They are those of a waker that outlives this one.
@@ -32,7 +33,7 @@ pub(super) unsafe fn of_parts(
     ManuallyDrop::new(unsafe { Waker::new(data, vtable) })
 }
 
-/// The node that `waker` wakes, if it is one of ours, without a hold on it.
+/// Returns the node that `waker` wakes, if it is one of ours, without a hold on it.
 #[inline(always)]
 fn node_of(waker: &Waker) -> Option<NonNull<Header>> {
     let is_ours = std::ptr::eq(waker.vtable(), &VTABLE);
@@ -40,14 +41,14 @@ fn node_of(waker: &Waker) -> Option<NonNull<Header>> {
     is_ours.then(|| NonNull::new(data)).flatten()
 }
 
-/// Whether `waker` is that of `node`.
+/// Returns whether `waker` is that of `node`.
 #[inline(always)]
 pub(super) fn is_of(waker: &Waker, node: &NodeRef) -> bool {
     let is_ours = std::ptr::eq(waker.vtable(), &VTABLE);
     is_ours && std::ptr::addr_eq(waker.data(), node.0.as_ptr())
 }
 
-/// The node that `waker` wakes, if it is one of the calling thread's, and not over.
+/// Returns the node that `waker` wakes, if it is one of the calling thread's, and not over.
 #[inline]
 pub(super) fn local(waker: &Waker) -> Option<NodeRef> {
     let node = node_of(waker)?;
@@ -67,9 +68,9 @@ fn header(data: &*const ()) -> NonNull<Header> {
 unsafe fn clone(data: *const ()) -> RawWaker {
     // SAFETY: the waker that is cloned keeps the frame alive (rule 2).
     let node = unsafe { header(&data).as_ref() };
-    // ORDERING: Relaxed: who has a reference may make another.
+    // ORDERING: Relaxed: the owner of a reference may make another.
     if node.refs.fetch_add(1, Ordering::Relaxed) > isize::MAX as usize {
-        abort(); // as `Arc` does: so many can only be leaked ones
+        abort(); // as `Arc` does: that many can only be leaked ones
     }
     RawWaker::new(data, &VTABLE)
 }
@@ -91,7 +92,7 @@ unsafe fn wake_by_ref(data: *const ()) {
     // SAFETY: the waker keeps the frame alive.
     let header = unsafe { node.as_ref() };
     if header.owner.is_current() {
-        // Of a task that is over the owner's share may be gone (rule 2).
+        // The owner's share of a task that is over may be gone (rule 2).
         if header.flags.get() & DONE == 0 {
             NodeRef::hold(node).wake();
         }
@@ -142,13 +143,13 @@ pub(super) unsafe fn drop_ref(node: NonNull<Header>) {
     if unsafe { node.as_ref() }.refs.fetch_sub(1, order::leave()) != 1 {
         return;
     }
-    // Nobody has the node any more, so what is left of it is ours (rule 2).
+    // No one else has the node any more, so the rest of it is ours (rule 2).
     if owner.is_current() {
         // SAFETY: rule 2, on the owner's thread.
         unsafe { free(node) };
     // SAFETY: rule 6: the frame is not freed, so its hub is there; rule 5 for the push.
     } else if !unsafe { hub.as_ref().push(node) } {
-        // SAFETY: rule 6: the core is gone, and left the frame to whoever is last.
+        // SAFETY: rule 6: the core is gone, and left the frame to its last holder.
         unsafe { end_orphan(node) };
     }
 }

@@ -1,4 +1,4 @@
-//! What can be wrong with a slot.
+//! Errors of slots.
 
 use std::error::Error;
 use std::fmt;
@@ -9,7 +9,7 @@ const CANCELLED: &str = "the slot's receiver has cancelled";
 /// A value that was not sent; it is given back.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum SendError<T> {
-    /// There is a value in the slot, which nobody has taken yet.
+    /// There is a value in the slot, which no receiver has taken yet.
     Full(T),
     /// The receiver was dropped.
     Closed(T),
@@ -18,7 +18,7 @@ pub enum SendError<T> {
 }
 
 impl<T> SendError<T> {
-    /// The value that was not sent.
+    /// Returns the value that was not sent.
     pub fn into_inner(self) -> T {
         match self {
             Self::Full(value) | Self::Closed(value) | Self::Cancelled(value) => value,
@@ -49,7 +49,7 @@ impl<T> fmt::Display for SendError<T> {
 
 impl<T> Error for SendError<T> {}
 
-/// Nothing can be sent any more.
+/// The error where nothing can be sent any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VacantError {
     /// The receiver was dropped.
@@ -69,7 +69,7 @@ impl fmt::Display for VacantError {
 
 impl Error for VacantError {}
 
-/// Nothing comes any more.
+/// The error where nothing comes any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecvError {
     /// The sender was dropped, and all that it sent was received.
@@ -89,7 +89,7 @@ impl fmt::Display for RecvError {
 
 impl Error for RecvError {}
 
-/// Nothing is there now.
+/// The error where nothing is there now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TryRecvError {
     /// The slot is empty, and its sender is there.

@@ -25,16 +25,18 @@
 //! ```
 //!
 //! # Ends
-//! A slot's end that is dropped is closed, and the other end is told *closed*. What was sent before
-//! is received first. [`SlotTx::cancel`] and [`SlotRx::cancel`] say instead that the value is not
-//! wanted any more: what is in the slot is dropped, and the other end is told *cancelled* at once.
+//! A slot's end that is dropped is closed, and the other end gets *closed*. A value that was sent
+//! before is received first. [`SlotTx::cancel`] and [`SlotRx::cancel`] say instead that the value
+//! is not wanted any more: a value in the slot is dropped, and the other end gets *cancelled* at
+//! once.
 //!
 //! A send that was `Ok` says that the value is in the slot, not that it was received: a value that
 //! is there when the receiver is dropped is dropped with it, also where its task is cancelled or
 //! ends at its deadline. Where that matters, have the receiver answer.
 //!
 //! # Memory ordering
-//! What a thread did before it sent a value is visible to the thread that received it, after that.
+//! All that a thread did before it sent a value is visible, after the receive, to the thread that
+//! received it.
 
 mod error;
 #[cfg(all(test, loom))]
@@ -53,7 +55,7 @@ use crate::family::sealed::{Guarded, Sealed, Wakes};
 use crate::sync::fault;
 use waiting::Waiting;
 
-/// What an end has come to.
+/// The state of an end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     Open,
@@ -63,24 +65,24 @@ enum End {
 
 type WaiterOf<F> = <F as Sealed>::Waiter;
 
-/// What both ends share.
+/// The state that both ends share.
 struct State<T, F: Family, W> {
     value: Option<T>,
     receivers: W,
-    /// Who waits for the slot to be empty.
+    /// The waiter for the slot to be empty.
     vacancy: Option<WaiterOf<F>>,
     sender: End,
     receiver: End,
-    /// Whether an end is not open, or somebody waits for the slot to be empty; it may say so a
-    /// while longer. One look tells that there is nothing but the value to care for.
+    /// Whether an end is not open, or a sender waits for the slot to be empty; it may stay set a
+    /// while longer. One look shows that there is only the value to handle.
     is_rare: bool,
     /// Receivers there are.
     count: usize,
 }
 
 impl<T, F: Family, W> State<T, F, W> {
-    /// Whether an end has anything to drop, or anybody to wake. Most often it has not, and to move
-    /// nothing would cost as much as to move something.
+    /// Returns whether an end has anything to drop, or a waiter to wake. Most often it has not, and
+    /// to move nothing would cost as much as to move something.
     fn has_rest<V: Wakes>(&self) -> bool
     where
         W: Waiting<V>,
@@ -96,7 +98,7 @@ impl<T, F: Family, W> State<T, F, W> {
 }
 
 /// Wakes all of them.
-// Inlined, so that nobody is not passed through memory: most ends have nobody to wake.
+// Inlined, so that an empty list is not passed through memory: most ends have no waiter to wake.
 #[inline(always)]
 fn wake_all<W: Wakes>(waiting: impl IntoIterator<Item = W>) {
     for waiter in waiting {
@@ -140,14 +142,15 @@ fn pair<T, F: Family, W: Waiting<WaiterOf<F>>>() -> Ends<T, F, W> {
     (SlotTx::new(slot.clone()), SlotRx::new(slot))
 }
 
-/// A slot with one receiver. Allocates once. What a message costs: see
+/// Returns a slot with one receiver. Allocates once. For the cost of a message, see
 /// [`SlotTx::send_now`].
 pub fn slot<T, F: Family>() -> (SlotTx<T, F>, SlotRx<T, F>) {
     pair()
 }
 
-/// A slot whose receiver can be cloned. A value wakes the one that has waited longest. That one
-/// keeps its turn if another takes the value before it looks, and passes it on if it never looks.
+/// Returns a slot whose receiver can be cloned. A value wakes the one that has waited longest. That
+/// one keeps its turn if another takes the value before it looks, and passes it on if it never
+/// looks.
 pub fn slot_many<T, F: Family>() -> Ends<T, F, Many<F>> {
     pair()
 }

@@ -45,7 +45,7 @@ unsafe impl Send for Made {}
 impl Made {
     fn new(number: u32) -> Self {
         let cell = Arc::new(UnsafeCell::new(0));
-        // SAFETY: loom checks that nobody else is there.
+        // SAFETY: loom checks that no other thread is there.
         #[allow(unsafe_code)] // as above
         cell.with_mut(|word| unsafe { *word = number });
         Self(cell)
@@ -87,7 +87,7 @@ fn the_end_is_told() {
     sender.join().expect("it ends");
 }
 
-/// Of two that wait for a value, the first gives up, told or not: the second gets it.
+/// Two receivers wait for a value, and the first gives up, notified or not: the second gets it.
 fn told_and_gone() {
     let (tx, rx) = slot_many::<Made, Shared>();
     let (mut one, mut other) = (rx.clone(), rx);

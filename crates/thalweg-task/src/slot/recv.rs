@@ -20,7 +20,7 @@ pub struct SlotRx<T, F: Family, W: Waiting<WaiterOf<F>> = One<F>> {
     place: W::Place,
 }
 
-/// What a look at a slot found, and the sender that waits for it to be empty.
+/// The outcome of a look at a slot, and the sender that waits for it to be empty.
 type Look<T, V> = Result<(T, Option<V>), RecvError>;
 
 impl<T, F: Family, W: Waiting<WaiterOf<F>>> State<T, F, W> {
@@ -40,7 +40,7 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> State<T, F, W> {
     }
 }
 
-/// Tells the sender that waits.
+/// Notifies the sender that waits, and returns the value.
 fn taken<T, V: Told>((value, vacancy): (T, Option<V>)) -> T {
     if let Some(sender) = vacancy
         && !fault::is("slot_vacancy")
@@ -74,7 +74,7 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> SlotRx<T, F, W> {
         }
     }
 
-    /// Ends a receive that was forgotten. One of a single receiver keeps nobody waiting.
+    /// Ends a receive that was forgotten. One of a single receiver keeps no other one waiting.
     #[inline(always)]
     fn leave_forgotten(&mut self) {
         if W::IS_MANY && self.place.is_set() {
@@ -82,7 +82,7 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> SlotRx<T, F, W> {
         }
     }
 
-    /// As [`recv`](Self::recv), in a fiber: its stack is suspended meanwhile.
+    /// Works as [`recv`](Self::recv), in a fiber: its stack is suspended meanwhile.
     ///
     /// # Errors
     /// As [`recv`](Self::recv).
@@ -102,9 +102,9 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> SlotRx<T, F, W> {
         }
     }
 
-    /// Says that the value is not wanted any more. What is in the slot is dropped, and the sender
-    /// is told [`SendError::Cancelled`](super::SendError::Cancelled). Where the receiver was cloned
-    /// this is for all of them, and the others are told [`RecvError::Cancelled`].
+    /// Says that the value is not wanted any more. A value in the slot is dropped, and the sender
+    /// gets [`SendError::Cancelled`](super::SendError::Cancelled). Where the receiver was cloned
+    /// this is for all of them, and the others get [`RecvError::Cancelled`].
     pub fn cancel(self) {
         self.end(End::Cancelled);
     }
@@ -138,7 +138,7 @@ impl<T, F: Family> Clone for SlotRx<T, F, Many<F>> {
 impl<T, F: Family, W: Waiting<WaiterOf<F>>> Drop for SlotRx<T, F, W> {
     fn drop(&mut self) {
         if is_model_over() {
-            // What it holds can't be dropped any more either.
+            // The value that it holds can't be dropped any more either.
             return std::mem::forget(self.slot.clone());
         }
         self.leave_forgotten();
@@ -158,11 +158,11 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> fmt::Debug for SlotRx<T, F, W> {
     }
 }
 
-/// See [`SlotRx::recv`].
+/// The future of [`SlotRx::recv`].
 #[must_use = "a future does nothing until it is polled"]
 pub struct Recv<'r, T, F: Family, W: Waiting<WaiterOf<F>> = One<F>> {
     receiver: &'r mut SlotRx<T, F, W>,
-    /// Of a single receiver: the usual way is a few instructions shorter with it here.
+    /// The place of a single receiver: the fast path is a few instructions shorter with it here.
     place: W::Place,
 }
 
@@ -184,7 +184,8 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> Future for Recv<'_, T, F, W> {
         let (slot, place) = self.parts();
         let mut waits = false;
         let value = slot.state.with(KEY, |state| {
-            // Of many, another may have been told of the value, and has to be told of the next.
+            // With many receivers, another may have been notified of the value, and has to be
+            // notified of the next.
             if state.is_rare || W::IS_MANY && state.value.is_some() {
                 return None;
             }
@@ -207,8 +208,8 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> Future for Recv<'_, T, F, W> {
     }
 }
 
-/// What is rare; and where there is nothing the waker is listed, cloned outside of the guard since
-/// that is foreign code.
+/// Handles the rare cases; and where there is no value, it lists the waker, cloned outside of the
+/// guard since that is foreign code.
 #[cold]
 #[inline(never)]
 fn look<T, F: Family, W: Waiting<WaiterOf<F>>>(
@@ -242,7 +243,7 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> Drop for Recv<'_, T, F, W> {
 fn leave<T, F: Family, W: Waiting<WaiterOf<F>>>(slot: &Shared<T, F, W>, place: &mut W::Place) {
     let (next, left) = slot.state.with(KEY, |state| {
         let (was_told, left) = state.receivers.leave(place);
-        // Told, and gone without a look: the next one is told instead.
+        // It was notified, and went without a look: the next receiver is notified instead.
         let is_owed = was_told && state.value.is_some() && !fault::is("slot_pass_on");
         (
             if is_owed {

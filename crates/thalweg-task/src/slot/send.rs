@@ -17,7 +17,7 @@ pub struct SlotTx<T, F: Family, W: Waiting<WaiterOf<F>> = One<F>> {
 }
 
 impl<T, F: Family, W: Waiting<WaiterOf<F>>> State<T, F, W> {
-    /// Puts a value where it may go, and tells whoever waits for one.
+    /// Puts a value into the slot if it may, and returns the receiver to notify.
     fn put(&mut self, value: T) -> Result<Option<W::Next>, SendError<T>> {
         match self.receiver {
             End::Open if self.value.is_some() => Err(SendError::Full(value)),
@@ -50,8 +50,8 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> SlotTx<T, F, W> {
     }
 
     /// Sends a value, and runs the receiver here and now, up to where it waits next: what it does
-    /// is done when this returns. Gives whether it ran. It does not, and is woken instead, where it
-    /// is running already, is no task of this thread's, or where 32 tasks that resume each other
+    /// is done when this returns. Returns whether it ran. It does not, and is woken instead, where
+    /// it is running already, is no task of this thread's, or where 32 tasks that resume each other
     /// are on the stack; and within a fiber, whose stack may be small.
     ///
     /// # Errors
@@ -70,7 +70,7 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> SlotTx<T, F, W> {
         let (before, waiter) = self.slot.state.with(KEY, |state| match state.receiver {
             End::Open => {
                 let before = state.value.replace(value);
-                // Of one that was there somebody has been told.
+                // A receiver was notified of the value that was there before.
                 let is_first = before.is_none();
                 Ok((
                     before,
@@ -100,7 +100,7 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> SlotTx<T, F, W> {
         })
     }
 
-    /// Whether a value is there that was not received yet.
+    /// Returns whether a value is there that was not received yet.
     pub fn is_full(&self) -> bool {
         self.slot.state.with(KEY, |state| state.value.is_some())
     }
@@ -114,7 +114,7 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> SlotTx<T, F, W> {
     }
 
     /// Says that no value comes, and that one in the slot is not to be received: it is dropped, and
-    /// the receiver is told [`RecvError::Cancelled`](super::RecvError::Cancelled).
+    /// the receiver gets [`RecvError::Cancelled`](super::RecvError::Cancelled).
     pub fn cancel(self) {
         self.end(End::Cancelled);
     }
@@ -140,7 +140,7 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> SlotTx<T, F, W> {
 impl<T, F: Family, W: Waiting<WaiterOf<F>>> Drop for SlotTx<T, F, W> {
     fn drop(&mut self) {
         if is_model_over() {
-            // What it holds can't be dropped any more either.
+            // The value that it holds can't be dropped any more either.
             return std::mem::forget(self.slot.clone());
         }
         self.end(End::Closed);
@@ -153,7 +153,7 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> fmt::Debug for SlotTx<T, F, W> {
     }
 }
 
-/// See [`SlotTx::vacant`].
+/// The future of [`SlotTx::vacant`].
 #[must_use = "a future does nothing until it is polled"]
 pub struct Vacant<'s, T, F: Family, W: Waiting<WaiterOf<F>> = One<F>> {
     sender: &'s mut SlotTx<T, F, W>,

@@ -1,4 +1,4 @@
-//! Who waits for a slot's value: one receiver, or several in the order in which they came.
+//! The waiters for a slot's value: one receiver, or several in the order in which they came.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::task::Waker;
 use crate::family::Family;
 use crate::family::sealed::{Key, Mark, Sealed, Told, Wakes};
 
-/// A place in the list of those who wait; 0: in none.
+/// A place in the list of waiters; 0: in none.
 type Place = u64;
 
 impl Mark for Place {
@@ -24,32 +24,35 @@ impl Mark for Place {
     }
 }
 
-/// Those who wait. Sealed: [`One`] or [`Many`].
+/// The list of waiters. Sealed: [`One`] or [`Many`].
 pub trait Waiting<W: Wakes>: Default + Kind {
-    /// Those who waited, taken out.
+    /// The waiters, taken out.
     type All: IntoIterator<Item = W>;
-    /// What a receive keeps, to be found by when it leaves.
+    /// The mark that a receive keeps, to be found by when it leaves.
     type Place: Mark;
-    /// One that is told of a value.
+    /// The receiver that is notified of a value.
     type Next: Told;
 
-    /// Whether the one in this place waits already, to be woken by `waker`: all that is to do.
+    /// Returns whether the one in this place waits already, to be woken by `waker`: all that is to
+    /// do.
     fn stays(&mut self, place: &mut Self::Place, waker: &Waker) -> bool;
-    /// Whether there is one receiver, and it waits: so the slot is empty, and the receiver there.
+    /// Returns whether there is one receiver, and it waits: so the slot is empty, and the receiver
+    /// there.
     fn waits_alone(&self) -> bool;
     /// Has `waiter` wait in this place, or a new one; gives back what is not needed any more.
     fn sit(&mut self, place: &mut Self::Place, waiter: W) -> Option<W>;
-    /// Whoever has waited longest waits no more. It is woken before anything else is done.
+    /// Takes the receiver that has waited longest off the list. The caller wakes it before it does
+    /// anything else.
     fn next(&mut self, key: Key) -> Option<Self::Next>;
-    /// Waits no more; gives whether it was told of something meanwhile, and what it leaves.
+    /// Ends a wait; returns whether it was notified meanwhile, and the waiter that it leaves.
     fn leave(&mut self, place: &mut Self::Place) -> (bool, Option<W>);
-    /// Whether nobody waits.
+    /// Returns whether no receiver waits.
     fn is_idle(&self) -> bool;
-    /// All that are left.
+    /// Returns all that are left.
     fn all(&mut self) -> Self::All;
 }
 
-/// What kind of receivers a slot has.
+/// The kind of receivers that a slot has.
 pub trait Kind {
     /// Whether there may be several.
     const IS_MANY: bool;
@@ -115,7 +118,7 @@ impl<F: Family> Waiting<<F as Sealed>::Waiter> for One<F> {
     }
 
     fn leave(&mut self, _: &mut F::Mark) -> (bool, Option<<F as Sealed>::Waiter>) {
-        // What it was told of is for itself, whenever it looks again.
+        // The value that it was notified of is for itself, whenever it looks again.
         if self.waits {
             self.waits = false;
         }
@@ -127,7 +130,7 @@ impl<F: Family> Waiting<<F as Sealed>::Waiter> for One<F> {
         !self.waits
     }
 
-    // One that has been told looks by itself, and is kept until the slot goes.
+    // A receiver that has been notified looks by itself, and is kept until the slot goes.
     #[inline]
     fn all(&mut self) -> Self::All {
         if std::mem::take(&mut self.waits) {
@@ -197,7 +200,7 @@ impl<F: Family> Waiting<<F as Sealed>::Waiter> for Many<F> {
         }
         match self.search(place) {
             Ok(at) => return Some(std::mem::replace(&mut self.list[at].1, waiter)),
-            // It was told of a value that another took: its turn is where it was.
+            // It was notified of a value that another took: its turn is where it was.
             Err(at) => self.list.insert(at, (*place, waiter)),
         }
         None

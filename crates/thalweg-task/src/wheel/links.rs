@@ -16,7 +16,7 @@ pub(crate) struct Links {
 }
 
 impl Links {
-    /// So many empty rings.
+    /// Makes `anchors` empty rings.
     pub(crate) fn new(anchors: u32) -> Links {
         let alone = |number| Link {
             previous: number,
@@ -27,7 +27,7 @@ impl Links {
         }
     }
 
-    /// A new member, in no ring yet; `None` when the numbers have run out.
+    /// Returns a new member, in no ring yet; `None` when the numbers have run out.
     pub(crate) fn grow(&mut self) -> Option<u32> {
         let number = u32::try_from(self.links.len()).ok()?;
         self.links.push(Link {
@@ -37,7 +37,8 @@ impl Links {
         Some(number)
     }
 
-    /// The first member of a ring, or the anchor itself if it is empty; what follows a member.
+    /// Returns the first member of a ring, or the anchor itself if it is empty; what follows a
+    /// member.
     #[inline]
     pub(crate) fn next(&self, number: u32) -> u32 {
         self.links[number as usize].next

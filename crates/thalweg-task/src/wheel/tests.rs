@@ -62,7 +62,7 @@ fn moments() -> impl Strategy<Value = Moment> {
     ]
 }
 
-/// Time that goes on by leaps to anywhere would be over soon: most steps are of the usual size.
+/// Time that goes on by leaps to anywhere would be over soon: most steps are of a common size.
 fn advances() -> impl Strategy<Value = Moment> {
     prop_oneof![
         6 => (0..200_u64).prop_map(Moment::After),
@@ -350,7 +350,7 @@ fn a_timer_that_is_late_fires_at_the_next_advance_even_to_the_same_tick() {
     assert_eq!(wheel.next_deadline(), Some(1_000));
     wheel.advance(1_000);
     assert_eq!(wheel.pop_expired(), Some("now"));
-    // One that is added by whoever is woken does not fire in the same round.
+    // A timer that is added by a task that was woken does not fire in the same round.
     wheel.insert(1_000, "again");
     assert_eq!(wheel.pop_expired(), Some("past"));
     assert_eq!(wheel.pop_expired(), None);

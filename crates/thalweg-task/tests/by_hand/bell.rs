@@ -65,12 +65,12 @@ impl<T> Polled<T> {
         }
     }
 
-    /// Whether it was woken since it was polled.
+    /// Returns whether it was woken since it was polled.
     pub(crate) fn is_told(&self) -> bool {
         self.bell.rings() != self.heard
     }
 
-    /// What is told is heard.
+    /// Returns whether it was notified, and counts all rings so far as heard.
     pub(crate) fn heeds(&mut self) -> bool {
         let is_told = self.is_told();
         self.heard = self.bell.rings();

@@ -35,7 +35,7 @@ fn sender_goes<F: Family>() {
     assert!(poll(&mut one, &Waker::from(Arc::new(Refuses))).is_pending());
     assert!(poll(&mut other, &waker).is_pending());
     quietly(|| tx.cancel());
-    assert_eq!(bell.rings(), 1, "told");
+    assert_eq!(bell.rings(), 1, "woken");
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn receiver_goes<F: Family>() {
     let mut vacant = tx.vacant();
     assert!(poll(&mut vacant, &waker).is_pending());
     quietly(|| rx.cancel());
-    assert_eq!(bell.rings(), 1, "told");
+    assert_eq!(bell.rings(), 1, "woken");
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn only_the_last_drive_is_told_and_it_is_told() {
     assert!(poll(last, &waker).is_pending());
     let left = wakers.borrow_mut().pop().unwrap();
     std::thread::spawn(move || left.wake()).join().unwrap();
-    assert_eq!(bell.rings(), 1, "told");
+    assert_eq!(bell.rings(), 1, "woken");
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn an_old_drive_that_goes_leaves_the_new_one_alone() {
     assert!(poll(&mut new, &waker).is_pending());
     drop(old);
     wakers.borrow_mut().pop().unwrap().wake();
-    assert_eq!(bell.rings(), 1, "told");
+    assert_eq!(bell.rings(), 1, "woken");
 }
 
 std::thread_local! {
@@ -140,7 +140,7 @@ std::thread_local! {
     static RINGS: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Wakes nobody but a count, and runs `AT_CLONE` where it is cloned.
+/// A waker that only counts, and runs `AT_CLONE` where it is cloned.
 static HOOKED: RawWakerVTable = RawWakerVTable::new(
     |data| {
         if let Some(run) = AT_CLONE.take() {
@@ -185,7 +185,7 @@ fn a_sleep_whose_core_goes_while_its_waker_is_cloned_says_so() {
     let polled = catch_unwind(AssertUnwindSafe(|| poll(&mut sleep, &waker)));
     // That its core is gone is said by a panic, then or at the next look.
     let told = polled.is_err() || RINGS.get() > 0;
-    assert!(told, "nobody looks at its timer");
+    assert!(told, "its timer is not advanced");
 }
 
 #[test]
@@ -357,7 +357,8 @@ fn values_are_received_once_whatever_panics<F: Family>() {
             }
             assert_eq!((got, drops.get()), (made, made));
         }
-        // A sender waits for the slot to be empty, and whoever takes the value has it.
+        // A sender waits for the slot to be empty, and the receiver that takes the value has to
+        // wake it.
         assert!(tx.send(value()).is_ok());
         let mut vacant = tx.vacant();
         for _ in 0..2 {
@@ -373,7 +374,7 @@ fn values_are_received_once_whatever_panics<F: Family>() {
         let mut waits = rx.recv();
         assert!(poll(&mut waits, &waker).is_pending());
         assert!(tx.send(Value(Arc::clone(fuse), Rc::clone(&drops))).is_ok());
-        assert_eq!(bell.rings(), 1, "told");
+        assert_eq!(bell.rings(), 1, "woken");
         quietly(|| drop(poll(&mut waits, &waker)));
         quietly(|| drop(waits));
         assert!(fuse.poll(&mut second.recv()).is_none());

@@ -1,4 +1,4 @@
-//! Slots with several receivers: whose turn it is, and what the others are told.
+//! Slots with several receivers: whose turn it is, and which notifications the others get.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};

@@ -97,7 +97,7 @@ fn send_now_runs_the_receiver_before_it_returns<F: Family>() {
             within.set(within.get() + value);
         }
     });
-    // Before the task has run there is nobody to resume.
+    // Before the task has run there is no task to resume.
     assert_eq!(tx.send_now(1), Ok(false));
     settle(&core);
     for value in 2..=100 {
@@ -269,7 +269,8 @@ fn tasks_that_resume_each_other_end_somewhere<F: Family>() {
     assert_eq!(core.handle().live(), length as usize);
 }
 
-/// The slot's quick way knows that it waited; it must not take the value for nobody.
+/// The fast path of a slot knows that the receiver waited; it must not take the value for one that
+/// is gone.
 fn a_receiver_that_waited_and_went_is_told_of<F: Family>() {
     for cancels in [false, true] {
         for gives_up in [false, true] {

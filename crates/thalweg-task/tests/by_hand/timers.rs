@@ -211,7 +211,7 @@ fn a_sleep_wakes_its_last_waker_once() {
     bench.pass(SECOND / 2 + TICK);
     bench.pass(SECOND);
     assert_eq!(bells.each_ref().map(|bell| bell.rings()), [0, 0, 1]);
-    // What a waker was cloned for is given up.
+    // The clones of the wakers are given up.
     assert_eq!(bells.each_ref().map(Arc::strong_count), [1, 1, 1]);
     assert!(bells[0].poll(&mut sleep).is_ready());
     assert!(bells[0].poll(&mut sleep).is_ready());

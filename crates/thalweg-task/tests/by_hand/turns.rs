@@ -1,6 +1,6 @@
 //! Slots under random schedules by hand: several receivers, some robbed, dropped or forgotten by
-//! their tasks, against what must hold whenever nothing is left to do: nobody waits beside a value
-//! without a word, or for room that is there. Everything stays alive.
+//! their tasks, against what must hold whenever nothing is left to do: no receiver waits without a
+//! notification beside a value, and no sender for room that is there. Everything stays alive.
 
 use std::rc::Rc;
 use std::task::Poll;
@@ -58,7 +58,7 @@ type Rx<F> = thalweg_task::SlotRx<Rc<u32>, F, thalweg_task::slot::Many<F>>;
 /// A sender that waited for room.
 type Vacated<F> = (Tx<F>, Result<(), VacantError>);
 
-/// What stands between the sender and its receivers, and what is expected of it.
+/// The slot between the sender and its receivers, and what is expected of it.
 struct Table<F: Family> {
     tx: Option<Tx<F>>,
     /// The sender while it waits for room, which gives it back.
@@ -141,7 +141,8 @@ impl<F: Family> Table<F> {
         let Some(mut told) = self.waits[who].take() else {
             return;
         };
-        // An executor polls who was told; any may be polled out of turn by a `select`.
+        // An executor polls the receivers that were notified; any may be polled out of turn by a
+        // `select`.
         match if moves { told.moves() } else { told.poll() } {
             Poll::Ready(got) => self.got(got),
             Poll::Pending => self.waits[who] = Some(told),
@@ -172,7 +173,8 @@ impl<F: Family> Table<F> {
         }
     }
 
-    /// Polls who was told till nobody is; then checks that none was forgotten.
+    /// Polls the receivers that were notified until there are none; then checks that none was
+    /// forgotten.
     fn rest(&mut self) {
         loop {
             let told = |told: &Polled<Got>| told.is_told();

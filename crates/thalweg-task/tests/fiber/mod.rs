@@ -19,7 +19,7 @@ fn pool() -> StackPool {
     StackPool::new(StackOptions::default()).unwrap()
 }
 
-/// One poll, with a waker that wakes nobody.
+/// Polls once, with a waker that wakes no one.
 fn poll_once<T>(fiber: &mut Fiber<T>) -> Poll<T> {
     Pin::new(fiber).poll(&mut Context::from_waker(Waker::noop()))
 }

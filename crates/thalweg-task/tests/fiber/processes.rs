@@ -1,5 +1,5 @@
-//! What a process dies of, or leaks, and so does in a process of its own: this program, run again
-//! for one test. A fiber that runs out of stack hits its guard, and writes into nothing of others.
+//! Tests that end or leak in a process, each in a process of its own: this program, run again for
+//! one test. A fiber that runs out of stack hits its guard, and writes into nothing of others.
 
 use crate::fiber::{poll_once, pool};
 use corosensei::Coroutine;
@@ -53,7 +53,7 @@ impl Canaries {
     fn check(&self) {
         let all = self.0.take();
         for &canary in &all {
-            // SAFETY: each lives on a stack that is suspended as long as anybody checks.
+            // SAFETY: each lives on a stack that is suspended as long as a check runs.
             if unsafe { canary.read_volatile() } != CANARY {
                 eprintln!("damaged");
                 process::exit(DAMAGED);
@@ -230,7 +230,7 @@ fn a_body_that_never_stops_waiting_is_leaked_and_counted() {
     let output = child("fiber::processes::a_body_that_never_stops_waiting_is_leaked_and_counted");
     let told = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{:?}: {told}", output.status);
-    // What is leaked is not dropped.
+    // A leaked value is not dropped.
     assert!(
         told.contains("leaked") && !told.contains("dropped"),
         "{told}"
@@ -270,7 +270,7 @@ fn the_smallest_stack_has_room_to_be_unwound() {
     assert!(told.contains("dropped"), "{told}");
 }
 
-/// Making so many has the pool look at the mappings of the process meanwhile.
+/// Making that many has the pool look at the mappings of the process meanwhile.
 #[test]
 fn a_fiber_on_the_smallest_stack_makes_others() {
     if is_child() {

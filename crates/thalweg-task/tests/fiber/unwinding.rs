@@ -252,7 +252,7 @@ fn a_body_that_catches_its_unwinding_may_do_so_while_its_thread_panics() {
     assert_eq!((caught.get(), thread::panicking()), (3, false));
 }
 
-/// Sends when it is dropped, and tells whether the receiver ran.
+/// A value that sends when it is dropped, and notes whether the receiver ran.
 struct SendsAtLast(SlotTx<u8, Local>, Rc<Cell<Option<bool>>>);
 
 impl Drop for SendsAtLast {

@@ -78,7 +78,7 @@ fn a_wait_below_code_that_is_not_async_suspends_all_of_it() {
     assert_eq!(poll_once(&mut fiber), Poll::Ready(5050));
 }
 
-/// A fiber that waits for a fiber that waits for a fiber, so many levels deep.
+/// Makes a fiber that waits for a fiber that waits for a fiber, `levels` levels deep.
 fn nest(stacks: &StackPool, levels: u32, answer: oneshot::Receiver<u32>) -> Fiber<u32> {
     let more = stacks.clone();
     let body = move |ctx: &mut FiberContext<'_>| match levels {

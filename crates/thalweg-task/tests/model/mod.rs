@@ -1,5 +1,5 @@
-//! Tasks, slots, timers, wakers and cancellations in random order beside a plain model: what each
-//! task came to, that nobody was polled for nothing or forgotten, and that no value leaks or drops
+//! Tasks, slots, timers, wakers and cancellations in random order beside a plain model: how each
+//! task ended, that no task was polled for nothing or forgotten, and that no value leaks or drops
 //! twice.
 #![cfg(not(loom))]
 
@@ -24,7 +24,7 @@ use oracle::{End, How, Oracle};
 use script::{Act, Line, PANIC, Script};
 use world::{Fault, World};
 
-/// What the thread of the core does.
+/// A step of the core's thread.
 #[derive(Debug, Clone)]
 enum Step {
     Do(Act),
@@ -89,7 +89,7 @@ fn histories() -> impl Strategy<Value = History> {
     (1..5_usize, scripts, prop::collection::vec(step, 1..120))
 }
 
-/// What there is to do is done in fewer.
+/// The limit of polls; all work is done in fewer.
 const POLLS_MAX: usize = 10_000;
 
 /// Panics that are on purpose are not reported.

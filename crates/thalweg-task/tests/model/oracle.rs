@@ -1,6 +1,6 @@
-//! A plain model of tasks, slots and time. It is told of each thing that happens as it happens,
-//! says what must come of it, and notes what can't be right. In which order tasks are polled is
-//! free; that nobody is polled who was not woken, and nobody who was woken is forgotten, is not.
+//! A plain model of tasks, slots and time. It gets each event as it happens, returns what must
+//! follow from it, and notes what can't be right. The order in which tasks are polled is free; but
+//! no task is polled that was not woken, and no task that was woken is forgotten.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -9,7 +9,7 @@ use std::task::Poll;
 use thalweg_task::TaskError;
 use thalweg_task::slot::RecvError;
 
-/// What is late by less is not late.
+/// A timer that is late by less is not late.
 pub(crate) const TICK_NS: u64 = 1 << 14;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,7 +69,7 @@ struct Known {
     sender: End,
     receiver: End,
     listens: bool,
-    /// A slot keeps whom it woke, and wakes him once more at its end.
+    /// A slot keeps the receiver that it woke, and wakes it once more at its end.
     is_kept: bool,
 }
 
@@ -170,7 +170,7 @@ impl Oracle {
         known.timer_counted = false;
     }
 
-    /// The future is about to be dropped. Whoever does that had a reason.
+    /// Notes that the future is about to be dropped, which must have a reason.
     pub(crate) fn drops(&mut self, task: usize) {
         let now = self.now;
         let is_closed = self.is_closed;
@@ -207,7 +207,7 @@ impl Oracle {
         }
     }
 
-    /// What the task will come to, if nothing prevents it.
+    /// Sets the outcome that the task will have, if nothing prevents it.
     pub(crate) fn comes_to(&mut self, task: usize, value: usize) {
         self.tasks[task].output = Some(value);
     }

@@ -1,4 +1,4 @@
-//! What tasks do, by scripts, and telling the oracle of it.
+//! Scripts of tasks, which report their steps to the oracle.
 
 use std::future::{Future, poll_fn};
 use std::panic::panic_any;
@@ -12,11 +12,11 @@ use thalweg_task::{Family, SlotRx, TaskError, yield_now};
 use super::oracle::{End, How, TICK_NS, Waits};
 use super::world::{Fault, Token, World};
 
-/// What a task that panics says.
+/// The text of a panic of a task.
 pub(crate) const PANIC: &str = "on purpose";
 
-/// What anybody can do, and is done when it returns. Whom it is for is taken modulo those there
-/// are.
+/// An act that any part of the test can do, and that is done when it returns. The number of its
+/// target is taken modulo those that there are.
 #[derive(Debug, Clone)]
 pub(crate) enum Act {
     Spawn(usize, Option<u64>),
@@ -30,7 +30,7 @@ pub(crate) enum Act {
     DropWaker(usize),
 }
 
-/// What a task can do.
+/// A line of a task's script.
 #[derive(Debug, Clone)]
 pub(crate) enum Line {
     Do(Act),
@@ -49,7 +49,7 @@ pub(crate) enum Line {
 #[derive(Debug, Clone)]
 pub(crate) struct Script {
     pub(crate) lines: Vec<Line>,
-    /// What its destructor does.
+    /// The acts of its destructor.
     pub(crate) parting: Vec<Act>,
 }
 
@@ -97,7 +97,7 @@ impl<F: Family> Drop for Parting<F> {
     }
 }
 
-/// A task's future: tells of polls, and of its end.
+/// A task's future, which reports its polls and its end.
 pub(crate) struct Watched<F: Family> {
     inner: Pin<Box<dyn Future<Output = Token>>>,
     is_over: IsOver<F>,

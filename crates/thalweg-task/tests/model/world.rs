@@ -1,4 +1,4 @@
-//! What all tasks of a run share, what can be done with it, and telling the oracle of that.
+//! The state that all tasks of a run share, and the operations on it, which report to the oracle.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -73,7 +73,7 @@ impl<F: Family> World<F> {
         }
     }
 
-    /// Of a value that is of no use any more.
+    /// Disposes of a value that is of no use any more.
     pub(crate) fn discard(&self, token: Token) {
         match self.fault {
             // As if it had leaked; a true leak would be the sanitizer's.

@@ -1,4 +1,4 @@
-//! What must compile: a marker too many would take it away. The other half is in `refused.rs`.
+//! Code that must compile: a marker too many would prevent it. The other half is in `refused.rs`.
 #![allow(dead_code)] // compiled is all that it has to be
 
 use std::marker::PhantomPinned;
@@ -52,7 +52,7 @@ fn is_unpin<T: 'static, S, Z>() {
 type General = for<'a> fn(&'a u8);
 type Special = fn(&'static u8);
 
-/// What only gives values may give them as less.
+/// Types that only give values may give them as less general ones.
 fn gives((task, fiber): (Task<General>, Fiber<General>)) -> (Task<Special>, Fiber<Special>) {
     (task, fiber)
 }
@@ -61,7 +61,7 @@ fn gives_both(body: Generator<u8, General, General>) -> Generator<u8, Special, S
     body
 }
 
-/// What only takes them may take less.
+/// Types that only take them may take less general ones.
 fn takes<'g>(body: GeneratorContext<'g, u8, Special>) -> GeneratorContext<'g, u8, General> {
     body
 }

@@ -1,4 +1,5 @@
-//! What only the type checker knows: variance, `Send`, `Unpin`, and what must not escape.
+//! Properties that only the type checker knows: variance, `Send`, `Unpin`, and what must not
+//! escape.
 
 mod allowed;
 #[path = "../../../thalweg/tests/types/compiler.rs"]

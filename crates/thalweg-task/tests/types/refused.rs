@@ -1,5 +1,5 @@
-// What must not compile, each line for the reason that stands in it. `compiler.rs` tries all of
-// them at once, so there is nothing here that would keep the compiler from looking at the rest.
+// Code that must not compile, each line for the reason that stands in it. `compiler.rs` tries all
+// of them at once, so there is nothing here that would keep the compiler from looking at the rest.
 
 use std::cell::RefCell;
 use std::rc::{Rc, Weak};
@@ -26,8 +26,8 @@ fn v04<'a>(x: Rx<Short<'a>, Shared>) -> Rx<Long, Shared> { x } //~ lifetime may 
 fn v05<'a>(x: Rx<fn(Short<'a>), Local>) -> Rx<fn(Long), Local> { x } //~ lifetime may not live
 fn v06<'a>(x: Clones<Short<'a>, Local>) -> Clones<Long, Local> { x } //~ lifetime may not live
 fn v07<'a>(x: Task<Short<'a>>) -> Task<Long> { x } //~ lifetime may not live long
-// Of `'static` types, some are more general than others: what goes in may not become less so, nor
-// what comes out more.
+// Some `'static` types are more general than others: inputs may not become less so, nor outputs
+// more.
 type General = for<'a> fn(&'a u8);
 type Special = fn(&'static u8);
 type In<T> = Generator<T, u8, u8>;
@@ -46,7 +46,7 @@ fn v17(x: Tx<General, Local>) -> Tx<Special, Local> { x } //~ E0308: mismatched 
 fn v18(x: Rx<Special, Shared>) -> Rx<General, Shared> { x } //~ E0308: mismatched types
 fn v19<'f>(x: FiberContext<'f>) -> FiberContext<'static> { x } //~ lifetime may not live long
 
-// What is of one thread stays there.
+// Values of one thread stay there.
 fn s01(x: Tx<u8, Local>) { send(x) } //~ E0277: `Rc<
 fn s02(x: Rx<u8, Local>) { send(x) } //~ E0277: `Rc<
 fn s03(x: Tx<u8, Local>) { sync(x) } //~ E0277: `Rc<
@@ -60,7 +60,7 @@ fn s10(x: Handle) { send(x) } //~ E0277: `Rc<
 fn s11(x: Handle) { sync(x) } //~ E0277: `Rc<
 fn s12(x: Sleep) { send(x) } //~ E0277: `Rc<
 fn s13(x: StackPool) { send(x) } //~ E0277: `Rc<
-// So does what nobody knows what it holds.
+// So do values whose content is not known.
 fn s20(x: Fiber<u8>) { send(x) } //~ E0277
 fn s21(x: Generator<u8, u8, u8>) { send(x) } //~ E0277
 fn s22(x: &mut FiberContext<'_>) { send(x) } //~ E0277
@@ -97,7 +97,7 @@ fn b05(p: StackPool) {
 fn b06(p: StackPool) { let _ = p.fiber(|ctx| ctx.waker()); } //~ lifetime may not live long
 fn b07(mut x: Rx<u8, Local>) { let f = x.recv(); x.try_recv(); drop(f); } //~ E0499
 
-// What is sealed is not for others to be or to call.
+// Sealed traits are not for others to implement or to call.
 #[derive(Debug)]
 enum Mine {}
 impl Family for Mine { //~ E0277: the trait bound `Mine:

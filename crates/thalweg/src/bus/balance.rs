@@ -24,37 +24,38 @@ const STANDING_END_PERCENT: u64 = 25;
 /// write them, and so need not agree to the last message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Reading {
-    /// When, in ns on any clock that does not go back.
+    /// The time of the reading, in ns on any clock that does not go back.
     pub at_ns: u64,
-    /// Messages that publishers wanted to put in.
+    /// The number of messages that publishers wanted to put in.
     pub issued: u64,
-    /// Those that came in.
+    /// The number of messages that came in.
     pub admitted: u64,
-    /// Those that were lost.
+    /// The number of messages that were lost.
     pub lost: u64,
-    /// Messages that consumers took.
+    /// The number of messages that consumers took.
     pub taken: u64,
-    /// Time that consumers were at work, of all of them together, in ns.
+    /// The time that consumers were at work, of all of them together, in ns.
     pub busy_ns: u64,
-    /// Messages in the inbox, but for its express lane, and with consumers that have not got them
-    /// yet; no more than `capacity`, which says that it is full. There may be more: a consumer that
-    /// takes a batch frees its places at once, topics that drop the oldest or conflate have places
-    /// besides, and a batch that is just being taken may count twice.
+    /// The number of messages in the inbox, but for its express lane, and with consumers that have
+    /// not got them yet; no more than `capacity`, which says that it is full. There may be more: a
+    /// consumer that takes a batch frees its places at once, topics that drop the oldest or
+    /// conflate have places besides, and a batch that is just being taken may count twice.
     /// [`Service::waiting`](super::Service) has no such bound.
     pub waiting: u64,
-    /// How many messages its ring holds.
+    /// The number of messages that its ring holds.
     pub capacity: u64,
-    /// Consumers that share the inbox.
+    /// The number of consumers that share the inbox.
     pub consumers: u64,
 }
 
-/// Over how long rates are averaged, in ns.
+/// The times over which rates are averaged, in ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Horizons {
-    /// For what is reported: 100 ms by default.
+    /// The time for reported rates: 100 ms by default.
     pub short_ns: u64,
-    /// For what is a burst and what an overload: 10 s by default. Bursts should come at least four
-    /// times in it. An overload of twice the service rate is told after seven tenths of it.
+    /// The window that distinguishes a burst from an overload: 10 s by default. Bursts should come
+    /// at least four times in it. An overload of twice the service rate is reported after seven
+    /// tenths of it.
     pub long_ns: u64,
 }
 
@@ -79,25 +80,26 @@ pub enum Verdict {
     Overload,
 }
 
-/// What the readings come to.
+/// The verdict and the rates that the readings amount to.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Report {
-    /// Messages that publishers want to put in, a second.
+    /// The number of messages that publishers want to put in, a second.
     pub arrival_per_s: f64,
-    /// Messages that come in, a second.
+    /// The number of messages that come in, a second.
     pub admitted_per_s: f64,
-    /// Messages that are taken, a second.
+    /// The number of messages that are taken, a second.
     pub taken_per_s: f64,
-    /// Messages that all consumers together take in a second of work; `None` until one has worked.
+    /// The number of messages that all consumers together take in a second of work; `None` until
+    /// one has worked.
     pub service_per_s: Option<f64>,
     /// The share of the time that consumers work, 0 to 1.
     pub utilisation: f64,
-    /// Arrivals over the long horizon for one message of service; above 1 is too much. `None` where
-    /// the service rate is not known.
+    /// The number of arrivals over the long horizon for one message of service; above 1 is too
+    /// much. `None` where the service rate is not known.
     pub load: Option<f64>,
-    /// When the inbox is full if things go on like this, in ns; `None` if it does not fill.
+    /// The time until the inbox is full if these rates go on, in ns; `None` if it does not fill.
     pub time_to_full_ns: Option<u64>,
-    /// Messages wait, and none was taken for as long as the short horizon.
+    /// Whether messages wait, and none was taken for as long as the short horizon.
     pub is_stalled: bool,
     /// Whether the inbox keeps up.
     pub verdict: Verdict,
@@ -122,7 +124,7 @@ pub struct Balance {
 }
 
 impl Balance {
-    /// A balance that knows nothing: before the first reading, nothing came.
+    /// Returns a balance that knows nothing: before the first reading, nothing came.
     pub fn new(horizons: Horizons) -> Self {
         Self {
             horizons: Horizons {
@@ -133,7 +135,7 @@ impl Balance {
         }
     }
 
-    /// What the last reading came to.
+    /// Returns the report of the last reading.
     pub fn report(&self) -> Report {
         self.report
     }
@@ -229,7 +231,7 @@ impl Balance {
     }
 }
 
-/// The later of two readings; where a counter seems to have gone back, it stays.
+/// Returns the later of two readings; where a counter seems to have gone back, it stays.
 fn newer(last: &Reading, reading: &Reading) -> Reading {
     Reading {
         issued: reading.issued.max(last.issued),
@@ -252,7 +254,7 @@ fn time_to_full_ns(new: &Reading, report: &Report) -> Option<u64> {
     (more_per_s > 0.0).then(|| (room as f64 / more_per_s * 1e9) as u64)
 }
 
-/// Whether so many are at least that share of the capacity.
+/// Returns whether `waiting` messages are at least `percent` of the capacity.
 fn is_share(waiting: u64, capacity: u64, percent: u64) -> bool {
     u128::from(waiting) * 100 >= u128::from(capacity) * u128::from(percent)
 }
@@ -274,7 +276,7 @@ impl Rate {
         self.known += (1.0 - self.known) * weight;
     }
 
-    /// The average over what is known.
+    /// Returns the average over what is known.
     fn fair_per_s(&self) -> f64 {
         if self.known > 0.0 {
             self.per_s.max(0.0) / self.known

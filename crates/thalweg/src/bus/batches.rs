@@ -6,8 +6,8 @@ use super::topic::Message;
 use crate::channel::RecvError;
 
 impl<M: Message> Consumer<M> {
-    /// Calls `work` with up to `max` messages that are there now; gives how many. It takes them out
-    /// of the inbox in batches, whose size follows what waits, up to
+    /// Calls `work` with up to `max` messages that are there now; returns how many. It takes them
+    /// out of the inbox in batches, whose size follows what waits, up to
     /// [`BATCH_MAX`](super::BATCH_MAX) and a quarter of the capacity: room comes back by batches,
     /// and in a group the others cannot have what is in one. A message of the [express
     /// lane](super::Subscription::express) that comes meanwhile is the next; what is left of a
@@ -27,8 +27,8 @@ impl<M: Message> Consumer<M> {
         count
     }
 
-    /// As [`recv_each`](Self::recv_each), but waits for the first of them. Unless `max` is 0, there
-    /// is at least one.
+    /// Works as [`recv_each`](Self::recv_each), but waits for the first of them. Unless `max` is 0,
+    /// there is at least one.
     ///
     /// # Errors
     /// As [`recv`](Self::recv).
@@ -50,7 +50,7 @@ impl<M: Message> Consumer<M> {
     fn recv_more(&mut self, max: usize, mut work: impl FnMut(Delivery<M>)) -> usize {
         let mut count = 0;
         while count < max && (!self.ahead.is_empty() || self.take_batch(max - count)) {
-            // What is in the express lane overtakes the rest of the batch.
+            // Messages in the express lane overtake the rest of the batch.
             let delivery = match self.express {
                 None => self.deliver_ahead(),
                 Some(_) => None,

@@ -18,10 +18,10 @@ use crate::ring::sync::Arc;
 use crate::ring::{CAPACITY_MAX, CapacityError};
 use crate::wait::Mode;
 
-/// Messages of an inbox, if nobody says.
+/// The number of messages of an inbox by default.
 const CAPACITY: usize = 65_536;
 
-/// Why a bus, an inbox or a publisher can't be made.
+/// The reason why a bus, an inbox or a publisher can't be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BuildError {
@@ -32,7 +32,8 @@ pub enum BuildError {
     /// The capacity of an inbox or of its express lane is outside 1 to half of
     /// [`CAPACITY_MAX`], in messages.
     Capacity(usize),
-    /// What an inbox keeps for a topic is out of range, or there is no memory for all of it.
+    /// The number of messages that an inbox keeps for a topic is out of range, or there is no
+    /// memory for all of them.
     Inbox(channel::BuildError),
     /// An express lane for every priority would leave nothing to overtake.
     Express,
@@ -90,26 +91,26 @@ pub struct Builder<M> {
     messages: PhantomData<fn() -> M>,
 }
 
-/// What a bus has for all of its inboxes, and each of them for itself.
+/// Declares the options that a bus has for all of its inboxes, and that each inbox has for itself.
 macro_rules! inbox_options {
     ($($Options:ident),+) => {$(
         impl<M: Message> $Options<M> {
-            /// Messages that an inbox holds at most, besides those of topics that drop the oldest
-            /// or conflate; default 65,536. A power of two wastes no memory.
+            /// Sets the number of messages that an inbox holds at most, besides those of topics
+            /// that drop the oldest or conflate; default 65,536. A power of two wastes no memory.
             pub fn capacity(mut self, messages: usize) -> Self {
                 self.options.capacity = messages;
                 self
             }
 
-            /// How the room is shared by priority; default [`Admission::default`].
+            /// Sets how the room is shared by priority; default [`Admission::default`].
             pub fn admission(mut self, admission: Admission) -> Self {
                 self.options.admission = admission;
                 self
             }
 
-            /// Messages of this priority and above overtake: they have an express lane, a ring of
-            /// their own for so many of them, which consumers empty first. By default there is
-            /// none, and messages are received in the order in which they came.
+            /// Lets messages of this priority and above overtake others: they have an express lane,
+            /// a ring of their own with room for `messages`, which consumers empty first. By
+            /// default there is none, and messages are received in the order in which they came.
             ///
             /// A message of the lane is admitted if and only if fewer than `messages` are in the
             /// lane, whatever else waits; [`Admission`] says nothing of it, and the lane keeps no
@@ -142,7 +143,7 @@ macro_rules! inbox_options {
                 self
             }
 
-            /// How publishers and consumers wait; default [`Mode::Balanced`].
+            /// Sets how publishers and consumers wait; default [`Mode::Balanced`].
             pub fn mode(mut self, mode: Mode) -> Self {
                 self.options.mode = mode;
                 self
@@ -167,8 +168,8 @@ impl<M: Message> Builder<M> {
         }
     }
 
-    /// Writes the figures of its inboxes into a file in this directory, for whoever watches the
-    /// program, wherever [`THALWEG_EXPORT`](crate::export::VARIABLE) leads: see
+    /// Writes the figures of its inboxes into a file in this directory, for a program that watches
+    /// this one, wherever [`THALWEG_EXPORT`](crate::export::VARIABLE) leads: see
     /// [`export`](crate::export). The last of the bus may be dropped on the thread that does that,
     /// and with it the messages that are left.
     pub fn export_to(mut self, directory: impl Into<PathBuf>) -> Self {

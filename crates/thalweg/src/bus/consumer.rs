@@ -73,7 +73,7 @@ impl<M: Message> Consumer<M> {
         }
     }
 
-    /// Another consumer of the same inbox: each message goes to one of the group.
+    /// Returns another consumer of the same inbox: each message goes to one of the group.
     ///
     /// ```
     /// # use thalweg::bus::{Bus, Message, TopicId, TopicInfo, Topics};
@@ -126,7 +126,7 @@ impl<M: Message> Consumer<M> {
         }
     }
 
-    /// As [`recv`](Self::recv), but waits no longer than `timeout`.
+    /// Works as [`recv`](Self::recv), but waits no longer than `timeout`.
     ///
     /// # Errors
     /// [`RecvTimeoutError::Timeout`] or [`RecvTimeoutError::Disconnected`].
@@ -138,9 +138,9 @@ impl<M: Message> Consumer<M> {
         }
     }
 
-    /// As [`recv`](Self::recv), as a future. Cancel-safe: dropping it loses no message. In a group,
-    /// one that is kept unpolled, or forgotten, may keep a wake-up that another member needs, as a
-    /// [channel's](crate::channel#futures-that-wait-and-are-not-polled).
+    /// Works as [`recv`](Self::recv), as a future. Cancel-safe: dropping it loses no message. In a
+    /// group, one that is kept unpolled, or forgotten, may keep a wake-up that another member
+    /// needs, as a [channel's](crate::channel#futures-that-wait-and-are-not-polled).
     ///
     /// # Errors
     /// As [`recv`](Self::recv).
@@ -186,7 +186,7 @@ impl<M: Message> Consumer<M> {
         }
     }
 
-    /// What is on shelves when the ring has come to its end.
+    /// Returns the messages that are on shelves when the ring has come to its end.
     #[cold]
     #[inline(never)]
     pub(super) fn rest(&mut self) -> Option<Delivery<M>> {
@@ -237,7 +237,7 @@ impl<M: Message> Consumer<M> {
         }
     }
 
-    /// The message that the ring carried, or the first of the shelf.
+    /// Returns the message that the ring carried, or the first of the shelf.
     #[inline(always)]
     pub(super) fn open(&mut self, item: Item<M>) -> Option<Delivery<M>> {
         match item {

@@ -1,4 +1,4 @@
-//! What is received.
+//! Deliveries: the messages that a consumer receives, with their sequence and losses.
 
 use super::PublisherId;
 use super::inbox::Envelope;
@@ -15,13 +15,15 @@ pub struct Delivery<M> {
     pub topic: TopicId,
     /// Its priority.
     pub priority: Priority,
-    /// Who published it.
+    /// The publisher of the message.
     pub publisher: PublisherId,
-    /// How many messages of this topic that publisher had published before, lost ones included.
+    /// The number of messages of this topic that the publisher had published before, lost ones
+    /// included.
     pub sequence: u64,
-    /// How many of these this inbox lost since the last one that it took: those just before it.
+    /// The number of these that this inbox lost since the last one that it took: those just before
+    /// it.
     pub lost_before: u64,
-    /// It was published before the inbox was opened, and is the last one of its topic.
+    /// Whether it was published before the inbox was opened, and is the last one of its topic.
     pub is_replay: bool,
 }
 

@@ -7,7 +7,7 @@ use crate::channel::RecvError;
 
 impl<M: Message> Consumer<M> {
     /// Shows up to `max` messages that are there now to `visitor`, which
-    /// [`topics!`](crate::topics!) makes of a message: that costs what a `match` does. Gives how
+    /// [`topics!`](crate::topics!) makes of a message: that costs what a `match` does. Returns how
     /// many they were.
     ///
     /// ```
@@ -44,7 +44,7 @@ impl<M: Message> Consumer<M> {
         self.recv_each(max, |delivery| delivery.message.visit(visitor))
     }
 
-    /// As [`dispatch`](Self::dispatch), but waits for the first of them.
+    /// Works as [`dispatch`](Self::dispatch), but waits for the first of them.
     ///
     /// # Errors
     /// As [`recv`](Self::recv).

@@ -1,6 +1,6 @@
 //! Why a message was not published.
 
-/// Why a message was not published to everybody who wants it.
+/// The reason why a message was not published to every inbox that wants it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reason {
@@ -14,15 +14,15 @@ pub enum Reason {
     Closed,
 }
 
-/// A message that was not published to everybody who wants it, given back.
+/// A message that was not published to every inbox that wants it, given back.
 #[non_exhaustive]
 pub struct PublishError<M> {
     /// The message.
     pub message: M,
-    /// Why; if several inboxes did not take it, the first one's reason.
+    /// The reason; if several inboxes did not take it, that of the first.
     pub reason: Reason,
-    /// How many inboxes took it all the same. To publish it again is to publish another message,
-    /// which they get as well.
+    /// The number of inboxes that took it all the same. To publish it again is to publish another
+    /// message, which they get as well.
     pub admitted: usize,
 }
 

@@ -10,10 +10,11 @@ use super::topic::Message;
 use super::{Bus, InboxId};
 use crate::export::{Arrivals, Json, Kept, Source, is_full};
 
-/// The figures of so many inboxes are kept, also when they are gone, until others need the place.
+/// The number of inboxes whose figures are kept, also when they are gone, until others need the
+/// place.
 const INBOXES_MAX: usize = 256;
 
-/// What looks at an inbox have come to.
+/// The sums over all readings of an inbox.
 #[derive(Debug, Default)]
 struct Inbox {
     last: Reading,
@@ -26,7 +27,7 @@ struct Inbox {
     arrivals: Arrivals,
 }
 
-/// The same of an express lane.
+/// The sums over all readings of an express lane.
 #[derive(Debug)]
 struct Express {
     last: ExpressLane,
@@ -214,10 +215,10 @@ mod tests {
         drop(late);
 
         let longest = short.remove(INBOXES_MAX - 3).inbox();
-        assert_eq!(shown(&mut exported), all, "nobody needs the place");
+        assert_eq!(shown(&mut exported), all, "the place is not needed");
         let shorter = ids(&short[..2]);
         short.drain(..2);
-        assert_eq!(shown(&mut exported), all, "nobody needs the places");
+        assert_eq!(shown(&mut exported), all, "no place is needed");
         let mut late = vec![subscribe()];
         let kept = shown(&mut exported);
         assert!(!kept.contains(&longest));
@@ -229,7 +230,7 @@ mod tests {
         let open: Vec<_> = open.chain(ids(&late)).collect();
         assert_eq!(shown(&mut exported), open);
 
-        // What is open stays, however many come.
+        // Open inboxes stay, however many come.
         late.push(subscribe());
         assert_eq!(shown(&mut exported), open);
     }

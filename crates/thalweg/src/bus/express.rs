@@ -13,11 +13,11 @@
 //! which are older than all others, and the rest of a shelf of the lane.
 //!
 //! *Gaps* are counted by publisher and topic, for both lanes together, in the order in which
-//! messages were published. So what a message tells is exact whenever it comes: the
+//! messages were published. So the loss that a message reports is exact whenever it comes: the
 //! [`lost_before`](super::Delivery::lost_before) sequences just before its own were lost.
 //!
-//! *The usual path* of a publisher knows nothing of lanes: for it the limit of such a priority is
-//! 0, and what is not admitted there comes here.
+//! *The fast path* of a publisher knows nothing of lanes: for it the limit of such a priority is 0,
+//! and a message that is not admitted there comes here.
 
 use super::builder::BuildError;
 use super::consumer::Consumer;
@@ -46,14 +46,15 @@ pub(super) struct Lane<M> {
 pub struct ExpressLane {
     /// The lowest priority that goes there.
     pub from: Priority,
-    /// Messages that it holds at most, besides those of topics that drop the oldest or conflate.
+    /// The number of messages that it holds at most, besides those of topics that drop the oldest
+    /// or conflate.
     pub capacity: u64,
-    /// Messages in it, those of such topics included.
+    /// The number of messages in it, those of such topics included.
     pub waiting: u64,
 }
 
 impl<M: Message> Lane<M> {
-    /// For so many messages and tokens, beside the ring of `receiver`.
+    /// Makes a lane for `messages` messages, and tokens besides, beside the ring of `receiver`.
     pub(super) fn new(
         from: Priority,
         messages: usize,
@@ -71,18 +72,18 @@ impl<M: Message> Lane<M> {
 }
 
 impl<M: Message> Inbox<M> {
-    /// Whether messages of this priority, by its index, overtake.
+    /// Returns whether messages of this priority, by its index, overtake.
     #[inline]
     pub(super) fn is_express(&self, priority: usize) -> bool {
         (self.lane.as_ref()).is_some_and(|lane| priority >= lane.from.index())
     }
 
-    /// Whether the token of a topic's shelf goes to the express lane.
+    /// Returns whether the token of a topic's shelf goes to the express lane.
     pub(super) fn is_express_topic(&self, topic: TopicId) -> bool {
         self.is_express(M::TOPICS[topic.index()].priority.index())
     }
 
-    /// Elements that the lane of a topic's token holds, tokens included.
+    /// Returns the number of elements that the lane of a topic's token holds, tokens included.
     pub(super) fn places_of(&self, topic: TopicId) -> u64 {
         match &self.lane {
             Some(lane) if self.is_express_topic(topic) => lane.places,
@@ -90,13 +91,13 @@ impl<M: Message> Inbox<M> {
         }
     }
 
-    /// For a publisher, or whoever closes the inbox.
+    /// Returns a sender of the lane, for a publisher or for the thread that closes the inbox.
     pub(super) fn express_sender(&self) -> Option<Sender<M>> {
         self.lane.as_ref().map(|lane| lane.end.sender())
     }
 
-    /// How many elements were taken out of the rings and put into them, where that of the inbox is
-    /// at such positions.
+    /// Returns how many elements were taken out of the rings and put into them, where that of the
+    /// inbox is at such positions.
     pub(super) fn positions(&self, (popped, pushed): (u64, u64)) -> (Lanes, Lanes) {
         let lane = self.lane.as_ref().map(|lane| lane.end.positions());
         let (lane_popped, lane_pushed) = lane.unwrap_or_default();
@@ -124,9 +125,10 @@ impl<M: Message> Inbox<M> {
 }
 
 impl<M: Message> Consumer<M> {
-    /// What comes before the messages of the ring: the express lane's, and those ahead.
+    /// Returns the next message that comes before those of the ring: one of the express lane, or
+    /// one of those ahead.
     ///
-    /// Apart from [`next`](Self::next), whose usual path is shorter so.
+    /// It is a function of its own so that the fast path of [`next`](Self::next) is shorter.
     #[cold]
     #[inline(never)]
     pub(super) fn next_before(&mut self) -> Option<Delivery<M>> {
@@ -146,14 +148,14 @@ impl<M: Message> Consumer<M> {
         }
     }
 
-    /// Whether nothing comes into the express lane any more; also where there is none.
+    /// Returns whether nothing comes into the express lane any more; also where there is none.
     #[cold]
     #[inline(never)]
     pub(super) fn is_lane_over(&self) -> bool {
         (self.express.as_ref()).is_none_or(channel::Express::is_over)
     }
 
-    /// Whether the express lane has something.
+    /// Returns whether the express lane has something.
     pub(super) fn has_express(&self) -> bool {
         self.express
             .as_ref()

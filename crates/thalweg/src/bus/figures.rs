@@ -15,7 +15,7 @@ use crate::ring::sync::lock;
 use thalweg_measure::clock::Clock;
 
 impl<M: Message> Inbox<M> {
-    /// What became of messages, by publisher.
+    /// Returns the flow of messages, by publisher.
     pub(super) fn losses(&self) -> Vec<Losses> {
         let publishers = lock(&self.publishers);
         let losses = |row: &Row| {
@@ -30,7 +30,7 @@ impl<M: Message> Inbox<M> {
         publishers.rows.iter().map(losses).collect()
     }
 
-    /// What became of all messages, where the ring holds `len` elements at `now`.
+    /// Returns the counts of all messages, where the ring holds `len` elements at `now`.
     pub(super) fn totals(&self, len: usize, now: u64, ns: impl Fn(u64) -> u64) -> Totals {
         // Flow last: what was taken was issued before.
         let service = self.service(len, now, ns);
@@ -43,7 +43,7 @@ impl<M: Message> Inbox<M> {
         Totals { flow, service }
     }
 
-    /// The figures of now, where the ring holds `len` elements.
+    /// Returns the figures of now, where the ring holds `len` elements.
     pub(super) fn reading(&self, len: usize, clock: &Clock) -> Reading {
         let now = clock.ticks();
         let Totals { flow, service } = self.totals(len, now, |ticks| clock.ns(ticks));
@@ -62,7 +62,7 @@ impl<M: Message> Inbox<M> {
         }
     }
 
-    /// What consumers have done, where the ring holds `len` elements.
+    /// Returns the counts of all consumers, where the ring holds `len` elements.
     pub(super) fn service(&self, len: usize, now: u64, ns: impl Fn(u64) -> u64) -> Service {
         let members = lock(&self.members);
         let mut service = members.gone;
@@ -84,40 +84,42 @@ impl<M: Message> Inbox<M> {
 }
 
 impl<M: Message> Consumer<M> {
-    /// The inbox.
+    /// Returns the inbox.
     pub fn inbox(&self) -> InboxId {
         self.inbox.id
     }
 
-    /// The topics that it wants.
+    /// Returns the topics that it wants.
     pub fn topics(&self) -> Topics {
         self.inbox.topics
     }
 
-    /// Messages below which each [`Priority`] is admitted, by its index: in the ring, where the
-    /// last one is the capacity, or in the [express lane](super::Subscription::express).
+    /// Returns the numbers of messages below which each [`Priority`] is admitted, by its index: in
+    /// the ring, where the last one is the capacity, or in the [express
+    /// lane](super::Subscription::express).
     pub fn limits(&self) -> [u64; Priority::COUNT] {
         self.inbox.limits
     }
 
-    /// What publishers sent to this inbox and what became of it, by publisher: of those that are
-    /// there, those whose messages are not all taken yet, and the last 64 that left with a loss
-    /// that no later message told. [`Bus::snapshot`](super::Bus::snapshot) has the sum of all that
-    /// there were. Takes a lock that is not needed for messages.
+    /// Returns the messages that publishers sent to this inbox and their outcomes, by publisher:
+    /// for those that are there, those whose messages are not all taken yet, and the last 64 that
+    /// left with a loss that no later message reported. [`Bus::snapshot`](super::Bus::snapshot) has
+    /// the sum over all publishers that there ever were. It takes a lock that is not needed for
+    /// messages.
     pub fn losses(&self) -> Vec<Losses> {
         self.inbox.losses()
     }
 
-    /// What consumers of this inbox have done. Takes locks, of which topics that drop the oldest or
-    /// conflate need one.
+    /// Returns the counts of the consumers of this inbox. It takes locks, one of which is also
+    /// needed by topics that drop the oldest or conflate.
     pub fn service(&self) -> Service {
         let clock = self.core.clock;
         let ns = |ticks| clock.ns(ticks);
         (self.inbox).service(self.receiver.len(), clock.ticks(), ns)
     }
 
-    /// The express lane of the inbox, if it has one. Takes the locks of topics that drop the oldest
-    /// or conflate.
+    /// Returns the express lane of the inbox, if it has one. Takes the locks of topics that drop
+    /// the oldest or conflate.
     pub fn express(&self) -> Option<ExpressLane> {
         self.inbox.express()
     }

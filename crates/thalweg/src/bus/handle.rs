@@ -15,7 +15,7 @@ use crate::state::{Lifecycle, StateView};
 /// A message bus; see the [module](super). A handle, cheap to clone.
 pub struct Bus<M: Message>(pub(super) Arc<Handle<M>>);
 
-/// What handles and publishers hold, and consumers do not.
+/// The core of a bus, as handles and publishers hold it, and consumers do not.
 pub(super) struct Handle<M: Message>(pub(super) Arc<Core<M>>);
 
 impl<M: Message> Drop for Handle<M> {
@@ -27,12 +27,13 @@ impl<M: Message> Drop for Handle<M> {
 }
 
 impl<M: Message> Bus<M> {
-    /// A bus with other options than [`new`](Self::new) gives it.
+    /// Returns a builder of a bus with other options than those of [`new`](Self::new).
     pub fn builder() -> Builder<M> {
         Builder::new()
     }
 
-    /// A bus with inboxes of 65,536 messages and the default [`Admission`](super::Admission).
+    /// Returns a bus with inboxes of 65,536 messages and the default
+    /// [`Admission`](super::Admission).
     ///
     /// # Errors
     /// [`BuildError::Topics`] if the topics of `M` are not as they must be.
@@ -40,8 +41,8 @@ impl<M: Message> Bus<M> {
         Self::builder().build()
     }
 
-    /// A consumer with an inbox of its own, for these topics. It gets what is published after this
-    /// returns.
+    /// Returns a consumer with an inbox of its own, for these topics. It gets what is published
+    /// after this returns.
     ///
     /// Allocates the inbox. Each publisher learns of it with its next message, which then takes
     /// some µs more.
@@ -52,7 +53,7 @@ impl<M: Message> Bus<M> {
         self.subscription(topics).open()
     }
 
-    /// As [`subscribe`](Self::subscribe), with options.
+    /// Works as [`subscribe`](Self::subscribe), with options.
     ///
     /// ```
     /// # use thalweg::bus::{Admission, Bus, Message, TopicId, TopicInfo, Topics};
@@ -79,7 +80,7 @@ impl<M: Message> Bus<M> {
         Subscription::new(Arc::clone(&self.0.0), topics)
     }
 
-    /// A publisher. Its name is for people, and need not be its alone.
+    /// Returns a publisher. Its name is for people, and need not be its alone.
     ///
     /// It has some 300 bytes of figures in every inbox, and to make one takes some µs: a thread
     /// keeps its publisher, and does not make one for each message. When a publisher has gone and
@@ -91,9 +92,9 @@ impl<M: Message> Bus<M> {
         Publisher::new(Arc::clone(&self.0), name)
     }
 
-    /// The state of the bus, to be read, waited for, and with its last changes. It *stops* when
-    /// it drains and nothing waits any more; that is found when a consumer is told of the end or
-    /// goes, and by this call.
+    /// Returns the state of the bus, to be read, waited for, and with its last changes. The bus
+    /// *stops* when it drains and nothing waits any more; that is detected when a consumer gets the
+    /// error of the end, when a consumer is dropped, and by this call.
     ///
     /// ```
     /// # use thalweg::bus::{Bus, Message, TopicId, TopicInfo, Topics};
@@ -120,14 +121,14 @@ impl<M: Message> Bus<M> {
     /// Holds publishers back until [`resume`](Self::resume). In topics that block they wait; else,
     /// and if they don't wait, they get their message back with [`Reason::Paused`], without a
     /// sequence number or a loss. One that publishes at this moment may not see it yet, and one
-    /// that waits for room still gets it. Gives whether the bus was running.
+    /// that waits for room still gets it. Returns whether the bus was running.
     ///
     /// [`Reason::Paused`]: super::Reason::Paused
     pub fn pause(&self) -> bool {
         self.change(Lifecycle::Running, Lifecycle::Paused, "paused")
     }
 
-    /// Ends a [`pause`](Self::pause); gives whether the bus was paused.
+    /// Ends a [`pause`](Self::pause); returns whether the bus was paused.
     pub fn resume(&self) -> bool {
         self.change(Lifecycle::Paused, Lifecycle::Running, "resumed")
     }
@@ -137,7 +138,7 @@ impl<M: Message> Bus<M> {
     }
 
     /// Ends publishing, for ever: publishers get an error, also those that wait for room or for the
-    /// end of a pause, and consumers get what is there, then an error. Gives whether it was this
+    /// end of a pause, and consumers get what is there, then an error. Returns whether it was this
     /// call that did.
     ///
     /// A message that is being published at this moment is delivered or given back.
@@ -145,9 +146,9 @@ impl<M: Message> Bus<M> {
         self.0.0.drain("drained")
     }
 
-    /// As [`drain`](Self::drain), and what is in the inboxes is discarded, and counted as that. A
-    /// message that is being published at this moment may still be delivered. Gives whether it was
-    /// this call that did.
+    /// Works as [`drain`](Self::drain), and discards all messages in the inboxes, which are counted
+    /// as discarded. A message that is being published at this moment may still be delivered.
+    /// Returns whether it was this call that did.
     ///
     /// # Panics
     /// If the drop of a message does, when all others are dropped.
@@ -155,9 +156,9 @@ impl<M: Message> Bus<M> {
         self.0.0.stop()
     }
 
-    /// The counters of each open inbox, for a [`Balance`](super::Balance) of its own: arrival and
-    /// service rate, time until it is full, and whether that is an overload. Takes locks that
-    /// publishers and consumers do not need for messages; some µs.
+    /// Returns the counters of each open inbox, for a [`Balance`](super::Balance) of its own:
+    /// arrival and service rate, time until it is full, and whether that is an overload. Takes
+    /// locks that publishers and consumers do not need for messages; some µs.
     ///
     /// ```
     /// # use thalweg::bus::{Balance, Bus, Horizons, Message, TopicId, TopicInfo, Topics, Verdict};
@@ -183,14 +184,15 @@ impl<M: Message> Bus<M> {
         readings.map(|(id, reading, _)| (id, reading)).collect()
     }
 
-    /// All figures of now: the state, and counts of each inbox. Each is exact when nobody is at
-    /// work. Takes locks as [`readings`](Self::readings), and may be called at any time.
+    /// Returns all present figures: the state, and counts of each inbox. Each is exact while no
+    /// publisher and no consumer is at work. It takes locks as [`readings`](Self::readings) does,
+    /// and may be called at any time.
     pub fn snapshot(&self) -> Snapshot {
         self.0.0.snapshot()
     }
 
-    /// What became of all messages so far, for all inboxes that there are or were. Takes a lock
-    /// that publishers and consumers do not need for messages.
+    /// Returns the counts of all messages so far, for all inboxes that there are or were. It takes
+    /// a lock that publishers and consumers do not need for messages.
     pub fn totals(&self) -> Totals {
         self.0.0.totals()
     }

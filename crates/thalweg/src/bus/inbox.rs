@@ -1,5 +1,5 @@
-//! What waits for one consumer, or one group of them: a ring, and a shelf for each topic whose
-//! messages take each other's place.
+//! Inboxes: the messages that wait for one consumer, or one group of them, in a ring, and on a
+//! shelf for each topic whose messages take each other's place.
 //!
 //! The ring is a channel's, so waiting, waking, ends and async receives are those of channels. An
 //! element is a message, or the token of a shelf (`shelf.rs`). Publishers push below the limit of
@@ -33,7 +33,7 @@ pub(super) struct Envelope<M> {
     pub(super) priority: Priority,
 }
 
-/// What the ring carries.
+/// An element of the ring.
 pub(super) enum Item<M> {
     Message(Envelope<M>),
     /// All that is on the shelf of this topic.
@@ -59,9 +59,9 @@ pub(super) struct Inbox<M> {
     pub(super) topics: Topics,
     /// Messages that the ring holds.
     pub(super) capacity: u64,
-    /// Of each priority, in the ring that it goes to.
+    /// The limit of each priority, in the ring that it goes to.
     pub(super) limits: [u64; Priority::COUNT],
-    /// Those of the ring; 0 for what goes to the express lane.
+    /// The limits of the ring; 0 for a priority that goes to the express lane.
     pub(super) ring_limits: [u64; Priority::COUNT],
     /// Elements that the ring holds, tokens included.
     pub(super) places: u64,
@@ -78,7 +78,7 @@ pub(super) struct Inbox<M> {
 #[derive(Default)]
 pub(super) struct Members {
     pub(super) meters: Vec<Shared<Meter>>,
-    /// What those did that are gone.
+    /// The counts of consumers that are gone.
     pub(super) gone: Service,
 }
 
@@ -142,13 +142,13 @@ impl<M: Message> Inbox<M> {
         self.messages_max.saturating_add(ahead.len())
     }
 
-    /// The shelf of a topic, if it has one.
+    /// Returns the shelf of a topic, if it has one.
     pub(super) fn shelf(&self, topic: TopicId) -> Option<&Shelf<M>> {
         self.shelves.get(topic.index())?.as_ref()
     }
 
-    /// Another publisher, whose next sequences are given by topic; gives its ledger, and by what
-    /// shelves know it. Consumers are at `popped`.
+    /// Adds a publisher, whose next sequences are given by topic; returns its ledger, and the
+    /// number by which shelves know it. Consumers are at `popped`.
     pub(super) fn join(
         &self,
         publisher: PublisherId,
@@ -176,7 +176,8 @@ impl<M: Message> Inbox<M> {
         (ledger, link)
     }
 
-    /// A publisher goes, when consumers are at `popped` and its last message is before `end`.
+    /// Notes that a publisher goes, when consumers are at `popped` and its last message is before
+    /// `end`.
     pub(super) fn part(&self, link: u32, is_untold: bool, popped: Lanes, end: Lanes) {
         let mut publishers = lock(&self.publishers);
         let is_here = |row: &&mut Row| row.link == link;
@@ -186,14 +187,14 @@ impl<M: Message> Inbox<M> {
         publishers.fold(popped, &self.shelves);
     }
 
-    /// Another consumer.
+    /// Adds a consumer, and returns its meter.
     pub(super) fn enter(&self) -> Shared<Meter> {
         let meter = Shared::new(Meter::default());
         lock(&self.members).meters.push(Shared::clone(&meter));
         meter
     }
 
-    /// A consumer goes, at `now`, and counts no more.
+    /// Removes a consumer, at `now`, which counts no more.
     pub(super) fn leave(&self, meter: &Shared<Meter>, now: u64, ns: impl Fn(u64) -> u64) {
         let mut members = lock(&self.members);
         meter.held.set(0);
@@ -201,8 +202,9 @@ impl<M: Message> Inbox<M> {
         members.meters.retain(|other| !Shared::ptr_eq(other, meter));
     }
 
-    /// Whether nothing is on shelves or with consumers that have not got it yet; to be asked once
-    /// the ring is over. A consumer says that it holds something before it takes it from a shelf.
+    /// Returns whether nothing is on shelves or with consumers that have not got it yet; to be
+    /// asked once the ring is over. A consumer says that it holds something before it takes it from
+    /// a shelf.
     pub(super) fn is_taken(&self) -> bool {
         let is_empty = |shelf: &Shelf<M>| shelf.len().0 == 0;
         let is_free = |meter: &Shared<Meter>| meter.held.get() == 0;
@@ -212,7 +214,7 @@ impl<M: Message> Inbox<M> {
             && lock(&self.members).meters.iter().all(is_free)
     }
 
-    /// Counts a message that nobody will receive, with the losses before it, and drops it.
+    /// Counts a message that no consumer will receive, with the losses before it, and drops it.
     fn discard(&self, envelope: Envelope<M>) {
         // No later message can report them: one may have been delivered in between.
         lock(&self.members).gone.unreported += envelope.lost_before;
@@ -228,7 +230,7 @@ impl<M: Message> Inbox<M> {
         drop(envelope);
     }
 
-    /// As [`discard`](Self::discard) for what the ring carried.
+    /// Works as [`discard`](Self::discard) for what the ring carried.
     pub(super) fn discard_item(&self, item: Item<M>, panics: &mut Panics) {
         match item {
             Item::Message(envelope) => {
@@ -238,7 +240,7 @@ impl<M: Message> Inbox<M> {
         }
     }
 
-    /// Discards what is on a shelf, for whoever has its token.
+    /// Discards the messages on a shelf, for the thread that has its token.
     fn clear(&self, topic: TopicId, panics: &mut Panics) {
         if let Some(shelf) = self.shelf(topic) {
             let mut all = VecDeque::new();
@@ -249,7 +251,8 @@ impl<M: Message> Inbox<M> {
         }
     }
 
-    /// Moves what is on all shelves behind `out`, for whoever finds the ring closed and empty.
+    /// Moves the messages of all shelves behind `out`, for a thread that finds the ring closed and
+    /// empty.
     pub(super) fn take_rest(&self, out: &mut VecDeque<Item<M>>) {
         for shelf in self.shelves.iter().flatten() {
             shelf.take_all(out);
@@ -265,7 +268,8 @@ impl<M: Message> Inbox<M> {
         }
     }
 
-    /// Discards what nobody received, though it was admitted: for a caller that was told so.
+    /// Discards messages that were admitted and that no consumer received, for a caller that was
+    /// notified of that.
     pub(super) fn discard_left<'s>(&self, senders: impl IntoIterator<Item = &'s mut Sender<M>>)
     where
         M: 's,

@@ -1,10 +1,10 @@
 //! Counting every message: by publisher, priority and what became of it.
 //!
 //! A publisher has a [`Ledger`] for each inbox, a consumer a [`Meter`], each on lines of its own
-//! and written by its owner alone, by loads and stores. What others do to a publisher's messages,
-//! which is to evict or to discard them, is off the usual path, and added atomically.
+//! and written by its owner alone, by loads and stores. Other threads may evict or discard a
+//! publisher's messages: that is off the fast path, and counted by atomic additions.
 //!
-//! At every moment at which nobody is at work:
+//! At every moment at which no publisher and no consumer is at work:
 //! - issued = admitted + refused + timed out,
 //! - admitted = delivered + waiting + evicted + discarded.
 
@@ -40,14 +40,14 @@ impl Count {
 
 type ByPriority<C> = [C; Priority::COUNT];
 
-/// What one publisher knows of one inbox.
+/// The counts of one publisher's messages to one inbox.
 #[derive(Default)]
 pub(super) struct Ledger {
     pub(super) own: Own,
     pub(super) others: Others,
 }
 
-/// What the publisher counts.
+/// The counts that the publisher itself writes.
 #[derive(Default)]
 #[repr(align(128))]
 pub(super) struct Own {
@@ -57,7 +57,7 @@ pub(super) struct Own {
     pub(super) timed_out: ByPriority<Count>,
 }
 
-/// What others count of its messages.
+/// The counts of its messages that other threads write.
 #[derive(Default)]
 #[repr(align(128))]
 pub(super) struct Others {
@@ -65,33 +65,34 @@ pub(super) struct Others {
     pub(super) discarded: ByPriority<Tally>,
 }
 
-/// What became of messages, for each [`Priority`] by its [`index`](Priority::index). Exact when
-/// nobody is at work; while others are, each figure is right for some moment of the call, and no
-/// message is received, evicted or discarded before it is admitted, or admitted or lost before it
-/// is issued.
+/// The numbers of messages by outcome, for each [`Priority`] by its [`index`](Priority::index).
+/// They are exact while no publisher and no consumer is at work; otherwise each figure is right for
+/// some moment of the call, and no message is received, evicted or discarded before it is admitted,
+/// or admitted or lost before it is issued.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Flow {
-    /// Published for the inbox: those that wait for room now as well. What is given back when the
-    /// bus ends, or the inbox goes, was not.
+    /// Messages that were published for the inbox: those that wait for room now as well. A message
+    /// that is given back when the bus ends, or the inbox goes, does not count.
     pub issued: [u64; Priority::COUNT],
-    /// Taken by the inbox.
+    /// Messages that the inbox took.
     pub admitted: [u64; Priority::COUNT],
-    /// Lost: the inbox held as many messages as their priority allows, or the copy for this inbox
-    /// panicked.
+    /// Messages that were lost since the inbox held as many as their priority allows, or the copy
+    /// for this inbox panicked.
     pub refused: [u64; Priority::COUNT],
-    /// Lost: no room came in time.
+    /// Messages that were lost since no room came in time.
     pub timed_out: [u64; Priority::COUNT],
-    /// Lost: a newer message took their place.
+    /// Messages that were lost since a newer one took their place.
     pub evicted: [u64; Priority::COUNT],
-    /// Admitted and received by nobody: consumers had gone, or the bus was closed.
+    /// Messages that were admitted and that no consumer received: consumers had gone, or the bus
+    /// was closed.
     pub discarded: [u64; Priority::COUNT],
 }
 
 impl Flow {
-    /// Messages that were lost, for whatever reason. Each is reported to a consumer by
-    /// [`Delivery::lost_before`](super::Delivery::lost_before), unless the message that would
-    /// report it is discarded, or none has come since.
+    /// Returns the number of messages that were lost, for whatever reason. Each is reported to a
+    /// consumer by [`Delivery::lost_before`](super::Delivery::lost_before), unless the message that
+    /// would report it is discarded, or none has come since.
     pub fn lost(&self) -> u64 {
         [&self.refused, &self.timed_out, &self.evicted]
             .map(|by_priority| by_priority.iter().sum::<u64>())
@@ -99,8 +100,8 @@ impl Flow {
             .sum()
     }
 
-    /// Counts what a publisher has not counted yet, though consumers, who have `delivered` so
-    /// many, or other publishers have.
+    /// Counts messages that the publisher has not counted yet, though consumers, which have
+    /// `delivered` these numbers, or other publishers have.
     pub(super) fn catch_up(&mut self, delivered: &[u64; Priority::COUNT]) {
         for (p, delivered) in delivered.iter().enumerate() {
             let left = delivered + self.evicted[p] + self.discarded[p];
@@ -131,7 +132,7 @@ fn tallies(tallies: &ByPriority<Tally>) -> [u64; Priority::COUNT] {
 }
 
 impl Ledger {
-    /// What comes of a message is read before what it comes from.
+    /// Returns the counts. The outcome of a message is read before the count that it comes from.
     pub(super) fn flow(&self) -> Flow {
         Flow {
             evicted: tallies(&self.others.evicted),
@@ -144,7 +145,7 @@ impl Ledger {
     }
 }
 
-/// What one publisher sent to an inbox, and what became of it; see
+/// The messages of one publisher to an inbox, by outcome; see
 /// [`Consumer::losses`](super::Consumer::losses).
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -153,11 +154,11 @@ pub struct Losses {
     pub publisher: super::PublisherId,
     /// Its name.
     pub name: Shared<str>,
-    /// What became of its messages.
+    /// The outcomes of its messages.
     pub flow: Flow,
 }
 
-/// What one consumer has done.
+/// The counts of one consumer.
 #[derive(Default)]
 #[repr(align(128))]
 pub(super) struct Meter {
@@ -189,35 +190,35 @@ impl Meter {
         self.time.set(self.busy_ticks(now) << 1);
     }
 
-    /// How long it was with messages up to `now`.
+    /// Returns how long it was with messages up to `now`.
     pub(super) fn busy_ticks(&self, now: u64) -> u64 {
         let time = self.time.get();
         let ticks = time >> 1;
         if time & IS_BUSY == 0 {
             return ticks;
         }
-        // Of 63 bits. Clocks of two processors may differ a little.
+        // The difference has 63 bits. Clocks of two processors may differ a little.
         let ticks = ticks.wrapping_add(now) & (u64::MAX >> 1);
         if ticks > u64::MAX >> 2 { 0 } else { ticks }
     }
 }
 
-/// What consumers of an inbox have done; see [`Consumer::service`](super::Consumer::service).
+/// The counts of the consumers of an inbox; see [`Consumer::service`](super::Consumer::service).
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Service {
     /// Messages that consumers got, for each [`Priority`] by its [`index`](Priority::index).
     pub delivered: [u64; Priority::COUNT],
-    /// Retained messages that they got besides, from before they subscribed.
+    /// The number of retained messages that they got besides, from before they subscribed.
     pub replayed: u64,
     /// Losses that were reported with messages
     /// ([`Delivery::lost_before`](super::Delivery::lost_before)).
     pub told: u64,
-    /// Losses before messages that were discarded: no message reports them.
+    /// The number of losses before messages that were discarded: no message reports them.
     pub unreported: u64,
-    /// Messages in the inbox, and with consumers that have not got them yet.
+    /// The number of messages in the inbox, and with consumers that have not got them yet.
     pub waiting: u64,
-    /// Time that consumers spent with messages, not waiting for any: the sum of all of them.
+    /// The time that consumers spent with messages, not waiting for any: the sum of all of them.
     pub busy_ns: u64,
 }
 
@@ -244,22 +245,22 @@ impl Service {
         self.busy_ns += other.busy_ns;
     }
 
-    /// Messages that consumers got, of all priorities.
+    /// Returns the number of messages that consumers got, of all priorities.
     pub fn taken(&self) -> u64 {
         self.delivered.iter().sum()
     }
 }
 
-/// What became of all messages of a bus; see [`Bus::totals`](super::Bus::totals). At every moment
-/// at which nobody is at work, `issued` = `admitted` + `refused` + `timed_out` and `admitted` =
-/// `delivered` + `waiting` + `evicted` + `discarded`, for all priorities together; the first of
-/// these for each.
+/// The counts of all messages of a bus; see [`Bus::totals`](super::Bus::totals). At every moment at
+/// which no publisher and no consumer is at work, `issued` = `admitted` + `refused` + `timed_out`
+/// and `admitted` = `delivered` + `waiting` + `evicted` + `discarded`, for all priorities together;
+/// the first of these for each.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Totals {
-    /// By publishers. A message for several inboxes counts for each.
+    /// The counts by publishers. A message for several inboxes counts for each.
     pub flow: Flow,
-    /// By consumers.
+    /// The counts by consumers.
     pub service: Service,
 }
 

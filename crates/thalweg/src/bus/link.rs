@@ -41,7 +41,8 @@ pub(super) struct Link<M: Message> {
     pub(super) lost: [u64; Topics::COUNT_MAX],
 }
 
-/// What an inbox did with a message: took it (`true`: and nobody will look), or gave it back.
+/// The answer of an inbox to a message: it took it (`true`: and no consumer will look), or gave it
+/// back.
 pub(super) type Outcome<M> = Result<bool, (Option<Reason>, M)>;
 
 impl<M: Message> Link<M> {
@@ -67,7 +68,7 @@ impl<M: Message> Link<M> {
         }
     }
 
-    /// By the usual path.
+    /// Pushes by the fast path.
     #[inline(always)]
     pub(super) fn push(&mut self, envelope: Envelope<M>) -> Result<bool, PushError<Item<M>>> {
         let (own, limits) = (&self.ledger.own, &self.limits);
@@ -89,7 +90,7 @@ impl<M: Message> Link<M> {
         }
     }
 
-    /// The sender into the express lane, or into the ring.
+    /// Returns the sender into the express lane, or into the ring.
     pub(super) fn sender_of(&mut self, is_express: bool) -> &mut Sender<M> {
         match &mut self.express {
             Some(sender) if is_express => sender,
@@ -97,7 +98,7 @@ impl<M: Message> Link<M> {
         }
     }
 
-    /// Discards what nobody received, though it was admitted.
+    /// Discards messages that were admitted and that no consumer received.
     #[cold]
     #[inline(never)]
     pub(super) fn discard_left(&mut self) {
@@ -105,7 +106,7 @@ impl<M: Message> Link<M> {
         self.inbox.discard_left(senders);
     }
 
-    /// What becomes of a message that did not fit.
+    /// Decides about a message that did not fit: it waits, evicts, or goes back.
     #[cold]
     pub(super) fn settle(&mut self, error: PushError<Item<M>>, patience: Patience) -> Outcome<M> {
         let (envelope, is_full) = match error {

@@ -1,4 +1,4 @@
-//! What a bus does now, as figures.
+//! The figures of a bus at one moment.
 
 use super::balance::Reading;
 use super::express::ExpressLane;
@@ -14,7 +14,7 @@ pub struct Snapshot {
     pub state: Lifecycle,
     /// Each inbox that is open.
     pub inboxes: Vec<InboxFigures>,
-    /// What became of all messages so far.
+    /// The counts of all messages so far.
     pub totals: Totals,
 }
 
@@ -26,11 +26,11 @@ pub struct InboxFigures {
     pub inbox: InboxId,
     /// The topics that it takes.
     pub topics: Topics,
-    /// Its counters, for a [`Balance`](super::Balance), and how many messages wait.
+    /// Its counters, for a [`Balance`](super::Balance), and the number of messages that wait.
     pub reading: Reading,
-    /// What became of its messages, by priority.
+    /// The numbers of its messages by outcome and priority.
     pub flow: Flow,
-    /// What its consumers have done, by priority.
+    /// The counts of its consumers, by priority.
     pub service: Service,
     /// Its express lane, if it has one.
     pub express: Option<ExpressLane>,

@@ -39,7 +39,7 @@
 //! # How it works
 //! Every consumer, or group of consumers ([`Consumer::share`]), has an *inbox*: a bounded ring. A
 //! [`Publisher`] puts a message into each inbox that wants its topic, so a slow consumer fills its
-//! own inbox and nobody else's. A message for several inboxes is cloned; large payloads go into an
+//! own inbox and no other. A message for several inboxes is cloned; large payloads go into an
 //! `Arc`. A late joiner is a new inbox, and gets what is published after
 //! [`subscribe`](Bus::subscribe) returned; with [`Subscription::replay_retained`] it first gets the
 //! last message of each topic that is retained.
@@ -63,21 +63,21 @@
 //! (*) By [`try_publish`](Publisher::try_publish) or
 //! [`publish_timeout`](Publisher::publish_timeout).
 //!
-//! Messages of the last two wait beside the ring, up to so many for each topic and inbox, and are
-//! admitted whatever their priority; a consumer that comes to the first of them gets all that wait
-//! there, oldest first.
+//! Messages of the last two wait beside the ring, up to the number that the policy names for each
+//! topic and inbox, and are admitted whatever their priority; a consumer that comes to the first of
+//! them gets all that wait there, oldest first.
 //!
 //! # Loss
 //! Sequence numbers are of a publisher and a topic, and taken before admission, so a consumer sees
 //! what it did not get. [`Delivery::lost_before`] says how many of that publisher's messages of
 //! that topic this inbox lost since the last one that it took (in a group: since the last one that
-//! any of them took). [`Consumer::losses`] has all losses by publisher, priority and reason.
-//! At every moment at which nobody is at work and nothing waits in the inbox, the number of losses
-//! is the sum of the gaps before the messages that were received ([`Service::told`]) or discarded
-//! ([`Service::unreported`]), and of those behind the last message that it took of each publisher
-//! and topic. What a consumer holds when it leaves is discarded: nobody else gets these messages,
-//! and no later one reports the gaps before them, since others of the group may have got some in
-//! between.
+//! any of them took). [`Consumer::losses`] has all losses by publisher, priority and reason. At
+//! every moment at which no publisher and no consumer is at work and nothing waits in the inbox,
+//! the number of losses is the sum of the gaps before the messages that were received
+//! ([`Service::told`]) or discarded ([`Service::unreported`]), and of those behind the last message
+//! that it took of each publisher and topic. Messages that a consumer holds when it leaves are
+//! discarded: no other consumer gets them, and no later one reports the gaps before them, since
+//! others of the group may have got some in between.
 //!
 //! # What adapts
 //! [`Consumer::recv_each`] takes batches whose size follows what waits, and a consumer that waits
@@ -86,15 +86,15 @@
 //!
 //! # Ends
 //! A consumer that is dropped, also by a panic, closes its inbox if it is the last of its group;
-//! what was there is discarded and counted, and publishers go on without it. Publishing to nobody
-//! is no error. [`Bus::pause`] holds publishers back. [`Bus::drain`] ends publishing, and consumers
-//! get what is there, then an error; [`Bus::stop`] discards what is there. The bus drains when the
-//! last [`Bus`] and [`Publisher`] of it is dropped. [`Bus::state`] is its
+//! what was there is discarded and counted, and publishers go on without it. Publishing without any
+//! consumer is no error. [`Bus::pause`] holds publishers back. [`Bus::drain`] ends publishing, and
+//! consumers get what is there, then an error; [`Bus::stop`] discards what is there. The bus drains
+//! when the last [`Bus`] and [`Publisher`] of it is dropped. [`Bus::state`] is its
 //! [`Lifecycle`](crate::state::Lifecycle), which threads and tasks can wait for.
 //!
 //! # Memory ordering
-//! What a thread did before it published a message is visible to the thread that received it, after
-//! that.
+//! All that a thread did before it published a message is visible, after the receive, to the thread
+//! that received it.
 
 mod balance;
 mod batches;
@@ -157,7 +157,7 @@ pub struct InboxId(u32);
 macro_rules! ids {
     ($($id:ident),+) => {$(
         impl $id {
-            /// How many there were before.
+            /// Returns how many there were before.
             pub const fn index(self) -> usize {
                 self.0 as usize
             }

@@ -44,7 +44,7 @@ fn publisher(bus: &Bus<Note>) -> Kept<Publisher<Note>> {
     Kept::new(bus.publisher("p").expect("an open bus"))
 }
 
-/// What adds up at a quiet moment.
+/// Checks the sums that hold while no thread is at work.
 fn check_totals(bus: &Bus<Note>) -> Totals {
     let totals = bus.totals();
     let Totals { flow, service } = totals;
@@ -103,7 +103,7 @@ fn priorities_get_what_their_limits_allow() {
             told += rx.recv().expect("there").lost_before;
         }
         assert_eq!(told, u64::from(!own));
-        // The other's loss is told as soon as it gets through.
+        // The other publisher's loss is reported by its next message that is admitted.
         assert_eq!(other.publish(Note(false)).expect("empty"), 1);
         assert_eq!(rx.recv().expect("there").lost_before, u64::from(!second));
         assert_eq!(check_totals(&bus).service.told, 1);

@@ -1,4 +1,4 @@
-//! What becomes of a message in all inboxes.
+//! The outcome of a message over all inboxes.
 
 use super::error::{PublishError, Reason};
 use super::inbox::{Envelope, Item};
@@ -8,7 +8,7 @@ use super::topic::{Message, Policy, TopicId};
 use crate::ring::PushError;
 use crate::wait::Panics;
 
-/// How long to wait in this topic.
+/// Returns how long to wait in this topic.
 pub(super) fn link_patience<M: Message>(topic: TopicId, patience: Patience) -> Patience {
     match M::TOPICS[topic.index()].policy {
         Policy::Block => patience,
@@ -16,9 +16,9 @@ pub(super) fn link_patience<M: Message>(topic: TopicId, patience: Patience) -> P
     }
 }
 
-/// What became of one message in all inboxes.
+/// The outcome of one message over all inboxes.
 pub(super) struct Sum<M> {
-    /// Of what the user's code threw, the first.
+    /// The first panic of the user's code.
     pub(super) panics: Panics,
     admitted: usize,
     reason: Option<Reason>,

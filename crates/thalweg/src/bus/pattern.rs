@@ -6,9 +6,9 @@
 use super::topic::{Message, TopicId, Topics};
 
 impl Topics {
-    /// The topics of `M` whose names match the pattern: segments between dots, of which `*` stands
-    /// for one segment, whatever it is, and `**` or `#`, as the last one, for the rest, which may
-    /// be nothing.
+    /// Returns the topics of `M` whose names match the pattern: segments between dots, of which `*`
+    /// stands for one segment, whatever it is, and `**` or `#`, as the last one, for the rest,
+    /// which may be nothing.
     ///
     /// ```
     /// use thalweg::bus::{TopicId, Topics};
@@ -52,7 +52,7 @@ impl Topics {
     }
 }
 
-/// Why [`Topics::matching`] gives no topics.
+/// The reason why [`Topics::matching`] gives no topics.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum PatternError {
@@ -204,7 +204,7 @@ mod tests {
         assert_eq!(Pattern::parse("**.*").unwrap_err(), expected);
     }
 
-    /// What matching means, one segment after the other.
+    /// Matches by the definition, one segment after the other.
     fn means(pattern: &[&str], name: &[&str]) -> bool {
         match (pattern, name) {
             (["#" | "**"], _) => true,
@@ -229,7 +229,7 @@ mod tests {
         (pattern, name).prop_map(|(pattern, name)| (pattern.join("."), name.join(".")))
     }
 
-    /// Whether `matches` does what matching means, for 10,000 pairs, always the same.
+    /// Returns whether `matches` does what matching means, for 10,000 pairs, always the same.
     fn agrees(matches: impl Fn(&Pattern<'_>, &str) -> bool) -> Result<(), String> {
         let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]);
         let config = Config {

@@ -6,7 +6,7 @@
 //! the shelf of one topic (`shelf.rs`). In one case there is room and it is refused all the same:
 //! where a consumer has been in the middle of taking an element for a lap of the ring.
 //!
-//! *What a reserve guarantees.* Let r be `limit[p]` less the limit of the next lower priority.
+//! *The guarantee of a reserve.* Let r be `limit[p]` less the limit of the next lower priority.
 //! While consumers stall, the lower ones take what is below theirs at most; so the first r messages
 //! of p are admitted, whatever the lower ones do. Higher ones may take that room, too; so may an
 //! element of each shelf, which comes in whatever its priority, and r has to count those. A reserve
@@ -21,7 +21,7 @@ use super::reserve::Reserves;
 pub enum Priority {
     /// The first to be refused.
     Low,
-    /// What a topic has unless it says otherwise.
+    /// The priority of a topic by default.
     #[default]
     Medium,
     /// Still admitted where those below are refused.
@@ -31,19 +31,19 @@ pub enum Priority {
 }
 
 impl Priority {
-    /// How many there are.
+    /// The number of priorities.
     pub const COUNT: usize = 4;
-    /// All of them, ascending.
+    /// All priorities, ascending.
     pub const ALL: [Self; Self::COUNT] = [Self::Low, Self::Medium, Self::High, Self::Critical];
 
-    /// 0 for the lowest.
+    /// Returns the index of the priority, 0 for the lowest.
     #[inline]
     pub const fn index(self) -> usize {
         self as usize
     }
 }
 
-/// How the room of an inbox is shared by [`Priority`].
+/// The shares of an inbox's room by [`Priority`].
 ///
 /// ```
 /// use thalweg::bus::Admission;
@@ -56,9 +56,10 @@ pub struct Admission(Shares);
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum Shares {
-    /// Of the capacity, for all but the highest.
+    /// Percentages of the capacity, for all priorities but the highest.
     Percent([u8; Priority::COUNT - 1]),
-    /// Messages by priority. What the lowest needs is asked for, and not kept from anybody.
+    /// Messages by priority. The number for the lowest is given, too, though no room is kept for
+    /// it.
     Reserve([u64; Priority::COUNT]),
 }
 
@@ -76,15 +77,16 @@ impl Admission {
         Self(Shares::Percent([low, medium, high]))
     }
 
-    /// Messages for which room is kept free: so many for medium priority and above, so many more
-    /// for high and above, and so many more for critical alone. Low ones have the rest. Add to each
-    /// of them one for each topic of the inbox that drops the oldest or conflates: what waits there
-    /// takes one place, whatever its priority.
+    /// Keeps room free for these numbers of messages: `medium` for medium priority and above,
+    /// `high` more for high and above, and `critical` more for critical alone. Low ones have the
+    /// rest. Add to each of the numbers one for each topic of the inbox that drops the oldest or
+    /// conflates: what waits there takes one place, whatever its priority.
     pub const fn reserve(medium: u64, high: u64, critical: u64) -> Self {
         Self(Shares::Reserve([0, medium, high, critical]))
     }
 
-    /// Messages in the ring of an inbox of `capacity` below which each priority is admitted.
+    /// Returns the numbers of messages, in the ring of an inbox of `capacity`, below which each
+    /// priority is admitted.
     ///
     /// # Errors
     /// [`AdmissionError`] if that leaves no room for one of them.
@@ -117,7 +119,7 @@ impl Admission {
     }
 }
 
-/// What was sized for bursts and a stall.
+/// Takes the reserves that were sized for bursts and a stall.
 impl From<Reserves> for Admission {
     fn from(reserves: Reserves) -> Self {
         Self(Shares::Reserve(reserves.elements))

@@ -19,7 +19,7 @@ use crate::state::Lifecycle;
 use crate::wait::Panics;
 use std::sync::Arc as Shared;
 
-/// Why a message was not published yet.
+/// The reason why a message was not published yet.
 enum Held {
     /// The bus is paused.
     Paused,
@@ -36,7 +36,7 @@ struct Parcel<M> {
     messages: Vec<M>,
     /// To be retained.
     kept: Option<M>,
-    /// What the user's code threw that was dropped in an attempt: it goes on when all is done.
+    /// The panics of user's code that was dropped in an attempt: they are resumed when all is done.
     panics: Panics,
 }
 
@@ -49,7 +49,7 @@ struct Taken<'p, M> {
 }
 
 impl<M: Message> Publisher<M> {
-    /// As [`publish`](Self::publish), as a future.
+    /// Works as [`publish`](Self::publish), as a future.
     ///
     /// Cancel-safe: dropped before it is done, it has published nothing, and nothing is counted as
     /// lost. If it is kept unpolled, or forgotten, other publishers are woken all the same.
@@ -81,7 +81,7 @@ impl<M: Message> Publisher<M> {
         self.publish_when_possible(message.into(), None).await
     }
 
-    /// As [`publish_async`](Self::publish_async), with another priority than the topic's.
+    /// Works as [`publish_async`](Self::publish_async), with another priority than the topic's.
     ///
     /// # Errors
     /// As [`publish`](Self::publish).
@@ -127,7 +127,7 @@ impl<M: Message> Publisher<M> {
         }
     }
 
-    /// Publishes to all inboxes, and gives how many or why to none for good; or says why there is
+    /// Publishes to all inboxes, and returns how many or why to none for good; or says why there is
     /// no outcome yet.
     fn try_everywhere(
         &mut self,
@@ -175,7 +175,8 @@ impl<M: Message> Publisher<M> {
         priority: Priority,
     ) -> Option<usize> {
         let core = Arc::clone(&self.core);
-        // As in `Core::retain`: who joins later gets it as retained, who joined before as sent.
+        // As in `Core::retain`: a consumer that joins later gets it as retained, one that joined
+        // before as sent.
         let mut retained = parcel.kept.is_some().then(|| core.retained());
         let old = retained.as_ref().map(|_| self.look());
         let (publisher, sequence) = (self.id, self.routes[topic.index()].sequence);
@@ -234,8 +235,8 @@ impl<M: Message> Publisher<M> {
 }
 
 impl<M: Message> Parcel<M> {
-    /// All is done. Drops what is left, one for an inbox that has just gone, or for nobody; unless
-    /// the original is given back.
+    /// Ends the publication. It drops the message that is left, which was for an inbox that has
+    /// just gone or for no inbox, unless the original is given back.
     fn settle(mut self, outcome: Result<usize, Reason>) -> Result<usize, PublishError<M>> {
         let outcome = outcome.map_err(|reason| PublishError {
             message: self.messages.swap_remove(0),
@@ -250,8 +251,8 @@ impl<M: Message> Parcel<M> {
     }
 }
 
-/// A place in each inbox that wants a topic and is open, as far as there is room below the limits;
-/// and whether there was.
+/// Returns a place in each inbox that wants a topic and is open, as far as there is room below the
+/// limits; and whether there was.
 fn places<'p, M: Message>(
     links: &'p mut [Link<M>],
     topic: TopicId,

@@ -1,8 +1,8 @@
 //! Publishing.
 //!
-//! The usual path is that of a topic with one inbox, a ring, which is as it was: a load of the
-//! bus's word, the sequence of the topic, two counts and a push. All else is in one function behind
-//! that.
+//! The fast path is that of a topic with one inbox, which is a ring and has not changed: a load of
+//! the bus's word, the sequence of the topic, two counts and a push. All else is in one function
+//! behind that.
 
 use std::sync::Arc as Shared;
 use std::time::{Duration, Instant};
@@ -37,11 +37,11 @@ pub struct Publisher<M: Message> {
     _handle: Arc<Handle<M>>,
 }
 
-/// What a publisher knows of a topic.
+/// The state that a publisher keeps for a topic.
 #[derive(Clone, Copy)]
 pub(super) struct Route {
     pub(super) sequence: u64,
-    /// The one link that wants it, if the usual path will do.
+    /// The one link that wants the topic, if the fast path will do.
     sole: u32,
     priority: Priority,
 }
@@ -74,28 +74,28 @@ impl<M: Message> Publisher<M> {
         Ok(publisher)
     }
 
-    /// Who this is.
+    /// Returns the number of this publisher, as deliveries name it.
     pub fn id(&self) -> PublisherId {
         self.id
     }
 
-    /// Its name.
+    /// Returns its name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The sequence of the next message of a topic: how many were published so far, those that were
-    /// lost included.
+    /// Returns the sequence of the next message of a topic: how many were published so far, those
+    /// that were lost included.
     pub fn next_sequence(&self, topic: TopicId) -> u64 {
         self.routes[topic.index()].sequence
     }
 
-    /// Publishes a message with the priority of its topic, and gives how many inboxes took it.
+    /// Publishes a message with the priority of its topic, and returns how many inboxes took it.
     ///
     /// In topics that block it waits while the bus is paused, and while an inbox has no room for
-    /// that priority. With one inbox,
-    /// and nobody asleep, it costs some 15 ns; if a consumer sleeps, the wake-up (some 2 µs) is
-    /// this thread's to pay. It allocates nothing, but when inboxes were opened or have gone.
+    /// that priority. With one inbox, and no consumer asleep, it costs some 15 ns; if a consumer
+    /// sleeps, the wake-up (some 2 µs) is this thread's to pay. It allocates nothing, but when
+    /// inboxes were opened or have gone.
     ///
     /// # Errors
     /// [`PublishError`] gives the message back if an inbox has no room and the policy is to reject,
@@ -104,14 +104,14 @@ impl<M: Message> Publisher<M> {
     /// # Panics
     /// If [`Message::topic`] is beyond [`Message::TOPICS`]; if [`Message::key`] or the copy to be
     /// retained panics, and then nothing is published; and if a copy for one of several inboxes
-    /// panics, or the drop of another message that nobody will receive. Then the message has been
-    /// published all the same, and an inbox whose copy failed counts it as refused.
+    /// panics, or the drop of another message that no consumer will receive. Then the message has
+    /// been published all the same, and an inbox whose copy failed counts it as refused.
     #[inline]
     pub fn publish(&mut self, message: impl Into<M>) -> Result<usize, PublishError<M>> {
         self.publish_by(message.into(), None, Patience::Endless)
     }
 
-    /// As [`publish`](Self::publish), with another priority than the topic's.
+    /// Works as [`publish`](Self::publish), with another priority than the topic's.
     ///
     /// # Errors
     /// As [`publish`](Self::publish).
@@ -124,10 +124,10 @@ impl<M: Message> Publisher<M> {
         self.publish_by(message.into(), Some(priority), Patience::Endless)
     }
 
-    /// As [`publish`](Self::publish), and never waits: where a topic blocks, it rejects.
+    /// Works as [`publish`](Self::publish), and never waits: where a topic blocks, it rejects.
     ///
-    /// The attempt is a message: it has its sequence number, and a loss is told to consumers, also
-    /// if the message is published again.
+    /// The attempt is a message: it has its sequence number, and its loss is reported to consumers,
+    /// also if the message is published again.
     ///
     /// # Errors
     /// As [`publish`](Self::publish).
@@ -136,7 +136,7 @@ impl<M: Message> Publisher<M> {
         self.publish_by(message.into(), None, Patience::None)
     }
 
-    /// As [`try_publish`](Self::try_publish), with another priority than the topic's.
+    /// Works as [`try_publish`](Self::try_publish), with another priority than the topic's.
     ///
     /// # Errors
     /// As [`publish`](Self::publish).
@@ -149,8 +149,8 @@ impl<M: Message> Publisher<M> {
         self.publish_by(message.into(), Some(priority), Patience::None)
     }
 
-    /// As [`publish`](Self::publish), and waits no longer than `timeout` where a topic blocks, for
-    /// all inboxes together.
+    /// Works as [`publish`](Self::publish), and waits no longer than `timeout` where a topic
+    /// blocks, for all inboxes together.
     ///
     /// # Errors
     /// As [`publish`](Self::publish), and [`Reason::TimedOut`].
@@ -202,7 +202,7 @@ impl<M: Message> Publisher<M> {
         }
     }
 
-    /// By the usual path, with another outcome.
+    /// Ends a publication by the fast path that did not succeed.
     #[cold]
     #[inline(never)]
     fn unpublished(
@@ -296,11 +296,11 @@ impl<M: Message> Publisher<M> {
 
     /// Learns which inboxes there are.
     pub(super) fn refresh(&mut self) {
-        // What is dropped here may drop messages.
+        // The list that is dropped here may drop messages.
         drop(self.look());
     }
 
-    /// As [`refresh`](Self::refresh); gives the links that are no longer needed.
+    /// Works as [`refresh`](Self::refresh); gives the links that are no longer needed.
     pub(super) fn look(&mut self) -> Vec<Link<M>> {
         let core = Arc::clone(&self.core);
         let (mut links, mut old) = (Vec::new(), Vec::new());
@@ -327,7 +327,7 @@ impl<M: Message> Publisher<M> {
         old
     }
 
-    /// Finds the topics for which the usual path will do.
+    /// Finds the topics for which the fast path will do.
     fn choose(&mut self) {
         let is_running = self.seen.state() == Lifecycle::Running;
         for (index, info) in M::TOPICS.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Who sends something to an inbox, and who did.
+//! The publishers of an inbox, present and past.
 
 use std::sync::Arc as Shared;
 
@@ -11,7 +11,7 @@ use super::shelf::Shelf;
 #[derive(Default)]
 pub(super) struct Publishers {
     pub(super) rows: Vec<Row>,
-    /// What became of the messages of those that have no row any more.
+    /// The outcomes of the messages of publishers that have no row any more.
     pub(super) gone: Flow,
     /// By what shelves know publishers: how many there are, and those that are free.
     pub(super) links: u32,
@@ -37,17 +37,18 @@ pub(super) struct Left {
     pub(super) is_untold: bool,
 }
 
-/// How many of those are remembered that left with losses of which nobody was told.
+/// The number of publishers that are remembered after they left with losses that were never
+/// reported.
 const UNTOLD_MAX: usize = 64;
 
 impl Publishers {
-    /// Keeps only the sum of those that have left, and whose messages consumers at `popped` have
-    /// taken, unless somebody may ask where a loss came from.
+    /// Keeps only the sum of the publishers that have left and whose messages consumers at `popped`
+    /// have taken, unless a caller may ask where a loss came from.
     pub(super) fn fold<M>(&mut self, popped: Lanes, shelves: &[Option<Shelf<M>>]) {
         let Self {
             rows, gone, free, ..
         } = self;
-        // `None`: still at work here. Else whether something was not told.
+        // `None`: still at work here. Else whether a loss was not reported.
         let is_untold = |row: &Row| {
             let is_taken = |left: &Left| left.end.iter().zip(&popped).all(|(end, at)| end <= at);
             let left = row.left.filter(is_taken)?;

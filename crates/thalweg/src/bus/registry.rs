@@ -1,10 +1,10 @@
-//! What all handles of a bus share: its state, and who is there.
+//! The registry that all handles of a bus share: its state, its publishers and its inboxes.
 //!
 //! *One word.* The state of the bus and the version of the list of inboxes are one atomic, that of
 //! a [`StateCell`]. The list changes under the lock of the registry, and each change makes another
 //! version. A publisher whose copy of the word is right may publish, and has the right list. Else
-//! it takes the lock, and copies the word and the list together. Whoever learned in any way that an
-//! inbox is there sees a word that is not older.
+//! it takes the lock, and copies the word and the list together. A thread that learned in any way
+//! that an inbox is there sees a word that is not older.
 //!
 //! *The end.* The state changes before the list is read to close what is in it, and an inbox is
 //! listed only while the bus is open, which is asked under the lock: so none is missed.
@@ -47,7 +47,7 @@ pub(super) struct Core<M> {
     pub(super) export: OnceLock<Export>,
 }
 
-/// What is retained, by topic.
+/// The retained messages, by topic.
 type Places<M> = Vec<Option<Shared<Retained<M>>>>;
 
 /// The last message of a topic, to be copied by one thread at a time, since messages need not be
@@ -137,14 +137,14 @@ impl<M: Message> Core<M> {
         self.state.version()
     }
 
-    /// The list of inboxes has changed; for whoever has the lock.
+    /// Marks the list of inboxes as changed; the caller has the lock.
     fn bump(&self) {
         if !fault::is("version_kept") {
             self.state.touch();
         }
     }
 
-    /// Whether nothing will be published any more.
+    /// Returns whether nothing will be published any more.
     pub(super) fn is_over(&self) -> bool {
         self.state.is_within(Lifecycle::ENDING)
     }
@@ -158,7 +158,7 @@ impl<M: Message> Core<M> {
         Some(registry.entries.iter().map(Entry::copied).collect())
     }
 
-    /// Ends publishing; consumers get what is there. Gives whether it was this call that did.
+    /// Ends publishing; consumers get what is there. Returns whether it was this call that did.
     pub(super) fn drain(&self, why: &'static str) -> bool {
         let entries = self.end(Lifecycle::Draining, why);
         let has_changed = entries.is_some();
@@ -199,7 +199,7 @@ impl<M: Message> Core<M> {
         }
     }
 
-    /// Another inbox; with `replays` the retained messages of its topics.
+    /// Adds an inbox; with `replays` the retained messages of its topics.
     pub(super) fn subscribe(
         &self,
         topics: Topics,
@@ -253,7 +253,7 @@ impl<M: Message> Core<M> {
         self.stop_if_empty();
     }
 
-    /// Another publisher.
+    /// Adds a publisher, and returns its id.
     pub(super) fn publisher(&self) -> Result<PublisherId, BuildError> {
         let mut registry = lock(&self.registry);
         if self.is_over() {
@@ -264,7 +264,7 @@ impl<M: Message> Core<M> {
         Ok(id)
     }
 
-    /// The word, and by `look` the list of inboxes that goes with it.
+    /// Returns the word, and by `look` the list of inboxes that goes with it.
     pub(super) fn read(&self, look: impl FnOnce(&[Entry<M>])) -> Seen {
         if fault::is("version_late") {
             look(&lock(&self.registry).entries);
@@ -277,13 +277,13 @@ impl<M: Message> Core<M> {
         self.seen()
     }
 
-    /// The last messages of topics, by topic. No code of the user may run meanwhile.
+    /// Returns the last messages of topics, by topic. No code of the user may run meanwhile.
     pub(super) fn retained(&self) -> MutexGuard<'_, Places<M>> {
         lock(&self.retained)
     }
 
-    /// Retains a message, and runs `then` before anybody else retains or subscribes. Gives what
-    /// was retained before, to be dropped.
+    /// Retains a message, and runs `then` before any other thread retains or subscribes. It returns
+    /// the message that was retained before, to be dropped.
     pub(super) fn retain<R>(
         &self,
         envelope: Envelope<M>,
@@ -299,7 +299,7 @@ impl<M: Message> Core<M> {
         (old, then())
     }
 
-    /// The figures of now.
+    /// Returns the figures of now.
     pub(super) fn snapshot(&self) -> Snapshot {
         self.stop_if_empty();
         let clock = &self.clock;
@@ -323,7 +323,7 @@ impl<M: Message> Core<M> {
         }
     }
 
-    /// The figures of each inbox that is open.
+    /// Returns the figures of each inbox that is open.
     pub(super) fn readings(&self) -> Vec<(InboxId, Reading, Option<ExpressLane>)> {
         let registry = lock(&self.registry);
         let reading = |entry: &Entry<M>| {
@@ -334,7 +334,7 @@ impl<M: Message> Core<M> {
         registry.entries.iter().map(reading).collect()
     }
 
-    /// What became of all messages so far, of all inboxes that there are or were.
+    /// Returns the counts of all messages so far, over all inboxes that there are or were.
     pub(super) fn totals(&self) -> Totals {
         let registry = lock(&self.registry);
         let mut totals = registry.gone;
@@ -371,7 +371,8 @@ impl<M: Message> Entry<M> {
 }
 
 impl<M: Message> Registry<M> {
-    /// Keeps the figures of inboxes that nobody holds any more, and lets them go.
+    /// Keeps the figures of inboxes that no consumer and no publisher holds any more, and drops
+    /// those inboxes.
     fn settle(&mut self, clock: Clock) {
         let gone = &mut self.gone;
         self.leaving.retain(|inbox| {
@@ -385,5 +386,5 @@ impl<M: Message> Registry<M> {
     }
 }
 
-/// Tokens and messages are told apart by the priority, which has values to spare.
+/// Tokens and messages are distinguished by the priority, which has values to spare.
 const _: () = assert!(size_of::<Item<u64>>() == size_of::<Envelope<u64>>());

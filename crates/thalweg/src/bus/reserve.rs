@@ -12,21 +12,21 @@ use std::time::Duration;
 
 use super::priority::Priority;
 
-/// Bursts to look at after a stall. What comes later is bounded by its mean rate.
+/// Bursts to look at after a stall. Later messages are bounded by their mean rate.
 const BURSTS_MAX: usize = 100_000;
 
 /// Messages that come together, again and again.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Burst {
-    /// How many come together.
+    /// The number of messages that come together.
     pub messages: u64,
-    /// How fast they come, in messages a second.
+    /// The rate at which they come, in messages a second.
     pub rate_per_s: f64,
-    /// From the begin of one burst to the begin of the next.
+    /// The time from the begin of one burst to the begin of the next.
     pub period: Duration,
 }
 
-/// Why no room is enough for bursts.
+/// The reason why no room is enough for bursts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum BurstError {
@@ -115,15 +115,15 @@ impl Burst {
 
 /// Elements to keep free for each priority, from low to critical, and those above it.
 ///
-/// What they guarantee: a priority whose bursts were given loses nothing, whatever lower ones do,
-/// as long as it and those above it send no more than was given, the consumer serves the rate that
-/// was given, and no stall is longer or comes before the last one is forgotten. A priority without
-/// a burst gets no room of its own and is guaranteed nothing; above others, it must send nothing.
+/// The guarantee: a priority whose bursts were given loses nothing, whatever lower ones do, as long
+/// as it and those above it send no more than was given, the consumer serves the rate that was
+/// given, and no stall is longer or comes before the last one is forgotten. A priority without a
+/// burst gets no room of its own and is guaranteed nothing; above others, it must send nothing.
 /// Topics that drop the oldest or conflate are admitted whatever their priority, and take one place
 /// each: where an inbox has any, add their number to each reserve that is not 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reserves {
-    /// Elements that must be between the limit below and its own.
+    /// The number of elements between the limit below and its own, by priority.
     pub elements: [u64; Priority::COUNT],
 }
 
@@ -164,7 +164,7 @@ impl Reserves {
     }
 }
 
-/// The queue that all of them need together, rounded up by at most a message each and one.
+/// Returns the queue that all of them need together, rounded up by at most a message each and one.
 fn needed(bursts: &[Burst], service_per_s: f64, stall_s: f64) -> Result<u64, BurstError> {
     let mean_per_s: f64 = bursts.iter().map(Burst::mean_per_s).sum();
     if mean_per_s >= service_per_s {

@@ -1,21 +1,22 @@
 //! Messages of one topic that may take each other's place: behind a small lock, beside the ring.
 //!
 //! # Rules
-//! 1. A message on the shelf stands for a token in the ring: whoever puts one there while there is
-//!    no token says that there is one, under the lock, and then pushes it. So the ring carries at
-//!    most one token of a shelf, and always has room for it.
-//! 2. Whoever pops the token takes all that is on the shelf, oldest first, and says that there is
-//!    no token, in one section under the lock. So a message that comes after that brings a token of
-//!    its own, and none stays behind.
-//! 3. When the ring is closed, tokens may be missing. Whoever put a message and then finds the ring
-//!    closed takes it back, if it is still there; and whoever finds the ring closed and empty takes
-//!    what is on the shelf. One of the two comes later, and knows of the other.
-//! 4. No code of the user runs under the lock, but for clones and drops of nothing: what is evicted
-//!    is dropped by whoever evicted it, later.
+//! 1. A message on the shelf stands for a token in the ring: a thread that puts one there while
+//!    there is no token marks, under the lock, that there is one, and then pushes it. So the ring
+//!    carries at most one token of a shelf, and always has room for it.
+//! 2. The thread that pops the token takes all messages on the shelf, oldest first, and marks that
+//!    there is no token, in one section under the lock. So a message that comes after that brings a
+//!    token of its own, and none stays behind.
+//! 3. When the ring is closed, tokens may be missing. A thread that put a message and then finds
+//!    the ring closed takes it back, if it is still there; and a thread that finds the ring closed
+//!    and empty takes the messages on the shelf. One of the two comes later, and knows of the
+//!    other.
+//! 4. No code of the user runs under the lock, but for clones and drops of nothing: an evicted
+//!    message is dropped by the thread that evicted it, later.
 //!
 //! *Losses.* Per publisher the shelf knows the sequence that comes after the last one taken. Each
-//! message that is taken tells how many of its publisher's come between the two: all of those were
-//! evicted, since a shelf refuses nothing and keeps the order of each publisher.
+//! message that is taken reports how many of its publisher's come between the two: all of those
+//! were evicted, since a shelf refuses nothing and keeps the order of each publisher.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc as Shared;
@@ -49,7 +50,7 @@ struct Link {
     ledger: Shared<Ledger>,
 }
 
-/// What [`Shelf::put`] asks of its caller.
+/// The work that [`Shelf::put`] leaves to its caller.
 pub(super) struct Put<M> {
     /// To be dropped.
     pub(super) evicted: Option<Envelope<M>>,
@@ -84,7 +85,8 @@ impl<M> Shelf<M> {
         }
     }
 
-    /// Of a publisher that has left: whether messages are here, and whether all losses were told.
+    /// Returns, for a publisher that has left, whether messages of it are here, and whether all its
+    /// losses were reported.
     pub(super) fn left(&self, link: u32) -> (bool, bool) {
         let link = &lock(&self.0).links[link as usize];
         (link.waiting > 0, link.next == link.end)
@@ -132,7 +134,8 @@ impl<M> Shelf<M> {
         None
     }
 
-    /// Moves all messages behind `out`, for whoever has the token or finds the ring at its end.
+    /// Moves all messages behind `out`, for the thread that has the token or finds the ring at its
+    /// end.
     pub(super) fn take_all(&self, out: &mut VecDeque<Item<M>>) {
         let mut state = lock(&self.0);
         while let Some((link, mut envelope)) = state.line.pop() {
@@ -149,7 +152,7 @@ impl<M> Shelf<M> {
         state.has_token = false;
     }
 
-    /// How many messages are on the shelf, and whether the ring carries its token.
+    /// Returns how many messages are on the shelf, and whether the ring carries its token.
     pub(super) fn len(&self) -> (usize, bool) {
         let state = lock(&self.0);
         (state.line.len, state.has_token)
@@ -325,7 +328,7 @@ mod tests {
         assert_eq!(shelf.len(), (2, true));
         assert_eq!(taken(&shelf), [(0, 5, 2), (0, 6, 0)]);
         assert_eq!(shelf.len(), (0, false));
-        // The other one is told with the next of its publisher.
+        // The other loss is reported with the next message of its publisher.
         assert!(shelf.put(1, 0, envelope(1, 1)).needs_token);
         assert_eq!(taken(&shelf), [(1, 1, 1)]);
     }

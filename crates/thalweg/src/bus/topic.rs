@@ -1,4 +1,4 @@
-//! What a bus carries: messages, and the topics that they belong to.
+//! Messages of a bus, and the topics that they belong to.
 
 use std::fmt;
 
@@ -31,8 +31,8 @@ pub trait Message: Clone + Send + 'static {
     /// they are as they must be.
     const TOPICS: &'static [TopicInfo];
 
-    /// The topic of this message: an index into [`TOPICS`](Self::TOPICS). Asked for each message,
-    /// so it should be cheap.
+    /// Returns the topic of this message: an index into [`TOPICS`](Self::TOPICS). Asked for each
+    /// message, so it should be cheap.
     fn topic(&self) -> TopicId;
 
     /// Which messages replace each other, in topics with [`Policy::Conflate`]. Not asked in others.
@@ -47,16 +47,16 @@ pub trait Carries<T>: Message {
     /// The topic of these payloads.
     const TOPIC: TopicId;
 
-    /// The payload, if this is a message of that topic.
+    /// Returns the payload, if this is a message of that topic.
     fn payload(&self) -> Option<&T>;
 }
 
-/// Which topic of its [`Message`]: an index into [`Message::TOPICS`].
+/// The number of a topic of its [`Message`]: an index into [`Message::TOPICS`].
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct TopicId(u8);
 
 impl TopicId {
-    /// The topic at `index`.
+    /// Returns the topic at `index`.
     ///
     /// # Panics
     /// If `index` is 64 or more.
@@ -66,12 +66,12 @@ impl TopicId {
         Self(index as u8)
     }
 
-    /// The topic of payloads of type `T`.
+    /// Returns the topic of payloads of type `T`.
     pub const fn of<M: Carries<T>, T>() -> Self {
         M::TOPIC
     }
 
-    /// The index in [`Message::TOPICS`].
+    /// Returns the index in [`Message::TOPICS`].
     #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -81,11 +81,11 @@ impl TopicId {
 /// A topic: its name, and how its messages are treated unless their publisher says otherwise.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct TopicInfo {
-    /// Segments between dots, such as `market.trade`; see [`Topics::matching`].
+    /// The name: segments between dots, such as `market.trade`; see [`Topics::matching`].
     pub name: &'static str,
     /// The priority of a message that is published without one.
     pub priority: Priority,
-    /// What happens where there is no room.
+    /// The policy where there is no room.
     pub policy: Policy,
     /// Whether the bus keeps the last message, for consumers that come later: also one that no
     /// inbox took. Each of them gets a clone, one at a time; so a clone must not ask for another
@@ -94,7 +94,7 @@ pub struct TopicInfo {
 }
 
 impl TopicInfo {
-    /// A topic of medium priority whose publishers wait for room, and that is not retained.
+    /// Returns a topic of medium priority whose publishers wait for room, and that is not retained.
     pub const fn new(name: &'static str) -> Self {
         Self {
             name,
@@ -104,7 +104,7 @@ impl TopicInfo {
         }
     }
 
-    /// Whether these can be the topics of a [`Message`].
+    /// Returns whether these can be the topics of a [`Message`].
     ///
     /// # Errors
     /// The first thing that is not as it must be. [`topics!`](crate::topics!) makes that an error
@@ -134,7 +134,7 @@ impl TopicInfo {
         Ok(())
     }
 
-    /// Whether the name is segments between dots, without wildcards and white space.
+    /// Returns whether the name is segments between dots, without wildcards and white space.
     pub(super) const fn has_name(&self) -> bool {
         let name = self.name.as_bytes();
         let mut is_in_segment = false;
@@ -150,7 +150,7 @@ impl TopicInfo {
         is_in_segment
     }
 
-    /// Whether the policy keeps something at all.
+    /// Returns whether the policy keeps something at all.
     pub(super) const fn has_bound(&self) -> bool {
         !matches!(
             self.policy,
@@ -175,11 +175,11 @@ pub(super) const fn same(a: &str, b: &str) -> bool {
     true
 }
 
-/// Why topics cannot be those of a [`Message`].
+/// The reason why topics cannot be those of a [`Message`].
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum TopicError {
-    /// So many; there must be 1 to 64.
+    /// There are this many topics; there must be 1 to 64.
     Count(usize),
     /// The name is not segments between dots, or there is a wildcard or white space in it.
     Name(&'static str),
@@ -197,7 +197,7 @@ errors!(TopicError {
     Self::Bound(name) => "topic {name:?} keeps 0 messages";
 });
 
-/// What happens to a message where there is no room for it.
+/// The policy for a message for which there is no room.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum Policy {
@@ -236,12 +236,12 @@ pub struct Topics(u64);
 impl Topics {
     /// No topic.
     pub const NONE: Self = Self(0);
-    /// All that there can be, so all that there are.
+    /// All topics that there can be, and so all that there are.
     pub const ALL: Self = Self(u64::MAX);
-    /// How many topics a message may have.
+    /// The number of topics that a message may have.
     pub const COUNT_MAX: usize = 64;
 
-    /// The topics in the slice.
+    /// Returns the topics in the slice.
     pub const fn of(topics: &[TopicId]) -> Self {
         let mut set = 0;
         let mut i = 0;
@@ -252,28 +252,28 @@ impl Topics {
         Self(set)
     }
 
-    /// All topics of `M`: of [`ALL`](Self::ALL), those that there are.
+    /// Returns all topics of `M`: of [`ALL`](Self::ALL), those that there are.
     pub const fn every<M: Message>() -> Self {
         Self(u64::MAX >> (Self::COUNT_MAX - M::TOPICS.len()))
     }
 
-    /// Whether the topic is one of these.
+    /// Returns whether the topic is one of these.
     #[inline]
     pub const fn contains(self, topic: TopicId) -> bool {
         self.0 >> topic.0 & 1 == 1
     }
 
-    /// How many there are.
+    /// Returns how many there are.
     pub const fn len(self) -> usize {
         self.0.count_ones() as usize
     }
 
-    /// Whether there is none.
+    /// Returns whether there is none.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// The topics, ascending.
+    /// Returns the topics, ascending.
     pub fn iter(self) -> impl Iterator<Item = TopicId> {
         (0..Self::COUNT_MAX)
             .map(TopicId::new)
@@ -347,7 +347,7 @@ mod tests {
             check(&[]).unwrap_err(),
             "0 topics, where a message has 1 to 64"
         );
-        // Of each length one.
+        // One name of each length.
         const A: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
         let names = (1..=65).map(|length| &A[..length]);
         let many: Vec<TopicInfo> = names.map(named).collect();
@@ -419,7 +419,7 @@ mod tests {
         TopicId::new(64);
     }
 
-    /// A message with so many topics, for `every`.
+    /// A message with `N` topics, for `every`.
     #[derive(Clone)]
     struct Of<const N: usize>;
 

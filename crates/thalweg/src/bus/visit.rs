@@ -10,7 +10,7 @@ pub trait Visit<V: ?Sized>: Message {
 }
 
 impl TopicInfo {
-    /// The index of the first topic with this name; their number if there is none.
+    /// Returns the index of the first topic with this name; their number if there is none.
     #[doc(hidden)]
     pub const fn index_of(topics: &[Self], name: &str) -> usize {
         let mut index = 0;
@@ -20,8 +20,8 @@ impl TopicInfo {
         index
     }
 
-    /// Whether `topics!` may declare the topic `called` so with these options; the texts say what
-    /// is wrong.
+    /// Returns whether `topics!` may declare the topic `called` with these options; the texts say
+    /// what is wrong.
     #[doc(hidden)]
     pub const fn declared(topics: &[Self], called: &str, options: &[&str], texts: [&str; 6]) {
         let [name, same_name, bound, keyless, unasked, again] = texts;
@@ -468,7 +468,8 @@ mod tests {
 
     const TEXTS: [&str; 6] = ["name", "same name", "bound", "keyless", "unasked", "again"];
 
-    /// What `topics!` says of a topic with these options, behind one with the name "first".
+    /// Returns the error of `topics!` for a topic with these options, behind one with the name
+    /// "first".
     fn declared(name: &'static str, policy: Policy, options: &[&str]) -> Result<(), String> {
         let topic = TopicInfo {
             policy,

@@ -4,8 +4,8 @@
 //! now and then whether more than a limit of elements wait. If so, it gives turns away until half
 //! the limit is left: so that it does not look all the time, and receivers work through a run.
 //! Where receivers do not come on in that time (they are busy, or the caller itself receives
-//! later), it looks again only after ever more sends, so that sending into a channel that nobody
-//! empties costs little more.
+//! later), it looks again only after ever more sends, so that sending into a channel that no
+//! receiver empties costs little more.
 
 use super::hub::Gate;
 use super::send_end::SendEnd;
@@ -14,12 +14,12 @@ use crate::ring::sync::yield_now;
 /// Sends between two looks at most. (2-core Intel virtual machine, 5 to 20 senders of a burst: wall
 /// time with looks after 16 sends up to 5 % above that after 64.)
 const LOOK_EVERY_MAX: usize = 64;
-/// Turns to give away at most, at 0.2 µs where nobody else wants the core.
+/// The number of turns to give away at most, at 0.2 µs each where no other thread wants the core.
 const TURNS: u32 = 64;
 /// As many of them before receivers must have come on.
 const TURNS_IN_VAIN: u32 = 16;
 
-/// What a sender knows of the balance.
+/// The state that a sender keeps of the balance.
 #[derive(Debug)]
 pub(super) struct Balance {
     /// Elements that may wait; `usize::MAX` for no limit.
@@ -40,7 +40,7 @@ impl Balance {
         }
     }
 
-    /// After so many sends: gives turns away if it is time to look and too many elements wait.
+    /// Gives turns away, after `sent` more sends, if it is time to look and too many elements wait.
     #[inline(always)]
     pub(super) fn keep<T>(&mut self, sent: usize, end: &mut SendEnd<T>, gate: &Gate) {
         if self.limit != usize::MAX {
@@ -63,7 +63,7 @@ impl Balance {
         self.left = self.every;
     }
 
-    /// Gives turns away until half the limit is left; gives whether that was reached.
+    /// Gives turns away until half the limit is left; returns whether that was reached.
     fn give_turns<T>(&self, end: &mut SendEnd<T>, gate: &Gate, pushed: u64) -> bool {
         gate.balanced.add(1);
         for turn in 0..TURNS {

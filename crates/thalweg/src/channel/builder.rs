@@ -18,43 +18,44 @@ use crate::wait::Mode;
 /// Elements above this size, in bytes, are laid out side by side: beside a sequence they would
 /// take more lines than they need.
 const SLOTTED_BYTES_MAX: usize = 56;
-/// Channels up to this capacity are for latency, larger ones for throughput, if nobody says.
+/// By default, channels up to this capacity are for latency, larger ones for throughput.
 const SLOTTED_CAPACITY_MAX: usize = 64;
-/// Elements that may wait before senders give way, if nobody says. (2-core Intel virtual machine,
-/// 100,000 elements in a burst of 5, 10 and 20 senders: 512 keeps p99 below 0.15 ms, 1,024 below
-/// 0.24, 2,048 below 0.34; wall time is some 5 % better with the last than with the others, and
-/// without a limit p99 is 4 to 6 ms.)
+/// The default number of elements that may wait before senders give way. (2-core Intel virtual
+/// machine, 100,000 elements in a burst of 5, 10 and 20 senders: 512 keeps p99 below 0.15 ms, 1,024
+/// below 0.24, 2,048 below 0.34; wall time is some 5 % better with the last than with the others,
+/// and without a limit p99 is 4 to 6 ms.)
 const SOFT_LIMIT: usize = 2048;
-/// The same for each of several lanes.
+/// The default number of elements that may wait in each of several lanes before senders give way.
 const LANE_SOFT_LIMIT: usize = 256;
 const LANES: &str = "lanes";
 const ZERO: &str = "a capacity of 0";
 const UNBOUNDED: &str = "unbounded storage";
 
-/// Shared rings up to this capacity give each element lines of its own, if nobody says: neighbours
-/// are written by different threads. (2-core Intel virtual machine, 1,024 elements: 4 → 1 25.7 ns a
-/// message instead of 32.0, 20 → 1 36.4 instead of 40.5, 2 × 2 30.9 instead of 32.0.)
+/// By default, shared rings up to this capacity give each element lines of its own, since
+/// neighbours are written by different threads. (2-core Intel virtual machine, 1,024 elements: for
+/// 4 → 1, 25.7 ns a message instead of 32.0, 20 → 1 36.4 instead of 40.5, 2 × 2 30.9 instead of
+/// 32.0.)
 pub(super) const SHARED_SLOTTED_CAPACITY_MAX: usize = 1024;
 
-/// Why a channel can't be made.
+/// The reason why a channel can't be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BuildError {
     /// The capacity is out of range.
     Capacity {
-        /// What was asked for, in elements.
+        /// The capacity that was asked for, in elements.
         asked: usize,
     },
     /// The limit of an unbounded channel is out of range.
     Limit {
-        /// What was asked for, in elements.
+        /// The capacity that was asked for, in elements.
         asked: usize,
     },
     /// There is no memory for what all of it takes.
     Memory {
-        /// What was asked for, in elements.
+        /// The capacity that was asked for, in elements.
         asked: usize,
-        /// What that takes, in bytes.
+        /// The memory that this capacity takes, in bytes.
         bytes: usize,
     },
     /// The options contradict each other.
@@ -111,7 +112,7 @@ enum Storage {
 pub struct Builder {
     storage: Storage,
     has_lanes: bool,
-    /// What was asked for; without that, what fits the shape.
+    /// The limit that was asked for; `None` stands for the default of the shape.
     soft_limit: Option<Option<usize>>,
     layout: Option<Layout>,
     habits: Habits,
@@ -128,8 +129,9 @@ impl Builder {
         }
     }
 
-    /// A channel of up to `capacity` elements; 0 for a rendezvous, where a send waits for a
-    /// receiver to take the element. All memory is allocated when the channel is made.
+    /// Returns the options of a channel of up to `capacity` elements; 0 for a rendezvous, where a
+    /// send waits for a receiver to take the element. All memory is allocated when the channel is
+    /// made.
     ///
     /// Where each sender has a lane of its own ([`lanes`](Self::lanes)), the capacity is that of
     /// each lane.
@@ -137,38 +139,38 @@ impl Builder {
         Self::with(Storage::Bounded(capacity))
     }
 
-    /// A channel that allocates as it grows, in segments, up to `limit` elements; then it is full
-    /// as a bounded one is.
+    /// Returns the options of a channel that allocates as it grows, in segments, up to `limit`
+    /// elements; then it is full as a bounded one is.
     pub fn unbounded(limit: usize) -> Self {
         Self::with(Storage::Unbounded(limit))
     }
 
-    /// What a sender does when the channel is full; default [`Overflow::Block`].
+    /// Sets the policy of senders when the channel is full; default [`Overflow::Block`].
     pub fn overflow(mut self, overflow: Overflow) -> Self {
         self.habits.overflow = overflow;
         self
     }
 
-    /// How endpoints wait; default [`Mode::Balanced`].
+    /// Sets how endpoints wait; default [`Mode::Balanced`].
     pub fn mode(mut self, mode: Mode) -> Self {
         self.habits.mode = mode;
         self
     }
 
-    /// The layout of the ring. By default slotted for small elements (up to 56 bytes) in channels
-    /// of up to 64 elements, or 1,024 where several threads share a ring; packed for others.
-    /// Refused where there is no ring: at a rendezvous, and in an unbounded channel.
+    /// Sets the layout of the ring. By default it is slotted for small elements (up to 56 bytes) in
+    /// channels of up to 64 elements, or 1,024 where several threads share a ring; packed for
+    /// others. It is refused where there is no ring: at a rendezvous, and in an unbounded channel.
     pub fn layout(mut self, layout: Layout) -> Self {
         self.layout = Some(layout);
         self
     }
 
-    /// Rate balance: a sender that finds more than so many elements waiting gives its turn away,
-    /// some times, until half of them are left; then it goes on. It keeps queues, and with them
-    /// latencies, short where senders are faster than receivers. Senders look once in up to 64
-    /// sends, and where nobody receives, ever more rarely: it is no bound. Turns are given away by
-    /// `send` and `send_many` only, never by a send that tries, has a deadline, is
-    /// async or is an arm of a select. Counted in
+    /// Sets the limit of rate balance: a sender that finds more than `limit` elements waiting gives
+    /// its turn away, some times, until half of them are left; then it goes on. It keeps queues,
+    /// and with them latencies, short where senders are faster than receivers. Senders look once in
+    /// up to 64 sends, and where no receiver takes elements, ever more rarely: it is no bound.
+    /// Turns are given away by `send` and `send_many` only, never by a send that tries, has a
+    /// deadline, is async or is an arm of a select. Counted in
     /// [`Counters::balanced`](super::Counters::balanced).
     ///
     /// A limit of 0 gives turns away whenever something waits; one above the capacity never does.
@@ -183,17 +185,17 @@ impl Builder {
         self
     }
 
-    /// A ring for each of several senders into one receiver: they do not meet, and one that is
-    /// preempted in a send does not delay the others. Elements of one sender come out in their
-    /// order; between senders there is none, and the capacity is that of each. Each clone of a
-    /// sender allocates, and receivers look at all lanes in turn: for few senders. One sender has
-    /// one lane anyway.
+    /// Gives each of several senders into one receiver a ring of its own, a lane: they do not meet,
+    /// and one that is preempted in a send does not delay the others. Elements of one sender come
+    /// out in their order; between senders there is none, and the capacity is that of each. Each
+    /// clone of a sender allocates, and receivers look at all lanes in turn: for few senders. One
+    /// sender has one lane anyway.
     pub fn lanes(mut self) -> Self {
         self.has_lanes = true;
         self
     }
 
-    /// One sender, one receiver.
+    /// Makes a channel with one sender and one receiver.
     ///
     /// # Errors
     /// See [`BuildError`].
@@ -201,7 +203,7 @@ impl Builder {
         let Some(capacity) = self.ring_capacity()? else {
             return self.shared(None);
         };
-        // What the plain ring spares each element to look at is left to a lane.
+        // A lane does the checks that the plain ring does not do for each element.
         if self.habits.overflow.is_lossy() || self.soft_limit.flatten().is_some() {
             return self.in_lanes(capacity, None);
         }
@@ -214,8 +216,8 @@ impl Builder {
         Ok(self.ends(SendEnd::Ring(producer), rx, gate))
     }
 
-    /// Many senders, one receiver: one ring for all, or one for each sender with
-    /// [`lanes`](Self::lanes).
+    /// Makes a channel with many senders and one receiver: one ring for all, or one for each sender
+    /// with [`lanes`](Self::lanes).
     ///
     /// # Errors
     /// See [`BuildError`].
@@ -226,7 +228,7 @@ impl Builder {
         }
     }
 
-    /// Many senders, many receivers: one ring for all.
+    /// Makes a channel with many senders and many receivers: one ring for all.
     ///
     /// # Errors
     /// See [`BuildError`].
@@ -241,7 +243,7 @@ impl Builder {
         self.shared(Some(SOFT_LIMIT))
     }
 
-    /// A lane for each sender.
+    /// Makes a channel with a lane for each sender.
     fn in_lanes<T: Send, S: Shape>(
         mut self,
         capacity: usize,
@@ -258,7 +260,7 @@ impl Builder {
         ))
     }
 
-    /// One store that any number of endpoints may use.
+    /// Makes a channel with one store that any number of endpoints may use.
     fn shared<T: Send, S: Shape>(
         mut self,
         soft_limit: Option<usize>,
@@ -305,8 +307,8 @@ impl Builder {
         self.habits.soft_limit = self.soft_limit.unwrap_or(usual);
     }
 
-    /// The capacity if a ring with its own sender will do; nothing if the store must be one that
-    /// several may take from.
+    /// Returns the capacity if a ring with its own sender will do; nothing if the store must be one
+    /// that several may take from.
     fn ring_capacity(&self) -> Result<Option<usize>, BuildError> {
         let asked = match self.storage {
             Storage::Unbounded(asked) if !(1..=CAPACITY_MAX).contains(&asked) => {
@@ -342,7 +344,7 @@ impl Builder {
         Ok((!is_meeting && !is_locked && !takes_back).then_some(asked))
     }
 
-    /// Slotted up to `capacity_max` elements, if nobody says.
+    /// Returns the layout: the one that was asked for, or slotted up to `capacity_max` elements.
     pub(super) fn layout_up_to<T>(&self, capacity: usize, capacity_max: usize) -> Layout {
         let is_small = size_of::<T>() <= SLOTTED_BYTES_MAX && capacity <= capacity_max;
         let usual = if is_small {

@@ -43,17 +43,17 @@ macro_rules! each {
 }
 
 impl<T> Claim<'_, T> {
-    /// How many elements the claim has room for.
+    /// Returns how many elements the claim has room for.
     pub fn len(&self) -> usize {
         each!(&self.room, claim => claim.len(), 0)
     }
 
-    /// Whether it is a claim of no room at all.
+    /// Returns whether it is a claim of no room at all.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many elements can still be written.
+    /// Returns how many elements can still be written.
     pub fn remaining(&self) -> usize {
         each!(&self.room, claim => claim.remaining(), 0)
     }
@@ -100,7 +100,7 @@ impl<T> Claim<'_, T> {
         give_back(self.gate, &mut claim);
         let sent = claim.commit();
         if unused > 0 {
-            // Tickets that came back pass no receiver who would tell.
+            // Tickets that came back pass no receiver that would notify.
             self.gate.notify_room(unused);
         }
         self.hub.readable.notify(sent.max(1));
@@ -191,7 +191,7 @@ impl<T, S: Shape> Sender<T, S> {
         self.try_claim(count)
     }
 
-    /// As [`claim`](Self::claim), in a task.
+    /// Works as [`claim`](Self::claim), in a task.
     ///
     /// Cancel-safe: dropping the future keeps no room, and no wake-up that another sender needs. If
     /// it is kept unpolled, or forgotten, it is as [`send_async`](Self::send_async).
@@ -255,7 +255,7 @@ impl<T, S: Shape> Sender<T, S> {
         }
     }
 
-    /// Whether it waits for room that others take, too.
+    /// Returns whether it waits for room that others take, too.
     fn shares_room(&self) -> bool {
         matches!(self.end, SendEnd::Ticket(_)) && self.hub.habits.overflow == Overflow::Block
     }
@@ -263,8 +263,8 @@ impl<T, S: Shape> Sender<T, S> {
     /// Claims room for exactly `count` elements if there is that much now.
     ///
     /// # Errors
-    /// [`ClaimError::Full`] if less is free; [`ClaimError::TooLarge`] if the channel never holds so
-    /// many; [`ClaimError::Disconnected`]; [`ClaimError::Unsupported`] in a channel that has no
+    /// [`ClaimError::Full`] if less is free; [`ClaimError::TooLarge`] if the channel never holds
+    /// `count`; [`ClaimError::Disconnected`]; [`ClaimError::Unsupported`] in a channel that has no
     /// memory to give away: unbounded, rendezvous, or dropping its oldest elements.
     pub fn try_claim(&mut self, count: usize) -> Result<Claim<'_, T>, ClaimError> {
         if self.hub.habits.overflow == Overflow::DropOldest {
@@ -332,7 +332,7 @@ impl<'c, T> Asking<'c, T> {
         self,
         outcome: Result<TicketClaim<'c, T>, ring::ClaimError>,
     ) -> Result<Claim<'c, T>, ClaimError> {
-        // Room that is left may be for another, who left it to this one.
+        // Room that is left may be for another sender, which left it to this one.
         if self.gate.writable.waiting() > 0 && self.ring.can_push() {
             self.gate.writable.notify_one();
         }
@@ -354,7 +354,7 @@ fn may_claim<T>(end: &mut SendEnd<T>, overflow: Overflow, count: usize) -> Optio
     (!waits).then_some(())
 }
 
-/// Room for exactly `count` elements, if there is that much. Of no consequence if it is dropped
+/// Room for exactly `count` elements, if there is that much. It has no consequence if it is dropped
 /// where there is one sender.
 fn room<T>(end: &mut SendEnd<T>, count: usize) -> Result<Room<'_, T>, ClaimError> {
     Ok(match end {

@@ -11,8 +11,9 @@ use crate::ring::sync::Arc;
 use crate::wait::{Listed, Pace, Signal, block, poll_on};
 
 impl<T, S: Shape> Sender<T, S> {
-    /// A future that is done when no receiver is left, or the channel was closed by one: for a
-    /// sender whose work nobody would receive. It holds no sender, and may outlive this one.
+    /// Returns a future that is done when no receiver is left, or the channel was closed by one:
+    /// for a sender whose work no receiver would take. It holds no sender, and may outlive this
+    /// one.
     ///
     /// The first one of a channel allocates what such futures wait on; a send costs the same as
     /// before.
@@ -41,7 +42,7 @@ impl<T, S: Shape> Sender<T, S> {
     }
 }
 
-/// See [`Sender::closed`].
+/// The future of [`Sender::closed`].
 #[must_use = "futures do nothing unless polled"]
 pub struct Closed {
     hub: Arc<Hub>,

@@ -1,5 +1,5 @@
-//! Dropping what nobody will receive: by the last receiver as it goes, and by senders that come
-//! late.
+//! Dropping the elements that no receiver will take: by the last receiver as it goes, and by
+//! senders that come late.
 //!
 //! A sender looks whether the channel is closed, and then puts its element in. In between the last
 //! receiver may close the channel, drop what there is, and be gone. The element must not lie there
@@ -17,12 +17,12 @@
 //! 4. Every element is counted before it is dropped, and all are dropped, also if one panics.
 //!
 //! # Why nothing stays
-//! By the signal's rule 6, what was there before a notification is seen by the last receiver's
-//! look, or the notification says "shut"; and of two senders that are told so, one sees what both
-//! made. So where an element is kept back by others before it that are still under way, whoever of
-//! those is the last to make its own visible finds all of them, or the receiver does. A queue with
-//! a lock refuses elements once it is closed. A rendezvous stores nothing but what came back from a
-//! receiver, which was there then.
+//! By the signal's rule 6, an element that was there before a notification is seen by the last
+//! receiver's look, or the notification returns "shut"; and of two senders that get "shut", one
+//! sees what both made. So where an element is kept back by others before it that are still under
+//! way, the sender that is the last to make its own visible finds all of them, or the receiver
+//! does. A queue with a lock refuses elements once it is closed. A rendezvous stores nothing but
+//! elements that came back from a receiver, which was there then.
 
 use super::hub::Gate;
 use super::lanes::Lane;
@@ -34,9 +34,9 @@ use crate::ring::panics::drop_each;
 use crate::ring::{Producer, Ticket};
 
 impl<T> RecvEnd<T> {
-    /// Drops what is left: nobody will take it. The store is closed, and its signal is shut unless
-    /// no sender is there. Not inlined: an element on the stack of a caller that never gets here
-    /// may be too large for it.
+    /// Drops the elements that are left: no receiver will take them. The store is closed, and its
+    /// signal is shut unless no sender is there. Not inlined: an element on the stack of a caller
+    /// that never gets here may be too large for it.
     #[cold]
     #[inline(never)]
     pub(super) fn discard(&mut self) {
@@ -68,7 +68,7 @@ impl<T> RecvEnd<T> {
 }
 
 impl<T, S: Shape> Sender<T, S> {
-    /// After a notification that said that nobody will look (rule 2).
+    /// Discards after a notification that returned that no receiver will look (rule 2).
     #[cold]
     #[inline(never)]
     pub(super) fn discard_late(&mut self) {
@@ -83,7 +83,7 @@ impl<T, S: Shape> Sender<T, S> {
     }
 }
 
-/// As [`SendEnd::discard_late`], for the ring of one sender and one receiver.
+/// Works as [`SendEnd::discard_late`], for the ring of one sender and one receiver.
 #[cold]
 #[inline(never)]
 pub(super) fn discard_left<T>(producer: &mut Producer<T>, gate: &Gate) {
@@ -91,7 +91,7 @@ pub(super) fn discard_left<T>(producer: &mut Producer<T>, gate: &Gate) {
     drop_each(|| counted(gate, producer.take_left()));
 }
 
-/// As [`SendEnd::discard_late`], where anybody may take.
+/// Works as [`SendEnd::discard_late`], where any end may take elements.
 #[cold]
 #[inline(never)]
 pub(super) fn discard_tickets<T>(ring: &Ticket<T>, gate: &Gate) {

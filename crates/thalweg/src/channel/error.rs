@@ -1,25 +1,25 @@
-//! What an operation on a channel can answer instead of success. The names are those of
-//! `std::sync::mpsc` and `crossbeam-channel`.
+//! Errors of the operations on a channel. Their names are those of `std::sync::mpsc` and
+//! `crossbeam-channel`.
 
 use std::fmt;
 
 use crate::ring::{self, PopError};
 
-/// Why a `send` did not take the element; it is given back.
+/// The reason why a `send` did not take the element; it is given back.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SendError<T> {
     /// Every receiver is gone, or the channel was closed.
     Disconnected(T),
-    /// The channel is full (at a rendezvous: nobody is waiting), and its policy is
+    /// The channel is full (at a rendezvous: no receiver is waiting), and its policy is
     /// [`Overflow::Reject`](super::Overflow::Reject), or the send was one that does not wait.
     Full(T),
 }
 
-/// Why a `try_send` did not take the element; the same two answers.
+/// The reason why a `try_send` did not take the element, which is one of those of a `send`.
 pub type TrySendError<T> = SendError<T>;
 
-/// Why a send with a time limit did not take the element; it is given back.
+/// The reason why a send with a time limit did not take the element; it is given back.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SendTimeoutError<T> {
@@ -56,9 +56,9 @@ impl<T> From<SendError<T>> for SendTimeoutError<T> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SendManyError<T> {
-    /// How many elements were sent.
+    /// The number of elements that were sent.
     pub sent: usize,
-    /// The element after those, and why it was not taken. What comes behind it was not asked for.
+    /// The element after those, and why it was not taken. Elements behind it were not asked for.
     pub error: SendError<T>,
 }
 
@@ -72,29 +72,30 @@ impl<T> fmt::Display for SendManyError<T> {
 
 impl<T> std::error::Error for SendManyError<T> {}
 
-/// Why room was not claimed.
+/// The reason why room was not claimed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ClaimError {
     /// There is less room than asked for at the moment.
     Full {
-        /// What was asked for, in elements.
+        /// The claim that was asked for, in elements.
         asked: usize,
-        /// What was free, in elements.
+        /// The room that was free, in elements.
         free: usize,
     },
     /// More was asked for than the channel ever holds; trying again is useless.
     TooLarge {
-        /// What was asked for, in elements.
+        /// The claim that was asked for, in elements.
         asked: usize,
-        /// What the channel holds, in elements.
+        /// The capacity of the channel, in elements.
         capacity: usize,
     },
     /// Every receiver is gone, or the channel was closed.
     Disconnected,
     /// The channel has no memory to give away.
     Unsupported {
-        /// What it is: an unbounded channel, a rendezvous, or one that drops its oldest elements.
+        /// The kind of the channel: an unbounded channel, a rendezvous, or one that drops its
+        /// oldest elements.
         channel: &'static str,
     },
 }
@@ -126,7 +127,7 @@ errors!(RecvError {
     Self => "receiving from an empty channel without senders";
 });
 
-/// Why a `try_recv` gave no element.
+/// The reason why a `try_recv` gave no element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TryRecvError {
@@ -156,7 +157,7 @@ impl From<RecvError> for TryRecvError {
     }
 }
 
-/// Why a receive with a time limit gave no element.
+/// The reason why a receive with a time limit gave no element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RecvTimeoutError {

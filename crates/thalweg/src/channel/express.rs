@@ -7,8 +7,8 @@
 //! is listed, and when it was woken. If it then leaves something in either, it wakes the next. So
 //! for the argument of [`Signal`](crate::wait::Signal) the two are one store.
 //!
-//! *The end* comes when both rings say so. A ring that was closed and empty once stays so; whoever
-//! closes both notifies after the second.
+//! *The end* comes when both rings say so. A ring that was closed and empty once stays so; the
+//! thread that closes both notifies after the second.
 //!
 //! *Late sends.* The last receiver takes what is in both rings after it has shut the signal. A
 //! sender that finds the signal shut takes what is in the ring that it sent to (see `within`).
@@ -57,7 +57,7 @@ impl<T> Express<T> {
         found
     }
 
-    /// Another sender. For a channel that has another, which keeps it open.
+    /// Returns another sender. For a channel that has another, which keeps it open.
     pub(crate) fn sender(&self) -> Sender<T, Mpmc> {
         self.hub.senders.add();
         let end = SendEnd::Ticket(self.ring.clone());
@@ -68,18 +68,18 @@ impl<T> Express<T> {
         self.ring.len()
     }
 
-    /// As [`Sender::positions`].
+    /// Works as [`Sender::positions`].
     pub(crate) fn positions(&self) -> (u64, u64) {
         let popped = self.ring.popped();
         (popped, self.ring.pushed())
     }
 
-    /// As [`Sender::is_over`].
+    /// Works as [`Sender::is_over`].
     pub(crate) fn is_over(&self) -> bool {
         self.ring.is_over()
     }
 
-    /// As [`RecvEnd::has_more`](super::recv_end::RecvEnd::has_more).
+    /// Works as [`RecvEnd::has_more`](super::recv_end::RecvEnd::has_more).
     fn has_more(&self) -> bool {
         (self.ring.can_pop() || self.ring.is_closed()) && !fault::is("express_kept")
     }
@@ -102,7 +102,8 @@ fn pop_either<T>(source: &mut Source<T>, express: &mut Express<T>) -> Result<T, 
 }
 
 impl<T: Send> Receiver<T, Mpmc> {
-    /// A second ring of so many places, to be emptied first; for a channel that is just made.
+    /// Returns a second ring of `places` places, to be emptied first; for a channel that is just
+    /// made.
     pub(crate) fn express(&self, places: usize) -> Result<Express<T>, BuildError> {
         let layout = Builder::new(places).layout_up_to::<T>(places, SHARED_SLOTTED_CAPACITY_MAX);
         Ok(Express {
@@ -114,7 +115,7 @@ impl<T: Send> Receiver<T, Mpmc> {
 }
 
 impl<T> Receiver<T, Mpmc> {
-    /// As [`recv_deadline`](Self::recv_deadline), from either ring.
+    /// Works as [`recv_deadline`](Self::recv_deadline), from either ring.
     #[cold]
     pub(crate) fn recv_either(
         &mut self,
@@ -130,7 +131,7 @@ impl<T> Receiver<T, Mpmc> {
         outcome
     }
 
-    /// As [`recv_async`](Self::recv_async), from either ring.
+    /// Works as [`recv_async`](Self::recv_async), from either ring.
     pub(crate) async fn recv_either_async(
         &mut self,
         express: &mut Express<T>,
@@ -155,7 +156,7 @@ impl<T> Receiver<T, Mpmc> {
         self.source.pass_on();
     }
 
-    /// As [`leave_with`](Self::leave_with), with what was left in both rings; both are closed
+    /// Works as [`leave_with`](Self::leave_with), with what was left in both rings; both are closed
     /// before `each` is called, which may send.
     pub(crate) fn leave_either_with(
         &mut self,

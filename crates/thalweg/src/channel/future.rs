@@ -34,7 +34,7 @@ impl Done {
 }
 
 impl<T, S: Shape> Receiver<T, S> {
-    /// The oldest element, as a future; see [`recv`](Self::recv).
+    /// Receives the oldest element, as a future; see [`recv`](Self::recv).
     ///
     /// Cancel-safe: dropping the future loses no element, and no wake-up that another receiver
     /// needs. One that is kept unpolled, or forgotten, may keep such a wake-up: see
@@ -57,8 +57,8 @@ impl<T, S: Shape> Receiver<T, S> {
         }
     }
 
-    /// As [`recv_async`](Self::recv_async), for up to `max` elements, which go to the end of `out`;
-    /// gives how many. See [`recv_many`](Self::recv_many).
+    /// Works as [`recv_async`](Self::recv_async), for up to `max` elements, which go to the end of
+    /// `out`; returns how many. See [`recv_many`](Self::recv_many).
     ///
     /// Cancel-safe: `out` grows only by the poll that says so. If it is kept unpolled, or
     /// forgotten, it is as [`recv_async`](Self::recv_async).
@@ -123,7 +123,7 @@ impl<T, S: Shape> Receiver<T, S> {
     }
 }
 
-/// See [`Receiver::recv_async`].
+/// The future of [`Receiver::recv_async`].
 #[derive(Debug)]
 #[must_use = "futures do nothing unless polled"]
 pub struct RecvFuture<'r, T, S: Shape> {
@@ -186,8 +186,8 @@ impl<T, S: Shape> Sender<T, S> {
         }
     }
 
-    /// Whether the element in `value` was sent; it is put back if not. For a caller that has
-    /// [lent](Self::lend) the sender.
+    /// Returns whether the element in `value` was sent; it is put back if not. For a caller that
+    /// has [lent](Self::lend) the sender.
     pub(super) fn poll_send(
         &mut self,
         value: &mut Option<T>,
@@ -238,7 +238,7 @@ impl<T, S: Shape> Sender<T, S> {
     }
 }
 
-/// See [`Sender::send_async`] and [`Sender::send_from_async`].
+/// The future of [`Sender::send_async`] and [`Sender::send_from_async`].
 #[derive(Debug)]
 #[must_use = "futures do nothing unless polled"]
 pub struct SendFuture<'s, T, S: Shape, V: BorrowMut<Option<T>>> {
@@ -248,7 +248,7 @@ pub struct SendFuture<'s, T, S: Shape, V: BorrowMut<Option<T>>> {
 }
 
 impl<T, S: Shape, V: BorrowMut<Option<T>>> SendFuture<'_, T, S, V> {
-    /// The element, if it is not sent yet.
+    /// Returns the element, if it is not sent yet.
     pub fn take(&mut self) -> Option<T> {
         let value = self.value.borrow_mut();
         self.sender.leave(value);

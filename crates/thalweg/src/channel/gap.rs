@@ -1,10 +1,10 @@
 //! Where elements were lost, for the receiver to report.
 //!
-//! A gap lies before a position: so many elements were lost there. Senders note gaps in
-//! ascending order; the receiver of the element at that position or behind it takes the note.
-//! Only channels that drop the newest element have notes. Where the oldest is dropped, a single
-//! receiver sees the gap in the positions themselves, and several share one count of what is yet
-//! to be reported.
+//! A gap lies before a position: its number of elements was lost there. Senders note gaps in
+//! ascending order; the receiver of the element at that position or behind it takes the note. Only
+//! channels that drop the newest element have notes. Where the oldest is dropped, a single receiver
+//! sees the gap in the positions themselves, and several share one count of what is yet to be
+//! reported.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -19,8 +19,8 @@ const NONE: u64 = u64::MAX;
 pub(super) struct Gaps {
     /// The position of the oldest note, to be read without the lock.
     first: AtomicU64,
-    /// Position and elements lost before it, ascending; at most one per position that is not yet
-    /// told, so that capacity + 2 bounds it where there is one receiver.
+    /// Each position with the elements lost before it, ascending; at most one per position that is
+    /// not yet reported, so that capacity + 2 bounds it where there is one receiver.
     notes: Mutex<VecDeque<(u64, u64)>>,
 }
 
@@ -81,7 +81,8 @@ impl Gaps {
         give_back();
     }
 
-    /// Elements lost before the one at `position`, as far as they were not reported yet.
+    /// Returns the number of elements lost before the one at `position`, as far as they were not
+    /// reported yet.
     #[inline]
     pub(super) fn take(&self, position: u64) -> u64 {
         // ORDERING: Relaxed, as in `note`.

@@ -1,4 +1,4 @@
-//! What all endpoints of a channel share, whatever it stores its elements in.
+//! The part of a channel that all of its endpoints share, whatever it stores its elements in.
 
 use crate::ring::sequence::Tally;
 use crate::ring::sync::{Arc, AtomicBool, AtomicU64, Mutex, Ordering, fault, lock, order};
@@ -6,7 +6,7 @@ use crate::wait::{Mode, Signal};
 
 use super::gap::Gaps;
 
-/// What a sender does when the channel is full.
+/// The policy of a sender when the channel is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Overflow {
@@ -22,7 +22,7 @@ pub enum Overflow {
 }
 
 impl Overflow {
-    /// Whether elements that were accepted or offered can be lost.
+    /// Returns whether elements that were accepted or offered can be lost.
     pub fn is_lossy(self) -> bool {
         matches!(self, Self::DropNewest | Self::DropOldest)
     }
@@ -33,7 +33,7 @@ impl Overflow {
 pub(super) struct Habits {
     pub(super) overflow: Overflow,
     pub(super) mode: Mode,
-    /// Senders give their turn away while more than so many elements wait.
+    /// The number of waiting elements above which senders give their turn away.
     pub(super) soft_limit: Option<usize>,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct Hub {
     pub(super) senders: Count,
     pub(super) receivers: Count,
     pub(super) habits: Habits,
-    /// What the gates of senders that are gone have counted.
+    /// The counts of the gates of senders that are gone.
     gone: Mutex<Counters>,
     closing: Mutex<Closing>,
 }
@@ -82,7 +82,7 @@ impl Hub {
         }
     }
 
-    /// Whether [`tell_closed`](Self::tell_closed) was called.
+    /// Returns whether [`tell_closed`](Self::tell_closed) was called.
     pub(super) fn is_told_closed(&self) -> bool {
         lock(&self.closing).is_over
     }
@@ -107,14 +107,15 @@ impl Hub {
         }
     }
 
-    /// The figures of one gate and of the waiting receivers.
+    /// Returns the figures of one gate and of the waiting receivers.
     pub(super) fn counters_of(&self, gate: &Gate) -> Counters {
         let mut counters = Counters::default();
         gate.count_into(&mut counters);
         counters
     }
 
-    /// The figures of all gates and of the waiting receivers. `gates` calls back with each gate.
+    /// Returns the figures of all gates and of the waiting receivers. `gates` calls back with each
+    /// gate.
     pub(super) fn counters(&self, gates: impl FnOnce(&mut dyn FnMut(&Gate))) -> Counters {
         let gone = lock(&self.gone);
         let mut counters = *gone;
@@ -127,7 +128,8 @@ impl Hub {
         counters
     }
 
-    /// The figures of gates, with those of receivers, of a rendezvous, and of what went through.
+    /// Returns the figures of gates, with those of receivers, of a rendezvous, and of what went
+    /// through.
     pub(super) fn summed(
         &self,
         mut counters: Counters,
@@ -146,7 +148,7 @@ impl Hub {
         counters
     }
 
-    /// How many endpoints there are. Each may be a thread.
+    /// Returns how many endpoints there are. Each may be a thread.
     pub(super) fn endpoints(&self) -> u64 {
         (self.senders.get() + self.receivers.get()) as u64
     }
@@ -156,13 +158,13 @@ impl Hub {
 pub(super) struct Count(AtomicU64);
 
 impl Count {
-    /// One more. For a caller that holds one, so that the count can't reach zero meanwhile.
+    /// Adds one. For a caller that holds one, so that the count can't reach zero meanwhile.
     pub(super) fn add(&self) {
-        // ORDERING: Relaxed; whoever adds one holds one.
+        // ORDERING: Relaxed; a thread that adds one holds one.
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// One less; gives whether it was the last.
+    /// Takes one off; returns whether it was the last.
     pub(super) fn remove(&self) -> bool {
         if fault::is("count_torn") {
             // ORDERING: Relaxed; wrong in any case.
@@ -176,20 +178,21 @@ impl Count {
         self.0.fetch_sub(1, order::leave()) == 1
     }
 
-    /// How many there are; may be old by the time it is read.
+    /// Returns how many there are; may be old by the time it is read.
     pub(super) fn get(&self) -> usize {
         // ORDERING: Relaxed; a figure. How to wait may hang on it, and nothing else.
         self.0.load(Ordering::Relaxed) as usize
     }
 
-    /// Whether there are any. Those that have gone are known to have done what they did.
+    /// Returns whether there are any. Those that have gone are known to have done what they did.
     pub(super) fn has_any(&self) -> bool {
         // ORDERING: Acquire (order::all_left), pairs with the AcqRel in `remove`: what senders that
         // have gone sent is to be seen, since a weak end may keep the store.
         self.0.load(order::all_left()) > 0
     }
 
-    /// One more unless there is none any more; gives whether it did. For a caller that holds none.
+    /// Adds one unless there is none any more; returns whether it did. For a caller that holds
+    /// none.
     #[must_use = "without one there is nothing to add to"]
     pub(super) fn revive(&self) -> bool {
         if fault::is("revived") {
@@ -197,13 +200,13 @@ impl Count {
             return self.0.fetch_add(1, Ordering::Relaxed) < u64::MAX;
         }
         let more = |count: u64| (count > 0).then_some(count + 1);
-        // ORDERING: Release (order::enter), pairs with the AcqRel in `remove`: whoever leaves later
-        // knows of the lane that this one has brought. Relaxed else.
+        // ORDERING: Release (order::enter), pairs with the AcqRel in `remove`: an endpoint that
+        // leaves later knows of the lane that this one has brought. Relaxed else.
         (self.0.fetch_update(order::enter(), Ordering::Relaxed, more)).is_ok()
     }
 }
 
-/// Why a lane can be made, and notes for it; there may be no memory for so many of them.
+/// The reason why a lane and the notes for it can be made; there may be no memory for this many.
 pub(super) const AS_THE_FIRST: &str = "the first lane was made with the same capacity";
 
 /// Where the senders of one store wait, and what became of what they sent. One per channel, or one
@@ -234,7 +237,7 @@ impl Gate {
         }
     }
 
-    /// A gate of the same kind for another store of `capacity` elements.
+    /// Returns a gate of the same kind for another store of `capacity` elements.
     pub(super) fn another(&self, capacity: usize) -> Self {
         let gaps = |_| Gaps::new(capacity).expect(AS_THE_FIRST);
         Self::new(self.gaps.as_ref().map(gaps))
@@ -246,18 +249,18 @@ impl Gate {
         self.is_left.store(true, order::leave_lane());
     }
 
-    /// Whether its only sender is gone, and all that it pushed is to be seen.
+    /// Returns whether its only sender is gone, and all that it pushed is to be seen.
     pub(super) fn is_left(&self) -> bool {
         // ORDERING: left (Acquire), pairs with the leave_lane in `leave`.
         self.is_left.load(order::left())
     }
 
-    /// Wakes senders, since there is room for so many elements more. Where one waits for room for
-    /// several at once, everybody looks: it may have to leave the room to another.
+    /// Wakes senders, since there is room for `elements` more. Where one waits for room for several
+    /// at once, all senders look: it may have to leave the room to another.
     #[inline(always)]
     pub(super) fn notify_room(&self, elements: usize) {
-        // ORDERING: Relaxed; whoever was woken came off a list under its lock, and a claimer counts
-        // itself before it goes on that list.
+        // ORDERING: Relaxed; a sender that was woken came off a list under its lock, and a claimer
+        // counts itself before it goes on that list.
         if self.writable.notify(elements) > 0 && self.claimers.load(Ordering::Relaxed) > 0 {
             self.writable.notify_all();
         }
@@ -300,27 +303,29 @@ impl Drop for Claiming<'_> {
     }
 }
 
-/// What happened in a channel since it was made, in elements and in events; see
-/// [`Receiver::counters`](super::Receiver::counters). Exact when nobody is at work; while others
-/// are, each figure is right for some moment of the call.
+/// The counts of a channel since it was made, in elements and in events; see
+/// [`Receiver::counters`](super::Receiver::counters). They are exact while no endpoint is at work;
+/// otherwise each figure is right for some moment of the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Counters {
-    /// Elements that the channel took, those that it dropped later for newer ones included.
+    /// The number of elements that the channel took, those that it dropped later for newer ones
+    /// included.
     pub sent: u64,
-    /// Elements that receivers got.
+    /// The number of elements that receivers got.
     pub received: u64,
-    /// Elements given back because the channel was full.
+    /// The number of elements given back because the channel was full.
     pub refused: u64,
-    /// Elements dropped by the policy: newest ones that never got in, or oldest ones that did.
+    /// The number of elements dropped by the policy: newest ones that never got in, or oldest ones
+    /// that did.
     pub dropped: u64,
-    /// Elements that nobody received: they were in the channel when its last receiver went, or came
-    /// at that moment.
+    /// The number of elements that no receiver took: they were in the channel when its last
+    /// receiver went, or came at that moment.
     pub discarded: u64,
-    /// Sends after which a sender gave its turn away because of the soft limit.
+    /// The number of sends after which a sender gave its turn away because of the soft limit.
     pub balanced: u64,
-    /// Times that a sender or receiver registered to be woken.
+    /// The number of times that a sender or receiver registered to be woken.
     pub parked: u64,
-    /// Times that a sender or receiver was woken.
+    /// The number of times that a sender or receiver was woken.
     pub woken: u64,
 }

@@ -6,8 +6,8 @@ use super::receiver::Receiver;
 use super::shape::Shape;
 
 impl<T, S: Shape> Receiver<T, S> {
-    /// Calls `work` with up to `max` elements that are there now; gives how many. If `work` panics,
-    /// the element it had is gone, and the others stay in the channel.
+    /// Calls `work` with up to `max` elements that are there now; returns how many. If `work`
+    /// panics, the element it had is gone, and the others stay in the channel.
     pub fn recv_each(&mut self, max: usize, mut work: impl FnMut(T)) -> usize {
         let mut count = 0;
         for value in self.try_iter().take(max) {

@@ -44,7 +44,7 @@ pub(super) struct Lane<T> {
 pub(super) struct JoinQueue<T> {
     newcomers: Mutex<Vec<Lane<T>>>,
     is_occupied: AtomicBool,
-    /// The receiver is gone: nobody will take anything in.
+    /// Whether the receiver is gone, so that no new lane will be taken in.
     is_shut: AtomicBool,
     /// Elements of a lane.
     pub(super) capacity: usize,
@@ -58,7 +58,8 @@ pub(super) struct LaneReceiver<T> {
     pub(super) lanes: Vec<Lane<T>>,
     open: usize,
     current: usize,
-    /// What may still be taken from the current lane before the next has its turn.
+    /// The number of elements that may still be taken from the current lane before the next has its
+    /// turn.
     left: usize,
     /// Elements taken from lanes that are gone.
     popped_before: u64,
@@ -72,7 +73,7 @@ pub(super) struct LaneReceiver<T> {
 /// A sender's lane, and where others like it come from.
 type LaneSender<T> = (Producer<T>, Arc<JoinQueue<T>>);
 
-/// A channel with one lane so far.
+/// Returns a channel with one lane so far.
 pub(super) fn pair<T>(
     capacity: usize,
     layout: Layout,
@@ -101,7 +102,7 @@ pub(super) fn pair<T>(
 }
 
 impl<T> JoinQueue<T> {
-    /// Another lane, whose sender waits at `gate`.
+    /// Returns another lane, whose sender waits at `gate`.
     pub(super) fn lane(&self, gate: Arc<Gate>) -> Producer<T> {
         let (producer, ring) = spsc(self.capacity, self.layout).expect(AS_THE_FIRST);
         let mut newcomers = lock(&self.newcomers);
@@ -112,7 +113,7 @@ impl<T> JoinQueue<T> {
             // this thread does later, a close above all, sees this too.
             self.is_occupied.store(true, Ordering::Relaxed);
         }
-        // A consumer that nobody will drain is dropped here, which closes the lane.
+        // A consumer that no receiver will drain is dropped here, which closes the lane.
         drop(newcomers);
         producer
     }
@@ -146,8 +147,8 @@ impl<T> LaneReceiver<T> {
         }
     }
 
-    /// Whether a lane waits in the join queue. After the end, one that comes is of an upgrade that
-    /// fails (see `weak`), and would look open until then.
+    /// Returns whether a lane waits in the join queue. After the end, one that comes is of an
+    /// upgrade that fails (see `weak`), and would look open until then.
     fn is_expecting(&self) -> bool {
         // ORDERING: Relaxed, as in `lane`.
         self.join_queue.is_occupied.load(Ordering::Relaxed) && !self.is_over
@@ -190,7 +191,7 @@ impl<T> LaneReceiver<T> {
             // When the receiver closes a lane, a send that is under way may still succeed.
             let is_over = outcome == Err(PopError::Closed) && lane.gate.is_left();
             if is_over {
-                // What was under way before that is there now.
+                // Elements that were under way before that are there now.
                 outcome = lane.ring.observe();
             }
             match outcome {
@@ -246,7 +247,7 @@ impl<T> LaneReceiver<T> {
         Err(why)
     }
 
-    /// Whether a lane may have an element.
+    /// Returns whether a lane may have an element.
     pub(super) fn is_open(&self) -> bool {
         self.open > 0
     }
@@ -280,17 +281,17 @@ impl<T> LaneReceiver<T> {
         }
     }
 
-    /// The gate of the lane that the last element came from.
+    /// Returns the gate of the lane that the last element came from.
     pub(super) fn gate(&self) -> &Arc<Gate> {
         &self.lanes[self.current].gate
     }
 
-    /// The position in its lane of the element that was taken last.
+    /// Returns the position in its lane of the element that was taken last.
     pub(super) fn last_position(&self) -> u64 {
         self.lanes[self.current].ring.popped().saturating_sub(1)
     }
 
-    /// How many elements were taken since the channel was made.
+    /// Returns how many elements were taken since the channel was made.
     pub(super) fn popped(&self) -> u64 {
         let lanes: u64 = self.lanes.iter().map(|lane| lane.ring.popped()).sum();
         self.popped_before + lanes
@@ -334,7 +335,7 @@ impl<T> LaneReceiver<T> {
             left -= taken;
         }
         if left == max {
-            // To tell empty from closed, and to take in new lanes.
+            // Distinguishes empty from closed, and takes in new lanes.
             out.push(self.try_pop()?);
             self.gate().writable.notify_one();
         }

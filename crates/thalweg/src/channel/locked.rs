@@ -1,9 +1,9 @@
 //! A queue behind a lock, that grows in segments up to a limit.
 //!
-//! For channels without a fixed size. The lock is a futex (the standard library's), so that who
-//! waits for a preempted holder sleeps and the holder runs: no spinning, and no inversion of
-//! priorities. It is held for one push or pop, some 20 ns, or for a slice. Growth allocates a
-//! segment and copies nothing; the last emptied one is kept for the next.
+//! For channels without a fixed size. The lock is a futex (the standard library's), so that a
+//! thread that waits for a preempted holder sleeps and the holder runs: no spinning, and no
+//! inversion of priorities. It is held for one push or pop, some 20 ns, or for a slice. Growth
+//! allocates a segment and copies nothing; the last emptied one is kept for the next.
 
 use std::collections::VecDeque;
 
@@ -48,7 +48,8 @@ impl<T> Locked<T> {
 
     /// Only under the lock.
     fn set_len(&self, elements: usize) {
-        // ORDERING: Relaxed; the elements are behind the lock, and who sleeps is told by a signal.
+        // ORDERING: Relaxed; the elements are behind the lock, and a thread that sleeps is woken by
+        // a signal.
         self.len.store(elements as u64, Ordering::Relaxed);
     }
 

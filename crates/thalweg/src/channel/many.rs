@@ -15,8 +15,8 @@ impl<T, S: Shape> Sender<T, S> {
     /// Sends all elements of an iterator; waits as needed. Each is sent before the next is asked
     /// for, so the iterator may wait itself, also for an answer to what it gave before.
     ///
-    /// Costs what as many calls of [`send`](Self::send) do. What is there already goes faster by
-    /// a [`claim`](Self::claim).
+    /// Costs what as many calls of [`send`](Self::send) do. Elements that are there already go
+    /// faster by a [`claim`](Self::claim).
     ///
     /// Under [`Overflow::Reject`](super::Overflow::Reject) it stops at the first that does not fit;
     /// policies that drop are applied element by element.
@@ -37,7 +37,7 @@ impl<T, S: Shape> Sender<T, S> {
     }
 
     /// Sends elements of an iterator while there is room (at a rendezvous: while receivers wait),
-    /// under any policy; gives how many, if that is all. Otherwise as
+    /// under any policy; returns how many, if that is all. Otherwise as
     /// [`send_many`](Self::send_many).
     ///
     /// ```
@@ -51,7 +51,7 @@ impl<T, S: Shape> Sender<T, S> {
     ///
     /// # Errors
     /// How many were sent, and the element after those, for which there was no room, or no receiver
-    /// any more. What comes behind it was not asked for.
+    /// any more. Elements behind it were not asked for.
     #[inline]
     pub fn try_send_many(
         &mut self,

@@ -60,12 +60,12 @@
 //! is in its future until then.
 //!
 //! A future or a guard that is forgotten ([`std::mem::forget`]) is one that is kept, until its
-//! endpoint is used again, or dropped. Then its wait is over, and its notification goes to
-//! another; a [`Claim`] is given up; the room of a [`Batch`] comes back. What was inside is leaked.
+//! endpoint is used again, or dropped. Then its wait is over, and its notification goes to another;
+//! a [`Claim`] is given up; the room of a [`Batch`] comes back. The elements inside are leaked.
 //!
 //! # Memory ordering
-//! What a thread did before it sent an element is visible to the thread that received it, after
-//! that.
+//! All that a thread did before it sent an element is visible, after the receive, to the thread
+//! that received it.
 
 mod balance;
 mod batch;
@@ -132,7 +132,7 @@ macro_rules! shape {
         ///
         /// # Panics
         /// If `capacity` is above [`CAPACITY_MAX`](crate::ring::CAPACITY_MAX), or there is no
-        /// memory for so many; [`Builder`] gives an error instead.
+        /// memory for that many; [`Builder`] gives an error instead.
         pub fn $name<T: Send>(capacity: usize) -> Ends<T, $shape> {
             match Builder::new(capacity).$name() {
                 Ok(ends) => ends,
@@ -174,7 +174,7 @@ shape!(
     Mpmc
 );
 
-/// A channel for one element, such as a reply; one allocation. See the module
+/// Returns a channel for one element, such as a reply; one allocation. See the module
 /// [`oneshot`](mod@oneshot).
 pub fn oneshot<T: Send>() -> (oneshot::Sender<T>, oneshot::Receiver<T>) {
     oneshot::pair()
@@ -183,8 +183,8 @@ pub fn oneshot<T: Send>() -> (oneshot::Sender<T>, oneshot::Receiver<T>) {
 /// The two ends of a channel of shape `S`.
 pub type Ends<T, S> = (Sender<T, S>, Receiver<T, S>);
 
-/// A channel that allocates as it grows, up to `limit` elements, for any number of endpoints.
-/// Slower than a bounded one: a lock, some 20 ns an operation.
+/// Returns a channel that allocates as it grows, up to `limit` elements, for any number of
+/// endpoints. Slower than a bounded one: a lock, some 20 ns an operation.
 ///
 /// # Panics
 /// If `limit` is 0 or above [`CAPACITY_MAX`](crate::ring::CAPACITY_MAX); [`Builder`] gives an error

@@ -19,12 +19,12 @@
 //! ```
 //!
 //! # Cost
-//! One allocation a pair, freed by whichever end goes last, and nothing else but a thread's first
-//! wait. A send that nobody waits for is one locked instruction, and the receive of an element that
-//! is there is a load.
+//! A pair takes one allocation, which the end that goes last frees; nothing else is allocated but
+//! by a thread's first wait. A send for which no receiver waits is one locked instruction, and the
+//! receive of an element that is there is a load.
 //!
 //! # Memory ordering
-//! What a thread did before it sent the element is visible to the thread that received it.
+//! All that a thread did before it sent the element is visible to the thread that received it.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
@@ -41,7 +41,7 @@ pub struct Sender<T>(Giver<T>);
 ///
 /// It is a [`Future`] of the element, ready with [`RecvError`] if none will come; polled after
 /// that, it is ready with [`RecvError`] again. Dropping it drops an element that was not received,
-/// and tells the sender.
+/// and notifies the sender.
 #[must_use = "what is sent is dropped with its receiver"]
 pub struct Receiver<T>(Taker<T>);
 
@@ -61,13 +61,13 @@ impl<T> Sender<T> {
         self.0.send(value).map_err(SendError::Disconnected)
     }
 
-    /// Whether the receiver is gone or has closed, so that an element would come back.
+    /// Returns whether the receiver is gone or has closed, so that an element would come back.
     pub fn is_closed(&self) -> bool {
         self.0.is_closed()
     }
 
-    /// A future that is done when nobody wants the element any more: the receiver is gone, or has
-    /// closed. For a task whose work would have no receiver.
+    /// Returns a future that is done when no receiver wants the element any more: the receiver is
+    /// gone, or has closed. For a task whose work would have no receiver.
     ///
     /// ```
     /// use futures_util::future::{Either, select};
@@ -88,7 +88,8 @@ impl<T> Sender<T> {
         Closed(self)
     }
 
-    /// As [`closed`](Self::closed), for a caller that polls. The waker of the last poll is woken.
+    /// Works as [`closed`](Self::closed), for a caller that polls. The waker of the last poll is
+    /// woken.
     pub fn poll_closed(&mut self, context: &mut Context<'_>) -> Poll<()> {
         if !self.is_closed() && self.0.list(context.waker().clone()) {
             return Poll::Pending;
@@ -201,8 +202,8 @@ impl<T> Receiver<T> {
         self.0.close();
     }
 
-    /// Whether nothing will be sent any more: the element was sent, the sender is gone, or this
-    /// was closed.
+    /// Returns whether nothing will be sent any more: the element was sent, the sender is gone, or
+    /// this was closed.
     pub fn is_closed(&self) -> bool {
         self.0.is_closed()
     }

@@ -17,9 +17,9 @@ use crate::wait::{Pace, barrier, block};
 ///
 /// It can move to another thread, and can be cloned where the shape `S` allows it; each element
 /// goes to one receiver. Dropping the last one disconnects the channel: senders get an error, and
-/// what is still in the channel is dropped, also what a send that is under way puts there later
-/// (see [Disconnecting](super#disconnecting)). That costs up to 10 µs more than the drops while
-/// there are senders and nobody has slept on the channel for a while.
+/// the elements that are still in the channel are dropped, also those that a send under way puts
+/// there later (see [Disconnecting](super#disconnecting)). That costs up to 10 µs more than the
+/// drops while there are senders and no endpoint has slept on the channel for a while.
 pub struct Receiver<T, S: Shape> {
     _one_thread: UsedByOneThreadAtATime,
     pub(super) source: Source<T>,
@@ -84,7 +84,7 @@ impl<T> Source<T> {
         }
     }
 
-    /// A pop said `Closed`: `Ok` if there is an element all the same.
+    /// Checks a pop that gave `Closed`: returns `Ok` if there is an element all the same.
     ///
     /// Where a sender has a ring of its own, and the receiver closed it, that sender may hold a
     /// claim, or be about to push what it began to send before. It is the end only when there is no
@@ -99,7 +99,7 @@ impl<T> Source<T> {
             return found;
         }
         if !self.hub.senders.has_any() {
-            // What they sent last is there now.
+            // The last elements that they sent are there now.
             return self.end.look();
         }
         if !self.is_final {
@@ -114,23 +114,23 @@ impl<T> Source<T> {
         found
     }
 
-    /// Whether a pop would give an element, or the end, at the moment.
+    /// Returns whether a pop would give an element, or the end, at the moment.
     pub(super) fn is_ready(&mut self) -> bool {
         self.pop_by(RecvEnd::look) != Err(PopError::Empty)
     }
 
-    /// Whether the policy drops.
+    /// Returns whether the policy drops.
     pub(super) fn is_lossy(&self) -> bool {
         self.is_lossy
     }
 
-    /// Whether nobody but receivers takes elements out.
+    /// Returns whether only receivers take elements out.
     pub(super) fn keeps(&self) -> bool {
         self.hub.habits.overflow != Overflow::DropOldest
     }
 
-    /// The usual way of a channel with several senders or receivers first: not where the ring's
-    /// path is, which would get longer.
+    /// Pops by the fast path of a channel with several senders or receivers first. It is apart from
+    /// the ring's path, which would get longer.
     #[inline(never)]
     fn pop_shared(&mut self) -> Result<T, PopError> {
         if let RecvEnd::Ticket(ring, gate) = &mut self.end
@@ -226,7 +226,7 @@ impl<T, S: Shape> Receiver<T, S> {
     #[inline(always)]
     fn pop(&mut self) -> Result<T, PopError> {
         if let RecvEnd::Ring(..) = self.source.end {
-            // Nobody else waits for these elements.
+            // No other receiver waits for these elements.
             return self.source.pop();
         }
         self.settle();
@@ -260,7 +260,7 @@ impl<T, S: Shape> Receiver<T, S> {
         }
     }
 
-    /// As [`recv`](Self::recv), but waits no longer than `timeout`.
+    /// Works as [`recv`](Self::recv), but waits no longer than `timeout`.
     ///
     /// # Errors
     /// [`RecvTimeoutError::Timeout`] or [`RecvTimeoutError::Disconnected`].
@@ -269,8 +269,8 @@ impl<T, S: Shape> Receiver<T, S> {
         self.recv_until(Instant::now().checked_add(timeout))
     }
 
-    /// As [`recv`](Self::recv), but waits no longer than until `deadline`. One that has passed
-    /// makes this a [`try_recv`](Self::try_recv).
+    /// Works as [`recv`](Self::recv), but waits no longer than until `deadline`. One that has
+    /// passed makes this a [`try_recv`](Self::try_recv).
     ///
     /// # Errors
     /// [`RecvTimeoutError::Timeout`] or [`RecvTimeoutError::Disconnected`].
@@ -286,7 +286,7 @@ impl<T, S: Shape> Receiver<T, S> {
         }
     }
 
-    /// The channel was empty a moment ago.
+    /// Waits for an element and takes it; the channel was empty a moment ago.
     #[cold]
     fn wait_and_pop(&mut self, deadline: Option<Instant>) -> Result<T, RecvTimeoutError> {
         if self.source.end.meeting().is_some() {
@@ -295,7 +295,7 @@ impl<T, S: Shape> Receiver<T, S> {
         self.wait_by(deadline, self.hub.endpoints(), Source::pop)
     }
 
-    /// Waits, as one of so many endpoints, until `pop` gives something.
+    /// Waits, as one of this number of endpoints, until `pop` gives something.
     #[inline]
     pub(super) fn wait_by(
         &mut self,
@@ -326,7 +326,7 @@ impl<T, S: Shape> Receiver<T, S> {
     }
 
     /// Moves up to `max` elements to the end of `out`, at least one unless `max` is 0; waits while
-    /// the channel is empty. Gives how many.
+    /// the channel is empty. Returns how many.
     ///
     /// Allocates only if `out` has too little spare capacity.
     ///
@@ -352,12 +352,12 @@ impl<T, S: Shape> Receiver<T, S> {
             return 1;
         }
         let more = self.source.pop_many(out, room).unwrap_or(0);
-        // What was lost before any of them.
+        // The loss before any of them.
         self.source.lost = lost + if more > 0 { self.source.lost } else { 0 };
         1 + more
     }
 
-    /// Moves up to `max` elements that are there now to the end of `out`; gives how many.
+    /// Moves up to `max` elements that are there now to the end of `out`; returns how many.
     ///
     /// After this [`lost_before`](Self::lost_before) counts what was lost before any of them.
     ///
@@ -369,7 +369,8 @@ impl<T, S: Shape> Receiver<T, S> {
         Ok(self.source.pop_many(out, max)?)
     }
 
-    /// Elements lost immediately before the one received last, under a policy that drops.
+    /// Returns the number of elements lost immediately before the one received last, under a policy
+    /// that drops.
     ///
     /// Where there can be one receiver only, this is the exact place. In a many-to-many channel
     /// that drops its oldest elements, each loss is reported once, to the receiver that receives
@@ -378,29 +379,30 @@ impl<T, S: Shape> Receiver<T, S> {
         self.source.lost
     }
 
-    /// Elements in the channel.
+    /// Returns the number of elements in the channel.
     pub fn len(&self) -> usize {
         self.source.end.len()
     }
 
-    /// Whether nothing is in the channel.
+    /// Returns whether nothing is in the channel.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Elements that the channel holds at most, in all lanes together where it has lanes.
+    /// Returns the number of elements that the channel holds at most, in all lanes together where
+    /// it has lanes.
     pub fn capacity(&self) -> usize {
         self.source.end.capacity()
     }
 
-    /// Whether nothing can be sent any more: all senders are gone, or the channel was closed. There
-    /// may still be elements to receive.
+    /// Returns whether nothing can be sent any more: all senders are gone, or the channel was
+    /// closed. There may still be elements to receive.
     pub fn is_closed(&self) -> bool {
         self.source.end.is_closed()
     }
 
-    /// Closes the channel: nothing can be sent any more, and senders that wait get an error. What
-    /// is in the channel can still be received.
+    /// Closes the channel: nothing can be sent any more, and senders that wait get an error.
+    /// Elements in the channel can still be received.
     ///
     /// A send that is under way at this moment may still succeed. Where many senders share a ring
     /// or a lock, its element comes before the end. Where a sender has a ring of its own, it comes
@@ -412,7 +414,7 @@ impl<T, S: Shape> Receiver<T, S> {
         self.source.hub.readable.notify_all();
     }
 
-    /// What happened in the channel so far.
+    /// Returns the counts of the channel so far.
     pub fn counters(&self) -> Counters {
         let end = &self.source.end;
         let counters = self.hub.counters(|look| end.for_each_gate(look));
@@ -425,7 +427,7 @@ impl<T, S: Shape> Receiver<T, S> {
 }
 
 impl<T, S: Shape> Receiver<T, S> {
-    /// Goes, once; gives whether it was the last one. Then it closes the channel and has what is
+    /// Goes, once; returns whether it was the last one. Then it closes the channel and has what is
     /// left discarded.
     pub(super) fn go(&mut self, discard: impl FnOnce(&mut RecvEnd<T>)) -> bool {
         if std::mem::replace(&mut self.has_left, true) {
@@ -440,7 +442,7 @@ impl<T, S: Shape> Receiver<T, S> {
         self.source.end.close();
         self.source.hub.tell_closed();
         if self.source.hub.senders.has_any() {
-            // Whoever is about to put something in drops it itself, from here on.
+            // A sender that is about to put something in drops it itself, from here on.
             self.source.hub.readable.shut();
         }
         discard(&mut self.source.end);
@@ -450,7 +452,8 @@ impl<T, S: Shape> Receiver<T, S> {
 
 impl<T, S: Shape> Drop for Receiver<T, S> {
     fn drop(&mut self) {
-        // What is left may hold the senders of other channels; it must not wait for ours.
+        // Elements that are left may hold the senders of other channels; dropping them must not
+        // wait for ours.
         self.go(RecvEnd::discard);
     }
 }

@@ -53,7 +53,7 @@ impl<T> RecvEnd<T> {
         }
     }
 
-    /// As [`try_pop`](Self::try_pop), with the element's position in its store.
+    /// Works as [`try_pop`](Self::try_pop), with the element's position in its store.
     pub(super) fn try_pop_at(&mut self) -> Result<(u64, T), PopError> {
         match self {
             Self::Ring(consumer, gate) => {
@@ -122,7 +122,7 @@ impl<T> RecvEnd<T> {
         }
     }
 
-    /// Moves up to `max` elements to the end of `out` and wakes senders; gives how many, at least
+    /// Moves up to `max` elements to the end of `out` and wakes senders; returns how many, at least
     /// one unless `max` is 0.
     pub(super) fn pop_into(&mut self, out: &mut Vec<T>, max: usize) -> Result<usize, PopError> {
         if max == 0 {
@@ -135,7 +135,7 @@ impl<T> RecvEnd<T> {
                 if count == 0 {
                     // That may have given the room of a forgotten batch back.
                     gate.writable.notify_one();
-                    // To tell empty from closed.
+                    // Distinguishes empty from closed.
                     out.push(consumer.try_pop_nearly()?);
                     count = 1 + consumer.pop_into(out, max - 1);
                 }
@@ -160,7 +160,7 @@ impl<T> RecvEnd<T> {
         Ok(out.len() - before)
     }
 
-    /// The same store for another receiver, where one may share it.
+    /// Returns the store for another receiver, where receivers may share it.
     pub(super) fn shared(&self) -> Option<Self> {
         match self {
             Self::Ticket(ring, gate) => Some(Self::Ticket(ring.clone(), Arc::clone(gate))),
@@ -172,7 +172,7 @@ impl<T> RecvEnd<T> {
         }
     }
 
-    /// Whether a pop would give an element, or the end, at the moment. `Closed` as
+    /// Returns whether a pop would give an element, or the end, at the moment. `Closed` as
     /// [`try_pop`](Self::try_pop).
     pub(super) fn look(&mut self) -> Result<(), PopError> {
         let is_ready = match self {
@@ -200,9 +200,9 @@ impl<T> RecvEnd<T> {
         is_ready.then_some(()).ok_or(PopError::Empty)
     }
 
-    /// Whether another receiver should look, too. A wake-up may stand for more than one element,
-    /// since a sender that is late with an earlier one hides those behind it; and for the end, if
-    /// the ring was closed meanwhile.
+    /// Returns whether another receiver should look, too. A wake-up may stand for more than one
+    /// element, since a sender that is late with an earlier one hides those behind it; and for the
+    /// end, if the ring was closed meanwhile.
     #[inline]
     pub(super) fn has_more(&self) -> bool {
         match self {
@@ -211,7 +211,7 @@ impl<T> RecvEnd<T> {
                 ring.can_pop() || (ring.is_closed() && !fault::is("end_untold"))
             }
             Self::Locked(store, _) => store.len() > 0,
-            // A wake-up there is for one who waits, and no other.
+            // A wake-up there is for the one receiver that waits, and no other.
             Self::Meeting(..) => false,
         }
     }
@@ -220,7 +220,7 @@ impl<T> RecvEnd<T> {
         with_store!(self, store => store.len())
     }
 
-    /// How many elements there may be to take now, at least 1.
+    /// Returns how many elements there may be to take now, at least 1.
     pub(super) fn held_max(&self) -> usize {
         match self {
             // Their limit may be far away, and one more that comes meanwhile is one too many.
@@ -238,7 +238,7 @@ impl<T> RecvEnd<T> {
         with_store!(self, store => store.is_closed())
     }
 
-    /// Elements taken out of the store, by whomever.
+    /// Returns the number of elements taken out of the store, by whomever.
     pub(super) fn popped(&self) -> u64 {
         match self {
             Self::Ticket(ring, _) => ring.received(),
@@ -246,7 +246,7 @@ impl<T> RecvEnd<T> {
         }
     }
 
-    /// A count that grows with each element that is taken out, in one step with that.
+    /// Returns a count that grows with each element that is taken out, in one step with that.
     pub(super) fn moves(&self) -> u64 {
         with_store!(self, store => store.popped())
     }
@@ -259,7 +259,7 @@ impl<T> RecvEnd<T> {
         }
     }
 
-    /// The gate of the element that came last.
+    /// Returns the gate of the element that came last.
     fn gate(&self) -> &Gate {
         match self {
             Self::Ring(_, gate)
@@ -271,8 +271,8 @@ impl<T> RecvEnd<T> {
         }
     }
 
-    /// Elements lost before the one at `position`, which came last, as far as they were not
-    /// reported yet.
+    /// Returns the number of elements lost before the one at `position`, which came last, as far as
+    /// they were not reported yet.
     #[cold]
     pub(super) fn lost_before(&self, position: u64) -> u64 {
         let gate = self.gate();

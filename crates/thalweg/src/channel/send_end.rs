@@ -55,7 +55,7 @@ impl<T> SendEnd<T> {
         }
     }
 
-    /// The same store for another sender, where one may share it.
+    /// Returns the store for another sender, where senders may share it.
     pub(super) fn shared(&self) -> Option<Self> {
         match self {
             Self::Ticket(ring) => Some(Self::Ticket(ring.clone())),
@@ -65,8 +65,8 @@ impl<T> SendEnd<T> {
         }
     }
 
-    /// Closes the store that is this sender's own, which was counted out before, and tells the
-    /// receiver: it waits for the end, or has the store to free.
+    /// Closes the store that is this sender's own, which was counted out before, and notifies the
+    /// receiver, which waits for the end or has the store to free.
     pub(super) fn leave_own(&mut self, gate: &Gate, hub: &Hub) {
         self.close();
         hub.keep_figures(gate);
@@ -74,7 +74,7 @@ impl<T> SendEnd<T> {
         hub.readable.notify_one();
     }
 
-    /// Whether each sender of the channel has a store of its own.
+    /// Returns whether each sender of the channel has a store of its own.
     pub(super) fn is_own(&self) -> bool {
         matches!(self, Self::Lane(..))
     }
@@ -83,7 +83,7 @@ impl<T> SendEnd<T> {
         with_store!(self, store => store.is_closed())
     }
 
-    /// Whether a push would not say that the channel is full.
+    /// Returns whether a push would not say that the channel is full.
     pub(super) fn is_ready(&mut self) -> bool {
         self.is_closed()
             || match self {
@@ -98,7 +98,8 @@ impl<T> SendEnd<T> {
         with_store!(self, store => store.len())
     }
 
-    /// Whether more than `limit` elements waited when `pushed` had been pushed, and still do.
+    /// Returns whether more than `limit` elements waited when `pushed` had been pushed, and still
+    /// do.
     #[inline]
     pub(super) fn is_behind(&mut self, limit: usize, pushed: u64) -> bool {
         match self {
@@ -122,7 +123,7 @@ impl<T> SendEnd<T> {
         with_store!(self, store => store.capacity())
     }
 
-    /// Elements that were put in, by whomever.
+    /// Returns the number of elements that were put in, by whomever.
     pub(super) fn sent(&self) -> u64 {
         match self {
             Self::Ticket(ring) => ring.pushed().saturating_sub(ring.unsent()),
@@ -130,7 +131,7 @@ impl<T> SendEnd<T> {
         }
     }
 
-    /// The position of the next element to be pushed.
+    /// Returns the position of the next element to be pushed.
     pub(super) fn pushed(&self) -> u64 {
         with_store!(self, store => store.pushed())
     }

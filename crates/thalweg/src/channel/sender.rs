@@ -53,14 +53,14 @@ impl<T, S: Shape> Sender<T, S> {
 
     /// Sends an element; waits for room if the channel is full and its policy is to block.
     ///
-    /// While there is room and nobody sleeps, this costs a few ns; if a receiver sleeps, the
-    /// wake-up (some 2 µs) is this thread's to pay. `Ok` says that the channel took the element;
-    /// if the last receiver leaves meanwhile, that is discarded at once.
+    /// While there is room and no receiver sleeps, this costs a few ns; if a receiver sleeps, the
+    /// wake-up (some 2 µs) is this thread's to pay. `Ok` says that the channel took the element; if
+    /// the last receiver leaves meanwhile, that is discarded at once.
     ///
     /// # Errors
     /// [`SendError::Disconnected`] if no receiver is left, [`SendError::Full`] only with
     /// [`Overflow::Reject`].
-    // The usual way is inlined, for the reason that `Producer::try_push` is.
+    // The fast path is inlined, for the reason that `Producer::try_push` is.
     #[inline(always)]
     pub fn send(&mut self, value: T) -> Result<(), SendError<T>> {
         match self.send_by_ring(value) {
@@ -69,7 +69,7 @@ impl<T, S: Shape> Sender<T, S> {
         }
     }
 
-    /// The usual way of a channel with one sender and one receiver.
+    /// Sends by the fast path of a channel with one sender and one receiver.
     #[inline(always)]
     fn send_by_ring(&mut self, value: T) -> Result<(), T> {
         if let SendEnd::Ring(producer) = &mut self.end
@@ -84,7 +84,7 @@ impl<T, S: Shape> Sender<T, S> {
         Err(value)
     }
 
-    /// The usual way of a channel with several senders or receivers; fails as
+    /// Sends by the fast path of a channel with several senders or receivers; fails as
     /// [`TicketEnd::push_here`](crate::ring::TicketEnd::push_here).
     #[inline(always)]
     fn send_by_ticket(&mut self, value: T) -> Result<(), (T, bool)> {
@@ -197,7 +197,7 @@ impl<T, S: Shape> Sender<T, S> {
         outcome
     }
 
-    /// As [`send`](Self::send), but waits no longer than `timeout`.
+    /// Works as [`send`](Self::send), but waits no longer than `timeout`.
     ///
     /// # Errors
     /// See [`SendTimeoutError`].
@@ -206,8 +206,8 @@ impl<T, S: Shape> Sender<T, S> {
         self.send_until(value, Instant::now().checked_add(timeout))
     }
 
-    /// As [`send`](Self::send), but waits no longer than until `deadline`. One that has passed
-    /// makes this a [`try_send`](Self::try_send).
+    /// Works as [`send`](Self::send), but waits no longer than until `deadline`. One that has
+    /// passed makes this a [`try_send`](Self::try_send).
     ///
     /// # Errors
     /// See [`SendTimeoutError`].
@@ -240,7 +240,7 @@ impl<T, S: Shape> Sender<T, S> {
         }
     }
 
-    /// What the policy does with an element that did not fit; `Full` if it is to wait or to be
+    /// Applies the policy to an element that did not fit; returns `Full` if it is to wait or to be
     /// given back.
     #[cold]
     pub(super) fn overflow(&mut self, mut value: T) -> Result<(), TrySendError<T>> {
@@ -281,7 +281,7 @@ impl<T, S: Shape> Sender<T, S> {
         }
     }
 
-    /// The channel was full a moment ago.
+    /// Waits for room and sends; the channel was full a moment ago.
     #[cold]
     fn send_blocking(
         &mut self,
@@ -341,33 +341,33 @@ impl<T, S: Shape> Sender<T, S> {
         }
     }
 
-    /// Elements in the channel, or in this sender's lane of it.
+    /// Returns the number of elements in the channel, or in this sender's lane of it.
     pub fn len(&self) -> usize {
         self.end.len()
     }
 
-    /// Whether nothing waits in the channel, or in this sender's lane of it.
+    /// Returns whether nothing waits in the channel, or in this sender's lane of it.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether a [`try_send`](Self::try_send) would find no room.
+    /// Returns whether a [`try_send`](Self::try_send) would find no room.
     pub fn is_full(&self) -> bool {
         self.end.is_full()
     }
 
-    /// Elements that the channel holds at most, or this sender's lane of it.
+    /// Returns the number of elements that the channel holds at most, or this sender's lane of it.
     pub fn capacity(&self) -> usize {
         self.end.capacity()
     }
 
-    /// Whether no element will be taken any more: all receivers are gone, or the channel was
-    /// closed.
+    /// Returns whether no element will be taken any more: all receivers are gone, or the channel
+    /// was closed.
     pub fn is_closed(&self) -> bool {
         self.end.is_closed()
     }
 
-    /// What happened so far: of this sender's lane where it has its own, else of the channel.
+    /// Returns the counts so far: of this sender's lane where it has its own, else of the channel.
     pub fn counters(&self) -> super::Counters {
         let counters = if self.end.is_own() {
             self.hub.counters_of(&self.gate)

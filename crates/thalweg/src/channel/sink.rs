@@ -15,7 +15,7 @@ use super::sender::Sender;
 use super::shape::Shape;
 
 impl<T, S: Shape> Sender<T, S> {
-    /// A [`Sink`] that sends what is put into it; with the feature `stream`.
+    /// Returns a [`Sink`] that sends what is put into it; with the feature `stream`.
     ///
     /// ```
     /// use futures_util::{SinkExt, StreamExt, future::join};
@@ -73,18 +73,18 @@ pub struct SendSink<T, S: Shape> {
 type Sent<T> = Poll<Result<(), SendError<T>>>;
 
 impl<T, S: Shape> SendSink<T, S> {
-    /// The sender, for its counters or to be cloned; none once the sink is closed.
+    /// Returns the sender, for its counters or to be cloned; none once the sink is closed.
     pub fn sender(&self) -> Option<&Sender<T, S>> {
         self.sender.as_ref()
     }
 
-    /// The sender, unless the sink is closed, and the element that is not sent yet.
+    /// Returns the sender, unless the sink is closed, and the element that is not sent yet.
     pub fn into_inner(mut self) -> (Option<Sender<T, S>>, Option<T>) {
         self.leave();
         (self.sender.take(), self.slot.take())
     }
 
-    /// Whether an element is not sent yet.
+    /// Returns whether an element is not sent yet.
     fn is_taken(&self) -> bool {
         let waits = |sender: &Sender<T, S>| sender.listed.seat.is_some();
         self.slot.is_some() || self.sender.as_ref().is_some_and(waits)

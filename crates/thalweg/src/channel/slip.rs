@@ -10,12 +10,12 @@
 //!
 //! Where threads outnumber cores, the other side is at work on another core, or it waits for this
 //! one. In the first case the pause finds elements, and the core is kept: so one sender and one
-//! receiver stream from core to core, and the others wait for their time slice. Who gave the core
-//! away at once would hand it to the other side on its own core, until there are two receivers at
-//! work and no sender, or two senders and no receiver. In the second case the pause is in vain, and
-//! the turn is given away: some times, and again for as long as others of its side move elements (a
-//! thread that sleeps then is woken at once, which costs the other side 2 µs); then it sleeps.
-//! After pauses in vain, the next waits do without.
+//! receiver stream from core to core, and the others wait for their time slice. An endpoint that
+//! gave the core away at once would hand it to the other side on its own core, until there are two
+//! receivers at work and no sender, or two senders and no receiver. In the second case the pause is
+//! in vain, and the turn is given away: some times, and again for as long as others of its side
+//! move elements (a thread that sleeps then is woken at once, which costs the other side 2 µs);
+//! then it sleeps. After pauses in vain, the next waits do without.
 //!
 //! A receiver's turn is not given away where elements came so far apart that each could have had a
 //! wake-up. Many have moved without a wait then only since it had no turn for long, and the next
@@ -32,9 +32,9 @@ const STREAM: u64 = 16;
 /// of 1024 in 6.2 ns instead of 8.7 (2-core EPYC virtual machine); 8 and 16 are between the two.
 const PAUSES: u32 = 32;
 
-/// The same where threads outnumber cores. (2-core Intel virtual machine, 22 November 2026, a
-/// sender and a receiver pinned to each core: 65 ns a message with none and a turn given away, 33
-/// with 32, 22 to 28 with 96; with 192 the same, and on one core a sixth slower.)
+/// The number of pauses where threads outnumber cores. (2-core Intel virtual machine, 22 November
+/// 2026, a sender and a receiver pinned to each core: 65 ns a message with none and a turn given
+/// away, 33 with 32, 22 to 28 with 96; with 192 the same, and on one core a sixth slower.)
 const PAUSES_IN_CROWD: u32 = 96;
 
 /// Waits that do without a pause after several in vain.
@@ -115,7 +115,7 @@ impl Slip {
         None
     }
 
-    /// Whether the elements since the last wait, so many of them, came far apart.
+    /// Returns whether the `run` elements since the last wait came far apart.
     fn is_sparse(&mut self, run: u64) -> bool {
         let now = Instant::now();
         let last = self.waited.replace(now);

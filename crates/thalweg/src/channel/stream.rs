@@ -19,9 +19,9 @@ use super::receiver::Receiver;
 use super::shape::Shape;
 
 impl<T, S: Shape> Receiver<T, S> {
-    /// What comes out of the channel, for a caller that polls it: `poll_recv`, and with the feature
-    /// `stream` a `Stream`. It keeps the receiver; [`into_inner`](RecvStream::into_inner) gives it
-    /// back.
+    /// Turns the receiver into a stream of the elements, for a caller that polls it: `poll_recv`,
+    /// and with the feature `stream` a `Stream`. The stream keeps the receiver;
+    /// [`into_inner`](RecvStream::into_inner) gives it back.
     ///
     /// ```
     /// use std::future::poll_fn;
@@ -41,13 +41,13 @@ impl<T, S: Shape> Receiver<T, S> {
         RecvStream::new(self)
     }
 
-    /// As [`into_stream`](Self::into_stream), for as long as the receiver is borrowed.
+    /// Works as [`into_stream`](Self::into_stream), for as long as the receiver is borrowed.
     pub fn stream(&mut self) -> RecvStream<T, S, &mut Self> {
         RecvStream::new(self)
     }
 }
 
-/// What comes out of a channel, by polling; see [`Receiver::into_stream`] and
+/// A stream of the elements of a channel, by polling; see [`Receiver::into_stream`] and
 /// [`Receiver::stream`], which make one of a [`Receiver`] or a `&mut Receiver`. With the feature
 /// `stream` it is a `Stream`.
 ///
@@ -80,21 +80,21 @@ impl<T, S: Shape, R: BorrowMut<Receiver<T, S>>> RecvStream<T, S, R> {
         }
     }
 
-    /// The receiver, for its figures: [`lost_before`](Receiver::lost_before) of the element that
-    /// the stream gave last, [`len`](Receiver::len), [`counters`](Receiver::counters).
+    /// Returns the receiver, for its figures: [`lost_before`](Receiver::lost_before) of the element
+    /// that the stream gave last, [`len`](Receiver::len), [`counters`](Receiver::counters).
     pub fn receiver(&self) -> &Receiver<T, S> {
         self.receiver.as_ref().expect(IS_THERE).borrow()
     }
 
-    /// The receiver. If the stream was woken for an element that it did not look for, another
-    /// receiver is woken instead.
+    /// Returns the receiver. If the stream was woken for an element that it did not look for,
+    /// another receiver is woken instead.
     pub fn into_inner(mut self) -> R {
         self.leave();
         self.receiver.take().expect(IS_THERE)
     }
 
-    /// The next element; has the task woken when there may be one, if there is none. Of several
-    /// tasks that poll, the last one is woken.
+    /// Returns the next element; has the task woken when there may be one, if there is none. If
+    /// several tasks poll, the last one is woken.
     ///
     /// # Errors
     /// [`RecvError`] if the channel is empty and no sender is left, and from then on.

@@ -20,12 +20,12 @@ use crate::ring::sync::Arc;
 macro_rules! counted {
     ($($end:ident)+) => {$(
         impl<T, S: Shape> $end<T, S> {
-            /// How many senders there are; may be old by the time it is read.
+            /// Returns how many senders there are; may be old by the time it is read.
             pub fn sender_count(&self) -> usize {
                 self.hub.senders.get()
             }
 
-            /// How many receivers there are; may be old by the time it is read.
+            /// Returns how many receivers there are; may be old by the time it is read.
             pub fn receiver_count(&self) -> usize {
                 self.hub.receivers.get()
             }
@@ -37,7 +37,7 @@ macro_rules! counted {
 macro_rules! alike {
     ([$($bound:tt)+] $end:ident) => {
         impl<T, $($bound)+> $end<T, S> {
-            /// Whether both are ends of the same channel.
+            /// Returns whether both are ends of the same channel.
             pub fn same_channel(&self, other: &Self) -> bool {
                 Arc::ptr_eq(&self.hub, &other.hub)
             }
@@ -51,7 +51,7 @@ alike!([S: ManyReceivers] WeakReceiver);
 
 const FELLOWS: &str = "what has one user has no clones";
 
-/// What another sender is made from.
+/// The store from which another sender is made.
 enum Origin<T> {
     Lanes(Arc<JoinQueue<T>>),
     Shared(SendEnd<T>),
@@ -65,7 +65,7 @@ impl<T> Origin<T> {
         }
     }
 
-    /// An end for another sender, like those at `gate`.
+    /// Returns an end for another sender, like those at `gate`.
     fn end(&self, gate: &Arc<Gate>) -> (SendEnd<T>, Arc<Gate>) {
         match self {
             Self::Lanes(join_queue) => {
@@ -79,8 +79,8 @@ impl<T> Origin<T> {
 }
 
 impl<T, S: ManySenders> Clone for Sender<T, S> {
-    /// Another sender; with a lane of its own, empty and of the same capacity, where the channel
-    /// has lanes: then this allocates the lane. Else it costs two counts that all share.
+    /// Returns another sender; with a lane of its own, empty and of the same capacity, where the
+    /// channel has lanes: then this allocates the lane. Else it costs two counts that all share.
     fn clone(&self) -> Self {
         self.hub.senders.add();
         let (end, gate) = Origin::of(&self.end).end(&self.gate);
@@ -89,8 +89,8 @@ impl<T, S: ManySenders> Clone for Sender<T, S> {
 }
 
 impl<T, S: ManySenders> Sender<T, S> {
-    /// A sender that does not count: the channel ends without it, and it sends only when it has
-    /// been upgraded.
+    /// Returns a sender that does not count: the channel ends without it, and it sends only when it
+    /// has been upgraded.
     ///
     /// ```
     /// let (tx, mut rx) = thalweg::channel::mpsc(8);
@@ -121,7 +121,7 @@ pub struct WeakSender<T, S: ManySenders> {
 }
 
 impl<T, S: ManySenders> WeakSender<T, S> {
-    /// A sender, unless the last one is gone. Costs what a clone costs.
+    /// Returns a sender, unless the last one is gone. Costs what a clone costs.
     pub fn upgrade(&self) -> Option<Sender<T, S>> {
         if self.hub.senders.get() == 0 {
             return None;
@@ -154,7 +154,7 @@ impl<T, S: ManySenders> Clone for WeakSender<T, S> {
 }
 
 impl<T, S: ManyReceivers> Clone for Receiver<T, S> {
-    /// Another receiver of the same elements; each goes to one of them.
+    /// Returns another receiver of the same elements; each goes to one of them.
     fn clone(&self) -> Self {
         self.source.hub.receivers.add();
         let end = self.source.end.shared().expect(FELLOWS);
@@ -163,8 +163,8 @@ impl<T, S: ManyReceivers> Clone for Receiver<T, S> {
 }
 
 impl<T, S: ManyReceivers> Receiver<T, S> {
-    /// A receiver that does not count: senders find the channel closed without it, and it receives
-    /// only when it has been upgraded.
+    /// Returns a receiver that does not count: senders find the channel closed without it, and it
+    /// receives only when it has been upgraded.
     pub fn downgrade(&self) -> WeakReceiver<T, S> {
         WeakReceiver {
             end: self.source.end.shared().expect(FELLOWS),
@@ -183,7 +183,7 @@ pub struct WeakReceiver<T, S: ManyReceivers> {
 }
 
 impl<T, S: ManyReceivers> WeakReceiver<T, S> {
-    /// A receiver, unless the last one is gone. Costs what a clone costs.
+    /// Returns a receiver, unless the last one is gone. Costs what a clone costs.
     pub fn upgrade(&self) -> Option<Receiver<T, S>> {
         self.hub.receivers.revive().then(|| {
             let end = self.end.shared().expect(FELLOWS);

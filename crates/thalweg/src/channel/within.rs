@@ -1,13 +1,13 @@
-//! What the bus needs of a channel besides: sends below a limit, the end by either side, and
-//! elements that nobody received given to whoever accounts for them.
+//! The operations that the bus needs of a channel besides: sends below a limit, the end by either
+//! side, and elements that no receiver took, given to the caller that accounts for them.
 //!
 //! *Waiting below a limit.* One room is no room for all: a sender that is woken and is still at its
 //! limit must not swallow a wake-up that one with a higher limit could use. So each of them waits
-//! as one that claims several at once does, and whoever makes room wakes them all
+//! as a sender that claims several places at once does, and a thread that makes room wakes them all
 //! ([`Gate::notify_room`](super::hub::Gate::notify_room)).
 //!
-//! *Late sends.* As in `discard`, but for who drops: a send says that nobody will look any more,
-//! and its caller takes what is there, itself.
+//! *Late sends.* As in `discard`, except for the thread that drops: a send returns that no receiver
+//! will look any more, and its caller itself takes the elements that are there.
 
 use std::time::Instant;
 
@@ -35,8 +35,8 @@ fn has_room<T>(end: &SendEnd<T>, limit: u64) -> bool {
 
 const IS_RING: &str = "a bounded channel of many senders has a ring";
 
-/// A place for an element in a channel: see [`Sender::place_within`]. As a late send, whoever uses
-/// it or gives it up may have to take what nobody will receive.
+/// A place for an element in a channel: see [`Sender::place_within`]. As after a late send, the
+/// thread that uses it or gives it up may have to take the elements that no receiver will take.
 #[must_use = "a place keeps others waiting"]
 pub(crate) struct Place<'s, T> {
     claim: TicketClaim<'s, T>,
@@ -60,7 +60,7 @@ impl<T> Place<'_, T> {
             return false;
         }
         drop(self.claim);
-        // What others sent may have waited behind it, and they for its room.
+        // Elements that others sent may have waited behind it, and their senders for its room.
         self.gate.notify_room(1);
         self.hub.readable.notify_one()
     }
@@ -75,8 +75,9 @@ impl<T> Sender<T, Mpmc> {
         }
     }
 
-    /// Sends an element if fewer than `limit` are in the channel. `true`: nobody will look any
-    /// more, and the caller has to [`take_left`](Self::take_left) until there is nothing.
+    /// Sends an element if fewer than `limit` are in the channel. It returns `true` if no receiver
+    /// will look any more: then the caller has to [`take_left`](Self::take_left) until there is
+    /// nothing.
     #[inline(always)]
     pub(crate) fn try_send_within(&mut self, value: T, limit: u64) -> Result<bool, PushError<T>> {
         let ring = self.ring();
@@ -86,7 +87,7 @@ impl<T> Sender<T, Mpmc> {
         Ok(self.hub.readable.notify_chained())
     }
 
-    /// As [`try_send_within`](Self::try_send_within), but waits while there are as many.
+    /// Works as [`try_send_within`](Self::try_send_within), but waits while there are as many.
     #[cold]
     pub(crate) fn send_within(
         &mut self,
@@ -131,13 +132,13 @@ impl<T> Sender<T, Mpmc> {
         wait_on(&self.gate.writable, &mut self.listed.on, look).await;
     }
 
-    /// Whether fewer than `limit` places are taken, by elements or otherwise, or the channel is
-    /// closed.
+    /// Returns whether fewer than `limit` places are taken, by elements or otherwise, or the
+    /// channel is closed.
     pub(crate) fn has_room_within(&self, limit: u64) -> bool {
         has_room(&self.end, limit)
     }
 
-    /// How many elements and other places were taken out of the channel, and put into it.
+    /// Returns how many elements and other places were taken out of the channel, and put into it.
     pub(crate) fn positions(&self) -> (u64, u64) {
         match &self.end {
             SendEnd::Ticket(ring) => {
@@ -160,12 +161,12 @@ impl<T> Sender<T, Mpmc> {
         })
     }
 
-    /// Takes an element that nobody received.
+    /// Takes an element that no receiver took.
     pub(crate) fn take_left(&mut self) -> Option<T> {
         self.ring().try_pop().ok()
     }
 
-    /// Whether the channel is closed and nothing is in it or under way.
+    /// Returns whether the channel is closed and nothing is in it or under way.
     pub(crate) fn is_over(&self) -> bool {
         matches!(&self.end, SendEnd::Ticket(ring) if ring.is_over())
     }
@@ -185,8 +186,8 @@ impl<T> Receiver<T, Mpmc> {
         self.hub.receivers.get()
     }
 
-    /// Goes, and is not to be used again; gives whether it was the last one. Then it has closed the
-    /// channel, and called `each` with what was left.
+    /// Goes, and is not to be used again; returns whether it was the last one. Then it has closed
+    /// the channel, and called `each` with what was left.
     pub(crate) fn leave_with(&mut self, mut each: impl FnMut(T)) -> bool {
         self.go(|end| end.take_left(&mut each))
     }

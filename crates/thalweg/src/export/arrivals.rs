@@ -35,7 +35,7 @@ impl Arrivals {
         self.last = (number, at);
     }
 
-    /// The number of the last event that was seen.
+    /// Returns the number of the last event that was seen.
     pub(crate) fn last(&self) -> Option<u64> {
         self.first.map(|_| self.last.0)
     }
@@ -46,7 +46,7 @@ impl Arrivals {
         (self.last.0 - first, self.last.1 - from)
     }
 
-    /// The longest queue, in events.
+    /// Returns the longest queue, in events.
     pub(crate) fn burst(&self) -> u64 {
         self.burst.ceil() as u64
     }

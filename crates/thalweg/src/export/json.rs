@@ -19,7 +19,7 @@ impl Json {
         }
     }
 
-    /// The whole text.
+    /// Returns the whole text.
     pub(crate) fn end(mut self) -> String {
         self.close('}');
         self.text.push('\n');

@@ -1,10 +1,10 @@
-//! Figures of pipelines and buses for whoever watches the program from outside.
+//! Figures of pipelines and buses for a program that watches this one from outside.
 //!
 //! Where the environment variable [`THALWEG_EXPORT`](VARIABLE) names a directory when a pipeline or
 //! bus is built, or [`Builder::export_to`](crate::pipeline::Builder::export_to) does, a thread of
 //! its own writes its figures into a file there, ten times a second and once more at the end. The
-//! directory should be in memory, such as one under `/dev/shm`, and nobody else's. `thalweg doctor`
-//! makes one, and reads it. What is in a file is said in `docs/export-format.md`.
+//! directory should be in memory, such as one under `/dev/shm`, and used by this user alone.
+//! `thalweg doctor` makes one, and reads it. `docs/export-format.md` describes the files.
 //!
 //! ```
 //! use thalweg::pipeline::{Pipeline, Placement};
@@ -30,9 +30,9 @@
 //! Nothing waits for it.
 //!
 //! # Whole or not at all
-//! A snapshot is written under another name and renamed. What cannot be written, because the
-//! directory is not there or full, is left out, and nobody is disturbed: the next snapshot may
-//! be written.
+//! A snapshot is written under another name and renamed. A snapshot that cannot be written, because
+//! the directory is not there or full, is left out, and nothing else is affected: the next snapshot
+//! may be written.
 
 mod arrivals;
 mod json;
@@ -57,7 +57,7 @@ pub const EXPORTS_MAX: u64 = 256;
 /// The version of the format.
 pub const VERSION: u32 = 1;
 
-/// The directory that was asked for, or else that of the environment. None in a model.
+/// Returns the directory that was asked for, or else that of the environment. None in a model.
 pub(crate) fn directory(asked: Option<PathBuf>) -> Option<PathBuf> {
     let named = || std::env::var_os(VARIABLE).filter(|named| !named.is_empty());
     match IS_MODEL {
@@ -66,8 +66,8 @@ pub(crate) fn directory(asked: Option<PathBuf>) -> Option<PathBuf> {
     }
 }
 
-/// Whether so much of so much is full: a producer that waits for room goes on when an eighth is
-/// free.
+/// Returns whether a ring with this part of its capacity taken is full: a producer that waits for
+/// room goes on when an eighth is free.
 pub(crate) fn is_full(taken: u64, capacity: u64) -> bool {
     capacity > 0 && taken >= capacity - capacity / 8
 }

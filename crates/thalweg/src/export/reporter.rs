@@ -12,10 +12,10 @@ use super::{EXPORTS_MAX, Json, VERSION};
 
 /// Between two looks, on average.
 const LOOK: Duration = Duration::from_millis(10);
-/// A snapshot every so many looks.
+/// The number of looks per snapshot.
 const LOOKS: u32 = 10;
 
-/// What a look held on to, to be dropped when nothing is locked any more.
+/// The references that a look held, to be dropped when nothing is locked any more.
 pub(crate) type Kept = Option<Arc<dyn Any + Send + Sync>>;
 
 /// Something with figures.
@@ -174,7 +174,7 @@ impl Entry {
         json.put("snapshot", watched.snapshots);
         json.put("has_ended", has_ended);
         watched.source.write(&mut json);
-        // What cannot be written is left out: see the module.
+        // A snapshot that cannot be written is left out: see the module.
         let _ = self.replace(&format!("{process}-{}", self.number), &json.end());
     }
 
@@ -193,7 +193,8 @@ impl Entry {
     }
 }
 
-/// Writes a file that is not there: what somebody else put in its place is not followed.
+/// Writes a file that does not exist yet: a link that another process put in its place is not
+/// followed.
 fn write_new(path: &PathBuf, text: &str) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
@@ -210,7 +211,7 @@ fn report() {
         let Some(entries) = next(due) else { return };
         looks = (looks + 1) % LOOKS;
         for entry in &entries {
-            // What it kept may be the last of a bus, with messages whose drop panics.
+            // The reference that it kept may be the last of a bus, with messages whose drop panics.
             let looked = catch_unwind(AssertUnwindSafe(|| entry.look()));
             if let Err(payload) = looked {
                 crate::wait::discard(payload);

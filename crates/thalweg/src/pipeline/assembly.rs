@@ -72,7 +72,7 @@ impl<T: Send + Sync + 'static> Assembly<T> {
         }
     }
 
-    /// The bell of the thread that a stage runs on.
+    /// Returns the bell of the thread that a stage runs on.
     fn bell_of(&self, place: usize) -> usize {
         let thread = self
             .plan
@@ -82,7 +82,7 @@ impl<T: Send + Sync + 'static> Assembly<T> {
         thread.map_or(CALLER, |thread| thread + 1)
     }
 
-    /// Whether a thread of this plan may sleep, so that others must ring.
+    /// Returns whether a thread of this plan may sleep, so that others must ring.
     fn may_sleep(&self) -> bool {
         self.plan.strategy.may_sleep()
     }
@@ -116,8 +116,9 @@ impl<T: Send + Sync + 'static> Assembly<T> {
         Ok((Intake::Lane(Box::new(ends.remove(0))), ends))
     }
 
-    /// Who waits for what the stage at `place` releases, by their bells: the threads of the stages
-    /// behind it, and if there are none, whoever waits for free slots; not its own thread.
+    /// Returns the bells of the threads that wait for elements that the stage at `place` releases:
+    /// the threads of the stages behind it, and if there are none, those that wait for free slots;
+    /// not its own thread.
     fn watchers(&self, place: usize) -> Box<[usize]> {
         let own = self.bell_of(place);
         let behind =
@@ -166,7 +167,7 @@ impl<T: Send + Sync + 'static> Assembly<T> {
         crew
     }
 
-    /// The watcher of an automatic placement.
+    /// Returns the watcher of an automatic placement.
     fn watcher(&self, hand_over: &Arc<HandOver<T>>) -> Auto<T> {
         let counters = self.gauges.iter().map(|gauge| Arc::clone(&gauge.counters));
         Auto::new(
@@ -180,7 +181,7 @@ impl<T: Send + Sync + 'static> Assembly<T> {
         )
     }
 
-    /// The gauges with what goes with them.
+    /// Returns the gauges with what goes with them.
     fn figures(&mut self, is_auto: bool) -> Figures {
         let threads = (0..self.gauges.len()).map(|place| self.bell_of(place));
         let (threads, after) = (threads.collect(), self.graph.after.clone().into());
@@ -194,7 +195,7 @@ impl<T: Send + Sync + 'static> Assembly<T> {
         )
     }
 
-    /// Seats everybody and starts the threads.
+    /// Seats all stages and starts the threads.
     pub(super) fn start(
         mut self,
         intake: Intake<T>,

@@ -18,22 +18,24 @@ use thalweg_measure::clock::Clock;
 
 /// How long the load is watched before it counts, ns.
 const WINDOW_NS: u64 = 2_000_000;
-/// Busy for more than this share of so many windows on end: give stages away.
+/// A thread that is busy for more than this share of [`HOT_WINDOWS`] windows on end gives stages
+/// away.
 const HOT_PERCENT: u64 = 80;
 const HOT_WINDOWS: usize = 5;
-/// All stages together for less than this share of so many windows on end: take them back.
+/// If all stages together are busy for less than this share of [`COOL_WINDOWS`] windows on end,
+/// they are taken back.
 const COOL_PERCENT: u64 = 40;
 const COOL_WINDOWS: usize = 50;
 
 /// Looks at a worker that gets nowhere, in a model; outside of one it is given a window.
 const MODEL_LOOKS: u32 = 8;
 
-/// After a hand-over, so many windows pass before the gain is judged, over as many windows again.
+/// The number of windows after a hand-over before the gain is judged, over as many windows again.
 const SETTLE_WINDOWS: usize = 5;
 /// A split that brings less than this share of the rate before it is undone.
 const GAIN_PERCENT: u64 = 98;
-/// After an undone split the next is put off by so many windows (0.2 s), twice as many each time,
-/// up to [`PUT_OFF_MAX`] (26 s).
+/// The number of windows (0.2 s) by which the next split is put off after an undone one, twice as
+/// many each time, up to [`PUT_OFF_MAX`] (26 s).
 const PUT_OFF_WINDOWS: u32 = 100;
 const PUT_OFF_MAX: u32 = 12_800;
 
@@ -49,8 +51,8 @@ pub(super) struct Auto<T> {
     busy_before: Vec<u64>,
     /// Ticks at work of each stage in the last window.
     busy: Vec<u64>,
-    /// What an event cost each stage in the cheapest of the last hot windows, in 1/1024 ticks: one
-    /// interrupted sample stands for 512 events and may be most of a window.
+    /// The cost of an event in each stage, in the cheapest of the last hot windows, in 1/1024
+    /// ticks: one interrupted sample stands for 512 events and may be most of a window.
     costs: Vec<u64>,
     events_before: u64,
     windows_on_end: usize,
@@ -70,7 +72,7 @@ const SWITCHES: usize = 64;
 struct Trial {
     /// Events in each of the last windows in which the caller was busy on its own.
     alone: [u64; HOT_WINDOWS],
-    /// The same since the split has settled.
+    /// Events in each of the last windows since the split has settled.
     split: [u64; SETTLE_WINDOWS],
     /// Windows since the split.
     windows: usize,
@@ -90,7 +92,7 @@ impl Trial {
         }
     }
 
-    /// Counts a window since the split; gives whether the split has failed. By the medians, since
+    /// Counts a window since the split; returns whether the split has failed. By the medians, since
     /// a window in which something else ran says nothing.
     fn has_failed(&mut self, events: u64) -> bool {
         let Some(at) = self.windows.checked_sub(SETTLE_WINDOWS) else {
@@ -150,7 +152,7 @@ impl<T> Auto<T> {
         }
     }
 
-    /// Called with the time of a sampled publish. Gives whether stages changed hands.
+    /// Called with the time of a sampled publish. Returns whether stages changed hands.
     #[inline]
     pub(super) fn watch(&mut self, now: u64, crew: &mut Crew<T>) -> bool {
         let elapsed = now.saturating_sub(self.window_began);
@@ -219,8 +221,8 @@ impl<T> Auto<T> {
         self.give_away(crew)
     }
 
-    /// Gives whether the stages are back. They are taken back at once, not at some later call: the
-    /// caller may wait for an answer that only they can give.
+    /// Returns whether the stages are back. They are taken back at once, not at some later call:
+    /// the caller may wait for an answer that only they can give.
     fn watch_split(&mut self, is_cool: bool, events: u64, crew: &mut Crew<T>) -> bool {
         self.windows_on_end = if is_cool { self.windows_on_end + 1 } else { 0 };
         if self.windows_on_end < COOL_WINDOWS && !self.trial.has_failed(events) {
@@ -230,7 +232,7 @@ impl<T> Auto<T> {
         self.call_back(crew)
     }
 
-    /// Waits until the worker has nothing left to do; gives whether it gave the stages back. One
+    /// Waits until the worker has nothing left to do; returns whether it gave the stages back. One
     /// that gets nowhere may wait for what the caller does next, so it keeps them.
     fn call_back(&mut self, crew: &mut Crew<T>) -> bool {
         self.hand_over.recall();
@@ -270,7 +272,7 @@ impl<T> Auto<T> {
         let mut given = crew.split_off(keep);
         let is_alone = given.len() == 1;
         for placed in &mut given {
-            // Whoever comes after it goes with it.
+            // The stages that come after it go with it.
             placed.stage.seat([CALLER].into(), false, is_alone, true);
         }
         #[cfg(shuttle)]
@@ -312,7 +314,7 @@ impl<T> Auto<T> {
         self.switched.iter().map(switch).collect()
     }
 
-    /// Whether the worker has, or is about to get, stages.
+    /// Returns whether the worker has, or is about to get, stages.
     pub(super) fn is_split(&self) -> bool {
         self.hand_over.state() != EMPTY
     }
@@ -325,9 +327,9 @@ impl<T> Auto<T> {
     }
 }
 
-/// How many of the first stages the caller keeps, by their costs, so that the busier of caller and
-/// worker has the least to do; the caller has the publishing besides, so it gets another stage only
-/// if that takes a sixteenth off the busier side. At least one stage goes.
+/// Returns how many of the first stages the caller keeps, by their costs, so that the busier of
+/// caller and worker has the least to do; the caller has the publishing besides, so it gets another
+/// stage only if that takes a sixteenth off the busier side. At least one stage goes.
 fn split(costs: &[u64]) -> usize {
     let all: u64 = costs.iter().sum();
     let mut kept = 0;

@@ -17,19 +17,20 @@ use super::{Intake, PRODUCERS_MAX, Pipeline};
 use crate::ring::broadcast::{self, ReaderId};
 use crate::ring::sync::IS_MODEL;
 
-/// One in so many events is sampled unless said otherwise, and of the first 261,632 more: see
-/// [`Builder::sample_every`]. A sample costs some 0.6 µs for three
-/// stages on one thread (2-core Intel virtual machine, November 2026), and more where its row goes
-/// from core to core, so that this is 1 to 2 ns an event in the long run.
+/// By default one in this number of events is sampled, and of the first 261,632 more: see
+/// [`Builder::sample_every`]. A sample costs some 0.6 µs for three stages on one thread (2-core
+/// Intel virtual machine, November 2026), and more where its row goes from core to core, so that
+/// this is 1 to 2 ns an event in the long run.
 pub const SAMPLE_EVERY: u64 = 512;
-/// The sparsest sampling: one event in so many.
+/// The sparsest sampling: one event in this number.
 pub const SAMPLE_EVERY_MAX: u64 = 1 << 20;
 
-/// A stage tells the next ones how far it is every so many events, unless said otherwise; see
+/// The default number of events after which a stage reports its progress to the next ones; see
 /// `docs/notes/results-pipelines.md` for the measurement that this was chosen by.
 const PROGRESS: usize = 64;
 
-/// Makes a stage, whatever its kind, with its meter and after how many events it tells.
+/// Makes a stage, whatever its kind, with its meter and the number of events after which it
+/// reports.
 pub(super) type Make<T> = Box<dyn FnOnce(Meter, usize, Arc<Control>) -> Box<dyn Stage<T>> + Send>;
 type Route<T> = Box<dyn Fn(&T) -> usize + Send>;
 
@@ -66,7 +67,7 @@ shown!([T] Builder<T>, "Builder", this, "capacity": this.capacity,
     "stages": this.stages.iter().map(|stage| &stage.declared.name).collect::<Vec<_>>(),
     "placement": this.placement);
 
-/// What makes a stage of this work.
+/// Returns the function that makes a stage of this work.
 fn make<T, W: Work<T> + 'static>(work: W) -> Make<T> {
     Box::new(|meter, progress, control| Box::new(Member::new(work, meter, progress, control)))
 }
@@ -98,7 +99,7 @@ impl<T: Send + Sync + 'static> Builder<T> {
         self
     }
 
-    /// A stage that may change the event. It must be ordered against every other stage.
+    /// Adds a stage that may change the event. It must be ordered against every other stage.
     pub fn stage(
         self,
         name: impl Into<String>,
@@ -107,7 +108,7 @@ impl<T: Send + Sync + 'static> Builder<T> {
         self.declare(name, Kind::Change(make(Change(work))))
     }
 
-    /// A stage that may change the events and works on a chunk of them at a time, up to its
+    /// Adds a stage that may change the events and works on a chunk of them at a time, up to its
     /// progress interval: to do something once around them, or to stop before an event that has to
     /// wait ([`Chunk::try_for_each`]).
     pub fn stage_chunks(
@@ -118,7 +119,7 @@ impl<T: Send + Sync + 'static> Builder<T> {
         self.declare(name, Kind::Change(make(ChangeChunks(work))))
     }
 
-    /// A stage that only reads the event. It may run beside other such stages.
+    /// Adds a stage that only reads the event. It may run beside other such stages.
     pub fn observe(
         self,
         name: impl Into<String>,
@@ -127,8 +128,8 @@ impl<T: Send + Sync + 'static> Builder<T> {
         self.declare(name, Kind::Observe(make(Look(work))))
     }
 
-    /// A stage that only reads, a chunk of events at a time, up to its progress interval: to do
-    /// something once around them.
+    /// Adds a stage that only reads, a chunk of events at a time, up to its progress interval: to
+    /// do something once around them.
     pub fn observe_chunks(
         self,
         name: impl Into<String>,
@@ -137,7 +138,7 @@ impl<T: Send + Sync + 'static> Builder<T> {
         self.declare(name, Kind::Observe(make(LookChunks(work))))
     }
 
-    /// `shards` copies of a stage, made by `work(shard)`. Each gets the events whose `route`,
+    /// Adds `shards` copies of a stage, made by `work(shard)`. Each gets the events whose `route`,
     /// modulo `shards`, is its number; `route` is computed when an event is published. The shards
     /// may run side by side.
     pub fn sharded<F: FnMut(&mut T, Context) + Send + 'static>(
@@ -152,7 +153,7 @@ impl<T: Send + Sync + 'static> Builder<T> {
         self.declare(name, Kind::Sharded { shards, route })
     }
 
-    /// A [sharded](Self::sharded) stage whose shards work on a chunk of events at a time, as
+    /// Adds a [sharded](Self::sharded) stage whose shards work on a chunk of events at a time, as
     /// [`stage_chunks`](Self::stage_chunks) does. An event that has to wait holds up those of its
     /// own shard only, and the stages behind.
     pub fn sharded_chunks<F: FnMut(Chunk<'_, T>) -> Handled + Send + 'static>(
@@ -174,7 +175,7 @@ impl<T: Send + Sync + 'static> Builder<T> {
         self.stages.last_mut()
     }
 
-    /// The stage declared last comes after the named one, which may be declared later. Without it,
+    /// Puts the stage declared last behind the named one, which may be declared later. Without it,
     /// a stage comes right after the producer. May be called several times.
     pub fn after(mut self, stage: impl Into<String>) -> Self {
         let stage = stage.into();
@@ -184,8 +185,8 @@ impl<T: Send + Sync + 'static> Builder<T> {
         self
     }
 
-    /// The stage declared last publishes its progress every `events` events, not only at
-    /// the end of a batch. 64 unless said otherwise; `usize::MAX` means the end of the batch.
+    /// Makes the stage declared last publish its progress every `events` events, not only at the
+    /// end of a batch. The default is 64; `usize::MAX` means the end of the batch.
     ///
     /// A last stage on another thread than the caller's gives each event's slot back at once
     /// whatever this says, unless it takes chunks. A stage before it that waits for what later
@@ -198,7 +199,7 @@ impl<T: Send + Sync + 'static> Builder<T> {
         self
     }
 
-    /// Where the stages run; [`Placement::auto`] unless said otherwise.
+    /// Sets where the stages run; default [`Placement::auto`].
     pub fn placement(mut self, placement: Placement) -> Self {
         self.placement = placement;
         self
@@ -227,8 +228,8 @@ impl<T: Send + Sync + 'static> Builder<T> {
         self
     }
 
-    /// Writes the figures into a file in this directory, for whoever watches the program, wherever
-    /// [`THALWEG_EXPORT`](crate::export::VARIABLE) leads: see [`export`](crate::export).
+    /// Writes the figures into a file in this directory, for a program that watches this one,
+    /// wherever [`THALWEG_EXPORT`](crate::export::VARIABLE) leads: see [`export`](crate::export).
     pub fn export_to(mut self, directory: impl Into<PathBuf>) -> Self {
         self.export_to = Some(directory.into());
         self
@@ -305,7 +306,7 @@ struct Parts<T> {
 }
 
 impl<T> Parts<T> {
-    /// The ring's words in the pipeline's.
+    /// Returns the ring's error as one of the pipeline, which names stages.
     fn translate(&self, error: broadcast::BuildError) -> BuildError {
         match error {
             broadcast::BuildError::Conflict(first, second) => BuildError::Clash {

@@ -1,8 +1,8 @@
-//! What a stage's closure sees: one event, or a chunk of them.
+//! The arguments of a stage's closure: one event with its context, or a chunk of events.
 
 use crate::ring::broadcast::Reader;
 
-/// What a stage's closure gets beside the event.
+/// The context that a stage's closure gets beside the event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Context {
     sequence: u64,
@@ -18,19 +18,19 @@ impl Context {
         }
     }
 
-    /// The event's number, counted from 0 in the order of publishing.
+    /// Returns the event's number, counted from 0 in the order of publishing.
     pub fn sequence(self) -> u64 {
         self.sequence
     }
 
-    /// Whether this is the last of the events that the stage found waiting: the moment to flush
-    /// what it gathers.
+    /// Returns whether this is the last of the events that the stage found waiting: the moment to
+    /// flush what it gathers.
     pub fn end_of_batch(self) -> bool {
         self.end_of_batch
     }
 }
 
-/// What [`Chunk::try_for_each`] does after an event.
+/// The next step of [`Chunk::try_for_each`] after an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flow {
     /// The event is done.
@@ -56,7 +56,8 @@ pub struct Chunk<'c, T> {
 pub struct Handled(usize);
 
 impl Handled {
-    /// How many of the chunk's events are done: all, but for those that are to be offered again.
+    /// Returns how many of the chunk's events are done: all, but for those that are to be offered
+    /// again.
     pub fn count(&self) -> usize {
         self.0
     }
@@ -73,7 +74,7 @@ impl<'c, T> Chunk<'c, T> {
         }
     }
 
-    /// Has `work` work on a chunk, and gives how many events are done: by what was called on the
+    /// Has `work` work on a chunk, and returns how many events are done: by what was called on the
     /// chunk, whatever `work` returns.
     #[inline(always)]
     pub(super) fn handle(
@@ -88,13 +89,14 @@ impl<'c, T> Chunk<'c, T> {
         done
     }
 
-    /// Events in the chunk, those of other shards included.
+    /// Returns the number of events in the chunk, those of other shards included.
     #[expect(clippy::len_without_is_empty, reason = "a chunk is never empty")]
     pub fn len(&self) -> usize {
         self.count
     }
 
-    /// The number of the first event. Events that are offered again have the numbers that they had.
+    /// Returns the number of the first event. Events that are offered again have the numbers that
+    /// they had.
     pub fn first_sequence(&self) -> u64 {
         self.reader.next_sequence()
     }
@@ -140,7 +142,7 @@ impl<'c, T> View<'c, T> {
         Self(chunk)
     }
 
-    /// Events in the chunk.
+    /// Returns the number of events in the chunk.
     #[expect(clippy::len_without_is_empty, reason = "a chunk is never empty")]
     pub fn len(&self) -> usize {
         self.0.len()

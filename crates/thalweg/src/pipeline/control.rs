@@ -1,5 +1,5 @@
-//! What all threads of a pipeline share: its state, which threads sleep, and whether a stage has
-//! failed.
+//! The part of a pipeline that all of its threads share: its state, which threads sleep, and
+//! whether a stage has failed.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -51,9 +51,9 @@ impl Control {
         let _ = self.state.change_to(state, why);
     }
 
-    /// Whether nothing more is taken: the pipeline has failed, or was dropped without being joined,
-    /// so that producers are not waited for. A merger that sees it sees everything that the caller
-    /// published in its lane before, and looks into the lanes for the last time.
+    /// Returns whether nothing more is taken: the pipeline has failed, or was dropped without being
+    /// joined, so that producers are not waited for. A merger that sees it sees everything that the
+    /// caller published in its lane before, and looks into the lanes for the last time.
     #[inline]
     pub(super) fn is_ending(&self) -> bool {
         self.state.is_within(Lifecycle::ENDING)
@@ -75,7 +75,8 @@ impl Control {
         &self.bells[at]
     }
 
-    /// Wakes those of the named threads that sleep. Costs a load each while nobody sleeps.
+    /// Wakes those of the named threads that sleep. It costs a load for each thread while none
+    /// sleeps.
     #[inline]
     pub(super) fn ring(&self, bells: &[usize]) {
         for &at in bells {
@@ -92,7 +93,7 @@ impl Control {
         }
     }
 
-    /// Keeps the first failure. What was thrown is dropped, and may panic again for all it likes.
+    /// Keeps the first failure. The payload is dropped, and may panic again.
     pub(super) fn fail(&self, stage: &str, payload: Box<dyn Any + Send>) {
         let message = payload
             .downcast_ref::<&str>()
@@ -103,7 +104,7 @@ impl Control {
             stage: stage.to_owned(),
             message,
         });
-        // Whoever sees that finds the failure.
+        // A thread that sees that state finds the failure.
         self.enter(Lifecycle::Stopped, "a stage panicked");
         discard(payload);
     }
@@ -116,7 +117,7 @@ impl Control {
         }
     }
 
-    /// What publishers get.
+    /// Returns the error that publishers get.
     #[cold]
     pub(super) fn stopped(&self) -> Stopped {
         let failure = self.failure().cloned();

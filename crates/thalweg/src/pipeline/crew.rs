@@ -32,7 +32,7 @@ pub(super) struct Placed<T> {
     pub(super) reader: Reader<T>,
 }
 
-/// What came of a round.
+/// The outcome of a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Round {
     /// Something was done; `more`: something is surely left.
@@ -58,11 +58,11 @@ pub(super) struct Crew<T> {
     /// When samples were counted for the last time.
     counted: u64,
     control: Arc<Control>,
-    /// Whom the last stage tells of each slot that it gives back early.
+    /// The bells of the threads that the last stage notifies of each slot that it gives back early.
     bells: Box<[usize]>,
     /// Stages that all take their events one at a time may be led through them together.
     gait: Option<Gait>,
-    /// There is somebody to tell after each piece.
+    /// Whether there is a thread to notify after each piece.
     is_told: bool,
     /// They may be, and there is nothing else to do for a single event.
     is_ready_to_step: bool,
@@ -96,8 +96,8 @@ impl<T> Crew<T> {
         }
     }
 
-    /// A crew whose stages may be called back: a stage without company keeps to the round too, so
-    /// that it looks at the hand-over after each.
+    /// Returns a crew whose stages may be called back: a stage without company keeps to the round
+    /// too, so that it looks at the hand-over after each.
     pub(super) fn on_call(timeline: &Arc<Timeline>, control: &Arc<Control>) -> Self {
         Self {
             limit_alone: ROUND,
@@ -109,7 +109,7 @@ impl<T> Crew<T> {
         self.stages.is_empty() && self.merge.is_none()
     }
 
-    /// How many stages there are.
+    /// Returns how many stages there are.
     pub(super) fn len(&self) -> usize {
         self.stages.len()
     }
@@ -143,7 +143,7 @@ impl<T> Crew<T> {
         placed.collect()
     }
 
-    /// Tells every stage whose bells to ring, where they have changed.
+    /// Gives every stage the bells that it must ring, where they have changed.
     pub(super) fn seat(&mut self, bells: &[usize], is_away: bool) {
         let (is_alone, is_watched) = (self.stages.len() == 1, !bells.is_empty());
         for stage in &mut self.stages {
@@ -236,7 +236,7 @@ impl<T> Crew<T> {
         }
     }
 
-    /// The place of a stage that does not go ahead of the others.
+    /// Returns the place of a stage that does not go ahead of the others.
     fn held(&self) -> Option<usize> {
         let is_held = self.is_held && !fault::is("last_ahead");
         is_held.then(|| self.stages.len() - 1)
@@ -255,8 +255,8 @@ impl<T> Crew<T> {
         }
     }
 
-    /// All stages are done; a merger without stages of its own goes on until its producers are
-    /// gone.
+    /// Returns whether all stages are done; a merger without stages of its own goes on until its
+    /// producers are gone.
     fn merge_is_done(&self) -> Round {
         match &self.merge {
             Some(merge) if !merge.is_done() && self.stages.is_empty() => Round::Idle,
@@ -280,19 +280,19 @@ impl<T> Crew<T> {
         head.map_or(0, Reader::waiting_now)
     }
 
-    /// Whether a round would get anywhere.
+    /// Returns whether a round would get anywhere.
     pub(super) fn is_ready(&mut self) -> bool {
         let held = self.held();
         self.merge.as_mut().is_some_and(|merge| merge.is_ready()) || self.has_news(held)
     }
 
-    /// As [`is_ready`](Self::is_ready), and counts what the last stage is held back from.
+    /// Works as [`is_ready`](Self::is_ready), and counts what the last stage is held back from.
     pub(super) fn is_undone(&mut self) -> bool {
         self.merge.as_mut().is_some_and(|merge| merge.is_ready()) || self.has_news(None)
     }
 
-    /// Whether a turn of some stage would find something, or all of them the end. That of one is no
-    /// news: the others may have to wait for other threads still.
+    /// Returns whether a turn of some stage would find something, or all of them the end. That of
+    /// one is no news: the others may have to wait for other threads still.
     fn has_news(&mut self, held: Option<usize>) -> bool {
         let readers = self.line.readers();
         let (mut closed, mut ceiling) = (0, u64::MAX);
@@ -338,9 +338,9 @@ impl<T> Crew<T> {
         self.dismiss(control);
     }
 
-    /// Lets the stages and the merger go, and wakes everybody, so that the other threads hear of
-    /// it. What a closure holds may panic while it is dropped, and so may an event, which goes with
-    /// the ring's last end: the others go all the same.
+    /// Lets the stages and the merger go, and wakes all other threads, so that they learn of it.
+    /// The values that a closure holds may panic while they are dropped, and so may an event, which
+    /// goes with the ring's last end: the others go all the same.
     #[cold]
     pub(super) fn dismiss(&mut self, control: &Control) {
         for placed in self.split_off(0) {
@@ -352,7 +352,7 @@ impl<T> Crew<T> {
     }
 }
 
-/// A turn of a stage that is held back: nothing, if there is no `limit` to it.
+/// Gives a turn to a stage that is held back: nothing, if there is no `limit` to it.
 fn held_turn<T>(
     stage: &mut dyn Stage<T>,
     reader: &mut Reader<T>,

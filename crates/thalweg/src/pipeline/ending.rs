@@ -35,7 +35,7 @@ impl<T> Pipeline<T> {
         }
     }
 
-    /// Whether all stages have passed everything that was merged.
+    /// Returns whether all stages have passed everything that was merged.
     fn is_level(&self) -> bool {
         let passed = self
             .figures
@@ -89,14 +89,14 @@ impl<T> Pipeline<T> {
         self.crew.flush();
         self.crew.dismiss(&self.control);
         for thread in self.threads.drain(..) {
-            // A stage thread catches its stages' panics, so there is nothing left to hear of.
+            // A stage thread catches its stages' panics, so there is no error left to collect.
             let _ = thread.join();
         }
         self.control.enter(Lifecycle::Stopped, "everything is done");
     }
 }
 
-/// Whether stages that have `passed` so many events have all passed `merged`.
+/// Returns whether stages that have `passed` these numbers of events have all passed `merged`.
 pub(super) fn are_level(mut passed: impl Iterator<Item = u64>, merged: u64) -> bool {
     let are_level = passed.all(|passed| passed == merged);
     // ORDERING: Acquire (order::level), pairs with the Release in `Reader::release_until`, whose
@@ -108,7 +108,7 @@ pub(super) fn are_level(mut passed: impl Iterator<Item = u64>, merged: u64) -> b
 
 impl<T> Drop for Pipeline<T> {
     fn drop(&mut self) {
-        // Nobody is left to hear of a producer that never ends; see `Pipeline`.
+        // There is no caller left to be notified of a producer that never ends; see `Pipeline`.
         self.control.enter(Lifecycle::Draining, "dropped");
         self.finish();
     }

@@ -21,7 +21,7 @@ impl Depth {
     }
 }
 
-/// What looks at a pipeline have come to.
+/// The sums over all readings of a pipeline.
 pub(super) struct Exported {
     figures: Arc<Figures>,
     control: Arc<Control>,

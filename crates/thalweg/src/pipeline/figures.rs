@@ -1,4 +1,4 @@
-//! What there is to read of a pipeline, for any thread.
+//! The figures of a pipeline, to be read by any thread.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ impl Figures {
         }
     }
 
-    /// The caller has so many of the first stages from now on.
+    /// Notes that the caller has the first `callers` stages from now on.
     pub(super) fn moved(&self, callers: usize) {
         if let Some(place) = &self.callers {
             // ORDERING: Relaxed; a figure for people.
@@ -55,7 +55,7 @@ impl Figures {
         }
     }
 
-    /// The thread of a stage, 0 for the caller's.
+    /// Returns the thread of a stage, 0 for the caller's.
     pub(super) fn thread(&self, stage: usize) -> usize {
         match &self.callers {
             // ORDERING: Relaxed; a figure for people.
@@ -71,8 +71,8 @@ impl Figures {
         stats::read(&self.gauges, &self.timeline, elapsed)
     }
 
-    /// How long the busiest thread is at work for an event, in ticks; nothing while nothing is
-    /// known.
+    /// Returns how long the busiest thread is at work for an event, in ticks; nothing while nothing
+    /// is known.
     pub(super) fn service(&self) -> Option<f64> {
         let mut threads = vec![0.0; 1 + self.gauges.len()];
         for (stage, gauge) in self.gauges.iter().enumerate() {

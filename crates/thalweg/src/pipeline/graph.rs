@@ -1,14 +1,14 @@
 //! The stages as the user declares them, and the order that follows.
 
-/// Who comes after whom, by the readers' places in the ring.
+/// The order of the readers, by their places in the ring.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Graph {
     pub(super) after: Vec<Box<[usize]>>,
-    /// Readers that nobody comes after.
+    /// The readers that no other reader comes after.
     pub(super) last: Box<[usize]>,
 }
 
-/// Why a pipeline can't be built.
+/// The reason why a pipeline can't be built.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BuildError {
@@ -46,7 +46,7 @@ pub enum BuildError {
     Producers(usize),
     /// More or fewer stage threads than the stages can use.
     Threads {
-        /// What was asked for.
+        /// The number that was asked for.
         asked: usize,
         /// The number of stages (shards counted one by one).
         stages: usize,

@@ -48,7 +48,7 @@ impl<T> HandOver<T> {
         self.state.store(state, order::recall());
     }
 
-    /// Whether the worker should come to the hand_over.
+    /// Returns whether the worker should come to the hand_over.
     pub(super) fn has_news(&self) -> bool {
         matches!(self.state(), OFFERED | RECALLED | CLOSED)
     }
@@ -68,7 +68,8 @@ impl<T> HandOver<T> {
         self.set(RECALLED);
     }
 
-    /// The caller waits for the stages as long as `go_on` says; gives whether they are there.
+    /// Waits for the stages, for the caller, as long as `go_on` returns `true`; returns whether
+    /// they are there.
     pub(super) fn wait(&self, mut go_on: impl FnMut() -> bool) -> bool {
         while self.state() != RETURNED {
             if go_on() {
@@ -83,14 +84,14 @@ impl<T> HandOver<T> {
         true
     }
 
-    /// The caller takes the stages that are back.
+    /// Takes the stages that are back, for the caller.
     pub(super) fn take(&self) -> Vec<Placed<T>> {
         let returned = std::mem::take(&mut *lock(&self.tray));
         self.set(EMPTY);
         returned
     }
 
-    /// The caller says that there will be no more, if the hand_over is empty; gives whether it is.
+    /// Closes the hand_over, for the caller, if it is empty; returns whether it is.
     pub(super) fn close(&self) -> bool {
         let is_empty = self.state() == EMPTY;
         if is_empty {

@@ -39,20 +39,20 @@ pub struct Handle {
 shown!([] Handle, "Handle", this, "state": this.state().get());
 
 impl Handle {
-    /// As [`Pipeline::state`].
+    /// Works as [`Pipeline::state`].
     pub fn state(&self) -> &StateView<Lifecycle> {
         &self.control.state
     }
 
-    /// As [`Pipeline::stats`], from any thread, and without the moves of the automatic placement.
-    /// Stages on the thread of the pipeline's owner may be some events, at most from one sampled
-    /// event to the next, further than it says.
+    /// Works as [`Pipeline::stats`], from any thread, and without the moves of the automatic
+    /// placement. Stages on the thread of the pipeline's owner may be some events, at most from one
+    /// sampled event to the next, further than it says.
     pub fn stats(&self) -> Stats {
         self.figures.stats()
     }
 
-    /// Holds back the [`Producer`](super::Producer)s: they wait, or are told that it is paused. One
-    /// that publishes at this very moment may not see it yet. What was published goes on its way,
+    /// Holds back the [`Producer`](super::Producer)s: they wait, or get an error that it is paused.
+    /// One that publishes at this very moment may not see it yet. Published events go on their way,
     /// and the owner may publish all the same.
     ///
     /// # Errors
@@ -73,14 +73,14 @@ impl Handle {
 }
 
 impl<T> Pipeline<T> {
-    /// The state of the pipeline, with its last changes. It is *draining* when nothing more is
-    /// taken: once it is joined and no [`Producer`](super::Producer) is left, or once it is
+    /// Returns the state of the pipeline, with its last changes. It is *draining* when nothing more
+    /// is taken: once it is joined and no [`Producer`](super::Producer) is left, or once it is
     /// dropped. It is *stopped* when all stages are done, or as soon as one has panicked.
     pub fn state(&self) -> &StateView<Lifecycle> {
         &self.control.state
     }
 
-    /// The same for others, who may also pause the producers.
+    /// Returns a handle for other threads, which may also pause the producers.
     pub fn handle(&self) -> Handle {
         Handle {
             control: Arc::clone(&self.control),

@@ -64,7 +64,7 @@ impl<T> Producer<T> {
         }
     }
 
-    /// As [`try_publish`](Self::try_publish), whatever the pipeline's state is.
+    /// Works as [`try_publish`](Self::try_publish), whatever the pipeline's state is.
     #[inline]
     pub(super) fn put(&mut self, write: impl FnOnce(&mut T)) -> Result<(), TryPublishError> {
         let sequence = self.lane.next_sequence();
@@ -180,8 +180,8 @@ impl<T> Merger<T> {
         }
     }
 
-    /// One lane more, of `capacity` events, whose producer waits on bell `bell`; `rung` are the
-    /// bells of the producer, which the merger rings, and those that the producer rings.
+    /// Adds a lane of `capacity` events, whose producer waits on bell `bell`; `rung` are the bells
+    /// of the producer, which the merger rings, and those that the producer rings.
     pub(super) fn lane(
         &mut self,
         capacity: usize,
@@ -258,7 +258,8 @@ impl<T> Merger<T> {
         self.control.ring(&lane.bell);
         moved > 0
     }
-    /// Whether the ring can be closed: every lane is empty, and no producer is left or waited for.
+    /// Returns whether the ring can be closed: every lane is empty, and no producer is left or
+    /// waited for.
     fn is_over(&mut self) -> bool {
         if fault::is("abandon_order") {
             let mut lanes = self.lanes.iter_mut();
@@ -273,7 +274,7 @@ impl<T> Merger<T> {
         })
     }
 
-    /// Moves what is there, as far as there is room; gives whether anything moved.
+    /// Moves what is there, as far as there is room; returns whether anything moved.
     pub(super) fn merge(&mut self) -> bool {
         let mut moved = false;
         for step in 0..self.lanes.len() {
@@ -292,7 +293,7 @@ impl<T> Merger<T> {
         moved
     }
 
-    /// Whether there is something to move and room for it, or the end has come.
+    /// Returns whether there is something to move and room for it, or the end has come.
     pub(super) fn is_ready(&mut self) -> bool {
         let Some(publisher) = &mut self.publisher else {
             return false;
@@ -313,7 +314,7 @@ impl<T> Merger<T> {
         !is_open || (is_abandoned && (!is_full || fault::is("abandon_full")))
     }
 
-    /// Whether all producers are gone and everything was moved.
+    /// Returns whether all producers are gone and everything was moved.
     pub(super) fn is_done(&self) -> bool {
         self.publisher.is_none()
     }

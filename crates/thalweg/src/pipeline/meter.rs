@@ -1,4 +1,4 @@
-//! What a stage records about its own work, and the reader of that.
+//! The records that a stage keeps of its own work, and their reader.
 
 use std::sync::{Arc, Mutex};
 
@@ -100,7 +100,7 @@ impl Chunked {
     }
 }
 
-/// What the stages of a thread hand on to each other within a round.
+/// The mark that the stages of a thread hand on to each other within a round.
 #[derive(Debug, Default)]
 pub(super) struct Mark {
     /// The last time that the thread read the clock, if nothing but measured work happened since:
@@ -128,7 +128,7 @@ pub(super) struct Span {
 }
 
 impl Span {
-    /// What a stage that is owed so much gets of it.
+    /// Returns the part of it that a stage gets which is owed `owed`.
     fn part(self, owed: u64) -> u64 {
         if self.owed <= self.ticks {
             return owed;
@@ -138,8 +138,8 @@ impl Span {
     }
 }
 
-/// A sample that stands for more than so many times the time since the last one was interrupted:
-/// what is beyond is not carried on.
+/// The longest time that a sample stands for, as a multiple of the time since the last one. One
+/// that stands for more was interrupted: the rest is not carried on.
 const SPANS_OWED_MAX: u64 = 16;
 
 /// Notes kept before they are written out; more come only if a round has more samples.
@@ -201,7 +201,7 @@ impl Meter {
         (meter, gauge)
     }
 
-    /// Whether nobody comes after this stage.
+    /// Returns whether no stage comes after this one.
     pub(super) fn is_last(&self) -> bool {
         self.end.is_some()
     }
@@ -212,7 +212,7 @@ impl Meter {
         self.timeline.block_of(first)..=self.timeline.block_of(last)
     }
 
-    /// Whether one of `count` events from `first` may be sampled.
+    /// Returns whether one of `count` events from `first` may be sampled.
     #[inline(always)]
     pub(super) fn is_sampled(&self, first: u64, count: usize) -> bool {
         self.samples.may_be(first, count)
@@ -234,7 +234,8 @@ impl Meter {
     /// waiting, and counts once for each sample, as the times do.
     ///
     /// Each of its events was served for its share of the chunk's time, and waited for the rest.
-    /// What this takes belongs to no event and no stage: the next segment begins when it is over.
+    /// The time that this takes belongs to no event and no stage: the next segment begins when it
+    /// is over.
     #[inline(never)]
     pub(super) fn after(
         &mut self,

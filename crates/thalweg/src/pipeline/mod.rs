@@ -261,7 +261,7 @@ impl<T> Pipeline<T> {
         if has_stages {
             self.run()?;
         }
-        // Without threads only the caller's own stages can fail, and `run_from` has told.
+        // Without threads only the caller's own stages can fail, and `run_from` has returned that.
         if !(has_stages && self.threads.is_empty()) && self.control.failure().is_some() {
             return Err(self.control.stopped());
         }
@@ -307,7 +307,7 @@ impl<T> Pipeline<T> {
         outcome.ok_or_else(|| self.control.stopped())
     }
 
-    /// Runs the caller's stages on everything that is there for them; gives whether there was
+    /// Runs the caller's stages on everything that is there for them; returns whether there was
     /// anything.
     ///
     /// [`publish`](Self::publish) and [`drain`](Self::drain) do it too. Between them it is needed
@@ -376,8 +376,8 @@ impl<T> Pipeline<T> {
         }
     }
 
-    /// Where the time went, up to now. Takes some 20 µs a stage on the calling thread, and nothing
-    /// from the stages.
+    /// Returns where the time went, up to now. It takes some 20 µs a stage on the calling thread,
+    /// and nothing from the stages.
     pub fn stats(&self) -> Stats {
         self.crew.show();
         let mut stats = self.figures.stats();
@@ -389,7 +389,7 @@ impl<T> Pipeline<T> {
         stats
     }
 
-    /// Why the pipeline has stopped, if a stage panicked.
+    /// Returns the failure that has stopped the pipeline, if a stage panicked.
     pub fn failure(&self) -> Option<&Failure> {
         self.control.failure()
     }

@@ -1,4 +1,4 @@
-//! loom models of what threads of a pipeline tell each other beside the ring, each with the
+//! loom models of the messages between threads of a pipeline beside the ring, each with the
 //! weakened ordering that it must catch. Steps, sleeps and wake-ups are shuttle's, in
 //! `tests/pipeline_shuttle`.
 
@@ -22,7 +22,7 @@ use crate::ring::sync::{AtomicU32, Ordering, fault};
 use crate::state::Lifecycle;
 use crate::wait::{Strategy, Waiter};
 
-/// A ring of one slot with a looker, behind one lane that is merged into it.
+/// Returns a ring of one slot with a looker, behind one lane that is merged into it.
 fn merged() -> (Producer<u32>, Merger<u32>, Reader<u32>, Arc<Control>) {
     let mut builder = Builder::new(1);
     builder.looker(&[]);
@@ -77,7 +77,7 @@ fn what_was_merged_is_counted_before_the_lane_is_empty() {
     fault::check(a_lane_is_drained, &["release", "reclaim"]);
 }
 
-/// What a stage did beside the ring is visible to an owner that saw it pass the event.
+/// A stage's work beside the ring is visible to an owner that saw it pass the event.
 fn a_stage_passes() {
     let mut builder = Builder::new(1);
     builder.looker(&[]);
@@ -129,7 +129,7 @@ fn a_stage_sees_the_row_of_its_event() {
     fault::check(a_row_is_opened, &["publish", "observe"]);
 }
 
-/// Of two last stages, whoever finds itself the last one sees the other's times.
+/// Among two last stages, the one that finds itself the last sees the other's times.
 fn a_row_is_closed() {
     let timeline = Arc::new(Timeline::new(1, 0, 2, 2, false));
     timeline.open(0, 1);

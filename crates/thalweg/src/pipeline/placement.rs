@@ -8,7 +8,8 @@ use crate::ring::sync::IS_MODEL;
 use crate::wait::Strategy;
 use crate::wait::cores::{self, Cores};
 
-/// Where the stages of a pipeline run. The results are the same for each; the latencies are not.
+/// The placement of the stages of a pipeline on threads. The results are the same for each; the
+/// latencies are not.
 ///
 /// Pinning and waiting are chosen for the whole set of threads, from the number of usable cores:
 /// - threads (the caller's included) ≤ cores: stage threads keep off the caller's core, and spin
@@ -65,8 +66,8 @@ impl Placement {
         }
     }
 
-    /// No thread: the caller runs all stages whenever it publishes. The shortest latency while the
-    /// caller's core can do all the work; also for tests, replay and simulation.
+    /// Makes no thread: the caller runs all stages whenever it publishes. This has the shortest
+    /// latency while the caller's core can do all the work; also for tests, replay and simulation.
     pub fn inline() -> Self {
         Self::of(Kind::Threads {
             on_caller: ALL,
@@ -74,7 +75,7 @@ impl Placement {
         })
     }
 
-    /// `threads` stage threads, 1 to the number of stages; stages next to each other share a
+    /// Makes `threads` stage threads, 1 to the number of stages; stages next to each other share a
     /// thread.
     pub fn threads(threads: usize) -> Self {
         Self::of(Kind::Threads {
@@ -83,8 +84,8 @@ impl Placement {
         })
     }
 
-    /// The caller runs the first `stages` stages whenever it publishes; `threads` threads run the
-    /// others.
+    /// Lets the caller run the first `stages` stages whenever it publishes; `threads` threads run
+    /// the others.
     pub fn caller_and_threads(stages: usize, threads: usize) -> Self {
         Self::of(Kind::Threads {
             on_caller: stages,
@@ -92,8 +93,8 @@ impl Placement {
         })
     }
 
-    /// Chosen from the usable cores, the rate and the measured cost of the stages, and chosen
-    /// again as they change: inline while the caller's core has time to spare (see the module
+    /// Chooses the placement from the usable cores, the rate and the measured cost of the stages,
+    /// and again as they change: inline while the caller's core has time to spare (see the module
     /// `auto` in the architecture notes), with the later stages on a thread of their own when it is
     /// busy for more than 80 % of its time. With several producers: stage threads on the cores that
     /// one producer leaves.
@@ -118,17 +119,17 @@ impl Placement {
         self
     }
 
-    /// These stages run on the caller whenever it publishes. Makes the placement explicit.
+    /// Lets these stages run on the caller whenever it publishes. It makes the placement explicit.
     pub fn on_caller<S: Into<String>>(self, stages: impl IntoIterator<Item = S>) -> Self {
         self.seat(Spot::Caller, stages)
     }
 
-    /// These stages share a thread. Makes the placement explicit.
+    /// Lets these stages share a thread. It makes the placement explicit.
     pub fn on_thread<S: Into<String>>(self, stages: impl IntoIterator<Item = S>) -> Self {
         self.seat(Spot::Thread(None), stages)
     }
 
-    /// These stages share a thread that is pinned to `core`. Makes the placement explicit.
+    /// Lets these stages share a thread that is pinned to `core`. It makes the placement explicit.
     pub fn on_core<S: Into<String>>(
         self,
         core: usize,
@@ -143,7 +144,7 @@ impl Placement {
         self
     }
 
-    /// How threads wait; [`Strategy::Adaptive`] unless said otherwise.
+    /// Sets how threads wait; default [`Strategy::Adaptive`].
     pub fn waiting(mut self, strategy: Strategy) -> Self {
         self.strategy = strategy;
         self
@@ -206,7 +207,7 @@ pub(super) struct PlannedThread {
     pub(super) cores: Option<Vec<usize>>,
 }
 
-/// What a placement comes to on a machine.
+/// The plan that follows from a placement on a machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Plan {
     pub(super) caller: Vec<usize>,
@@ -216,7 +217,7 @@ pub(super) struct Plan {
     pub(super) shares: bool,
 }
 
-/// What a plan is made for.
+/// The machine that a plan is made for.
 #[derive(Debug)]
 pub(super) struct Machine {
     pub(super) cores: Cores,
@@ -244,7 +245,8 @@ impl Machine {
 }
 
 impl Machine {
-    /// The usable cores without the caller's, if that leaves any and the system tells.
+    /// Returns the usable cores without the caller's, if that leaves any and the system reports
+    /// them.
     pub(super) fn left_by_caller(&self) -> Option<Vec<usize>> {
         let current = self.current?;
         let cpus = self.cores.cpus().iter().copied();
@@ -275,7 +277,7 @@ impl Placement {
         })
     }
 
-    /// The caller's stages, and the threads, with cores where they were named.
+    /// Returns the caller's stages, and the threads, with cores where they were named.
     fn deal(
         &self,
         names: &[String],
@@ -308,7 +310,7 @@ impl Placement {
     }
 }
 
-/// As [`Placement::deal`].
+/// Works as [`Placement::deal`].
 fn explicit(
     names: &[String],
     seats: &[Seat],

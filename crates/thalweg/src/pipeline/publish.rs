@@ -16,7 +16,7 @@ pub struct Stopped {
     pub failure: Option<Failure>,
 }
 
-/// Why an event was not published.
+/// The reason why an event was not published.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TryPublishError {
@@ -44,7 +44,7 @@ errors! {
 pub(super) const AT_ONCE: u64 = u64::MAX;
 
 impl<T> Pipeline<T> {
-    /// As [`publish`](Self::publish), of an event that was due at this time, in ticks of
+    /// Works as [`publish`](Self::publish), of an event that was due at this time, in ticks of
     /// [`Clock::global`](thalweg_measure::clock::Clock::global): the figures count it from then,
     /// however late it is published. With several producers it counts from the call all the same.
     ///
@@ -158,9 +158,9 @@ impl<T> Direct<T> {
         }
     }
 
-    /// Whether there is room for the next event, and nothing to measure. The event before a sampled
-    /// one goes the same way, so that this is not the first time in a while: its code and what the
-    /// processor foresees of it would else count.
+    /// Returns whether there is room for the next event, and nothing to measure. The event before a
+    /// sampled one goes the same way, so that this is not the first time in a while: its code and
+    /// what the processor foresees of it would else count.
     #[inline(always)]
     pub(super) fn is_plain(&self) -> bool {
         self.publisher.has_room() && self.publisher.next_sequence() + 1 < self.next_sample
@@ -216,7 +216,7 @@ pub(super) enum Intake<T> {
 }
 
 impl<T> Intake<T> {
-    /// The owner's publisher, where it is the only producer.
+    /// Returns the owner's publisher, where it is the only producer.
     #[inline]
     pub(super) fn direct(&mut self) -> Option<&mut Direct<T>> {
         match self {
@@ -235,7 +235,8 @@ impl<T> Intake<T> {
         }
     }
 
-    /// As [`room`](Self::room) for one event, and counts each slot that the last stages gave back.
+    /// Works as [`room`](Self::room) for one event, and counts each slot that the last stages gave
+    /// back.
     pub(super) fn any_room(&mut self) -> usize {
         #[cfg(shuttle)]
         if crate::ring::sync::fault::is("room_unseen") {
@@ -247,7 +248,7 @@ impl<T> Intake<T> {
         }
     }
 
-    /// Whether nothing will be taken any more.
+    /// Returns whether nothing will be taken any more.
     pub(super) fn is_closed(&self) -> bool {
         match self {
             Intake::Direct(direct) => direct.publisher.is_closed(),

@@ -18,13 +18,13 @@ pub(super) struct Slow {
     pub(super) total: u64,
     /// How much of that was before it was published.
     pub(super) unsent: u64,
-    /// What added up to it, per reader of the ring: waited and served; `None` for one that nobody
-    /// waited for, because another one beside it took longer.
+    /// The parts that add up to it, per reader of the ring: waited and served; `None` for a reader
+    /// that no stage waited for, because another one beside it took longer.
     pub(super) parts: Vec<Option<(u64, u64)>>,
 }
 
 impl Slow {
-    /// Whether there is an event in this place.
+    /// Returns whether there is an event in this place.
     pub(super) fn is_there(&self) -> bool {
         self.sequence != NONE
     }
@@ -34,7 +34,8 @@ impl Slow {
 #[derive(Debug)]
 pub(super) struct Slowest {
     graph: Arc<Graph>,
-    /// Per reader, how long after it was published the event at hand went on.
+    /// Per reader, the time between the publication of the present event and its release by that
+    /// reader.
     done: Vec<u64>,
     list: Vec<Slow>,
     kept: usize,
@@ -42,7 +43,7 @@ pub(super) struct Slowest {
     least: (usize, u64),
     changed: bool,
     profile: Arc<Profile>,
-    /// The parts of the event at hand.
+    /// The parts of the present event.
     parts: Vec<Option<(u64, u64)>>,
 }
 
@@ -65,7 +66,7 @@ impl Slowest {
         }
     }
 
-    /// The one of these readers that the event left last.
+    /// Returns the one of these readers that the event left last.
     fn latest(&self, readers: &[usize]) -> Option<usize> {
         readers.iter().copied().max_by_key(|&at| self.done[at])
     }
@@ -115,7 +116,7 @@ impl Slowest {
         self.changed
     }
 
-    /// The list, for others to see; allocates.
+    /// Returns the list, for others to see; allocates.
     pub(super) fn shown(&self) -> Vec<Slow> {
         self.list.clone()
     }

@@ -9,8 +9,8 @@ use super::meter::{Chunked, Mark, Meter, Span};
 use super::work::Work;
 use crate::ring::broadcast::{Polled, Reader};
 
-/// What came of a stage's turn; turns of several stages are combined bit by
-/// bit. No bit: no event.
+/// The outcome of a stage's turn; turns of several stages are combined bit by bit. No bit: no
+/// event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Turn(u8);
 
@@ -41,7 +41,7 @@ impl Turn {
     }
 }
 
-/// What came of `done` events of a batch, with `waiting` in all.
+/// Returns the turn in which `done` events of a batch were done, with `waiting` in all.
 #[inline(always)]
 fn outcome(done: usize, batch: usize, waiting: usize) -> Turn {
     let more = if batch < waiting {
@@ -62,14 +62,14 @@ pub(super) trait Stage<T>: Send {
     fn turn(&mut self, reader: &mut Reader<T>, limit: usize, mark: &mut Mark) -> Turn;
     /// Looks at one event. Only where it has a [`pace`](Self::pace).
     fn look(&mut self, event: &T, context: Context);
-    /// As [`look`](Self::look) where the stage changes events.
+    /// Works as [`look`](Self::look) where the stage changes events.
     fn change(&mut self, event: &mut T, context: Context);
     /// After those on events with a sampled one among them, before they are released: they are of
     /// `batch` that were waiting, and the work on them began at `begin`.
     fn measured(&mut self, begin: u64, chunk: Chunked, batch: usize, mark: &mut Mark);
-    /// After so many events others must be notified of them, which [`tell`](Self::tell) does for
-    /// those that sleep; `usize::MAX` if there are no others, and `None` if it takes events by the
-    /// chunk and can't go step by step.
+    /// Returns the number of events after which other threads must be notified of them, which
+    /// [`tell`](Self::tell) does for those that sleep; `usize::MAX` if there are no others, and
+    /// `None` if the stage takes events by the chunk and can't go step by step.
     fn pace(&self) -> Option<usize>;
     /// Whose bells to ring after each event, if it gives each event's slot back at once.
     fn eager_bells(&self) -> Option<&[usize]>;
@@ -81,9 +81,9 @@ pub(super) trait Stage<T>: Send {
     fn owed(&self) -> u64;
     /// Counts what there is room for in the thread's time.
     fn count(&mut self, span: Span);
-    /// Whose bells to ring after each chunk, and whether to flush after each. `is_watched`: stages
-    /// on other threads wait for what it releases, be it without sleeping, so that nobody rings for
-    /// them. `is_away`: the stage is on another thread than the caller.
+    /// Sets the bells to ring after each chunk, and whether to flush after each. `is_watched`:
+    /// stages on other threads wait for the events that it releases, be it without sleeping, so
+    /// that no bell is rung for them. `is_away`: the stage is on another thread than the caller.
     fn seat(&mut self, bells: Box<[usize]>, is_watched: bool, is_alone: bool, is_away: bool);
 }
 
@@ -97,17 +97,17 @@ pub(super) struct Member<W> {
     /// Other threads wait for what this stage releases.
     is_watched: bool,
     flush_each: bool,
-    /// Nobody comes after this stage but the caller, on another thread: each event's slot goes back
-    /// at once, since the call for the next event may wait for something that the caller does when
-    /// it has room.
+    /// Only the caller comes after this stage, on another thread: each event's slot goes back at
+    /// once, since the call for the next event may wait for something that the caller does when it
+    /// has room.
     is_eager: bool,
     /// Neither bells nor flushing.
     is_quiet: bool,
-    /// Up to so many events may be done without more ado, if none is sampled.
+    /// The number of events that may be done without further checks, if none is sampled.
     plain_max: usize,
 }
 
-/// What a stage takes up at a time.
+/// The events that a stage takes up at a time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Batch {
     /// Events.
@@ -132,7 +132,8 @@ impl<W> Member<W> {
         }
     }
 
-    /// One chunk: measure, work, publish the progress; gives how many of `count` events are done.
+    /// Works on one chunk: it measures, works, and publishes the progress; returns how many of
+    /// `count` events are done.
     fn chunk<T>(
         &mut self,
         reader: &mut Reader<T>,
@@ -195,7 +196,7 @@ impl<W> Member<W> {
         self.control.ring(&self.bells);
     }
 
-    /// After a chunk, where other threads wait for it, or nobody flushes later.
+    /// Notifies other threads after a chunk, where they wait for it or no one flushes later.
     #[inline(never)]
     fn tell_of(&mut self, done: usize) {
         #[cfg(shuttle)]
@@ -239,7 +240,7 @@ impl<W> Member<W> {
         }
     }
 
-    /// A turn with measuring, bells, or several chunks.
+    /// Takes a turn with measuring, bells, or several chunks.
     #[inline(never)]
     fn careful<T>(
         &mut self,

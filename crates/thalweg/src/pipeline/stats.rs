@@ -13,17 +13,17 @@ pub use super::tail::{Breakdown, PartStats};
 use super::timeline::Timeline;
 use crate::ring::sync::Ordering;
 
-/// Where the time of the events went, up to now.
+/// The account of a pipeline: where the time of the events went, up to now.
 ///
 /// Times are of *sampled* events: one in [`sampled_every`](Self::sampled_every), at a place in its
 /// block that has no period, and of the first [`sampled_more_until`](Self::sampled_more_until)
 /// events more. Where so their density changes, each sample counts in the histograms and means as
 /// often as it stands for more events than the densest samples do: no part of a run weighs more
-/// than its events. A stage works on a chunk of events at a time: one event, two where it
-/// shares a thread with others, or up to its progress interval. Each event of a chunk is *served*
-/// for its share of the chunk's time and *waits* for the rest; so the mean service is what the
-/// stage takes for an event, whatever the batch. What the clock costs, and writing down what it
-/// said, is in no figure.
+/// than its events. A stage works on a chunk of events at a time: one event, two where it shares a
+/// thread with others, or up to its progress interval. Each event of a chunk is *served* for its
+/// share of the chunk's time and *waits* for the rest; so the mean service is what the stage takes
+/// for an event, whatever the batch. The cost of reading the clock, and of recording the times, is
+/// in no figure.
 ///
 /// For stages in a row the parts add up: an event's waits and services, and what it waited to be
 /// sent, sum to its end-to-end time, except where clocks of two cores made a wait negative, which
@@ -31,20 +31,21 @@ use crate::ring::sync::Ordering;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Time since the pipeline was built, ns.
+    /// The time since the pipeline was built, ns.
     pub elapsed_ns: u64,
-    /// One event in so many is sampled, in the long run.
+    /// The number of events of which one is sampled, in the long run.
     pub sampled_every: u64,
-    /// So many events at the beginning are sampled more densely: 0 where
+    /// The number of events at the beginning that are sampled more densely: 0 where
     /// [`sample_every`](super::Builder::sample_every) was set.
     pub sampled_more_until: u64,
-    /// How many samples of equal weight would say as much end to end as those that there are: all
-    /// of them, where none weighs more than others. (Kish's effective sample size.)
+    /// The number of samples of equal weight that would say as much end to end as those that there
+    /// are: all of them, where none weighs more than others. (Kish's effective sample size.)
     pub samples: u64,
     /// The stages in the order of the pipeline, shards one by one.
     pub stages: Vec<StageStats>,
-    /// From when it was due ([`Pipeline::publish_due`](super::Pipeline::publish_due)), or else from
-    /// the call that published it, to the end of the last stage, ns, of sampled events.
+    /// The time from when an event was due
+    /// ([`Pipeline::publish_due`](super::Pipeline::publish_due)), or else from the call that
+    /// published it, to the end of the last stage, ns, of sampled events.
     pub end_to_end_ns: Histogram,
     /// The mean of that from exact sums, ns.
     pub end_to_end_mean_ns: f64,
@@ -53,9 +54,9 @@ pub struct Stats {
     pub unsent_mean_ns: f64,
     /// The slowest sampled events, slowest first.
     pub slowest: Vec<SlowEvent>,
-    /// How often the automatic placement moved stages between threads.
+    /// The number of times that the automatic placement moved stages between threads.
     pub moves: u64,
-    /// When it did, the first 64 times.
+    /// The first 64 of these moves.
     pub switches: Vec<Switch>,
     profile: tail::Snapshot,
 }
@@ -64,11 +65,11 @@ pub struct Stats {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Switch {
-    /// Since the pipeline was built, ns.
+    /// The time of the move since the pipeline was built, ns.
     pub at_ns: u64,
-    /// How many events had been through the first stage.
+    /// The number of events that had been through the first stage.
     pub events: u64,
-    /// How many of the first stages the caller has from then on; the worker has the others.
+    /// The number of first stages that the caller has from then on; the worker has the others.
     pub caller_stages: usize,
 }
 
@@ -78,10 +79,10 @@ pub struct Switch {
 pub struct StageStats {
     /// The stage's name; `name[i]` for shard `i`.
     pub name: String,
-    /// Events that have passed the stage (for a shard: also those of other shards).
+    /// The number of events that have passed the stage (for a shard: also those of other shards).
     pub events: u64,
-    /// From the moment that an event was ready for this stage until the stage was through with its
-    /// chunk, without its service, ns.
+    /// The time from the moment that an event was ready for this stage until the stage was through
+    /// with its chunk, without its service, ns.
     pub queueing_ns: Histogram,
     /// The mean of that from exact sums, ns.
     pub queueing_mean_ns: f64,
@@ -89,16 +90,16 @@ pub struct StageStats {
     pub service_ns: Histogram,
     /// The mean of that from exact sums, ns.
     pub service_mean_ns: f64,
-    /// How many samples of equal weight would say as much about this stage's times: see
+    /// The number of samples of equal weight that would say as much about this stage's times: see
     /// [`Stats::samples`].
     pub samples: u64,
-    /// How many events the stage found waiting when it took up those around a sampled event: the
-    /// batch of an event, not of a look. It counts samples, not batches.
+    /// The number of events that the stage found waiting when it took up those around a sampled
+    /// event: the batch of an event, not of a look. It counts samples, not batches.
     pub batch_events: Histogram,
-    /// Time at work, ns, by the sampled chunks. Stages that share a thread were never at work for
-    /// longer than it ran.
+    /// The time at work, ns, by the sampled chunks. Stages that share a thread were never at work
+    /// for longer than it ran.
     pub busy_ns: u64,
-    /// How busy the stage was: the part of the elapsed time that it was at work, 0 to 1.
+    /// The part of the elapsed time that the stage was at work, 0 to 1.
     pub utilisation: f64,
 }
 
@@ -127,13 +128,13 @@ impl Stats {
         }
     }
 
-    /// What the sampled events around a quantile (0 to 1) of the end-to-end time spent it on, in
-    /// the mean: those that took within a factor of 1.5 of each other. `None` without events.
+    /// Returns how the sampled events around a quantile (0 to 1) of the end-to-end time spent it,
+    /// in the mean: those that took within a factor of 1.5 of each other. `None` without events.
     pub fn breakdown(&self, quantile: f64) -> Option<Breakdown> {
         self.profile.around(quantile)
     }
 
-    /// What all sampled events spent their time on, in the mean.
+    /// Returns how all sampled events spent their time, in the mean.
     pub fn breakdown_of_all(&self) -> Option<Breakdown> {
         self.profile.all()
     }
@@ -158,7 +159,7 @@ impl StageStats {
         }
     }
 
-    /// Time at work per event, ns.
+    /// Returns the time at work per event, ns.
     pub fn busy_ns_per_event(&self) -> f64 {
         if self.events == 0 {
             0.0
@@ -174,18 +175,20 @@ impl StageStats {
 pub struct SlowEvent {
     /// The event's number.
     pub sequence: u64,
-    /// From when it was due, or the call that published it, to the end of the last stage, ns.
+    /// The time from when it was due, or from the call that published it, to the end of the last
+    /// stage, ns.
     pub end_to_end_ns: u64,
-    /// How long of that it waited to be sent: until it had a slot, ns.
+    /// The part of that for which it waited to be sent: until it had a slot, ns.
     pub unsent_ns: u64,
-    /// What else added up to it: each stage that it waited for or was served by, without those that
-    /// were done before others beside them. A shard that had another one's event was waited for.
+    /// The other parts that add up to it: each stage that it waited for or was served by, without
+    /// those that were done before others beside them. A shard that had another one's event was
+    /// waited for.
     pub parts: Vec<SlowPart>,
 }
 
 impl SlowEvent {
-    /// The part that took longest: the stage, whether the event waited for it or was served, and
-    /// ns.
+    /// Returns the part that took longest: the stage, whether the event waited for it or was
+    /// served, and ns.
     pub fn longest(&self) -> Option<(&str, Spent, u64)> {
         let spent = self.parts.iter().flat_map(|part| {
             let name = part.stage.as_str();
@@ -198,7 +201,7 @@ impl SlowEvent {
     }
 }
 
-/// What an event did in a stage's account.
+/// The kind of time that an event spent at a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Spent {
     /// It was ready, and the stage was not at work on it.
@@ -213,7 +216,7 @@ pub enum Spent {
 pub struct SlowPart {
     /// The stage's name.
     pub stage: String,
-    /// How long the event waited for the stage, ns.
+    /// The time that the event waited for the stage, ns.
     pub queueing_ns: u64,
     /// The event's share of what the stage took for its chunk, ns.
     pub service_ns: u64,
@@ -234,8 +237,8 @@ fn mean_ns(clock: Clock, readers: &[&Reader]) -> f64 {
     }
 }
 
-/// How many samples of equal weight say as much as some whose weights, and the squares of these,
-/// have these sums.
+/// Returns how many samples of equal weight say as much as some whose weights, and the squares of
+/// these, have these sums.
 fn samples(weights: u64, squares: u64) -> u64 {
     let worth = u128::from(weights).pow(2).checked_div(squares.into());
     worth.map_or(0, |worth| u64::try_from(worth).unwrap_or(u64::MAX))
@@ -323,7 +326,7 @@ fn slow_event(slow: &Slow, gauges: &[Gauge], clock: Clock) -> SlowEvent {
     }
 }
 
-/// What the events around the p99 spent most on.
+/// Writes the parts on which the events around the p99 spent most.
 fn write_tail(f: &mut fmt::Formatter<'_>, tail: &Breakdown) -> fmt::Result {
     let mut spent = vec![(tail.unsent_ns, "waiting to be sent".to_owned())];
     for part in &tail.parts {

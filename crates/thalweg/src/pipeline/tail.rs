@@ -18,14 +18,14 @@ const UNSENT: usize = 1;
 const STAGES: usize = 2;
 const WORDS_PER_STAGE: usize = 2;
 
-/// The group of a time in ticks: an octave, and which half of it.
+/// Returns the group of a time in ticks: an octave, and which half of it.
 fn group(ticks: u64) -> usize {
     let ticks = ticks.max(2);
     let octave = ticks.ilog2();
     (2 * octave + (ticks >> (octave - 1) & 1) as u32) as usize
 }
 
-/// The sums of all groups, in ticks. One last stage writes, anybody reads.
+/// The sums of all groups, in ticks. One last stage writes, any thread reads.
 #[derive(Debug)]
 pub(super) struct Profile {
     words: Box<[AtomicU64]>,
@@ -60,16 +60,18 @@ impl Profile {
     }
 }
 
-/// What some events spent their time on, in the mean. The parts add up to the whole.
+/// The mean times of some events, by the parts that they spent it on. The parts add up to the
+/// whole.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Breakdown {
-    /// How many sampled events this is the mean of, counted as in
+    /// The number of sampled events of which this is the mean, counted as in
     /// [`Stats::end_to_end_ns`](super::Stats::end_to_end_ns).
     pub events: u64,
-    /// From when they were due, or the call that published them, to the end of the last stage, ns.
+    /// The time from when they were due, or from the call that published them, to the end of the
+    /// last stage, ns.
     pub end_to_end_ns: f64,
-    /// How long they waited to be sent: until they had a slot, ns.
+    /// The time that they waited to be sent: until they had a slot, ns.
     pub unsent_ns: f64,
     /// The stages, shards one by one. Where stages ran side by side, each event's time counts for
     /// the one that it left last.
@@ -82,9 +84,9 @@ pub struct Breakdown {
 pub struct PartStats {
     /// The stage's name.
     pub stage: String,
-    /// How long the events waited for the stage, ns.
+    /// The time that the events waited for the stage, ns.
     pub queueing_ns: f64,
-    /// How long they were served, ns.
+    /// The time that they were served, ns.
     pub service_ns: f64,
 }
 
@@ -137,7 +139,7 @@ impl Snapshot {
         self.breakdown(&sums)
     }
 
-    /// The group in which this quantile is.
+    /// Returns the group in which this quantile is.
     pub(super) fn around(&self, quantile: f64) -> Option<Breakdown> {
         let count: u64 = self.groups().map(|group| group[COUNT]).sum();
         let rank = (quantile.clamp(0.0, 1.0) * count as f64).ceil().max(1.0) as u64;

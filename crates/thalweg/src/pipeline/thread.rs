@@ -9,10 +9,10 @@ use super::meter::Mark;
 use crate::ring::sync::{spin_hint, yield_now};
 use crate::wait::Waiter;
 
-/// A thread that would find so many events waits for a moment: right behind the writer it would pay
-/// for each line alone, and so would the writer.
+/// The numbers of events for which a thread waits for a moment: right behind the writer it would
+/// pay for each line alone, and so would the writer.
 const CLOSE_BEHIND: std::ops::Range<usize> = 2..32;
-/// For so many pauses.
+/// The number of pauses for which it waits.
 const HANG_BACK: usize = 64;
 
 /// A stage thread.
@@ -64,7 +64,7 @@ impl<T> Thread<T> {
         }
     }
 
-    /// Lets a few events become more, if nobody is kept from running meanwhile.
+    /// Lets a few events become more, if no thread is kept from running meanwhile.
     fn hang_back(&mut self) {
         if self.waiter.may_pause() && CLOSE_BEHIND.contains(&self.crew.backlog()) {
             for _ in 0..HANG_BACK {

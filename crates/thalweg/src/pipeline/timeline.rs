@@ -16,8 +16,8 @@
 //! The words are plain relaxed atomics. The publisher writes a row before it publishes the sampled
 //! event, and a stage writes its three words before it releases the event, so the ring's sequences
 //! order each write before the reads further down. (A last stage may have given the slot back
-//! before: nobody comes after it but the publisher, whom the number of rows keeps off.) A stage
-//! that meets an old row sees a sequence outside its chunk.
+//! before: only the publisher comes after it, which the number of rows keeps off.) A stage that
+//! meets an old row sees a sequence outside its chunk.
 //!
 //! The last stage reads a row once more, after it has released the event: at the end of its chunk
 //! or round, when it has released at most a ring's length of events from that one on. The publisher
@@ -52,7 +52,8 @@ const WORDS_PER_LINE: usize = 8;
 #[repr(align(64))]
 struct Line([AtomicU64; WORDS_PER_LINE]);
 
-/// Rows that are read at a time; of more, so many evenly, and the last one among them.
+/// The number of rows that are read at a time; of more rows, this number evenly, and the last one
+/// among them.
 const TOLD_MAX: u64 = 1_024;
 
 /// Blocks of one length before longer ones. A percentile wants ten samples beyond it, and the
@@ -110,7 +111,7 @@ fn scatter(block: u64) -> u64 {
 
 impl Timeline {
     /// Rows for a ring of `slots` (a power of two), one sample in `2^shift` events, `stages` stages
-    /// of which `last_stages` have nobody behind them.
+    /// of which `last_stages` have no stage behind them.
     #[cfg(test)]
     pub(super) fn new(
         slots: usize,
@@ -122,8 +123,8 @@ impl Timeline {
         Self::thinning(slots, shift..=shift, stages, last_stages, told)
     }
 
-    /// As [`new`](Self::new), with one sample in `2^shift` events for the first of these shifts at
-    /// the beginning, and for the last one in the long run.
+    /// Works as [`new`](Self::new), with one sample in `2^shift` events for the first of these
+    /// shifts at the beginning, and for the last one in the long run.
     pub(super) fn thinning(
         slots: usize,
         shifts: RangeInclusive<u32>,
@@ -162,17 +163,17 @@ impl Timeline {
         &self.phases[self.phases.len() - 1]
     }
 
-    /// One in so many events is sampled in the long run.
+    /// Returns the number of events of which one is sampled in the long run.
     pub(super) fn every(&self) -> u64 {
         1 << self.last_phase().shift
     }
 
-    /// How many events end before the long run begins.
+    /// Returns how many events end before the long run begins.
     pub(super) fn denser_until(&self) -> u64 {
         self.last_phase().first_event
     }
 
-    /// The phase after so many others, or the last one.
+    /// Returns the phase after `others` others, or the last one.
     #[inline]
     fn phase(&self, others: u64) -> &Phase {
         let last = self.phases.len() - 1;
@@ -191,17 +192,17 @@ impl Timeline {
         self.phase(others.into()).block_of(sequence)
     }
 
-    /// The first event of a block.
+    /// Returns the first event of a block.
     fn start_of(&self, block: u64) -> u64 {
         self.phase_of(block).start_of(block)
     }
 
-    /// The events of a block, all of which its sample stands for.
+    /// Returns the events of a block, all of which its sample stands for.
     pub(super) fn length_of(&self, block: u64) -> u64 {
         1 << self.phase_of(block).shift
     }
 
-    /// How often the sample of a block counts: once where blocks are shortest.
+    /// Returns how often the sample of a block counts: once where blocks are shortest.
     pub(super) fn weight_of(&self, block: u64) -> u64 {
         self.length_of(block) >> self.phases[0].shift
     }
@@ -216,21 +217,21 @@ impl Timeline {
         Row(&self.lines[first..first + self.lines_per_row])
     }
 
-    /// The event of `block` to sample.
+    /// Returns the event of `block` to sample.
     #[inline]
     pub(super) fn sampled_in(&self, block: u64) -> u64 {
         let phase = self.phase_of(block);
         phase.start_of(block) + (scatter(block) & ((1 << phase.shift) - 1))
     }
 
-    /// Whether this event is the one of its block to sample.
+    /// Returns whether this event is the one of its block to sample.
     #[inline]
     pub(super) fn is_sampled(&self, sequence: u64) -> bool {
         self.sampled_in(self.block_of(sequence)) == sequence
     }
 
-    /// The first place at or after `first` where a sampled event may be: every event from `first`
-    /// up to there is certainly not sampled.
+    /// Returns the first place at or after `first` where a sampled event may be: every event from
+    /// `first` up to there is certainly not sampled.
     pub(super) fn unsampled_until(&self, first: u64) -> u64 {
         let block = self.block_of(first);
         let sampled = if self.told {
@@ -258,7 +259,7 @@ impl Timeline {
         self.open_due(sequence, published, published);
     }
 
-    /// As [`open`](Self::open), of an event that was due before, or had to wait for room.
+    /// Works as [`open`](Self::open), of an event that was due before, or had to wait for room.
     #[inline]
     pub(super) fn open_due(&self, sequence: u64, due: u64, published: u64) {
         let row = self.row(self.block_of(sequence));
@@ -269,8 +270,8 @@ impl Timeline {
     }
 
     /// Calls `tell(event, due)` for the sampled events from `first` on whose rows are there still.
-    /// Any thread may ask, as the rows are written: one that may be written again meanwhile is left
-    /// out, and so is one that was never opened.
+    /// Any thread may call it while the rows are written: one that may be written again meanwhile
+    /// is left out, and so is one that was never opened.
     pub(super) fn told_since(
         &self,
         first: u64,
@@ -301,7 +302,7 @@ impl Timeline {
         }
     }
 
-    /// The oldest block with a row of its own still when that of `newest` is opened.
+    /// Returns the oldest block with a row of its own still when that of `newest` is opened.
     fn oldest(&self, newest: u64) -> u64 {
         let last_phase = self.last_phase().first_block;
         let in_last_phase = (newest + 1).saturating_sub(self.rows as u64);
@@ -313,7 +314,8 @@ impl Timeline {
             .saturating_sub(self.rows_before as u64)
     }
 
-    /// Whether the row of this event's block is already taken by an event of the same block.
+    /// Returns whether the row of this event's block is already taken by an event of the same
+    /// block.
     pub(super) fn is_open(&self, sequence: u64) -> bool {
         let block = self.block_of(sequence);
         self.row(block)
@@ -338,13 +340,13 @@ impl Samples {
         }
     }
 
-    /// Whether one of `count` events from `first` may be sampled.
+    /// Returns whether one of `count` events from `first` may be sampled.
     #[inline(always)]
     pub(super) fn may_be(&self, first: u64, count: usize) -> bool {
         first + count as u64 > self.unsampled_until
     }
 
-    /// The first sampled one of `count` published events from `first`.
+    /// Returns the first sampled one of `count` published events from `first`.
     #[inline(always)]
     pub(super) fn next(&mut self, first: u64, count: usize) -> Option<u64> {
         if self.may_be(first, count) {
@@ -368,7 +370,8 @@ impl Samples {
             if self.timeline.row(block).sequence() == Some(next) {
                 return Some(next);
             }
-            // Not told of a sample in this block, though one may come; or the next block's turn.
+            // Either no sample of this block was reported yet, though one may come, or it is the
+            // next block's turn.
             let is_later = block > self.timeline.block_of(sampled);
             sampled = if is_later {
                 next
@@ -376,7 +379,7 @@ impl Samples {
                 self.timeline.start_of(block + 1)
             };
             if sampled >= end {
-                // Told or not, these are published, and will not be sampled any more.
+                // These are published, reported or not, and will not be sampled any more.
                 self.unsampled_until = end;
                 return None;
             }
@@ -407,7 +410,7 @@ impl Row<'_> {
         self.get(PUBLISHED)
     }
 
-    /// How long before it was published the event was due.
+    /// Returns how long before it was published the event was due.
     #[inline]
     pub(super) fn unsent(&self) -> u64 {
         self.published().saturating_sub(self.get(DUE))
@@ -418,8 +421,8 @@ impl Row<'_> {
         self.get(STAGES + WORDS_PER_STAGE * stage + word)
     }
 
-    /// How long the event waited for `stage`, and how long it was served; `None` for a shard that
-    /// only passed it by, which serves nothing.
+    /// Returns how long the event waited for `stage`, and how long it was served; `None` for a
+    /// shard that only passed it by, which serves nothing.
     #[inline]
     pub(super) fn spent(&self, stage: usize) -> (u64, Option<u64>) {
         let served = self.word(stage, SERVED);
@@ -451,13 +454,13 @@ impl Row<'_> {
         ready
     }
 
-    /// A last stage is done; gives whether it was the last of them.
+    /// Notes that a last stage is done; returns whether it was the last of them.
     #[inline]
     pub(super) fn close(&self) -> bool {
         let open = &self.0[OPEN / WORDS_PER_LINE].0[OPEN % WORDS_PER_LINE];
-        // ORDERING: Acquire (order::all_left), pairs with the AcqRel of the other last stages:
-        // whoever finds 1 left sees their times. With one last stage only this thread touches the
-        // word.
+        // ORDERING: Acquire (order::all_left), pairs with the AcqRel of the other last stages: the
+        // stage that finds 1 left sees their times. With one last stage only this thread touches
+        // the word.
         if open.load(order::all_left()) == 1 {
             return true;
         }
@@ -492,7 +495,7 @@ mod tests {
             assert_eq!(Some(&timeline.unsampled_until(first)), next);
         }
         let told = Timeline::new(64, 3, 1, 1, true);
-        assert_eq!(told.unsampled_until(2), 2, "not told yet");
+        assert_eq!(told.unsampled_until(2), 2, "not reported yet");
         told.open(5, 1);
         assert_eq!(told.unsampled_until(2), 5);
         assert_eq!(told.unsampled_until(6), 8, "one sample a block");
@@ -577,7 +580,7 @@ mod tests {
         }
     }
 
-    /// The timeline of a pipeline whose sampling was not set.
+    /// Returns the timeline of a pipeline whose sampling was not set.
     fn thinning(slots: usize) -> Timeline {
         Timeline::thinning(slots, 0..=9, 1, 1, false)
     }

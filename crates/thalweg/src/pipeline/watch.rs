@@ -33,7 +33,7 @@ impl Watch {
         }
     }
 
-    /// The present time in ticks, when all work before is done.
+    /// Returns the present time in ticks, when all work before is done.
     #[inline(always)]
     pub(super) fn now(&self) -> u64 {
         #[cfg(all(test, not(any(loom, shuttle))))]
@@ -50,13 +50,13 @@ impl Watch {
         to.saturating_sub(from).saturating_sub(self.look)
     }
 
-    /// The clock, for what its ticks mean.
+    /// Returns the clock, for what its ticks mean.
     pub(super) fn clock(&self) -> Clock {
         self.clock
     }
 }
 
-/// What a look costs here, measured once; in a model time does not count.
+/// Returns the cost of a look on this machine, measured once; in a model time does not count.
 fn look() -> u64 {
     static LOOK: OnceLock<u64> = OnceLock::new();
     if IS_MODEL {
@@ -100,7 +100,7 @@ pub(super) mod driven {
             self.now.fetch_add(ticks, Ordering::Relaxed);
         }
 
-        /// The time without looking at it.
+        /// Returns the time without looking at it.
         pub(in crate::pipeline) fn peek(&self) -> u64 {
             // ORDERING: Relaxed, as in `pass`.
             self.now.load(Ordering::Relaxed)

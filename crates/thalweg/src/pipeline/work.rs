@@ -1,9 +1,9 @@
-//! What stages do: the four kinds of closures.
+//! The work of stages: the four kinds of closures.
 
 use super::chunk::{Chunk, Context, Handled, View};
 use crate::ring::broadcast::Reader;
 
-/// Work on a chunk through a reader; gives how many events are done.
+/// Work on a chunk through a reader; returns how many events are done.
 pub(super) trait Work<T>: Send {
     /// Whether an event is done when its call returns, and not only the chunk.
     const EACH: bool;

@@ -1,4 +1,4 @@
-//! What makes an end of a ring or a channel `!Sync`, with an error that says so.
+//! A marker that makes an end of a ring or a channel `!Sync`, with an error that says so.
 
 /// Nothing implements it, and nothing outside can: neither it nor the type below is theirs.
 #[diagnostic::on_unimplemented(

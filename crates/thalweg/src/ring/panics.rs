@@ -39,12 +39,12 @@ impl Panics {
     }
 }
 
-/// What is thrown while something thrown is dropped is dropped too, so many times.
+/// The number of times that a panic, thrown by the drop of a thrown value, is itself dropped.
 const THROWN_MAX: u32 = 16;
 
-/// Drops what a panic threw. It may panic again while it is dropped: that goes no further. What it
-/// throws then is dropped as well, but not for ever, since there need be no end to it: after 16
-/// of them the last one leaks.
+/// Drops what a panic threw. It may panic again while it is dropped: that goes no further. A
+/// payload that it throws then is dropped as well, but not for ever, since there need be no end to
+/// it: after 16 of them the last one leaks.
 pub(crate) fn discard(mut payload: Box<dyn Any + Send>) {
     for _ in 0..THROWN_MAX {
         match catch_unwind(AssertUnwindSafe(|| drop(payload))) {
@@ -96,7 +96,7 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
     use std::task::Wake;
 
-    /// Is thrown, and throws another one when it is dropped, so many times.
+    /// A value that is thrown, and throws another one when it is dropped, this number of times.
     struct Thrown(u32, Arc<AtomicU32>);
 
     impl Drop for Thrown {

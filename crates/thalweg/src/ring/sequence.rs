@@ -57,7 +57,7 @@ impl Tally {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// What was added since this was called last.
+    /// Returns the number that was added since the last call.
     pub(crate) fn take(&self) -> u64 {
         let now = self.get();
         if now == 0 || fault::is("untold_kept") {
@@ -75,7 +75,7 @@ pub const CAPACITY_MAX: usize = 1 << 30;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CapacityError {
-    /// What was asked for, in elements.
+    /// The capacity that was asked for, in elements.
     pub asked: usize,
     /// The memory that can't be had for that, in bytes; 0 where `asked` itself is out of range.
     pub bytes: usize,
@@ -86,8 +86,8 @@ errors!(CapacityError {
     Self { asked, bytes } => "there is no memory for {asked} elements, {bytes} bytes";
 });
 
-/// The number of slots for `asked` elements: the next power of two, so that a position becomes an
-/// index by a mask.
+/// Returns the number of slots for `asked` elements: the next power of two, so that a position
+/// becomes an index by a mask.
 pub(crate) fn slots_for(asked: usize) -> Result<usize, CapacityError> {
     if asked == 0 || asked > CAPACITY_MAX {
         return Err(CapacityError { asked, bytes: 0 });
@@ -95,8 +95,9 @@ pub(crate) fn slots_for(asked: usize) -> Result<usize, CapacityError> {
     Ok(asked.next_power_of_two())
 }
 
-/// Whether there is memory for that many elements in a row, of which the caller `asked` for some.
-/// Asks for it and gives it back: whoever takes it then can't say so without ending the process.
+/// Checks that there is memory for that many elements in a row, of which the caller `asked` for
+/// some. It allocates and frees the memory: an allocation later could report a failure only by
+/// ending the process.
 pub(crate) fn memory_for<E>(asked: usize, elements: usize) -> Result<(), CapacityError> {
     Vec::<E>::new()
         .try_reserve_exact(elements)

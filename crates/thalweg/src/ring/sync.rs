@@ -4,7 +4,7 @@
 //! `--cfg loom` the same code runs on loom's model of the memory, in every interleaving of a few
 //! steps, and under `--cfg shuttle` on shuttle's schedules, which are chosen at random: many
 //! threads and many steps, but every atomic is sequentially consistent there whatever its ordering
-//! says, and a fence is nothing. What an ordering is for, only loom can show.
+//! says, and a fence is nothing. Only loom can show the need for an ordering.
 //!
 //! The orderings that carry a proof are functions, not literals. Outside loom they are constants;
 //! under loom a model can weaken one of them by name (see [`fault`]) to show that the model would
@@ -42,8 +42,8 @@ pub(crate) use loom::thread as parking;
 #[cfg(not(shuttle))]
 pub(crate) use std::thread;
 
-/// Whether this runs in a model: there time does not count, and nobody may wait for what only the
-/// clock would bring.
+/// Whether this runs in a model: there time does not count, and no thread may wait for an event
+/// that only the clock would bring.
 pub(crate) const IS_MODEL: bool = cfg!(any(loom, shuttle));
 
 /// One turn of a spin loop: a pause on hardware, a switch to another thread in a model.
@@ -55,8 +55,8 @@ pub(crate) fn spin_hint() {
     std::hint::spin_loop();
 }
 
-/// Whether a model has failed and is being taken down; then nothing of it can be locked any more,
-/// and destructors leave it as it is.
+/// Returns whether a model has failed and is being taken down; then nothing of it can be locked any
+/// more, and destructors leave it as it is.
 #[inline(always)]
 pub(crate) fn is_model_over() -> bool {
     IS_MODEL && std::thread::panicking()
@@ -111,11 +111,11 @@ pub(crate) mod order {
         leave = AcqRel, weak Relaxed;
         /// A state is changed.
         change = Release, weak Relaxed;
-        /// Whoever sees the new state sees what was done before.
+        /// A thread that sees the new state sees what was done before.
         changed = Acquire, weak Relaxed;
         /// Stages that change hands are called back, or come.
         recall = Release, weak Relaxed;
-        /// Whoever has them learns that, and sees what there is for them to do.
+        /// The thread that has them learns that, and sees the work that there is for them.
         recalled = Acquire, weak Relaxed;
         /// The fence behind a read of how far all stages are: what they did is visible.
         level = Acquire, weak Release;
@@ -142,13 +142,13 @@ pub(crate) mod order {
         /// The last receiver finds no sender left, and sees what they sent; the last of the last
         /// stages sees when the others ended.
         all_left = Acquire, weak Relaxed;
-        /// Whoever looks for the last time says so, and what it did before.
+        /// A thread that looks for the last time publishes that, and its work before.
         end = Release, weak Relaxed;
         /// A waiter that comes later passes that on.
         carry_end = Release, weak Relaxed;
-        /// A notifier learns that nobody will look again.
+        /// A notifier learns that no thread will look again.
         ended = Acquire, weak Relaxed;
-        /// Whoever wakes a thread hands it what came before.
+        /// A thread that wakes another one hands it what came before.
         wake = Release, weak Relaxed;
         /// A woken thread sees what came before the wake-up.
         woken = Acquire, weak Relaxed;
@@ -166,7 +166,7 @@ pub(crate) mod fault {
         static ACTIVE: Cell<&'static str> = const { Cell::new("") };
     }
 
-    /// Whether `name` is the seeded fault.
+    /// Returns whether `name` is the seeded fault.
     pub(crate) fn is(name: &str) -> bool {
         ACTIVE.with(|active| active.get() == name)
     }
@@ -187,7 +187,7 @@ pub(crate) mod fault {
         }
     }
 
-    /// As [`caught`], explored as far as `builder` says.
+    /// Works as [`caught`], explored as far as `builder` says.
     pub(crate) fn caught_by(
         name: &'static str,
         builder: &loom::model::Builder,
@@ -208,7 +208,7 @@ pub(crate) mod fault {
 pub(crate) mod fault {
     use std::sync::OnceLock;
 
-    /// Whether `name` is the seeded fault.
+    /// Returns whether `name` is the seeded fault.
     pub(crate) fn is(name: &str) -> bool {
         static SEEDED: OnceLock<String> = OnceLock::new();
         SEEDED.get_or_init(|| std::env::var("THALWEG_FAULT").unwrap_or_default()) == name
@@ -218,7 +218,7 @@ pub(crate) mod fault {
 /// Outside of models there is no fault, and the compiler removes what one would do.
 #[cfg(not(any(loom, shuttle)))]
 pub(crate) mod fault {
-    /// Whether `name` is the seeded fault.
+    /// Returns whether `name` is the seeded fault.
     #[inline(always)]
     pub(crate) const fn is(_name: &str) -> bool {
         false

@@ -11,9 +11,9 @@ pub const STATES_MAX: usize = 64;
 pub struct Declared<S> {
     /// The state.
     pub state: S,
-    /// What errors, logs and pages call it.
+    /// The name of the state in errors, logs and pages.
     pub name: &'static str,
-    /// Where it may go next.
+    /// The states to which it may change next.
     pub next: Group<S>,
 }
 
@@ -22,18 +22,18 @@ pub trait States: Copy + Eq + fmt::Debug + Send + Sync + Unpin + 'static {
     /// All states by their numbers, which begin at 0: up to [`STATES_MAX`].
     const TABLE: &'static [Declared<Self>];
 
-    /// The place in the table.
+    /// Returns the place in the table.
     fn number(self) -> u8;
 
-    /// The state at a place of the table; any, where there is none.
+    /// Returns the state at a place of the table; any, where there is none.
     fn from_number(number: u8) -> Self;
 
-    /// What the state is called.
+    /// Returns the name of the state.
     fn name(self) -> &'static str {
         declared(self).name
     }
 
-    /// Whether a transition is declared.
+    /// Returns whether a transition is declared.
     fn may(self, to: Self) -> bool {
         declared(self).next.contains(to)
     }
@@ -43,7 +43,7 @@ pub(super) fn declared<S: States>(state: S) -> &'static Declared<S> {
     &S::TABLE[usize::from(state.number())]
 }
 
-/// Whether a table is one: its states have their places as numbers, and go to states of it.
+/// Returns whether a table is one: its states have their places as numbers, and go to states of it.
 pub(super) fn is_sound<S: States>() -> bool {
     let count = S::TABLE.len();
     let known = u64::MAX.checked_shr(STATES_MAX.saturating_sub(count) as u32);
@@ -77,26 +77,27 @@ pub struct Group<S> {
 }
 
 impl<S> Group<S> {
-    /// The states whose numbers are the bits that are set. For constants; otherwise collect states.
+    /// Returns the states whose numbers are the bits that are set. For constants; otherwise collect
+    /// states.
     pub const fn from_bits(bits: u64) -> Self {
         let of = PhantomData;
         Self { bits, of }
     }
 
-    /// These states and those.
+    /// Returns these states and those.
     #[must_use]
     pub const fn or(self, other: Self) -> Self {
         Self::from_bits(self.bits | other.bits)
     }
 
-    /// Whether they have a state in common.
+    /// Returns whether they have a state in common.
     pub const fn meets(self, other: Self) -> bool {
         self.bits & other.bits != 0
     }
 }
 
 impl<S: States> Group<S> {
-    /// Whether a state is one of these.
+    /// Returns whether a state is one of these.
     #[inline(always)]
     pub fn contains(self, state: S) -> bool {
         self.has(state.number())
@@ -107,7 +108,7 @@ impl<S: States> Group<S> {
         self.bits >> (number & 63) & 1 != 0
     }
 
-    /// The states, by number.
+    /// Returns the states, by number.
     pub fn states(self) -> impl Iterator<Item = S> {
         let states = S::TABLE.iter().map(|declared| declared.state);
         states.filter(move |&state| self.contains(state))

@@ -4,13 +4,13 @@ use std::fmt;
 
 use super::declare::{Group, States, declared, reachable};
 
-/// Why a state was not changed.
+/// The reason why a state was not changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ChangeError<S> {
     /// No such transition is declared.
     NotDeclared {
-        /// Whose state it is.
+        /// The name of the thing whose state it is.
         of: &'static str,
         /// From this state,
         from: S,
@@ -19,7 +19,7 @@ pub enum ChangeError<S> {
     },
     /// It is in another state than the one that it was to leave.
     Elsewhere {
-        /// Whose state it is.
+        /// The name of the thing whose state it is.
         of: &'static str,
         /// The state that it was to leave.
         expected: S,
@@ -60,14 +60,14 @@ impl<S: States> fmt::Display for ChangeError<S> {
 
 impl<S: States> std::error::Error for ChangeError<S> {}
 
-/// No declared transitions lead from the present state to one that is waited for.
+/// The error where no declared transitions lead from the present state to one that is waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unreachable<S> {
-    /// Whose state it is.
+    /// The name of the thing whose state it is.
     pub of: &'static str,
     /// The state in which it is.
     pub found: S,
-    /// What was waited for.
+    /// The states that were waited for.
     pub wanted: Group<S>,
 }
 
@@ -85,7 +85,7 @@ impl<S: States> fmt::Display for Unreachable<S> {
 
 impl<S: States> std::error::Error for Unreachable<S> {}
 
-/// Why a wait with a deadline ended without what it was for.
+/// The reason why a wait with a deadline ended without what it was for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WaitError<S> {
@@ -93,11 +93,11 @@ pub enum WaitError<S> {
     Unreachable(Unreachable<S>),
     /// It had not come when the deadline was reached.
     TimedOut {
-        /// Whose state it is.
+        /// The name of the thing whose state it is.
         of: &'static str,
         /// The state in which it is.
         found: S,
-        /// What was waited for.
+        /// The states that were waited for.
         wanted: Group<S>,
     },
 }

@@ -4,25 +4,26 @@ use std::collections::VecDeque;
 
 use super::declare::{Group, States};
 
-/// How many changes are logged, unless it is said otherwise.
+/// The default number of changes that are logged.
 pub const LOGGED: usize = 32;
 
 /// One transition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Change<S> {
-    /// Transitions have numbers from 1 on. Those that the log has no room for are missing.
+    /// The number of the transition, from 1 on. Transitions for which the log has no room are
+    /// missing.
     pub number: u64,
-    /// From which state.
+    /// The state before.
     pub from: S,
-    /// To which.
+    /// The state after.
     pub to: S,
-    /// When, in ns of the cell's clock. Does not decrease.
+    /// The time of the change, in ns of the cell's clock. It does not decrease.
     pub at_ns: u64,
-    /// Who changed it, or why.
+    /// The cause of the change, or the part of the program that made it.
     pub why: &'static str,
 }
 
-/// What is behind the lock of a cell.
+/// The part of a cell that is behind its lock.
 #[derive(Debug)]
 pub(super) struct Book<S> {
     /// For each state, at which version it was entered last; the initial one at 0.
@@ -63,7 +64,7 @@ impl<S: States> Book<S> {
         }
     }
 
-    /// Whether one of these states was entered after a version.
+    /// Returns whether one of these states was entered after a version.
     pub(super) fn has_entered(&self, group: Group<S>, since: u64) -> bool {
         let mut states = group.states();
         states.any(|state| self.entered[usize::from(state.number())] > since)

@@ -3,7 +3,7 @@
 //! The states of a thing, and where each of them may go next, are data ([`states!`](crate::states),
 //! or [`States`] by hand). A [`StateCell`] holds the present one. The data path reads it, which is
 //! one load; the control path changes it, which takes a lock, checks the transition against the
-//! declaration, logs it, and wakes whoever waits for it.
+//! declaration, logs it, and wakes the threads and tasks that wait for it.
 //!
 //! ```
 //! use thalweg::state::{Lifecycle, StateCell};
@@ -34,14 +34,15 @@
 //! # Rules
 //! 1. `word` changes under the lock only, and each change makes another word of it.
 //! 2. A change stores the word with a release; a read of the word acquires it.
-//! 3. Whoever changes the state notifies the signal afterwards. A waiter looks after it is listed.
+//! 3. A thread that changes the state notifies the signal afterwards. A waiter looks after it is
+//!    listed.
 //! 4. A waiter keeps the version that it began with. It is done if the state that it sees is one
 //!    that it waits for, or if one of those was entered at a later version.
 //!
 //! # Why it works
 //! By rule 1 transitions have an order, and each was checked against the state that it left. By
-//! rule 2 what was done before a change is visible to whoever sees it or a later one, since the
-//! lock hands on what came before the earlier ones. By rule 3 and the argument of
+//! rule 2 what was done before a change is visible to every thread that sees it or a later one,
+//! since the lock hands on what came before the earlier ones. By rule 3 and the argument of
 //! [`Signal`](crate::wait::Signal) no waiter sleeps through a change; by rule 4 none misses a state
 //! that is left again before the waiter looks.
 
@@ -64,18 +65,19 @@ use std::ops::Deref;
 use crate::ring::sync::{Ordering, fault, lock, order};
 use view::VERSION;
 
-/// The state of something, for the one who changes it. Others get a [`StateView`].
+/// A state, for the part of the program that changes it. Others get a [`StateView`].
 ///
 /// # Memory ordering
 /// A read ([`get`](StateView::get), [`is`](StateView::is)…) is an acquire load, a change a release:
-/// whoever sees a state sees what was done before the change to it, and before all earlier ones. No
-/// order goes the other way: what a reader does after a read may come after the next change. Who
-/// changes a state and must know that nobody acts on the old one any more has to ask the readers.
+/// a thread that sees a state sees what was done before the change to it, and before all earlier
+/// ones. No order goes the other way: what a reader does after a read may come after the next
+/// change. A thread that changes a state and must know that no reader acts on the old one any more
+/// has to ask the readers.
 ///
 /// # Cost
 /// A read is a load of a line that only changes write (on x86-64 the same instruction as a relaxed
-/// one). A change takes a lock, reads the clock, and wakes whoever waits. Nothing is allocated
-/// after construction.
+/// one). A change takes a lock, reads the clock, and wakes all waiters. Nothing is allocated after
+/// construction.
 #[derive(Debug)]
 pub struct StateCell<S: States>(StateView<S>);
 
@@ -89,8 +91,8 @@ impl<S: States> Deref for StateCell<S> {
 }
 
 impl<S: States> StateCell<S> {
-    /// The state of `of` (a word for errors: "pipeline"), which begins as `initial`. Logs the last
-    /// [`LOGGED`] changes with the time of the process's clock, in ns.
+    /// Returns the state of `of` (a word for errors: "pipeline"), which begins as `initial`. Logs
+    /// the last [`LOGGED`] changes with the time of the process's clock, in ns.
     ///
     /// # Panics
     /// If the declaration of `S` contradicts itself; one by [`states!`](crate::states) does not.
@@ -112,7 +114,7 @@ impl<S: States> StateCell<S> {
         self
     }
 
-    /// What others may have of it: everything but changes.
+    /// Returns the view for other threads, which can do everything but change the state.
     pub fn view(&self) -> &StateView<S> {
         &self.0
     }
@@ -170,7 +172,7 @@ impl<S: States> StateCell<S> {
         let new = old.next(to);
         book.enter(new.number(), from, to, at_ns, why);
         // ORDERING: Release (order::change), pairs with the Acquire in `StateView::word`: what was
-        // done before the change is visible to whoever sees it.
+        // done before the change is visible to a thread that sees it.
         view.front.word.store(new.word(), order::change());
         drop(book);
         if !fault::is("change_untold") {

@@ -14,8 +14,8 @@ fn cell(initial: Lifecycle) -> Arc<StateCell<Lifecycle>> {
     Arc::new(StateCell::new("model", initial).logging(4).timed_by(|| 0))
 }
 
-/// What is done before a change is known to whoever sees it, or the one after it, which another
-/// thread makes.
+/// Work done before a change is visible to a thread that sees the change, or the one after it,
+/// which another thread makes.
 fn a_reader_sees_what_came_before() {
     let (state, effect) = (cell(Starting), Arc::new(AtomicU32::new(0)));
     let (theirs, done) = (Arc::clone(&state), Arc::clone(&effect));
@@ -122,7 +122,7 @@ fn a_state_that_is_left_again_is_not_missed() {
     fault::check(a_passing_state, &["passing_unseen"]);
 }
 
-/// A waiter for what can never come is told so by the change that makes it so.
+/// A waiter for a state that can never come gets an error by the change that makes it so.
 fn a_vain_wait() {
     let state = cell(Paused);
     let theirs = Arc::clone(&state);

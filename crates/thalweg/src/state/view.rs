@@ -31,7 +31,7 @@ impl<S: States> Version<S> {
         Self { word, of }
     }
 
-    /// The state.
+    /// Returns the state.
     #[inline(always)]
     pub fn state(self) -> S {
         S::from_number(self.word as u8)
@@ -51,15 +51,14 @@ impl<S: States> Version<S> {
     }
 }
 
-/// What every reader reads, on a line of its own.
+/// The word that every reader reads, on a line of its own.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(super) struct Front {
     pub(super) word: AtomicU64,
 }
 
-/// The state of something, for those who read it or wait for another; see
-/// [`StateCell`](super::StateCell).
+/// A state, for threads that read it or wait for another; see [`StateCell`](super::StateCell).
 pub struct StateView<S: States> {
     pub(super) front: Front,
     pub(super) book: Mutex<Book<S>>,
@@ -110,37 +109,37 @@ impl<S: States> StateView<S> {
         self.front.word.load(order::changed())
     }
 
-    /// Whose state it is.
+    /// Returns the name of the thing whose state it is.
     pub fn of(&self) -> &'static str {
         self.of
     }
 
-    /// The present state.
+    /// Returns the present state.
     #[inline(always)]
     pub fn get(&self) -> S {
         self.version().state()
     }
 
-    /// Whether this is the present state.
+    /// Returns whether this is the present state.
     #[inline(always)]
     pub fn is(&self, state: S) -> bool {
         self.word() as u8 == state.number()
     }
 
-    /// Whether the present state is one of a group.
+    /// Returns whether the present state is one of a group.
     #[inline(always)]
     pub fn is_within(&self, group: Group<S>) -> bool {
         group.has(self.word() as u8)
     }
 
-    /// The present state with the number of changes so far. Whoever keeps one, with what it has
-    /// found out, learns by one comparison that all of it still holds.
+    /// Returns the present state with the number of changes so far. A thread that keeps a version,
+    /// with what it has found out, checks by one comparison that all of it still holds.
     #[inline(always)]
     pub fn version(&self) -> Version<S> {
         Version::new(self.word())
     }
 
-    /// The last changes, oldest first. Allocates, and takes the lock that changes take.
+    /// Returns the last changes, oldest first. Allocates, and takes the lock that changes take.
     pub fn changes(&self) -> Vec<Change<S>> {
         lock(&self.book).changes()
     }
@@ -156,7 +155,7 @@ impl<S: States> StateView<S> {
         outcome.expect("without a deadline it does not time out")
     }
 
-    /// As [`wait_for`](Self::wait_for) up to a deadline.
+    /// Works as [`wait_for`](Self::wait_for) up to a deadline.
     ///
     /// # Errors
     /// The deadline was reached, or no declared transitions lead there any more.
@@ -176,8 +175,8 @@ impl<S: States> StateView<S> {
         }
     }
 
-    /// As [`wait_for`](Self::wait_for) for a task; what counts is what happens after this call, not
-    /// after the first poll. Dropping the future ends the wait.
+    /// Works as [`wait_for`](Self::wait_for) for a task; what counts is what happens after this
+    /// call, not after the first poll. Dropping the future ends the wait.
     ///
     /// # Errors
     /// No declared transitions lead there any more.
@@ -192,7 +191,7 @@ impl<S: States> StateView<S> {
         )
     }
 
-    /// What a waiter does when it looks: gives something once the wait is over.
+    /// Returns the check of a waiter, which gives something once the wait is over.
     pub(super) fn looking_for(
         &self,
         wanted: Group<S>,

@@ -152,7 +152,7 @@ mod system {
 
 pub(crate) use system::{heavy, is_available, light};
 
-/// As [`light`], or a fence where there is no heavy barrier.
+/// Works as [`light`], or a fence where there is no heavy barrier.
 pub(crate) fn light_or_fence() {
     light();
     if !is_available() {

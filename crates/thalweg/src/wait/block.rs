@@ -62,7 +62,7 @@ impl Listed {
         self.entry = Some(signal.list(waker, kind));
     }
 
-    /// Has `waker` woken from now on; gives whether it is still listed, or was not.
+    /// Has `waker` woken from now on; returns whether it is still listed, or was not.
     pub(crate) fn stay(&mut self, signal: &Signal, waker: &Waker) -> bool {
         match self.entry {
             Some(entry) if !signal.update(entry, waker) => {
@@ -136,8 +136,8 @@ pub(crate) fn poll_on<O, R>(
     }
 }
 
-/// As [`block`] without a deadline, in a task. Where the wait is kept in an endpoint, `listed`,
-/// that can end it when the future is forgotten.
+/// Works as [`block`] without a deadline, in a task. Where the wait is kept in an endpoint,
+/// `listed`, that can end it when the future is forgotten.
 pub(crate) fn wait_on<R, F: FnMut() -> Option<R>, L: BorrowMut<Listed>>(
     signal: &Signal,
     listed: L,
@@ -166,7 +166,8 @@ impl<R, F: FnMut() -> Option<R>> Listing for OnSignal<'_, F> {
 
     fn list(&mut self, waker: &Waker) -> Option<R> {
         self.listed.entry = Some(self.signal.list(waker, Kind::Thread));
-        // What is found may not be what a notification in between was for; the drop passes that on.
+        // A notification in between may have been for something else than was found; the drop
+        // passes it on.
         (self.attempt)()
     }
 
@@ -208,7 +209,7 @@ impl<F, L: BorrowMut<Listed>> Drop for OnSignal<'_, F, L> {
 pub(crate) trait Listing {
     type Found;
 
-    /// Whether looking finds nothing unless this side is listed: then it spins afterwards.
+    /// Returns whether looking finds nothing unless this side is listed: then it spins afterwards.
     fn spins_listed(&mut self) -> bool {
         false
     }
@@ -217,14 +218,14 @@ pub(crate) trait Listing {
     fn look(&mut self) -> Option<Self::Found>;
 
     /// Lists this wait so that `waker` is woken when there is something to look at, and looks
-    /// again. What it gives, it gives unlisted.
+    /// again. When it returns something, it is not listed any more.
     fn list(&mut self, waker: &Waker) -> Option<Self::Found>;
 
     /// Takes this wait off all lists, and looks. Must also happen when the owner is dropped.
     fn leave(&mut self) -> Option<Self::Found>;
 }
 
-/// As [`block`], for a wait that lists itself; the caller has looked once.
+/// Works as [`block`], for a wait that lists itself; the caller has looked once.
 ///
 /// # Errors
 /// [`TimedOut`] when the deadline is reached and there is nothing; the wait is not listed then.
@@ -272,7 +273,7 @@ pub(crate) fn block_listed<L: Listing>(
     })
 }
 
-/// Spins until the waker is woken; gives whether it was.
+/// Spins until the waker is woken; returns whether it was.
 fn spin(parker: &Parker, pace: &mut Pace) -> bool {
     while pace.spin_more() {
         if parker.is_woken() {

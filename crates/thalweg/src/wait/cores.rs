@@ -10,7 +10,7 @@ pub struct Cores {
 }
 
 impl Cores {
-    /// A set for a plan that does not ask the machine: the given CPU numbers, all paid for.
+    /// Returns a set for a plan that does not ask the machine: the given CPU numbers, all paid for.
     pub fn of(cpus: impl Into<Vec<usize>>) -> Self {
         let cpus = cpus.into();
         Self {
@@ -19,13 +19,13 @@ impl Cores {
         }
     }
 
-    /// CPU numbers of the affinity mask, ascending; empty where the system does not say.
+    /// Returns the CPU numbers of the affinity mask, ascending; none where the system does not say.
     pub fn cpus(&self) -> &[usize] {
         &self.cpus
     }
 
-    /// How many threads can run at the same time: affinity ∩ cgroup quota (rounded down), at least
-    /// 1.
+    /// Returns how many threads can run at the same time: affinity ∩ cgroup quota (rounded down),
+    /// at least 1.
     pub fn count(&self) -> usize {
         self.count
     }
@@ -48,7 +48,7 @@ pub fn usable() -> Cores {
 /// Threads that the quota of the process pays for, as far as the cgroup says.
 static QUOTA: OnceLock<usize> = OnceLock::new();
 
-/// What a thread that waits asks for.
+/// The cores, as a thread that waits sees them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct View {
     /// How many threads of the process can run at the same time: as [`Cores::count`], but a thread
@@ -71,13 +71,13 @@ pub(super) fn view() -> View {
 pub(super) fn prepare() {
     QUOTA.get_or_init(|| {
         let cores = usable();
-        // The standard library gives the smaller of both: a quota that is larger is not told.
+        // The standard library returns the smaller of both: a quota that is larger is not known.
         let is_told = cores.cpus.is_empty() || cores.count < cores.cpus.len();
         if is_told { cores.count } else { usize::MAX }
     });
 }
 
-/// Why a thread can't be pinned.
+/// The reason why a thread can't be pinned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PinError {
@@ -134,13 +134,14 @@ fn affinity() -> Vec<usize> {
 }
 
 /// Cores that threads of this process were seen to be allowed on, modulo 64. It only grows: where a
-/// process loses cores while it runs, what waiting costs tells (see `Pace`).
+/// process loses cores while it runs, the cost of waiting shows that (see `Pace`).
 #[cfg(target_os = "linux")]
 static SEEN: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
 
-/// How many cores the threads of this process may use together, as far as is known: the calling
-/// thread's, the first thread's, and those of threads that have asked before. Each is a cheap
-/// question; a thread that is pinned to a core of its own must not think it shares it with all.
+/// Returns how many cores the threads of this process may use together, as far as is known: the
+/// calling thread's, the first thread's, and those of threads that have asked before. Each is a
+/// cheap question; a thread that is pinned to a core of its own must not think it shares it with
+/// all.
 #[cfg(target_os = "linux")]
 fn process_view() -> View {
     use std::sync::atomic::Ordering;
@@ -170,19 +171,19 @@ fn process_view() -> View {
     UNKNOWN
 }
 
-/// The system does not tell.
+/// The view where the system does not report cores.
 const UNKNOWN: View = View {
     count: usize::MAX,
     only: None,
 };
 
-/// The core that the calling thread runs on now, where the system says so.
+/// Returns the core that the calling thread runs on now, where the system says so.
 #[cfg(target_os = "linux")]
 pub fn current() -> Option<usize> {
     Some(rustix::thread::sched_getcpu())
 }
 
-/// The core that the calling thread runs on now, where the system says so.
+/// Returns the core that the calling thread runs on now, where the system says so.
 #[cfg(not(target_os = "linux"))]
 pub fn current() -> Option<usize> {
     None

@@ -1,22 +1,21 @@
-//! What waiting is taken to cost before it was measured.
+//! The costs of waiting that are assumed before they were measured.
 
 use std::sync::OnceLock;
 
-/// What a wake-up is taken to cost where nobody has said so, ns (4.3 µs on a two-core cloud
-/// machine).
+/// The default cost of a wake-up, ns (4.3 µs on a two-core cloud machine).
 const WAKE_NS: u64 = 5_000;
 
 static COSTS: OnceLock<Costs> = OnceLock::new();
 
-/// What waiting costs on this machine, as it was measured before: what a [`Pace`](super::Pace)
-/// begins with, until it has measured a few wake-ups itself.
+/// The costs of waiting on this machine, as they were measured before: a [`Pace`](super::Pace)
+/// begins with them, until it has measured a few wake-ups itself.
 ///
 /// `thalweg machine --output FILE` measures it; `costs.wake_50us.value` of that file is the
 /// wake-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Costs {
-    /// From when a thread is woken until it runs, ns.
+    /// The time from when a thread is woken until it runs, ns.
     pub wake_ns: u64,
 }
 
@@ -27,8 +26,8 @@ impl Default for Costs {
 }
 
 impl Costs {
-    /// A wake-up of so many ns. Below 2 µs and above 50 µs the nearest of these is taken: a
-    /// wake-up that seemed to take longer has waited for a core.
+    /// Returns the costs with a wake-up of `wake_ns`. Below 2 µs and above 50 µs the nearest of
+    /// these is taken: a wake-up that seemed to take longer has waited for a core.
     pub const fn new(wake_ns: u64) -> Self {
         let wake_ns = match wake_ns {
             0..2_000 => 2_000,
@@ -53,7 +52,7 @@ impl Costs {
         COSTS.set(self).map_err(|_| Self::current())
     }
 
-    /// Those that were set, or what is taken to be usual: a wake-up of 5 µs.
+    /// Returns the costs that were set, or the default: a wake-up of 5 µs.
     pub fn current() -> Costs {
         COSTS.get().copied().unwrap_or_default()
     }
@@ -63,7 +62,7 @@ impl Costs {
 mod tests {
     use super::*;
 
-    // What is installed is of the whole process: the example above and `tests/costs.rs` do that.
+    // Installed costs are of the whole process: the example above and `tests/costs.rs` do that.
     #[test]
     fn unlikely_costs_are_those_of_a_wake_up_that_is_learned() {
         let taken = [0, 1_999, 2_000, 4_300, 50_000, 50_001, u64::MAX].map(Costs::new);

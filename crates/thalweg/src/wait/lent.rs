@@ -1,4 +1,4 @@
-//! What a thread keeps from one use to the next, so that only the first allocates.
+//! Values that a thread keeps from one use to the next, so that only the first use allocates.
 
 use crate::ring::sync::IS_MODEL;
 use std::cell::Cell;

@@ -16,7 +16,8 @@
 //! are short and yields have paid (`yields.rs`): a thread that has yielded gets its turn again when
 //! the other sleeps or its time slice is over, while a wake-up takes the core at once. So does a
 //! thread that is pinned to one core, after a thread on that core has woken it (`place.rs`). Wakers
-//! say where they run; one that is pinned and loses its core sleeps once, to be told.
+//! say where they run; one that is pinned and loses its core sleeps once, so that its waker says
+//! where it runs.
 //!
 //! A wake-up that took very long, or a long pause between two reads of the clock, says that others
 //! want this core: for some waits, spinning gives the turn away.
@@ -32,7 +33,7 @@ use std::time::Instant;
 use thalweg_measure::clock::{Clock, TimeSource};
 use yields::Yields;
 
-/// What waiting should save: latency or processor time.
+/// The resource that waiting should save: latency or processor time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Mode {
@@ -48,7 +49,7 @@ pub enum Mode {
     Power,
 }
 
-/// What a wake-up is taken to cost before one was measured, ns (4.3 µs on a two-core cloud
+/// The cost of a wake-up that is assumed before one was measured, ns (4.3 µs on a two-core cloud
 /// machine).
 const WAKE_NS_FIRST: u64 = 5_000;
 const WAKE_NS_MIN: u64 = 2_000;
@@ -58,19 +59,19 @@ const WAKE_NS_MAX: u64 = 50_000;
 const LATENCY_NS: u64 = 5_000_000;
 /// How old the count of cores may be where a thread goes to sleep. A look takes some 10 µs.
 const CORES_NS_MAX: u64 = 100_000_000;
-/// How old it may be where a thread spins, and somebody may wait for what it finds.
+/// The largest age of it where a thread spins, and another one may wait for what it finds.
 const CORES_SPINNING_NS_MAX: u64 = 1_000_000_000;
 /// Turns between two reads of the clock; a pause takes some 10 ns, and a read 20.
 const TURNS_PER_LOOK: u32 = 16;
-/// Whoever pauses for longer gives a turn away in between (0.2 to 0.4 µs where nobody wants it):
-/// else two spinning threads that share a core hand over once a time slice.
+/// A thread that pauses for longer gives a turn away in between (0.2 to 0.4 µs where no other
+/// thread wants it): else two spinning threads that share a core hand over once a time slice.
 const PAUSES_NS_MAX: u64 = 50_000;
 /// Wake-ups that a long gap counts as.
 const GAP_WAKES_MAX: u64 = 4;
 /// Waits that yield after a sign that the cores are crowded.
 const CROWDED_WAITS: u32 = 64;
 
-/// What a waiting thread does with its turns.
+/// The use that a waiting thread makes of its turns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Turns {
     /// Sleep at once.
@@ -83,12 +84,13 @@ enum Turns {
     Pause,
 }
 
-/// How one endpoint waits, and what it has learned. Belongs to one thread at a time; may move.
+/// The pace of an endpoint: how it waits, and what it has learned. It belongs to one thread at a
+/// time, and may move.
 pub struct Pace<C: TimeSource = Clock> {
     mode: Mode,
     clock: C,
     place: Place,
-    /// What yielding on a shared core has cost.
+    /// The measured cost of yielding on a shared core.
     yields: Yields,
     /// Waits to come that yield.
     crowded: u32,
@@ -114,8 +116,8 @@ shown!([C: TimeSource] Pace<C>, "Pace", this,
     "usable": this.place.usable);
 
 impl Pace {
-    /// A pace that has learned nothing yet. The first one of a process calibrates the clock, which
-    /// takes some 10 ms.
+    /// Returns a pace that has learned nothing yet. The first one of a process calibrates the
+    /// clock, which takes some 10 ms.
     pub fn new(mode: Mode) -> Self {
         cores::prepare();
         Self::with(mode, Clock::global(), cores::view)
@@ -151,12 +153,12 @@ impl<C: TimeSource> Pace<C> {
         }
     }
 
-    /// The mode.
+    /// Returns the mode.
     pub(crate) fn mode(&self) -> Mode {
         self.mode
     }
 
-    /// Whether so many threads would have to share cores, as far as is known.
+    /// Returns whether `threads` threads would have to share cores, as far as is known.
     pub(crate) fn is_crowd(&self, threads: u64) -> bool {
         let usable = self.place.usable;
         !IS_MODEL && usable > 0 && threads > usable as u64 && self.mode != Mode::Power
@@ -167,19 +169,20 @@ impl<C: TimeSource> Pace<C> {
         self.has_waited = has_waited;
     }
 
-    /// Whether others may run while this thread pauses for a moment, be the cores crowded or not.
+    /// Returns whether others may run while this thread pauses for a moment, be the cores crowded
+    /// or not.
     #[inline]
     pub(crate) fn may_pause(&self) -> bool {
         !IS_MODEL && !self.place.is_alone() && self.mode != Mode::Power
     }
 
-    /// Whether pausing for a moment keeps nobody from running, as far as is known.
+    /// Returns whether pausing for a moment keeps no thread from running, as far as is known.
     #[inline]
     pub(crate) fn may_spin(&self) -> bool {
         !IS_MODEL && !self.place.is_alone() && self.crowded == 0 && self.mode != Mode::Power
     }
 
-    /// Whether the next wait would give turns away or sleep at once, not pause.
+    /// Returns whether the next wait would give turns away or sleep at once, not pause.
     #[inline]
     pub(crate) fn gives_way(&self) -> bool {
         !IS_MODEL && self.mode != Mode::Power && self.choose() != Turns::Pause
@@ -243,7 +246,7 @@ impl<C: TimeSource> Pace<C> {
         true
     }
 
-    /// Looks at the clock while spinning; gives whether there is time left.
+    /// Looks at the clock while spinning; returns whether there is time left.
     fn look(&mut self) -> bool {
         let mut now = self.clock.ticks();
         let is_first = self.began.is_none();
@@ -297,7 +300,7 @@ impl<C: TimeSource> Pace<C> {
         }
     }
 
-    /// Whether a yield on a shared core is the cheaper way.
+    /// Returns whether a yield on a shared core is the cheaper way.
     fn yields_pay(&self) -> bool {
         // A wake-up that costs more here has waited for the other's time slice.
         self.gap <= self.clock.ticks_from_ns(WAKE_NS_FIRST) && self.yields.are_due()
@@ -310,8 +313,8 @@ impl<C: TimeSource> Pace<C> {
         self.yields.took(wakes, has_found);
     }
 
-    /// Spinning was worth it. Reads no clock, since somebody waits for the result; but after a
-    /// yield, which may have taken any time, it does.
+    /// Notes that spinning was worth it. It reads no clock, since another thread may wait for the
+    /// result; but after a yield, which may have taken any time, it does.
     #[inline]
     pub(super) fn found_spinning(&mut self) {
         if self.turns == Turns::YieldOnce {
@@ -352,7 +355,7 @@ impl<C: TimeSource> Pace<C> {
         if let Some(began) = self.began.take() {
             self.learn_gap(woken.saturating_sub(began));
         }
-        // If somebody else was faster, another wait begins.
+        // If another thread was faster, another wait begins.
         self.began = Some(now);
     }
 
@@ -371,7 +374,7 @@ impl<C: TimeSource> Pace<C> {
     }
 }
 
-/// An EWMA of 1/8, rounded towards the new value, so that it gets there.
+/// Returns an EWMA of 1/8, rounded towards the new value, so that it gets there.
 fn averaged(old: u64, new: u64) -> u64 {
     if new >= old {
         old + (new - old).div_ceil(8)

@@ -19,7 +19,7 @@ const ASLEEP: u32 = 1;
 /// Notified, and the thread does not know yet.
 const NOTIFIED: u32 = 2;
 
-/// What a thread sleeps on.
+/// The word that a thread sleeps on.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Bed {
@@ -32,7 +32,7 @@ struct Bed {
     clock: Clock,
 }
 
-/// The system does not tell the core.
+/// The number that stands for a core that the system does not report.
 const NO_CORE: u32 = u32::MAX;
 
 impl Wake for Bed {
@@ -60,7 +60,7 @@ impl Wake for Bed {
 /// How a sleep ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ended {
-    /// The deadline is reached, and nobody has woken the thread.
+    /// The deadline is reached, and no other thread has woken this one.
     TimedOut,
     /// Woken before it slept, or by a waker that came before it slept.
     Awake,
@@ -105,13 +105,13 @@ impl Parker {
 
     /// Forgets what woke it before.
     pub(super) fn reset(&self) {
-        // ORDERING: Relaxed; a wake-up that is thrown away tells nothing. One for the coming wait
+        // ORDERING: Relaxed; a wake-up that is thrown away carries no data. One for the coming wait
         // comes after the waker was listed, under a lock.
         self.bed.word.store(AWAKE, Ordering::Relaxed);
     }
 
-    /// Whether it was woken since the last [`reset`](Self::reset); for a thread that spins before
-    /// it sleeps.
+    /// Returns whether it was woken since the last [`reset`](Self::reset); for a thread that spins
+    /// before it sleeps.
     pub(super) fn is_woken(&self) -> bool {
         // ORDERING: Acquire (order::woken), pairs with the Release in `wake_by_ref`.
         self.bed.word.load(order::woken()) == NOTIFIED
@@ -121,8 +121,8 @@ impl Parker {
     pub(super) fn park_until(&self, deadline: Option<Instant>) -> Ended {
         let word = &self.bed.word;
         let begin = self.bed.clock.ticks();
-        // ORDERING: Relaxed where it succeeds, since nothing is told by going to sleep; else
-        // Acquire (order::woken), pairs with the Release in `wake_by_ref`.
+        // ORDERING: Relaxed where it succeeds, since going to sleep publishes nothing; else Acquire
+        // (order::woken), pairs with the Release in `wake_by_ref`.
         if word
             .compare_exchange(AWAKE, ASLEEP, Ordering::Relaxed, order::woken())
             .is_err()
@@ -164,7 +164,8 @@ impl Parker {
         }
         // ORDERING: Relaxed; acquired by the swap.
         match self.bed.woken.load(Ordering::Relaxed) {
-            // Of another sleep: the waker looked before this one began, and saw nobody asleep.
+            // A stamp of another sleep: the waker looked before this one began, and saw no thread
+            // asleep.
             stamp if stamp < begin => Ended::Awake,
             at => {
                 // ORDERING: Relaxed; acquired by the swap.

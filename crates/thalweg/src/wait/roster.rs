@@ -20,7 +20,7 @@ pub struct Entry {
 #[derive(Debug)]
 pub(crate) struct Wait<E> {
     pub(crate) entry: Entry,
-    /// Who closes a list takes it.
+    /// The waker, which a thread that closes the list takes.
     pub(crate) waker: Option<Waker>,
     pub(crate) element: E,
 }
@@ -31,7 +31,7 @@ pub(crate) struct Wait<E> {
 #[derive(Debug)]
 pub(crate) struct Roster<E> {
     waits: VecDeque<Wait<E>>,
-    /// Tells this list from others.
+    /// Distinguishes this list from others.
     list: NonZeroU64,
     /// Waits listed ever; also the number of the last one.
     pub(crate) listed: u64,
@@ -70,7 +70,7 @@ impl<E> Roster<E> {
         entry
     }
 
-    /// The waiters, in order of arrival.
+    /// Returns the waiters, in order of arrival.
     pub(crate) fn waits(&self) -> impl Iterator<Item = &Wait<E>> {
         self.waits.iter()
     }
@@ -98,7 +98,7 @@ impl<E> Roster<E> {
 }
 
 /// For a task that is polled again: has `waker` woken from now on, if its wait is still in the list
-/// that `roster` finds behind the lock; gives whether it is.
+/// that `roster` finds behind the lock; returns whether it is.
 pub(crate) fn renew<S, E>(
     state: &Mutex<S>,
     roster: impl Fn(&mut S) -> Option<&mut Roster<E>>,

@@ -4,7 +4,7 @@ use super::{Mode, Pace, Signal, block, parker};
 use crate::ring::sync::{IS_MODEL, spin_hint, yield_now};
 use thalweg_measure::clock::Clock;
 
-/// How to wait.
+/// The way in which a thread waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Strategy {
@@ -23,7 +23,7 @@ pub enum Strategy {
 }
 
 impl Strategy {
-    /// Whether a waiting thread may sleep, so that somebody must wake it.
+    /// Returns whether a waiting thread may sleep, so that another one must wake it.
     pub fn may_sleep(self) -> bool {
         matches!(self, Self::Park | Self::Adaptive)
     }
@@ -32,16 +32,16 @@ impl Strategy {
 /// Yielding is cheap for the others on the core, so that it may last longer than spinning: two time
 /// slices' worth of short turns, ns. Sleeping sooner makes every gap between events cost a wake-up.
 const SHARE_NS: u64 = 200_000;
-/// Who waits for room in a ring spins for this long: 25 wake-ups of 2 µs, which the stage that
-/// makes the room would have to pay. So waking costs a stage 4 % of its time at most.
+/// The time for which a thread that waits for room in a ring spins: 25 wake-ups of 2 µs, which the
+/// stage that makes the room would have to pay. So waking costs a stage 4 % of its time at most.
 const ROOM_NS: u64 = 50_000;
 /// Time between two looks at a full ring, ns. Each look takes the line of the last stage's sequence
-/// away from it (some 0.2 µs), and the less room there is, the sooner it is used up; but whoever
-/// waits must hear of the first free slot, and hears of it so much later at most.
+/// away from it (some 0.2 µs), and the less room there is, the sooner it is used up; but a waiting
+/// thread must see the first free slot, and sees it later by this time at most.
 const LOOK_NS: std::ops::RangeInclusive<u64> = 100..=10_000;
 
-/// Stages tell of free slots by the round, of 64 events. Whoever has waited for so long (a round of
-/// 150 ns an event) looks for each single one.
+/// Stages publish free slots by the round, of 64 events. A thread that has waited for this time (a
+/// round of 150 ns an event) looks for each single one.
 const LONG_NS: u64 = 10_000;
 
 /// A thread's way of waiting.
@@ -57,7 +57,7 @@ pub(crate) struct Waiter {
 }
 
 impl Waiter {
-    /// Waits by `strategy`; `shares` says that threads share cores, so that nobody may spin.
+    /// Waits by `strategy`; `shares` says that threads share cores, so that no thread may spin.
     pub(crate) fn new(strategy: Strategy, shares: bool) -> Self {
         let mode = match strategy {
             Strategy::Adaptive if !shares => Mode::Balanced,
@@ -79,7 +79,7 @@ impl Waiter {
         }
     }
 
-    /// Whether pausing for a moment keeps nobody from running.
+    /// Returns whether pausing for a moment keeps no thread from running.
     pub(crate) fn may_pause(&self) -> bool {
         match self.strategy {
             Strategy::Spin => !IS_MODEL,
@@ -92,8 +92,8 @@ impl Waiter {
         self.strategy == Strategy::Yield || (self.strategy == Strategy::Adaptive && self.shares)
     }
 
-    /// Returns once `ready` says `true`. If the strategy may sleep, whoever makes it true must
-    /// notify `signal` afterwards.
+    /// Returns once `ready` returns `true`. If the strategy may sleep, the thread that makes it
+    /// true must notify `signal` afterwards.
     pub(crate) fn until(&mut self, signal: &Signal, mut ready: impl FnMut() -> bool) {
         if ready() {
             return;
@@ -115,7 +115,7 @@ impl Waiter {
         let _ = block(signal, &mut self.pace, None, || ready().then_some(()));
     }
 
-    /// What it does while it is awake.
+    /// Returns the function that a thread calls while it is awake.
     fn turn(&self) -> fn() {
         if self.gives_turns() {
             yield_now
@@ -124,9 +124,9 @@ impl Waiter {
         }
     }
 
-    /// As [`until`](Self::until) for room in a ring: returns once `room(is_long)` is not 0, where
-    /// `is_long` asks for a check that finds any room, and costs the stage that makes it more.
-    /// Looks less often if there was less than `plenty` the last time, and goes on for longer
+    /// Works as [`until`](Self::until) for room in a ring: returns once `room(is_long)` is not 0,
+    /// where `is_long` asks for a check that finds any room, and costs the stage that makes it
+    /// more. Looks less often if there was less than `plenty` the last time, and goes on for longer
     /// before it sleeps.
     pub(crate) fn until_room(
         &mut self,

@@ -85,6 +85,6 @@ fn threads_that_wake_each_other_do_not_allocate() {
             play(0);
         });
         let parked: u64 = signals.iter().map(Signal::parked).sum();
-        assert!(mode != Mode::Power || parked > 0, "nobody slept");
+        assert!(mode != Mode::Power || parked > 0, "no thread slept");
     }
 }

@@ -1,4 +1,4 @@
-//! Publishers that wait, with different limits, while everybody stays alive.
+//! Publishers that wait, with different limits, while all ends stay alive.
 
 use crate::bus::check_totals;
 use crate::bus::note::{BLOCK, Note, note};
@@ -17,7 +17,7 @@ fn bus(mode: Mode) -> Bus<Note> {
 }
 
 /// Four publishers wait. Each message that is taken makes room for at most one of them, and which
-/// one is known: whoever was woken for it must not keep it from that one.
+/// one is known: another publisher that was woken for it must not keep it from that one.
 fn room_reaches_the_one_that_can_use_it(mode: Mode) {
     let bus = bus(mode);
     let mut rx = bus.subscribe(Topics::ALL).unwrap();

@@ -11,12 +11,13 @@ use thalweg::bus::{Bus, Consumer, Delivery, Priority, Publisher, Topics};
 
 const PUBLISHERS: u64 = 4;
 const TOPICS: [thalweg::bus::TopicId; 5] = [BLOCK, REJECT, OLDEST, CONFLATE, RETAINED];
-/// What overtakes, where something does.
+/// The priority that overtakes, where there is an express lane.
 const EXPRESS: Priority = Priority::High;
-/// Values of the last message of each publisher and topic, after which no loss is untold.
+/// Values of the last message of each publisher and topic, after which every loss has been
+/// reported.
 const LAST: u64 = u64::MAX;
 
-/// What a consumer sees of each publisher and topic.
+/// The sequences that a consumer sees of each publisher and topic.
 #[derive(Default)]
 struct Account {
     next: HashMap<(usize, usize), u64>,
@@ -41,7 +42,7 @@ impl Account {
 }
 
 /// As [`Account`], where some messages overtake others: each sequence is delivered once, or in one
-/// gap that was told; in each lane they ascend.
+/// gap that was reported; in each lane they ascend.
 #[derive(Default)]
 struct Mixed {
     seen: HashMap<(usize, usize), Vec<bool>>,
@@ -91,7 +92,7 @@ fn publish(
             yield_now();
         }
     }
-    // Nobody publishes, until all is taken: then there is room for the last ones everywhere, but
+    // No thread publishes until all is taken: then there is room for the last ones everywhere, but
     // with a guest.
     quiet.wait();
     while bus.totals().service.waiting > 0 {
@@ -151,10 +152,10 @@ fn come_and_go(bus: &Bus<Note>, seed: u64, end: Instant) -> u64 {
                     continue;
                 };
                 let key = (got.publisher.index(), got.topic.index());
-                // What overtakes leaves a gap that is none.
+                // A message that overtakes leaves a gap that is none.
                 if !has_lane && let Some(next) = next.insert(key, got.sequence + 1) {
                     let lost = got.sequence - next;
-                    // What is lost between the retained one and the opening is not this inbox's.
+                    // A loss between the retained message and the opening is not this inbox's.
                     assert!(lost >= got.lost_before, "{got:?}");
                 }
             }
@@ -223,7 +224,7 @@ fn every_message_is_accounted_for() {
     let shared = group.join().unwrap();
     for stable in stable {
         let (account, rx) = stable.join().unwrap();
-        // All gaps are told: each publisher and topic has had its last word.
+        // All gaps are reported: each publisher and topic has sent its last message.
         let losses = rx.losses();
         assert_eq!(losses.len() as u64, PUBLISHERS);
         let lost: u64 = losses.iter().map(|losses| losses.flow.lost()).sum();

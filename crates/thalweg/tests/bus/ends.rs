@@ -86,7 +86,7 @@ fn the_last_handle_drains() {
     assert_eq!(rx.recv(), Err(RecvError));
 }
 
-/// What one thread waits for, another one ends; handles stay.
+/// One thread ends the bus for which another one waits; handles stay.
 fn an_end_reaches_who_waits(end: fn(&Bus<Note>)) {
     for _ in 0..100 {
         let bus = bus(1);
@@ -115,7 +115,7 @@ fn a_drain_reaches_who_waits() {
 fn a_stop_reaches_who_waits() {
     watched(|| {
         an_end_reaches_who_waits(|bus| {
-            // What waits for the room that this makes may still get it.
+            // A publisher that waits for the room that this makes may still get it.
             bus.drain();
             assert!(bus.stop());
         });

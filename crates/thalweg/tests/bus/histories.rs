@@ -1,7 +1,7 @@
 //! Random histories, against a model in plain words.
 //!
 //! A world is a bus with its publishers and one inbox; it goes through many histories, each of
-//! which begins and ends with an empty inbox. `THALWEG_BUS_HISTORIES=1000000` makes it so many
+//! which begins and ends with an empty inbox. `THALWEG_BUS_HISTORIES=1000000` sets their number
 //! (`--release`). Every other world has an express lane.
 
 use crate::bus::note::{BLOCK, CONFLATE, KEPT, Note, OLDEST, REJECT, bus, keyed};
@@ -26,7 +26,7 @@ struct Sent {
     lost_before: u64,
 }
 
-/// What is in the ring.
+/// An element of the ring.
 enum Element {
     Message(Sent),
     Token(TopicId),
@@ -66,7 +66,7 @@ impl Model {
         }
     }
 
-    /// Whether it is admitted.
+    /// Returns whether it is admitted.
     fn publish(&mut self, publisher: usize, note: Note, priority: Priority) -> bool {
         let topic = note.topic.index();
         let sequence = self.sequences[publisher][topic];
@@ -112,7 +112,7 @@ impl Model {
         shelf.push_back(sent);
     }
 
-    /// What a message or token stands for.
+    /// Returns the messages for which a message or token stands.
     fn open(&mut self, element: Element) -> VecDeque<Sent> {
         let topic = match element {
             Element::Message(sent) => return VecDeque::from([sent]),
@@ -120,7 +120,7 @@ impl Model {
         };
         let mut all = std::mem::take(&mut self.shelves[topic.index()]);
         for sent in &mut all {
-            // Of a shelf, what is not there was evicted.
+            // A message that is not on its shelf was evicted.
             let next = &mut self.untold[sent.publisher][topic.index()];
             sent.lost_before = sent.sequence - *next;
             *next = sent.sequence + 1;

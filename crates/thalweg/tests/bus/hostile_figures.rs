@@ -1,4 +1,4 @@
-//! Figures that must agree when nobody is at work.
+//! Figures that must agree while no thread is at work.
 
 use crate::bus::note::{CONFLATE, KEPT, OLDEST, bus, keyed, note};
 use crate::bus::{check_totals, sum};
@@ -34,7 +34,7 @@ fn losses_before_what_a_member_takes_along_are_in_the_figures() {
     }
 }
 
-/// What a consumer has taken from a shelf is not received yet.
+/// Messages that a consumer has taken from a shelf are not received yet.
 #[test]
 fn a_bus_with_messages_that_wait_is_not_stopped() {
     let bus = bus(8);
@@ -51,7 +51,7 @@ fn a_bus_with_messages_that_wait_is_not_stopped() {
         rx.recv().unwrap();
         received += 1;
     }
-    // Whoever asks first.
+    // This holds whichever call comes first.
     assert_eq!(bus.snapshot().state, Lifecycle::Stopped);
     assert_eq!(received, 2);
     assert!(rx.recv().is_err());

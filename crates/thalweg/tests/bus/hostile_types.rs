@@ -17,7 +17,7 @@ pub(crate) enum Moment {
 
 type Hook = dyn Fn(Moment, u64) + Send + Sync;
 
-/// What a test does at each moment of a message of its own; nothing before it is set.
+/// The hook that a test runs at each moment of a message of its own; none before it is set.
 #[derive(Clone, Default)]
 pub(crate) struct Hooks(Arc<Mutex<Option<Arc<Hook>>>>);
 
@@ -157,7 +157,7 @@ impl World {
         Trap::hooked(topic, value, &self.hooks)
     }
 
-    /// Whether it panicked.
+    /// Returns whether it panicked.
     pub(crate) fn publish(&mut self, topic: TopicId, value: u64) -> bool {
         let trap = self.trap(topic, value);
         let (tx, is_task) = (&mut self.tx, self.is_task);
@@ -169,7 +169,7 @@ impl World {
     }
 }
 
-/// Whatever panics, gaps in the sequences are losses, and are told.
+/// Whatever panics, gaps in the sequences are losses, and are reported.
 fn a_panic_leaves_no_untold_gap(at: Moment) {
     for (topic, is_task) in TOPICS.into_iter().flat_map(|t| BOTH.map(|b| (t, b))) {
         let mut world = World::new(is_task);
@@ -217,7 +217,7 @@ fn a_drop_that_panics_leaves_no_untold_gap() {
     a_panic_leaves_no_untold_gap(Moment::Drop);
 }
 
-/// What is retained has a number of its own, also if what it replaces panics.
+/// A retained message has a number of its own, also if the message that it replaces panics.
 #[test]
 fn what_is_retained_is_published() {
     let cases = [RETAINED, BLOCK_RETAINED].map(|topic| BOTH.map(|is_task| (topic, is_task)));
@@ -318,7 +318,7 @@ fn a_clone_for_a_late_joiner_may_call_the_bus() {
         let late = world.bus.subscription(Topics::ALL).replay_retained();
         let mut late = late.open().unwrap();
         assert_eq!(late.recv().unwrap().message.value, 1);
-        // What was published inside comes behind, or was before the inbox.
+        // Messages that were published inside come behind, or were before the inbox.
         late.recv_each(9, |got| assert!(!got.is_replay));
         check_totals(&world.bus.totals());
     });

@@ -1,4 +1,4 @@
-//! Waits that others disturb, while everybody stays alive: futures that are given up, wakers that
+//! Waits that others disturb, while all ends stay alive: futures that are given up, wakers that
 //! panic, members that panic, joiners in the middle of retained messages.
 
 use crate::bus::hostile_types::{self, Moment, Trap, World, throw};

@@ -37,7 +37,7 @@ fn publishers_that_have_gone_are_a_sum() {
     check_totals(&snapshot.totals);
 }
 
-/// Whatever they publish, and though nobody reads.
+/// This holds for each policy, and though no consumer reads.
 #[test]
 fn publishers_that_have_gone_take_no_memory_where_nobody_reads() {
     for topic in [BLOCK, REJECT, OLDEST, CONFLATE] {
@@ -47,7 +47,7 @@ fn publishers_that_have_gone_take_no_memory_where_nobody_reads() {
             let mut tx = bus.publisher("passing").unwrap();
             let _ = tx.try_publish(keyed(topic, n % 20, n));
         }
-        // Those whose messages are there, some with a loss that nobody was told of, and the last.
+        // Those whose messages are there, some with a loss that was never reported, and the last.
         let most = 8 + KEPT + 64 + 1;
         assert!(rx.losses().len() <= most, "{topic:?} {}", rx.losses().len());
         let issued = sum(bus.totals().flow.issued);
@@ -56,7 +56,7 @@ fn publishers_that_have_gone_take_no_memory_where_nobody_reads() {
     }
 }
 
-/// What waits in one ring is not of those that published into the other.
+/// Messages that wait in one ring keep no publishers of the other.
 #[test]
 fn publishers_of_an_express_lane_are_not_kept_by_what_it_overtakes() {
     let bus = bus(8);
@@ -76,8 +76,8 @@ fn publishers_of_an_express_lane_are_not_kept_by_what_it_overtakes() {
     check_totals(&bus.totals());
 }
 
-/// What is discarded with a member of a group had a gap before it. A later message can't report
-/// that: one that came in between was delivered.
+/// A message that is discarded with a member of a group had a gap before it. A later message can't
+/// report that: one that came in between was delivered.
 #[test]
 fn a_gap_before_what_a_member_takes_along_is_counted_and_not_told_later() {
     let bus = bus(16);
@@ -91,7 +91,7 @@ fn a_gap_before_what_a_member_takes_along_is_counted_and_not_told_later() {
     assert_eq!((0..19).filter(|&value| publish(value)).count(), 16);
     assert_eq!((0..14).filter(|_| rx.recv().is_ok()).count(), 14);
     assert!((19..30).all(&mut publish));
-    // The first it has, the second it has when it panics, and the third would tell.
+    // The first it has, the second it has when it panics, and the third would report the gap.
     let mut seen = Vec::new();
     let batch = AssertUnwindSafe(|| {
         let mut member = member;
@@ -133,7 +133,8 @@ fn a_publisher_is_known_as_long_as_its_messages_wait() {
     rx.recv().unwrap();
     leave(REJECT, "another");
     assert_eq!(names(&rx), ["shelf", "another"]);
-    // What a consumer holds when it goes is counted, whether its publisher has a row or not.
+    // Messages that a consumer holds when it goes are counted, whether its publisher has a row or
+    // not.
     rx.recv().unwrap();
     let other = bus.publisher("other").unwrap();
     assert_eq!(names(&rx), ["another", "other"]);
@@ -180,7 +181,7 @@ fn some_of_those_that_left_with_an_untold_loss_are_known() {
     check_totals(&bus.totals());
 }
 
-/// A message whose clones panic when they are told to.
+/// A message whose clones panic when they are set to.
 #[derive(Debug)]
 struct Frail {
     topic: TopicId,

@@ -42,7 +42,7 @@ fn sum(by_priority: [u64; Priority::COUNT]) -> u64 {
     by_priority.iter().sum()
 }
 
-/// What adds up when nobody is at work.
+/// Checks the sums that hold while no thread is at work.
 fn check_totals(totals: &Totals) {
     let Totals { flow, service, .. } = totals;
     for p in Priority::ALL.map(Priority::index) {

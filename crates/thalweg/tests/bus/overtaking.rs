@@ -28,7 +28,8 @@ fn taken(rx: &mut Consumer<Note>) -> Vec<(u64, u64, u64)> {
 fn high_messages_come_first_and_tell_the_gap_before_them() {
     let bus = bus(4);
     let mut rx = express(&bus, High, 2);
-    // Of 4 places low ones have 2 and medium ones 3; the lane has 2 for both of its priorities.
+    // Low messages have 2 of 4 places, and medium ones 3; the lane has 2 for both of its
+    // priorities.
     assert_eq!(rx.limits(), [2, 3, 2, 2]);
     let mut tx = bus.publisher("p").unwrap();
     let mut publish = |priority, value| {
@@ -51,7 +52,7 @@ fn high_messages_come_first_and_tell_the_gap_before_them() {
     assert_eq!(figures.service.waiting, 5);
     let lost = [(4, 4, 1), (5, 5, 0), (0, 0, 0), (1, 1, 0), (2, 2, 0)];
     assert_eq!(taken(&mut rx), lost);
-    // The next of either lane tells of the loss behind all of these.
+    // The next message of either lane reports the loss behind all of these.
     assert_eq!(tx.publish(note(BLOCK, 7)).unwrap(), 1);
     assert_eq!(taken(&mut rx), [(7, 7, 1)]);
     check_totals(&bus.totals());
@@ -98,7 +99,7 @@ fn a_shelf_goes_with_the_priority_of_its_topic() {
     assert_eq!(rx.express().unwrap().waiting, 6);
     let values: Vec<u64> = taken(&mut rx).iter().map(|one| one.0).collect();
     assert_eq!(values, [10, 11, 20, 21, 30, 31, 0, 1]);
-    // What was on a shelf of the lane stays before what comes to the lane later.
+    // Messages that were on a shelf of the lane stay before those that come to the lane later.
     tx.publish(note(OLDEST, 1)).unwrap();
     tx.publish(note(OLDEST, 2)).unwrap();
     assert_eq!(rx.recv().unwrap().message.value, 1);

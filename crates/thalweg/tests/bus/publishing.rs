@@ -1,4 +1,4 @@
-//! What reaches whom, in one thread.
+//! Delivery of messages to inboxes, in one thread.
 
 use crate::bus::check_totals;
 use crate::bus::note::{BLOCK, CONFLATE, KEPT, Note, OLDEST, REJECT, bus, keyed, note};

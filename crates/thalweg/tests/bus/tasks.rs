@@ -221,7 +221,8 @@ fn tasks_and_threads_share_little_room() {
     });
 }
 
-/// The last that is told of the end: what was waiting elsewhere is taken by then.
+/// The bus stops with the last consumer that gets the end: messages that waited elsewhere are taken
+/// by then.
 #[test]
 fn a_task_that_is_told_of_the_end_stops_the_bus() {
     let bus = bus(4);

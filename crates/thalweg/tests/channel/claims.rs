@@ -52,7 +52,7 @@ pub(crate) fn a_claim_is_exact_or_an_error<S: Made>(flavour: Flavour<S>) {
     assert_eq!(rx.try_iter().sum::<u32>(), 15);
 }
 
-/// What is not used comes back: at once, or when the receiver has come past it.
+/// Room that is not used comes back: at once, or when the receiver has come past it.
 pub(crate) fn unused_room_comes_back<S: Made>(flavour: Flavour<S>) {
     let (mut tx, mut rx) = flavour.channel::<u32>(4);
     for _ in 0..20 {
@@ -103,7 +103,7 @@ pub(crate) fn a_hole_that_is_passed_wakes_the_sender<S: Made + ManySenders>(flav
     });
 }
 
-/// Room that was claimed and not used is no element, whoever counts.
+/// Room that was claimed and not used is no element, whichever end counts.
 pub(crate) fn ring_room_left_unused_is_not_counted<S: Made>(flavour: Flavour<S>) {
     let (mut tx, mut rx) = flavour.channel::<u32>(8);
     for round in 1..4 {
@@ -204,7 +204,7 @@ pub(crate) fn a_waiting_claim_leaves_room_to_a_send<S: Made + ManySenders>(flavo
         let sender = scope.spawn(move || second.send(7));
         crate::channel::crowds::await_parked_times(2, || rx.counters().parked);
         rx.recv().unwrap();
-        // Nobody receives meanwhile.
+        // No receiver takes elements meanwhile.
         assert_eq!(sender.join().unwrap(), Ok(()));
         rx.close();
         assert_eq!(claimer.join().unwrap(), Err(ClaimError::Disconnected));
@@ -264,7 +264,7 @@ pub(crate) fn policies_that_do_not_wait_say_that_it_is_full<S: Made>(flavour: Fl
     }
 }
 
-/// What has no memory to claim says so at once, also when it is full.
+/// A channel without memory to claim reports that at once, also when it is full.
 pub(crate) fn no_claims<S: Made>(flavour: Flavour<S>) {
     let (mut tx, _rx) = flavour.channel::<u32>(1);
     assert!(matches!(
@@ -329,8 +329,8 @@ pub(crate) fn claims_come_back_in_any_order<S: Made + ManySenders>(flavour: Flav
     }
 }
 
-/// What is claimed and not committed is no element, and neither is a hole, whoever counts. For a
-/// ring that is shared.
+/// Room that is claimed and not committed is no element, and neither is a hole, whichever end
+/// counts. This is for a ring that is shared.
 pub(crate) fn what_is_claimed_is_no_element<S: Made + ManySenders>(flavour: Flavour<S>) {
     let (mut tx, mut rx) = flavour.channel::<u32>(5);
     let mut other = tx.clone();

@@ -85,13 +85,13 @@ pub(crate) fn senders_hand_over_while_the_receiver_waits<S: Made + ManySenders>(
         }
         drop(tx);
         let mut seen = receiver.join().unwrap();
-        // Of different senders, so in any order.
+        // They are of different senders, so in any order.
         seen.sort_unstable();
         assert!(seen.into_iter().eq((0..CHAIN).step_by(3)));
     });
 }
 
-/// Senders that go at the same time: the receiver always hears of the end.
+/// Senders that go at the same time: the receiver always gets the end.
 pub(crate) fn the_last_of_several_senders_ends_the_wait<S: Made + ManySenders>(
     flavour: Flavour<S>,
 ) {

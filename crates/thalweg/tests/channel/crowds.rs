@@ -4,12 +4,12 @@ use crate::channel::flavour::{Flavour, Made};
 use std::thread;
 use thalweg::channel::{ManyReceivers, ManySenders, Receiver, Sender};
 
-/// Waits until somebody is listed to be woken.
+/// Waits until a waiter is listed to be woken.
 pub(crate) fn await_parked(parked: impl Fn() -> u64) {
     await_parked_times(1, parked);
 }
 
-/// Waits until somebody has been listed so often.
+/// Waits until waiters have been listed `times` times.
 pub(crate) fn await_parked_times(times: u64, parked: impl Fn() -> u64) {
     while parked() < times {
         thread::yield_now();

@@ -197,7 +197,7 @@ pub(crate) fn every_element_is_dropped_once_between_threads<S: Made>(flavour: Fl
         let dropped = ledger.dropped();
         assert!(dropped.iter().all(|&count| count <= 1));
         assert!(dropped[..received].iter().all(|&count| count == 1));
-        // What was never made was never dropped: a prefix, but for those tried at the end.
+        // An item that was never made was never dropped: a prefix, but for those tried at the end.
         let made = dropped[..ITEMS]
             .iter()
             .take_while(|&&count| count == 1)

@@ -94,7 +94,7 @@ pub(crate) fn elements_left_are_delivered<S: Made>(flavour: Flavour<S>) {
     assert_eq!(out, [4, 5, 6]);
 }
 
-/// Every form of waiting for an element; each gives whether there was one.
+/// Every form of waiting for an element; each returns whether there was one.
 fn receives<S: Made>(rx: &mut thalweg::channel::Receiver<u8, S>, form: usize) -> bool {
     match form {
         0 => rx.recv().is_ok(),
@@ -106,7 +106,7 @@ fn receives<S: Made>(rx: &mut thalweg::channel::Receiver<u8, S>, form: usize) ->
     }
 }
 
-/// Every form of waiting for room; each gives whether the element was sent.
+/// Every form of waiting for room; each returns whether the element was sent.
 fn sends<S: Made>(
     flavour: Flavour<S>,
     tx: &mut thalweg::channel::Sender<u8, S>,
@@ -211,7 +211,7 @@ pub(crate) fn close_wakes_the_sender<S: Made>(flavour: Flavour<S>) {
     }
 }
 
-/// What a send said was sent comes out, also when the channel is closed at that moment.
+/// An element whose send succeeded comes out, also when the channel is closed at that moment.
 pub(crate) fn close_loses_nothing_that_was_sent<S: Made>(flavour: Flavour<S>) {
     for round in 0..300_usize {
         let (mut tx, mut rx) = flavour.channel::<usize>(8);

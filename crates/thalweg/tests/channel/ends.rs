@@ -1,4 +1,4 @@
-//! What ends know of each other: claims in tasks, weak ends, counts, and the end of receiving.
+//! Effects of ends on each other: claims in tasks, weak ends, counts, and the end of receiving.
 
 use crate::channel::crowds::{await_parked, check_all, element};
 use crate::channel::executor::{Alarm, block_on};
@@ -319,8 +319,8 @@ pub(crate) fn weak_receivers_do_not_count<S: Made + ManyReceivers>(flavour: Flav
     );
 }
 
-/// A sender that leaves beside one that is upgraded: the receiver hears who came in time, and is
-/// woken by the end else.
+/// A sender that leaves beside one that is upgraded: the receiver gets the elements that came in
+/// time, and is woken by the end else.
 pub(crate) fn an_upgrade_comes_in_time_or_not_at_all<S: Made + ManySenders>(flavour: Flavour<S>) {
     for round in 0..300 {
         let (tx, mut rx) = flavour.channel::<u32>(1);

@@ -44,7 +44,7 @@ impl Alarm {
         Arc::default()
     }
 
-    /// How often it went off.
+    /// Returns how often it went off.
     pub(crate) fn count(&self) -> usize {
         // ORDERING: SeqCst, a test's count.
         self.0.load(SeqCst)

@@ -1,4 +1,4 @@
-//! What the suite needs of a channel: a way to make one, and what to expect of it.
+//! The flavours of channels for the suite: a way to make each, and what to expect of it.
 //!
 //! Cases are generic over the shape only, and know the flavour as a value: there are three shapes
 //! and a dozen flavours, and every case is compiled for each shape.
@@ -93,7 +93,7 @@ impl<S: Made> Flavour<S> {
         }
     }
 
-    /// Options that make it, for so many elements.
+    /// Returns the options that make it, for `capacity` elements.
     pub(crate) fn options(self, capacity: usize) -> Builder {
         (self.options)(capacity)
     }

@@ -1,6 +1,6 @@
 //! Foreign code that panics: wakers, destructors and closures, at every call. Each element is
-//! delivered once, given back once, or counted, and is dropped once; and nobody who waits is
-//! forgotten while both ends are there.
+//! delivered once, given back once, or counted, and is dropped once; and no waiter is forgotten
+//! while both ends are there.
 
 use crate::channel::executor::Alarm;
 use crate::channel::flavour::{Flavour, Made};

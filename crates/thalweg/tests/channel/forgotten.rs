@@ -1,5 +1,5 @@
 //! Forgotten guards and futures (`mem::forget`): their endpoint, used again, undoes what they hold.
-//! Both ends stay alive throughout: a drop would wake everybody.
+//! Both ends stay alive throughout: a drop would wake all waiters.
 
 use crate::channel::crowds::await_parked_times;
 use crate::channel::executor::Alarm;
@@ -101,7 +101,7 @@ pub(crate) fn a_forgotten_receive_keeps_nothing_from_its_receiver<S: Made>(flavo
     let (alarm, again) = (Alarm::new(), Alarm::new());
     let mut woken = 0;
     each_receive!(rx, alarm, forget, {
-        // What it was handed at a rendezvous is still there.
+        // The element that it was handed at a rendezvous is still there.
         tx.try_send(1).unwrap();
         assert_eq!(rx.try_recv(), Ok(1));
         assert_eq!(rx.try_recv(), Err(TryRecvError::Empty));
@@ -345,8 +345,8 @@ pub(crate) fn a_forgotten_claim_is_given_up<S: Made>(flavour: Flavour<S>) {
     assert_eq!(tx.try_send_many(0..4).unwrap(), 4);
 }
 
-/// What others sent behind it is delivered, and they get its room, when its sender is used, or
-/// gone.
+/// Elements that others sent behind it are delivered, and they get its room, when its sender is
+/// used, or gone.
 pub(crate) fn a_forgotten_claim_hides_nothing_for_good<S: Made + ManySenders>(flavour: Flavour<S>) {
     for is_dropped in [false, true] {
         let (mut tx, mut rx) = flavour.channel::<u32>(4);

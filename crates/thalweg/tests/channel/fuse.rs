@@ -95,7 +95,7 @@ unsafe fn drop_waker(data: *const ()) {
     fuse.burn();
 }
 
-/// What it gives, unless it panics.
+/// Returns the result of `run`, unless it panics.
 pub(crate) fn attempt<R>(run: impl FnOnce() -> R) -> Option<R> {
     catch_unwind(AssertUnwindSafe(run)).ok()
 }

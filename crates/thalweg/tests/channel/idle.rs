@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 use thalweg::wait::Mode;
 
-/// What the system has counted for a thread of this process.
+/// The counts of the system for a thread of this process.
 #[derive(Debug, Clone, Copy)]
 struct Usage {
     cpu_ns: u64,
@@ -31,7 +31,7 @@ fn own_id() -> Option<String> {
     Some(link.file_name()?.to_str()?.to_owned())
 }
 
-/// Starts a thread that says who it is, and then waits.
+/// Starts a thread that sends its id, and then waits.
 fn start(
     ids: &mpsc::Sender<Option<String>>,
     wait: impl FnOnce() + Send + 'static,

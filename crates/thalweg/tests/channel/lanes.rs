@@ -1,4 +1,4 @@
-//! What only a channel with a lane for each sender has to show: lanes take turns.
+//! A property of channels with a lane for each sender alone: lanes take turns.
 
 use thalweg::channel::{Builder, mpsc};
 

@@ -1,4 +1,4 @@
-//! What comes after the last receiver has gone is dropped at once, not with the senders.
+//! An element that comes after the last receiver has gone is dropped at once, not with the senders.
 
 use crate::channel::flavour::{Flavour, Made};
 use crate::channel::ledger::{Item, Ledger};
@@ -56,7 +56,7 @@ pub(crate) fn a_late_batch_is_discarded_at_once<S: Made>(flavour: Flavour<S>) {
     );
 }
 
-/// Elements whose drop panics are dropped, and those behind them, by who comes late.
+/// Elements whose drop panics are dropped, and those behind them, by the sender that comes late.
 pub(crate) fn a_panic_of_a_late_element_drops_the_others<S: Made>(flavour: Flavour<S>) {
     struct Bomb(Item);
     impl Drop for Bomb {
@@ -132,7 +132,7 @@ pub(crate) fn what_a_claim_hid_is_discarded<S: Made + ManySenders>(flavour: Flav
     }
 }
 
-/// Whoever asks is told that there is no answer, in every round of a race between two threads.
+/// A client that asks learns that there is no answer, in every round of a race between two threads.
 pub(crate) fn requests_are_not_kept<S: Made>(flavour: Flavour<S>) {
     const ROUNDS: usize = 500;
     let start = Barrier::new(2);
@@ -154,8 +154,8 @@ pub(crate) fn requests_are_not_kept<S: Made>(flavour: Flavour<S>) {
     });
 }
 
-/// Sends and claims race with a close; once the receiver has heard of the end, nothing comes. What
-/// came too late for that is counted as discarded, and dropped. The sender stays.
+/// Sends and claims race with a close; once the receiver has got the end, nothing comes. An element
+/// that came too late for that is counted as discarded, and dropped. The sender stays.
 pub(crate) fn nothing_comes_after_the_end<S: Made>(flavour: Flavour<S>) {
     for round in 0..400 {
         let life = Arc::new(());

@@ -41,7 +41,7 @@ impl Ledger {
         KEPT.lock().expect("no panic").push(Arc::clone(&self.0));
     }
 
-    /// How often each was dropped.
+    /// Returns how often each was dropped.
     pub(crate) fn dropped(&self) -> Vec<u32> {
         // ORDERING: SeqCst, a test's count; nothing depends on it.
         self.0.iter().map(|count| count.load(SeqCst)).collect()

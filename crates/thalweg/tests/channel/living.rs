@@ -1,6 +1,6 @@
-//! Everybody stays: senders, and clones that never say a word, live until what was sent has been
-//! confirmed. A suite that ends its cases by dropping all senders is saved by that: the end wakes
-//! whoever was forgotten, and shows what was hidden.
+//! All ends stay: senders, and clones that never send, live until all sent elements have been
+//! confirmed. A suite that ends its cases by dropping all senders is saved by that: the end wakes a
+//! thread that was forgotten, and shows an element that was hidden.
 
 use crate::channel::crowds::await_parked;
 use crate::channel::executor::{Alarm, block_on};
@@ -53,7 +53,7 @@ fn waits<S: Made>() -> [Form<S>; 5] {
     ]
 }
 
-/// So many senders of one channel.
+/// Returns `count` senders of one channel.
 fn crowd<S: Made + ManySenders>(
     tx: Sender<usize, S>,
     count: usize,
@@ -62,7 +62,7 @@ fn crowd<S: Made + ManySenders>(
     [tx].into_iter().chain(clones).map(Some).collect()
 }
 
-/// Who leaves and who sends, among `count`: all pairs.
+/// Returns all pairs of a sender that leaves and one that sends, among `count`.
 fn pairs(count: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..count * count).filter_map(move |n| {
         let (leaver, sender) = (n / count, n % count);
@@ -70,8 +70,8 @@ fn pairs(count: usize) -> impl Iterator<Item = (usize, usize)> {
     })
 }
 
-/// One of several senders leaves: what another has sent is there at the first look, whoever was
-/// heard last.
+/// One of several senders leaves: the element of another is there at the first look, whichever was
+/// received from last.
 pub(crate) fn one_that_leaves_hides_nobody<S: Made + ManySenders>(flavour: Flavour<S>) {
     for count in 3..6 {
         for (leaver, sender) in pairs(count) {
@@ -217,8 +217,8 @@ where
     ask_and_answer(flavour, |rx| vec![rx; 3]);
 }
 
-/// A sender passes on what another channel gives; that is idle in between. What it has passed on
-/// is there, and so is what others send, and all the room that it does not use.
+/// A sender passes on what another channel gives; that is idle in between. The elements that it has
+/// passed on are there, and so are those that others send, and all the room that it does not use.
 pub(crate) fn an_iterator_that_blocks_hides_nothing<S: Made + ManySenders>(flavour: Flavour<S>) {
     let (first, mut rx) = flavour.channel::<usize>(3);
     let mut second = first.clone();
@@ -299,8 +299,8 @@ impl Wake for Bomb {
     }
 }
 
-/// Senders wait for room, the first with a waker that panics, and the channel ends: the others are
-/// told, and what is in it is kept, or dropped with the last receiver.
+/// Senders wait for room, the first with a waker that panics, and the channel ends: the others get
+/// the error, and the elements in it are kept, or dropped with the last receiver.
 pub(crate) fn a_waker_that_panics_keeps_nobody_waiting<S: Made + ManySenders>(flavour: Flavour<S>) {
     for by_close in [true, false] {
         let (tx, rx) = flavour.channel::<Arc<()>>(1);
@@ -334,7 +334,7 @@ pub(crate) fn a_waker_that_panics_keeps_nobody_waiting<S: Made + ManySenders>(fl
     }
 }
 
-/// Whoever takes an element, or brings one, has no part in the panic of a waker.
+/// A call that takes an element, or brings one, has no part in the panic of a waker.
 pub(crate) fn a_waker_that_panics_takes_no_element_along<S: Made>(flavour: Flavour<S>) {
     let waker = Waker::from(Arc::new(Bomb));
     let context = &mut Context::from_waker(&waker);
@@ -360,7 +360,7 @@ type Act<S> = (
     fn(&mut Sender<usize, S>, &mut Receiver<usize, S>),
 );
 
-/// What an end can do that takes a lock, or waits for nobody.
+/// Returns the acts of an end that take a lock, or wait for no other end.
 fn acts<S: Made + ManySenders + ManyReceivers>() -> [Act<S>; 10] {
     [
         ("close", |_, rx| rx.close()),
@@ -380,7 +380,7 @@ fn acts<S: Made + ManySenders + ManyReceivers>() -> [Act<S>; 10] {
     ]
 }
 
-/// Each act against each other, on threads: nobody waits for ever.
+/// Each act against each other, on threads: no thread waits for ever.
 pub(crate) fn no_two_acts_lock_each_other_out<S>(flavour: Flavour<S>)
 where
     S: Made + ManySenders + ManyReceivers,

@@ -1,4 +1,5 @@
-//! Policies for a full channel: what is kept, what is counted, and what the receiver is told.
+//! Policies for a full channel: what is kept, what is counted, and what is reported to the
+//! receiver.
 
 use crate::channel::crowds::{check_order, element};
 use crate::channel::executor::block_on;
@@ -22,7 +23,7 @@ fn lossy<S: Made, T: Send + 'static>(
         .unwrap()
 }
 
-/// What is there, each with what was lost before it.
+/// Returns the elements that are there, each with the loss before it.
 fn told<S: Shape>(rx: &mut Receiver<u64, S>) -> Vec<(u64, u64)> {
     let mut all = Vec::new();
     while let Ok(n) = rx.try_recv() {
@@ -108,7 +109,7 @@ pub(crate) fn drop_oldest_keeps_the_last<S: Made>(flavour: Flavour<S>) {
     );
 }
 
-/// Batches tell what was lost before any of them.
+/// Batches report the loss before any of their elements.
 pub(crate) fn batches_tell_the_sum<S: Made>(flavour: Flavour<S>) {
     let (mut tx, mut rx) = lossy::<S, u64>(flavour, Overflow::DropNewest, 4);
     tx.send_many(0..6).unwrap();
@@ -177,7 +178,8 @@ fn overrun<S: Shape>(tx: &mut Sender<u64, S>, sender: u64, each: u64) {
     }
 }
 
-/// One receiver: what it got, and what it was told, is all that was sent.
+/// One receiver: the elements that it got, and the losses that were reported to it, are all that
+/// was sent.
 pub(crate) fn every_loss_is_told<S: Made>(flavour: Flavour<S>) {
     const EACH: u64 = 20_000;
     for overflow in [Overflow::DropNewest, Overflow::DropOldest] {
@@ -211,7 +213,7 @@ pub(crate) fn every_loss_is_told<S: Made>(flavour: Flavour<S>) {
                 told += rx.lost_before();
             }
             let mut tx = sender.join().unwrap();
-            // What was lost last is told with the next element.
+            // The last loss is reported with the next element.
             while let Ok(n) = rx.try_recv() {
                 assert!(n == next + rx.lost_before() || !is_exact);
                 next = n + 1;
@@ -233,7 +235,7 @@ pub(crate) fn every_loss_is_told<S: Made>(flavour: Flavour<S>) {
 }
 
 /// Several senders: what was received and what was dropped is all that was sent, and all that was
-/// dropped is told.
+/// dropped is reported.
 pub(crate) fn losses_add_up<S: Made + ManySenders>(flavour: Flavour<S>) {
     const SENDERS: u64 = 3;
     const EACH: u64 = 5000;
@@ -266,7 +268,7 @@ pub(crate) fn losses_add_up<S: Made + ManySenders>(flavour: Flavour<S>) {
             told += rx.lost_before();
         }
         for (sender, tx) in last.iter_mut().enumerate() {
-            // Tells what was lost at the very end.
+            // This one reports the loss at the very end.
             let n = element(sender as u64, EACH);
             tx.send(n).unwrap();
             assert_eq!(rx.recv(), Ok(n));
@@ -285,7 +287,7 @@ pub(crate) fn losses_add_up<S: Made + ManySenders>(flavour: Flavour<S>) {
     }
 }
 
-/// Several receivers: each loss is told to one of them.
+/// Several receivers: each loss is reported to one of them.
 pub(crate) fn several_receivers_share_what_is_told<S>(flavour: Flavour<S>)
 where
     S: Made + ManySenders + ManyReceivers,
@@ -340,7 +342,8 @@ pub(crate) fn a_blocking_channel_loses_nothing<S: Made>(flavour: Flavour<S>) {
     assert_eq!(rx.counters().dropped, 0);
 }
 
-/// What is lost while a claim has all the room comes before what is sent into room of the claim.
+/// A loss while a claim has all the room comes before the elements that are sent into room of the
+/// claim.
 pub(crate) fn a_loss_beside_a_claim_is_told_in_its_place<S: Made + ManySenders>(
     flavour: Flavour<S>,
 ) {

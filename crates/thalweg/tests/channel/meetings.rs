@@ -148,7 +148,7 @@ pub(crate) fn elements_are_dropped_once<S: Made>(flavour: Flavour<S>) {
     drop(future);
     assert_eq!(ledger.dropped(), [1, 1, 1, 1, 0, 0]);
     assert_eq!(rx.try_recv().unwrap().id, 4);
-    // The same, and then nobody wants it.
+    // Another one, and then the receiver is dropped, too.
     let mut future = rx.recv_async();
     assert!(alarm.poll(&mut future).is_pending());
     assert!(tx.try_send(ledger.item(5)).is_ok());

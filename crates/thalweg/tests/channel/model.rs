@@ -16,7 +16,8 @@ impl Random {
     }
 }
 
-/// The same in plain words. Elements are numbers from 0; a gap is kept with the element behind it.
+/// A model of the channel in the simplest form. Elements are numbers from 0; a gap is kept with the
+/// element behind it.
 struct Model {
     capacity: usize,
     overflow: Overflow,
@@ -34,7 +35,7 @@ impl Model {
         self.queue.len() == self.capacity
     }
 
-    /// Whether it is taken, by the channel or by the policy.
+    /// Returns whether it is taken, by the channel or by the policy.
     fn send(&mut self, n: u64) -> bool {
         if self.is_full() {
             match self.overflow {
@@ -72,7 +73,7 @@ impl Model {
         Some((n, before))
     }
 
-    /// Up to so many, and what was lost before any of them.
+    /// Returns up to `max` elements, and the loss before any of them.
     fn recv_many(&mut self, max: usize) -> (Vec<u64>, u64) {
         let (mut all, mut lost) = (Vec::new(), 0);
         while all.len() < max
@@ -107,7 +108,7 @@ impl<S: Made> Run<S> {
         match self.ends.0.try_send(n) {
             Ok(()) => assert!(room),
             Err(TrySendError::Full(back)) => assert!(!room && back == n),
-            Err(_) => panic!("nobody has left"),
+            Err(_) => panic!("no end has left"),
         }
     }
 

@@ -1,4 +1,4 @@
-//! The channel for one element. Everybody who is awaited lives on while it is.
+//! The channel for one element. Each end that is awaited lives on while it is.
 
 use crate::channel::executor::{Alarm, block_on};
 use crate::channel::forgotten::waiting;
@@ -154,7 +154,7 @@ fn replies_are_awaited() {
                 }
             })
         });
-        // The first sender is still there, so that nobody is saved by the end.
+        // The first sender is still there, so that no client is saved by the end.
         for client in clients {
             client.join().unwrap();
         }

@@ -1,4 +1,4 @@
-//! Counters are exact when nobody is at work.
+//! Counters are exact while no thread is at work.
 
 use crate::channel::crowds::await_parked;
 use crate::channel::flavour::{Flavour, Made};
@@ -89,12 +89,12 @@ pub(crate) fn waits_are_counted<S: Made>(flavour: Flavour<S>) {
     assert_eq!(
         (rx.counters().parked, rx.counters().woken),
         (3, 2),
-        "nobody woke it"
+        "it was not woken"
     );
 }
 
-/// Above the soft limit senders yield, are counted, and go on; and where nobody receives, they look
-/// ever more rarely.
+/// Above the soft limit senders yield, are counted, and go on; and where no receiver takes
+/// elements, they look ever more rarely.
 pub(crate) fn a_soft_limit_is_counted<S: Made>(flavour: Flavour<S>) {
     let (mut tx, mut rx) = flavour
         .make::<u32>(flavour.options(6).soft_limit(2))
@@ -109,7 +109,7 @@ pub(crate) fn a_soft_limit_is_counted<S: Made>(flavour: Flavour<S>) {
     assert_eq!(elements(rx.counters()), [8, 6, 0, 0, 0]);
 }
 
-/// Holes are passed by whoever makes them, while others count.
+/// Holes are passed by the end that makes them, while others count.
 #[test]
 fn counts_hold_beside_claims_that_are_given_up() {
     let (mut tx, mut rx) = thalweg::channel::mpsc::<u32>(8);

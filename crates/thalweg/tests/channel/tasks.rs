@@ -139,7 +139,7 @@ pub(crate) fn a_dropped_send_keeps_its_element<S: Made>(flavour: Flavour<S>) {
         assert_eq!(place.as_ref().map(|item| item.id), Some(3));
     }
     assert_eq!(rx.recv().unwrap().id, 0);
-    assert_eq!(alarm.count(), 0, "nobody waits any more");
+    assert_eq!(alarm.count(), 0, "no waiter is left");
     assert!(alarm.poll(&mut tx.send_from_async(&mut place)).is_ready());
     assert!(place.is_none());
     assert_eq!(rx.recv().unwrap().id, 3);
@@ -316,7 +316,8 @@ pub(crate) fn cancelled_all_the_time<S: Made + ManySenders + ManyReceivers>(flav
     check_all(seen, SENDERS, EACH);
 }
 
-/// A task that waits on a channel that nobody drains is woken by room, whoever makes it.
+/// A task that waits on a channel that no other receiver drains is woken by room, whichever thread
+/// makes it.
 pub(crate) fn a_task_waits_beside_threads<S: Made>(flavour: Flavour<S>) {
     let (mut tx, mut rx) = flavour.channel::<u32>(2);
     thread::scope(|scope| {
@@ -332,7 +333,8 @@ pub(crate) fn a_task_waits_beside_threads<S: Made>(flavour: Flavour<S>) {
     });
 }
 
-/// Polls until it is ready, which it is at once, and once more: that is an error of whoever polls.
+/// Polls until it is ready, which it is at once, and once more: that is an error of the caller that
+/// polls.
 fn done_once(future: impl Future) {
     let (alarm, mut future) = (Alarm::new(), Box::pin(future));
     assert!(alarm.poll(&mut future).is_ready());

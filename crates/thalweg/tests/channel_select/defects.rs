@@ -1,4 +1,4 @@
-//! What was wrong once.
+//! Regression tests of defects that there once were.
 
 use super::executor::Alarm;
 use super::{LONG, SHORT, linger, watched};
@@ -54,7 +54,7 @@ fn an_iterator_that_waits_does_not_keep_a_select_from_its_deadline() {
     });
 }
 
-/// And it does not make it look ready, so that who waits for that waits.
+/// And it does not make it look ready, so that a thread that waits for that waits.
 #[test]
 fn a_claim_that_is_held_makes_nothing_ready() {
     watched(|| {
@@ -89,7 +89,7 @@ fn a_hole_at_the_head_makes_nothing_ready() {
             ready.wait_timeout(&mut [&mut rx], SHORT),
             Err(SelectTimeout)
         );
-        // The end behind holes is one that there is to be told of.
+        // The end behind holes must be reported.
         let last = tx.claim(1).unwrap();
         rx.close();
         drop((held, last));
@@ -98,7 +98,8 @@ fn a_hole_at_the_head_makes_nothing_ready() {
     });
 }
 
-/// Who looks whether there is an element passes over what is none, and gives that room to senders.
+/// A receiver that looks whether there is an element passes over holes, and gives their room to
+/// senders.
 #[test]
 fn room_of_a_hole_that_a_watcher_passes_over_is_told() {
     watched(|| {
@@ -118,7 +119,7 @@ fn room_of_a_hole_that_a_watcher_passes_over_is_told() {
     });
 }
 
-/// Of four arms, the second and third are ready.
+/// The second and third of four arms are ready.
 #[test]
 fn silent_arms_do_not_shift_the_shares() {
     const ROUNDS: usize = 8_000;
@@ -159,7 +160,7 @@ fn without_arms_a_time_limit_is_waited_out() {
     });
 }
 
-/// Both only watch, and try what they are told of.
+/// Both only watch, and try when they are notified.
 #[test]
 fn watchers_at_both_sides_of_a_rendezvous_meet() {
     watched(|| {
@@ -184,12 +185,13 @@ fn watchers_at_both_sides_of_a_rendezvous_meet() {
                 break;
             }
         }
-        // Nobody disconnects before both are done.
+        // No end disconnects before both are done.
         drop(sending.join().unwrap());
     });
 }
 
-/// They wake each other: the receiver's wish tells the sender's watcher, which is the same thread.
+/// They wake each other: the receiver's wish notifies the sender's watcher, which is the same
+/// thread.
 #[test]
 fn both_ends_of_a_rendezvous_keep_the_time_limit() {
     watched(|| {

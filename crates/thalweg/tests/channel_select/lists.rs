@@ -161,7 +161,7 @@ fn the_first_arm_of_a_biased_select_comes_first() {
     assert_eq!(order, [5, 66, 69]);
 }
 
-/// Who waits in order of priority is woken by any arm.
+/// A select that waits in order of priority is woken by any arm.
 #[test]
 fn a_biased_select_that_sleeps_hears_of_all_its_arms() {
     watched(|| {

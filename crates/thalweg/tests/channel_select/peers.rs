@@ -1,4 +1,4 @@
-//! What the tests of crossbeam-channel's select look at and ours did not yet, written for this
+//! Cases that the tests of crossbeam-channel's select cover and ours did not yet, written for this
 //! interface.
 
 use super::{SHORT, watched};

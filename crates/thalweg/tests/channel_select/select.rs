@@ -179,7 +179,7 @@ fn a_panic_in_a_closure_leaves_everything_in_order() {
     }));
     assert!(outcome.is_err());
     assert_eq!(rx.try_recv(), Ok(2));
-    assert!(zero.try_send(1).is_err(), "nobody waits there");
+    assert!(zero.try_send(1).is_err(), "no receiver waits");
     assert_eq!(rx.counters().parked, rx.counters().woken);
 }
 

@@ -56,7 +56,7 @@ fn a_select_that_is_given_up_passes_its_notification_on() {
         tx.send(1).unwrap();
         assert_eq!(alarm.count(), 1, "the one that came first");
     }
-    assert_eq!(alarm.count(), 2, "it went, and told the next");
+    assert_eq!(alarm.count(), 2, "it went, and woke the next");
     assert_eq!(waiting.as_mut().poll(&mut context), Poll::Ready(Ok(1)));
 }
 
@@ -184,5 +184,5 @@ fn a_wait_for_readiness_that_is_given_up_keeps_what_it_was_handed() {
         queue.send(1).unwrap();
     }
     assert_eq!(waiting.as_mut().poll(&mut context), Poll::Ready(Ok(1)));
-    assert_eq!(alarm.count(), 3, "it went, and told the next");
+    assert_eq!(alarm.count(), 3, "it went, and woke the next");
 }

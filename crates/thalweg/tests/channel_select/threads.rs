@@ -172,7 +172,7 @@ fn drain(ends: &mut Ins) -> (u64, u64) {
     (count, sum)
 }
 
-/// Whoever is stuck makes the test fail.
+/// A thread that is stuck makes the test fail.
 #[test]
 fn many_selects_lose_nothing_and_double_nothing() {
     const EACH: u64 = 3_000;

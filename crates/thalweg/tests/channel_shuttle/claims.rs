@@ -8,7 +8,8 @@ use thalweg::channel::Shape;
 /// Rounds of each sender.
 const ROUNDS: usize = 4;
 
-/// What is written arrives; what is not makes room, wakes who waits for it, and holds nobody back.
+/// Written elements arrive; unused room becomes free, wakes the waiter for it, and holds no end
+/// back.
 fn unused_room_comes_back<S: Shape>(ends: Ends<S>) {
     let ledger = ends.ledger.clone();
     let senders = on_threads(ends.senders, move |n, mut tx| {

@@ -37,7 +37,8 @@ fn clones_are_heard<S: ManySenders>(ends: Ends<S>) {
     ends.ledger.check_all_gone(made);
 }
 
-/// Clones are made while the receivers leave, and wait for room: each is told that there is nobody.
+/// Clones are made while the receivers leave, and wait for room: each gets the error that no
+/// receiver is left.
 fn clones_are_told_of_the_end<S: ManySenders>(ends: Ends<S>) {
     let ledger = ends.ledger.clone();
     let senders = on_threads(ends.senders, move |n, tx| {
@@ -45,7 +46,7 @@ fn clones_are_told_of_the_end<S: ManySenders>(ends: Ends<S>) {
         let mut clones: Vec<_> = (1..EACH).map(|_| tx.clone()).collect();
         clones.insert(0, tx);
         let mut made = 0;
-        // The last one waits for room until it is told.
+        // The last one waits for room until it gets the error.
         for (n, clone) in clones.iter_mut().enumerate() {
             loop {
                 made += 1;
@@ -78,7 +79,7 @@ over_stores! {
 
 over_stores! { clones_are_told_of_the_end: lanes ordered tickets unbounded meeting }
 
-/// A weak sender comes too late: the receiver was told of the end, and nothing is to come.
+/// A weak sender comes too late: the receiver has got the end, and nothing is to come.
 fn the_end_is_told_for_good() {
     let (tx, mut rx) = Builder::new(2).lanes().mpsc::<u32>().unwrap();
     let weak = tx.downgrade();

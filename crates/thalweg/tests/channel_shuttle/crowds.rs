@@ -10,7 +10,7 @@ use thalweg::channel::{RecvTimeoutError, SendError, SendTimeoutError, Shape};
 /// Elements that each sender sends; more than fit in.
 const EACH: usize = 4;
 
-/// All elements arrive, and everybody hears of the end.
+/// All elements arrive, and every receiver gets the end.
 fn all_arrives<S: Shape>(ends: Ends<S>) {
     let made = ends.senders.len() * EACH;
     let watch_lanes = ends.has_lanes;

@@ -1,5 +1,5 @@
-//! What the suites under shuttle share: schedules, and faults that are seeded, each found in a
-//! process of its own, which runs one of the tests.
+//! The parts that the suites under shuttle share: schedules, and faults that are seeded, each found
+//! in a process of its own, which runs one of the tests.
 
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::{Config, MaxSteps, Runner};
@@ -14,7 +14,7 @@ const STEPS_MAX: usize = 300_000;
 /// Schedules in which a fault must be found; the first that finds it is the last.
 pub(crate) const SCHEDULES_OF_A_FAULT: usize = 10_000;
 
-/// Runs a model under so many schedules that switch at random at each step, and as many that
+/// Runs a model under this number of schedules that switch at random at each step, and as many that
 /// switch rarely (Burckhardt, Kothari, Musuvathi and Nagarakatte, "A randomized scheduler with
 /// probabilistic guarantees of finding bugs", 2010).
 pub(crate) fn explore(
@@ -46,8 +46,8 @@ fn setting(name: &str) -> Option<u64> {
     Some(number.unwrap_or_else(|error| panic!("{name}={text}: {error}")))
 }
 
-/// Runs the test `name` with the fault; it must fail within so many schedules, by one that shuttle
-/// tells.
+/// Runs the test `name` with the fault; it must fail within `schedules` schedules, by one that
+/// shuttle prints.
 pub(crate) fn is_caught(fault: &str, name: &str, schedules: usize) {
     let output = Command::new(env::current_exe().unwrap())
         .args([name, "--exact", "--nocapture"])

@@ -53,7 +53,7 @@ impl Ledger {
         }
     }
 
-    /// How many were dropped, each once.
+    /// Returns how many were dropped, each once.
     pub(crate) fn dropped(&self) -> usize {
         // ORDERING: SeqCst, a test's count; nothing depends on it.
         let counts = self.0.iter().map(|entry| entry.load(SeqCst) as usize);
@@ -72,14 +72,14 @@ impl Ledger {
         self.check_all_gone(made);
     }
 
-    /// Nobody has an element any more: there are as many as were made and dropped.
+    /// Checks that no element is left: as many were dropped as were made.
     pub(crate) fn check_all_gone(self, made: usize) {
         assert_eq!(self.dropped(), made, "elements dropped");
         assert_eq!(Arc::strong_count(&self.0), 1, "elements leaked");
     }
 }
 
-/// A thread for each end, which is told its number.
+/// Starts a thread for each end, which gets its number.
 pub(crate) fn on_threads<T: Send + 'static, R: Send + 'static>(
     ends: Vec<T>,
     work: impl Fn(usize, T) -> R + Clone + Send + 'static,
@@ -91,14 +91,13 @@ pub(crate) fn on_threads<T: Send + 'static, R: Send + 'static>(
     ends.into_iter().enumerate().map(spawn).collect()
 }
 
-/// What they give, when all have ended.
+/// Returns the results of the threads, when all have ended.
 pub(crate) fn joined<R>(threads: Vec<JoinHandle<R>>) -> Vec<R> {
     let threads = threads.into_iter();
     threads.map(|thread| thread.join().unwrap()).collect()
 }
 
-/// What a receiver saw: sender and number of each element, and that those of a sender came in
-/// order.
+/// The elements that a receiver saw: sender and number of each; those of a sender came in order.
 #[derive(Default)]
 pub(crate) struct Seen {
     all: Vec<(usize, usize)>,
@@ -128,7 +127,7 @@ impl Seen {
     }
 }
 
-/// How many elements several receivers saw, no element twice.
+/// Returns how many elements several receivers saw, no element twice.
 pub(crate) fn seen_once(all: &[Seen]) -> usize {
     let mut seen: Vec<_> = all.iter().flat_map(|seen| &seen.all).collect();
     let sum = seen.len();

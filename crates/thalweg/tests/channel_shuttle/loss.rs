@@ -1,4 +1,4 @@
-//! Policies for a full channel: nothing is lost that is not counted, and told to one receiver.
+//! Policies for a full channel: every loss is counted, and reported to one receiver.
 
 use crate::channel_shuttle::explore;
 use crate::channel_shuttle::ledger::{Item, Ledger, Seen, joined, on_threads, seen_once};
@@ -11,7 +11,7 @@ use thalweg::channel::{Builder, Overflow, SendError, Sender, Shape, TryRecvError
 /// Elements that each sender offers; far more than fit in.
 const EACH: usize = 5;
 
-/// Sends without ever waiting; gives how many were refused.
+/// Sends without ever waiting; returns how many were refused.
 fn offer<S: Shape>(tx: &mut Sender<Item, S>, ledger: &Ledger, sender: usize) -> usize {
     let refused = ledger
         .items(sender)
@@ -58,13 +58,13 @@ fn all_is_counted<S: Shape>(overflow: Overflow, ends: Ends<S>) {
     };
     assert_eq!(counters.sent, sent);
     assert_eq!(received + refused + counters.dropped as usize, offered);
-    // What was lost last is told with an element that never came.
+    // The last loss would have been reported with an element that never came.
     assert!(told <= counters.dropped as usize);
     drop(receivers);
     ends.ledger.check_all_gone(offered);
 }
 
-/// Receivers look and look; then each sender sends one more, which tells what was lost last.
+/// Receivers look and look; then each sender sends one more, which reports the last loss.
 fn all_is_told<S: Shape>(ends: Ends<S>) {
     let count = ends.senders.len();
     let done = Arc::new(AtomicUsize::new(0));
@@ -105,7 +105,7 @@ fn all_is_told<S: Shape>(ends: Ends<S>) {
     }
     let counters = rx.counters();
     assert_eq!(counters.received as usize, seen + count);
-    assert_eq!(counters.dropped as usize, told, "dropped and told");
+    assert_eq!(counters.dropped as usize, told, "dropped and reported");
     assert_eq!(seen + told, count * EACH);
 }
 

@@ -8,13 +8,13 @@
 //! ```
 //!
 //! The schedules are the same each time. `THALWEG_SEED` gives others, and `THALWEG_SCHEDULES` a
-//! number of them for each model. What fails prints its schedule.
+//! number of them for each model. A test that fails prints its schedule.
 //!
-//! shuttle models sequential consistency only: an atomic operation takes effect at once and for
-//! everybody, whatever its ordering says, and a fence does nothing. So this looks for what is wrong
-//! with the *steps*: a look that comes too early, a wake-up that goes to nobody, a count that is
-//! torn. Whether an ordering suffices is for the models under loom, in `src`. Lost wake-ups show
-//! as deadlocks. There is no clock: a deadline that is over may end a wait at any moment.
+//! shuttle models sequential consistency only: an atomic operation takes effect at once and for all
+//! threads, whatever its ordering says, and a fence does nothing. So this looks for what is wrong
+//! with the *steps*: a look that comes too early, a wake-up that reaches no waiter, a count that is
+//! torn. Whether an ordering suffices is for the models under loom, in `src`. Lost wake-ups show as
+//! deadlocks. There is no clock: a deadline that is over may end a wait at any moment.
 //!
 //! [`faults`] seeds faults and has these very tests find them.
 #![allow(clippy::unwrap_used)] // models are tests, though their functions are not #[test]

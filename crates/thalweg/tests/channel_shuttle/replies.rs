@@ -1,5 +1,5 @@
-//! Requests that carry the sending end of a reply channel, to a worker that leaves: whoever waits
-//! for a reply is told that none will come, though the channel of requests has senders still.
+//! Requests that carry the sending end of a reply channel, to a worker that leaves: a thread that
+//! waits for a reply learns that none will come, though the channel of requests has senders still.
 
 use crate::channel_shuttle::explore;
 use crate::channel_shuttle::ledger::{joined, on_threads};
@@ -50,7 +50,7 @@ mod store {
     }
 }
 
-/// The worker answers so many requests before it leaves.
+/// The worker answers a number of requests before it leaves.
 fn a_worker_leaves<S: Shape>(
     (askers, mut worker): (Vec<Asker<S>>, Worker<S>),
     answers: usize,
@@ -76,7 +76,7 @@ fn a_worker_leaves<S: Shape>(
     }
 }
 
-/// Ways to ask; each gives whether the request was accepted.
+/// Ways to ask; each returns whether the request was accepted.
 mod ask {
     use super::*;
 
@@ -134,7 +134,8 @@ asked! {
     task: ring lanes tickets unbounded meeting;
 }
 
-/// One claims room, and gives it up when the worker has gone: those who asked behind it are told.
+/// One claims room, and gives it up when the worker has gone: those who asked behind it get the
+/// error.
 #[test]
 fn a_claim_that_is_given_up_hides_no_request() {
     explore(|| {
@@ -158,8 +159,8 @@ fn a_claim_that_is_given_up_hides_no_request() {
     });
 }
 
-/// A send is under way while a receiver closes the channel: all receivers are told of the end, also
-/// those that it kept from seeing it, though the sender stays.
+/// A send is under way while a receiver closes the channel: all receivers get the end, also those
+/// that the send kept from seeing it, though the sender stays.
 #[test]
 fn a_send_that_is_under_way_hides_no_end() {
     explore(|| {
@@ -184,7 +185,7 @@ fn a_send_that_is_under_way_hides_no_end() {
     });
 }
 
-/// Both requests are dropped, whoever of the two sides finds them, and counted once.
+/// Both requests are dropped, whichever of the two sides finds them, and counted once.
 #[test]
 fn requests_are_discarded_once() {
     explore(|| {

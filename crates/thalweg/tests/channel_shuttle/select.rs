@@ -92,7 +92,7 @@ over_stores! {
     packed lanes ordered tickets unbounded meeting_of_two meeting
 }
 
-/// Four threads offer and wish on one rendezvous: two pairs meet, and nobody itself.
+/// Four threads offer and wish on one rendezvous: two pairs meet, and no thread itself.
 fn selects_meet_in_pairs() {
     let (tx, rx) = mpmc::<usize>(0);
     let threads = [0, 1, 2, 3].map(|n| {
@@ -104,7 +104,7 @@ fn selects_meet_in_pairs() {
                 .recv(&mut rx, |got| Some(got.unwrap()))
                 .wait();
             assert_eq!(offer.is_none(), got.is_none());
-            // Nobody disconnects before all are done.
+            // No end disconnects before all are done.
             (got, tx, rx)
         })
     });
@@ -247,7 +247,7 @@ fn look_at_what_moves(make: impl Fn() -> thalweg::channel::Ends<u8, Mpmc>, is_wa
     let ((mut to_first, first), (mut to_second, second)) = (make(), make());
     let (mut from_first, mut from_second) = (first.clone(), second.clone());
     let mut mover = first.clone();
-    // Futures, since at a rendezvous an element is there as long as somebody waits with it.
+    // Futures, since at a rendezvous an element is there as long as a sender waits with it.
     let mut context = Context::from_waker(Waker::noop());
     let mut sending = pin!(to_first.send_async(1));
     let _ = sending.as_mut().poll(&mut context);
@@ -302,7 +302,7 @@ mod what_moves_is_not_missed {
     }
 }
 
-/// Two watch for readiness at both sides of a rendezvous, and try what they are told of; the
+/// Two watch for readiness at both sides of a rendezvous, and try when they are notified; the
 /// receiver watches a second one beside it.
 fn watchers_meet() {
     let (mut tx, mut rx) = mpmc::<u8>(0);
@@ -312,7 +312,7 @@ fn watchers_meet() {
         loop {
             assert_eq!(ready.wait(&mut [&mut tx]), Ok(0));
             if tx.try_send(7).is_ok() {
-                // Nobody disconnects before both are done.
+                // No end disconnects before both are done.
                 return tx;
             }
         }

@@ -37,7 +37,7 @@ fn dropped_futures_lose_nothing<S: Shape>(ends: Ends<S>) {
                 let mut place = Some(item);
                 for _ in 0..changes {
                     let is_over = look(&mut tx.send_from_async(&mut place)).await.is_ready();
-                    // Somebody may have taken it since.
+                    // Another thread may have taken it since.
                     assert!(place.is_none() || !is_over);
                 }
                 tx.send_from_async(&mut place).await.unwrap();

@@ -16,7 +16,8 @@ fn threads() -> usize {
 /// Says to the program that it is a child.
 const CHILD: &str = "THALWEG_EXPORT_CHILD";
 
-/// What the test below runs as a process of its own: others make threads meanwhile.
+/// The part that the test below runs as a process of its own, since other tests make threads
+/// meanwhile.
 #[test]
 fn child() {
     if std::env::var_os(CHILD).is_none() {

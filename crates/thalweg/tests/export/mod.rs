@@ -1,4 +1,4 @@
-//! What pipelines and buses export, read as another program would read it.
+//! The figures that pipelines and buses export, read as another program would read them.
 
 mod buses;
 mod environment;

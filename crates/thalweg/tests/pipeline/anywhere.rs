@@ -1,5 +1,5 @@
-//! A stage panics wherever it is, at whatever event: it is named, nobody hangs, and each stage had
-//! its events once, in order, and after those before it.
+//! A stage panics wherever it is, at whatever event: it is named, no thread hangs, and each stage
+//! had its events once, in order, and after those before it.
 
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
@@ -8,7 +8,7 @@ use thalweg::pipeline::{Builder, Context, Pipeline, Placement};
 
 use crate::pipeline::placements;
 
-/// What stages had.
+/// The events that each stage had.
 #[derive(Default)]
 struct Course {
     had: [Mutex<Vec<u64>>; 3],
@@ -92,7 +92,7 @@ fn run(pipeline: &mut Pipeline<u64>, piece: u64) {
         if published.is_err() {
             return;
         }
-        assert!(next < 1 << 30, "nobody was told");
+        assert!(next < 1 << 30, "no error was given");
     }
 }
 

@@ -160,7 +160,7 @@ fn waiting_for_room_is_part_of_the_time() {
     opener.join().unwrap();
     let stats = pipeline.join().unwrap();
     let waited = stats.slowest.iter().find(|slow| slow.unsent_ns > 0);
-    let waited = waited.unwrap_or_else(|| panic!("nobody waited for room: {stats}"));
+    let waited = waited.unwrap_or_else(|| panic!("no one waited for room: {stats}"));
     assert!(waited.sequence >= 4, "{stats}");
     assert!(stats.unsent_mean_ns > 0.0, "{stats}");
 }

@@ -131,7 +131,7 @@ fn moves_under_load(pipeline: &mut Pipeline<u64>) -> bool {
 #[test]
 fn an_answer_from_the_last_stage_comes_also_while_stages_are_taken_back() {
     // The caller publishes one event and waits for its answer without touching the pipeline, so
-    // stages that nobody has meanwhile would never give it.
+    // stages that no thread has meanwhile would never give it.
     let cost_ns = Arc::new(AtomicU64::new(0));
     let answered = Arc::new(AtomicU64::new(0));
     let (first, last, answer) = (cost_ns.clone(), cost_ns.clone(), answered.clone());

@@ -1,4 +1,4 @@
-//! Panics, drops and errors: nobody hangs, everybody is told.
+//! Panics, drops and errors: no thread hangs, and each caller gets the error.
 
 use crate::pipeline::placements;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ fn a_panicking_stage_stops_the_pipeline_and_is_named() {
                 break;
             }
         }
-        let stopped = stopped.unwrap_or_else(|| panic!("{placement}: the producer was never told"));
+        let stopped = stopped.unwrap_or_else(|| panic!("{placement}: the producer got no error"));
         let text = stopped.to_string();
         assert!(text.contains("stage \"b\" panicked"), "{placement}: {text}");
         assert!(text.contains("seeded fault at 50"), "{placement}: {text}");

@@ -1,4 +1,4 @@
-//! Panics and abandoned pipelines in the places where somebody waits: each of these once hung.
+//! Panics and abandoned pipelines in the places where a thread waits: each of these once hung.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
 use std::sync::atomic::AtomicU64;
@@ -33,7 +33,7 @@ fn blocked_behind_a_panic(placement: Placement) -> Failure {
         .placement(placement)
         .build()
         .expect("a valid pipeline");
-    // All at once, so that "a" has events left whenever the panic comes. Being told here is fine.
+    // All at once, so that "a" has events left whenever the panic comes. An error here is fine.
     let _ = pipeline.publish_batch(8, |_, _| ());
     pipeline.join().expect_err("\"b\" panics")
 }
@@ -71,7 +71,7 @@ impl Drop for Tally {
     }
 }
 
-/// Of stages "a", "b" and "c".
+/// Returns the placements of stages "a", "b" and "c".
 fn placements() -> [Placement; 5] {
     [
         Placement::inline(),
@@ -139,7 +139,7 @@ impl Drop for Thrower {
     }
 }
 
-/// What a panic throws may panic when it is dropped. It once ended the thread half way through
+/// The payload of a panic may panic when it is dropped. It once ended the thread half way through
 /// letting its stages go: the others were never woken, and the caller's own panic went on in
 /// `publish`.
 #[test]
@@ -167,12 +167,12 @@ fn what_a_panic_throws_may_panic_in_its_drop_and_everybody_is_told() {
                     .build()
                     .unwrap();
                 for _ in 0..10 {
-                    // It may be told of the failure already.
+                    // It may get the failure already.
                     let _ = pipeline.publish(|_| ());
                 }
                 pipeline.join().unwrap_err()
             };
-            // Whoever drops what is thrown here panics, so nobody may.
+            // A thread that drops the payload here panics, so none may.
             let failure = watched(|| catch_unwind(AssertUnwindSafe(run)).map_err(std::mem::forget));
             let failure = failure.expect("the panic goes no further");
             assert_eq!(failure.stage, "b", "{placement}");
@@ -229,12 +229,12 @@ fn a_producer_with_stages_of_its_own_hears_of_another_threads_failure_at_once() 
         .placement(Placement::explicit().on_caller(["a"]).on_thread(["b"]))
         .build()
         .unwrap();
-    // It may be told of its first event already.
+    // It may get the failure of its first event already.
     let _ = pipeline.publish(|_| ());
     while pipeline.failure().is_none() {
         std::thread::yield_now();
     }
-    // The ring is far from full, so that nothing but the failure itself can tell.
+    // The ring is far from full, so that nothing but the failure itself can give the error.
     let stopped = pipeline.publish(|_| ()).unwrap_err();
     assert_eq!(stopped.failure.unwrap().stage, "b");
 }
@@ -299,7 +299,7 @@ fn dropping_the_pipeline_loses_nothing_of_what_its_owner_put_into_a_lane() {
     assert_eq!(seen.load(SeqCst), 8);
 }
 
-/// What a chunk gave says nothing of another one, whose events no one has worked on.
+/// The result of a chunk says nothing of another one, whose events no stage has worked on.
 #[test]
 fn what_another_chunk_gave_is_refused() {
     for placement in [Placement::inline(), Placement::threads(1)] {

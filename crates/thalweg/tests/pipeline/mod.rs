@@ -1,4 +1,4 @@
-//! What a pipeline promises, whatever the placement.
+//! The promises of a pipeline, whatever the placement.
 
 mod anywhere;
 #[cfg(not(sanitized))]

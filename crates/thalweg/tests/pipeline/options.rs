@@ -1,4 +1,4 @@
-//! What a builder refuses, and in which words.
+//! Options that a builder refuses, with the texts of its errors.
 
 use thalweg::pipeline::{BuildError, Builder, Pipeline, Placement};
 

@@ -52,8 +52,8 @@ impl Gate {
     }
 }
 
-/// How many events were served between a full ring and the return of `publish`. The next permit is
-/// given once nothing moves any more, so that this ends whatever `publish` waits for.
+/// Returns how many events were served between a full ring and the return of `publish`. The next
+/// permit is given once nothing moves any more, so that this ends whatever `publish` waits for.
 fn served_for_one_slot(placement: Placement, producers: usize) -> u64 {
     const STILL: u32 = 2_000;
     let gate = Arc::new(Gate::default());

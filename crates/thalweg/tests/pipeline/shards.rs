@@ -104,7 +104,7 @@ fn a_shard_that_panics_is_named_and_nobody_hangs() {
             .build()
             .unwrap();
         let failure = watched(move || {
-            // It is told sooner or later.
+            // It gets the error sooner or later.
             let _ = (0..100_000).find_map(|n| pipeline.publish(|event| *event = n).err());
             pipeline.join().unwrap_err()
         });

@@ -3,7 +3,8 @@
 use crate::pipeline_shuttle::explored::{faults, is_caught};
 use crate::pipeline_shuttle::medley;
 
-/// Not only where somebody has looked for it: by one of the mixes, not by more schedules of each.
+/// A fault is found not only by a test that was written for it: by one of the mixes, not by more
+/// schedules of each.
 #[test]
 fn mixes_find_faults() {
     for fault in ["abandon_full", "end_of_one", "lane_unrung", "stage_unrung"] {

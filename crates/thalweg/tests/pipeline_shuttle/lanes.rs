@@ -63,7 +63,7 @@ fn an_abandoned_pipeline_serves_its_owners_events() {
         let (leave, left) = channel::<()>();
         let thread = thread::spawn(move || {
             let _ = (0..4).try_for_each(|_| producer.publish(|event| *event = 100));
-            // It lives on: nobody may wait for its end.
+            // It lives on: no thread may wait for its end.
             left.recv().unwrap();
         });
         for number in 0..3 {
@@ -94,7 +94,7 @@ fn an_owner_may_publish_and_go_at_once() {
     });
 }
 
-/// The merger has an event and no room, and is told that its owner has gone: it waits for the other
+/// The merger has an event and no room, and learns that its owner has gone: it waits for the other
 /// thread, and does not keep it from running.
 #[test]
 fn an_abandoned_pipeline_waits_for_room() {

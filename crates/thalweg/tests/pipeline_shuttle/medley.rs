@@ -22,7 +22,7 @@ impl Dice {
     }
 }
 
-/// What a stage does with an event: counts it, and panics at a drawn one.
+/// The work of a stage on an event: it counts it, and panics at a drawn one.
 #[derive(Clone)]
 struct Work {
     done: Arc<AtomicU64>,
@@ -204,7 +204,7 @@ fn medley(seed: u64) {
     }
 }
 
-/// Of each kind, for each mix.
+/// The number of schedules of each kind, for each mix.
 pub(crate) const SCHEDULES: usize = 4;
 
 #[test]

@@ -1,5 +1,6 @@
-//! Pipelines under schedules that [shuttle](https://docs.rs/shuttle) chooses at random: whoever
-//! waits for an answer, for room or for the end gets it, while producers and the pipeline live.
+//! Pipelines under schedules that [shuttle](https://docs.rs/shuttle) chooses at random: a thread
+//! that waits for an answer, for room or for the end gets it, while producers and the pipeline
+//! live.
 //!
 //! ```sh
 //! RUSTFLAGS="--cfg shuttle" CARGO_TARGET_DIR=target/shuttle \
@@ -7,8 +8,8 @@
 //! ```
 //!
 //! Answers come through shuttle's own channels, whose receivers sleep: a lost wake-up shows as a
-//! deadlock. What shuttle can't show (orderings) is said in `channel_shuttle`. [`faults`] seeds
-//! faults and has these very tests find them.
+//! deadlock. `channel_shuttle` says what shuttle can't show (orderings). [`faults`] seeds faults
+//! and has these very tests find them.
 #![allow(clippy::unwrap_used)] // models are tests, though their functions are not #[test]
 
 pub(crate) use crate::channel_shuttle::explored;

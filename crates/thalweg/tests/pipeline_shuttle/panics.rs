@@ -1,4 +1,4 @@
-//! A stage panics while others sleep: everybody hears of it.
+//! A stage panics while others sleep: every thread learns of it.
 
 use crate::pipeline_shuttle::explore;
 use shuttle::thread;

@@ -75,7 +75,8 @@ pub(crate) fn an_uncommitted_claim_drops_what_was_written<S: Shape>() {
     assert_eq!(ledger.dropped(), [1; 3]);
 }
 
-/// What the forgotten elements own. Kept where a leak checker finds it: this leak is the test's.
+/// The memory of the forgotten elements. It is kept where a leak checker finds it: this leak is the
+/// test's.
 static FORGOTTEN: Mutex<Vec<Arc<Vec<AtomicU32>>>> = Mutex::new(Vec::new());
 
 pub(crate) fn a_forgotten_batch_leaks_and_nothing_worse<S: Shape>() {

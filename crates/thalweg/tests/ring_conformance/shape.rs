@@ -1,4 +1,4 @@
-//! What the suite needs of a ring.
+//! The rings of the suite: how each is made and used.
 
 use thalweg::ring::{Batch, CapacityError, Consumer, Layout, PopError, Producer, spsc};
 

@@ -28,7 +28,7 @@ fn step(states: u8) -> impl Strategy<Value = Step> {
 
 type Waiting<'c, S> = Pin<Box<dyn Future<Output = Result<(), Unreachable<S>>> + Send + 'c>>;
 
-/// Whether some sequence of declared transitions leads from one state to one of a group.
+/// Returns whether some sequence of declared transitions leads from one state to one of a group.
 fn leads_to<S: States>(from: S, wanted: Group<S>, passed: &mut Vec<S>) -> bool {
     let next = S::TABLE
         .iter()

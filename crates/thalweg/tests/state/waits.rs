@@ -21,7 +21,7 @@ fn a_state_that_is_there_is_not_waited_for() {
     assert_eq!(block_on(cell.reached(Lifecycle::OPEN)), Ok(()));
 }
 
-/// Threads and tasks wait for each state in turn; the thing lives on when they have all been told.
+/// Threads and tasks wait for each state in turn; the cell lives on when they have all been woken.
 #[test]
 fn everybody_who_waits_is_told() {
     const WAITERS: usize = 4;
@@ -85,7 +85,7 @@ fn a_deadline_ends_a_wait() {
     assert!(matches!(error, WaitError::TimedOut { found: Running, .. }));
 }
 
-/// Of many who would leave a state, one does, again and again, and the log shows how.
+/// One of many threads that would leave a state does, again and again, and the log shows how.
 #[test]
 fn races_have_one_winner() {
     const THREADS: usize = 4;

@@ -1,4 +1,4 @@
-//! What must compile: a marker too many would take it away. The other half is in `refused.rs`.
+//! Code that must compile: a marker too many would prevent it. The other half is in `refused.rs`.
 #![allow(dead_code)] // compiled is all that it has to be
 
 use thalweg::bus::{self, Bus, Message, PublishError, Subscription};
@@ -13,7 +13,7 @@ fn send<T: Send>() {}
 fn sync<T: Sync>() {}
 fn unpin<T: Unpin>() {}
 
-/// What holds elements moves to another thread where they may.
+/// Types that hold elements move to another thread where the elements may.
 fn moves<'a, T: Send + 'a, M: Message>() {
     send::<(
         Producer<T>,
@@ -83,7 +83,7 @@ fn moves_shared<'a, T: Send + Sync + 'a>() {
     sync::<broadcast::Reader<T>>();
 }
 
-/// What threads share.
+/// Types that threads share.
 fn is_shared<'a, T: Send + 'a, M: Message>() {
     sync::<(
         Ticket<T>,
@@ -143,7 +143,7 @@ fn is_unpin<'a, T: 'a, M: Message>() {
     unpin::<(Bus<M>, bus::Publisher<M>)>();
 }
 
-/// What only gives elements may give them for shorter.
+/// Types that only give elements may give them for shorter.
 fn gives<'a>(ring: Consumer<&'static str>) -> Consumer<&'a str> {
     ring
 }

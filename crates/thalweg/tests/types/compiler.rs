@@ -9,7 +9,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// What stands before the error that a line must give: the beginning of its number and text.
+/// The mark before the error that a line must give: the beginning of its number and text.
 const MARK: &str = "//~ ";
 
 /// Compiles `source` with the library that this test was built with. Each line with a [`MARK`] must
@@ -34,7 +34,7 @@ pub(crate) fn assert_refused(library: &str, source: &str) {
     assert!(others.is_empty(), "refused for other reasons: {others:#?}");
 }
 
-/// Of an error in the short format its line, and its number, if it has one, with its text.
+/// Returns the line of an error in the short format, and its number, if it has one, with its text.
 fn placed(line: &str) -> Option<(usize, String)> {
     let (place, error) = line.split_once(": error")?;
     let line = place.split(':').nth(1)?.parse().ok()?;
@@ -42,7 +42,8 @@ fn placed(line: &str) -> Option<(usize, String)> {
     Some((line, error.trim_start_matches(": ").to_owned()))
 }
 
-/// What `rustc` says of `source`, which it must refuse; nothing if it can't use the library.
+/// Returns the output of `rustc` for `source`, which it must refuse; nothing if it can't use the
+/// library.
 pub(crate) fn output(library: &str, source: &str, format: &str) -> Option<String> {
     let program = std::env::current_exe().expect("this program");
     let folder = program.parent().expect("it is in a folder");

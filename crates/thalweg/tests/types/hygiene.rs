@@ -1,4 +1,4 @@
-//! Macros that are written where nothing has its usual name.
+//! Macros that are written where the standard names stand for other things.
 #![no_implicit_prelude]
 #![allow(dead_code, non_camel_case_types, unused_macros)] // compiled is all that it has to be
 

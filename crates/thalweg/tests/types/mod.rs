@@ -1,4 +1,5 @@
-//! What only the type checker knows: variance, `Send`, `Sync`, `Unpin`, and what must not escape.
+//! Properties that only the type checker knows: variance, `Send`, `Sync`, `Unpin`, and what must
+//! not escape.
 
 mod allowed;
 mod compiler;

@@ -1,5 +1,5 @@
-// What must not compile, each line for the reason that stands in it. `compiler.rs` tries all of
-// them at once, so there is nothing here that would keep the compiler from looking at the rest.
+// Code that must not compile, each line for the reason that stands in it. `compiler.rs` tries all
+// of them at once, so there is nothing here that would keep the compiler from looking at the rest.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -15,7 +15,7 @@ fn sync<T: Sync>(_: T) {}
 type Long = &'static str;
 type Short<'a> = &'a str;
 
-// What takes elements takes none that live shorter than its other end thinks.
+// Types that take elements take none that live shorter than the other end expects.
 fn v01<'a>(x: Producer<Long>) -> Producer<Short<'a>> { x } //~ lifetime may not live long
 fn v02<'a>(x: Giver<Long>) -> Giver<Short<'a>> { x } //~ lifetime may not live long
 fn v03<'a>(x: Ticket<Long>) -> Ticket<Short<'a>> { x } //~ lifetime may not live long
@@ -30,7 +30,7 @@ fn v11<'a>(x: OneTx<Long>) -> OneTx<Short<'a>> { x } //~ lifetime may not live l
 fn v12<'a>(x: Route<Long>) -> Route<Short<'a>> { x } //~ lifetime may not live long
 fn v13<'a>(x: Lane<Long>) -> Lane<Short<'a>> { x } //~ lifetime may not live long
 fn v14<'a>(x: Events<'a, Long>) -> Events<'a, Short<'a>> { x } //~ lifetime may not live long
-// What gives elements gives none that live longer than they do.
+// Types that give elements give none that live longer than they do.
 fn v20<'a>(x: Consumer<Short<'a>>) -> Consumer<Long> { x } //~ lifetime may not live long
 fn v21<'a>(x: Taker<Short<'a>>) -> Taker<Long> { x } //~ lifetime may not live long
 fn v22<'a>(x: Ticket<Short<'a>>) -> Ticket<Long> { x } //~ lifetime may not live long
@@ -41,7 +41,7 @@ fn v26<'a>(x: WeakRx<Short<'a>>) -> WeakRx<Long> { x } //~ lifetime may not live
 fn v27<'a>(x: Got<'a, Short<'a>>) -> Got<'a, Long> { x } //~ lifetime may not live long
 fn v28<'a>(x: OneRx<Short<'a>>) -> OneRx<Long> { x } //~ lifetime may not live long
 fn v29<'a>(x: Looks<'a, Short<'a>>) -> Looks<'a, Long> { x } //~ lifetime may not live long
-// What others use too, or what has a ring in common with them, does neither.
+// Types that others use too, or that have a ring in common with them, do neither.
 fn v30<'a>(x: Taker<Long>) -> Taker<Short<'a>> { x } //~ lifetime may not live long
 fn v31<'a>(x: Reader<Long>) -> Reader<Short<'a>> { x } //~ lifetime may not live long
 fn v32<'a>(x: Receiver<Long>) -> Receiver<Short<'a>> { x } //~ lifetime may not live long
@@ -127,7 +127,7 @@ fn e09(x: Sender<u8>) {
 }
 fn e10(x: Take<'_, Cell<u8>>) { sync(x) } //~ E0277
 
-// What is lent stays where it is lent to.
+// A value that is lent stays where it is lent to.
 type O<'a> = Option<&'a mut u8>;
 fn b01(mut c: Consumer<String>) { let r = c.peek().unwrap(); c.try_pop(); r.len(); } //~ E0499
 fn b02(mut p: Producer<u8>) { let c = p.claim(1); let d = p.claim(1); drop((c, d)); } //~ E0499
@@ -141,7 +141,7 @@ fn b09(mut r: Reader<u8>, mut o: O<'_>) { r.visit_mut(1, |_, e| { o = Some(e); t
 fn b10(c: Chunk<'_, u8>, mut o: O<'_>) { c.for_each(|e, _| o = Some(e)); } //~ E0521
 fn b11(c: View<'_, u8>, mut o: Option<&u8>) { c.for_each(|e, _| o = Some(e)); } //~ E0521
 
-// What is sealed is not for others to be or to call.
+// Sealed traits are not for others to implement or to call.
 struct Mine;
 impl Source for Mine {} //~ E0046: not all trait items implemented, missing: `watched`
 impl channel::Shape for Mine {} //~ E0277: the trait bound `Mine:

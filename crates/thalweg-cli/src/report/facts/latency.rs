@@ -1,6 +1,7 @@
 //! The facts of a run that are times.
 
 use serde::Serialize;
+use thalweg_measure::histogram::Summary;
 
 /// How long it took.
 #[derive(Clone, Debug, Serialize)]
@@ -41,7 +42,7 @@ impl Latency {
             let served = stage.served.as_ref().filter(|_| stage.name != "publish");
             [stage.waited.as_ref(), served]
         });
-        times.flatten().map(|times| times.mean_ns).sum()
+        times.flatten().map(|times| times.summary.mean).sum()
     }
 }
 
@@ -126,14 +127,8 @@ pub(crate) fn commands_min(figure: &str) -> u64 {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(into = "Told")]
 pub(crate) struct Distribution {
-    pub(crate) count: u64,
-    pub(crate) mean_ns: f64,
-    pub(crate) p50_ns: u64,
-    pub(crate) p90_ns: u64,
-    pub(crate) p99_ns: u64,
-    pub(crate) p99_9_ns: u64,
-    pub(crate) p99_99_ns: u64,
-    pub(crate) max_ns: u64,
+    /// All in nanoseconds.
+    pub(crate) summary: Summary,
     /// Points of the curve, quantile rising from 0 towards 1.
     pub(crate) curve: Vec<Point>,
 }
@@ -141,19 +136,14 @@ pub(crate) struct Distribution {
 impl Distribution {
     /// Whether there are enough times to tell this quantile.
     pub(crate) fn tells(&self, quantile: f64) -> bool {
-        self.count >= times_min(quantile)
+        self.summary.count >= times_min(quantile)
     }
 
     /// The percentiles by name and quantile, where there are enough times to tell them.
     pub(crate) fn percentiles(&self) -> [(&'static str, f64, Option<u64>); 5] {
-        let mut all = [
-            self.p50_ns,
-            self.p90_ns,
-            self.p99_ns,
-            self.p99_9_ns,
-            self.p99_99_ns,
-        ]
-        .into_iter();
+        let times = &self.summary;
+        let all = [times.p50, times.p90, times.p99, times.p999, times.p9999];
+        let mut all = all.into_iter();
         PERCENTILES.map(|(name, quantile)| {
             let ns = all.next().filter(|_| self.tells(quantile));
             (name, quantile, ns)
@@ -177,10 +167,10 @@ impl From<Distribution> for Told {
         let told = times.percentiles().into_iter();
         let key = |name: &str| format!("{}_ns", name.replace('.', "_"));
         Told {
-            count: times.count,
-            mean_ns: times.mean_ns,
+            count: times.summary.count,
+            mean_ns: times.summary.mean,
             percentiles: told.filter_map(|(p, _, ns)| Some((key(p), ns?))).collect(),
-            max_ns: times.max_ns,
+            max_ns: times.summary.max,
             curve: times.curve,
         }
     }
@@ -262,11 +252,9 @@ mod tests {
     #[test]
     fn a_percentile_needs_ten_times_beyond_it() {
         let json = |count| {
-            let times = Distribution {
-                count,
-                p50_ns: 1,
-                ..Distribution::default()
-            };
+            let mut times = Distribution::default();
+            times.summary.count = count;
+            times.summary.p50 = 1;
             serde_json::to_value(times).expect("as the program and its formats promise")
         };
         let keys = ["p50_ns", "p90_ns", "p99_ns", "p99_9_ns", "p99_99_ns"];

@@ -1,7 +1,8 @@
 //! What a run ran on, and what else that did meanwhile.
 
-use crate::report::number::{grouped, percent, span};
+use crate::report::number::{grouped, percent};
 use serde::Serialize;
+use thalweg_measure::table::Nanoseconds;
 
 /// Where and when a run was made.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -75,7 +76,7 @@ impl Disturbance {
             n => format!(
                 "an idle loop before and after saw {n} gap{} above 10 µs, up to {}, {} of the time",
                 crate::failure::plural(n),
-                span(self.gap_longest_ns as f64),
+                Nanoseconds(self.gap_longest_ns as f64),
                 percent(self.gap_share)
             ),
         });

@@ -1,6 +1,7 @@
 //! Facts of a run that never was, with every kind of value in them.
 use super::super::explanation::Explanation;
 use super::*;
+use thalweg_measure::histogram::Summary;
 
 /// Times around a median.
 pub(crate) fn times(p50_ns: u64) -> Distribution {
@@ -9,14 +10,17 @@ pub(crate) fn times(p50_ns: u64) -> Distribution {
         ns: p50_ns + p50_ns * i as u64 * i as u64 / 100,
     });
     Distribution {
-        count: 1000,
-        mean_ns: p50_ns as f64 * 1.1,
-        p50_ns,
-        p90_ns: p50_ns * 2,
-        p99_ns: p50_ns * 5,
-        p99_9_ns: p50_ns * 20,
-        p99_99_ns: p50_ns * 30,
-        max_ns: p50_ns * 36,
+        summary: Summary {
+            count: 1000,
+            mean: p50_ns as f64 * 1.1,
+            min: p50_ns / 2,
+            p50: p50_ns,
+            p90: p50_ns * 2,
+            p99: p50_ns * 5,
+            p999: p50_ns * 20,
+            p9999: p50_ns * 30,
+            max: p50_ns * 36,
+        },
         curve: curve.collect(),
     }
 }

@@ -41,7 +41,7 @@ fn lines(latency: &Latency) -> Vec<(String, String, &[Point])> {
         let forms = [("waited", &stage.waited), ("served", &stage.served)];
         for (what, times) in forms {
             // A stage that never waits, behind another on its thread, has no line.
-            if let Some(times) = times.as_ref().filter(|times| times.max_ns > 0) {
+            if let Some(times) = times.as_ref().filter(|times| times.summary.max > 0) {
                 let name = format!("{}, {what}", stage.name);
                 all.push((name, format!("s{} {what}", i % COLOURS), &times.curve));
             }

@@ -2,8 +2,8 @@
 
 use super::charts::COLOURS;
 use crate::report::facts::{Breakdown, Latency};
-use crate::report::number::span;
 use thalweg_measure::svg::{escape, legend};
+use thalweg_measure::table::Nanoseconds;
 
 /// What the words mean that the parts are called by.
 const CAPTION: &str = "Each bar is the time of the commands around one percentile, end to end, \
@@ -37,12 +37,16 @@ fn bar(found: &Breakdown, latency: &Latency) -> String {
     let percentiles = latency.end_to_end.percentiles();
     let exact = percentiles.iter().find(|(name, ..)| *name == found.of);
     let time = match exact.and_then(|(_, _, ns)| *ns) {
-        Some(ns) => span(ns as f64),
-        None => span((latency.end_to_end.mean_ns * 10.0).round() / 10.0),
+        Some(ns) => Nanoseconds(ns as f64),
+        None => Nanoseconds((latency.end_to_end.summary.mean * 10.0).round() / 10.0),
     };
     let part = |part: &crate::report::facts::Part| {
         let share = 100.0 * part.ns / whole;
-        let tip = format!("{}: {}, {share:.1} %", part.what, span(part.ns.round()));
+        let tip = format!(
+            "{}: {}, {share:.1} %",
+            part.what,
+            Nanoseconds(part.ns.round())
+        );
         // A name beside the colour, where there is room for it.
         let text = if share >= 12.0 {
             format!("{share:.0} %")

@@ -2,9 +2,10 @@
 
 use crate::failure::plural;
 use crate::report::facts::{Book, Check, Count, Facts, Latency, Level, Parts, Stage};
-use crate::report::number::{grouped, percent, span};
+use crate::report::number::{grouped, percent};
 use crate::report::text::{cells, most, rows, sampling};
 use thalweg_measure::svg::{escape, table};
+use thalweg_measure::table::Nanoseconds;
 
 /// Waiting and service times of every stage, and what keeps it busy.
 pub(super) fn times(latency: &Latency) -> String {
@@ -94,7 +95,7 @@ pub(super) fn slowest(latency: &Latency) -> String {
         .map(|slow| {
             [
                 format!("{} ({})", grouped(slow.command), slow.kind),
-                span(slow.end_to_end_ns as f64),
+                Nanoseconds(slow.end_to_end_ns as f64).to_string(),
                 most(slow),
             ]
         })

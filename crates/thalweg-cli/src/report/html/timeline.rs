@@ -1,8 +1,9 @@
 //! The run over time: the rate, the latency and the backlog, one below the other.
 
 use crate::report::facts::{Latency, Throughput};
-use crate::report::number::{grouped, rate, span};
+use crate::report::number::{grouped, rate};
 use thalweg_measure::svg::{Area, Decades, Picture, Window, both, legend};
+use thalweg_measure::table::Nanoseconds;
 
 const CAPTION: &str = "Commands finished a second; end to end of those, to about 20 %; and \
     commands that were due and not done. Where all three jump at the same moment, the machine or a \
@@ -127,7 +128,7 @@ fn time_axis(picture: &mut Picture, area: Area, flow: &Throughput, names: u32) {
     for i in 0..=names {
         let part = f64::from(i) / f64::from(names);
         let class = ["middle", "end"][usize::from(i == names)];
-        let name = span((whole * part).round());
+        let name = Nanoseconds((whole * part).round()).to_string();
         picture.text(area.x(part), area.bottom() + 18.0, class, &name);
     }
     let axis = "time since the first command";

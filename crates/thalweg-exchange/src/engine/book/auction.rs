@@ -190,7 +190,8 @@ impl Book {
     /// Ends the auction: what can trade does, at one price.
     #[cold]
     pub(crate) fn uncross(&mut self, reference: Option<i64>, rules: &Rules, events: &mut Events) {
-        self.remove_resting(Removal::OutsideBand, events, Some(self.band));
+        let every = (Removal::OutsideBand, usize::MAX);
+        self.remove_resting(every, events, Some(self.band));
         let first = events.len();
         if let Some(found) = self.indicative(reference) {
             self.trade_at(found.price, found.volume, events);

@@ -11,22 +11,33 @@ impl Book {
     pub(crate) fn remove_outside(&mut self, (low, high): (i64, i64), events: &mut Events) {
         let is_outside = |price: i64| price < low || price > high;
         let why = Removal::OutsideBand;
-        self.remove_resting(why, events, Some((low, high)));
+        self.remove_resting((why, usize::MAX), events, Some((low, high)));
         // The worst price of a market order may be outside.
-        self.remove_all_waiting(why, events, |place| {
+        self.remove_all_waiting((why, usize::MAX), events, |place| {
             place.order_type.has_limit() && is_outside(place.price)
         });
         self.tidy();
     }
 
-    /// Takes out every order: asks, then bids, each best price first, then in order of time.
-    /// Nothing waits or rests afterwards.
-    ///
-    /// Cost: looks up and reports each order: no part of it can wait for a later command.
-    pub(crate) fn remove_all(&mut self, why: Removal, events: &mut Events) {
-        self.remove_resting(why, events, None);
-        self.remove_all_waiting(why, events, |_| true);
+    /// Takes out at most `most` orders: asks, then bids, each best price first, then in order of
+    /// time; then stop orders that wait. Returns whether orders are left.
+    pub(crate) fn remove_all(&mut self, why: Removal, most: usize, events: &mut Events) -> bool {
+        let before = events.len();
+        self.remove_resting((why, most), events, None);
+        let most = most.saturating_sub(events.len() - before);
+        self.remove_all_waiting((why, most), events, |_| true);
         self.tidy();
+        !self.is_empty()
+    }
+
+    /// Returns whether no order rests or waits.
+    fn is_empty(&self) -> bool {
+        self.order_count() == 0 && self.waiting().next().is_none()
+    }
+
+    /// Returns whether more than `most` orders rest or wait.
+    pub(crate) fn has_more_than(&self, most: usize) -> bool {
+        self.order_count() + self.waiting().take(most).count() > most
     }
 
     /// Takes out the orders of `uid`, in the same order as all would go; for
@@ -50,18 +61,25 @@ impl Book {
         self.tidy();
     }
 
-    /// Takes out all resting orders, or those that are priced outside a band. Cost: those orders.
+    /// Takes out all resting orders, or those that are priced outside a band, `most` of them at
+    /// most. Cost: those orders.
     pub(super) fn remove_resting(
         &mut self,
-        why: Removal,
+        (why, most): (Removal, usize),
         events: &mut Events,
         band: Option<(i64, i64)>,
     ) {
         let mut slots = Vec::new();
         for side in [Action::Ask, Action::Bid] {
             match band {
-                Some(band) => slots.extend(self.ladder.slots_outside(side, band)),
-                None => slots.extend(self.ladder.slots(side)),
+                Some(band) => {
+                    slots.extend(
+                        self.ladder
+                            .slots_outside(side, band)
+                            .take(most - slots.len()),
+                    );
+                }
+                None => slots.extend(self.ladder.slots(side).take(most - slots.len())),
             }
         }
         events.reserve_exact(slots.len());

@@ -405,17 +405,18 @@ impl Book {
         }
     }
 
-    /// Takes out the waiting orders that `is_meant`, as [`waiting`](Self::waiting) gives them.
+    /// Takes out the waiting orders that `is_meant`, as [`waiting`](Self::waiting) gives them,
+    /// `most` of them at most.
     pub(super) fn remove_all_waiting(
         &mut self,
-        why: Removal,
+        (why, most): (Removal, usize),
         events: &mut Events,
         is_meant: impl Fn(&Place) -> bool,
     ) {
         let places = self.waiting().map(|order| &order.place);
         let wanted = places.filter(|place| is_meant(place));
         let key = |place: &Place| self.key(place.uid, place.order_id);
-        let orders: Vec<OrderKey> = wanted.map(key).collect();
+        let orders: Vec<OrderKey> = wanted.map(key).take(most).collect();
         for order in orders {
             self.remove_waiting(order, why, events);
         }

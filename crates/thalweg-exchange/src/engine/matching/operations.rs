@@ -8,7 +8,8 @@ use crate::result_code::ResultCode;
 
 impl Matching {
     /// Takes out the orders of `uid`, or of all users, in one book or in all of them, by ascending
-    /// symbol. A user without orders is no fault: then nothing happens.
+    /// symbol. With all users, as many as a command may have events; a book with more is noted. A
+    /// user without orders is no fault: then nothing happens.
     pub(super) fn cancel_all(
         &mut self,
         uid: Option<UserId>,
@@ -26,12 +27,34 @@ impl Matching {
         for symbol in symbols {
             match uid {
                 Some(uid) => self.clear_of(uid, symbol, (why, events)),
-                None => drop(self.clear(symbol, (why, events), |book, why, events| {
-                    book.remove_all(why, events);
-                })),
+                None => self.cancel_everybody(symbol, events),
             }
         }
         ResultCode::Success
+    }
+
+    /// Takes out the orders of all users in one book, or as many as the command may.
+    fn cancel_everybody(&mut self, symbol: SymbolId, events: &mut Events) {
+        let most = self.rules.work_max().saturating_sub(events.len());
+        let mut is_left = false;
+        let why = Removal::CancelAll;
+        self.clear(symbol, (why, events), |book, why, events| {
+            is_left = book.remove_all(why, most, events);
+        });
+        match is_left {
+            true => _ = self.cancelling.insert(symbol),
+            false => _ = self.cancelling.remove(&symbol),
+        }
+    }
+
+    /// Returns the symbols in which a mass cancel has orders left over, in ascending order.
+    pub(crate) fn cancelling(&self) -> impl Iterator<Item = SymbolId> + '_ {
+        self.cancelling.iter().copied()
+    }
+
+    /// Returns whether a mass cancel has orders of a symbol left over.
+    pub(crate) fn is_cancelling(&self, symbol: SymbolId) -> bool {
+        self.cancelling.contains(&symbol)
     }
 
     /// Takes out the orders of a user whose session is gone, as far as they ask for it.
@@ -73,10 +96,19 @@ impl Matching {
         symbols
     }
 
-    /// Takes out all orders of a symbol, and then the book itself with its memory.
+    /// Takes out all orders of a symbol, and then the book itself with its memory. Refused if they
+    /// are more than the events that a command may have.
     pub(super) fn remove(&mut self, symbol: SymbolId, events: &mut Events) -> ResultCode {
-        let Some(slot) = self.clear(symbol, (Removal::SymbolRemoved, events), Book::remove_all)
-        else {
+        let most = self.rules.work_max();
+        let is_long = |book: &Book| book.has_more_than(most);
+        if self.book(symbol).is_some_and(is_long) {
+            return ResultCode::MatchingRejectedWorkLimit;
+        }
+        let why = Removal::SymbolRemoved;
+        let removed = self.clear(symbol, (why, events), |book, why, events| {
+            book.remove_all(why, most, events);
+        });
+        let Some(slot) = removed else {
             return ResultCode::MatchingInvalidOrderBookId;
         };
         let books = &self.books;
@@ -85,6 +117,7 @@ impl Matching {
         self.books[slot] = empty;
         self.books.free(slot);
         self.left_over.remove(&symbol);
+        self.cancelling.remove(&symbol);
         ResultCode::Success
     }
 

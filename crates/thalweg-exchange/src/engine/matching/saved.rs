@@ -10,9 +10,12 @@ impl Matching {
         &self.rules
     }
 
-    /// Adds a book of a symbol that has none.
-    pub(crate) fn restore(&mut self, book: Book) {
+    /// Adds a book of a symbol that has none, in which a mass cancel goes on or not.
+    pub(crate) fn restore(&mut self, book: Book, is_cancelling: bool) {
         let symbol = book.spec().id;
+        if is_cancelling {
+            self.cancelling.insert(symbol);
+        }
         let slot = self.books.insert(book);
         self.index.insert(symbol, slot);
         self.books[slot].forget_due();

@@ -66,7 +66,7 @@ fn times(words: __m256i, prime: u64) -> __m256i {
     _mm256_add_epi64(low, _mm256_slli_epi64::<32>(cross))
 }
 
-/// The same with a multiply of 32-bit lanes for both cross products: one multiply and one shift
+/// Multiplies with one multiply of 32-bit lanes for both cross products: one multiply and one shift
 /// less. Fast on AMD, as fast as [`times`] on Intel.
 #[inline]
 #[target_feature(enable = "avx2")]
@@ -81,8 +81,8 @@ fn times_in_halves(words: __m256i, prime: u64) -> __m256i {
     _mm256_add_epi64(_mm256_add_epi64(low, one), other)
 }
 
-/// The products, and the loop over them. `USE` is another one for each function: the loop is
-/// copied into its function only if nobody else has it, and a call costs 8 ns at 512 bytes.
+/// The products, and the loop over them. `USE` is another one for each function: the loop is copied
+/// into its function only if no other function has it, and a call costs 8 ns at 512 bytes.
 pub(super) struct Products<const USE: u8>;
 
 // SAFETY: one vector of four words is written.

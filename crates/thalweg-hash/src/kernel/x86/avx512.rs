@@ -1,7 +1,7 @@
 //! AVX-512 with its multiply of 64-bit lanes (DQ): the hybrid on 256-bit registers (VL), and many
 //! streams or keys in the eight lanes of 512-bit ones.
 //!
-//! No machine with AVX-512 was at hand: what is picked here is reckoned, not measured. The tests
+//! No machine with AVX-512 was available: what is picked here is reckoned, not measured. The tests
 //! pass in an emulator (Bochs 2.7, Skylake-X); elsewhere the algorithms over the lanes are tested
 //! with the other vectors and with a model of eight lanes.
 

@@ -80,7 +80,7 @@ pub(super) unsafe fn sectors<const USE: u8>(
         count: sectors.count,
     };
     if walk.groups == 4 && walk.count > 1 {
-        // SAFETY: the features are there; at `from` begin so many sectors of four groups.
+        // SAFETY: the features are there; at `from` begins this number of sectors of four groups.
         unsafe { turn_sectors_of_four::<USE>(accumulators, products, &mut walk, sectors.apart) };
     }
     let (each, gap_bytes) = (walk.groups, sectors.apart - sectors.take);
@@ -92,8 +92,8 @@ pub(super) unsafe fn sectors<const USE: u8>(
         (walk.groups, walk.count) = (each, walk.count - 1);
     }
     if walk.count > 0 {
-        // SAFETY: the features are there; at `from` begin so many groups of a sector, then so many
-        // more sectors.
+        // SAFETY: the features are there; at `from` begins this number of groups of a sector, then
+        // this number of sectors.
         unsafe { turn_groups::<USE>(accumulators, products, walk, each, gap_bytes) };
     }
     // SAFETY: the products are those of the last group.

@@ -1,8 +1,8 @@
-//! What can go wrong with a simulated disk.
+//! Faults of a simulated disk.
 
 use std::io;
 
-/// What a disk is asked to do.
+/// An operation of a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Operation {
     /// A read of a file.
@@ -27,7 +27,7 @@ pub enum Operation {
     Lock,
 }
 
-/// What goes wrong with it.
+/// A fault of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// An I/O error (EIO).

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// What a disk writes whole or not at all.
+/// The bytes of a sector, which a disk writes whole or not at all.
 pub(super) const SECTOR_BYTES: usize = 512;
 
 /// SplitMix64: what is left after a loss of power is a matter of the seed alone.
@@ -23,7 +23,7 @@ impl Chance {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `limit`, which is not 0.
+    /// Returns a number below `limit`, which is not 0.
     pub(super) fn below(&mut self, limit: u64) -> u64 {
         self.next() % limit
     }
@@ -34,7 +34,7 @@ impl Chance {
 pub(super) enum Luck {
     Nothing,
     Everything,
-    /// Each sector or name on its own, with a chance of so many in eight.
+    /// Each sector or name on its own, with a chance of this number in eight.
     Sectors(u64),
 }
 

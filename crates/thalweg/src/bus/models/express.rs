@@ -34,7 +34,7 @@ fn a_consumer_is_woken_for_either_ring() {
     });
 }
 
-/// One wake-up may stand for two messages of the lane: whoever is woken wakes the other.
+/// One wake-up may stand for two messages of the lane: the consumer that is woken wakes the other.
 #[test]
 fn each_member_of_a_group_is_woken() {
     check(1, &["express_kept"], || {

@@ -5,7 +5,7 @@ use crate::bus::BATCH_MAX;
 use crate::bus::batching::Batching;
 use proptest::prelude::*;
 
-/// What a batch and a message cost, and how far apart messages come, in ns.
+/// The costs of a batch and of a message, and the time between messages, in ns.
 #[derive(Debug, Clone, Copy)]
 struct Load {
     batch_ns: f64,
@@ -13,7 +13,7 @@ struct Load {
     gap_ns: f64,
 }
 
-/// Sizes over so many looks, and the most that waited in the second half.
+/// Returns the sizes over this number of looks, and the most that waited in the second half.
 fn sizes(
     load: Load,
     looks: usize,
@@ -64,7 +64,7 @@ fn going_by_depth_alone_swings() {
         "{}",
         changes(&sizes)
     );
-    // And everybody waits for it: 64 where 8 would do.
+    // And all messages wait for it: 64 where 8 would do.
     assert!(most > 64);
 }
 

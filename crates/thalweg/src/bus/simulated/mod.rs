@@ -1,5 +1,5 @@
-//! What the formulas and rules promise, in simulations that know nothing of them: queues in exact
-//! arithmetic, and loops in which a rule changes what it is fed with.
+//! Checks of what the formulas and rules promise, in simulations that know nothing of them: queues
+//! in exact arithmetic, and loops in which a rule changes what it is fed with.
 //!
 //! Each loop is also closed with a rule that must swing: one that goes by the depth of the queue,
 //! as the adaptive strategy does that these rules replace. So the measure of swinging has something
@@ -8,7 +8,7 @@
 mod batches;
 mod priorities;
 
-/// How often neighbours differ.
+/// Returns how often neighbours differ.
 fn changes<T: PartialEq>(series: &[T]) -> usize {
     series.windows(2).filter(|pair| pair[0] != pair[1]).count()
 }
@@ -24,7 +24,7 @@ impl Random {
         ((self.0 >> 12) as f64 + 0.5) / (1_u64 << 52) as f64
     }
 
-    /// A gap between two messages that come independently.
+    /// Returns a gap between two messages that come independently.
     fn gap(&mut self, mean: f64) -> f64 {
         -mean * self.next().ln()
     }

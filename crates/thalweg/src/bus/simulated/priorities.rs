@@ -191,7 +191,7 @@ proptest! {
     }
 }
 
-/// 300,000 messages of mixed priorities into 131,072 slots while nobody serves: a share of the
+/// 300,000 messages of mixed priorities into 131,072 slots while no consumer serves: a share of the
 /// capacity loses messages of high priority, a reserve sized from the burst does not.
 #[test]
 fn a_share_loses_where_a_reserve_does_not() {

@@ -3,25 +3,26 @@
 //!
 //! # State
 //! Under one short lock: *offers*, senders that wait, with their elements; *wishes*, receivers that
-//! wait; what was *handed* to wishes that have not left yet; elements that came *back*, since who
-//! had them was dropped before it knew, or waited for readiness only.
+//! wait; what was *handed* to wishes that have not left yet; elements that came *back*, since the
+//! receiver that had them was dropped before it knew, or waited for readiness only.
 //!
 //! # Rules
-//! 1. Who comes looks for its counterpart first, and lists itself only if there is none, all under
-//!    one lock. So never do a sender and a receiver wait that could meet.
+//! 1. An endpoint that comes looks for its counterpart first, and lists itself only if there is
+//!    none, all under one lock. So a sender and a receiver that could meet never both wait.
 //! 2. A sender's element is handed over by taking its offer off the list, or by taking a wish off
 //!    the list and leaving the element under its number. The one that waits is woken outside of the
 //!    lock.
-//! 3. Who leaves takes its entry back under the lock: an offer that is not there any more was
-//!    taken; a wish that is not there was fulfilled. One that is fulfilled and not wanted any more
-//!    (a future that was dropped) gives its element to the next one, or leaves it with those that
-//!    came back, and they are taken first.
-//! 4. If who waits does so in a select, its [`Token`](token::Token) decides first.
+//! 3. An endpoint that leaves takes its entry back under the lock: an offer that is not there any
+//!    more was taken; a wish that is not there was fulfilled. One that is fulfilled and not wanted
+//!    any more (a future that was dropped) gives its element to the next one, or leaves it with
+//!    those that came back, and they are taken first.
+//! 4. If an endpoint waits in a select, its [`Token`](token::Token) decides first.
 //! 5. No foreign code (`Clone` and `Drop` of a waker, `Drop` of an element) runs under the lock.
-//! 6. Who waits until a receiver is there (`Ready` with a sender) watches for wishes, and every
-//!    wish that is listed tells it. Who waits until a sender is there (`Ready` with a receiver)
-//!    lists a wish as any receiver does, and what it gets is given back, to be taken by the next
-//!    receive. So two that wait for readiness at both sides meet: the sender sees the wish.
+//! 6. A thread or task that waits until a receiver is there (`Ready` with a sender) watches for
+//!    wishes, and every wish that is listed notifies it. One that waits until a sender is there
+//!    (`Ready` with a receiver) lists a wish as any receiver does, and gives back the element that
+//!    it gets, to be taken by the next receive. So two that wait for readiness at both sides meet:
+//!    the sender sees the wish.
 
 #[cfg(all(test, loom))]
 mod models;
@@ -135,7 +136,7 @@ impl<T> Meeting<T> {
         })
     }
 
-    /// For a task that is polled again: has `waker` woken from now on. Gives whether it still
+    /// For a task that is polled again: has `waker` woken from now on. Returns whether it still
     /// waits; if not, it should leave.
     pub(super) fn stay_offer(&self, seat: Entry, waker: &Waker) -> bool {
         renew(
@@ -200,7 +201,7 @@ impl<T> Meeting<T> {
         wake(waker);
     }
 
-    /// Ends meeting, and wakes all that wait. What came back can still be taken.
+    /// Ends meeting, and wakes all that wait. Elements that came back can still be taken.
     pub(super) fn close(&self) {
         let mut wakers = Vec::new();
         {
@@ -217,14 +218,14 @@ impl<T> Meeting<T> {
         lock(&self.state).is_closed
     }
 
-    /// As [`can_push`](Self::can_push), but for receivers of the select that asks; or whether there
-    /// will be none.
+    /// Works as [`can_push`](Self::can_push), but for receivers of the select that asks; or whether
+    /// there will be none.
     pub(super) fn is_wished(&self, own: Option<&Stake>) -> bool {
         let state = lock(&self.state);
         state.is_closed || state.can_push(own)
     }
 
-    /// Whether a sender waits that can be had, or an element came back.
+    /// Returns whether a sender waits that can be had, or an element came back.
     pub(super) fn can_pop(&self) -> bool {
         lock(&self.state).can_pop()
     }
@@ -236,19 +237,19 @@ impl<T> Meeting<T> {
         (!state.can_push(None)).then(|| state.moves())
     }
 
-    /// As [`glance_push`](Self::glance_push), for a receiver.
+    /// Works as [`glance_push`](Self::glance_push), for a receiver.
     pub(super) fn glance_pop(&self) -> Option<u64> {
         let state = lock(&self.state);
         (!state.can_pop()).then(|| state.moves())
     }
 
-    /// Elements that came back, and senders that wait with one.
+    /// Returns the number of elements that came back, and senders that wait with one.
     pub(super) fn offered(&self) -> usize {
         let state = lock(&self.state);
         state.len() + state.offers.len()
     }
 
-    /// Elements that came back; nothing else is ever in the channel.
+    /// Returns the number of elements that came back; nothing else is ever in the channel.
     pub(super) fn capacity(&self) -> usize {
         0
     }
@@ -265,7 +266,7 @@ impl<T> Meeting<T> {
         lock(&self.state).popped()
     }
 
-    /// How often somebody was listed, and how many of them were woken.
+    /// Returns how often an endpoint was listed, and how many of them were woken.
     pub(super) fn waits(&self) -> (u64, u64) {
         let state = lock(&self.state);
         (state.seated(), state.woken)

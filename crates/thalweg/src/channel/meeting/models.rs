@@ -70,7 +70,7 @@ fn a_cancelled_receiver() {
     let (mut tx, mut rx) = ends();
     let meeting = Arc::clone(rx.source.end.meeting().unwrap().0);
     let Err(seat) = meeting.wish(Waker::noop(), None) else {
-        unreachable!("nobody is there");
+        unreachable!("no end is there");
     };
     let sender = thread::spawn(move || (tx.try_send(7).is_ok(), tx));
     let cancelled = thread::spawn(move || {
@@ -109,7 +109,7 @@ fn closing_ends_a_wait_or_comes_too_late() {
     });
 }
 
-/// A sender and a receiver that watch for each other, and try what they are told of.
+/// A sender and a receiver watch for each other, and try when they are notified.
 fn two_watchers() {
     let (mut tx, mut rx) = ends();
     let sender = thread::spawn(move || {

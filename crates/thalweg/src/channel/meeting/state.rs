@@ -12,7 +12,7 @@ pub(super) struct State<T> {
     /// Senders with their elements, and receivers; each perhaps as an arm of a select.
     pub(super) offers: Roster<(T, Option<Stake>)>,
     pub(super) wishes: Roster<((), Option<Stake>)>,
-    /// What waiting receivers got that have not left yet.
+    /// The elements that waiting receivers got, as long as these have not left.
     handed: Vec<(Entry, T)>,
     back: VecDeque<T>,
     /// Elements handed over.
@@ -23,14 +23,14 @@ pub(super) struct State<T> {
     pub(super) is_closed: bool,
 }
 
-/// What a sender finds.
+/// The outcome of a sender's look for a receiver.
 pub(super) enum Handed<T> {
     To(Option<Waker>),
     ToNobody(T),
     Gone(T),
 }
 
-/// What a receiver finds.
+/// The outcome of a receiver's look for a sender.
 pub(super) enum Taken<T> {
     From(T, Option<Waker>),
     FromNobody,
@@ -89,7 +89,7 @@ impl<T> State<T> {
         }
     }
 
-    /// What a wish got that is not in the queue any more.
+    /// Takes the element of a wish that is not in the queue any more.
     pub(super) fn collect(&mut self, seat: Entry) -> Option<T> {
         let at = self.handed.iter().position(|(of, _)| *of == seat)?;
         Some(self.handed.swap_remove(at).1)
@@ -111,23 +111,23 @@ impl<T> State<T> {
         }
     }
 
-    /// Whether a receiver waits that can be had, and is not of one's own select.
+    /// Returns whether a receiver waits that can be had, and is not of one's own select.
     pub(super) fn can_push(&self, own: Option<&Stake>) -> bool {
         let mut wishes = self.wishes.waits();
         wishes.any(|wish| is_had(wish) && !is_kin(own, wish.element.1.as_ref()))
     }
 
-    /// Whether a sender waits that can be had, or an element came back.
+    /// Returns whether a sender waits that can be had, or an element came back.
     pub(super) fn can_pop(&self) -> bool {
         !self.back.is_empty() || (!self.is_closed && self.offers.waits().any(is_had))
     }
 
-    /// Elements that came back and are still there.
+    /// Returns the number of elements that came back and are still there.
     pub(super) fn len(&self) -> usize {
         self.back.len()
     }
 
-    /// Elements that receivers got.
+    /// Returns the number of elements that receivers got.
     pub(super) fn popped(&self) -> u64 {
         self.met - self.back.len() as u64
     }
@@ -137,7 +137,7 @@ impl<T> State<T> {
         self.offers.listed + self.wishes.listed
     }
 
-    /// A count that grows with everything that makes either side ready.
+    /// Returns a count that grows with everything that makes either side ready.
     pub(super) fn moves(&self) -> u64 {
         self.seated() + self.returned
     }
@@ -146,7 +146,7 @@ impl<T> State<T> {
 /// Another arm of one's own select fires.
 struct OwnGone;
 
-/// Whether a waiting end is still available.
+/// Returns whether a waiting end is still available.
 fn is_had<E>(wait: &Wait<(E, Option<Stake>)>) -> bool {
     is_open(wait.element.1.as_ref())
 }

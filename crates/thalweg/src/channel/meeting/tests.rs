@@ -1,4 +1,4 @@
-//! What one meeting does, step by step; threads that meet are in `tests/channel_select`.
+//! Tests of one meeting, step by step; threads that meet are in `tests/channel_select`.
 
 use super::*;
 use crate::channel::{Overflow, RecvFuture, TryRecvError, TrySendError, mpmc, spsc};

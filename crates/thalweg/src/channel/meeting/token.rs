@@ -1,19 +1,20 @@
 //! A select's token: of all its arms, one fires.
 //!
 //! # Rules
-//! 1. Whoever lets an arm of a waiting select fire takes its token first, and holds the lock of the
-//!    arm's meeting while it does.
-//! 2. Who needs two tokens, since it waits in a select itself, locks them in the order of their
-//!    numbers, and takes both or none. Who holds a token's lock locks nothing but a second token.
+//! 1. A thread that lets an arm of a waiting select fire takes the select's token first, and holds
+//!    the lock of the arm's meeting while it does.
+//! 2. A thread that needs two tokens, since it waits in a select itself, locks them in the order of
+//!    their numbers, and takes both or none. A thread that holds a token's lock locks nothing but a
+//!    second token.
 //! 3. A select shuts its token before it fires an arm itself, or leaves.
 //!
 //! # Why it works
-//! By rule 2 the waits for locks have no circle, and nobody sees a token that is taken and later is
-//! not. So two selects that could meet do, whoever of them comes second; neither withdraws to let
-//! the other try, so that they can't do so for ever.
+//! By rule 2 the waits for locks have no circle, and no thread sees a token that is taken and later
+//! is not. So two selects that could meet do, whichever of them comes second; neither withdraws to
+//! let the other try, so that they can't do so for ever.
 
 use crate::ring::sync::{Arc, Mutex, MutexGuard, fault, lock};
-// Not the model's: it tells tokens apart, and synchronizes nothing.
+// Not the model's: it distinguishes tokens, and synchronizes nothing.
 use crate::wait::Lent;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -54,7 +55,7 @@ impl Token {
         *self.state() = State::Open;
     }
 
-    /// The select waits no more; gives the arm that was fired by somebody else.
+    /// Ends the wait of the select; returns the arm that another thread has fired.
     pub(in crate::channel) fn shut(&self) -> Option<usize> {
         match std::mem::replace(&mut *self.state(), State::Shut) {
             State::Taken(arm) => Some(arm),
@@ -88,20 +89,20 @@ pub(in crate::channel) struct Stake {
 }
 
 impl Stake {
-    /// The stake of an arm in its select's token.
+    /// Returns the stake of an arm in its select's token.
     pub(in crate::channel) fn of(token: &Arc<Token>, arm: usize) -> Self {
         let token = Arc::clone(token);
         Self { token, arm }
     }
 }
 
-/// What became of the attempt to take both tokens of a meeting.
+/// The outcome of the attempt to take both tokens of a meeting.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Claim {
     Both,
     /// The other one waits no more, or is an arm of the same select.
     OtherGone,
-    /// This one has been fired by somebody else.
+    /// This thread's own select has been fired by another thread.
     OwnGone,
 }
 
@@ -145,13 +146,13 @@ fn claim_one(stake: &Stake, gone: Claim) -> Claim {
     Claim::Both
 }
 
-/// Whether both are arms of one select.
+/// Returns whether both are arms of one select.
 pub(super) fn is_kin(one: Option<&Stake>, other: Option<&Stake>) -> bool {
     let number = |stake: &Stake| stake.token.number;
     one.is_some() && one.map(number) == other.map(number)
 }
 
-/// Whether a side can be met at this moment.
+/// Returns whether a side can be met at this moment.
 pub(super) fn is_open(stake: Option<&Stake>) -> bool {
     stake.is_none_or(|stake| stake.token.is_open())
 }

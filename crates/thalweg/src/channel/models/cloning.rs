@@ -44,7 +44,7 @@ over_stores! {
     unbounded, 2, ["locked_room"];
 }
 
-/// It waits for room, until it is told that there is nobody.
+/// A sender waits for room, until it gets the error that no receiver is left.
 fn a_clone_made_while_the_receiver_leaves_hears_of_it<S: ManySenders>((tx, rx): KeptEnds<S>) {
     let sender = thread::spawn(move || {
         let mut clone = Kept::new(tx.clone());
@@ -65,7 +65,8 @@ over_stores! {
     unbounded, 2, ["locked_close"];
 }
 
-/// A sender leaves, and a weak one is upgraded: what that sends is heard, if there is anything.
+/// A sender leaves, and a weak one is upgraded: the element that it sends is received, if there is
+/// one.
 fn an_upgrade_comes_in_time_or_not_at_all<S: ManySenders>((tx, mut rx): KeptEnds<S>) {
     let weak = Kept::new(tx.downgrade());
     let leaver = thread::spawn(move || drop(tx));
@@ -79,7 +80,7 @@ fn an_upgrade_comes_in_time_or_not_at_all<S: ManySenders>((tx, mut rx): KeptEnds
     let got = rx.recv();
     leaver.join().unwrap();
     let (sent, weak) = upgraded.join().unwrap();
-    assert_ne!(sent, Some(false), "whoever is a sender sends");
+    assert_ne!(sent, Some(false), "each sender sends");
     let outcome = if sent.is_some() {
         Ok(7)
     } else {
@@ -96,7 +97,8 @@ over_stores! {
     unbounded, 2, ["revived"];
 }
 
-/// Who is told of the end is told the truth, though a weak sender is upgraded meanwhile.
+/// A receiver gets the error of the end only when the end is true, though a weak sender is upgraded
+/// meanwhile.
 fn the_end_is_no_end_while_one_is_upgraded<S: ManySenders>((tx, mut rx): KeptEnds<S>) {
     let weak = Kept::new(tx.downgrade());
     let leaver = thread::spawn(move || drop(tx));

@@ -49,8 +49,8 @@ over_stores! {
     ticket, 2, ["shut"];
 }
 
-/// What is received when the receiver has closed the channel and looks, and again when the sender
-/// is done: all that was sent, but for what comes after the end. That is discarded.
+/// Checks what is received when the receiver has closed the channel and looks, and again when the
+/// sender is done: all that was sent, except elements that come after the end. Those are discarded.
 fn check_end<S: Shape>(
     rx: &mut crate::channel::Receiver<u32, S>,
     early: Result<u32, TryRecvError>,
@@ -86,8 +86,9 @@ over_stores! {
     unbounded, 3, [];
 }
 
-/// The receiver closes the channel and looks while a sender sends and leaves; another stays. What
-/// was taken is received, or discarded, though the lane is forgotten as soon as it may be.
+/// The receiver closes the channel and looks while a sender sends and leaves; another stays. An
+/// element that was accepted is received, or discarded, though the lane is forgotten as soon as it
+/// may be.
 fn what_a_leaver_sent_is_there_after_the_close<S: ManySenders>((mut tx, mut rx): KeptEnds<S>) {
     let stays = Kept::new(tx.clone());
     let sender = thread::spawn(move || {

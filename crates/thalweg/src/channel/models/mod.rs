@@ -91,8 +91,8 @@ pub(crate) fn check<W: Fn() + Copy + Send + Sync + 'static>(
     }
 }
 
-/// A test for each kind of store that runs a model over it, within so many preemptions, with the
-/// faults that it must catch there.
+/// Declares a test for each kind of store that runs a model over it, within this number of
+/// preemptions, with the faults that it must catch there.
 macro_rules! over_stores {
     ($model:ident; $($store:ident, $preemptions:expr, $faults:expr;)*) => {
         mod $model {

@@ -4,7 +4,8 @@ use super::{begin, check, kept::kept, store};
 use crate::channel::models::kept::Kept;
 use loom::thread;
 
-/// Two wait for room; that there is one is for the one whose limit is higher, whoever came first.
+/// Two senders wait for room; one free place goes to the sender whose limit is higher, whichever
+/// came first.
 #[test]
 fn room_goes_to_the_one_that_can_use_it() {
     check(1, &["room_swallowed"], || {

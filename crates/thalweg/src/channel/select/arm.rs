@@ -8,27 +8,27 @@ use crate::wait::{self, Entry, Kind, Pace};
 
 /// An operation that a select may do. Not to be implemented elsewhere, and not to be called.
 #[doc(hidden)]
-#[allow(private_interfaces)] // sealed: nobody outside can name what is asked for
+#[allow(private_interfaces)] // sealed: the type is not nameable outside
 pub trait Arm {
     /// Does the operation if it can be done now, and keeps the outcome.
     fn attempt(&mut self) -> bool;
-    /// Whether no other thread has made the arm ready for a while, or not ready, since this was
-    /// asked last. Only a `true` is certain.
+    /// Returns whether no other thread has made the arm ready for a while, or not ready, since this
+    /// was asked last. Only a `true` is certain.
     fn glance(&mut self) -> bool;
     fn meets(&self) -> Meets;
-    /// Lists the arm; at a rendezvous with a stake. Gives whether the wait is over.
+    /// Lists the arm; at a rendezvous with a stake. Returns whether the wait is over.
     fn list(&mut self, waker: &Waker, kind: Kind, stake: Option<Stake>) -> bool;
-    /// Has `waker` woken from now on; gives whether the arm is still listed.
+    /// Has `waker` woken from now on; returns whether the arm is still listed.
     fn stay(&mut self, waker: &Waker) -> bool;
-    /// Takes the arm off its list; keeps the outcome if somebody else has fired it.
+    /// Takes the arm off its list; keeps the outcome if another thread has fired it.
     fn unlist(&mut self);
     /// Passes on a notification that was not used.
     fn settle(&mut self, is_fired: bool);
-    /// When it will be ready without anybody's doing.
+    /// Returns when it will be ready without any other thread's doing.
     fn due(&self) -> Option<Instant> {
         None
     }
-    /// How its endpoint waits.
+    /// Returns how its endpoint waits.
     fn pace(&mut self) -> Option<&mut Pace> {
         None
     }
@@ -108,7 +108,7 @@ impl<R> Choices<R> for NoArms {
 
 impl Untimed for NoArms {}
 
-/// One arm more.
+/// A list with one arm more.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct List<N, A> {
@@ -162,13 +162,13 @@ pub(in crate::channel) struct Listed {
     pub(in crate::channel) claims: bool,
     pub(in crate::channel) on: wait::Listed,
     pub(in crate::channel) seat: Option<Entry>,
-    /// What the last glance saw.
+    /// The count that the last glance saw.
     glance: Option<u64>,
 }
 
 impl Listed {
-    /// Keeps what a glance sees now, which is `None` where the arm is ready; gives whether that is
-    /// what the last one saw.
+    /// Keeps what a glance sees now, which is `None` where the arm is ready; returns whether that
+    /// is what the last one saw.
     pub(super) fn is_same(&mut self, now: Option<u64>) -> bool {
         std::mem::replace(&mut self.glance, now) == now && now.is_some()
     }

@@ -15,9 +15,9 @@ pub type SelectList<'a, R> = Select<R, ArmList<'a, R>>;
 type ArmList<'a, R> = Vec<Box<dyn Choice<R> + 'a>>;
 
 impl<'a, R> SelectList<'a, R> {
-    /// A select for any number of arms, which [`push_recv`](Self::push_recv) and
-    /// [`push_send`](Self::push_send) add. Their closures get the place of the arm, from 0. Arms
-    /// of the other kind may follow, and have later places.
+    /// Returns a select for any number of arms, which [`push_recv`](Self::push_recv) and
+    /// [`push_send`](Self::push_send) add. Their closures get the place of the arm, from 0. Arms of
+    /// the other kind may follow, and have later places.
     ///
     /// Allocates for each arm.
     ///
@@ -89,5 +89,5 @@ impl<R> Waits<R> for ArmList<'_, R> {
     }
 }
 
-// What can be pushed needs no clock.
+// A list that arms can be pushed to needs no clock.
 impl<R> Untimed for ArmList<'_, R> {}

@@ -47,8 +47,8 @@
 //! (*) crossbeam computes `v` only when `s` can take it. Here it is made before the select, which
 //! takes it out of the `Option` if it is sent.
 //!
-//! What a branch of `select!` may do, to `return`, `break` or use `?`, a closure can't: have the
-//! closures give values of an enum, and `match` what [`Select::wait`] gives.
+//! A branch of `select!` may `return`, `break` or use `?`; a closure can't: have the closures
+//! return values of an enum, and `match` the value that [`Select::wait`] returns.
 //!
 //! # Which arm
 //! One that is ready, each with the same chance, so that none starves and silent arms shift
@@ -124,7 +124,8 @@ errors! {
     }
 }
 
-/// Operations of which one is done, the first that can be; see the [module](self) for an example.
+/// A select: several operations, of which one is done, the first that can be; see the
+/// [module](self) for an example.
 ///
 /// Each arm has a closure; the one of the arm that was done is called, when the others are given
 /// up, and gives the result of the whole. Closures that need the same thing mutably can't borrow it
@@ -142,7 +143,7 @@ pub struct Select<R, A = NoArms> {
 }
 
 impl<R> Select<R> {
-    /// A select without arms.
+    /// Returns a select without arms.
     pub fn new() -> Self {
         Self::with_arms(NoArms)
     }
@@ -196,8 +197,8 @@ impl<R, A: Choices<R>> Select<R, A> {
         self.and(SendArm::new(sender, value, then))
     }
 
-    /// Is ready when `timeout` has passed since this call; the closure gets that moment. It costs a
-    /// read of the clock for each check of the arms.
+    /// Adds an arm that is ready when `timeout` has passed since this call; the closure gets that
+    /// moment. It costs a read of the clock for each check of the arms.
     pub fn after<F>(self, timeout: Duration, then: F) -> Select<R, List<TimerArm<Timer, F>, A>>
     where
         F: FnOnce(Instant) -> R,
@@ -205,8 +206,8 @@ impl<R, A: Choices<R>> Select<R, A> {
         self.and(TimerArm::new(after(timeout), then))
     }
 
-    /// Is ready when the next moment of `timer` has come, which is received then; never if there is
-    /// none any more.
+    /// Adds an arm that is ready when the next moment of `timer` has come, which is received then;
+    /// never if there is none any more.
     pub fn timer<F>(self, timer: &mut Timer, then: F) -> Select<R, List<TimerArm<&mut Timer, F>, A>>
     where
         F: FnOnce(Instant) -> R,
@@ -226,8 +227,9 @@ impl<R, A: Choices<R>> Select<R, A> {
         }
     }
 
-    /// Of the arms that are ready, takes the one that was added first. A waiting select is woken by
-    /// whatever comes first, as without this; and an arm that is always ready starves later ones.
+    /// Makes the select take, of the arms that are ready, the one that was added first. A waiting
+    /// select is woken by the first event of any arm, as without this; and an arm that is always
+    /// ready starves later ones.
     pub fn biased(mut self) -> Self {
         self.is_biased = true;
         self
@@ -262,7 +264,7 @@ impl<R, A: Choices<R>> Select<R, A> {
         })
     }
 
-    /// As [`wait`](Self::wait), but no longer than `timeout`. Without arms, that long.
+    /// Works as [`wait`](Self::wait), but no longer than `timeout`. Without arms, that long.
     ///
     /// # Errors
     /// [`SelectTimeout`]; nothing was received or sent then.
@@ -274,8 +276,8 @@ impl<R, A: Choices<R>> Select<R, A> {
         self.wait_until(Instant::now().checked_add(timeout))
     }
 
-    /// As [`wait`](Self::wait), but no longer than until `deadline`. One that has passed makes this
-    /// a [`try_now`](Self::try_now).
+    /// Works as [`wait`](Self::wait), but no longer than until `deadline`. One that has passed
+    /// makes this a [`try_now`](Self::try_now).
     ///
     /// # Errors
     /// [`SelectTimeout`]; nothing was received or sent then.
@@ -293,7 +295,7 @@ impl<R, A: Choices<R>> Select<R, A> {
         }
     }
 
-    /// As [`wait_deadline`](Self::wait_deadline), for a caller that has checked already.
+    /// Works as [`wait_deadline`](Self::wait_deadline), for a caller that has checked already.
     #[cold]
     pub(super) fn wait_listed(mut self, deadline: Option<Instant>) -> Result<R, SelectTimeout> {
         let mut pace = Pace::new(Mode::Power);
@@ -320,7 +322,7 @@ impl<R, A: Choices<R>> Select<R, A> {
         Some(self.arms.finish(at))
     }
 
-    /// As [`try_now`](Self::try_now), with a result for when nothing can be done.
+    /// Works as [`try_now`](Self::try_now), with a result for when nothing can be done.
     ///
     /// ```
     /// use thalweg::channel::{spsc, Select};
@@ -335,7 +337,7 @@ impl<R, A: Choices<R>> Select<R, A> {
         self.try_now().unwrap_or_else(otherwise)
     }
 
-    /// As [`wait`](Self::wait), as a future for any runtime; not with a timer.
+    /// Works as [`wait`](Self::wait), as a future for any runtime; not with a timer.
     ///
     /// Cancel-safe: dropping it loses no element and no wake-up, and elements to be sent are back
     /// in their places. If it is kept unpolled, or forgotten, each arm is as

@@ -21,7 +21,7 @@ fn check(work: fn(), faults: &[&'static str]) {
     }
 }
 
-/// Two senders, and a select that has to hear of both.
+/// Two senders, and a select that has to receive from both.
 fn two_arms() {
     let (mut left, mut from_left) = kept(spsc::<u32>(1));
     let (mut right, mut from_right) = kept(spsc::<u32>(1));
@@ -71,7 +71,7 @@ fn two_selects_meet_once() {
     model(|| {
         let (up, from_up) = kept(mpmc(0));
         let (down, from_down) = kept(mpmc(0));
-        // Nobody disconnects before both are done.
+        // No endpoint disconnects before both are done.
         let others = kept((up.clone(), down.clone()));
         let more = kept((from_up.clone(), from_down.clone()));
         let other = thread::spawn(move || cross(up, from_down));
@@ -115,7 +115,7 @@ fn one_arm_fires_and_no_other() {
     model(one_of_both);
 }
 
-/// A select that offers at two rendezvous to which somebody comes: it sends at one at most.
+/// A select offers at two rendezvous at which a receiver arrives: it sends at one at most.
 fn one_of_two_meetings() {
     let (mut first, mut from_first) = kept(spsc::<u32>(0));
     let (mut second, mut from_second) = kept(spsc::<u32>(0));

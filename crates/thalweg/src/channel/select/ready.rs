@@ -13,18 +13,19 @@ use crate::channel::shape::Shape;
 use crate::ring::sync::is_model_over;
 use crate::wait::{Kind, Mode, Pace};
 
-/// What a list asks of its endpoints. Not to be implemented elsewhere, and not to be called.
+/// An endpoint, as a list of watched endpoints uses it. It is not to be implemented elsewhere, and
+/// not to be called.
 #[doc(hidden)]
-#[allow(private_interfaces)] // sealed: nobody outside can name what is asked for
+#[allow(private_interfaces)] // sealed: the type is not nameable outside
 pub trait Watched {
-    /// Whether a try would not say empty, or full.
+    /// Returns whether a try would not say empty, or full.
     fn is_ready(&mut self) -> bool;
     /// For a caller that checks twice: `None` if it is ready at a rendezvous, else a count that is
     /// another if it was ready in between and is not any more.
     fn glance(&self) -> Option<u64>;
     fn meets(&self) -> Meets;
     fn listed(&mut self) -> &mut Listed;
-    /// Lists a wait; gives whether it is over.
+    /// Lists a wait; returns whether it is over.
     fn list(&mut self, waker: &Waker, kind: Kind, stake: Option<Stake>) -> bool;
     fn stay(&mut self, waker: &Waker) -> bool;
     fn unlist(&mut self);
@@ -42,7 +43,7 @@ pub trait Source: Send {
     fn watched(&mut self, key: Key) -> &mut dyn Watched;
 }
 
-/// What the methods of a supertrait would need one by one: a bound alone makes them callable.
+/// A key that the methods of a supertrait ask for, since a bound alone makes them callable.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Key(());
@@ -69,7 +70,8 @@ shown!([] dyn Source + '_, "Source", _this);
 /// [`Receiver::recv`] does, and what it is handed comes with the next receive; so a sender that
 /// waits until it can send, in a list too, finds it.
 ///
-/// Of those that are ready each is as likely. Allocates nothing.
+/// Each of the endpoints that are ready is returned with the same probability. The call allocates
+/// nothing.
 ///
 /// ```
 /// use thalweg::channel::{Ready, Source, spsc, TryRecvError};
@@ -95,12 +97,12 @@ impl Default for Ready {
 }
 
 impl Ready {
-    /// One that waits in [`Mode::Balanced`].
+    /// Returns an empty list that waits in [`Mode::Balanced`].
     pub fn new() -> Self {
         Self::with_mode(Mode::Balanced)
     }
 
-    /// One that waits in this way.
+    /// Returns an empty list that waits in this way.
     pub fn with_mode(mode: Mode) -> Self {
         Self {
             pace: Pace::new(mode),
@@ -120,7 +122,7 @@ impl Ready {
         Ok(found.unwrap_or_else(|_| unreachable!("there is no time limit")))
     }
 
-    /// As [`wait`](Self::wait), but no longer than `timeout`. With an empty list, that long.
+    /// Works as [`wait`](Self::wait), but no longer than `timeout`. With an empty list, that long.
     ///
     /// # Errors
     /// [`SelectTimeout`].
@@ -133,8 +135,8 @@ impl Ready {
         self.wait_until(sources, Instant::now().checked_add(timeout))
     }
 
-    /// As [`wait`](Self::wait), but no longer than until `deadline`. With an empty list, until
-    /// then.
+    /// Works as [`wait`](Self::wait), but no longer than until `deadline`. With an empty list,
+    /// until then.
     ///
     /// # Errors
     /// [`SelectTimeout`].
@@ -146,13 +148,13 @@ impl Ready {
         self.wait_until(sources, Some(deadline))
     }
 
-    /// An endpoint that is ready now. `None` says that at one moment none was; see
-    /// [the module](super#nothing-is-ready).
+    /// Returns an endpoint that is ready now. `None` says that at one moment none was; see [the
+    /// module](super#nothing-is-ready).
     pub fn try_now(&mut self, sources: &mut [&mut dyn Source]) -> Option<usize> {
         Watch::new(sources).round().look_surely()
     }
 
-    /// As [`wait`](Self::wait), as a future for any runtime.
+    /// Works as [`wait`](Self::wait), as a future for any runtime.
     ///
     /// Cancel-safe: dropping it loses no element, and no wake-up that another needs. If it is kept
     /// unpolled, or forgotten, it is as [`Receiver::recv_async`] and [`Sender::send_async`].
@@ -241,7 +243,8 @@ impl Arm for WatchArm<'_> {
     fn attempt(&mut self) -> bool {
         let is_ready = self.0.is_ready();
         if !is_ready {
-            // There is nothing to be told of. If there is, whoever else was to be told still is.
+            // There is nothing to be notified of. If there is, other waiters that were to be
+            // notified still are.
             self.0.listed().on.used_up();
         }
         is_ready

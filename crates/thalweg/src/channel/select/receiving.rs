@@ -14,7 +14,7 @@ use crate::ring::PopError;
 use crate::ring::sync::{fault, is_model_over};
 use crate::wait::{Kind, Pace};
 
-/// Receiving.
+/// An arm that receives.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct RecvArm<'a, T, S: Shape, F> {
@@ -38,7 +38,7 @@ impl<T, S: Shape, F> Arm for RecvArm<'_, T, S, F> {
     #[inline]
     fn attempt(&mut self) -> bool {
         if self.outcome.is_some() {
-            // Somebody else has fired it.
+            // Another thread has fired it.
             return true;
         }
         self.receiver.listed.on.used_up();
@@ -141,7 +141,7 @@ impl<T, S: Shape> Receiver<T, S> {
         }
     }
 
-    /// Lists a wait; gives whether it is over, and what was got at a meeting.
+    /// Lists a wait; returns whether it is over, and what was got at a meeting.
     pub(in crate::channel) fn wish(
         &mut self,
         waker: &Waker,
@@ -174,7 +174,7 @@ impl<T, S: Shape> Receiver<T, S> {
         meeting.leave_wish(seat)
     }
 
-    /// Whether the wait is still listed; has `waker` woken from now on.
+    /// Returns whether the wait is still listed; has `waker` woken from now on.
     pub(in crate::channel) fn stays(&mut self, waker: &Waker) -> bool {
         match (self.listed.seat, self.source.end.meeting()) {
             (Some(seat), Some((meeting, _))) => meeting.stay_wish(seat, waker),
@@ -211,7 +211,8 @@ impl<T, S: Shape> Watched for Receiver<T, S> {
     fn glance(&self) -> Option<u64> {
         match self.source.end.meeting() {
             Some((meeting, _)) => meeting.glance_pop(),
-            // What only this receiver takes stays, so what is not ready now never was.
+            // Only this receiver takes elements, so they stay, and an arm that is not ready now
+            // never was.
             None if !S::SHARES_RECEIVER && self.source.keeps() => Some(0),
             // It stops being ready only by what others take.
             None => Some(self.source.end.moves()),

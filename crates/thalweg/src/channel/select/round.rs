@@ -12,10 +12,10 @@
 //!    was taken, the arm for which it was taken is the one that fires.
 //! 3. It leaves all lists before a closure runs. A notification is used up by a look at its arm
 //!    that comes after it; those of other arms are passed on.
-//! 4. Who is to say that nothing is ready reads, of each arm, a count that grows whenever the arm
-//!    stops being ready by another thread's doing; looks at all arms; reads the counts again; and
-//!    looks once more if one has changed. An arm that stops being ready by this select's doing
-//!    only (of the one receiver, or the one sender, of a channel) needs no count.
+//! 4. A select that is to report that nothing is ready reads, of each arm, a count that grows
+//!    whenever the arm stops being ready by another thread's doing; looks at all arms; reads the
+//!    counts again; and looks once more if one has changed. An arm that stops being ready by this
+//!    select's doing only (of the one receiver, or the one sender, of a channel) needs no count.
 //! 5. An arm that watches a rendezvous is listed after all waiting receivers of its select, which
 //!    must not wake it, and looks then for those of others.
 //!
@@ -62,8 +62,8 @@ impl<A: Arms> Round<'_, A> {
             .find(|&at| self.arms.with(at, |arm| arm.attempt()))
     }
 
-    /// As [`look_at_all`](Self::look_at_all); `None` says that at one moment no arm was ready (rule
-    /// 4).
+    /// Works as [`look_at_all`](Self::look_at_all); `None` says that at one moment no arm was ready
+    /// (rule 4).
     pub(super) fn look_surely(&mut self) -> Option<usize> {
         self.glance();
         loop {
@@ -74,7 +74,7 @@ impl<A: Arms> Round<'_, A> {
         }
     }
 
-    /// Whether nothing has moved at any arm since the last glance.
+    /// Returns whether nothing has moved at any arm since the last glance.
     fn glance(&mut self) -> bool {
         if self.arms.count() < 2 {
             return true;
@@ -100,7 +100,7 @@ impl<A: Arms> Round<'_, A> {
                     arm.list(waker, kind, None);
                 }
             });
-            // Nobody can fire an arm so far, so that it may look while it is listed.
+            // No thread can fire an arm so far, so that it may look while it is listed.
             if is_listed && let Some(at) = self.look_again() {
                 self.each(|arm| arm.unlist());
                 return Some(at);
@@ -111,12 +111,12 @@ impl<A: Arms> Round<'_, A> {
             if let Some(at) = self.leave_all() {
                 return Some(at);
             }
-            // Whoever was waited for has gone again.
+            // The counterpart that was waited for has gone again.
         }
     }
 
     /// Lists the arms that meet, which looks for their counterparts in the same step, then those
-    /// that watch, which the select's own must not wake; gives whether the wait is over.
+    /// that watch, which the select's own must not wake; returns whether the wait is over.
     fn list_at_meetings(&mut self, waker: &Waker, kind: Kind) -> bool {
         // One arm that is alone fires once in any case.
         let token = (self.arms.count() > 1).then(|| self.token.fetch().clone());
@@ -147,7 +147,7 @@ impl<A: Arms> Round<'_, A> {
         taken.or_else(|| self.look_at_all())
     }
 
-    /// A thread's wait, after a look: until an arm does something, or the deadline.
+    /// Waits as a thread, after a look: until an arm does something, or the deadline.
     #[cold]
     pub(super) fn wait(&mut self, pace: &mut Pace, deadline: Option<Instant>) -> Option<usize> {
         let found = loop {

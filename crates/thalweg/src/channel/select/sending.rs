@@ -14,7 +14,7 @@ use crate::channel::shape::Shape;
 use crate::ring::sync::is_model_over;
 use crate::wait::{Kind, Pace};
 
-/// Sending.
+/// An arm that sends.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct SendArm<'a, T, S: Shape, F> {
@@ -39,7 +39,7 @@ impl<'a, T, S: Shape, F> SendArm<'a, T, S, F> {
 impl<T, S: Shape, F> Arm for SendArm<'_, T, S, F> {
     fn attempt(&mut self) -> bool {
         if self.outcome.is_some() {
-            // Somebody else has fired it.
+            // Another thread has fired it.
             return true;
         }
         let Some(value) = self.value.take() else {
@@ -164,7 +164,7 @@ impl<T, S: Shape> Sender<T, S> {
     }
 
     /// Gives up a wait that was forgotten. Not inlined: it has room for an element on the stack,
-    /// which may be too much for who drops a sender.
+    /// which may be too much for a thread that drops a sender.
     #[cold]
     #[inline(never)]
     fn leave_lent(&mut self) {
@@ -173,7 +173,7 @@ impl<T, S: Shape> Sender<T, S> {
     }
 
     /// Lists a wait for room for the element in `value`; at a rendezvous the element goes with it.
-    /// Gives whether the wait is over: then the element is back, unless a receiver has it.
+    /// Returns whether the wait is over: then the element is back, unless a receiver has it.
     pub(in crate::channel) fn offer(
         &mut self,
         value: &mut Option<T>,
@@ -200,7 +200,7 @@ impl<T, S: Shape> Sender<T, S> {
         listed.seat.is_none()
     }
 
-    /// Ends a wait; gives whether a receiver has the element. Else it is back.
+    /// Ends a wait; returns whether a receiver has the element. Else it is back.
     pub(in crate::channel) fn withdraw(&mut self, value: &mut Option<T>) -> bool {
         self.listed.on.unregister(&self.gate.writable);
         let (Some(seat), Some(meeting)) = (self.listed.seat.take(), self.end.meeting()) else {
@@ -210,7 +210,7 @@ impl<T, S: Shape> Sender<T, S> {
         value.is_none()
     }
 
-    /// Whether the wait is still listed; has `waker` woken from now on.
+    /// Returns whether the wait is still listed; has `waker` woken from now on.
     pub(in crate::channel) fn stays(&mut self, waker: &Waker) -> bool {
         match (self.listed.seat, self.end.meeting()) {
             (Some(seat), Some(meeting)) => meeting.stay_offer(seat, waker),
@@ -264,7 +264,7 @@ impl<T, S: Shape> Watched for Sender<T, S> {
 
     fn list(&mut self, waker: &Waker, kind: Kind, stake: Option<Stake>) -> bool {
         (self.listed.on).register(&self.gate.writable, waker, kind);
-        // Wishes that are listed from now on tell it; its own select's were listed before.
+        // Wishes that are listed from now on notify it; those of its own select were listed before.
         let meeting = self.end.meeting();
         meeting.is_some_and(|meeting| meeting.is_wished(stake.as_ref()))
     }

@@ -19,7 +19,7 @@ use crate::wait::Kind;
 /// [`Select::timer`] or by itself.
 ///
 /// There is no thread behind it, and no list of timers: it is a point in time, and a thread that
-/// waits for it sleeps no longer than until then. One that nobody waits for costs nothing.
+/// waits for it sleeps no longer than until then. A timer for which no thread waits costs nothing.
 ///
 /// ```
 /// use std::time::{Duration, Instant};
@@ -43,7 +43,7 @@ pub struct Timer {
     period: Option<Duration>,
 }
 
-/// A timer for one moment, `duration` from now.
+/// Returns a timer for one moment, `duration` from now.
 ///
 /// As the receiver of this name in `crossbeam-channel`, but it is disconnected when it is over.
 /// After a duration beyond the clock's range it never comes.
@@ -51,13 +51,14 @@ pub fn after(duration: Duration) -> Timer {
     at(later(Instant::now(), duration))
 }
 
-/// The moment `duration` after `now`, or the last that the clock can say, which does not come.
+/// Returns the moment `duration` after `now`, or the last that the clock can say, which does not
+/// come.
 fn later(now: Instant, duration: Duration) -> Instant {
     let mut shorter = std::iter::successors(Some(duration), |longer| Some(*longer / 2));
     (shorter.find_map(|duration| now.checked_add(duration))).unwrap_or(now)
 }
 
-/// A timer for the moment `when`.
+/// Returns a timer for the moment `when`.
 pub fn at(when: Instant) -> Timer {
     Timer {
         due: Some(when),
@@ -65,7 +66,7 @@ pub fn at(when: Instant) -> Timer {
     }
 }
 
-/// A timer for a moment every `period`, the first of them one period from now.
+/// Returns a timer for a moment every `period`, the first of them one period from now.
 ///
 /// The next period begins when a moment is received, so that there is never more than one to
 /// receive: a late receiver does not find a queue of them. A period of 0 makes it always ready.
@@ -76,8 +77,8 @@ pub fn tick(period: Duration) -> Timer {
     }
 }
 
-/// A receiver to which nothing comes and that is not disconnected, for a place that may have no
-/// receiver.
+/// Returns a receiver to which nothing comes and that is not disconnected, for a place that may
+/// have no receiver.
 ///
 /// ```
 /// use std::time::Duration;
@@ -88,17 +89,17 @@ pub fn tick(period: Duration) -> Timer {
 /// ```
 pub fn never<T: Send, S: Shape>() -> Receiver<T, S> {
     let end = RecvEnd::Meeting(Arc::new(Meeting::new()), Arc::default());
-    // The hub counts a sender, which nobody has.
+    // The hub counts a sender that does not exist.
     Receiver::new(end, Arc::new(Hub::new(Habits::default())))
 }
 
 impl Timer {
-    /// When it is due next; `None` if never again.
+    /// Returns when it is due next; `None` if never again.
     pub fn due(&self) -> Option<Instant> {
         self.due
     }
 
-    /// The moment that has come, if it has.
+    /// Returns the moment that has come, if it has.
     ///
     /// # Errors
     /// [`TryRecvError::Empty`] before that, and [`TryRecvError::Disconnected`] if none will come
@@ -134,7 +135,7 @@ impl Iterator for Timer {
 
 shown!([] Timer, "Timer", this, "due": this.due, "period": this.period);
 
-/// Waiting for a moment.
+/// An arm that waits for a moment.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct TimerArm<M, F> {
@@ -161,7 +162,7 @@ impl<M: BorrowMut<Timer>, F> Arm for TimerArm<M, F> {
     }
 
     fn glance(&mut self) -> bool {
-        // Nobody else can take what it gives.
+        // No other receiver can take its element.
         true
     }
 

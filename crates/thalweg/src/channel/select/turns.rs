@@ -11,16 +11,16 @@ const SHUFFLED_MAX: usize = u64::BITS as usize;
 pub(super) struct Turns {
     count: usize,
     given: usize,
-    /// Of shuffled ones: those that were not given yet.
+    /// For shuffled turns: the arms that were not given yet.
     left: u64,
     random: u64,
-    /// Of more than can be shuffled: the last one, and the way to the next.
+    /// For more arms than can be shuffled: the last one, and the step to the next.
     at: usize,
     stride: usize,
 }
 
 impl Turns {
-    /// All of `count` arms once; in order of their places if `is_biased`.
+    /// Returns all of `count` arms once; in order of their places if `is_biased`.
     #[inline]
     pub(super) fn new(count: usize, is_biased: bool) -> Self {
         // A model tries all orders of threads, and needs the same arms each time.
@@ -51,7 +51,7 @@ impl Turns {
         }
     }
 
-    /// A random number below `count`.
+    /// Returns a random number below `count`.
     fn below(&mut self, count: usize) -> usize {
         // The upper half of the product is below `count`.
         let number = ((self.random >> 32) * count as u64) >> 32;

@@ -10,16 +10,16 @@ use crate::pipeline::stage::{Batch, Stage};
 use crate::pipeline::timeline::Timeline;
 use crate::ring::broadcast::{Hand, Lent, Published, Single};
 
-/// Stages that are led take so many events in hand: the work of a stage on the second one overlaps
-/// with that of the next stage on the first, where each stage goes on from its own last result, and
-/// with its own on the first where it does not. More fill the processor's window with one stage;
-/// `docs/notes/stages-on-one-thread.md` has the measurement.
+/// The number of events that stages that are led take in hand: the work of a stage on the second
+/// one overlaps with that of the next stage on the first, where each stage goes on from its own
+/// last result, and with its own on the first where it does not. More fill the processor's window
+/// with one stage; `docs/notes/stages-on-one-thread.md` has the measurement.
 const HANDFUL: usize = 2;
 
 /// How a crew is led.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Gait {
-    /// At most so many events are between two calls of [`Stage::tell`].
+    /// The largest number of events between two calls of [`Stage::tell`].
     pace: usize,
     /// The last stage gives each event's slot back at once.
     is_eager: bool,
@@ -46,7 +46,7 @@ impl<T> Crew<T> {
         {
             gait.is_eager = is_many;
             self.bells = bells.into();
-            // A slot that it gives back is free only when those who wait for other stages of this
+            // A slot that it gives back is free only when those that wait for other stages of this
             // crew are done with it too, and what is led is released later. They take turns.
             if others.iter().any(|stage| stage.pace() != Some(usize::MAX)) {
                 self.gait = None;
@@ -60,7 +60,8 @@ impl<T> Crew<T> {
         self.is_ready_to_step = self.gait.is_some() && self.merge.is_none() && self.line.is_first();
     }
 
-    /// Whether an event that is published and not sampled may be left to [`step`](Self::step).
+    /// Returns whether an event that is published and not sampled may be left to
+    /// [`step`](Self::step).
     #[inline(always)]
     pub(in crate::pipeline) fn is_ready_to_step(&self) -> bool {
         self.is_ready_to_step
@@ -89,7 +90,7 @@ impl<T> Crew<T> {
         Some(true)
     }
 
-    /// As [`step`](Self::step) for an event that is sampled.
+    /// Works as [`step`](Self::step) for an event that is sampled.
     #[inline(never)]
     pub(in crate::pipeline) fn step_measured(
         &mut self,
@@ -176,7 +177,7 @@ impl<T> Crew<T> {
         }
     }
 
-    /// As [`steps`](Self::steps) where the last stage gives each event's slot back at once.
+    /// Works as [`steps`](Self::steps) where the last stage gives each event's slot back at once.
     #[inline(never)]
     fn steps_eagerly(&mut self, count: usize, batch: Batch, mark: &mut Mark) {
         self.steps::<true>(count, batch, mark);
@@ -231,7 +232,7 @@ fn pass_single<const EACH: bool, T>(single: Single<'_, T>, stages: &mut [Box<dyn
     });
 }
 
-/// As [`pass_single`] for an event that is sampled.
+/// Works as [`pass_single`] for an event that is sampled.
 #[inline(never)]
 fn measure_single<T>(
     single: Single<'_, T>,
@@ -260,7 +261,7 @@ struct Walk<'c, T, const EAGERLY: bool> {
     current: &'c mut usize,
     control: &'c Control,
     timeline: &'c Timeline,
-    /// Whom to tell of a slot that was given back.
+    /// The bells of the threads to notify of a slot that was given back.
     bells: &'c [usize],
     batch: Batch,
 }
@@ -278,7 +279,7 @@ impl<T, const EAGERLY: bool> Walk<'_, T, EAGERLY> {
         hand.done();
     }
 
-    /// As [`pass`](Self::pass) where one of the events, from `first` on, is sampled.
+    /// Works as [`pass`](Self::pass) where one of the events, from `first` on, is sampled.
     #[inline(never)]
     fn measure<const N: usize>(&mut self, first: u64, mut hand: Hand<'_, T, N>, mark: &mut Mark) {
         let last = self.stages.len() - 1;

@@ -6,7 +6,7 @@ use crate::pipeline::meter::Chunked;
 use crate::ring::broadcast::{Builder, Publisher};
 use std::sync::Mutex;
 
-/// What stages have done, in order.
+/// The steps that stages have done, in order.
 #[derive(Debug, PartialEq)]
 enum Done {
     Turn { limit: usize },

@@ -6,11 +6,11 @@ use super::*;
 use crate::pipeline::watch::driven::Driven;
 use crate::pipeline::{Builder, Pipeline, Placement, Stats};
 
-/// What it takes to write an event, ns.
+/// The time that the write of an event takes, ns.
 const WRITE: u64 = 3;
 const EVERY: u64 = 64;
 
-/// Publishes so many batches inline; `stages` adds stages that let time pass.
+/// Publishes a number of batches inline; `stages` adds stages that let time pass.
 fn run(look: u64, batch: usize, stages: impl Fn(Builder<u64>, &Driven) -> Builder<u64>) -> Stats {
     let clock = Driven::install(look);
     let builder = Pipeline::builder(256, || 0_u64).sample_every(EVERY);
@@ -31,7 +31,7 @@ fn run(look: u64, batch: usize, stages: impl Fn(Builder<u64>, &Driven) -> Builde
     pipeline.join().expect("no panic")
 }
 
-/// Three stages in a row, each `ns` an event.
+/// Returns three stages in a row, each `ns` an event.
 fn row(ns: [u64; 3]) -> impl Fn(Builder<u64>, &Driven) -> Builder<u64> {
     move |builder, clock| {
         let [a, b, c] = ns.map(|ns| {

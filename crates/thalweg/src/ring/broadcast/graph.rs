@@ -15,13 +15,13 @@ pub struct ReaderId {
 }
 
 impl ReaderId {
-    /// The reader's place, counted from 0 in the order of declaration.
+    /// Returns the reader's place, counted from 0 in the order of declaration.
     pub fn index(self) -> usize {
         self.index
     }
 }
 
-/// Why a ring can't be built.
+/// The reason why a ring can't be built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BuildError {
@@ -47,7 +47,7 @@ errors!(BuildError {
         "a reader is to come after reader {} of another ring", reader.index;
 });
 
-/// What a reader may do with an element.
+/// The access that a reader has to an element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Access {
     Look,
@@ -95,7 +95,7 @@ pub struct Builder<T> {
     capacity: usize,
     declared: Vec<Declared>,
     groups: Vec<Group<T>>,
-    /// Tells its readers from those of others.
+    /// Distinguishes its readers from those of others.
     id: u64,
     /// A reader of another builder that was named.
     foreign: Option<ReaderId>,
@@ -104,7 +104,8 @@ pub struct Builder<T> {
 shown!([T] Builder<T>, "Builder", this, "capacity": this.capacity, "declared": this.declared);
 
 impl<T> Builder<T> {
-    /// A ring of at least `capacity` elements; the number of slots is the next power of two.
+    /// Returns a builder of a ring of at least `capacity` elements; the number of slots is the next
+    /// power of two.
     pub fn new(capacity: usize) -> Self {
         Self {
             capacity,
@@ -127,19 +128,20 @@ impl<T> Builder<T> {
         ReaderId { of: self.id, index }
     }
 
-    /// A reader that only looks, behind the readers in `after` (behind the publisher if there are
-    /// none).
+    /// Declares a reader that only looks, behind the readers in `after` (behind the publisher if
+    /// there are none).
     pub fn looker(&mut self, after: &[ReaderId]) -> ReaderId {
         self.declare(Access::Look, after)
     }
 
-    /// A reader that changes elements in place.
+    /// Declares a reader that changes elements in place.
     pub fn writer(&mut self, after: &[ReaderId]) -> ReaderId {
         self.declare(Access::Write, after)
     }
 
-    /// A group of `shards` readers that change elements in place, each only those whose route,
-    /// modulo `shards`, is its number. `route` is called once per element, when it is published.
+    /// Declares a group of `shards` readers that change elements in place, each only those whose
+    /// route, modulo `shards`, is its number. `route` is called once per element, when it is
+    /// published.
     pub fn shards(
         &mut self,
         shards: usize,
@@ -233,7 +235,7 @@ impl<T> Builder<T> {
         Ok(())
     }
 
-    /// The readers that nobody comes after: the publisher waits for these.
+    /// Returns the readers that no other comes after: the publisher waits for these.
     fn last(&self) -> Vec<usize> {
         (0..self.declared.len())
             .filter(|id| !self.declared.iter().any(|other| other.after.contains(id)))

@@ -22,7 +22,7 @@ pub(crate) struct Hand<'l, T, const N: usize> {
     /// How many of them were given back.
     given: usize,
     writers: u64,
-    /// What all readers of the line are done with.
+    /// The position up to which all readers of the line are done.
     done: &'l mut u64,
     early: &'l Sequence,
 }
@@ -41,19 +41,20 @@ impl<T, const N: usize> Hand<'_, T, N> {
         let (slot, sequence) = (&self.slots[element].0, self.first + element as u64);
         if self.writers >> reader & 1 == 0 {
             // SAFETY: a closed and level line stands before this element, which is below the first
-            // reader's limit (`Line::lead`) and not given back (as asserted), so nobody writes it,
-            // as the line's documentation says (rules 2 and 3).
+            // reader's limit (`Line::lead`) and not given back (as asserted), so no thread writes
+            // it, as the line's documentation says (rules 2 and 3).
             slot.with(|slot| work(sequence, Lent::Look(unsafe { &*slot })));
         } else {
-            // SAFETY: as above, and a reader that writes has it alone (rule 3). What was lent
-            // before does not live on.
+            // SAFETY: as above, and a reader that writes has it alone (rule 3). A reference that
+            // was lent before does not live on.
             slot.with_mut(|slot| work(sequence, Lent::Write(unsafe { &mut *slot })));
         }
     }
 
-    /// The first of the elements that are left is done with by all readers: the publisher may have
-    /// its slot at once ([`Publisher::free_early`](super::Publisher::free_early)). Only where
-    /// nobody comes after the last reader.
+    /// Gives the first of the elements that are left back, since all readers are done with it: the
+    /// publisher may have its slot at once
+    /// ([`Publisher::free_early`](super::Publisher::free_early)). Only where no reader comes after
+    /// the last one.
     #[inline(always)]
     pub(crate) fn give_back(&mut self) {
         assert!(self.given < N, "no element left in this hand");
@@ -75,12 +76,12 @@ impl<T, const N: usize> Hand<'_, T, N> {
 /// Readers of one thread, in the order in which it gives them turns.
 ///
 /// They can be led through an element one after the other, without being released in between, if
-/// the line is *closed*: each comes after nobody but readers earlier in the line and those that the
-/// first one comes after, and none is a shard. Then whatever the first may touch is safe for all of
-/// them: those before the line have released the element (rule 2 for the first reader), those in
-/// the line are on this thread, those behind it wait until it is released, which happens
-/// afterwards, and one that is none of these has no order with the readers of the line, so that all
-/// of them only look (rule 3).
+/// the line is *closed*: each comes only after readers earlier in the line and those that the first
+/// one comes after, and none is a shard. Then whatever the first may touch is safe for all of them:
+/// those before the line have released the element (rule 2 for the first reader), those in the line
+/// are on this thread, those behind it wait until it is released, which happens afterwards, and one
+/// that is none of these has no order with the readers of the line, so that all of them only look
+/// (rule 3).
 #[derive(Debug)]
 pub(crate) struct Line<T> {
     readers: Vec<Reader<T>>,
@@ -89,8 +90,9 @@ pub(crate) struct Line<T> {
     is_closed: bool,
     /// The address of the ring whose publisher the line comes right behind.
     first_of: usize,
-    /// Where all of them stand, if they can be led on from there; else [`NOWHERE`]. What they were
-    /// led through without being released shows here only, until they [`settle`](Self::settle).
+    /// Where all of them stand, if they can be led on from there; else [`NOWHERE`]. Elements
+    /// through which they were led without being released show here only, until they
+    /// [`settle`](Self::settle).
     at: u64,
     /// Which of them write, by bits.
     writers: u64,
@@ -139,17 +141,18 @@ impl<T> Line<T> {
         self.writers = bits.fold(0, |writers, writes| writers << 1 | writes);
     }
 
-    /// Whether it comes right behind the publisher: a single element is the last published then.
+    /// Returns whether it comes right behind the publisher: a single element is the last published
+    /// then.
     pub(crate) fn is_first(&self) -> bool {
         self.first_of != 0
     }
 
-    /// Whether its readers can be led together.
+    /// Returns whether its readers can be led together.
     pub(crate) fn is_closed(&self) -> bool {
         self.is_closed
     }
 
-    /// The reader at this place, to go on alone.
+    /// Returns the reader at this place, to go on alone.
     #[inline(always)]
     pub(crate) fn reader(&mut self, at: usize) -> &mut Reader<T> {
         self.settle();
@@ -157,15 +160,15 @@ impl<T> Line<T> {
         &mut self.readers[at]
     }
 
-    /// All of them, to go on alone.
+    /// Returns all of them, to go on alone.
     pub(crate) fn readers(&mut self) -> &mut [Reader<T>] {
         self.settle();
         self.at = NOWHERE;
         &mut self.readers
     }
 
-    /// The first element ahead, and how many there are that all readers can be led through. None if
-    /// the line is not closed, or some reader has fallen behind.
+    /// Returns the first element ahead, and how many there are that all readers can be led through.
+    /// None if the line is not closed, or some reader has fallen behind.
     #[inline(always)]
     pub(crate) fn ahead(&mut self) -> (u64, usize) {
         if self.at == NOWHERE && !self.level() {
@@ -202,7 +205,7 @@ impl<T> Line<T> {
         }
     }
 
-    /// Whether the readers can be led on from where they are.
+    /// Returns whether the readers can be led on from where they are.
     #[inline(never)]
     pub(crate) fn level(&mut self) -> bool {
         let mut next = self.readers.iter().map(Reader::next_sequence);
@@ -212,7 +215,8 @@ impl<T> Line<T> {
         level.is_some()
     }
 
-    /// The element [`ahead`](Self::ahead), if there is exactly one, to be led through all readers.
+    /// Returns the element [`ahead`](Self::ahead), if there is exactly one, to be led through all
+    /// readers.
     #[inline(always)]
     pub(crate) fn single(&mut self) -> Option<Single<'_, T>> {
         if self.at == NOWHERE && !self.level() {
@@ -228,8 +232,9 @@ impl<T> Line<T> {
         })
     }
 
-    /// The element that was just published, if all readers stand before it and come right behind
-    /// its publisher: there is no other then, and no look at what others have done is needed.
+    /// Returns the element that was just published, if all readers stand before it and come right
+    /// behind its publisher: there is no other then, and no look at what others have done is
+    /// needed.
     #[inline(always)]
     pub(crate) fn published<'l>(
         &'l mut self,
@@ -247,8 +252,8 @@ impl<T> Line<T> {
         })
     }
 
-    /// The first reader that has not come as far as the head of the line, or else the head: the one
-    /// at work when a [`Single`] has panicked.
+    /// Returns the first reader that has not come as far as the head of the line, or else the head:
+    /// the one at work when a [`Single`] has panicked.
     #[cold]
     pub(crate) fn behind(&self) -> usize {
         let mut next = self.readers.iter().map(Reader::next_sequence);
@@ -265,7 +270,7 @@ impl<T> Line<T> {
             Some(head) if self.at != NOWHERE => head.seen(),
             _ => (0, 0),
         };
-        // Nobody is led from anywhere but the place where all of them are.
+        // Readers are led only from the place where all of them are.
         let readers = match seen {
             0 => &mut [],
             _ => &mut self.readers[..],
@@ -290,20 +295,21 @@ pub(crate) struct Lead<'l, T> {
 }
 
 impl<T> Lead<'_, T> {
-    /// The next element.
+    /// Returns the next element.
     #[inline(always)]
     pub(crate) fn next(&self) -> u64 {
         self.done
     }
 
-    /// How many elements are left.
+    /// Returns how many elements are left.
     #[inline(always)]
     pub(crate) fn left(&self) -> usize {
         (self.end - self.done) as usize
     }
 
-    /// The next `N` elements, if there are so many: to be lent to each reader in its turn, and then
-    /// said to be [`done`](Hand::done). Comes again if they are not.
+    /// Returns the next `N` elements, if there are that many: to be lent to each reader in its
+    /// turn, and then marked as [`done`](Hand::done). They are returned again if they are not
+    /// marked.
     #[inline(always)]
     pub(crate) fn hand<const N: usize>(&mut self) -> Option<Hand<'_, T, N>> {
         if self.end - self.done < N as u64 {
@@ -340,7 +346,7 @@ fn address<T>(ring: &Ring<T>) -> usize {
     Arc::as_ptr(ring) as usize
 }
 
-/// Whether `readers` can be led through the elements together; see [`Line`].
+/// Returns whether `readers` can be led through the elements together; see [`Line`].
 fn is_closed<T>(readers: &[Reader<T>]) -> bool {
     let Some((head, followers)) = readers.split_first() else {
         return false;

@@ -14,7 +14,7 @@
 //!
 //! # Rules
 //! 1. The publisher writes element `s` only while `s >= published`, and only after every last
-//!    reader (one that nobody comes after) has `done > s - slots`, or `early`.
+//!    reader (one that no reader comes after) has `done > s - slots`, or `early`.
 //! 2. A reader touches element `s` only while `done <= s < limit`, where `limit` is the smallest
 //!    `done` of the readers that it comes after, or `published` if there are none.
 //! 3. A reader that writes is ordered against every other reader: one comes after the other,
@@ -63,12 +63,13 @@ struct Slot<T>(UnsafeCell<T>);
 const PUBLISHER_GONE: u32 = 1;
 const READER_GONE: u32 = 2;
 
-/// What the endpoints share.
+/// The part of a ring that its endpoints share.
 #[derive(Debug)]
 struct Shared<T> {
     published: Arc<Sequence>,
     done: Box<[Arc<Sequence>]>,
-    /// What each reader gave back early; nothing, unless it is above `done`.
+    /// The position up to which each reader gave slots back early; it means nothing unless it is
+    /// above `done`.
     early: Box<[Arc<Sequence>]>,
     gone: AtomicU32,
     slots: Box<[Slot<T>]>,
@@ -115,7 +116,7 @@ impl<T> Shared<T> {
 
     fn leave(&self, who: u32) {
         // ORDERING: Release (order::close), pairs with the Acquire in `gone()`; what this endpoint
-        // published or released before is seen by whoever sees that it left.
+        // published or released before is seen by a thread that sees that it left.
         self.gone.fetch_or(who, order::close());
     }
 
@@ -141,7 +142,7 @@ impl<'r, T> Slots<'r, T> {
     }
 }
 
-/// The smallest of several readers' `done`.
+/// Returns the smallest of several readers' `done`.
 #[inline]
 fn slowest(readers: &[Arc<Sequence>], order: Ordering) -> u64 {
     let mut slowest = u64::MAX;
@@ -154,7 +155,7 @@ fn slowest(readers: &[Arc<Sequence>], order: Ordering) -> u64 {
 
 type Ring<T> = Arc<Shared<T>>;
 
-/// What most tests do: all of them, and then the release.
+/// Calls that most tests make: a look at all elements, and then the release.
 #[cfg(test)]
 impl<T> Reader<T> {
     fn for_each(&mut self, max: usize, mut look: impl FnMut(u64, &T)) -> usize {

@@ -7,8 +7,8 @@ use loom::thread;
 use super::{Builder, Polled, Publisher, Reader};
 use crate::ring::sync::fault;
 
-/// A ring of one slot with readers in a row, one behind the other: writers where `writes` says so,
-/// else lookers.
+/// Returns a ring of one slot with readers in a row, one behind the other: writers where `writes`
+/// says so, else lookers.
 fn row<const N: usize>(writes: [bool; N]) -> (Publisher<u32>, [Reader<u32>; N]) {
     let mut builder = Builder::new(1);
     let mut before = None;
@@ -23,7 +23,7 @@ fn row<const N: usize>(writes: [bool; N]) -> (Publisher<u32>, [Reader<u32>; N]) 
     (publisher, readers.try_into().expect("as many as declared"))
 }
 
-/// A ring of one slot with one looker.
+/// Returns a ring of one slot with one looker.
 fn one() -> (Publisher<u32>, Reader<u32>) {
     let (publisher, [reader]) = row([false]);
     (publisher, reader)

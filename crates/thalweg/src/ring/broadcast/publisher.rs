@@ -6,7 +6,7 @@ use crate::ring::prefetch::prefetch_for_writing;
 use crate::ring::sequence::Sequence;
 use crate::ring::sync::{Arc, Ordering, UnsafeCell, order};
 
-/// Why slots can't be claimed.
+/// The reason why slots can't be claimed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ClaimError {
@@ -25,7 +25,7 @@ errors!(ClaimError {
 /// published.
 ///
 /// # Memory ordering
-/// What is written through a [`Claim`] before `commit` happens before any reader's access to it.
+/// A write through a [`Claim`] before `commit` happens before any reader's access to it.
 pub struct Publisher<T> {
     ring: Ring<T>,
     /// The next element to publish; only this endpoint stores `published`.
@@ -61,24 +61,26 @@ impl<T> Publisher<T> {
         self.ring.slots.len()
     }
 
-    /// The sequence that the next published element gets; equal to the number published so far.
+    /// Returns the sequence that the next published element gets; equal to the number published so
+    /// far.
     #[inline]
     pub fn next_sequence(&self) -> u64 {
         self.next
     }
 
-    /// How far this publisher has come, for a thread that watches it.
+    /// Returns how far this publisher has come, for a thread that watches it.
     pub fn progress(&self) -> Progress {
         Progress(Arc::clone(&self.ring.published))
     }
 
-    /// Whether a slot is known to be free.
+    /// Returns whether a slot is known to be free.
     #[inline(always)]
     pub(crate) fn has_room(&self) -> bool {
         self.free_until > self.next
     }
 
-    /// Free slots, at least: looks at the readers again only if fewer than `wanted` are known.
+    /// Returns the least number of free slots: it looks at the readers again only if fewer than
+    /// `wanted` are known.
     #[inline(always)]
     pub fn free(&mut self, wanted: usize) -> usize {
         if self.free_until - self.next < wanted as u64 {
@@ -92,7 +94,7 @@ impl<T> Publisher<T> {
         (self.free_until - self.next) as usize
     }
 
-    /// As [`free`](Self::free), and counts what readers gave back early
+    /// Works as [`free`](Self::free), and counts what readers gave back early
     /// ([`Reader::give_back`](super::Reader::give_back)). For a caller that finds no room
     /// otherwise: each look takes a line away from those readers.
     #[inline(never)]
@@ -111,14 +113,14 @@ impl<T> Publisher<T> {
         (self.free_until - self.next) as usize
     }
 
-    /// Whether everything published has been through every reader.
+    /// Returns whether everything published has been through every reader.
     pub fn is_drained(&self) -> bool {
         // ORDERING: Acquire (order::reclaim), pairs with `Reader::release_until`; the caller may
         // rely on the readers' work being visible.
         slowest(&self.last, order::reclaim()) == self.next
     }
 
-    /// Whether a reader has gone before the end.
+    /// Returns whether a reader has gone before the end.
     pub fn is_closed(&self) -> bool {
         self.ring.gone() & READER_GONE != 0
     }
@@ -215,7 +217,7 @@ pub(crate) struct Published<'p, T> {
     pub(super) sequence: u64,
 }
 
-/// Slots that the publisher may write and nobody else can see.
+/// Slots that the publisher may write and no other thread can see.
 #[derive(Debug)]
 #[must_use = "a claim that is not committed publishes nothing"]
 pub struct Claim<'p, T> {
@@ -224,7 +226,7 @@ pub struct Claim<'p, T> {
 }
 
 impl<T> Claim<'_, T> {
-    /// The sequence of the first slot.
+    /// Returns the sequence of the first slot.
     #[inline]
     pub fn first_sequence(&self) -> u64 {
         self.publisher.next

@@ -5,10 +5,10 @@ use super::{PUBLISHER_GONE, READER_GONE, Ring, slowest};
 use crate::ring::sequence::Sequence;
 use crate::ring::sync::{Arc, Ordering, is_model_over, order};
 
-/// What a reader finds when it looks.
+/// The outcome of a reader's look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Polled {
-    /// So many elements may be worked on, at least one.
+    /// The number of elements that may be worked on, at least one.
     Ready(usize),
     /// Nothing now.
     Empty,
@@ -17,20 +17,20 @@ pub enum Polled {
     Closed,
 }
 
-/// How far a reader, or the publisher, has come, for a thread that watches it.
+/// The progress of a reader, or of the publisher, for a thread that watches it.
 #[derive(Debug, Clone)]
 pub struct Progress(pub(super) Arc<Sequence>);
 
 impl Progress {
-    /// Elements that the reader has released, or the publisher has published.
+    /// Returns the number of elements that the reader has released, or the publisher has published.
     pub fn released(&self) -> u64 {
         // ORDERING: Relaxed; a figure for people, nothing is read on its strength.
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// One that follows the publisher: it looks at elements, or changes them in place (all of them, or
-/// those of its shard), as it was declared.
+/// A reader, which follows the publisher: it looks at elements, or changes them in place (all of
+/// them, or those of its shard), as it was declared.
 #[derive(Debug)]
 pub struct Reader<T> {
     /// Our `done`; only this endpoint stores the shared one.
@@ -38,7 +38,8 @@ pub struct Reader<T> {
     /// Elements below this may be touched (rule 2), as last seen. Below `next` after a
     /// [`Line`](super::Line) has led this reader on.
     limit: u64,
-    /// What we come after: `published`, or the `done` of the first reader that we name.
+    /// The sequence that we come after: `published`, or the `done` of the first reader that we
+    /// name.
     source: Arc<Sequence>,
     /// The `done` of the others that we name.
     others: Box<[Arc<Sequence>]>,
@@ -97,7 +98,8 @@ impl<T> Reader<T> {
         if gone == 0 {
             return Polled::Empty;
         }
-        // Whoever left had published or released before that, so one more look is the last word.
+        // An endpoint that left had published or released before that, so one more look is the last
+        // word.
         self.look();
         if self.limit != self.next {
             return Polled::Ready((self.limit - self.next) as usize);
@@ -112,7 +114,8 @@ impl<T> Reader<T> {
         }
     }
 
-    /// Elements that may be worked on now, as [`poll`](Self::poll) finds them; 0 also at the end.
+    /// Returns the number of elements that may be worked on now, as [`poll`](Self::poll) finds
+    /// them; 0 also at the end.
     #[inline(always)]
     pub fn waiting(&mut self) -> usize {
         if self.limit <= self.next {
@@ -121,26 +124,26 @@ impl<T> Reader<T> {
         (self.limit - self.next) as usize
     }
 
-    /// As [`waiting`](Self::waiting), and looks anew though elements seen earlier are left.
+    /// Works as [`waiting`](Self::waiting), and looks anew though elements seen earlier are left.
     #[inline]
     pub fn waiting_now(&mut self) -> usize {
         self.look();
         self.waiting()
     }
 
-    /// The next element's sequence; equal to the number of elements released so far.
+    /// Returns the next element's sequence; equal to the number of elements released so far.
     #[inline(always)]
     pub fn next_sequence(&self) -> u64 {
         self.next
     }
 
-    /// The next element, and how many are known to be there.
+    /// Returns the next element, and how many are known to be there.
     #[inline(always)]
     pub(super) fn seen(&self) -> (u64, usize) {
         (self.next, self.limit.saturating_sub(self.next) as usize)
     }
 
-    /// What this reader comes after.
+    /// Returns the sequences that this reader comes after.
     pub(super) fn befores(&self) -> impl Iterator<Item = &Arc<Sequence>> {
         std::iter::once(&self.source).chain(&self.others)
     }
@@ -149,8 +152,8 @@ impl<T> Reader<T> {
         matches!(self.access, Access::Shard { .. })
     }
 
-    /// Whether element `sequence`, which must be within reach, is this reader's: always, unless it
-    /// is a shard.
+    /// Returns whether element `sequence`, which must be within reach, is this reader's: always,
+    /// unless it is a shard.
     #[inline(always)]
     pub fn owns(&self, sequence: u64) -> bool {
         let Access::Shard { group, shard } = self.access else {
@@ -173,7 +176,7 @@ impl<T> Reader<T> {
         let count = self.waiting().min(max);
         for sequence in first..first + count as u64 {
             let slot = self.ring.slot(sequence);
-            // SAFETY: rule 2: `sequence` is below our limit and not yet released; rule 3: nobody
+            // SAFETY: rule 2: `sequence` is below our limit and not yet released; rule 3: no thread
             // writes it.
             if !slot.with(|slot| look(sequence, unsafe { &*slot })) {
                 return (sequence - first) as usize;
@@ -199,7 +202,7 @@ impl<T> Reader<T> {
             }
             let slot = self.ring.slot(sequence);
             // SAFETY: rule 2: `sequence` is below our limit and not yet released; rules 3 and 4:
-            // this reader writes, so nobody else may touch it until we release it.
+            // this reader writes, so no other thread may touch it until we release it.
             if !slot.with_mut(|slot| work(sequence, unsafe { &mut *slot })) {
                 return (sequence - first) as usize;
             }
@@ -225,7 +228,7 @@ impl<T> Reader<T> {
         self.show(until);
     }
 
-    /// Tells that elements below `until` are released.
+    /// Publishes that elements below `until` are released.
     #[inline(always)]
     pub(super) fn show(&self, until: u64) {
         // ORDERING: Release (order::release), pairs with the Acquire in `look` of the readers
@@ -235,8 +238,8 @@ impl<T> Reader<T> {
     }
 
     /// Gives the next element back, like [`release`](Self::release), in a way that costs less and
-    /// that only a publisher which [finds no room](super::Publisher::free_early) hears of before
-    /// the next release (of 0 elements, say). Only for a reader that nobody comes after.
+    /// that only a publisher which [finds no room](super::Publisher::free_early) sees before the
+    /// next release (of 0 elements, say). Only for a reader that no other comes after.
     ///
     /// # Panics
     /// If no element was found.
@@ -249,7 +252,7 @@ impl<T> Reader<T> {
         self.early.store(self.next, order::release());
     }
 
-    /// A handle that shows how far this reader has come.
+    /// Returns a handle that shows how far this reader has come.
     pub fn progress(&self) -> Progress {
         Progress(Arc::clone(&self.done))
     }

@@ -18,7 +18,7 @@ pub(crate) struct Single<'l, T> {
 
 impl<T> Single<'_, T> {
     /// Calls `work(its mate, sequence, element)` for each reader, and releases it (`EACH`), or all
-    /// of them when somebody looks: only where nobody else waits for them.
+    /// of them when another thread looks: only where no other thread waits for them.
     ///
     /// # Panics
     /// If there are fewer `mates` than readers.

@@ -262,7 +262,7 @@ mod lines {
     use super::*;
     use crate::ring::broadcast::{Lent, Line, Reader};
 
-    /// A line of all readers that `declare` makes, beside the rest of them.
+    /// Returns a line of all readers that `declare` makes, beside the rest of them.
     fn line(
         slots: usize,
         of: &[usize],
@@ -541,7 +541,7 @@ mod lines {
         assert_eq!(line.reader(0).waiting(), 2);
         line.reader(0).release(1);
         assert!(line.lead(2).hand::<1>().is_none());
-        assert_eq!(line.reader(0).next_sequence(), 1, "nobody was moved");
+        assert_eq!(line.reader(0).next_sequence(), 1, "no reader was moved");
     }
 
     #[test]

@@ -11,8 +11,8 @@
 //! 1. The place is the giver's until `SENT` is set, and the taker's from then on. `SENT` is never
 //!    set after `CLOSED`, so that a taker that closed and saw no element will have none.
 //! 2. The place of a side's waker is its own while its `waits` is clear. It sets `waits` after it
-//!    has put the waker there, and looks again: what the other side did before is known to it. The
-//!    one step of the other side that sets `SENT`, `GONE` or `CLOSED` tells that side whether
+//!    has put the waker there, and looks again: it then sees what the other side did before. The
+//!    one step of the other side that sets `SENT`, `GONE` or `CLOSED` returns to that side whether
 //!    `waits` was set; if so, the waker is the other side's to take. A side that clears its own
 //!    `waits` before that step has its place back, and otherwise leaves it alone from then on.
 //! 3. `done` is the last access of a side. The side that finds the other's set frees the memory.
@@ -21,9 +21,9 @@
 //!
 //! # Why it works
 //! All steps on `word` but plain looks are read-modify-write, so they have one order, and each
-//! acquires what the earlier ones released. Of "the waker is there" and "the element is there" one
-//! comes first, and the other sees it: no fence is needed. An element that nobody waits for costs
-//! its sender one such step, and its receiver a load.
+//! acquires what the earlier ones released. Either "the waker is there" or "the element is there"
+//! comes first, and the other sees it: no fence is needed. An element for which no receiver waits
+//! costs its sender one such step, and its receiver a load.
 
 #[cfg(all(test, loom))]
 mod models;
@@ -44,7 +44,7 @@ const CLOSED: u32 = 4;
 
 /// The bits of one side.
 struct Side {
-    /// What it does once.
+    /// The actions that the side takes at most once.
     acts: u32,
     waits: u32,
     done: u32,
@@ -69,7 +69,7 @@ struct Shared<T> {
     word: AtomicU32,
     place: UnsafeCell<Option<T>>,
     wakers: [UnsafeCell<Option<Waker>>; 2],
-    /// By which loom sees memory that nobody frees.
+    /// A value by which loom sees memory that is never freed.
     #[cfg(loom)]
     _life: crate::ring::sync::Arc<()>,
 }
@@ -104,7 +104,7 @@ impl<T> Hold<T> {
         (before, waker)
     }
 
-    /// The waker of the other side, if that was there at the step that found `before`.
+    /// Returns the waker of the other side, if that was there at the step that found `before`.
     fn waker_of(&self, other: &Side, before: u32) -> Option<Waker> {
         if before & other.waits == 0 {
             return None;
@@ -113,8 +113,8 @@ impl<T> Hold<T> {
         self.shared().wakers[other.at].with_mut(|place| unsafe { (*place).take() })
     }
 
-    /// Lists the waker of `side` in the place of an earlier one; `false` if the other has acted
-    /// before that and will wake nobody.
+    /// Lists the waker of `side` in the place of an earlier one; `false` if the other side has
+    /// acted before that and will wake no one.
     fn list(&mut self, waker: Waker, side: &Side, other: &Side) -> bool {
         let_go(self.unlist(side, other));
         // If the other acted while this was listed, the place is the other's (rule 2). Then this
@@ -154,7 +154,7 @@ impl<T> Hold<T> {
         shared.wakers[side.at].with_mut(|place| unsafe { (*place).take() })
     }
 
-    /// What `side` has left to do; nothing of this may be used afterwards.
+    /// Does the rest of what `side` has to do; nothing of this may be used afterwards.
     fn finish(&self, side: &Side, other: &Side) {
         let word = &self.shared().word;
         // ORDERING: Acquire (order::observe), pairs with the Release of whatever set `done`: the
@@ -177,7 +177,7 @@ impl<T> Hold<T> {
         }
     }
 
-    /// What is in the place; the caller says why that is its own.
+    /// Takes the element in the place.
     ///
     /// # Safety
     /// The place is this side's by rule 1.
@@ -205,7 +205,7 @@ unsafe impl<T: Send> Send for Taker<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send> Sync for Taker<T> {}
 
-/// A place for one element, with its two sides; one allocation.
+/// Returns a place for one element, with its two sides; one allocation.
 pub fn oneshot<T>() -> (Giver<T>, Taker<T>) {
     let shared = Box::new(Shared {
         word: AtomicU32::new(0),
@@ -230,7 +230,7 @@ impl<T> Giver<T> {
     ///
     #[inline]
     pub fn send(self, value: T) -> Result<(), T> {
-        // What its drop does is done here.
+        // The work of its drop is done here.
         let this = ManuallyDrop::new(self);
         let hold = &this.0;
         let shared = hold.shared();
@@ -247,7 +247,7 @@ impl<T> Giver<T> {
         }
     }
 
-    /// Whether the element would come back.
+    /// Returns whether the element would come back.
     pub fn is_closed(&self) -> bool {
         self.0.look() & CLOSED != 0
     }
@@ -299,7 +299,7 @@ impl<T> Drop for Giver<T> {
         let own = self.0.unlist(&GIVER, &TAKER);
         let (_, waker) = self.0.act(GONE, &GIVER, &TAKER);
         self.0.finish(&GIVER, &TAKER);
-        // What is not ours comes last.
+        // Foreign code comes last.
         wake(waker);
         let_go(own);
     }
@@ -325,7 +325,7 @@ impl<T> Taker<T> {
         wake(self.0.act(CLOSED, &TAKER, &GIVER).1);
     }
 
-    /// Whether nothing can be given any more.
+    /// Returns whether nothing can be given any more.
     pub fn is_closed(&self) -> bool {
         self.0.look() & (SENT | GONE | CLOSED) != 0
     }
@@ -356,7 +356,7 @@ impl<T> Drop for Taker<T> {
         // SAFETY: `SENT` is set, so the place is the taker's (rule 1).
         let _value = (word & SENT != 0).then(|| unsafe { self.0.take() });
         self.0.finish(&TAKER, &GIVER);
-        // What is not ours comes last.
+        // Foreign code comes last.
         wake(waker);
         let_go(own);
     }

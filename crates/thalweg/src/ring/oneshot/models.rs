@@ -28,7 +28,7 @@ fn wait<T>(taker: &mut Taker<T>) -> Result<T, PopError> {
     taker.try_take()
 }
 
-/// What is sent is received, by one who waits, and the memory is freed once.
+/// A receiver that waits gets the element that is sent, and the memory is freed once.
 fn waits() {
     let (giver, mut taker) = oneshot();
     let thread = thread::spawn(move || giver.send(Arc::new(7)).unwrap());
@@ -49,7 +49,7 @@ fn an_element_reaches_who_waits() {
     fault::check(waits, &faults);
 }
 
-/// A giver that goes wakes who waits.
+/// A giver that goes wakes a taker that waits.
 fn goes() {
     let (giver, mut taker) = oneshot::<Arc<u8>>();
     let thread = thread::spawn(move || drop(giver));

@@ -40,17 +40,17 @@ impl<'a, T> Claim<'a, T> {
         }
     }
 
-    /// How many elements the claim has room for.
+    /// Returns how many elements the claim has room for.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether it is a claim of no room at all.
+    /// Returns whether it is a claim of no room at all.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// How many elements can still be written.
+    /// Returns how many elements can still be written.
     pub fn remaining(&self) -> usize {
         self.len - self.written
     }
@@ -71,12 +71,12 @@ impl<'a, T> Claim<'a, T> {
         Ok(())
     }
 
-    /// Writes elements from the iterator; gives whether there may be more of them.
+    /// Writes elements from the iterator; returns whether there may be more of them.
     #[inline]
     pub(super) fn fill(&mut self, values: &mut impl Iterator<Item = T>) -> bool {
         let start = self.producer.tail;
         let end = start + self.len as u64;
-        // What lies before and behind the end of the array, in a packed ring.
+        // The runs before and behind the end of the array, in a packed ring.
         for _ in 0..2 {
             for cell in self.producer.view.run(start + self.written as u64, end) {
                 let Some(value) = values.next() else {
@@ -105,7 +105,7 @@ impl<'a, T> Claim<'a, T> {
         let count = values.len().min(self.remaining());
         let mut position = self.producer.tail + self.written as u64;
         let (end, mut values) = (position + count as u64, &values[..count]);
-        // What lies before and behind the end of the array, in a packed ring.
+        // The runs before and behind the end of the array, in a packed ring.
         for _ in 0..2 {
             let cells = self.producer.view.run(position, end);
             for (cell, value) in cells.iter().zip(values) {
@@ -138,7 +138,7 @@ impl<'a, T> Claim<'a, T> {
         self.producer.shared().hold(true);
     }
 
-    /// The producer; what was written and not published is dropped with the claim.
+    /// Returns the producer; what was written and not published is dropped with the claim.
     pub(crate) fn producer(&mut self) -> &mut Producer<T> {
         self.producer
     }

@@ -13,7 +13,7 @@ use crate::ring::sync::fault;
 /// The reading end of a ring with one producer and one consumer; see [`spsc`](super::spsc()).
 ///
 /// There is one per ring: it can move to another thread but be neither cloned nor shared. Dropping
-/// it closes the ring; elements that nobody took are dropped with the ring, when the producer is
+/// it closes the ring; elements that were not taken are dropped with the ring, when the producer is
 /// gone too.
 ///
 /// No operation blocks or makes a system call, and only [`pop_into`](Self::pop_into) can allocate,
@@ -73,7 +73,7 @@ impl<T> Consumer<T> {
         unsafe { self.shared.as_ref() }
     }
 
-    /// How many elements can be taken, up to date if fewer than `want`.
+    /// Returns how many elements can be taken, up to date if fewer than `want`.
     #[inline(always)]
     fn available(&mut self, want: u64) -> u64 {
         if self.seen - self.head < want {
@@ -91,9 +91,9 @@ impl<T> Consumer<T> {
         self.learn(look(self.shared(), self.head))
     }
 
-    /// As [`observe`](Self::observe), at a distance from the producer.
-    // The usual way passes on no reference to `self`, here and in the producer: an endpoint whose
-    // address nobody knows can be kept in registers.
+    /// Works as [`observe`](Self::observe), at a distance from the producer.
+    // The fast path passes on no reference to `self`, here and in the producer: an endpoint whose
+    // address is not passed on can be kept in registers.
     #[inline(always)]
     fn observe_at_distance(&mut self) -> Result<(), PopError> {
         if self.head != self.seen {
@@ -135,7 +135,7 @@ impl<T> Consumer<T> {
         }
     }
 
-    /// As [`try_pop`](Self::try_pop), but says `Closed` also where
+    /// Works as [`try_pop`](Self::try_pop), but says `Closed` also where
     /// [`take_back`](Self::take_back) has something to do. Then look again.
     #[inline(always)]
     pub(crate) fn try_pop_nearly(&mut self) -> Result<T, PopError> {
@@ -143,7 +143,7 @@ impl<T> Consumer<T> {
         Ok(self.take())
     }
 
-    /// Gives the room back that a forgotten batch has kept; gives whether there was any.
+    /// Gives the room back that a forgotten batch has kept; returns whether there was any.
     #[cold]
     pub(crate) fn take_back(&mut self) -> bool {
         let is_kept = self.shared().released() != self.head;
@@ -153,7 +153,7 @@ impl<T> Consumer<T> {
         is_kept
     }
 
-    /// As [`try_pop`](Self::try_pop), without ever a pause: others may have elements, too.
+    /// Works as [`try_pop`](Self::try_pop), without ever a pause: others may have elements, too.
     #[inline(always)]
     pub(crate) fn try_pop_at_once(&mut self) -> Result<T, PopError> {
         self.observe()?;
@@ -216,7 +216,7 @@ impl<T> Consumer<T> {
         let mut position = self.head;
         self.head += count as u64;
         let mut room = &mut out.spare_capacity_mut()[..count];
-        // What lies before and behind the end of the array, in a packed ring.
+        // The runs before and behind the end of the array, in a packed ring.
         for _ in 0..2 {
             let cells = self.view.run(position, self.head);
             let (now, later) = room.split_at_mut(cells.len());
@@ -237,12 +237,12 @@ impl<T> Consumer<T> {
         count
     }
 
-    /// How many elements the ring holds at most.
+    /// Returns how many elements the ring holds at most.
     pub fn capacity(&self) -> usize {
         self.shared().capacity
     }
 
-    /// How many elements can be taken. The producer may add some at any time.
+    /// Returns how many elements can be taken. The producer may add some at any time.
     ///
     /// A slotted ring has no shared count and finds it by bisection: up to log2(capacity) line
     /// transfers.
@@ -253,24 +253,24 @@ impl<T> Consumer<T> {
         self.shared().published_len(self.head)
     }
 
-    /// How many elements were taken since the ring was made.
+    /// Returns how many elements were taken since the ring was made.
     pub fn popped(&self) -> u64 {
         self.head
     }
 
-    /// Whether there is nothing to take at the moment.
+    /// Returns whether there is nothing to take at the moment.
     pub fn is_empty(&self) -> bool {
         self.head == self.seen && self.shared().published(self.head, self.head + 1) == self.head
     }
 
-    /// Whether the ring is closed: the producer is gone, or one of the two called `close`. There
-    /// may still be elements to take.
+    /// Returns whether the ring is closed: the producer is gone, or one of the two called `close`.
+    /// There may still be elements to take.
     #[inline]
     pub fn is_closed(&self) -> bool {
         self.shared().is_closed()
     }
 
-    /// Closes the ring: later pushes fail. What is in the ring can still be taken.
+    /// Closes the ring: later pushes fail. Elements in the ring can still be taken.
     ///
     /// A push that is under way on the other thread may still succeed; its element is there to
     /// take, or is dropped with the ring.
@@ -397,7 +397,7 @@ impl<T> Iterator for Batch<'_, T> {
         F: FnMut(B, T) -> B,
     {
         let mut folded = init;
-        // What lies before and behind the end of the array.
+        // The runs before and behind the end of the array.
         for _ in 0..2 {
             for cell in self.consumer.view.run(self.next, self.end) {
                 // Counted as taken before it is, should `fold` panic.

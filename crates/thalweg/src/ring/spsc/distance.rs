@@ -11,20 +11,20 @@ use crate::ring::sync::{IS_MODEL, UnsafeCell, spin_hint};
 
 /// How long to pause, in turns of some 10 ns.
 const PAUSES: u32 = 32;
-/// So many cells at a check are enough, or a quarter of the ring if that is less.
+/// The number of cells that is enough at a check; a quarter of the ring if that is less.
 const ENOUGH_MAX: u64 = 128;
-/// What a check that found little adds to the score, which one that found nothing takes 1 from:
-/// with 8 and more of those between them, it is no dense stream.
+/// The number that a check that found little adds to the score, from which one that found nothing
+/// takes 1: with 8 and more of those between them, it is no dense stream.
 const THIN_SCORE: u32 = 8;
 /// The score at which pauses begin: four looks on end that found little.
 const PAUSING_SCORE: u32 = 4 * THIN_SCORE;
-/// What a pause must bring to be worth it, in cells.
+/// The number of cells that a pause must bring to be worth it.
 const GAIN_MIN: u64 = 8;
 /// After a pause in vain, 2 looks that found little do not count, then 4, up to 2 to the power of
 /// this.
 const BACKOFF_MAX: u32 = 10;
 
-/// What one endpoint knows about its distance to the other.
+/// The estimate of one endpoint of its distance to the other.
 #[derive(Debug)]
 struct Distance {
     enough: u64,
@@ -33,7 +33,7 @@ struct Distance {
     is_closer: bool,
     /// How much it looks like a dense stream without a distance.
     score: u32,
-    /// What looks found without a pause.
+    /// The number of cells that looks found without a pause.
     unpaused: u64,
     /// Looks to pass without a pause, and the exponent of the next such time.
     skip: u32,
@@ -53,7 +53,7 @@ impl Distance {
         }
     }
 
-    /// A look has found so many cells.
+    /// Notes that a look has found `cells` cells.
     #[inline(always)]
     fn found(&mut self, cells: u64) {
         if cells == 0 {

@@ -1,6 +1,6 @@
-//! What an operation on a ring can answer instead of success.
+//! Errors of the operations on a ring.
 
-/// Why an element was not taken; it is given back.
+/// The reason why an element was not taken; it is given back.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PushError<T> {
@@ -15,7 +15,7 @@ giving_back!(PushError,
     is_full Full:
     Full "push to a full ring", Closed "push to a closed ring");
 
-/// Why no element came out.
+/// The reason why no element came out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PopError {
@@ -30,22 +30,22 @@ errors!(PopError {
     Self::Closed => "pop from a closed and drained ring";
 });
 
-/// Why room was not claimed.
+/// The reason why room was not claimed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ClaimError {
     /// There is less room than asked for at the moment.
     Full {
-        /// What was asked for, in elements.
+        /// The claim that was asked for, in elements.
         asked: usize,
-        /// What was free, in elements.
+        /// The room that was free, in elements.
         free: usize,
     },
     /// More was asked for than the ring ever holds; trying again is useless.
     TooLarge {
-        /// What was asked for, in elements.
+        /// The claim that was asked for, in elements.
         asked: usize,
-        /// What the ring holds, in elements.
+        /// The capacity of the ring, in elements.
         capacity: usize,
     },
     /// The ring is closed.

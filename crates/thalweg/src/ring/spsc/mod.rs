@@ -71,7 +71,7 @@ pub use producer::Producer;
 use super::sequence::{CapacityError, memory_for, slots_for};
 use shared::Shared;
 
-/// How a ring lays out its elements.
+/// The layout of a ring's elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Layout {
     /// Elements side by side: for throughput, and for batches.
@@ -89,7 +89,7 @@ pub enum Layout {
 ///
 /// # Errors
 /// [`CapacityError`] if `capacity` is 0 or above [`CAPACITY_MAX`](super::CAPACITY_MAX), or there is
-/// no memory for so many.
+/// no memory for that many.
 pub fn spsc<T>(
     capacity: usize,
     layout: Layout,

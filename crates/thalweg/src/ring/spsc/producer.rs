@@ -70,7 +70,7 @@ impl<T> Producer<T> {
         unsafe { self.shared.as_ref() }
     }
 
-    /// How many cells are free, up to date if fewer than `want`.
+    /// Returns how many cells are free, up to date if fewer than `want`.
     #[inline(always)]
     fn free(&mut self, want: u64) -> u64 {
         if self.limit - self.tail < want {
@@ -112,7 +112,7 @@ impl<T> Producer<T> {
         Some(Room(self))
     }
 
-    /// Looks at the head; gives whether there is room.
+    /// Looks at the head; returns whether there is room.
     #[inline(always)]
     fn refresh(&mut self) -> bool {
         self.limit = look_at_distance(self.shared(), self.tail);
@@ -124,7 +124,7 @@ impl<T> Producer<T> {
     ///
     /// # Errors
     /// [`ClaimError::Full`] if fewer cells are free, [`ClaimError::TooLarge`] if the ring never
-    /// holds so many, [`ClaimError::Closed`] if it is closed.
+    /// holds `count`, [`ClaimError::Closed`] if it is closed.
     pub fn claim(&mut self, count: usize) -> Result<Claim<'_, T>, ClaimError> {
         if self.is_closed() {
             return Err(ClaimError::Closed);
@@ -201,18 +201,18 @@ impl<T> Producer<T> {
         claim.commit()
     }
 
-    /// How many elements the ring holds at most.
+    /// Returns how many elements the ring holds at most.
     pub fn capacity(&self) -> usize {
         self.shared().capacity
     }
 
-    /// How many elements are in the ring. The consumer may take some at any time, so it can be
-    /// fewer by now.
+    /// Returns how many elements are in the ring. The consumer may take some at any time, so it can
+    /// be fewer by now.
     pub fn len(&self) -> usize {
         (self.tail - self.shared().released()) as usize
     }
 
-    /// How many elements were published since the ring was made.
+    /// Returns how many elements were published since the ring was made.
     pub fn pushed(&self) -> u64 {
         self.tail
     }
@@ -228,17 +228,17 @@ impl<T> Producer<T> {
         (self.tail + capacity - self.limit) as usize
     }
 
-    /// Whether the consumer has taken everything.
+    /// Returns whether the consumer has taken everything.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether a push would find no room.
+    /// Returns whether a push would find no room.
     pub fn is_full(&self) -> bool {
         self.tail == self.limit && self.len() == self.capacity()
     }
 
-    /// Whether the ring is closed: the consumer is gone, or one of the two called `close`.
+    /// Returns whether the ring is closed: the consumer is gone, or one of the two called `close`.
     #[inline(always)]
     pub fn is_closed(&self) -> bool {
         self.shared().is_closed()
@@ -281,8 +281,9 @@ impl<T> Producer<T> {
     }
 }
 
-/// How far the producer may go by what the head is now. Room that a consumer made while it left, by
-/// dropping what nobody will take, is none: its release comes after the close.
+/// Returns how far the producer may go by the present head. Room that a consumer made while it
+/// left, by dropping elements that will not be taken, does not count: its release comes after the
+/// close.
 #[cold]
 #[inline(never)]
 fn look_at_distance<T>(ring: &Shared<T>, tail: u64) -> u64 {
@@ -306,7 +307,7 @@ impl<T> Room<'_, T> {
     pub(crate) fn put(self, value: T) {
         let producer = self.0;
         let tail = producer.tail;
-        // SAFETY: the cell at the tail is claimed by this, the only, producer, who is borrowed
+        // SAFETY: the cell at the tail is claimed by this, the only, producer, which is borrowed
         // since it was found free (rule 2).
         unsafe { producer.view.put(producer.shared(), tail, value) };
         producer.tail = tail + 1;

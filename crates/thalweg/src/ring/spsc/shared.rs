@@ -1,4 +1,4 @@
-//! What the two endpoints of a one-to-one ring share, and how its last owner frees it.
+//! The part of a one-to-one ring that its two endpoints share, and how its last owner frees it.
 //!
 //! *Two owners.* The allocation belongs to both endpoints. Each, as the last thing in its `drop`,
 //! swaps `left` to true; the side that finds it true already is second, and frees. Why that is
@@ -16,10 +16,10 @@
 //! - `AcqRel` is needed on both swaps, since either can be first or second. A model weakens it and
 //!   is caught (`models.rs`).
 //!
-//! *What comes late.* Without more, elements that nobody took stay until the second has left. A
-//! channel wants them dropped at once when its receiver goes, also one that is published after the
-//! consumer has looked for the last time. So the consumer's end passes from the consumer to the
-//! producer, by two bits in `ending`:
+//! *Late elements.* Without more, elements that were not taken stay until the second endpoint has
+//! left. A channel wants them dropped at once when its receiver goes, also one that is published
+//! after the consumer has looked for the last time. So the consumer's end passes from the consumer
+//! to the producer, by two bits in `ending`:
 //! - A producer that may have been too late sets `LATE` ([`come_late`](Shared::come_late)), and
 //!   takes what is left only if it finds `DONE`.
 //! - A consumer that found nothing more sets `DONE`, if `LATE` is not set
@@ -58,9 +58,9 @@ pub(super) struct Shared<T> {
     head: Sequence,
     /// In a packed ring, positions below this are published. Stored by the producer only.
     tail: Sequence,
-    /// Of the producer only.
+    /// State that only the producer uses.
     pub(super) producer_keeper: Keeper,
-    /// Of the consumer only.
+    /// State that only the consumer uses.
     pub(super) consumer_keeper: Keeper,
     cells: Cells<T>,
     /// Elements that may be in the ring at once; at most the number of cells.
@@ -142,8 +142,8 @@ impl<T> Shared<T> {
         unsafe { self.view().slot(position) }.is_published(position)
     }
 
-    /// The position up to which elements are published, at least `known`, which is not released. A
-    /// slotted ring looks no further than `far`.
+    /// Returns the position up to which elements are published, at least `known`, which is not
+    /// released. A slotted ring looks no further than `far`.
     #[inline(always)]
     pub(super) fn published(&self, known: u64, far: u64) -> u64 {
         if !self.view().is_slotted {
@@ -156,9 +156,9 @@ impl<T> Shared<T> {
         end
     }
 
-    /// How many elements are published from `start` on, which is not released. In a slotted ring by
-    /// bisection: published positions are a prefix of those after `start`, and stay published,
-    /// since only the caller could release them.
+    /// Returns how many elements are published from `start` on, which is not released. In a slotted
+    /// ring by bisection: published positions are a prefix of those after `start`, and stay
+    /// published, since only the caller could release them.
     pub(super) fn published_len(&self, start: u64) -> usize {
         if !self.view().is_slotted {
             return (self.published_packed() - start) as usize;
@@ -183,7 +183,7 @@ impl<T> Shared<T> {
         self.head.store(head, order::release());
     }
 
-    /// The position up to which cells are free again.
+    /// Returns the position up to which cells are free again.
     #[inline(always)]
     pub(super) fn released(&self) -> u64 {
         // ORDERING: reclaim (Acquire), pairs with the release in `release`.
@@ -213,7 +213,7 @@ impl<T> Shared<T> {
         self.ending.fetch_or(LATE, order::late());
     }
 
-    /// The consumer has found nothing and has released all that it took. Gives whether its end is
+    /// The consumer has found nothing and has released all that it took. Returns whether its end is
     /// now the producer's; if not, something was published meanwhile, and it must look again.
     pub(super) fn hand_over(&self) -> bool {
         if fault::is("late_missed") {
@@ -242,13 +242,14 @@ impl<T> Shared<T> {
         self.held.0.store(is_held, order::publish());
     }
 
-    /// Whether the producer holds a claim; if not, what its claims have published is visible.
+    /// Returns whether the producer holds a claim; if not, what its claims have published is
+    /// visible.
     pub(super) fn is_held(&self) -> bool {
         // ORDERING: observe (Acquire), pairs with the publish in `hold`.
         self.held.0.load(order::observe())
     }
 
-    /// Whether the consumer's end is the producer's. The consumer knows by itself.
+    /// Returns whether the consumer's end is the producer's. The consumer knows by itself.
     pub(super) fn is_handed_over(&self) -> bool {
         // ORDERING: closed (Acquire), pairs with the done in `hand_over`: what the consumer took
         // and released.
@@ -267,7 +268,7 @@ impl<T> Shared<T> {
         // above.
         if left.swap(true, order::leave()) {
             // SAFETY: came from `Box::leak` in `spsc`; the other endpoint is gone, this is the
-            // second and last swap, so nobody frees it again.
+            // second and last swap, so no endpoint frees it again.
             drop(unsafe { Box::from_raw(this.as_ptr()) });
         }
     }
@@ -281,7 +282,7 @@ impl<T> Drop for Shared<T> {
         // ORDERING: Relaxed; both endpoints are gone, and `leave` has acquired what they did.
         let head = self.head.load(Ordering::Relaxed);
         let mut positions = head..head + self.published_len(head) as u64;
-        // SAFETY: published, not released, and nobody else is left to take it (rules 3 and 4).
+        // SAFETY: published, not released, and no other thread is left to take it (rules 3 and 4).
         let take = |position| unsafe { self.cell(position).take() };
         drop_each(|| positions.next().map(take));
     }

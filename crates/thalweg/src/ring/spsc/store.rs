@@ -40,7 +40,7 @@ impl<T> Cell<T> {
     /// The caller is the producer and has claimed this cell (rule 2).
     #[inline(always)]
     pub(super) unsafe fn write(&self, value: T) {
-        // SAFETY: claimed, so nobody else reads or writes here (rule 2).
+        // SAFETY: claimed, so no other thread reads or writes here (rule 2).
         self.0.with_mut(|cell| unsafe { (*cell).write(value) });
     }
 
@@ -104,12 +104,12 @@ pub(super) struct View<T> {
 }
 
 impl<T> View<T> {
-    /// An endpoint's own.
+    /// Returns a copy of the view, for an endpoint.
     pub(super) fn copied(&self) -> Self {
         Self { ..*self }
     }
 
-    /// Makes room for so many elements, a power of two.
+    /// Makes room for `slots` elements, a power of two.
     fn new(layout: Layout, slots: usize) -> Self {
         debug_assert!(slots.is_power_of_two());
         let (base, stride) = match layout {
@@ -182,7 +182,8 @@ impl<T> View<T> {
         let index = start as usize & self.mask;
         let count = ((end - start) as usize).min(self.mask + 1 - index);
         // SAFETY: `base` is the first of `mask + 1` cells side by side, which live as long as the
-        // endpoint that holds this (rule 5); who may touch what is in them is for the caller.
+        // endpoint that holds this (rule 5); the caller decides which thread may touch their
+        // content.
         unsafe { std::slice::from_raw_parts(self.base.cast::<Cell<T>>().add(index), count) }
     }
 
@@ -214,7 +215,7 @@ impl<T> View<T> {
 pub(super) struct Cells<T>(View<T>);
 
 impl<T> Cells<T> {
-    /// Room for so many elements, a power of two.
+    /// Makes room for `slots` elements, a power of two.
     pub(super) fn new(layout: Layout, slots: usize) -> Self {
         Self(View::new(layout, slots))
     }
@@ -230,13 +231,13 @@ impl<T> Drop for Cells<T> {
         let View { base, mask, .. } = self.0;
         if self.0.is_slotted {
             let slots = std::ptr::slice_from_raw_parts_mut(self.0.first_slot(), mask + 1);
-            // SAFETY: made by `View::new` as a box of so many slots, and nobody uses it any more
-            // (rule 5).
+            // SAFETY: made by `View::new` as a box of this number of slots, and no thread uses it
+            // any more (rule 5).
             drop(unsafe { Box::from_raw(slots) });
         } else {
             let cells = std::ptr::slice_from_raw_parts_mut(base.cast::<Cell<T>>(), mask + 1);
-            // SAFETY: made by `View::new` as a box of so many cells, and nobody uses it any more
-            // (rule 5).
+            // SAFETY: made by `View::new` as a box of this number of cells, and no thread uses it
+            // any more (rule 5).
             drop(unsafe { Box::from_raw(cells) });
         }
     }

@@ -9,10 +9,10 @@ use super::slot::Slots;
 /// Claimed room in a [`Ticket`](super::Ticket) ring: write, then [`commit`](Self::commit).
 ///
 /// Elements are written in order. `commit` publishes those that were written, and the rest of the
-/// room goes back. It can do so only if the ring is open and nobody has pushed or claimed behind
-/// this claim meanwhile: else the rest become holes, which take up room until all before them is
-/// gone. A claim that is dropped without `commit` publishes nothing, and drops what was written
-/// into it; these positions become holes.
+/// room goes back. It can do so only if the ring is open and no other thread has pushed or claimed
+/// behind this claim meanwhile: else the rest become holes, which take up room until all before
+/// them is gone. A claim that is dropped without `commit` publishes nothing, and drops what was
+/// written into it; these positions become holes.
 ///
 /// Forgetting a claim (`std::mem::forget`) leaks what was written, and stops the ring for good:
 /// what comes behind its positions is never delivered. (A [channel](crate::channel) remembers the
@@ -37,11 +37,11 @@ pub struct TicketClaim<'a, T> {
     start: u64,
     /// Room, from there on.
     len: usize,
-    /// What of it is written, from the start.
+    /// The number of elements that are written, from the start.
     written: usize,
     /// Where the tickets came from.
     ring: &'a Ticket<T>,
-    /// What is not written does not go back.
+    /// Positions that are not written do not go back.
     is_kept: bool,
     /// Where its endpoint remembers it.
     remembered: Option<&'a mut Claimed>,
@@ -51,13 +51,14 @@ pub struct TicketClaim<'a, T> {
 #[derive(Debug, Default)]
 pub(crate) struct Claimed(Range<u64>);
 
-// SAFETY: the slots belong to whoever holds the claim (rule 2), on any thread, and live as long as
-// the ring that it borrows; what is written there may be committed or dropped on another thread.
+// SAFETY: the slots belong to the thread that holds the claim (rule 2), on any thread, and live as
+// long as the ring that it borrows; what is written there may be committed or dropped on another
+// thread.
 unsafe impl<T: Send> Send for TicketClaim<'_, T> {}
 
 impl<'a, T> TicketClaim<'a, T> {
-    /// The caller hands over its tickets, for free positions (rule 2). Until they are published,
-    /// they count as without an element.
+    /// Makes a claim of the caller's tickets, for free positions (rule 2). Until they are
+    /// published, they count as without an element.
     pub(super) fn new(ring: &'a Ticket<T>, slots: Slots<'a, T>, tickets: Range<u64>) -> Self {
         ring.absent.add(tickets.end - tickets.start);
         Self {
@@ -78,7 +79,7 @@ impl<'a, T> TicketClaim<'a, T> {
         self.remembered = Some(claimed);
     }
 
-    /// The claim of these tickets, which was forgotten; what was written is leaked.
+    /// Returns the claim of these tickets, which was forgotten; what was written is leaked.
     pub(super) fn again(ring: &'a Ticket<T>, slots: Slots<'a, T>, claimed: &mut Claimed) -> Self {
         let tickets = std::mem::take(&mut claimed.0);
         // They count as absent still.
@@ -92,17 +93,17 @@ impl<'a, T> TicketClaim<'a, T> {
         }
     }
 
-    /// How many elements the claim has room for.
+    /// Returns how many elements the claim has room for.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether it is a claim of no room at all.
+    /// Returns whether it is a claim of no room at all.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// How many elements can still be written.
+    /// Returns how many elements can still be written.
     pub fn remaining(&self) -> usize {
         self.len - self.written
     }
@@ -148,7 +149,7 @@ impl<'a, T> TicketClaim<'a, T> {
         self.written = 0;
         self.len -= count;
         self.start = positions.end;
-        // What is left is given up by the drop.
+        // The rest is given up by the drop.
         self.forget();
         for position in positions {
             self.slots.publish(position);
@@ -159,10 +160,10 @@ impl<'a, T> TicketClaim<'a, T> {
         count
     }
 
-    /// Gives the tickets of what is not written back, if nobody has drawn any since and the ring is
-    /// open: their slots are as they were (rule 5). Else they are left to become holes, even if
-    /// those that were drawn since go back in the meantime: the caller of the first attempt has
-    /// settled what that changes.
+    /// Gives the tickets of positions that are not written back, if no thread has drawn any since
+    /// and the ring is open: their slots are as they were (rule 5). Else they are left to become
+    /// holes, even if those that were drawn since go back in the meantime: the caller of the first
+    /// attempt has settled what that changes.
     pub(crate) fn give_back(&mut self) {
         let Range { start, end } = self.rest();
         if start == end || std::mem::replace(&mut self.is_kept, true) {
@@ -174,7 +175,7 @@ impl<'a, T> TicketClaim<'a, T> {
         }
     }
 
-    /// The positions that are not written.
+    /// Returns the positions that are not written.
     pub(crate) fn rest(&self) -> Range<u64> {
         self.start + self.written as u64..self.start + self.len as u64
     }

@@ -9,9 +9,9 @@ use crate::ring::{PopError, PushError};
 
 /// The ring, and where this endpoint drew its last ticket.
 ///
-/// The next push or pop begins there: as long as nobody else has drawn since, it does not have to
-/// load the counter that all share before it asks for the slot, and in a crowd it finds out by the
-/// slot that others were faster.
+/// The next push or pop begins there: as long as no other endpoint has drawn since, it does not
+/// have to load the counter that all share before it asks for the slot, and in a crowd it finds out
+/// by the slot that others were faster.
 pub(crate) struct TicketEnd<T> {
     ring: Arc<Ticket<T>>,
     near: u64,
@@ -39,7 +39,7 @@ impl<T> TicketEnd<T> {
         self.ring.push_here(&mut self.near, value)
     }
 
-    /// As [`Ticket::try_push`].
+    /// Works as [`Ticket::try_push`].
     #[inline(always)]
     pub(crate) fn try_push(&mut self, value: T) -> Result<(), PushError<T>> {
         self.ring.try_push_near(&mut self.near, value)
@@ -53,25 +53,25 @@ impl<T> TicketEnd<T> {
             .push_here_within(&mut self.near, self.head, value, limit)
     }
 
-    /// As [`Ticket::try_push_within`].
+    /// Works as [`Ticket::try_push_within`].
     #[inline(always)]
     pub(crate) fn try_push_within(&mut self, value: T, limit: u64) -> Result<(), PushError<T>> {
         self.ring
             .try_push_within_near(&mut self.near, &mut self.head, value, limit)
     }
 
-    /// The ring, and where a claim is [remembered](TicketClaim::remember).
+    /// Returns the ring, and where a claim is [remembered](TicketClaim::remember).
     pub(crate) fn parts(&mut self) -> (&Ticket<T>, &mut Claimed) {
         (&self.ring, &mut self.claimed)
     }
 
-    /// The ring alone.
+    /// Returns the ring alone.
     pub(crate) fn ring(&self) -> Arc<Ticket<T>> {
         Arc::clone(&self.ring)
     }
 
-    /// A claim that was remembered here and forgotten, to be given up. Nobody else has its tickets:
-    /// a claim borrows the place where it is remembered for as long as it lives.
+    /// Returns a claim that was remembered here and forgotten, to be given up. No other endpoint
+    /// has its tickets: a claim borrows the place where it is remembered for as long as it lives.
     pub(crate) fn end_forgotten(&mut self) -> TicketClaim<'_, T> {
         TicketClaim::again(&self.ring, self.ring.slots(), &mut self.claimed)
     }
@@ -88,7 +88,7 @@ impl<T> TicketEnd<T> {
         Ok(self.ring.pop_here(&mut self.near)?.1)
     }
 
-    /// As [`Ticket::try_pop_at`].
+    /// Works as [`Ticket::try_pop_at`].
     #[inline(always)]
     pub(crate) fn try_pop_at(&mut self) -> Result<(u64, T), PopError> {
         self.ring.try_pop_near(&mut self.near)

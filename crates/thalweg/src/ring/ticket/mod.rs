@@ -18,25 +18,25 @@
 //!    last that were drawn: by a compare-and-swap of `tail` from their end to their start. A ticket
 //!    that is given back counts as never drawn.
 //!
-//! *Why it works.* The stamp of a slot is changed only by whoever holds the ticket that it waits
-//! for: free for p by producer p, element or hole of p by consumer p. So what a side saw there
-//! before it drew its ticket still holds after, and a compare-and-swap that succeeds needs no
+//! *Why it works.* The stamp of a slot is changed only by the thread that holds the ticket that it
+//! waits for: free for p by producer p, element or hole of p by consumer p. So what a side saw
+//! there before it drew its ticket still holds after, and a compare-and-swap that succeeds needs no
 //! ordering of its own: rules 2 and 3 pass a slot on by a release store of the stamp that the next
 //! one acquires. By rule 1 there is one producer p and one consumer p, so an element is written
 //! once and taken once. One that has an old copy of `tail` or `head` finds a later stamp, or its
 //! compare-and-swap fails; so an endpoint may begin where it was last (`end.rs`). Only before it
-//! says that the ring is full or empty does it look whether the copy is right.
+//! reports that the ring is full or empty does it check whether the copy is right.
 //!
-//! *Why tickets can come back.* Nobody holds or has stamped a position from `tail` on: drawing
+//! *Why tickets can come back.* No thread holds or has stamped a position from `tail` on: drawing
 //! keeps that so, and a swap back uncovers only the swapping producer's own. So it does no harm
 //! that `tail` can be where it was before: a thread that then draws by an old copy saw slots free
-//! that nobody has stamped since, and acquired their stamps itself; one that then gives back has
+//! that no thread has stamped since, and acquired their stamps itself; one that then gives back has
 //! the last tickets, again. Consumers draw only stamped positions, so that `head` is never beyond
 //! `tail`.
 //!
 //! *Exact capacity.* Position p is drawn only when p − capacity is out, which the stamp of that
-//! slot tells: so tail − head ≤ capacity without reading `head` (`Slots::room`). For a power of
-//! two this is the slot of p itself.
+//! slot shows: so tail − head ≤ capacity without reading `head` (`Slots::room`). For a power of two
+//! this is the slot of p itself.
 //!
 //! *Close.* A bit in `tail`: the swap that sets it comes before or after each ticket, so a push has
 //! its ticket before the close and is delivered, or is refused; and when `head` arrives at the tail
@@ -47,9 +47,9 @@
 //! *Holes.* A claim that is not used up gives what is left back (rule 5). Where it cannot, since
 //! later tickets are drawn or the ring is closed, it stamps what is left as holes, and consumers
 //! pass over them; so it does with what was written and is not committed. The end of a claim passes
-//! over holes at the head as a consumer would, so that their room is there though nobody pops. A
-//! claim that is forgotten (`mem::forget`) leaves its slots waiting for ever, and the ring delivers
-//! nothing behind them, unless an endpoint remembers the claim and gives it up (`end.rs`).
+//! over holes at the head as a consumer would, so that their room is there though no consumer pops.
+//! A claim that is forgotten (`mem::forget`) leaves its slots waiting for ever, and the ring
+//! delivers nothing behind them, unless an endpoint remembers the claim and gives it up (`end.rs`).
 //!
 //! *Progress.* A push or pop that fails to draw tries again only because another one drew or gave
 //! back, so all together always move on. A producer that is preempted between ticket and stamp
@@ -66,7 +66,7 @@
 //!
 //! The algorithm is Dmitry Vyukov's bounded MPMC queue
 //! (<https://www.1024cores.net/home/lock-free-algorithms/queues/bounded-mpmc-queue>), also in
-//! crossbeam's `ArrayQueue`. Ours differs in stamps that tell holes, in tickets by the batch, in
+//! crossbeam's `ArrayQueue`. Ours differs in stamps that mark holes, in tickets by the batch, in
 //! the closed bit, and in a capacity that is exact with positions that are plain counts.
 
 mod claim;
@@ -102,14 +102,14 @@ impl Apart {
     /// Draws the tickets from `start` up to `end`; fails with what the counter says instead.
     #[inline(always)]
     fn draw(&self, start: u64, end: u64) -> Result<u64, u64> {
-        // ORDERING: Relaxed; the slots were acquired by their stamps before, and nobody without
+        // ORDERING: Relaxed; the slots were acquired by their stamps before, and no thread without
         // these tickets touches them (rules 2 and 3).
         self.0
             .compare_exchange_weak(start, end, Ordering::Relaxed, Ordering::Relaxed)
     }
 
     /// Takes the tickets from `start` up to `end` back, if they are the last that were drawn and
-    /// the ring is open; gives whether it is so. The caller has them, and touched none of their
+    /// the ring is open; returns whether it is so. The caller has them, and touched none of their
     /// slots (rule 5).
     fn redraw(&self, start: u64, end: u64) -> bool {
         if fault::is("redraw") {
@@ -117,8 +117,8 @@ impl Apart {
             self.0.store(start, Ordering::Relaxed);
             return true;
         }
-        // ORDERING: Relaxed; the slots of these tickets were not touched, so that who draws them
-        // next finds them as this producer did, by their stamps.
+        // ORDERING: Relaxed; the slots of these tickets were not touched, so that the producer that
+        // draws them next finds them as this one did, by their stamps.
         self.0
             .compare_exchange(end, start, Ordering::Relaxed, Ordering::Relaxed)
             .is_ok()
@@ -127,14 +127,14 @@ impl Apart {
 
 /// A bounded ring for any number of producers and consumers, with one order for all elements.
 ///
-/// It is shared by reference, usually in an `Arc`.
+/// It is shared by reference, for example in an `Arc`.
 ///
 /// No operation blocks or makes a system call; only [`pop_into`](Self::pop_into) can allocate, in
-/// the caller's vector. Elements that nobody took are dropped with the ring.
+/// the caller's vector. Elements that were not taken are dropped with the ring.
 ///
 /// # Memory ordering
-/// What a thread did before a push is visible after the pop of that element; and what a consumer
-/// did before a pop is visible after the push that uses the slot again.
+/// All that a thread did before a push is visible after the pop of that element; and what a
+/// consumer did before a pop is visible after the push that uses the slot again.
 /// [`PopError::Closed`](super::PopError::Closed) comes after what the closing thread did before.
 ///
 /// ```
@@ -167,8 +167,8 @@ pub struct Ticket<T> {
     passed: Tally,
 }
 
-// SAFETY: elements move from one thread to another, and are never shared; who may touch a slot is
-// settled by the tickets (rules 1 to 3).
+// SAFETY: elements move from one thread to another, and are never shared; the tickets settle which
+// thread may touch a slot (rules 1 to 3).
 unsafe impl<T: Send> Send for Ticket<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send> Sync for Ticket<T> {}
@@ -182,7 +182,7 @@ impl<T> Ticket<T> {
     ///
     /// # Errors
     /// [`CapacityError`] if `capacity` is 0 or above [`CAPACITY_MAX`](super::CAPACITY_MAX), or
-    /// there is no memory for so many.
+    /// there is no memory for that many.
     pub fn new(capacity: usize, layout: Layout) -> Result<Self, CapacityError> {
         Ok(Self {
             storage: Storage::new(layout, capacity)?,
@@ -211,7 +211,7 @@ impl<T> Ticket<T> {
         self.tail.0.fetch_or(CLOSED, order::close()) & CLOSED == 0
     }
 
-    /// Whether the ring is closed. There may still be elements to take.
+    /// Returns whether the ring is closed. There may still be elements to take.
     pub fn is_closed(&self) -> bool {
         // ORDERING: closed (Acquire), pairs with the close in `close`.
         self.tail.0.load(order::closed()) & CLOSED != 0
@@ -233,26 +233,26 @@ impl<T> Ticket<T> {
         }
     }
 
-    /// How many elements the ring holds at most.
+    /// Returns how many elements the ring holds at most.
     pub fn capacity(&self) -> usize {
         self.storage.capacity()
     }
 
-    /// The position of the next push, from 0: how many tickets producers have drawn. A claim that
-    /// gives tickets back lowers it again.
+    /// Returns the position of the next push, from 0: how many tickets producers have drawn. A
+    /// claim that gives tickets back lowers it again.
     pub fn pushed(&self) -> u64 {
         // ORDERING: Relaxed, a count; elements are acquired by their stamps.
         self.tail.0.load(Ordering::Relaxed) & !CLOSED
     }
 
-    /// The position of the next pop, from 0: how many tickets consumers have drawn.
+    /// Returns the position of the next pop, from 0: how many tickets consumers have drawn.
     pub fn popped(&self) -> u64 {
         // ORDERING: Relaxed, a count.
         self.head.0.load(Ordering::Relaxed)
     }
 
-    /// How many elements are in the ring, those that are being pushed included. What is claimed and
-    /// not committed, and holes, are none. Never above the capacity.
+    /// Returns how many elements are in the ring, those that are being pushed included. Room that
+    /// is claimed and not committed, and holes, are none. Never above the capacity.
     pub fn len(&self) -> usize {
         let popped = self.popped();
         // All of them move between the looks, hence the bounds.
@@ -267,7 +267,7 @@ impl<T> Ticket<T> {
         self.absent.get() + self.passed.get()
     }
 
-    /// Elements that consumers have drawn.
+    /// Returns the number of elements that consumers have drawn.
     pub(crate) fn received(&self) -> u64 {
         // Both move between the looks: the one that is to be less first, and a bound, since other
         // processors may show them in another order.
@@ -275,31 +275,31 @@ impl<T> Ticket<T> {
         self.popped().saturating_sub(passed)
     }
 
-    /// Whether it is closed, and nothing is in it or under way.
+    /// Returns whether it is closed, and nothing is in it or under way.
     pub(crate) fn is_over(&self) -> bool {
         // ORDERING: closed (Acquire), pairs with the close in `close`.
         let tail = self.tail.0.load(order::closed());
         tail == self.popped() | CLOSED
     }
 
-    /// Whether [`len`](Self::len) is 0.
+    /// Returns whether [`len`](Self::len) is 0.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether all room is taken, by elements, claims and holes.
+    /// Returns whether all room is taken, by elements, claims and holes.
     pub fn is_full(&self) -> bool {
         self.pushed().saturating_sub(self.popped()) >= self.capacity() as u64
     }
 
-    /// Whether a pop would find an element (or a hole to pass over) now.
+    /// Returns whether a pop would find an element (or a hole to pass over) now.
     pub fn can_pop(&self) -> bool {
         let head = self.popped();
         !matches!(self.slots().content(head), State::Earlier | State::Free)
     }
 
-    /// As [`can_pop`](Self::can_pop), for a caller that has passed over holes: one that is there
-    /// now was given up since, and whoever did that tells.
+    /// Works as [`can_pop`](Self::can_pop), for a caller that has passed over holes: a hole that is
+    /// there now was given up since, and the thread that did that notifies.
     pub(crate) fn has_element(&self) -> bool {
         matches!(
             self.slots().content(self.popped()),
@@ -307,13 +307,13 @@ impl<T> Ticket<T> {
         )
     }
 
-    /// Whether the element of `position`, which was drawn, may still be there to take. Looks at its
-    /// slot, which consumers reach later, and not at what they use now.
+    /// Returns whether the element of `position`, which was drawn, may still be there to take.
+    /// Looks at its slot, which consumers reach later, and not at what they use now.
     pub(crate) fn is_waiting(&self, position: u64) -> bool {
         !matches!(self.slots().content(position), State::Later)
     }
 
-    /// Whether a push would find room now. A closed ring has none.
+    /// Returns whether a push would find room now. A closed ring has none.
     pub fn can_push(&self) -> bool {
         !self.is_closed() && {
             let tail = self.pushed();
@@ -329,10 +329,10 @@ impl<T> Drop for Ticket<T> {
             return;
         }
         let slots = self.storage.slots();
-        // What is not stamped as element is a hole or belongs to a forgotten claim.
+        // A position that is not stamped as element is a hole or belongs to a forgotten claim.
         let is_element = |position: &u64| slots.content(*position) == State::Element;
         let mut positions = (self.popped()..self.pushed()).filter(is_element);
-        // SAFETY: published, not taken, and nobody else is left (rule 3).
+        // SAFETY: published, not taken, and no other thread is left (rule 3).
         let take = |position| unsafe { slots.take(position) };
         drop_each(|| positions.next().map(take));
     }

@@ -19,7 +19,7 @@ std::thread_local! {
     /// How many items were dropped in this execution. loom runs all threads of a model on one OS
     /// thread.
     static DROPS: Cell<usize> = const { Cell::new(0) };
-    /// What became of a claim's ticket, over all executions.
+    /// The fates of a claim's ticket, over all executions.
     static FATES: Cell<u8> = const { Cell::new(0) };
 }
 
@@ -184,7 +184,8 @@ fn an_odd_capacity_is_exact() {
             let receiver = {
                 let (ring, told) = (Arc::clone(&ring), Arc::clone(&told));
                 thread::spawn(move || {
-                    // SAFETY: read only by who finds room, of which there was none before.
+                    // SAFETY: read only by a thread that finds room, of which there was none
+                    // before.
                     told.with_mut(|told| unsafe { *told = 1 });
                     assert_eq!(ring.try_pop(), Ok(0));
                 })
@@ -239,7 +240,7 @@ fn a_push_before_the_close_is_delivered_and_none_after() {
             let closer = {
                 let (ring, told) = (Arc::clone(&ring), Arc::clone(&told));
                 thread::spawn(move || {
-                    // SAFETY: read only by who is told of the close.
+                    // SAFETY: read only by a thread that sees the close.
                     told.with_mut(|told| unsafe { *told = 1 });
                     assert!(ring.close());
                 })
@@ -249,7 +250,7 @@ fn a_push_before_the_close_is_delivered_and_none_after() {
             while pop(|| ring.try_pop()).is_some() {
                 got += 1;
             }
-            // SAFETY: told of the close, and written before it.
+            // SAFETY: this thread sees the close, and the value was written before it.
             told.with(|told| assert_eq!(unsafe { *told }, 1));
             // Closed is final: the push either was delivered or is refused.
             assert_eq!(joined(sender), got == 1);
@@ -270,14 +271,14 @@ fn a_refused_push_comes_after_the_close() {
             let closer = {
                 let (ring, told) = (Arc::clone(&ring), Arc::clone(&told));
                 thread::spawn(move || {
-                    // SAFETY: read only by who is told of the close.
+                    // SAFETY: read only by a thread that sees the close.
                     told.with_mut(|told| unsafe { *told = 1 });
                     ring.close();
                 })
             };
             begin();
             if ring.try_push(1) == Err(PushError::Closed(1)) {
-                // SAFETY: told of the close, and written before it.
+                // SAFETY: this thread sees the close, and the value was written before it.
                 told.with(|told| assert_eq!(unsafe { *told }, 1));
                 assert!(ring.is_closed());
             }
@@ -322,7 +323,7 @@ fn a_hole_hands_its_slot_to_the_next_lap() {
         || {
             let ring = ring(1);
             let sender = beside(&ring, |ring| {
-                // What was written does not go back.
+                // A position that was written does not go back.
                 let mut claim = ring.claim(1).expect("an empty ring");
                 claim.push(1_u8).ok().expect("room for one");
             });
@@ -340,12 +341,12 @@ fn a_hole_hands_its_slot_to_the_next_lap() {
             assert_eq!(ring.try_pop_at(), Ok((1, 2)));
             joined(sender);
         },
-        // What is passed on goes by the hole's stamp.
+        // The slot is passed on by the hole's stamp.
         &["publish", "observe"],
     );
 }
 
-/// What becomes of a claim's ticket, as bits of `FATES`.
+/// The fates of a claim's ticket, as bits of `FATES`.
 const WENT_BACK: u8 = 1;
 const BECAME_A_HOLE: u8 = 2;
 
@@ -454,7 +455,8 @@ fn a_hole_in_the_next_lap_is_passed_over() {
     );
 }
 
-/// Two claims are given up beside each other, in any order, and nobody pops: all the room is there.
+/// Two claims are given up beside each other, in any order, and no thread pops: all the room is
+/// there.
 fn two_claims_come_back() {
     let ring = ring::<u8>(2);
     let (first, second) = (ring.claim(1).expect("room"), Arc::clone(&ring));

@@ -44,8 +44,8 @@ impl<T> Ticket<T> {
         }
     }
 
-    /// Passes over holes at the head, as a consumer does: their room comes back though nobody pops.
-    /// Gives how many.
+    /// Passes over holes at the head, as a consumer does: their room comes back though no thread
+    /// pops. Returns how many there were.
     #[cold]
     pub(crate) fn pass_holes(&self) -> usize {
         let mut passed = 0;
@@ -118,14 +118,14 @@ impl<T> Ticket<T> {
         Ok((position, unsafe { slots.take(position) }))
     }
 
-    /// Whether the head is at `position`, whose slot holds nothing, and the ring is open.
+    /// Returns whether the head is at `position`, whose slot holds nothing, and the ring is open.
     #[inline(always)]
     fn is_nothing_at(&self, position: u64) -> bool {
         // ORDERING: Relaxed; `true` is the answer of an open ring, and follows from nothing.
         self.popped() == position && !self.closing.load(Ordering::Relaxed)
     }
 
-    /// As [`try_pop_at`](Self::try_pop_at), by an endpoint that was at `near`.
+    /// Works as [`try_pop_at`](Self::try_pop_at), by an endpoint that was at `near`.
     #[inline(never)]
     pub(super) fn try_pop_near(&self, near: &mut u64) -> Result<(u64, T), PopError> {
         let slots = self.slots();

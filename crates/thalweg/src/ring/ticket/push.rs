@@ -8,7 +8,7 @@ use super::{Backoff, CLOSED, Ticket};
 use crate::ring::sync::{Ordering, fault, order};
 use crate::ring::{ClaimError, PushError};
 
-/// Why no tickets were drawn.
+/// The reason why no tickets were drawn.
 enum Refused {
     /// This many positions are free, fewer than asked for.
     Full(u64),
@@ -78,7 +78,7 @@ impl<T> Ticket<T> {
         }
     }
 
-    /// The tail, to begin at where nothing better is known.
+    /// Returns the tail, to begin at where nothing better is known.
     #[inline(always)]
     pub(super) fn near(&self) -> u64 {
         // ORDERING: Relaxed; slots are passed on by their stamps (rule 2).
@@ -87,7 +87,7 @@ impl<T> Ticket<T> {
 
     #[cold]
     fn refuse(&self) -> Refused {
-        // What the closing thread did before is visible to whoever is told of the close.
+        // The closing thread's work before is visible to a thread that gets `Closed`.
         // ORDERING: closed (Acquire), pairs with the close in `close`.
         self.tail.0.load(order::closed());
         Refused::Closed
@@ -133,7 +133,7 @@ impl<T> Ticket<T> {
         Ok(())
     }
 
-    /// As [`try_push`](Self::try_push), by an endpoint that was at `near`.
+    /// Works as [`try_push`](Self::try_push), by an endpoint that was at `near`.
     #[inline(never)]
     pub(super) fn try_push_near(&self, near: &mut u64, value: T) -> Result<(), PushError<T>> {
         let slots = self.slots();
@@ -153,12 +153,12 @@ impl<T> Ticket<T> {
     /// Claims room for exactly `count` elements, to be written and then published by
     /// [`commit`](TicketClaim::commit). One compare-and-swap for all.
     ///
-    /// What is pushed after the claim comes behind it, and waits for it; and what the claim leaves
-    /// of its room then becomes holes.
+    /// Elements that are pushed after the claim come behind it, and wait for it; and the room that
+    /// the claim leaves unused then becomes holes.
     ///
     /// # Errors
     /// [`ClaimError::Full`] if fewer slots are free, [`ClaimError::TooLarge`] if the ring never
-    /// holds so many, [`ClaimError::Closed`] if it is closed.
+    /// holds `count`, [`ClaimError::Closed`] if it is closed.
     pub fn claim(&self, count: usize) -> Result<TicketClaim<'_, T>, ClaimError> {
         let capacity = self.capacity();
         if count > capacity && !self.is_closed() {

@@ -12,7 +12,7 @@
 //! |-----------|----------------------------------|-------------------------------|
 //! | `FREE`    | position p may be written        | the producer with ticket p    |
 //! | `ELEMENT` | position p holds an element      | the consumer with ticket p    |
-//! | `HOLE`    | position p was given up          | nobody; consumer p passes on  |
+//! | `HOLE`    | position p was given up          | none; consumer p passes on    |
 //!
 //! A stamp only grows: `FREE` of p, then `ELEMENT` or `HOLE` of p, then `FREE` of p + slots.
 
@@ -29,7 +29,7 @@ const HOLE: u64 = 2;
 /// Stamps a position has.
 const STATES: u64 = 4;
 
-/// What a slot's stamp says about a position.
+/// The state of a position, by the stamp of its slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
     /// An earlier position has not left the slot.
@@ -59,7 +59,7 @@ impl Stamp {
         self.0 == lap * STATES + ELEMENT
     }
 
-    /// The rest of the answers, off the path of a push or pop that succeeds.
+    /// Returns the rest of the answers, off the path of a push or pop that succeeds.
     #[inline]
     fn state(self, lap: u64) -> State {
         // A stamp is never further than a lap or two from a position, so the difference is small.
@@ -89,7 +89,7 @@ impl<T> Slot<T> {
         }
     }
 
-    /// The stamp, for a producer.
+    /// Returns the stamp, for a producer.
     #[inline(always)]
     fn for_push(&self) -> Stamp {
         // ORDERING: reclaim (Acquire), pairs with the release in `release`: the element of the lap
@@ -97,7 +97,7 @@ impl<T> Slot<T> {
         Stamp(self.stamp.load(order::reclaim()))
     }
 
-    /// The stamp, for a consumer.
+    /// Returns the stamp, for a consumer.
     #[inline(always)]
     fn for_pop(&self) -> Stamp {
         // ORDERING: observe (Acquire), pairs with the publish in `publish`: the element is in.
@@ -109,7 +109,7 @@ impl<T> Slot<T> {
     /// published it (rule 2).
     #[inline(always)]
     pub(super) unsafe fn write(&self, value: T) {
-        // SAFETY: nobody else may touch the cell, says the caller (rule 2).
+        // SAFETY: the caller guarantees that no other thread may touch the cell (rule 2).
         self.cell.with_mut(|cell| unsafe { (*cell).write(value) });
     }
 
@@ -117,7 +117,8 @@ impl<T> Slot<T> {
     /// The cell holds an element, and the caller alone may take it, once (rule 3).
     #[inline(always)]
     pub(super) unsafe fn take(&self) -> T {
-        // SAFETY: initialised, and nobody else may touch it, says the caller (rule 3).
+        // SAFETY: the caller guarantees that it is initialised, and that no other thread may touch
+        // it (rule 3).
         self.cell.with(|cell| unsafe { (*cell).assume_init_read() })
     }
 
@@ -145,10 +146,10 @@ enum Store<T> {
     Slotted(Box<[Line<T>]>),
 }
 
-/// So many slots, free for the first lap, for a capacity that was `asked` for.
+/// Allocates `slots` slots, free for the first lap, for a capacity that was `asked` for.
 ///
 /// # Safety
-/// What `free` gives is valid as zeros, outside of a model, and the same.
+/// The value that `free` returns is, outside of a model, valid as zeros and equal to them.
 unsafe fn zeroed<S>(
     asked: usize,
     slots: usize,
@@ -246,7 +247,7 @@ impl<'a, T> Slots<'a, T> {
         }
     }
 
-    /// The position less the index of its slot.
+    /// Returns the position less the index of its slot.
     #[inline(always)]
     fn lap(self, position: u64) -> u64 {
         position & !self.mask
@@ -267,9 +268,9 @@ impl<'a, T> Slots<'a, T> {
         self.slot(position).publish(self.lap(position), HOLE);
     }
 
-    /// Whether a producer may have `position`: its slot is free for it, and so is the one `slack`
-    /// further. That one is free when position − capacity is out, so the ring never holds more than
-    /// its capacity; and without slack it is the same slot.
+    /// Returns whether a producer may have `position`: its slot is free for it, and so is the one
+    /// `slack` further. That one is free when position − capacity is out, so the ring never holds
+    /// more than its capacity; and without slack it is the same slot.
     #[inline(always)]
     pub(super) fn room(self, position: u64) -> State {
         let own = self.slot(position).for_push();
@@ -284,7 +285,7 @@ impl<'a, T> Slots<'a, T> {
         self.slot(far).for_push().state(self.lap(far))
     }
 
-    /// What a consumer would find at `position`.
+    /// Returns the state that a consumer would find at `position`.
     #[inline(always)]
     pub(super) fn content(self, position: u64) -> State {
         let stamp = self.slot(position).for_pop();
@@ -295,8 +296,8 @@ impl<'a, T> Slots<'a, T> {
         stamp.state(lap)
     }
 
-    /// How many positions from `start` on, at most `max`, a producer may have, and what stands in
-    /// the way of the next.
+    /// Returns how many positions from `start` on, at most `max`, a producer may have, and what
+    /// stands in the way of the next.
     #[inline(always)]
     pub(super) fn free_run(self, start: u64, max: u64) -> (u64, State) {
         let mut count = 0;
@@ -310,7 +311,8 @@ impl<'a, T> Slots<'a, T> {
         (count, State::Free)
     }
 
-    /// How many elements from `start` on, at most `max`, can be taken, and what comes after.
+    /// Returns how many elements from `start` on, at most `max`, can be taken, and what comes
+    /// after.
     #[inline(always)]
     pub(super) fn element_run(self, start: u64, max: u64) -> (u64, State) {
         let mut count = 0;

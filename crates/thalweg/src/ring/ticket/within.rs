@@ -10,10 +10,10 @@
 //! held `limit`: `tail` is read first and `head` after it, so at the moment of the first read there
 //! were at least as many as the difference.
 //!
-//! *Orders.* Reads of two counters tell of one moment only if the second is not older than the
+//! *Orders.* Reads of two counters describe one moment only if the second is not older than the
 //! first. So a push below a limit releases what its thread knew of `head` with the swap of `tail`,
-//! and whoever refuses acquires that: all that had left before the ring came to that tail is known
-//! to have left.
+//! and a thread that refuses acquires that: all that had left before the ring came to that tail is
+//! known to have left.
 
 use super::claim::TicketClaim;
 use super::slot::State;
@@ -22,7 +22,7 @@ use crate::ring::PushError;
 use crate::ring::sync::{fault, order};
 
 impl Apart {
-    /// As [`draw`](Self::draw) of one ticket, by a producer that others weigh.
+    /// Works as [`draw`](Self::draw) of one ticket, by a producer that others weigh.
     #[inline(always)]
     fn draw_weighed(&self, position: u64) -> Result<u64, u64> {
         // ORDERING: admit (Release), pairs with the weigh in `draw_within`: what this
@@ -84,7 +84,7 @@ impl<T> Ticket<T> {
         Ok(())
     }
 
-    /// As [`try_push_within`](Self::try_push_within), by an endpoint that was at `near` when
+    /// Works as [`try_push_within`](Self::try_push_within), by an endpoint that was at `near` when
     /// consumers were at `head`.
     #[inline(never)]
     pub(super) fn try_push_within_near(
@@ -132,7 +132,7 @@ impl<T> Ticket<T> {
         let mut tail = self.tail.0.load(order::weigh());
         loop {
             if tail & CLOSED != 0 {
-                // What the closing thread did before is visible to whoever is told of the close.
+                // The closing thread's work before is visible to a thread that gets `Closed`.
                 // ORDERING: closed (Acquire), pairs with the close in `close`.
                 self.tail.0.load(order::closed());
                 return Err(PushError::Closed(()));

@@ -1,8 +1,8 @@
 //! A closer model of `membarrier` than two fences: one thread at a time is the interrupted one.
 //!
 //! `light` is no barrier at all there, and `heavy` makes the interrupted thread pass a fence at
-//! some point of its own course: before, at, or after its next `light`, or at its end. With
-//! fences, a model could not tell a `heavy` that is over from one that is still under way.
+//! some point of its own course: before, at, or after its next `light`, or at its end. With fences,
+//! a model could not distinguish a `heavy` that is over from one that is still under way.
 
 use crate::ring::sync::{AtomicU32, Ordering, fault, fence};
 use std::cell::RefCell;

@@ -1,8 +1,8 @@
-//! Where a waiting thread runs, and whom it keeps from running there.
+//! The place where a waiting thread runs, and the threads that it keeps from running there.
 
 use crate::wait::cores::View;
 
-/// What is known of the cores. Times are in ticks.
+/// The known facts of the cores. Times are in ticks.
 pub(super) struct Place {
     /// Asks which cores the calling thread may use.
     cores: fn() -> View,
@@ -14,7 +14,7 @@ pub(super) struct Place {
     looked: Option<u64>,
     /// The last waker ran on this thread's only core.
     is_beside: bool,
-    /// The next wait is to sleep, since who wakes it tells whether they share the core.
+    /// Whether the next wait is to sleep, since its waker then shows whether they share the core.
     asks: bool,
 }
 
@@ -35,12 +35,12 @@ impl Place {
         self.usable == 1
     }
 
-    /// The thread that it waits for needs this core to go on, as far as is known.
+    /// Returns whether the thread that it waits for needs this core to go on, as far as is known.
     pub(super) fn is_shared(&self) -> bool {
         self.is_alone() || self.is_beside
     }
 
-    /// Whether sleeping would tell whether the core is shared.
+    /// Returns whether a sleep would show whether the core is shared.
     pub(super) fn asks(&self) -> bool {
         self.asks
     }

@@ -66,12 +66,12 @@ fn spin(clock: &Hand, pace: &mut Pace<Hand>) -> (u64, u32) {
     (clock.now.get() - begin, turns)
 }
 
-/// A wait in which something comes after `gap`; gives whether it slept.
+/// Waits while something comes after `gap`; returns whether it slept.
 fn wait(clock: &Hand, pace: &mut Pace<Hand>, gap: u64, wake: u64) -> bool {
     wait_for(clock, pace, (gap, wake), None)
 }
 
-/// The same, where `core` is the sender's.
+/// Waits as `wait` does, where `core` is the sender's.
 fn wait_for(
     clock: &Hand,
     pace: &mut Pace<Hand>,

@@ -13,7 +13,8 @@
 const WAITS_FIRST: u64 = 2_048;
 /// Waits without a yield, for each wake-up that the last one took.
 const WAITS_PER_WAKE: u64 = 4;
-/// A yield that took so many has lost a time slice. Each in a row shifts that by two bits more.
+/// The number of wake-ups in the time of a yield that has lost a time slice. Each such yield in a
+/// row shifts that by two bits more.
 const WAKES_SLICE: u64 = 10;
 const BITS_PER_LEVEL: u32 = 2;
 const LEVEL_MAX: u32 = 6;
@@ -37,7 +38,7 @@ impl Default for Yields {
 }
 
 impl Yields {
-    /// Whether the coming wait should yield, not sleep.
+    /// Returns whether the coming wait should yield, not sleep.
     pub(super) fn are_due(&self) -> bool {
         self.waits == 0
     }
@@ -48,7 +49,7 @@ impl Yields {
         self.waits = self.waits.saturating_sub(1);
     }
 
-    /// A yield took as long as so many wake-ups, and something was there then or not.
+    /// Notes that a yield took as long as `wakes` wake-ups, and whether something was there then.
     pub(super) fn took(&mut self, wakes: u64, has_found: bool) {
         if wakes > 0 {
             let waits = wakes.saturating_mul(WAITS_PER_WAKE << (BITS_PER_LEVEL * self.level));

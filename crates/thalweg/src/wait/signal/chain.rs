@@ -36,11 +36,11 @@ impl Mark {
 }
 
 impl Signal {
-    /// As [`notify_one`](Self::notify_one) where waiters wake each other: nobody is woken while a
-    /// thread that this woke less than 0.25 ms ago has not looked yet. Whoever finds something
-    /// after a wait must notify the next if there may be more. A sender that is faster than
-    /// threads wake up so pays for one wake-up (2 µs), not for one per element, and there is no
-    /// herd.
+    /// Works as [`notify_one`](Self::notify_one) where waiters wake each other: no thread is woken
+    /// while a thread that this woke less than 0.25 ms ago has not looked yet. A thread that finds
+    /// something after a wait must notify the next if there may be more. A sender that is faster
+    /// than threads wake up so pays for one wake-up (2 µs), not for one per element, and there is
+    /// no herd.
     ///
     /// Waiters must be content with anything that comes, and an attempt that takes long, or waits
     /// itself, holds up the others for as long.
@@ -96,7 +96,7 @@ impl Signal {
         }
     }
 
-    /// Whether the thread with the mark should long have looked.
+    /// Returns whether the thread with the mark should long have looked.
     fn is_overdue(&self) -> bool {
         // ORDERING: Relaxed; a stamp that says how long ago something was.
         let since = self.back.since.load(Ordering::Relaxed);
@@ -142,7 +142,7 @@ impl Signal {
     }
 }
 
-/// Whether notifiers have passed an old mark without a fence: they do.
+/// Returns whether notifiers have passed an old mark without a fence: they do.
 pub(super) fn is_passed_over() -> bool {
     !fault::is("old_mark")
 }

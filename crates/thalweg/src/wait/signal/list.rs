@@ -6,7 +6,7 @@ use crate::ring::sync::fault;
 use crate::wait::roster::{Entry, Roster, Wait};
 use std::task::Waker;
 
-/// Who waits.
+/// The kind of waiter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A task, which may be kept unpolled, or forgotten.
@@ -35,7 +35,7 @@ impl List {
         self.waits.len() as u32
     }
 
-    /// Whether nobody is listed, and nobody on the way.
+    /// Returns whether no waiter is listed, and none is on its way.
     pub(super) fn is_idle(&self) -> bool {
         self.len() == 0 && (self.waking.is_none() || fault::is("chain_cleared"))
     }
@@ -53,7 +53,7 @@ impl List {
         Some(wait)
     }
 
-    /// Its waiters, for [`renew`](crate::wait::renew).
+    /// Returns its waiters, for [`renew`](crate::wait::renew).
     pub(super) fn waits(&mut self) -> &mut Roster<Kind> {
         &mut self.waits
     }
@@ -85,12 +85,12 @@ impl List {
         Some(wait)
     }
 
-    /// Whether a thread of a chain is on its way.
+    /// Returns whether a thread of a chain is on its way.
     pub(super) fn is_marked(&self) -> bool {
         self.waking.is_some()
     }
 
-    /// The mark as notifiers see it.
+    /// Returns the mark as notifiers see it.
     pub(super) fn mark(&self) -> u32 {
         match self.waking {
             None => 0,
@@ -103,12 +103,13 @@ impl List {
         self.is_old = true;
     }
 
-    /// The mark, if it is old, is as a fresh one from here on; gives whether it was.
+    /// Makes an old mark a fresh one; returns whether it was old.
     pub(super) fn renew(&mut self) -> bool {
         std::mem::take(&mut self.is_old)
     }
 
-    /// The one that was woken as `entry` looks next: takes its mark off, if it has it still.
+    /// Takes the mark off the waiter that was woken as `entry`, which looks next, if it has it
+    /// still.
     pub(super) fn unmark(&mut self, entry: Entry) -> Option<Mark> {
         if self.waking != Some(entry) {
             return None;
@@ -142,7 +143,7 @@ mod tests {
     #[test]
     fn waiters_are_served_as_they_came_and_may_leave_from_anywhere() {
         let mut list = List::default();
-        // The same in plain words.
+        // A reference in the simplest form.
         let mut queue: VecDeque<(Entry, Waker)> = VecDeque::new();
         let mut random = 1_u64;
         for round in 0..20_000 {

@@ -1,36 +1,37 @@
-//! Telling waiters that there is something to look at.
+//! Notifying waiters that there is something to look at.
 //!
-//! A [`Signal`] is a list of wakers with a word in front, for threads and tasks alike. While nobody
-//! waits, telling costs a load and a branch, and no fence.
+//! A [`Signal`] is a list of wakers with a word in front, for threads and tasks alike. While there
+//! is no waiter, a notification costs a load and a branch, and no fence.
 //!
 //! # State
 //! `word` is the number of listed waiters times [`WAITER`], plus [`ARMED`], plus [`WAKING`], plus
 //! [`OLD`], plus [`SHUT`]. It changes under the lock of the list only. `calm` counts notifications
-//! on end that met an armed signal and nobody.
+//! on end that met an armed signal and no waiter.
 //!
 //! # Rules
-//! 1. Whoever makes something publishes it, passes the light barrier, and loads the word. If that
-//!    is 0, it is done. Else it passes a sequentially consistent fence and loads the word again; if
-//!    waiters are listed, it takes the first off the list and wakes it.
+//! 1. A thread that makes something publishes it, passes the light barrier, and loads the word. If
+//!    that is 0, it is done. Else it passes a sequentially consistent fence and loads the word
+//!    again; if waiters are listed, it takes the first off the list and wakes it.
 //! 2. A waiter takes the lock. If the signal is not armed, it arms it: it sets `ARMED`, then
 //!    passes the heavy barrier. Then it lists itself, gives the lock back, passes a sequentially
 //!    consistent fence, and looks again; only if there is nothing does it sleep.
 //! 3. `ARMED` is set by rules 2 and 6 and by nothing else, and cleared only under the lock, while
-//!    nobody is listed, no thread is on its way as one of a chain, and the signal is not shut.
-//! 4. A chained notification wakes nobody while the last thread that one woke has not looked yet
-//!    (`WAKING`); that thread clears the mark, passes a fence, looks, and if there is more,
-//!    notifies the next. Its look comes after whatever the notifier made, by the argument below.
+//!    no waiter is listed, no thread is on its way as one of a chain, and the signal is not shut.
+//! 4. A chained notification wakes no thread while the last one that such a notification woke has
+//!    not looked yet (`WAKING`); that thread clears the mark, passes a fence, looks, and if there
+//!    is more, notifies the next. Its look comes after what the notifier made, by the argument
+//!    below.
 //! 5. A notification is used up by a check that comes after it, and by nothing else. A waiter that
 //!    leaves without one passes it on.
-//! 6. Whoever looks for the last time shuts the signal before: it takes the lock, sets `SHUT` and,
-//!    if the signal is not armed, `ARMED` and passes the heavy barrier, gives the lock back, and
-//!    passes a sequentially consistent fence. `SHUT` is never cleared. A notifier that finds it
+//! 6. A thread that looks for the last time shuts the signal before: it takes the lock, sets `SHUT`
+//!    and, if the signal is not armed, `ARMED` and passes the heavy barrier, gives the lock back,
+//!    and passes a sequentially consistent fence. `SHUT` is never cleared. A notifier that finds it
 //!    after its fence has to look itself.
 //! 7. A mark that has held back many notifications becomes `OLD`, under the lock, unless the signal
 //!    is shut. A chained notification that sees `OLD` behind its light barrier is done without a
-//!    fence. Whoever clears `OLD`, the thread with the mark or the one that shuts the signal,
-//!    passes the heavy barrier before it looks. The mark of a thread that is overdue may pass to
-//!    the next waiter, which is woken; `OLD` stays with the mark.
+//!    fence. The thread that clears `OLD`, which is the one with the mark or the one that shuts the
+//!    signal, passes the heavy barrier before it looks. The mark of a thread that is overdue may
+//!    pass to the next waiter, which is woken; `OLD` stays with the mark.
 //! 8. A notification that wakes a task wakes the first thread, too, if one is listed. A task may be
 //!    kept unpolled, or forgotten while it is listed, and then uses nothing up; a thread looks,
 //!    whatever happens. So what was made waits beside tasks at most. A thread that looks in vain
@@ -41,7 +42,7 @@
 //! the last clearing. Take a notifier that makes something and loads the word. If its light barrier
 //! comes before that heavy barrier, the waiter, which looks later still, sees what was made. If it
 //! comes after, the notifier sees `ARMED` set (or, later, cleared, but rule 3 excludes that while
-//! the waiter is listed) and goes on to the fence. Of that fence and the waiter's, one comes first:
+//! the waiter is listed) and goes on to the fence. Either that fence or the waiter's comes first:
 //! if the waiter's, the notifier sees it listed, and if the notifier's, the waiter sees what was
 //! made (Dekker's argument).
 //!
@@ -53,14 +54,14 @@
 //! Rule 7 is the argument of arming: a notifier whose light barrier comes after the heavy barrier
 //! of the one that cleared `OLD` does not see `OLD` any more, and passes its fence; what the others
 //! made is seen by the look behind that heavy barrier. A thread that is woken and gets no core is
-//! the usual case in a crowd, and each notification would pay for a fence, which waits until the
+//! the common case in a crowd, and each notification would pay for a fence, which waits until the
 //! store of the element is out. (1 sender, 20 receivers, 2-core Intel virtual machine, November
 //! 2026: a message took some 58 ns with it, and 33 to 45 without.)
 //!
 //! So dense traffic, where the receiver hardly ever sleeps, pays no fence; sparse traffic, where it
-//! sleeps every time, stays armed and pays no heavy barrier. A signal that nobody has slept on for
-//! [`CALM_MAX`] notifications is cleared by the notifier. Where the system has no heavy barrier, a
-//! signal is armed for ever. Asymmetric barriers for this purpose: Dice, Huang and Yang,
+//! sleeps every time, stays armed and pays no heavy barrier. A signal on which no thread has slept
+//! for [`CALM_MAX`] notifications is cleared by the notifier. Where the system has no heavy
+//! barrier, a signal is armed for ever. Asymmetric barriers for this purpose: Dice, Huang and Yang,
 //! "Asymmetric Dekker synchronization" (2001); folly's `AsymmetricThreadFence`.
 
 mod chain;
@@ -84,14 +85,14 @@ use std::task::Waker;
 const ARMED: u32 = 1;
 /// A thread has been woken as one of a chain, and has not looked yet.
 const WAKING: u32 = 2;
-/// Nobody will look again.
+/// Set once no thread will look again.
 const SHUT: u32 = 4;
 /// The mark has been there for long.
 const OLD: u32 = 8;
 /// One listed waiter.
 const WAITER: u32 = 16;
-/// Notifications on end that find nobody before the signal is cleared. So many fences (7 ns each)
-/// cost as much as one to five heavy barriers.
+/// The number of notifications on end that find no waiter before the signal is cleared. That number
+/// of fences (7 ns each) costs as much as one to five heavy barriers.
 #[cfg(not(any(loom, shuttle)))]
 const CALM_MAX: u32 = 256;
 #[cfg(any(loom, shuttle))]
@@ -100,13 +101,13 @@ const CALM_MAX: u32 = 1;
 /// A list of waiters (threads or tasks) that are woken when there is something to look at, in the
 /// order in which they came.
 ///
-/// Notifying costs a load and a branch while nobody has waited for a while, a fence (7 ns) more
-/// while somebody has, and what the waker costs (2 µs for a thread) where somebody waits.
+/// Notifying costs a load and a branch while no thread or task has waited for a while, a fence (7
+/// ns) more while one has, and the cost of the waker (2 µs for a thread) where one waits.
 /// Registering costs an uncontended lock, a fence and the clone of a waker, some 40 ns, and where
-/// the signal has been calm a system call (0.4 to 10 µs). Nothing is allocated after construction,
+/// the signal was not armed a system call (0.4 to 10 µs). Nothing is allocated after construction,
 /// as long as no more than 16 wait together.
 ///
-/// A signal has no memory: whoever waits looks for itself, *after* it has registered. Threads use
+/// A signal has no memory: a waiter looks for itself, *after* it has registered. Threads use
 /// [`block`](super::block), which does all that.
 ///
 /// ```
@@ -129,14 +130,14 @@ pub struct Signal {
     back: Back,
 }
 
-/// What every notifier reads, alone on its line.
+/// The word that every notifier reads, alone on its line.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Front {
     word: AtomicU32,
 }
 
-/// What only waiters, and the threads that wake them, touch.
+/// The part that only waiters, and the threads that wake them, touch.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Back {
@@ -155,9 +156,9 @@ impl Default for Signal {
 }
 
 impl Signal {
-    /// A signal that nobody waits on. Allocates the list. The first one of a process asks the
-    /// system for the heavy barrier; that takes 6 µs while the process has one thread, and 8 to
-    /// 12 ms afterwards.
+    /// Makes a signal without waiters. It allocates the list. The first one of a process asks the
+    /// system for the heavy barrier; that takes 6 µs while the process has one thread, and 8 to 12
+    /// ms afterwards.
     pub fn new() -> Self {
         let armed = if barrier::is_available() { 0 } else { ARMED };
         Self {
@@ -168,17 +169,18 @@ impl Signal {
         }
     }
 
-    /// Wakes the waiter that came first, if there is one. What was published before is visible to
-    /// whoever is woken, and to whoever registers too late to be.
+    /// Wakes the waiter that came first, if there is one. All that was published before is visible
+    /// to the waiter that is woken, and to one that registers too late to be woken.
     ///
-    /// Gives whether nobody will look any more, which only the end of a channel says of its own
-    /// signal.
+    /// Returns whether no thread will look any more, which only the end of a channel sets, for its
+    /// own signal.
     #[inline(always)]
     pub fn notify_one(&self) -> bool {
         self.is_armed() && self.notify_listed(1).1
     }
 
-    /// As [`notify_one`](Self::notify_one) for up to `count` waiters; gives how many there were.
+    /// Works as [`notify_one`](Self::notify_one) for up to `count` waiters; returns how many there
+    /// were.
     #[inline(always)]
     pub(crate) fn notify(&self, count: usize) -> usize {
         if self.is_armed() {
@@ -188,7 +190,7 @@ impl Signal {
         }
     }
 
-    /// As [`notify`](Self::notify) for all that wait now.
+    /// Works as [`notify`](Self::notify) for all that wait now.
     #[inline]
     pub(crate) fn notify_all(&self) -> usize {
         self.notify(usize::MAX)
@@ -201,9 +203,9 @@ impl Signal {
         self.list(waker, Kind::Task)
     }
 
-    /// As [`register`](Self::register), for any kind of waiter. A thread does nothing but wait: it
-    /// will unregister as soon as it is woken, which [`notify_chained`](Self::notify_chained)
-    /// counts on.
+    /// Works as [`register`](Self::register), for any kind of waiter. A thread does nothing but
+    /// wait: it will unregister as soon as it is woken, which
+    /// [`notify_chained`](Self::notify_chained) counts on.
     pub(crate) fn list(&self, waker: &Waker, kind: Kind) -> Entry {
         // Foreign code runs outside of the lock: here the clone.
         let waker = waker.clone();
@@ -223,7 +225,7 @@ impl Signal {
         entry
     }
 
-    /// Ends a wait. `true`: it was still listed. `false`: it has been notified, and somebody has to
+    /// Ends a wait. `true`: it was still listed. `false`: it has been notified, and a thread has to
     /// look: if the caller does not do so now (since it gives up, or since it found something
     /// *before* this call), it must pass the notification on by [`notify_one`](Self::notify_one).
     /// To do so once too often does no harm.
@@ -245,32 +247,32 @@ impl Signal {
         is_listed
     }
 
-    /// For a task that is polled again: has `waker` woken from now on. `true`: the wait is still
-    /// listed, in its old place. `false`: it has been notified and is over; look, and register
-    /// anew before the next sleep.
+    /// Has `waker` woken from now on, for a task that is polled again. `true`: the wait is still
+    /// listed, in its old place. `false`: it has been notified and is over; look, and register anew
+    /// before the next sleep.
     #[must_use = "a wait that has been notified is over"]
     pub fn update(&self, entry: Entry, waker: &Waker) -> bool {
         renew(&self.back.list, |list| Some(list.waits()), entry, waker)
     }
 
-    /// How many wait now; may be old by the time it is read.
+    /// Returns how many wait now; may be old by the time it is read.
     pub(crate) fn waiting(&self) -> usize {
         // ORDERING: Relaxed; a figure to look at, nothing follows from it.
         (self.front.word.load(Ordering::Relaxed) / WAITER) as usize
     }
 
-    /// How many waits were listed so far, that is, found nothing by looking and spinning. Takes the
-    /// lock.
+    /// Returns how many waits were listed so far, that is, found nothing by looking and spinning.
+    /// Takes the lock.
     pub fn parked(&self) -> u64 {
         self.lock().listed()
     }
 
-    /// How many waits a notification has ended so far. Takes the lock.
+    /// Returns how many waits a notification has ended so far. Takes the lock.
     pub(crate) fn woken(&self) -> u64 {
         self.lock().woken
     }
 
-    /// The first half of rule 1.
+    /// Does the first half of rule 1: returns whether the word is not 0.
     #[inline(always)]
     fn is_armed(&self) -> bool {
         self.word_behind_light() != 0
@@ -284,7 +286,8 @@ impl Signal {
         self.front.word.load(Ordering::Relaxed)
     }
 
-    /// The second half of rule 1: how many were woken, and whether the signal is shut (rule 6).
+    /// Does the second half of rule 1: returns how many were woken, and whether the signal is shut
+    /// (rule 6).
     #[cold]
     #[inline(never)]
     fn notify_listed(&self, count: usize) -> (usize, bool) {
@@ -301,7 +304,7 @@ impl Signal {
         (self.wake(count.min(listed)), self.is_shut())
     }
 
-    /// Counts a notification that found nobody; clears the signal after many.
+    /// Counts a notification that found no waiter; clears the signal after many.
     fn calm_down(&self) {
         // ORDERING: Relaxed, as in `notify_listed`.
         let calm = self.back.calm.load(Ordering::Relaxed) + 1;

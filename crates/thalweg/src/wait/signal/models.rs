@@ -171,8 +171,8 @@ fn a_missing_full_fence_with_two_notifiers_is_caught() {
     assert!(fault::caught("dekker", two_notifiers));
 }
 
-/// Whoever gives up at some moment passes a notification on; whoever gets the element gives it to
-/// the other.
+/// A waiter that gives up at some moment passes a notification on; the waiter that gets the element
+/// gives it to the other.
 fn a_leaver() {
     let shared = Shelf::new();
     let notifier = spawn(&shared, |shared| {
@@ -229,7 +229,7 @@ fn a_cancelled_task_that_keeps_its_notification_is_caught() {
     assert!(fault::caught("none", || a_cancelled_task(false)));
 }
 
-/// Two waiters find the signal calm at the same time, and interrupts are all that orders the
+/// Two waiters find the signal not armed at the same time, and interrupts are all that orders the
 /// notifier.
 fn two_arm() {
     let simulation = Simulation::start();
@@ -265,7 +265,7 @@ fn cleared() {
         shared.arm();
         shared.wait(None).unwrap();
     });
-    // Clears the signal if it is armed and nobody is listed.
+    // Clears the signal if it is armed and no waiter is listed.
     shared.signal.notify_one();
     shared.put();
     shared.signal.notify_one();

@@ -6,12 +6,12 @@ use crate::ring::sync::{Ordering, fault, fence, order};
 use crate::wait::barrier;
 
 impl Signal {
-    /// Says that nobody will look again after the look that follows (rule 6): whoever published
-    /// something before it passed the barrier of its notification is seen by that look, and the
-    /// notification of everybody else says that the signal is shut.
+    /// Shuts the signal: no thread will look again after the look that follows (rule 6). That look
+    /// sees what was published by a thread that has passed the barrier of its notification; the
+    /// notifications of all other threads return that the signal is shut.
     ///
-    /// For ever. Costs an uncontended lock and a fence, and the heavy barrier where the signal is
-    /// calm (0.4 to 10 µs).
+    /// It stays shut for ever. The call costs an uncontended lock and a fence, and the heavy
+    /// barrier where the signal is not armed (0.4 to 10 µs).
     pub(crate) fn shut(&self) {
         if fault::is("shut") {
             return;
@@ -21,7 +21,7 @@ impl Signal {
         // ORDERING: Relaxed; the word changes under the lock only.
         let word = self.front.word.load(Ordering::Relaxed) & !OLD;
         // ORDERING: Release (order::end), pairs with the Acquire in `is_shut`: what the caller did
-        // before, its close above all, is known to whoever is told.
+        // before, its close above all, is visible to a thread that sees `SHUT`.
         let shut = word | ARMED | SHUT;
         self.front.word.store(shut, order::end());
         if word & ARMED == 0 || (was_old && is_passed_over()) {
@@ -32,8 +32,8 @@ impl Signal {
         fence(order::dekker());
     }
 
-    /// Asked by a notifier after its barrier: a fence; beside an old mark, or where nobody waits,
-    /// the heavy barrier of `shut`.
+    /// Returns whether the signal is shut. A notifier calls it after its barrier, which is a fence
+    /// or, beside an old mark or without waiters, the heavy barrier of `shut`.
     #[inline]
     pub(crate) fn is_shut(&self) -> bool {
         // ORDERING: Acquire (order::ended), pairs with the Release in `shut`, which the store of

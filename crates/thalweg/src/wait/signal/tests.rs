@@ -124,7 +124,7 @@ fn a_calm_signal_is_cleared_and_armed_again() {
     for _ in 0..3 {
         let entry = signal.register(&waker);
         assert_eq!(word(), ARMED + WAITER);
-        // As long as somebody waits it stays armed.
+        // As long as there is a waiter it stays armed.
         assert!(signal.unregister(entry));
         for _ in 1..CALM_MAX {
             signal.notify_one();
@@ -179,7 +179,7 @@ fn turns(mode: Mode) -> u64 {
 fn two_threads_hand_a_turn_back_and_forth() {
     turns(Mode::Balanced);
     turns(Mode::Latency);
-    // Where others have the processor, a turn is often back before anybody could sleep.
+    // Where others have the processor, a turn is often back before any thread could sleep.
     assert!((0..20).any(|_| turns(Mode::Power) > TURNS / 2));
 }
 

@@ -23,7 +23,7 @@ impl Signal {
     }
 }
 
-/// Whether to tell that the list has changed: only if it has.
+/// Returns whether to signal that the list has changed: only if it has.
 pub(super) fn is_told(is_changed: bool) -> bool {
     is_changed || fault::is("told_unchanged")
 }

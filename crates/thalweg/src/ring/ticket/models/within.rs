@@ -5,7 +5,7 @@ use crate::ring::{PushError, TicketEnd};
 use loom::sync::Arc;
 use loom::thread;
 
-/// An end's push below a limit as its callers do it.
+/// Pushes below a limit, as the callers of an end do it.
 fn push<T>(end: &mut TicketEnd<T>, value: T, limit: u64) -> Result<(), PushError<T>> {
     match end.push_here_within(value, limit) {
         Ok(()) => Ok(()),

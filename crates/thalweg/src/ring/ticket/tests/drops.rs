@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use super::{LAYOUTS, ring};
 use crate::ring::{Layout, PopError};
 
-/// Adds its weight to a sum when it is dropped, and panics if it is told to.
+/// Adds its weight to a sum when it is dropped, and panics if it is set to.
 struct Item {
     weight: usize,
     dropped: Arc<AtomicUsize>,
@@ -81,7 +81,7 @@ fn a_dropped_claim_drops_what_was_written() {
     claim.push(ledger.item(1)).ok().expect("room for three");
     drop(claim);
     assert_eq!(ledger.sum(), 11);
-    // What was written became holes, the third went back.
+    // The written positions became holes, the third went back.
     assert_eq!((ring.len(), ring.pushed(), ring.popped()), (0, 2, 2));
     ring.try_push(ledger.item(2)).expect("two are free");
     assert_eq!(ring.try_pop_at().expect("one is in").0, 2);

@@ -217,7 +217,7 @@ fn a_claim_that_could_not_go_back_once_never_does() {
         first.give_back();
         drop(second);
         assert_eq!(ring.pushed(), 2, "the second went back");
-        // Who asked for the first has noted that its positions are used.
+        // The caller that gave the first back has noted that its positions are used.
         drop(first);
         assert_eq!((ring.pushed(), ring.popped(), ring.len()), (2, 2, 0));
     }

@@ -6,10 +6,10 @@ use std::thread::{scope, yield_now};
 use super::{LAYOUTS, ring};
 use crate::ring::{PopError, PushError};
 
-/// What each sender sends.
+/// The number of messages of each sender.
 const COUNT: u64 = 20_000;
 
-/// Who sent it, its number, and a check sum, in a box of its own.
+/// The sender, its number, and a check sum, in a box of its own.
 type Message = Box<[u64; 3]>;
 
 fn message(sender: u64, number: u64) -> Message {
@@ -42,7 +42,7 @@ macro_rules! send {
 }
 
 /// Receives until the ring is closed, in both ways in turn; the numbers of each sender must grow.
-/// Gives how many came, and their sum.
+/// Returns how many came, and their sum.
 macro_rules! receive {
     ($rx:expr, $senders:expr) => {{
         let mut out: Vec<Message> = Vec::new();
@@ -72,7 +72,7 @@ macro_rules! receive {
     }};
 }
 
-/// What `senders` senders send: how many, and the sum of the numbers.
+/// Returns how many messages `senders` senders send, and the sum of the numbers.
 fn all_of(senders: u64) -> (u64, u64) {
     (senders * COUNT, senders * (COUNT * (COUNT - 1) / 2))
 }

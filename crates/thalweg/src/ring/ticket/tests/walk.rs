@@ -14,7 +14,7 @@ enum Call {
     Slice(usize),
     /// Claims, writes some and commits or not.
     Claim(usize, usize, bool),
-    /// The same, with a push while the claim is open.
+    /// As `Claim`, with a push while the claim is open.
     ClaimBefore(usize, usize, bool),
     Pop,
     PopInto(usize),
@@ -34,7 +34,7 @@ fn call() -> impl Strategy<Value = Call> {
     ]
 }
 
-/// What the ring should hold: an element or a hole for each ticket.
+/// The expected content of the ring: an element or a hole for each ticket.
 struct Expected {
     tickets: VecDeque<Option<u32>>,
     capacity: usize,
@@ -104,7 +104,7 @@ impl Expected {
                 } else {
                     drop(claim);
                 }
-                // What is not written goes back, unless there is a ticket behind.
+                // Positions that are not written go back, unless there is a ticket behind.
                 let kept = if behind.is_some() { n } else { written };
                 let tickets = (0..kept).map(|i| (i < elements).then(|| values[i]));
                 self.tickets.extend(tickets);

@@ -49,7 +49,7 @@ fn an_end_with_an_old_head_finds_the_room() {
     }
 }
 
-/// Two priorities fill the ring at once while nobody pops: each gets exactly its share.
+/// Two priorities fill the ring at once while no thread pops: each gets exactly its share.
 #[test]
 fn a_crowd_gets_what_its_limits_allow() {
     for _ in 0..200 {
@@ -63,7 +63,7 @@ fn a_crowd_gets_what_its_limits_allow() {
             })
         });
         let admitted: Vec<usize> = threads.map(|t| t.join().expect("no panic")).into();
-        // At the end the one with 80 had 100 attempts, so at least so many are in; the highest
+        // At the end the one with 80 had 100 attempts, so at least that many are in; the highest
         // five always fit.
         let held = ring.len();
         assert_eq!(admitted.iter().sum::<usize>(), held);

@@ -22,7 +22,7 @@ impl Neighbour {
         }
     }
 
-    /// A wait for the next message; gives how long that message has been there by its end.
+    /// Waits for the next message; returns how long that message has been there by its end.
     fn wait(&mut self, pace: &mut Pace<Hand>) -> u64 {
         let due = self.due;
         pace.begin(None);
@@ -58,8 +58,8 @@ impl Neighbour {
     }
 }
 
-/// How many of the messages that come in the time that 10,000 waits take are older than 20 µs when
-/// they are seen, in 1,000.
+/// Returns how many of the messages that come in the time that 10,000 waits take are older than 20
+/// µs when they are seen, in 1,000.
 fn late_per_mille(gap: u64, cores: fn() -> View) -> u64 {
     let (clock, mut pace) = pace(Mode::Balanced, cores);
     let mut other = Neighbour::new(&clock, gap);
@@ -101,7 +101,7 @@ fn a_pinned_thread_learns_from_its_waker_whether_they_share_the_core() {
     assert!(wait_for(&clock, &mut pace, slow, Some(0)));
     assert_eq!(spin(&clock, &mut pace).1, 0, "its own: it sleeps");
     assert!(wait_for(&clock, &mut pace, quick, None));
-    assert!(!wait_for(&clock, &mut pace, quick, None), "nobody knows");
+    assert!(!wait_for(&clock, &mut pace, quick, None), "not known yet");
     // A thread that may run on two cores is moved.
     pace.place = Place::new(|| free(2));
     assert!(wait_for(&clock, &mut pace, slow, Some(0)));
@@ -124,7 +124,7 @@ fn a_pinned_thread_that_loses_its_core_asks_who_wakes_it() {
     assert_eq!(spin(&clock, &mut pace).1, 0, "sleeps for its neighbour");
 }
 
-/// Waits for one that answers after 1 µs, until a yield is tried; gives how many waits slept.
+/// Waits for one that answers after 1 µs, until a yield is tried; returns how many waits slept.
 fn until_trial(clock: &Hand, pace: &mut Pace<Hand>) -> usize {
     let slept = (0..100_000).take_while(|_| {
         pace.begin(None);

@@ -48,16 +48,16 @@ impl Pair {
         }
     }
 
-    /// As `block` does when it is woken, or has waited long enough.
+    /// Works as `block` does when it is woken, or has waited long enough.
     fn leave_and_look(&self, entry: Entry) {
-        // What it was told of, it looks for.
+        // It looks for what it was notified of.
         let _ = self.signal.unregister(entry);
         if self.take().is_some() {
             self.pass_on();
         }
     }
 
-    /// As `block` does when it finds something after it has listed itself.
+    /// Works as `block` does when it finds something after it has listed itself.
     fn look_and_leave(&self, entry: Entry) {
         if self.take().is_none() {
             return self.leave_and_look(entry);
@@ -66,7 +66,7 @@ impl Pair {
         self.pass_on();
     }
 
-    /// As `block` does when a look panics.
+    /// Works as `block` does when a look panics.
     fn leave(&self, entry: Entry) {
         if !self.signal.unregister(entry) && !fault::is("chain_broken") {
             self.signal.notify_one();
@@ -74,7 +74,7 @@ impl Pair {
     }
 }
 
-/// A waiter behind the others: whether it was told.
+/// A waiter behind the others: whether it was notified.
 struct Witness(Flag);
 
 impl Wake for Witness {
@@ -84,7 +84,7 @@ impl Wake for Witness {
 }
 
 /// Two threads are listed, and two elements come, of one notifier or of two. The first thread does
-/// what `leaves` says, at any time. If it leaves anything, the second has been told.
+/// what `leaves` says, at any time. If it leaves anything, the second has been notified.
 fn a_chain(notifiers: usize, leaves: fn(&Pair, Entry)) {
     let pair = Pair::new();
     let first = pair.signal.list(Waker::noop(), Kind::Thread);
@@ -222,7 +222,7 @@ fn a_mark_that_a_leaver_forgets_is_caught() {
     assert!(fault::caught("chain_kept", a_leaver));
 }
 
-/// Nobody is listed, but a thread is on its way, while the notifier has had enough of fences.
+/// No waiter is listed, but a thread is on its way, while the notifier has had enough of fences.
 fn cleared_on_the_way() {
     let shared = Shelf::new();
     let entry = shared.signal.list(Waker::noop(), Kind::Thread);
@@ -265,7 +265,7 @@ fn passed_over() {
         shared.signal.notify_chained();
         over();
     });
-    // It was told.
+    // It was notified.
     let _ = shared.signal.unregister(entry);
     shared.wait(None).unwrap();
     notifier.join().unwrap();

@@ -7,7 +7,8 @@ use crate::wait::signal::Signal;
 use std::sync::Arc;
 use std::task::Waker;
 
-/// Who puts something down while the last one looks for the last time: one of the two sees it.
+/// A notifier puts something down while the last waiter looks for the last time: one of the two
+/// sees it.
 fn a_late_element(is_armed: bool, is_interrupted: bool) {
     let simulation = is_interrupted.then(Simulation::start);
     let shared = Shelf::new();
@@ -25,7 +26,7 @@ fn a_late_element(is_armed: bool, is_interrupted: bool) {
     shared.signal.shut();
     let _ = shared.take();
     notifier.join().expect("the notifier");
-    assert!(shared.take().is_none(), "nobody saw it");
+    assert!(shared.take().is_none(), "no thread saw it");
     drop(simulation);
 }
 
@@ -47,7 +48,7 @@ fn an_interrupt_stands_for_the_fence_of_the_notifier() {
     assert!(fault::caught("heavy", || a_late_element(false, true)));
 }
 
-/// As [`a_late_element`], beside a thread of a chain that gets no core.
+/// Works as [`a_late_element`], beside a thread of a chain that gets no core.
 fn a_late_element_beside_an_old_mark() {
     let shared = Shelf::new();
     let _gets_no_core = shared.signal.list(Waker::noop(), Kind::Thread);
@@ -65,7 +66,7 @@ fn a_late_element_beside_an_old_mark() {
     shared.signal.make_old();
     let _ = shared.take();
     notifier.join().expect("the notifier");
-    assert!(shared.take().is_none(), "nobody saw it");
+    assert!(shared.take().is_none(), "no thread saw it");
     drop(simulation);
 }
 
@@ -75,8 +76,8 @@ fn an_element_beside_an_old_mark_is_seen() {
     assert!(fault::caught("old_mark", a_late_element_beside_an_old_mark));
 }
 
-/// Two who come late: one of them at least sees what both put down, as where one element hides the
-/// other.
+/// Two notifiers that come late: one of them at least sees what both put down, as where one element
+/// hides the other.
 fn two_late_elements() {
     struct Cells(Signal, [AtomicBool; 2], [AtomicBool; 2]);
     let cell = || AtomicBool::new(false);
@@ -97,7 +98,7 @@ fn two_late_elements() {
         thread.join().expect("a notifier");
     }
     let seen = shared.2.iter().any(|cell| cell.load(order::observe()));
-    assert!(last || seen, "nobody saw both");
+    assert!(last || seen, "no thread saw both");
 }
 
 #[test]
@@ -121,8 +122,8 @@ fn a_signal_stays_shut() {
     assert!(fault::caught("shut_cleared", model));
 }
 
-/// Whoever is told that a signal is shut sees what was done before; also where a waiter that came
-/// since has changed the word.
+/// A thread that finds a signal shut sees what was done before; also where a waiter that came since
+/// has changed the word.
 fn a_close_is_seen(with_a_waiter: bool) {
     struct Closed(Signal, AtomicBool);
     let shared = Arc::new(Closed(Signal::new(), AtomicBool::new(false)));

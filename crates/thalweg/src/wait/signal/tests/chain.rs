@@ -38,7 +38,7 @@ fn one_thread_is_woken_at_a_time() {
     signal.notify_chained();
     assert_eq!((woken(), signal.woken()), ([1, 1, 0], 2));
 
-    // Who leaves without having been woken leaves the mark to the other.
+    // A waiter that leaves without having been woken leaves the mark to the other.
     assert!(signal.unregister(entries[2]));
     assert_eq!(word(&signal), ARMED + WAKING);
     assert!(!signal.unregister(entries[1]));

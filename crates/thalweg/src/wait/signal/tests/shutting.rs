@@ -1,4 +1,4 @@
-//! A signal that is shut says so to everybody, for ever, and works as before.
+//! A signal that is shut reports that to every notifier, for ever, and works as before.
 
 use super::{CALM_MAX, Counter, Signal};
 use crate::wait::signal::Kind;
