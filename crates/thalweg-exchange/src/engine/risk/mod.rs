@@ -1,11 +1,11 @@
 //! The risk check and settlement: users, balances, symbols, fees. Knows no books.
 //!
-//! [`Risk::check`] holds money before a command may match; [`Risk::settle`] books what came of it.
-//! A check that refuses changes nothing, but that it may take away the empty record that a futures
+//! [`Risk::check`] holds money before a command may match; [`Risk::settle`] books its outcome. A
+//! check that refuses changes nothing, but that it may take away the empty record that a futures
 //! order of no size left.
 //!
-//! Most checks are answered by the `calm` module, which knows when nothing can be the matter; the
-//! others say what the answer is.
+//! Most commands take the fast path of the `calm` module, which recognises orders that need no
+//! further check; the other modules define the answer.
 //!
 //! # Holds
 //! A settlement in a pair takes no more than was held, so that it only raises balances: with `f` =

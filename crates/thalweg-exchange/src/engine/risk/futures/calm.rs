@@ -70,8 +70,8 @@ impl Risk {
             })
     }
 
-    /// Whether a move to a plain price of a futures symbol passes without the slow path; see
-    /// `calm`.
+    /// Whether a move to a plain price of a futures symbol passes without the slow path; see the
+    /// module's text.
     #[inline]
     pub(in crate::engine::risk) fn futures_move_is_calm(
         &self,
