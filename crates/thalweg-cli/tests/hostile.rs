@@ -148,7 +148,7 @@ fn percentiles_of_too_few_commands_are_not_shown() {
     let row: Vec<&str> = text
         .fine()
         .lines()
-        .nth(1)
+        .nth(2)
         .unwrap()
         .split_whitespace()
         .collect();

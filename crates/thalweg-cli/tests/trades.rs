@@ -321,7 +321,7 @@ fn a_sweep_runs_every_placement_at_every_rate() {
         "200k,max",
     ];
     let text = thalweg(&line);
-    let firsts: Vec<String> = (text.fine().lines().skip(1).take(6))
+    let firsts: Vec<String> = (text.fine().lines().skip(2).take(6))
         .map(|line| {
             line.split_whitespace()
                 .take(2)
