@@ -186,7 +186,7 @@ impl Report {
     pub(crate) fn finish(&mut self, decides: bool) {
         let lost = Some(self.lost as f64);
         let what = "events lost by this project's subjects, all cases";
-        self.target(what, Limit::AtMost(0.0), lost, number);
+        self.target(what, Limit::AtMost(0.0), lost, three_digits);
         let mut table = Table::new(["target", "limit", "measured", ""]);
         for target in &self.targets {
             let limit = match target.limit {

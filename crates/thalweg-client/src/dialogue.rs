@@ -6,7 +6,7 @@
 //! 2. A command stays in [`Pending`] until its answer or refusal is read, and is written to every
 //!    connection anew. The exchange executes it once.
 //! 3. A report is passed on only if its number is the next one; the hello of the next connection
-//!   asks for those after it.
+//!    asks for those after it.
 
 mod hearing;
 

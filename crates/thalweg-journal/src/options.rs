@@ -41,39 +41,41 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Sets the length of a segment's file in bytes, a multiple of 4,096 [32 MiB]. All of it is
-    /// written once before it is used, unless a load without commits is faster than that.
+    /// Sets the length of a segment's file in bytes, a multiple of 4,096 (default: 32 MiB). All of
+    /// it is written once before it is used, unless a load without commits is faster than that.
     #[must_use]
     pub fn segment_bytes(mut self, bytes: u64) -> Options {
         self.segment_bytes = bytes;
         self
     }
 
-    /// Sets the length of the longest block in bytes, a multiple of 4,096 [320 KiB]. Appended
-    /// records are written, though not synced, when this much has come together. A record has to
-    /// fit.
+    /// Sets the length of the longest block in bytes, a multiple of 4,096 (default: 320 KiB).
+    /// Appended records are written, though not synced, when this much has come together. A record
+    /// has to fit.
     #[must_use]
     pub fn block_bytes_max(mut self, bytes: u64) -> Options {
         self.block_bytes_max = bytes;
         self
     }
 
-    /// Sets how many files of segments that are no longer needed are kept to be used again [2].
+    /// Sets how many files of segments that are no longer needed are kept to be used again
+    /// (default: 2).
     #[must_use]
     pub fn spares_max(mut self, files: usize) -> Options {
         self.spares_max = files;
         self
     }
 
-    /// Sets whether a thread makes the next segment ready [true], or the call that needs it.
+    /// Sets whether a thread makes the next segment ready (the default), or the call that
+    /// needs it.
     #[must_use]
     pub fn in_background(mut self, yes: bool) -> Options {
         self.in_background = yes;
         self
     }
 
-    /// Sets the number that distinguishes a new journal's blocks from those of any other [drawn at
-    /// random].
+    /// Sets the number that distinguishes a new journal's blocks from those of any other (drawn at
+    /// random).
     #[must_use]
     pub fn journal_number(mut self, number: u64) -> Options {
         self.journal = Some(number);
