@@ -70,7 +70,6 @@ pub(crate) struct Watch {
     pub(crate) left: Vec<i32>,
     /// Processor time of the doctor itself.
     pub(crate) own_s: f64,
-    /// When the last thread ended, or the watch, if threads were left.
     pub(crate) to_ns: u64,
     recorder: Recorder,
     /// How long threads had run when the last span ended in which calls were counted or were not.
@@ -314,9 +313,6 @@ impl Watch {
             perf.set_counting(false);
         }
         self.take_in(u64::MAX);
-        // On a busy machine this thread comes late; the program has not run until then.
-        let end_ns = self.timeline.end_ns().unwrap_or(u64::MAX);
-        self.to_ns = self.to_ns.min(end_ns);
         self.waits.end_idle(None, &self.timeline);
         self.timeline
             .close(self.to_ns, &mut |span| self.recorder.add(span));

@@ -49,8 +49,6 @@ pub(crate) struct Timeline {
     pub(crate) totals: Totals,
     pub(crate) from_ns: u64,
     pub(crate) now_ns: u64,
-    /// When the last thread ended that has.
-    last_end_ns: Option<u64>,
     /// Blocked for sleeping: how often seen, and the sum of 1/length.
     pub(crate) sleeps: u64,
     pub(crate) sleeps_per_ns: f64,
@@ -78,7 +76,6 @@ impl Timeline {
             totals: Totals::default(),
             from_ns,
             now_ns: from_ns,
-            last_end_ns: None,
             sleeps: 0,
             sleeps_per_ns: 0.0,
             idle_since_ns: Some(from_ns),
@@ -337,7 +334,6 @@ impl Timeline {
         if let Some(mut thread) = self.threads.remove(&tid) {
             thread.add(self.now_ns);
             thread.gone_ns = Some(self.now_ns);
-            self.last_end_ns = Some(self.now_ns);
             if self.gone.len() < GONE_MAX {
                 self.gone.push((tid, thread));
             }
@@ -367,12 +363,6 @@ impl Timeline {
         self.processes.iter().copied().chain(gone).collect()
     }
 
-    /// Returns when the last thread ended, if none is left.
-    pub(crate) fn end_ns(&self) -> Option<u64> {
-        let is_over = self.threads.is_empty() && self.processes.is_empty();
-        self.last_end_ns.filter(|_| is_over)
-    }
-
     /// Ends the spans that are open.
     pub(crate) fn close(&mut self, now_ns: u64, span: &mut impl FnMut(Past)) {
         self.end_gap(now_ns, span);
@@ -400,36 +390,5 @@ impl Timeline {
     /// Does a thread of the program run, or wait for a core?
     pub(crate) fn is_busy(&self) -> bool {
         self.running + self.queued_peers + self.queued_others > 0
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// What a doctor that comes late takes for the end of the program made threads' states add up
-    /// to less than the time: 2.45 s of 2.59 s, beside four busy loops.
-    #[test]
-    fn a_program_is_over_when_its_last_thread_ends() {
-        let mut timeline = Timeline::new(0, true);
-        for tid in [7, 8] {
-            timeline.adopt(7, tid, "a");
-        }
-        assert_eq!(timeline.end_ns(), None);
-        let of_another = (9, 9, 5_000, What::In);
-        let ends = |tid, time_ns| (7, tid, time_ns, What::Exited);
-        let mut seen = Vec::new();
-        for (pid, tid, time_ns, what) in [ends(8, 1_000), ends(7, 3_000), of_another] {
-            let event = Event {
-                time_ns,
-                core: 0,
-                pid,
-                tid,
-                what,
-            };
-            timeline.apply(&event, &mut |_| {});
-            seen.push(timeline.end_ns());
-        }
-        assert_eq!(seen, [None, Some(3_000), Some(3_000)]);
     }
 }
