@@ -59,14 +59,15 @@ enum Limit {
     Loader,
 }
 
-/// Returns the percentiles that can be told, between mean and maximum.
+/// Returns the mean, the percentiles that have enough times, and the maximum, in nanoseconds.
 fn figures(times: &Distribution) -> impl Iterator<Item = (&'static str, f64)> {
-    let told = times.percentiles().into_iter();
-    let told = told.filter_map(|(name, _, ns)| Some((name, ns? as f64)));
+    let percentiles = times.known().map(|(name, ns)| (name, ns as f64));
     let mean = [("mean", times.summary.mean)].into_iter();
-    mean.chain(told).chain([("max", times.summary.max as f64)])
+    mean.chain(percentiles)
+        .chain([("max", times.summary.max as f64)])
 }
 
+/// Serializes the figures without the curve, as `mean`, `p50`, `p999`, `max`.
 fn in_short<S: Serializer>(times: &Distribution, to: S) -> Result<S::Ok, S::Error> {
     to.collect_map(figures(times).map(|(name, ns)| match name {
         "mean" => (name.to_owned(), json!(ns)),
@@ -74,6 +75,7 @@ fn in_short<S: Serializer>(times: &Distribution, to: S) -> Result<S::Ok, S::Erro
     }))
 }
 
+/// Returns the figures as one line of text.
 fn shown(times: &Distribution) -> String {
     let figures = figures(times).map(|(name, ns)| format!("{name} {}", Nanoseconds(ns)));
     figures.collect::<Vec<_>>().join("  ")

@@ -22,15 +22,14 @@ const ALONE: f64 = 0.5;
 /// Else so many are named.
 const TOGETHER: usize = 3;
 
-/// Explains the p99, or the highest percentile below that can be told.
+/// Explains the p99, or the highest percentile below it that has enough times.
 pub(crate) fn explain(input: &Input, latency: &Latency) -> Option<Explanation> {
-    let told = latency.end_to_end.percentiles().into_iter().take(3);
-    let told = told.filter_map(|(name, _, ns)| Some((name, ns?)));
-    let mut told = told.filter_map(|(name, ns)| {
+    let percentiles = latency.end_to_end.known().take(3);
+    let explained = percentiles.filter_map(|(name, ns)| {
         let mut breakdowns = latency.breakdowns.iter();
         Some((ns, breakdowns.find(|found| found.of == name)?))
     });
-    let (ns, breakdown) = told.next_back()?;
+    let (ns, breakdown) = explained.last()?;
     let parts = largest(breakdown);
     let (most, share) = *parts.first()?;
     let of = &breakdown.of;

@@ -88,14 +88,10 @@ fn tiles(facts: &Facts) -> String {
     if let Some(asked) = facts.input.rate_per_s {
         tiles.insert(1, ("asked for", rate(asked as f64)));
     }
-    let percentiles = latency.end_to_end.percentiles().into_iter();
-    let told = percentiles.filter(|(name, ..)| *name != "p90");
-    tiles
-        .extend(told.filter_map(|(name, _, ns)| Some((name, Nanoseconds(ns? as f64).to_string()))));
-    tiles.push((
-        "slowest",
-        Nanoseconds(latency.end_to_end.summary.max as f64).to_string(),
-    ));
+    let times = &latency.end_to_end;
+    let percentiles = times.known().filter(|(name, _)| *name != "p90");
+    let times = percentiles.chain([("slowest", times.summary.max)]);
+    tiles.extend(times.map(|(name, ns)| (name, Nanoseconds(ns as f64).to_string())));
     let missed = latency.rate_reached == Some(false);
     let tile = |(name, value): &(&str, String)| {
         let class = match *name {

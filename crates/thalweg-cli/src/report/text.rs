@@ -261,15 +261,16 @@ pub(super) fn rows(latency: &Latency) -> Vec<(String, &Distribution)> {
     rows
 }
 
-/// The columns of a latency table: the percentiles that can be told, max and mean.
+/// Returns the cells of a latency table: the percentiles, empty where there are too few times, max
+/// and mean.
 pub(super) fn cells(times: &Distribution) -> Vec<String> {
     let percentiles = times.percentiles().into_iter();
-    let told =
-        |ns: Option<u64>| ns.map_or_else(String::new, |ns| Nanoseconds(ns as f64).to_string());
+    let shown = |ns: Option<f64>| ns.map_or_else(String::new, |ns| Nanoseconds(ns).to_string());
     let mean = (times.summary.mean * 10.0).round() / 10.0;
     percentiles
-        .map(|(_, _, ns)| told(ns))
-        .chain([times.summary.max as f64, mean].map(|ns| Nanoseconds(ns).to_string()))
+        .map(|(_, _, ns)| ns.map(|ns| ns as f64))
+        .chain([Some(times.summary.max as f64), Some(mean)])
+        .map(shown)
         .collect()
 }
 

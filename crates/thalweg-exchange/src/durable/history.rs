@@ -129,27 +129,31 @@ impl<S: Storage> History<S> {
         Err(OpenError::NoSnapshot { skipped: wrong })
     }
 
-    /// Executes some further commands, and calls `told` with each and its outcome; returns whether
-    /// there were any. Faults that are found are in [`wrong`](Self::wrong); damage ends it.
+    /// Executes some further commands, and calls `on_record` with each and its outcome; returns
+    /// whether there were any. Faults that are found are in [`wrong`](Self::wrong); damage ends it.
     ///
-    /// If `told` panics, so does this, when these commands are executed; it is not called for the
-    /// rest of them.
-    pub fn step(&mut self, mut told: impl FnMut(Recorded<'_>)) -> bool {
+    /// If `on_record` panics, so does this, when these commands are executed; it is not called for
+    /// the rest of them.
+    pub fn step(&mut self, mut on_record: impl FnMut(Recorded<'_>)) -> bool {
         let mut panic = None;
         let goes_on = self.advance(&mut |recorded| {
             if panic.is_none() {
-                panic = catch_unwind(AssertUnwindSafe(|| told(recorded))).err();
+                panic = catch_unwind(AssertUnwindSafe(|| on_record(recorded))).err();
             }
         });
         panic.map_or(goes_on, |panic| resume_unwind(panic))
     }
 
-    fn advance(&mut self, told: &mut dyn FnMut(Recorded<'_>)) -> bool {
+    fn advance(&mut self, on_record: &mut dyn FnMut(Recorded<'_>)) -> bool {
         let until = self.ahead.first().copied().unwrap_or(u64::MAX);
         let (place, before) = (self.storage.place(), self.image.number);
-        let done = self
-            .replayer
-            .block_told(&mut self.image, &mut self.reader, until, &place, told);
+        let done = self.replayer.block(
+            &mut self.image,
+            &mut self.reader,
+            until,
+            &place,
+            Some(on_record),
+        );
         let goes_on = match done {
             Ok(done) => done.is_some(),
             Err(error) => {

@@ -270,7 +270,11 @@ fn replay<S: Storage>(
     for (at, end) in ends.enumerate() {
         if image.number < end {
             let mut reader = Reader::open_in(storage.clone(), Lsn::new(image.number + 1))?;
-            while image.number < end && replayer.block(image, &mut reader, end, &place)?.is_some() {
+            while image.number < end
+                && replayer
+                    .block(image, &mut reader, end, &place, None)?
+                    .is_some()
+            {
                 let (read, total) = reader.progress_bytes();
                 progress(read, total);
             }

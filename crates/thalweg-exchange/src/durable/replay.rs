@@ -24,7 +24,7 @@ pub(super) struct Image {
 }
 
 /// The closure that is called with each command and its outcome.
-type Told<'t> = &'t mut dyn FnMut(Recorded<'_>);
+type OnRecord<'f> = &'f mut dyn FnMut(Recorded<'_>);
 
 /// Memory that is used again for each block.
 #[derive(Debug, Default)]
@@ -61,38 +61,15 @@ impl Replayer {
         self.is_cut
     }
 
-    /// Executes the commands below `until` of the next block; gives how many, none at the end of
-    /// the journal.
+    /// Executes the commands below `until` of the next block, and calls `on_record` with each and
+    /// its outcome. Returns their number; `None` at the end of the journal.
     pub(super) fn block<S: Storage>(
         &mut self,
         image: &mut Image,
         reader: &mut Reader<S>,
         until: u64,
         place: &str,
-    ) -> Result<Option<u64>, OpenError> {
-        self.read(image, reader, until, place, None)
-    }
-
-    /// Executes a block as [`block`](Self::block) does, and calls `told` with each command and its
-    /// outcome.
-    pub(super) fn block_told<S: Storage>(
-        &mut self,
-        image: &mut Image,
-        reader: &mut Reader<S>,
-        until: u64,
-        place: &str,
-        told: &mut dyn FnMut(Recorded<'_>),
-    ) -> Result<Option<u64>, OpenError> {
-        self.read(image, reader, until, place, Some(told))
-    }
-
-    fn read<S: Storage>(
-        &mut self,
-        image: &mut Image,
-        reader: &mut Reader<S>,
-        until: u64,
-        place: &str,
-        told: Option<Told<'_>>,
+        on_record: Option<OnRecord<'_>>,
     ) -> Result<Option<u64>, OpenError> {
         let Some(block) = reader.next_block()? else {
             return Ok(None);
@@ -115,7 +92,7 @@ impl Replayer {
             self.bytes += bytes.len() as u64;
             count += 1;
         }
-        self.apply(image, count, told)
+        self.apply(image, count, on_record)
             .map_err(|(at, why)| OpenError::Record {
                 place: place.to_owned(),
                 lsn: Lsn::new(block.first().number() + at as u64),
@@ -128,7 +105,7 @@ impl Replayer {
         &mut self,
         image: &mut Image,
         count: usize,
-        mut told: Option<Told<'_>>,
+        mut on_record: Option<OnRecord<'_>>,
     ) -> Result<(), (usize, RecordError)> {
         let Image {
             state,
@@ -159,12 +136,12 @@ impl Replayer {
                 result,
                 events,
             };
-            match &mut told {
+            match &mut on_record {
                 None => tables.note(&outcome, note, None),
-                Some(told) => {
+                Some(on_record) => {
                     let mut reports = Vec::new();
                     tables.note(&outcome, note, Some(&mut reports));
-                    told(Recorded {
+                    on_record(Recorded {
                         outcome,
                         origin,
                         reports: &reports,

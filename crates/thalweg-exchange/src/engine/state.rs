@@ -85,8 +85,8 @@ pub fn apply_in_parts(
 /// The largest part of a batch over which a book is taken to stay as large as it was.
 pub(crate) const PART: usize = 4096;
 
-/// Executes commands one after another, as [`apply`] does each, and calls `told` with every
-/// outcome: the command's place in `commands`, its result and its events.
+/// Executes commands one after another, as [`apply`] does each, and calls `on_outcome`
+/// with every outcome: the command's place in `commands`, its result and its events.
 ///
 /// Gives the results and the state that [`apply`] gives. Where books or users are too many for the
 /// nearer caches, the memory of later commands is asked for while earlier ones are executed, which
@@ -108,7 +108,7 @@ pub fn apply_batch(
     state: &mut State,
     commands: &[Command],
     events: &mut Events,
-    mut told: impl FnMut(usize, ResultCode, &Events),
+    mut on_outcome: impl FnMut(usize, ResultCode, &Events),
 ) {
     let mut first = 0;
     for part in commands.chunks(PART) {
@@ -119,14 +119,14 @@ pub fn apply_batch(
                 state.fetch(group, &mut ahead);
                 for command in group {
                     let result = apply(state, command, events);
-                    told(at, result, events);
+                    on_outcome(at, result, events);
                     at += 1;
                 }
             }
         } else {
             for (at, command) in part.iter().enumerate() {
                 let result = apply(state, command, events);
-                told(first + at, result, events);
+                on_outcome(first + at, result, events);
             }
         }
         first += part.len();

@@ -254,6 +254,9 @@ fn check_limits(symbol: &Listed, rules: &Rules) -> Result<(), SnapshotError> {
     let why = "the symbol has none";
     forbid(auction && !may_be_auction, bits_at, "an auction", why)?;
     let is_traded = symbol.is_futures() && rules.margin_trading;
+    let why = "the rules do not bound it";
+    let is_whole = symbol.is_cancelling && !rules.bound_work;
+    forbid(is_whole, bits_at, "a mass cancel that goes on", why)?;
     let why = "the symbol is no traded future";
     forbid(
         saved.has_last_prices && !is_traded,

@@ -436,9 +436,7 @@ fn a_mass_cancel_of_all_users_goes_on_in_further_commands_to_the_same_end() {
             bounded.done(command);
             assert!(bounded.events.len() <= WORK_MAX);
             all.extend(gone(&bounded));
-            let mut bytes = Vec::new();
-            encode_state(&bounded.state, &mut bytes);
-            let read = decode_state(&bytes).expect("it was encoded");
+            let read = decode_state(&encoded(&bounded)).expect("it was encoded");
             assert_eq!(text(&read), text(&bounded.state));
             next = bounded.state.left_over();
             assert_eq!(read.left_over(), next);
@@ -462,4 +460,61 @@ fn a_symbol_with_many_orders_is_removed_once_they_are_cancelled() {
     world.done(remove);
     assert_eq!(gone(&world).len(), WORK_MAX);
     assert_eq!(world.state.left_over(), None);
+}
+
+/// Encodes a state.
+fn encoded(world: &World) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    encode_state(&world.state, &mut bytes);
+    bytes
+}
+
+/// Returns why bytes are no state.
+#[track_caller]
+fn refusal(bytes: &[u8]) -> String {
+    decode_state(bytes).expect_err("refused").to_string()
+}
+
+#[test]
+fn a_snapshot_with_a_mass_cancel_that_the_rules_do_not_bound_is_refused() {
+    for bound_work in [true, false] {
+        let mut world = World::new(Rules {
+            bound_work,
+            ..Rules::default()
+        });
+        let mut bytes = encoded(&world);
+        world.done(Command::Halt { symbol: PAIR });
+        let halted = encoded(&world);
+        // The byte with the bit of a halt has that of a mass cancel, too.
+        let at = (0..bytes.len()).find(|&at| bytes[at] != halted[at]);
+        let at = at.expect("a halt is a bit");
+        bytes[at] |= 64;
+        if bound_work {
+            let read = decode_state(&bytes).expect("it may go on");
+            let next = Command::cancel_all(None, Some(PAIR));
+            assert_eq!(read.left_over(), Some(next));
+        } else {
+            let why = refusal(&bytes);
+            assert!(why.contains("a mass cancel that goes on"), "{why}");
+            assert!(why.contains(&at.to_string()), "{why}: {at}");
+        }
+    }
+}
+
+#[test]
+fn a_snapshot_with_wrong_prices_of_stop_orders_that_are_left_over_is_refused() {
+    let mut world = stops(FUTURES, 2 * MAX);
+    world.done(Command::Place(in_symbol(bid(5, 1 << 41, 100, 1), FUTURES)));
+    let bytes = encoded(&world);
+    decode_state(&bytes).expect("it was encoded");
+    // The last book ends with the lowest and the highest price that reached them.
+    let end = bytes.len() - 16;
+    for (low, high, what) in [
+        (101_i64, 100_i64, "the highest price that reached them"),
+        (1, 1, "a price by which orders are left over"),
+    ] {
+        let prices = [low.to_le_bytes(), high.to_le_bytes()].concat();
+        let why = refusal(&[&bytes[..end], &prices].concat());
+        assert!(why.contains(what), "{why}");
+    }
 }

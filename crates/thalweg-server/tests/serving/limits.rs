@@ -1,7 +1,9 @@
 //! Limits of the configuration, and those that an administrator sets.
 
 use thalweg_exchange::codec::session::{ClientFrame, Ending};
-use thalweg_exchange::{Action, Command, ConditionalOrder, ResultCode, UserId, UserLimits};
+use thalweg_exchange::{
+    Action, Command, ConditionalOrder, OrderId, ResultCode, SymbolId, UserId, UserLimits,
+};
 
 use crate::client::{bytes_of, order, submit_of};
 use crate::house::{House, symbols};
@@ -182,4 +184,27 @@ fn stop_orders_that_are_left_over_go_with_as_few_commands_as_it_takes() {
     let number = two.succeeds(701);
     // One command for those that this one has left over.
     commands_reach(&house, number + 2);
+}
+
+#[test]
+fn a_mass_cancel_of_all_users_goes_on_by_itself() {
+    let house = House::with_market(|config| config.exchange.clock_ms = 0);
+    for user in 1..=2 {
+        let (mut client, _) = house.trade(user);
+        for id in 1..=700_u64 {
+            client.submit(id, &order(user, id as i64, Action::Bid, 10, 1));
+            client.succeeds(id);
+        }
+    }
+    let (mut admin, welcome) = house.admin();
+    let next = welcome.last_executed.0 + 1;
+    admin.submit(next, &Command::cancel_all(None, None));
+    let number = admin.succeeds(next);
+    // One command for the 376 orders behind the first 1,024.
+    commands_reach(&house, number + 2);
+    admin.submit(
+        next + 1,
+        &Command::cancel(UserId(2), SymbolId(1), OrderId(700)),
+    );
+    assert_eq!(admin.answer().result, ResultCode::MatchingUnknownOrderId);
 }

@@ -96,11 +96,11 @@ pub(crate) struct Switch {
     pub(crate) worker: Vec<String>,
 }
 
-/// So many times must be beyond a percentile for it to be told, or judged; the median is told of
-/// any number.
+/// The number of times that must be beyond a percentile for it to be shown, or judged; the median
+/// needs one time.
 const BEYOND: f64 = 10.0;
 
-/// The percentiles that are told, by name and quantile.
+/// The percentiles, by name and quantile.
 const PERCENTILES: [(&str, f64); 5] = [
     ("p50", 0.5),
     ("p90", 0.9),
@@ -109,7 +109,7 @@ const PERCENTILES: [(&str, f64); 5] = [
     ("p99.99", 0.9999),
 ];
 
-/// Of how many times a quantile is told at least.
+/// Returns the number of times that a quantile needs to be shown.
 pub(crate) fn times_min(quantile: f64) -> u64 {
     match quantile {
         ..=0.5 => 1,
@@ -117,15 +117,15 @@ pub(crate) fn times_min(quantile: f64) -> u64 {
     }
 }
 
-/// The same of a figure by its name; 1 of what is no percentile.
+/// Returns the number of times that a figure needs, by its name; 1 for one that is no percentile.
 pub(crate) fn commands_min(figure: &str) -> u64 {
     let found = PERCENTILES.iter().find(|(name, _)| *name == figure);
     found.map_or(1, |&(_, quantile)| times_min(quantile))
 }
 
-/// A distribution of times. Percentiles that too few times are beyond are not told.
+/// A distribution of times. It has no percentiles that too few times are beyond.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-#[serde(into = "Told")]
+#[serde(into = "Exported")]
 pub(crate) struct Distribution {
     /// All in nanoseconds.
     pub(crate) summary: Summary,
@@ -134,26 +134,32 @@ pub(crate) struct Distribution {
 }
 
 impl Distribution {
-    /// Whether there are enough times to tell this quantile.
-    pub(crate) fn tells(&self, quantile: f64) -> bool {
+    /// Returns whether there are enough times for this quantile.
+    pub(crate) fn has(&self, quantile: f64) -> bool {
         self.summary.count >= times_min(quantile)
     }
 
-    /// The percentiles by name and quantile, where there are enough times to tell them.
+    /// Returns the percentiles by name and quantile, and `None` where there are too few times.
     pub(crate) fn percentiles(&self) -> [(&'static str, f64, Option<u64>); 5] {
         let times = &self.summary;
         let all = [times.p50, times.p90, times.p99, times.p999, times.p9999];
         let mut all = all.into_iter();
         PERCENTILES.map(|(name, quantile)| {
-            let ns = all.next().filter(|_| self.tells(quantile));
+            let ns = all.next().filter(|_| self.has(quantile));
             (name, quantile, ns)
         })
     }
+
+    /// Returns the percentiles that have enough times, by name, in nanoseconds.
+    pub(crate) fn known(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let all = self.percentiles().into_iter();
+        all.filter_map(|(name, _, ns)| Some((name, ns?)))
+    }
 }
 
-/// A distribution as programs see it.
+/// A distribution in JSON.
 #[derive(Serialize)]
-struct Told {
+struct Exported {
     count: u64,
     mean_ns: f64,
     #[serde(flatten)]
@@ -162,14 +168,13 @@ struct Told {
     curve: Vec<Point>,
 }
 
-impl From<Distribution> for Told {
-    fn from(times: Distribution) -> Told {
-        let told = times.percentiles().into_iter();
+impl From<Distribution> for Exported {
+    fn from(times: Distribution) -> Exported {
         let key = |name: &str| format!("{}_ns", name.replace('.', "_"));
-        Told {
+        Exported {
             count: times.summary.count,
             mean_ns: times.summary.mean,
-            percentiles: told.filter_map(|(p, _, ns)| Some((key(p), ns?))).collect(),
+            percentiles: times.known().map(|(name, ns)| (key(name), ns)).collect(),
             max_ns: times.summary.max,
             curve: times.curve,
         }
@@ -258,7 +263,7 @@ mod tests {
             serde_json::to_value(times).expect("as the program and its formats promise")
         };
         let keys = ["p50_ns", "p90_ns", "p99_ns", "p99_9_ns", "p99_99_ns"];
-        for (count, told) in [
+        for (count, known) in [
             (0, 0),
             (1, 1),
             (99, 1),
@@ -272,7 +277,7 @@ mod tests {
         ] {
             let json = json(count);
             let found = keys.iter().filter(|key| json.get(**key).is_some());
-            assert_eq!(found.count(), told, "{json}");
+            assert_eq!(found.count(), known, "{json}");
             assert_eq!(json["max_ns"], 0);
         }
         let least = ["p50", "p90", "p99", "p99.9", "p99.99", "max"].map(commands_min);

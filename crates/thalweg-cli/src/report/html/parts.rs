@@ -34,10 +34,9 @@ pub(super) fn bars(latency: &Latency) -> String {
 
 fn bar(found: &Breakdown, latency: &Latency) -> String {
     let whole = found.end_to_end_ns.max(1e-9);
-    let percentiles = latency.end_to_end.percentiles();
-    let exact = percentiles.iter().find(|(name, ..)| *name == found.of);
-    let time = match exact.and_then(|(_, _, ns)| *ns) {
-        Some(ns) => Nanoseconds(ns as f64),
+    let mut percentiles = latency.end_to_end.known();
+    let time = match percentiles.find(|(name, _)| *name == found.of) {
+        Some((_, ns)) => Nanoseconds(ns as f64),
         None => Nanoseconds((latency.end_to_end.summary.mean * 10.0).round() / 10.0),
     };
     let part = |part: &crate::report::facts::Part| {

@@ -72,7 +72,7 @@ impl<S: Storage> Writer<S> {
                 return Err(SnapshotFailed::Closed);
             }
             let is_final = reader.is_final();
-            let executed = replayer.block(&mut image, &mut reader, commands, &place)?;
+            let executed = replayer.block(&mut image, &mut reader, commands, &place, None)?;
             // It is durable, so it is there, unless the journal has stopped.
             if executed.is_none() && is_final {
                 return Err(SnapshotFailed::Closed);
