@@ -86,8 +86,8 @@ mod tests {
         }
         assert_eq!(segment_number("99999999999999999999.segment"), None);
         assert!(is_spare(&spare_name(3)));
-        assert!(!is_spare("wheel.spare"), "another one's file");
+        assert!(!is_spare("wheel.spare"), "another program's file");
         assert!(is_part(&part_name(3)) && is_part(NEW_NAME));
-        assert!(!is_part("wheel.part"), "another one's file");
+        assert!(!is_part("wheel.part"), "another program's file");
     }
 }
