@@ -48,8 +48,8 @@ fn assembly(compiler: &str) -> String {
         .arg(&root)
         .output()
         .expect("it ran before");
-    let told = String::from_utf8_lossy(&emitted.stderr);
-    assert!(emitted.status.success(), "{told}");
+    let errors = String::from_utf8_lossy(&emitted.stderr);
+    assert!(emitted.status.success(), "{errors}");
     std::fs::read_to_string(&out).expect("it was just written")
 }
 

@@ -84,11 +84,11 @@ fn every_stride_over_slices_cut_anywhere() {
             let pieces = numbers.cut(data, longest);
             let expected = Kernel::SCALAR.xxh64(6, &taken(data, stride));
             for kernel in Kernel::available() {
-                let told = format!("{kernel:?} {stride} by {longest}");
-                assert_eq!(kernel.xxh64_strided(6, &pieces, stride), expected, "{told}");
+                let case = format!("{kernel:?} {stride} by {longest}");
+                assert_eq!(kernel.xxh64_strided(6, &pieces, stride), expected, "{case}");
                 let mut stream = Strided::with_kernel(kernel, 6, stride);
                 pieces.iter().for_each(|piece| stream.update(piece));
-                assert_eq!(stream.digest(), expected, "{told}, in pieces");
+                assert_eq!(stream.digest(), expected, "{case}, in pieces");
             }
         }
     }

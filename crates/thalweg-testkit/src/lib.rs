@@ -1,4 +1,4 @@
-//! What the tests of several crates share. It depends on nothing, so that models of loom and
+//! Fixtures that the tests of several crates share. It depends on nothing, so that models of loom and
 //! shuttle can use it as well.
 
 pub mod counting;

@@ -21,7 +21,7 @@ impl Random {
         self.next_u64() % bound
     }
 
-    /// Returns `true` once in so many times.
+    /// Returns `true` once in `chances` times.
     pub fn one_in(&mut self, chances: u64) -> bool {
         self.below(chances) == 0
     }

@@ -182,6 +182,33 @@ pub(crate) const EMPTY_NAMES: &[&str] = &[
     "util", "utils", "common", "helper", "helpers", "misc", "stuff",
 ];
 
+/// Words that names and comments do not use, since the field has others.
+pub(crate) const HOUSE_WORDS: &[&str] = &[
+    "told", "untold", "whoever", "whomever", "calm", "calmly", "usual", "swift",
+];
+/// Phrases that comments do not use, in lower case.
+pub(crate) const HOUSE_PHRASES: &[&str] = &["so many", "at hand"];
+/// How a comment does not begin.
+pub(crate) const HOUSE_OPENINGS: &[&str] =
+    &["Of", "So many", "The same", "Who", "Those of", "What"];
+/// Where names and comments are not yet in the field's words.
+pub(crate) const NOT_RENAMED: &[&str] = &[
+    "crates/thalweg/",
+    "crates/thalweg-cli/",
+    "crates/thalweg-client/",
+    "crates/thalweg-doctor/",
+    "crates/thalweg-exchange/",
+    "crates/thalweg-journal/",
+    "crates/thalweg-measure/",
+    "crates/thalweg-server/",
+    "crates/thalweg-task/",
+    "compare/",
+    "counts/",
+    "dev/",
+    "docs/",
+    "fuzz/",
+];
+
 /// Words that have no place in the repository: tools and paths of the machine that it was written
 /// on. Split, so that this list does not find itself.
 pub(crate) const FOREIGN_WORDS: &[&str] = &[
