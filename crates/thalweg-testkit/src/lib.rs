@@ -1,5 +1,5 @@
-//! Fixtures that the tests of several crates share. It depends on nothing, so that models of loom and
-//! shuttle can use it as well.
+//! Fixtures that the tests of several crates share. It depends on nothing, so that models of loom
+//! and shuttle can use it as well.
 
 pub mod counting;
 mod random;
