@@ -135,15 +135,21 @@ pub fn apply_batch(
 
 impl State {
     /// Returns the command that goes on with what earlier ones have left over, which had as many
-    /// events as one may: a mass cancel, orders that have expired, or stop orders that were
-    /// triggered. The owner
-    /// of the state applies it before long, and asks again then. `None` where nothing is left over,
-    /// or only in symbols that are halted or in an auction.
+    /// events as one may: a mass cancel, the end of an auction, a price band of futures, orders
+    /// that have expired, or stop orders that were triggered. The owner of the state applies it
+    /// before long, and asks again then. `None` where nothing is left over, or only in symbols
+    /// that are halted or in an auction.
     #[must_use]
     pub fn left_over(&self) -> Option<Command> {
         let Self { risk, matching } = self;
         if let Some(symbol) = matching.cancelling().next() {
             return Some(Command::cancel_all(None, Some(symbol)));
+        }
+        let unfinished = matching
+            .unfinished()
+            .find_map(|symbol| risk.next_step(symbol));
+        if unfinished.is_some() {
+            return unfinished;
         }
         let is_open = |&symbol: &crate::ids::SymbolId| risk.check_run_stops(symbol).is_ok();
         let stops = matching.left_over().find(is_open);
