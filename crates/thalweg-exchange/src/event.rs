@@ -233,6 +233,14 @@ impl Events {
         }
     }
 
+    /// Returns an empty buffer that lists levels if this one does.
+    pub(crate) const fn empty(&self) -> Self {
+        match self.has_levels {
+            true => Self::new().with_levels(),
+            false => Self::new(),
+        }
+    }
+
     /// Returns an empty buffer with room for `events` events.
     #[must_use]
     pub fn with_capacity(events: usize) -> Self {

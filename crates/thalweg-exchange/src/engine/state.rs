@@ -56,6 +56,28 @@ pub fn apply(state: &mut State, command: &Command, events: &mut Events) -> Resul
     state.apply(command, events)
 }
 
+/// Executes all that earlier commands have [left over](State::left_over), and calls `on_outcome`
+/// with each command that does, its result and its events.
+///
+/// ```
+/// use thalweg_exchange::{Command, Events, State, apply, apply_left_over};
+///
+/// let (mut state, mut events) = (State::default(), Events::new());
+/// apply(&mut state, &Command::cancel_all(None, None), &mut events);
+/// // There were fewer than 1,024 orders.
+/// apply_left_over(&mut state, &mut events, |_, _, _| panic!("nothing is left over"));
+/// ```
+pub fn apply_left_over(
+    state: &mut State,
+    events: &mut Events,
+    mut on_outcome: impl FnMut(&Command, ResultCode, &Events),
+) {
+    while let Some(command) = state.left_over() {
+        let result = apply(state, &command, events);
+        on_outcome(&command, result, events);
+    }
+}
+
 /// Executes one command as [`apply`] does, with the same result, events and state, and calls
 /// `end_of_part` when it was checked, when it was matched, and when it was settled: for a look at
 /// the clock. Cost: that of the slow path of [`apply`], which only some commands take there.

@@ -156,6 +156,12 @@ impl Matching {
         };
     }
 
+    /// Returns whether something may be left over in a symbol, which may be halted.
+    pub(crate) fn may_go_on(&self) -> bool {
+        let sets = [&self.cancelling, &self.unfinished, &self.left_over];
+        sets.iter().any(|symbols| !symbols.is_empty())
+    }
+
     /// Returns the symbols in which the end of an auction, or a price band, goes on.
     pub(crate) fn unfinished(&self) -> impl Iterator<Item = SymbolId> + '_ {
         self.unfinished.iter().copied()
