@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 use thalweg::channel::{Receiver, RecvTimeoutError, Sender, Spsc, spsc};
-use thalweg_exchange::{Command, Events, Rules, State, apply};
+use thalweg_exchange::{Command, Events, Rules, State, apply, apply_left_over};
 
 /// How often somebody who waits for a chunk looks whether the run is to stop.
 const LOOK: Duration = Duration::from_millis(50);
@@ -82,6 +82,8 @@ pub(crate) struct Begin {
     lines: Vec<u64>,
     /// Commands that were executed, and not kept.
     pub(crate) passed: u64,
+    /// Commands that were executed for what these left over.
+    pub(crate) further: u64,
 }
 
 impl Begin {
@@ -93,6 +95,7 @@ impl Begin {
             head: Vec::new(),
             lines: Vec::new(),
             passed: 0,
+            further: 0,
         }
     }
 }
@@ -335,6 +338,8 @@ impl Reader {
             Some(begin) if begin.passed + 1 < self.part.from => {
                 begin.passed += 1;
                 apply(&mut begin.before, &command, &mut self.events);
+                let further = |_: &_, _, _: &_| begin.further += 1;
+                apply_left_over(&mut begin.before, &mut self.events, further);
                 return true;
             }
             Some(begin) if begin.head.len() < self.sizes.head => {

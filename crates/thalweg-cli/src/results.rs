@@ -95,8 +95,8 @@ fn written(
     let mut again = Again {
         state: source.before.clone(),
         events: Events::new(),
-        number: source.from,
-        end: source.from.saturating_add(count),
+        number: source.from + source.further,
+        left: count,
         writer: Writer { out, form },
     };
     let mut told = again.writer.names();
@@ -104,7 +104,7 @@ fn written(
         if told.is_ok() {
             told = again.take(line, command);
         }
-        told.is_ok() && again.number < again.end
+        told.is_ok() && again.left > 0
     };
     match &source.again {
         Some((path, format)) if count > 0 && source.feed.count().is_none() => {
@@ -137,15 +137,24 @@ fn written(
 struct Again<W> {
     state: State,
     events: Events,
-    /// Of the next command.
+    /// The number of the next command.
     number: u64,
-    /// Beyond the last.
-    end: u64,
+    /// How many commands of the stream are left.
+    left: u64,
     writer: Writer<W>,
 }
 
 impl<W: Write> Again<W> {
     fn take(&mut self, line: Option<u64>, command: &Command) -> io::Result<()> {
+        self.left -= 1;
+        self.execute(line, command)?;
+        while let Some(command) = self.state.left_over() {
+            self.execute(None, &command)?;
+        }
+        Ok(())
+    }
+
+    fn execute(&mut self, line: Option<u64>, command: &Command) -> io::Result<()> {
         let number = self.number;
         self.number += 1;
         let result = apply(&mut self.state, command, &mut self.events);

@@ -205,6 +205,7 @@ fn through(
                 rules: source.rules,
                 from: source.from,
                 before: source.before.clone(),
+                further: source.further,
                 is_open: source.format == Format::Orders.name(),
             },
             progress: &mut |read, total| {

@@ -17,7 +17,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use thalweg_exchange::book::Level;
 use thalweg_exchange::stream::LoadStream;
-use thalweg_exchange::{Action, Command, Events, Rules, State, SymbolId, apply};
+use thalweg_exchange::{Action, Command, Events, Rules, State, SymbolId, apply, apply_left_over};
 
 /// The longest load stream, in bytes: some 25 million commands, all of which are kept.
 const LOAD_BYTES_MAX: u64 = 1 << 30;
@@ -36,6 +36,9 @@ pub(crate) struct Source {
     pub(crate) from: u64,
     /// The exchange before it.
     pub(crate) before: State,
+    /// The commands before it that are not in the stream: they were executed for what others left
+    /// over.
+    pub(crate) further: u64,
     /// The rules that the commands are meant for.
     pub(crate) rules: Rules,
     /// How the commands agreed with a recording when they were made.
@@ -181,6 +184,7 @@ fn kept(mut commands: Vec<Command>, rules: Rules, part: Part) -> (Feed, Begin, b
     let passed = at_most(part.from - 1, commands.len());
     for command in commands.drain(..passed) {
         apply(&mut begin.before, &command, &mut events);
+        apply_left_over(&mut begin.before, &mut events, |_, _, _| begin.further += 1);
     }
     begin.passed = passed as u64;
     let wanted = at_most(part.limit, commands.len());
@@ -314,6 +318,7 @@ impl Source {
             again: None,
             from,
             before: begin.before,
+            further: begin.further,
             rules: begin.rules,
             check: None,
             state_hash: None,

@@ -98,6 +98,45 @@ fn an_interrupted_run_goes_on_where_it_ended() {
     );
 }
 
+/// Two users with 3,000 orders at a price, all of which are cancelled, and one more each.
+fn orders_and_a_mass_cancel() -> String {
+    let mut rows = "thalweg-orders,1\nsymbol,1,1,2,1,1,0,0\n".to_owned();
+    for user in 1..3 {
+        rows += &format!("user,{user}\ndeposit,{user},2,1000000\n");
+        for order in 0..1_500 {
+            rows += &format!("place,{user},1,{order},buy,gtc,10,1\n");
+        }
+    }
+    rows + "cancel_all,all,all\nremove,1\nuser,3\n"
+}
+
+#[test]
+fn a_run_goes_on_by_itself_with_what_a_row_leaves_over() {
+    let scratch = Scratch::new();
+    let (file, directory) = (&scratch.path("orders.csv"), &scratch.path("exchange"));
+    fs::write(file, orders_and_a_mass_cancel()).expect("it can be written");
+    let run = |more: &[&str]| {
+        let base = ["exchange", "run", file, "--quiet", "--format", "json"];
+        thalweg(&[&base, more].concat()).json()
+    };
+    let records = &scratch.path("records.csv");
+    let whole = run(&["--output", records]);
+    assert_eq!(whole["commands"]["total"], 3_008);
+    // The symbol can be removed: no order is left.
+    let records = fs::read_to_string(records).expect("it was written");
+    let is_cancel =
+        |record: &&str| record.starts_with("command,") && record.contains(",cancel_all,");
+    assert_eq!(records.lines().filter(is_cancel).count(), 3);
+    assert!(!records.contains("WORK_LIMIT"));
+    // Ended behind the mass cancel, and gone on with.
+    let part = run(&["--limit", "3006", "--journal", directory]);
+    assert_eq!(part["journal"]["commands"], 3_008);
+    let rest = run(&["--from", "3007", "--journal", directory]);
+    assert_eq!(rest["journal"]["commands_before"], 3_008);
+    assert_eq!(rest["journal"]["commands"], 3_010);
+    assert_eq!(rest["state_hash"], whole["state_hash"]);
+}
+
 #[test]
 fn orders_of_our_own_format_go_on_behind_others() {
     let scratch = Scratch::new();

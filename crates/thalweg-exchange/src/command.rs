@@ -176,7 +176,11 @@ pub enum Command {
     /// By the default rules ([`Rules::cover_futures`](crate::Rules::cover_futures)), futures take
     /// no orders without a band, the band is from 1 to
     /// [`FUTURES_PRICE_MAX`](crate::risk::FUTURES_PRICE_MAX) at most, orders are covered by money
-    /// at its worst price, and those that rest or wait outside it are removed.
+    /// at its worst price, and those that rest or wait outside it are removed:
+    /// [`WORK_MAX`](crate::WORK_MAX) at most, and the others with the commands that
+    /// [`State::left_over`](crate::State::left_over) gives. Until they are gone, a symbol that is
+    /// in no auction takes no orders and no moves
+    /// ([`SymbolHalted`](crate::ResultCode::SymbolHalted)).
     SetPriceBand {
         /// Where.
         symbol: SymbolId,
@@ -226,6 +230,13 @@ pub enum Command {
     /// Buyers get back what they held above the price. Both sides pay the taker fee: neither waited
     /// for the other. Orders outside the price band are removed first. Self-trade prevention does
     /// nothing. Each buyer has an [`Event::Uncrossed`](crate::Event::Uncrossed).
+    ///
+    /// Looks at [`WORK_MAX`](crate::WORK_MAX) levels at most, and makes as many events. The rest
+    /// goes with the commands that [`State::left_over`](crate::State::left_over) gives, at the same
+    /// price: any `Uncross` of the symbol, whose reference is ignored then. Until that is done, the
+    /// symbol stays in the auction and takes no orders, no moves and no other band
+    /// ([`SymbolInAuction`](crate::ResultCode::SymbolInAuction)). Orders can be cancelled and
+    /// expire; those that still cross then trade at a further price.
     Uncross {
         /// Where.
         symbol: SymbolId,
@@ -256,7 +267,8 @@ pub enum Command {
     /// Does nothing, successfully.
     #[default]
     Nop,
-    /// Forgets everything: users, symbols, books, totals.
+    /// Forgets everything: users, symbols, books, totals. Refused where there are more than
+    /// [`WORK_MAX`](crate::WORK_MAX) users, symbols or orders.
     Reset,
 }
 

@@ -198,6 +198,8 @@ pub struct Events {
     hints: Vec<UserHint>,
     /// Orders, levels and books that the command visited without an event.
     visits: u32,
+    /// Whether the end of an auction, or a price band, goes on in further commands.
+    is_unfinished: bool,
     /// Whether levels are listed.
     has_levels: bool,
     /// The levels that the command may have changed.
@@ -225,8 +227,17 @@ impl Events {
             standings: Vec::new(),
             hints: Vec::new(),
             visits: 0,
+            is_unfinished: false,
             has_levels: false,
             levels: Vec::new(),
+        }
+    }
+
+    /// Returns an empty buffer that lists levels if this one does.
+    pub(crate) const fn empty(&self) -> Self {
+        match self.has_levels {
+            true => Self::new().with_levels(),
+            false => Self::new(),
         }
     }
 
@@ -313,6 +324,7 @@ impl Events {
         self.standing = None;
         self.standings.clear();
         self.visits = 0;
+        self.is_unfinished = false;
     }
 
     /// Returns the work of the command: one, its events, and the orders, levels and books that it
@@ -330,6 +342,15 @@ impl Events {
             u32::MAX
         };
         self.visits = self.visits.saturating_add(visits);
+    }
+
+    /// Returns whether the end of an auction, or a price band, goes on in further commands.
+    pub(crate) const fn is_unfinished(&self) -> bool {
+        self.is_unfinished
+    }
+
+    pub(crate) const fn set_unfinished(&mut self, is_unfinished: bool) {
+        self.is_unfinished = is_unfinished;
     }
 
     /// Returns the command's order before it was moved; only after a successful move.

@@ -44,7 +44,7 @@ pub use command::{
 };
 #[doc(hidden)]
 pub use engine::index::repeat_secrets;
-pub use engine::state::{State, apply, apply_batch, apply_in_parts};
+pub use engine::state::{State, apply, apply_batch, apply_in_parts, apply_left_over};
 pub use engine::{book, matching, risk};
 pub use event::{Event, Events, LevelChange, Moved, RejectReason, Removal};
 pub use ids::{CurrencyId, OrderId, SymbolId, UserId};

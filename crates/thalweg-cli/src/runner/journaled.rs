@@ -10,9 +10,9 @@ use thalweg::pipeline::Placement;
 use thalweg_exchange::durable::{
     Exchange, OpenError, Origin, Published, Storage, SubmitError, SyncMode, newest_header,
 };
-use thalweg_exchange::service::{self, Options, Outcome, Service};
+use thalweg_exchange::service::{self, LEFT_OVER_TAG, Options, Outcome, Service};
 use thalweg_exchange::snapshot::state_hash;
-use thalweg_exchange::{Command, Rules, State, durable};
+use thalweg_exchange::{Command, Events, Rules, State, apply_left_over, durable};
 
 /// Who takes the commands of a run.
 pub(crate) trait Engine {
@@ -93,6 +93,8 @@ pub(crate) struct Stream {
     pub(crate) from: u64,
     /// The state before that.
     pub(crate) before: State,
+    /// The commands before it that are not in the stream.
+    pub(crate) further: u64,
     /// Whether it may go on where others have left an exchange, or brings its own beginning.
     pub(crate) is_open: bool,
 }
@@ -134,7 +136,9 @@ impl Stream {
                  interrupted run, --from {next}"
             ));
         }
-        match commands + 1 == *from && state_hash(state) == state_hash(&self.before) {
+        let (mut state, mut done) = (state.clone(), commands);
+        apply_left_over(&mut state, &mut Events::new(), |_, _, _| done += 1);
+        match done + 1 == from + self.further && state_hash(&state) == state_hash(&self.before) {
             true => Ok(()),
             false => Err(format!(
                 "--from {from}: its exchange has {has}, and is not where {name} is before command \
@@ -197,12 +201,14 @@ impl<S: Storage> Launch for Journaled<'_, S> {
         if let (Some(begin), Some(state)) = (self.begin, state) {
             *begin = state;
         }
-        Ok(Durable {
+        let mut durable = Durable {
             exchange,
             place,
             sync: self.sync,
             before,
-        })
+        };
+        durable.go_on(0)?;
+        Ok(durable)
     }
 }
 
@@ -217,6 +223,18 @@ pub(crate) struct Durable<S: Storage> {
 }
 
 impl<S: Storage> Durable<S> {
+    /// Submits commands for what is left over until nothing is.
+    fn go_on(&mut self, due: u64) -> Result<(), Failure> {
+        while let Some(command) = self.exchange.left_over() {
+            let origin = Origin::Engine;
+            let submitted = self
+                .exchange
+                .submit_due(origin, &command, due, LEFT_OVER_TAG);
+            submitted.map_err(|error| self.refused(error))?;
+        }
+        Ok(())
+    }
+
     #[cold]
     fn refused(&mut self, error: SubmitError) -> Failure {
         let why = match error {
@@ -246,7 +264,7 @@ impl<S: Storage> Engine for Durable<S> {
     #[inline]
     fn submit_due(&mut self, command: &Command, due: u64, now: u64) -> Result<(), Failure> {
         match self.exchange.submit_due(Origin::Engine, command, due, now) {
-            Ok(_) => Ok(()),
+            Ok(_) => self.go_on(due),
             Err(error) => Err(self.refused(error)),
         }
     }

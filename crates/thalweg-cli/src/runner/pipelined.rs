@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use thalweg::pipeline::Stats;
 use thalweg::wait::cores;
-use thalweg_exchange::service::Options;
+use thalweg_exchange::service::{LEFT_OVER_TAG, Options};
 use thalweg_exchange::{Command, service};
 use thalweg_measure::clock::Clock;
 use thalweg_measure::histogram::{Histogram, Recorder};
@@ -54,6 +54,8 @@ struct Published {
     passage: Passage,
     slowest: Slowest,
     last_ticks: u64,
+    /// Commands that were not sent: they were executed for what others left over.
+    further: u64,
 }
 
 impl Published {
@@ -69,15 +71,22 @@ impl Published {
             passage: Passage::new(),
             slowest: Slowest::new(),
             last_ticks: 0,
+            further: 0,
         }
     }
 
     #[inline]
     fn take(&mut self, outcome: &service::Outcome<'_>) {
         let now = self.clock.ticks();
+        if outcome.tag == LEFT_OVER_TAG {
+            self.further += 1;
+            self.last_ticks = now;
+            return self.tally.count_trades(outcome.events);
+        }
+        let sequence = outcome.sequence - self.further;
         let took = now.saturating_sub(outcome.due);
         self.end_to_end.record(took);
-        if outcome.sequence < self.warm_up_commands {
+        if sequence < self.warm_up_commands {
             self.warm_up.record(took);
         }
         self.timeline.note(outcome.due, now);
@@ -89,7 +98,7 @@ impl Published {
             done: now,
         };
         self.passage.note(&moments);
-        let command = (outcome.sequence, outcome.command);
+        let command = (sequence, outcome.command);
         self.slowest.note(command, moments);
         self.last_ticks = now;
         self.tally.count(outcome.result, outcome.events);

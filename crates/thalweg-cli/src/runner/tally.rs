@@ -20,6 +20,11 @@ impl Tally {
             ResultCode::Success => self.successes += 1,
             other => *self.others.entry(other).or_default() += 1,
         }
+        self.count_trades(events);
+    }
+
+    /// Counts the trades of a command.
+    pub(crate) fn count_trades(&mut self, events: &[Event]) {
         for event in events {
             if let Event::Trade { size, .. } = *event {
                 self.trades.count += 1;

@@ -34,6 +34,8 @@ pub struct Matching {
     left_over: BTreeSet<SymbolId>,
     /// Where a mass cancel of all users' orders has left some over.
     cancelling: BTreeSet<SymbolId>,
+    /// Where the end of an auction, or a price band, goes on.
+    unfinished: BTreeSet<SymbolId>,
 }
 
 impl Matching {
@@ -57,6 +59,7 @@ impl Matching {
             dues: BTreeSet::new(),
             left_over: BTreeSet::new(),
             cancelling: BTreeSet::new(),
+            unfinished: BTreeSet::new(),
         }
     }
 
@@ -281,10 +284,14 @@ impl Matching {
             Command::AddSymbols(specs) if checked == ResultCode::Success => {
                 specs.iter().for_each(|spec| self.add(spec));
             }
-            Command::Reset => {
+            Command::Reset if checked == ResultCode::ValidForMatchingEngine => {
+                if self.has_more_than(self.rules.work_max()) {
+                    return ResultCode::MatchingRejectedWorkLimit;
+                }
                 let keeps_owners = self.keeps_owners;
                 *self = Self::with_capacity(self.rules, self.orders);
                 self.keeps_owners = keeps_owners;
+                return ResultCode::Success;
             }
             _ => {}
         }

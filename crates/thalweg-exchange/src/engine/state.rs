@@ -56,6 +56,28 @@ pub fn apply(state: &mut State, command: &Command, events: &mut Events) -> Resul
     state.apply(command, events)
 }
 
+/// Executes all that earlier commands have [left over](State::left_over), and calls `on_outcome`
+/// with each command that does, its result and its events.
+///
+/// ```
+/// use thalweg_exchange::{Command, Events, State, apply, apply_left_over};
+///
+/// let (mut state, mut events) = (State::default(), Events::new());
+/// apply(&mut state, &Command::cancel_all(None, None), &mut events);
+/// // There were fewer than 1,024 orders.
+/// apply_left_over(&mut state, &mut events, |_, _, _| panic!("nothing is left over"));
+/// ```
+pub fn apply_left_over(
+    state: &mut State,
+    events: &mut Events,
+    mut on_outcome: impl FnMut(&Command, ResultCode, &Events),
+) {
+    while let Some(command) = state.left_over() {
+        let result = apply(state, &command, events);
+        on_outcome(&command, result, events);
+    }
+}
+
 /// Executes one command as [`apply`] does, with the same result, events and state, and calls
 /// `end_of_part` when it was checked, when it was matched, and when it was settled: for a look at
 /// the clock. Cost: that of the slow path of [`apply`], which only some commands take there.
@@ -135,15 +157,21 @@ pub fn apply_batch(
 
 impl State {
     /// Returns the command that goes on with what earlier ones have left over, which had as many
-    /// events as one may: a mass cancel, orders that have expired, or stop orders that were
-    /// triggered. The owner
-    /// of the state applies it before long, and asks again then. `None` where nothing is left over,
-    /// or only in symbols that are halted or in an auction.
+    /// events as one may: a mass cancel, the end of an auction, a price band of futures, orders
+    /// that have expired, or stop orders that were triggered. The owner of the state applies it
+    /// before long, and asks again then. `None` where nothing is left over, or only in symbols
+    /// that are halted or in an auction.
     #[must_use]
     pub fn left_over(&self) -> Option<Command> {
         let Self { risk, matching } = self;
         if let Some(symbol) = matching.cancelling().next() {
             return Some(Command::cancel_all(None, Some(symbol)));
+        }
+        let unfinished = matching
+            .unfinished()
+            .find_map(|symbol| risk.next_step(symbol));
+        if unfinished.is_some() {
+            return unfinished;
         }
         let is_open = |&symbol: &crate::ids::SymbolId| risk.check_run_stops(symbol).is_ok();
         let stops = matching.left_over().find(is_open);

@@ -5,7 +5,7 @@
 
 use std::fmt::{self, Write};
 
-use crate::book::Book;
+use crate::book::{Book, Uncrossing};
 use crate::command::Action;
 use crate::command::OrderFlags;
 use crate::engine::state::State;
@@ -25,7 +25,8 @@ pub struct StateHash {
 /// Writes the canonical text of `state`.
 ///
 /// Recorded streams know nothing of halts and price bands; they follow the last prices where there
-/// are any: `H,symbol`, `C,symbol` for an auction, and `B,symbol,low,high`.
+/// are any: `H,symbol`, `C,symbol` for an auction, `D,symbol` for a busy
+/// symbol, and `B,symbol,low,high`.
 ///
 /// Nor do they know what waits of a user, above zero profit in futures and below a debt, which
 /// follows the user's positions as `W,user,currency,amount`; nor the last transaction ids of
@@ -42,8 +43,11 @@ pub struct StateHash {
 /// each resting order with flags or hidden lots (a display of 0 where none are hidden),
 /// `N,symbol,A|B,trigger,order,uid,type,price,reserve,size,flags,display` for each stop order
 /// (type: its code; display 0: no iceberg order), `R,symbol,low,high` (the prices by which stop
-/// orders were reached that are left over) and `E,symbol,time,order,uid` for each order that
-/// expires. (`uid` after Y and E only where [`ids_per_user`](crate::Rules::ids_per_user) holds.)
+/// orders were reached that are left over), `J,symbol,reference,price` for the end of an auction
+/// that goes on (0 for none; while its price is searched for followed by the best ask, its lots,
+/// the best bid, its lots, the worst ask and bid that traded, and the volume), and
+/// `E,symbol,time,order,uid` for each order that expires. (`uid` after Y and E only where
+/// [`ids_per_user`](crate::Rules::ids_per_user) holds.)
 ///
 /// # Errors
 /// The errors of `out`.
@@ -124,6 +128,9 @@ fn write_limits(state: &State, out: &mut impl Write) -> fmt::Result {
         if limits.auction {
             writeln!(out, "C,{symbol}")?;
         }
+        if limits.busy {
+            writeln!(out, "D,{symbol}")?;
+        }
         if (limits.low, limits.high) != (i64::MIN, i64::MAX) {
             writeln!(out, "B,{symbol},{},{}", limits.low, limits.high)?;
         }
@@ -168,10 +175,31 @@ fn write_terms(book: &Book, rules: &Rules, out: &mut impl Write) -> fmt::Result 
     if let Some((low, high)) = book.left_over() {
         writeln!(out, "R,{symbol},{low},{high}")?;
     }
+    if let Some(progress) = book.uncrossing() {
+        write_uncrossing(book, progress, out)?;
+    }
     for (time, uid, order) in book.expiries() {
         writeln!(out, "E,{symbol},{time},{order}{}", whose(uid))?;
     }
     Ok(())
+}
+
+fn write_uncrossing(book: &Book, progress: &Uncrossing, out: &mut impl Write) -> fmt::Result {
+    let Uncrossing {
+        reference,
+        price,
+        walk,
+    } = progress;
+    let (symbol, reference, price) = (book.spec().id, reference.unwrap_or(0), price.unwrap_or(0));
+    write!(out, "J,{symbol},{reference},{price}")?;
+    if let Some(walk) = walk {
+        for lots in [walk.ask, walk.bid].into_iter().flatten() {
+            write!(out, ",{},{}", lots.price, lots.lots)?;
+        }
+        let (ask, bid) = walk.worst.unwrap_or((0, 0));
+        write!(out, ",{ask},{bid},{}", walk.volume)?;
+    }
+    writeln!(out)
 }
 
 fn write_user_limits(state: &State, out: &mut impl Write) -> fmt::Result {

@@ -11,6 +11,12 @@
 //! [`Options::is_timed`] each, is stamped when it was checked, matched and settled:
 //! [`Outcome::stamps`].
 //!
+//! # Work that is left over
+//! What a command [leaves over](crate::State::left_over), since it had as much work as one may, is
+//! executed before the next command, by further ones: each has a number and an outcome, whose
+//! [`tag`](Outcome::tag) is [`LEFT_OVER_TAG`]. So a mass cancel, or the end of an auction, is done
+//! when the next command is executed; who must not wait that long has a server.
+//!
 //! # Queries
 //! Users, their open orders, books and totals can be asked for while the exchange runs:
 //! [`Service::query`], [`Client::query`]. An answer is the state between two commands, and says
@@ -71,6 +77,10 @@ use crate::engine::state::State;
 use crate::event::Events;
 use crate::execution::ExecutionReports;
 use crate::result_code::ResultCode;
+
+/// The [tag](Outcome::tag) of a command that a [`Service`] executed by itself, for what others have
+/// left over.
+pub const LEFT_OVER_TAG: u64 = u64::MAX;
 
 /// How a [`Service`] runs.
 #[derive(Clone, Debug)]
@@ -153,9 +163,10 @@ impl Default for Options {
 pub struct Outcome<'o> {
     /// The command's number, from [`Options::first_sequence`] in the order of submission.
     pub sequence: u64,
-    /// The caller's own note, given with the command.
+    /// The caller's own note, given with the command; or [`LEFT_OVER_TAG`].
     pub tag: u64,
-    /// When it was due, given with [`submit_due`](Service::submit_due); else 0.
+    /// When it was due, given with [`submit_due`](Service::submit_due); else 0. A command for what
+    /// others have left over was due when the last of these was.
     pub due: u64,
     /// The command.
     pub command: &'o Command,

@@ -4,9 +4,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use thalweg::pipeline::Builder;
 
-use super::Outcome;
 use super::backlog::Backlog;
-use super::slot::Slot;
+use super::slot::{Further, Slot};
+use super::{LEFT_OVER_TAG, Outcome};
 use crate::digest::Digest;
 
 /// A digest, given back when the stage that keeps it ends.
@@ -23,7 +23,7 @@ impl Drop for Keeper {
 
 /// The publish stage's state from one slot to the next.
 pub(super) struct Publishing {
-    /// The number of the first command.
+    /// The number of the first command, and how many had no place in the ring.
     first: u64,
     /// Queries so far, which have no numbers.
     queries: u64,
@@ -71,6 +71,40 @@ impl Publishing {
             events: &slot.events,
         });
         self.backlog.take_off(&mut slot.events);
+        if let Some(further) = slot.further.take() {
+            self.publish_further((sequence, slot.due), further.into(), publish);
+        }
+    }
+
+    /// Publishes the commands for what the command of this number has left over.
+    #[cold]
+    fn publish_further(
+        &mut self,
+        (sequence, due): (u64, u64),
+        further: Vec<Further>,
+        publish: &mut impl FnMut(Outcome<'_>),
+    ) {
+        self.first += further.len() as u64;
+        for (further, sequence) in further.into_iter().zip(sequence + 1..) {
+            let Further {
+                command,
+                result,
+                mut events,
+            } = further;
+            if let Some(keeper) = &mut self.keeper {
+                keeper.digest.fold(&command, result, &events);
+            }
+            publish(Outcome {
+                sequence,
+                tag: LEFT_OVER_TAG,
+                due,
+                stamps: None,
+                command: &command,
+                result,
+                events: &events,
+            });
+            self.backlog.take_off(&mut events);
+        }
     }
 }
 

@@ -25,7 +25,7 @@ use thalweg::wait::Mode;
 use super::client::{Client, Request};
 use super::query::Inquiry;
 use super::reply::{FailureCell, Reply};
-use super::{Finished, Options, OptionsError, Outcome, Service};
+use super::{Finished, LEFT_OVER_TAG, Options, OptionsError, Outcome, Service};
 use crate::engine::state::State;
 
 /// Requests received from the channel together.
@@ -128,7 +128,7 @@ pub struct SharedService {
 impl SharedService {
     /// Starts an exchange from `state`, and its driver thread. `publish` is called for every
     /// command, in order, by the publish stage, before the reply is sent; the
-    /// [`tag`](Outcome::tag) is 0.
+    /// [`tag`](Outcome::tag) is 0, or [`LEFT_OVER_TAG`].
     ///
     /// # Errors
     /// Options that are out of range, or no thread.
@@ -153,6 +153,9 @@ impl SharedService {
         let replies = Arc::clone(&senders);
         let service = Service::start(state, service, move |outcome| {
             publish(outcome);
+            if outcome.tag == LEFT_OVER_TAG {
+                return;
+            }
             let sender = lock(&replies).pop_front();
             let sender = sender.expect("every command has a sender");
             // The receiver may have been dropped.

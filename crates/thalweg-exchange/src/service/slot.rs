@@ -6,6 +6,14 @@ use crate::command::Command;
 use crate::event::Events;
 use crate::result_code::ResultCode;
 
+/// A command for what others have left over.
+#[derive(Debug)]
+pub(super) struct Further {
+    pub(super) command: Command,
+    pub(super) result: ResultCode,
+    pub(super) events: Events,
+}
+
 /// A command or a query on its way through the stages.
 #[derive(Debug)]
 pub(super) struct Slot {
@@ -16,6 +24,8 @@ pub(super) struct Slot {
     pub(super) stamps: Stamps,
     pub(super) result: ResultCode,
     pub(super) events: Events,
+    /// The commands that were executed for what this one has left over, if any were.
+    pub(super) further: Option<Box<[Further]>>,
     /// The query, if this is one, until it is published.
     pub(super) inquiry: Option<Box<Inquiry>>,
 }
@@ -31,6 +41,7 @@ impl Slot {
             stamps: Stamps::default(),
             result: ResultCode::New,
             events: if levels { events.with_levels() } else { events },
+            further: None,
             inquiry: None,
         }
     }

@@ -9,11 +9,12 @@ use super::backlog::Backlog;
 use super::foresight::Foresight;
 use super::publishing::{Publishing, publishing};
 use super::query::Inquiry;
-use super::slot::Slot;
+use super::slot::{Further, Slot};
 use super::stamps::Stamping;
 use super::{EVENTS_MAX, Options, Outcome, Service};
 use crate::command::Command;
 use crate::engine::state::{State, apply};
+use crate::rules::WORK_MAX;
 
 /// Why a [`Service`] was not started.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,6 +112,7 @@ pub(super) fn start(
         returned: Arc::clone(&returned),
         foresight: Foresight::default(),
         stamping: Stamping::new(&options),
+        may_go_on: true,
         backlog: Arc::clone(&backlog),
     };
     let builder = Pipeline::builder(options.capacity, move || Slot::new(events, levels));
@@ -134,6 +136,8 @@ struct Executing {
     returned: Arc<Mutex<Option<State>>>,
     foresight: Foresight,
     stamping: Stamping,
+    /// Whether earlier commands may have left work over.
+    may_go_on: bool,
     backlog: Arc<Backlog>,
 }
 
@@ -166,7 +170,32 @@ impl Executing {
             slot.result = apply(&mut self.state, &slot.command, &mut slot.events);
         }
         self.backlog.add(&slot.events);
+        // A command with less work leaves none over.
+        if self.may_go_on || slot.events.work() > WORK_MAX as u64 {
+            self.go_on(slot);
+        }
         Flow::Next
+    }
+
+    /// Executes what is left over. What is not, in a halt, may be after the next command.
+    #[cold]
+    #[inline(never)]
+    fn go_on(&mut self, slot: &mut Slot) {
+        let mut further = Vec::new();
+        while let Some(command) = self.state.left_over() {
+            let mut events = slot.events.empty();
+            let result = apply(&mut self.state, &command, &mut events);
+            self.backlog.add(&events);
+            further.push(Further {
+                command,
+                result,
+                events,
+            });
+        }
+        self.may_go_on = self.state.matching.may_go_on();
+        slot.further = (!further.is_empty()).then(|| further.into());
+        // As after a query.
+        self.stamping.begin();
     }
 
     #[cold]

@@ -7,7 +7,7 @@ use super::orders::{Owned, Terms};
 use super::reader::{Reader, within};
 use super::symbols::{Listed, forbid};
 use super::writer::Writer;
-use super::{orders, stops};
+use super::{auction, orders, stops};
 use crate::book::{Book, Outline, Saved};
 use crate::command::{Action, SymbolType};
 use crate::risk::Risk;
@@ -34,6 +34,9 @@ pub(super) fn encode(book: &Book, out: &mut Writer<'_>) {
     }
     if let Some((low, high)) = book.left_over() {
         out.longs([low, high]);
+    }
+    if let Some(progress) = book.uncrossing() {
+        auction::encode(progress, out);
     }
 }
 
@@ -75,6 +78,9 @@ pub(super) fn decode(
     let expiring = owned.expiring;
     if symbol.has_left_over {
         restore_left_over(fields, &mut book, risk.rules())?;
+    }
+    if limits.auction && limits.busy {
+        book.restore_uncrossing(auction::decode(fields, limits)?);
     }
     let why = "those of one time are not 0, 1, 2 and so on";
     forbid(!book.has_turns(expiring), at, "an order's turn", why)?;

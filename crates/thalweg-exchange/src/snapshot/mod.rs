@@ -39,6 +39,7 @@
 //! ```
 
 mod accounts;
+mod auction;
 mod books;
 mod currencies;
 mod error;
@@ -118,7 +119,8 @@ pub fn decode_state(bytes: &[u8]) -> Result<State, SnapshotError> {
     let mut matching = Matching::new(*risk.rules());
     for symbol in &symbols {
         let book = books::decode(fields, symbol, &mut risk, &mut money)?;
-        matching.restore(book, symbol.is_cancelling);
+        let is_busy = symbol.saved.limits.busy;
+        matching.restore(book, symbol.is_cancelling, is_busy);
     }
     fields.end()?;
     money.close(&mut risk)?;

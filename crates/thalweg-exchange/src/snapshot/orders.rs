@@ -10,7 +10,7 @@ use crate::book::{Book, RestingOrder, Turns};
 use crate::command::{Action, OrderFlags, SymbolSpec, is_enough};
 use crate::event::UserHint;
 use crate::ids::{OrderId, UserId};
-use crate::risk::Risk;
+use crate::risk::{FUTURES_PRICE_MAX, Risk};
 
 /// One without conditions.
 pub(super) const BYTES: usize = 42;
@@ -72,10 +72,11 @@ impl Terms {
                 i64::MIN
             },
             size_max: (is_pair && rules.remember_orders()).then_some(symbol.saved.seen.size_max),
-            band: if is_covered {
-                (limits.low, limits.high)
-            } else {
-                (i64::MIN, i64::MAX)
+            band: match is_covered {
+                // Orders outside the band are removed in further commands.
+                true if rules.bound_work && (limits.busy || is_auction) => (1, FUTURES_PRICE_MAX),
+                true => (limits.low, limits.high),
+                false => (i64::MIN, i64::MAX),
             },
             clock: risk.clock(),
             passed: symbol

@@ -21,6 +21,7 @@ const HAS_TRADED: u8 = 8;
 const HAS_LEFT_OVER: u8 = 16;
 const INVERTED: u8 = 32;
 const IS_CANCELLING: u8 = 64;
+const BUSY: u8 = 128;
 
 /// A symbol as its bytes have it.
 #[derive(Clone, Copy, Debug)]
@@ -89,7 +90,8 @@ fn encode_one(symbol: &SavedSymbol, book: &Book, is_cancelling: bool, out: &mut 
             | bit(traded_at.is_some(), HAS_TRADED)
             | bit(book.left_over().is_some(), HAS_LEFT_OVER)
             | bit(seen.inverted, INVERTED)
-            | bit(is_cancelling, IS_CANCELLING),
+            | bit(is_cancelling, IS_CANCELLING)
+            | bit(limits.busy, BUSY),
     );
     out.longs([
         limits.low,
@@ -185,7 +187,7 @@ fn decode_rest(
     at: usize,
     spec: SymbolSpec,
 ) -> Result<Listed, SnapshotError> {
-    let bits = fields.small("a symbol's bits", 2 * IS_CANCELLING - 1)?;
+    let bits = fields.byte("a symbol's bits")?;
     let has = |bit: u8| bits & bit != 0;
     let [low, high] = fields.longs("a lowest price")?;
     let protection_at = fields.at();
@@ -204,6 +206,7 @@ fn decode_rest(
     let limits = TradingLimits {
         halted: has(HALTED),
         auction: has(AUCTION),
+        busy: has(BUSY),
         low,
         high,
     };
@@ -254,6 +257,14 @@ fn check_limits(symbol: &Listed, rules: &Rules) -> Result<(), SnapshotError> {
     let why = "the symbol has none";
     forbid(auction && !may_be_auction, bits_at, "an auction", why)?;
     let is_traded = symbol.is_futures() && rules.margin_trading;
+    let may_be_busy = rules.bound_work && (auction || is_covered);
+    let why = "nothing there goes on";
+    forbid(
+        saved.limits.busy && !may_be_busy,
+        bits_at,
+        "a busy symbol",
+        why,
+    )?;
     let why = "the rules do not bound it";
     let is_whole = symbol.is_cancelling && !rules.bound_work;
     forbid(is_whole, bits_at, "a mass cancel that goes on", why)?;

@@ -8,6 +8,7 @@ mod allocation;
 mod clients;
 mod endings;
 mod large;
+mod left_over;
 mod queries;
 mod restart;
 mod tasks;

@@ -16,6 +16,7 @@ mod random;
 mod reports;
 mod self_trade;
 pub(crate) use crate::properties::served;
+mod steps;
 mod stops;
 pub(crate) use crate::money::totals;
 mod watch;

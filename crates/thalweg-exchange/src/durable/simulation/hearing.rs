@@ -21,10 +21,12 @@ pub(super) struct Told {
     pub(super) refused_full: u64,
     pub(super) snapshots: u64,
     pub(super) fallbacks: u64,
+    /// How often an exchange was opened in the midst of a mass operation.
+    pub(super) left_over: u64,
 }
 
 impl Told {
-    pub(super) fn counts(&self) -> [(&'static str, u64); 11] {
+    pub(super) fn counts(&self) -> [(&'static str, u64); 12] {
         [
             ("crashes", self.crashes),
             ("crashes in open", self.crashes_in_open),
@@ -37,6 +39,7 @@ impl Told {
             ("refused by a full disk", self.refused_full),
             ("snapshots", self.snapshots),
             ("fallbacks", self.fallbacks),
+            ("opened with work left over", self.left_over),
         ]
     }
 }
@@ -54,6 +57,7 @@ impl AddAssign for Told {
         self.refused_full += other.refused_full;
         self.snapshots += other.snapshots;
         self.fallbacks += other.fallbacks;
+        self.left_over += other.left_over;
     }
 }
 

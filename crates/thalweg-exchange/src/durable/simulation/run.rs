@@ -8,7 +8,7 @@ use thalweg_measure::random::SplitMix;
 
 use super::hearing::{Ear, Told};
 use super::model::{Model, Verdict, must, origin};
-use super::traffic::{USERS, beginning, command};
+use super::traffic::{self, USERS, beginning, command};
 use crate::command::Command;
 use crate::durable::error::{Failed, OpenError, SubmitError};
 use crate::durable::exchange::Exchange;
@@ -33,6 +33,8 @@ struct Run {
     told: Told,
     /// A snapshot that was damaged, while it is there.
     damaged: Option<String>,
+    /// Whether there are more orders than one command may take out.
+    is_crowded: bool,
 }
 
 /// Why a life ended, if it was no fault.
@@ -50,9 +52,12 @@ pub(super) fn run(seed: u64, seeded: Option<Seeded>) -> Result<Told, String> {
         faults: Faults { seeded },
         told: Told::default(),
         damaged: None,
+        is_crowded: seed % 2 == 1,
     };
-    for _ in 0..6 + run.random.below(6) {
-        if run.random.below(8) > 0 {
+    for life in 0..6 + run.random.below(6) {
+        // The crowd comes in the first life.
+        let may_fail = life > 0 || !run.is_crowded;
+        if run.random.below(8) > 0 && may_fail {
             let spread = [40, 400, 2_000][run.random.below(3) as usize];
             let at = run.disk.operations() + 1 + run.random.below(spread);
             run.disk.fail_power_at(at);
@@ -118,6 +123,7 @@ impl Run {
         )?;
         let hash = ear.hash().ok_or("nobody told the state")?;
         self.model.recovered(recovered.commands, hash)?;
+        self.told.left_over += u64::from(exchange.left_over().is_some());
         self.resume(&exchange)?;
         Ok(Ok((exchange, ear)))
     }
@@ -145,6 +151,14 @@ impl Run {
         if self.model.log.is_empty() {
             let requests = beginning().map(|command| (Origin::Engine, command));
             self.submit(&mut exchange, &requests, &ear)?;
+            let orders = if self.is_crowded {
+                traffic::crowd()
+            } else {
+                Vec::new()
+            };
+            for some in orders.chunks(650) {
+                self.submit(&mut exchange, &by_engine(some), &ear)?;
+            }
         }
         self.send_again(&mut exchange, &ear)?;
         for _ in 0..self.random.below(80) {
@@ -164,8 +178,13 @@ impl Run {
                     let kind = kinds[self.random.below(2) as usize];
                     self.disk.fail(kind, self.random.below(3), Fault::Io);
                 }
+                5 if self.is_crowded => {
+                    let operation = traffic::operation(&mut self.random);
+                    self.submit(&mut exchange, &by_engine(&[operation]), &ear)?;
+                }
                 _ => self.send(&mut exchange, &ear)?,
             }
+            self.go_on(&mut exchange, &ear)?;
             let idle = exchange.idle();
             self.hear(&ear)?;
             if let Err(failed) = idle {
@@ -242,6 +261,17 @@ impl Run {
             requests.push((origin(client.key, sequence), command));
         }
         self.submit(exchange, &requests, ear)
+    }
+
+    /// Submits the command for what is left over, as a server does, now and then.
+    fn go_on(&mut self, exchange: &mut Exchange<SimDisk>, ear: &Ear) -> Verdict {
+        let Some(command) = exchange.left_over() else {
+            return Ok(());
+        };
+        match self.random.below(10) {
+            0 => self.submit(exchange, &by_engine(&[command]), ear),
+            _ => Ok(()),
+        }
     }
 
     /// All that has no answer yet, as after a break.
@@ -401,6 +431,13 @@ impl Run {
             self.damaged = Some(newest.clone());
         }
     }
+}
+
+fn by_engine(commands: &[Command]) -> Vec<(Origin, Command)> {
+    let commands = commands.iter();
+    commands
+        .map(|command| (Origin::Engine, command.clone()))
+        .collect()
 }
 
 /// An error is no fault where the disk gave one, or has no power.

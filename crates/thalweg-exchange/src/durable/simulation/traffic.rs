@@ -15,17 +15,54 @@ pub(super) fn sessions() -> Vec<SessionKey> {
     (0..USERS * 2).map(trade).chain([admin]).collect()
 }
 
-/// Users with money, and a pair to trade.
-pub(super) fn beginning() -> [Command; 2] {
-    let account = |uid| AccountSpec {
+fn account(uid: i64) -> AccountSpec {
+    AccountSpec {
         uid: UserId(uid),
         balances: vec![(CurrencyId(1), 1 << 40), (CurrencyId(2), 1 << 40)],
-    };
+    }
+}
+
+/// Users with money, and a pair to trade.
+pub(super) fn beginning() -> [Command; 2] {
     let pair = SymbolSpec::pair(SymbolId(1), CurrencyId(1), CurrencyId(2));
     [
         Command::AddAccounts((1..=USERS as i64).map(account).collect()),
         Command::AddSymbols([pair].into()),
     ]
+}
+
+/// An auction in a second pair, of a user without sessions, with more orders than one command may
+/// let trade or take out.
+pub(super) fn crowd() -> Vec<Command> {
+    let symbol = SymbolId(2);
+    let pair = SymbolSpec::pair(symbol, CurrencyId(1), CurrencyId(2));
+    let order = |id: i64| {
+        let (action, price) = match id % 2 {
+            0 => (Action::Ask, 90 + id % 7),
+            _ => (Action::Bid, 100 + id % 7),
+        };
+        let whose = (UserId(100), OrderId(id));
+        Command::Place(Place::limit(whose, symbol, action, (price, 1)))
+    };
+    let start = [
+        Command::AddAccounts([account(100)].into()),
+        Command::AddSymbols([pair].into()),
+        Command::StartAuction { symbol },
+    ];
+    start.into_iter().chain((0..2_600).map(order)).collect()
+}
+
+/// A command for the whole crowd.
+pub(super) fn operation(random: &mut SplitMix) -> Command {
+    let symbol = SymbolId(2);
+    match random.below(3) {
+        0 => Command::cancel_all(None, Some(symbol)),
+        1 => Command::cancel_all(None, None),
+        _ => Command::Uncross {
+            symbol,
+            reference: None,
+        },
+    }
 }
 
 pub(super) fn command(random: &mut SplitMix, key: SessionKey) -> Command {

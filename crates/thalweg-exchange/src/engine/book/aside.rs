@@ -12,8 +12,10 @@
 
 use std::collections::BTreeMap;
 
+use super::auction::Uncrossing;
 use super::stops::Stops;
 use super::{Book, RestingOrder};
+use crate::command::Action;
 use crate::engine::index::OrderKey;
 
 /// Mark of a node: lots of its order are hidden.
@@ -32,6 +34,8 @@ pub(super) struct Terms {
     /// Lots shown at a time; means something while lots are hidden.
     pub(super) display: i64,
     pub(super) hidden: i64,
+    /// The price at which its hidden lots are counted.
+    pub(super) price: i64,
     pub(super) good_till: Option<i64>,
 }
 
@@ -47,16 +51,33 @@ impl Terms {
 pub(super) struct Aside {
     arrivals: u64,
     pub(super) terms: BTreeMap<OrderKey, Terms>,
+    /// Per side, by price: the lots that orders hide, where they hide any.
+    hidden: [BTreeMap<i64, i128>; 2],
     /// By time, then by arrival.
     pub(super) expiries: BTreeMap<(i64, u64), OrderKey>,
     pub(super) stops: Stops,
     /// Orders are collected for an auction.
     pub(super) is_auction: bool,
+    /// The end of the auction, while it goes on in further commands.
+    pub(super) uncrossing: Option<Box<Uncrossing>>,
 }
 
 impl Aside {
     fn is_empty(&self) -> bool {
         self.terms.is_empty() && self.stops.is_empty() && !self.is_auction
+    }
+
+    /// Counts lots that are hidden at a price from now on, or below zero, that no longer are.
+    fn count_hidden(&mut self, (side, price): (Action, i64), lots: i64) {
+        if lots == 0 {
+            return;
+        }
+        let hidden = &mut self.hidden[side as usize];
+        let all = hidden.entry(price).or_default();
+        *all += i128::from(lots);
+        if *all == 0 {
+            hidden.remove(&price);
+        }
     }
 
     pub(super) const fn next_arrival(&mut self) -> u64 {
@@ -114,25 +135,40 @@ impl Book {
         let marks = terms.marks();
         let node = &mut self.ladder.nodes[slot];
         let order = node.key(self.owners);
+        let (side, price) = (node.action, node.price);
         let before = std::mem::replace(&mut node.marks, marks);
         if marks == 0 && before == 0 {
             return;
         }
         let aside = self.aside_mut();
-        if marks == 0 {
-            aside.terms.remove(&order);
-        } else {
-            aside.terms.insert(order, terms);
+        let before = match marks {
+            0 => aside.terms.remove(&order),
+            _ => aside.terms.insert(order, Terms { price, ..terms }),
+        };
+        if let Some(before) = before {
+            aside.count_hidden((side, before.price), -before.hidden);
         }
+        aside.count_hidden((side, price), terms.hidden);
+    }
+
+    /// Returns the lots that the orders of a price hide.
+    pub(super) fn hidden_at(&self, side: Action, price: i64) -> i128 {
+        let hidden = self
+            .aside
+            .as_ref()
+            .map(|aside| &aside.hidden[side as usize]);
+        let lots = hidden.and_then(|hidden| hidden.get(&price));
+        lots.copied().unwrap_or(0)
     }
 
     /// Forgets an order that is in no queue any more, with its terms.
     pub(super) fn discard(&mut self, slot: u32) {
         let node = &self.ladder.nodes[slot];
         if node.marks != 0 {
-            let order = node.key(self.owners);
+            let (order, side) = (node.key(self.owners), node.action);
             let aside = self.aside_mut();
             if let Some(terms) = aside.terms.remove(&order) {
+                aside.count_hidden((side, terms.price), -terms.hidden);
                 aside.forget_expiry(terms.good_till, terms.arrival);
             }
         }

@@ -11,19 +11,26 @@
 //! best prices decides, and no level is looked at but those that trade and two more of a side.
 //!
 //! *The uncross*: orders whose price is outside the band are taken out first; no price of the band
-//! would uncross them. Then the best buyer meets the best seller, by price and time, until the
-//! volume is done; all at that price. An iceberg order shows new lots at the end of its queue, as
-//! ever. Self-trade prevention does nothing here: who takes and who makes is undefined, and an
-//! order that went would change the price for all others. *Why the book is not crossed afterwards*:
-//! say sellers are used up at the price p, and at an ask a above p a buyer still stands. Then more
-//! could be bought at a than was traded, and more be sold there than at p: at a, more would trade.
+//! would uncross them. Then the best buyer meets the best seller, by price and time, as long as
+//! both trade at the price, which is until the volume is done; all at that price. An iceberg order
+//! shows new lots at the end of its queue, as ever. Self-trade prevention does nothing here: who
+//! takes and who makes is undefined, and an order that went would change the price for all others.
+//! *Why the book is not crossed afterwards*: say sellers are used up at the price p, and at an ask
+//! a above p a buyer still stands. Then more could be bought at a than was traded, and more be sold
+//! there than at p: at a, more would trade.
+//!
+//! *Steps*: a command takes as many orders out, looks at as many levels, or makes as many events as
+//! one may. Where more are left, [`Uncrossing`] is kept, and the next command goes on from there.
+//! No order comes or moves meanwhile, but orders may leave. The price is that of the lots that were
+//! there when their level was looked at, and holds for all trades. Only where orders have left
+//! meanwhile may the others still cross after these: then a further price is searched for.
 //!
 //! Then stop orders are triggered, by the last price too, in a market that goes on as ever.
 
+use super::Book;
 use super::ladder::mask;
-use super::{Book, Level};
 use crate::command::Action;
-use crate::event::{Event, Events, LevelChange, Removal};
+use crate::event::{Event, Events, LevelChange};
 use crate::ids::{OrderId, UserId};
 use crate::rules::Rules;
 
@@ -39,17 +46,31 @@ pub struct Indicative {
 }
 
 /// Lots of one side at a price.
-#[derive(Clone, Copy, Debug)]
-struct Lots {
-    price: i128,
-    lots: i128,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Lots {
+    pub(crate) price: i64,
+    pub(crate) lots: i128,
 }
 
-/// The unfilled lots at the best prices of both sides after all trades that are possible.
-#[derive(Clone, Copy, Debug)]
-struct Left {
-    ask: Option<Lots>,
-    bid: Option<Lots>,
+/// The search for the price, which matches lots of both sides, best price first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Walk {
+    /// The unfilled lots at the best prices of both sides after the trades so far.
+    pub(crate) ask: Option<Lots>,
+    pub(crate) bid: Option<Lots>,
+    /// The worst ask and the worst bid that traded so far.
+    pub(crate) worst: Option<(i64, i64)>,
+    pub(crate) volume: i128,
+}
+
+/// The end of an auction that goes on in further commands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Uncrossing {
+    pub(crate) reference: Option<i64>,
+    /// The search for the price, once it has begun and until it has ended.
+    pub(crate) walk: Option<Walk>,
+    /// The price at which orders trade, once it was found.
+    pub(crate) price: Option<i64>,
 }
 
 /// More than any lots, and beyond all prices.
@@ -57,13 +78,14 @@ const NO_LOTS: i128 = i128::MAX;
 const ABOVE: i128 = i64::MAX as i128 + 1;
 const BELOW: i128 = i64::MIN as i128 - 1;
 
-impl Left {
-    fn ask_price(&self) -> i128 {
-        self.ask.map_or(ABOVE, |ask| ask.price)
-    }
+fn price_or(lots: Option<Lots>, other: i128) -> i128 {
+    lots.map_or(other, |lots| lots.price.into())
+}
 
-    fn bid_price(&self) -> i128 {
-        self.bid.map_or(BELOW, |bid| bid.price)
+impl Walk {
+    /// Returns whether lots at the best prices are left that trade.
+    fn is_crossed(&self) -> bool {
+        price_or(self.ask, ABOVE) <= price_or(self.bid, BELOW)
     }
 
     /// The lowest and the highest price of the smallest surplus, of those between the worst ask and
@@ -74,22 +96,22 @@ impl Left {
         next_ask: impl FnOnce() -> Option<Lots>,
         next_bid: impl FnOnce() -> Option<Lots>,
     ) -> (i128, i128) {
-        let (ask, bid) = (self.ask_price(), self.bid_price());
+        let (ask, bid) = (price_or(self.ask, ABOVE), price_or(self.bid, BELOW));
         let balanced = (low.max(bid + 1), high.min(ask - 1));
         if balanced.0 <= balanced.1 {
             return balanced;
         }
         // At every price an order is left over: buyers up to `bid`, sellers from `ask` on.
-        let bought = self.bid.filter(|bid| bid.price >= low);
-        let sold = self.ask.filter(|ask| ask.price <= high);
+        let bought = self.bid.filter(|bid| i128::from(bid.price) >= low);
+        let sold = self.ask.filter(|ask| i128::from(ask.price) <= high);
         let [bought, sold] = [bought, sold].map(|left| left.map_or(NO_LOTS, |left| left.lots));
         let first = if bought <= sold {
-            low.max(next_bid().map_or(BELOW, |next| next.price) + 1)
+            low.max(price_or(next_bid(), BELOW) + 1)
         } else {
             ask
         };
         let last = if sold <= bought {
-            high.min(next_ask().map_or(ABOVE, |next| next.price) - 1)
+            high.min(price_or(next_ask(), ABOVE) - 1)
         } else {
             bid
         };
@@ -99,8 +121,8 @@ impl Left {
     /// Returns the lots left over at one of these prices; below zero, those of sellers.
     fn surplus(&self, price: i128) -> i128 {
         match (self.ask, self.bid) {
-            (_, Some(bid)) if price <= bid.price => bid.lots,
-            (Some(ask), _) if price >= ask.price => -ask.lots,
+            (_, Some(bid)) if price <= bid.price.into() => bid.lots,
+            (Some(ask), _) if price >= ask.price.into() => -ask.lots,
             _ => 0,
         }
     }
@@ -125,90 +147,168 @@ impl Book {
     /// nearest to `reference`; without one, to the last trade, or else in the middle of the prices
     /// that are as good. `None` where nothing would trade.
     ///
-    /// Cost: a look at each level that would trade and at two more of each side, and where orders
-    /// hide lots, at the orders there.
+    /// Cost: a look at each level that would trade and at two more of each side.
     #[must_use]
     pub fn indicative(&self, reference: Option<i64>) -> Option<Indicative> {
-        let [mut asks, mut bids] = [Action::Ask, Action::Bid].map(|side| self.lots_in_band(side));
-        let (mut ask, mut bid) = (asks.next(), bids.next());
-        let (mut volume, mut worst) = (0, None);
-        while let (Some(seller), Some(buyer)) = (&mut ask, &mut bid)
-            && seller.price <= buyer.price
+        let mut walk = self.begin_walk();
+        self.go_on(&mut walk, usize::MAX);
+        self.found(&walk, reference)
+    }
+
+    fn begin_walk(&self) -> Walk {
+        let [ask, bid] = [Action::Ask, Action::Bid].map(|side| self.lots_beyond(side, None).next());
+        Walk {
+            ask,
+            bid,
+            worst: None,
+            volume: 0,
+        }
+    }
+
+    /// Matches lots of both sides until they do not cross any more, or `most` levels were looked
+    /// at. Returns how many were.
+    fn go_on(&self, walk: &mut Walk, most: usize) -> usize {
+        let [mut asks, mut bids] = [(Action::Ask, walk.ask), (Action::Bid, walk.bid)]
+            .map(|(side, last)| self.lots_beyond(side, last.map(|last| last.price)));
+        let mut levels = 0;
+        while levels < most
+            && walk.is_crossed()
+            && let (Some(seller), Some(buyer)) = (&mut walk.ask, &mut walk.bid)
         {
             let lots = seller.lots.min(buyer.lots);
-            volume += lots;
-            worst = Some((seller.price, buyer.price));
+            walk.volume += lots;
+            walk.worst = Some((seller.price, buyer.price));
             seller.lots -= lots;
             buyer.lots -= lots;
             let (is_sold, is_bought) = (seller.lots == 0, buyer.lots == 0);
+            levels += usize::from(is_sold) + usize::from(is_bought);
             if is_sold {
-                ask = asks.next();
+                walk.ask = asks.next();
             }
             if is_bought {
-                bid = bids.next();
+                walk.bid = bids.next();
             }
         }
-        let left = Left { ask, bid };
-        let (low, high) = left.prices(worst?, || asks.next(), || bids.next());
+        levels
+    }
+
+    /// Returns the price after all trades that are possible; `None` if there are none.
+    fn found(&self, walk: &Walk, reference: Option<i64>) -> Option<Indicative> {
+        let worst = walk.worst.map(|(ask, bid)| (ask.into(), bid.into()))?;
+        let next = |side, last: Option<Lots>| self.lots_beyond(side, Some(last?.price)).next();
+        let next_ask = || next(Action::Ask, walk.ask);
+        let (low, high) = walk.prices(worst, next_ask, || next(Action::Bid, walk.bid));
         let middle = low + (high - low) / 2;
         let reference = reference.or(self.last).map_or(middle, i128::from);
         let price = reference.clamp(low, high);
         Some(Indicative {
             price: i64::try_from(price).ok()?,
-            volume: i64::try_from(volume).ok()?,
-            surplus: i64::try_from(left.surplus(price)).ok()?,
+            volume: i64::try_from(walk.volume).ok()?,
+            surplus: i64::try_from(walk.surplus(price)).ok()?,
         })
     }
 
-    /// Lots of each price of a side inside the band, hidden ones included, best first: orders
-    /// outside will not be there any more.
-    fn lots_in_band(&self, side: Action) -> impl Iterator<Item = Lots> + '_ {
-        let levels = self.ladder.levels_within(side, self.band);
-        levels.map(move |(slot, level)| Lots {
-            price: level.price.into(),
-            lots: i128::from(level.volume) + self.hidden_at(slot, side, &level),
-        })
-    }
-
-    /// Lots that the orders of a level hide.
-    pub(super) fn hidden_at(&self, slot: u32, side: Action, level: &Level) -> i128 {
-        let Some(aside) = &self.aside else {
-            return 0;
+    /// Lots of each price of a side inside the band, hidden ones included, best first, from behind
+    /// the price `last` on: orders outside will not be there any more.
+    fn lots_beyond(&self, side: Action, last: Option<i64>) -> impl Iterator<Item = Lots> + '_ {
+        let (low, high) = self.band;
+        let (best, worst) = match side {
+            Action::Ask => (low, high),
+            Action::Bid => (high, low),
         };
-        if level.orders < aside.terms.len() as u64 {
-            let orders = self.ladder.queue(slot);
-            return orders.map(|order| i128::from(self.hidden(order))).sum();
-        }
-        let hidden = aside.terms.iter().filter(|(_, terms)| terms.hidden > 0);
-        let here = hidden.filter(|&(&order, _)| {
-            let order = self.find(order).map(|slot| &self.ladder.nodes[slot]);
-            order.is_some_and(|order| (order.action, order.price) == (side, level.price))
-        });
-        here.map(|(_, terms)| i128::from(terms.hidden)).sum()
+        let first = match last {
+            Some(last) => (last ^ mask(side)).checked_add(1),
+            None => Some(best ^ mask(side)),
+        };
+        let keys = first.map(|first| (first, worst ^ mask(side)));
+        let levels = keys.into_iter();
+        let levels = levels.flat_map(move |keys| self.ladder.levels_between(side, keys));
+        levels.map(move |(_, level)| Lots {
+            price: level.price,
+            lots: i128::from(level.volume) + self.hidden_at(side, level.price),
+        })
     }
 
-    /// Ends the auction: what can trade does, at one price.
+    /// Ends the auction, or goes on with that as far as one command may: what can trade does, at
+    /// one price. Returns whether the auction has ended.
     #[cold]
-    pub(crate) fn uncross(&mut self, reference: Option<i64>, rules: &Rules, events: &mut Events) {
-        let every = (Removal::OutsideBand, usize::MAX);
-        self.remove_resting(every, events, Some(self.band));
-        let first = events.len();
-        if let Some(found) = self.indicative(reference) {
-            self.trade_at(found.price, found.volume, events);
-            self.last = Some(found.price);
+    pub(crate) fn uncross(
+        &mut self,
+        reference: Option<i64>,
+        rules: &Rules,
+        events: &mut Events,
+    ) -> bool {
+        let begun = self.aside_mut().uncrossing.take();
+        let mut progress = begun.unwrap_or_else(|| {
+            Box::new(Uncrossing {
+                reference,
+                ..Uncrossing::default()
+            })
+        });
+        let is_done = self.uncross_on(&mut progress, rules.work_max(), events);
+        let aside = self.aside_mut();
+        if !is_done {
+            aside.uncrossing = Some(progress);
+            aside.stops.leave_reached(events);
+            return false;
         }
-        self.aside_mut().is_auction = false;
+        aside.is_auction = false;
         self.ladder.reopen();
         if rules.trigger_passed_stops {
             self.note_last();
         }
-        self.run_stops(first, rules, events);
+        self.run_stops(0, rules, events);
+        true
     }
 
-    /// Matches the best buyer with the best seller until `volume` lots have changed hands.
-    fn trade_at(&mut self, price: i64, volume: i64, events: &mut Events) {
-        let mut left = volume;
-        while left > 0 {
+    /// Returns whether no orders are left that trade.
+    fn uncross_on(&mut self, progress: &mut Uncrossing, most: usize, events: &mut Events) -> bool {
+        if self.remove_outside(most, events) {
+            return false;
+        }
+        let mut levels_left = most;
+        loop {
+            if progress.price.is_none() {
+                let begun = progress.walk.take();
+                let mut walk = begun.unwrap_or_else(|| self.begin_walk());
+                let levels = self.go_on(&mut walk, levels_left);
+                events.add_visits(levels);
+                levels_left = levels_left.saturating_sub(levels);
+                if walk.is_crossed() {
+                    progress.walk = Some(walk);
+                    return false;
+                }
+                let found = self.found(&walk, progress.reference);
+                progress.price = found.map(|found| found.price);
+            }
+            let Some(price) = progress.price else {
+                return true;
+            };
+            if !self.trade_at(price, most, events) {
+                return false;
+            }
+            progress.price = None;
+        }
+    }
+
+    /// Returns the end of the auction, if it goes on.
+    pub(crate) fn uncrossing(&self) -> Option<&Uncrossing> {
+        self.aside.as_ref()?.uncrossing.as_deref()
+    }
+
+    /// Has the end of the auction go on from here.
+    pub(crate) fn restore_uncrossing(&mut self, progress: Uncrossing) {
+        self.aside_mut().uncrossing = Some(Box::new(progress));
+    }
+
+    /// Matches the best buyer with the best seller until one of them does not trade at the price.
+    /// Returns false, and leaves others over, once there are `most` events.
+    fn trade_at(&mut self, price: i64, most: usize, events: &mut Events) -> bool {
+        while self.trades_at(price, Action::Bid) && self.trades_at(price, Action::Ask) {
+            if events.len() >= most {
+                return false;
+            }
+            self.last = Some(price);
             let slot = self.head(Action::Bid);
             let buyer = self.ladder.nodes[slot];
             let all = buyer.left + self.hidden(slot);
@@ -221,9 +321,8 @@ impl Book {
                 filled: buyer.filled,
                 bidder_hold_price: buyer.reserve_price,
             });
-            let shown = buyer.left.min(left);
-            let mut missing = shown;
-            while missing > 0 {
+            let mut missing = buyer.left;
+            loop {
                 let slot = self.head(Action::Ask);
                 let seller = self.ladder.nodes[slot];
                 let size = missing.min(seller.left);
@@ -237,17 +336,26 @@ impl Book {
                     maker_filled: seller.filled + size,
                     maker_left: seller.left + self.hidden(slot) - size,
                     maker_completed: size == seller.left && self.hidden(slot) == 0,
-                    taker_completed: missing == 0 && shown == all,
+                    taker_completed: missing == 0 && buyer.left == all,
                     bidder_hold_price: buyer.reserve_price,
                     taker_action: Action::Bid,
                 });
                 let level = LevelChange::unread(self.spec.id, Action::Ask, seller.price);
                 events.note_level(level);
                 self.fill(slot, size, events);
+                if missing == 0 || events.len() >= most || !self.trades_at(price, Action::Ask) {
+                    break;
+                }
             }
-            self.fill(slot, shown, events);
-            left -= shown;
+            self.fill(slot, buyer.left - missing, events);
         }
+        true
+    }
+
+    /// Returns whether the best order of a side trades at this price.
+    fn trades_at(&mut self, price: i64, side: Action) -> bool {
+        let best = self.ladder.find_best_price(side);
+        best.is_some_and(|best| best ^ mask(side) <= price ^ mask(side))
     }
 
     /// The order of a side that is first in time at the best price; there must be one.

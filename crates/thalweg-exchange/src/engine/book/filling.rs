@@ -79,14 +79,14 @@ impl Book {
         let side = place.action.opposite();
         let mut missing = i128::from(place.size);
         let (mut cost, mut orders, mut hides) = (0_i128, 0_u64, false);
-        for (slot, level) in self.ladder.levels_between(side, (i64::MIN, limit)) {
+        for (_, level) in self.ladder.levels_between(side, (i64::MIN, limit)) {
             bounds.visit_level()?;
             let value = |lots: i128| lots.saturating_mul(level.price.into());
             // No lot that is missing will be better than those here.
             if !is_good(cost.saturating_add(value(missing))) {
                 return Ok(false);
             }
-            let hidden = self.hidden_at(slot, side, &level);
+            let hidden = self.hidden_at(side, level.price);
             let lots = i128::from(level.volume) + hidden;
             hides |= hidden != 0;
             if missing <= lots {

@@ -41,6 +41,7 @@ impl Book {
             arrival,
             display: asked.display.unwrap_or_default(),
             hidden,
+            price: self.ladder.nodes[slot].price,
             good_till,
         };
         self.set_terms(slot, terms);

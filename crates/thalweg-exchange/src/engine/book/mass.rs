@@ -6,17 +6,26 @@ use crate::event::{Events, Removal};
 use crate::ids::UserId;
 
 impl Book {
-    /// Takes out the orders of covered futures that are priced outside a band, resting and waiting
-    /// ones, in the order of [`remove_all`](Self::remove_all).
-    pub(crate) fn remove_outside(&mut self, (low, high): (i64, i64), events: &mut Events) {
-        let is_outside = |price: i64| price < low || price > high;
+    /// Takes out at most `most` orders that are priced outside the band, in the order of
+    /// [`remove_all`](Self::remove_all): resting ones, then of futures waiting ones. Returns
+    /// whether orders are left outside.
+    pub(crate) fn remove_outside(&mut self, most: usize, events: &mut Events) -> bool {
+        let before = events.len();
         let why = Removal::OutsideBand;
-        self.remove_resting((why, usize::MAX), events, Some((low, high)));
-        // The worst price of a market order may be outside.
-        self.remove_all_waiting((why, usize::MAX), events, |place| {
-            place.order_type.has_limit() && is_outside(place.price)
-        });
+        self.remove_resting((why, most), events, Some(self.band));
+        if self.is_futures() {
+            let most = most.saturating_sub(events.len() - before);
+            self.remove_waiting_outside((why, most), events);
+        }
         self.tidy();
+        self.has_outside()
+    }
+
+    /// Returns whether orders rest, or of futures rest or wait, outside the band.
+    pub(crate) fn has_outside(&self) -> bool {
+        let mut sides = [Action::Ask, Action::Bid].into_iter();
+        sides.any(|side| self.ladder.slots_outside(side, self.band).next().is_some())
+            || self.is_futures() && self.waits_outside()
     }
 
     /// Takes out at most `most` orders: asks, then bids, each best price first, then in order of
@@ -25,19 +34,14 @@ impl Book {
         let before = events.len();
         self.remove_resting((why, most), events, None);
         let most = most.saturating_sub(events.len() - before);
-        self.remove_all_waiting((why, most), events, |_| true);
+        self.remove_all_waiting((why, most), events);
         self.tidy();
-        !self.is_empty()
+        self.count_all() > 0
     }
 
-    /// Returns whether no order rests or waits.
-    fn is_empty(&self) -> bool {
-        self.order_count() == 0 && self.waiting().next().is_none()
-    }
-
-    /// Returns whether more than `most` orders rest or wait.
-    pub(crate) fn has_more_than(&self, most: usize) -> bool {
-        self.order_count() + self.waiting().take(most).count() > most
+    /// Returns how many orders rest or wait.
+    pub(crate) const fn count_all(&self) -> usize {
+        self.index.len()
     }
 
     /// Takes out the orders of `uid`, in the same order as all would go; for

@@ -41,6 +41,7 @@ use std::mem::offset_of;
 
 use self::aside::{Aside, WAITS};
 pub use self::auction::Indicative;
+pub(crate) use self::auction::{Lots, Uncrossing, Walk};
 use self::ladder::Ladder;
 use self::node::{Node, WIDE};
 pub(crate) use self::saved::{Outline, Saved, Turns};

@@ -191,6 +191,7 @@ impl Book {
                 arrival: turn.into(),
                 display: order.display.unwrap_or_default(),
                 hidden: order.hidden,
+                price: order.price,
                 good_till: order.good_till,
             };
             self.aside_mut().restore_expiry(order.good_till, turn, key);

@@ -23,7 +23,7 @@
 //! *Commands on a waiting order*: cancel and reduce find it where no resting order has the id, and
 //! report an [`Event::Removed`]; a move does not.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::Book;
 use super::aside::{Aside, WAITS};
@@ -101,6 +101,8 @@ pub(super) struct Stops {
     waiting: BTreeMap<OrderKey, Waiting>,
     /// Per side, by trigger and arrival.
     triggers: [BTreeMap<(i64, u64), OrderKey>; 2],
+    /// By price: those with a limit. (The worst price of a market order may be outside the band.)
+    prices: BTreeSet<(i64, OrderKey)>,
     /// Prices of trades of the command under way by which orders are reached, in order.
     reached_by: VecDeque<i64>,
     /// The lowest and the highest price by which orders were reached that are left over: it has an
@@ -119,12 +121,16 @@ impl Stops {
 
     pub(super) fn insert(&mut self, order: OrderKey, waiting: Waiting) {
         self.triggers[waiting.side() as usize].insert(waiting.key(), order);
+        if waiting.order.place.order_type.has_limit() {
+            self.prices.insert((waiting.order.place.price, order));
+        }
         self.waiting.insert(order, waiting);
     }
 
     fn remove(&mut self, order: OrderKey) -> Option<Waiting> {
         let waiting = self.waiting.remove(&order)?;
         self.triggers[waiting.side() as usize].remove(&waiting.key());
+        self.prices.remove(&(waiting.order.place.price, order));
         Some(waiting)
     }
 
@@ -185,6 +191,25 @@ impl Stops {
             }
         }
         !self.reached_by.is_empty()
+    }
+
+    /// Returns the orders with a limit outside a band, by price.
+    fn outside(&self, (low, high): (i64, i64)) -> impl Iterator<Item = OrderKey> + '_ {
+        let below = self
+            .prices
+            .iter()
+            .take_while(move |(price, _)| *price < low);
+        let [owner, id] = [i64::MAX; 2];
+        let above = self.prices.range((high, OrderKey { owner, id })..);
+        let above = above.skip_while(move |(price, _)| *price == high);
+        below.chain(above).map(|&(_, order)| order)
+    }
+
+    /// Leaves over what the trades of an auction reach, until it has ended.
+    pub(super) fn leave_reached(&mut self, events: &[Event]) {
+        let before = self.left_over();
+        self.note_trades(events);
+        self.leave_over(before);
     }
 
     /// Leaves over what is reached, beside what is already.
@@ -405,21 +430,46 @@ impl Book {
         }
     }
 
-    /// Takes out the waiting orders that `is_meant`, as [`waiting`](Self::waiting) gives them,
-    /// `most` of them at most.
+    /// Takes out the waiting orders, as [`waiting`](Self::waiting) gives them, `most` of them at
+    /// most.
     pub(super) fn remove_all_waiting(
         &mut self,
         (why, most): (Removal, usize),
         events: &mut Events,
-        is_meant: impl Fn(&Place) -> bool,
     ) {
         let places = self.waiting().map(|order| &order.place);
-        let wanted = places.filter(|place| is_meant(place));
         let key = |place: &Place| self.key(place.uid, place.order_id);
-        let orders: Vec<OrderKey> = wanted.map(key).take(most).collect();
+        let orders: Vec<OrderKey> = places.map(key).take(most).collect();
         for order in orders {
             self.remove_waiting(order, why, events);
         }
+    }
+
+    /// Takes out waiting orders with a limit outside the band, `most` of them at most, in the order
+    /// in which [`waiting`](Self::waiting) gives them.
+    pub(super) fn remove_waiting_outside(
+        &mut self,
+        (why, most): (Removal, usize),
+        events: &mut Events,
+    ) {
+        let Some(aside) = &self.aside else {
+            return;
+        };
+        let stops = &aside.stops;
+        let mut orders: Vec<OrderKey> = stops.outside(self.band).take(most).collect();
+        orders.sort_unstable_by_key(|order| {
+            let waiting = &stops.waiting[order];
+            (waiting.side(), waiting.key())
+        });
+        for order in orders {
+            self.remove_waiting(order, why, events);
+        }
+    }
+
+    /// Returns whether an order with a limit outside the band waits.
+    pub(super) fn waits_outside(&self) -> bool {
+        let mut stops = self.aside.iter().map(|aside| &aside.stops);
+        stops.any(|stops| stops.outside(self.band).next().is_some())
     }
 
     /// Takes out the waiting orders of one owner whose flags are meant, in the same order.

@@ -100,7 +100,7 @@ impl Matching {
     /// are more than the events that a command may have.
     pub(super) fn remove(&mut self, symbol: SymbolId, events: &mut Events) -> ResultCode {
         let most = self.rules.work_max();
-        let is_long = |book: &Book| book.has_more_than(most);
+        let is_long = |book: &Book| book.count_all() > most;
         if self.book(symbol).is_some_and(is_long) {
             return ResultCode::MatchingRejectedWorkLimit;
         }
@@ -118,11 +118,19 @@ impl Matching {
         self.books.free(slot);
         self.left_over.remove(&symbol);
         self.cancelling.remove(&symbol);
+        self.unfinished.remove(&symbol);
         ResultCode::Success
     }
 
+    /// Returns whether there are more than `most` books, or orders in them.
+    pub(super) fn has_more_than(&self, most: usize) -> bool {
+        let counts = self.index.slots().map(|slot| self.books[slot].count_all());
+        let counts: Vec<usize> = counts.take(most.saturating_add(1)).collect();
+        counts.len() > most || counts.iter().sum::<usize>() > most
+    }
+
     /// Sets the price band of a book. In covered futures, no order may stay outside it: its trade
-    /// could cost more than the hold for it.
+    /// could cost more than the hold for it. Takes out as many as a command may have events.
     #[cold]
     pub(super) fn set_band(&mut self, symbol: SymbolId, band: (i64, i64), events: &mut Events) {
         let slot = self.slot(symbol);
@@ -131,14 +139,35 @@ impl Matching {
         };
         book.set_band(band);
         if book.is_futures() && self.rules.cover_futures && self.rules.margin_trading {
-            book.remove_outside(band, events);
+            let is_left = book.remove_outside(self.rules.work_max(), events);
             if !events.is_empty() {
                 events.add_standing(symbol, book.standing());
             }
+            self.note_unfinished(symbol, is_left, events);
         }
     }
 
-    /// Ends an auction.
+    /// Notes whether the end of an auction, or a price band, goes on.
+    fn note_unfinished(&mut self, symbol: SymbolId, is_unfinished: bool, events: &mut Events) {
+        events.set_unfinished(is_unfinished);
+        match is_unfinished {
+            true => self.unfinished.insert(symbol),
+            false => self.unfinished.remove(&symbol),
+        };
+    }
+
+    /// Returns whether something may be left over in a symbol, which may be halted.
+    pub(crate) fn may_go_on(&self) -> bool {
+        let sets = [&self.cancelling, &self.unfinished, &self.left_over];
+        sets.iter().any(|symbols| !symbols.is_empty())
+    }
+
+    /// Returns the symbols in which the end of an auction, or a price band, goes on.
+    pub(crate) fn unfinished(&self) -> impl Iterator<Item = SymbolId> + '_ {
+        self.unfinished.iter().copied()
+    }
+
+    /// Ends an auction, or goes on with that.
     pub(super) fn uncross(
         &mut self,
         symbol: SymbolId,
@@ -150,13 +179,14 @@ impl Matching {
             return ResultCode::MatchingInvalidOrderBookId;
         };
         events.forget_levels();
-        book.uncross(reference, &self.rules, events);
+        let is_done = book.uncross(reference, &self.rules, events);
         if book.is_futures() {
             events.add_standing(symbol, book.standing());
         }
         if book.has_left_over() {
             self.note_left_over(symbol);
         }
+        self.note_unfinished(symbol, !is_done, events);
         ResultCode::Success
     }
 

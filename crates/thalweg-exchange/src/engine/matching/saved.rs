@@ -10,9 +10,19 @@ impl Matching {
         &self.rules
     }
 
-    /// Adds a book of a symbol that has none, in which a mass cancel goes on or not.
-    pub(crate) fn restore(&mut self, book: Book, is_cancelling: bool) {
+    /// Adds a book of a symbol that has none, in which a mass cancel goes on or not, and which is
+    /// busy or not.
+    pub(crate) fn restore(&mut self, book: Book, is_cancelling: bool, is_busy: bool) {
         let symbol = book.spec().id;
+        let Rules {
+            margin_trading,
+            cover_futures,
+            ..
+        } = self.rules;
+        let is_covered = book.is_futures() && margin_trading && cover_futures;
+        if is_busy || is_covered && book.has_outside() {
+            self.unfinished.insert(symbol);
+        }
         if is_cancelling {
             self.cancelling.insert(symbol);
         }

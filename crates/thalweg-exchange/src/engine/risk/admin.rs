@@ -32,6 +32,14 @@ impl Currency {
 }
 
 impl Risk {
+    /// Checks that no more would have to be forgotten than one command may visit.
+    pub(super) fn check_reset(&self) -> Result<ResultCode, ResultCode> {
+        match self.users.has_more_than(self.rules.work_max()) {
+            true => Err(ResultCode::MatchingRejectedWorkLimit),
+            false => Ok(ResultCode::ValidForMatchingEngine),
+        }
+    }
+
     pub(super) fn add_user(&mut self, uid: UserId) -> Checked {
         if self.users.get(uid).is_some() {
             return Err(ResultCode::UserMgmtUserAlreadyExists);

@@ -27,6 +27,7 @@ impl Risk {
             TradingLimits {
                 halted: false,
                 auction: true,
+                busy: false,
                 ..limits
             },
         )
@@ -41,7 +42,7 @@ impl Risk {
     }
 
     pub(super) fn check_uncross(
-        &mut self,
+        &self,
         symbol: SymbolId,
         reference: Option<i64>,
     ) -> Result<ResultCode, ResultCode> {
@@ -55,8 +56,6 @@ impl Risk {
         if reference.is_some_and(|price| price <= 0) {
             return Err(ResultCode::RiskPriceNotPositive);
         }
-        let auction = false;
-        self.set_limits(symbol, TradingLimits { auction, ..limits })?;
         Ok(ResultCode::ValidForMatchingEngine)
     }
 
@@ -66,6 +65,7 @@ impl Risk {
         match limits {
             TradingLimits { halted: true, .. } => Err(ResultCode::SymbolHalted),
             TradingLimits { auction: true, .. } => Err(ResultCode::SymbolInAuction),
+            TradingLimits { busy: true, .. } => Err(ResultCode::SymbolHalted),
             _ => Ok(ResultCode::ValidForMatchingEngine),
         }
     }

@@ -236,6 +236,7 @@ mod tests {
             symbol.gate = Gate::new(TradingLimits {
                 halted,
                 auction: false,
+                busy: false,
                 low,
                 high,
             });

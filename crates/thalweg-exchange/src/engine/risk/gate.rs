@@ -10,6 +10,7 @@
 
 use super::Risk;
 use super::cover::FUTURES_PRICE_MAX;
+use crate::command::Command;
 use crate::ids::SymbolId;
 use crate::result_code::ResultCode;
 
@@ -21,6 +22,10 @@ pub struct TradingLimits {
     /// True while orders are collected for an auction; see
     /// [`Command::StartAuction`](crate::Command::StartAuction).
     pub auction: bool,
+    /// True where it takes no orders while [`Command::Uncross`](crate::Command::Uncross), or in
+    /// covered futures [`Command::SetPriceBand`](crate::Command::SetPriceBand), goes on in further
+    /// commands.
+    pub busy: bool,
     /// The lowest price; `i64::MIN` for none. See
     /// [`Command::SetPriceBand`](crate::Command::SetPriceBand).
     pub low: i64,
@@ -33,6 +38,7 @@ impl TradingLimits {
     pub const NONE: Self = Self {
         halted: false,
         auction: false,
+        busy: false,
         low: i64::MIN,
         high: i64::MAX,
     };
@@ -43,7 +49,7 @@ impl TradingLimits {
 pub(super) struct Gate {
     /// Whatever has a price from here…
     low: i64,
-    /// …to here passes. Empty while the symbol is halted.
+    /// …to here passes. Empty while the symbol is halted or busy.
     high: i64,
     limits: TradingLimits,
 }
@@ -52,7 +58,7 @@ impl Gate {
     pub(super) const OPEN: Self = Self::new(TradingLimits::NONE);
 
     pub(super) const fn new(limits: TradingLimits) -> Self {
-        let (low, high) = if limits.halted {
+        let (low, high) = if limits.halted || limits.busy {
             (i64::MAX, i64::MIN)
         } else {
             (limits.low, limits.high)
@@ -103,7 +109,9 @@ impl Gate {
     /// Checks a price that is not in the range.
     #[cold]
     const fn look(&self, has_limit: bool) -> Result<(), ResultCode> {
-        if self.limits.halted {
+        if self.limits.busy && self.limits.auction && !self.limits.halted {
+            Err(ResultCode::SymbolInAuction)
+        } else if self.limits.halted || self.limits.busy {
             Err(ResultCode::SymbolHalted)
         } else if has_limit {
             Err(ResultCode::RiskPriceOutsideBand)
@@ -159,7 +167,11 @@ impl Risk {
         if low > high || (is_covered && (low < 1 || high > FUTURES_PRICE_MAX)) {
             return Err(ResultCode::SymbolInvalidPriceBand);
         }
-        if is_covered && limits.low > 0 {
+        if limits.busy && limits.auction {
+            return Err(ResultCode::SymbolInAuction);
+        }
+        let is_moved = !self.rules.bound_work || (low, high) != (limits.low, limits.high);
+        if is_covered && limits.low > 0 && is_moved {
             self.note_band_moved(symbol);
         }
         self.set_limits(
@@ -170,6 +182,40 @@ impl Risk {
                 ..limits
             },
         )
+    }
+
+    /// Notes whether a price band, or the end of an auction, goes on in further commands: where
+    /// orders could trade before that is done, the symbol takes none. In an auction, none does.
+    pub(super) fn note_step(&mut self, command: &Command, is_unfinished: bool) {
+        let (Command::SetPriceBand { symbol, .. } | Command::Uncross { symbol, .. }) = *command
+        else {
+            return;
+        };
+        let Some(before) = self.limits(symbol) else {
+            return;
+        };
+        let mut limits = before;
+        if matches!(command, Command::Uncross { .. }) {
+            (limits.auction, limits.busy) = (is_unfinished, is_unfinished);
+        } else {
+            limits.busy = is_unfinished && !limits.auction;
+        }
+        if limits != before {
+            self.set_limits(symbol, limits)
+                .expect("the symbol is known");
+        }
+    }
+
+    /// Returns the command that goes on with a price band or the end of an auction that is not
+    /// done; `None` in a halted auction.
+    pub(crate) fn next_step(&self, symbol: SymbolId) -> Option<Command> {
+        let limits = self.limits(symbol)?;
+        let TradingLimits { low, high, .. } = limits;
+        let reference = None;
+        match limits.busy && limits.auction {
+            true => (!limits.halted).then_some(Command::Uncross { symbol, reference }),
+            false => Some(Command::SetPriceBand { symbol, low, high }),
+        }
     }
 
     /// Whether a symbol's futures are covered; see the `cover` module.

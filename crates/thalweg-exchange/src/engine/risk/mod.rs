@@ -253,7 +253,7 @@ impl Risk {
             Command::Amend(amend) => return self.check_amend(amend),
             Command::Clock { time } => self.set_clock(*time)?,
             Command::Nop | Command::Disconnect { .. } => {}
-            Command::Reset => *self = Self::new(self.rules),
+            Command::Reset => return self.check_reset(),
         }
         Ok(ResultCode::Success)
     }

@@ -39,8 +39,11 @@ impl Risk {
         for (symbol, standing) in events.standings() {
             self.note_last_prices(*symbol, standing);
         }
-        if let Command::RemoveSymbol { symbol } = *command {
-            self.forget_symbol(symbol);
+        self.note_step(command, events.is_unfinished());
+        match *command {
+            Command::RemoveSymbol { symbol } => self.forget_symbol(symbol),
+            Command::Reset => *self = Self::new(self.rules),
+            _ => {}
         }
     }
 

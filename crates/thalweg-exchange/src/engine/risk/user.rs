@@ -377,6 +377,11 @@ impl Users {
         self.index.slots().map(|slot| &self.users[slot])
     }
 
+    /// Returns whether there are more than `most` users and removed ones.
+    pub(super) fn has_more_than(&self, most: usize) -> bool {
+        self.index.len() + self.retired.len() > most
+    }
+
     /// Those with a record in a futures symbol, in no meaningful order. Cost: visits every user.
     pub(super) fn with_position(&self, symbol: SymbolId) -> impl Iterator<Item = &User> {
         self.iter()

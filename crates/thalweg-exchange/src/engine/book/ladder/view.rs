@@ -51,15 +51,6 @@ impl Ladder {
         self.level_slots(side).map(|slot| self.level_in(slot))
     }
 
-    /// The levels of a side inside a band of prices, best first, with their slots.
-    pub(in crate::engine::book) fn levels_within(
-        &self,
-        side: Action,
-        band: (i64, i64),
-    ) -> impl Iterator<Item = (u32, Level)> + '_ {
-        self.levels_between(side, keys_of(side, band))
-    }
-
     /// Returns the levels of a side between two keys, best first, with their slots.
     pub(in crate::engine::book) fn levels_between(
         &self,

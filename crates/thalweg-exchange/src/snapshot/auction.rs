@@ -1,0 +1,94 @@
+//! The end of an auction that goes on in further commands: behind the orders of its book.
+
+use super::SnapshotError;
+use super::reader::{Reader, within};
+use super::symbols::forbid;
+use super::writer::Writer;
+use crate::book::{Lots, Uncrossing, Walk};
+use crate::risk::TradingLimits;
+
+/// The bits of its parts.
+const REFERENCE: u8 = 1;
+const PRICE: u8 = 2;
+const SEARCH: u8 = 4;
+
+/// The search between two steps: the price and the lots of the best ask and the best bid that are
+/// left, which cross; the worst ask and the worst bid that traded; and the volume.
+fn fields_of(walk: &Walk) -> Option<[i64; 7]> {
+    let (ask, bid) = (walk.ask?, walk.bid?);
+    let (worst_ask, worst_bid) = walk.worst?;
+    let [ask_lots, bid_lots, volume] = [ask.lots, bid.lots, walk.volume]
+        .map(|lots| i64::try_from(lots).expect("the lots of a side fit 64 bits"));
+    Some([
+        ask.price, ask_lots, bid.price, bid_lots, worst_ask, worst_bid, volume,
+    ])
+}
+
+pub(super) fn encode(progress: &Uncrossing, out: &mut Writer<'_>) {
+    let walk = progress.walk.as_ref().and_then(fields_of);
+    let bit = |is_set: bool, bit: u8| if is_set { bit } else { 0 };
+    out.byte(
+        bit(progress.reference.is_some(), REFERENCE)
+            | bit(progress.price.is_some(), PRICE)
+            | bit(walk.is_some(), SEARCH),
+    );
+    for price in [progress.reference, progress.price].into_iter().flatten() {
+        out.long(price);
+    }
+    if let Some(fields) = walk {
+        out.longs(fields);
+    }
+}
+
+pub(super) fn decode(
+    fields: &mut Reader<'_>,
+    limits: TradingLimits,
+) -> Result<Uncrossing, SnapshotError> {
+    let at = fields.at();
+    let bits = fields.small("the parts of an uncross", 2 * SEARCH - 1)?;
+    let why = "its price was found";
+    let is_both = bits & SEARCH != 0 && bits & PRICE != 0;
+    forbid(is_both, at, "a search for a price", why)?;
+    let (low, high) = (limits.low.max(1), limits.high);
+    let mut price = |what, bit, low, high| {
+        if bits & bit == 0 {
+            return Ok(None);
+        }
+        let at = fields.at();
+        let price = fields.long(what)?;
+        within(what, at, price, low, high).map(|()| Some(price))
+    };
+    let reference = price("a reference price", REFERENCE, 1, i64::MAX)?;
+    let price = price("the price of an uncross", PRICE, low, high)?;
+    let walk = match bits & SEARCH {
+        0 => None,
+        _ => Some(decode_search(fields, (low, high))?),
+    };
+    Ok(Uncrossing {
+        reference,
+        walk,
+        price,
+    })
+}
+
+fn decode_search(fields: &mut Reader<'_>, (low, high): (i64, i64)) -> Result<Walk, SnapshotError> {
+    let at = fields.at();
+    let [ask, ask_lots, bid, bid_lots, worst_ask, worst_bid, volume] =
+        fields.longs("a search for a price")?;
+    within("the worst ask that traded", at + 32, worst_ask, low, ask)?;
+    within("the best ask that is left", at, ask, low, bid)?;
+    within("the worst bid that traded", at + 40, worst_bid, bid, high)?;
+    for (at, lots) in [(at + 8, ask_lots), (at + 24, bid_lots), (at + 48, volume)] {
+        within("the lots of a search", at, lots, 1, i64::MAX)?;
+    }
+    let some = |price: i64, lots: i64| {
+        let lots = lots.into();
+        Some(Lots { price, lots })
+    };
+    Ok(Walk {
+        ask: some(ask, ask_lots),
+        bid: some(bid, bid_lots),
+        worst: Some((worst_ask, worst_bid)),
+        volume: volume.into(),
+    })
+}

@@ -1,0 +1,134 @@
+//! A service executes by itself what commands leave over, before the next one.
+
+use std::sync::{Arc, Mutex};
+
+use thalweg::pipeline::Placement;
+use thalweg_exchange::Action::{Ask, Bid};
+use thalweg_exchange::digest::Digest;
+use thalweg_exchange::service::{
+    LEFT_OVER_TAG, Options, Query, Service, SharedOptions, SharedService,
+};
+use thalweg_exchange::snapshot::state_hash;
+use thalweg_exchange::{
+    Action, Command, ConditionalOrder, Events, OrderId, Place, ResultCode, State, SymbolId, UserId,
+    apply, apply_left_over,
+};
+
+use crate::service::clients::market;
+
+const SYMBOL: SymbolId = SymbolId(1);
+
+fn limit(id: i64, action: Action, price: i64) -> Place {
+    Place::limit((UserId(id % 4), OrderId(id)), SYMBOL, action, (price, 1))
+}
+
+/// An auction of 3,000 orders of a side; stop orders that a halt keeps waiting; a mass cancel; and
+/// a removal of the symbol, which is refused while many orders are there.
+fn commands() -> Vec<Command> {
+    let mut commands = market().to_vec();
+    commands.push(Command::StartAuction { symbol: SYMBOL });
+    for id in 0..3_000 {
+        commands.push(Command::Place(limit(id, Ask, 100 + id % 7)));
+        commands.push(Command::Place(limit(10_000 + id, Bid, 104 + id % 3)));
+    }
+    commands.push(Command::Uncross {
+        symbol: SYMBOL,
+        reference: None,
+    });
+    // It is accepted: the auction has ended.
+    commands.push(Command::Place(limit(20_000, Ask, 200)));
+    for id in 0..2_500 {
+        let order = ConditionalOrder {
+            trigger: Some(150),
+            ..limit(30_000 + id, Bid, 50).into()
+        };
+        commands.push(Command::PlaceWith(order.into()));
+    }
+    commands.push(Command::Place(limit(20_001, Bid, 200)));
+    commands.push(Command::cancel_all(None, None));
+    commands.push(Command::RemoveSymbol { symbol: SYMBOL });
+    commands
+}
+
+/// The commands, each with what it has left over, and their results; how many came by themselves;
+/// and the state's hash and the digest after them.
+fn expected() -> (Vec<(Command, ResultCode)>, usize, u64, u64) {
+    let (mut state, mut events, mut digest) = (State::default(), Events::new(), Digest::new());
+    let (mut outcomes, mut further) = (Vec::new(), 0);
+    for command in commands() {
+        let result = apply(&mut state, &command, &mut events);
+        assert_eq!(result, ResultCode::Success, "{command:?}");
+        digest.fold(&command, result, &events);
+        outcomes.push((command, result));
+        apply_left_over(&mut state, &mut events, |command, result, events| {
+            digest.fold(command, result, events);
+            outcomes.push((command.clone(), result));
+            further += 1;
+        });
+    }
+    (outcomes, further, state_hash(&state), digest.value())
+}
+
+#[test]
+fn what_is_left_over_is_executed_before_the_next_command() {
+    let (expected, further, hash, digest) = expected();
+    assert!(further > 5, "{further}");
+    for placement in [
+        Placement::inline(),
+        Placement::threads(1),
+        Placement::threads(2),
+    ] {
+        let options = Options {
+            placement,
+            digest: Some(Digest::new()),
+            ..Options::default()
+        };
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let told = Arc::clone(&seen);
+        let publish = move |outcome: thalweg_exchange::service::Outcome<'_>| {
+            let mut seen = told.lock().expect("no panic");
+            assert_eq!(outcome.sequence, seen.len() as u64);
+            let is_further = outcome.tag == LEFT_OVER_TAG;
+            seen.push((outcome.command.clone(), outcome.result, is_further));
+        };
+        let mut service = Service::start(State::default(), options, publish).expect("it starts");
+        service
+            .submit_batch(&commands(), |at| at as u64)
+            .expect("it runs");
+        let answered = service.query(Query::Totals).expect("it runs");
+        assert_eq!(answered.sequence, expected.len() as u64);
+        let finished = service.join().expect("no failure");
+        assert_eq!(state_hash(&finished.state), hash);
+        assert_eq!(finished.digest.map(|digest| digest.value()), Some(digest));
+        let seen = seen.lock().expect("no panic");
+        assert_eq!(
+            seen.iter().filter(|(.., is_further)| *is_further).count(),
+            further
+        );
+        let seen: Vec<_> = seen
+            .iter()
+            .map(|(command, result, _)| (command.clone(), *result))
+            .collect();
+        assert!(seen == expected);
+    }
+}
+
+#[test]
+fn clients_get_the_replies_to_their_own_commands() {
+    let service = SharedService::start(State::default(), SharedOptions::default(), |_| ());
+    let service = service.expect("it starts");
+    let mut client = service.client();
+    let (outcomes, ..) = expected();
+    let mut numbers = (0..).zip(&outcomes);
+    for command in commands() {
+        let reply = client.call(&command).expect("it runs");
+        let number = numbers
+            .find(|(_, (other, _))| *other == command)
+            .map(|(number, _)| number);
+        assert_eq!(
+            (Some(reply.sequence), reply.result),
+            (number, ResultCode::Success)
+        );
+    }
+    service.join().expect("no failure");
+}

@@ -1,0 +1,431 @@
+//! Commands of the market's operator that go on in further commands: the end of an auction and a
+//! price band of futures; and the reset, which is refused where it would be long.
+
+use thalweg_exchange::Action::{Ask, Bid};
+use thalweg_exchange::snapshot::{decode_state, encode_state};
+use thalweg_exchange::{
+    Action, Amend, Command, Event, OrderFlags, OrderId, OrderType, Place, Removal, ResultCode,
+    Rules, State, SymbolId, UserId, WORK_MAX,
+};
+
+use crate::terms::world::{
+    FUTURES, PAIR, World, ask, bid, cancelled, gtc, iceberg, in_symbol, moved, of_type, reduced,
+    stop, text, with,
+};
+
+const MAX: i64 = WORK_MAX as i64;
+const UNBOUNDED: Rules = Rules {
+    bound_work: false,
+    ..Rules::MENDED
+};
+
+const fn start(symbol: SymbolId) -> Command {
+    Command::StartAuction { symbol }
+}
+
+const fn uncross(symbol: SymbolId) -> Command {
+    Command::Uncross {
+        symbol,
+        reference: None,
+    }
+}
+
+fn rich(rules: Rules) -> World {
+    World::with_money(rules, 1 << 50)
+}
+
+fn encoded(state: &State) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    encode_state(state, &mut bytes);
+    bytes
+}
+
+/// Writes a state and reads it again: it has the same text, and goes on alike.
+#[track_caller]
+fn reread(world: &mut World) {
+    let read = decode_state(&encoded(&world.state)).expect("it was encoded");
+    assert_eq!(text(&read), text(&world.state));
+    assert_eq!(read.left_over(), world.state.left_over());
+    world.state = read;
+}
+
+/// Executes a command and all that is left over, each on a state that was written and read again.
+/// Returns the events of each.
+#[track_caller]
+fn finish(world: &mut World, command: Command) -> Vec<Vec<Event>> {
+    let mut steps = Vec::new();
+    let mut next = Some(command);
+    while let Some(command) = next {
+        world.done(command);
+        // As many levels or orders, and as many events, and those of the last trade.
+        let work = world.events.work();
+        assert!(work <= 2 * WORK_MAX as u64 + 4, "{work}");
+        assert!(world.events.len() <= WORK_MAX + 3);
+        steps.push(world.events.to_vec());
+        reread(world);
+        next = world.state.left_over();
+    }
+    steps
+}
+
+/// All events but those that say which buyer the next trades are of, which come again in each step.
+fn lasting(events: impl IntoIterator<Item = Event>) -> Vec<Event> {
+    let is_lasting = |event: &Event| !matches!(event, Event::Uncrossed { .. });
+    events.into_iter().filter(is_lasting).collect()
+}
+
+fn prices(events: &[Event]) -> Vec<i64> {
+    let price = |event: &Event| match *event {
+        Event::Trade { price, .. } => Some(price),
+        _ => None,
+    };
+    let mut prices: Vec<i64> = events.iter().filter_map(price).collect();
+    prices.dedup();
+    prices
+}
+
+/// An auction with 3,000 orders of a side, a tenth of them icebergs, at as many prices in a pair,
+/// stop orders that its trades reach, and orders outside of a band that was moved.
+fn crowded_auction(rules: Rules, symbol: SymbolId) -> World {
+    let mut world = rich(rules);
+    world.done(start(symbol));
+    let place = |id: i64, side: Action| {
+        let (wide, low) = if symbol == PAIR {
+            (3_000, 1_000)
+        } else {
+            (130, 100)
+        };
+        let above = if side == Bid { wide / 6 } else { 0 };
+        let price = low + above + id * 7 % wide;
+        let uid = id % 5 + 1;
+        let lots = 1 + id % 3;
+        in_symbol(
+            gtc(uid, 2 * id + i64::from(side == Bid), side, price, lots),
+            symbol,
+        )
+    };
+    for id in 0..3_000 {
+        for side in [Ask, Bid] {
+            let order = place(id, side);
+            let shows = if id % 10 == 0 {
+                iceberg(order, 1)
+            } else {
+                order.into()
+            };
+            world.apply(&with(shows));
+        }
+        if id % 3 == 0 {
+            let (price, trigger) = if symbol == PAIR {
+                (4_000, 600)
+            } else {
+                (290, 140)
+            };
+            let order = in_symbol(bid(1, 10_000 + id, price, 1), symbol);
+            world.apply(&with(stop(order, trigger)));
+        }
+    }
+    world
+}
+
+#[test]
+fn an_auction_ends_in_steps_as_it_does_in_one_command() {
+    for (symbol, band, least) in [(PAIR, (1_400, 3_200), 4), (FUTURES, (115, 225), 4)] {
+        let [mut bounded, mut unbounded] =
+            [Rules::MENDED, UNBOUNDED].map(|rules| crowded_auction(rules, symbol));
+        let band = Command::set_price_band(symbol, band.0, band.1);
+        unbounded.done(band.clone());
+        let mut expected = unbounded.events.to_vec();
+        unbounded.done(uncross(symbol));
+        expected.extend(unbounded.events.iter().copied());
+        assert_eq!(unbounded.state.left_over(), None);
+        assert_eq!(
+            prices(&expected).len(),
+            1,
+            "stop orders find nothing to trade with"
+        );
+
+        // The uncross removes what the band has left over.
+        bounded.done(band);
+        let mut all = bounded.events.to_vec();
+        let steps = finish(&mut bounded, uncross(symbol));
+        assert!(steps.len() >= least, "{symbol:?}: {}", steps.len());
+        all.extend(steps.concat());
+        let (all, expected) = (lasting(all), lasting(expected));
+        let differs = all.iter().zip(&expected).find(|(one, other)| one != other);
+        assert_eq!((differs, all.len()), (None, expected.len()), "{symbol:?}");
+        assert_eq!(text(&bounded.state), text(&unbounded.state), "{symbol:?}");
+    }
+}
+
+/// An auction of which one step is done: 2,000 buyers at 200 meet sellers at 100, 150 and 190.
+fn half_done(symbol: SymbolId) -> World {
+    let mut world = rich(Rules::default());
+    world.done(start(symbol));
+    for id in 0..2_000 {
+        world.apply(&Command::Place(in_symbol(bid(1, id, 200, 1), symbol)));
+    }
+    for (at, (count, price)) in [(1_500, 100), (1_000, 150), (100, 190)]
+        .into_iter()
+        .enumerate()
+    {
+        for id in 0..count {
+            let order = ask(2 + at as i64, id, price, 1);
+            world.apply(&Command::Place(in_symbol(order, symbol)));
+        }
+    }
+    world.done(uncross(symbol));
+    assert_eq!(prices(&world.events), [169]);
+    world
+}
+
+#[test]
+fn while_an_auction_ends_orders_leave_and_none_comes_or_moves() {
+    for symbol in [PAIR, FUTURES] {
+        let mut world = half_done(symbol);
+        assert_eq!(world.state.left_over(), Some(uncross(symbol)));
+        let order = in_symbol(bid(5, 9_000, 250, 1), symbol);
+        let amend = Amend {
+            uid: UserId(4),
+            symbol,
+            order_id: OrderId(1),
+            action: Ask,
+            price: 120,
+            reserve_price: 190,
+            size_before: 1,
+            size: 2,
+        };
+        for command in [
+            Command::Place(order),
+            of_type(order, OrderType::Market),
+            of_type(order, OrderType::Ioc),
+            with(stop(order, 10)),
+            moved(4, symbol, 1, 120),
+            Command::Amend(amend.into()),
+            Command::set_price_band(symbol, 1, 299),
+            start(symbol),
+            Command::RunStops { symbol },
+        ] {
+            world.refused(command, ResultCode::SymbolInAuction);
+        }
+        // In a halt it does not go on.
+        world.done(Command::Halt { symbol });
+        assert_eq!(world.state.left_over(), None);
+        world.refused(uncross(symbol), ResultCode::SymbolHalted);
+        world.refused(Command::Place(order), ResultCode::SymbolHalted);
+        reread(&mut world);
+        world.done(Command::Unhalt { symbol });
+        assert_eq!(world.state.left_over(), Some(uncross(symbol)));
+        // The last buyers leave, one by one and all of a user.
+        world.done(cancelled(1, symbol, 1_999));
+        world.done(reduced(1, symbol, 1_998, 1));
+        world.done(Command::cancel_all(Some(UserId(4)), None));
+        let steps = finish(&mut world, uncross(symbol));
+        assert_eq!(prices(&steps.concat()), [169]);
+        // The market goes on as ever.
+        assert_eq!(world.side(symbol, Bid), []);
+        assert_eq!(world.side(symbol, Ask).len(), 502);
+        let taken = world.done(Command::Place(in_symbol(bid(5, 9_001, 200, 1), symbol)));
+        assert!(
+            matches!(taken[..], [Event::Trade { price: 150, .. }]),
+            "{taken:?}"
+        );
+    }
+}
+
+#[test]
+fn orders_that_others_have_left_crossed_trade_at_a_price_of_their_own() {
+    for symbol in [PAIR, FUTURES] {
+        let mut world = half_done(symbol);
+        for uid in [2, 3] {
+            world.done(Command::cancel_all(Some(UserId(uid)), Some(symbol)));
+        }
+        let steps = finish(&mut world, uncross(symbol));
+        assert_eq!(prices(&steps.concat()), [190]);
+        assert_eq!(world.side(symbol, Ask), []);
+        let order = in_symbol(ask(5, 9_001, 200, 1), symbol);
+        assert_eq!(world.done(Command::Place(order)).len(), 1);
+    }
+}
+
+#[test]
+fn a_symbol_whose_auction_ends_can_be_removed() {
+    let mut world = half_done(PAIR);
+    let remove = Command::RemoveSymbol { symbol: PAIR };
+    world.refused(remove.clone(), ResultCode::MatchingRejectedWorkLimit);
+    world.done(Command::cancel_all(None, Some(PAIR)));
+    world.done(Command::cancel_all(None, Some(PAIR)));
+    world.done(Command::cancel_all(None, Some(PAIR)));
+    world.done(remove);
+    assert_eq!(world.state.left_over(), None);
+}
+
+/// 2,600 orders of a side and 1,300 stop orders in futures, and some open positions.
+fn crowded_futures(rules: Rules) -> World {
+    let mut world = rich(rules);
+    for id in 0..2_600 {
+        for order in [
+            ask(id % 3 + 1, id, 200 + id / 40, 1),
+            bid(id % 2 + 4, id, 190 - id / 40, 1),
+        ] {
+            world.apply(&Command::Place(in_symbol(order, FUTURES)));
+        }
+        if id % 2 == 0 {
+            let order = in_symbol(bid(1, 10_000 + id, 100 + id / 20, 1), FUTURES);
+            world.apply(&with(stop(order, 290)));
+        }
+    }
+    world.done(of_type(
+        in_symbol(bid(5, 20_000, 300, 50), FUTURES),
+        OrderType::Ioc,
+    ));
+    world
+}
+
+#[test]
+fn a_price_band_of_futures_goes_on_in_further_commands_to_the_same_end() {
+    // All bids and many asks are outside; then asks that are worse.
+    for (low, high) in [(240, 290), (150, 201)] {
+        let band = Command::set_price_band(FUTURES, low, high);
+        let [mut bounded, mut unbounded] = [Rules::MENDED, UNBOUNDED].map(crowded_futures);
+        unbounded.done(band.clone());
+        assert_eq!(unbounded.state.left_over(), None);
+        bounded.done(band.clone());
+        // Nothing trades meanwhile: no trade is at a price outside the band.
+        assert_eq!(bounded.state.left_over(), Some(band.clone()));
+        let order = in_symbol(bid(5, 30_000, low, 1), FUTURES);
+        for command in [
+            Command::Place(order),
+            of_type(order, OrderType::Market),
+            with(stop(order, 299)),
+            moved(1, FUTURES, 2_598, low),
+            Command::RunStops { symbol: FUTURES },
+        ] {
+            bounded.refused(command, ResultCode::SymbolHalted);
+        }
+        let mut steps = vec![bounded.events.to_vec()];
+        reread(&mut bounded);
+        steps.extend(finish(&mut bounded, band.clone()));
+        assert!(steps.len() >= 3, "{}", steps.len());
+        let why = |event: &Event| match event {
+            Event::Removed { why, .. } => *why == Removal::OutsideBand,
+            _ => false,
+        };
+        assert!(steps.concat().iter().all(why));
+        assert_eq!(text(&bounded.state), text(&unbounded.state));
+        bounded.done(Command::Place(order));
+    }
+}
+
+#[test]
+fn in_an_auction_a_price_band_goes_on_beside_new_orders_or_with_the_uncross() {
+    let band = Command::set_price_band(FUTURES, 240, 290);
+    let order = Command::Place(in_symbol(bid(5, 30_000, 260, 9), FUTURES));
+    let mut unbounded = crowded_futures(UNBOUNDED);
+    for command in [
+        start(FUTURES),
+        band.clone(),
+        order.clone(),
+        uncross(FUTURES),
+    ] {
+        unbounded.done(command);
+    }
+    for is_finished in [true, false] {
+        let mut world = crowded_futures(Rules::MENDED);
+        world.done(start(FUTURES));
+        world.done(band.clone());
+        assert_eq!(world.state.left_over(), Some(band.clone()));
+        world.done(order.clone());
+        reread(&mut world);
+        if is_finished {
+            finish(&mut world, band.clone());
+        }
+        finish(&mut world, uncross(FUTURES));
+        assert_eq!(text(&world.state), text(&unbounded.state));
+    }
+    // An auction that starts while a band goes on takes orders at once.
+    let mut world = crowded_futures(Rules::MENDED);
+    world.done(band.clone());
+    world.refused(order.clone(), ResultCode::SymbolHalted);
+    world.done(start(FUTURES));
+    world.done(order);
+    finish(&mut world, band);
+    finish(&mut world, uncross(FUTURES));
+    assert_eq!(text(&world.state), text(&unbounded.state));
+}
+
+#[test]
+fn a_reset_of_more_than_a_command_may_visit_is_refused() {
+    let limit = ResultCode::MatchingRejectedWorkLimit;
+    let mut world = World::new(Rules::default());
+    for id in 0..=MAX {
+        world.apply(&Command::Place(ask(1, id, 100, 1)));
+    }
+    world.refused(Command::Reset, limit);
+    world.done(cancelled(1, PAIR, 0));
+    world.done(Command::Reset);
+    assert_eq!(text(&world.state), "");
+    for id in 0..=MAX {
+        world.done(Command::AddUser { uid: UserId(id) });
+    }
+    world.refused(Command::Reset, limit);
+    let mut world = rich(UNBOUNDED);
+    for id in 0..=MAX {
+        world.apply(&Command::Place(ask(1, id, 100, 1)));
+    }
+    world.done(Command::Reset);
+    assert_eq!(text(&world.state), "");
+}
+
+/// Returns why bytes are no state.
+#[track_caller]
+fn refusal(bytes: &[u8]) -> String {
+    decode_state(bytes).expect_err("refused").to_string()
+}
+
+#[test]
+fn a_snapshot_with_a_wrong_end_of_an_auction_is_refused() {
+    // The search ends the last book: best ask, lots, best bid, lots, worst ask, worst bid, volume.
+    let mut world = rich(Rules::default());
+    world.done(start(FUTURES));
+    for id in 0..2_000 {
+        for side in [Ask, Bid] {
+            let (price, flags) = (100 + id % 100, OrderFlags::NONE);
+            let order = Place {
+                flags,
+                ..gtc(1, 2 * id + i64::from(side == Bid), side, price, 1)
+            };
+            world.apply(&Command::Place(in_symbol(order, FUTURES)));
+        }
+    }
+    world.done(uncross(FUTURES));
+    let found = encoded(&world.state);
+    let price = found.len() - 8;
+    let why = refusal(&[&found[..price], &301_i64.to_le_bytes()].concat());
+    assert!(why.contains("the price of an uncross"), "{why}");
+    let mut bytes = found[..price].to_vec();
+    let search = [150_i64, 1, 160, 1, 140, 170, 9];
+    bytes[price - 1] = 4;
+    let with = |change: Option<(usize, i64)>| {
+        let mut fields = search;
+        if let Some((at, value)) = change {
+            fields[at] = value;
+        }
+        [bytes.clone(), fields.map(i64::to_le_bytes).concat()].concat()
+    };
+    decode_state(&with(None)).expect("such a search could go on");
+    for (at, value, what) in [
+        (0, 161, "the best ask that is left"),
+        (1, 0, "the lots of a search"),
+        (3, -1, "the lots of a search"),
+        (4, 151, "the worst ask that traded"),
+        (5, 159, "the worst bid that traded"),
+        (5, 301, "the worst bid that traded"),
+        (6, 0, "the lots of a search"),
+    ] {
+        let why = refusal(&with(Some((at, value))));
+        assert!(why.contains(what), "{why}");
+    }
+    bytes[price - 1] = 6;
+    let why = refusal(&bytes);
+    assert!(why.contains("a search for a price"), "{why}");
+}
