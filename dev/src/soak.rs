@@ -139,7 +139,7 @@ fn crashes(workspace: &Workspace, seed: u64) -> Result<(), String> {
         "nothing_acknowledged",
         "what_a_killed",
         "what_was_answered",
-        "admission_is_as_the_model_says",
+        "admission_is_as_in_the_model",
         "every_message_is_accounted_for",
         "a_long_stream_agrees_with_the_plain_book",
     ];

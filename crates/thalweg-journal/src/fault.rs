@@ -34,11 +34,11 @@ pub(crate) enum Seeded {
     /// A new segment is used before its name is durable.
     LeaveNameUnsynced,
     /// A leader wakes one of those that wait, and not all.
-    TellOne,
+    NotifyOne,
     /// A leader that gathers is not notified that a record did not fit.
-    FullUntold,
+    SkipFullNotification,
     /// A leader that gathers is not notified that the group is large enough.
-    EnoughUntold,
+    SkipEnoughNotification,
     /// Several segments are given up before the first of them is durably gone.
     GiveUpAtOnce,
 }

@@ -94,11 +94,11 @@ pub struct Journal<K: Kind + ?Sized, S: Storage = crate::DefaultStorage> {
 
 impl<K: Kind + ?Sized, S: Storage> fmt::Debug for Journal<K, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut told = f.debug_struct("Journal");
-        told.field("place", &self.tail.storage().place());
-        told.field("next", &self.next);
-        told.field("durable", &self.tail.durable().get());
-        told.finish_non_exhaustive()
+        let mut debug = f.debug_struct("Journal");
+        debug.field("place", &self.tail.storage().place());
+        debug.field("next", &self.next);
+        debug.field("durable", &self.tail.durable().get());
+        debug.finish_non_exhaustive()
     }
 }
 

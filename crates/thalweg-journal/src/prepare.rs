@@ -33,7 +33,7 @@ pub(crate) struct Demand<'a> {
 
 impl Demand<'_> {
     /// The demand of a caller that will commit, and waits.
-    pub(crate) const USUAL: Demand<'static> = Demand {
+    pub(crate) const COMMIT: Demand<'static> = Demand {
         is_load: false,
         asked: None,
     };
@@ -294,7 +294,7 @@ impl<S: Storage> Preparer<S> {
                 (&*storage, Faults::default())
             }
         };
-        // Not ordered, or it failed: the cause may be over, and is reported otherwise.
+        // Not ordered, or it failed: the cause may be over, and is reported elsewhere.
         let asked = None;
         prepare(storage, header, Demand { is_load, asked }, faults)
     }

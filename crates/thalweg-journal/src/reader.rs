@@ -42,10 +42,10 @@ pub struct Reader<S: Storage = crate::DefaultStorage> {
 
 impl<S: Storage> std::fmt::Debug for Reader<S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut told = f.debug_struct("Reader");
-        told.field("segment", &self.segment.name);
-        told.field("next", &self.segment.next);
-        told.finish_non_exhaustive()
+        let mut debug = f.debug_struct("Reader");
+        debug.field("segment", &self.segment.name);
+        debug.field("next", &self.segment.next);
+        debug.finish_non_exhaustive()
     }
 }
 

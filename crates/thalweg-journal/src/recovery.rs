@@ -308,7 +308,7 @@ pub(crate) fn run_to_end<F: StorageFile>(segment: &mut Segment<F>) -> Result<End
     }
 }
 
-/// Makes durable what was recovered, before anything is said of it.
+/// Makes durable what was recovered, before anything is reported of it.
 ///
 /// It may have been in the page cache only: of a program that was killed, or, worse, of a sync that
 /// failed, after which the system takes what it holds for written. So it is not enough to sync:

@@ -181,10 +181,10 @@ impl<K: Kind + ?Sized, S: Storage> Clone for Shared<K, S> {
 
 impl<K: Kind + ?Sized, S: Storage> fmt::Debug for Shared<K, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut told = f.debug_struct("Shared");
-        told.field("place", &self.inner.storage.place());
-        told.field("durable", &self.inner.watermark.get());
-        told.finish_non_exhaustive()
+        let mut debug = f.debug_struct("Shared");
+        debug.field("place", &self.inner.storage.place());
+        debug.field("durable", &self.inner.watermark.get());
+        debug.finish_non_exhaustive()
     }
 }
 
@@ -217,7 +217,7 @@ impl<S: Storage> Drop for Leading<'_, S> {
             state.durable = tail.durable();
         }
         drop(state);
-        match self.inner.options.faults.has(Seeded::TellOne) {
+        match self.inner.options.faults.has(Seeded::NotifyOne) {
             true => self.inner.finished.notify_one(),
             false => self.inner.finished.notify_all(),
         }
@@ -309,7 +309,14 @@ impl<K: Kind + ?Sized, S: Storage> Shared<K, S> {
         let lsn = state.next;
         state.next = lsn.after(1);
         let is_enough = self.inner.group.is_enough(&state.open);
-        if state.gathering && is_enough && !self.inner.options.faults.has(Seeded::EnoughUntold) {
+        if state.gathering
+            && is_enough
+            && !self
+                .inner
+                .options
+                .faults
+                .has(Seeded::SkipEnoughNotification)
+        {
             self.inner.gathered.notify_one();
         }
         Ok(lsn)
@@ -321,7 +328,7 @@ impl<K: Kind + ?Sized, S: Storage> Shared<K, S> {
         mut state: MutexGuard<'s, State<S>>,
     ) -> MutexGuard<'s, State<S>> {
         state.is_full = true;
-        if !self.inner.options.faults.has(Seeded::FullUntold) {
+        if !self.inner.options.faults.has(Seeded::SkipFullNotification) {
             self.inner.gathered.notify_one();
         }
         self.inner.wait(state)

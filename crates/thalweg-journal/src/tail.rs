@@ -300,7 +300,7 @@ fn create<S: Storage>(
         record_bytes,
         previous_crc: 0,
     };
-    let Prepared { file, .. } = prepare(storage, &header, Demand::USUAL, options.faults)?;
+    let Prepared { file, .. } = prepare(storage, &header, Demand::COMMIT, options.faults)?;
     let name = format!("{}/{}", storage.place(), segment_name(1));
     let first = Lsn::FIRST;
     Ok(Directory {

@@ -67,7 +67,7 @@ fn whole(disk: &SimDisk) -> usize {
 }
 
 #[test]
-fn a_torn_tail_is_cut_and_told_once() {
+fn a_torn_tail_is_cut_and_reported_once() {
     let disk = with_blocks(5);
     // The second block of the second segment, in its second record.
     damage(&disk, 2, 2 * PAGE + 64 + 16);
@@ -94,7 +94,7 @@ fn whole_blocks_behind_a_bad_one_mean_damage() {
     for byte in [0, 8, 16, 24, 32, 36, 40, 60, 64, 95] {
         let disk = with_blocks(5);
         damage(&disk, 2, PAGE + byte);
-        let told = open(&disk)
+        let message = open(&disk)
             .expect_err("records 7 and 8 were durable")
             .to_string();
         let expected = format!(
@@ -102,7 +102,7 @@ fn whole_blocks_behind_a_bad_one_mean_damage() {
              are whole and say so",
             segment(2)
         );
-        assert_eq!(told, expected, "byte {byte}");
+        assert_eq!(message, expected, "byte {byte}");
         let (records, end) = read(&disk);
         assert_eq!(
             (records, end.expect_err("damage").to_string()),
@@ -112,7 +112,7 @@ fn whole_blocks_behind_a_bad_one_mean_damage() {
 }
 
 #[test]
-fn the_padding_of_a_block_is_nobodys() {
+fn damage_in_the_padding_of_a_block_is_ignored() {
     let disk = with_blocks(5);
     damage(&disk, 2, PAGE + 96);
     assert_eq!(read(&disk).0, 10);
@@ -124,11 +124,11 @@ fn damage_in_an_earlier_segment_is_found_by_readers() {
     damage(&disk, 1, 3 * PAGE + 70);
     open(&disk).expect("only the last segment is read");
     let (records, end) = read(&disk);
-    let told = end.expect_err("damage").to_string();
+    let message = end.expect_err("damage").to_string();
     assert_eq!(records, 4);
     let why =
         "record 5 was durable and cannot be read: the next segment begins with a later record";
-    assert!(told.ends_with(why), "{told}");
+    assert!(message.ends_with(why), "{message}");
 }
 
 /// The last segment is lost, alone or with those that are prepared behind it, or is as new.
@@ -172,7 +172,7 @@ fn a_tail_that_is_lost_from_the_begin_of_a_segment_on_is_missed() {
             let left = cut(&disk, None).expect("what is before is whole");
             assert_eq!(left.last, Lsn::new((lost - 1) * 6));
             assert_eq!(whole(&disk) as u64, (lost - 1) * 6);
-            open(&disk).expect("nothing is said to be missing");
+            open(&disk).expect("nothing is reported missing");
         }
     }
 }
@@ -216,9 +216,9 @@ fn a_cut_removes_damage_and_what_is_behind_it() {
 #[test]
 fn a_cut_is_between_blocks() {
     let disk = with_blocks(5);
-    let told = cut(&disk, Some(Lsn::new(4))).expect_err("it is the second of its block");
+    let error = cut(&disk, Some(Lsn::new(4))).expect_err("it is the second of its block");
     assert_eq!(
-        told.to_string(),
+        error.to_string(),
         "record 4 is inside a block: cut at 3 or at 5"
     );
     assert_eq!(read(&disk).0, 10);
@@ -277,10 +277,13 @@ fn a_cut_is_made_before_a_segment_that_is_bad_or_missing() {
     }
     let first = with_blocks(8);
     damage(&first, 1, 20);
-    let told = cut(&first, None)
+    let message = cut(&first, None)
         .expect_err("nothing would be left")
         .to_string();
-    assert_eq!(told, format!("sim/{}: its header is damaged", segment(1)));
+    assert_eq!(
+        message,
+        format!("sim/{}: its header is damaged", segment(1))
+    );
 }
 
 /// Records that look like blocks, on every page behind the end, as long as the file: what a hostile

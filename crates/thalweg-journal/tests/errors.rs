@@ -25,9 +25,9 @@ fn a_failed_write_stops_the_journal_and_opening_it_again_finds_what_was_acknowle
     let disk = with_records(2);
     let mut journal = open(&disk).expect("it is whole");
     disk.fail(Operation::WriteNow, 0, Fault::Io);
-    let told = text(add(&mut journal, 3));
+    let message = text(add(&mut journal, 3));
     let first = format!("sim/{}: cannot be written: Input/output error", segment(1));
-    assert_eq!(told, first);
+    assert_eq!(message, first);
     let stopped = format!("the journal has stopped, open it again: {first}");
     assert_eq!(text(journal.commit()), stopped);
     assert_eq!(text(add(&mut journal, 4)), stopped);
@@ -58,7 +58,7 @@ fn a_failed_sync_is_not_tried_again() {
 }
 
 #[test]
-fn a_full_disk_is_told_and_changes_nothing() {
+fn a_full_disk_is_reported_and_changes_nothing() {
     let disk = with_records(3);
     let mut journal = open(&disk).expect("it is whole");
     journal
@@ -66,8 +66,8 @@ fn a_full_disk_is_told_and_changes_nothing() {
         .expect("there is room");
     for _ in 0..2 {
         disk.fail(Operation::Allocate, 0, Fault::Full);
-        let told = text(journal.commit());
-        assert_eq!(told, "sim/new.part: cannot be written: no storage space");
+        let message = text(journal.commit());
+        assert_eq!(message, "sim/new.part: cannot be written: no storage space");
     }
     // There is room again: the same commit works.
     assert_eq!(journal.commit().expect("there is room").get(), Lsn::new(4));
@@ -81,14 +81,14 @@ fn nothing_can_be_appended_to_a_journal_that_has_stopped() {
     let mut journal = open(&disk).expect("it is whole");
     disk.fail(Operation::WriteNow, 0, Fault::Io);
     text(add(&mut journal, 2));
-    let told = text(journal.append(&[3; 4]));
-    assert!(told.starts_with("the journal has stopped"), "{told}");
+    let message = text(journal.append(&[3; 4]));
+    assert!(message.starts_with("the journal has stopped"), "{message}");
 }
 
 /// Numbers near the end of all numbers, with a checksum that is right.
 #[test]
-fn numbers_that_run_over_are_told() {
-    let told = |change: fn(&mut SegmentHeader)| {
+fn numbers_that_would_overflow_are_reported() {
+    let error_of = |change: fn(&mut SegmentHeader)| {
         let mut header = SegmentHeader {
             journal: 1,
             number: 1,
@@ -105,15 +105,18 @@ fn numbers_that_run_over_are_told() {
         disk.put(&segment(header.number), bytes);
         let read = Reader::open_in(disk.clone(), Lsn::ZERO)
             .and_then(|mut reader| reader.next_block().map(|_| ()));
-        let told = text(open(&disk));
-        let what = told.split_once(": ").expect("a file and what is wrong").1;
+        let message = text(open(&disk));
+        let what = message
+            .split_once(": ")
+            .expect("a file and what is wrong")
+            .1;
         (what.to_owned(), read.is_ok())
     };
     let beyond = ("its header has numbers beyond the limits".to_owned(), false);
-    assert_eq!(told(|header| header.number = u64::MAX), beyond);
-    assert_eq!(told(|header| header.epoch = u64::MAX), beyond);
+    assert_eq!(error_of(|header| header.number = u64::MAX), beyond);
+    assert_eq!(error_of(|header| header.epoch = u64::MAX), beyond);
     assert_eq!(
-        told(|header| header.first = Some(Lsn::new(u64::MAX - 1))),
+        error_of(|header| header.first = Some(Lsn::new(u64::MAX - 1))),
         beyond
     );
     // Still read, and not written any more.
@@ -121,9 +124,12 @@ fn numbers_that_run_over_are_told() {
         "its numbers leave no room for further records".to_owned(),
         true,
     );
-    assert_eq!(told(|header| header.number = 1 << 61), full);
-    assert_eq!(told(|header| header.epoch = 1 << 61), full);
-    assert_eq!(told(|header| header.first = Some(Lsn::new(1 << 61))), full);
+    assert_eq!(error_of(|header| header.number = 1 << 61), full);
+    assert_eq!(error_of(|header| header.epoch = 1 << 61), full);
+    assert_eq!(
+        error_of(|header| header.first = Some(Lsn::new(1 << 61))),
+        full
+    );
 }
 
 #[test]
@@ -140,30 +146,30 @@ fn short_writes_are_continued() {
 }
 
 #[test]
-fn a_read_only_directory_is_told() {
+fn a_read_only_directory_is_reported() {
     let disk = SimDisk::new();
     disk.fail(Operation::Lock, 0, Fault::ReadOnly);
-    let told = text(open(&disk));
+    let message = text(open(&disk));
     assert_eq!(
-        told,
+        message,
         "sim: cannot be locked: read-only filesystem or storage medium"
     );
 }
 
 #[test]
-fn a_directory_in_use_is_told() {
+fn a_directory_in_use_is_reported() {
     let disk = with_records(1);
     let journal = open(&disk).expect("no writer there");
     assert_eq!(text(open(&disk)), "sim: another journal writes here");
-    let told = text(thalweg_journal::cut(&disk, None));
-    assert_eq!(told, "sim: another journal writes here");
+    let message = text(thalweg_journal::cut(&disk, None));
+    assert_eq!(message, "sim: another journal writes here");
     assert_eq!(numbers(&disk), [1], "reading is allowed");
     drop(journal);
     open(&disk).expect("it has gone");
 }
 
 #[test]
-fn a_newer_version_is_told() {
+fn a_newer_version_is_reported() {
     let disk = with_records(1);
     let mut bytes = disk.contents(&segment(1)).expect("it is there");
     bytes[8] = 2;
@@ -177,7 +183,7 @@ fn a_newer_version_is_told() {
 }
 
 #[test]
-fn a_missing_segment_is_told() {
+fn a_missing_segment_is_reported() {
     let disk = with_records(10);
     let whole = SimDisk::new();
     for number in [1, 2, 4] {
@@ -195,13 +201,13 @@ fn a_missing_segment_is_told() {
     // The part before it is whole.
     let mut reader = Reader::open_in(whole.clone(), Lsn::ZERO).expect("the first two are there");
     let mut last = Lsn::ZERO;
-    let told = loop {
+    let message = loop {
         match reader.next_block() {
             Ok(block) => last = block.expect("it is no end").last(),
             Err(error) => break error.to_string(),
         }
     };
-    assert_eq!(told, expected);
+    assert_eq!(message, expected);
     assert!(last > Lsn::FIRST, "{last}");
     // And so is what is behind it.
     let behind = readable_behind(&whole, last).expect("it can be read");
@@ -213,7 +219,7 @@ fn a_missing_segment_is_told() {
 }
 
 #[test]
-fn files_that_are_no_segments_of_this_journal_are_told() {
+fn files_that_are_no_segments_of_this_journal_are_reported() {
     let disk = with_records(4);
     let put = |change: fn(&mut Vec<u8>)| {
         let changed = SimDisk::new();
@@ -224,8 +230,8 @@ fn files_that_are_no_segments_of_this_journal_are_told() {
             }
             changed.put(&segment(number), bytes);
         }
-        let told = text(open(&changed));
-        let (file, what) = told.split_once(": ").expect("a file and what is wrong");
+        let message = text(open(&changed));
+        let (file, what) = message.split_once(": ").expect("a file and what is wrong");
         assert_eq!(file, format!("sim/{}", segment(2)));
         what.to_owned()
     };
@@ -238,8 +244,8 @@ fn files_that_are_no_segments_of_this_journal_are_told() {
         put(|bytes| bytes.truncate(9)),
         "shorter than a segment's header"
     );
-    let told = put(|bytes| bytes.truncate(8192));
-    assert_eq!(told, "its length is not what its header says");
+    let message = put(|bytes| bytes.truncate(8192));
+    assert_eq!(message, "its length is not what its header says");
     let other = |change: fn(&mut SegmentHeader)| {
         let mut header = SegmentHeader {
             journal: 1,
@@ -262,61 +268,61 @@ fn files_that_are_no_segments_of_this_journal_are_told() {
         text(open(&changed))
     };
     assert!(other(|_| {}).ends_with("belongs to another journal"));
-    let told = other(|header| header.number = 9);
+    let message = other(|header| header.number = 9);
     assert!(
-        told.ends_with("its header has another number than its name"),
-        "{told}"
+        message.ends_with("its header has another number than its name"),
+        "{message}"
     );
 }
 
 #[test]
-fn other_records_are_told() {
+fn records_of_another_size_are_refused() {
     let disk = with_records(1);
-    let told = text(Journal::<u64, _>::open_in(disk.clone(), options()));
-    assert_eq!(told, "sim: holds records of 32 bytes, not of 8 bytes");
-    let told = text(Journal::<[u8], _>::open_in(disk.clone(), options()));
-    assert_eq!(told, "sim: holds records of 32 bytes, not of any length");
+    let message = text(Journal::<u64, _>::open_in(disk.clone(), options()));
+    assert_eq!(message, "sim: holds records of 32 bytes, not of 8 bytes");
+    let message = text(Journal::<[u8], _>::open_in(disk.clone(), options()));
+    assert_eq!(message, "sim: holds records of 32 bytes, not of any length");
     let mut reader = Reader::open_in(disk, Lsn::ZERO).expect("it is whole");
-    let told = text(reader.records::<u64>().next().expect("there is an answer"));
-    assert_eq!(told, "sim: holds records of 32 bytes, not of 8 bytes");
+    let message = text(reader.records::<u64>().next().expect("there is an answer"));
+    assert_eq!(message, "sim: holds records of 32 bytes, not of 8 bytes");
 }
 
 #[test]
-fn records_that_are_too_long_are_told() {
+fn records_that_are_too_long_are_refused() {
     let disk = SimDisk::new();
     let mut journal = Journal::<[u8], _>::open_in(disk.clone(), options()).expect("it is empty");
-    let told = text(journal.append_bytes(&[0; 4029]));
-    assert_eq!(told, "a record of 4029 bytes; the limit is 4028");
-    let told = text(journal.append_bytes_with(usize::MAX, |_| {}));
+    let message = text(journal.append_bytes(&[0; 4029]));
+    assert_eq!(message, "a record of 4029 bytes; the limit is 4028");
+    let message = text(journal.append_bytes_with(usize::MAX, |_| {}));
     let expected = format!("a record of {} bytes; the limit is 4028", usize::MAX);
-    assert_eq!(told, expected);
+    assert_eq!(message, expected);
     let shared = Journal::<[u8], _>::open_in(SimDisk::new(), options()).expect("it is empty");
-    let told = text(
+    let message = text(
         shared
             .share(GroupCommit::default())
             .append_bytes_with(4029, |_| {}),
     );
-    assert_eq!(told, "a record of 4029 bytes; the limit is 4028");
+    assert_eq!(message, "a record of 4029 bytes; the limit is 4028");
     journal.append_bytes(&[0; 4028]).expect("it fits");
-    let told = text(Journal::<[u64; 600], _>::open_in(SimDisk::new(), options()));
-    assert_eq!(told, "a record of 4800 bytes; the limit is 4032");
+    let message = text(Journal::<[u64; 600], _>::open_in(SimDisk::new(), options()));
+    assert_eq!(message, "a record of 4800 bytes; the limit is 4032");
 }
 
 #[test]
-fn records_that_are_not_there_are_told() {
+fn records_that_are_not_there_are_reported() {
     let disk = with_records(10);
     let mut journal = open(&disk).expect("it is whole");
     assert_eq!(
         journal.retain_from(Lsn::new(6)).expect("the disk is well"),
         Lsn::new(4)
     );
-    let told = text(Reader::open_in(disk.clone(), Lsn::new(3)));
-    assert_eq!(told, "no record 3: there are 4 to 10");
+    let message = text(Reader::open_in(disk.clone(), Lsn::new(3)));
+    assert_eq!(message, "no record 3: there are 4 to 10");
     drop(journal);
-    let told = text(thalweg_journal::cut(&disk, Some(Lsn::new(77))));
-    assert_eq!(told, "no record 77: there are 4 to 10");
-    let told = text(Reader::open_in(SimDisk::new(), Lsn::ZERO));
-    assert_eq!(told, "sim: no journal");
+    let message = text(thalweg_journal::cut(&disk, Some(Lsn::new(77))));
+    assert_eq!(message, "no record 77: there are 4 to 10");
+    let message = text(Reader::open_in(SimDisk::new(), Lsn::ZERO));
+    assert_eq!(message, "sim: no journal");
     assert_eq!(
         text(thalweg_journal::cut(&SimDisk::new(), None)),
         "sim: no journal"
@@ -324,23 +330,23 @@ fn records_that_are_not_there_are_told() {
 }
 
 #[test]
-fn options_that_cannot_be_are_told() {
-    let told = |options: Options| text(Journal::<u64, _>::open_in(SimDisk::new(), options));
+fn impossible_options_are_refused() {
+    let error_of = |options: Options| text(Journal::<u64, _>::open_in(SimDisk::new(), options));
     let default = Options::default;
     assert_eq!(
-        told(default().segment_bytes(1000)),
+        error_of(default().segment_bytes(1000)),
         "segment_bytes is 1000, not a multiple of 4096"
     );
     assert_eq!(
-        told(default().block_bytes_max(0)),
+        error_of(default().block_bytes_max(0)),
         "block_bytes_max is 0, not a multiple of 4096"
     );
     assert_eq!(
-        told(default().block_bytes_max(128 << 20)),
+        error_of(default().block_bytes_max(128 << 20)),
         "block_bytes_max is 134217728; the limit is 67108864"
     );
     assert_eq!(
-        told(default().block_bytes_max(8192).segment_bytes(8192)),
+        error_of(default().block_bytes_max(8192).segment_bytes(8192)),
         "segment_bytes is 8192; blocks of 8192 bytes need 12288 to 1099511627776"
     );
 }

@@ -51,9 +51,9 @@ fn a_journal_is_written_read_and_opened_again() {
 fn a_second_writer_is_refused_and_readers_are_not() {
     let place = directory("locked");
     let journal = Journal::<u64>::open(&place, options()).expect("no other writer");
-    let told = Journal::<u64>::open(&place, options()).expect_err("there is one");
+    let error = Journal::<u64>::open(&place, options()).expect_err("there is one");
     let expected = format!("{}: another journal writes here", place.display());
-    assert_eq!(told.to_string(), expected);
+    assert_eq!(error.to_string(), expected);
     let journal = journal.share(GroupCommit::default());
     let lsn = journal
         .append_with(|slot| *slot = 1)
@@ -65,18 +65,21 @@ fn a_second_writer_is_refused_and_readers_are_not() {
 }
 
 #[test]
-fn a_place_that_is_no_directory_is_told() {
+fn a_place_that_is_no_directory_is_reported() {
     let place = directory("a file");
     fs::write(&place, "x").expect("the test's own folder");
-    let told = Journal::<u64>::open(&place, options()).expect_err("it is a file");
+    let error = Journal::<u64>::open(&place, options()).expect_err("it is a file");
     let expected = format!("{}: cannot be made: not a directory", place.display());
-    assert_eq!(told.to_string(), expected);
-    let told = Reader::open(&place, Lsn::ZERO).expect_err("it is a file");
+    assert_eq!(error.to_string(), expected);
+    let error = Reader::open(&place, Lsn::ZERO).expect_err("it is a file");
     let expected = format!("{}: cannot be read: Not a directory", place.display());
-    assert_eq!(told.to_string(), expected);
+    assert_eq!(error.to_string(), expected);
     fs::remove_file(&place).expect("the test's own file");
-    let told = Reader::open(&place, Lsn::ZERO).expect_err("it is not there");
-    assert_eq!(told.to_string(), format!("{}: no journal", place.display()));
+    let error = Reader::open(&place, Lsn::ZERO).expect_err("it is not there");
+    assert_eq!(
+        error.to_string(),
+        format!("{}: no journal", place.display())
+    );
 }
 
 #[test]

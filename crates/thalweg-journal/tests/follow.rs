@@ -136,7 +136,7 @@ fn a_follower_on_another_thread_sees_everything_once() {
 }
 
 #[test]
-fn who_follows_too_slowly_is_told() {
+fn a_reader_that_follows_too_slowly_gets_an_error() {
     let disk = SimDisk::new();
     let mut journal = open(&disk);
     let mut follower = journal.follow(Lsn::ZERO).expect("it is there");
@@ -155,10 +155,10 @@ fn who_follows_too_slowly_is_told() {
         .next();
     assert!(first > Lsn::new(80_000), "{first}");
     for reader in [&mut follower, &mut outsider] {
-        let told = reader.next_block().expect_err("it was given up");
-        assert!(matches!(told, Error::NoRecord { .. }), "{told}");
+        let error = reader.next_block().expect_err("it was given up");
+        assert!(matches!(error, Error::NoRecord { .. }), "{error}");
         let expected = format!("no record 1: there are {first} to 100000");
-        assert_eq!(told.to_string(), expected);
+        assert_eq!(error.to_string(), expected);
     }
 }
 

@@ -171,7 +171,7 @@ fn a_failed_sync_is_heard_by_everybody() {
 /// The disk is full now and then: a thread that gets the error tries again, and nothing is lost or
 /// twice there.
 #[test]
-fn a_full_disk_is_told_and_the_journal_goes_on_when_there_is_room() {
+fn a_full_disk_is_reported_and_the_journal_goes_on_when_there_is_room() {
     for delay_max in [Duration::ZERO, Duration::from_micros(100)] {
         let disk = SimDisk::new();
         let options = options().segment_bytes(12 << 10).in_background(false);
@@ -184,7 +184,7 @@ fn a_full_disk_is_told_and_the_journal_goes_on_when_there_is_room() {
             disk.fail(Operation::Allocate, full % 7, Fault::Full);
         }
         let full = "sim/new.part: cannot be written: no storage space";
-        let again = |told: Error| assert_eq!(told.to_string(), full);
+        let again = |error: Error| assert_eq!(error.to_string(), full);
         let refused: u64 = thread::scope(|scope| {
             let clients = (0..THREADS).map(|client| {
                 let journal = &journal;
@@ -195,12 +195,12 @@ fn a_full_disk_is_told_and_the_journal_goes_on_when_there_is_room() {
                         let lsn = loop {
                             match journal.append_with(build) {
                                 Ok(lsn) => break lsn,
-                                Err(told) => again(told),
+                                Err(error) => again(error),
                             }
                             refused += 1;
                         };
-                        while let Err(told) = journal.commit(lsn) {
-                            again(told);
+                        while let Err(error) = journal.commit(lsn) {
+                            again(error);
                             refused += 1;
                         }
                     }
@@ -241,14 +241,14 @@ fn a_panic_while_a_record_is_built_leaves_the_journal_well() {
 #[test]
 fn a_record_that_was_never_appended_is_not_waited_for() {
     let journal = shared(&SimDisk::new(), GroupCommit::default());
-    let told = journal.commit(Lsn::FIRST).expect_err("there is none");
+    let error = journal.commit(Lsn::FIRST).expect_err("there is none");
     assert_eq!(
-        told.to_string(),
+        error.to_string(),
         "no record 1: there is none, the next is 1"
     );
     journal.append_with(|_| {}).expect("there is room");
-    let told = journal.commit(Lsn::new(2)).expect_err("there is one only");
-    assert_eq!(told.to_string(), "no record 2: there are 1 to 1");
+    let error = journal.commit(Lsn::new(2)).expect_err("there is one only");
+    assert_eq!(error.to_string(), "no record 2: there are 1 to 1");
 }
 
 #[test]

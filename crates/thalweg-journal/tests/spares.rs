@@ -13,11 +13,11 @@ fn a_segment_is_durably_gone_before_its_file_is_used_again() {
         let disk = with_records(7);
         let mut journal = open(&disk).expect("it is whole");
         disk.fail(Operation::SyncNames, 0, Fault::Io);
-        let told = journal
+        let error = journal
             .retain_from(Lsn::new(4))
             .expect_err("the disk fails");
         let expected = "sim: cannot be synced: Input/output error";
-        assert_eq!(told.to_string(), expected);
+        assert_eq!(error.to_string(), expected);
         disk.fail_power_at(disk.operations() + operations);
         let mut last = 7;
         while let Ok(lsn) = add(&mut journal, last + 1) {
@@ -35,8 +35,8 @@ fn retention_that_failed_can_be_tried_again() {
     let disk = with_records(7);
     let mut journal = open(&disk).expect("it is whole");
     disk.fail(Operation::SyncNames, 0, Fault::Io);
-    let told = journal.retain_from(Lsn::new(7));
-    told.expect_err("the disk fails");
+    let outcome = journal.retain_from(Lsn::new(7));
+    outcome.expect_err("the disk fails");
     let first = journal.retain_from(Lsn::new(7)).expect("the disk is well");
     assert_eq!(first, Lsn::new(7));
 }

@@ -1,4 +1,4 @@
-//! Medians and ratios with their intervals: what may be said after a few noisy runs.
+//! Medians and ratios with their intervals: what a few noisy runs show.
 //!
 //! # How an interval is computed
 //! The value is the median of the repetitions. Its interval lies between two of the repetitions, in
@@ -19,7 +19,7 @@
 //! subject where lower is better (latency), subject / other where higher is better (throughput).
 //! The ratio of the comparison is the median of those (the geometric mean of the middle two, so
 //! that it is 1 / ratio the other way round), its interval as above. Where the interval holds 1,
-//! the runs do not distinguish the two ([`Interval::tells_from`]).
+//! the runs do not distinguish the two ([`Interval::excludes`]).
 //!
 //! # Differences
 //! Where a ratio has no meaning (a count that may be 0), [`shift_interval`] says by how much the
@@ -53,7 +53,7 @@ impl Interval {
     /// Returns whether the interval lies wholly on one side of `other`: then the runs distinguish
     /// the two.
     #[must_use]
-    pub fn tells_from(&self, other: f64) -> bool {
+    pub fn excludes(&self, other: f64) -> bool {
         other < self.low || other > self.high
     }
 
@@ -96,7 +96,7 @@ pub fn quantile(values: &[f64], q: f64) -> Option<f64> {
     let above = (below + 1).min(last);
     let part = position - below as f64;
     // Not a weighted sum where both are equal or nothing is to be mixed: that would turn an
-    // infinite neighbour into a NaN.
+    // infinite value into a NaN.
     if part == 0.0 || sorted[below] == sorted[above] {
         return Some(sorted[below]);
     }
@@ -126,10 +126,10 @@ pub fn median_interval(values: &[f64]) -> Option<Interval> {
 /// let mut latencies_ns = vec![(100.0, 210.0), (110.0, 220.0), (90.0, 175.0)];
 /// let ratio = paired_ratio(&latencies_ns, Better::Lower).expect("three sound pairs");
 /// assert_eq!(ratio.value, 2.0);
-/// assert!(!ratio.tells_from(1.0), "three pairs tell nothing");
+/// assert!(!ratio.excludes(1.0), "three pairs show nothing");
 /// latencies_ns.extend_from_within(..);
 /// let ratio = paired_ratio(&latencies_ns, Better::Lower).expect("six sound pairs");
-/// assert!(ratio.tells_from(1.0));
+/// assert!(ratio.excludes(1.0));
 /// ```
 #[must_use]
 pub fn paired_ratio(pairs: &[(f64, f64)], better: Better) -> Option<Interval> {
@@ -217,7 +217,7 @@ mod tests {
         for n in 1..REPETITIONS_MIN {
             let interval = median_interval(&values[..n]).expect("values");
             assert_eq!(Some(interval.value), median(&values[..n]));
-            assert!(!interval.tells_from(-1e300) && !interval.tells_from(1e300));
+            assert!(!interval.excludes(-1e300) && !interval.excludes(1e300));
             assert_eq!(interval.bounds(|bound| bound.to_string()), "-");
         }
         let seven = Interval {
@@ -250,7 +250,7 @@ mod tests {
                     let mut random = SplitMix::new(draw << 8 | n);
                     let values: Vec<f64> = (0..n).map(|_| random.exponential()).collect();
                     let interval = median_interval(&values).expect("values");
-                    !interval.tells_from(std::f64::consts::LN_2)
+                    !interval.excludes(std::f64::consts::LN_2)
                 })
                 .count();
             // 95 % less three times the deviation of 2,000 draws.
@@ -292,8 +292,8 @@ mod tests {
                 high: 0.25
             }
         );
-        assert!(by(Better::Lower).tells_from(1.0));
-        assert!(by(Better::Higher).tells_from(1.0));
+        assert!(by(Better::Lower).excludes(1.0));
+        assert!(by(Better::Higher).excludes(1.0));
     }
 
     #[test]
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_that_do_not_tell_say_so() {
+    fn runs_that_do_not_differ_have_an_interval_that_includes_1() {
         let pairs = [
             (1.0, 1.1),
             (1.0, 0.9),
@@ -319,7 +319,7 @@ mod tests {
         assert!(
             !paired_ratio(&pairs, Better::Lower)
                 .expect("sound pairs")
-                .tells_from(1.0)
+                .excludes(1.0)
         );
     }
 

@@ -335,13 +335,13 @@ impl Comparison {
 
     /// Returns whether the runs distinguish the two subjects at all: the interval does not hold 1.
     #[must_use]
-    pub fn tells(&self) -> bool {
+    pub fn is_significant(&self) -> bool {
         Interval {
             low: self.low,
             value: self.ratio,
             high: self.high,
         }
-        .tells_from(1.0)
+        .excludes(1.0)
     }
 
     /// Returns one line of JSON, without the line feed.

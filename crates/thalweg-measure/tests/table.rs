@@ -131,9 +131,9 @@ fn comparison_row_is_exact() {
             .to_owned()
             + r#""versus":"disruptor","ratio":4.0,"low":4.0,"high":4.0}"#
     );
-    assert!(row.tells());
+    assert!(row.is_significant());
     let few = Comparison::new(keys.0, keys.1, &pairs[..5], Better::Lower).unwrap();
-    assert!(!few.tells());
+    assert!(!few.is_significant());
     let few = few.json();
     assert!(
         few.ends_with(r#""ratio":4.0,"low":null,"high":null}"#),
@@ -143,7 +143,7 @@ fn comparison_row_is_exact() {
     assert!(
         !Comparison::new(keys.0, keys.1, &same, Better::Higher)
             .unwrap()
-            .tells()
+            .is_significant()
     );
     assert_eq!(
         Comparison::new(keys.0, keys.1, &[(1.0, 0.0); 3], Better::Lower),

@@ -107,7 +107,7 @@ struct Server {
     backend: Backend,
     deadline: Duration,
     outbox: Rc<Outbox>,
-    /// Says that the outbox has something.
+    /// Signals that the outbox has something.
     filled: SlotTx<(), Local>,
 }
 
@@ -139,7 +139,7 @@ impl Server {
             answer: answer.ok().and_then(Result::ok),
         };
         self.outbox.replies.borrow_mut().push_back(reply);
-        // A full slot says that it was said already.
+        // A full slot means that it was signalled already.
         let _ = self.filled.send(());
     }
 }

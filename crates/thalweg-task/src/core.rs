@@ -37,7 +37,7 @@ impl CoreBuilder {
     }
 
     /// Sets how many tasks are polled before the core looks at what other threads woke, and at the
-    /// time, again: 128 if nothing is said, and 0 counts as 1.
+    /// time, again: 128 by default, and 0 counts as 1.
     pub fn budget(mut self, tasks: usize) -> Self {
         self.budget = tasks.max(1);
         self
@@ -310,6 +310,6 @@ impl Wake for Root {
     fn wake_by_ref(self: &Arc<Self>) {
         // ORDERING: Release, pairs with the Acquire in `take`.
         self.is_woken.store(true, Ordering::Release);
-        self.hub.tell();
+        self.hub.notify();
     }
 }

@@ -71,7 +71,7 @@ pub(crate) mod sealed {
     }
 
     /// A waiter that is woken once, and used up by that.
-    pub trait Told: Sized {
+    pub trait WakeOnce: Sized {
         /// Wakes it.
         fn wake(self);
         /// Runs it here and now, if it can be; returns whether it ran.
@@ -79,9 +79,9 @@ pub(crate) mod sealed {
     }
 
     /// A waiter that is kept to be woken.
-    pub trait Wakes: Told {
+    pub trait Wakes: WakeOnce {
         /// One to wake with, of one that is kept and stays until that is done.
-        type Lent: Told;
+        type Lent: WakeOnce;
         /// Returns the waiter that `waker` wakes.
         fn of(waker: &Waker) -> Self;
         /// Returns whether that is the waiter that `waker` wakes.

@@ -93,7 +93,7 @@ impl Scheduler {
         let tick = self.time.tick_after(at);
         let timer = self.wheel.borrow_mut().insert(tick, expiry);
         // Another runtime that drives this core may have meant to sleep longer.
-        self.tell_driver();
+        self.notify_driver();
         timer
     }
 

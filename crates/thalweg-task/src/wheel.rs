@@ -21,8 +21,8 @@
 //!
 //! Nothing is rounded at insertion, so no timer fires before its tick. There is no horizon: wheels
 //! of fewer levels had to fold late deadlines into their last one, and lost timers in what wrapped.
-//! And no place is computed when a timer is removed: a list's neighbours are enough for that, and
-//! stay right when time has moved on.
+//! And no place is computed when a timer is removed: the members before and after it in its list
+//! are enough for that, and stay right when time has moved on.
 //!
 //! # Cost
 //!

@@ -15,10 +15,10 @@ use thalweg_task::{Core, Local, slot};
 /// Drives `core` beside `other` till neither goes on; returns whether the drive is over.
 fn is_driven_to_the_end(core: Core, other: impl Future<Output = ()> + 'static) -> bool {
     let (mut pool, over) = (LocalPool::new(), Rc::new(Cell::new(false)));
-    let told = Rc::clone(&over);
+    let flag = Rc::clone(&over);
     let drive = async move {
         core.drive(|_| pending()).await;
-        told.set(true);
+        flag.set(true);
         pending::<()>().await;
     };
     pool.spawner().spawn_local(drive).unwrap();

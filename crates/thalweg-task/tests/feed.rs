@@ -46,8 +46,8 @@ fn a_handler_that_panics_ends_the_feed_and_the_channel() {
     let (mut tx, rx) = thalweg::channel::spsc::<u32>(8);
     let fed = core.handle().feed(rx, |n| assert!(n != 2, "not this one"));
     (0..4).for_each(|n| tx.send(n).unwrap());
-    let told = TaskError::Panicked("not this one".to_owned());
-    assert_eq!(core.block_on(fed), Err(told));
+    let expected = TaskError::Panicked("not this one".to_owned());
+    assert_eq!(core.block_on(fed), Err(expected));
     assert!(tx.send(9).is_err(), "no receiver is left");
     let counters = tx.counters();
     assert_eq!((counters.received, counters.discarded), (3, 1));

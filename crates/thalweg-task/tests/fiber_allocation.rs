@@ -39,7 +39,7 @@ fn nothing_is_allocated_or_mapped_after_the_warm_up() {
 }
 
 #[test]
-fn a_fiber_that_ends_allocates_nothing_though_there_never_were_so_many() {
+fn a_fiber_that_ends_allocates_nothing_at_a_new_maximum_of_fibers() {
     let stacks = StackPool::new(StackOptions::default()).unwrap();
     let fibers: Vec<_> = (0..100).map(|_| stacks.fiber(|_| ()).unwrap()).collect();
     let ends = |fiber| assert_eq!(calls(|| drop(fiber)), 0);

@@ -39,11 +39,11 @@ fn thirty_thousand_stacks_in_a_process_of_their_own() {
         .env(ALONE, "1")
         .output()
         .unwrap();
-    let [said, errors] = [&ended.stdout, &ended.stderr].map(|text| String::from_utf8_lossy(text));
-    assert!(ended.status.success(), "{said}{errors}");
-    let has_run = said.contains(" mappings") || said.contains("skipped");
-    assert!(has_run, "{said}");
-    println!("{said}");
+    let [stdout, stderr] = [&ended.stdout, &ended.stderr].map(|text| String::from_utf8_lossy(text));
+    assert!(ended.status.success(), "{stdout}{stderr}");
+    let has_run = stdout.contains(" mappings") || stdout.contains("skipped");
+    assert!(has_run, "{stdout}");
+    println!("{stdout}");
 }
 
 fn thirty_thousand_stacks_have_guards_and_the_pool_refuses_before_the_kernel_does() {
@@ -88,14 +88,14 @@ fn thirty_thousand_stacks_have_guards_and_the_pool_refuses_before_the_kernel_doe
         }
     };
     let StackError::Mappings {
-        stacks: told,
+        stacks: reported,
         mappings_max,
         ..
     } = refused
     else {
         panic!("{refused}");
     };
-    assert_eq!((told, mappings_max), (FIBERS + more.len(), limit));
+    assert_eq!((reported, mappings_max), (FIBERS + more.len(), limit));
     // The allocator and threads still have mappings.
     assert_eq!(
         thread::spawn(|| vec![1_u8; 1 << 24].len()).join().unwrap(),
@@ -109,5 +109,5 @@ fn thirty_thousand_stacks_have_guards_and_the_pool_refuses_before_the_kernel_doe
     }
     // More than there can be are refused as one too many is.
     assert!(matches!(all_kept(), Err(StackError::Mappings { .. })));
-    println!("{told} stacks of {limit} mappings");
+    println!("{reported} stacks of {limit} mappings");
 }

@@ -26,14 +26,14 @@ fn waiting(core: &Core) -> (Vec<SlotTx<u32, Local>>, Vec<Task<u32>>) {
 #[test]
 fn a_join_that_is_dropped_has_taken_nothing() {
     let core = Core::new();
-    let (tell, mut tasks) = waiting(&core);
+    let (senders, mut tasks) = waiting(&core);
     core.block_on(async {
         for count in 1..=6 {
             assert!(join_some(&mut tasks, count).now_or_never().is_none());
         }
         assert!(join_some(&mut tasks, 0).await.is_empty());
         for n in [4, 1] {
-            assert_eq!(tell[n].send_now(n as u32), Ok(true));
+            assert_eq!(senders[n].send_now(n as u32), Ok(true));
         }
         assert!(join_some(&mut tasks, 3).now_or_never().is_none());
         // Two are over: the first in the list is given, though it was over last.
@@ -41,7 +41,7 @@ fn a_join_that_is_dropped_has_taken_nothing() {
         assert_eq!(join_any(&mut tasks).await.unwrap().1, Ok(4));
         assert!(join_any(&mut tasks).now_or_never().is_none());
         for n in [3, 0, 2] {
-            assert_eq!(tell[n].send_now(n as u32), Ok(true));
+            assert_eq!(senders[n].send_now(n as u32), Ok(true));
         }
         let rest = join_some(&mut tasks, 9).await;
         let rest: Vec<_> = rest.into_iter().map(|(_, outcome)| outcome).collect();
@@ -73,7 +73,7 @@ impl Drop for Last {
 }
 
 #[test]
-fn a_task_that_ends_while_it_is_joined_says_so() {
+fn a_task_that_ends_while_it_is_joined_is_ready_or_wakes() {
     let core = Core::new();
     let mut task = core.spawn(pending::<()>());
     let (handle, id) = (core.handle(), task.id());

@@ -134,7 +134,7 @@ fn a_task_does_not_await_itself() {
     let core = Core::new();
     let (tx, mut rx) = slot::<Task<()>, Local>();
     let text = Rc::new(RefCell::new(String::new()));
-    let told = Rc::clone(&text);
+    let message = Rc::clone(&text);
     let task = core.spawn(async move {
         let mut own = rx.recv().await.unwrap();
         let mut poll = |context: &mut Context<'_>| {
@@ -142,7 +142,7 @@ fn a_task_does_not_await_itself() {
             polled.err()
         };
         let payload = poll_fn(|context| Poll::Ready(poll(context))).await;
-        *told.borrow_mut() = *payload.unwrap().downcast::<String>().unwrap();
+        *message.borrow_mut() = *payload.unwrap().downcast::<String>().unwrap();
     });
     let id = task.id();
     while core.poll() {}

@@ -130,8 +130,8 @@ fn a_panic_ends_its_task_only() {
         Err::<(), _>(panicked("a value that is no text"))
     );
     assert_eq!(core.block_on(well), Ok(1));
-    let told = TaskError::Panicked("number 7".to_owned()).to_string();
-    assert_eq!(told, "the task panicked: number 7");
+    let message = TaskError::Panicked("number 7".to_owned()).to_string();
+    assert_eq!(message, "the task panicked: number 7");
     assert_eq!(TaskError::Cancelled.to_string(), "the task was cancelled");
     assert_eq!(
         TaskError::TimedOut.to_string(),
@@ -157,12 +157,12 @@ fn a_destructor_that_panics_ends_its_task_only() {
     });
     settle(&core);
     assert!(task.cancel());
-    let told = TaskError::Panicked("on the way out".to_owned());
-    assert_eq!(core.block_on(task), Err(told.clone()));
+    let expected = TaskError::Panicked("on the way out".to_owned());
+    assert_eq!(core.block_on(task), Err(expected.clone()));
     let task = core.spawn(async {
         let _bomb = Bomb;
     });
-    assert_eq!(core.block_on(task), Err(told));
+    assert_eq!(core.block_on(task), Err(expected));
     // An output that is not wanted, and a task that the core ends.
     core.spawn(async { Bomb }).detach();
     settle(&core);

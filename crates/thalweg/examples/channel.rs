@@ -107,7 +107,7 @@ enum Event {
 fn first_of_several() {
     let (mut orders, mut incoming) = spsc::<u64>(8);
     let (mut cancels, mut cancelled) = spsc::<&str>(8);
-    let (mut told, mut quiet) = spsc::<()>(0);
+    let (mut notices, mut quiet) = spsc::<()>(0);
     let (mut seen, mut names, mut silences) = (Vec::new(), Vec::new(), 0);
     thread::scope(|scope| {
         scope.spawn(move || {
@@ -134,7 +134,7 @@ fn first_of_several() {
                 Ok(Event::Ended) => break,
                 Err(_) => {
                     silences += 1;
-                    let _ = told.try_send(());
+                    let _ = notices.try_send(());
                 }
             }
         }

@@ -12,9 +12,9 @@ use thalweg::channel::{Builder, ClaimError, ManySenders, Overflow, Receiver, Sen
 use thalweg::wait::Mode;
 use thalweg_testkit::counting::calls;
 
-struct Nobody;
+struct NoopWaker;
 
-impl Wake for Nobody {
+impl Wake for NoopWaker {
     fn wake(self: Arc<Self>) {}
 }
 
@@ -87,7 +87,7 @@ fn tasks<S: Shape>(tx: &mut Sender<u64, S>, rx: &mut Receiver<u64, S>, waker: &W
 }
 
 fn check<S: Shape>(name: &str, (mut tx, mut rx): (Sender<u64, S>, Receiver<u64, S>)) {
-    let waker = Waker::from(Arc::new(Nobody));
+    let waker = Waker::from(Arc::new(NoopWaker));
     let mut out = Vec::with_capacity(2 * ROOM);
     warm_up(&mut tx, &mut rx);
     let calls = calls(|| {

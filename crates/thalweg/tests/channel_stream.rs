@@ -69,7 +69,7 @@ mod stored {
             a_full_channel_holds_the_sink_back
                 closing_waits_for_the_slot
                 what_does_not_fit_comes_back
-                losses_are_told
+                losses_are_reported
         }
     }
 }
@@ -411,7 +411,7 @@ fn what_does_not_fit_comes_back<S: Made>(flavour: Flavour<S>) {
     assert_eq!((rx.recv(), rx.counters().refused), (Ok(4), 2));
 }
 
-fn losses_are_told<S: Made>(flavour: Flavour<S>) {
+fn losses_are_reported<S: Made>(flavour: Flavour<S>) {
     let options = flavour.options(1).overflow(Overflow::DropNewest);
     let (tx, rx) = flavour.make(options).unwrap();
     let (mut sink, mut stream) = (tx.into_sink(), rx.into_stream());

@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn every_changed_bit_is_told() {
+    fn every_changed_bit_is_detected() {
         let bytes = block();
         for bit in 0..bytes.len() * 8 {
             let mut bytes = bytes.clone();

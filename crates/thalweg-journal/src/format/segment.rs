@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn every_changed_bit_is_told() {
+    fn every_changed_bit_is_detected() {
         let page = header().encode();
         for bit in 0..RAW_BYTES * 8 {
             let mut page = page;
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_beyond_the_limits_are_told() {
+    fn numbers_beyond_the_limits_are_refused() {
         let changes: [fn(&mut SegmentHeader); 4] = [
             |header| header.number = NUMBER_LIMIT,
             |header| header.epoch = u64::MAX,
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_version_is_told_as_that_whatever_its_sum() {
+    fn a_newer_version_is_reported_as_such_whatever_its_checksum() {
         let mut page = header().encode();
         page[8] = 2;
         assert_eq!(SegmentHeader::decode(&page), Err(BadHeader::Newer(2)));

@@ -154,8 +154,8 @@ fn a_failed_write_is_heard(seeded: Option<Seeded>) {
         while let Ok(lsn) = add(number, journal) {
             assert!(journal.durable().get() >= lsn);
         }
-        let told = add(number, journal).expect_err("it has stopped");
-        assert!(matches!(told, Error::Stopped { .. }), "{told}");
+        let error = add(number, journal).expect_err("it has stopped");
+        assert!(matches!(error, Error::Stopped { .. }), "{error}");
     });
 }
 
@@ -169,11 +169,11 @@ fn a_full_disk_is_heard_and_passes(seeded: Option<Seeded>) {
         let lsn = loop {
             match journal.append_with(|slot| slot.fill(number as u8)) {
                 Ok(lsn) => break lsn,
-                Err(told) => assert!(matches!(told, Error::Io { .. }), "{told}"),
+                Err(error) => assert!(matches!(error, Error::Io { .. }), "{error}"),
             }
         };
-        while let Err(told) = journal.commit(lsn) {
-            assert!(matches!(told, Error::Io { .. }), "{told}");
+        while let Err(error) = journal.commit(lsn) {
+            assert!(matches!(error, Error::Io { .. }), "{error}");
         }
     });
     each_once(&disk, &[0, 1, 2]);
@@ -246,18 +246,18 @@ fn everybody_who_waits_is_answered() {
 
 #[test]
 fn a_leader_that_wakes_one_of_many_is_found() {
-    finds(Seeded::TellOne, all_commit);
-    finds(Seeded::TellOne, a_failed_write_is_heard);
-    finds(Seeded::TellOne, a_full_disk_is_heard_and_passes);
-    finds(Seeded::TellOne, segments_go_while_others_commit);
+    finds(Seeded::NotifyOne, all_commit);
+    finds(Seeded::NotifyOne, a_failed_write_is_heard);
+    finds(Seeded::NotifyOne, a_full_disk_is_heard_and_passes);
+    finds(Seeded::NotifyOne, segments_go_while_others_commit);
 }
 
 #[test]
-fn a_group_that_is_not_told_that_it_is_large_enough_is_found() {
-    finds(Seeded::EnoughUntold, a_group_gathers);
+fn a_leader_that_is_not_notified_of_a_large_enough_group_is_found() {
+    finds(Seeded::SkipEnoughNotification, a_group_gathers);
 }
 
 #[test]
-fn a_full_block_that_is_not_told_is_found() {
-    finds(Seeded::FullUntold, a_full_block_ends_the_wait);
+fn a_leader_that_is_not_notified_of_a_full_block_is_found() {
+    finds(Seeded::SkipFullNotification, a_full_block_ends_the_wait);
 }

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_who_commits_waits_for_segments_that_go() -> Result<(), crate::Error> {
+    fn a_commit_does_not_wait_for_segments_that_go() -> Result<(), crate::Error> {
         let disk = Slow {
             disk: SimDisk::new(),
             held: Arc::default(),

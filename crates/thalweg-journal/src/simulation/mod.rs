@@ -31,12 +31,12 @@ fn first_seed() -> u64 {
 
 #[test]
 fn nothing_acknowledged_is_lost_and_nothing_is_invented() {
-    let (wanted, mut crashes, mut told) = (crashes_wanted(), 0, run::Told::default());
+    let (wanted, mut crashes, mut stats) = (crashes_wanted(), 0, run::Stats::default());
     for seed in first_seed().. {
         match run(seed, None) {
             Ok(one) => {
                 crashes += one.crashes;
-                told.add(&one);
+                stats.add(&one);
             }
             Err(what) => panic!("seed {seed}: {what}"),
         }
@@ -44,19 +44,22 @@ fn nothing_acknowledged_is_lost_and_nothing_is_invented() {
             break;
         }
     }
-    println!("{told:?}");
+    println!("{stats:?}");
     // Each of these happened, or the runs show less than they seem to.
     let counts = [
-        told.crashes_in_open,
-        told.torn,
-        told.records_lost,
-        told.records_kept_unacknowledged,
-        told.errors,
-        told.cuts,
-        told.segments_given_up,
-        told.rolls,
+        stats.crashes_in_open,
+        stats.torn,
+        stats.records_lost,
+        stats.records_kept_unacknowledged,
+        stats.errors,
+        stats.cuts,
+        stats.segments_given_up,
+        stats.rolls,
     ];
-    assert!(counts.iter().all(|count| *count > wanted / 400), "{told:?}");
+    assert!(
+        counts.iter().all(|count| *count > wanted / 400),
+        "{stats:?}"
+    );
 }
 
 fn finds(fault: Seeded) {

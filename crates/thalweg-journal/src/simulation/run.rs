@@ -14,7 +14,7 @@ const LIFE_OPERATIONS: u64 = 160;
 
 /// The events of a run, counted.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct Stats {
     pub(super) crashes: u64,
     pub(super) crashes_in_open: u64,
     pub(super) torn: u64,
@@ -26,8 +26,8 @@ pub(super) struct Told {
     pub(super) rolls: u64,
 }
 
-impl Told {
-    pub(super) fn add(&mut self, other: &Told) {
+impl Stats {
+    pub(super) fn add(&mut self, other: &Stats) {
         self.crashes += other.crashes;
         self.crashes_in_open += other.crashes_in_open;
         self.torn += other.torn;
@@ -53,7 +53,7 @@ struct Run {
     disk: SimDisk,
     faults: Faults,
     model: Model,
-    told: Told,
+    stats: Stats,
 }
 
 /// How a life ends.
@@ -65,7 +65,7 @@ enum End {
     Dropped,
 }
 
-pub(super) fn run(seed: u64, seeded: Option<Seeded>) -> Result<Told, String> {
+pub(super) fn run(seed: u64, seeded: Option<Seeded>) -> Result<Stats, String> {
     let mut run = Run {
         is_even: seed.is_multiple_of(3),
         // Where the chain of sums is all that keeps stale blocks out, it needs blocks that differ.
@@ -76,13 +76,13 @@ pub(super) fn run(seed: u64, seeded: Option<Seeded>) -> Result<Told, String> {
         disk: SimDisk::new(),
         faults: Faults { seeded },
         model: Model::default(),
-        told: Told::default(),
+        stats: Stats::default(),
     };
     for _ in 0..LIVES {
         run.life()?;
     }
     run.check()?;
-    Ok(run.told)
+    Ok(run.stats)
 }
 
 impl Run {
@@ -106,7 +106,7 @@ impl Run {
     fn restart(&mut self) {
         self.disk.restart(self.random.next());
         self.flushed = 0;
-        self.told.crashes += 1;
+        self.stats.crashes += 1;
     }
 
     fn life(&mut self) -> Result<(), String> {
@@ -157,11 +157,11 @@ impl Run {
         let mut journal = match opened {
             Ok(journal) => journal,
             Err(error) => {
-                self.told.crashes_in_open += 1;
+                self.stats.crashes_in_open += 1;
                 return self.ended(error);
             }
         };
-        self.told.torn += u64::from(journal.recovery().torn.is_some());
+        self.stats.torn += u64::from(journal.recovery().torn.is_some());
         let last = journal.recovery().last.number() as usize;
         if last < self.flushed.max(self.model.acknowledged) || last > self.model.appended.len() {
             let (acknowledged, appended) = (self.model.acknowledged, self.model.appended.len());
@@ -171,8 +171,8 @@ impl Run {
                  {appended} appended"
             ));
         }
-        self.told.records_lost += (self.model.appended.len() - last) as u64;
-        self.told.records_kept_unacknowledged += (last - self.model.acknowledged) as u64;
+        self.stats.records_lost += (self.model.appended.len() - last) as u64;
+        self.stats.records_kept_unacknowledged += (last - self.model.acknowledged) as u64;
         self.model.end_at(last);
         loop {
             let done = match self.random.below(40) {
@@ -185,7 +185,7 @@ impl Run {
             match done {
                 Ok(()) => {}
                 // Nothing has changed: it goes on.
-                Err(_) if journal.flush().is_ok() => self.told.errors += 1,
+                Err(_) if journal.flush().is_ok() => self.stats.errors += 1,
                 Err(error) => return self.ended(error),
             }
         }
@@ -198,7 +198,7 @@ impl Run {
             return Ok(End::PowerFailed);
         }
         let is_from_disk = matches!(error, Error::Io { .. } | Error::Stopped { .. });
-        self.told.errors += 1;
+        self.stats.errors += 1;
         is_from_disk.then_some(End::Stopped).ok_or(text)
     }
 
@@ -248,8 +248,8 @@ impl Run {
         self.model.kept_from = self.model.kept_from.max(lsn);
         let before = journal.recovery().first;
         let first = journal.retain_from(Lsn::new(self.model.kept_from))?;
-        self.told.segments_given_up += u64::from(first > before);
-        self.told.rolls += u64::from(first.number() > 1);
+        self.stats.segments_given_up += u64::from(first > before);
+        self.stats.rolls += u64::from(first.number() > 1);
         Ok(())
     }
 
@@ -288,7 +288,7 @@ impl Run {
             self.restart();
         }
         self.disk.fail_power_at(0);
-        self.told.cuts += 1;
+        self.stats.cuts += 1;
         self.model.end_at(at.number() as usize - 1);
         self.model.kept_from = self.model.kept_from.min(at.number());
         Ok(())

@@ -77,8 +77,8 @@ impl Files {
     fn open_regular(&self, name: &str, options: &mut OpenOptions) -> io::Result<File> {
         let path = self.directory.join(name);
         let not_regular = || io::Error::new(io::ErrorKind::InvalidInput, NOT_REGULAR);
-        let waits_for_nobody = rustix::fs::OFlags::NONBLOCK.bits();
-        let opened = options.custom_flags(waits_for_nobody as i32).open(&path);
+        let nonblocking = rustix::fs::OFlags::NONBLOCK.bits();
+        let opened = options.custom_flags(nonblocking as i32).open(&path);
         match opened.and_then(|file| Ok((file.metadata()?.is_file(), file))) {
             Ok((true, file)) => Ok(file),
             Ok((false, _)) => Err(not_regular()),

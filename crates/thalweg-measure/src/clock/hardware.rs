@@ -1,7 +1,7 @@
 //! The processor's own counter: the one place of this crate with `unsafe`.
 //!
 //! State: none. Rules:
-//! 1. [`counter`] is called only where [`present`] said yes, else it answers 0.
+//! 1. [`counter`] is called only where [`present`] returned true, else it answers 0.
 //! 2. Reading the counter touches no memory and no other processor state.
 
 use super::Source;
@@ -90,14 +90,14 @@ pub(super) fn counter_after() -> u64 {
     counter()
 }
 
-/// Never called for its value: `present` says no here (rule 1).
+/// Never called for its value: `present` returns false here (rule 1).
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 #[inline(always)]
 pub(super) fn counter_after() -> u64 {
     0
 }
 
-/// Never called for its value: `present` says no here (rule 1).
+/// Never called for its value: `present` returns false here (rule 1).
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 #[inline(always)]
 pub(super) fn counter() -> u64 {

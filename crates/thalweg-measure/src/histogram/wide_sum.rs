@@ -96,7 +96,7 @@ mod models {
     /// Against rule 1: two threads add with a carry. A reader that waited for ever would take the
     /// model past its bound of branches.
     #[test]
-    fn two_writers_spoil_the_sum_and_hang_nobody() {
+    fn two_writers_spoil_the_sum_and_no_reader_hangs() {
         loom::model(|| {
             let sum = Arc::new(WideSum::new());
             let other = Arc::clone(&sum);

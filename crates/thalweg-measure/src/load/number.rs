@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_told() {
+    fn anything_else_is_refused_with_its_reason() {
         for text in [
             "",
             "k",

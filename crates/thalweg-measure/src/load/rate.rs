@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_rate_is_told() {
+    fn what_is_not_a_rate_is_refused_with_its_reason() {
         let error = |text: &str| text.parse::<Rate>().expect_err(text).to_string();
         let least = "is too low: the least is 1 event a second";
         assert_eq!(error("0"), format!("rate '0' {least}"));

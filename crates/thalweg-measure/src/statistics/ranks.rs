@@ -28,9 +28,9 @@ pub struct RankSum {
 ///
 /// ```
 /// use thalweg_measure::statistics::rank_sum;
-/// let told = rank_sum(&[1.0, 2.0, 3.0], &[4.0, 5.0, 6.0]).expect("finite values");
-/// assert_eq!(told.u, 9.0);
-/// assert_eq!(told.p, 0.1); // 2 of the 20 ways to split six values
+/// let result = rank_sum(&[1.0, 2.0, 3.0], &[4.0, 5.0, 6.0]).expect("finite values");
+/// assert_eq!(result.u, 9.0);
+/// assert_eq!(result.p, 0.1); // 2 of the 20 ways to split six values
 /// ```
 #[must_use]
 pub fn rank_sum(first: &[f64], second: &[f64]) -> Option<RankSum> {
@@ -197,9 +197,9 @@ mod tests {
             for &(n1, n2, critical) in table {
                 let by = |u| {
                     let (first, second) = groups(n1, n2, u);
-                    let told = rank_sum(&first, &second).expect("finite values");
-                    assert_eq!(told.u, u as f64);
-                    told.p
+                    let result = rank_sum(&first, &second).expect("finite values");
+                    assert_eq!(result.u, u as f64);
+                    result.p
                 };
                 assert!(by(critical) <= level, "{n1} {n2} {}", by(critical));
                 assert!(by(critical + 1) > level, "{n1} {n2} {}", by(critical + 1));
@@ -213,9 +213,9 @@ mod tests {
     fn a_published_example_comes_out() {
         let at_term = [0.80, 0.83, 1.89, 1.04, 1.45, 1.38, 1.91, 1.64, 0.73, 1.46];
         let early = [1.15, 0.88, 0.90, 0.74, 1.21];
-        let told = rank_sum(&early, &at_term).expect("finite values");
-        assert_eq!(told.u, 35.0);
-        assert!((told.p - 2.0 * 0.127_206).abs() < 1e-6, "{}", told.p);
+        let result = rank_sum(&early, &at_term).expect("finite values");
+        assert_eq!(result.u, 35.0);
+        assert!((result.p - 2.0 * 0.127_206).abs() < 1e-6, "{}", result.p);
     }
 
     #[test]
@@ -324,13 +324,13 @@ mod tests {
                 group.iter().map(|&value| f64::from(value + by)).collect()
             };
             let (a, b) = (moved(&first, 0), moved(&second, 0));
-            let told = rank_sum(&a, &b).expect("finite values");
+            let result = rank_sum(&a, &b).expect("finite values");
             let turned = rank_sum(&b, &a).expect("finite values");
-            prop_assert!((told.p - turned.p).abs() < 1e-12);
-            prop_assert_eq!(told.u + turned.u, (a.len() * b.len()) as f64);
+            prop_assert!((result.p - turned.p).abs() < 1e-12);
+            prop_assert_eq!(result.u + turned.u, (a.len() * b.len()) as f64);
             let shifted = rank_sum(&moved(&first, shift), &moved(&second, shift));
-            prop_assert_eq!(shifted, Some(told));
-            prop_assert!(told.p > 0.0 && told.p <= 1.0);
+            prop_assert_eq!(shifted, Some(result));
+            prop_assert!(result.p > 0.0 && result.p <= 1.0);
         }
     }
 }

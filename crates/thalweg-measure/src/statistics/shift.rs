@@ -268,7 +268,7 @@ mod tests {
                 };
                 let pairs: Vec<(f64, f64)> = (0..n).map(pair).collect();
                 let interval = shift_interval(&pairs, draw).expect("pairs");
-                !interval.tells_from(0.25)
+                !interval.excludes(0.25)
             });
             let covered = covered.count();
             // 93 % less three times the deviation of 200 draws.

@@ -148,14 +148,14 @@ mod tests {
         assert_eq!(stacks, (KERNEL - MAPPINGS_RESERVED - OTHERS) / 2);
         assert!(looks <= 16, "{looks} looks for {stacks} stacks");
         let StackError::Mappings {
-            stacks: told,
+            stacks: reported,
             mappings,
             mappings_max,
         } = error
         else {
             panic!("{error}");
         };
-        assert_eq!(told, stacks);
+        assert_eq!(reported, stacks);
         assert_eq!(mappings, OTHERS + 2 * stacks);
         assert_eq!(mappings_max, KERNEL);
         // A stack that was refused does not count.
@@ -182,14 +182,14 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_that_says_nothing_refuses_nothing() {
+    fn without_figures_from_the_kernel_nothing_is_refused() {
         let ledger = Ledger::new();
         assert!((0..100).all(|_| ledger.claim(|| None).is_ok()));
     }
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn the_kernel_tells_both_numbers() {
+    fn the_kernel_reports_both_numbers() {
         let Use {
             mappings,
             mappings_max,

@@ -96,7 +96,7 @@ pub struct StackCounts {
 /// Each stack has a guard page below it: code that runs out of stack dies with a signal, and writes
 /// into nothing else. A guard page costs one more mapping, and Linux allows a process
 /// `vm.max_map_count` of them, 65,530 as it comes: room for some 32,600 stacks. The pool looks at
-/// what is in use, and says [`StackError::Mappings`] 256 mappings before the kernel would say
+/// what is in use, and returns [`StackError::Mappings`] 256 mappings before the kernel would return
 /// `ENOMEM` to it or to the allocator.
 ///
 /// # Cost

@@ -183,7 +183,7 @@ impl Hub {
 
     /// Notifies the core's thread that there is something for it. A drive that was left pending may
     /// be listed as well as the thread that waits now: each is notified.
-    pub(crate) fn tell(&self) {
+    pub(crate) fn notify(&self) {
         self.signal.notify_one();
         self.signal.notify_one();
     }

@@ -306,7 +306,7 @@ impl NodeRef {
             joiner.wake();
         }
         if scheduler.has_ended_unseen() {
-            scheduler.tell_driver();
+            scheduler.notify_driver();
         }
         // The task's own hold, given up here, once.
         drop(Self(self.0));

@@ -52,7 +52,7 @@ fn run_one(scheduler: &Scheduler) {
 fn two_wake_one() {
     let scheduler = scheduler();
     let done = Arc::new([AtomicBool::new(false), AtomicBool::new(false)]);
-    let told = Arc::clone(&done);
+    let flags = Arc::clone(&done);
     let left: Rc<RefCell<Vec<Waker>>> = Rc::default();
     let kept = Rc::clone(&left);
     let mut polls = 0;
@@ -64,7 +64,7 @@ fn two_wake_one() {
             return Poll::Pending;
         }
         // ORDERING: Relaxed: the wake-ups alone must order what was done before them.
-        match told.iter().all(|flag| flag.load(Ordering::Relaxed)) {
+        match flags.iter().all(|flag| flag.load(Ordering::Relaxed)) {
             true => Poll::Ready(()),
             false => Poll::Pending,
         }

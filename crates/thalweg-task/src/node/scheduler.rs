@@ -14,7 +14,7 @@ use super::hub::HubRef;
 use super::pool::{Place, Pool};
 use super::thread::{self, Thread};
 use super::{DONE, Foreign, NodeRef, QUEUED, RUNNING, waker};
-use crate::family::sealed::{Told, Wakes};
+use crate::family::sealed::{WakeOnce, Wakes};
 use crate::sync::order;
 use crate::timer::{Expiry, Time};
 use crate::wheel::{Timer, Wheel};
@@ -262,7 +262,7 @@ impl Scheduler {
             None => self.first.set(Some(pointer)),
         }
         self.ready.set(self.ready.get() + 1);
-        self.tell_driver();
+        self.notify_driver();
     }
 
     #[inline]
@@ -335,7 +335,7 @@ impl Scheduler {
         self.is_driven.set(false);
         let driver = self.driver.take();
         if let Some(entry) = self.listed.take() {
-            // A thread that waits beside it is notified as well, by `tell`.
+            // A thread that waits beside it is notified as well, by `notify`.
             let _ = self.hub.signal.unregister(entry);
         }
         drop(driver);
@@ -350,7 +350,7 @@ impl Scheduler {
 
     /// Notifies the runtime that drives the core that there is something to do.
     #[inline]
-    pub(crate) fn tell_driver(&self) {
+    pub(crate) fn notify_driver(&self) {
         if self.is_driven.get() {
             self.wake_driver();
         }

@@ -22,7 +22,7 @@ use super::{DONE, NodeRef, OUTPUT, Scheduler, TaskId, WANTED, Waiter, waker};
 /// Polled, if it gave its output before; and if a task awaits itself, which would wait for ever. A
 /// task that waits for itself by way of another task, or of a future that polls with a waker of its
 /// own (`FuturesUnordered`), is not found out, and waits.
-#[must_use = "dropped, a task goes on, but nobody hears of its end; say `detach()`"]
+#[must_use = "dropped, a task goes on, but its end goes unnoticed; call `detach()`"]
 pub struct Task<T> {
     node: NodeRef,
     output: PhantomData<fn() -> T>,

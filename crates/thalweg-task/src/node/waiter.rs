@@ -4,7 +4,7 @@ use std::mem::ManuallyDrop;
 use std::task::{RawWakerVTable, Waker};
 
 use super::{NodeRef, quietly, waker};
-use crate::family::sealed::{Key, Told, Wakes};
+use crate::family::sealed::{Key, WakeOnce, Wakes};
 
 /// A waker, which may be of any code: to wake it, or to drop it, may panic. That goes no further:
 /// the panic hook has reported it, and the notifier may hold a value that must not be lost.
@@ -20,7 +20,7 @@ impl Drop for Foreign {
     }
 }
 
-impl Told for Foreign {
+impl WakeOnce for Foreign {
     #[inline]
     fn wake(mut self) {
         if let Some(waker) = self.0.take() {
@@ -161,7 +161,7 @@ enum Lending {
     Other(Waiter),
 }
 
-impl Told for Waiter {
+impl WakeOnce for Waiter {
     #[inline]
     fn wake(self) {
         self.wake();
@@ -173,7 +173,7 @@ impl Told for Waiter {
     }
 }
 
-impl Told for Lent {
+impl WakeOnce for Lent {
     #[inline]
     fn wake(self) {
         match self.0 {

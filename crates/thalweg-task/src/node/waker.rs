@@ -114,7 +114,7 @@ fn wake_remote(node: NonNull<Header>) {
     header.refs.fetch_add(1, Ordering::Relaxed);
     // SAFETY: rule 5: marked here.
     if unsafe { hub.push(node) } {
-        hub.tell();
+        hub.notify();
     } else {
         // ORDERING: Relaxed: not the last, since the waker is one.
         header.refs.fetch_sub(1, Ordering::Relaxed);

@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_error_says_what_is_wrong() {
+    fn every_error_describes_what_is_wrong() {
         let texts = [
             SendError::Full(1).to_string(),
             SendError::Closed(1).to_string(),

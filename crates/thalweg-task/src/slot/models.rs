@@ -79,16 +79,16 @@ fn values_cross() {
 }
 
 /// A sender that cancels while its receiver waits, or before.
-fn the_end_is_told() {
+fn the_end_is_reported() {
     let (tx, mut rx) = slot::<Made, Shared>();
     let sender = thread::spawn(move || tx.cancel());
-    let told = block_on(rx.recv()).map(|made| made.number());
-    assert_eq!(told, Err(RecvError::Cancelled));
+    let outcome = block_on(rx.recv()).map(|made| made.number());
+    assert_eq!(outcome, Err(RecvError::Cancelled));
     sender.join().expect("it ends");
 }
 
 /// Two receivers wait for a value, and the first gives up, notified or not: the second gets it.
-fn told_and_gone() {
+fn notified_and_gone() {
     let (tx, rx) = slot_many::<Made, Shared>();
     let (mut one, mut other) = (rx.clone(), rx);
     let mut receive = Box::pin(one.recv());
@@ -129,6 +129,6 @@ macro_rules! models {
 
 models! {
     values_cross, faults "slot_look_again" "slot_vacancy";
-    the_end_is_told, faults "slot_end";
-    told_and_gone, faults "slot_pass_on";
+    the_end_is_reported, faults "slot_end";
+    notified_and_gone, faults "slot_pass_on";
 }

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use super::waiting::Waiting;
 use super::{End, Many, One, RecvError, Shared, State, TryRecvError, WaiterOf, wake_all};
 use crate::family::Family;
-use crate::family::sealed::{Guarded, KEY, Mark, Told, Wakes};
+use crate::family::sealed::{Guarded, KEY, Mark, WakeOnce, Wakes};
 use crate::fiber::FiberContext;
 use crate::node::take_by_words;
 use crate::sync::{fault, is_model_over};
@@ -41,7 +41,7 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> State<T, F, W> {
 }
 
 /// Notifies the sender that waits, and returns the value.
-fn taken<T, V: Told>((value, vacancy): (T, Option<V>)) -> T {
+fn taken<T, V: WakeOnce>((value, vacancy): (T, Option<V>)) -> T {
     if let Some(sender) = vacancy
         && !fault::is("slot_vacancy")
     {
@@ -242,9 +242,9 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> Drop for Recv<'_, T, F, W> {
 /// Waits no more.
 fn leave<T, F: Family, W: Waiting<WaiterOf<F>>>(slot: &Shared<T, F, W>, place: &mut W::Place) {
     let (next, left) = slot.state.with(KEY, |state| {
-        let (was_told, left) = state.receivers.leave(place);
+        let (was_notified, left) = state.receivers.leave(place);
         // It was notified, and went without a look: the next receiver is notified instead.
-        let is_owed = was_told && state.value.is_some() && !fault::is("slot_pass_on");
+        let is_owed = was_notified && state.value.is_some() && !fault::is("slot_pass_on");
         (
             if is_owed {
                 state.receivers.next(KEY)

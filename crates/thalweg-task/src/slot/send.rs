@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use super::waiting::Waiting;
 use super::{End, One, SendError, Shared, State, VacantError, WaiterOf, wake_all};
 use crate::family::Family;
-use crate::family::sealed::{Guarded, KEY, Told, Wakes};
+use crate::family::sealed::{Guarded, KEY, WakeOnce, Wakes};
 use crate::sync::is_model_over;
 
 /// Puts values into a slot.
@@ -59,7 +59,7 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> SlotTx<T, F, W> {
     #[inline(always)]
     pub fn send_now(&self, value: T) -> Result<bool, SendError<T>> {
         let waiter = self.put(value)?;
-        Ok(waiter.is_some_and(Told::resume))
+        Ok(waiter.is_some_and(WakeOnce::resume))
     }
 
     /// Sends a value in the place of one that is there, which is given back: the last one wins.
@@ -91,7 +91,7 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> SlotTx<T, F, W> {
         self.slot.state.with(KEY, |state| {
             if state.receivers.waits_alone() {
                 let before = state.value.replace(value);
-                debug_assert!(before.is_none(), "nobody waits beside a value");
+                debug_assert!(before.is_none(), "no receiver waits beside a value");
                 // Nothing is there to drop, which the compiler does not know.
                 std::mem::forget(before);
                 return Ok(state.receivers.next(KEY));

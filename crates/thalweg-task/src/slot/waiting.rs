@@ -5,7 +5,7 @@ use std::fmt;
 use std::task::Waker;
 
 use crate::family::Family;
-use crate::family::sealed::{Key, Mark, Sealed, Told, Wakes};
+use crate::family::sealed::{Key, Mark, Sealed, WakeOnce, Wakes};
 
 /// A place in the list of waiters; 0: in none.
 type Place = u64;
@@ -31,7 +31,7 @@ pub trait Waiting<W: Wakes>: Default + Kind {
     /// The mark that a receive keeps, to be found by when it leaves.
     type Place: Mark;
     /// The receiver that is notified of a value.
-    type Next: Told;
+    type Next: WakeOnce;
 
     /// Returns whether the one in this place waits already, to be woken by `waker`: all that is to
     /// do.

@@ -1,6 +1,6 @@
 //! Doubly linked lists of `u32` numbers in one array, each closed to a ring by an anchor.
 
-/// The neighbours of a member in its ring.
+/// The members before and after one in its ring.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Link {
     previous: u32,
@@ -8,7 +8,7 @@ pub(crate) struct Link {
 }
 
 /// Rings of members. The first numbers are anchors, one to a ring; an empty ring is an anchor that
-/// is its own neighbour. So no member needs to know in which ring it is, and a whole ring goes over
+/// is linked to itself. So no member needs to know in which ring it is, and a whole ring goes over
 /// to another anchor without a look at its members.
 #[derive(Debug)]
 pub(crate) struct Links {

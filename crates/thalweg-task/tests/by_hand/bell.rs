@@ -66,15 +66,15 @@ impl<T> Polled<T> {
     }
 
     /// Returns whether it was woken since it was polled.
-    pub(crate) fn is_told(&self) -> bool {
+    pub(crate) fn is_notified(&self) -> bool {
         self.bell.rings() != self.heard
     }
 
     /// Returns whether it was notified, and counts all rings so far as heard.
     pub(crate) fn heeds(&mut self) -> bool {
-        let is_told = self.is_told();
+        let is_notified = self.is_notified();
         self.heard = self.bell.rings();
-        is_told
+        is_notified
     }
 
     pub(crate) fn poll(&mut self) -> Poll<T> {

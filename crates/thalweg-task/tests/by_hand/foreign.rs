@@ -104,7 +104,7 @@ fn a_drivers_waker_that_panics_loses_no_wake_up() {
 }
 
 #[test]
-fn only_the_last_drive_is_told_and_it_is_told() {
+fn the_last_drive_is_notified_and_no_other() {
     let core = Core::new();
     let (_tasks, wakers, _) = leaving(&core, 1);
     let (_, old) = Bell::new();
@@ -161,7 +161,7 @@ fn hooked(run: impl FnOnce() + 'static) -> Waker {
 }
 
 #[test]
-fn a_sleep_that_is_over_while_its_waker_is_cloned_says_so() {
+fn a_sleep_that_is_over_while_its_waker_is_cloned_is_ready_or_wakes() {
     let begin = Instant::now();
     let now = Rc::new(Cell::new(begin));
     let read = Rc::clone(&now);
@@ -178,14 +178,14 @@ fn a_sleep_that_is_over_while_its_waker_is_cloned_says_so() {
 }
 
 #[test]
-fn a_sleep_whose_core_goes_while_its_waker_is_cloned_says_so() {
+fn a_sleep_whose_core_goes_while_its_waker_is_cloned_panics_or_wakes() {
     let core = Core::new();
     let mut sleep = core.handle().sleep(Duration::from_secs(1));
     let waker = hooked(move || drop(core));
     let polled = catch_unwind(AssertUnwindSafe(|| poll(&mut sleep, &waker)));
-    // That its core is gone is said by a panic, then or at the next look.
-    let told = polled.is_err() || RINGS.get() > 0;
-    assert!(told, "its timer is not advanced");
+    // That its core is gone is reported by a panic, then or at the next look.
+    let is_reported = polled.is_err() || RINGS.get() > 0;
+    assert!(is_reported, "its timer is not advanced");
 }
 
 #[test]
@@ -227,7 +227,7 @@ fn an_output_is_dropped_though_a_joiners_waker_panics() {
 }
 
 #[test]
-fn a_task_whose_waker_refuses_to_be_told_ends() {
+fn a_task_whose_waker_refuses_to_wake_ends() {
     let core = Core::new();
     let (tx, mut rx) = slot::<u32, Local>();
     let mut task = pin!(core.spawn(async move { rx.recv().await }));

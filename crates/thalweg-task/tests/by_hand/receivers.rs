@@ -9,15 +9,15 @@ use thalweg_task::slot::{RecvError, SendError, TryRecvError};
 use thalweg_task::{Core, Family, Local, Shared, slot_many};
 
 for_both! {
-    a_receive_that_is_over_is_told_nothing
+    a_receive_that_is_over_is_not_notified
     who_was_robbed_keeps_its_turn
-    a_replaced_value_is_told_once
+    a_replaced_value_notifies_one_receiver
     a_forgotten_receive_keeps_no_other_waiting
     all_receivers_hear_that_one_cancelled
 }
 
 /// A receive polled out of turn takes the value; kept, it must not take the next one's word.
-fn a_receive_that_is_over_is_told_nothing<F: Family>() {
+fn a_receive_that_is_over_is_not_notified<F: Family>() {
     let (tx, rx) = slot_many::<u32, F>();
     let (mut first, mut other) = (rx.clone(), rx);
     let mut first = Polled::new(async move { first.recv().await });
@@ -56,7 +56,7 @@ fn who_was_robbed_keeps_its_turn<F: Family>() {
     assert_eq!(second.poll(), Poll::Ready(Ok(8)));
 }
 
-fn a_replaced_value_is_told_once<F: Family>() {
+fn a_replaced_value_notifies_one_receiver<F: Family>() {
     let (tx, rx) = slot_many::<u32, F>();
     let (mut first, mut second) = (rx.clone(), rx);
     let mut first = Polled::new(async move { first.recv().await });
@@ -89,7 +89,7 @@ fn a_forgotten_receive_keeps_no_other_waiting<F: Family>() {
         },
     ];
     for (at, used) in uses.into_iter().enumerate() {
-        for is_told_before in [false, true] {
+        for is_notified_before in [false, true] {
             let (tx, rx) = slot_many::<u32, F>();
             let (mut first, mut second) = (rx.clone(), rx);
             let mut receive = first.recv();
@@ -98,7 +98,7 @@ fn a_forgotten_receive_keeps_no_other_waiting<F: Family>() {
             std::mem::forget(receive);
             let mut second = Polled::new(async move { second.recv().await });
             assert!(second.poll().is_pending());
-            if is_told_before {
+            if is_notified_before {
                 // A try would take it.
                 if at == 1 {
                     continue;
@@ -107,7 +107,7 @@ fn a_forgotten_receive_keeps_no_other_waiting<F: Family>() {
                 assert!(!second.heeds());
             }
             let first = used(first);
-            if !is_told_before {
+            if !is_notified_before {
                 tx.send(1).unwrap();
             }
             assert!(second.heeds());

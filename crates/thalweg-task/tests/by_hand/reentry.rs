@@ -84,7 +84,7 @@ impl Drop for EndsTask {
 }
 
 #[test]
-fn a_task_that_ends_while_somebody_begins_to_wait_tells_so() {
+fn a_task_that_ends_while_another_begins_to_wait_is_ready_or_wakes() {
     let core = Core::new();
     let mut task = pin!(core.spawn(pending::<()>()));
     TO_END.set(Some((core.handle(), task.id())));

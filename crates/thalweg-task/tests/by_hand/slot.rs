@@ -21,11 +21,11 @@ for_both! {
     a_sender_waits_for_room
     a_dropped_receive_takes_nothing
     one_of_many_gets_each_value
-    a_told_receive_that_is_dropped_tells_the_next
+    a_notified_receive_that_is_dropped_notifies_the_next
     tasks_that_resume_each_other_end_somewhere
     a_slot_serves_one_task_after_the_other
     a_fiber_receives_as_a_task_does
-    a_receiver_that_waited_and_went_is_told_of
+    a_send_sees_that_a_receiver_waited_and_went
     a_receive_that_was_given_up_is_not_woken
 }
 
@@ -228,7 +228,7 @@ fn one_of_many_gets_each_value<F: Family>() {
     assert!(all.into_iter().eq(0..40));
 }
 
-fn a_told_receive_that_is_dropped_tells_the_next<F: Family>() {
+fn a_notified_receive_that_is_dropped_notifies_the_next<F: Family>() {
     let core = Core::new();
     let (tx, rx) = slot_many::<u32, F>();
     let (mut first, mut second) = (rx.clone(), rx);
@@ -271,7 +271,7 @@ fn tasks_that_resume_each_other_end_somewhere<F: Family>() {
 
 /// The fast path of a slot knows that the receiver waited; it must not take the value for one that
 /// is gone.
-fn a_receiver_that_waited_and_went_is_told_of<F: Family>() {
+fn a_send_sees_that_a_receiver_waited_and_went<F: Family>() {
     for cancels in [false, true] {
         for gives_up in [false, true] {
             let (tx, mut rx) = slot::<u64, F>();
@@ -284,7 +284,7 @@ fn a_receiver_that_waited_and_went_is_told_of<F: Family>() {
                 // As it is where a task's frame goes without a destructor.
                 std::mem::forget(recv);
             }
-            let told = match cancels {
+            let expected = match cancels {
                 true => {
                     rx.cancel();
                     SendError::Cancelled(1)
@@ -294,7 +294,7 @@ fn a_receiver_that_waited_and_went_is_told_of<F: Family>() {
                     SendError::Closed(1)
                 }
             };
-            assert_eq!(tx.send(1), Err(told));
+            assert_eq!(tx.send(1), Err(expected));
         }
     }
 }

@@ -293,7 +293,7 @@ fn a_sleep_of_one_core_wakes_a_task_of_another() {
 }
 
 #[test]
-fn a_sleep_whose_core_is_gone_says_so_and_is_never_early() {
+fn a_sleep_whose_core_is_gone_panics_and_is_never_early() {
     let bench = Bench::new();
     let handle = bench.core.handle();
     let bell = Arc::new(Bell::default());
@@ -307,10 +307,10 @@ fn a_sleep_whose_core_is_gone_says_so_and_is_never_early() {
     now.set(now.get() + SECOND);
     let [mut over, mut early] = sleeps;
     assert!(bell.poll(&mut over).is_ready());
-    let told = catch_unwind(AssertUnwindSafe(|| bell.poll(&mut early)));
-    let told = told.expect_err("a second is left");
+    let polled = catch_unwind(AssertUnwindSafe(|| bell.poll(&mut early)));
+    let payload = polled.expect_err("a second is left");
     assert_eq!(
-        told.downcast_ref::<&str>(),
+        payload.downcast_ref::<&str>(),
         Some(&"the core of this sleep is gone, and with it its timers")
     );
     // Nothing of the others is in the place of the new one's timer.

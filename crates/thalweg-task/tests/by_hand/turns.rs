@@ -129,23 +129,27 @@ impl<F: Family> Table<F> {
         {
             let mut rx = rx.clone();
             // A receiver stays alive behind its receive.
-            let mut told = Polled::new(async move { rx.recv().await });
-            match told.poll() {
+            let mut receive = Polled::new(async move { rx.recv().await });
+            match receive.poll() {
                 Poll::Ready(got) => self.got(got),
-                Poll::Pending => self.waits[who] = Some(told),
+                Poll::Pending => self.waits[who] = Some(receive),
             }
         }
     }
 
     fn look(&mut self, who: usize, moves: bool) {
-        let Some(mut told) = self.waits[who].take() else {
+        let Some(mut receive) = self.waits[who].take() else {
             return;
         };
         // An executor polls the receivers that were notified; any may be polled out of turn by a
         // `select`.
-        match if moves { told.moves() } else { told.poll() } {
+        match if moves {
+            receive.moves()
+        } else {
+            receive.poll()
+        } {
             Poll::Ready(got) => self.got(got),
-            Poll::Pending => self.waits[who] = Some(told),
+            Poll::Pending => self.waits[who] = Some(receive),
         }
     }
 
@@ -177,14 +181,14 @@ impl<F: Family> Table<F> {
     /// forgotten.
     fn rest(&mut self) {
         loop {
-            let told = |told: &Polled<Got>| told.is_told();
+            let is_notified = |receive: &Polled<Got>| receive.is_notified();
             let next = self
                 .waits
                 .iter()
-                .position(|it| it.as_ref().is_some_and(told));
+                .position(|it| it.as_ref().is_some_and(is_notified));
             if let Some(who) = next {
                 self.look(who, false);
-            } else if self.vacant.as_ref().is_some_and(Polled::is_told) {
+            } else if self.vacant.as_ref().is_some_and(Polled::is_notified) {
                 self.look_vacant();
             } else {
                 break;
@@ -247,12 +251,12 @@ fn run<F: Family>(steps: &[Step]) {
 
 proptest! {
     #[test]
-    fn nobody_is_forgotten_in_a_local_slot(steps in steps()) {
+    fn no_receiver_is_forgotten_in_a_local_slot(steps in steps()) {
         run::<Local>(&steps);
     }
 
     #[test]
-    fn nobody_is_forgotten_in_a_shared_slot(steps in steps()) {
+    fn no_receiver_is_forgotten_in_a_shared_slot(steps in steps()) {
         run::<Shared>(&steps);
     }
 }

@@ -78,7 +78,7 @@ fn recurse(canaries: &Canaries, levels: u64) -> u64 {
 fn a_fiber_that_overflows_its_stack_dies_at_its_guard() {
     if is_child() {
         let (stacks, canaries) = (pool(), Canaries::default());
-        let neighbour = || {
+        let with_canary = || {
             let added = canaries.clone();
             let body = move |ctx: &mut FiberContext<'_>| {
                 let canary = black_box(CANARY);
@@ -93,7 +93,7 @@ fn a_fiber_that_overflows_its_stack_dies_at_its_guard() {
             fiber
         };
         // The kernel puts stacks next to each other, from above: some are on either side.
-        let _above: Vec<_> = (0..8).map(|_| neighbour()).collect();
+        let _above: Vec<_> = (0..8).map(|_| with_canary()).collect();
         let checked = canaries.clone();
         let mut overflows = stacks
             .fiber(move |ctx| {
@@ -103,21 +103,21 @@ fn a_fiber_that_overflows_its_stack_dies_at_its_guard() {
             })
             .expect("stacks are there");
         assert!(poll_once(&mut overflows).is_pending());
-        let _below: Vec<_> = (0..8).map(|_| neighbour()).collect();
+        let _below: Vec<_> = (0..8).map(|_| with_canary()).collect();
         let _ = poll_once(&mut overflows);
         unreachable!("it had no stack left");
     }
     let output = child("fiber::processes::a_fiber_that_overflows_its_stack_dies_at_its_guard");
-    let (told, signal) = (
+    let (stderr, signal) = (
         String::from_utf8_lossy(&output.stderr),
         output.status.signal(),
     );
-    assert!(told.contains("begins"), "{told}");
-    assert!(!told.contains("damaged"), "{told}");
+    assert!(stderr.contains("begins"), "{stderr}");
+    assert!(!stderr.contains("damaged"), "{stderr}");
     // SIGBUS, SIGSEGV
     assert!(
         matches!(signal, Some(7 | 10 | 11)),
-        "{:?}: {told}",
+        "{:?}: {stderr}",
         output.status
     );
 }
@@ -140,7 +140,7 @@ unsafe impl Stack for Guardless {
 }
 
 #[test]
-fn a_stack_without_a_guard_is_seen_to_damage_its_neighbour() {
+fn a_stack_without_a_guard_is_seen_to_damage_the_next_one() {
     if is_child() {
         let mut memory = vec![0; 2 * GUARDLESS_WORDS];
         memory[GUARDLESS_WORDS..][..CANARY.len()].copy_from_slice(&CANARY);
@@ -151,12 +151,12 @@ fn a_stack_without_a_guard_is_seen_to_damage_its_neighbour() {
         Coroutine::<(), (), u64, Guardless>::with_stack(stack, body).resume(());
         unreachable!("the canary lies in the way");
     }
-    let output = child("fiber::processes::a_stack_without_a_guard_is_seen_to_damage_its_neighbour");
-    let told = String::from_utf8_lossy(&output.stderr);
+    let output = child("fiber::processes::a_stack_without_a_guard_is_seen_to_damage_the_next_one");
+    let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(
         output.status.code(),
         Some(DAMAGED),
-        "{:?}: {told}",
+        "{:?}: {stderr}",
         output.status
     );
 }
@@ -171,7 +171,7 @@ impl Drop for WaitsForEver<'_, '_> {
 }
 
 #[test]
-fn a_destructor_that_waits_in_a_dropped_fiber_says_so_and_aborts() {
+fn a_destructor_that_waits_in_a_dropped_fiber_reports_it_and_aborts() {
     if is_child() {
         let mut fiber = pool()
             .fiber(|ctx| {
@@ -184,22 +184,22 @@ fn a_destructor_that_waits_in_a_dropped_fiber_says_so_and_aborts() {
         unreachable!("it would have to wait for ever");
     }
     let output =
-        child("fiber::processes::a_destructor_that_waits_in_a_dropped_fiber_says_so_and_aborts");
-    let told = String::from_utf8_lossy(&output.stderr);
+        child("fiber::processes::a_destructor_that_waits_in_a_dropped_fiber_reports_it_and_aborts");
+    let stderr = String::from_utf8_lossy(&output.stderr);
     let text =
         "a destructor waits in a fiber that is being dropped: it would have to wait for ever";
-    assert!(told.contains(text), "{told}");
+    assert!(stderr.contains(text), "{stderr}");
     assert_eq!(
         output.status.signal(),
         Some(6),
-        "{:?}: {told}",
+        "{:?}: {stderr}",
         output.status
     );
 }
 
-struct Tells;
+struct PrintsDrop;
 
-impl Drop for Tells {
+impl Drop for PrintsDrop {
     fn drop(&mut self) {
         eprintln!("dropped");
     }
@@ -211,7 +211,7 @@ fn a_body_that_never_stops_waiting_is_leaked_and_counted() {
         let stacks = pool();
         let mut fiber: Fiber<()> = stacks
             .fiber(|ctx| {
-                let _tells = Tells;
+                let _prints = PrintsDrop;
                 loop {
                     let _ = catch_unwind(AssertUnwindSafe(|| ctx.suspend()));
                 }
@@ -228,12 +228,12 @@ fn a_body_that_never_stops_waiting_is_leaked_and_counted() {
         return;
     }
     let output = child("fiber::processes::a_body_that_never_stops_waiting_is_leaked_and_counted");
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{:?}: {told}", output.status);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{:?}: {stderr}", output.status);
     // A leaked value is not dropped.
     assert!(
-        told.contains("leaked") && !told.contains("dropped"),
-        "{told}"
+        stderr.contains("leaked") && !stderr.contains("dropped"),
+        "{stderr}"
     );
 }
 
@@ -256,7 +256,7 @@ fn the_smallest_stack_has_room_to_be_unwound() {
     if is_child() {
         let (stacks, _others) = smallest();
         let waits = stacks.fiber(|ctx| {
-            let _tells = Tells;
+            let _prints = PrintsDrop;
             ctx.suspend();
         });
         let mut waits = waits.expect("stacks are there");
@@ -265,9 +265,9 @@ fn the_smallest_stack_has_room_to_be_unwound() {
         return;
     }
     let output = child("fiber::processes::the_smallest_stack_has_room_to_be_unwound");
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{:?}: {told}", output.status);
-    assert!(told.contains("dropped"), "{told}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{:?}: {stderr}", output.status);
+    assert!(stderr.contains("dropped"), "{stderr}");
 }
 
 /// Making that many has the pool look at the mappings of the process meanwhile.
@@ -286,6 +286,6 @@ fn a_fiber_on_the_smallest_stack_makes_others() {
         return;
     }
     let output = child("fiber::processes::a_fiber_on_the_smallest_stack_makes_others");
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{:?}: {told}", output.status);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{:?}: {stderr}", output.status);
 }

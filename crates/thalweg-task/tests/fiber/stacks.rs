@@ -77,8 +77,8 @@ fn options_outside_of_their_ranges_are_refused() {
         (1 << 16, 2, 1, "a pool of at least 2 and at most 1 stacks"),
         (1 << 16, 0, 0, "a pool of at least 0 and at most 0 stacks"),
     ] {
-        let told = refused(size_bytes, min, max).unwrap_err();
-        assert!(told.starts_with(text), "{told}");
+        let message = refused(size_bytes, min, max).unwrap_err();
+        assert!(message.starts_with(text), "{message}");
     }
 }
 

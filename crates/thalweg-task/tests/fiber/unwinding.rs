@@ -128,11 +128,11 @@ fn a_panic_that_the_body_catches_stays_inside() {
 fn a_body_that_catches_its_unwinding_sees_what_it_is_and_may_end_well() {
     let seen = Rc::new(Cell::new(0));
     for rethrows in [true, false] {
-        let (stacks, told) = (pool(), seen.clone());
+        let (stacks, counted) = (pool(), seen.clone());
         let mut fiber = stacks
             .fiber(move |ctx| {
                 let payload = catch_unwind(AssertUnwindSafe(|| ctx.suspend())).unwrap_err();
-                told.set(told.get() + u32::from(payload.is::<Unwound>()));
+                counted.set(counted.get() + u32::from(payload.is::<Unwound>()));
                 if rethrows {
                     resume_unwind(payload);
                 }
@@ -180,10 +180,10 @@ impl Drop for WaitsAtLast<'_, '_> {
 #[test]
 fn a_destructor_has_what_is_ready_while_its_fiber_is_unwound() {
     let (stacks, got) = (pool(), Rc::new(Cell::new(0)));
-    let told = got.clone();
+    let result = got.clone();
     let mut fiber: Fiber<()> = stacks
         .fiber(move |ctx| {
-            let waits = WaitsAtLast(ctx, false, told);
+            let waits = WaitsAtLast(ctx, false, result);
             waits.0.wait(std::future::pending())
         })
         .unwrap();
@@ -195,10 +195,10 @@ fn a_destructor_has_what_is_ready_while_its_fiber_is_unwound() {
 #[test]
 fn a_destructor_that_runs_because_of_a_panic_may_wait() {
     let (stacks, got) = (pool(), Rc::new(Cell::new(0)));
-    let told = got.clone();
+    let result = got.clone();
     let mut fiber: Fiber<()> = stacks
         .fiber(move |ctx| {
-            let _waits = WaitsAtLast(ctx, true, told);
+            let _waits = WaitsAtLast(ctx, true, result);
             panic!("and waits then");
         })
         .unwrap();

@@ -184,8 +184,8 @@ fn a_fiber_goes_from_one_executor_to_another() {
     }));
     let answer = Rc::new(Cell::new(0));
     let mut second = LocalPool::new();
-    let told = answer.clone();
-    let task = async move { told.set(fiber.await) };
+    let result = answer.clone();
+    let task = async move { result.set(fiber.await) };
     second.spawner().spawn_local(task).unwrap();
     second.run_until_stalled();
     tx.send(9).unwrap();

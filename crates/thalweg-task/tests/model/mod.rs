@@ -139,7 +139,7 @@ impl<F: Family> Run<F> {
             Step::Poll => drop(self.core.poll()),
             Step::Settle => self.settle(),
             Step::Pass(time) => {
-                let now = self.world.tell(|oracle| {
+                let now = self.world.with_oracle(|oracle| {
                     oracle.now += time;
                     oracle.now
                 });
@@ -153,14 +153,14 @@ impl<F: Family> Run<F> {
     fn settle(&self) {
         let world = &self.world;
         let is_at_rest = (0..POLLS_MAX).any(|_| !self.core.poll());
-        world.tell(|oracle| oracle.agree("the core came to rest", is_at_rest, true));
+        world.with_oracle(|oracle| oracle.agree("the core came to rest", is_at_rest, true));
         let live = world.handle.live();
-        world.tell(|oracle| oracle.rests(live, &alive(world)));
+        world.with_oracle(|oracle| oracle.rests(live, &alive(world)));
         for (task, id) in world.ids.borrow().iter().enumerate() {
-            let is_over = world.tell(|oracle| oracle.outcome(task).is_some());
+            let is_over = world.with_oracle(|oracle| oracle.outcome(task).is_some());
             let expected = [Status::Waiting, Status::Ended][usize::from(is_over)];
             let found = id.map_or(Status::Ended, |id| world.handle.status(id));
-            world.tell(|oracle| oracle.agree("a status", found, expected));
+            world.with_oracle(|oracle| oracle.agree("a status", found, expected));
         }
     }
 
@@ -168,25 +168,25 @@ impl<F: Family> Run<F> {
     fn finish(self) -> Result<(), String> {
         self.settle();
         let Run { core, world } = self;
-        world.tell(|oracle| oracle.is_closed = true);
+        world.with_oracle(|oracle| oracle.is_closed = true);
         drop(core);
         let mut context = Context::from_waker(Waker::noop());
         for task in 0..world.ids.borrow().len() {
             let Some(mut held) = world.tasks.borrow_mut()[task].take() else {
                 continue;
             };
-            let expected = world.tell(|oracle| oracle.outcome(task));
+            let expected = world.with_oracle(|oracle| oracle.outcome(task));
             let found = match Pin::new(&mut held).poll(&mut context) {
                 Poll::Ready(outcome) => Some(outcome.map(drop)),
                 Poll::Pending => None,
             };
-            world.tell(|oracle| oracle.agree("an outcome", found, expected));
+            world.with_oracle(|oracle| oracle.agree("an outcome", found, expected));
         }
         world.senders.take();
         world.wakers.take();
         let left = alive(&world);
         let users = Rc::strong_count(&world);
-        world.tell(|oracle| {
+        world.with_oracle(|oracle| {
             oracle.agree("values that are left", left, BTreeSet::new());
             oracle.agree("users of the world", users, 1);
             oracle.wrong.take().map_or(Ok(()), Err)
@@ -206,7 +206,7 @@ fn replay<F: Family>((budget, scripts, steps): &History, fault: Fault) -> Result
     let run = Run::<F>::new(*budget, scripts, fault);
     for step in steps {
         run.take(step);
-        if let Some(wrong) = run.world.tell(|oracle| oracle.wrong.clone()) {
+        if let Some(wrong) = run.world.with_oracle(|oracle| oracle.wrong.clone()) {
             return Err(wrong);
         }
     }
@@ -229,7 +229,7 @@ proptest! {
 fn the_model_notices_each_fault() {
     let faults = [
         Fault::WakeIsLost,
-        Fault::WakeOfNobody,
+        Fault::SpuriousWake,
         Fault::ValueLeaks,
         Fault::ValueDropsTwice,
         Fault::SleepIsShort,

@@ -72,7 +72,7 @@ impl<F: Family> Ear<F> {
     fn end(&mut self, end: End) {
         if let Some(rx) = self.rx.take() {
             self.world
-                .tell(|oracle| oracle.receiver_ends(self.number, end));
+                .with_oracle(|oracle| oracle.receiver_ends(self.number, end));
             match end {
                 End::Cancelled => rx.cancel(),
                 _ => drop(rx),
@@ -122,22 +122,24 @@ impl<F: Family> Future for Watched<F> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Token> {
         let (world, number) = (Rc::clone(&self.is_over.0), self.is_over.1);
-        world.tell(|oracle| oracle.begin(number));
+        world.with_oracle(|oracle| oracle.begin(number));
         let polled = self.inner.as_mut().poll(context);
-        world.tell(|oracle| oracle.end(number, polled.is_ready()));
+        world.with_oracle(|oracle| oracle.end(number, polled.is_ready()));
         polled
     }
 }
 
 impl<F: Family> Drop for Watched<F> {
     fn drop(&mut self) {
-        self.is_over.0.tell(|oracle| oracle.drops(self.is_over.1));
+        self.is_over
+            .0
+            .with_oracle(|oracle| oracle.drops(self.is_over.1));
     }
 }
 
 impl<F: Family> Drop for IsOver<F> {
     fn drop(&mut self) {
-        self.0.tell(|oracle| oracle.over(self.1));
+        self.0.with_oracle(|oracle| oracle.over(self.1));
     }
 }
 
@@ -149,11 +151,11 @@ pub(crate) async fn play<F: Family>(script: Script, mut ear: Ear<F>) -> Token {
             Line::Do(ref act) => world.perform(act),
             Line::EndReceiver(end) => ear.end(end),
             Line::Panic => {
-                world.tell(|oracle| oracle.panics(number, PANIC));
+                world.with_oracle(|oracle| oracle.panics(number, PANIC));
                 panic_any(PANIC);
             }
             Line::Yield => {
-                world.tell(|oracle| {
+                world.with_oracle(|oracle| {
                     oracle.waits(number, Some(Waits::Turn));
                     oracle.wake(number);
                 });
@@ -166,10 +168,10 @@ pub(crate) async fn play<F: Family>(script: Script, mut ear: Ear<F>) -> Token {
             Line::ReceiveAnd(ref act) => receive(&mut ear, None, Some(act)).await,
             Line::Sleep(time) => sleep(&world, number, time).await,
         }
-        world.tell(|oracle| oracle.waits(number, None));
+        world.with_oracle(|oracle| oracle.waits(number, None));
     }
     let token = world.token();
-    world.tell(|oracle| oracle.comes_to(number, token.number));
+    world.with_oracle(|oracle| oracle.comes_to(number, token.number));
     token
 }
 
@@ -179,7 +181,7 @@ async fn keep<F: Family>(world: &World<F>, number: usize) {
         if std::mem::replace(&mut has_waited, true) {
             return Poll::Ready(());
         }
-        world.tell(|oracle| oracle.waits(number, Some(Waits::Waker)));
+        world.with_oracle(|oracle| oracle.waits(number, Some(Waits::Waker)));
         let kept = (number, context.waker().clone());
         world.wakers.borrow_mut().push(kept);
         Poll::Pending
@@ -193,19 +195,19 @@ async fn join<F: Family>(world: &Rc<World<F>>, number: usize, choice: usize) {
         return;
     };
     let joined = held.number;
-    world.tell(|oracle| oracle.waits(number, Some(Waits::Task(joined))));
+    world.with_oracle(|oracle| oracle.waits(number, Some(Waits::Task(joined))));
     poll_fn(|context| {
         let task = held.task.as_mut().expect("it was taken to be joined");
         let polled = Pin::new(task).poll(context);
-        let mut told = match &polled {
+        let mut outcome = match &polled {
             Poll::Ready(Ok(_)) => Poll::Ready(Ok(())),
             Poll::Ready(Err(error)) => Poll::Ready(Err(error.clone())),
             Poll::Pending => Poll::Pending,
         };
-        if told.is_ready() && world.fault == Fault::OutcomeIsAnother {
-            told = Poll::Ready(Err(TaskError::Cancelled));
+        if outcome.is_ready() && world.fault == Fault::OutcomeIsAnother {
+            outcome = Poll::Ready(Err(TaskError::Cancelled));
         }
-        world.tell(|oracle| oracle.joins(number, joined, told));
+        world.with_oracle(|oracle| oracle.joins(number, joined, outcome));
         if let Poll::Ready(Ok(token)) = polled {
             world.discard(token);
             return Poll::Ready(());
@@ -226,14 +228,14 @@ async fn receive<F: Family>(ear: &mut Ear<F>, within: Option<u64>, mut and: Opti
     let mut time = pin!(within.is_some().then(|| world.handle.sleep(time)));
     let mut recv = rx.recv();
     poll_fn(|context| {
-        world.tell(|oracle| oracle.waits(number, Some(waits)));
+        world.with_oracle(|oracle| oracle.waits(number, Some(waits)));
         let polled = Pin::new(&mut recv).poll(context);
-        let told = match &polled {
+        let outcome = match &polled {
             Poll::Ready(Ok(token)) => Poll::Ready(Ok(token.number)),
             Poll::Ready(Err(error)) => Poll::Ready(Err(*error)),
             Poll::Pending => Poll::Pending,
         };
-        world.tell(|oracle| oracle.receives(number, told));
+        world.with_oracle(|oracle| oracle.receives(number, outcome));
         if let Poll::Ready(received) = polled {
             received.into_iter().for_each(|token| world.discard(token));
             return Poll::Ready(());
@@ -245,11 +247,11 @@ async fn receive<F: Family>(ear: &mut Ear<F>, within: Option<u64>, mut and: Opti
             return Poll::Pending;
         };
         let polled = time.poll(context);
-        world.tell(|oracle| oracle.sleeps(number, until, polled.is_ready()));
+        world.with_oracle(|oracle| oracle.sleeps(number, until, polled.is_ready()));
         polled
     })
     .await;
-    world.tell(|oracle| oracle.stops_listening(number));
+    world.with_oracle(|oracle| oracle.stops_listening(number));
 }
 
 async fn sleep<F: Family>(world: &World<F>, number: usize, time: u64) {
@@ -261,10 +263,10 @@ async fn sleep<F: Family>(world: &World<F>, number: usize, time: u64) {
     };
     let mut sleep = pin!(world.handle.sleep(Duration::from_nanos(real)));
     poll_fn(|context| {
-        world.tell(|oracle| oracle.waits(number, Some(Waits::Time(until))));
+        world.with_oracle(|oracle| oracle.waits(number, Some(Waits::Time(until))));
         let polled = sleep.as_mut().poll(context);
-        world.tell(|oracle| oracle.sleeps(number, until, polled.is_ready()));
-        if polled.is_pending() && world.fault == Fault::WakeOfNobody {
+        world.with_oracle(|oracle| oracle.sleeps(number, until, polled.is_ready()));
+        if polled.is_pending() && world.fault == Fault::SpuriousWake {
             context.waker().wake_by_ref();
         }
         polled

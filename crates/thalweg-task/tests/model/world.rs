@@ -20,7 +20,7 @@ const TASKS_MAX: usize = 60;
 pub(crate) enum Fault {
     None,
     WakeIsLost,
-    WakeOfNobody,
+    SpuriousWake,
     ValueLeaks,
     ValueDropsTwice,
     SleepIsShort,
@@ -59,7 +59,7 @@ pub(crate) struct World<F: Family> {
 }
 
 impl<F: Family> World<F> {
-    pub(crate) fn tell<R>(&self, what: impl FnOnce(&mut Oracle) -> R) -> R {
+    pub(crate) fn with_oracle<R>(&self, what: impl FnOnce(&mut Oracle) -> R) -> R {
         what(&mut self.oracle.borrow_mut())
     }
 
@@ -127,11 +127,11 @@ impl<F: Family> World<F> {
     }
 
     fn spawn(self: &Rc<Self>, script: usize, deadline: Option<u64>) {
-        if self.tell(|oracle| oracle.count()) >= TASKS_MAX {
+        if self.with_oracle(|oracle| oracle.count()) >= TASKS_MAX {
             return;
         }
         let script = self.scripts[script % self.scripts.len()].clone();
-        let number = self.tell(Oracle::spawn);
+        let number = self.with_oracle(Oracle::spawn);
         let (tx, rx) = slot::<Token, F>();
         let ear = Ear::new(self, number, rx);
         // A core that is gone drops the future within `spawn`.
@@ -159,7 +159,7 @@ impl<F: Family> World<F> {
         };
         let (task, waker) = wakers[chosen].clone();
         drop(wakers);
-        self.tell(|oracle| oracle.wake(task));
+        self.with_oracle(|oracle| oracle.wake(task));
         if self.fault == Fault::WakeIsLost {
             return;
         }
@@ -176,8 +176,8 @@ impl<F: Family> World<F> {
             return;
         };
         let token = self.token();
-        let (expected, must_run) = self.tell(|oracle| oracle.sends(to, token.number, how));
-        let polls = self.tell(|oracle| oracle.polls(to));
+        let (expected, must_run) = self.with_oracle(|oracle| oracle.sends(to, token.number, how));
+        let polls = self.with_oracle(|oracle| oracle.polls(to));
         if self.fault == Fault::SendIsLost {
             return;
         }
@@ -203,7 +203,7 @@ impl<F: Family> World<F> {
             }
         };
         drop(back);
-        self.tell(|oracle| {
+        self.with_oracle(|oracle| {
             oracle.agree("a send", found, expected);
             if matches!(expected, Sent::Taken | Sent::Replaced(_))
                 && let Some(must_run) = must_run
@@ -212,7 +212,7 @@ impl<F: Family> World<F> {
             }
             let was_polled = oracle.polls(to) > polls;
             if ran && !was_polled {
-                oracle.complain(format!("task {to} was said to have run"));
+                oracle.complain(format!("task {to} was reported to have run"));
             }
         });
     }
@@ -226,7 +226,7 @@ impl<F: Family> World<F> {
         match Rc::try_unwrap(tx) {
             Err(busy) => self.senders.borrow_mut()[of] = Some(busy),
             Ok(tx) => {
-                self.tell(|oracle| oracle.sender_ends(of, end));
+                self.with_oracle(|oracle| oracle.sender_ends(of, end));
                 match end {
                     End::Cancelled => tx.cancel(),
                     _ => drop(tx),
@@ -237,10 +237,10 @@ impl<F: Family> World<F> {
 
     fn cancel(&self, task: usize) {
         let id = self.ids.borrow()[task];
-        let expected = self.tell(|oracle| oracle.cancel(task));
+        let expected = self.with_oracle(|oracle| oracle.cancel(task));
         if self.fault != Fault::CancelIsLost {
             let found = id.is_some_and(|id| self.handle.cancel(id));
-            self.tell(|oracle| oracle.agree("a cancellation", found, expected));
+            self.with_oracle(|oracle| oracle.agree("a cancellation", found, expected));
         }
     }
 
@@ -255,7 +255,7 @@ impl<F: Family> World<F> {
     }
 
     pub(crate) fn at(&self, after: u64) -> u64 {
-        self.tell(|oracle| oracle.now) + after
+        self.with_oracle(|oracle| oracle.now) + after
     }
 }
 
@@ -269,7 +269,8 @@ pub(crate) struct Held<F: Family> {
 impl<F: Family> Held<F> {
     fn set_deadline(&mut self, after: u64) {
         let at = self.world.at(after);
-        self.world.tell(|oracle| oracle.deadline(self.number, at));
+        self.world
+            .with_oracle(|oracle| oracle.deadline(self.number, at));
         let task = self.task.take().expect("it is put back");
         self.task = Some(task.deadline(Duration::from_nanos(after)));
     }
@@ -282,7 +283,7 @@ impl<F: Family> Held<F> {
 impl<F: Family> Drop for Held<F> {
     fn drop(&mut self) {
         if let Some(task) = self.task.take() {
-            self.world.tell(|oracle| oracle.let_go(self.number));
+            self.world.with_oracle(|oracle| oracle.let_go(self.number));
             drop(task);
         }
     }

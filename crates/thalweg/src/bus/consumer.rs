@@ -298,7 +298,7 @@ impl<M: Message> Consumer<M> {
         }
         self.meter.delivered[envelope.priority.index()].add(1);
         if envelope.lost_before > 0 {
-            self.meter.told.add(envelope.lost_before);
+            self.meter.reported.add(envelope.lost_before);
         }
         Delivery::from(envelope)
     }

@@ -178,11 +178,14 @@ impl<M: Message> Inbox<M> {
 
     /// Notes that a publisher goes, when consumers are at `popped` and its last message is before
     /// `end`.
-    pub(super) fn part(&self, link: u32, is_untold: bool, popped: Lanes, end: Lanes) {
+    pub(super) fn part(&self, link: u32, has_unreported: bool, popped: Lanes, end: Lanes) {
         let mut publishers = lock(&self.publishers);
         let is_here = |row: &&mut Row| row.link == link;
         if let Some(row) = publishers.rows.iter_mut().find(is_here) {
-            row.left = Some(Left { end, is_untold });
+            row.left = Some(Left {
+                end,
+                has_unreported,
+            });
         }
         publishers.fold(popped, &self.shelves);
     }

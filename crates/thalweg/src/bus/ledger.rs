@@ -166,7 +166,7 @@ pub(super) struct Meter {
     /// Retained messages from before the inbox, delivered.
     pub(super) replayed: Count,
     /// Losses that were reported with messages.
-    pub(super) told: Count,
+    pub(super) reported: Count,
     /// Messages taken from the inbox and not yet delivered.
     pub(super) held: Count,
     /// Time spent with messages: see [`IS_BUSY`].
@@ -213,7 +213,7 @@ pub struct Service {
     pub replayed: u64,
     /// Losses that were reported with messages
     /// ([`Delivery::lost_before`](super::Delivery::lost_before)).
-    pub told: u64,
+    pub reported: u64,
     /// The number of losses before messages that were discarded: no message reports them.
     pub unreported: u64,
     /// The number of messages in the inbox, and with consumers that have not got them yet.
@@ -229,7 +229,7 @@ impl Service {
             *sum += more;
         }
         self.replayed += meter.replayed.get();
-        self.told += meter.told.get();
+        self.reported += meter.reported.get();
         self.waiting += meter.held.get();
         self.busy_ns += ns(meter.busy_ticks(now));
     }
@@ -239,7 +239,7 @@ impl Service {
             *sum += more;
         }
         self.replayed += other.replayed;
-        self.told += other.told;
+        self.reported += other.reported;
         self.unreported += other.unreported;
         self.waiting += other.waiting;
         self.busy_ns += other.busy_ns;

@@ -137,7 +137,7 @@ impl<M: Message> Link<M> {
             Some(Reason::TimedOut) => own.timed_out[priority].add(1),
             Some(_) => own.refused[priority].add(1),
         }
-        self.lost[topic] += u64::from(reason.is_some() && !fault::is("loss_untold"));
+        self.lost[topic] += u64::from(reason.is_some() && !fault::is("loss_unreported"));
         Err((reason, message))
     }
 
@@ -265,7 +265,7 @@ fn push_token<M>(sender: &mut Sender<M>, topic: TopicId, places: u64) -> Option<
 impl<M: Message> Drop for Link<M> {
     fn drop(&mut self) {
         if !is_model_over() {
-            let is_untold = self.lost.iter().any(|&lost| lost > 0);
+            let has_unreported = self.lost.iter().any(|&lost| lost > 0);
             let (popped, pushed) = self.inbox.positions(self.sender.positions());
             // Nothing of one that got nothing into a ring is there; shelves know what they hold.
             let mut sent = [0; 2];
@@ -277,7 +277,7 @@ impl<M: Message> Drop for Link<M> {
                 false => 0,
             };
             let end = [0, 1].map(end);
-            self.inbox.part(self.link, is_untold, popped, end);
+            self.inbox.part(self.link, has_unreported, popped, end);
         }
     }
 }

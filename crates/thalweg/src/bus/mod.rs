@@ -74,9 +74,9 @@
 //! any of them took). [`Consumer::losses`] has all losses by publisher, priority and reason. At
 //! every moment at which no publisher and no consumer is at work and nothing waits in the inbox,
 //! the number of losses is the sum of the gaps before the messages that were received
-//! ([`Service::told`]) or discarded ([`Service::unreported`]), and of those behind the last message
-//! that it took of each publisher and topic. Messages that a consumer holds when it leaves are
-//! discarded: no other consumer gets them, and no later one reports the gaps before them, since
+//! ([`Service::reported`]) or discarded ([`Service::unreported`]), and of those behind the last
+//! message that it took of each publisher and topic. Messages that a consumer holds when it leaves
+//! are discarded: no other consumer gets them, and no later one reports the gaps before them, since
 //! others of the group may have got some in between.
 //!
 //! # What adapts

@@ -81,7 +81,7 @@ fn a_publisher_learns_of_each_inbox() {
 
 #[test]
 fn priorities_get_what_their_limits_allow() {
-    check(2, &["limit_unasked", "loss_untold"], || {
+    check(2, &["limit_unasked", "loss_unreported"], || {
         let bus = bus(3, Admission::reserve(0, 0, 1));
         let mut rx = subscribed(&bus, RING);
         let (mut tx, mut other) = (publisher(&bus), publisher(&bus));
@@ -98,15 +98,15 @@ fn priorities_get_what_their_limits_allow() {
         );
         let high = tx.publish_at(Priority::Critical, Note(false));
         assert_eq!(high.expect("kept free"), 1);
-        let mut told = 0;
+        let mut reported = 0;
         for _ in 0..3 {
-            told += rx.recv().expect("there").lost_before;
+            reported += rx.recv().expect("there").lost_before;
         }
-        assert_eq!(told, u64::from(!own));
+        assert_eq!(reported, u64::from(!own));
         // The other publisher's loss is reported by its next message that is admitted.
         assert_eq!(other.publish(Note(false)).expect("empty"), 1);
         assert_eq!(rx.recv().expect("there").lost_before, u64::from(!second));
-        assert_eq!(check_totals(&bus).service.told, 1);
+        assert_eq!(check_totals(&bus).service.reported, 1);
     });
 }
 
@@ -229,14 +229,14 @@ fn a_pause_ends(end: fn(&Bus<Note>) -> bool, published: Result<usize, Reason>) {
 
 #[test]
 fn a_publisher_goes_on_after_a_pause() {
-    check(2, &["change_untold", "dekker"], || {
+    check(2, &["change_unnotified", "dekker"], || {
         a_pause_ends(Bus::resume, Ok(1));
     });
 }
 
 #[test]
-fn a_publisher_that_is_held_back_is_told_of_the_end() {
-    check(2, &["change_untold"], || {
+fn a_publisher_that_is_held_back_sees_the_end() {
+    check(2, &["change_unnotified"], || {
         a_pause_ends(Bus::stop, Err(Reason::Closed));
     });
 }

@@ -236,14 +236,16 @@ mod tests {
             failure_persistence: None,
             ..Config::with_cases(10_000)
         };
-        let told = TestRunner::new_with_rng(config, rng).run(&pattern_and_name(), |(p, name)| {
-            let [parts, name_parts] = [&p, &name].map(|text| text.split('.').collect::<Vec<_>>());
-            let pattern = Pattern::parse(&p).expect("a pattern");
-            let expected = means(&parts, &name_parts);
-            prop_assert_eq!(matches(&pattern, &name), expected, "{} {}", p, name);
-            Ok(())
-        });
-        told.map_err(|error| error.to_string())
+        let outcome =
+            TestRunner::new_with_rng(config, rng).run(&pattern_and_name(), |(p, name)| {
+                let [parts, name_parts] =
+                    [&p, &name].map(|text| text.split('.').collect::<Vec<_>>());
+                let pattern = Pattern::parse(&p).expect("a pattern");
+                let expected = means(&parts, &name_parts);
+                prop_assert_eq!(matches(&pattern, &name), expected, "{} {}", p, name);
+                Ok(())
+            });
+        outcome.map_err(|error| error.to_string())
     }
 
     #[test]

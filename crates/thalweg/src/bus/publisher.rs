@@ -180,7 +180,7 @@ impl<M: Message> Publisher<M> {
             .get_mut(route.sole as usize)
             .filter(|_| is_current)
         else {
-            return self.publish_otherwise(message, topic, priority, patience);
+            return self.publish_slow(message, topic, priority, patience);
         };
         let sequence = route.sequence;
         route.sequence = sequence + 1;
@@ -219,7 +219,7 @@ impl<M: Message> Publisher<M> {
 
     /// To any number of inboxes, of any kind, and when something has changed.
     #[inline(never)]
-    fn publish_otherwise(
+    fn publish_slow(
         &mut self,
         message: M,
         topic: TopicId,
@@ -335,10 +335,10 @@ impl<M: Message> Publisher<M> {
             let first = self.links.iter().position(wants);
             let is_sole = first == self.links.iter().rposition(wants);
             let is_plain = matches!(info.policy, Policy::Block | Policy::Reject);
-            let is_usual = is_sole && is_plain && is_running && !info.is_retained;
+            let is_fast = is_sole && is_plain && is_running && !info.is_retained;
             let overtakes = |link: usize| self.links[link].inbox.is_express(info.priority.index());
             self.routes[index].sole = match first {
-                Some(link) if is_usual && !overtakes(link) => link as u32,
+                Some(link) if is_fast && !overtakes(link) => link as u32,
                 _ => NONE,
             };
         }

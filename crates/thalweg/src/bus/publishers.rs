@@ -34,12 +34,12 @@ pub(super) struct Left {
     /// The positions in the rings behind its last messages.
     pub(super) end: Lanes,
     /// No message came after one that was lost.
-    pub(super) is_untold: bool,
+    pub(super) has_unreported: bool,
 }
 
 /// The number of publishers that are remembered after they left with losses that were never
 /// reported.
-const UNTOLD_MAX: usize = 64;
+const UNREPORTED_MAX: usize = 64;
 
 impl Publishers {
     /// Keeps only the sum of the publishers that have left and whose messages consumers at `popped`
@@ -49,18 +49,18 @@ impl Publishers {
             rows, gone, free, ..
         } = self;
         // `None`: still at work here. Else whether a loss was not reported.
-        let is_untold = |row: &Row| {
+        let has_unreported = |row: &Row| {
             let is_taken = |left: &Left| left.end.iter().zip(&popped).all(|(end, at)| end <= at);
             let left = row.left.filter(is_taken)?;
             let mut shelves = shelves.iter().flatten().map(|shelf| shelf.left(row.link));
-            shelves.try_fold(left.is_untold, |untold, (waits, is_told)| {
-                (!waits).then_some(untold || !is_told)
+            shelves.try_fold(left.has_unreported, |unreported, (waits, all_reported)| {
+                (!waits).then_some(unreported || !all_reported)
             })
         };
-        let untold = rows.iter().filter(|row| is_untold(row) == Some(true));
-        let mut spare = untold.count().saturating_sub(UNTOLD_MAX);
+        let unreported = rows.iter().filter(|row| has_unreported(row) == Some(true));
+        let mut spare = unreported.count().saturating_sub(UNREPORTED_MAX);
         rows.retain(|row| {
-            let is_kept = match is_untold(row) {
+            let is_kept = match has_unreported(row) {
                 None => true,
                 Some(true) if spare == 0 => true,
                 Some(true) => {

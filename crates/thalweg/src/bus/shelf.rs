@@ -303,15 +303,15 @@ mod tests {
     fn taken(shelf: &Shelf<u64>) -> Vec<(u32, u64, u64)> {
         let mut out = VecDeque::new();
         shelf.take_all(&mut out);
-        let tell = |item| match item {
+        let parts = |item| match item {
             Item::Message(e) => (e.publisher.0, e.sequence, e.lost_before),
             Item::Token(_) => unreachable!("a shelf has messages"),
         };
-        out.into_iter().map(tell).collect()
+        out.into_iter().map(parts).collect()
     }
 
     #[test]
-    fn the_oldest_make_room_and_are_told() {
+    fn the_oldest_make_room_and_are_reported() {
         let (shelf, ledgers) = shelf(2, false);
         let puts = [(0, 3), (1, 0), (0, 4), (0, 5), (0, 6)];
         let puts = puts.map(|(link, sequence)| shelf.put(link, 0, envelope(link, sequence)));

@@ -182,7 +182,7 @@ impl TopicInfo {
 ///
 /// ```compile_fail,E0080
 /// thalweg::topics! {
-///     /// A key that nobody asks for.
+///     /// A key that no policy asks for.
 ///     enum Unasked => Visitor {
 ///         A(u8) in "a" => on_a { key: |&a| a.into() },
 ///     }
@@ -489,14 +489,14 @@ mod tests {
         );
         assert_eq!(declared("a", conflate(9), &["policy", "key"]), Ok(()));
         assert_eq!(declared("a", conflate(1), &["policy"]), Ok(()));
-        let told = |name, policy, options: &[&str]| declared(name, policy, options).unwrap_err();
-        assert_eq!(told("a.", Policy::Block, &[]), "name");
-        assert_eq!(told("first", Policy::Block, &[]), "same name");
-        assert_eq!(told("a", Policy::DropOldest { keep: 0 }, &[]), "bound");
-        assert_eq!(told("a", conflate(2), &["policy"]), "keyless");
-        assert_eq!(told("a", Policy::Reject, &["key"]), "unasked");
+        let refusal = |name, policy, options: &[&str]| declared(name, policy, options).unwrap_err();
+        assert_eq!(refusal("a.", Policy::Block, &[]), "name");
+        assert_eq!(refusal("first", Policy::Block, &[]), "same name");
+        assert_eq!(refusal("a", Policy::DropOldest { keep: 0 }, &[]), "bound");
+        assert_eq!(refusal("a", conflate(2), &["policy"]), "keyless");
+        assert_eq!(refusal("a", Policy::Reject, &["key"]), "unasked");
         assert_eq!(
-            told("a", Policy::Block, &["retained", "priority", "retained"]),
+            refusal("a", Policy::Block, &["retained", "priority", "retained"]),
             "again"
         );
     }

@@ -16,7 +16,7 @@ pub struct Batch<'r, T>(Elements<'r, T>);
 enum Elements<'r, T> {
     /// From a ring that is this receiver's alone: room goes back when the batch is dropped, and
     /// then one sender is woken.
-    Own(ring::Batch<'r, T>, Tell<'r>),
+    Own(ring::Batch<'r, T>, NotifyOnDrop<'r>),
     /// From one that others use too: each element is taken on its own.
     Shared {
         source: &'r mut Source<T>,
@@ -24,9 +24,9 @@ enum Elements<'r, T> {
     },
 }
 
-struct Tell<'r>(&'r Gate);
+struct NotifyOnDrop<'r>(&'r Gate);
 
-impl Drop for Tell<'_> {
+impl Drop for NotifyOnDrop<'_> {
     #[inline]
     fn drop(&mut self) {
         self.0.writable.notify_one();
@@ -62,7 +62,7 @@ impl<T> Iterator for Batch<'_, T> {
     #[inline]
     fn fold<B, F: FnMut(B, T) -> B>(self, init: B, mut work: F) -> B {
         match self.0 {
-            Elements::Own(elements, _tell) => elements.fold(init, work),
+            Elements::Own(elements, _notify) => elements.fold(init, work),
             shared => {
                 let mut result = init;
                 for value in Batch(shared).by_ref() {
@@ -109,6 +109,6 @@ impl<T, S: Shape> Receiver<T, S> {
             RecvEnd::Lanes(receiver) => receiver.batch(max),
             _ => unreachable!("asked above"),
         };
-        Batch(Elements::Own(elements, Tell(gate)))
+        Batch(Elements::Own(elements, NotifyOnDrop(gate)))
     }
 }

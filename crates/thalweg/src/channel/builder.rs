@@ -31,10 +31,9 @@ const LANES: &str = "lanes";
 const ZERO: &str = "a capacity of 0";
 const UNBOUNDED: &str = "unbounded storage";
 
-/// By default, shared rings up to this capacity give each element lines of its own, since
-/// neighbours are written by different threads. (2-core Intel virtual machine, 1,024 elements: for
-/// 4 → 1, 25.7 ns a message instead of 32.0, 20 → 1 36.4 instead of 40.5, 2 × 2 30.9 instead of
-/// 32.0.)
+/// By default, shared rings up to this capacity give each element lines of its own, since adjacent
+/// ones are written by different threads. (2-core Intel virtual machine, 1,024 elements: for 4 → 1,
+/// 25.7 ns a message instead of 32.0, 20 → 1 36.4 instead of 40.5, 2 × 2 30.9 instead of 32.0.)
 pub(super) const SHARED_SLOTTED_CAPACITY_MAX: usize = 1024;
 
 /// The reason why a channel can't be made.
@@ -298,13 +297,13 @@ impl Builder {
     }
 
     /// The soft limit that was asked for, or what fits the shape.
-    fn choose_soft_limit(&mut self, usual: Option<usize>) {
+    fn choose_soft_limit(&mut self, default: Option<usize>) {
         let room = match self.storage {
             Storage::Bounded(capacity) if self.habits.overflow == Overflow::Block => capacity,
             _ => 0,
         };
-        let usual = usual.filter(|&limit| limit < room);
-        self.habits.soft_limit = self.soft_limit.unwrap_or(usual);
+        let default = default.filter(|&limit| limit < room);
+        self.habits.soft_limit = self.soft_limit.unwrap_or(default);
     }
 
     /// Returns the capacity if a ring with its own sender will do; nothing if the store must be one
@@ -347,20 +346,20 @@ impl Builder {
     /// Returns the layout: the one that was asked for, or slotted up to `capacity_max` elements.
     pub(super) fn layout_up_to<T>(&self, capacity: usize, capacity_max: usize) -> Layout {
         let is_small = size_of::<T>() <= SLOTTED_BYTES_MAX && capacity <= capacity_max;
-        let usual = if is_small {
+        let default = if is_small {
             Layout::Slotted
         } else {
             Layout::Packed
         };
-        self.layout.unwrap_or(usual)
+        self.layout.unwrap_or(default)
     }
 
     fn gate(&self) -> Result<Arc<Gate>, CapacityError> {
-        let tells = self.habits.overflow == Overflow::DropNewest;
+        let reports = self.habits.overflow == Overflow::DropNewest;
         let gaps = || match self.storage {
             Storage::Bounded(capacity) => Gaps::new(capacity),
             Storage::Unbounded(_) => Ok(Gaps::default()),
         };
-        Ok(Arc::new(Gate::new(tells.then(gaps).transpose()?)))
+        Ok(Arc::new(Gate::new(reports.then(gaps).transpose()?)))
     }
 }

@@ -122,8 +122,8 @@ fn give_back<T>(gate: &Gate, claim: &mut TicketClaim<'_, T>) {
 /// for its room.
 fn abandon<T>(hub: &Hub, gate: &Gate, mut claim: TicketClaim<'_, T>, ring: &Ticket<T>) {
     /// In a drop, since that of an element may panic.
-    struct Tell<'c, T>(&'c Hub, &'c Gate, usize, &'c Ticket<T>);
-    impl<T> Drop for Tell<'_, T> {
+    struct NotifyOnDrop<'c, T>(&'c Hub, &'c Gate, usize, &'c Ticket<T>);
+    impl<T> Drop for NotifyOnDrop<'_, T> {
         fn drop(&mut self) {
             self.1.notify_room(self.2);
             // Last, since the drops of elements may panic.
@@ -132,7 +132,7 @@ fn abandon<T>(hub: &Hub, gate: &Gate, mut claim: TicketClaim<'_, T>, ring: &Tick
             }
         }
     }
-    let _tell = Tell(hub, gate, claim.len(), ring);
+    let _notify = NotifyOnDrop(hub, gate, claim.len(), ring);
     give_back(gate, &mut claim);
     drop(claim);
 }

@@ -27,7 +27,7 @@ impl<T, S: Shape> Sender<T, S> {
     /// let work = std::future::pending::<u32>();
     /// match select(work, tx.closed()).await {
     ///     Either::Left((result, _)) => println!("{result} could be sent"),
-    ///     Either::Right(((), _)) => println!("nobody waits for it"),
+    ///     Either::Right(((), _)) => println!("no receiver waits for it"),
     /// }
     /// assert!(tx.is_closed());
     /// # });
@@ -56,7 +56,7 @@ impl Closed {
     /// Waits as a thread does.
     pub fn wait(self) {
         let mut pace = Pace::new(self.hub.habits.mode);
-        let attempt = || self.hub.is_told_closed().then_some(());
+        let attempt = || self.hub.sees_closed().then_some(());
         // Without a deadline this ends only when there is an answer.
         let _ = block(&self.signal, &mut pace, None, attempt);
     }
@@ -72,7 +72,7 @@ impl Future for Closed {
             listed,
             done,
         } = self.get_mut();
-        let attempt = |_: &mut _| hub.is_told_closed().then_some(());
+        let attempt = |_: &mut _| hub.sees_closed().then_some(());
         let mut place = (&**signal, listed);
         done.poll(|| poll_on(&mut place, |(on, listed)| (on, listed), context, attempt))
     }
@@ -84,4 +84,4 @@ impl Drop for Closed {
     }
 }
 
-shown!([] Closed, "Closed", this, "is_closed": this.hub.is_told_closed());
+shown!([] Closed, "Closed", this, "is_closed": this.hub.sees_closed());

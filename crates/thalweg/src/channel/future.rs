@@ -113,7 +113,7 @@ impl<T, S: Shape> Receiver<T, S> {
         }
         let (mut is_over, mut got) = (false, self.withdraw());
         if got.is_none() {
-            (is_over, got) = self.wish(waker, Kind::Task, None);
+            (is_over, got) = self.request(waker, Kind::Task, None);
         }
         match got {
             Some(value) => Poll::Ready(Ok(value)),

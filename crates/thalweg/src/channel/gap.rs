@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_gap_is_told_once_to_the_first_element_behind_it() {
+    fn a_gap_is_reported_once_with_the_first_element_behind_it() {
         let gaps = Gaps::new(4).unwrap();
         assert_eq!(gaps.take(0), 0);
         gaps.note(|| 2);

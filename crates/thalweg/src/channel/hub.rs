@@ -70,20 +70,20 @@ impl Hub {
     }
 
     /// Receivers have closed the store: notifies the waiters for that.
-    pub(super) fn tell_closed(&self) {
+    pub(super) fn notify_closed(&self) {
         let mut closing = lock(&self.closing);
         closing.is_over = true;
         let signal = closing.signal.clone();
         drop(closing);
         if let Some(signal) = signal
-            && !fault::is("closed_untold")
+            && !fault::is("closed_unnotified")
         {
             signal.notify_all();
         }
     }
 
-    /// Returns whether [`tell_closed`](Self::tell_closed) was called.
-    pub(super) fn is_told_closed(&self) -> bool {
+    /// Returns whether [`notify_closed`](Self::notify_closed) was called.
+    pub(super) fn sees_closed(&self) -> bool {
         lock(&self.closing).is_over
     }
 
@@ -220,7 +220,7 @@ pub(super) struct Gate {
     pub(super) balanced: Tally,
     pub(super) discarded: Tally,
     /// Oldest elements that were dropped and not reported yet, where there are several receivers.
-    pub(super) untold: Tally,
+    pub(super) unreported: Tally,
     /// Senders that wait for room for several elements at once.
     claimers: AtomicU64,
     /// Its figures are in [`Hub::gone`].

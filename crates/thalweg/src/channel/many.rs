@@ -62,7 +62,7 @@ impl<T, S: Shape> Sender<T, S> {
         for value in values {
             let error = match self.end.try_push(value) {
                 Ok(()) => {
-                    self.tell_one();
+                    self.notify_receiver();
                     sent += 1;
                     continue;
                 }

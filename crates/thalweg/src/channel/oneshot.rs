@@ -7,7 +7,7 @@
 //! let (mut requests, mut inbox) = spsc::<(u32, oneshot::Sender<u32>)>(16);
 //! let server = thread::spawn(move || {
 //!     for (n, reply) in &mut inbox {
-//!         // Whoever asked may have given up.
+//!         // The client that asked may have given up.
 //!         let _ = reply.send(n * n);
 //!     }
 //! });
@@ -81,7 +81,7 @@ impl<T> Sender<T> {
     ///     Either::Left((result, _)) => Some(result),
     ///     Either::Right(((), _)) => None,
     /// };
-    /// assert_eq!(result, None, "nobody waits for it");
+    /// assert_eq!(result, None, "no receiver waits for it");
     /// # });
     /// ```
     pub fn closed(&mut self) -> impl Future<Output = ()> + '_ {
@@ -127,7 +127,7 @@ impl<T> Receiver<T> {
     /// Takes the element if it is there.
     ///
     /// # Errors
-    /// [`TryRecvError::Empty`] or [`TryRecvError::Disconnected`], which is also said where the
+    /// [`TryRecvError::Empty`] or [`TryRecvError::Disconnected`], which is also returned where the
     /// element was received before.
     #[inline]
     pub fn try_recv(&mut self) -> Result<T, TryRecvError> {

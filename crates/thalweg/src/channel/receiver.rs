@@ -61,7 +61,7 @@ impl<T> Source<T> {
         self.pop_shared()
     }
 
-    /// Pops again where `Closed` was said too early.
+    /// Pops again where `Closed` was returned too early.
     #[cold]
     #[inline(never)]
     fn pop_closer(&mut self) -> Result<T, PopError> {
@@ -69,7 +69,7 @@ impl<T> Source<T> {
         self.end.try_pop()
     }
 
-    /// Pops by `pop`, and again if `Closed` was said too early.
+    /// Pops by `pop`, and again if `Closed` was returned too early.
     #[inline]
     fn pop_by<R>(
         &mut self,
@@ -143,14 +143,14 @@ impl<T> Source<T> {
                 return found.map_err(|_| PopError::Empty);
             }
         }
-        self.pop_otherwise()
+        self.pop_slow()
     }
 
     /// Pops from any other store, or with any other outcome.
     #[inline(never)]
-    fn pop_otherwise(&mut self) -> Result<T, PopError> {
+    fn pop_slow(&mut self) -> Result<T, PopError> {
         if self.is_lossy() {
-            self.pop_told()
+            self.pop_lossy()
         } else {
             match self.end.try_pop() {
                 Err(PopError::Closed) => self.pop_closer(),
@@ -160,7 +160,7 @@ impl<T> Source<T> {
     }
 
     /// Pops an element and finds out what was lost before it.
-    fn pop_told(&mut self) -> Result<T, PopError> {
+    fn pop_lossy(&mut self) -> Result<T, PopError> {
         let (position, value) = self.pop_by(RecvEnd::try_pop_at)?;
         if self.hub.habits.overflow == Overflow::DropOldest && self.is_sole {
             // Whatever this receiver did not get from the one store there is was dropped.
@@ -188,7 +188,7 @@ impl<T> Source<T> {
         }
         let (mut count, mut lost) = (0, 0);
         while count < max {
-            match self.pop_told() {
+            match self.pop_lossy() {
                 Ok(value) => out.push(value),
                 Err(_) if count > 0 => break,
                 Err(why) => return Err(why),
@@ -410,7 +410,7 @@ impl<T, S: Shape> Receiver<T, S> {
     /// committed, and the end comes after that: while it is held, the channel is empty.
     pub fn close(&mut self) {
         self.source.end.close();
-        self.source.hub.tell_closed();
+        self.source.hub.notify_closed();
         self.source.hub.readable.notify_all();
     }
 
@@ -440,7 +440,7 @@ impl<T, S: Shape> Receiver<T, S> {
             return false;
         }
         self.source.end.close();
-        self.source.hub.tell_closed();
+        self.source.hub.notify_closed();
         if self.source.hub.senders.has_any() {
             // A sender that is about to put something in drops it itself, from here on.
             self.source.hub.readable.shut();

@@ -92,9 +92,9 @@ impl<T> RecvEnd<T> {
         }
     }
 
-    /// Looks closer where a pop said `Closed`: `Ok` if there is an element, `Closed` if a sender
-    /// would have to come late to bring one. If there are senders, their signal was shut and the
-    /// heavy barrier passed; `is_final` says so, or that there is none.
+    /// Looks closer where a pop returned `Closed`: `Ok` if there is an element, `Closed` if a
+    /// sender would have to come late to bring one. If there are senders, their signal was shut and
+    /// the heavy barrier passed; `is_final` says so, or that there is none.
     #[cold]
     pub(super) fn end(&mut self, is_final: bool) -> Result<(), PopError> {
         match self {
@@ -112,7 +112,7 @@ impl<T> RecvEnd<T> {
         }
     }
 
-    /// After [`end`](Self::end) has said `Closed` finally: nothing is taken any more.
+    /// After [`end`](Self::end) has returned `Closed` finally: nothing is taken any more.
     pub(super) fn retire(&mut self) {
         if let Self::Ring(..) = self {
             let nowhere = Self::Meeting(Arc::new(Meeting::new()), Arc::default());
@@ -208,7 +208,7 @@ impl<T> RecvEnd<T> {
         match self {
             Self::Ring(..) | Self::Ended(..) | Self::Lanes(_) => false,
             Self::Ticket(ring, _) => {
-                ring.can_pop() || (ring.is_closed() && !fault::is("end_untold"))
+                ring.can_pop() || (ring.is_closed() && !fault::is("end_unreported"))
             }
             Self::Locked(store, _) => store.len() > 0,
             // A wake-up there is for the one receiver that waits, and no other.
@@ -277,7 +277,7 @@ impl<T> RecvEnd<T> {
     pub(super) fn lost_before(&self, position: u64) -> u64 {
         let gate = self.gate();
         let noted = gate.gaps.as_ref().map_or(0, |gaps| gaps.take(position));
-        noted + gate.untold.take()
+        noted + gate.unreported.take()
     }
 
     /// Closes the store and wakes the senders.

@@ -92,7 +92,7 @@ impl<T, S: Shape> Sender<T, S> {
             return Err((value, false));
         };
         ring.push_here(value)?;
-        self.tell_one();
+        self.notify_receiver();
         Ok(())
     }
 
@@ -105,13 +105,13 @@ impl<T, S: Shape> Sender<T, S> {
                 Ok(())
             }
             Err((value, true)) => self.send_into_full(value),
-            Err((value, false)) => self.send_otherwise(value),
+            Err((value, false)) => self.send_slow(value),
         }
     }
 
     /// Into any other store, or with any other outcome.
     #[inline(never)]
-    fn send_otherwise(&mut self, value: T) -> Result<(), SendError<T>> {
+    fn send_slow(&mut self, value: T) -> Result<(), SendError<T>> {
         match self.push_once(value) {
             Ok(()) => {
                 self.balance.keep(1, &mut self.end, &self.gate);
@@ -145,7 +145,7 @@ impl<T, S: Shape> Sender<T, S> {
     pub(super) fn push_once(&mut self, value: T) -> Result<(), TrySendError<T>> {
         match self.end.try_push(value) {
             Ok(()) => {
-                self.tell_one();
+                self.notify_receiver();
                 Ok(())
             }
             Err(PushError::Closed(value)) => Err(TrySendError::Disconnected(value)),
@@ -173,13 +173,13 @@ impl<T, S: Shape> Sender<T, S> {
         match self.send_by_ticket(value) {
             Ok(()) => Ok(()),
             Err((value, true)) => self.refuse(value),
-            Err((value, false)) => self.try_send_otherwise(value),
+            Err((value, false)) => self.try_send_slow(value),
         }
     }
 
     /// Into any other store, or with any other outcome.
     #[inline(never)]
-    fn try_send_otherwise(&mut self, value: T) -> Result<(), TrySendError<T>> {
+    fn try_send_slow(&mut self, value: T) -> Result<(), TrySendError<T>> {
         let outcome = self.push_once(value);
         self.counted(outcome)
     }
@@ -234,7 +234,7 @@ impl<T, S: Shape> Sender<T, S> {
 
     /// After a push: wakes a receiver if one sleeps.
     #[inline(always)]
-    pub(super) fn tell_one(&mut self) {
+    pub(super) fn notify_receiver(&mut self) {
         if self.hub.readable.notify_chained() {
             self.discard_late();
         }
@@ -258,7 +258,7 @@ impl<T, S: Shape> Sender<T, S> {
                 let outcome = loop {
                     if let Some(oldest) = self.end.take_oldest() {
                         self.gate.dropped.add(1);
-                        self.gate.untold.add(1);
+                        self.gate.unreported.add(1);
                         panics.catch(|| drop(oldest));
                     } else {
                         // A receiver is just taking one, or another sender is just bringing one.
@@ -273,7 +273,7 @@ impl<T, S: Shape> Sender<T, S> {
                     }
                 };
                 if outcome.is_ok() {
-                    panics.catch(|| self.tell_one());
+                    panics.catch(|| self.notify_receiver());
                 }
                 panics.resume();
                 outcome
@@ -320,7 +320,7 @@ impl<T, S: Shape> Sender<T, S> {
                 self.pass_on();
                 // It has just waited; giving turns away on top of that is no balance, and may miss
                 // the deadline.
-                self.tell_one();
+                self.notify_receiver();
                 Ok(())
             }
             (Err(_), Some(value)) => {

@@ -174,7 +174,7 @@ impl<T> Sender<T, Mpmc> {
     /// Closes the channel as a receiver would: what is in it can be received, then comes the end.
     pub(crate) fn close(&mut self) {
         self.end.close();
-        self.hub.tell_closed();
+        self.hub.notify_closed();
         self.hub.readable.notify_all();
         self.gate.writable.notify_all();
     }

@@ -85,7 +85,7 @@ impl Control {
     }
 
     pub(super) fn ring_everybody(&self) {
-        if fault::is("failure_untold") && self.failure().is_some() {
+        if fault::is("failure_unrung") && self.failure().is_some() {
             return;
         }
         for bell in &self.bells {

@@ -63,7 +63,7 @@ pub(super) struct Crew<T> {
     /// Stages that all take their events one at a time may be led through them together.
     gait: Option<Gait>,
     /// Whether there is a thread to notify after each piece.
-    is_told: bool,
+    notifies: bool,
     /// They may be, and there is nothing else to do for a single event.
     is_ready_to_step: bool,
     /// The last stage gives each event's slot back at once, and may wait for the caller meanwhile:
@@ -71,7 +71,7 @@ pub(super) struct Crew<T> {
     is_held: bool,
     /// The stage at work, for the name in an error.
     current: usize,
-    /// How many events a stage without company takes up at a time.
+    /// How many events a stage that is alone takes up at a time.
     limit_alone: usize,
 }
 
@@ -88,7 +88,7 @@ impl<T> Crew<T> {
             control: Arc::clone(control),
             bells: Box::default(),
             gait: None,
-            is_told: false,
+            notifies: false,
             is_ready_to_step: false,
             is_held: false,
             current: 0,
@@ -96,7 +96,7 @@ impl<T> Crew<T> {
         }
     }
 
-    /// Returns a crew whose stages may be called back: a stage without company keeps to the round
+    /// Returns a crew whose stages may be called back: a stage that is alone keeps to the round
     /// too, so that it looks at the hand-over after each.
     pub(super) fn on_call(timeline: &Arc<Timeline>, control: &Arc<Control>) -> Self {
         Self {

@@ -97,7 +97,7 @@ impl Exported {
         let published = &self.figures.published;
         let arrivals = &mut self.arrivals;
         let from = arrivals.last().map_or(0, |last| last + 1);
-        (self.figures.timeline).told_since(from, published, |number, due| {
+        (self.figures.timeline).samples_since(from, published, |number, due| {
             arrivals.see(number, due, service);
         });
     }

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_and_duplicate_names_are_told() {
+    fn unknown_and_duplicate_names_are_reported() {
         let error = sort(&declared(&[("a", &["riks"])])).unwrap_err();
         assert_eq!(
             error.to_string(),

@@ -116,7 +116,7 @@ impl<T> HandOver<T> {
     #[cold]
     fn give_back(&self, crew: &mut Crew<T>) {
         let mut tray = lock(&self.tray);
-        // The caller may have taken its wish back.
+        // The caller may have taken its request back.
         if self.state() == RECALLED {
             crew.flush();
             tray.extend(crew.split_off(0));

@@ -150,23 +150,19 @@ impl<T> Pipeline<T> {
                     None => Err(self.control.stopped()),
                 }
             }
-            _ => self.publish_otherwise(due, write),
+            _ => self.publish_slow(due, write),
         }
     }
 
     #[inline(never)]
-    fn publish_otherwise(
-        &mut self,
-        mut due: u64,
-        write: impl FnOnce(&mut T),
-    ) -> Result<(), Stopped> {
+    fn publish_slow(&mut self, mut due: u64, write: impl FnOnce(&mut T)) -> Result<(), Stopped> {
         match &mut self.intake {
             Intake::Direct(direct) if self.crew.is_ready_to_step() && direct.is_plain() => {
                 let published = direct.publisher.put(write);
                 self.control.ring(&self.first_bells);
                 match self.crew.step::<true>(&published, &self.control) {
                     Some(true) if self.control.failure().is_none() => {
-                        self.crew.tell();
+                        self.crew.notify();
                         Ok(())
                     }
                     Some(false) => self.published(None),
@@ -182,7 +178,7 @@ impl<T> Pipeline<T> {
                 self.control.ring(&self.first_bells);
                 match self.crew.step_measured(&published, &self.control) {
                     Some(true) if self.control.failure().is_none() => {
-                        self.crew.tell();
+                        self.crew.notify();
                         stamp.map_or(Ok(()), |now| self.watch(now))
                     }
                     Some(false) => self.published(stamp),

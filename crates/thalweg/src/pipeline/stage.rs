@@ -68,13 +68,13 @@ pub(super) trait Stage<T>: Send {
     /// `batch` that were waiting, and the work on them began at `begin`.
     fn measured(&mut self, begin: u64, chunk: Chunked, batch: usize, mark: &mut Mark);
     /// Returns the number of events after which other threads must be notified of them, which
-    /// [`tell`](Self::tell) does for those that sleep; `usize::MAX` if there are no others, and
+    /// [`notify`](Self::notify) does for those that sleep; `usize::MAX` if there are no others, and
     /// `None` if the stage takes events by the chunk and can't go step by step.
     fn pace(&self) -> Option<usize>;
     /// Whose bells to ring after each event, if it gives each event's slot back at once.
     fn eager_bells(&self) -> Option<&[usize]>;
     /// Wakes the waiters for what was done in steps.
-    fn tell(&mut self);
+    fn notify(&mut self);
     /// Writes what was measured into the histograms.
     fn flush(&mut self);
     /// Ticks at work by the samples that are not counted yet.
@@ -160,7 +160,7 @@ impl<W> Member<W> {
         }
         reader.release(done);
         if !self.is_quiet {
-            self.tell_of(done);
+            self.notify_done(done);
         }
         done
     }
@@ -198,7 +198,7 @@ impl<W> Member<W> {
 
     /// Notifies other threads after a chunk, where they wait for it or no one flushes later.
     #[inline(never)]
-    fn tell_of(&mut self, done: usize) {
+    fn notify_done(&mut self, done: usize) {
         #[cfg(shuttle)]
         let done = if crate::ring::sync::fault::is("stage_unrung") {
             0
@@ -242,7 +242,7 @@ impl<W> Member<W> {
 
     /// Takes a turn with measuring, bells, or several chunks.
     #[inline(never)]
-    fn careful<T>(
+    fn turn_slow<T>(
         &mut self,
         reader: &mut Reader<T>,
         batch: Batch,
@@ -288,7 +288,7 @@ impl<T, W: Work<T>> Stage<T> for Member<W> {
         let end = next + count as u64;
         // The rest is for what is rare, or large enough to pay for it.
         if count > self.plain_max || self.meter.is_sampled(next, count) {
-            return self.careful(reader, Batch { count, end }, waiting, mark);
+            return self.turn_slow(reader, Batch { count, end }, waiting, mark);
         }
         mark.ticks = None;
         let done = self.work.chunk(reader, count, end);
@@ -321,9 +321,9 @@ impl<T, W: Work<T>> Stage<T> for Member<W> {
         self.is_eager.then_some(&*self.bells)
     }
 
-    fn tell(&mut self) {
+    fn notify(&mut self) {
         if !self.is_quiet {
-            self.tell_of(1);
+            self.notify_done(1);
         }
     }
 

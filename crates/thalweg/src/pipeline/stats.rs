@@ -437,15 +437,15 @@ mod tests {
 
     #[test]
     fn a_percentile_takes_ten_times_beyond_it() {
-        let told = |samples| {
+        let is_shown = |samples| {
             let times = Summary::default();
             percentiles(&times, samples).map(|percentile| percentile != "-")
         };
-        assert_eq!(told(0), [false; 4]);
-        assert_eq!(told(1), [true, false, false, false]);
-        assert_eq!(told(999), [true, false, false, false]);
-        assert_eq!(told(1_000), [true, true, false, false]);
-        assert_eq!(told(10_000), [true, true, true, false]);
-        assert_eq!(told(100_000), [true; 4]);
+        assert_eq!(is_shown(0), [false; 4]);
+        assert_eq!(is_shown(1), [true, false, false, false]);
+        assert_eq!(is_shown(999), [true, false, false, false]);
+        assert_eq!(is_shown(1_000), [true, true, false, false]);
+        assert_eq!(is_shown(10_000), [true, true, true, false]);
+        assert_eq!(is_shown(100_000), [true; 4]);
     }
 }

@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn without_events_there_is_nothing_to_tell() {
+    fn without_events_there_is_nothing_to_report() {
         let none = Snapshot {
             sums: vec![0; GROUPS * 2],
             names: Vec::new(),

@@ -54,7 +54,7 @@ struct Line([AtomicU64; WORDS_PER_LINE]);
 
 /// The number of rows that are read at a time; of more rows, this number evenly, and the last one
 /// among them.
-const TOLD_MAX: u64 = 1_024;
+const ROWS_READ_MAX: u64 = 1_024;
 
 /// Blocks of one length before longer ones. A percentile wants ten samples beyond it, and the
 /// samples of these phases say as much as 1,365 of equal weight at least, once 4,096 events went
@@ -94,7 +94,7 @@ pub(super) struct Timeline {
     last_stages: u64,
     /// Whether the sampled events are where the rows say, not where `sampled_in` does: with several
     /// producers, which choose before they know an event's place.
-    told: bool,
+    by_rows: bool,
 }
 
 /// The row of one block.
@@ -118,9 +118,9 @@ impl Timeline {
         shift: u32,
         stages: usize,
         last_stages: usize,
-        told: bool,
+        by_rows: bool,
     ) -> Self {
-        Self::thinning(slots, shift..=shift, stages, last_stages, told)
+        Self::thinning(slots, shift..=shift, stages, last_stages, by_rows)
     }
 
     /// Works as [`new`](Self::new), with one sample in `2^shift` events for the first of these
@@ -130,7 +130,7 @@ impl Timeline {
         shifts: RangeInclusive<u32>,
         stages: usize,
         last_stages: usize,
-        told: bool,
+        by_rows: bool,
     ) -> Self {
         let (first_shift, shift) = shifts.into_inner();
         let phase = |longer: u32| Phase {
@@ -149,7 +149,7 @@ impl Timeline {
             lines_per_row,
             lines: Box::default(),
             last_stages: last_stages as u64,
-            told,
+            by_rows,
         };
         let blocks_before = timeline.last_phase().first_block;
         let needed = timeline.block_of(4 * slots as u64) + 1;
@@ -234,7 +234,7 @@ impl Timeline {
     /// `first` up to there is certainly not sampled.
     pub(super) fn unsampled_until(&self, first: u64) -> u64 {
         let block = self.block_of(first);
-        let sampled = if self.told {
+        let sampled = if self.by_rows {
             let taken = self.row(block).sequence();
             match taken.filter(|&taken| self.block_of(taken) == block) {
                 Some(sampled) => sampled,
@@ -245,7 +245,7 @@ impl Timeline {
         };
         if sampled >= first {
             sampled
-        } else if self.told {
+        } else if self.by_rows {
             self.start_of(block + 1)
         } else {
             self.sampled_in(block + 1)
@@ -269,14 +269,14 @@ impl Timeline {
         row.set(SEQUENCE, sequence + 1);
     }
 
-    /// Calls `tell(event, due)` for the sampled events from `first` on whose rows are there still.
+    /// Calls `visit(event, due)` for the sampled events from `first` on whose rows are there still.
     /// Any thread may call it while the rows are written: one that may be written again meanwhile
     /// is left out, and so is one that was never opened.
-    pub(super) fn told_since(
+    pub(super) fn samples_since(
         &self,
         first: u64,
         published: &Progress,
-        mut tell: impl FnMut(u64, u64),
+        mut visit: impl FnMut(u64, u64),
     ) {
         let Some(last) = published.released().checked_sub(1) else {
             return;
@@ -285,7 +285,7 @@ impl Timeline {
         let ahead = |published: u64| self.block_of(published + self.slots as u64);
         let blocks = self.block_of(first).max(self.oldest(ahead(last + 1)));
         let behind = self.block_of(last).saturating_sub(blocks);
-        let step = 1 + behind / TOLD_MAX;
+        let step = 1 + behind / ROWS_READ_MAX;
         let begin = blocks + behind % step;
         for block in (begin..=self.block_of(last)).step_by(step as usize) {
             let row = self.row(block);
@@ -297,7 +297,7 @@ impl Timeline {
                 && self.block_of(sequence) == block
                 && (first..=last).contains(&sequence)
             {
-                tell(sequence, due);
+                visit(sequence, due);
             }
         }
     }
@@ -487,18 +487,18 @@ mod tests {
     }
 
     #[test]
-    fn the_next_sample_is_found_where_it_is_and_not_missed_where_it_is_told_late() {
+    fn the_next_sample_is_found_where_it_is_and_not_missed_where_it_is_reported_late() {
         let timeline = Timeline::new(64, 3, 1, 1, false);
         let sampled: Vec<u64> = (0..8).map(|block| timeline.sampled_in(block)).collect();
         for first in 0..sampled[7] {
             let next = sampled.iter().find(|&&sampled| sampled >= first);
             assert_eq!(Some(&timeline.unsampled_until(first)), next);
         }
-        let told = Timeline::new(64, 3, 1, 1, true);
-        assert_eq!(told.unsampled_until(2), 2, "not reported yet");
-        told.open(5, 1);
-        assert_eq!(told.unsampled_until(2), 5);
-        assert_eq!(told.unsampled_until(6), 8, "one sample a block");
+        let by_rows = Timeline::new(64, 3, 1, 1, true);
+        assert_eq!(by_rows.unsampled_until(2), 2, "not reported yet");
+        by_rows.open(5, 1);
+        assert_eq!(by_rows.unsampled_until(2), 5);
+        assert_eq!(by_rows.unsampled_until(6), 8, "one sample a block");
     }
 
     #[test]
@@ -521,18 +521,18 @@ mod tests {
     }
 
     #[test]
-    fn events_are_told_with_when_they_were_due_while_their_rows_are_there() {
+    fn samples_are_read_with_when_they_were_due_while_their_rows_are_there() {
         let mut ring = crate::ring::broadcast::Builder::new(64);
         ring.looker(&[]);
         let (mut publisher, mut readers) = ring.build(|| ()).expect("a valid ring");
         let timeline = Timeline::new(64, 3, 1, 1, false);
         let progress = publisher.progress();
-        let told = |first| {
-            let mut told = Vec::new();
-            timeline.told_since(first, &progress, |event, due| told.push((event, due)));
-            told
+        let samples = |first| {
+            let mut found = Vec::new();
+            timeline.samples_since(first, &progress, |event, due| found.push((event, due)));
+            found
         };
-        assert_eq!(told(0), []);
+        assert_eq!(samples(0), []);
         let mut expected = Vec::new();
         for event in 0..1_000 {
             if timeline.is_sampled(event) {
@@ -547,9 +547,9 @@ mod tests {
             let here: Vec<_> = (expected.iter().copied())
                 .filter(|&(event, _)| event >= from)
                 .collect();
-            assert_eq!(told(from), here, "at {event}");
+            assert_eq!(samples(from), here, "at {event}");
         }
-        let all = told(0);
+        let all = samples(0);
         assert!(
             all.len() < expected.len() && expected.ends_with(&all),
             "{all:?}"

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_waker_that_throws_what_panics_when_it_is_dropped_stops_nobody() {
+    fn a_waker_that_throws_what_panics_when_it_is_dropped_stops_no_thread() {
         let drops = Arc::new(AtomicU32::new(0));
         wake(Some(Waker::from(Arc::new(Throws(Arc::clone(&drops))))));
         assert_eq!(drops.load(SeqCst), 3, "what is thrown then is dropped, too");

@@ -60,7 +60,7 @@ impl Tally {
     /// Returns the number that was added since the last call.
     pub(crate) fn take(&self) -> u64 {
         let now = self.get();
-        if now == 0 || fault::is("untold_kept") {
+        if now == 0 || fault::is("unreported_kept") {
             return now;
         }
         // ORDERING: Relaxed; each is taken once, sooner or later.

@@ -123,8 +123,8 @@ pub(crate) mod order {
         late = AcqRel, weak Relaxed;
         /// A consumer has looked for the last time, and leaves what comes to the producer.
         done = AcqRel, weak Relaxed;
-        /// One of two sides says what it did, and learns what the other did before.
-        tell = AcqRel, weak Relaxed;
+        /// One of two sides publishes what it did, and learns what the other did before.
+        exchange = AcqRel, weak Relaxed;
         /// The fence between "publish" and "does anyone sleep?", and between "I sleep" and "is
         /// there anything?" (Dekker). The weak form is only acquire-release, which lets both miss
         /// each other.

@@ -159,12 +159,12 @@ impl<S: States> fmt::Display for Group<S> {
 ///     pub enum Door {
 ///         /// Anybody may come in.
 ///         Open "open" => [Shut],
-///         /// Nobody may.
+///         /// No one may.
 ///         Shut "shut" => [Open, Locked],
 ///         /// Nor may anybody open it.
 ///         Locked "locked" => [Shut],
 ///     }
-///     /// Nobody comes in.
+///     /// No one comes in.
 ///     pub group CLOSED = [Shut, Locked];
 /// }
 ///

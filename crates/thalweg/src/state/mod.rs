@@ -175,7 +175,7 @@ impl<S: States> StateCell<S> {
         // done before the change is visible to a thread that sees it.
         view.front.word.store(new.word(), order::change());
         drop(book);
-        if !fault::is("change_untold") {
+        if !fault::is("change_unnotified") {
             view.signal.notify_all();
         }
         Ok(from)

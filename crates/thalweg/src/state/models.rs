@@ -39,7 +39,7 @@ fn a_reader_sees_what_came_before() {
 }
 
 #[test]
-fn whoever_sees_a_state_sees_what_came_before() {
+fn a_thread_that_sees_a_state_sees_what_came_before() {
     fault::check(a_reader_sees_what_came_before, &["change", "changed"]);
 }
 
@@ -98,7 +98,7 @@ fn a_waiter() {
 
 #[test]
 fn a_waiter_is_woken() {
-    fault::check(a_waiter, &["change_untold", "dekker"]);
+    fault::check(a_waiter, &["change_unnotified", "dekker"]);
 }
 
 /// A state that is left again at once: a waiter that began before does not miss it.
@@ -137,5 +137,5 @@ fn a_vain_wait() {
 
 #[test]
 fn a_wait_for_what_never_comes_ends() {
-    fault::check(a_vain_wait, &["change_untold"]);
+    fault::check(a_vain_wait, &["change_unnotified"]);
 }

@@ -251,8 +251,8 @@ pub(crate) fn block_listed<L: Listing>(
             if let Some(found) = listing.list(parker.waker()) {
                 return Ok(found);
             }
-            let is_told = std::mem::take(&mut spins_listed) && spin(parker, pace);
-            let ended = if is_told {
+            let is_notified = std::mem::take(&mut spins_listed) && spin(parker, pace);
+            let ended = if is_notified {
                 Ended::Awake
             } else {
                 pace.before_sleep();

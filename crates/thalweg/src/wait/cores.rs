@@ -72,8 +72,8 @@ pub(super) fn prepare() {
     QUOTA.get_or_init(|| {
         let cores = usable();
         // The standard library returns the smaller of both: a quota that is larger is not known.
-        let is_told = cores.cpus.is_empty() || cores.count < cores.cpus.len();
-        if is_told { cores.count } else { usize::MAX }
+        let is_known = cores.cpus.is_empty() || cores.count < cores.cpus.len();
+        if is_known { cores.count } else { usize::MAX }
     });
 }
 
@@ -223,7 +223,7 @@ mod tests {
     fn a_pinned_thread_sees_one_usable_core() {
         let all = usable();
         let Some(&core) = all.cpus().last() else {
-            println!("skipped: this system does not tell its cores");
+            println!("skipped: this system does not report its cores");
             return;
         };
         let all_count = all.count();

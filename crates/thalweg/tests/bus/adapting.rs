@@ -42,8 +42,8 @@ fn a_batch_makes_room_at_once_and_counts_as_waiting() {
     });
     assert_eq!((taken, waiting(&bus)), (20, 47));
     rx.recv_each(99, |got| seen.push((got.message.value, got.lost_before)));
-    let told = |value| (value, u64::from(value == 51));
-    assert_eq!(seen, (0..67).map(told).collect::<Vec<_>>());
+    let expected = |value| (value, u64::from(value == 51));
+    assert_eq!(seen, (0..67).map(expected).collect::<Vec<_>>());
     check_totals(&bus.totals());
 }
 

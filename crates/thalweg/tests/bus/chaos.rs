@@ -22,7 +22,7 @@ const LAST: u64 = u64::MAX;
 struct Account {
     next: HashMap<(usize, usize), u64>,
     delivered: u64,
-    told: u64,
+    reported: u64,
     last: usize,
 }
 
@@ -36,7 +36,7 @@ impl Account {
         assert_eq!(*next + got.lost_before, got.sequence, "{got:?}");
         *next = got.sequence + 1;
         self.delivered += 1;
-        self.told += got.lost_before;
+        self.reported += got.lost_before;
         self.last += usize::from(got.message.value == LAST);
     }
 }
@@ -65,7 +65,7 @@ impl Mixed {
             assert!(!std::mem::replace(place, true), "twice: {got:?}");
         }
         self.account.delivered += 1;
-        self.account.told += got.lost_before;
+        self.account.reported += got.lost_before;
         self.account.last += usize::from(got.message.value == LAST);
     }
 }
@@ -128,7 +128,7 @@ fn take_all(mut rx: Consumer<Note>, seed: u64, stalls: bool) -> (Account, Consum
     let all: usize = mixed.seen.values().map(Vec::len).sum();
     let Mixed { account, seen, .. } = mixed;
     assert!(seen.into_values().flatten().all(|was_seen| was_seen));
-    assert!(!has_lane || all as u64 == account.delivered + account.told);
+    assert!(!has_lane || all as u64 == account.delivered + account.reported);
     (account, rx)
 }
 
@@ -228,15 +228,15 @@ fn every_message_is_accounted_for() {
         let losses = rx.losses();
         assert_eq!(losses.len() as u64, PUBLISHERS);
         let lost: u64 = losses.iter().map(|losses| losses.flow.lost()).sum();
-        assert_eq!(account.told, lost);
+        assert_eq!(account.reported, lost);
         let service = rx.service();
-        assert_eq!((service.told, service.waiting), (lost, 0));
+        assert_eq!((service.reported, service.waiting), (lost, 0));
         assert_eq!(service.taken(), account.delivered);
         let issued: u64 = TOPICS
             .iter()
             .flat_map(|&topic| publishers.iter().map(move |tx| tx.next_sequence(topic)))
             .sum();
-        assert_eq!(issued, account.delivered + account.told, "published");
+        assert_eq!(issued, account.delivered + account.reported, "published");
         drop(rx);
     }
     drop(publishers);

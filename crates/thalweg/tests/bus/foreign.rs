@@ -87,7 +87,7 @@ fn the_ledger_adds_up_whatever_panics() {
                 service.taken() + flow.lost() + discarded,
                 "{flow:?}"
             );
-            let reported = service.told + service.unreported;
+            let reported = service.reported + service.unreported;
             assert!(reported <= flow.lost(), "{flow:?} {service:?}");
         }
         // With messages behind them, all losses are reported.
@@ -99,7 +99,7 @@ fn the_ledger_adds_up_whatever_panics() {
         }
         for rx in [&alone, &other] {
             let service = rx.service();
-            let reported = service.told + service.unreported;
+            let reported = service.reported + service.unreported;
             assert_eq!(reported, rx.losses()[0].flow.lost());
         }
         check_totals(&bus.totals());

@@ -47,11 +47,11 @@ struct Model {
     first: VecDeque<Sent>,
     /// By publisher and topic.
     sequences: [[u64; 4]; PUBLISHERS],
-    untold: [[u64; 4]; PUBLISHERS],
+    unreported: [[u64; 4]; PUBLISHERS],
     refused: [u64; Priority::COUNT],
     evicted: [u64; Priority::COUNT],
     delivered: [u64; Priority::COUNT],
-    told: u64,
+    reported: u64,
 }
 
 impl Model {
@@ -83,13 +83,13 @@ impl Model {
             return true;
         }
         let waiting = self.ring_of(priority).len() as u64;
-        let untold = &mut self.untold[publisher][topic];
+        let unreported = &mut self.unreported[publisher][topic];
         if waiting >= self.limits[priority.index()] {
-            *untold += 1;
+            *unreported += 1;
             self.refused[priority.index()] += 1;
             return false;
         }
-        sent.lost_before = std::mem::take(untold);
+        sent.lost_before = std::mem::take(unreported);
         self.ring_of(priority).push_back(Element::Message(sent));
         true
     }
@@ -121,7 +121,7 @@ impl Model {
         let mut all = std::mem::take(&mut self.shelves[topic.index()]);
         for sent in &mut all {
             // A message that is not on its shelf was evicted.
-            let next = &mut self.untold[sent.publisher][topic.index()];
+            let next = &mut self.unreported[sent.publisher][topic.index()];
             sent.lost_before = sent.sequence - *next;
             *next = sent.sequence + 1;
         }
@@ -139,7 +139,7 @@ impl Model {
         }
         let sent = self.first.pop_front().or_else(|| self.ahead.pop_front())?;
         self.delivered[sent.priority.index()] += 1;
-        self.told += sent.lost_before;
+        self.reported += sent.lost_before;
         Some(sent)
     }
 
@@ -239,7 +239,7 @@ impl World {
         assert_eq!(totals.flow.refused, model.refused);
         assert_eq!(totals.flow.evicted, model.evicted);
         assert_eq!(totals.service.delivered, model.delivered);
-        assert_eq!(totals.service.told, model.told);
+        assert_eq!(totals.service.reported, model.reported);
         assert_eq!(totals.service.waiting, model.waiting());
         let in_lane = self.consumer.express().map(|lane| lane.waiting);
         assert_eq!(in_lane, model.from.map(|_| model.in_lane()));
@@ -247,7 +247,7 @@ impl World {
 }
 
 #[test]
-fn admission_is_as_the_model_says() {
+fn admission_is_as_in_the_model() {
     let asked = std::env::var("THALWEG_BUS_HISTORIES");
     let histories = asked.map_or(HISTORIES, |asked| asked.parse().unwrap());
     let first = std::env::var("THALWEG_SEED");

@@ -29,7 +29,7 @@ fn losses_before_what_a_member_takes_along_are_in_the_figures() {
         let lost: u64 = stays.losses().iter().map(|losses| losses.flow.lost()).sum();
         assert!(lost > 0);
         let service = stays.service();
-        assert_eq!(service.told + service.unreported, lost, "{topic:?}");
+        assert_eq!(service.reported + service.unreported, lost, "{topic:?}");
         check_totals(&bus.totals());
     }
 }

@@ -42,7 +42,7 @@ fn polled(rx: &mut Consumer<Note>, polls: usize) -> Option<Result<Delivery<Note>
 /// Two members of a group give futures up all the time, two wait as threads; one publisher's
 /// messages come to each in their order, and to one only.
 #[test]
-fn futures_that_are_given_up_lose_nothing_and_keep_nobody_waiting() {
+fn futures_that_are_given_up_lose_nothing_and_keep_no_other_waiting() {
     watched(|| {
         const EACH: u64 = 20_000;
         let bus = bus(4);

@@ -39,7 +39,7 @@ fn publishers_that_have_gone_are_a_sum() {
 
 /// This holds for each policy, and though no consumer reads.
 #[test]
-fn publishers_that_have_gone_take_no_memory_where_nobody_reads() {
+fn publishers_that_have_gone_take_no_memory_where_no_consumer_reads() {
     for topic in [BLOCK, REJECT, OLDEST, CONFLATE] {
         let bus = bus(8);
         let rx = bus.subscribe(Topics::ALL).unwrap();
@@ -79,7 +79,7 @@ fn publishers_of_an_express_lane_are_not_kept_by_what_it_overtakes() {
 /// A message that is discarded with a member of a group had a gap before it. A later message can't
 /// report that: one that came in between was delivered.
 #[test]
-fn a_gap_before_what_a_member_takes_along_is_counted_and_not_told_later() {
+fn a_gap_before_what_a_member_takes_along_is_counted_and_not_reported_later() {
     let bus = bus(16);
     let mut rx = bus.subscribe(Topics::ALL).unwrap();
     let member = rx.share();
@@ -105,7 +105,7 @@ fn a_gap_before_what_a_member_takes_along_is_counted_and_not_told_later() {
     assert!(catch_unwind(batch).is_err());
     assert_eq!(seen, [14, 15]);
     assert!(sum(bus.totals().flow.discarded) > 0);
-    assert_eq!((rx.service().told, rx.service().unreported), (0, 3));
+    assert_eq!((rx.service().reported, rx.service().unreported), (0, 3));
     assert!(publish(30));
     let mut next = None;
     rx.recv_each(16, |got| {
@@ -166,7 +166,7 @@ fn a_batch_of_publishers_that_have_gone_is_counted() {
 }
 
 #[test]
-fn some_of_those_that_left_with_an_untold_loss_are_known() {
+fn some_of_those_that_left_with_an_unreported_loss_are_known() {
     let bus = bus(10);
     let rx = bus.subscribe(Topics::ALL).unwrap();
     let mut filler = bus.publisher("filler").unwrap();
@@ -247,11 +247,11 @@ fn a_clone_that_panics_is_a_counted_loss_of_its_inbox() {
             (1, 2)
         );
         assert_eq!(tx.publish(frail(topic, 9)).unwrap(), 3);
-        let mut told = 0;
+        let mut reported = 0;
         for rx in &mut consumers {
-            rx.recv_each(9, |got| told += got.lost_before);
+            rx.recv_each(9, |got| reported += got.lost_before);
         }
-        assert_eq!(told, 1);
+        assert_eq!(reported, 1);
         check_totals(&bus.totals());
     }
 }

@@ -25,7 +25,7 @@ fn taken(rx: &mut Consumer<Note>) -> Vec<(u64, u64, u64)> {
 }
 
 #[test]
-fn high_messages_come_first_and_tell_the_gap_before_them() {
+fn high_messages_come_first_and_report_the_gap_before_them() {
     let bus = bus(4);
     let mut rx = express(&bus, High, 2);
     // Low messages have 2 of 4 places, and medium ones 3; the lane has 2 for both of its
@@ -56,7 +56,7 @@ fn high_messages_come_first_and_tell_the_gap_before_them() {
     assert_eq!(tx.publish(note(BLOCK, 7)).unwrap(), 1);
     assert_eq!(taken(&mut rx), [(7, 7, 1)]);
     check_totals(&bus.totals());
-    assert_eq!(bus.totals().service.told, 2);
+    assert_eq!(bus.totals().service.reported, 2);
 }
 
 #[test]
@@ -252,12 +252,12 @@ fn what_cannot_be_is_refused() {
     for messages in [0, usize::MAX] {
         assert_eq!(open(High, messages), Err(BuildError::Capacity(messages)));
     }
-    let told = BuildError::Express.to_string();
+    let message = BuildError::Express.to_string();
     assert!(
-        told.starts_with("an express lane needs a priority above low"),
-        "{told}"
+        message.starts_with("an express lane needs a priority above low"),
+        "{message}"
     );
-    // It says nothing of the lane.
+    // Admission does not apply to the lane.
     let options = bus.subscription(Topics::ALL).express(High, 3);
     let rx = options.admission(Admission::percent(10, 50, 50)).open();
     assert_eq!(rx.unwrap().limits(), [1, 4, 3, 3]);

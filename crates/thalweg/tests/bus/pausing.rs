@@ -12,7 +12,7 @@ use thalweg::state::{Lifecycle, States};
 type Outcome = Result<usize, PublishError<Note>>;
 
 #[test]
-fn whoever_does_not_wait_gets_messages_back_from_a_paused_bus() {
+fn publishers_that_do_not_wait_get_messages_back_from_a_paused_bus() {
     let bus = bus(8);
     let mut rx = bus.subscribe(Topics::ALL).unwrap();
     let mut tx = bus.publisher("feed").unwrap();
@@ -138,7 +138,7 @@ fn pauses_under_load_lose_nothing() {
 }
 
 #[test]
-fn the_state_tells_its_history_and_can_be_waited_for() {
+fn the_state_has_its_history_and_can_be_waited_for() {
     watched(|| {
         let bus = bus(8);
         let mut rx = bus.subscribe(Topics::ALL).unwrap();
@@ -161,9 +161,9 @@ fn the_state_tells_its_history_and_can_be_waited_for() {
         rx.recv().unwrap_err();
         waiting.join().unwrap().unwrap();
         let changes = bus.state().changes();
-        let told = changes.iter().map(|change| (change.to.name(), change.why));
+        let history = changes.iter().map(|change| (change.to.name(), change.why));
         assert_eq!(
-            told.collect::<Vec<_>>(),
+            history.collect::<Vec<_>>(),
             [
                 ("running", "built"),
                 ("paused", "paused"),

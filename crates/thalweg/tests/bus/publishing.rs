@@ -34,7 +34,7 @@ fn each_consumer_gets_its_topics() {
 }
 
 #[test]
-fn nobody_is_no_error() {
+fn a_publish_without_consumers_is_no_error() {
     let bus = bus(8);
     let mut tx = bus.publisher("feed").unwrap();
     assert_eq!(tx.publish(note(BLOCK, 1)).unwrap(), 0);
@@ -145,7 +145,7 @@ fn shelves_keep_the_newest() {
     assert_eq!(got[..KEPT], oldest);
     assert_eq!(got[KEPT..], [(4, 4), (5, 0)]);
     assert_eq!(
-        (rx.service().told, rx.losses()[0].flow.evicted),
+        (rx.service().reported, rx.losses()[0].flow.evicted),
         (7, [0, 7, 0, 0])
     );
     check_totals(&bus.totals());

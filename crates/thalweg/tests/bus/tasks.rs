@@ -102,7 +102,7 @@ fn a_future_is_done_when_there_is_room_everywhere() {
 }
 
 #[test]
-fn a_task_is_told_as_a_thread_is() {
+fn a_task_gets_the_same_outcomes_as_a_thread() {
     // Low priority fills 4 of 8.
     let bus = bus(8);
     let mut rx = bus.subscribe(Topics::ALL).unwrap();
@@ -224,7 +224,7 @@ fn tasks_and_threads_share_little_room() {
 /// The bus stops with the last consumer that gets the end: messages that waited elsewhere are taken
 /// by then.
 #[test]
-fn a_task_that_is_told_of_the_end_stops_the_bus() {
+fn a_task_that_gets_the_end_stops_the_bus() {
     let bus = bus(4);
     let [mut rx, mut other] = [BLOCK, REJECT].map(|topic| {
         let topics = Topics::of(&[topic]);

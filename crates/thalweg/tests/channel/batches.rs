@@ -55,7 +55,7 @@ pub(crate) fn batches_larger_than_the_channel<S: Made>(flavour: Flavour<S>) {
     });
 }
 
-pub(crate) fn a_batch_into_a_channel_that_closes_says_how_far_it_came<S: Made>(
+pub(crate) fn a_batch_into_a_channel_that_closes_reports_how_far_it_came<S: Made>(
     flavour: Flavour<S>,
 ) {
     let (mut tx, mut rx) = flavour.channel::<u32>(4);

@@ -122,7 +122,7 @@ pub(crate) fn ring_room_left_unused_is_not_counted<S: Made>(flavour: Flavour<S>)
 
 /// A claim that is dropped while the others sleep: one for the room, one for an element. For a ring
 /// that is shared.
-pub(crate) fn a_dropped_claim_holds_nobody_back<S: Made + ManySenders>(flavour: Flavour<S>) {
+pub(crate) fn a_dropped_claim_holds_no_other_back<S: Made + ManySenders>(flavour: Flavour<S>) {
     let (mut tx, mut rx) = flavour.channel::<u32>(1);
     let (mut other, watch) = (tx.clone(), tx.clone());
     thread::scope(|scope| {
@@ -352,7 +352,7 @@ pub(crate) fn what_is_claimed_is_no_element<S: Made + ManySenders>(flavour: Flav
 }
 
 /// Too much for a channel that has ended: it has ended.
-pub(crate) fn a_claim_in_a_channel_that_ended_says_so<S: Made>(flavour: Flavour<S>) {
+pub(crate) fn a_claim_in_a_channel_that_ended_is_an_error<S: Made>(flavour: Flavour<S>) {
     let (mut tx, rx) = flavour.channel::<u32>(8);
     drop(rx);
     for count in [0, 1, 8, 9, usize::MAX] {

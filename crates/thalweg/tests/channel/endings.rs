@@ -45,7 +45,7 @@ pub(crate) fn without_receivers_every_send_gives_back<S: Made>(flavour: Flavour<
     }
 }
 
-pub(crate) fn without_senders_every_receive_says_so<S: Made>(flavour: Flavour<S>) {
+pub(crate) fn without_senders_every_receive_gets_the_end<S: Made>(flavour: Flavour<S>) {
     let (mut tx, mut rx) = flavour.channel::<u8>(3);
     tx.send(1).unwrap();
     assert!(!rx.is_closed());

@@ -72,7 +72,7 @@ fn pairs(count: usize) -> impl Iterator<Item = (usize, usize)> {
 
 /// One of several senders leaves: the element of another is there at the first look, whichever was
 /// received from last.
-pub(crate) fn one_that_leaves_hides_nobody<S: Made + ManySenders>(flavour: Flavour<S>) {
+pub(crate) fn one_that_leaves_hides_no_other<S: Made + ManySenders>(flavour: Flavour<S>) {
     for count in 3..6 {
         for (leaver, sender) in pairs(count) {
             for look in looks::<S>() {
@@ -129,7 +129,7 @@ pub(crate) fn one_that_leaves_lets_the_receiver_wake<S: Made + ManySenders>(flav
 }
 
 /// A sender that always has something hides no other, whatever the form.
-pub(crate) fn a_busy_sender_hides_nobody<S: Made + ManySenders>(flavour: Flavour<S>) {
+pub(crate) fn a_busy_sender_hides_no_other<S: Made + ManySenders>(flavour: Flavour<S>) {
     let into_batches: [Form<S>; 2] = [
         |rx| {
             let mut out = Vec::new();
@@ -301,7 +301,9 @@ impl Wake for Bomb {
 
 /// Senders wait for room, the first with a waker that panics, and the channel ends: the others get
 /// the error, and the elements in it are kept, or dropped with the last receiver.
-pub(crate) fn a_waker_that_panics_keeps_nobody_waiting<S: Made + ManySenders>(flavour: Flavour<S>) {
+pub(crate) fn a_waker_that_panics_keeps_no_other_waiting<S: Made + ManySenders>(
+    flavour: Flavour<S>,
+) {
     for by_close in [true, false] {
         let (tx, rx) = flavour.channel::<Arc<()>>(1);
         let (mut rx, element) = (Some(rx), Arc::new(()));

@@ -24,7 +24,7 @@ fn lossy<S: Made, T: Send + 'static>(
 }
 
 /// Returns the elements that are there, each with the loss before it.
-fn told<S: Shape>(rx: &mut Receiver<u64, S>) -> Vec<(u64, u64)> {
+fn with_losses<S: Shape>(rx: &mut Receiver<u64, S>) -> Vec<(u64, u64)> {
     let mut all = Vec::new();
     while let Ok(n) = rx.try_recv() {
         all.push((n, rx.lost_before()));
@@ -71,9 +71,9 @@ pub(crate) fn drop_newest_keeps_the_first<S: Made>(flavour: Flavour<S>) {
     assert_eq!((rx.recv(), rx.lost_before()), (Ok(0), 0));
     tx.try_send(8).unwrap();
     tx.send_many(9..13).unwrap();
-    assert_eq!(told(&mut rx), [(1, 0), (2, 0), (8, 5)]);
+    assert_eq!(with_losses(&mut rx), [(1, 0), (2, 0), (8, 5)]);
     block_on(tx.send_async(13)).unwrap();
-    assert_eq!(told(&mut rx), [(13, 4)]);
+    assert_eq!(with_losses(&mut rx), [(13, 4)]);
     let counters = rx.counters();
     assert_eq!(
         (counters.sent, counters.received, counters.dropped),
@@ -91,10 +91,10 @@ pub(crate) fn drop_oldest_keeps_the_last<S: Made>(flavour: Flavour<S>) {
     assert_eq!((rx.recv(), rx.lost_before()), (Ok(5), 5));
     tx.try_send(8).unwrap();
     tx.send_timeout(9, Duration::ZERO).unwrap();
-    assert_eq!(told(&mut rx), [(7, 1), (8, 0), (9, 0)]);
+    assert_eq!(with_losses(&mut rx), [(7, 1), (8, 0), (9, 0)]);
     tx.send_many(10..19).unwrap();
     block_on(tx.send_async(19)).unwrap();
-    assert_eq!(told(&mut rx), [(17, 7), (18, 0), (19, 0)]);
+    assert_eq!(with_losses(&mut rx), [(17, 7), (18, 0), (19, 0)]);
     let counters = rx.counters();
     assert_eq!(
         (counters.sent, counters.received, counters.dropped),
@@ -110,7 +110,7 @@ pub(crate) fn drop_oldest_keeps_the_last<S: Made>(flavour: Flavour<S>) {
 }
 
 /// Batches report the loss before any of their elements.
-pub(crate) fn batches_tell_the_sum<S: Made>(flavour: Flavour<S>) {
+pub(crate) fn batches_report_the_sum<S: Made>(flavour: Flavour<S>) {
     let (mut tx, mut rx) = lossy::<S, u64>(flavour, Overflow::DropNewest, 4);
     tx.send_many(0..6).unwrap();
     rx.recv().unwrap();
@@ -162,9 +162,9 @@ pub(crate) fn unused_room_is_not_a_loss<S: Made>(flavour: Flavour<S>) {
         assert!(panic.is_err());
         tx.send_many((0..8).filter(|n| n % 3 == 0)).unwrap();
         let _ = tx.try_send_many((0..1).filter(|_| true));
-        let lost: u64 = told(&mut rx).iter().map(|(_, lost)| lost).sum();
+        let lost: u64 = with_losses(&mut rx).iter().map(|(_, lost)| lost).sum();
         tx.send(1).unwrap();
-        let rest: u64 = told(&mut rx).iter().map(|(_, lost)| lost).sum();
+        let rest: u64 = with_losses(&mut rx).iter().map(|(_, lost)| lost).sum();
         assert_eq!(lost + rest, rx.counters().dropped, "{overflow:?}");
     }
 }
@@ -180,7 +180,7 @@ fn overrun<S: Shape>(tx: &mut Sender<u64, S>, sender: u64, each: u64) {
 
 /// One receiver: the elements that it got, and the losses that were reported to it, are all that
 /// was sent.
-pub(crate) fn every_loss_is_told<S: Made>(flavour: Flavour<S>) {
+pub(crate) fn every_loss_is_reported<S: Made>(flavour: Flavour<S>) {
     const EACH: u64 = 20_000;
     for overflow in [Overflow::DropNewest, Overflow::DropOldest] {
         let Ok((mut tx, mut rx)) = flavour.make::<u64>(flavour.options(8).overflow(overflow))
@@ -195,8 +195,8 @@ pub(crate) fn every_loss_is_told<S: Made>(flavour: Flavour<S>) {
                 overrun(&mut tx, 0, EACH);
                 tx
             });
-            let (mut next, mut seen, mut told) = (0, 0, 0);
-            while seen + told < EACH {
+            let (mut next, mut seen, mut reported) = (0, 0, 0);
+            while seen + reported < EACH {
                 let Ok(n) = rx.recv_timeout(Duration::from_millis(1)) else {
                     if !sender.is_finished() {
                         continue;
@@ -210,7 +210,7 @@ pub(crate) fn every_loss_is_told<S: Made>(flavour: Flavour<S>) {
                 );
                 next = n + 1;
                 seen += 1;
-                told += rx.lost_before();
+                reported += rx.lost_before();
             }
             let mut tx = sender.join().unwrap();
             // The last loss is reported with the next element.
@@ -218,14 +218,14 @@ pub(crate) fn every_loss_is_told<S: Made>(flavour: Flavour<S>) {
                 assert!(n == next + rx.lost_before() || !is_exact);
                 next = n + 1;
                 seen += 1;
-                told += rx.lost_before();
+                reported += rx.lost_before();
             }
             tx.send(EACH).unwrap();
             rx.recv().unwrap();
-            told += rx.lost_before();
+            reported += rx.lost_before();
             let counters = rx.counters();
             assert_eq!(
-                (seen + told, told),
+                (seen + reported, reported),
                 (EACH, counters.dropped),
                 "{overflow:?}"
             );
@@ -244,7 +244,7 @@ pub(crate) fn losses_add_up<S: Made + ManySenders>(flavour: Flavour<S>) {
             assert!(flavour.has_lanes, "{overflow:?}");
             continue;
         };
-        let (mut seen, mut told) = (Vec::new(), 0);
+        let (mut seen, mut reported) = (Vec::new(), 0);
         let mut last = Vec::new();
         thread::scope(|scope| {
             let threads = (0..SENDERS).map(|sender| {
@@ -258,14 +258,14 @@ pub(crate) fn losses_add_up<S: Made + ManySenders>(flavour: Flavour<S>) {
             while !threads.iter().all(|thread| thread.is_finished()) {
                 if let Ok(n) = rx.recv_timeout(Duration::from_millis(1)) {
                     seen.push(n);
-                    told += rx.lost_before();
+                    reported += rx.lost_before();
                 }
             }
             last.extend(threads.into_iter().map(|thread| thread.join().unwrap()));
         });
         while let Ok(n) = rx.try_recv() {
             seen.push(n);
-            told += rx.lost_before();
+            reported += rx.lost_before();
         }
         for (sender, tx) in last.iter_mut().enumerate() {
             // This one reports the loss at the very end.
@@ -273,22 +273,22 @@ pub(crate) fn losses_add_up<S: Made + ManySenders>(flavour: Flavour<S>) {
             tx.send(n).unwrap();
             assert_eq!(rx.recv(), Ok(n));
             seen.push(n);
-            told += rx.lost_before();
+            reported += rx.lost_before();
         }
         let counters = rx.counters();
         assert_eq!(counters.received, seen.len() as u64, "{overflow:?}");
         assert_eq!(
-            counters.received + told,
+            counters.received + reported,
             SENDERS * (EACH + 1),
             "{overflow:?}"
         );
-        assert_eq!(counters.dropped, told, "{overflow:?}");
+        assert_eq!(counters.dropped, reported, "{overflow:?}");
         check_order(&seen, SENDERS);
     }
 }
 
 /// Several receivers: each loss is reported to one of them.
-pub(crate) fn several_receivers_share_what_is_told<S>(flavour: Flavour<S>)
+pub(crate) fn several_receivers_share_what_is_reported<S>(flavour: Flavour<S>)
 where
     S: Made + ManySenders + ManyReceivers,
 {
@@ -303,13 +303,13 @@ where
             let threads = [(); 2].map(|()| {
                 let mut rx = rx.clone();
                 scope.spawn(move || {
-                    let mut told = 0;
+                    let mut reported = 0;
                     let mut seen = 0;
                     while rx.recv() != Ok(u64::MAX) {
                         seen += 1;
-                        told += rx.lost_before();
+                        reported += rx.lost_before();
                     }
-                    (seen, told + rx.lost_before())
+                    (seen, reported + rx.lost_before())
                 })
             });
             overrun(&mut tx, 0, EACH);
@@ -321,12 +321,12 @@ where
                 tx.send(u64::MAX).unwrap();
             }
             let both = threads.map(|thread| thread.join().unwrap());
-            let (seen, told) = (both[0].0 + both[1].0, both[0].1 + both[1].1);
+            let (seen, reported) = (both[0].0 + both[1].0, both[0].1 + both[1].1);
             tx.send(0).unwrap();
             rx.recv().unwrap();
-            let told = told + rx.lost_before();
+            let reported = reported + rx.lost_before();
             assert_eq!(
-                (seen + told, told),
+                (seen + reported, reported),
                 (EACH, rx.counters().dropped),
                 "{overflow:?}"
             );
@@ -338,13 +338,13 @@ pub(crate) fn a_blocking_channel_loses_nothing<S: Made>(flavour: Flavour<S>) {
     let (mut tx, mut rx) = flavour.channel::<u64>(2);
     tx.send_many(0..2).unwrap();
     assert!(tx.try_send(2).is_err());
-    assert_eq!(told(&mut rx), [(0, 0), (1, 0)]);
+    assert_eq!(with_losses(&mut rx), [(0, 0), (1, 0)]);
     assert_eq!(rx.counters().dropped, 0);
 }
 
 /// A loss while a claim has all the room comes before the elements that are sent into room of the
 /// claim.
-pub(crate) fn a_loss_beside_a_claim_is_told_in_its_place<S: Made + ManySenders>(
+pub(crate) fn a_loss_beside_a_claim_is_reported_in_its_place<S: Made + ManySenders>(
     flavour: Flavour<S>,
 ) {
     let options = flavour.options(4).overflow(Overflow::DropNewest);

@@ -70,7 +70,7 @@ mod stored {
                 a_limit_that_is_over_is_a_try
                 room_in_time_is_used,
             endings: without_receivers_every_send_gives_back
-                without_senders_every_receive_says_so
+                without_senders_every_receive_gets_the_end
                 elements_left_are_delivered
                 close_ends_sending_and_keeps_what_is_there,
             batches: send_many_and_recv_many
@@ -94,10 +94,10 @@ mod stored {
                 requests_are_not_kept,
             loss: reject_gives_back
                 drop_newest_keeps_the_first
-                batches_tell_the_sum
+                batches_report_the_sum
                 dropped_elements_are_dropped_once
                 unused_room_is_not_a_loss
-                every_loss_is_told
+                every_loss_is_reported
                 a_blocking_channel_loses_nothing,
             tallies: elements_are_counted
                 waits_are_counted
@@ -132,7 +132,7 @@ mod any {
                 close_wakes_the_sender
                 close_loses_nothing_that_was_sent,
             batches: batches_larger_than_the_channel
-                a_batch_into_a_channel_that_closes_says_how_far_it_came,
+                a_batch_into_a_channel_that_closes_reports_how_far_it_came,
             drops: every_element_is_dropped_once_between_threads,
             crowds: one_to_one_in_every_form,
             tasks: the_end_wakes_tasks
@@ -158,7 +158,7 @@ mod rendezvous {
                 nothing_is_there_to_wait_for
                 tries_meet_those_who_wait
                 without_receivers_every_send_gives_back
-                without_senders_every_receive_says_so
+                without_senders_every_receive_gets_the_end
                 elements_are_dropped_once
                 a_pending_receive_is_woken_once
                 a_pending_send_is_woken_once
@@ -175,7 +175,7 @@ mod claiming {
             ends: a_claim_in_a_task_waits_for_all_of_its_room
                 a_claim_in_a_task_ends_with_the_channel
                 a_dropped_claim_future_keeps_nothing,
-            claims: a_claim_in_a_channel_that_ended_says_so
+            claims: a_claim_in_a_channel_that_ended_is_an_error
                 a_claim_is_sent_by_its_commit
                 a_claim_is_exact_or_an_error
                 unused_room_comes_back
@@ -224,12 +224,12 @@ mod many_senders {
                 lengths_count_every_sender
                 a_new_sender_is_heard_beside_a_busy_one,
             loss: losses_add_up
-                a_loss_beside_a_claim_is_told_in_its_place,
+                a_loss_beside_a_claim_is_reported_in_its_place,
             tallies: figures_outlive_their_senders,
-            living: one_that_leaves_hides_nobody
+            living: one_that_leaves_hides_no_other
                 a_sender_that_leaves_frees_what_it_had
-                a_waker_that_panics_keeps_nobody_waiting
-                a_busy_sender_hides_nobody
+                a_waker_that_panics_keeps_no_other_waiting
+                a_busy_sender_hides_no_other
                 an_iterator_that_blocks_hides_nothing,
         }
     }
@@ -279,7 +279,7 @@ mod one_ring {
         {
             ends: a_dropped_claim_future_passes_its_wake_up_on,
             claims: a_waiting_claim_leaves_room_to_a_send
-                a_dropped_claim_holds_nobody_back
+                a_dropped_claim_holds_no_other_back
                 unused_room_wakes_another_sender
                 a_hole_that_is_passed_wakes_the_sender
                 claims_come_back_in_any_order
@@ -302,7 +302,7 @@ mod many_receivers {
         mpmc: TICKETS, unbounded: UNBOUNDED;
         {
             clones: each_element_goes_to_one_receiver,
-            loss: several_receivers_share_what_is_told,
+            loss: several_receivers_share_what_is_reported,
             gophers: semaphore,
         }
     }

@@ -43,7 +43,7 @@ fn the_element_is_received_once_in_every_form() {
 }
 
 #[test]
-fn a_sender_that_goes_is_told() {
+fn a_receiver_sees_that_its_sender_went() {
     let (tx, mut rx) = oneshot::<u8>();
     assert_eq!(rx.recv_timeout(SOON), Err(RecvTimeoutError::Timeout));
     let mut pace = Pace::new(Mode::Power);
@@ -82,7 +82,7 @@ fn who_cancels_gives_the_element_back() {
 }
 
 #[test]
-fn a_sender_learns_that_nobody_waits() {
+fn a_sender_learns_that_no_receiver_waits() {
     let alarm = Alarm::new();
     for by_close in [true, false] {
         let (mut tx, mut rx) = oneshot::<u8>();

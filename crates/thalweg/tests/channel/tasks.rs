@@ -339,8 +339,10 @@ fn done_once(future: impl Future) {
     let (alarm, mut future) = (Alarm::new(), Box::pin(future));
     assert!(alarm.poll(&mut future).is_ready());
     let again = catch_unwind(AssertUnwindSafe(|| drop(alarm.poll(&mut future))));
-    let said = again.expect_err("it is done").downcast::<&str>().unwrap();
-    assert!(said.contains("polled that is done") || said.contains("resumed after completion"));
+    let message = again.expect_err("it is done").downcast::<&str>().unwrap();
+    assert!(
+        message.contains("polled that is done") || message.contains("resumed after completion")
+    );
 }
 
 /// Every future of a channel, with two elements at each side of the first poll.

@@ -101,7 +101,7 @@ fn a_hole_at_the_head_makes_nothing_ready() {
 /// A receiver that looks whether there is an element passes over holes, and gives their room to
 /// senders.
 #[test]
-fn room_of_a_hole_that_a_watcher_passes_over_is_told() {
+fn room_of_a_hole_that_a_watcher_passes_over_goes_to_senders() {
     watched(|| {
         let (mut tx, mut rx) = mpmc::<u8>(4);
         let (mut second, mut waits) = (tx.clone(), tx.clone());
@@ -190,7 +190,7 @@ fn watchers_at_both_sides_of_a_rendezvous_meet() {
     });
 }
 
-/// They wake each other: the receiver's wish notifies the sender's watcher, which is the same
+/// They wake each other: the receiver's request notifies the sender's watcher, which is the same
 /// thread.
 #[test]
 fn both_ends_of_a_rendezvous_keep_the_time_limit() {
@@ -218,16 +218,16 @@ fn both_ends_of_a_rendezvous_do_not_wake_themselves() {
             assert!(wait.as_mut().poll(context).is_pending());
         }
         assert_eq!(alarm.count(), 0, "by itself");
-        // Another one that wishes is seen, and another one that offers.
-        let mut wish = other.recv_async();
+        // Another one that requests is seen, and another one that offers.
+        let mut request = other.recv_async();
         assert!(
-            Pin::new(&mut wish)
+            Pin::new(&mut request)
                 .poll(&mut Context::from_waker(Waker::noop()))
                 .is_pending()
         );
         assert_eq!(alarm.count(), 1);
         assert_eq!(wait.as_mut().poll(context), Poll::Ready(Ok(0)));
-        drop((wait, wish));
+        drop((wait, request));
         let mut wait = Box::pin(ready.wait_async(&mut list));
         assert!(wait.as_mut().poll(context).is_pending());
         assert_eq!(others.try_send(5), Ok(()));

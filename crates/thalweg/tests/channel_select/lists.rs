@@ -8,7 +8,7 @@ use thalweg::channel::{
 };
 
 #[test]
-fn the_place_of_the_arm_is_told() {
+fn the_place_of_the_arm_is_reported() {
     let mut channels: Vec<_> = (0..100).map(|_| spsc::<u8>(1)).collect();
     for at in [77, 3] {
         channels[at].0.send(5).unwrap();

@@ -186,11 +186,11 @@ fn tries_and_selects_meet_in_a_loop() {
                     thread::yield_now();
                 }
             });
-            let (mut wishing, mut stopped) = (rx2.clone(), ended);
+            let (mut requesting, mut stopped) = (rx2.clone(), ended);
             let two = thread::spawn(move || {
                 loop {
                     let gone = Select::new()
-                        .recv(&mut wishing, |got| got.is_ok())
+                        .recv(&mut requesting, |got| got.is_ok())
                         .recv(&mut stopped, |_| true)
                         .or_else(|| false);
                     if gone {

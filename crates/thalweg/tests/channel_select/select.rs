@@ -109,10 +109,10 @@ fn what_was_sent_before_a_disconnect_comes_first() {
 #[test]
 fn a_default_is_for_when_nothing_is_ready() {
     let (mut tx, mut rx) = spsc(1);
-    let mut look = |otherwise| {
+    let mut look = |fallback| {
         Select::new()
             .recv(&mut rx, |got: Result<u8, _>| got.unwrap())
-            .or_else(|| otherwise)
+            .or_else(|| fallback)
     };
     assert_eq!(look(9), 9);
     tx.send(1).unwrap();
@@ -232,7 +232,7 @@ fn zero_sized_elements_are_counted() {
 }
 
 #[test]
-fn readiness_is_told_for_lists() {
+fn readiness_is_reported_for_lists() {
     let mut channels: Vec<_> = (0..20).map(|_| mpmc::<u8>(1)).collect();
     let (mut words, mut from_words) = spsc::<String>(1);
     channels[13].0.send(1).unwrap();

@@ -64,7 +64,7 @@ fn two_selects_meet() {
     const MEETINGS: u64 = 3_000;
     let (mut up, mut from_up) = mpmc::<u64>(0);
     let (mut down, mut from_down) = mpmc::<u64>(0);
-    // Each offers on one channel and wishes on the other; only one of the two can happen.
+    // Each offers on one channel and requests on the other; only one of the two can happen.
     let left = thread::spawn(move || {
         let (mut sent, mut sum) = (0, 0);
         for n in 0..MEETINGS {
@@ -259,7 +259,7 @@ fn selects_and_plain_receivers_share_a_channel() {
 }
 
 #[test]
-fn readiness_of_a_rendezvous_is_told() {
+fn readiness_of_a_rendezvous_is_reported() {
     let (mut tx, mut rx) = mpmc::<u8>(0);
     let (_other, mut silent) = mpmc::<u8>(0);
     let sender = thread::spawn(move || {

@@ -39,7 +39,7 @@ fn clones_are_heard<S: ManySenders>(ends: Ends<S>) {
 
 /// Clones are made while the receivers leave, and wait for room: each gets the error that no
 /// receiver is left.
-fn clones_are_told_of_the_end<S: ManySenders>(ends: Ends<S>) {
+fn clones_get_the_end<S: ManySenders>(ends: Ends<S>) {
     let ledger = ends.ledger.clone();
     let senders = on_threads(ends.senders, move |n, tx| {
         let mut items = ledger.items(n);
@@ -50,8 +50,8 @@ fn clones_are_told_of_the_end<S: ManySenders>(ends: Ends<S>) {
         for (n, clone) in clones.iter_mut().enumerate() {
             loop {
                 made += 1;
-                let is_told = clone.send(items.next().unwrap()).is_err();
-                if is_told || n + 1 < EACH {
+                let is_refused = clone.send(items.next().unwrap()).is_err();
+                if is_refused || n + 1 < EACH {
                     break;
                 }
             }
@@ -77,10 +77,10 @@ over_stores! {
     clones_are_heard: lanes ordered tickets unbounded meeting
 }
 
-over_stores! { clones_are_told_of_the_end: lanes ordered tickets unbounded meeting }
+over_stores! { clones_get_the_end: lanes ordered tickets unbounded meeting }
 
 /// A weak sender comes too late: the receiver has got the end, and nothing is to come.
-fn the_end_is_told_for_good() {
+fn the_end_is_final() {
     let (tx, mut rx) = Builder::new(2).lanes().mpsc::<u32>().unwrap();
     let weak = tx.downgrade();
     let late = thread::spawn(move || weak.upgrade().map(drop));
@@ -98,5 +98,5 @@ fn the_end_is_told_for_good() {
 
 #[test]
 fn a_late_lane_opens_nothing() {
-    explore(the_end_is_told_for_good);
+    explore(the_end_is_final);
 }

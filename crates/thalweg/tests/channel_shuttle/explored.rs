@@ -55,12 +55,15 @@ pub(crate) fn is_caught(fault: &str, name: &str, schedules: usize) {
         .env("THALWEG_SCHEDULES", schedules.to_string())
         .output()
         .unwrap();
-    let told = String::from_utf8_lossy(&output.stderr);
+    let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(
         !output.status.success(),
         "{name} does not find the fault `{fault}`"
     );
-    assert!(told.contains("schedule"), "{name} with `{fault}`: {told}");
+    assert!(
+        stderr.contains("schedule"),
+        "{name} with `{fault}`: {stderr}"
+    );
 }
 
 /// A test for each fault: the model that finds it.

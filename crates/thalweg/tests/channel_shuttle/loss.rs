@@ -31,22 +31,24 @@ fn all_is_counted<S: Shape>(overflow: Overflow, ends: Ends<S>) {
     let senders = on_threads(ends.senders, move |n, mut tx| offer(&mut tx, &ledger, n));
     let is_alone = ends.receivers.len() == 1 && senders.len() == 1;
     let receivers = on_threads(ends.receivers, move |_, mut rx| {
-        let (mut seen, mut told, mut next) = (Seen::default(), 0, 0);
+        let (mut seen, mut reported, mut next) = (Seen::default(), 0, 0);
         while let Ok(item) = rx.recv() {
-            told += rx.lost_before() as usize;
+            reported += rx.lost_before() as usize;
             next += 1 + rx.lost_before() as usize;
-            let is_told = item.number + 1 == next || overflow == Overflow::Reject;
-            assert!(is_told || !is_alone, "{item:?} instead of {}", next - 1);
+            let is_exact = item.number + 1 == next || overflow == Overflow::Reject;
+            assert!(is_exact || !is_alone, "{item:?} instead of {}", next - 1);
             seen.see(&item);
         }
-        (seen, told, rx)
+        (seen, reported, rx)
     });
     let refused: usize = joined(senders).into_iter().sum();
-    let mut told = 0;
-    let all = joined(receivers).into_iter().map(|(seen, told_here, rx)| {
-        told += told_here;
-        (seen, rx)
-    });
+    let mut reported = 0;
+    let all = joined(receivers)
+        .into_iter()
+        .map(|(seen, reported_here, rx)| {
+            reported += reported_here;
+            (seen, rx)
+        });
     let (seen, receivers): (Vec<_>, Vec<_>) = all.unzip();
     let received = seen_once(&seen);
     let counters = receivers[0].counters();
@@ -59,13 +61,13 @@ fn all_is_counted<S: Shape>(overflow: Overflow, ends: Ends<S>) {
     assert_eq!(counters.sent, sent);
     assert_eq!(received + refused + counters.dropped as usize, offered);
     // The last loss would have been reported with an element that never came.
-    assert!(told <= counters.dropped as usize);
+    assert!(reported <= counters.dropped as usize);
     drop(receivers);
     ends.ledger.check_all_gone(offered);
 }
 
 /// Receivers look and look; then each sender sends one more, which reports the last loss.
-fn all_is_told<S: Shape>(ends: Ends<S>) {
+fn all_is_reported<S: Shape>(ends: Ends<S>) {
     let count = ends.senders.len();
     let done = Arc::new(AtomicUsize::new(0));
     let (ledger, count_up) = (ends.ledger.clone(), Arc::clone(&done));
@@ -76,37 +78,37 @@ fn all_is_told<S: Shape>(ends: Ends<S>) {
         tx
     });
     let receivers = on_threads(ends.receivers, move |_, mut rx| {
-        let (mut seen, mut told) = (0, 0);
+        let (mut seen, mut reported) = (0, 0);
         loop {
             // ORDERING: SeqCst; a test's count.
             let is_last_look = done.load(SeqCst) == count;
             match rx.try_recv() {
                 Ok(_) => {
                     seen += 1;
-                    told += rx.lost_before() as usize;
+                    reported += rx.lost_before() as usize;
                 }
                 Err(TryRecvError::Empty) if !is_last_look => thread::yield_now(),
-                Err(_) => return (seen, told, rx),
+                Err(_) => return (seen, reported, rx),
             }
         }
     });
     let mut senders = joined(senders);
-    let (mut seen, mut told, mut rest) = (0, 0, Vec::new());
-    for (seen_here, told_here, rx) in joined(receivers) {
+    let (mut seen, mut reported, mut rest) = (0, 0, Vec::new());
+    for (seen_here, reported_here, rx) in joined(receivers) {
         seen += seen_here;
-        told += told_here;
+        reported += reported_here;
         rest.push(rx);
     }
     let rx = &mut rest[0];
     for (n, tx) in senders.iter_mut().enumerate() {
         tx.send(ends.ledger.item(n, EACH)).unwrap();
         assert_eq!(rx.recv().unwrap().number, EACH);
-        told += rx.lost_before() as usize;
+        reported += rx.lost_before() as usize;
     }
     let counters = rx.counters();
     assert_eq!(counters.received as usize, seen + count);
-    assert_eq!(counters.dropped as usize, told, "dropped and reported");
-    assert_eq!(seen + told, count * EACH);
+    assert_eq!(counters.dropped as usize, reported, "dropped and reported");
+    assert_eq!(seen + reported, count * EACH);
 }
 
 /// The ring is full, a receiver takes one out, and one is sent: no more than one is dropped for it,
@@ -159,9 +161,9 @@ macro_rules! over_policies {
             }
 
             #[test]
-            fn told() {
+            fn reported() {
                 if Overflow::$overflow.is_lossy() {
-                    explore(|| all_is_told(ends()));
+                    explore(|| all_is_reported(ends()));
                 }
             }
         }

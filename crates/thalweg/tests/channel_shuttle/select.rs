@@ -62,7 +62,7 @@ fn recv_either<S: Shape>(
     }
 }
 
-/// Several offer to two channels at once, and several wish from both.
+/// Several offer to two channels at once, and several request from both.
 fn each_element_is_sent_and_received_by_one_arm<S: Shape>(ends: Ends<S>) {
     let (left, from_left) = Builder::new(1).mpmc().unwrap();
     let senders = ends.senders.into_iter().enumerate().map(|(n, mut right)| {
@@ -92,7 +92,7 @@ over_stores! {
     packed lanes ordered tickets unbounded meeting_of_two meeting
 }
 
-/// Four threads offer and wish on one rendezvous: two pairs meet, and no thread itself.
+/// Four threads offer and request on one rendezvous: two pairs meet, and no thread itself.
 fn selects_meet_in_pairs() {
     let (tx, rx) = mpmc::<usize>(0);
     let threads = [0, 1, 2, 3].map(|n| {

@@ -62,7 +62,7 @@ fn assert_stage(exported: &Value, stage: &StageStats) {
 }
 
 #[test]
-fn the_last_snapshot_is_what_join_says() {
+fn the_last_snapshot_is_what_join_returns() {
     let placements = [
         Placement::inline(),
         Placement::auto(),
@@ -168,13 +168,13 @@ fn a_full_ring_and_the_stage_behind_it_are_seen() {
     let directory = Directory::new();
     let (sender, gate) = std::sync::mpsc::channel();
     let pipeline = Pipeline::builder(64, || ())
-        .observe("swift", |(), _| ())
+        .observe("fast", |(), _| ())
         .observe("stuck", move |(), context| {
             if context.sequence() == 0 {
                 gate.recv().expect("the test opens it");
             }
         })
-        .after("swift")
+        .after("fast")
         .placement(Placement::threads(2))
         .export_to(&directory.0);
     let mut pipeline = pipeline.build().expect("a valid pipeline");
@@ -217,7 +217,7 @@ fn the_stage_that_failed_is_named() {
 }
 
 #[test]
-fn a_directory_that_is_not_there_disturbs_nobody() {
+fn a_directory_that_is_not_there_stops_nothing() {
     let directory = Directory::new();
     let nowhere = directory.0.join("nowhere");
     let pipeline = three(64).placement(Placement::inline()).export_to(&nowhere);
@@ -239,10 +239,10 @@ fn the_slow_stage_is_the_one_with_the_most_work() {
     ] {
         let directory = Directory::new();
         let pipeline = Pipeline::builder(capacity, || 0_u64)
-            .stage("swift", move |event, _| *event = work(20))
+            .stage("fast", move |event, _| *event = work(20))
             .progress(usize::MAX)
             .stage("slow", move |event, _| *event = work(4_000))
-            .after("swift")
+            .after("fast")
             .progress(usize::MAX)
             .observe("last", move |_, _| _ = work(20))
             .after("slow")

@@ -166,7 +166,7 @@ fn waiting_for_room_is_part_of_the_time() {
 }
 
 #[test]
-fn what_the_automatic_placement_did_is_told() {
+fn what_the_automatic_placement_did_is_reported() {
     let mut pipeline = Pipeline::builder(1024, || 0u64)
         .stage("a", |event: &mut u64, _| *event = busy(*event))
         .stage("b", |event: &mut u64, _| *event = busy(*event))

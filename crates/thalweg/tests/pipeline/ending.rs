@@ -41,7 +41,7 @@ fn a_panicking_stage_stops_the_pipeline_and_is_named() {
 }
 
 #[test]
-fn producers_on_other_threads_are_told_of_a_panic() {
+fn producers_on_other_threads_get_the_error_of_a_panic() {
     let mut pipeline = Pipeline::builder(8, || 0u64)
         .stage("only", |event: &mut u64, _| {
             assert_ne!(*event, 20, "seeded")
@@ -86,7 +86,7 @@ fn dropping_finishes_what_was_published() {
 }
 
 #[test]
-fn dropping_the_pipeline_does_not_wait_for_producers_and_tells_them() {
+fn dropping_the_pipeline_does_not_wait_for_producers_and_notifies_them() {
     for placement in [Placement::inline(), Placement::threads(1)] {
         let mut pipeline = Pipeline::builder(8, || 0u64)
             .stage("only", |_, _| ())

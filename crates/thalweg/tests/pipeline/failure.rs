@@ -143,7 +143,7 @@ impl Drop for Thrower {
 /// letting its stages go: the others were never woken, and the caller's own panic went on in
 /// `publish`.
 #[test]
-fn what_a_panic_throws_may_panic_in_its_drop_and_everybody_is_told() {
+fn what_a_panic_throws_may_panic_in_its_drop_and_all_threads_get_the_error() {
     for placement in placements() {
         for (producers, at_work) in [(0, true), (0, false), (1, true), (1, false)] {
             let asleep = placement.clone().waiting(Strategy::Park);

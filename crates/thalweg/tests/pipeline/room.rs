@@ -99,10 +99,10 @@ fn served_for_one_slot(placement: Placement, producers: usize) -> u64 {
 #[test]
 fn publish_returns_once_there_is_room_for_its_event() {
     for placement in elsewhere() {
-        let told = placement.clone();
+        let label = placement.clone();
         let served = watched(move || served_for_one_slot(placement, 0));
         // The giver may have been a few permits ahead of a thread that had to wake up.
-        assert!(served <= 4, "{told}: {served} events for one slot");
+        assert!(served <= 4, "{label}: {served} events for one slot");
     }
 }
 

@@ -77,7 +77,7 @@ fn a_shard_that_waits_is_offered_its_events_again_and_nothing_is_lost() {
 }
 
 #[test]
-fn a_shard_that_panics_is_named_and_nobody_hangs() {
+fn a_shard_that_panics_is_named_and_no_thread_hangs() {
     for placement in placements() {
         let mut pipeline = Pipeline::builder(64, || 0_usize)
             .stage_chunks("first", |chunk| chunk.for_each(|event, _| *event += 1))

@@ -73,11 +73,11 @@ fn paused_producers_wait_and_the_owner_does_not() {
             trying.try_publish(|_| unreachable!("it is paused")),
             Err(TryPublishError::Paused)
         );
-        let (told, published) = channel();
+        let (sender, published) = channel();
         let theirs = handle.clone();
         let thread = thread::spawn(move || {
             waiting.publish(|event| *event = 7).unwrap();
-            told.send(theirs.state().changes()).unwrap();
+            sender.send(theirs.state().changes()).unwrap();
         });
         pipeline.publish(|event| *event = 1).unwrap();
         pipeline.try_publish(|event| *event = 1).unwrap();

@@ -24,7 +24,7 @@ faults! {
     hand_over_seat: handover::answers_while_stages_change_hands;
     hand_over_undone: handover::results_are_drained_while_stages_change_hands;
     end_of_one: handover::a_thread_whose_first_stage_is_done_sleeps;
-    failure_untold: panics::the_caller_asleep_for_room_hears_of_it;
+    failure_unrung: panics::the_caller_asleep_for_room_hears_of_it;
     lane_unrung: lanes::living_producers_are_all_served;
     last_ahead: handover::results_are_drained_beside_another_last_stage;
     room_late: handover::results_are_drained_between_publishes;

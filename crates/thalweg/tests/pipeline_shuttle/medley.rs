@@ -214,9 +214,9 @@ fn every_mix_ends_with_every_event_at_every_stage() {
         first..first + 1_000
     });
     for seed in seeds {
-        let told = std::panic::catch_unwind(|| {
+        let outcome = std::panic::catch_unwind(|| {
             explored::explore(SCHEDULES, STACK_BYTES, move || medley(seed));
         });
-        assert!(told.is_ok(), "medley {seed}");
+        assert!(outcome.is_ok(), "medley {seed}");
     }
 }

@@ -27,7 +27,7 @@ suite! {
             holds_exactly_its_capacity
             refuses_capacities_out_of_range
             full_gives_the_element_back
-            empty_and_closed_are_told_apart
+            empty_and_closed_are_distinguished
             closed_by_the_producer_delivers_what_was_published
             closed_by_the_consumer_refuses_pushes
             peek_leaves_the_element

@@ -58,7 +58,7 @@ pub(crate) fn full_gives_the_element_back<S: Shape>() {
     assert_eq!(rx.try_pop().unwrap(), "again");
 }
 
-pub(crate) fn empty_and_closed_are_told_apart<S: Shape>() {
+pub(crate) fn empty_and_closed_are_distinguished<S: Shape>() {
     let (tx, mut rx) = S::ring::<u8>(2);
     assert_eq!(rx.try_pop(), Err(PopError::Empty));
     assert_eq!(rx.peek(), Err(PopError::Empty));

@@ -23,7 +23,7 @@ thalweg::states! {
 }
 
 #[test]
-fn the_lifecycle_is_what_it_says() {
+fn the_lifecycle_is_as_declared() {
     let declared = [
         (Starting, &[Running, Draining, Stopped][..]),
         (Running, &[Paused, Draining, Stopped]),

@@ -23,7 +23,7 @@ fn a_state_that_is_there_is_not_waited_for() {
 
 /// Threads and tasks wait for each state in turn; the cell lives on when they have all been woken.
 #[test]
-fn everybody_who_waits_is_told() {
+fn all_waiters_are_notified() {
     const WAITERS: usize = 4;
     let cell = Arc::new(StateCell::new("thing", Starting));
     let meeting = Arc::new(Barrier::new(WAITERS + 1));

@@ -82,7 +82,7 @@ fn a_steady_flow_is_stable_and_its_rates_are_right() {
 }
 
 #[test]
-fn a_burst_is_told_and_ends() {
+fn a_burst_is_reported_and_ends() {
     let reports = verdicts(40, |s| if s % 2.0 < 0.2 { 60_000.0 } else { 1_000.0 });
     assert!(
         reports
@@ -125,11 +125,11 @@ fn an_overload_is_a_burst_until_it_has_lasted() {
 fn time_to_full_is_what_it_takes() {
     let reports = verdicts(2, |_| 15_000.0);
     let waiting_after = |at: usize| (at + 1) as f64 * STEP_NS as f64 / 1e9 * 5_000.0;
-    let told_s = reports[300].time_to_full_ns.unwrap() as f64 / 1e9;
+    let actual_s = reports[300].time_to_full_ns.unwrap() as f64 / 1e9;
     let expected_s = (1e6 - waiting_after(300)) / 5_000.0;
     assert!(
-        (told_s / expected_s - 1.0).abs() < 0.05,
-        "{told_s} {expected_s}"
+        (actual_s / expected_s - 1.0).abs() < 0.05,
+        "{actual_s} {expected_s}"
     );
     let full = Reading {
         at_ns: 1,
@@ -170,7 +170,7 @@ fn a_queue_that_stands_is_an_overload() {
 }
 
 #[test]
-fn a_consumer_that_stalls_is_told() {
+fn a_consumer_that_stalls_is_reported() {
     let mut balance = Balance::new(Horizons::default());
     let mut inbox = Inbox::new(10_000.0, 1_000_000, STEP_NS);
     balance.update(inbox.reading);

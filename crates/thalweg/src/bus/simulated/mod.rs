@@ -8,7 +8,7 @@
 mod batches;
 mod priorities;
 
-/// Returns how often neighbours differ.
+/// Returns how often adjacent elements differ.
 fn changes<T: PartialEq>(series: &[T]) -> usize {
     series.windows(2).filter(|pair| pair[0] != pair[1]).count()
 }

@@ -2,27 +2,27 @@
 //! stored: a channel of capacity 0.
 //!
 //! # State
-//! Under one short lock: *offers*, senders that wait, with their elements; *wishes*, receivers that
-//! wait; what was *handed* to wishes that have not left yet; elements that came *back*, since the
-//! receiver that had them was dropped before it knew, or waited for readiness only.
+//! Under one short lock: *offers*, senders that wait, with their elements; *requests*, receivers
+//! that wait; what was *handed* to requests that have not left yet; elements that came *back*,
+//! since the receiver that had them was dropped before it knew, or waited for readiness only.
 //!
 //! # Rules
 //! 1. An endpoint that comes looks for its counterpart first, and lists itself only if there is
 //!    none, all under one lock. So a sender and a receiver that could meet never both wait.
-//! 2. A sender's element is handed over by taking its offer off the list, or by taking a wish off
-//!    the list and leaving the element under its number. The one that waits is woken outside of the
-//!    lock.
+//! 2. A sender's element is handed over by taking its offer off the list, or by taking a request
+//!    off the list and leaving the element under its number. The one that waits is woken outside of
+//!    the lock.
 //! 3. An endpoint that leaves takes its entry back under the lock: an offer that is not there any
-//!    more was taken; a wish that is not there was fulfilled. One that is fulfilled and not wanted
-//!    any more (a future that was dropped) gives its element to the next one, or leaves it with
-//!    those that came back, and they are taken first.
+//!    more was taken; a request that is not there was fulfilled. One that is fulfilled and not
+//!    wanted any more (a future that was dropped) gives its element to the next one, or leaves it
+//!    with those that came back, and they are taken first.
 //! 4. If an endpoint waits in a select, its [`Token`](token::Token) decides first.
 //! 5. No foreign code (`Clone` and `Drop` of a waker, `Drop` of an element) runs under the lock.
 //! 6. A thread or task that waits until a receiver is there (`Ready` with a sender) watches for
-//!    wishes, and every wish that is listed notifies it. One that waits until a sender is there
-//!    (`Ready` with a receiver) lists a wish as any receiver does, and gives back the element that
-//!    it gets, to be taken by the next receive. So two that wait for readiness at both sides meet:
-//!    the sender sees the wish.
+//!    requests, and every request that is listed notifies it. One that waits until a sender is
+//!    there (`Ready` with a receiver) lists a request as any receiver does, and gives back the
+//!    element that it gets, to be taken by the next receive. So two that wait for readiness at both
+//!    sides meet: the sender sees the request.
 
 #[cfg(all(test, loom))]
 mod models;
@@ -63,7 +63,7 @@ impl<T> Meeting<T> {
                 wake(waker);
                 Ok(())
             }
-            Handed::ToNobody(value) | Handed::Gone(value) => Err(PushError::Full(value)),
+            Handed::NoReceiver(value) | Handed::Gone(value) => Err(PushError::Full(value)),
         }
     }
 
@@ -77,8 +77,8 @@ impl<T> Meeting<T> {
                 wake(waker);
                 Ok((popped - 1, value))
             }
-            Taken::FromNobody | Taken::Gone if state.is_closed => Err(PopError::Closed),
-            Taken::FromNobody | Taken::Gone => Err(PopError::Empty),
+            Taken::NoSender | Taken::Gone if state.is_closed => Err(PopError::Closed),
+            Taken::NoSender | Taken::Gone => Err(PopError::Empty),
         }
     }
 
@@ -111,7 +111,7 @@ impl<T> Meeting<T> {
         }
         let handed = if fault::is("meeting_look") {
             // Looked before it came, and does not look again.
-            Handed::ToNobody(value)
+            Handed::NoReceiver(value)
         } else {
             state.hand(value, stake.as_ref())
         };
@@ -122,7 +122,7 @@ impl<T> Meeting<T> {
                 Ok(None)
             }
             Handed::Gone(value) => Err(value),
-            Handed::ToNobody(value) => Ok(Some(state.offers.push(waker.take(), (value, stake)))),
+            Handed::NoReceiver(value) => Ok(Some(state.offers.push(waker.take(), (value, stake)))),
         }
     }
 
@@ -152,15 +152,15 @@ impl<T> Meeting<T> {
     ///
     /// # Errors
     /// The seat at which the receiver is listed. The caller notifies the watchers.
-    pub(super) fn wish(&self, waker: &Waker, stake: Option<Stake>) -> Result<Option<T>, Entry> {
+    pub(super) fn request(&self, waker: &Waker, stake: Option<Stake>) -> Result<Option<T>, Entry> {
         let mut waker = Some(waker.clone());
         let mut state = lock(&self.state);
         let (got, theirs) = match state.take(stake.as_ref()) {
             Taken::From(value, theirs) => (Ok(Some(value)), theirs),
-            Taken::FromNobody if !state.is_closed => {
-                (Err(state.wishes.push(waker.take(), ((), stake))), None)
+            Taken::NoSender if !state.is_closed => {
+                (Err(state.requests.push(waker.take(), ((), stake))), None)
             }
-            Taken::FromNobody | Taken::Gone => (Ok(None), None),
+            Taken::NoSender | Taken::Gone => (Ok(None), None),
         };
         drop(state);
         wake(theirs);
@@ -170,23 +170,23 @@ impl<T> Meeting<T> {
     }
 
     /// Takes a receiver off the list; gives the element that it got.
-    pub(super) fn leave_wish(&self, seat: Entry) -> Option<T> {
+    pub(super) fn leave_request(&self, seat: Entry) -> Option<T> {
         let mut state = lock(&self.state);
-        let wish = state.wishes.remove(seat);
-        if wish.is_none() {
+        let request = state.requests.remove(seat);
+        if request.is_none() {
             return state.collect(seat);
         }
         drop(state);
         // The waker is dropped here, outside of the lock.
-        let_go(wish);
+        let_go(request);
         None
     }
 
     /// See [`stay_offer`](Self::stay_offer).
-    pub(super) fn stay_wish(&self, seat: Entry, waker: &Waker) -> bool {
+    pub(super) fn stay_request(&self, seat: Entry, waker: &Waker) -> bool {
         renew(
             &self.state,
-            |state| (!state.is_closed).then_some(&mut state.wishes),
+            |state| (!state.is_closed).then_some(&mut state.requests),
             seat,
             waker,
         )
@@ -208,7 +208,7 @@ impl<T> Meeting<T> {
             let mut state = lock(&self.state);
             state.is_closed = true;
             wakers.extend(state.offers.wakers());
-            wakers.extend(state.wishes.wakers());
+            wakers.extend(state.requests.wakers());
             state.woken += wakers.len() as u64;
         }
         wakers.into_iter().for_each(wake);
@@ -220,7 +220,7 @@ impl<T> Meeting<T> {
 
     /// Works as [`can_push`](Self::can_push), but for receivers of the select that asks; or whether
     /// there will be none.
-    pub(super) fn is_wished(&self, own: Option<&Stake>) -> bool {
+    pub(super) fn is_requested(&self, own: Option<&Stake>) -> bool {
         let state = lock(&self.state);
         state.is_closed || state.can_push(own)
     }

@@ -29,7 +29,7 @@ fn check(work: fn(), faults: &[&'static str]) {
 
 fn is_left(rx: &Receiver<u32, Mpmc>) -> bool {
     let (meeting, _) = rx.source.end.meeting().unwrap();
-    meeting.can_pop() || meeting.is_wished(None)
+    meeting.can_pop() || meeting.is_requested(None)
 }
 
 fn one_meets_one() {
@@ -69,12 +69,12 @@ fn both_sides_agree_whether_they_met() {
 fn a_cancelled_receiver() {
     let (mut tx, mut rx) = ends();
     let meeting = Arc::clone(rx.source.end.meeting().unwrap().0);
-    let Err(seat) = meeting.wish(Waker::noop(), None) else {
+    let Err(seat) = meeting.request(Waker::noop(), None) else {
         unreachable!("no end is there");
     };
     let sender = thread::spawn(move || (tx.try_send(7).is_ok(), tx));
     let cancelled = thread::spawn(move || {
-        let got = meeting.leave_wish(seat);
+        let got = meeting.leave_request(seat);
         got.into_iter().for_each(|value| meeting.give_back(value));
         Kept::new(meeting)
     });
@@ -125,5 +125,5 @@ fn two_watchers() {
 
 #[test]
 fn two_who_watch_meet() {
-    check(two_watchers, &["wish_untold", "ready_wish"]);
+    check(two_watchers, &["request_unnotified", "ready_request"]);
 }

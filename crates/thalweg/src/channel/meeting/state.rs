@@ -11,7 +11,7 @@ const WAITS_MIN: usize = 8;
 pub(super) struct State<T> {
     /// Senders with their elements, and receivers; each perhaps as an arm of a select.
     pub(super) offers: Roster<(T, Option<Stake>)>,
-    pub(super) wishes: Roster<((), Option<Stake>)>,
+    pub(super) requests: Roster<((), Option<Stake>)>,
     /// The elements that waiting receivers got, as long as these have not left.
     handed: Vec<(Entry, T)>,
     back: VecDeque<T>,
@@ -26,14 +26,14 @@ pub(super) struct State<T> {
 /// The outcome of a sender's look for a receiver.
 pub(super) enum Handed<T> {
     To(Option<Waker>),
-    ToNobody(T),
+    NoReceiver(T),
     Gone(T),
 }
 
 /// The outcome of a receiver's look for a sender.
 pub(super) enum Taken<T> {
     From(T, Option<Waker>),
-    FromNobody,
+    NoSender,
     Gone,
 }
 
@@ -41,7 +41,7 @@ impl<T> State<T> {
     pub(super) fn new() -> Self {
         Self {
             offers: Roster::default(),
-            wishes: Roster::default(),
+            requests: Roster::default(),
             handed: Vec::with_capacity(WAITS_MIN),
             back: VecDeque::new(),
             met: 0,
@@ -53,15 +53,15 @@ impl<T> State<T> {
 
     /// Gives the element to the first receiver that can be had.
     pub(super) fn hand(&mut self, value: T, own: Option<&Stake>) -> Handed<T> {
-        let wish = match serve(&mut self.wishes, own) {
-            Ok(Some(wish)) => wish,
-            Ok(None) => return Handed::ToNobody(value),
+        let request = match serve(&mut self.requests, own) {
+            Ok(Some(request)) => request,
+            Ok(None) => return Handed::NoReceiver(value),
             Err(OwnGone) => return Handed::Gone(value),
         };
-        self.handed.push((wish.entry, value));
+        self.handed.push((request.entry, value));
         self.met += 1;
         self.woken += 1;
-        Handed::To(wish.waker)
+        Handed::To(request.waker)
     }
 
     /// Takes the element of the first sender that can be had.
@@ -76,7 +76,7 @@ impl<T> State<T> {
         }
         if self.is_closed {
             // Senders that are still listed have been woken, and take their elements back.
-            return Taken::FromNobody;
+            return Taken::NoSender;
         }
         match serve(&mut self.offers, own) {
             Ok(Some(offer)) => {
@@ -84,12 +84,12 @@ impl<T> State<T> {
                 self.woken += 1;
                 Taken::From(offer.element.0, offer.waker)
             }
-            Ok(None) => Taken::FromNobody,
+            Ok(None) => Taken::NoSender,
             Err(OwnGone) => Taken::Gone,
         }
     }
 
-    /// Takes the element of a wish that is not in the queue any more.
+    /// Takes the element of a request that is not in the queue any more.
     pub(super) fn collect(&mut self, seat: Entry) -> Option<T> {
         let at = self.handed.iter().position(|(of, _)| *of == seat)?;
         Some(self.handed.swap_remove(at).1)
@@ -103,7 +103,7 @@ impl<T> State<T> {
                 self.met -= 1;
                 waker
             }
-            Handed::ToNobody(value) | Handed::Gone(value) => {
+            Handed::NoReceiver(value) | Handed::Gone(value) => {
                 self.back.push_back(value);
                 self.returned += 1;
                 None
@@ -113,8 +113,8 @@ impl<T> State<T> {
 
     /// Returns whether a receiver waits that can be had, and is not of one's own select.
     pub(super) fn can_push(&self, own: Option<&Stake>) -> bool {
-        let mut wishes = self.wishes.waits();
-        wishes.any(|wish| is_had(wish) && !is_kin(own, wish.element.1.as_ref()))
+        let mut requests = self.requests.waits();
+        requests.any(|request| is_had(request) && !is_kin(own, request.element.1.as_ref()))
     }
 
     /// Returns whether a sender waits that can be had, or an element came back.
@@ -134,7 +134,7 @@ impl<T> State<T> {
 
     /// Waits listed ever.
     pub(super) fn seated(&self) -> u64 {
-        self.offers.listed + self.wishes.listed
+        self.offers.listed + self.requests.listed
     }
 
     /// Returns a count that grows with everything that makes either side ready.

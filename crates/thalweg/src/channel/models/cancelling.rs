@@ -190,6 +190,6 @@ fn closed_is_awaited<S: Shape>((tx, rx): KeptEnds<S>) {
 
 over_stores! {
     closed_is_awaited;
-    ring, 3, ["closed_untold", "future_look_again"];
-    ticket, 2, ["closed_untold", "future_look_again"];
+    ring, 3, ["closed_unnotified", "future_look_again"];
+    ticket, 2, ["closed_unnotified", "future_look_again"];
 }

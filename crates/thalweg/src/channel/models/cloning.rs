@@ -49,8 +49,8 @@ fn a_clone_made_while_the_receiver_leaves_hears_of_it<S: ManySenders>((tx, rx): 
     let sender = thread::spawn(move || {
         let mut clone = Kept::new(tx.clone());
         // The first may come before the receiver leaves.
-        let is_told = (0..2).any(|_| clone.send(1) == Err(SendError::Disconnected(1)));
-        assert!(is_told);
+        let is_disconnected = (0..2).any(|_| clone.send(1) == Err(SendError::Disconnected(1)));
+        assert!(is_disconnected);
         (tx, clone)
     });
     begin();

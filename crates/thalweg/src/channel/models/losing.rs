@@ -19,20 +19,20 @@ fn one_receiver<S: Shape>(ends: Ends<S>) {
         drop(tx);
     });
     begin();
-    let (mut received, mut told) = (0, 0);
+    let (mut received, mut reported) = (0, 0);
     while let Ok(n) = rx.recv() {
-        told += rx.lost_before();
-        assert_eq!(u64::from(n), received + told);
+        reported += rx.lost_before();
+        assert_eq!(u64::from(n), received + reported);
         received += 1;
     }
     sender.join().unwrap();
-    assert_eq!(received + told, 3);
+    assert_eq!(received + reported, 3);
     let counters = rx.counters();
-    assert_eq!((counters.dropped, counters.received), (told, received));
+    assert_eq!((counters.dropped, counters.received), (reported, received));
 }
 
 #[test]
-fn a_sole_receiver_is_told_of_each_gap() {
+fn a_sole_receiver_sees_each_gap() {
     check(1, &["release"], || {
         one_receiver(
             dropping(Builder::new(1))
@@ -43,7 +43,7 @@ fn a_sole_receiver_is_told_of_each_gap() {
 }
 
 #[test]
-fn a_sole_receiver_of_an_unbounded_channel_is_told_of_each_gap() {
+fn a_sole_receiver_of_an_unbounded_channel_sees_each_gap() {
     check(1, &[], || {
         one_receiver(
             dropping(Builder::unbounded(1))
@@ -54,8 +54,8 @@ fn a_sole_receiver_of_an_unbounded_channel_is_told_of_each_gap() {
 }
 
 #[test]
-fn a_receiver_that_could_be_one_of_many_is_told_of_each_gap() {
-    check(1, &["untold_kept"], || {
+fn a_receiver_that_could_be_one_of_many_sees_each_gap() {
+    check(1, &["unreported_kept"], || {
         one_receiver(
             dropping(Builder::new(1))
                 .mpmc()
@@ -82,18 +82,18 @@ fn two_senders<S: ManySenders>(ends: Ends<S>) {
     );
     begin();
     let senders = (senders.0.join().unwrap(), senders.1.join().unwrap());
-    let (mut received, mut told) = (0, 0);
+    let (mut received, mut reported) = (0, 0);
     while rx.try_recv().is_ok() {
         received += 1;
-        told += rx.lost_before();
+        reported += rx.lost_before();
     }
-    assert_eq!(received + told, 4);
-    assert_eq!(rx.counters().dropped, told);
+    assert_eq!(received + reported, 4);
+    assert_eq!(rx.counters().dropped, reported);
     drop(senders);
 }
 
 #[test]
-fn what_two_senders_drop_is_told_once() {
+fn what_two_senders_drop_is_reported_once() {
     check(1, &["count_torn"], || {
         two_senders(
             dropping(Builder::new(2))
@@ -104,7 +104,7 @@ fn what_two_senders_drop_is_told_once() {
 }
 
 #[test]
-fn what_two_senders_drop_is_told_to_the_sole_receiver() {
+fn what_two_senders_drop_is_reported_to_the_sole_receiver() {
     check(1, &["count_torn"], || {
         two_senders(
             dropping(Builder::new(2))
@@ -121,8 +121,8 @@ fn two_receivers<S: ManyReceivers>(ends: Ends<S>) {
     tx.send(0).unwrap();
     let taker = thread::spawn(move || {
         let is_found = other.try_recv().is_ok();
-        let told = if is_found { other.lost_before() } else { 0 };
-        (u64::from(is_found) + told, told, other)
+        let reported = if is_found { other.lost_before() } else { 0 };
+        (u64::from(is_found) + reported, reported, other)
     });
     let sender = thread::spawn(move || {
         tx.send(1).unwrap();
@@ -130,21 +130,21 @@ fn two_receivers<S: ManyReceivers>(ends: Ends<S>) {
         tx
     });
     begin();
-    let (mut sum, mut told) = (0, 0);
+    let (mut sum, mut reported) = (0, 0);
     let tx = sender.join().unwrap();
-    let (of_other, told_other, other) = taker.join().unwrap();
+    let (of_other, reported_to_other, other) = taker.join().unwrap();
     while rx.try_recv().is_ok() {
-        told += rx.lost_before();
+        reported += rx.lost_before();
         sum += 1;
     }
-    assert_eq!(sum + told + of_other, 3);
-    assert_eq!(rx.counters().dropped, told + told_other);
+    assert_eq!(sum + reported + of_other, 3);
+    assert_eq!(rx.counters().dropped, reported + reported_to_other);
     drop((tx, other));
 }
 
 #[test]
-fn a_loss_is_told_to_one_of_two_receivers() {
-    check(1, &["untold_kept"], || {
+fn a_loss_is_reported_to_one_of_two_receivers() {
+    check(1, &["unreported_kept"], || {
         two_receivers(
             dropping(Builder::new(1))
                 .mpmc()

@@ -333,8 +333,8 @@ impl<R, A: Choices<R>> Select<R, A> {
     ///
     /// # Panics
     /// If the closure does.
-    pub fn or_else(self, otherwise: impl FnOnce() -> R) -> R {
-        self.try_now().unwrap_or_else(otherwise)
+    pub fn or_else(self, fallback: impl FnOnce() -> R) -> R {
+        self.try_now().unwrap_or_else(fallback)
     }
 
     /// Works as [`wait`](Self::wait), as a future for any runtime; not with a timer.

@@ -49,7 +49,7 @@ fn a_select_hears_of_both_arms() {
     check(two_arms, &["select_look_again", "dekker"]);
 }
 
-/// Each of two threads offers on one channel and wishes on the other.
+/// Each of two threads offers on one channel and requests on the other.
 fn cross(mut tx: Kept<Sender<u32, Mpmc>>, mut rx: Kept<Receiver<u32, Mpmc>>) -> bool {
     let mut value = Some(1);
     let is_sent = Select::new()

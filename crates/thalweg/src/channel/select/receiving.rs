@@ -61,7 +61,7 @@ impl<T, S: Shape, F> Arm for RecvArm<'_, T, S, F> {
     }
 
     fn list(&mut self, waker: &Waker, kind: Kind, stake: Option<Stake>) -> bool {
-        let (is_over, got) = self.receiver.wish(waker, kind, stake);
+        let (is_over, got) = self.receiver.request(waker, kind, stake);
         self.outcome = got.map(Ok);
         is_over
     }
@@ -142,7 +142,7 @@ impl<T, S: Shape> Receiver<T, S> {
     }
 
     /// Lists a wait; returns whether it is over, and what was got at a meeting.
-    pub(in crate::channel) fn wish(
+    pub(in crate::channel) fn request(
         &mut self,
         waker: &Waker,
         kind: Kind,
@@ -153,10 +153,10 @@ impl<T, S: Shape> Receiver<T, S> {
             listed.on.register(&self.source.hub.readable, waker, kind);
             return (false, None);
         };
-        match meeting.wish(waker, stake) {
+        match meeting.request(waker, stake) {
             Err(seat) => {
                 listed.seat = Some(seat);
-                if fault::is("wish_untold") {
+                if fault::is("request_unnotified") {
                     return (false, None);
                 }
                 gate.writable.notify_all();
@@ -171,13 +171,13 @@ impl<T, S: Shape> Receiver<T, S> {
         self.listed.on.unregister(&self.source.hub.readable);
         let seat = self.listed.seat.take()?;
         let (meeting, _) = self.source.end.meeting()?;
-        meeting.leave_wish(seat)
+        meeting.leave_request(seat)
     }
 
     /// Returns whether the wait is still listed; has `waker` woken from now on.
     pub(in crate::channel) fn stays(&mut self, waker: &Waker) -> bool {
         match (self.listed.seat, self.source.end.meeting()) {
-            (Some(seat), Some((meeting, _))) => meeting.stay_wish(seat, waker),
+            (Some(seat), Some((meeting, _))) => meeting.stay_request(seat, waker),
             _ => self.listed.on.stay(&self.source.hub.readable, waker),
         }
     }
@@ -231,11 +231,11 @@ impl<T, S: Shape> Watched for Receiver<T, S> {
     }
 
     fn list(&mut self, waker: &Waker, kind: Kind, stake: Option<Stake>) -> bool {
-        if fault::is("ready_wish") {
+        if fault::is("ready_request") {
             (self.listed.on).register(&self.source.hub.readable, waker, kind);
             return false;
         }
-        let (is_over, got) = self.wish(waker, kind, stake);
+        let (is_over, got) = self.request(waker, kind, stake);
         got.into_iter().for_each(|value| self.give_back(value));
         is_over
     }

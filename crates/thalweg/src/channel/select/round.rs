@@ -2,7 +2,7 @@
 //!
 //! # State
 //! While it waits, a select is listed on the signal of each arm's channel. At a rendezvous it is
-//! listed with its element or its wish, and with a token that all its arms share.
+//! listed with its element or its request, and with a token that all its arms share.
 //!
 //! # Rules
 //! 1. It looks at all arms; lists itself at all that have a signal; looks at all again; then lists

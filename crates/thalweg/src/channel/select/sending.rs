@@ -264,9 +264,9 @@ impl<T, S: Shape> Watched for Sender<T, S> {
 
     fn list(&mut self, waker: &Waker, kind: Kind, stake: Option<Stake>) -> bool {
         (self.listed.on).register(&self.gate.writable, waker, kind);
-        // Wishes that are listed from now on notify it; those of its own select were listed before.
+        // Requests listed from now on notify it; those of its own select were listed before.
         let meeting = self.end.meeting();
-        meeting.is_some_and(|meeting| meeting.is_wished(stake.as_ref()))
+        meeting.is_some_and(|meeting| meeting.is_requested(stake.as_ref()))
     }
 
     fn stay(&mut self, waker: &Waker) -> bool {

@@ -19,7 +19,7 @@ const HANDFUL: usize = 2;
 /// How a crew is led.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Gait {
-    /// The largest number of events between two calls of [`Stage::tell`].
+    /// The largest number of events between two calls of [`Stage::notify`].
     pace: usize,
     /// The last stage gives each event's slot back at once.
     is_eager: bool,
@@ -36,7 +36,7 @@ impl<T> Crew<T> {
             pace,
             is_eager: false,
         });
-        self.is_told = pace.is_some_and(|pace| pace < usize::MAX);
+        self.notifies = pace.is_some_and(|pace| pace < usize::MAX);
         self.gait = gait;
         let last = self.stages.last().filter(|_| is_many);
         self.is_held = last.is_some_and(|last| last.eager_bells().is_some());
@@ -116,21 +116,21 @@ impl<T> Crew<T> {
 
     /// Wakes the waiters for what was done in steps.
     #[inline(always)]
-    pub(in crate::pipeline) fn tell(&mut self) {
-        if self.is_told {
-            self.tell_all();
+    pub(in crate::pipeline) fn notify(&mut self) {
+        if self.notifies {
+            self.notify_all();
         }
     }
 
     #[inline(never)]
-    fn tell_all(&mut self) {
+    fn notify_all(&mut self) {
         for stage in &mut self.stages {
-            stage.tell();
+            stage.notify();
         }
     }
 
     /// Leads all stages through a handful of events before the next one is begun. `None` if nothing
-    /// is there that all of them can be led through, or several events for a stage without company.
+    /// is there that all of them can be led through, or several events for a stage that is alone.
     #[inline(always)]
     pub(super) fn lead(&mut self, mark: &mut Mark) -> Option<Round> {
         self.gait.as_ref()?;
@@ -150,7 +150,7 @@ impl<T> Crew<T> {
                 mark.ticks = None;
                 pass_single::<true, T>(single, &mut self.stages);
             }
-            self.tell();
+            self.notify();
         } else if self.stages.len() > 1 {
             self.lead_many(next, waiting.min(ROUND), gait, mark);
         } else {
@@ -172,7 +172,7 @@ impl<T> Crew<T> {
             } else {
                 self.steps::<false>(count, batch, mark);
             }
-            self.tell();
+            self.notify();
             left -= count;
         }
     }
@@ -315,13 +315,13 @@ fn work_on<const EAGERLY: bool, T, const N: usize>(
         });
         if EAGERLY && at == last {
             hand.give_back();
-            tell_of_room(control, bells);
+            notify_room(control, bells);
         }
     }
 }
 
 #[inline(always)]
-fn tell_of_room(control: &Control, bells: &[usize]) {
+fn notify_room(control: &Control, bells: &[usize]) {
     #[cfg(shuttle)]
     if crate::ring::sync::fault::is("room_unrung") {
         return;

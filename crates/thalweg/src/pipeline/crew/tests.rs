@@ -12,10 +12,10 @@ enum Done {
     Turn { limit: usize },
     Step { stage: usize, sequence: u64 },
     Measured { stage: usize, events: usize },
-    Told { stage: usize },
+    Notified { stage: usize },
     Flushed,
 }
-use Done::{Flushed, Measured, Step, Told, Turn as Turned};
+use Done::{Flushed, Measured, Notified, Step, Turn as Turned};
 
 /// Notes what is asked of it.
 struct Probe {
@@ -65,8 +65,8 @@ impl Stage<u64> for Probe {
         None
     }
 
-    fn tell(&mut self) {
-        self.note(Told { stage: self.stage });
+    fn notify(&mut self) {
+        self.note(Notified { stage: self.stage });
     }
 
     fn flush(&mut self) {
@@ -147,7 +147,7 @@ impl Scene {
 const QUIET: Option<usize> = Some(usize::MAX);
 
 #[test]
-fn only_a_stage_that_nobody_shares_or_calls_back_takes_all_at_once() {
+fn only_a_stage_that_is_neither_shared_nor_called_back_takes_all_at_once() {
     let alone = scene(&[None], 20).round().1;
     assert_eq!(alone, [Turned { limit: usize::MAX }]);
     let two = scene(&[None, QUIET], 20).round().1;
@@ -176,14 +176,25 @@ fn stages_that_can_be_led_share_a_handful_of_events_before_the_next_one() {
 }
 
 #[test]
-fn others_are_told_at_the_pace_of_the_stage_that_wants_it_first() {
+fn others_are_notified_at_the_pace_of_the_stage_that_wants_it_first() {
     let mut scene = scene(&[QUIET, Some(2), QUIET], 20).begun();
     scene.publish(3);
-    let told: Vec<_> = scene.round().1;
-    let tells = |of: &[Done]| of.iter().filter(|done| matches!(done, Told { .. })).count();
+    let steps: Vec<_> = scene.round().1;
+    let notices = |of: &[Done]| {
+        of.iter()
+            .filter(|done| matches!(done, Notified { .. }))
+            .count()
+    };
     // After two events of three steps, and at the end.
-    assert_eq!((told.len(), tells(&told), tells(&told[..6])), (9 + 6, 6, 0));
-    assert!(told[6..9].iter().all(|done| matches!(done, Told { .. })));
+    assert_eq!(
+        (steps.len(), notices(&steps), notices(&steps[..6])),
+        (9 + 6, 6, 0)
+    );
+    assert!(
+        steps[6..9]
+            .iter()
+            .all(|done| matches!(done, Notified { .. }))
+    );
 }
 
 #[test]

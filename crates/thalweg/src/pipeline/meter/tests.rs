@@ -140,7 +140,7 @@ fn a_shard_serves_its_own_events_and_the_next_stage_has_waited_for_all_shards() 
 /// A run that begins slowly, as most do: the samples of its beginning are many, and must not count
 /// for more than the events that they stand for.
 #[test]
-fn a_run_of_any_length_has_samples_and_they_tell_what_all_its_events_took() {
+fn a_run_of_any_length_has_samples_that_stand_for_all_its_events() {
     for events in [1, 10, 512, 1_000, 5_000, 100_000, 600_000_u64] {
         let clock = Driven::install(8);
         let stage = clock.clone();
@@ -171,8 +171,8 @@ fn a_run_of_any_length_has_samples_and_they_tell_what_all_its_events_took() {
         }
         assert_eq!(stage.samples, stats.samples, "{case}");
         assert!(stats.samples >= events.min(512), "{case}");
-        let told = "end to end: p50 100 ns, p99 1.00 µs, p99.9 -, p99.99 -";
-        assert_eq!(case.contains(told), events >= 5_000, "{case}");
+        let percentiles = "end to end: p50 100 ns, p99 1.00 µs, p99.9 -, p99.99 -";
+        assert_eq!(case.contains(percentiles), events >= 5_000, "{case}");
         let of = format!(": as good as {} even samples\n", stats.samples);
         let of =
             "times and batches are of one event in 512, more of the first 261632".to_owned() + &of;

@@ -55,7 +55,7 @@ pub use publisher::{Claim, ClaimError, Publisher};
 pub use reader::{Polled, Progress, Reader};
 pub(crate) use single::Single;
 
-/// One element on lines of its own, so that two stages at work on neighbours don't share a line.
+/// One element on lines of its own, so that two stages at work on adjacent ones don't share a line.
 #[derive(Debug)]
 #[repr(align(64))]
 struct Slot<T>(UnsafeCell<T>);

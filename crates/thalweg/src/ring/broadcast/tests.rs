@@ -393,7 +393,7 @@ mod lines {
     }
 
     #[test]
-    fn what_was_just_published_is_led_by_nobody_who_stands_elsewhere() {
+    fn what_was_just_published_is_led_by_no_reader_that_stands_elsewhere() {
         let (mut other, _, _) = line(4, &[0, 1, 2], chain);
         let (mut publisher, mut all, _) = line(4, &[0, 1, 2], chain);
         assert!(
@@ -414,7 +414,7 @@ mod lines {
             Line::<u64>::new()
                 .published(&publisher.put(|_| ()))
                 .is_none(),
-            "nobody"
+            "no reader"
         );
     }
 
@@ -430,7 +430,7 @@ mod lines {
     }
 
     #[test]
-    fn a_line_is_closed_if_nobody_outside_it_comes_between() {
+    fn a_line_is_closed_if_no_reader_outside_it_comes_between() {
         let ahead = |of: &[usize], declare: fn(&mut Builder<u64>)| {
             let (mut publisher, mut line, mut rest) = line(4, of, declare);
             publisher.publish(|_| ()).expect("there is room");

@@ -96,9 +96,9 @@ impl<T> Hold<T> {
     /// Does what `side` does once. Gives what the word was, and the waker of the other side if that
     /// waits.
     fn act(&self, act: u32, side: &Side, other: &Side) -> (u32, Option<Waker>) {
-        // ORDERING: AcqRel (order::tell), pairs with itself in `list`, and with the Acquire in
+        // ORDERING: AcqRel (order::exchange), pairs with itself in `list`, and with the Acquire in
         // `look`.
-        let before = self.shared().word.fetch_or(act, order::tell());
+        let before = self.shared().word.fetch_or(act, order::exchange());
         let is_first = before & side.acts == 0;
         let waker = is_first.then(|| self.waker_of(other, before)).flatten();
         (before, waker)
@@ -128,9 +128,9 @@ impl<T> Hold<T> {
             // SAFETY: `waits` is clear, and was when the other acted, if it has (rule 2).
             unsafe { (*place).replace(waker) }
         });
-        // ORDERING: AcqRel (order::tell), pairs with itself in `act` and `send`: they see the
+        // ORDERING: AcqRel (order::exchange), pairs with itself in `act` and `send`: they see the
         // waker, or this sees what they did.
-        let before = shared.word.fetch_or(side.waits, order::tell());
+        let before = shared.word.fetch_or(side.waits, order::exchange());
         self.is_listed = before & other.acts == 0;
         let_go(old);
         if fault::is("oneshot_look_again") {
@@ -145,8 +145,8 @@ impl<T> Hold<T> {
             return None;
         }
         let shared = self.shared();
-        // ORDERING: AcqRel (order::tell), pairs with itself in `act` and `send`.
-        let before = shared.word.fetch_and(!side.waits, order::tell());
+        // ORDERING: AcqRel (order::exchange), pairs with itself in `act` and `send`.
+        let before = shared.word.fetch_and(!side.waits, order::exchange());
         if before & other.acts != 0 && !fault::is("oneshot_taken_anyway") {
             return None;
         }
@@ -243,7 +243,7 @@ impl<T> Giver<T> {
         // Relaxed, since the loop that follows acquires.
         match word.compare_exchange(0, SENT | GIVER.done, order::publish(), Ordering::Relaxed) {
             Ok(_) => Ok(()),
-            Err(word) => hold.send_otherwise(word),
+            Err(word) => hold.send_slow(word),
         }
     }
 
@@ -267,13 +267,17 @@ impl<T> Giver<T> {
 impl<T> Hold<T> {
     /// The element is in its place, and the word was `before`.
     #[cold]
-    fn send_otherwise(&self, mut before: u32) -> Result<(), T> {
+    fn send_slow(&self, mut before: u32) -> Result<(), T> {
         let word = &self.shared().word;
         while before & CLOSED == 0 || fault::is("oneshot_closed") {
-            // ORDERING: AcqRel (order::tell), pairs with itself in `list`, and with the Acquire in
-            // `look`. Relaxed where it fails; nothing is taken from what that finds.
-            let step =
-                word.compare_exchange_weak(before, before | SENT, order::tell(), Ordering::Relaxed);
+            // ORDERING: AcqRel (order::exchange), pairs with itself in `list`, and with the Acquire
+            // in `look`. Relaxed where it fails; nothing is taken from what that finds.
+            let step = word.compare_exchange_weak(
+                before,
+                before | SENT,
+                order::exchange(),
+                Ordering::Relaxed,
+            );
             match step {
                 Ok(_) => {
                     let waker = self.waker_of(&TAKER, before);

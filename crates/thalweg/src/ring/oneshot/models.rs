@@ -42,7 +42,7 @@ fn an_element_reaches_who_waits() {
     let faults = [
         "publish",
         "observe",
-        "tell",
+        "exchange",
         "oneshot_look_again",
         "oneshot_kept",
     ];
@@ -60,7 +60,7 @@ fn goes() {
 
 #[test]
 fn a_giver_that_goes_wakes_who_waits() {
-    fault::check(goes, &["tell", "oneshot_look_again", "oneshot_kept"]);
+    fault::check(goes, &["exchange", "oneshot_look_again", "oneshot_kept"]);
 }
 
 /// The taker goes while the giver sends: the element is one's or the other's, and is dropped once.
@@ -95,7 +95,7 @@ fn gives_up() {
 fn a_wait_is_given_up() {
     fault::check(
         gives_up,
-        &["tell", "leave", "oneshot_taken_anyway", "oneshot_kept"],
+        &["exchange", "leave", "oneshot_taken_anyway", "oneshot_kept"],
     );
 }
 
@@ -114,7 +114,7 @@ fn closes() {
 
 #[test]
 fn a_giver_learns_that_it_is_closed() {
-    fault::check(closes, &["tell", "oneshot_look_again", "oneshot_kept"]);
+    fault::check(closes, &["exchange", "oneshot_look_again", "oneshot_kept"]);
 }
 
 /// A close beside a send: the taker has it, or the giver has it back.
@@ -144,5 +144,5 @@ fn lists_again() {
 
 #[test]
 fn a_wait_lists_another_waker() {
-    fault::check(lists_again, &["tell", "oneshot_listed_anyway"]);
+    fault::check(lists_again, &["exchange", "oneshot_listed_anyway"]);
 }

@@ -56,11 +56,11 @@
 //! holds back what comes behind it: consumers see an empty ring, and never wait in a loop for it.
 //!
 //! *Tried and measured* (8-byte elements, 1024 of them, a virtual machine with two cores of an AMD
-//! EPYC, in one thread; a loaded machine said little about several): a push and a pop 7.6 ns; in
+//! EPYC, in one thread; a loaded machine showed little about several): a push and a pop 7.6 ns; in
 //! batches of 64 3.3 ns both together.
 //! Slotted is the same within 15 %. A copy of base and mask in registers (`Slots`) took off a
 //! quarter one by one (512 in, 512 out) and two fifths in batches: through the shared reference
-//! they are loaded again after each atomic operation. Scrambled indices, neighbours on different
+//! they are loaded again after each atomic operation. Scrambled indices, adjacent ones on different
 //! lines, were slower in ten of ten comparisons (2 × 2, 4 × 1, 1 × 4) on two loaded cores, and
 //! were left out; many cores may say otherwise.
 //!

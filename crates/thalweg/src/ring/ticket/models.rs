@@ -179,21 +179,21 @@ fn an_odd_capacity_is_exact() {
     check(
         || {
             let ring = ring(3);
-            let told = Arc::new(UnsafeCell::new(0));
+            let data = Arc::new(UnsafeCell::new(0));
             assert_eq!(ring.push_slice(&[0_u8, 1, 2]), 3);
             let receiver = {
-                let (ring, told) = (Arc::clone(&ring), Arc::clone(&told));
+                let (ring, data) = (Arc::clone(&ring), Arc::clone(&data));
                 thread::spawn(move || {
                     // SAFETY: read only by a thread that finds room, of which there was none
                     // before.
-                    told.with_mut(|told| unsafe { *told = 1 });
+                    data.with_mut(|data| unsafe { *data = 1 });
                     assert_eq!(ring.try_pop(), Ok(0));
                 })
             };
             begin();
             assert!(push(3, |n| ring.try_push(n)));
             // SAFETY: written before the pop that made room.
-            told.with(|told| assert_eq!(unsafe { *told }, 1));
+            data.with(|data| assert_eq!(unsafe { *data }, 1));
             assert_eq!(ring.try_push(4), Err(PushError::Full(4)));
             joined(receiver);
         },
@@ -235,13 +235,13 @@ fn a_push_before_the_close_is_delivered_and_none_after() {
         || {
             DROPS.set(0);
             let ring = ring(2);
-            let told = Arc::new(UnsafeCell::new(0));
+            let data = Arc::new(UnsafeCell::new(0));
             let sender = beside(&ring, |ring| ring.try_push(Item).is_ok());
             let closer = {
-                let (ring, told) = (Arc::clone(&ring), Arc::clone(&told));
+                let (ring, data) = (Arc::clone(&ring), Arc::clone(&data));
                 thread::spawn(move || {
                     // SAFETY: read only by a thread that sees the close.
-                    told.with_mut(|told| unsafe { *told = 1 });
+                    data.with_mut(|data| unsafe { *data = 1 });
                     assert!(ring.close());
                 })
             };
@@ -251,7 +251,7 @@ fn a_push_before_the_close_is_delivered_and_none_after() {
                 got += 1;
             }
             // SAFETY: this thread sees the close, and the value was written before it.
-            told.with(|told| assert_eq!(unsafe { *told }, 1));
+            data.with(|data| assert_eq!(unsafe { *data }, 1));
             // Closed is final: the push either was delivered or is refused.
             assert_eq!(joined(sender), got == 1);
             assert_eq!(ring.try_pop().err(), Some(PopError::Closed));
@@ -267,19 +267,19 @@ fn a_refused_push_comes_after_the_close() {
     check(
         || {
             let ring = ring::<u8>(1);
-            let told = Arc::new(UnsafeCell::new(0));
+            let data = Arc::new(UnsafeCell::new(0));
             let closer = {
-                let (ring, told) = (Arc::clone(&ring), Arc::clone(&told));
+                let (ring, data) = (Arc::clone(&ring), Arc::clone(&data));
                 thread::spawn(move || {
                     // SAFETY: read only by a thread that sees the close.
-                    told.with_mut(|told| unsafe { *told = 1 });
+                    data.with_mut(|data| unsafe { *data = 1 });
                     ring.close();
                 })
             };
             begin();
             if ring.try_push(1) == Err(PushError::Closed(1)) {
                 // SAFETY: this thread sees the close, and the value was written before it.
-                told.with(|told| assert_eq!(unsafe { *told }, 1));
+                data.with(|data| assert_eq!(unsafe { *data }, 1));
                 assert!(ring.is_closed());
             }
             joined(closer);

@@ -117,7 +117,7 @@ fn latency_mode_spins_for_5_ms_and_power_mode_never() {
 }
 
 #[test]
-fn nobody_spins_beyond_the_deadline() {
+fn no_thread_spins_beyond_the_deadline() {
     let (clock, mut pace) = pace(Mode::Latency, || free(2));
     pace.begin(Some(Instant::now()));
     while pace.spin_more() {}

@@ -1,6 +1,6 @@
 //! Waking one thread after the other (rules 4 and 7).
 
-use super::waking::is_told;
+use super::waking::must_publish;
 use super::{OLD, SHUT, Signal, WAITER, WAKING};
 use crate::ring::sync::{IS_MODEL, Ordering, fault, fence, order};
 use crate::wait::{barrier, wake};
@@ -74,10 +74,10 @@ impl Signal {
             return self.hold_back(word);
         }
         if word / WAITER == 0 {
-            return self.calm_down();
+            return self.count_idle();
         }
         // ORDERING: Relaxed; a guess at how busy waiters are, and losing some is fine.
-        self.back.calm.store(0, Ordering::Relaxed);
+        self.back.idle.store(0, Ordering::Relaxed);
         self.wake_next(false);
     }
 
@@ -111,7 +111,7 @@ impl Signal {
         let is_shut = self.front.word.load(Ordering::Relaxed) & SHUT != 0;
         if list.is_marked() && !is_shut && barrier::is_available() {
             list.make_old();
-            self.tell(&list);
+            self.publish(&list);
         }
     }
 
@@ -134,8 +134,8 @@ impl Signal {
             // ORDERING: Relaxed, as above.
             self.back.held.store(0, Ordering::Relaxed);
         }
-        if is_told(wakers.is_some()) {
-            self.tell(&list);
+        if must_publish(wakers.is_some()) {
+            self.publish(&list);
         }
         drop(list);
         wakers.into_iter().flatten().for_each(wake);

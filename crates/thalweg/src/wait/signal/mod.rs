@@ -5,7 +5,7 @@
 //!
 //! # State
 //! `word` is the number of listed waiters times [`WAITER`], plus [`ARMED`], plus [`WAKING`], plus
-//! [`OLD`], plus [`SHUT`]. It changes under the lock of the list only. `calm` counts notifications
+//! [`OLD`], plus [`SHUT`]. It changes under the lock of the list only. `idle` counts notifications
 //! on end that met an armed signal and no waiter.
 //!
 //! # Rules
@@ -60,7 +60,7 @@
 //!
 //! So dense traffic, where the receiver hardly ever sleeps, pays no fence; sparse traffic, where it
 //! sleeps every time, stays armed and pays no heavy barrier. A signal on which no thread has slept
-//! for [`CALM_MAX`] notifications is cleared by the notifier. Where the system has no heavy
+//! for [`IDLE_MAX`] notifications is cleared by the notifier. Where the system has no heavy
 //! barrier, a signal is armed for ever. Asymmetric barriers for this purpose: Dice, Huang and Yang,
 //! "Asymmetric Dekker synchronization" (2001); folly's `AsymmetricThreadFence`.
 
@@ -94,9 +94,9 @@ const WAITER: u32 = 16;
 /// The number of notifications on end that find no waiter before the signal is cleared. That number
 /// of fences (7 ns each) costs as much as one to five heavy barriers.
 #[cfg(not(any(loom, shuttle)))]
-const CALM_MAX: u32 = 256;
+const IDLE_MAX: u32 = 256;
 #[cfg(any(loom, shuttle))]
-const CALM_MAX: u32 = 1;
+const IDLE_MAX: u32 = 1;
 
 /// A list of waiters (threads or tasks) that are woken when there is something to look at, in the
 /// order in which they came.
@@ -141,7 +141,7 @@ struct Front {
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Back {
-    calm: AtomicU32,
+    idle: AtomicU32,
     /// Chained notifications that were held back since the last look at the mark.
     held: AtomicU32,
     /// When the mark was set, in ticks.
@@ -217,7 +217,7 @@ impl Signal {
             barrier::heavy();
         }
         let entry = list.push(waker, kind);
-        self.tell(&list);
+        self.publish(&list);
         drop(list);
         // ORDERING: SeqCst (order::dekker), pairs with the fence in `notify_listed` (rules 1 and
         // 2).
@@ -235,7 +235,7 @@ impl Signal {
         let wait = list.remove(entry);
         let mark = list.unmark(entry);
         if wait.is_some() || mark.is_some() {
-            self.tell(&list);
+            self.publish(&list);
         }
         drop(list);
         if let Some(mark) = mark {
@@ -296,21 +296,21 @@ impl Signal {
         // ORDERING: Relaxed; ordered by the fence.
         let listed = (self.front.word.load(Ordering::Relaxed) / WAITER) as usize;
         if listed == 0 {
-            self.calm_down();
+            self.count_idle();
             return (0, self.is_shut());
         }
         // ORDERING: Relaxed; a guess at how busy waiters are, and losing some is fine.
-        self.back.calm.store(0, Ordering::Relaxed);
+        self.back.idle.store(0, Ordering::Relaxed);
         (self.wake(count.min(listed)), self.is_shut())
     }
 
     /// Counts a notification that found no waiter; clears the signal after many.
-    fn calm_down(&self) {
+    fn count_idle(&self) {
         // ORDERING: Relaxed, as in `notify_listed`.
-        let calm = self.back.calm.load(Ordering::Relaxed) + 1;
+        let idle = self.back.idle.load(Ordering::Relaxed) + 1;
         // ORDERING: Relaxed, as in `notify_listed`.
-        self.back.calm.store(calm % CALM_MAX, Ordering::Relaxed);
-        if calm >= CALM_MAX
+        self.back.idle.store(idle % IDLE_MAX, Ordering::Relaxed);
+        if idle >= IDLE_MAX
             && barrier::is_available()
             && let Ok(list) = self.back.list.try_lock()
             && list.is_idle()
@@ -329,7 +329,7 @@ impl Signal {
     /// Puts the number of waiters where notifiers look, after it has changed; that says that the
     /// signal is armed. If it has not changed, the signal may have been cleared since the caller
     /// looked, and this would arm it without the heavy barrier (rule 3).
-    fn tell(&self, list: &List) {
+    fn publish(&self, list: &List) {
         // ORDERING: Relaxed; the word changes under the lock only.
         let old = self.front.word.load(Ordering::Relaxed);
         debug_assert!(old & ARMED != 0);

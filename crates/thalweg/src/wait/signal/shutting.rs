@@ -37,7 +37,7 @@ impl Signal {
     #[inline]
     pub(crate) fn is_shut(&self) -> bool {
         // ORDERING: Acquire (order::ended), pairs with the Release in `shut`, which the store of
-        // `tell` carries on; the notifier's fence orders it after what it published.
+        // `publish` carries on; the notifier's fence orders it after what it published.
         self.front.word.load(order::ended()) & SHUT != 0
     }
 }

@@ -98,7 +98,7 @@ fn wakers_are_let_go() {
 }
 
 #[test]
-fn a_panicking_waker_takes_nobody_with_it() {
+fn a_panicking_waker_stops_no_other() {
     let signal = Signal::new();
     let (counter, waker) = Counter::new();
     let panics = Waker::from(Arc::new(Panics));
@@ -113,7 +113,7 @@ fn a_panicking_waker_takes_nobody_with_it() {
 }
 
 #[test]
-fn a_calm_signal_is_cleared_and_armed_again() {
+fn an_idle_signal_is_cleared_and_armed_again() {
     let signal = Signal::new();
     let word = || signal.front.word.load(SeqCst);
     if word() != 0 {
@@ -126,7 +126,7 @@ fn a_calm_signal_is_cleared_and_armed_again() {
         assert_eq!(word(), ARMED + WAITER);
         // As long as there is a waiter it stays armed.
         assert!(signal.unregister(entry));
-        for _ in 1..CALM_MAX {
+        for _ in 1..IDLE_MAX {
             signal.notify_one();
         }
         assert_eq!(word(), ARMED);
@@ -303,7 +303,7 @@ fn a_wait_within_a_wait_does_not_take_its_notification() {
 
 /// An entry is of one signal; another's waiter, which has the same number there, stays.
 #[test]
-fn an_entry_of_another_signal_takes_nobody_off() {
+fn an_entry_of_another_signal_takes_no_waiter_off() {
     let (mine, other) = (Signal::new(), Signal::new());
     let waker = std::task::Waker::noop();
     let (entry, foreign) = (mine.register(waker), other.register(waker));

@@ -14,8 +14,8 @@ impl Signal {
         let mut list = self.lock();
         let wakers = list.pop(false);
         let is_woken = wakers.is_some();
-        if is_told(is_woken) {
-            self.tell(&list);
+        if must_publish(is_woken) {
+            self.publish(&list);
         }
         drop(list);
         wakers.into_iter().flatten().for_each(wake);
@@ -24,6 +24,6 @@ impl Signal {
 }
 
 /// Returns whether to signal that the list has changed: only if it has.
-pub(super) fn is_told(is_changed: bool) -> bool {
-    is_changed || fault::is("told_unchanged")
+pub(super) fn must_publish(is_changed: bool) -> bool {
+    is_changed || fault::is("publish_unchanged")
 }

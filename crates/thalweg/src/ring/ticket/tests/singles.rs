@@ -175,7 +175,7 @@ fn a_claim_is_exact_or_an_error() {
 }
 
 #[test]
-fn closed_is_told_behind_holes() {
+fn closed_is_reported_behind_holes() {
     let ring = ring::<u8>(4, Layout::Packed);
     let claim = ring.claim(2).expect("an empty ring");
     ring.close();

@@ -114,7 +114,9 @@ impl Expected {
             }
             Err(ClaimError::Closed) => prop_assert!(self.closed),
             Err(ClaimError::TooLarge { .. }) => prop_assert!(n > self.capacity),
-            Err(ClaimError::Full { free: told, .. }) => prop_assert!(told == free && n > free),
+            Err(ClaimError::Full { free: reported, .. }) => {
+                prop_assert!(reported == free && n > free)
+            }
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ use super::*;
 
 /// Another thread on the one core of both, which sends and goes on with its own work. It has the
 /// core whenever the waiter has not; a yield gives it away until its time slice is over.
-struct Neighbour {
+struct Peer {
     clock: Hand,
     gap: u64,
     due: u64,
@@ -13,7 +13,7 @@ struct Neighbour {
 const SLICE: u64 = 4_000 * US;
 const WAKE: u64 = 2_400;
 
-impl Neighbour {
+impl Peer {
     fn new(clock: &Hand, gap: u64) -> Self {
         Self {
             clock: clock.clone(),
@@ -62,7 +62,7 @@ impl Neighbour {
 /// µs when they are seen, in 1,000.
 fn late_per_mille(gap: u64, cores: fn() -> View) -> u64 {
     let (clock, mut pace) = pace(Mode::Balanced, cores);
-    let mut other = Neighbour::new(&clock, gap);
+    let mut other = Peer::new(&clock, gap);
     let begin = clock.now.get();
     let late: u64 = (0..10_000).map(|_| other.wait(&mut pace) / gap).sum();
     1_000 * late / ((clock.now.get() - begin) / gap)
@@ -82,7 +82,7 @@ fn a_sender_that_keeps_the_core_is_slept_for() {
 #[test]
 fn trials_become_rare() {
     let (clock, mut pace) = pace(Mode::Balanced, pinned);
-    let mut other = Neighbour::new(&clock, 5 * US);
+    let mut other = Peer::new(&clock, 5 * US);
     let mut trials = |waits: u32| {
         (0..waits)
             .filter(|_| other.wait(&mut pace) > 100 * US)
@@ -121,7 +121,7 @@ fn a_pinned_thread_that_loses_its_core_asks_who_wakes_it() {
     assert!(!wait_for(&clock, &mut pace, quick, Some(1)), "spins again");
     pace.place.lost();
     assert!(wait_for(&clock, &mut pace, quick, Some(0)));
-    assert_eq!(spin(&clock, &mut pace).1, 0, "sleeps for its neighbour");
+    assert_eq!(spin(&clock, &mut pace).1, 0, "sleeps for its peer");
 }
 
 /// Waits for one that answers after 1 µs, until a yield is tried; returns how many waits slept.

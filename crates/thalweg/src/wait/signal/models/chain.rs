@@ -121,7 +121,7 @@ fn does_not_look() {
 }
 
 #[test]
-fn a_chain_goes_on_through_whoever_was_woken() {
+fn a_chain_goes_on_through_any_thread_that_was_woken() {
     loom::model(looks_last);
     loom::model(looks_first);
 }
@@ -338,7 +338,7 @@ fn the_next_is_woken_where_the_last_gets_no_core() {
 /// A notifier that has seen a waiter comes to the list when the waiter has left and another
 /// notifier has cleared the signal. It must not look armed then, since no heavy barrier has passed.
 /// It may be any thread: here it is the one that waits next.
-fn told_too_late(late: fn(&Signal)) {
+fn a_late_notifier(late: fn(&Signal)) {
     let shared = Shelf::new();
     shared.arm();
     // Clears the signal.
@@ -355,24 +355,27 @@ fn told_too_late(late: fn(&Signal)) {
     drop(simulation);
 }
 
-fn told_too_late_of_one() {
-    told_too_late(|signal| {
+fn a_late_notifier_of_one() {
+    a_late_notifier(|signal| {
         signal.wake(1);
     });
 }
 
-fn told_too_late_of_a_chain() {
-    told_too_late(|signal| signal.wake_next(false));
+fn a_late_notifier_of_a_chain() {
+    a_late_notifier(|signal| signal.wake_next(false));
 }
 
 #[test]
 fn a_notifier_that_comes_late_does_not_arm() {
-    loom::model(told_too_late_of_one);
-    loom::model(told_too_late_of_a_chain);
+    loom::model(a_late_notifier_of_one);
+    loom::model(a_late_notifier_of_a_chain);
 }
 
 #[test]
 fn arming_without_an_interrupt_is_caught() {
-    assert!(fault::caught("told_unchanged", told_too_late_of_one));
-    assert!(fault::caught("told_unchanged", told_too_late_of_a_chain));
+    assert!(fault::caught("publish_unchanged", a_late_notifier_of_one));
+    assert!(fault::caught(
+        "publish_unchanged",
+        a_late_notifier_of_a_chain
+    ));
 }

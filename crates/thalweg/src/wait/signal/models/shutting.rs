@@ -152,7 +152,7 @@ fn a_close_is_seen(with_a_waiter: bool) {
 }
 
 #[test]
-fn a_notifier_that_is_told_of_the_end_sees_the_close() {
+fn a_notifier_that_sees_the_end_sees_the_close() {
     loom::model(|| a_close_is_seen(false));
     for fault in ["end", "ended"] {
         assert!(fault::caught(fault, || a_close_is_seen(false)), "{fault}");
@@ -160,7 +160,7 @@ fn a_notifier_that_is_told_of_the_end_sees_the_close() {
 }
 
 #[test]
-fn a_notifier_that_is_told_of_the_end_beside_a_waiter_sees_the_close() {
+fn a_notifier_that_sees_the_end_beside_a_waiter_sees_the_close() {
     loom::model(|| a_close_is_seen(true));
     assert!(fault::caught("carry_end", || a_close_is_seen(true)));
 }

@@ -3,7 +3,7 @@
 use super::{Counter, Panics, take};
 use crate::wait::signal::Kind;
 use crate::wait::signal::chain::HELD;
-use crate::wait::signal::{ARMED, CALM_MAX, OLD, Signal, WAITER, WAKING};
+use crate::wait::signal::{ARMED, IDLE_MAX, OLD, Signal, WAITER, WAKING};
 use crate::wait::{Mode, Pace, TimedOut, block};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -182,7 +182,7 @@ fn a_waker_that_panics_leaves_the_chain_whole() {
 }
 
 #[test]
-fn a_signal_is_cleared_when_nobody_is_on_the_way() {
+fn a_signal_is_cleared_when_no_thread_is_on_the_way() {
     let signal = Signal::new();
     if word(&signal) != 0 {
         println!("skipped: this system has no membarrier");
@@ -191,13 +191,13 @@ fn a_signal_is_cleared_when_nobody_is_on_the_way() {
     let (_, waker) = Counter::new();
     let entry = signal.list(&waker, Kind::Thread);
     signal.notify_chained();
-    for _ in 0..3 * CALM_MAX {
+    for _ in 0..3 * IDLE_MAX {
         signal.notify_one();
         signal.notify_chained();
     }
     assert_eq!(word(&signal), ARMED + WAKING + OLD);
     assert!(!signal.unregister(entry));
-    for _ in 0..CALM_MAX {
+    for _ in 0..IDLE_MAX {
         signal.notify_chained();
     }
     assert_eq!(word(&signal), 0);
@@ -213,7 +213,7 @@ fn a_notifier_that_comes_late_does_not_arm() {
     let (_, waker) = Counter::new();
     // Two notifiers see a waiter here, and come to the list only after it was cleared.
     assert!(signal.unregister(signal.register(&waker)));
-    for _ in 0..CALM_MAX {
+    for _ in 0..IDLE_MAX {
         signal.notify_one();
     }
     assert_eq!(word(&signal), 0);

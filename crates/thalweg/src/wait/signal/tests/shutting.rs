@@ -1,20 +1,20 @@
 //! A signal that is shut reports that to every notifier, for ever, and works as before.
 
-use super::{CALM_MAX, Counter, Signal};
+use super::{Counter, IDLE_MAX, Signal};
 use crate::wait::signal::Kind;
 
 fn is_shut(signal: &Signal) -> bool {
-    let told = signal.notify_one();
-    assert_eq!(signal.notify_chained(), told);
+    let reported = signal.notify_one();
+    assert_eq!(signal.notify_chained(), reported);
     signal.notify(3);
-    assert_eq!(signal.is_shut(), told);
-    told
+    assert_eq!(signal.is_shut(), reported);
+    reported
 }
 
 #[test]
-fn only_a_shut_signal_says_so() {
+fn only_a_shut_signal_reports_it() {
     let signal = Signal::new();
-    assert!(!is_shut(&signal), "calm");
+    assert!(!is_shut(&signal), "new");
     let (counter, waker) = Counter::new();
     let entry = signal.register(&waker);
     assert!(!is_shut(&signal), "armed");
@@ -30,7 +30,7 @@ fn only_a_shut_signal_says_so() {
 fn it_stays_shut_whatever_comes() {
     let signal = Signal::new();
     signal.shut();
-    for _ in 0..3 * CALM_MAX {
+    for _ in 0..3 * IDLE_MAX {
         assert!(signal.notify_one());
     }
     let (counter, waker) = Counter::new();
