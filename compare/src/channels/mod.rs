@@ -123,7 +123,7 @@ pub(crate) mod gil;
 pub(crate) mod oneshot;
 pub(crate) mod ours;
 pub(crate) mod rings;
-mod yielding;
+pub(crate) mod yielding;
 
 pub(crate) use yielding::insist;
 
@@ -136,7 +136,7 @@ pub(crate) trait Element:
 impl<T: Copy + Default + PartialEq + Send + Sync + Unpin + 'static> Element for T {}
 
 /// The message that says that no other will follow.
-pub(crate) const LAST: u64 = u64::MAX;
+pub const LAST: u64 = u64::MAX;
 
 /// How many senders and receivers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

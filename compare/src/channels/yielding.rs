@@ -34,10 +34,10 @@ pub(crate) struct Yielding<E, K> {
     open: K,
 }
 
-pub(super) type Waiting<T, R> = (Vec<Yielding<T, Arc<()>>>, Vec<Yielding<R, Weak<()>>>);
+pub(crate) type Waiting<T, R> = (Vec<Yielding<T, Arc<()>>>, Vec<Yielding<R, Weak<()>>>);
 
 /// Makes waiting endpoints of those that try.
-pub(super) fn waiting<T, R>((txs, rxs): (Vec<T>, Vec<R>)) -> Waiting<T, R> {
+pub(crate) fn waiting<T, R>((txs, rxs): (Vec<T>, Vec<R>)) -> Waiting<T, R> {
     let key = Arc::new(());
     let tx = |end| Yielding {
         end,

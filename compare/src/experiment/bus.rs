@@ -4,10 +4,10 @@
 //! All have the same message of 24 bytes, room for as many, and the same loops around them; what
 //! each does where there is no room is said in `bus/broker.rs`.
 
-mod broker;
-mod burst;
-mod flow;
-mod overload;
+pub mod broker;
+pub mod burst;
+pub(crate) mod flow;
+pub(crate) mod overload;
 
 use super::Experiment;
 

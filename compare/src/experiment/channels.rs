@@ -1,9 +1,9 @@
 //! Channels: this project's beside the others, in the jobs that channels have.
 
-mod crowd;
-mod reply;
-mod stream;
-mod waiting;
+pub(crate) mod crowd;
+pub(crate) mod reply;
+pub mod stream;
+pub(crate) mod waiting;
 
 use super::Experiment;
 

@@ -5,9 +5,9 @@
 //! and what rested was cancelled. Symbols, users and money are added before. Each run checks the
 //! book that it leaves (and, where bytes go out, the bytes); another one ends the program.
 
-mod cores;
-mod flow;
-mod wire;
+pub mod cores;
+pub mod flow;
+pub mod wire;
 
 use std::hint::black_box;
 

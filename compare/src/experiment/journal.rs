@@ -7,7 +7,7 @@
 //! file is used again. A load is written with the defaults: segments of 32 MiB, which are made
 //! ready meanwhile.
 
-mod producers;
+pub(crate) mod producers;
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -110,10 +110,10 @@ fn bytes_of(record: &Record) -> [[u8; 8]; 8] {
 
 /// A directory that goes when its run ends.
 #[derive(Debug)]
-pub(super) struct Scratch(pub(super) PathBuf);
+pub(crate) struct Scratch(pub(crate) PathBuf);
 
 impl Scratch {
-    pub(super) fn new(name: &str) -> Scratch {
+    pub(crate) fn new(name: &str) -> Scratch {
         let name = name.split(' ').next().unwrap_or(name);
         let id = std::process::id();
         let place = std::env::temp_dir().join(format!("thalweg-compare-{id}-{name}"));
@@ -122,7 +122,7 @@ impl Scratch {
     }
 
     /// Creates the directory, and a file in it.
-    pub(super) fn file(&self) -> Result<File, String> {
+    pub(crate) fn file(&self) -> Result<File, String> {
         fs::create_dir_all(&self.0)
             .and_then(|()| File::create(self.0.join("log")))
             .map_err(text)
@@ -289,12 +289,12 @@ fn fjall(place: &Scratch, _: &Load) -> Result<Log, String> {
 /// Lets the system write what earlier runs left; what it does for files that were removed (a
 /// discard) may still go on.
 #[cfg(target_os = "linux")]
-pub(super) fn settle() -> Result<(), String> {
+pub(crate) fn settle() -> Result<(), String> {
     let place = File::open(std::env::temp_dir()).map_err(text)?;
     rustix::fs::syncfs(place).map_err(text)
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(super) fn settle() -> Result<(), String> {
+pub(crate) fn settle() -> Result<(), String> {
     Ok(())
 }

@@ -4,12 +4,12 @@
 //! What is served is a process of its own, this program started again, so that its processor time
 //! is known. The loader is one thread of this process, the same for all subjects.
 
-mod child;
-mod echo;
-mod fairness;
-mod inprocess;
-mod loader;
-mod session;
+pub(crate) mod child;
+pub(crate) mod echo;
+pub(crate) mod fairness;
+pub(crate) mod inprocess;
+pub(crate) mod loader;
+pub(crate) mod session;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -114,7 +114,7 @@ fn subjects() -> Subjects<Plan> {
 const SYMBOL: SymbolId = SymbolId(1);
 
 /// Returns the commands that add a pair without fees, and users with money in both currencies.
-fn set_up(users: impl Iterator<Item = i64>) -> [Command; 2] {
+pub fn set_up(users: impl Iterator<Item = i64>) -> [Command; 2] {
     const MONEY: i64 = 1 << 50;
     let currencies = [CurrencyId(1), CurrencyId(2)];
     let symbol = SymbolSpec::pair(SYMBOL, currencies[0], currencies[1]);
@@ -129,7 +129,7 @@ fn set_up(users: impl Iterator<Item = i64>) -> [Command; 2] {
 
 /// The orders of one session, around a price: one in sixteen or so trades, the others come and go.
 #[derive(Debug)]
-struct Orders {
+pub struct Orders {
     user: UserId,
     next_id: i64,
     resting: VecDeque<OrderId>,
@@ -144,7 +144,8 @@ impl Orders {
     const TICKS: u64 = 50;
     const LOTS: i64 = 5;
 
-    fn of(user: i64) -> Self {
+    /// Makes the orders of a user.
+    pub fn of(user: i64) -> Self {
         Self {
             user: UserId(user),
             next_id: 0,
@@ -160,7 +161,7 @@ impl Orders {
     }
 
     /// Cancels the oldest once there are enough; else places another one, one in eight to trade.
-    fn next(&mut self) -> Command {
+    pub fn command(&mut self) -> Command {
         if self.resting.len() >= Self::RESTING
             && let Some(cancel) = self.cancel()
         {
@@ -182,36 +183,5 @@ impl Orders {
             self.resting.push_back(order_id);
         }
         Command::Place(place)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use thalweg_exchange::{Events, ResultCode, Rules, State, apply};
-
-    #[test]
-    fn orders_rest_trade_and_are_cancelled() {
-        let mut state = State::new(Rules::default());
-        let mut events = Events::new();
-        for command in set_up([1, 2].into_iter()) {
-            let result = apply(&mut state, &command, &mut events);
-            assert_eq!(result, ResultCode::Success);
-        }
-        let mut sessions = [1, 2].map(Orders::of);
-        let (mut cancelled, mut traded) = (0, 0);
-        for at in 0..2_000 {
-            let command = sessions[at % 2].next();
-            events.clear();
-            let result = apply(&mut state, &command, &mut events);
-            match command {
-                Command::Place(place) => {
-                    assert_eq!(result, ResultCode::Success);
-                    traded += u32::from(place.order_type == OrderType::Ioc && !events.is_empty());
-                }
-                _ => cancelled += u32::from(result == ResultCode::Success),
-            }
-        }
-        assert!(cancelled > 500 && traded > 20, "{cancelled} {traded}");
     }
 }

@@ -97,8 +97,9 @@ bus/overload | thalweg bus, express | high_waits_p99";
 
 #[test]
 fn every_row_of_every_case_is_there_and_sane() {
-    let [paths, _] = ran(&["all", "--list"]);
-    let paths: BTreeSet<&str> = paths.lines().collect();
+    let [listed, _] = ran(&["all", "--list"]);
+    let paths: BTreeSet<&str> = listed.lines().collect();
+    assert_eq!(paths.len(), listed.lines().count(), "a path twice");
     let [rows, noted] = ran(&[&["all", "--format", "json"], &TINY[..]].concat());
     // By path: the metrics.
     let mut found: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
@@ -204,6 +205,9 @@ fn misuse_is_an_error() {
     for wrong in [
         &["pipeline", "--repetitions", "0"][..],
         &["pipeline", "--scale", "0"],
+        &["pipeline", "--scale", "-1"],
+        &["pipeline", "--scale", "101"],
+        &["pipeline", "--scale", "NaN"],
         &["pipeline", "--cases", ""],
         &["--child", "sleep", "/nowhere"],
         &[],

@@ -1,5 +1,5 @@
-//! What is published, and the bus and its peers. Every consumer gets every message, all of them
-//! from the same publishers. None of the peers knows priorities, or more than one topic.
+//! The message, and the bus beside its peers. Every consumer gets every message of every publisher.
+//! None of the peers has priorities, or more than one topic.
 
 use std::collections::VecDeque;
 
@@ -14,22 +14,23 @@ use tokio::sync::broadcast::{self, error::TryRecvError};
 
 use crate::channels::{BlockingSend, Channel, Element, Shape, TryRecv, channels, ends, insist};
 
-/// What is published: 24 bytes.
+/// A message of 24 bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct Tick {
-    /// When it was published, in ticks of the clock, where that is asked.
-    pub(super) stamp: u64,
-    /// Its publisher's messages before it.
-    pub(super) number: u64,
-    pub(super) publisher: u32,
+pub struct Tick {
+    /// The time at which it was published, in ticks of the clock, where latency is measured.
+    pub(crate) stamp: u64,
+    /// The number of its publisher's messages before it.
+    pub number: u64,
+    pub(crate) publisher: u32,
     check: u32,
 }
 
 const _: () = assert!(size_of::<Tick>() == 24);
 
 impl Tick {
+    /// Makes a whole message.
     #[inline]
-    pub(super) fn new(publisher: u32, number: u64, stamp: u64) -> Self {
+    pub fn new(publisher: u32, number: u64, stamp: u64) -> Self {
         Self {
             stamp,
             number,
@@ -38,13 +39,14 @@ impl Tick {
         }
     }
 
-    /// Makes the message that no other will follow.
-    pub(super) fn last() -> Self {
+    /// Makes the last message.
+    pub fn last() -> Self {
         Self::new(0, u64::MAX, 0)
     }
 
+    /// Returns whether no other message follows.
     #[inline]
-    pub(super) fn is_last(&self) -> bool {
+    pub fn is_last(&self) -> bool {
         self.number == u64::MAX
     }
 
@@ -63,17 +65,18 @@ impl Message for Tick {
     }
 }
 
-/// Messages of up to two publishers, as a consumer gets them.
+/// Checks the messages of up to two publishers, as a consumer gets them.
 #[derive(Debug, Default)]
-pub(super) struct Checker {
+pub struct Checker {
     next: [u64; 2],
-    pub(super) taken: u64,
+    pub(crate) taken: u64,
     misplaced: u64,
 }
 
 impl Checker {
+    /// Checks the next message.
     #[inline]
-    pub(super) fn take(&mut self, tick: &Tick) {
+    pub fn take(&mut self, tick: &Tick) {
         self.taken += 1;
         let next = &mut self.next[(tick.publisher & 1) as usize];
         let is_whole = tick.check == Tick::check(tick.publisher, tick.number);
@@ -84,7 +87,7 @@ impl Checker {
 
     /// Returns how many of the messages that were published did not come, or not once, whole and
     /// in order.
-    pub(super) fn lost(&self, published: u64) -> u64 {
+    pub fn lost(&self, published: u64) -> u64 {
         published.abs_diff(self.taken) + self.misplaced
     }
 }
@@ -95,7 +98,7 @@ pub(crate) trait Note: Message + Element {}
 impl<M: Message + Element> Note for M {}
 
 /// A bus whose publishers wait for room in its own way, if they wait, and whose consumers try.
-pub(super) trait Broker: Channel<Tick, Tx: BlockingSend<Tick>, Rx: TryRecv<Tick>> {}
+pub(crate) trait Broker: Channel<Tick, Tx: BlockingSend<Tick>, Rx: TryRecv<Tick>> {}
 
 impl<B: Channel<Tick, Tx: BlockingSend<Tick>, Rx: TryRecv<Tick>>> Broker for B {}
 
@@ -237,29 +240,3 @@ macro_rules! each_broker {
 }
 
 pub(super) use each_broker;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_message_that_is_torn_missing_doubled_or_out_of_order_counts() {
-        let lost = |ticks: &[Tick], published: u64| {
-            let mut checker = Checker::default();
-            ticks.iter().for_each(|tick| checker.take(tick));
-            checker.lost(published)
-        };
-        let tick = |publisher, number| Tick::new(publisher, number, 0);
-        assert_eq!(lost(&[tick(0, 0), tick(1, 0), tick(0, 1)], 3), 0);
-        assert_eq!(lost(&[tick(0, 0), tick(1, 0)], 3), 1);
-        assert_eq!(lost(&[tick(0, 0), tick(0, 2)], 3), 1);
-        assert_eq!(lost(&[tick(0, 1), tick(0, 0)], 2), 1);
-        assert_eq!(lost(&[tick(0, 0), tick(0, 0)], 1), 2);
-        let torn = Tick {
-            number: 1,
-            ..tick(0, 0)
-        };
-        assert_eq!(lost(&[tick(0, 0), torn], 2), 1);
-        assert!(Tick::last().is_last() && !tick(0, 0).is_last());
-    }
-}

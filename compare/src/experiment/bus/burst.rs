@@ -45,16 +45,18 @@ impl Message for Alarm {
     }
 }
 
-/// Messages of a burst, and how many may wait.
+/// The size of a burst, and of the inbox.
 #[derive(Debug, Clone, Copy)]
-struct Load {
-    total: u64,
-    capacity: u64,
+pub struct Load {
+    /// The messages of all publishers.
+    pub total: u64,
+    /// The number of messages that may wait.
+    pub capacity: u64,
 }
 
 /// How the room is shared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Rule {
+pub enum Rule {
     /// 60, 80 and 99 %.
     Default,
     /// For each priority, from the highest down as far as there is room, what it brings itself.
@@ -66,7 +68,8 @@ enum Rule {
 }
 
 impl Rule {
-    const EACH: [Self; 3] = [Self::Default, Self::Sized, Self::Covered];
+    /// All rules.
+    pub const EACH: [Self; 3] = [Self::Default, Self::Sized, Self::Covered];
 
     fn name(self) -> &'static str {
         match self {
@@ -119,7 +122,7 @@ const METRICS: &[Metric] = &[
     Metric::lower("lost_critical", "messages"),
 ];
 
-pub(super) fn case(settings: &Settings) -> Case {
+pub(crate) fn case(settings: &Settings) -> Case {
     let rule = |rule: Rule| {
         let seed = AtomicU64::new(0);
         subject(rule.name(), move |load: &Load| {
@@ -147,7 +150,7 @@ struct Published {
 ///
 /// # Panics
 /// Two accounts of it differ, or the rule was broken: there is no figure then.
-fn run(load: Load, rule: Rule, seed: u64) -> Ran {
+pub fn run(load: Load, rule: Rule, seed: u64) -> Ran {
     let bus = Bus::builder()
         .capacity(load.capacity as usize)
         .admission(rule.admission(load))
@@ -231,7 +234,7 @@ fn account(
 /// waited when it was drawn. A refused one has no position; but it came before the next one of its
 /// publisher that was admitted, when no more waited than that one's position, or than all if there
 /// is none.
-fn broken(
+pub fn broken(
     limits: [u64; Priority::COUNT],
     attempts: &[(Priority, Option<u64>)],
     admitted: u64,
@@ -250,45 +253,4 @@ fn broken(
     };
     let mut attempts = attempts.iter().enumerate().rev();
     attempts.find(is_broken).map(|(at, _)| at)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Priority::{Critical, High, Low, Medium};
-    use super::*;
-
-    #[test]
-    fn what_the_rule_does_not_allow_is_found() {
-        let broken = |all: &[_], admitted| broken([2, 3, 4, 5], all, admitted);
-        let fine = [(Low, Some(0)), (Low, None), (Medium, Some(2)), (High, None)];
-        assert_eq!(broken(&fine, 4), None);
-        for (all, admitted) in [
-            (&[(Low, Some(2))][..], 3),
-            (&[(Low, None), (High, Some(1))], 3),
-            (&[(Critical, None)], 4),
-            (&[(Low, Some(1)), (High, Some(0))], 2),
-            (&[(High, Some(2))], 2),
-        ] {
-            assert!(broken(all, admitted).is_some(), "{all:?}");
-        }
-    }
-
-    #[test]
-    fn what_room_is_kept_for_is_not_lost() {
-        for total in [15_000, 30_000] {
-            let capacity = 13_107;
-            let load = Load { total, capacity };
-            for rule in Rule::EACH {
-                let run = run(load, rule, 1).unwrap();
-                let [low, medium, high, critical] = run.values[..] else {
-                    panic!("{run:?}");
-                };
-                assert!(low > 0.0);
-                if rule == Rule::Covered {
-                    assert_eq!((high, critical), (0.0, 0.0));
-                    assert_eq!(medium == 0.0, total == 15_000);
-                }
-            }
-        }
-    }
 }

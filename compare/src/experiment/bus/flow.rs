@@ -31,7 +31,7 @@ const HOP_WARM_UP: u64 = 2_000;
 const LOOKS: u32 = 64;
 
 /// Makes the case of a message from one core to another.
-pub(super) fn hop_case(settings: &Settings) -> Case {
+pub(crate) fn hop_case(settings: &Settings) -> Case {
     let heading = format!(
         "{PER_S} messages a second from one core to another, from before the publish until it is \
          taken; the clock read is taken off"
@@ -99,7 +99,7 @@ struct Flood {
 }
 
 /// Makes the cases of streams.
-pub(super) fn streams(settings: &Settings) -> [Case; 3] {
+pub(crate) fn streams(settings: &Settings) -> [Case; 3] {
     // After what warms up, some remain.
     let messages = settings.count(500_000).max(8 * CAPACITY as u64);
     [("stream/1", 1, 1), ("stream/2", 2, 1), ("fan/2", 1, 2)].map(|(name, senders, receivers)| {
@@ -194,7 +194,7 @@ struct Publishes {
 }
 
 /// Makes the cases of publishes where there is room.
-pub(super) fn publishes(settings: &Settings) -> Vec<Case> {
+pub(crate) fn publishes(settings: &Settings) -> Vec<Case> {
     let cases = [65_536, 1_024].map(|capacity| {
         let load = Publishes {
             capacity,

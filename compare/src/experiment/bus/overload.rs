@@ -81,7 +81,7 @@ impl Message for Item {
 }
 
 /// Makes the case: the bus, and the bus with an express lane. Publishers wait at the limit.
-pub(super) fn case(settings: &Settings) -> Case {
+pub(crate) fn case(settings: &Settings) -> Case {
     let plain = || Bus::builder().capacity(CAPACITY);
     let express = move || plain().express(Priority::High, EXPRESS_CAPACITY);
     let subjects = vec![

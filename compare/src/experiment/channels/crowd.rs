@@ -24,7 +24,7 @@ struct Load {
 }
 
 /// Makes the cases of a stream.
-pub(super) fn cases(settings: &Settings) -> impl Iterator<Item = Case> {
+pub(crate) fn cases(settings: &Settings) -> impl Iterator<Item = Case> {
     let messages = settings.count(300_000) as usize;
     let shapes = [shape(4, 1), shape(20, 1), shape(1, 20)];
     let names = ["fanin/4x1", "fanin/20x1", "fanout/1x20"];
@@ -78,7 +78,7 @@ const WALL: usize = 0;
 const P99: usize = 4;
 
 /// Makes the cases of a burst.
-pub(super) fn bursts(settings: &Settings) -> Vec<Case> {
+pub(crate) fn bursts(settings: &Settings) -> Vec<Case> {
     let messages = settings.count(100_000) as usize;
     let cases = [(1, 1), (5, 1), (20, 1), (1, 20)].map(|(senders, receivers)| {
         let shape = shape(senders, receivers);

@@ -16,7 +16,7 @@ const METRICS: &[Metric] = &Metric::times(["reply_p50", "reply_p99"]);
 const WARM_UP: u64 = 200;
 const REPLIES_MAX: usize = 1 << 17;
 
-pub(super) fn case(settings: &Settings) -> Case {
+pub(crate) fn case(settings: &Settings) -> Case {
     let span_ns = settings.count(8_000_000);
     let heading = "made, sent with a request, replied to, pinned to two cores; the request's way \
                    and two clock reads included";

@@ -25,7 +25,7 @@ const LOOK_EVERY: u64 = 256;
 const METRICS: &[Metric] = &[Metric::lower("time_per_message", "ns")];
 
 /// Makes the cases of a stream, and of round trips.
-pub(super) fn cases(settings: &Settings) -> Vec<Case> {
+pub(crate) fn cases(settings: &Settings) -> Vec<Case> {
     let span_ns = settings.count(12_000_000);
     let pinned = "room for 1,024, pinned to two cores";
     let best = |least| Goal::Best(0, Limit::AtLeast(least));
@@ -49,7 +49,7 @@ pub(super) fn cases(settings: &Settings) -> Vec<Case> {
 
 /// Checks that messages come whole and in their order.
 #[derive(Debug, Default)]
-struct Checker {
+pub struct Checker {
     /// The number of the next one.
     next: u64,
     misplaced: u64,
@@ -57,8 +57,9 @@ struct Checker {
 }
 
 impl Checker {
+    /// Checks the next message.
     #[inline]
-    fn take(&mut self, message: u64) {
+    pub fn take(&mut self, message: u64) {
         if message == self.next {
             self.next += 1;
         } else if message == LAST {
@@ -69,7 +70,8 @@ impl Checker {
         }
     }
 
-    fn lost(&self, sent: u64) -> u64 {
+    /// Returns how many of the messages that were sent did not come whole and in order.
+    pub fn lost(&self, sent: u64) -> u64 {
         sent.abs_diff(self.next) + self.misplaced
     }
 }
@@ -227,22 +229,4 @@ where
     };
     let ((lost, samples), ()) = Seats::apart()?.run(client, server)?;
     Ok(Run::of(samples.quantiles_ns([0.5, 0.99])).with_lost(lost))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_checker_counts_what_is_lost_or_out_of_place() {
-        let lost = |values: &[u64], sent: u64| {
-            let mut checker = Checker::default();
-            values.iter().for_each(|value| checker.take(*value));
-            checker.lost(sent)
-        };
-        assert_eq!(lost(&[0, 1, 2, LAST], 3), 0);
-        assert_eq!(lost(&[0, 1], 3), 1);
-        assert_eq!(lost(&[0, 2], 3), 1);
-        assert!(lost(&[0, 2, 1], 3) >= 2);
-    }
 }

@@ -40,7 +40,7 @@ struct Sparse {
 }
 
 /// Makes the cases with a message now and then.
-pub(super) fn sparse_cases(settings: &Settings) -> Vec<Case> {
+pub(crate) fn sparse_cases(settings: &Settings) -> Vec<Case> {
     let span_ns = settings.count(120_000_000);
     let mut cases = Vec::new();
     for (place, is_shared) in [("across", false), ("shared-core", true)] {
@@ -177,7 +177,7 @@ const MESSAGES: u64 = 4_096;
 const SETTLE: Duration = Duration::from_millis(100);
 
 /// Makes the case in which nothing comes.
-pub(super) fn idle_case(settings: &Settings) -> Case {
+pub(crate) fn idle_case(settings: &Settings) -> Case {
     let heading = "a receiver on an empty channel and a sender on a full one";
     let span_ns = settings.count(1_000_000_000);
     let case = Case::of("idle", heading, IDLE_METRICS, each_blocking!(idle), span_ns);

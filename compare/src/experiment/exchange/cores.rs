@@ -18,18 +18,18 @@ use crate::pipelines::{Stamp, Tail};
 use crate::runner::{Metric, Ran, Run, Subjects, subject, text};
 use crate::sender::{Line, Load, run};
 
-pub(super) const METRICS: &[Metric] = &[Metric::higher("throughput", "commands/s")];
+pub(crate) const METRICS: &[Metric] = &[Metric::higher("throughput", "commands/s")];
 
 /// Commands submitted together.
 const BATCH: usize = 64;
 /// Commands in flight at most: a lap of the ring stays in a core's own cache.
 const CAPACITY: usize = 256;
 
-pub(super) const APPLY: &str = "thalweg apply, a loop";
-pub(super) const APPLY_BATCH: &str = "thalweg apply_batch, a loop";
-pub(super) const INLINE: &str = "thalweg service inline";
+pub(crate) const APPLY: &str = "thalweg apply, a loop";
+pub(crate) const APPLY_BATCH: &str = "thalweg apply_batch, a loop";
+pub(crate) const INLINE: &str = "thalweg service inline";
 /// The publish stage on a thread of its own.
-pub(super) const BESIDE: &str = "thalweg service caller:1+threads:1";
+pub(crate) const BESIDE: &str = "thalweg service caller:1+threads:1";
 
 fn placements() -> [(&'static str, Placement); 2] {
     let beside = Placement::caller_and_threads(1, 1);
@@ -37,7 +37,7 @@ fn placements() -> [(&'static str, Placement); 2] {
 }
 
 /// Returns the loops on one thread, and the service: the bare engine, or from bytes to bytes.
-pub(super) fn subjects<const BYTES: bool>() -> Subjects<Wire> {
+pub(crate) fn subjects<const BYTES: bool>() -> Subjects<Wire> {
     let mut all = vec![
         subject(APPLY, |wire| Ok(looped::<BYTES>(wire, false))),
         subject(APPLY_BATCH, |wire| Ok(looped::<BYTES>(wire, true))),
@@ -65,7 +65,8 @@ fn done(wire: &Wire, begin: u64, state: &State, total: Option<Arc<Mutex<Total>>>
     Run::of([wire.flow.commands.len() as f64 * 1e9 / took_ns as f64])
 }
 
-fn looped<const BYTES: bool>(wire: &Wire, in_batches: bool) -> Run {
+/// Executes a stream in a loop, one command at a time or in batches.
+pub fn looped<const BYTES: bool>(wire: &Wire, in_batches: bool) -> Run {
     let (mut state, mut publisher) = wire.ready();
     let mut events = Events::with_capacity(1024);
     if BYTES {
@@ -143,7 +144,7 @@ fn served<const BYTES: bool>(wire: &Wire, placement: Placement) -> Ran {
 }
 
 /// Returns the engine in the sender's loop, and the service under its placements, on schedule.
-pub(super) fn paced(load: Load) -> Subjects<Flow> {
+pub(crate) fn paced(load: Load) -> Subjects<Flow> {
     let mut all = vec![subject(APPLY, move |flow: &Flow| {
         run(load, |tail| {
             Ok(Commands(flow, Looped(flow.warm(), Events::new(), tail)))
@@ -216,19 +217,5 @@ impl<G: Gate> Line for Commands<'_, G> {
 
     fn finish(self) {
         self.1.end();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::flow::trading;
-    use super::*;
-
-    #[test]
-    #[should_panic(expected = "wrong result: other bytes went out")]
-    fn other_bytes_are_an_error() {
-        let mut wire = Wire::new(trading(100));
-        wire.total.bytes += 1;
-        looped::<true>(&wire, true);
     }
 }

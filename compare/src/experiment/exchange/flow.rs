@@ -19,27 +19,28 @@ use crate::runner::text;
 
 const SIDES: [Action; 2] = [Action::Ask, Action::Bid];
 /// Streams of the reference's load generator.
-pub(super) const PAIR: &str = "perf_exchange_1m";
-pub(super) const MARGIN: &str = "perf_margin_1m";
+pub(crate) const PAIR: &str = "perf_exchange_1m";
+pub(crate) const MARGIN: &str = "perf_margin_1m";
 
 /// Levels of both sides, asks first, best first.
-type Levels = Vec<(Action, Level)>;
+pub type Levels = Vec<(Action, Level)>;
 
 /// Commands to be timed, all of one symbol.
 #[derive(Debug, Clone)]
-pub(super) struct Flow {
+pub struct Flow {
     symbol: SymbolId,
     /// Adds the symbol and the users, and funds them.
-    pub(super) setup: Vec<Command>,
+    pub(crate) setup: Vec<Command>,
     /// Fills the book.
-    pub(super) prefill: Vec<Command>,
+    pub(crate) prefill: Vec<Command>,
     /// What is timed, or a part of it.
-    pub(super) commands: Vec<Command>,
+    pub commands: Vec<Command>,
     /// The parts that are timed: from one command to before another. None for all.
-    blocks: Vec<[usize; 2]>,
+    pub blocks: Vec<[usize; 2]>,
     /// The book that must be left.
-    levels: Levels,
-    pub(super) trades: u64,
+    pub levels: Levels,
+    /// The trades that its commands make.
+    pub trades: u64,
 }
 
 /// Reads a stream from `../shared/streams` beside the workspace, up to this many commands.
@@ -70,7 +71,7 @@ impl Flow {
     ///
     /// # Errors
     /// The stream is not there, or is not of the format.
-    pub(super) fn shared(name: &str, most: u64) -> Result<Self, String> {
+    pub(crate) fn shared(name: &str, most: u64) -> Result<Self, String> {
         let stream = read(name, most)?;
         let flow = Self::new(stream.setup, Vec::new(), stream.commands, Vec::new());
         if !stream.final_levels.is_empty() {
@@ -117,7 +118,7 @@ impl Flow {
 
     /// Returns a state right before the commands, whose memory is warm: all of them were applied to
     /// it once, and what rested then was cancelled. `see` gets what came of each command.
-    pub(super) fn ready(&self, mut see: impl FnMut(&Command, ResultCode, &Events)) -> State {
+    pub fn ready(&self, mut see: impl FnMut(&Command, ResultCode, &Events)) -> State {
         let mut state = State::new(Rules::MENDED);
         let mut events = Events::with_capacity(1024).with_levels();
         let mut run = |state: &mut State, commands: &[Command], all_succeed: bool| {
@@ -141,12 +142,12 @@ impl Flow {
     }
 
     /// Returns a state as [`ready`](Self::ready) does.
-    pub(super) fn warm(&self) -> State {
+    pub(crate) fn warm(&self) -> State {
         self.ready(|_, _, _| ())
     }
 
     /// Returns how many commands are timed.
-    pub(super) fn timed(&self) -> usize {
+    pub fn timed(&self) -> usize {
         match &self.blocks[..] {
             [] => self.commands.len(),
             blocks => blocks.iter().map(|[begin, end]| end - begin).sum(),
@@ -156,7 +157,7 @@ impl Flow {
     /// Runs all commands in pieces that are timed or not. Returns what `clock` says of those that
     /// are.
     #[inline]
-    pub(super) fn time(&self, clock: impl Fn() -> u64, mut run: impl FnMut(&[Command])) -> f64 {
+    pub fn time(&self, clock: impl Fn() -> u64, mut run: impl FnMut(&[Command])) -> f64 {
         let whole = [[0, self.commands.len()]];
         let blocks = match &self.blocks[..] {
             [] => &whole[..],
@@ -173,19 +174,20 @@ impl Flow {
         took as f64
     }
 
-    fn book<'s>(&self, state: &'s State) -> &'s Book {
+    /// Returns the book of the flow's symbol.
+    pub fn book<'s>(&self, state: &'s State) -> &'s Book {
         let book = state.matching.book(self.symbol);
         book.expect("the setup added the symbol")
     }
 
     /// # Panics
     /// The book is not the one that must be left: there is no figure then.
-    pub(super) fn assert_levels(&self, state: &State, what: &str) {
+    pub fn assert_levels(&self, state: &State, what: &str) {
         assert_equal(&levels(self.book(state)), &self.levels, what);
     }
 }
 
-pub(super) fn succeed(state: &mut State, command: &Command, events: &mut Events) {
+pub(crate) fn succeed(state: &mut State, command: &Command, events: &mut Events) {
     let code = apply(state, command, events);
     assert_eq!(code, ResultCode::Success, "wrong result of {command:?}");
 }
@@ -200,7 +202,8 @@ fn assert_equal(found: &Levels, expected: &Levels, what: &str) {
     );
 }
 
-fn levels(book: &Book) -> Levels {
+/// Returns the levels of a book.
+pub fn levels(book: &Book) -> Levels {
     let level = |side| {
         let levels = book.levels(side, usize::MAX);
         levels.map(move |level| (side, level))
@@ -214,13 +217,13 @@ const SWEEP_MAX: usize = 50;
 /// Nine commands in twenty take; each meets 1 to 50 makers, k or more of them with a probability
 /// of k^-1.6, and fills the last one in part or whole. The others place, or cancel where much
 /// rests. 1,000 users; 20 levels a side, 100 orders each to begin with.
-pub(super) fn trading(count: u64) -> Flow {
+pub fn trading(count: u64) -> Flow {
     Trader::new(false).flow(count)
 }
 
 /// Takers, each meeting 1 to 50 makers with equal probability, in blocks of 100; the makers for
 /// each block are placed before it, outside of the time.
-pub(super) fn sweeps(count: u64) -> Flow {
+pub fn sweeps(count: u64) -> Flow {
     Trader::new(true).flow(count)
 }
 
@@ -352,7 +355,7 @@ impl Trader {
 /// Orders of these users rest on these levels a side; commands on random ones of them never trade,
 /// 70 of a hundred are moves, 8 reduce, the others place and cancel, as the reference's load
 /// generator has it.
-pub(super) fn resting(orders: u64, users: i64, levels: i64, count: u64) -> Flow {
+pub fn resting(orders: u64, users: i64, levels: i64, count: u64) -> Flow {
     /// A bid of this many lots holds 2 * 10^10; one of 100,000 users has 9 * 10^13.
     const SIZE_MAX: u64 = 1_000;
     let mut random = SplitMix::new(11);
@@ -399,7 +402,7 @@ pub(super) fn resting(orders: u64, users: i64, levels: i64, count: u64) -> Flow 
 
 /// Bids on 4,000 levels, then on 4,000 levels far above them, and so on: each time the window
 /// follows, full of levels before and after.
-pub(super) fn rising(jumps: u64) -> Flow {
+pub(crate) fn rising(jumps: u64) -> Flow {
     const LEVELS: i64 = 4_000;
     let jumps = jumps as i64;
     assert!(jumps * 3 * LEVELS < RESERVE, "money is held for less");
@@ -417,47 +420,4 @@ pub(super) fn rising(jumps: u64) -> Flow {
     let orders = orders.collect();
     let setup = setup(SymbolType::CurrencyPair, 1_000);
     Flow::new(setup, Vec::new(), orders, Vec::new())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_state_is_ready_when_everything_was_rehearsed_and_taken_back() {
-        for flow in [trading(2_000), sweeps(300), resting(500, 10, 40, 3_000)] {
-            let mut state = flow.ready(|_, _, _| ());
-            assert!(levels(flow.book(&state)) != flow.levels);
-            let (now, mut events) = (std::cell::Cell::new(0), Events::new());
-            let took = flow.time(
-                || now.get(),
-                |commands| {
-                    for command in commands {
-                        apply(&mut state, command, &mut events);
-                        now.set(now.get() + 1);
-                    }
-                },
-            );
-            flow.assert_levels(&state, "the second pass");
-            assert_eq!(took, flow.timed() as f64);
-            assert_eq!(now.get(), flow.commands.len() as u64);
-        }
-        assert!(trading(2_000).trades > 1_500 && resting(500, 10, 40, 3_000).trades == 0);
-        let sweeps = sweeps(300);
-        assert_eq!((sweeps.timed(), sweeps.blocks.len()), (300, 3));
-        assert!((6_000..9_000).contains(&sweeps.trades), "{}", sweeps.trades);
-    }
-
-    #[test]
-    #[should_panic(expected = "wrong result: the test left")]
-    fn another_book_is_an_error() {
-        let mut flow = trading(100);
-        flow.levels.pop();
-        let mut state = flow.ready(|_, _, _| ());
-        let mut events = Events::new();
-        for command in &flow.commands {
-            apply(&mut state, command, &mut events);
-        }
-        flow.assert_levels(&state, "the test");
-    }
 }

@@ -11,24 +11,26 @@ use super::flow::Flow;
 
 /// What goes out for a stream.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Total {
-    pub(super) bytes: u64,
+pub struct Total {
+    /// The number of bytes.
+    pub bytes: u64,
     /// A checksum of the bytes that [`Outgoing`] looks at.
     check: u64,
 }
 
 /// A flow with its commands as bytes.
 #[derive(Debug)]
-pub(super) struct Wire {
-    pub(super) flow: Flow,
+pub struct Wire {
+    pub(crate) flow: Flow,
     /// The commands' frames, one after another.
-    pub(super) bytes: Vec<u8>,
+    pub(crate) bytes: Vec<u8>,
     /// What must go out for it.
-    pub(super) total: Total,
+    pub total: Total,
 }
 
 impl Wire {
-    pub(super) fn new(flow: Flow) -> Self {
+    /// Encodes a flow, and executes it once, to know its output.
+    pub fn new(flow: Flow) -> Self {
         let mut bytes = Vec::new();
         for command in &flow.commands {
             let begin = bytes.len();
@@ -49,7 +51,7 @@ impl Wire {
     }
 
     /// Returns a state right before the commands, and a publisher that has followed it so far.
-    pub(super) fn ready(&self) -> (State, Publisher) {
+    pub(crate) fn ready(&self) -> (State, Publisher) {
         let mut builder = Builder::new(Epoch(1), Options::default());
         let state = self.flow.ready(|command, result, events| {
             let number = builder.command().map_or(0, |last| last + 1);
@@ -67,7 +69,7 @@ impl Wire {
 
 /// The commands of some bytes, one after another.
 #[derive(Debug)]
-pub(super) struct Incoming<'b>(pub(super) &'b [u8]);
+pub(crate) struct Incoming<'b>(pub(crate) &'b [u8]);
 
 impl Incoming<'_> {
     /// Decodes the next one.
@@ -75,7 +77,7 @@ impl Incoming<'_> {
     /// # Panics
     /// There is none: the program made the bytes itself.
     #[inline]
-    pub(super) fn next_into(&mut self, command: &mut Command) {
+    pub(crate) fn next_into(&mut self, command: &mut Command) {
         let length = codec::decode_command_into(self.0, command);
         self.0 = &self.0[length.expect("the frames were encoded here")..];
     }
@@ -83,18 +85,18 @@ impl Incoming<'_> {
 
 /// What the publish stage does: market data, and bytes of all that goes out.
 #[derive(Debug)]
-pub(super) struct Publisher {
+pub(crate) struct Publisher {
     builder: Builder,
     out: Outgoing,
     /// What was sent in all, once the publisher is dropped.
-    pub(super) total: Arc<Mutex<Total>>,
+    pub(crate) total: Arc<Mutex<Total>>,
 }
 
 impl Publisher {
     /// # Panics
     /// The outcome does not follow those before it.
     #[inline]
-    pub(super) fn publish(
+    pub(crate) fn publish(
         &mut self,
         sequence: u64,
         command: &Command,

@@ -131,7 +131,7 @@ fn crowd<T: Clone + Send>(
 }
 
 /// Makes the cases `producers/1` and `producers/8`.
-pub(super) fn cases(settings: &Settings) -> impl Iterator<Item = Case> {
+pub(crate) fn cases(settings: &Settings) -> impl Iterator<Item = Case> {
     let span = Duration::from_nanos(settings.count(150_000_000));
     [1, 8].into_iter().map(move |producers| {
         let way = |name, produce: fn(&Scratch, &Load) -> Times| {

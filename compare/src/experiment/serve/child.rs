@@ -20,10 +20,10 @@ use crate::runner::text;
 
 /// What a child does: answers what looks like a command, or serves an exchange; with the limits of
 /// the default configuration, where that is said.
-pub(super) const ECHO: &str = "echo";
-pub(super) const SYNCED: &str = "serve-synced";
-pub(super) const UNSYNCED: &str = "serve-unsynced";
-pub(super) const LIMITED: &str = "serve-limited";
+pub(crate) const ECHO: &str = "echo";
+pub(crate) const SYNCED: &str = "serve-synced";
+pub(crate) const UNSYNCED: &str = "serve-unsynced";
+pub(crate) const LIMITED: &str = "serve-limited";
 
 /// The configuration of a child: the default one, on any ports, but for the rate of commands where
 /// that is not limited.
@@ -92,18 +92,18 @@ fn serve(work: &str, directory: &Path) -> Result<(), String> {
 
 /// A child that runs, and its directory; both go when it is dropped.
 #[derive(Debug)]
-pub(super) struct Child {
+pub(crate) struct Child {
     process: process::Child,
     /// Its end is the child's.
     _stdin: Option<ChildStdin>,
     _directory: Scratch,
-    pub(super) trade: SocketAddr,
+    pub(crate) trade: SocketAddr,
     /// None of an echo.
-    pub(super) admin: Option<SocketAddr>,
+    pub(crate) admin: Option<SocketAddr>,
 }
 
 impl Child {
-    pub(super) fn start(work: &str) -> Result<Child, String> {
+    pub(crate) fn start(work: &str) -> Result<Child, String> {
         static STARTED: AtomicU32 = AtomicU32::new(0);
         // ORDERING: Relaxed, pairs with nothing; only the numbers must differ.
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
@@ -134,7 +134,7 @@ impl Child {
     }
 
     /// Returns how long its threads were on a processor so far; 0 where the system does not count.
-    pub(super) fn spent_ns(&self) -> u64 {
+    pub(crate) fn spent_ns(&self) -> u64 {
         let threads = fs::read_dir(format!("/proc/{}/task", self.process.id()));
         let times = threads.into_iter().flatten().flatten().map(|thread| {
             let times = fs::read_to_string(thread.path().join("schedstat"));

@@ -18,7 +18,7 @@ use tokio::net::{TcpListener, TcpStream};
 const ROOM_BYTES: usize = 1 << 16;
 
 /// Listens, and serves every connection.
-pub(super) async fn start() -> io::Result<SocketAddr> {
+pub(crate) async fn start() -> io::Result<SocketAddr> {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
     let address = listener.local_addr()?;
     tokio::spawn(async move {

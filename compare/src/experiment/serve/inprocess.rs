@@ -37,7 +37,7 @@ const NONE: &str = "service without a journal";
 const UNSYNCED: &str = "unsynced exchange";
 const OPENED: &str = "opened";
 
-pub(super) fn cases(settings: &Settings) -> [Case; 2] {
+pub(crate) fn cases(settings: &Settings) -> [Case; 2] {
     let span = Duration::from_nanos(settings.count(500_000_000));
     let way = |name, sync| subject(name, move |flow: &Flow| with(flow, span, sync));
     let subjects = vec![
@@ -70,7 +70,7 @@ impl Flow {
         let mut sessions: Vec<(SessionKey, Orders)> = (1..=SESSIONS).map(session).collect();
         let mut commands = Vec::with_capacity(ROUND);
         while commands.len() < ROUND {
-            commands.extend(sessions.iter_mut().map(|(key, of)| (*key, of.next())));
+            commands.extend(sessions.iter_mut().map(|(key, of)| (*key, of.command())));
         }
         for (key, of) in &mut sessions {
             commands.extend(std::iter::from_fn(|| of.cancel()).map(|cancel| (*key, cancel)));

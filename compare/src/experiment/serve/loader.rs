@@ -20,16 +20,16 @@ const IN_FLIGHT_MAX: usize = 512;
 
 /// What the sessions send.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Plan {
+pub(crate) struct Plan {
     /// Sessions with [`WINDOW`] commands without an answer: for each answer they send another one.
-    pub(super) saturating: usize,
+    pub(crate) saturating: usize,
     /// Sessions that send on schedule, in turn, as soon as a command is due.
-    pub(super) scheduled: usize,
+    pub(crate) scheduled: usize,
     /// Their rate, all together.
-    pub(super) per_s: u64,
+    pub(crate) per_s: u64,
     /// Before the run counts, and how long it does.
-    pub(super) warm_up: Duration,
-    pub(super) span: Duration,
+    pub(crate) warm_up: Duration,
+    pub(crate) span: Duration,
 }
 
 /// Starts a server, or the echo, connects all sessions, and fills the windows of those that
@@ -121,7 +121,7 @@ impl Driver<'_> {
 }
 
 /// Runs a server, or the echo, under a plan; returns the figures of its metrics.
-pub(super) fn drive(work: &str, plan: &Plan, wants_reports: bool) -> Ran {
+pub(crate) fn drive(work: &str, plan: &Plan, wants_reports: bool) -> Ran {
     let (child, mut sessions) = start(work, plan, wants_reports)?;
     let clock = Clock::global();
     let ticks = |time: Duration| clock.ticks_from_ns(time.as_nanos() as u64);

@@ -20,10 +20,10 @@ use super::Orders;
 use crate::runner::text;
 
 /// How long a server may take for a frame.
-pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Returns the hello of the first session of a holder.
-pub(super) fn hello(role: Role, holder: i64, wants_reports: bool) -> Hello<'static> {
+pub(crate) fn hello(role: Role, holder: i64, wants_reports: bool) -> Hello<'static> {
     Hello {
         version_min: 1,
         version_max: 1,
@@ -39,7 +39,7 @@ pub(super) fn hello(role: Role, holder: i64, wants_reports: bool) -> Hello<'stat
 }
 
 /// Connects a session that the server welcomes. Reads block still.
-pub(super) fn connect(to: SocketAddr, hello: Hello<'_>) -> Result<TcpStream, String> {
+pub(crate) fn connect(to: SocketAddr, hello: Hello<'_>) -> Result<TcpStream, String> {
     let mut stream = TcpStream::connect(to).map_err(text)?;
     stream.set_nodelay(true).map_err(text)?;
     stream.set_read_timeout(Some(PATIENCE)).map_err(text)?;
@@ -55,7 +55,7 @@ pub(super) fn connect(to: SocketAddr, hello: Hello<'_>) -> Result<TcpStream, Str
 }
 
 /// Reads frames until `wanted` gives something; `None` where the next one says bye.
-pub(super) fn hear<T>(
+pub(crate) fn hear<T>(
     stream: &mut TcpStream,
     bytes: &mut Vec<u8>,
     mut wanted: impl FnMut(&ServerFrame<'_>) -> Option<T>,
@@ -83,21 +83,21 @@ pub(super) fn hear<T>(
 }
 
 /// Sends these as an administrator, one after the other.
-pub(super) fn administer(to: SocketAddr, commands: &[Command]) -> Result<(), String> {
+pub(crate) fn administer(to: SocketAddr, commands: &[Command]) -> Result<(), String> {
     let mut caller = Caller::connect(to, hello(Role::Admin, 1, false))?;
     commands.iter().try_for_each(|command| caller.call(command))
 }
 
 /// A session that waits for each answer.
 #[derive(Debug)]
-pub(super) struct Caller {
+pub(crate) struct Caller {
     stream: TcpStream,
     heard: Vec<u8>,
     sequence: u64,
 }
 
 impl Caller {
-    pub(super) fn connect(to: SocketAddr, hello: Hello<'_>) -> Result<Self, String> {
+    pub(crate) fn connect(to: SocketAddr, hello: Hello<'_>) -> Result<Self, String> {
         Ok(Self {
             stream: connect(to, hello)?,
             heard: Vec::new(),
@@ -106,7 +106,7 @@ impl Caller {
     }
 
     /// Sends a command, which must succeed, and waits for its answer.
-    pub(super) fn call(&mut self, command: &Command) -> Result<(), String> {
+    pub(crate) fn call(&mut self, command: &Command) -> Result<(), String> {
         self.sequence += 1;
         let mut bytes = vec![0; submit_bytes(command)];
         encode_submit(ClientSequence(self.sequence), command, &mut bytes).map_err(text)?;
@@ -128,7 +128,7 @@ const ROOM_BYTES: usize = 1 << 17;
 
 /// A trader's session.
 #[derive(Debug)]
-pub(super) struct Session {
+pub(crate) struct Session {
     stream: TcpStream,
     orders: Orders,
     sequence: u64,
@@ -143,7 +143,7 @@ pub(super) struct Session {
 }
 
 impl Session {
-    pub(super) fn connect(
+    pub(crate) fn connect(
         to: SocketAddr,
         user: i64,
         wants_reports: bool,
@@ -163,13 +163,13 @@ impl Session {
     }
 
     /// Commands without an answer.
-    pub(super) fn under_way(&self) -> usize {
+    pub(crate) fn under_way(&self) -> usize {
         self.due.len()
     }
 
     /// Makes one more command, which was due at this time.
-    pub(super) fn push(&mut self, due_ticks: u64) {
-        let command = self.orders.next();
+    pub(crate) fn push(&mut self, due_ticks: u64) {
+        let command = self.orders.command();
         self.sequence += 1;
         let at = self.out.len();
         self.out.resize(at + submit_bytes(&command), 0);
@@ -179,7 +179,7 @@ impl Session {
     }
 
     /// Writes what the socket takes.
-    pub(super) fn flush(&mut self) -> Result<(), String> {
+    pub(crate) fn flush(&mut self) -> Result<(), String> {
         while self.written < self.out.len() {
             match self.stream.write(&self.out[self.written..]) {
                 Ok(count) => self.written += count,
@@ -194,7 +194,7 @@ impl Session {
 
     /// Reads once. Calls `heard` with the time at which the command of each answer was due, and
     /// returns how many answers there were.
-    pub(super) fn receive(&mut self, mut heard: impl FnMut(u64)) -> Result<usize, String> {
+    pub(crate) fn receive(&mut self, mut heard: impl FnMut(u64)) -> Result<usize, String> {
         match self.stream.read(&mut self.bytes[self.filled..]) {
             Ok(0) => return Err("the server closed a connection".to_owned()),
             Ok(count) => self.filled += count,
@@ -228,7 +228,7 @@ impl Session {
 }
 
 /// Waits until one of the sessions may do something, and notes which.
-pub(super) fn wait(
+pub(crate) fn wait(
     sessions: &[Session],
     limit: Duration,
     ready: &mut Vec<bool>,

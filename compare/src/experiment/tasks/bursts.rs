@@ -146,7 +146,7 @@ fn fed(bursts: &Bursts) -> Ran {
     })
 }
 
-pub(super) fn case(messages: u64) -> Case {
+pub(crate) fn case(messages: u64) -> Case {
     const OURS: &str = "thalweg ring and slots";
     const TOKIO: &str = "tokio mpsc, one a task";
     let subjects = vec![subject(OURS, fed), subject(TOKIO, tokio_each)];

@@ -118,8 +118,8 @@ fn in_local_set<L: Line>(load: &Load) -> Ran {
 }
 
 /// Returns all of them, in both ways.
-pub(super) fn subjects() -> Subjects<Load> {
-    fn both<L: Line>() -> [Box<dyn Subject<Load>>; 2] {
+pub(crate) fn subjects() -> Subjects<Load> {
+    fn both<L: Line>() -> [Subject<Load>; 2] {
         [
             subject(format!("{}, by hand", L::NAME), by_hand::<L>),
             subject(format!("{}, LocalSet", L::NAME), in_local_set::<L>),
