@@ -227,11 +227,6 @@ pub fn times(value: f64) -> String {
     }
 }
 
-/// Returns a fraction as text.
-pub(crate) fn percent(fraction: f64) -> String {
-    format!("{:.1} %", 100.0 * fraction)
-}
-
 /// Returns nanoseconds as text, with tenths where those count.
 pub fn ns(value: f64) -> String {
     match value {

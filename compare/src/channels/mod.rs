@@ -78,8 +78,7 @@ macro_rules! each_try {
         subjects! {
             $job, u64, $crate::channels::PAIR; ours::Spsc, ours::SpscSlotted, ours::RingPacked,
             ours::RingSlotted, bounded::Crossbeam, bounded::Flume, bounded::Kanal, bounded::Std,
-            bounded::Tokio, rings::Rtrb, rings::Ringbuf, gil::Spsc, rings::Omango,
-            rings::Disruptor,
+            bounded::Tokio, rings::Rtrb, gil::Spsc, rings::Omango,
         }
     };
 }
@@ -89,7 +88,7 @@ macro_rules! each_batch {
     ($job:ident) => {
         subjects! {
             $job, u64, $crate::channels::PAIR; ours::Spsc, ours::RingPacked, ours::RingSlotted,
-            rings::Rtrb, rings::Ringbuf, gil::Spsc,
+            rings::Rtrb, gil::Spsc,
         }
     };
 }

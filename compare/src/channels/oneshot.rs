@@ -58,8 +58,4 @@ oneshots! {
     // Outside of any runtime.
     Tokio "tokio oneshot": tokio::sync::oneshot::Sender<u64>, tokio::sync::oneshot::Receiver<u64>,
         tokio::sync::oneshot::channel(), blocking_recv;
-    Crossbeam "crossbeam bounded(1)": crossbeam_channel::Sender<u64>,
-        crossbeam_channel::Receiver<u64>, crossbeam_channel::bounded(1), recv;
-    Std "std sync_channel(1)": std::sync::mpsc::SyncSender<u64>, std::sync::mpsc::Receiver<u64>,
-        std::sync::mpsc::sync_channel(1), recv;
 }

@@ -9,24 +9,22 @@ use super::Experiment;
 
 const PEERS: &[&str] = &[
     "crossbeam-channel",
-    "disruptor",
     "flume",
     "gil",
     "kanal",
     "omango",
     "oneshot",
-    "ringbuf",
     "rtrb",
     "tokio",
 ];
 
 pub(crate) const CHANNELS: Experiment = Experiment {
     name: "channels",
-    shows: "channels beside crossbeam, flume, kanal, std, tokio, rtrb, ringbuf, gil and others",
+    shows: "channels beside crossbeam, flume, kanal, std, tokio, rtrb, gil and others",
     peers: PEERS,
     notes: "Without batches on both sides: crossbeam, std, omango; flume and kanal can drain but \
-            not send several. Without waiting calls: rtrb, ringbuf; disruptor's consumers spin or \
-            sleep for fixed times; omango's waiting calls and gil's parking queues lose wake-ups.",
+            not send several. Without waiting calls: rtrb; those of omango and gil's parking \
+            queues lose wake-ups.",
     cases: |settings| {
         let mut cases = stream::cases(settings);
         cases.extend(waiting::sparse_cases(settings));

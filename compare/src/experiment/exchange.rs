@@ -11,7 +11,7 @@ pub mod wire;
 
 use std::hint::black_box;
 
-use thalweg_exchange::{Command, Events, Rules, State, apply, apply_batch, repeat_secrets};
+use thalweg_exchange::{Events, Rules, State, apply, apply_batch, repeat_secrets};
 use thalweg_measure::clock::Clock;
 
 use super::Experiment;
@@ -67,17 +67,15 @@ fn cases(settings: &Settings) -> Vec<Case> {
             cases.push(case.goals(services).goals(bytes));
         }
     }
-    for (rate, per_s) in [("125k/s", 125_000), ("1M/s", 1_000_000)] {
-        let heading = "open loop, latency from the intended time until the result is published";
-        let span_ns = settings.count(150_000_000);
-        let subjects = cores::paced(Load::Open { per_s, span_ns });
-        let load = move || Flow::shared(PAIR, most.max(10_000));
-        let case = Case::new(format!("open/{rate}"), heading, LATENCY, subjects, load);
-        cases.push(case.goals([
-            Goal::at_most(cores::INLINE, 0, 1e3),
-            Goal::ratio([cores::INLINE, cores::APPLY], 0, 0.5),
-        ]));
-    }
+    let heading = "open loop, latency from the intended time until the result is published";
+    let (per_s, span_ns) = (1_000_000, settings.count(150_000_000));
+    let subjects = cores::paced(Load::Open { per_s, span_ns });
+    let load = move || Flow::shared(PAIR, most.max(10_000));
+    let open = Case::new("open/1M/s", heading, LATENCY, subjects, load);
+    cases.push(open.goals([
+        Goal::at_most(cores::INLINE, 0, 1e3),
+        Goal::ratio([cores::INLINE, cores::APPLY], 0, 0.5),
+    ]));
     cases
 }
 
@@ -160,8 +158,7 @@ fn parts() -> Subjects<Flow> {
     vec![part(ALL, 1), part(BATCHES, BATCH)]
 }
 
-/// The slowest single commands where a book grows, where its window moves, and where much goes at
-/// once.
+/// Makes the cases of the slowest single commands where a book grows, and where its window moves.
 fn tails(settings: &Settings) -> Vec<Case> {
     let orders = settings.count(2_000_000);
     let jumps = settings.count(20);
@@ -183,15 +180,6 @@ fn tails(settings: &Settings) -> Vec<Case> {
             "tails/window",
             "bids on 4,000 levels, then on 4,000 far above them, and so on",
             Box::new(move || Ok(rising(jumps))),
-        ),
-        case(
-            "tails/cancel_all",
-            "1,000,000 orders of all users cancelled by one command",
-            Box::new(move || {
-                let mut flow = resting(orders / 2, 1_000, 500, 0);
-                flow.commands = vec![Command::cancel_all(None, None)];
-                Ok(flow)
-            }),
         ),
     ]
 }

@@ -1,5 +1,4 @@
-//! XXH64 beside the reference in C: one buffer of any length, protected sectors, many buffers, and
-//! keys.
+//! XXH64 beside the reference in C: one buffer of any length, protected sectors, and keys.
 //!
 //! Every subject is called with another seed each time, and has to give what the reference gives.
 
@@ -7,7 +6,7 @@ use std::hash::Hasher;
 use std::hint::black_box;
 use std::time::Instant;
 
-use thalweg_hash::{Kernel, Stride, xxh64, xxh64_keys, xxh64_many, xxh64_strided};
+use thalweg_hash::{Kernel, Stride, xxh64, xxh64_keys, xxh64_strided};
 use thalweg_measure::random::SplitMix;
 
 use super::Experiment;
@@ -16,7 +15,7 @@ use crate::runner::{Metric, Run, Subject, Subjects, subject};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "hash",
-    shows: "XXH64 of short and long buffers, sectors with gaps, many buffers, keys; beside C",
+    shows: "XXH64 of short and long buffers, sectors with gaps, keys; beside C",
     peers: &["xxhash-c"],
     notes: "",
     cases,
@@ -30,8 +29,7 @@ const NO_WORSE: f64 = 0.97;
 
 /// The protected sectors of a storage device.
 const SECTORS: Stride = Stride { take: 512, skip: 8 };
-/// Buffers and keys that are hashed in one call.
-const MANY: usize = 64;
+/// Keys that are hashed in one call.
 const KEYS: usize = 1024;
 
 /// Lengths of short buffers: all up to two stripes, then every eighth.
@@ -43,20 +41,18 @@ fn cases(settings: &Settings) -> Vec<Case> {
     // Short, so that a pair is of the same moment.
     let span_ns = settings.count(3_000_000);
     // Nothing is promised of machines that nobody measured.
-    let [at_512, above, many] = match Kernel::best().name() {
-        "avx512" => [1.25, 1.5, 2.0],
-        "avx2" => [1.2, 1.4, NO_WORSE],
-        _ => [NO_WORSE; 3],
+    let [at_512, above] = match Kernel::best().name() {
+        "avx512" => [1.25, 1.5],
+        "avx2" => [1.2, 1.4],
+        _ => [NO_WORSE; 2],
     };
     let short = short_bytes().map(|bytes| (format!("short/{bytes}"), 1, bytes, ONE, NO_WORSE));
     let others = [
         ("one/512B", 1, 512, ONE, at_512),
         ("one/4KiB", 1, 4 << 10, ONE, at_512),
         ("one/64KiB", 1, 64 << 10, ONE, above),
-        ("one/1MiB", 1, 1 << 20, ONE, above),
         // An entry of 16 sectors, 512 + 8 bytes each.
         ("scatter/1", 1, 16 * (512 + 8), SCATTER, 1.5),
-        ("many/512B", MANY, 512, EACH, many),
         ("keys/8B", KEYS, 8, KEYS_8, 4.0),
     ];
     let others = others.map(|(name, inputs, each, ways, least)| {
@@ -149,14 +145,7 @@ ways! {
     SCATTER: reference_scatter, |load, seed, out| {
         out[0] = xxh64_strided(seed, load.inputs(), SECTORS);
     };
-    EACH: reference_each, |load, seed, out| {
-        let mut inputs = [&[][..]; MANY];
-        for (place, input) in inputs.iter_mut().zip(load.inputs()) {
-            *place = input;
-        }
-        xxh64_many(seed, &inputs, out);
-    };
-    KEYS_8: reference_each, |load, seed, out| {
+    KEYS_8: reference_keys, |load, seed, out| {
         xxh64_keys(seed, load.data.as_chunks::<8>().0, out);
     };
 }
@@ -173,7 +162,7 @@ fn reference_scatter(load: &Load, seed: u64, out: &mut [u64]) {
     out[0] = state.finish();
 }
 
-fn reference_each(load: &Load, seed: u64, out: &mut [u64]) {
+fn reference_keys(load: &Load, seed: u64, out: &mut [u64]) {
     for (input, hash) in load.inputs().zip(out) {
         *hash = xxhash_c::xxh64(input, seed);
     }

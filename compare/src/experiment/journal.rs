@@ -93,8 +93,12 @@ fn cases(settings: &Settings) -> Vec<Case> {
         let heading = format!("{} MiB, synced at their end or not", (records * 64) >> 20);
         case(name, heading, records, 1, is_synced).goal(goal(BUFFERED, least))
     });
-    let producers = producers::cases(settings);
-    commits.into_iter().chain(loads).chain(producers).collect()
+    let producers = producers::case(settings);
+    commits
+        .into_iter()
+        .chain(loads)
+        .chain([producers])
+        .collect()
 }
 
 /// Appends the records of these numbers, and commits them.

@@ -64,7 +64,6 @@ exchange/core/sweeps | thalweg all parts | cpu_per_trade
 exchange/core/resting_1m | thalweg all parts, batches of 256 | cpu_per_command
 exchange/tails/growing | thalweg all parts | slowest
 exchange/tails/window | thalweg all parts | slowest
-exchange/tails/cancel_all | thalweg all parts | slowest
 exchange/cores/engine/trading | thalweg service caller:1+threads:1 | throughput
 exchange/cores/bytes/trading | thalweg apply_batch, a loop | throughput
 hash/short/8 | thalweg | time

@@ -42,24 +42,25 @@ struct Sparse {
 /// Makes the cases with a message now and then.
 pub(crate) fn sparse_cases(settings: &Settings) -> Vec<Case> {
     let span_ns = settings.count(120_000_000);
-    let mut cases = Vec::new();
-    for (place, is_shared) in [("across", false), ("shared-core", true)] {
-        for (gap, gap_ns) in [("20us", 20_000), ("200us", 200_000), ("1ms", 1_000_000)] {
-            let name = format!("sparse/{gap}/regular/{place}");
-            let heading = "both ends wait, pinned; the sender sleeps in between";
-            let load = Sparse {
-                gap_ns,
-                count: WARM_UP + (span_ns / gap_ns).max(10),
-                is_shared,
-            };
-            let floor = "raw schedule, nothing sent (its lateness)";
-            let mut all = vec![subject(floor, nothing_sent)];
-            all.extend(each_blocking!(sparse));
-            let case = Case::of(name, heading, SPARSE_METRICS, all, load);
-            cases.push(case.repeated(9).judged(&[0, 4]));
-        }
-    }
-    cases
+    let cases = [
+        ("20us/regular/across", 20_000, false),
+        ("1ms/regular/shared-core", 1_000_000, true),
+    ];
+    let cases = cases.map(|(name, gap_ns, is_shared)| {
+        let name = format!("sparse/{name}");
+        let heading = "both ends wait, pinned; the sender sleeps in between";
+        let load = Sparse {
+            gap_ns,
+            count: WARM_UP + (span_ns / gap_ns).max(10),
+            is_shared,
+        };
+        let floor = "raw schedule, nothing sent (its lateness)";
+        let mut all = vec![subject(floor, nothing_sent)];
+        all.extend(each_blocking!(sparse));
+        let case = Case::of(name, heading, SPARSE_METRICS, all, load);
+        case.repeated(9).judged(&[0, 4])
+    });
+    cases.into()
 }
 
 impl Sparse {

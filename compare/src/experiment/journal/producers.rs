@@ -18,6 +18,8 @@ use crate::threads::crew;
 const CAPACITY: usize = 1024;
 /// Records of a commit.
 const GROUP_MAX: usize = 4096;
+/// The threads that append.
+const PRODUCERS: usize = 8;
 /// Records that a producer has on their way.
 const WINDOW: usize = 64;
 
@@ -26,11 +28,6 @@ const METRICS: &[Metric] =
 const RING: &str = "ring to a journal's thread";
 const RING_WINDOW: &str = "ring to a journal's thread, 64 on their way";
 const MUTEX: &str = "mutex, growing file + fdatasync";
-
-struct Load {
-    producers: usize,
-    span: Duration,
-}
 
 struct Request {
     record: Record,
@@ -59,13 +56,13 @@ fn serve(mut journal: Journal<Record>, mut inbox: Receiver<Request, Mpsc>) -> Re
     Ok(())
 }
 
-fn ring(place: &Scratch, load: &Load, window: usize) -> Times {
+fn ring(place: &Scratch, span: &Duration, window: usize) -> Times {
     let journal = Journal::open(&place.0, Options::default()).map_err(text)?;
     let (sender, inbox) = channel::mpsc::<Request>(CAPACITY);
     thread::scope(|scope| {
         let server = scope.spawn(move || serve(journal, inbox));
-        let times = crowd(load, sender, |begin, sender| {
-            produce(begin, load.span, window, sender)
+        let times = crowd(sender, |begin, sender| {
+            produce(begin, *span, window, sender)
         });
         server.join().map_err(|_| "the server has panicked")??;
         times
@@ -100,12 +97,12 @@ fn produce(
     }
 }
 
-fn mutex(place: &Scratch, load: &Load) -> Times {
+fn mutex(place: &Scratch, span: &Duration) -> Times {
     let file = Arc::new(Mutex::new(place.file()?));
-    crowd(load, file, |begin, file| {
+    crowd(file, |begin, file| {
         let mut times = Vec::new();
         // One record at least, however late the thread has started.
-        while times.is_empty() || begin.elapsed() < load.span {
+        while times.is_empty() || begin.elapsed() < *span {
             let sent = Instant::now();
             let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
             let written = file.write_all(bytes_of(&record(times.len() as u64)).as_flattened());
@@ -118,38 +115,30 @@ fn mutex(place: &Scratch, load: &Load) -> Times {
 }
 
 /// Runs the producers, each with a clone of `end`, and returns the times of all.
-fn crowd<T: Clone + Send>(
-    load: &Load,
-    end: T,
-    produce: impl Fn(Instant, T) -> Times + Sync,
-) -> Times {
+fn crowd<T: Clone + Send>(end: T, produce: impl Fn(Instant, T) -> Times + Sync) -> Times {
     let begin = Instant::now();
     let produce = |_, end: T| produce(begin, end);
-    let (times, _) = crew(vec![end; load.producers], vec![(); 0], produce, |_, ()| ());
+    let (times, _) = crew(vec![end; PRODUCERS], vec![(); 0], produce, |_, ()| ());
     let times: Result<Vec<Vec<f64>>, String> = times.into_iter().collect();
     Ok(times?.concat())
 }
 
-/// Makes the cases `producers/1` and `producers/8`.
-pub(crate) fn cases(settings: &Settings) -> impl Iterator<Item = Case> {
+/// Makes the case.
+pub(crate) fn case(settings: &Settings) -> Case {
+    let way = |name, produce: fn(&Scratch, &Duration) -> Times| {
+        subject(name, move |span: &Duration| {
+            let times = produce(&Scratch::new(name), span)?;
+            let span_ns = span.as_nanos() as f64;
+            Ok(Run::of(figures(span_ns, times.len() as u64, &times)))
+        })
+    };
+    let subjects = vec![
+        way(RING, |place, span| ring(place, span, 1)),
+        way(RING_WINDOW, |place, span| ring(place, span, WINDOW)),
+        way(MUTEX, mutex),
+    ];
+    let heading = "threads whose records are acknowledged once they are durable";
     let span = Duration::from_nanos(settings.count(150_000_000));
-    [1, 8].into_iter().map(move |producers| {
-        let way = |name, produce: fn(&Scratch, &Load) -> Times| {
-            subject(name, move |load: &Load| {
-                let times = produce(&Scratch::new(name), load)?;
-                let span_ns = load.span.as_nanos() as f64;
-                Ok(Run::of(figures(span_ns, times.len() as u64, &times)))
-            })
-        };
-        let subjects = vec![
-            way(RING, |place, load| ring(place, load, 1)),
-            way(RING_WINDOW, |place, load| ring(place, load, WINDOW)),
-            way(MUTEX, mutex),
-        ];
-        let heading = "threads whose records are acknowledged once they are durable";
-        let load = Load { producers, span };
-        let name = format!("producers/{producers}");
-        let case = Case::of(name, heading, METRICS, subjects, load);
-        case.goals([0, 2].map(|at| Goal::shown([RING, MUTEX], at)))
-    })
+    let case = Case::of("producers/8", heading, METRICS, subjects, span);
+    case.goals([0, 2].map(|at| Goal::shown([RING, MUTEX], at)))
 }
