@@ -46,6 +46,29 @@ pub trait Line {
     fn finish(self);
 }
 
+/// A line whose calls are functions of its target.
+struct Functions<T, P, F>(T, P, F);
+
+/// Makes a line from functions that publish one event, and that end it.
+pub fn line<T>(
+    target: T,
+    publish: impl FnMut(&mut T, Stamp) -> bool,
+    finish: impl FnOnce(T),
+) -> impl Line {
+    Functions(target, publish, finish)
+}
+
+impl<T, P: FnMut(&mut T, Stamp) -> bool, F: FnOnce(T)> Line for Functions<T, P, F> {
+    #[inline]
+    fn publish(&mut self, stamp: Stamp, _: u64) -> bool {
+        self.1(&mut self.0, stamp)
+    }
+
+    fn finish(self) {
+        self.2(self.0);
+    }
+}
+
 /// The sender's own account of a run.
 #[derive(Debug, Clone, Copy)]
 struct Sent {

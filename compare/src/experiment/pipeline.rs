@@ -15,7 +15,7 @@ use crate::pipelines::{
     CAPACITY, Event, STAGE_NS, STAGES, Stamp, Step, Tail, rounds_for, stage_ns,
 };
 use crate::runner::{Ran, Subjects, subject, text};
-use crate::sender::{LATENCY, Line, Load, THROUGHPUT, run};
+use crate::sender::{LATENCY, Line, Load, THROUGHPUT, line, run};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "pipeline",
@@ -107,32 +107,17 @@ fn steps(rounds: u32) -> [Step; STAGES] {
 /// and no subject that runs on one core can be below it.
 fn alone(rounds: u32, load: &Load) -> Ran {
     run(*load, |tail| {
-        Ok(Loop {
-            event: Event::default(),
-            steps: steps(rounds),
-            tail,
-        })
+        let (mut event, mut steps) = (Event::default(), steps(rounds));
+        let publish = move |tail: &mut Tail, stamp| {
+            event.set(stamp);
+            for step in &mut steps {
+                step.work(&event);
+            }
+            tail.end(&event);
+            true
+        };
+        Ok(line(tail, publish, drop))
     })
-}
-
-struct Loop {
-    event: Event,
-    steps: [Step; STAGES],
-    tail: Tail,
-}
-
-impl Line for Loop {
-    #[inline]
-    fn publish(&mut self, stamp: Stamp, _: u64) -> bool {
-        self.event.set(stamp);
-        for step in &mut self.steps {
-            step.work(&self.event);
-        }
-        self.tail.end(&self.event);
-        true
-    }
-
-    fn finish(self) {}
 }
 
 /// Declares the three stages; the last one ends with `end`.

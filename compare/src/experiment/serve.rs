@@ -1,8 +1,8 @@
-//! The served exchange over loopback, beside the least that any server would do; and in this
+//! The served exchange over loopback, beside an echo, the least that a server would do; and in this
 //! process, without sockets.
 //!
-//! What is served is a process of its own, this program started again, so that its processor time
-//! is known. The loader is one thread of this process, the same for all subjects.
+//! The server is a process of its own, this program started again, so that its processor time is
+//! known. The loader is one thread of this process, and all subjects have the same.
 
 pub(crate) mod child;
 pub(crate) mod echo;
@@ -54,7 +54,7 @@ const THROUGHPUT: usize = 0;
 const P50: usize = 1;
 const SERVER: usize = 4;
 
-/// Commands of a saturating session without an answer.
+/// A saturating session has this many commands without an answer.
 const WINDOW: usize = 256;
 
 fn cases(settings: &Settings) -> Vec<Case> {
@@ -127,7 +127,8 @@ pub fn set_up(users: impl Iterator<Item = i64>) -> [Command; 2] {
     ]
 }
 
-/// The orders of one session, around a price: one in sixteen or so trades, the others come and go.
+/// The orders of one session, around a price: about one in sixteen trades, the others are placed
+/// and cancelled.
 #[derive(Debug)]
 pub struct Orders {
     user: UserId,
@@ -137,10 +138,10 @@ pub struct Orders {
 }
 
 impl Orders {
-    /// Orders that a session leaves in the book.
+    /// A session leaves this many orders in the book.
     const RESTING: usize = 16;
     const PRICE: i64 = 10_000;
-    /// How far from it orders are, in ticks.
+    /// The distance of orders from the price is up to this many ticks.
     const TICKS: u64 = 50;
     const LOTS: i64 = 5;
 
@@ -154,13 +155,14 @@ impl Orders {
         }
     }
 
-    /// Cancels the oldest, if there is one.
+    /// Cancels the oldest order, if there is one.
     fn cancel(&mut self) -> Option<Command> {
         let order_id = self.resting.pop_front()?;
         Some(Command::cancel(self.user, SYMBOL, order_id))
     }
 
-    /// Cancels the oldest once there are enough; else places another one, one in eight to trade.
+    /// Cancels the oldest order once there are enough; else places another one, one in eight to
+    /// trade.
     pub fn command(&mut self) -> Command {
         if self.resting.len() >= Self::RESTING
             && let Some(cancel) = self.cancel()

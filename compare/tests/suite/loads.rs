@@ -1,12 +1,9 @@
 //! The work of the stages, the loads, and what threads measure.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use thalweg::wait::cores;
 use thalweg_compare::pipelines::{Event, Stamp, Step, Tail, Tally};
 use thalweg_compare::runner::Run;
-use thalweg_compare::sender::{LATENCY, Line, Load, run};
+use thalweg_compare::sender::{LATENCY, Load, line, run};
 use thalweg_compare::threads::{Samples, Seats, crew, parse_account};
 use thalweg_measure::clock::Clock;
 use thalweg_measure::histogram::recorder;
@@ -55,51 +52,27 @@ fn a_result_depends_on_every_stage_and_on_earlier_events() {
     assert_ne!(result(5, 3), result(5, 4));
 }
 
-/// Takes events at once, and may leave one out or have no room.
-struct Direct {
-    tail: Tail,
-    skip: u64,
-    room: u64,
-    /// All events, and those whose latency counts.
-    counts: Arc<[AtomicU64; 2]>,
-}
-
-impl Line for Direct {
-    fn publish(&mut self, stamp: Stamp, _: u64) -> bool {
-        if stamp.number == self.room {
-            return false;
-        }
-        // ORDERING: Relaxed; one thread counts.
-        self.counts[0].fetch_add(1, Ordering::Relaxed);
-        let is_measured = u64::from(stamp.intended_ticks != 0);
-        // ORDERING: Relaxed; one thread counts.
-        self.counts[1].fetch_add(is_measured, Ordering::Relaxed);
-        if stamp.number != self.skip {
-            let mut event = Event::default();
-            event.set(stamp);
-            self.tail.end(&event);
-        }
-        true
-    }
-    fn finish(self) {}
-}
-
-/// Returns a run, and how many events were sent and measured.
+/// Sends to a line that takes events at once, and may leave one out or have no room. Returns the
+/// run, and how many events were sent and measured.
 fn sent(load: Load, skip: u64, room: u64) -> (Run, [u64; 2]) {
-    let counts = Arc::new([0, 0].map(AtomicU64::new));
-    let line = |tail| {
-        let counts = Arc::clone(&counts);
-        Ok(Direct {
-            tail,
-            skip,
-            room,
-            counts,
-        })
-    };
-    let run = run(load, line).expect("the sender is there");
-    // ORDERING: Relaxed; one thread counts.
-    let count = |at: usize| counts[at].load(Ordering::Relaxed);
-    (run, [count(0), count(1)])
+    let (mut events, mut measured) = (0, 0);
+    let run = run(load, |tail| {
+        let publish = |tail: &mut Tail, stamp: Stamp| {
+            if stamp.number == room {
+                return false;
+            }
+            events += 1;
+            measured += u64::from(stamp.intended_ticks != 0);
+            if stamp.number != skip {
+                let mut event = Event::default();
+                event.set(stamp);
+                tail.end(&event);
+            }
+            true
+        };
+        Ok(line(tail, publish, drop))
+    });
+    (run.expect("the sender is there"), [events, measured])
 }
 
 const NEVER: u64 = u64::MAX;
