@@ -28,9 +28,9 @@ use experiment::{EXPERIMENTS, Experiment};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// Tables for people.
+    /// Prints tables for people.
     Text,
-    /// One JSON object a line: measurements and comparisons.
+    /// Prints one JSON object a line: measurements and comparisons.
     Json,
 }
 
@@ -62,7 +62,7 @@ struct Arguments {
     /// Length of runs and size of loads, in parts of the full ones [default: 1, quick 0.2].
     #[arg(long, value_name = "FACTOR", value_parser = scale)]
     scale: Option<f64>,
-    /// What the experiment `serve` measures is another process: this program again.
+    /// The experiment `serve` starts this program again, as the process that it measures.
     #[arg(long, hide = true, num_args = 1..)]
     child: Option<Vec<String>>,
 }
@@ -95,7 +95,7 @@ fn refuse(error: &str) -> ExitCode {
     ExitCode::from(2)
 }
 
-/// Returns what goes to standard output.
+/// Runs the experiments, and returns the text for standard output.
 fn run(arguments: &Arguments) -> Result<String, String> {
     let settings = Settings {
         cases: arguments.cases.clone().unwrap_or_default(),

@@ -62,13 +62,9 @@ impl Report {
 
     /// Adds the row of a figure.
     pub(crate) fn measured(&mut self, case: &str, subject: &str, metric: Metric, values: &[f64]) {
-        self.row([case, subject, metric.name], metric.unit, values);
-    }
-
-    fn row(&mut self, [case, subject, metric]: [&str; 3], unit: &str, values: &[f64]) {
         let path = [self.experiment, case, subject];
-        self.rows
-            .push(Measurement::new(path, [metric, unit], values).json());
+        let row = Measurement::new(path, [metric.name, metric.unit], values);
+        self.rows.push(row.json());
     }
 
     /// Adds the rows of a trial, its table under a heading, and comparisons by the judged metrics.
@@ -101,7 +97,8 @@ impl Report {
         for (at, metric) in trial.metrics.iter().enumerate() {
             self.measured(case, subject, *metric, &series.values(at));
         }
-        self.row([case, subject, "lost"], "events", &[series.lost() as f64]);
+        let lost = Metric::lower("lost", "events");
+        self.measured(case, subject, lost, &[series.lost() as f64]);
         if series.is_ours() {
             self.lost += series.lost();
         }
@@ -176,12 +173,13 @@ impl Report {
         show: fn(f64) -> String,
     ) {
         let what = what.into();
-        self.targets.push(Target {
+        let target = Target {
             what,
             limit,
             measured,
             show,
-        });
+        };
+        self.targets.push(target);
     }
 
     /// Adds the table of targets, with verdicts if the run decides.

@@ -1,4 +1,4 @@
-//! Channels: this project's beside the others, in the jobs that channels have.
+//! Channels of this project beside others: streams, round trips, waiting, crowds and replies.
 
 pub(crate) mod crowd;
 pub(crate) mod reply;

@@ -1,6 +1,6 @@
 //! XXH64 beside the reference in C: one buffer of any length, protected sectors, and keys.
 //!
-//! Every subject is called with another seed each time, and has to give what the reference gives.
+//! Every call has another seed, and every subject has to return the hashes of the reference.
 
 use std::hash::Hasher;
 use std::hint::black_box;
@@ -24,23 +24,23 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 const METRICS: &[Metric] = &[Metric::lower("time", "ns")];
 const OURS: &str = "thalweg";
 const C: &str = "C xxHash 0.8.3";
-/// No worse: what a change of the machine's clock takes is allowed for.
+/// A ratio that counts as equal: the machine's clock changes by as much.
 const NO_WORSE: f64 = 0.97;
 
-/// The protected sectors of a storage device.
+/// The sectors of a storage device have 8 protection bytes each.
 const SECTORS: Stride = Stride { take: 512, skip: 8 };
-/// Keys that are hashed in one call.
+/// A call hashes this many keys.
 const KEYS: usize = 1024;
 
-/// Lengths of short buffers: all up to two stripes, then every eighth.
+/// Returns the lengths of short buffers: all up to two stripes, then every eighth.
 fn short_bytes() -> impl Iterator<Item = usize> {
     (0..=64).chain((72..=256).step_by(8))
 }
 
 fn cases(settings: &Settings) -> Vec<Case> {
-    // Short, so that a pair is of the same moment.
+    // Runs are short, so that the machine is in one state during a pair.
     let span_ns = settings.count(3_000_000);
-    // Nothing is promised of machines that nobody measured.
+    // Other instruction sets were not measured.
     let [at_512, above] = match Kernel::best().name() {
         "avx512" => [1.25, 1.5],
         "avx2" => [1.2, 1.4],
@@ -51,7 +51,7 @@ fn cases(settings: &Settings) -> Vec<Case> {
         ("one/512B", 1, 512, ONE, at_512),
         ("one/4KiB", 1, 4 << 10, ONE, at_512),
         ("one/64KiB", 1, 64 << 10, ONE, above),
-        // An entry of 16 sectors, 512 + 8 bytes each.
+        // An entry has 16 sectors, 512 + 8 bytes each.
         ("scatter/1", 1, 16 * (512 + 8), SCATTER, 1.5),
         ("keys/8B", KEYS, 8, KEYS_8, 4.0),
     ];
@@ -70,25 +70,25 @@ fn cases(settings: &Settings) -> Vec<Case> {
     cases.collect()
 }
 
-/// Inputs, each of one length, and as many hashes.
+/// Inputs of one length, and their hashes.
 pub struct Load {
     /// The inputs, one after another.
     pub data: Vec<u8>,
-    /// Bytes of one input.
+    /// An input has this many bytes.
     each: usize,
     calls: u64,
-    /// What the reference gives with the seed 1.
+    /// The hashes of the reference with the seed 1.
     expected: Vec<u64>,
 }
 
-/// A way to hash a load with a seed into these places.
+/// A function that writes the hashes of a load with a seed.
 pub type Hash = fn(&Load, u64, &mut [u64]);
 
 impl Load {
     /// Makes inputs of `each` bytes, which the reference has hashed.
     pub fn new(inputs: usize, each: usize, span_ns: u64, reference: Hash) -> Self {
         let mut random = SplitMix::new(64);
-        // Not at the begin of a page or of a line: buffers of programs seldom are.
+        // The buffer does not begin at a page or a line: buffers of programs seldom do.
         let data = (0..inputs * each).map(|_| random.below(256) as u8);
         let work_ns = inputs as u64 * (10 + each as u64 / 10);
         let mut load = Self {
@@ -104,12 +104,12 @@ impl Load {
     }
 
     fn inputs(&self) -> impl Iterator<Item = &[u8]> {
-        // A chunk of 0 bytes would be an error; an input without bytes is not asked for here.
+        // Chunks of 0 bytes would be an error; an empty input has no chunk.
         self.data.chunks(self.each.max(1))
     }
 }
 
-/// Returns a subject whose hashes are checked.
+/// Makes a subject whose hashes are checked.
 pub fn job(name: &str, hash: impl Fn(&Load, u64, &mut [u64]) + Sync + 'static) -> Subject<Load> {
     subject(name, move |load: &Load| {
         let mut hashes = vec![0; load.expected.len()];
@@ -131,7 +131,8 @@ pub fn job(name: &str, hash: impl Fn(&Load, u64, &mut [u64]) + Sync + 'static) -
     })
 }
 
-/// Subjects, and what the first of them has to give. Each subject has its own loop around its way.
+/// Subjects, and the reference for their hashes. Each subject has a loop of its own around its
+/// function.
 pub type Ways = (fn() -> Subjects<Load>, Hash);
 
 macro_rules! ways {

@@ -1,11 +1,10 @@
-//! Records of 64 bytes into a log: not synced, in commits of 1, 256 and 4,096, as a load of many
-//! segments, and from several threads.
+//! Records of 64 bytes are appended to a log: not synced, in commits of 1, 256 and 4,096, as a load
+//! of many segments, and from several threads.
 //!
-//! Every subject writes to a directory of its own under the system's one for temporary files
-//! (`TMPDIR` names another one), and to a new log in each run. In commits, ours is in one segment,
-//! which is prepared before the clock starts: in a program a thread prepares the next one, or a
-//! file is used again. A load is written with the defaults: segments of 32 MiB, which are made
-//! ready meanwhile.
+//! Every run writes a new log in a directory of its own below that for temporary files (`TMPDIR`
+//! names another one). Our commits go to one segment, which is prepared before the clock starts: in
+//! a program a thread prepares the next one, or a file is used again. A load is written with the
+//! defaults: segments of 32 MiB, which are prepared meanwhile.
 
 pub(crate) mod producers;
 
@@ -43,7 +42,7 @@ const OURS: &str = "thalweg-journal";
 const BUFFERED: &str = "BufWriter 64 KiB, no checksum";
 const GROWING: &str = "growing file + fdatasync";
 
-/// Commits, and records of each: less than a segment in all, or a single one of many segments.
+/// Commits of some records each: less than a segment in all, or a single commit of many segments.
 struct Load {
     group: u64,
     groups: u64,
@@ -56,7 +55,7 @@ impl Load {
     }
 }
 
-/// Records of the largest commit.
+/// The largest commit has this many records; a load has more.
 const COMMIT_MAX: u64 = 4_096;
 
 fn cases(settings: &Settings) -> Vec<Case> {
@@ -101,7 +100,7 @@ fn cases(settings: &Settings) -> Vec<Case> {
         .collect()
 }
 
-/// Appends the records of these numbers, and commits them.
+/// A log appends the records of these numbers, and commits them.
 type Log = Box<dyn FnMut(Range<u64>) -> Result<(), String>>;
 
 fn record(number: u64) -> Record {
@@ -112,7 +111,7 @@ fn bytes_of(record: &Record) -> [[u8; 8]; 8] {
     record.map(u64::to_le_bytes)
 }
 
-/// A directory that goes when its run ends.
+/// This directory is removed when its run ends.
 #[derive(Debug)]
 pub(crate) struct Scratch(pub(crate) PathBuf);
 
@@ -177,7 +176,7 @@ fn commit_all(mut log: Log, load: &Load) -> Ran {
     Ok(Run::of(figures))
 }
 
-/// Returns the time of a record, and p50 and p99 of these.
+/// Returns the time of a record, and p50 and p99 of these times.
 fn figures(ns: f64, records: u64, times: &[f64]) -> Vec<f64> {
     let of = |q| quantile(times, q).unwrap_or(f64::NAN);
     vec![ns / records as f64, of(0.5), of(0.99)]
@@ -219,7 +218,7 @@ fn buffered(place: &Scratch, load: &Load) -> Result<Log, String> {
     }))
 }
 
-/// A block with a checksum in front, and a sync.
+/// Writes a block with a checksum in front, and syncs it.
 fn growing(place: &Scratch, _: &Load) -> Result<Log, String> {
     let (mut file, mut block) = (place.file()?, Vec::new());
     Ok(Box::new(move |numbers| {
@@ -236,7 +235,7 @@ fn growing(place: &Scratch, _: &Load) -> Result<Log, String> {
     }))
 }
 
-/// Neither recovers nor checkpoints: a run only appends.
+/// A run only appends: it neither recovers nor checkpoints.
 #[derive(Debug)]
 struct Manager;
 
@@ -255,7 +254,7 @@ impl LogManager for Manager {
     }
 }
 
-/// An entry a group. The segment is prepared before the clock starts, as ours is.
+/// Writes an entry for each commit. The segment is prepared before the clock starts, as ours is.
 fn okaywal(place: &Scratch, load: &Load) -> Result<Log, String> {
     // A chunk has 9 bytes of its own; an entry some more.
     let bytes = load.groups * (load.group * (RECORD_BYTES + 16) + 64);
@@ -275,7 +274,7 @@ fn okaywal(place: &Scratch, load: &Load) -> Result<Log, String> {
     }))
 }
 
-/// A batch a group, with `PersistMode::SyncData`.
+/// Writes a batch for each commit, with `PersistMode::SyncData`.
 fn fjall(place: &Scratch, _: &Load) -> Result<Log, String> {
     let database = fjall::Database::builder(&place.0).open().map_err(text)?;
     let records = database.keyspace("records", KeyspaceCreateOptions::default);
@@ -290,8 +289,8 @@ fn fjall(place: &Scratch, _: &Load) -> Result<Log, String> {
     }))
 }
 
-/// Lets the system write what earlier runs left; what it does for files that were removed (a
-/// discard) may still go on.
+/// Waits until the system has written the data of earlier runs; the discard of files that were
+/// removed may still go on.
 #[cfg(target_os = "linux")]
 pub(crate) fn settle() -> Result<(), String> {
     let place = File::open(std::env::temp_dir()).map_err(text)?;

@@ -1,4 +1,4 @@
-//! The experiments: each is a table of cases.
+//! Each experiment is a table of cases.
 
 pub(crate) mod attribution;
 pub mod bus;
@@ -13,19 +13,19 @@ pub mod tasks;
 use crate::case::{Case, Settings};
 use crate::report::Report;
 
-/// Something to compare.
+/// An experiment compares subjects in several cases.
 pub(crate) struct Experiment {
     pub(crate) name: &'static str,
-    /// One line: what it shows.
+    /// The list of experiments has this line.
     pub(crate) shows: &'static str,
-    /// The crates of others that it runs.
+    /// The experiment runs these crates of others.
     peers: &'static [&'static str],
-    /// What a reader has to know of the figures.
+    /// These notes stand below the tables.
     notes: &'static str,
     pub(crate) cases: fn(&Settings) -> Vec<Case>,
 }
 
-/// All experiments, in the order of `--list`.
+/// These are all experiments, in the order of `--list`.
 pub(crate) const EXPERIMENTS: &[Experiment] = &[
     pipeline::EXPERIMENT,
     attribution::EXPERIMENT,
@@ -49,7 +49,7 @@ fn version(name: &str) -> Option<&'static str> {
 }
 
 impl Experiment {
-    /// Runs the wanted cases; `None` if there are none.
+    /// Runs the wanted cases. Returns `None` if there are none.
     pub(crate) fn run(&self, settings: &Settings) -> Option<Report> {
         let mut report = Report::new(self.name);
         let versions = self.peers.iter().map(|&peer| {

@@ -1,8 +1,8 @@
-//! Coroutines and their channels: what a message costs whose receiver waits for it as a coroutine.
+//! Coroutines and their channels: the cost of a message whose receiver waits as a coroutine.
 //!
-//! A message is a *pair*: it is sent, its receiver is resumed, takes it, and waits again. One
-//! coroutine has a million of them, or 30,000 coroutines have 100 each. What ours do is in
-//! `counts`, where its instructions are counted.
+//! A message is sent, its receiver is resumed, takes it, and waits again. One coroutine gets a
+//! million of them, or 30,000 coroutines get 100 each. Our coroutines are in `counts`, where their
+//! instructions are counted.
 
 pub(crate) mod bursts;
 pub(crate) mod peers;
@@ -30,7 +30,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 };
 
 const METRICS: &[Metric] = &[Metric::lower("time of one", "ns")];
-/// Coroutines where there are many, and messages of each.
+/// There are this many coroutines where there are many; each gets [`MANY_ROUNDS`] messages.
 const MANY: u64 = 30_000;
 const MANY_ROUNDS: u64 = 100;
 
@@ -91,7 +91,7 @@ fn cases(settings: &Settings) -> Vec<Case> {
     vec![one, many, peers, ends, timers, bursts::case(messages)]
 }
 
-/// Returns those that get messages.
+/// Returns the coroutines and fibers of this project.
 fn receivers() -> Subjects<Load> {
     vec![
         subject(LOCAL, tasks::<u64, Local>),
@@ -109,17 +109,17 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// Messages of all rounds.
+    /// Returns the messages of all rounds.
     fn messages(&self) -> u64 {
         self.coroutines as u64 * self.rounds
     }
 
-    /// Sends the messages of all rounds, after one that is not timed. Returns the time of one, ns.
-    /// `each` gets the coroutine and the message's number: 1, 2, 3…
+    /// Sends the messages of all rounds, after a round that is not timed. Returns the time of one,
+    /// ns. `each` gets the coroutine and the message's number: 1, 2, 3…
     fn timed(&self, mut each: impl FnMut(usize, u64)) -> f64 {
         let first = self.coroutines as u64;
         let (mut place, mut ns) = (0, 0);
-        // `each` is called in one place, so that it is no call.
+        // `each` is called in one place, so that it is inlined.
         for numbers in [1..=first, first + 1..=self.sent()] {
             let begin = Instant::now();
             for number in numbers {
@@ -135,20 +135,20 @@ impl Load {
         ns as f64 / self.messages() as f64
     }
 
-    /// Messages that [`timed`](Self::timed) sends, the first round included.
+    /// Returns how many messages [`timed`](Self::timed) sends, the first round included.
     fn sent(&self) -> u64 {
         self.messages() + self.coroutines as u64
     }
 }
 
-/// Makes a run of messages with the numbers from 1 to `sent`, of which those that were received
-/// have this sum.
+/// Makes a run of messages with the numbers from 1 to `sent`; those that were received have this
+/// sum.
 pub fn ran(sum: u64, sent: u64, ns: f64) -> Run {
     let all = (1..=sent).fold(0, u64::wrapping_add);
     Run::of([ns]).with_lost(u64::from(sum != all))
 }
 
-/// The receiver takes each message before `send_now` returns.
+/// Sends messages that the receivers take before `send_now` returns.
 fn now<M: Message, F: Family>(lines: &Lines<M, F>, load: &Load) -> Run {
     let ns = load.timed(|at, number| lines.send_now(at, black_box(number)));
     ran(lines.seen().sum(), load.sent(), ns)
@@ -169,7 +169,7 @@ fn fibers<M: Message, F: Family>(load: &Load) -> Ran {
     Ok(now(&lines, load))
 }
 
-/// A number goes into a stack that is resumed, and comes back when it suspends itself: no channel
+/// Passes a number into a stack that is resumed, which suspends itself with it: there is no channel
 /// and no task.
 fn switch(load: &Load) -> Ran {
     let options = StackOptions {
@@ -200,5 +200,5 @@ fn switch(load: &Load) -> Ran {
     Ok(ran(sum, load.sent(), ns))
 }
 
-/// Sleeps under way beside the one that is timed.
+/// This many sleeps are under way beside the one that is timed.
 const PENDING: u64 = 10_000;

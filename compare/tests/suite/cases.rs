@@ -1,4 +1,4 @@
-//! What the tables of cases mean, the order of runs, and what a report says.
+//! Patterns and settings of cases, the order of runs, and reports.
 
 use std::sync::Mutex;
 
@@ -158,7 +158,7 @@ fn figures_are_held_against_their_limits() {
         vec![
             Goal::at_most("thalweg b", 0, 2.2),
             Goal::at_most("thalweg b", 0, 2.1),
-            Goal::at_most("nobody", 0, 2.1),
+            Goal::at_most("missing", 0, 2.1),
             Goal::Best(0, Limit::AtLeast(2.5)),
             Goal::ratio(["thalweg a", "fast"], 0, 2.0),
             Goal::shown(["thalweg a", "fast"], 0),

@@ -32,7 +32,8 @@ fn field<'r>(row: &'r str, name: &str) -> Option<&'r str> {
     }
 }
 
-/// What README.md and docs/results.md quote, and what is open: case, subject and metric.
+/// README.md and docs/results.md quote these rows, or open work needs them: case, subject and
+/// metric.
 const NEEDED: &str = "\
 pipeline/1M/s | no pipeline (the machine alone) | latency_p50
 pipeline/1M/s | thalweg inline | latency_p99
@@ -117,8 +118,8 @@ fn every_row_of_every_case_is_there_and_sane() {
         assert!(paths.contains(path.as_str()), "{row}");
         let is_ours = subject.starts_with("thalweg");
         if part("value") == "null" && ["pipeline", "bus"].contains(&experiment) && !is_ours {
-            // Cut before its first event came: three threads that spin on two cores. Or all were
-            // overwritten before the consumer took one.
+            // The run was cut before its first event came, since three threads spin on two cores,
+            // or all events were overwritten before the consumer took one.
             found.entry(path).or_default().insert(metric);
             continue;
         }

@@ -80,7 +80,7 @@ impl Checker {
         self.taken += 1;
         let next = &mut self.next[(tick.publisher & 1) as usize];
         let is_whole = tick.check == Tick::check(tick.publisher, tick.number);
-        // One that is missing is counted by `lost`.
+        // `lost` counts a message that is missing.
         self.misplaced += u64::from(tick.number < *next || !is_whole);
         *next = tick.number + 1;
     }
@@ -92,33 +92,33 @@ impl Checker {
     }
 }
 
-/// What the bus and all peers can carry.
+/// The bus and all peers can carry notes.
 pub(crate) trait Note: Message + Element {}
 
 impl<M: Message + Element> Note for M {}
 
-/// A bus whose publishers wait for room in its own way, if they wait, and whose consumers try.
+/// The publishers of a broker wait for room in its own way, if they wait; its consumers try.
 pub(crate) trait Broker: Channel<Tick, Tx: BlockingSend<Tick>, Rx: TryRecv<Tick>> {}
 
 impl<B: Channel<Tick, Tx: BlockingSend<Tick>, Rx: TryRecv<Tick>>> Broker for B {}
 
-/// A bounded crossbeam channel for each consumer, into all of which a publisher sends a copy.
+/// Each consumer has a bounded crossbeam channel; a publisher sends a copy into each.
 pub(crate) struct Fan<M>(Vec<crossbeam::Sender<M>>);
 
-/// Gets a message, and a place for it.
+/// A callback gets a message, and a place for it.
 type Handler<M> = Box<dyn Fn(&M, &mut Option<M>) + Send>;
 
-/// A consumer's channel, and its callbacks by topic.
+/// A consumer has a channel, and callbacks by topic.
 pub(crate) struct Table<M>(crossbeam::Receiver<M>, Vec<Vec<Handler<M>>>);
 
-/// The last consumers of a disruptor are one, or several beside each other, which are two types.
+/// A disruptor with one last consumer and one with several are two types.
 pub(crate) enum Outlet<M> {
     One(MultiProducer<M, SingleConsumerBarrier>),
     Several(MultiProducer<M, MultiConsumerBarrier>),
 }
 
-/// A poller, and what it took and did not hand on yet: its barrier looks at every event that is
-/// there each time, so it takes all of them.
+/// A poller, and the events that it took and did not return yet: its barrier looks at every event
+/// that is there each time, so it takes all of them.
 pub(crate) struct Inlet<M>(EventPoller<M, MultiProducerBarrier>, VecDeque<M>);
 
 fn any(_: Shape) -> bool {
@@ -133,7 +133,7 @@ channels! {
     Note;
     /// `thalweg::bus`: publishers block where an inbox has no room.
     Ours "thalweg bus": Publisher<M>, Consumer<M>, any, |capacity, shape| {
-        // All priorities have all the room, as they have with the peers, who know none.
+        // All priorities have all the room, as with the peers, which have no priorities.
         let admission = Admission::percent(100, 100, 100);
         let bus = Bus::builder().capacity(capacity).admission(admission).build();
         let bus = bus.expect("the capacities of this experiment are in range");
@@ -141,23 +141,24 @@ channels! {
         let rxs = all(shape.receivers, rx);
         (all(shape.senders, |_| bus.publisher("ticks").expect("the bus is running")), rxs)
     };
-    /// The crate `bus`: a ring of seats that each consumer visits. One publisher, not cloned (its
-    /// documents put a channel and a thread before it); it *blocks* while the slowest consumer is a
-    /// lap behind. Each consumer but the last of a seat clones.
+    /// The crate `bus` is a ring of slots that each consumer visits. It has one publisher, which
+    /// cannot be cloned (its documents put a channel and a thread before it), and which *blocks*
+    /// while the slowest consumer is a lap behind. Each consumer but the last of a slot clones.
     TheCrate "bus": ::bus::Bus<M>, BusReader<M>, |shape| shape.senders == 1, |capacity, shape| {
         let mut bus = ::bus::Bus::new(capacity);
         let rxs = all(shape.receivers, |_| bus.add_rx());
         (vec![bus], rxs)
     };
     /// `tokio::sync::broadcast`: publishers never wait and *overwrite* the oldest; a consumer that
-    /// is a lap behind *lags*: it learns how many it missed, and goes on. They are lost here.
+    /// is a lap behind *lags*: it gets the number of missed messages, which are lost here, and goes
+    /// on.
     Tokio "tokio broadcast": broadcast::Sender<M>, broadcast::Receiver<M>, any,
     |capacity, shape| {
         let (tx, _) = broadcast::channel(capacity);
         let rxs = all(shape.receivers, |_| tx.subscribe());
         (vec![tx; shape.senders], rxs)
     };
-    /// A bus as it is made by hand: channels, and a table of callbacks by topic behind each.
+    /// A bus that its user writes: channels, and a table of callbacks by topic behind each.
     /// Publishers *block*.
     Callbacks "crossbeam, callbacks": Fan<M>, Table<M>, any, |capacity, shape| {
         let (txs, rxs): (Vec<_>, Vec<_>) =
@@ -167,9 +168,9 @@ channels! {
         let tables = rxs.into_iter().map(table).collect();
         (all(shape.senders, |_| Fan(txs.clone())), tables)
     };
-    /// `disruptor` with its multi-producer, also for one publisher, as a bus has to be: events are
+    /// `disruptor` has its multi-producer, also for one publisher, as a bus needs: events are
     /// written in place, each consumer polls with a cursor of its own. Its own call that waits
-    /// *spins* without an end, on however few cores: here it tries, and yields now and then.
+    /// *spins* without an end, also on few cores: here it tries, and yields after [`SPINS`] tries.
     Disruptor "disruptor (try, yield)": Outlet<M>, Inlet<M>,
     |shape| (1..=2).contains(&shape.receivers), |capacity, shape| {
         let capacity = capacity.next_power_of_two();
@@ -187,10 +188,10 @@ channels! {
     };
 }
 
-/// Tries of a disruptor's publisher before a yield.
+/// A disruptor's publisher yields after this many tries.
 const SPINS: u32 = 64;
 
-// Topics block, the bus runs, and consumers are kept for as long as the publishers.
+// Topics block, the bus runs, and consumers live as long as the publishers: no call fails.
 ends! {
     Note;
     Publisher<M>: send |tx, tick| Self::publish(tx, tick);
@@ -229,7 +230,7 @@ ends! {
     };
 }
 
-/// Returns those that can have these publishers and consumers, as subjects of a job.
+/// Returns the brokers that are possible in a shape, as subjects of a job.
 macro_rules! each_broker {
     ($job:ident, $shape:expr) => {
         subjects! {

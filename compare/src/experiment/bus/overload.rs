@@ -1,10 +1,10 @@
-//! Twice as much comes as is served, for a long time: what of it gets in, how long that waits, what
-//! becomes of high priority, and how publishers are held up.
+//! Twice as many messages come as are served, for a long time: how long they wait, how many of high
+//! priority are lost, and how long publishers wait.
 //!
-//! Two publishers bring what is due once a millisecond and sleep in between, as on two cores nobody
-//! could spin beside the consumer. One that was held up does not catch up.
-//! How long a message waits counts from when `publish` returned, so that the wait for room is not
-//! in it, until the consumer has it.
+//! Two publishers send once a millisecond the messages that are due and sleep in between, since on
+//! two cores no thread could spin beside the consumer. One that had to wait does not catch up. The
+//! wait of a message counts from when `publish` returned, so that the wait for room is not in it,
+//! until the consumer has it.
 
 use std::fs;
 use std::sync::Barrier;
@@ -21,9 +21,9 @@ use crate::case::{Case, Goal, Settings};
 use crate::runner::{Metric, Ran, Run, subject, text};
 use crate::threads::crew;
 
-/// Messages that may wait.
+/// This many messages may wait.
 const CAPACITY: usize = 1_024;
-/// Messages that the consumer takes in a second.
+/// The consumer takes this many messages a second.
 const SERVED_PER_S: u64 = 20_000;
 const SERVICE_NS: u64 = 1_000_000_000 / SERVED_PER_S;
 const PUBLISHERS: u64 = 2;
@@ -39,7 +39,8 @@ const METRICS: &[Metric] = &[
     Metric::higher("taken", "1/s"),
     Metric::lower("memory_grown", "bytes"),
 ];
-/// The longest wait, in times that the consumer took for as many messages as there is room for.
+/// The longest wait is divided by the time that the consumer takes for as many messages as there is
+/// room for.
 const OF_BOUND: usize = 0;
 const HIGH_P99: usize = 1;
 const HIGH_LOST: usize = 2;
@@ -47,13 +48,13 @@ const GROWN: usize = 5;
 
 const PLAIN: &str = "thalweg bus";
 const EXPRESS: &str = "thalweg bus, express";
-/// Messages of high priority that may wait in the express lane.
+/// This many messages of high priority may wait in the express lane.
 const EXPRESS_CAPACITY: usize = 64;
-/// What comes of high priority in a round waits for one another, and for what is being served.
+/// Messages of high priority wait for others of their round, and for the one that is being served.
 const HIGH_WAITS_NS_MAX: f64 =
     ((1 + PUBLISHERS * ROUND_NS / SERVICE_NS / HIGH_EACH) * SERVICE_NS) as f64;
 
-/// A reading, or an alarm.
+/// A message is a reading, or an alarm of high priority.
 #[derive(Debug, Clone, Copy)]
 struct Item {
     publisher: usize,
@@ -97,13 +98,13 @@ pub(crate) fn case(settings: &Settings) -> Case {
     case.repeated(1).goals([
         Goal::at_most(PLAIN, OF_BOUND, 1.0),
         Goal::at_most(PLAIN, HIGH_LOST, 0.0),
-        // What counts as flat.
+        // Memory that grows by less counts as constant.
         Goal::at_most(PLAIN, GROWN, 1_048_576.0),
         Goal::at_most(EXPRESS, HIGH_P99, HIGH_WAITS_NS_MAX),
     ])
 }
 
-/// What a publisher saw, by the number of the message.
+/// A publisher's own account, by the number of the message.
 struct Published {
     returned_ns: Vec<u64>,
     calls_ns: Vec<f64>,
@@ -111,7 +112,8 @@ struct Published {
 }
 
 impl Published {
-    /// Makes room for this many messages, written before, so that memory grows by nothing of ours.
+    /// Makes room for this many messages, which is written before, so that the account takes no
+    /// more memory.
     fn with_room(most: usize) -> Self {
         Self {
             returned_ns: vec![1; most],
@@ -140,7 +142,7 @@ impl Published {
                 self.returned_ns[number] = returned;
                 self.calls_ns[number] = (returned - called) as f64;
                 number += 1;
-                // What it could not bring while it was held up, it does not bring later.
+                // Messages that were due while it had to wait are not sent later.
                 due = (due + gap_ns).max(returned.saturating_sub(ROUND_NS));
             }
             thread::sleep(Duration::from_nanos(ROUND_NS));
@@ -151,7 +153,7 @@ impl Published {
     }
 }
 
-/// Memory of this process that is in use.
+/// Returns the resident memory of this process.
 fn memory_bytes() -> f64 {
     let statm = fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages = statm.split(' ').nth(1).and_then(|pages| pages.parse().ok());

@@ -1,6 +1,5 @@
-//! Several senders, several receivers, or both, on the cores that the system gives them: a stream,
-//! and a burst of orders into a channel with room for all of them. Each waits in the peer's own
-//! way.
+//! Several senders or receivers, on the cores that the system gives them: a stream, and a burst of
+//! orders into a channel with room for all of them. Each waits in the peer's own way.
 
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
@@ -13,10 +12,10 @@ use crate::runner::{Metric, Ran, Run};
 use crate::threads::{Samples, crew};
 
 const METRICS: &[Metric] = &[Metric::lower("time_per_message", "ns")];
-/// Room of the channel; senders with lanes share it.
+/// The channel has room for this many; senders with lanes share it.
 const CAPACITY: usize = 1024;
 
-/// How much, and between how many; each sender sends the same share.
+/// Each sender sends an equal share of the messages.
 #[derive(Debug, Clone, Copy)]
 struct Load {
     shape: Shape,
@@ -96,13 +95,13 @@ pub(crate) fn bursts(settings: &Settings) -> Vec<Case> {
     cases.into()
 }
 
-/// An order as programs of the kind send them; 32 bytes with a time stamp of 16.
+/// An order of a trading program has 32 bytes, with a time stamp of 16.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Order {
     id: i32,
     price: f64,
     amount: u32,
-    /// Since the run's begin.
+    /// The time since the run began.
     timestamp: Duration,
 }
 

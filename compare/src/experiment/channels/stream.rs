@@ -1,5 +1,5 @@
-//! One to one: as fast as it goes, one message at a time or in batches; and there and back over two
-//! channels, one message under way.
+//! One sender and one receiver: a stream at full speed, one message at a time or in batches; and
+//! round trips over two channels, one message under way.
 
 use std::hint::spin_loop;
 
@@ -13,13 +13,13 @@ use crate::report::ns;
 use crate::runner::{Metric, Ran, Run};
 use crate::threads::{Samples, Seats};
 
-/// Room of every channel.
+/// Every channel has room for this many messages.
 const CAPACITY: usize = 1024;
-/// The first messages, which are sent and not measured: every slot has been touched then.
+/// The first messages are sent and not measured: every slot has been touched then.
 const WARM_UP: u64 = (CAPACITY + CAPACITY / 2) as u64;
-/// Messages of a batch.
+/// A batch has this many messages.
 const BATCH: usize = 64;
-/// Messages between two looks at the clock.
+/// The clock is read once in this many messages.
 const LOOK_EVERY: u64 = 256;
 
 const METRICS: &[Metric] = &[Metric::lower("time_per_message", "ns")];
@@ -50,7 +50,7 @@ pub(crate) fn cases(settings: &Settings) -> Vec<Case> {
 /// Checks that messages come whole and in their order.
 #[derive(Debug, Default)]
 pub struct Checker {
-    /// The number of the next one.
+    /// The number of the next message.
     next: u64,
     misplaced: u64,
     over: bool,
@@ -76,7 +76,8 @@ impl Checker {
     }
 }
 
-/// Sends chunks of [`LOOK_EVERY`] messages by `send(first)` for the span.
+/// Sends chunks of [`LOOK_EVERY`] messages with `send(first)` for the span. Returns how many
+/// messages it sent.
 #[inline]
 fn send_for(span_ns: u64, mut send: impl FnMut(u64)) -> u64 {
     let clock = Clock::global();
@@ -93,7 +94,7 @@ fn send_for(span_ns: u64, mut send: impl FnMut(u64)) -> u64 {
     sent
 }
 
-/// Returns the figures of a run of which `sender` sends, and `receive` takes one or several.
+/// Runs `sender` on one core, and `receive`, which takes one or several messages, on another.
 #[inline]
 fn run<T>(sender: impl FnOnce() -> (u64, T), mut receive: impl FnMut(&mut Checker) + Send) -> Ran {
     let receiver = || {
@@ -171,7 +172,7 @@ where
 
 const TRIP_METRICS: &[Metric] = &Metric::times(["round_trip_p50", "round_trip_p99"]);
 
-/// Round trips that are not measured, and how many are at most.
+/// The first round trips are not measured.
 const TRIPS_WARM_UP: u64 = 200;
 const TRIPS_MAX: usize = 1 << 17;
 

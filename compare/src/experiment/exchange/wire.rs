@@ -1,5 +1,4 @@
-//! Commands that come in as bytes, and what goes out as bytes: each command's outcome, and the
-//! market data that it makes.
+//! Commands come in as bytes, and bytes go out: each command's outcome, and its market data.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,7 +8,7 @@ use thalweg_exchange::{Command, Events, ResultCode, State, apply};
 
 use super::flow::Flow;
 
-/// What goes out for a stream.
+/// The account of the bytes that go out for a stream.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Total {
     /// The number of bytes.
@@ -22,9 +21,9 @@ pub struct Total {
 #[derive(Debug)]
 pub struct Wire {
     pub(crate) flow: Flow,
-    /// The commands' frames, one after another.
+    /// The frames of the commands, one after another.
     pub(crate) bytes: Vec<u8>,
-    /// What must go out for it.
+    /// The bytes that must go out for it.
     pub total: Total,
 }
 
@@ -50,7 +49,7 @@ impl Wire {
         wire
     }
 
-    /// Returns a state right before the commands, and a publisher that has followed it so far.
+    /// Returns a state before the commands, and a publisher that has followed it so far.
     pub(crate) fn ready(&self) -> (State, Publisher) {
         let mut builder = Builder::new(Epoch(1), Options::default());
         let state = self.flow.ready(|command, result, events| {
@@ -67,12 +66,12 @@ impl Wire {
     }
 }
 
-/// The commands of some bytes, one after another.
+/// The bytes of commands, one after another.
 #[derive(Debug)]
 pub(crate) struct Incoming<'b>(pub(crate) &'b [u8]);
 
 impl Incoming<'_> {
-    /// Decodes the next one.
+    /// Decodes the next command.
     ///
     /// # Panics
     /// There is none: the program made the bytes itself.
@@ -83,12 +82,12 @@ impl Incoming<'_> {
     }
 }
 
-/// What the publish stage does: market data, and bytes of all that goes out.
+/// The work of the publish stage: it makes market data, and the bytes that go out.
 #[derive(Debug)]
 pub(crate) struct Publisher {
     builder: Builder,
     out: Outgoing,
-    /// What was sent in all, once the publisher is dropped.
+    /// The account of all bytes, once the publisher is dropped.
     pub(crate) total: Arc<Mutex<Total>>,
 }
 
@@ -104,7 +103,7 @@ impl Publisher {
         events: &Events,
     ) {
         self.out.outcome(sequence, result, events);
-        // The commands before these were numbered, too.
+        // The commands of the rehearsal have numbers, too.
         let number = self.builder.command().map_or(0, |last| last + 1);
         let messages = self.builder.apply(number, command, result, events);
         for message in messages.expect("every outcome came, in order") {
@@ -119,7 +118,7 @@ impl Drop for Publisher {
     }
 }
 
-/// Bytes that go out: written to a buffer over and over, as if it was sent each time it is full.
+/// The bytes that go out are written to a buffer, which begins again when it is full, as if sent.
 #[derive(Debug)]
 struct Outgoing {
     buffer: Box<[u8]>,
@@ -128,10 +127,10 @@ struct Outgoing {
 }
 
 impl Outgoing {
-    /// Then it is sent.
+    /// A buffer with this many bytes is sent.
     const FULL_BYTES: usize = 1 << 16;
-    /// The last bytes of each full buffer are compared with what they should be, and its length:
-    /// enough to find what differs, and too few to be felt.
+    /// The last bytes of each full buffer, and its length, go into the checksum: enough to detect
+    /// wrong bytes, and too few to take time.
     const CHECKED_BYTES: usize = 1 << 10;
 
     fn new() -> Self {

@@ -1,4 +1,4 @@
-//! Several threads whose records are acknowledged once they are durable.
+//! Several threads append records, which are acknowledged once they are durable.
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -14,13 +14,13 @@ use crate::case::{Case, Goal, Settings};
 use crate::runner::{Metric, Run, subject, text};
 use crate::threads::crew;
 
-/// Records that wait for the journal's thread.
+/// This many records may wait for the journal's thread.
 const CAPACITY: usize = 1024;
-/// Records of a commit.
+/// A commit has at most this many records.
 const GROUP_MAX: usize = 4096;
-/// The threads that append.
+/// This many threads append.
 const PRODUCERS: usize = 8;
-/// Records that a producer has on their way.
+/// A producer has at most this many records without an acknowledgement.
 const WINDOW: usize = 64;
 
 const METRICS: &[Metric] =
@@ -34,13 +34,13 @@ struct Request {
     durable: oneshot::Sender<Durable<Lsn>>,
 }
 
-/// When a record was sent, and what waits for its answer.
+/// The time at which a record was sent, and the receiver of its acknowledgement.
 type Sent = (Instant, oneshot::Receiver<Durable<Lsn>>);
 
-/// Times from before a record is sent until it is acknowledged, ns.
+/// The times from before records are sent until they are acknowledged, ns.
 type Times = Result<Vec<f64>, String>;
 
-/// Appends what has come, commits it once, and acknowledges.
+/// Appends the records that have come, commits them together, and acknowledges them.
 fn serve(mut journal: Journal<Record>, mut inbox: Receiver<Request, Mpsc>) -> Result<(), String> {
     let mut group = Vec::with_capacity(GROUP_MAX);
     while inbox.recv_many(&mut group, GROUP_MAX).is_ok() {
@@ -49,7 +49,7 @@ fn serve(mut journal: Journal<Record>, mut inbox: Receiver<Request, Mpsc>) -> Re
         }
         let durable = journal.commit().map_err(text)?;
         for request in group.drain(..) {
-            // A producer that has gone needs no answer.
+            // A producer that has gone needs no acknowledgement.
             let _ = request.durable.send(durable);
         }
     }
@@ -101,7 +101,7 @@ fn mutex(place: &Scratch, span: &Duration) -> Times {
     let file = Arc::new(Mutex::new(place.file()?));
     crowd(file, |begin, file| {
         let mut times = Vec::new();
-        // One record at least, however late the thread has started.
+        // Each thread appends one record at least, however late it has started.
         while times.is_empty() || begin.elapsed() < *span {
             let sent = Instant::now();
             let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
