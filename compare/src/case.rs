@@ -19,12 +19,8 @@ pub struct Settings {
 }
 
 impl Settings {
-    const QUICK_SCALE: f64 = 0.2;
-    const QUICK_REPETITIONS: usize = 3;
-
     fn scale(&self) -> f64 {
-        let scale = if self.quick { Self::QUICK_SCALE } else { 1.0 };
-        self.scale.unwrap_or(scale)
+        self.scale.unwrap_or(if self.quick { 0.2 } else { 1.0 })
     }
 
     /// Returns a number of events or nanoseconds from that of a full run: one at least.
@@ -34,12 +30,8 @@ impl Settings {
 
     /// Returns the runs of each subject from those of a full run.
     pub fn repetitions(&self, full: usize) -> usize {
-        let quick = if self.quick {
-            Self::QUICK_REPETITIONS
-        } else {
-            full
-        };
-        self.repetitions.unwrap_or(full.min(quick))
+        let most = if self.quick { 3 } else { full };
+        self.repetitions.unwrap_or(full.min(most))
     }
 
     /// Returns whether figures can be held against limits: a quick run is for a first look.

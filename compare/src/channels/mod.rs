@@ -82,16 +82,6 @@ macro_rules! each_try {
     };
 }
 
-/// Returns the pairs with batches on both sides.
-macro_rules! each_batch {
-    ($job:ident) => {
-        subjects! {
-            $job, u64, $crate::channels::PAIR; ours::Spsc, ours::RingPacked, ours::RingSlotted,
-            rings::Rtrb, gil::Spsc,
-        }
-    };
-}
-
 /// Returns the pairs whose two sides wait.
 macro_rules! each_blocking {
     ($job:ident) => {
@@ -114,7 +104,7 @@ macro_rules! each_crowd {
     };
 }
 
-pub(crate) use {channels, each_batch, each_blocking, each_crowd, each_try, ends, subjects};
+pub(crate) use {channels, each_blocking, each_crowd, each_try, ends, subjects};
 
 pub(crate) mod bounded;
 pub(crate) mod gil;

@@ -2,15 +2,14 @@
 //! sampling and with practically none.
 
 use thalweg::pipeline::{Placement, SAMPLE_EVERY_MAX};
-use thalweg_measure::clock::Clock;
 use thalweg_measure::statistics::median;
 
 use super::Experiment;
-use super::pipeline::stages;
+use super::pipeline::ours;
 use crate::case::{Case, Limit, Settings};
-use crate::pipelines::{CAPACITY, Event, Stamp};
 use crate::report::{Report, ns};
-use crate::runner::{Metric, Ran, Run, Trial, subject, text};
+use crate::runner::{Metric, Trial, subject};
+use crate::sender::Load;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "attribution",
@@ -26,59 +25,34 @@ const WITHOUT: &str = "without";
 const METRICS: &[Metric] = &[Metric::lower("elapsed", "ns/event")];
 const COST: Metric = Metric::lower("cost", "ns/event");
 
-#[derive(Debug)]
-struct Load {
-    batch: usize,
-    placement: Placement,
-    span_ns: u64,
-}
-
 fn cases(settings: &Settings) -> Vec<Case> {
+    let span_ns = settings.count(150_000_000);
     let mut cases = Vec::new();
     for batch in [1, 64] {
         for placement in [Placement::inline(), Placement::threads(1)] {
             let name = format!("0-ns batch-{batch} {placement}");
             let heading = "three stages that do next to nothing";
-            let load = Load {
-                batch,
-                placement,
-                span_ns: settings.count(150_000_000),
-            };
-            let way = |name, is_sampled| subject(name, move |load| run(load, is_sampled));
-            let subjects = vec![way(WITHOUT, false), way(WITH, true)];
-            cases.push(Case::of(name, heading, METRICS, subjects, load).footer(cost));
+            let subjects =
+                [(WITHOUT, Some(SAMPLE_EVERY_MAX)), (WITH, None)].map(|(name, every)| {
+                    let placement = placement.clone();
+                    subject(name, move |load| {
+                        let mut run = ours(0, load, |stages| {
+                            let stages = stages.placement(placement.clone());
+                            match every {
+                                Some(every) => stages.sample_every(every),
+                                None => stages,
+                            }
+                        })?;
+                        run.values[0] = 1e9 / run.values[0];
+                        Ok(run)
+                    })
+                });
+            let load = Load::Closed { batch, span_ns };
+            let case = Case::of(name, heading, METRICS, subjects.into(), load);
+            cases.push(case.footer(cost));
         }
     }
     cases
-}
-
-fn run(load: &Load, is_sampled: bool) -> Ran {
-    let mut builder = stages(0, |_| ()).placement(load.placement.clone());
-    if !is_sampled {
-        builder = builder.sample_every(SAMPLE_EVERY_MAX);
-    }
-    let mut pipeline = builder.build().map_err(text)?;
-    let clock = Clock::global();
-    let begin = clock.ticks();
-    let end = begin + clock.ticks_from_ns(load.span_ns);
-    let mut sent = 0;
-    while clock.ticks() < end {
-        for _ in 0..(CAPACITY / load.batch).min(512) {
-            let set = |at: usize, event: &mut Event| event.set(Stamp::untimed(sent + at as u64));
-            let published = match load.batch {
-                1 => pipeline.publish(|event| set(0, event)),
-                batch => pipeline.publish_batch(batch, set),
-            };
-            published.map_err(text)?;
-            sent += load.batch as u64;
-        }
-    }
-    pipeline.drain().map_err(text)?;
-    let took_ns = clock.ns(clock.ticks().saturating_sub(begin));
-    let stats = pipeline.join().map_err(text)?;
-    let passed = stats.stages.last().map_or(0, |stage| stage.events);
-    let elapsed = took_ns as f64 / sent as f64;
-    Ok(Run::of([elapsed]).with_lost(sent.abs_diff(passed)))
 }
 
 /// Adds the difference of the two, pair by pair.

@@ -87,7 +87,9 @@ fn subjects(rounds: u32) -> Subjects<Load> {
         (THREE, Placement::threads(3)),
         (AUTO, Placement::auto()),
     ] {
-        all.push(subject(name, move |load| ours(&placement, rounds, load)));
+        all.push(subject(name, move |load| {
+            ours(rounds, load, |stages| stages.placement(placement.clone()))
+        }));
     }
     let sleep = Sleep::new(Duration::from_micros(1));
     all.extend([
@@ -120,25 +122,24 @@ fn alone(rounds: u32, load: &Load) -> Ran {
     })
 }
 
-/// Declares the three stages; the last one ends with `end`.
-pub(super) fn stages(rounds: u32, mut end: impl FnMut(&Event) + Send + 'static) -> Builder<Event> {
-    let [mut first, mut second, mut third] = steps(rounds);
-    Pipeline::builder(CAPACITY, Event::default)
-        .stage("first", move |event: &mut Event, _| first.work(event))
-        .stage("second", move |event: &mut Event, _| second.work(event))
-        .after("first")
-        .stage("third", move |event: &mut Event, _| {
-            third.work(event);
-            end(event);
-        })
-        .after("second")
-}
-
-fn ours(placement: &Placement, rounds: u32, load: &Load) -> Ran {
+/// Runs a pipeline of three stages, which `set` completes.
+pub(super) fn ours(
+    rounds: u32,
+    load: &Load,
+    set: impl Fn(Builder<Event>) -> Builder<Event>,
+) -> Ran {
     run(*load, |mut tail| {
-        let pipeline = stages(rounds, move |event| tail.end(event));
-        let pipeline = pipeline.placement(placement.clone());
-        Ok(Owned(pipeline.build().map_err(text)?))
+        let [mut first, mut second, mut third] = steps(rounds);
+        let stages = Pipeline::builder(CAPACITY, Event::default)
+            .stage("first", move |event: &mut Event, _| first.work(event))
+            .stage("second", move |event: &mut Event, _| second.work(event))
+            .after("first")
+            .stage("third", move |event: &mut Event, _| {
+                third.work(event);
+                tail.end(event);
+            })
+            .after("second");
+        Ok(Owned(set(stages).build().map_err(text)?))
     })
 }
 

@@ -6,8 +6,8 @@ use std::collections::VecDeque;
 use ::bus::BusReader;
 use crossbeam_channel as crossbeam;
 use disruptor::{
-    BusySpin, EventPoller, MultiConsumerBarrier, MultiProducer, MultiProducerBarrier, Producer,
-    SingleConsumerBarrier, build_multi_producer,
+    BusySpin, EventPoller, MultiProducer, MultiProducerBarrier, Producer, SingleConsumerBarrier,
+    build_multi_producer,
 };
 use thalweg::bus::{Admission, Bus, Consumer, Message, Publisher, TopicId, TopicInfo, Topics};
 use tokio::sync::broadcast::{self, error::TryRecvError};
@@ -111,12 +111,6 @@ type Handler<M> = Box<dyn Fn(&M, &mut Option<M>) + Send>;
 /// A consumer has a channel, and callbacks by topic.
 pub(crate) struct Table<M>(crossbeam::Receiver<M>, Vec<Vec<Handler<M>>>);
 
-/// A disruptor with one last consumer and one with several are two types.
-pub(crate) enum Outlet<M> {
-    One(MultiProducer<M, SingleConsumerBarrier>),
-    Several(MultiProducer<M, MultiConsumerBarrier>),
-}
-
 /// A poller, and the events that it took and did not return yet: its barrier looks at every event
 /// that is there each time, so it takes all of them.
 pub(crate) struct Inlet<M>(EventPoller<M, MultiProducerBarrier>, VecDeque<M>);
@@ -171,20 +165,12 @@ channels! {
     /// `disruptor` has its multi-producer, also for one publisher, as a bus needs: events are
     /// written in place, each consumer polls with a cursor of its own. Its own call that waits
     /// *spins* without an end, also on few cores: here it tries, and yields after [`SPINS`] tries.
-    Disruptor "disruptor (try, yield)": Outlet<M>, Inlet<M>,
-    |shape| (1..=2).contains(&shape.receivers), |capacity, shape| {
+    Disruptor "disruptor (try, yield)": MultiProducer<M, SingleConsumerBarrier>, Inlet<M>,
+    |shape| shape.receivers == 1, |capacity, shape| {
         let capacity = capacity.next_power_of_two();
         let builder = build_multi_producer(capacity, M::default, BusySpin);
-        let (first, builder) = builder.new_event_poller();
-        let first = Inlet(first, VecDeque::new());
-        if shape.receivers == 1 {
-            let tx = builder.build();
-            return (all(shape.senders, |_| Outlet::One(tx.clone())), vec![first]);
-        }
-        let (second, builder) = builder.new_event_poller();
-        let tx = builder.build();
-        let second = Inlet(second, VecDeque::new());
-        (all(shape.senders, |_| Outlet::Several(tx.clone())), vec![first, second])
+        let (poller, builder) = builder.new_event_poller();
+        (vec![builder.build(); shape.senders], vec![Inlet(poller, VecDeque::new())])
     };
 }
 
@@ -217,9 +203,8 @@ ends! {
         }
         taken
     };
-    Outlet<M>: send |tx, tick| match tx {
-        Self::One(tx) => insist(SPINS, || tx.try_publish(|event| *event = tick).ok()),
-        Self::Several(tx) => insist(SPINS, || tx.try_publish(|event| *event = tick).ok()),
+    MultiProducer<M, SingleConsumerBarrier>: send |tx, tick| {
+        insist(SPINS, || tx.try_publish(|event| *event = tick).ok())
     };
     Inlet<M>: try_recv |rx| {
         if rx.1.is_empty() {

@@ -68,17 +68,6 @@ pub enum Rule {
 }
 
 impl Rule {
-    /// All rules.
-    pub const EACH: [Self; 3] = [Self::Default, Self::Sized, Self::Covered];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Default => "thalweg bus, default",
-            Self::Sized => "thalweg bus, own reserves",
-            Self::Covered => "thalweg bus, it and those above",
-        }
-    }
-
     fn admission(self, Load { total, capacity }: Load) -> Admission {
         if self == Self::Default {
             return Admission::default();
@@ -123,19 +112,24 @@ const METRICS: &[Metric] = &[
 ];
 
 pub(crate) fn case(settings: &Settings) -> Case {
-    let rule = |rule: Rule| {
+    let rule = |name, rule| {
         let seed = AtomicU64::new(0);
-        subject(rule.name(), move |load: &Load| {
+        subject(name, move |load: &Load| {
             // ORDERING: Relaxed; runs are one after another.
             run(*load, rule, seed.fetch_add(1, Ordering::Relaxed))
         })
     };
+    let subjects = vec![
+        rule("thalweg bus, default", Rule::Default),
+        rule("thalweg bus, own reserves", Rule::Sized),
+        rule("thalweg bus, it and those above", Rule::Covered),
+    ];
     let (total, capacity) = (settings.count(300_000), settings.count(131_072));
     let heading = format!(
         "{total} messages of {PUBLISHERS} publishers while the consumer is stopped, room for \
          {capacity}; each message accounted for"
     );
-    let (subjects, load) = (Rule::EACH.map(rule).into(), Load { total, capacity });
+    let load = Load { total, capacity };
     Case::of("burst/300k", heading, METRICS, subjects, load)
 }
 

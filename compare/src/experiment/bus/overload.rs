@@ -104,53 +104,43 @@ pub(crate) fn case(settings: &Settings) -> Case {
     ])
 }
 
-/// A publisher's own account, by the number of the message.
-struct Published {
-    returned_ns: Vec<u64>,
-    calls_ns: Vec<f64>,
-    high_lost: u64,
+fn now_ns() -> u64 {
+    let clock = Clock::global();
+    clock.ns(clock.ticks())
 }
 
-impl Published {
-    /// Makes room for this many messages, which is written before, so that the account takes no
-    /// more memory.
-    fn with_room(most: usize) -> Self {
-        Self {
-            returned_ns: vec![1; most],
-            calls_ns: vec![1.0; most],
-            high_lost: 0,
+/// Publishes for the span. Returns the times at which each call began and returned, in the places
+/// of `calls`, and how many messages of high priority were lost.
+fn publish(
+    mut tx: Publisher<Item>,
+    publisher: usize,
+    mut calls: Vec<[u64; 2]>,
+    span_ns: u64,
+) -> (Vec<[u64; 2]>, u64) {
+    let begin = now_ns();
+    let (mut due, mut number, mut high_lost) = (begin, 0, 0);
+    while due < begin + span_ns {
+        let now = now_ns();
+        while due <= now && number < calls.len() {
+            let is_high = (number as u64).is_multiple_of(HIGH_EACH);
+            let item = Item {
+                publisher,
+                number,
+                is_high,
+            };
+            let called = now_ns();
+            let outcome = tx.publish(item);
+            let returned = now_ns();
+            high_lost += u64::from(outcome.is_err());
+            calls[number] = [called, returned];
+            number += 1;
+            // Messages that were due while it had to wait are not sent later.
+            due = (due + SERVICE_NS).max(returned.saturating_sub(ROUND_NS));
         }
+        thread::sleep(Duration::from_nanos(ROUND_NS));
     }
-
-    fn publish(mut self, mut tx: Publisher<Item>, publisher: usize, span_ns: u64) -> Self {
-        let clock = Clock::global();
-        let now_ns = || clock.ns(clock.ticks());
-        let (begin, gap_ns) = (now_ns(), SERVICE_NS);
-        let (mut due, mut number) = (begin, 0);
-        while due < begin + span_ns {
-            let now = now_ns();
-            while due <= now && number < self.calls_ns.len() {
-                let is_high = (number as u64).is_multiple_of(HIGH_EACH);
-                let called = now_ns();
-                let outcome = tx.publish(Item {
-                    publisher,
-                    number,
-                    is_high,
-                });
-                let returned = now_ns();
-                self.high_lost += u64::from(outcome.is_err());
-                self.returned_ns[number] = returned;
-                self.calls_ns[number] = (returned - called) as f64;
-                number += 1;
-                // Messages that were due while it had to wait are not sent later.
-                due = (due + gap_ns).max(returned.saturating_sub(ROUND_NS));
-            }
-            thread::sleep(Duration::from_nanos(ROUND_NS));
-        }
-        self.returned_ns.truncate(number);
-        self.calls_ns.truncate(number);
-        self
-    }
+    calls.truncate(number);
+    (calls, high_lost)
 }
 
 /// Returns the resident memory of this process.
@@ -158,6 +148,31 @@ fn memory_bytes() -> f64 {
     let statm = fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages = statm.split(' ').nth(1).and_then(|pages| pages.parse().ok());
     pages.unwrap_or(0.0) * 4096.0
+}
+
+/// Takes all messages, with the times at which they came, into the places of `taken`. Returns them,
+/// by how much memory grew, and how long it took.
+fn consume(
+    mut rx: Consumer<Item>,
+    mut taken: Vec<(Item, u64)>,
+    span_ns: u64,
+) -> (Vec<(Item, u64)>, f64, f64) {
+    let (mut count, mut before) = (0, 0.0);
+    let begin = now_ns();
+    while let Ok(delivery) = rx.recv() {
+        let now = now_ns();
+        taken[count] = (delivery.message, now);
+        count += 1;
+        if before == 0.0 && now > begin + span_ns / 4 {
+            before = memory_bytes();
+        }
+        while now_ns() < now + SERVICE_NS {
+            std::hint::spin_loop();
+        }
+    }
+    taken.truncate(count);
+    let span_s = (now_ns() - begin) as f64 / 1e9;
+    (taken, (memory_bytes() - before).max(0.0), span_s)
 }
 
 fn run(span_ns: u64, builder: Builder<Item>) -> Ran {
@@ -169,65 +184,45 @@ fn run(span_ns: u64, builder: Builder<Item>) -> Ran {
     let txs = txs.map_err(text)?;
     drop(bus);
     let start = Barrier::new(PUBLISHERS as usize + 1);
-    let publish = |publisher: usize, tx| {
-        let published = Published::with_room(most);
+    // The places are written before, so that the accounts take no more memory during the run.
+    let publish = |publisher, tx| {
+        let calls = vec![[1; 2]; most];
         start.wait();
-        published.publish(tx, publisher, span_ns)
+        publish(tx, publisher, calls, span_ns)
     };
-    let consume = |_, mut rx: Consumer<Item>| {
-        let clock = Clock::global();
+    let consume = |_, rx| {
         let none = Item {
             publisher: 0,
             number: 1,
             is_high: false,
         };
-        let mut taken = vec![(none, 1_u64); 2 * most];
-        let (mut count, mut before) = (0, 0.0);
+        let taken = vec![(none, 1); 2 * most];
         start.wait();
-        let begin = clock.ns(clock.ticks());
-        while let Ok(delivery) = rx.recv() {
-            let now = clock.ns(clock.ticks());
-            taken[count] = (delivery.message, now);
-            count += 1;
-            if before == 0.0 && now > begin + span_ns / 4 {
-                before = memory_bytes();
-            }
-            while clock.ns(clock.ticks()) < now + SERVICE_NS {
-                std::hint::spin_loop();
-            }
-        }
-        taken.truncate(count);
-        let span_s = (clock.ns(clock.ticks()) - begin) as f64 / 1e9;
-        (taken, (memory_bytes() - before).max(0.0), span_s)
+        consume(rx, taken, span_ns)
     };
     let (published, consumed) = crew(txs, vec![rx], publish, consume);
     let (taken, grown, span_s) = &consumed[0];
-    Ok(summary(&published, taken, *grown, *span_s))
-}
-
-fn summary(published: &[Published], taken: &[(Item, u64)], grown: f64, span_s: f64) -> Run {
-    let waited = |(item, at): &(Item, u64)| {
-        let returned = published[item.publisher].returned_ns[item.number];
-        (item.is_high, at.saturating_sub(returned) as f64)
+    let wait = |(item, at): &(Item, u64)| {
+        let [_, returned] = published[item.publisher].0[item.number];
+        at.saturating_sub(returned) as f64
     };
-    let waits: Vec<(bool, f64)> = taken.iter().map(waited).collect();
-    let longest = waits.iter().map(|wait| wait.1).fold(0.0, f64::max);
-    let high = waits.iter().filter(|wait| wait.0).map(|wait| wait.1);
-    let high: Vec<f64> = high.collect();
-    let calls = published.iter().flat_map(|one| &one.calls_ns).copied();
-    let calls: Vec<f64> = calls.collect();
-    let p99 = |values: &[f64]| quantile(values, 0.99).unwrap_or(f64::NAN);
-    let high_lost: u64 = published.iter().map(|one| one.high_lost).sum();
-    let sent: usize = published.iter().map(|one| one.returned_ns.len()).sum();
+    let longest = taken.iter().map(wait).fold(0.0, f64::max);
+    let high = taken.iter().filter(|(item, _)| item.is_high);
+    let calls = published.iter().flat_map(|(calls, _)| calls);
+    let calls = calls.map(|[called, returned]| (returned - called) as f64);
+    let p99 = |values: Vec<f64>| quantile(&values, 0.99).unwrap_or(f64::NAN);
+    let high_lost: u64 = published.iter().map(|(_, lost)| lost).sum();
+    let sent: usize = published.iter().map(|(calls, _)| calls.len()).sum();
     let taken_per_s = taken.len() as f64 / span_s;
     let bound_ns = CAPACITY as f64 * 1e9 / taken_per_s;
-    Run::of([
+    let values = [
         longest / bound_ns,
-        p99(&high),
+        p99(high.map(wait).collect()),
         high_lost as f64,
-        p99(&calls),
+        p99(calls.collect()),
         taken_per_s,
-        grown,
-    ])
-    .with_lost((sent as u64 - high_lost).abs_diff(taken.len() as u64))
+        *grown,
+    ];
+    let lost = (sent as u64 - high_lost).abs_diff(taken.len() as u64);
+    Ok(Run::of(values).with_lost(lost))
 }

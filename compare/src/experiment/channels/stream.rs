@@ -7,7 +7,7 @@ use thalweg_measure::clock::Clock;
 
 use crate::case::{Case, Goal, Limit, Settings};
 use crate::channels::{
-    Channel, LAST, RecvBatch, SendBatch, TryRecv, TrySend, each_batch, each_try, subjects,
+    Channel, LAST, PAIR, RecvBatch, SendBatch, TryRecv, TrySend, each_try, subjects,
 };
 use crate::report::ns;
 use crate::runner::{Metric, Ran, Run};
@@ -35,7 +35,11 @@ pub(crate) fn cases(settings: &Settings) -> Vec<Case> {
     );
     let one = Case::of(name, heading, METRICS, each_try!(one_by_one), span_ns);
     let (name, heading) = ("batch/8B/1024", format!("batches of {BATCH}, {pinned}"));
-    let batch = Case::of(name, heading, METRICS, each_batch!(batches), span_ns);
+    // These pairs have batches on both sides.
+    let in_batches = subjects! {
+        batches, u64, PAIR; ours::Spsc, ours::RingPacked, ours::RingSlotted, rings::Rtrb, gil::Spsc,
+    };
+    let batch = Case::of(name, heading, METRICS, in_batches, span_ns);
     let read = ns(Clock::global().read_cost_ns());
     let heading = format!("there and back, {pinned}; one clock read of {read} a trip included");
     let (metrics, trips) = (TRIP_METRICS, each_try!(round_trips));

@@ -13,7 +13,7 @@ use thalweg_exchange::{Command, Events, State, apply, apply_batch};
 use thalweg_measure::clock::Clock;
 
 use super::flow::Flow;
-use super::wire::{Incoming, Total, Wire};
+use super::wire::{Total, Wire, decode};
 use crate::pipelines::Stamp;
 use crate::runner::{Metric, Ran, Run, Subjects, subject, text};
 use crate::sender::{Line, Load, line, run};
@@ -73,14 +73,14 @@ pub fn looped<const BYTES: bool>(wire: &Wire, in_batches: bool) -> Run {
         events = events.with_levels();
     }
     let mut decoded = vec![Command::Nop; BATCH];
-    let mut incoming = Incoming(&wire.bytes);
+    let mut incoming = &wire.bytes[..];
     let mut number = 0;
     let begin = Clock::global().ticks();
     for commands in wire.flow.commands.chunks(BATCH) {
         let decoded = &mut decoded[..commands.len()];
         let batch = if BYTES {
             for command in &mut *decoded {
-                incoming.next_into(command);
+                decode(&mut incoming, command);
             }
             &*decoded
         } else {
@@ -126,12 +126,12 @@ fn served<const BYTES: bool>(wire: &Wire, placement: Placement) -> Ran {
         }
     };
     let mut service = Service::start(state, options, publish).map_err(text)?;
-    let mut incoming = Incoming(&wire.bytes);
+    let mut incoming = &wire.bytes[..];
     let begin = Clock::global().ticks();
     for batch in wire.flow.commands.chunks(BATCH) {
         let submitted = if BYTES {
             service.submit_with(batch.len(), |_, command| {
-                incoming.next_into(command);
+                decode(&mut incoming, command);
                 0
             })
         } else {

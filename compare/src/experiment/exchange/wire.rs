@@ -66,20 +66,14 @@ impl Wire {
     }
 }
 
-/// The bytes of commands, one after another.
-#[derive(Debug)]
-pub(crate) struct Incoming<'b>(pub(crate) &'b [u8]);
-
-impl Incoming<'_> {
-    /// Decodes the next command.
-    ///
-    /// # Panics
-    /// There is none: the program made the bytes itself.
-    #[inline]
-    pub(crate) fn next_into(&mut self, command: &mut Command) {
-        let length = codec::decode_command_into(self.0, command);
-        self.0 = &self.0[length.expect("the frames were encoded here")..];
-    }
+/// Decodes the first command of some frames, which begin behind it then.
+///
+/// # Panics
+/// There is none: the program made the bytes itself.
+#[inline]
+pub(crate) fn decode(frames: &mut &[u8], command: &mut Command) {
+    let length = codec::decode_command_into(frames, command);
+    *frames = &frames[length.expect("the frames were encoded here")..];
 }
 
 /// The work of the publish stage: it makes market data, and the bytes that go out.
