@@ -131,9 +131,9 @@ fn run(arguments: &Arguments) -> Result<String, String> {
     if out.is_empty() {
         let cases = experiments.iter().flat_map(|one| (one.cases)(&settings));
         let cases: Vec<String> = cases.map(|case| case.name).collect();
-        let cases = cases.join(", ");
+        let known = cases.join(", ");
         return Err(format!(
-            "no case of {name:?} is asked for; there are {cases}"
+            "no case of {name:?} is asked for; there are {known}"
         ));
     }
     Ok(out)
@@ -142,10 +142,8 @@ fn run(arguments: &Arguments) -> Result<String, String> {
 fn list() -> String {
     let width = EXPERIMENTS.iter().map(|known| known.name.len()).max();
     let width = width.unwrap_or(0);
-    let lines = EXPERIMENTS
-        .iter()
-        .map(|known| format!("{:width$}  {}\n", known.name, known.shows));
-    lines.collect()
+    let line = |known: &Experiment| format!("{:width$}  {}\n", known.name, known.shows);
+    EXPERIMENTS.iter().map(line).collect()
 }
 
 /// Returns `experiment/case/subject` of all that an experiment can run.

@@ -175,12 +175,6 @@ impl Samples {
         self.ticks.len() == self.ticks.capacity()
     }
 
-    /// Concatenates the spans of several threads.
-    pub(crate) fn merged(all: impl IntoIterator<Item = Self>) -> Self {
-        let ticks = all.into_iter().flat_map(|samples| samples.ticks).collect();
-        Self { ticks }
-    }
-
     /// Returns the quantiles at these fractions, ns; infinite without spans.
     pub fn quantiles_ns<const N: usize>(mut self, fractions: [f64; N]) -> [f64; N] {
         self.ticks.sort_unstable();

@@ -36,7 +36,7 @@ pub(crate) const CHANNELS: Experiment = Experiment {
 
 pub(crate) const BURST: Experiment = Experiment {
     name: "burst",
-    shows: "100,000 orders at once through a channel, up to 20 senders or receivers",
+    shows: "100,000 orders at once through a channel, up to 20 senders",
     peers: PEERS,
     notes: "The stamp is taken before `send`. So a slower sender makes a shorter queue and better \
             quantiles, and p50 says whether the receiver happened to keep up. Wall time counts \

@@ -65,12 +65,8 @@ fn cases(settings: &Settings) -> Vec<Case> {
             groups,
             is_synced,
         };
-        let metrics = if load.is_large() {
-            &METRICS[..1]
-        } else {
-            METRICS
-        };
-        Case::of(name, heading, metrics, logs(&load), load)
+        let metrics = if load.is_large() { 1 } else { 3 };
+        Case::of(name, heading, &METRICS[..metrics], logs(&load), load)
     };
     let goal = |peer, least| Goal::ratio([OURS, peer], 0, least);
     let commits = [
@@ -86,18 +82,14 @@ fn cases(settings: &Settings) -> Vec<Case> {
     });
     let loads = [("load/unsynced", false, 1.5), ("load/synced", true, 1.0)];
     let loads = loads.map(|(name, is_synced, least)| {
-        let records = settings
-            .count((512 << 20) / RECORD_BYTES)
-            .max(COMMIT_MAX + 1);
+        let records = settings.count((512 << 20) / RECORD_BYTES);
+        let records = records.max(COMMIT_MAX + 1);
         let heading = format!("{} MiB, synced at their end or not", (records * 64) >> 20);
         case(name, heading, records, 1, is_synced).goal(goal(BUFFERED, least))
     });
-    let producers = producers::case(settings);
-    commits
-        .into_iter()
-        .chain(loads)
-        .chain([producers])
-        .collect()
+    let mut cases: Vec<Case> = commits.into_iter().chain(loads).collect();
+    cases.push(producers::case(settings));
+    cases
 }
 
 /// A log appends the records of these numbers, and commits them.
@@ -183,11 +175,10 @@ fn figures(ns: f64, records: u64, times: &[f64]) -> Vec<f64> {
 }
 
 fn ours(place: &Scratch, load: &Load) -> Result<Log, String> {
-    let options = Options::default();
-    let options = match load.is_large() {
-        true => options,
-        false => options.segment_bytes(SEGMENT_BYTES).in_background(false),
-    };
+    let mut options = Options::default();
+    if !load.is_large() {
+        options = options.segment_bytes(SEGMENT_BYTES).in_background(false);
+    }
     let mut journal = Journal::open(&place.0, options).map_err(text)?;
     let is_synced = load.is_synced;
     Ok(Box::new(move |numbers| {

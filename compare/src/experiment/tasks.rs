@@ -60,8 +60,10 @@ fn cases(settings: &Settings) -> Vec<Case> {
     let heading = format!("{count} coroutines, {MANY_ROUNDS} messages each");
     let many = case("many/in order", &heading, receivers(), count, MANY_ROUNDS);
     let many = many.goal(Goal::at_most(LOCAL, 0, 9.5));
-    let mut beside = vec![subject(LOCAL, tasks::<u64, Local>)];
-    beside.push(subject("thalweg slot a message", anew));
+    let mut beside = vec![
+        subject(LOCAL, tasks::<u64, Local>),
+        subject("thalweg slot a message", anew),
+    ];
     beside.extend(peers::subjects());
     let heading = "one coroutine, one message after the other";
     let peers = case("peers/one", heading, beside, 1, messages);

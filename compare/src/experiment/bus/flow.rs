@@ -37,13 +37,8 @@ pub(crate) fn hop_case(settings: &Settings) -> Case {
          taken; the clock read is taken off"
     );
     let span_ns = settings.count(40_000_000);
-    let case = Case::of(
-        "hop",
-        heading,
-        HOP_METRICS,
-        each_broker!(hop, PAIR),
-        span_ns,
-    );
+    let subjects = each_broker!(hop, PAIR);
+    let case = Case::of("hop", heading, HOP_METRICS, subjects, span_ns);
     let case = case.repeated(21).judged(&[0, 1]);
     case.goal(Goal::at_most(OURS, 0, 200.0))
 }

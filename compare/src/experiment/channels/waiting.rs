@@ -66,10 +66,12 @@ pub(crate) fn sparse_cases(settings: &Settings) -> Vec<Case> {
 
 impl Sparse {
     fn seats(self) -> Result<Seats, String> {
-        match self.is_shared {
-            true => Seats::together(),
-            false => Seats::apart(),
-        }
+        let seats = if self.is_shared {
+            Seats::together
+        } else {
+            Seats::apart
+        };
+        seats()
     }
 
     /// Sends on schedule. Returns the sender's side, whose samples are its lateness.
@@ -155,14 +157,9 @@ where
 
 /// Sends nothing, and measures the lateness of the sender and the cost of its sleep.
 fn nothing_sent(load: &Sparse) -> Ran {
-    let (
-        Side {
-            cpu_ns, samples, ..
-        },
-        (),
-    ) = load.seats()?.run(|| load.send(|_| ()), || ())?;
-    let [p50, p99] = samples.quantiles_ns([0.5, 0.99]);
-    Ok(Run::of([p50, p99, 0.0, cpu_ns, cpu_ns]))
+    let (side, ()) = load.seats()?.run(|| load.send(|_| ()), || ())?;
+    let [p50, p99] = side.samples.quantiles_ns([0.5, 0.99]);
+    Ok(Run::of([p50, p99, 0.0, side.cpu_ns, side.cpu_ns]))
 }
 
 const IDLE_METRICS: &[Metric] = &[
