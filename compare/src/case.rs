@@ -1,63 +1,60 @@
-//! The tables of cases: what an experiment runs, how often, and what is expected of it.
+//! A table of cases says what an experiment runs, how often, and what is expected of it.
 
 use thalweg_measure::statistics::REPETITIONS_MIN;
 
 use crate::report::Report;
 use crate::runner::{Metric, Subject, Subjects, Trial, interleave};
 
-/// How much to run.
+/// The arguments that decide how much runs.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Settings {
-    pub(crate) cases: Patterns,
-    pub(crate) quick: bool,
-    /// Runs of each subject and case, in place of the case's own number.
-    pub(crate) repetitions: Option<usize>,
-    /// By how much lengths of runs and sizes of loads differ from the full ones.
-    pub(crate) scale: Option<f64>,
+pub struct Settings {
+    /// Which cases and subjects run.
+    pub cases: Patterns,
+    /// Whether three short runs are enough.
+    pub quick: bool,
+    /// The runs of each subject, in place of the case's own number.
+    pub repetitions: Option<usize>,
+    /// The factor of the lengths of runs and the sizes of loads.
+    pub scale: Option<f64>,
 }
 
 impl Settings {
-    const QUICK_SCALE: f64 = 0.2;
-    const QUICK_REPETITIONS: usize = 3;
-
     fn scale(&self) -> f64 {
-        let scale = if self.quick { Self::QUICK_SCALE } else { 1.0 };
-        self.scale.unwrap_or(scale)
+        self.scale.unwrap_or(if self.quick { 0.2 } else { 1.0 })
     }
 
-    /// Returns how many there are where a full run has this many: one at least.
-    pub(crate) fn count(&self, full: u64) -> u64 {
+    /// Returns a number of events or nanoseconds from that of a full run: one at least.
+    pub fn count(&self, full: u64) -> u64 {
         ((full as f64 * self.scale()) as u64).max(1)
     }
 
-    fn repetitions(&self, full: usize) -> usize {
-        let quick = if self.quick {
-            Self::QUICK_REPETITIONS
-        } else {
-            full
-        };
-        self.repetitions.unwrap_or(full.min(quick))
+    /// Returns the runs of each subject from those of a full run.
+    pub fn repetitions(&self, full: usize) -> usize {
+        let most = if self.quick { 3 } else { full };
+        self.repetitions.unwrap_or(full.min(most))
     }
 
     /// Returns whether figures can be held against limits: a quick run is for a first look.
-    pub(crate) fn decides(&self) -> bool {
+    pub fn decides(&self) -> bool {
         !self.quick && self.scale() >= 1.0 && self.repetitions(REPETITIONS_MIN) >= REPETITIONS_MIN
     }
 }
 
-/// On which side of its limit a figure should be.
+/// The limit of a figure.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Limit {
+pub enum Limit {
+    /// The figure should not be above it.
     AtMost(f64),
+    /// The figure should not be below it.
     AtLeast(f64),
-    /// Shown without judgement.
+    /// The figure is shown without a verdict.
     Shown,
 }
 
-/// What a case is expected to show.
+/// A figure of a case with its limit.
 #[derive(Debug, Clone)]
-pub(crate) enum Goal {
-    /// A subject's median.
+pub enum Goal {
+    /// The median of a subject.
     Figure(String, usize, Limit),
     /// The ratio of two subjects; above 1 the first is better.
     Ratio([String; 2], usize, Limit),
@@ -66,7 +63,8 @@ pub(crate) enum Goal {
 }
 
 impl Goal {
-    pub(crate) fn at_most(subject: &str, metric: usize, limit: f64) -> Self {
+    /// Expects a subject's median to be at most this.
+    pub fn at_most(subject: &str, metric: usize, limit: f64) -> Self {
         Self::Figure(subject.to_owned(), metric, Limit::AtMost(limit))
     }
 
@@ -74,12 +72,14 @@ impl Goal {
         Self::Figure(subject.to_owned(), metric, Limit::AtLeast(limit))
     }
 
-    pub(crate) fn ratio(sides: [&str; 2], metric: usize, at_least: f64) -> Self {
+    /// Expects the first to be better than the second by this factor.
+    pub fn ratio(sides: [&str; 2], metric: usize, at_least: f64) -> Self {
         let limit = Limit::AtLeast(at_least);
         Self::Ratio(sides.map(str::to_owned), metric, limit)
     }
 
-    pub(crate) fn shown(sides: [&str; 2], metric: usize) -> Self {
+    /// Shows the ratio of two subjects.
+    pub fn shown(sides: [&str; 2], metric: usize) -> Self {
         Self::Ratio(sides.map(str::to_owned), metric, Limit::Shown)
     }
 }
@@ -87,7 +87,7 @@ impl Goal {
 type Runner = Box<dyn FnOnce(&[usize], usize) -> Result<Trial, String>>;
 type Footer = Box<dyn FnOnce(&Trial, &mut Report)>;
 
-/// One line of an experiment's table: subjects under the same load.
+/// A case is a line of an experiment's table: subjects under the same load.
 pub(crate) struct Case {
     pub(crate) name: String,
     heading: String,
@@ -110,7 +110,7 @@ impl Case {
     ) -> Self {
         let name = name.into();
         let case = name.clone();
-        let names = subjects.iter().map(|subject| subject.name());
+        let names = subjects.iter().map(|subject| subject.name.clone());
         Self {
             heading: heading.into(),
             subjects: names.collect(),
@@ -120,15 +120,14 @@ impl Case {
             footer: None,
             run: Box::new(move |wanted, repetitions| {
                 let load = load()?;
-                let wanted = wanted.iter().map(|&at| &*subjects[at]);
-                let wanted: Vec<&dyn Subject<L>> = wanted.collect();
+                let wanted: Vec<&Subject<L>> = wanted.iter().map(|&at| &subjects[at]).collect();
                 Ok(interleave(&case, metrics, &wanted, &load, repetitions))
             }),
             name,
         }
     }
 
-    /// Makes a case whose load is there already.
+    /// Makes a case from a load that exists.
     pub(crate) fn of<L: Sync + 'static>(
         name: impl Into<String>,
         heading: impl Into<String>,
@@ -139,7 +138,7 @@ impl Case {
         Self::new(name, heading, metrics, subjects, || Ok(load))
     }
 
-    /// Sets the runs of each subject; 11 without it.
+    /// Sets the runs of each subject; the default is 11.
     pub(crate) fn repeated(self, repetitions: usize) -> Self {
         Self {
             repetitions,
@@ -163,7 +162,7 @@ impl Case {
         self
     }
 
-    /// Adds what is shown below the table.
+    /// Adds text below the table.
     pub(crate) fn footer(self, footer: impl FnOnce(&Trial, &mut Report) + 'static) -> Self {
         let footer: Option<Footer> = Some(Box::new(footer));
         Self { footer, ..self }
@@ -196,17 +195,17 @@ impl Case {
     }
 }
 
-/// Patterns separated by commas, each a part of `experiment/case/subject`, where `*` stands for
-/// anything.
+/// Patterns are separated by commas; each is a part of `experiment/case/subject`, where `*` stands
+/// for any text.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Patterns(Vec<Vec<String>>);
+pub struct Patterns(Vec<Vec<String>>);
 
 impl Patterns {
-    /// Reads patterns.
+    /// Parses patterns.
     ///
     /// # Errors
     /// A pattern is empty.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, String> {
         let patterns = text.split(',').map(str::trim);
         if patterns.clone().any(str::is_empty) {
             return Err(format!("pattern {text:?} has an empty part"));
@@ -215,8 +214,8 @@ impl Patterns {
         Ok(Self(patterns.map(pieces).collect()))
     }
 
-    /// Returns whether one of them fits; without any, everything does.
-    pub(crate) fn wants(&self, path: &str) -> bool {
+    /// Returns whether one of the patterns matches; without any, every path does.
+    pub fn wants(&self, path: &str) -> bool {
         let fits = |pieces: &Vec<String>| {
             let mut rest = Some(path);
             for piece in pieces {
@@ -226,44 +225,5 @@ impl Patterns {
             rest.is_some()
         };
         self.0.is_empty() || self.0.iter().any(fits)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn patterns_are_parts_of_the_path() {
-        let wants = |text: &str, path: &str| Patterns::parse(text).unwrap().wants(path);
-        assert!(wants("inline", "pipeline/1M/s/thalweg inline"));
-        assert!(!wants("inline", "pipe/1M/s/thalweg auto"));
-        assert!(wants("1M*inline", "pipeline/1M/s/thalweg inline"));
-        assert!(!wants("inline*1M", "pipe/1M/s/thalweg inline"));
-        assert!(wants("2M, auto", "1M/s/thalweg auto"));
-        assert!(wants("*", "1M/s/thalweg auto"));
-        assert!(Patterns::default().wants("1M/s/thalweg auto"));
-        for text in ["", ",", "a,", "a,,b", " "] {
-            let error = Patterns::parse(text).unwrap_err();
-            assert_eq!(error, format!("pattern {text:?} has an empty part"));
-        }
-    }
-
-    #[test]
-    fn short_runs_do_not_decide() {
-        let settings = |quick, repetitions, scale| Settings {
-            quick,
-            repetitions,
-            scale,
-            ..Settings::default()
-        };
-        assert!(settings(false, None, None).decides());
-        assert!(!settings(true, None, None).decides());
-        assert!(!settings(false, Some(5), None).decides());
-        assert!(!settings(false, None, Some(0.5)).decides());
-        assert_eq!(settings(true, None, None).count(10), 2);
-        assert_eq!(settings(true, None, None).count(1), 1);
-        assert_eq!(settings(true, None, None).repetitions(11), 3);
-        assert_eq!(settings(true, None, None).repetitions(1), 1);
     }
 }

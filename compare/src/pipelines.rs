@@ -1,4 +1,4 @@
-//! The work that every subject of the pipeline experiments does, whichever library moves events.
+//! Every subject of the pipeline experiments does this work, whichever library moves events.
 //!
 //! A stage is a chain of dependent multiplications, each some 1.5 ns, that begins with what the
 //! stage before left in the event and with this stage's own last result. So neither two stages of
@@ -12,25 +12,25 @@ use std::sync::{Arc, Mutex, PoisonError};
 use thalweg_measure::clock::Clock;
 use thalweg_measure::histogram::Writer;
 
-/// Stages of the pipelines.
+/// A pipeline has this many stages.
 pub(crate) const STAGES: usize = 3;
-/// Slots of every ring, events of one cache line each.
+/// Every ring has this many slots, each of one cache line.
 pub(crate) const CAPACITY: usize = 4096;
-/// What a stage should cost, ns: the middle of 35 to 40.
+/// A stage should take this long, ns: the middle of 35 to 40.
 pub(crate) const STAGE_NS: f64 = 37.5;
 
-/// What the producer writes into an event.
+/// The producer's part of an event.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Stamp {
+pub struct Stamp {
     /// The event's number, from 0.
-    pub(crate) number: u64,
-    /// When it should be sent, in ticks; 0 where its latency does not count.
-    pub(crate) intended_ticks: u64,
+    pub number: u64,
+    /// The time at which it should be sent, in ticks; 0 where its latency does not count.
+    pub intended_ticks: u64,
 }
 
 impl Stamp {
     /// Makes the stamp of an event whose latency does not count.
-    pub(crate) fn untimed(number: u64) -> Self {
+    pub fn untimed(number: u64) -> Self {
         Self {
             number,
             intended_ticks: 0,
@@ -38,32 +38,35 @@ impl Stamp {
     }
 }
 
-/// One cache line. The stages write through a shared reference, since one of the subjects lends
-/// nothing else; an atomic's relaxed store is a plain store on the machines in question.
+/// An event is one cache line. The stages write through a shared reference, since one of the
+/// subjects lends nothing else; a relaxed store is a plain store on the machines in question.
 #[derive(Debug, Default)]
 #[repr(align(64))]
-pub(crate) struct Event {
+pub struct Event {
     stamp: Stamp,
     results: [AtomicU64; STAGES],
 }
 
 impl Event {
+    /// Writes the producer's part.
     #[inline]
-    pub(crate) fn set(&mut self, stamp: Stamp) {
+    pub fn set(&mut self, stamp: Stamp) {
         self.stamp = stamp;
     }
 }
 
-/// One stage's work.
+/// The work of one stage.
 #[derive(Debug)]
-pub(crate) struct Step {
+pub struct Step {
     place: usize,
     rounds: u32,
-    last: u64,
+    /// The result of the event before.
+    pub last: u64,
 }
 
 impl Step {
-    pub(crate) fn new(place: usize, rounds: u32) -> Self {
+    /// Makes the stage at this place, of this many multiplications.
+    pub fn new(place: usize, rounds: u32) -> Self {
         Self {
             place,
             rounds,
@@ -71,8 +74,9 @@ impl Step {
         }
     }
 
+    /// Does the stage's work on an event.
     #[inline]
-    pub(crate) fn work(&mut self, event: &Event) {
+    pub fn work(&mut self, event: &Event) {
         let before = match self.place.checked_sub(1) {
             // ORDERING: Relaxed; the ring's sequence orders it after the store of the stage before.
             Some(before) => event.results[before].load(Ordering::Relaxed),
@@ -94,18 +98,18 @@ fn chain(mut value: u64, rounds: u32) -> u64 {
     value
 }
 
-/// What the last stage saw, known once the pipeline has ended.
+/// The counts of the last stage, complete once the pipeline has ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Tally {
-    /// Events that came.
-    pub(crate) events: u64,
-    /// Events that did not have the next number.
-    pub(crate) misplaced: u64,
+pub struct Tally {
+    /// The number of events that came.
+    pub events: u64,
+    /// The number of events that did not have the next number.
+    pub misplaced: u64,
 }
 
-/// The end of the last stage: takes the time and counts.
+/// The tail is the end of the last stage: it measures the latency, and counts.
 #[derive(Debug)]
-pub(crate) struct Tail {
+pub struct Tail {
     clock: Clock,
     latency_ticks: Writer,
     tally: Tally,
@@ -113,7 +117,8 @@ pub(crate) struct Tail {
 }
 
 impl Tail {
-    pub(crate) fn new(latency_ticks: Writer) -> (Self, Arc<Mutex<Tally>>) {
+    /// Makes a tail, and the place where its counts are when it has ended.
+    pub fn new(latency_ticks: Writer) -> (Self, Arc<Mutex<Tally>>) {
         let shared = Arc::new(Mutex::new(Tally::default()));
         let tail = Self {
             clock: Clock::global(),
@@ -124,12 +129,13 @@ impl Tail {
         (tail, shared)
     }
 
+    /// Counts an event at the end of the last stage.
     #[inline]
-    pub(crate) fn end(&mut self, event: &Event) {
+    pub fn end(&mut self, event: &Event) {
         self.take(event.stamp);
     }
 
-    /// Counts an event that is through.
+    /// Counts an event by its stamp.
     #[inline]
     pub(crate) fn take(&mut self, stamp: Stamp) {
         if stamp.number != self.tally.events {
@@ -149,14 +155,14 @@ impl Drop for Tail {
     }
 }
 
-/// Returns the rounds of a stage that costs this much; takes some 20 ms.
+/// Returns the rounds of a stage that takes this long; the search takes some 20 ms.
 pub(crate) fn rounds_for(ns: f64) -> u32 {
     let (short, long) = (stage_ns(16), stage_ns(48));
     let round_ns = ((long - short) / 32.0).max(0.05);
     (16.0 + (ns - short) / round_ns).round().clamp(1.0, 1e4) as u32
 }
 
-/// Returns the cost of a stage: the best of several tries, since noise only adds.
+/// Returns how long a stage takes: the best of several tries, since noise only adds.
 pub(crate) fn stage_ns(rounds: u32) -> f64 {
     const TRIES: usize = 20;
     const EVENTS: u32 = 10_000;
@@ -172,54 +178,4 @@ pub(crate) fn stage_ns(rounds: u32) -> f64 {
         best = best.min(clock.ticks().saturating_sub(begin));
     }
     clock.ns(best) as f64 / f64::from(EVENTS)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use thalweg_measure::histogram::recorder;
-
-    #[test]
-    fn an_event_is_one_cache_line() {
-        assert_eq!(size_of::<Event>(), 64);
-    }
-
-    #[test]
-    fn the_tail_counts_what_came_and_what_was_out_of_place() {
-        let (writer, reader) = recorder();
-        let (mut tail, tally) = Tail::new(writer);
-        let mut event = Event::default();
-        for (number, intended_ticks) in [(0, 0), (1, 1), (3, 1)] {
-            event.set(Stamp {
-                number,
-                intended_ticks,
-            });
-            tail.end(&event);
-        }
-        drop(tail);
-        let expected = Tally {
-            events: 3,
-            misplaced: 1,
-        };
-        assert_eq!(*tally.lock().unwrap(), expected);
-        assert_eq!(reader.count(), 2);
-    }
-
-    #[test]
-    fn a_result_depends_on_every_stage_and_on_earlier_events() {
-        let result = |rounds: u32, events: u64| {
-            let mut steps = [Step::new(0, rounds), Step::new(1, rounds)];
-            let mut event = Event::default();
-            for number in 0..events {
-                event.set(Stamp::untimed(number));
-                for step in &mut steps {
-                    step.work(&event);
-                }
-            }
-            steps[1].last
-        };
-        assert_eq!(result(5, 3), result(5, 3));
-        assert_ne!(result(5, 3), result(6, 3));
-        assert_ne!(result(5, 3), result(5, 4));
-    }
 }

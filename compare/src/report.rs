@@ -1,4 +1,4 @@
-//! What an experiment says: text for people, rows for programs.
+//! A report has text for people, and rows for programs.
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -9,7 +9,7 @@ use thalweg_measure::table::{Cell, Comparison, Measurement, Nanoseconds, Table, 
 use crate::case::{Goal, Limit};
 use crate::runner::{Metric, Series, Trial};
 
-/// Above this median share of the sender's waiting lost to gaps, figures are called noisy.
+/// Figures are called noisy where gaps took a larger share of a sender's waiting.
 const NOISY: f64 = 0.01;
 
 /// A figure beside its limit.
@@ -20,29 +20,31 @@ struct Target {
     show: fn(f64) -> String,
 }
 
-/// Collects what an experiment found, in the order in which it is shown.
+/// The results of an experiment, in the order in which they are shown.
 #[derive(Default)]
-pub(crate) struct Report {
+pub struct Report {
     pub(crate) experiment: &'static str,
-    pub(crate) text: String,
-    /// One JSON object each.
-    pub(crate) rows: Vec<String>,
+    /// The tables and paragraphs.
+    pub text: String,
+    /// Each row is a JSON object.
+    pub rows: Vec<String>,
     targets: Vec<Target>,
-    /// Comparisons that have their row.
+    /// The comparisons that have a row.
     compared: BTreeSet<(String, [String; 2], usize)>,
-    /// Events that this project's subjects lost.
+    /// The number of events that this project's subjects lost.
     lost: u64,
 }
 
 impl Report {
-    pub(crate) fn new(experiment: &'static str) -> Self {
+    /// Makes a report without results.
+    pub fn new(experiment: &'static str) -> Self {
         Self {
             experiment,
             ..Self::default()
         }
     }
 
-    /// Adds text in its own paragraph.
+    /// Adds a paragraph.
     pub(crate) fn say(&mut self, text: impl Display) {
         if !self.text.is_empty() {
             self.text.push('\n');
@@ -51,7 +53,7 @@ impl Report {
         self.text.push('\n');
     }
 
-    /// Says that a case did not run, also on standard error.
+    /// Reports that a case did not run, also on standard error.
     pub(crate) fn skip(&mut self, case: &str, why: &str) {
         let text = format!("{case} skipped: {why}");
         eprintln!("{}/{text}", self.experiment);
@@ -60,17 +62,13 @@ impl Report {
 
     /// Adds the row of a figure.
     pub(crate) fn measured(&mut self, case: &str, subject: &str, metric: Metric, values: &[f64]) {
-        self.row([case, subject, metric.name], metric.unit, values);
-    }
-
-    fn row(&mut self, [case, subject, metric]: [&str; 3], unit: &str, values: &[f64]) {
         let path = [self.experiment, case, subject];
-        self.rows
-            .push(Measurement::new(path, [metric, unit], values).json());
+        let row = Measurement::new(path, [metric.name, metric.unit], values);
+        self.rows.push(row.json());
     }
 
-    /// Adds a trial: its rows, its table under a heading, and comparisons by the judged metrics.
-    pub(crate) fn trial(&mut self, heading: &str, trial: &Trial, judged: &[usize]) {
+    /// Adds the rows of a trial, its table under a heading, and comparisons by the judged metrics.
+    pub fn trial(&mut self, heading: &str, trial: &Trial, judged: &[usize]) {
         for series in &trial.series {
             self.series(trial, series);
         }
@@ -99,14 +97,15 @@ impl Report {
         for (at, metric) in trial.metrics.iter().enumerate() {
             self.measured(case, subject, *metric, &series.values(at));
         }
-        self.row([case, subject, "lost"], "events", &[series.lost() as f64]);
+        let lost = Metric::lower("lost", "events");
+        self.measured(case, subject, lost, &[series.lost() as f64]);
         if series.is_ours() {
             self.lost += series.lost();
         }
     }
 
-    /// Compares our best with every peer, and all of ours with the best peer. Returns the ratios by
-    /// the subject that is not the best.
+    /// Compares our best with every peer, and all of ours with the best peer. Returns each ratio
+    /// with the subject that is compared with the best.
     fn judge(&mut self, trial: &Trial, metric: usize) -> Vec<(String, usize, Interval)> {
         let ours = trial.best(metric, Series::is_ours);
         let peer = trial.best(metric, Series::is_peer);
@@ -140,7 +139,7 @@ impl Report {
     }
 
     /// Adds the goals of a case to the targets.
-    pub(crate) fn goals(&mut self, goals: Vec<Goal>, trial: Trial) {
+    pub fn goals(&mut self, goals: Vec<Goal>, trial: Trial) {
         for goal in goals {
             let of = |metric: usize| format!("{} {}", trial.case, trial.metrics[metric].name);
             let (what, limit, sides, metric) = match goal {
@@ -165,8 +164,8 @@ impl Report {
         }
     }
 
-    /// Adds a figure with its limit that is of no single metric.
-    pub(crate) fn target(
+    /// Adds a figure with its limit.
+    pub fn target(
         &mut self,
         what: impl Into<String>,
         limit: Limit,
@@ -174,16 +173,17 @@ impl Report {
         show: fn(f64) -> String,
     ) {
         let what = what.into();
-        self.targets.push(Target {
+        let target = Target {
             what,
             limit,
             measured,
             show,
-        });
+        };
+        self.targets.push(target);
     }
 
-    /// Adds the table of targets, with verdicts if the run can give them.
-    pub(crate) fn finish(&mut self, decides: bool) {
+    /// Adds the table of targets, with verdicts if the run decides.
+    pub fn finish(&mut self, decides: bool) {
         let lost = Some(self.lost as f64);
         let what = "events lost by this project's subjects, all cases";
         self.target(what, Limit::AtMost(0.0), lost, three_digits);
@@ -218,20 +218,15 @@ fn verdict(target: &Target, decides: bool) -> &'static str {
 }
 
 /// Returns a ratio as text.
-pub(crate) fn times(value: f64) -> String {
+pub fn times(value: f64) -> String {
     match value {
         10.0.. => format!("{value:.0}×"),
         _ => format!("{value:.2}×"),
     }
 }
 
-/// Returns a fraction as text.
-pub(crate) fn percent(fraction: f64) -> String {
-    format!("{:.1} %", 100.0 * fraction)
-}
-
 /// Returns nanoseconds as text, with tenths where those count.
-pub(crate) fn ns(value: f64) -> String {
+pub fn ns(value: f64) -> String {
     match value {
         10_000.0.. => Nanoseconds(value).to_string(),
         _ => format!("{value:.1} ns"),
@@ -239,7 +234,7 @@ pub(crate) fn ns(value: f64) -> String {
 }
 
 /// Returns how a figure of this unit is shown.
-fn show(unit: &str) -> fn(f64) -> String {
+pub fn show(unit: &str) -> fn(f64) -> String {
     match unit {
         "ns" | "ns/event" => ns,
         "bytes" => |bytes| format!("{:.1} MiB", bytes / f64::from(1 << 20)),
@@ -285,118 +280,4 @@ fn table(trial: &Trial, ratios: &[(String, usize, Interval)]) -> Table {
         }
     }
     table
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::runner::Run;
-
-    const COST: &[Metric] = &[Metric::lower("cost", "ns")];
-
-    fn trial() -> Trial {
-        let series = |subject: &str, scale: f64, lost: u64| Series {
-            subject: subject.to_owned(),
-            runs: [1.0, 1.1, 1.2, 1.0, 1.1, 1.2]
-                .map(|value| Run {
-                    disturbance: 0.5,
-                    ..Run::of([value * scale]).with_lost(lost)
-                })
-                .to_vec(),
-        };
-        Trial {
-            case: "case".to_owned(),
-            metrics: COST,
-            series: vec![
-                series("slow", 8.0, 0),
-                series("thalweg a", 4.0, 0),
-                series("broken", 1.0, 7),
-                series("thalweg b", 2.0, 0),
-                series("fast", 6.0, 0),
-                series("raw line", 0.5, 0),
-            ],
-            skipped: vec![("c".to_owned(), "no core".to_owned())],
-        }
-    }
-
-    #[test]
-    fn a_trial_becomes_a_table_rows_and_comparisons_and_losers_do_not_count() {
-        let mut report = Report::new("test");
-        report.trial("costs", &trial(), &[0]);
-        assert!(report.text.starts_with("case: costs\nsubject"));
-        for part in [
-            "c skipped: no core",
-            "noisy: gaps above 5 µs took up to 50.0 %",
-        ] {
-            assert!(report.text.contains(part), "{}", report.text);
-        }
-        let rows = report.rows.join("\n");
-        for (part, count) in [
-            (
-                r#""case":"case","subject":"slow","metric":"cost","unit":"ns""#,
-                1,
-            ),
-            (r#""metric":"lost","unit":"events","value":42.0"#, 1),
-            (r#""subject":"thalweg b","versus":"fast","ratio":3.0"#, 1),
-            (r#""subject":"thalweg b","versus":"slow""#, 1),
-            (r#""subject":"thalweg a","versus":"fast""#, 1),
-            (r#""versus":"raw line""#, 0),
-        ] {
-            assert_eq!(rows.matches(part).count(), count, "{part}\n{rows}");
-        }
-    }
-
-    #[test]
-    fn figures_are_held_against_their_limits() {
-        let goals = || {
-            vec![
-                Goal::at_most("thalweg b", 0, 2.2),
-                Goal::at_most("thalweg b", 0, 2.1),
-                Goal::at_most("nobody", 0, 2.1),
-                Goal::Best(0, Limit::AtLeast(2.5)),
-                Goal::ratio(["thalweg a", "fast"], 0, 2.0),
-                Goal::shown(["thalweg a", "fast"], 0),
-            ]
-        };
-        let verdicts = |decides| {
-            let mut report = Report::new("test");
-            report.goals(goals(), trial());
-            let two = r#""versus":"fast""#;
-            assert_eq!(report.rows.join("\n").matches(two).count(), 2);
-            report.finish(decides);
-            let lines = report.text.lines().skip(3);
-            lines.map(|line| line.to_owned()).collect::<Vec<_>>()
-        };
-        let decided = verdicts(true);
-        assert!(
-            decided[0].starts_with("case cost: thalweg b"),
-            "{decided:?}"
-        );
-        let ends = ["met", "MISSED", "not run", "met", "MISSED", "1.50×", "met"];
-        for (line, end) in decided.iter().zip(ends) {
-            assert!(line.trim_end().ends_with(end), "{line} {end}");
-        }
-        assert!(decided[3].contains("thalweg b over fast [3.00×, 3.00×]"));
-        assert!(verdicts(false)[0].ends_with("too few runs"));
-        let nan = Target {
-            what: String::new(),
-            limit: Limit::AtMost(2.0),
-            measured: Some(f64::NAN),
-            show: ns,
-        };
-        assert_eq!(verdict(&nan, true), "MISSED");
-    }
-
-    #[test]
-    fn figures_for_people() {
-        assert_eq!(
-            (times(123.4), times(1.234)),
-            ("123×".into(), "1.23×".into())
-        );
-        assert_eq!(show("1/s")(8_300_000.0), "8.300 M/s");
-        assert_eq!(
-            (ns(3.97), ns(43_210.0)),
-            ("4.0 ns".into(), "43.2 µs".into())
-        );
-    }
 }

@@ -1,4 +1,4 @@
-//! Load on a pipeline: on schedule or as fast as it goes.
+//! A sender loads a pipeline on schedule, or as fast as it takes events.
 
 use std::sync::PoisonError;
 
@@ -10,35 +10,34 @@ use thalweg_measure::noise::{GapMeter, Gaps};
 use crate::pipelines::{Stamp, Tail};
 use crate::runner::{Metric, Ran, Run};
 
-/// A longer step between two clock reads of the waiting sender is a gap, ns.
+/// A longer time between two clock reads of the waiting sender is a gap, ns.
 pub(crate) const GAP_NS: u64 = 5_000;
-/// The first part of a schedule, which is sent and not measured: threads start, caches fill.
+/// The first part of a schedule is sent and not measured: threads start, caches fill.
 const WARM_UP_NS: u64 = 2_000_000;
 /// A run is cut when it has taken this many times its span, and not before [`CUT_NS`].
 const SPANS_MAX: u64 = 2;
 const CUT_NS: u64 = 300_000_000;
 
-/// How events are sent in one run.
+/// The way in which events are sent in a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Load {
-    /// On schedule; latency counts from the intended time.
+pub enum Load {
+    /// They are sent on schedule; latency counts from the intended time.
     Open { per_s: u64, span_ns: u64 },
-    /// As fast as they are taken, `batch` at a time.
+    /// They are sent as fast as they are taken, `batch` at a time.
     Closed { batch: usize, span_ns: u64 },
 }
 
-/// What an open loop measures.
-pub(crate) const LATENCY: &[Metric] =
-    &Metric::times(["latency_p50", "latency_p99", "latency_p999"]);
-/// What a closed loop measures.
+/// An open loop measures these.
+pub const LATENCY: &[Metric] = &Metric::times(["latency_p50", "latency_p99", "latency_p999"]);
+/// A closed loop measures this.
 pub(crate) const THROUGHPUT: &[Metric] = &[Metric::higher("throughput", "events/s")];
 
-/// Something that takes events, and whose stages are done with them when `finish` returns.
-pub(crate) trait Line {
-    /// Publishes one event. `false` if `deadline_ticks` came before there was room; a line whose
-    /// own waiting is part of what is measured may wait longer.
+/// A line takes events, and its stages are done with them when `finish` returns.
+pub trait Line {
+    /// Publishes one event. Returns `false` if `deadline_ticks` came before there was room; a line
+    /// whose own waiting is measured may wait longer.
     fn publish(&mut self, stamp: Stamp, deadline_ticks: u64) -> bool;
-    /// Publishes `count` events numbered from `first`, without intended time.
+    /// Publishes `count` events numbered from `first`, without an intended time.
     fn publish_batch(&mut self, first: u64, count: usize, deadline_ticks: u64) -> bool {
         (first..first + count as u64)
             .all(|number| self.publish(Stamp::untimed(number), deadline_ticks))
@@ -47,27 +46,45 @@ pub(crate) trait Line {
     fn finish(self);
 }
 
-/// What was sent.
+/// A line whose calls are functions of its target.
+struct Functions<T, P, F>(T, P, F);
+
+/// Makes a line from functions that publish one event, and that end it.
+pub fn line<T>(
+    target: T,
+    publish: impl FnMut(&mut T, Stamp) -> bool,
+    finish: impl FnOnce(T),
+) -> impl Line {
+    Functions(target, publish, finish)
+}
+
+impl<T, P: FnMut(&mut T, Stamp) -> bool, F: FnOnce(T)> Line for Functions<T, P, F> {
+    #[inline]
+    fn publish(&mut self, stamp: Stamp, _: u64) -> bool {
+        self.1(&mut self.0, stamp)
+    }
+
+    fn finish(self) {
+        self.2(self.0);
+    }
+}
+
+/// The sender's own account of a run.
 #[derive(Debug, Clone, Copy)]
 struct Sent {
     events: u64,
     gaps: Gaps,
     cut: bool,
-    /// From the first event until all stages were done.
+    /// The time from the first event until all stages were done.
     span_ns: u64,
 }
 
 /// Sends the load through the line that `make` builds around the end of its last stage, and ends
 /// it. Returns the figures in the order of the load's metrics.
-pub(crate) fn run<L: Line>(load: Load, make: impl FnOnce(Tail) -> Result<L, String>) -> Ran {
-    Ok(drive(load, make)?.0)
-}
-
-/// Runs, and returns the figures, what was sent, and how many events were measured.
-fn drive<L: Line>(
-    load: Load,
-    make: impl FnOnce(Tail) -> Result<L, String>,
-) -> Result<(Run, Sent, u64), String> {
+///
+/// # Errors
+/// The line cannot be built.
+pub fn run<L: Line>(load: Load, make: impl FnOnce(Tail) -> Result<L, String>) -> Ran {
     let clock = Clock::global();
     let (writer, reader) = recorder();
     let (tail, tally) = Tail::new(writer);
@@ -86,13 +103,12 @@ fn drive<L: Line>(
             .into(),
         Load::Closed { .. } => vec![sent.events as f64 * 1e9 / sent.span_ns as f64],
     };
-    let run = Run {
+    Ok(Run {
         values,
         disturbance: sent.gaps.disturbance(),
         lost: sent.events.abs_diff(tally.events) + tally.misplaced,
         cut: sent.cut,
-    };
-    Ok((run, sent, summary.count))
+    })
 }
 
 /// Spins until `due`, and returns the time then.
@@ -105,7 +121,7 @@ pub(crate) fn spin_until(due: u64, clock: Clock, meter: &mut GapMeter) -> u64 {
         now = clock.ticks();
     }
     meter.tick(now);
-    // To send may do a stage's work, or wait for room: no gap.
+    // Sending may do a stage's work, or wait for room, which is no gap.
     meter.pause();
     now
 }
@@ -143,7 +159,7 @@ fn on_schedule(mut line: impl Line, per_s: u64, span_ns: u64) -> Sent {
 }
 
 fn flood(mut line: impl Line, batch: usize, span_ns: u64) -> Sent {
-    /// Events between two looks at the clock.
+    /// The clock is read once in this many events.
     const LOOK_EVERY: u64 = 64;
     let clock = Clock::global();
     let begin = clock.ticks();
@@ -176,74 +192,5 @@ fn flood(mut line: impl Line, batch: usize, span_ns: u64) -> Sent {
         gaps: Gaps::default(),
         cut,
         span_ns: clock.ns(clock.ticks().saturating_sub(begin)).max(1),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::pipelines::Event;
-
-    /// Takes events on the spot, and may leave some out.
-    struct Direct {
-        tail: Tail,
-        skip: u64,
-        room: u64,
-    }
-
-    impl Line for Direct {
-        fn publish(&mut self, stamp: Stamp, _: u64) -> bool {
-            if stamp.number == self.room {
-                return false;
-            }
-            if stamp.number != self.skip {
-                let mut event = Event::default();
-                event.set(stamp);
-                self.tail.end(&event);
-            }
-            true
-        }
-        fn finish(self) {}
-    }
-
-    fn run(load: Load, skip: u64, room: u64) -> (Run, Sent, u64) {
-        drive(load, |tail| Ok(Direct { tail, skip, room })).expect("the sender is there")
-    }
-
-    const NEVER: u64 = u64::MAX;
-    const OPEN: Load = Load::Open {
-        per_s: 100_000,
-        span_ns: 3_000_000,
-    };
-
-    #[test]
-    fn a_schedule_sends_every_event_and_measures_those_after_the_warm_up() {
-        let (run, sent, measured) = run(OPEN, NEVER, NEVER);
-        assert!(!run.cut || sent.events < 500, "{sent:?}");
-        if !run.cut {
-            assert_eq!((sent.events, measured), (500, 300));
-            assert!(run.values[0] <= run.values[1] && run.values[1] <= run.values[2]);
-        }
-        assert_eq!((run.lost, run.values.len()), (0, LATENCY.len()));
-    }
-
-    #[test]
-    fn a_lost_event_counts() {
-        assert!(run(OPEN, 3, NEVER).0.lost > 0);
-        let closed = Load::Closed {
-            batch: 16,
-            span_ns: 100_000,
-        };
-        assert!(run(closed, 3, NEVER).0.lost > 0);
-        assert_eq!(run(closed, NEVER, NEVER).0.lost, 0);
-    }
-
-    #[test]
-    fn a_line_that_takes_no_more_cuts_the_run() {
-        let (run, sent, measured) = run(OPEN, NEVER, 150);
-        assert!(run.cut);
-        assert_eq!((run.lost, measured), (0, 0));
-        assert!(sent.events <= 150);
-        assert_eq!(run.values, [f64::INFINITY; 3]);
     }
 }

@@ -1,4 +1,4 @@
-//! Threads on cores of their own, what they cost, and the spans that they measure.
+//! Threads on cores of their own, their processor time, and the spans that they measure.
 
 use std::fs;
 use std::sync::Barrier;
@@ -9,19 +9,21 @@ use rustix::time::{ClockId, clock_gettime};
 use thalweg::wait::cores;
 use thalweg_measure::clock::Clock;
 
-/// Which core each of two threads has.
+/// The cores of two threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Seats {
-    sender: usize,
-    receiver: usize,
+pub struct Seats {
+    /// The core of the calling thread.
+    pub sender: usize,
+    /// The core of the other thread.
+    pub receiver: usize,
 }
 
 impl Seats {
     /// Takes two different cores.
     ///
     /// # Errors
-    /// There is but one.
-    pub(crate) fn apart() -> Result<Self, String> {
+    /// There is only one.
+    pub fn apart() -> Result<Self, String> {
         match *cores::usable().cpus() {
             [sender, receiver, ..] => Ok(Self { sender, receiver }),
             ref cpus => Err(format!("needs 2 cores to pin to, has {}", cpus.len())),
@@ -31,19 +33,19 @@ impl Seats {
     /// Takes the same core for both.
     ///
     /// # Errors
-    /// The system does not say which cores there are.
-    pub(crate) fn together() -> Result<Self, String> {
+    /// The system does not report its cores.
+    pub fn together() -> Result<Self, String> {
         let usable = cores::usable();
         let core = *usable.cpus().first().ok_or("no core is known")?;
         let (sender, receiver) = (core, core);
         Ok(Self { sender, receiver })
     }
 
-    /// Runs both, from a common start, the sender on the calling thread.
+    /// Runs both functions from a common start, the sender on the calling thread.
     ///
     /// # Errors
-    /// A core refuses.
-    pub(crate) fn run<S, R: Send>(
+    /// A thread cannot be pinned.
+    pub fn run<S, R: Send>(
         self,
         sender: impl FnOnce() -> S,
         receiver: impl FnOnce() -> R + Send,
@@ -84,7 +86,7 @@ fn join<T>(thread: ScopedJoinHandle<'_, T>) -> T {
 }
 
 /// Runs a thread for each sender and receiver, and returns what they returned.
-pub(crate) fn crew<T: Send, R: Send, A: Send, B: Send>(
+pub fn crew<T: Send, R: Send, A: Send, B: Send>(
     senders: Vec<T>,
     receivers: Vec<R>,
     send: impl Fn(usize, T) -> A + Sync,
@@ -110,17 +112,17 @@ fn spent_ns(clock: ClockId) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Returns the calling thread's CPU time.
+/// Returns the processor time of the calling thread.
 pub(crate) fn thread_cpu_ns() -> u64 {
     spent_ns(ClockId::ThreadCPUTime)
 }
 
-/// Returns this process's CPU time.
+/// Returns the processor time of this process.
 pub(crate) fn process_cpu_ns() -> u64 {
     spent_ns(ClockId::ProcessCPUTime)
 }
 
-/// Returns CPU time in ns and context switches of a thread of this process.
+/// Returns the processor time in ns and the context switches of a thread of this process.
 ///
 /// # Errors
 /// The system does not count them.
@@ -132,7 +134,11 @@ pub(crate) fn account(thread: i32) -> Result<[f64; 2], String> {
     parse_account(&read("schedstat")?, &read("status")?)
 }
 
-fn parse_account(schedstat: &str, status: &str) -> Result<[f64; 2], String> {
+/// Parses the files `schedstat` and `status` of a thread.
+///
+/// # Errors
+/// There is no time.
+pub fn parse_account(schedstat: &str, status: &str) -> Result<[f64; 2], String> {
     let cpu_ns = schedstat.split_whitespace().next().map(str::parse);
     let lines = status.lines().filter_map(|line| line.split_once(':'));
     let switches = lines.filter(|(key, _)| key.ends_with("voluntary_ctxt_switches"));
@@ -141,40 +147,36 @@ fn parse_account(schedstat: &str, status: &str) -> Result<[f64; 2], String> {
     Ok([cpu_ns, switches.sum()])
 }
 
-/// Collects spans in memory that was touched before, so that recording one is one store.
+/// Spans are recorded in memory that was touched before, so that recording one is one store.
 #[derive(Debug)]
-pub(crate) struct Samples {
+pub struct Samples {
     ticks: Vec<u32>,
 }
 
 impl Samples {
     /// Makes room for `max` spans; later ones are not recorded.
-    pub(crate) fn with_room(max: usize) -> Self {
+    pub fn with_room(max: usize) -> Self {
         let mut ticks = vec![1; max];
         ticks.clear();
         Self { ticks }
     }
 
+    /// Records a span, if there is room.
     #[inline]
-    pub(crate) fn take(&mut self, ticks: u64) {
+    pub fn take(&mut self, ticks: u64) {
         if !self.is_full() {
             self.ticks.push(u32::try_from(ticks).unwrap_or(u32::MAX));
         }
     }
 
+    /// Returns whether there is no room.
     #[inline]
-    pub(crate) fn is_full(&self) -> bool {
+    pub fn is_full(&self) -> bool {
         self.ticks.len() == self.ticks.capacity()
     }
 
-    /// Puts them together.
-    pub(crate) fn merged(all: impl IntoIterator<Item = Self>) -> Self {
-        let ticks = all.into_iter().flat_map(|samples| samples.ticks).collect();
-        Self { ticks }
-    }
-
-    /// Returns the spans at these fractions, ns; infinite where there are none.
-    pub(crate) fn quantiles_ns<const N: usize>(mut self, fractions: [f64; N]) -> [f64; N] {
+    /// Returns the quantiles at these fractions, ns; infinite without spans.
+    pub fn quantiles_ns<const N: usize>(mut self, fractions: [f64; N]) -> [f64; N] {
         self.ticks.sort_unstable();
         let Some(last) = self.ticks.len().checked_sub(1) else {
             return [f64::INFINITY; N];
@@ -183,55 +185,5 @@ impl Samples {
             let at = (fraction * last as f64).round() as usize;
             Clock::global().ns(u64::from(self.ticks[at])) as f64
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn both_run_where_they_should_and_a_core_that_is_not_there_stops_both() {
-        let seats = Seats::apart().unwrap_or_else(|why| {
-            println!("skipped, both on one core: {why}");
-            Seats::together().unwrap()
-        });
-        let ran = std::thread::spawn(move || seats.run(cores::current, cores::current));
-        let expected = (Some(seats.sender), Some(seats.receiver));
-        assert_eq!(ran.join().unwrap(), Ok(expected));
-        let receiver = 9_999;
-        let seats = Seats { receiver, ..seats };
-        let ran = std::thread::spawn(move || seats.run(|| (), || ()));
-        assert!(ran.join().unwrap().is_err());
-    }
-
-    #[test]
-    fn every_thread_of_a_crew_runs_once() {
-        let all = crew(vec![1, 2], vec![3], |at, n| (at, n), |at, n| (at, n));
-        assert_eq!(all, (vec![(0, 1), (1, 2)], vec![(0, 3)]));
-    }
-
-    #[test]
-    fn the_systems_account_is_read() {
-        let status = "Name:\tx\nvoluntary_ctxt_switches:\t12\nnonvoluntary_ctxt_switches:\t3\n";
-        let account = parse_account("1554768 20 1\n", status);
-        assert_eq!(account, Ok([1_554_768.0, 15.0]));
-        assert!(parse_account("", status).is_err());
-    }
-
-    #[test]
-    fn quantiles_are_of_what_was_recorded() {
-        let clock = Clock::global();
-        let mut samples = Samples::with_room(101);
-        for at in (1..=101).rev() {
-            samples.take(clock.ticks_from_ns(at * 1_000_000));
-        }
-        assert!(samples.is_full());
-        samples.take(0);
-        let found = samples.quantiles_ns([0.0, 0.5, 1.0]);
-        for (found, expected) in found.into_iter().zip([1e6, 51e6, 101e6]) {
-            assert!((found - expected).abs() < 10.0, "{found} {expected}");
-        }
-        assert_eq!(Samples::with_room(1).quantiles_ns([0.5]), [f64::INFINITY]);
     }
 }

@@ -1,5 +1,5 @@
-//! Bounded channels that differ in little but names: senders can be cloned, and so can receivers
-//! where there may be many. tokio's with its blocking calls, outside of any runtime.
+//! Bounded channels differ in names only: senders can be cloned, and so can receivers where there
+//! may be many. tokio's is used with its blocking calls, outside of any runtime.
 
 use tokio::sync::mpsc;
 
@@ -27,7 +27,7 @@ channels! {
         |capacity, shape| fan_in(mpsc::channel(capacity), shape);
 }
 
-// kanal's calls that try say apart that there was no room, and nothing there.
+// kanal's calls that try report a channel without room or messages as a success without a value.
 ends! {
     Element;
     crossbeam_channel::Sender<M>: try_send |tx, message| Self::try_send(tx, message).is_ok(),

@@ -1,6 +1,6 @@
-//! `gil`. Its waiting calls spin and yield, and know no end, so that these adapters bring one.
+//! The channels of `gil`. Their waiting calls spin and yield, and never end, so adapters end them.
 //!
-//! Its parking queues are left out, since they lose wake-ups: a round trip over two of them did not
+//! The parking queues are left out, since they lose wake-ups: a round trip over two of them did not
 //! end here (0.9.0, x86-64: each thread asleep with a message before it).
 
 use std::num::NonZeroUsize;

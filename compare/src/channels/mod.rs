@@ -1,11 +1,10 @@
-//! Channels and queues, ours and others', behind one set of roles, so that an experiment is written
-//! once and a peer is a few lines.
+//! Channels and queues of this project and of others have one set of roles, so that an experiment
+//! is written once and a peer is a few lines.
 //!
-//! A peer plays the roles that its own documented interface has: it is not given a batch or a
-//! blocking call that it does not offer.
+//! A peer has the roles of its documented interface: no batch or blocking call is added to it.
 
-/// Declares channels: the name in tables, endpoints, the shapes that there are, and how to make
-/// one of a capacity and a shape.
+/// Declares channels: the name in tables, the endpoints, the possible shapes, and a function that
+/// makes one of a capacity and a shape.
 macro_rules! channels {
     ($bound:ident; $(
         $(#[$doc:meta])*
@@ -31,7 +30,7 @@ macro_rules! channels {
     )*};
 }
 
-/// Declares what endpoints can do. By `Self::` a peer's own call goes before that of the role.
+/// Declares the roles of endpoints. `Self::` calls the peer's own function, not that of the role.
 macro_rules! ends {
     (@try_send $($rest:tt)*) => { ends!(@impl TrySend try_send bool, $($rest)*); };
     (@send $bound:ident $end:ty, $this:ident [$message:ident] $body:expr) => {
@@ -55,8 +54,8 @@ macro_rules! ends {
     };
 }
 
-/// Returns those of some channels that there can be in a shape, as subjects of a job: a function
-/// that is generic over the channel.
+/// Returns the channels that are possible in a shape, as subjects of a job: a function that is
+/// generic over the channel.
 macro_rules! subjects {
     ($job:ident, $message:ty, $shape:expr; $($channel:ty),* $(,)?) => {{
         let wanted = $shape;
@@ -78,18 +77,7 @@ macro_rules! each_try {
         subjects! {
             $job, u64, $crate::channels::PAIR; ours::Spsc, ours::SpscSlotted, ours::RingPacked,
             ours::RingSlotted, bounded::Crossbeam, bounded::Flume, bounded::Kanal, bounded::Std,
-            bounded::Tokio, rings::Rtrb, rings::Ringbuf, gil::Spsc, rings::Omango,
-            rings::Disruptor,
-        }
-    };
-}
-
-/// Returns the pairs with batches on both sides.
-macro_rules! each_batch {
-    ($job:ident) => {
-        subjects! {
-            $job, u64, $crate::channels::PAIR; ours::Spsc, ours::RingPacked, ours::RingSlotted,
-            rings::Rtrb, rings::Ringbuf, gil::Spsc,
+            bounded::Tokio, rings::Rtrb, gil::Spsc, rings::Omango,
         }
     };
 }
@@ -105,7 +93,7 @@ macro_rules! each_blocking {
     };
 }
 
-/// Returns those whose several senders or receivers wait; each message goes to one receiver.
+/// Returns the channels whose several senders or receivers wait; each message goes to one receiver.
 macro_rules! each_crowd {
     ($job:ident, $message:ty, $shape:expr) => {
         subjects! {
@@ -116,18 +104,17 @@ macro_rules! each_crowd {
     };
 }
 
-pub(crate) use {channels, each_batch, each_blocking, each_crowd, each_try, ends, subjects};
+pub(crate) use {channels, each_blocking, each_crowd, each_try, ends, subjects};
 
 pub(crate) mod bounded;
 pub(crate) mod gil;
-pub(crate) mod oneshot;
 pub(crate) mod ours;
 pub(crate) mod rings;
-mod yielding;
+pub(crate) mod yielding;
 
 pub(crate) use yielding::insist;
 
-/// What every peer can carry.
+/// Every peer can carry elements.
 pub(crate) trait Element:
     Copy + Default + PartialEq + Send + Sync + Unpin + 'static
 {
@@ -135,10 +122,10 @@ pub(crate) trait Element:
 
 impl<T: Copy + Default + PartialEq + Send + Sync + Unpin + 'static> Element for T {}
 
-/// The message that says that no other will follow.
-pub(crate) const LAST: u64 = u64::MAX;
+/// This message is the last.
+pub const LAST: u64 = u64::MAX;
 
-/// How many senders and receivers.
+/// A shape is a number of senders and of receivers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Shape {
     pub(crate) senders: usize,
@@ -151,9 +138,9 @@ pub(crate) const fn shape(senders: usize, receivers: usize) -> Shape {
     Shape { senders, receivers }
 }
 
-/// Makes channels.
+/// A channel type makes channels.
 pub(crate) trait Channel<M>: 'static {
-    /// As it stands in tables.
+    /// Tables have this name.
     const NAME: &'static str;
     type Tx: Send + 'static;
     type Rx: Send + 'static;
@@ -162,7 +149,7 @@ pub(crate) trait Channel<M>: 'static {
     /// Returns the ends of a new channel with room for `capacity` messages in all, or for more
     /// where the peer rounds up.
     fn open(capacity: usize, shape: Shape) -> (Vec<Self::Tx>, Vec<Self::Rx>);
-    /// Returns the ends of one with a single sender and receiver.
+    /// Returns the ends of a channel with a single sender and receiver.
     fn pair(capacity: usize) -> (Self::Tx, Self::Rx) {
         let (mut txs, mut rxs) = Self::open(capacity, PAIR);
         txs.pop().zip(rxs.pop()).expect("there is one of each")
@@ -201,7 +188,7 @@ pub(crate) trait BlockingSend<M>: Send + 'static {
 /// Receives, and waits in the peer's own way.
 pub(crate) trait BlockingRecv<M>: Send + 'static {
     /// Returns `None` when all senders are gone and everything was received. A pair that cannot
-    /// tell may wait for ever; there the last message says that it is the last.
+    /// detect that may wait for ever; [`LAST`] ends it.
     fn recv(&mut self) -> Option<M>;
 }
 
@@ -209,12 +196,12 @@ fn is_pair(shape: Shape) -> bool {
     shape == PAIR
 }
 
-/// Returns the ends of a pair as those of a shape.
+/// Returns the ends of a pair as the lists of ends of a shape.
 fn alone<T, R>((tx, rx): (T, R)) -> (Vec<T>, Vec<R>) {
     (vec![tx], vec![rx])
 }
 
-/// Clones the sender for each.
+/// Clones the sender as often as there are senders.
 fn fan_in<T: Clone, R>((tx, rx): (T, R), shape: Shape) -> (Vec<T>, Vec<R>) {
     (vec![tx; shape.senders], vec![rx])
 }

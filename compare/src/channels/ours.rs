@@ -1,4 +1,4 @@
-//! This project's rings and channels.
+//! The rings and channels of this project.
 
 use thalweg::channel::{self, Builder, mpmc, mpsc, spsc};
 use thalweg::ring::{self, Consumer, Layout, Producer};
@@ -24,16 +24,16 @@ channels! {
         |capacity, _| alone(ring::spsc(capacity, Layout::Packed).expect(FITS));
     RingSlotted "thalweg ring slotted": Producer<M>, Consumer<M>, is_pair,
         |capacity, _| alone(ring::spsc(capacity, Layout::Slotted).expect(FITS));
-    /// The defaults.
+    /// It has the defaults.
     Spsc "thalweg spsc": spsc::Sender<M>, spsc::Receiver<M>, is_pair,
         |capacity, _| pair(Builder::new(capacity));
-    /// The sequence beside each element.
+    /// It has the sequence beside each element.
     SpscSlotted "thalweg spsc slotted": spsc::Sender<M>, spsc::Receiver<M>, is_pair,
         |capacity, _| pair(Builder::new(capacity).layout(Layout::Slotted));
-    /// Spins for up to 5 ms.
+    /// It spins for up to 5 ms.
     SpscLatency "thalweg spsc latency": spsc::Sender<M>, spsc::Receiver<M>, is_pair,
         |capacity, _| pair(Builder::new(capacity).layout(Layout::Slotted).mode(Mode::Latency));
-    /// Never spins.
+    /// It never spins.
     SpscPower "thalweg spsc power": spsc::Sender<M>, spsc::Receiver<M>, is_pair,
         |capacity, _| pair(Builder::new(capacity).mode(Mode::Power));
     OneToOne "thalweg": spsc::Sender<M>, spsc::Receiver<M>, is_pair,
@@ -42,11 +42,11 @@ channels! {
         |capacity, shape| fan_in(Builder::new(capacity).mpsc().expect(FITS), shape);
     FanOut "thalweg": mpmc::Sender<M>, mpmc::Receiver<M>, |shape| shape.receivers > 1,
         |capacity, shape| fan(Builder::new(capacity).mpmc().expect(FITS), shape);
-    /// A lane for each sender, which share the capacity.
+    /// Each sender has a lane; the lanes share the capacity.
     Lanes "thalweg lanes": mpsc::Sender<M>, mpsc::Receiver<M>, is_fan_in, |capacity, shape| {
         fan_in(Builder::new(capacity / shape.senders).lanes().mpsc().expect(FITS), shape)
     };
-    /// With a soft limit, which is the default where there are several senders.
+    /// It has a soft limit, which is the default where there may be several senders.
     Balanced "thalweg soft limit": mpmc::Sender<M>, mpmc::Receiver<M>, |shape| shape.senders == 1,
         |capacity, shape| fan(Builder::new(capacity).soft_limit(2048).mpmc().expect(FITS), shape);
 }
@@ -110,7 +110,7 @@ impl<M: Element, S: channel::Shape> SendBatch<M> for channel::Sender<M, S> {
         let Ok(mut claim) = self.try_claim(count.min(free)) else {
             return 0;
         };
-        // There is room for them.
+        // The claim has room for them.
         (0..claim.len()).for_each(|n| _ = claim.push(make(n)));
         claim.commit()
     }

@@ -1,4 +1,4 @@
-//! Waiting for queues that have none: try, spin a little, then give the core away.
+//! Queues without waiting calls wait as this module does: they try, spin a little, then yield.
 
 use std::hint::spin_loop;
 use std::sync::atomic::{Ordering, fence};
@@ -6,10 +6,10 @@ use std::sync::{Arc, Weak};
 
 use super::{BlockingRecv, BlockingSend, TryRecv, TrySend};
 
-/// Tries before the core is given away; as many as `gil` spins by default.
+/// A waiting end yields after this many tries, as many as `gil` spins by default.
 const SPINS: u32 = 128;
 
-/// Tries until something comes of it: spins, and yields after each `spins` tries.
+/// Tries until the attempt returns a value; spins, and yields after each `spins` tries.
 #[inline]
 pub(crate) fn insist<T>(spins: u32, mut attempt: impl FnMut() -> Option<T>) -> T {
     let mut tries = 0_u32;
@@ -26,18 +26,18 @@ pub(crate) fn insist<T>(spins: u32, mut attempt: impl FnMut() -> Option<T>) -> T
     }
 }
 
-/// An end that waits by trying. Senders hold an [`Arc`], so that receivers, with a [`Weak`], end
-/// when there is no sender and nothing left.
+/// This end waits by trying. Senders hold an [`Arc`], so that receivers, which hold a [`Weak`], end
+/// when there is no sender and no message left.
 #[derive(Debug)]
 pub(crate) struct Yielding<E, K> {
     end: E,
     open: K,
 }
 
-pub(super) type Waiting<T, R> = (Vec<Yielding<T, Arc<()>>>, Vec<Yielding<R, Weak<()>>>);
+pub(crate) type Waiting<T, R> = (Vec<Yielding<T, Arc<()>>>, Vec<Yielding<R, Weak<()>>>);
 
-/// Makes waiting endpoints of those that try.
-pub(super) fn waiting<T, R>((txs, rxs): (Vec<T>, Vec<R>)) -> Waiting<T, R> {
+/// Makes waiting ends from ends that try.
+pub(crate) fn waiting<T, R>((txs, rxs): (Vec<T>, Vec<R>)) -> Waiting<T, R> {
     let key = Arc::new(());
     let tx = |end| Yielding {
         end,

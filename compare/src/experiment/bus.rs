@@ -1,13 +1,13 @@
-//! The message bus beside others: what a publish costs, how long a message is under way, how many
-//! pass; what is lost of a burst, and what becomes of an overload.
+//! The message bus beside others: the cost of a publish, the latency of a message, the throughput;
+//! the loss of a burst, and an overload.
 //!
-//! All have the same message of 24 bytes, room for as many, and the same loops around them; what
-//! each does where there is no room is said in `bus/broker.rs`.
+//! All have one message of 24 bytes, room for as many, and one set of loops around them;
+//! `bus/broker.rs` says what each does without room.
 
-mod broker;
-mod burst;
-mod flow;
-mod overload;
+pub mod broker;
+pub mod burst;
+pub(crate) mod flow;
+pub(crate) mod overload;
 
 use super::Experiment;
 

@@ -1,32 +1,30 @@
-//! Channels: this project's beside the others, in the jobs that channels have.
+//! Channels of this project beside others: streams, round trips, waiting, crowds and replies.
 
-mod crowd;
-mod reply;
-mod stream;
-mod waiting;
+pub(crate) mod crowd;
+pub(crate) mod reply;
+pub mod stream;
+pub(crate) mod waiting;
 
 use super::Experiment;
 
 const PEERS: &[&str] = &[
     "crossbeam-channel",
-    "disruptor",
     "flume",
     "gil",
     "kanal",
     "omango",
     "oneshot",
-    "ringbuf",
     "rtrb",
     "tokio",
 ];
 
 pub(crate) const CHANNELS: Experiment = Experiment {
     name: "channels",
-    shows: "channels beside crossbeam, flume, kanal, std, tokio, rtrb, ringbuf, gil and others",
+    shows: "channels beside crossbeam, flume, kanal, std, tokio, rtrb, gil and others",
     peers: PEERS,
     notes: "Without batches on both sides: crossbeam, std, omango; flume and kanal can drain but \
-            not send several. Without waiting calls: rtrb, ringbuf; disruptor's consumers spin or \
-            sleep for fixed times; omango's waiting calls and gil's parking queues lose wake-ups.",
+            not send several. Without waiting calls: rtrb; those of omango and gil's parking \
+            queues lose wake-ups.",
     cases: |settings| {
         let mut cases = stream::cases(settings);
         cases.extend(waiting::sparse_cases(settings));
@@ -38,7 +36,7 @@ pub(crate) const CHANNELS: Experiment = Experiment {
 
 pub(crate) const BURST: Experiment = Experiment {
     name: "burst",
-    shows: "100,000 orders at once through a channel, up to 20 senders or receivers",
+    shows: "100,000 orders at once through a channel, up to 20 senders",
     peers: PEERS,
     notes: "The stamp is taken before `send`. So a slower sender makes a shorter queue and better \
             quantiles, and p50 says whether the receiver happened to keep up. Wall time counts \

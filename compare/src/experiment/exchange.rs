@@ -2,16 +2,17 @@
 //! service, in throughput and in latency.
 //!
 //! Every run has a state of its own whose memory is warm: the whole stream went through it once,
-//! and what rested was cancelled. Symbols, users and money are added before. Each run checks the
-//! book that it leaves (and, where bytes go out, the bytes); another one ends the program.
+//! and the orders that rested were cancelled. Symbols, users and money are added before. Each run
+//! checks the book that it leaves (and, where bytes go out, the bytes); a wrong one ends the
+//! program.
 
-mod cores;
-mod flow;
-mod wire;
+pub mod cores;
+pub mod flow;
+pub mod wire;
 
 use std::hint::black_box;
 
-use thalweg_exchange::{Command, Events, Rules, State, apply, apply_batch, repeat_secrets};
+use thalweg_exchange::{Events, Rules, State, apply, apply_batch, repeat_secrets};
 use thalweg_measure::clock::Clock;
 
 use super::Experiment;
@@ -31,106 +32,124 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 };
 
 const CORE_METRICS: &[Metric] = &Metric::times(["cpu_per_command", "cpu_per_trade"]);
-/// Each of a command, in the order of their cost.
+/// The times of single commands, in the order of their cost, and the mean.
 const TAIL_METRICS: &[Metric] =
     &Metric::times(["slowest", "slowest_10th", "slowest_1000th", "mean"]);
 const ALL: &str = "thalweg all parts";
 const BATCHES: &str = "thalweg all parts, batches of 256";
 const BATCH: usize = 256;
 
-type Make = Box<dyn FnOnce() -> Result<Flow, String>>;
+/// The processor time of the thread, warm: each flow with its heading, and with the limits of its
+/// last metric, one command at a time and in batches.
+const CORE: [(&str, &str, [Option<f64>; 2]); 5] = [
+    (
+        PAIR,
+        "the reference's load generator, 71 % moves, 0.2 % of them trade",
+        [Some(25.0); 2],
+    ),
+    (
+        MARGIN,
+        "the same commands on a futures symbol",
+        [Some(32.0); 2],
+    ),
+    (
+        "trading",
+        "45 % of the commands meet 1 to 50 makers, few of them many",
+        [None; 2],
+    ),
+    (
+        SWEEPS,
+        "takers alone, each meets 1 to 50 makers, each number as often",
+        [Some(20.0), None],
+    ),
+    (
+        "resting_1m",
+        "1,000,000 resting orders of 100,000 users, 500 levels a side",
+        [None, Some(70.0)],
+    ),
+];
+/// Only the takers of this flow are timed.
+const SWEEPS: &str = "sweeps";
+
+/// The slowest single commands of flows.
+const TAILS: [(&str, &str); 2] = [
+    (
+        "growing",
+        "2,000,000 orders come to rest on 500 levels a side",
+    ),
+    (
+        "window",
+        "bids on 4,000 levels, then on 4,000 far above them, and so on",
+    ),
+];
+
+/// Makes the flow of a case.
+fn flow(name: &str, settings: &Settings) -> Result<Flow, String> {
+    let count = |full| settings.count(full);
+    Ok(match name {
+        PAIR => Flow::shared(PAIR, count(1_000_000).max(10_000))?,
+        MARGIN => Flow::shared(MARGIN, count(1_000_000))?,
+        "trading" => trading(count(500_000)),
+        SWEEPS => sweeps(count(10_000)),
+        "growing" => {
+            let mut flow = resting(count(2_000_000), 1_000, 500, 0);
+            flow.commands = std::mem::take(&mut flow.prefill);
+            flow
+        }
+        "window" => rising(count(20)),
+        _ => resting(count(1_000_000), 100_000, 500, count(200_000)),
+    })
+}
 
 fn cases(settings: &Settings) -> Vec<Case> {
-    let mut cases = core(settings);
-    cases.extend(tails(settings));
-    let commands = settings.count(500_000);
-    let most = settings.count(1_000_000);
+    let load = |name: &'static str| {
+        let settings = settings.clone();
+        move || flow(name, &settings)
+    };
+    let core = CORE.map(|(name, heading, limits)| {
+        let metrics = if name == SWEEPS { 2 } else { 1 };
+        let case = format!("core/{name}");
+        let case = Case::new(case, heading, &CORE_METRICS[..metrics], parts(), load(name));
+        let goals = [ALL, BATCHES].into_iter().zip(limits);
+        let goals = goals.filter_map(|(subject, most)| {
+            most.map(|most| Goal::at_most(subject, metrics - 1, most))
+        });
+        case.repeated(9).goals(goals)
+    });
+    let tails = TAILS.map(|(name, heading)| {
+        let subjects = vec![subject(ALL, |flow| Ok(slowest(flow)))];
+        let case = format!("tails/{name}");
+        Case::new(case, heading, TAIL_METRICS, subjects, load(name)).repeated(7)
+    });
+    let mut cases: Vec<Case> = core.into_iter().chain(tails).collect();
     let decoded = "decode, apply, market data, encode outcomes and messages";
     for (what, heading) in [("engine", "commands in, results out"), ("bytes", decoded)] {
+        let is_bytes = what == "bytes";
         for name in [PAIR, "trading"] {
-            let load = move || {
-                Ok(Wire::new(match name {
-                    PAIR => Flow::shared(name, most)?,
-                    _ => trading(commands),
-                }))
+            let subjects = match is_bytes {
+                true => cores::subjects::<true>(),
+                false => cores::subjects::<false>(),
             };
-            let subjects = match what {
-                "bytes" => cores::subjects::<true>(),
-                _ => cores::subjects::<false>(),
-            };
+            let flow = load(name);
+            let wire = move || flow().map(Wire::new);
             let case = format!("cores/{what}/{name}");
-            let case = Case::new(case, heading, cores::METRICS, subjects, load).repeated(9);
+            let case = Case::new(case, heading, cores::METRICS, subjects, wire).repeated(9);
             let services = [cores::INLINE, cores::BESIDE];
             let services = services.map(|service| Goal::shown([cores::APPLY_BATCH, service], 0));
-            // Commands a second.
-            let bytes = (what == "bytes").then(|| Goal::at_least(cores::APPLY_BATCH, 0, 12e6));
+            // The limit is of commands a second.
+            let bytes = is_bytes.then(|| Goal::at_least(cores::APPLY_BATCH, 0, 12e6));
             cases.push(case.goals(services).goals(bytes));
         }
     }
-    for (rate, per_s) in [("125k/s", 125_000), ("1M/s", 1_000_000)] {
-        let heading = "open loop, latency from the intended time until the result is published";
-        let span_ns = settings.count(150_000_000);
-        let subjects = cores::paced(Load::Open { per_s, span_ns });
-        let load = move || Flow::shared(PAIR, most.max(10_000));
-        let case = Case::new(format!("open/{rate}"), heading, LATENCY, subjects, load);
-        cases.push(case.goals([
-            Goal::at_most(cores::INLINE, 0, 1e3),
-            Goal::ratio([cores::INLINE, cores::APPLY], 0, 0.5),
-        ]));
-    }
+    let heading = "open loop, latency from the intended time until the result is published";
+    let (per_s, span_ns) = (1_000_000, settings.count(150_000_000));
+    let subjects = cores::paced(Load::Open { per_s, span_ns });
+    let open = Case::new("open/1M/s", heading, LATENCY, subjects, load(PAIR));
+    cases.push(open.goals([
+        Goal::at_most(cores::INLINE, 0, 1e3),
+        Goal::ratio([cores::INLINE, cores::APPLY], 0, 0.5),
+    ]));
     cases
-}
-
-/// CPU time of the thread, warm.
-fn core(settings: &Settings) -> Vec<Case> {
-    let commands = settings.count(500_000);
-    let large = settings.count(200_000);
-    let orders = settings.count(1_000_000);
-    let takers = settings.count(10_000);
-    let most = settings.count(1_000_000);
-    let case = |name, heading, metrics: usize, load: Make, limits: &[(&str, f64)]| {
-        let case = Case::new(name, heading, &CORE_METRICS[..metrics], parts(), load);
-        let goals = limits.iter();
-        let goals = goals.map(|&(subject, most)| Goal::at_most(subject, metrics - 1, most));
-        case.repeated(9).goals(goals)
-    };
-    vec![
-        case(
-            "core/perf_exchange_1m",
-            "the reference's load generator, 71 % moves, 0.2 % of them trade",
-            1,
-            Box::new(move || Flow::shared(PAIR, most.max(10_000))),
-            &[(ALL, 25.0), (BATCHES, 25.0)],
-        ),
-        case(
-            "core/perf_margin_1m",
-            "the same commands on a futures symbol",
-            1,
-            Box::new(move || Flow::shared(MARGIN, most)),
-            &[(ALL, 32.0), (BATCHES, 32.0)],
-        ),
-        case(
-            "core/trading",
-            "45 % of the commands meet 1 to 50 makers, few of them many",
-            1,
-            Box::new(move || Ok(trading(commands))),
-            &[],
-        ),
-        case(
-            "core/sweeps",
-            "takers alone, each meets 1 to 50 makers, each number as often",
-            2,
-            Box::new(move || Ok(sweeps(takers))),
-            &[(ALL, 20.0)],
-        ),
-        case(
-            "core/resting_1m",
-            "1,000,000 resting orders of 100,000 users, 500 levels a side",
-            1,
-            Box::new(move || Ok(resting(orders, 100_000, 500, large))),
-            &[(BATCHES, 70.0)],
-        ),
-    ]
 }
 
 fn parts() -> Subjects<Flow> {
@@ -150,7 +169,6 @@ fn parts() -> Subjects<Flow> {
             });
             flow.assert_levels(&state, name);
             let mut values = vec![cpu_ns / flow.timed() as f64];
-            // Where only takers are timed.
             if flow.timed() < flow.commands.len() {
                 values.push(cpu_ns / flow.trades as f64);
             }
@@ -160,51 +178,14 @@ fn parts() -> Subjects<Flow> {
     vec![part(ALL, 1), part(BATCHES, BATCH)]
 }
 
-/// The slowest single commands where a book grows, where its window moves, and where much goes at
-/// once.
-fn tails(settings: &Settings) -> Vec<Case> {
-    let orders = settings.count(2_000_000);
-    let jumps = settings.count(20);
-    let case = |name, heading, load: Make| {
-        let subjects = vec![subject(ALL, |flow| Ok(slowest(flow)))];
-        Case::new(name, heading, TAIL_METRICS, subjects, load).repeated(7)
-    };
-    vec![
-        case(
-            "tails/growing",
-            "2,000,000 orders come to rest on 500 levels a side",
-            Box::new(move || {
-                let mut flow = resting(orders, 1_000, 500, 0);
-                flow.commands = std::mem::take(&mut flow.prefill);
-                Ok(flow)
-            }),
-        ),
-        case(
-            "tails/window",
-            "bids on 4,000 levels, then on 4,000 far above them, and so on",
-            Box::new(move || Ok(rising(jumps))),
-        ),
-        case(
-            "tails/cancel_all",
-            "1,000,000 orders of all users cancelled by one command",
-            Box::new(move || {
-                let mut flow = resting(orders / 2, 1_000, 500, 0);
-                flow.commands = vec![Command::cancel_all(None, None)];
-                Ok(flow)
-            }),
-        ),
-    ]
-}
-
-/// Executes the same commands on a new state several times, and takes for each command the least
-/// time of all: what the machine adds now and then is gone, and what the command costs each time,
-/// its page faults among it, stays.
+/// Executes the commands on a new state several times, and takes the least time of each command:
+/// interruptions by the machine are gone, and the command's own cost, with its page faults, stays.
 fn slowest(flow: &Flow) -> Run {
     const EXECUTIONS: usize = 5;
     let clock = Clock::global();
     let mut least = vec![u64::MAX; flow.commands.len()];
     for _ in 0..EXECUTIONS {
-        // Tables take the same secrets each time, so that nothing else differs.
+        // Tables get the same secrets each time, so that all executions are equal.
         repeat_secrets(1);
         let mut state = State::new(Rules::MENDED);
         let mut events = Events::with_capacity(1024);

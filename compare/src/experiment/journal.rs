@@ -1,13 +1,12 @@
-//! Records of 64 bytes into a log: not synced, in commits of 1, 256 and 4,096, as a load of many
-//! segments, and from several threads.
+//! Records of 64 bytes are appended to a log: not synced, in commits of 1, 256 and 4,096, as a load
+//! of many segments, and from several threads.
 //!
-//! Every subject writes to a directory of its own under the system's one for temporary files
-//! (`TMPDIR` names another one), and to a new log in each run. In commits, ours is in one segment,
-//! which is prepared before the clock starts: in a program a thread prepares the next one, or a
-//! file is used again. A load is written with the defaults: segments of 32 MiB, which are made
-//! ready meanwhile.
+//! Every run writes a new log in a directory of its own below that for temporary files (`TMPDIR`
+//! names another one). Our commits go to one segment, which is prepared before the clock starts: in
+//! a program a thread prepares the next one, or a file is used again. A load is written with the
+//! defaults: segments of 32 MiB, which are prepared meanwhile.
 
-mod producers;
+pub(crate) mod producers;
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -43,7 +42,7 @@ const OURS: &str = "thalweg-journal";
 const BUFFERED: &str = "BufWriter 64 KiB, no checksum";
 const GROWING: &str = "growing file + fdatasync";
 
-/// Commits, and records of each: less than a segment in all, or a single one of many segments.
+/// Commits of some records each: less than a segment in all, or a single commit of many segments.
 struct Load {
     group: u64,
     groups: u64,
@@ -56,7 +55,7 @@ impl Load {
     }
 }
 
-/// Records of the largest commit.
+/// The largest commit has this many records; a load has more.
 const COMMIT_MAX: u64 = 4_096;
 
 fn cases(settings: &Settings) -> Vec<Case> {
@@ -66,12 +65,8 @@ fn cases(settings: &Settings) -> Vec<Case> {
             groups,
             is_synced,
         };
-        let metrics = if load.is_large() {
-            &METRICS[..1]
-        } else {
-            METRICS
-        };
-        Case::of(name, heading, metrics, logs(&load), load)
+        let metrics = if load.is_large() { 1 } else { 3 };
+        Case::of(name, heading, &METRICS[..metrics], logs(&load), load)
     };
     let goal = |peer, least| Goal::ratio([OURS, peer], 0, least);
     let commits = [
@@ -87,17 +82,17 @@ fn cases(settings: &Settings) -> Vec<Case> {
     });
     let loads = [("load/unsynced", false, 1.5), ("load/synced", true, 1.0)];
     let loads = loads.map(|(name, is_synced, least)| {
-        let records = settings
-            .count((512 << 20) / RECORD_BYTES)
-            .max(COMMIT_MAX + 1);
+        let records = settings.count((512 << 20) / RECORD_BYTES);
+        let records = records.max(COMMIT_MAX + 1);
         let heading = format!("{} MiB, synced at their end or not", (records * 64) >> 20);
         case(name, heading, records, 1, is_synced).goal(goal(BUFFERED, least))
     });
-    let producers = producers::cases(settings);
-    commits.into_iter().chain(loads).chain(producers).collect()
+    let mut cases: Vec<Case> = commits.into_iter().chain(loads).collect();
+    cases.push(producers::case(settings));
+    cases
 }
 
-/// Appends the records of these numbers, and commits them.
+/// A log appends the records of these numbers, and commits them.
 type Log = Box<dyn FnMut(Range<u64>) -> Result<(), String>>;
 
 fn record(number: u64) -> Record {
@@ -108,12 +103,12 @@ fn bytes_of(record: &Record) -> [[u8; 8]; 8] {
     record.map(u64::to_le_bytes)
 }
 
-/// A directory that goes when its run ends.
+/// This directory is removed when its run ends.
 #[derive(Debug)]
-pub(super) struct Scratch(pub(super) PathBuf);
+pub(crate) struct Scratch(pub(crate) PathBuf);
 
 impl Scratch {
-    pub(super) fn new(name: &str) -> Scratch {
+    pub(crate) fn new(name: &str) -> Scratch {
         let name = name.split(' ').next().unwrap_or(name);
         let id = std::process::id();
         let place = std::env::temp_dir().join(format!("thalweg-compare-{id}-{name}"));
@@ -122,7 +117,7 @@ impl Scratch {
     }
 
     /// Creates the directory, and a file in it.
-    pub(super) fn file(&self) -> Result<File, String> {
+    pub(crate) fn file(&self) -> Result<File, String> {
         fs::create_dir_all(&self.0)
             .and_then(|()| File::create(self.0.join("log")))
             .map_err(text)
@@ -173,18 +168,17 @@ fn commit_all(mut log: Log, load: &Load) -> Ran {
     Ok(Run::of(figures))
 }
 
-/// Returns the time of a record, and p50 and p99 of these.
+/// Returns the time of a record, and p50 and p99 of these times.
 fn figures(ns: f64, records: u64, times: &[f64]) -> Vec<f64> {
     let of = |q| quantile(times, q).unwrap_or(f64::NAN);
     vec![ns / records as f64, of(0.5), of(0.99)]
 }
 
 fn ours(place: &Scratch, load: &Load) -> Result<Log, String> {
-    let options = Options::default();
-    let options = match load.is_large() {
-        true => options,
-        false => options.segment_bytes(SEGMENT_BYTES).in_background(false),
-    };
+    let mut options = Options::default();
+    if !load.is_large() {
+        options = options.segment_bytes(SEGMENT_BYTES).in_background(false);
+    }
     let mut journal = Journal::open(&place.0, options).map_err(text)?;
     let is_synced = load.is_synced;
     Ok(Box::new(move |numbers| {
@@ -215,7 +209,7 @@ fn buffered(place: &Scratch, load: &Load) -> Result<Log, String> {
     }))
 }
 
-/// A block with a checksum in front, and a sync.
+/// Writes a block with a checksum in front, and syncs it.
 fn growing(place: &Scratch, _: &Load) -> Result<Log, String> {
     let (mut file, mut block) = (place.file()?, Vec::new());
     Ok(Box::new(move |numbers| {
@@ -232,7 +226,7 @@ fn growing(place: &Scratch, _: &Load) -> Result<Log, String> {
     }))
 }
 
-/// Neither recovers nor checkpoints: a run only appends.
+/// A run only appends: it neither recovers nor checkpoints.
 #[derive(Debug)]
 struct Manager;
 
@@ -251,7 +245,7 @@ impl LogManager for Manager {
     }
 }
 
-/// An entry a group. The segment is prepared before the clock starts, as ours is.
+/// Writes an entry for each commit. The segment is prepared before the clock starts, as ours is.
 fn okaywal(place: &Scratch, load: &Load) -> Result<Log, String> {
     // A chunk has 9 bytes of its own; an entry some more.
     let bytes = load.groups * (load.group * (RECORD_BYTES + 16) + 64);
@@ -271,7 +265,7 @@ fn okaywal(place: &Scratch, load: &Load) -> Result<Log, String> {
     }))
 }
 
-/// A batch a group, with `PersistMode::SyncData`.
+/// Writes a batch for each commit, with `PersistMode::SyncData`.
 fn fjall(place: &Scratch, _: &Load) -> Result<Log, String> {
     let database = fjall::Database::builder(&place.0).open().map_err(text)?;
     let records = database.keyspace("records", KeyspaceCreateOptions::default);
@@ -286,15 +280,15 @@ fn fjall(place: &Scratch, _: &Load) -> Result<Log, String> {
     }))
 }
 
-/// Lets the system write what earlier runs left; what it does for files that were removed (a
-/// discard) may still go on.
+/// Waits until the system has written the data of earlier runs; the discard of files that were
+/// removed may still go on.
 #[cfg(target_os = "linux")]
-pub(super) fn settle() -> Result<(), String> {
+pub(crate) fn settle() -> Result<(), String> {
     let place = File::open(std::env::temp_dir()).map_err(text)?;
     rustix::fs::syncfs(place).map_err(text)
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(super) fn settle() -> Result<(), String> {
+pub(crate) fn settle() -> Result<(), String> {
     Ok(())
 }

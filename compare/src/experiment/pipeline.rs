@@ -1,11 +1,11 @@
-//! No collapse: the same three stages under every placement, beside the `disruptor` crate, with
-//! more threads than cores and without.
+//! A pipeline of three stages under every placement, beside the `disruptor` crate, with more
+//! threads than cores and without: neither latency nor throughput may collapse.
 
 use std::time::Duration;
 
 use disruptor::wait_strategies::WaitStrategy;
 use disruptor::{BusySpin, ProcessorSettings, Producer, Sequence, Sleep, build_single_producer};
-use thalweg::pipeline::{Pipeline, Placement};
+use thalweg::pipeline::{Builder, Pipeline, Placement};
 use thalweg::wait::cores;
 use thalweg_measure::clock::Clock;
 
@@ -15,7 +15,7 @@ use crate::pipelines::{
     CAPACITY, Event, STAGE_NS, STAGES, Stamp, Step, Tail, rounds_for, stage_ns,
 };
 use crate::runner::{Ran, Subjects, subject, text};
-use crate::sender::{LATENCY, Line, Load, THROUGHPUT, run};
+use crate::sender::{LATENCY, Line, Load, THROUGHPUT, line, run};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "pipeline",
@@ -37,15 +37,6 @@ const SLEEP_3: &str = "disruptor sleep:3";
 const YIELD_3_PINNED: &str = "disruptor yield:3 pinned";
 const PEERS: [&str; 3] = [SPIN_3, SLEEP_3, YIELD_3_PINNED];
 
-/// Rates of the open loop, events a second, and the names of their cases.
-const RATES: [(&str, u64); 4] = [
-    ("100k/s", 100_000),
-    ("500k/s", 500_000),
-    ("1M/s", 1_000_000),
-    ("2M/s", 2_000_000),
-];
-/// Events published together in the closed loop, and the names of their cases.
-const BATCHES: [(&str, usize); 2] = [("max batch 1", 1), ("max batch 64", 64)];
 const P50: usize = 0;
 const P99: usize = 1;
 const P999: usize = 2;
@@ -55,41 +46,36 @@ fn cases(settings: &Settings) -> Vec<Case> {
     let span_ns = settings.count(150_000_000);
     let (stage, count) = (stage_ns(rounds), cores::usable().count());
     let about = format!("{STAGES} stages of {stage:.1} ns on {count} cores");
-    let open = RATES.map(|(case, per_s)| {
-        let heading = format!("open loop, latency from the intended send time; {about}");
-        let load = Load::Open { per_s, span_ns };
-        let case = Case::of(case, heading, LATENCY, subjects(rounds), load);
-        let versus = PEERS
-            .iter()
-            .flat_map(|peer| [[THREE, peer], [INLINE, peer]]);
-        let versus = versus.map(|sides| Goal::shown(sides, P99));
-        let case = case.goals(versus);
-        let case = case.goals([
+    let heading = format!("open loop, latency from the intended send time; {about}");
+    let per_s = 1_000_000;
+    let load = Load::Open { per_s, span_ns };
+    let versus = PEERS
+        .iter()
+        .flat_map(|peer| [[THREE, peer], [INLINE, peer]]);
+    let open = Case::of("1M/s", heading, LATENCY, subjects(rounds), load)
+        .goals(versus.map(|sides| Goal::shown(sides, P99)))
+        .goals([
             Goal::ratio([INLINE, ALONE], P99, 0.8),
             Goal::ratio([INLINE, ALONE], P999, 0.8),
             Goal::ratio([AUTO, INLINE], P99, 1.0 / 1.5),
             Goal::shown([INLINE, ALONE], P50),
+            Goal::ratio([THREE, SPIN_3], P99, 100.0),
+            Goal::ratio([THREE, SLEEP_3], P99, 5.0),
         ]);
-        match per_s {
-            1_000_000 => case.goals([
-                Goal::ratio([THREE, SPIN_3], P99, 100.0),
-                Goal::ratio([THREE, SLEEP_3], P99, 5.0),
-            ]),
-            _ => case,
-        }
-    });
-    let closed = BATCHES.map(|(case, batch)| {
-        let heading = format!("closed loop; {about}");
+    let closed = [1, 64].map(|batch| {
+        let (name, heading) = (
+            format!("max batch {batch}"),
+            format!("closed loop; {about}"),
+        );
         let load = Load::Closed { batch, span_ns };
-        let subjects = subjects(rounds);
-        let case = Case::of(case, heading, THROUGHPUT, subjects, load);
+        let case = Case::of(name, heading, THROUGHPUT, subjects(rounds), load);
         case.goals([
             Goal::ratio([ONE, SPIN_1_PINNED], 0, 0.95),
             Goal::ratio([CALLER_AND_THREAD, INLINE], 0, 1.15),
             Goal::ratio([AUTO, CALLER_AND_THREAD], 0, 0.9),
         ])
     });
-    open.into_iter().chain(closed).collect()
+    [open].into_iter().chain(closed).collect()
 }
 
 fn subjects(rounds: u32) -> Subjects<Load> {
@@ -98,11 +84,12 @@ fn subjects(rounds: u32) -> Subjects<Load> {
         (INLINE, Placement::inline()),
         (CALLER_AND_THREAD, Placement::caller_and_threads(1, 1)),
         (ONE, Placement::threads(1)),
-        ("thalweg threads:2", Placement::threads(2)),
         (THREE, Placement::threads(3)),
         (AUTO, Placement::auto()),
     ] {
-        all.push(subject(name, move |load| ours(&placement, rounds, load)));
+        all.push(subject(name, move |load| {
+            ours(rounds, load, |stages| stages.placement(placement.clone()))
+        }));
     }
     let sleep = Sleep::new(Duration::from_micros(1));
     all.extend([
@@ -118,42 +105,32 @@ fn steps(rounds: u32) -> [Step; STAGES] {
     std::array::from_fn(|place| Step::new(place, rounds))
 }
 
-/// Does the same work in a plain loop on the sender's thread. What remains of the tail is the
-/// machine's own, and nothing that runs on one core here can be below it.
+/// Does the work in a plain loop on the sender's thread. The rest of the tail is the machine's own,
+/// and no subject that runs on one core can be below it.
 fn alone(rounds: u32, load: &Load) -> Ran {
     run(*load, |tail| {
-        Ok(Loop {
-            event: Event::default(),
-            steps: steps(rounds),
-            tail,
-        })
+        let (mut event, mut steps) = (Event::default(), steps(rounds));
+        let publish = move |tail: &mut Tail, stamp| {
+            event.set(stamp);
+            for step in &mut steps {
+                step.work(&event);
+            }
+            tail.end(&event);
+            true
+        };
+        Ok(line(tail, publish, drop))
     })
 }
 
-struct Loop {
-    event: Event,
-    steps: [Step; STAGES],
-    tail: Tail,
-}
-
-impl Line for Loop {
-    #[inline]
-    fn publish(&mut self, stamp: Stamp, _: u64) -> bool {
-        self.event.set(stamp);
-        for step in &mut self.steps {
-            step.work(&self.event);
-        }
-        self.tail.end(&self.event);
-        true
-    }
-
-    fn finish(self) {}
-}
-
-fn ours(placement: &Placement, rounds: u32, load: &Load) -> Ran {
+/// Runs a pipeline of three stages, which `set` completes.
+pub(super) fn ours(
+    rounds: u32,
+    load: &Load,
+    set: impl Fn(Builder<Event>) -> Builder<Event>,
+) -> Ran {
     run(*load, |mut tail| {
         let [mut first, mut second, mut third] = steps(rounds);
-        let pipeline = Pipeline::builder(CAPACITY, Event::default)
+        let stages = Pipeline::builder(CAPACITY, Event::default)
             .stage("first", move |event: &mut Event, _| first.work(event))
             .stage("second", move |event: &mut Event, _| second.work(event))
             .after("first")
@@ -161,14 +138,13 @@ fn ours(placement: &Placement, rounds: u32, load: &Load) -> Ran {
                 third.work(event);
                 tail.end(event);
             })
-            .after("second")
-            .placement(placement.clone());
-        Ok(Owned(pipeline.build().map_err(text)?))
+            .after("second");
+        Ok(Owned(set(stages).build().map_err(text)?))
     })
 }
 
-/// Publishes as a user does: [`Pipeline::publish`] waits for room in its own way, which is part of
-/// what is measured.
+/// Publishes as a user does: [`Pipeline::publish`] waits for room in its own way, which is
+/// measured.
 struct Owned(Pipeline<Event>);
 
 impl Line for Owned {
@@ -189,7 +165,7 @@ impl Line for Owned {
     }
 }
 
-/// Not part of the crate: a strategy that its user writes.
+/// The user of the crate writes this strategy; it has none of the kind.
 #[derive(Clone, Copy)]
 struct Yielding;
 
@@ -207,8 +183,8 @@ fn seat<E, W, B: ProcessorSettings<E, W>>(builder: B, core: Option<usize>) -> B 
     }
 }
 
-/// One processor with all stages in its handler, or a chain of one each; pinned by hand to the core
-/// that the producer leaves.
+/// Runs one processor with all stages in its handler, or a chain of one each; pinned by their user
+/// to the core that the producer leaves.
 fn disruptor<W: WaitStrategy + Sync + 'static>(
     wait: W,
     processors: usize,
@@ -244,7 +220,7 @@ fn disruptor<W: WaitStrategy + Sync + 'static>(
                 let builder = seat(builder.handle_events_with(second).and_then(), core);
                 builder.handle_events_with(third).build()
             };
-            // Only now: the processors' threads would inherit it.
+            // The processors' threads, which have started, would inherit it.
             if let Some((own, _)) = cores {
                 cores::pin_current_thread(&[own]).map_err(text)?;
             }
@@ -258,7 +234,7 @@ struct Chained<P>(P);
 impl<P: Producer<Event>> Line for Chained<P> {
     #[inline]
     fn publish(&mut self, stamp: Stamp, deadline_ticks: u64) -> bool {
-        // As its own `publish`, which spins, but with an end.
+        // It spins as its own `publish` does, but with an end.
         until(deadline_ticks, || {
             self.0.try_publish(|event| event.set(stamp)).is_ok()
         })

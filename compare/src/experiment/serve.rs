@@ -1,15 +1,15 @@
-//! The served exchange over loopback, beside the least that any server would do; and in this
+//! The served exchange over loopback, beside an echo, the least that a server would do; and in this
 //! process, without sockets.
 //!
-//! What is served is a process of its own, this program started again, so that its processor time
-//! is known. The loader is one thread of this process, the same for all subjects.
+//! The server is a process of its own, this program started again, so that its processor time is
+//! known. The loader is one thread of this process, and all subjects have the same.
 
-mod child;
-mod echo;
-mod fairness;
-mod inprocess;
-mod loader;
-mod session;
+pub(crate) mod child;
+pub(crate) mod echo;
+pub(crate) mod fairness;
+pub(crate) mod inprocess;
+pub(crate) mod loader;
+pub(crate) mod session;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ const THROUGHPUT: usize = 0;
 const P50: usize = 1;
 const SERVER: usize = 4;
 
-/// Commands of a saturating session without an answer.
+/// A saturating session has this many commands without an answer.
 const WINDOW: usize = 256;
 
 fn cases(settings: &Settings) -> Vec<Case> {
@@ -114,7 +114,7 @@ fn subjects() -> Subjects<Plan> {
 const SYMBOL: SymbolId = SymbolId(1);
 
 /// Returns the commands that add a pair without fees, and users with money in both currencies.
-fn set_up(users: impl Iterator<Item = i64>) -> [Command; 2] {
+pub fn set_up(users: impl Iterator<Item = i64>) -> [Command; 2] {
     const MONEY: i64 = 1 << 50;
     let currencies = [CurrencyId(1), CurrencyId(2)];
     let symbol = SymbolSpec::pair(SYMBOL, currencies[0], currencies[1]);
@@ -127,9 +127,10 @@ fn set_up(users: impl Iterator<Item = i64>) -> [Command; 2] {
     ]
 }
 
-/// The orders of one session, around a price: one in sixteen or so trades, the others come and go.
+/// The orders of one session, around a price: about one in sixteen trades, the others are placed
+/// and cancelled.
 #[derive(Debug)]
-struct Orders {
+pub struct Orders {
     user: UserId,
     next_id: i64,
     resting: VecDeque<OrderId>,
@@ -137,14 +138,15 @@ struct Orders {
 }
 
 impl Orders {
-    /// Orders that a session leaves in the book.
+    /// A session leaves this many orders in the book.
     const RESTING: usize = 16;
     const PRICE: i64 = 10_000;
-    /// How far from it orders are, in ticks.
+    /// The distance of orders from the price is up to this many ticks.
     const TICKS: u64 = 50;
     const LOTS: i64 = 5;
 
-    fn of(user: i64) -> Self {
+    /// Makes the orders of a user.
+    pub fn of(user: i64) -> Self {
         Self {
             user: UserId(user),
             next_id: 0,
@@ -153,14 +155,15 @@ impl Orders {
         }
     }
 
-    /// Cancels the oldest, if there is one.
+    /// Cancels the oldest order, if there is one.
     fn cancel(&mut self) -> Option<Command> {
         let order_id = self.resting.pop_front()?;
         Some(Command::cancel(self.user, SYMBOL, order_id))
     }
 
-    /// Cancels the oldest once there are enough; else places another one, one in eight to trade.
-    fn next(&mut self) -> Command {
+    /// Cancels the oldest order once there are enough; else places another one, one in eight to
+    /// trade.
+    pub fn command(&mut self) -> Command {
         if self.resting.len() >= Self::RESTING
             && let Some(cancel) = self.cancel()
         {
@@ -182,36 +185,5 @@ impl Orders {
             self.resting.push_back(order_id);
         }
         Command::Place(place)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use thalweg_exchange::{Events, ResultCode, Rules, State, apply};
-
-    #[test]
-    fn orders_rest_trade_and_are_cancelled() {
-        let mut state = State::new(Rules::default());
-        let mut events = Events::new();
-        for command in set_up([1, 2].into_iter()) {
-            let result = apply(&mut state, &command, &mut events);
-            assert_eq!(result, ResultCode::Success);
-        }
-        let mut sessions = [1, 2].map(Orders::of);
-        let (mut cancelled, mut traded) = (0, 0);
-        for at in 0..2_000 {
-            let command = sessions[at % 2].next();
-            events.clear();
-            let result = apply(&mut state, &command, &mut events);
-            match command {
-                Command::Place(place) => {
-                    assert_eq!(result, ResultCode::Success);
-                    traded += u32::from(place.order_type == OrderType::Ioc && !events.is_empty());
-                }
-                _ => cancelled += u32::from(result == ResultCode::Success),
-            }
-        }
-        assert!(cancelled > 500 && traded > 20, "{cancelled} {traded}");
     }
 }

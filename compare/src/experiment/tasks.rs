@@ -1,11 +1,11 @@
-//! Coroutines and their channels: what a message costs whose receiver waits for it as a coroutine.
+//! Coroutines and their channels: the cost of a message whose receiver waits as a coroutine.
 //!
-//! A message is a *pair*: it is sent, its receiver is resumed, takes it, and waits again. One
-//! coroutine has a million of them, or 30,000 coroutines have 100 each. What ours do is in
-//! `counts`, where its instructions are counted.
+//! A message is sent, its receiver is resumed, takes it, and waits again. One coroutine gets a
+//! million of them, or 30,000 coroutines get 100 each. Our coroutines are in `counts`, where their
+//! instructions are counted.
 
-mod bursts;
-mod peers;
+pub(crate) mod bursts;
+pub(crate) mod peers;
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -30,7 +30,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 };
 
 const METRICS: &[Metric] = &[Metric::lower("time of one", "ns")];
-/// Coroutines where there are many, and messages of each.
+/// There are this many coroutines where there are many; each gets [`MANY_ROUNDS`] messages.
 const MANY: u64 = 30_000;
 const MANY_ROUNDS: u64 = 100;
 
@@ -60,8 +60,10 @@ fn cases(settings: &Settings) -> Vec<Case> {
     let heading = format!("{count} coroutines, {MANY_ROUNDS} messages each");
     let many = case("many/in order", &heading, receivers(), count, MANY_ROUNDS);
     let many = many.goal(Goal::at_most(LOCAL, 0, 9.5));
-    let mut beside = vec![subject(LOCAL, tasks::<u64, Local>)];
-    beside.push(subject("thalweg slot a message", anew));
+    let mut beside = vec![
+        subject(LOCAL, tasks::<u64, Local>),
+        subject("thalweg slot a message", anew),
+    ];
     beside.extend(peers::subjects());
     let heading = "one coroutine, one message after the other";
     let peers = case("peers/one", heading, beside, 1, messages);
@@ -91,7 +93,7 @@ fn cases(settings: &Settings) -> Vec<Case> {
     vec![one, many, peers, ends, timers, bursts::case(messages)]
 }
 
-/// Returns those that get messages.
+/// Returns the coroutines and fibers of this project.
 fn receivers() -> Subjects<Load> {
     vec![
         subject(LOCAL, tasks::<u64, Local>),
@@ -103,23 +105,23 @@ fn receivers() -> Subjects<Load> {
 }
 
 #[derive(Debug, Clone)]
-struct Load {
+pub(crate) struct Load {
     coroutines: usize,
     rounds: u64,
 }
 
 impl Load {
-    /// Messages of all rounds.
+    /// Returns the messages of all rounds.
     fn messages(&self) -> u64 {
         self.coroutines as u64 * self.rounds
     }
 
-    /// Sends the messages of all rounds, after one that is not timed. Returns the time of one, ns.
-    /// `each` gets the coroutine and the message's number: 1, 2, 3…
+    /// Sends the messages of all rounds, after a round that is not timed. Returns the time of one,
+    /// ns. `each` gets the coroutine and the message's number: 1, 2, 3…
     fn timed(&self, mut each: impl FnMut(usize, u64)) -> f64 {
         let first = self.coroutines as u64;
         let (mut place, mut ns) = (0, 0);
-        // `each` is called in one place, so that it is no call.
+        // `each` is called in one place, so that it is inlined.
         for numbers in [1..=first, first + 1..=self.sent()] {
             let begin = Instant::now();
             for number in numbers {
@@ -135,20 +137,20 @@ impl Load {
         ns as f64 / self.messages() as f64
     }
 
-    /// Messages that [`timed`](Self::timed) sends, the first round included.
+    /// Returns how many messages [`timed`](Self::timed) sends, the first round included.
     fn sent(&self) -> u64 {
         self.messages() + self.coroutines as u64
     }
 }
 
-/// Makes a run of messages with the numbers from 1 to `sent`, of which those that were received
-/// have this sum.
-fn ran(sum: u64, sent: u64, ns: f64) -> Run {
+/// Makes a run of messages with the numbers from 1 to `sent`; those that were received have this
+/// sum.
+pub fn ran(sum: u64, sent: u64, ns: f64) -> Run {
     let all = (1..=sent).fold(0, u64::wrapping_add);
     Run::of([ns]).with_lost(u64::from(sum != all))
 }
 
-/// The receiver takes each message before `send_now` returns.
+/// Sends messages that the receivers take before `send_now` returns.
 fn now<M: Message, F: Family>(lines: &Lines<M, F>, load: &Load) -> Run {
     let ns = load.timed(|at, number| lines.send_now(at, black_box(number)));
     ran(lines.seen().sum(), load.sent(), ns)
@@ -169,7 +171,7 @@ fn fibers<M: Message, F: Family>(load: &Load) -> Ran {
     Ok(now(&lines, load))
 }
 
-/// A number goes into a stack that is resumed, and comes back when it suspends itself: no channel
+/// Passes a number into a stack that is resumed, which suspends itself with it: there is no channel
 /// and no task.
 fn switch(load: &Load) -> Ran {
     let options = StackOptions {
@@ -200,18 +202,5 @@ fn switch(load: &Load) -> Ran {
     Ok(ran(sum, load.sent(), ns))
 }
 
-/// Sleeps under way beside the one that is timed.
+/// This many sleeps are under way beside the one that is timed.
 const PENDING: u64 = 10_000;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_message_that_was_not_received_or_received_twice_is_lost() {
-        let lost = |received: &[u64]| ran(received.iter().sum(), 3, 1.0).lost;
-        assert_eq!(lost(&[3, 1, 2]), 0);
-        assert_eq!(lost(&[3, 1]), 1);
-        assert_eq!(lost(&[3, 2, 1, 1]), 1);
-    }
-}

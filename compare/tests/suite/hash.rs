@@ -1,4 +1,4 @@
-//! XXH64 against the reference in C: a million random inputs, cut, strided and batched at random.
+//! XXH64 equals the reference in C for a million random inputs, cut, strided and batched at random.
 
 use std::hash::Hasher;
 
@@ -17,7 +17,8 @@ fn noise(random: &mut SplitMix, bytes: usize) -> Vec<u8> {
     (0..bytes).map(|_| random.below(256) as u8).collect()
 }
 
-/// Every kernel in turn, and the one that is picked: one-shot, in two pieces, strided.
+/// Hashes each input with the default kernel and with another one in turn, whole, in two pieces,
+/// and strided.
 #[test]
 fn a_million_random_inputs() {
     let mut random = SplitMix::new(0x5EED);
@@ -25,7 +26,7 @@ fn a_million_random_inputs() {
     let kernels: Vec<Kernel> = Kernel::available().collect();
     for round in 0..ROUNDS {
         let from = below(&mut random, ALIGNMENTS);
-        // As many short ones as long ones: their tails are where the branches are.
+        // Half of the inputs are short: the branches are in the tails.
         let limit = if round % 2 == 0 { 300 } else { LENGTH_MAX + 1 };
         let length = below(&mut random, limit);
         let seed = random.below(u64::MAX);
@@ -55,7 +56,7 @@ fn a_million_random_inputs() {
     }
 }
 
-/// Strides, against the reference fed with the parts that are taken.
+/// Compares strides with the reference, which gets the parts that are taken.
 #[test]
 fn random_strides() {
     let mut random = SplitMix::new(0xCAFE);
@@ -83,7 +84,7 @@ fn random_strides() {
     }
 }
 
-/// Many inputs of any lengths in one call.
+/// Hashes inputs of different lengths in one call.
 #[test]
 fn random_batches() {
     let mut random = SplitMix::new(0xBEEF);

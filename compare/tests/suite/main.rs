@@ -1,4 +1,7 @@
-//! What `cargo compare` runs, and XXH64 beside the reference in C.
+//! The library of `cargo compare`, its program, and XXH64 beside the reference in C.
 
+mod cases;
+mod checkers;
 mod hash;
+mod loads;
 mod smoke;

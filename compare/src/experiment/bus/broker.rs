@@ -1,35 +1,36 @@
-//! What is published, and the bus and its peers. Every consumer gets every message, all of them
-//! from the same publishers. None of the peers knows priorities, or more than one topic.
+//! The message, and the bus beside its peers. Every consumer gets every message of every publisher.
+//! None of the peers has priorities, or more than one topic.
 
 use std::collections::VecDeque;
 
 use ::bus::BusReader;
 use crossbeam_channel as crossbeam;
 use disruptor::{
-    BusySpin, EventPoller, MultiConsumerBarrier, MultiProducer, MultiProducerBarrier, Producer,
-    SingleConsumerBarrier, build_multi_producer,
+    BusySpin, EventPoller, MultiProducer, MultiProducerBarrier, Producer, SingleConsumerBarrier,
+    build_multi_producer,
 };
 use thalweg::bus::{Admission, Bus, Consumer, Message, Publisher, TopicId, TopicInfo, Topics};
 use tokio::sync::broadcast::{self, error::TryRecvError};
 
 use crate::channels::{BlockingSend, Channel, Element, Shape, TryRecv, channels, ends, insist};
 
-/// What is published: 24 bytes.
+/// A message of 24 bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct Tick {
-    /// When it was published, in ticks of the clock, where that is asked.
-    pub(super) stamp: u64,
-    /// Its publisher's messages before it.
-    pub(super) number: u64,
-    pub(super) publisher: u32,
+pub struct Tick {
+    /// The time at which it was published, in ticks of the clock, where latency is measured.
+    pub(crate) stamp: u64,
+    /// The number of its publisher's messages before it.
+    pub number: u64,
+    pub(crate) publisher: u32,
     check: u32,
 }
 
 const _: () = assert!(size_of::<Tick>() == 24);
 
 impl Tick {
+    /// Makes a whole message.
     #[inline]
-    pub(super) fn new(publisher: u32, number: u64, stamp: u64) -> Self {
+    pub fn new(publisher: u32, number: u64, stamp: u64) -> Self {
         Self {
             stamp,
             number,
@@ -38,13 +39,14 @@ impl Tick {
         }
     }
 
-    /// Makes the message that no other will follow.
-    pub(super) fn last() -> Self {
+    /// Makes the last message.
+    pub fn last() -> Self {
         Self::new(0, u64::MAX, 0)
     }
 
+    /// Returns whether no other message follows.
     #[inline]
-    pub(super) fn is_last(&self) -> bool {
+    pub fn is_last(&self) -> bool {
         self.number == u64::MAX
     }
 
@@ -63,59 +65,54 @@ impl Message for Tick {
     }
 }
 
-/// Messages of up to two publishers, as a consumer gets them.
+/// Checks the messages of up to two publishers, as a consumer gets them.
 #[derive(Debug, Default)]
-pub(super) struct Checker {
+pub struct Checker {
     next: [u64; 2],
-    pub(super) taken: u64,
+    pub(crate) taken: u64,
     misplaced: u64,
 }
 
 impl Checker {
+    /// Checks the next message.
     #[inline]
-    pub(super) fn take(&mut self, tick: &Tick) {
+    pub fn take(&mut self, tick: &Tick) {
         self.taken += 1;
         let next = &mut self.next[(tick.publisher & 1) as usize];
         let is_whole = tick.check == Tick::check(tick.publisher, tick.number);
-        // One that is missing is counted by `lost`.
+        // `lost` counts a message that is missing.
         self.misplaced += u64::from(tick.number < *next || !is_whole);
         *next = tick.number + 1;
     }
 
     /// Returns how many of the messages that were published did not come, or not once, whole and
     /// in order.
-    pub(super) fn lost(&self, published: u64) -> u64 {
+    pub fn lost(&self, published: u64) -> u64 {
         published.abs_diff(self.taken) + self.misplaced
     }
 }
 
-/// What the bus and all peers can carry.
+/// The bus and all peers can carry notes.
 pub(crate) trait Note: Message + Element {}
 
 impl<M: Message + Element> Note for M {}
 
-/// A bus whose publishers wait for room in its own way, if they wait, and whose consumers try.
-pub(super) trait Broker: Channel<Tick, Tx: BlockingSend<Tick>, Rx: TryRecv<Tick>> {}
+/// The publishers of a broker wait for room in its own way, if they wait; its consumers try.
+pub(crate) trait Broker: Channel<Tick, Tx: BlockingSend<Tick>, Rx: TryRecv<Tick>> {}
 
 impl<B: Channel<Tick, Tx: BlockingSend<Tick>, Rx: TryRecv<Tick>>> Broker for B {}
 
-/// A bounded crossbeam channel for each consumer, into all of which a publisher sends a copy.
+/// Each consumer has a bounded crossbeam channel; a publisher sends a copy into each.
 pub(crate) struct Fan<M>(Vec<crossbeam::Sender<M>>);
 
-/// Gets a message, and a place for it.
+/// A callback gets a message, and a place for it.
 type Handler<M> = Box<dyn Fn(&M, &mut Option<M>) + Send>;
 
-/// A consumer's channel, and its callbacks by topic.
+/// A consumer has a channel, and callbacks by topic.
 pub(crate) struct Table<M>(crossbeam::Receiver<M>, Vec<Vec<Handler<M>>>);
 
-/// The last consumers of a disruptor are one, or several beside each other, which are two types.
-pub(crate) enum Outlet<M> {
-    One(MultiProducer<M, SingleConsumerBarrier>),
-    Several(MultiProducer<M, MultiConsumerBarrier>),
-}
-
-/// A poller, and what it took and did not hand on yet: its barrier looks at every event that is
-/// there each time, so it takes all of them.
+/// A poller, and the events that it took and did not return yet: its barrier looks at every event
+/// that is there each time, so it takes all of them.
 pub(crate) struct Inlet<M>(EventPoller<M, MultiProducerBarrier>, VecDeque<M>);
 
 fn any(_: Shape) -> bool {
@@ -130,7 +127,7 @@ channels! {
     Note;
     /// `thalweg::bus`: publishers block where an inbox has no room.
     Ours "thalweg bus": Publisher<M>, Consumer<M>, any, |capacity, shape| {
-        // All priorities have all the room, as they have with the peers, who know none.
+        // All priorities have all the room, as with the peers, which have no priorities.
         let admission = Admission::percent(100, 100, 100);
         let bus = Bus::builder().capacity(capacity).admission(admission).build();
         let bus = bus.expect("the capacities of this experiment are in range");
@@ -138,23 +135,24 @@ channels! {
         let rxs = all(shape.receivers, rx);
         (all(shape.senders, |_| bus.publisher("ticks").expect("the bus is running")), rxs)
     };
-    /// The crate `bus`: a ring of seats that each consumer visits. One publisher, not cloned (its
-    /// documents put a channel and a thread before it); it *blocks* while the slowest consumer is a
-    /// lap behind. Each consumer but the last of a seat clones.
+    /// The crate `bus` is a ring of slots that each consumer visits. It has one publisher, which
+    /// cannot be cloned (its documents put a channel and a thread before it), and which *blocks*
+    /// while the slowest consumer is a lap behind. Each consumer but the last of a slot clones.
     TheCrate "bus": ::bus::Bus<M>, BusReader<M>, |shape| shape.senders == 1, |capacity, shape| {
         let mut bus = ::bus::Bus::new(capacity);
         let rxs = all(shape.receivers, |_| bus.add_rx());
         (vec![bus], rxs)
     };
     /// `tokio::sync::broadcast`: publishers never wait and *overwrite* the oldest; a consumer that
-    /// is a lap behind *lags*: it learns how many it missed, and goes on. They are lost here.
+    /// is a lap behind *lags*: it gets the number of missed messages, which are lost here, and goes
+    /// on.
     Tokio "tokio broadcast": broadcast::Sender<M>, broadcast::Receiver<M>, any,
     |capacity, shape| {
         let (tx, _) = broadcast::channel(capacity);
         let rxs = all(shape.receivers, |_| tx.subscribe());
         (vec![tx; shape.senders], rxs)
     };
-    /// A bus as it is made by hand: channels, and a table of callbacks by topic behind each.
+    /// A bus that its user writes: channels, and a table of callbacks by topic behind each.
     /// Publishers *block*.
     Callbacks "crossbeam, callbacks": Fan<M>, Table<M>, any, |capacity, shape| {
         let (txs, rxs): (Vec<_>, Vec<_>) =
@@ -164,30 +162,22 @@ channels! {
         let tables = rxs.into_iter().map(table).collect();
         (all(shape.senders, |_| Fan(txs.clone())), tables)
     };
-    /// `disruptor` with its multi-producer, also for one publisher, as a bus has to be: events are
+    /// `disruptor` has its multi-producer, also for one publisher, as a bus needs: events are
     /// written in place, each consumer polls with a cursor of its own. Its own call that waits
-    /// *spins* without an end, on however few cores: here it tries, and yields now and then.
-    Disruptor "disruptor (try, yield)": Outlet<M>, Inlet<M>,
-    |shape| (1..=2).contains(&shape.receivers), |capacity, shape| {
+    /// *spins* without an end, also on few cores: here it tries, and yields after [`SPINS`] tries.
+    Disruptor "disruptor (try, yield)": MultiProducer<M, SingleConsumerBarrier>, Inlet<M>,
+    |shape| shape.receivers == 1, |capacity, shape| {
         let capacity = capacity.next_power_of_two();
         let builder = build_multi_producer(capacity, M::default, BusySpin);
-        let (first, builder) = builder.new_event_poller();
-        let first = Inlet(first, VecDeque::new());
-        if shape.receivers == 1 {
-            let tx = builder.build();
-            return (all(shape.senders, |_| Outlet::One(tx.clone())), vec![first]);
-        }
-        let (second, builder) = builder.new_event_poller();
-        let tx = builder.build();
-        let second = Inlet(second, VecDeque::new());
-        (all(shape.senders, |_| Outlet::Several(tx.clone())), vec![first, second])
+        let (poller, builder) = builder.new_event_poller();
+        (vec![builder.build(); shape.senders], vec![Inlet(poller, VecDeque::new())])
     };
 }
 
-/// Tries of a disruptor's publisher before a yield.
+/// A disruptor's publisher yields after this many tries.
 const SPINS: u32 = 64;
 
-// Topics block, the bus runs, and consumers are kept for as long as the publishers.
+// Topics block, the bus runs, and consumers live as long as the publishers: no call fails.
 ends! {
     Note;
     Publisher<M>: send |tx, tick| Self::publish(tx, tick);
@@ -213,9 +203,8 @@ ends! {
         }
         taken
     };
-    Outlet<M>: send |tx, tick| match tx {
-        Self::One(tx) => insist(SPINS, || tx.try_publish(|event| *event = tick).ok()),
-        Self::Several(tx) => insist(SPINS, || tx.try_publish(|event| *event = tick).ok()),
+    MultiProducer<M, SingleConsumerBarrier>: send |tx, tick| {
+        insist(SPINS, || tx.try_publish(|event| *event = tick).ok())
     };
     Inlet<M>: try_recv |rx| {
         if rx.1.is_empty() {
@@ -226,7 +215,7 @@ ends! {
     };
 }
 
-/// Returns those that can have these publishers and consumers, as subjects of a job.
+/// Returns the brokers that are possible in a shape, as subjects of a job.
 macro_rules! each_broker {
     ($job:ident, $shape:expr) => {
         subjects! {
@@ -237,29 +226,3 @@ macro_rules! each_broker {
 }
 
 pub(super) use each_broker;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_message_that_is_torn_missing_doubled_or_out_of_order_counts() {
-        let lost = |ticks: &[Tick], published: u64| {
-            let mut checker = Checker::default();
-            ticks.iter().for_each(|tick| checker.take(tick));
-            checker.lost(published)
-        };
-        let tick = |publisher, number| Tick::new(publisher, number, 0);
-        assert_eq!(lost(&[tick(0, 0), tick(1, 0), tick(0, 1)], 3), 0);
-        assert_eq!(lost(&[tick(0, 0), tick(1, 0)], 3), 1);
-        assert_eq!(lost(&[tick(0, 0), tick(0, 2)], 3), 1);
-        assert_eq!(lost(&[tick(0, 1), tick(0, 0)], 2), 1);
-        assert_eq!(lost(&[tick(0, 0), tick(0, 0)], 1), 2);
-        let torn = Tick {
-            number: 1,
-            ..tick(0, 0)
-        };
-        assert_eq!(lost(&[tick(0, 0), torn], 2), 1);
-        assert!(Tick::last().is_last() && !tick(0, 0).is_last());
-    }
-}

@@ -1,5 +1,5 @@
-//! What a publish costs where there is room; and messages to consumers that are at work: how long
-//! one is under way, and how many pass.
+//! The cost of a publish with room; and the latency and throughput of messages to consumers that
+//! run.
 
 use std::hint::spin_loop;
 use std::sync::Barrier;
@@ -20,30 +20,25 @@ use crate::threads::{Samples, Seats, crew};
 
 const HOP_METRICS: &[Metric] = &Metric::times(["latency_p50", "latency_p99"]);
 
-/// Messages a second: far apart, so that none waits for another.
+/// The rate of messages is low, so that none waits for another.
 const PER_S: u64 = 500_000;
-/// Messages that may wait.
+/// This many messages may wait.
 const CAPACITY: usize = 4096;
-/// Messages that are not measured.
+/// The first messages are not measured.
 const WARM_UP: u64 = 4 * CAPACITY as u64;
 const HOP_WARM_UP: u64 = 2_000;
-/// Looks of a consumer before it yields.
+/// A consumer yields after this many tries.
 const LOOKS: u32 = 64;
 
 /// Makes the case of a message from one core to another.
-pub(super) fn hop_case(settings: &Settings) -> Case {
+pub(crate) fn hop_case(settings: &Settings) -> Case {
     let heading = format!(
         "{PER_S} messages a second from one core to another, from before the publish until it is \
          taken; the clock read is taken off"
     );
     let span_ns = settings.count(40_000_000);
-    let case = Case::of(
-        "hop",
-        heading,
-        HOP_METRICS,
-        each_broker!(hop, PAIR),
-        span_ns,
-    );
+    let subjects = each_broker!(hop, PAIR);
+    let case = Case::of("hop", heading, HOP_METRICS, subjects, span_ns);
     let case = case.repeated(21).judged(&[0, 1]);
     case.goal(Goal::at_most(OURS, 0, 200.0))
 }
@@ -90,17 +85,17 @@ fn hop<B: Broker>(span_ns: &u64) -> Ran {
 
 const STREAM_METRICS: &[Metric] = &[Metric::lower("time_per_message", "ns")];
 
-/// As fast as it goes.
+/// A stream at full speed.
 #[derive(Debug, Clone, Copy)]
 struct Flood {
     shape: Shape,
-    /// Messages of each publisher.
+    /// Each publisher sends this many messages.
     messages: u64,
 }
 
 /// Makes the cases of streams.
-pub(super) fn streams(settings: &Settings) -> [Case; 3] {
-    // After what warms up, some remain.
+pub(crate) fn streams(settings: &Settings) -> [Case; 3] {
+    // Some messages remain after the warm-up.
     let messages = settings.count(500_000).max(8 * CAPACITY as u64);
     [("stream/1", 1, 1), ("stream/2", 2, 1), ("fan/2", 1, 2)].map(|(name, senders, receivers)| {
         let shape = shape(senders, receivers);
@@ -113,7 +108,7 @@ pub(super) fn streams(settings: &Settings) -> [Case; 3] {
     })
 }
 
-/// Threads sit on cores of their own if there are enough.
+/// Pins a thread to a core of its own if there are enough.
 fn sit(at: usize, threads: usize) {
     let usable = cores::usable();
     let cpus = usable.cpus();
@@ -133,7 +128,7 @@ fn stream<B: Broker>(load: &Flood) -> Ran {
         for number in 0..load.messages {
             tx.send(Tick::new(at as u32, number, 0));
         }
-        // The last one comes after all others of all publishers.
+        // The last message comes after all others of all publishers.
         if end.wait().is_leader() {
             tx.send(Tick::last());
         }
@@ -148,13 +143,13 @@ fn stream<B: Broker>(load: &Flood) -> Ran {
     let published = senders as u64 * load.messages;
     let lost = taken.iter().map(|(checker, _)| checker.lost(published));
     let lost = lost.sum();
-    // The slower one, where there are two.
+    // The slower consumer counts.
     let each_ns = taken.iter().map(|(_, each_ns)| *each_ns);
     let each_ns = each_ns.fold(0.0, f64::max);
     Ok(Run::of([each_ns]).with_lost(lost))
 }
 
-/// Takes all; gives what came, and the time for each that came after the warm-up.
+/// Takes all messages. Returns the checker, and the time of each message after the warm-up.
 fn consume(mut rx: impl TryRecv<Tick>) -> (Checker, f64) {
     let clock = Clock::global();
     let mut checker = Checker::default();
@@ -177,24 +172,24 @@ fn consume(mut rx: impl TryRecv<Tick>) -> (Checker, f64) {
     (checker, each_ns)
 }
 
-/// A call is what a thread spends on it; a message is what passes between the first and the last
-/// of all threads, by all messages.
+/// The time of a call is that of its thread; the time of a message is the time from the first to
+/// the last call of all threads, divided by all messages.
 const PUBLISH_METRICS: &[Metric] = &Metric::times(["time_of_a_call", "time_of_a_message"]);
-/// Bursts before those that are timed: all of the ring has been touched then.
+/// The first bursts are not timed: all of the ring has been touched then.
 const WARM_UP_BURSTS: u64 = 8;
 
-/// How much.
+/// The load of publishers with room.
 #[derive(Debug, Clone, Copy)]
 struct Publishes {
     capacity: usize,
-    /// Messages of each publisher in each burst; those of two fill half the ring.
+    /// Each publisher sends this many messages in each burst; those of two fill half the ring.
     burst: u64,
-    /// The time of all bursts together.
+    /// All bursts together take this long.
     span_ns: u64,
 }
 
-/// Makes the cases of publishes where there is room.
-pub(super) fn publishes(settings: &Settings) -> Vec<Case> {
+/// Makes the cases of publishes with room.
+pub(crate) fn publishes(settings: &Settings) -> Vec<Case> {
     let cases = [65_536, 1_024].map(|capacity| {
         let load = Publishes {
             capacity,
@@ -217,7 +212,7 @@ pub(super) fn publishes(settings: &Settings) -> Vec<Case> {
     cases.into_iter().flatten().collect()
 }
 
-/// Returns when it began and ended.
+/// Publishes a burst. Returns when it began and ended.
 #[inline]
 fn publish_all(
     tx: &mut impl BlockingSend<Tick>,
@@ -241,14 +236,14 @@ fn drain(rx: &mut impl TryRecv<Tick>, checker: &mut Checker) {
     }
 }
 
-/// Returns the time of one, of spans that each have a clock read in them.
+/// Returns the time of one message, from spans that each contain a clock read.
 fn each_ns(ticks: u64, bursts: u64, count: u64) -> f64 {
     let clock = Clock::global();
     let ns = clock.ns(ticks) as f64 - bursts as f64 * clock.read_cost_ns();
     ns / (bursts * count) as f64
 }
 
-/// One publisher, whose thread is the consumer's as well.
+/// Runs one publisher, whose thread is the consumer's as well.
 fn one<B: Broker>(load: &Publishes) -> Ran {
     let (mut tx, mut rx) = B::pair(load.capacity);
     let enough = Clock::global().ticks_from_ns(load.span_ns);
@@ -269,15 +264,15 @@ fn one<B: Broker>(load: &Publishes) -> Ran {
     Ok(Run::of([ns, ns]).with_lost(checker.lost(sent)))
 }
 
-/// Two publishers on two cores; the first one's thread is the consumer's as well.
+/// Runs two publishers on two cores; the first one's thread is the consumer's as well.
 fn two<B: Broker>(load: &Publishes) -> Ran {
     let (mut txs, mut rxs) = B::open(load.capacity, shape(2, 1));
     let (Some(mut other), Some(mut tx), Some(mut rx)) = (txs.pop(), txs.pop(), rxs.pop()) else {
         unreachable!("there are two and one");
     };
-    // Both must know how many there will be: as many as last so long at 20 ns each.
+    // Both publishers know the number of bursts: as many as take the span at 20 ns a message.
     let bursts = (load.span_ns / (20 * load.burst)).max(2);
-    // Where both meet, without sleep, for the `time`th time.
+    // Both publishers meet here, without sleep, for the `time`th time.
     let met = AtomicU64::new(0);
     let meet = |time: u64| {
         // ORDERING: Relaxed, as the load below: it says when to go on, and publishes nothing.
@@ -311,7 +306,7 @@ fn two<B: Broker>(load: &Publishes) -> Ran {
         let mut sent = 0;
         let mut publish = || publish_all(&mut other, 1, &mut sent, load.burst);
         let spans = each(&mut publish, &mut || ());
-        // It must outlive the last message.
+        // The publisher must outlive the last message.
         (spans, other)
     };
     let (first, (second, _)) = Seats::apart()?.run(first, second)?;

@@ -1,10 +1,10 @@
-//! Twice as much comes as is served, for a long time: what of it gets in, how long that waits, what
-//! becomes of high priority, and how publishers are held up.
+//! Twice as many messages come as are served, for a long time: how long they wait, how many of high
+//! priority are lost, and how long publishers wait.
 //!
-//! Two publishers bring what is due once a millisecond and sleep in between, as on two cores nobody
-//! could spin beside the consumer. One that was held up does not catch up.
-//! How long a message waits counts from when `publish` returned, so that the wait for room is not
-//! in it, until the consumer has it.
+//! Two publishers send once a millisecond the messages that are due and sleep in between, since on
+//! two cores no thread could spin beside the consumer. One that had to wait does not catch up. The
+//! wait of a message counts from when `publish` returned, so that the wait for room is not in it,
+//! until the consumer has it.
 
 use std::fs;
 use std::sync::Barrier;
@@ -21,9 +21,9 @@ use crate::case::{Case, Goal, Settings};
 use crate::runner::{Metric, Ran, Run, subject, text};
 use crate::threads::crew;
 
-/// Messages that may wait.
+/// This many messages may wait.
 const CAPACITY: usize = 1_024;
-/// Messages that the consumer takes in a second.
+/// The consumer takes this many messages a second.
 const SERVED_PER_S: u64 = 20_000;
 const SERVICE_NS: u64 = 1_000_000_000 / SERVED_PER_S;
 const PUBLISHERS: u64 = 2;
@@ -39,7 +39,8 @@ const METRICS: &[Metric] = &[
     Metric::higher("taken", "1/s"),
     Metric::lower("memory_grown", "bytes"),
 ];
-/// The longest wait, in times that the consumer took for as many messages as there is room for.
+/// The longest wait is divided by the time that the consumer takes for as many messages as there is
+/// room for.
 const OF_BOUND: usize = 0;
 const HIGH_P99: usize = 1;
 const HIGH_LOST: usize = 2;
@@ -47,13 +48,13 @@ const GROWN: usize = 5;
 
 const PLAIN: &str = "thalweg bus";
 const EXPRESS: &str = "thalweg bus, express";
-/// Messages of high priority that may wait in the express lane.
+/// This many messages of high priority may wait in the express lane.
 const EXPRESS_CAPACITY: usize = 64;
-/// What comes of high priority in a round waits for one another, and for what is being served.
+/// Messages of high priority wait for others of their round, and for the one that is being served.
 const HIGH_WAITS_NS_MAX: f64 =
     ((1 + PUBLISHERS * ROUND_NS / SERVICE_NS / HIGH_EACH) * SERVICE_NS) as f64;
 
-/// A reading, or an alarm.
+/// A message is a reading, or an alarm of high priority.
 #[derive(Debug, Clone, Copy)]
 struct Item {
     publisher: usize,
@@ -81,7 +82,7 @@ impl Message for Item {
 }
 
 /// Makes the case: the bus, and the bus with an express lane. Publishers wait at the limit.
-pub(super) fn case(settings: &Settings) -> Case {
+pub(crate) fn case(settings: &Settings) -> Case {
     let plain = || Bus::builder().capacity(CAPACITY);
     let express = move || plain().express(Priority::High, EXPRESS_CAPACITY);
     let subjects = vec![
@@ -97,65 +98,81 @@ pub(super) fn case(settings: &Settings) -> Case {
     case.repeated(1).goals([
         Goal::at_most(PLAIN, OF_BOUND, 1.0),
         Goal::at_most(PLAIN, HIGH_LOST, 0.0),
-        // What counts as flat.
+        // Memory that grows by less counts as constant.
         Goal::at_most(PLAIN, GROWN, 1_048_576.0),
         Goal::at_most(EXPRESS, HIGH_P99, HIGH_WAITS_NS_MAX),
     ])
 }
 
-/// What a publisher saw, by the number of the message.
-struct Published {
-    returned_ns: Vec<u64>,
-    calls_ns: Vec<f64>,
-    high_lost: u64,
+fn now_ns() -> u64 {
+    let clock = Clock::global();
+    clock.ns(clock.ticks())
 }
 
-impl Published {
-    /// Makes room for this many messages, written before, so that memory grows by nothing of ours.
-    fn with_room(most: usize) -> Self {
-        Self {
-            returned_ns: vec![1; most],
-            calls_ns: vec![1.0; most],
-            high_lost: 0,
+/// Publishes for the span. Returns the times at which each call began and returned, in the places
+/// of `calls`, and how many messages of high priority were lost.
+fn publish(
+    mut tx: Publisher<Item>,
+    publisher: usize,
+    mut calls: Vec<[u64; 2]>,
+    span_ns: u64,
+) -> (Vec<[u64; 2]>, u64) {
+    let begin = now_ns();
+    let (mut due, mut number, mut high_lost) = (begin, 0, 0);
+    while due < begin + span_ns {
+        let now = now_ns();
+        while due <= now && number < calls.len() {
+            let is_high = (number as u64).is_multiple_of(HIGH_EACH);
+            let item = Item {
+                publisher,
+                number,
+                is_high,
+            };
+            let called = now_ns();
+            let outcome = tx.publish(item);
+            let returned = now_ns();
+            high_lost += u64::from(outcome.is_err());
+            calls[number] = [called, returned];
+            number += 1;
+            // Messages that were due while it had to wait are not sent later.
+            due = (due + SERVICE_NS).max(returned.saturating_sub(ROUND_NS));
         }
+        thread::sleep(Duration::from_nanos(ROUND_NS));
     }
-
-    fn publish(mut self, mut tx: Publisher<Item>, publisher: usize, span_ns: u64) -> Self {
-        let clock = Clock::global();
-        let now_ns = || clock.ns(clock.ticks());
-        let (begin, gap_ns) = (now_ns(), SERVICE_NS);
-        let (mut due, mut number) = (begin, 0);
-        while due < begin + span_ns {
-            let now = now_ns();
-            while due <= now && number < self.calls_ns.len() {
-                let is_high = (number as u64).is_multiple_of(HIGH_EACH);
-                let called = now_ns();
-                let outcome = tx.publish(Item {
-                    publisher,
-                    number,
-                    is_high,
-                });
-                let returned = now_ns();
-                self.high_lost += u64::from(outcome.is_err());
-                self.returned_ns[number] = returned;
-                self.calls_ns[number] = (returned - called) as f64;
-                number += 1;
-                // What it could not bring while it was held up, it does not bring later.
-                due = (due + gap_ns).max(returned.saturating_sub(ROUND_NS));
-            }
-            thread::sleep(Duration::from_nanos(ROUND_NS));
-        }
-        self.returned_ns.truncate(number);
-        self.calls_ns.truncate(number);
-        self
-    }
+    calls.truncate(number);
+    (calls, high_lost)
 }
 
-/// Memory of this process that is in use.
+/// Returns the resident memory of this process.
 fn memory_bytes() -> f64 {
     let statm = fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages = statm.split(' ').nth(1).and_then(|pages| pages.parse().ok());
     pages.unwrap_or(0.0) * 4096.0
+}
+
+/// Takes all messages, with the times at which they came, into the places of `taken`. Returns them,
+/// by how much memory grew, and how long it took.
+fn consume(
+    mut rx: Consumer<Item>,
+    mut taken: Vec<(Item, u64)>,
+    span_ns: u64,
+) -> (Vec<(Item, u64)>, f64, f64) {
+    let (mut count, mut before) = (0, 0.0);
+    let begin = now_ns();
+    while let Ok(delivery) = rx.recv() {
+        let now = now_ns();
+        taken[count] = (delivery.message, now);
+        count += 1;
+        if before == 0.0 && now > begin + span_ns / 4 {
+            before = memory_bytes();
+        }
+        while now_ns() < now + SERVICE_NS {
+            std::hint::spin_loop();
+        }
+    }
+    taken.truncate(count);
+    let span_s = (now_ns() - begin) as f64 / 1e9;
+    (taken, (memory_bytes() - before).max(0.0), span_s)
 }
 
 fn run(span_ns: u64, builder: Builder<Item>) -> Ran {
@@ -167,65 +184,45 @@ fn run(span_ns: u64, builder: Builder<Item>) -> Ran {
     let txs = txs.map_err(text)?;
     drop(bus);
     let start = Barrier::new(PUBLISHERS as usize + 1);
-    let publish = |publisher: usize, tx| {
-        let published = Published::with_room(most);
+    // The places are written before, so that the accounts take no more memory during the run.
+    let publish = |publisher, tx| {
+        let calls = vec![[1; 2]; most];
         start.wait();
-        published.publish(tx, publisher, span_ns)
+        publish(tx, publisher, calls, span_ns)
     };
-    let consume = |_, mut rx: Consumer<Item>| {
-        let clock = Clock::global();
+    let consume = |_, rx| {
         let none = Item {
             publisher: 0,
             number: 1,
             is_high: false,
         };
-        let mut taken = vec![(none, 1_u64); 2 * most];
-        let (mut count, mut before) = (0, 0.0);
+        let taken = vec![(none, 1); 2 * most];
         start.wait();
-        let begin = clock.ns(clock.ticks());
-        while let Ok(delivery) = rx.recv() {
-            let now = clock.ns(clock.ticks());
-            taken[count] = (delivery.message, now);
-            count += 1;
-            if before == 0.0 && now > begin + span_ns / 4 {
-                before = memory_bytes();
-            }
-            while clock.ns(clock.ticks()) < now + SERVICE_NS {
-                std::hint::spin_loop();
-            }
-        }
-        taken.truncate(count);
-        let span_s = (clock.ns(clock.ticks()) - begin) as f64 / 1e9;
-        (taken, (memory_bytes() - before).max(0.0), span_s)
+        consume(rx, taken, span_ns)
     };
     let (published, consumed) = crew(txs, vec![rx], publish, consume);
     let (taken, grown, span_s) = &consumed[0];
-    Ok(summary(&published, taken, *grown, *span_s))
-}
-
-fn summary(published: &[Published], taken: &[(Item, u64)], grown: f64, span_s: f64) -> Run {
-    let waited = |(item, at): &(Item, u64)| {
-        let returned = published[item.publisher].returned_ns[item.number];
-        (item.is_high, at.saturating_sub(returned) as f64)
+    let wait = |(item, at): &(Item, u64)| {
+        let [_, returned] = published[item.publisher].0[item.number];
+        at.saturating_sub(returned) as f64
     };
-    let waits: Vec<(bool, f64)> = taken.iter().map(waited).collect();
-    let longest = waits.iter().map(|wait| wait.1).fold(0.0, f64::max);
-    let high = waits.iter().filter(|wait| wait.0).map(|wait| wait.1);
-    let high: Vec<f64> = high.collect();
-    let calls = published.iter().flat_map(|one| &one.calls_ns).copied();
-    let calls: Vec<f64> = calls.collect();
-    let p99 = |values: &[f64]| quantile(values, 0.99).unwrap_or(f64::NAN);
-    let high_lost: u64 = published.iter().map(|one| one.high_lost).sum();
-    let sent: usize = published.iter().map(|one| one.returned_ns.len()).sum();
+    let longest = taken.iter().map(wait).fold(0.0, f64::max);
+    let high = taken.iter().filter(|(item, _)| item.is_high);
+    let calls = published.iter().flat_map(|(calls, _)| calls);
+    let calls = calls.map(|[called, returned]| (returned - called) as f64);
+    let p99 = |values: Vec<f64>| quantile(&values, 0.99).unwrap_or(f64::NAN);
+    let high_lost: u64 = published.iter().map(|(_, lost)| lost).sum();
+    let sent: usize = published.iter().map(|(calls, _)| calls.len()).sum();
     let taken_per_s = taken.len() as f64 / span_s;
     let bound_ns = CAPACITY as f64 * 1e9 / taken_per_s;
-    Run::of([
+    let values = [
         longest / bound_ns,
-        p99(&high),
+        p99(high.map(wait).collect()),
         high_lost as f64,
-        p99(&calls),
+        p99(calls.collect()),
         taken_per_s,
-        grown,
-    ])
-    .with_lost((sent as u64 - high_lost).abs_diff(taken.len() as u64))
+        *grown,
+    ];
+    let lost = (sent as u64 - high_lost).abs_diff(taken.len() as u64);
+    Ok(Run::of(values).with_lost(lost))
 }

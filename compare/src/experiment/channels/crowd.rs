@@ -1,6 +1,5 @@
-//! Several senders, several receivers, or both, on the cores that the system gives them: a stream,
-//! and a burst of orders into a channel with room for all of them. Each waits in the peer's own
-//! way.
+//! Several senders or receivers, on the cores that the system gives them: a stream, and a burst of
+//! orders into a channel with room for all of them. Each waits in the peer's own way.
 
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
@@ -13,10 +12,10 @@ use crate::runner::{Metric, Ran, Run};
 use crate::threads::{Samples, crew};
 
 const METRICS: &[Metric] = &[Metric::lower("time_per_message", "ns")];
-/// Room of the channel; senders with lanes share it.
+/// The channel has room for this many; senders with lanes share it.
 const CAPACITY: usize = 1024;
 
-/// How much, and between how many; each sender sends the same share.
+/// Each sender sends an equal share of the messages.
 #[derive(Debug, Clone, Copy)]
 struct Load {
     shape: Shape,
@@ -24,7 +23,7 @@ struct Load {
 }
 
 /// Makes the cases of a stream.
-pub(super) fn cases(settings: &Settings) -> impl Iterator<Item = Case> {
+pub(crate) fn cases(settings: &Settings) -> impl Iterator<Item = Case> {
     let messages = settings.count(300_000) as usize;
     let shapes = [shape(4, 1), shape(20, 1), shape(1, 20)];
     let names = ["fanin/4x1", "fanin/20x1", "fanout/1x20"];
@@ -78,12 +77,12 @@ const WALL: usize = 0;
 const P99: usize = 4;
 
 /// Makes the cases of a burst.
-pub(super) fn bursts(settings: &Settings) -> Vec<Case> {
+pub(crate) fn bursts(settings: &Settings) -> Vec<Case> {
     let messages = settings.count(100_000) as usize;
-    let cases = [(1, 1), (5, 1), (20, 1), (1, 20)].map(|(senders, receivers)| {
-        let shape = shape(senders, receivers);
+    let cases = [1, 20].map(|senders| {
+        let shape = shape(senders, 1);
         let heading = format!("{messages} orders at once, room for ten times as many, not pinned");
-        let name = format!("{senders}x{receivers}");
+        let name = format!("{senders}x1");
         let (subjects, load) = (each_crowd!(burst, Order, shape), Load { shape, messages });
         let case = Case::of(name, heading, BURST_METRICS, subjects, load);
         let goal = |ours, metric, least| Goal::ratio([ours, "crossbeam"], metric, least);
@@ -96,13 +95,13 @@ pub(super) fn bursts(settings: &Settings) -> Vec<Case> {
     cases.into()
 }
 
-/// An order as programs of the kind send them; 32 bytes with a time stamp of 16.
+/// An order of a trading program has 32 bytes, with a time stamp of 16.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Order {
     id: i32,
     price: f64,
     amount: u32,
-    /// Since the run's begin.
+    /// The time since the run began.
     timestamp: Duration,
 }
 
@@ -127,8 +126,7 @@ where
 {
     let share = messages / shape.senders;
     let sent = share * shape.senders;
-    let rooms = (0..shape.receivers).map(|_| Samples::with_room(sent));
-    let rooms: Vec<Samples> = rooms.collect();
+    let samples = Samples::with_room(sent);
     let clock = Clock::global();
     let epoch = Instant::now();
     let (txs, rxs) = C::open(10 * messages, shape);
@@ -150,16 +148,15 @@ where
         }
         (samples, Instant::now(), [count, ids, torn])
     };
-    let (begins, receipts) = crew(txs, rxs.into_iter().zip(rooms).collect(), send, receive);
+    // There is one receiver.
+    let rxs = rxs.into_iter().zip([samples]).collect();
+    let (begins, mut receipts) = crew(txs, rxs, send, receive);
     let wall = epoch.elapsed();
+    let (samples, end, [count, ids, torn]) = receipts.remove(0);
     let begin = begins.into_iter().min().unwrap_or(epoch);
-    let end = receipts.iter().map(|(_, end, _)| *end).max();
-    let flow = end.unwrap_or(begin).saturating_duration_since(begin);
-    let [count, ids, torn] =
-        [0, 1, 2].map(|at| receipts.iter().map(|(.., sums)| sums[at]).sum::<u64>());
+    let flow = end.saturating_duration_since(begin);
     let wrong_ids = u64::from(ids != (sent as u64 - 1) * sent as u64 / 2);
     let lost = (sent as u64).abs_diff(count) + torn + wrong_ids;
-    let samples = Samples::merged(receipts.into_iter().map(|(samples, ..)| samples));
     let [p50, p90, p99] = samples.quantiles_ns([0.5, 0.9, 0.99]);
     let [wall, flow] = [wall, flow].map(|time| time.as_nanos() as f64);
     Ok(Run::of([wall, flow, p50, p90, p99]).with_lost(lost))

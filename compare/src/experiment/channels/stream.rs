@@ -1,5 +1,5 @@
-//! One to one: as fast as it goes, one message at a time or in batches; and there and back over two
-//! channels, one message under way.
+//! One sender and one receiver: a stream at full speed, one message at a time or in batches; and
+//! round trips over two channels, one message under way.
 
 use std::hint::spin_loop;
 
@@ -7,25 +7,25 @@ use thalweg_measure::clock::Clock;
 
 use crate::case::{Case, Goal, Limit, Settings};
 use crate::channels::{
-    Channel, LAST, RecvBatch, SendBatch, TryRecv, TrySend, each_batch, each_try, subjects,
+    Channel, LAST, PAIR, RecvBatch, SendBatch, TryRecv, TrySend, each_try, subjects,
 };
 use crate::report::ns;
 use crate::runner::{Metric, Ran, Run};
 use crate::threads::{Samples, Seats};
 
-/// Room of every channel.
+/// Every channel has room for this many messages.
 const CAPACITY: usize = 1024;
-/// The first messages, which are sent and not measured: every slot has been touched then.
+/// The first messages are sent and not measured: every slot has been touched then.
 const WARM_UP: u64 = (CAPACITY + CAPACITY / 2) as u64;
-/// Messages of a batch.
+/// A batch has this many messages.
 const BATCH: usize = 64;
-/// Messages between two looks at the clock.
+/// The clock is read once in this many messages.
 const LOOK_EVERY: u64 = 256;
 
 const METRICS: &[Metric] = &[Metric::lower("time_per_message", "ns")];
 
 /// Makes the cases of a stream, and of round trips.
-pub(super) fn cases(settings: &Settings) -> Vec<Case> {
+pub(crate) fn cases(settings: &Settings) -> Vec<Case> {
     let span_ns = settings.count(12_000_000);
     let pinned = "room for 1,024, pinned to two cores";
     let best = |least| Goal::Best(0, Limit::AtLeast(least));
@@ -35,7 +35,11 @@ pub(super) fn cases(settings: &Settings) -> Vec<Case> {
     );
     let one = Case::of(name, heading, METRICS, each_try!(one_by_one), span_ns);
     let (name, heading) = ("batch/8B/1024", format!("batches of {BATCH}, {pinned}"));
-    let batch = Case::of(name, heading, METRICS, each_batch!(batches), span_ns);
+    // These pairs have batches on both sides.
+    let in_batches = subjects! {
+        batches, u64, PAIR; ours::Spsc, ours::RingPacked, ours::RingSlotted, rings::Rtrb, gil::Spsc,
+    };
+    let batch = Case::of(name, heading, METRICS, in_batches, span_ns);
     let read = ns(Clock::global().read_cost_ns());
     let heading = format!("there and back, {pinned}; one clock read of {read} a trip included");
     let (metrics, trips) = (TRIP_METRICS, each_try!(round_trips));
@@ -49,16 +53,17 @@ pub(super) fn cases(settings: &Settings) -> Vec<Case> {
 
 /// Checks that messages come whole and in their order.
 #[derive(Debug, Default)]
-struct Checker {
-    /// The number of the next one.
+pub struct Checker {
+    /// The number of the next message.
     next: u64,
     misplaced: u64,
     over: bool,
 }
 
 impl Checker {
+    /// Checks the next message.
     #[inline]
-    fn take(&mut self, message: u64) {
+    pub fn take(&mut self, message: u64) {
         if message == self.next {
             self.next += 1;
         } else if message == LAST {
@@ -69,12 +74,14 @@ impl Checker {
         }
     }
 
-    fn lost(&self, sent: u64) -> u64 {
+    /// Returns how many of the messages that were sent did not come whole and in order.
+    pub fn lost(&self, sent: u64) -> u64 {
         sent.abs_diff(self.next) + self.misplaced
     }
 }
 
-/// Sends chunks of [`LOOK_EVERY`] messages by `send(first)` for the span.
+/// Sends chunks of [`LOOK_EVERY`] messages with `send(first)` for the span. Returns how many
+/// messages it sent.
 #[inline]
 fn send_for(span_ns: u64, mut send: impl FnMut(u64)) -> u64 {
     let clock = Clock::global();
@@ -91,7 +98,7 @@ fn send_for(span_ns: u64, mut send: impl FnMut(u64)) -> u64 {
     sent
 }
 
-/// Returns the figures of a run of which `sender` sends, and `receive` takes one or several.
+/// Runs `sender` on one core, and `receive`, which takes one or several messages, on another.
 #[inline]
 fn run<T>(sender: impl FnOnce() -> (u64, T), mut receive: impl FnMut(&mut Checker) + Send) -> Ran {
     let receiver = || {
@@ -169,7 +176,7 @@ where
 
 const TRIP_METRICS: &[Metric] = &Metric::times(["round_trip_p50", "round_trip_p99"]);
 
-/// Round trips that are not measured, and how many are at most.
+/// The first round trips are not measured.
 const TRIPS_WARM_UP: u64 = 200;
 const TRIPS_MAX: usize = 1 << 17;
 
@@ -227,22 +234,4 @@ where
     };
     let ((lost, samples), ()) = Seats::apart()?.run(client, server)?;
     Ok(Run::of(samples.quantiles_ns([0.5, 0.99])).with_lost(lost))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_checker_counts_what_is_lost_or_out_of_place() {
-        let lost = |values: &[u64], sent: u64| {
-            let mut checker = Checker::default();
-            values.iter().for_each(|value| checker.take(*value));
-            checker.lost(sent)
-        };
-        assert_eq!(lost(&[0, 1, 2, LAST], 3), 0);
-        assert_eq!(lost(&[0, 1], 3), 1);
-        assert_eq!(lost(&[0, 2], 3), 1);
-        assert!(lost(&[0, 2, 1], 3) >= 2);
-    }
 }

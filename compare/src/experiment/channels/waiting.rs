@@ -1,10 +1,11 @@
-//! Both ends wait in their own way: for a message now and then, its latency and what it costs; and
-//! for nothing at all.
+//! Both ends wait in the peer's own way: for rare messages, of which latency and processor time are
+//! measured; and for no message at all.
 //!
-//! Latency is from just before `send` until `recv` has returned, so that the sender's own lateness
-//! does not count. CPU time is that of each thread by its own clock, from after the warm-up until
-//! the end, for each message. The sender sleeps until a message is due (timer slack 1 ns), and its
-//! CPU time includes that sleep: the subject without a channel shows how much it is.
+//! Latency counts from just before `send` until `recv` has returned, so that the sender's own
+//! lateness is not in it. Processor time is that of each thread by its own clock, from after the
+//! warm-up until the end, for each message. The sender sleeps until a message is due (timer slack 1
+//! ns), and its processor time includes that sleep: the subject without a channel shows how much it
+//! is.
 
 use std::num::NonZeroU64;
 use std::sync::mpsc;
@@ -28,10 +29,10 @@ const SPARSE_METRICS: &[Metric] = &Metric::times([
 ]);
 
 const CAPACITY: usize = 1024;
-/// Messages that are not measured: a share of all.
+/// The first messages are not measured.
 const WARM_UP: u64 = 10;
 
-/// When messages are due, how many, and whether both threads are on one core.
+/// The schedule of the messages, and the cores.
 #[derive(Debug, Clone, Copy)]
 struct Sparse {
     gap_ns: u64,
@@ -39,40 +40,43 @@ struct Sparse {
     is_shared: bool,
 }
 
-/// Makes the cases with a message now and then.
-pub(super) fn sparse_cases(settings: &Settings) -> Vec<Case> {
+/// Makes the cases with rare messages.
+pub(crate) fn sparse_cases(settings: &Settings) -> Vec<Case> {
     let span_ns = settings.count(120_000_000);
-    let mut cases = Vec::new();
-    for (place, is_shared) in [("across", false), ("shared-core", true)] {
-        for (gap, gap_ns) in [("20us", 20_000), ("200us", 200_000), ("1ms", 1_000_000)] {
-            let name = format!("sparse/{gap}/regular/{place}");
-            let heading = "both ends wait, pinned; the sender sleeps in between";
-            let load = Sparse {
-                gap_ns,
-                count: WARM_UP + (span_ns / gap_ns).max(10),
-                is_shared,
-            };
-            let floor = "raw schedule, nothing sent (its lateness)";
-            let mut all = vec![subject(floor, nothing_sent)];
-            all.extend(each_blocking!(sparse));
-            let case = Case::of(name, heading, SPARSE_METRICS, all, load);
-            cases.push(case.repeated(9).judged(&[0, 4]));
-        }
-    }
-    cases
+    let cases = [
+        ("20us/regular/across", 20_000, false),
+        ("1ms/regular/shared-core", 1_000_000, true),
+    ];
+    let cases = cases.map(|(name, gap_ns, is_shared)| {
+        let name = format!("sparse/{name}");
+        let heading = "both ends wait, pinned; the sender sleeps in between";
+        let load = Sparse {
+            gap_ns,
+            count: WARM_UP + (span_ns / gap_ns).max(10),
+            is_shared,
+        };
+        let floor = "raw schedule, nothing sent (its lateness)";
+        let mut all = vec![subject(floor, nothing_sent)];
+        all.extend(each_blocking!(sparse));
+        let case = Case::of(name, heading, SPARSE_METRICS, all, load);
+        case.repeated(9).judged(&[0, 4])
+    });
+    cases.into()
 }
 
 impl Sparse {
     fn seats(self) -> Result<Seats, String> {
-        match self.is_shared {
-            true => Seats::together(),
-            false => Seats::apart(),
-        }
+        let seats = if self.is_shared {
+            Seats::together
+        } else {
+            Seats::apart
+        };
+        seats()
     }
 
-    /// Sends on schedule; returns its side, whose samples say how late it was.
+    /// Sends on schedule. Returns the sender's side, whose samples are its lateness.
     fn send(self, mut put: impl FnMut(u64)) -> Side {
-        // Without it the schedule is coarser, which the subject without a channel shows.
+        // Without this the schedule is coarser, which the subject without a channel shows.
         let _ = set_current_timer_slack(NonZeroU64::new(1));
         let clock = Clock::global();
         let rate = Rate::per_second(1_000_000_000 / self.gap_ns).expect("gaps are below a second");
@@ -94,7 +98,7 @@ impl Sparse {
     }
 }
 
-/// What one side did: messages, their sum, CPU time of a message, and spans.
+/// The account of one side: messages, their sum, processor time of a message, and spans.
 struct Side {
     count: u64,
     sum: u64,
@@ -151,16 +155,11 @@ where
     Ok(Run::of([p50, p99, received.cpu_ns, sent.cpu_ns, total]).with_lost(lost))
 }
 
-/// Sends nothing: how late the sender is by itself, and what its waiting costs.
+/// Sends nothing, and measures the lateness of the sender and the cost of its sleep.
 fn nothing_sent(load: &Sparse) -> Ran {
-    let (
-        Side {
-            cpu_ns, samples, ..
-        },
-        (),
-    ) = load.seats()?.run(|| load.send(|_| ()), || ())?;
-    let [p50, p99] = samples.quantiles_ns([0.5, 0.99]);
-    Ok(Run::of([p50, p99, 0.0, cpu_ns, cpu_ns]))
+    let (side, ()) = load.seats()?.run(|| load.send(|_| ()), || ())?;
+    let [p50, p99] = side.samples.quantiles_ns([0.5, 0.99]);
+    Ok(Run::of([p50, p99, 0.0, side.cpu_ns, side.cpu_ns]))
 }
 
 const IDLE_METRICS: &[Metric] = &[
@@ -171,13 +170,13 @@ const IDLE_METRICS: &[Metric] = &[
 ];
 
 const IDLE_CAPACITY: usize = 16;
-/// More than any channel of that capacity has room for.
+/// No channel of that capacity has room for as many.
 const MESSAGES: u64 = 4_096;
-/// The longest time until both wait.
+/// Both wait after this time.
 const SETTLE: Duration = Duration::from_millis(100);
 
-/// Makes the case in which nothing comes.
-pub(super) fn idle_case(settings: &Settings) -> Case {
+/// Makes the case without messages.
+pub(crate) fn idle_case(settings: &Settings) -> Case {
     let heading = "a receiver on an empty channel and a sender on a full one";
     let span_ns = settings.count(1_000_000_000);
     let case = Case::of("idle", heading, IDLE_METRICS, each_blocking!(idle), span_ns);
@@ -185,8 +184,8 @@ pub(super) fn idle_case(settings: &Settings) -> Case {
     case.repeated(7).goals(both)
 }
 
-/// One thread waits to receive from an empty channel, another one to send into a full one. What
-/// they cost a second, from the system's own count of their time and switches.
+/// One thread waits to receive from an empty channel, another one to send into a full one. Measures
+/// their processor time and context switches a second, as the system counts them.
 fn idle<C>(span_ns: &u64) -> Ran
 where
     C: Channel<u64, Tx: BlockingSend<u64>, Rx: BlockingRecv<u64>>,

@@ -1,8 +1,8 @@
-//! The engine in a loop beside the service, on one thread and on two: the same commands as fast as
-//! they go, for the bare engine, and from bytes in to bytes out; and on schedule.
+//! The engine in a loop beside the service, on one thread and on two: commands as fast as they go,
+//! for the bare engine, and from bytes in to bytes out; and on schedule.
 //!
 //! From bytes to bytes, the caller decodes the commands' frames and submits them; the publish stage
-//! makes market data of what came of each, and writes the outcome and the messages as frames.
+//! makes market data of each outcome, and writes the outcome and the messages as frames.
 
 use std::hint::black_box;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,23 +13,23 @@ use thalweg_exchange::{Command, Events, State, apply, apply_batch};
 use thalweg_measure::clock::Clock;
 
 use super::flow::Flow;
-use super::wire::{Incoming, Total, Wire};
-use crate::pipelines::{Stamp, Tail};
+use super::wire::{Total, Wire, decode};
+use crate::pipelines::Stamp;
 use crate::runner::{Metric, Ran, Run, Subjects, subject, text};
-use crate::sender::{Line, Load, run};
+use crate::sender::{Line, Load, line, run};
 
-pub(super) const METRICS: &[Metric] = &[Metric::higher("throughput", "commands/s")];
+pub(crate) const METRICS: &[Metric] = &[Metric::higher("throughput", "commands/s")];
 
-/// Commands submitted together.
+/// This many commands are submitted together.
 const BATCH: usize = 64;
-/// Commands in flight at most: a lap of the ring stays in a core's own cache.
+/// At most this many commands are in flight: a lap of the ring stays in a core's own cache.
 const CAPACITY: usize = 256;
 
-pub(super) const APPLY: &str = "thalweg apply, a loop";
-pub(super) const APPLY_BATCH: &str = "thalweg apply_batch, a loop";
-pub(super) const INLINE: &str = "thalweg service inline";
-/// The publish stage on a thread of its own.
-pub(super) const BESIDE: &str = "thalweg service caller:1+threads:1";
+pub(crate) const APPLY: &str = "thalweg apply, a loop";
+pub(crate) const APPLY_BATCH: &str = "thalweg apply_batch, a loop";
+pub(crate) const INLINE: &str = "thalweg service inline";
+/// The publish stage has a thread of its own.
+pub(crate) const BESIDE: &str = "thalweg service caller:1+threads:1";
 
 fn placements() -> [(&'static str, Placement); 2] {
     let beside = Placement::caller_and_threads(1, 1);
@@ -37,7 +37,7 @@ fn placements() -> [(&'static str, Placement); 2] {
 }
 
 /// Returns the loops on one thread, and the service: the bare engine, or from bytes to bytes.
-pub(super) fn subjects<const BYTES: bool>() -> Subjects<Wire> {
+pub(crate) fn subjects<const BYTES: bool>() -> Subjects<Wire> {
     let mut all = vec![
         subject(APPLY, |wire| Ok(looped::<BYTES>(wire, false))),
         subject(APPLY_BATCH, |wire| Ok(looped::<BYTES>(wire, true))),
@@ -53,7 +53,7 @@ pub(super) fn subjects<const BYTES: bool>() -> Subjects<Wire> {
 /// Returns the figures of a run from `begin`.
 ///
 /// # Panics
-/// The book or the bytes are not the right ones: there is no figure then.
+/// The book or the bytes are wrong: there is no figure then.
 fn done(wire: &Wire, begin: u64, state: &State, total: Option<Arc<Mutex<Total>>>) -> Run {
     let clock = Clock::global();
     let took_ns = clock.ns(clock.ticks().saturating_sub(begin)).max(1);
@@ -65,21 +65,22 @@ fn done(wire: &Wire, begin: u64, state: &State, total: Option<Arc<Mutex<Total>>>
     Run::of([wire.flow.commands.len() as f64 * 1e9 / took_ns as f64])
 }
 
-fn looped<const BYTES: bool>(wire: &Wire, in_batches: bool) -> Run {
+/// Executes a stream in a loop, one command at a time or in batches.
+pub fn looped<const BYTES: bool>(wire: &Wire, in_batches: bool) -> Run {
     let (mut state, mut publisher) = wire.ready();
     let mut events = Events::with_capacity(1024);
     if BYTES {
         events = events.with_levels();
     }
     let mut decoded = vec![Command::Nop; BATCH];
-    let mut incoming = Incoming(&wire.bytes);
+    let mut incoming = &wire.bytes[..];
     let mut number = 0;
     let begin = Clock::global().ticks();
     for commands in wire.flow.commands.chunks(BATCH) {
         let decoded = &mut decoded[..commands.len()];
         let batch = if BYTES {
             for command in &mut *decoded {
-                incoming.next_into(command);
+                decode(&mut incoming, command);
             }
             &*decoded
         } else {
@@ -125,12 +126,12 @@ fn served<const BYTES: bool>(wire: &Wire, placement: Placement) -> Ran {
         }
     };
     let mut service = Service::start(state, options, publish).map_err(text)?;
-    let mut incoming = Incoming(&wire.bytes);
+    let mut incoming = &wire.bytes[..];
     let begin = Clock::global().ticks();
     for batch in wire.flow.commands.chunks(BATCH) {
         let submitted = if BYTES {
             service.submit_with(batch.len(), |_, command| {
-                incoming.next_into(command);
+                decode(&mut incoming, command);
                 0
             })
         } else {
@@ -143,10 +144,20 @@ fn served<const BYTES: bool>(wire: &Wire, placement: Placement) -> Ran {
 }
 
 /// Returns the engine in the sender's loop, and the service under its placements, on schedule.
-pub(super) fn paced(load: Load) -> Subjects<Flow> {
+pub(crate) fn paced(load: Load) -> Subjects<Flow> {
     let mut all = vec![subject(APPLY, move |flow: &Flow| {
-        run(load, |tail| {
-            Ok(Commands(flow, Looped(flow.warm(), Events::new(), tail)))
+        run(load, |mut tail| {
+            let (state, mut events) = (flow.warm(), Events::new());
+            Ok(commands(
+                flow,
+                state,
+                move |state, command, stamp| {
+                    apply(state, command, &mut events);
+                    tail.take(stamp);
+                    true
+                },
+                drop,
+            ))
         })
     })];
     let auto = ("thalweg service auto", Placement::auto());
@@ -164,71 +175,28 @@ pub(super) fn paced(load: Load) -> Subjects<Flow> {
                         intended_ticks: outcome.tag,
                     });
                 };
-                let service = Service::start(flow.warm(), options, publish);
-                Ok(Commands(flow, service.map_err(text)?))
+                let service = Service::start(flow.warm(), options, publish).map_err(text)?;
+                let put = |service: &mut Service, command: &Command, stamp: Stamp| {
+                    service.submit(command, stamp.intended_ticks).is_ok()
+                };
+                // The tally shows what is missing.
+                Ok(commands(flow, service, put, |service| _ = service.join()))
             })
         }));
     }
     all
 }
 
-/// Takes commands one by one.
-trait Gate {
-    fn put(&mut self, command: &Command, stamp: Stamp) -> bool;
-    /// Waits until all of them are done.
-    fn end(self);
-}
-
-struct Looped(State, Events, Tail);
-
-impl Gate for Looped {
-    #[inline]
-    fn put(&mut self, command: &Command, stamp: Stamp) -> bool {
-        apply(&mut self.0, command, &mut self.1);
-        self.2.take(stamp);
-        true
-    }
-
-    fn end(self) {}
-}
-
-impl Gate for Service {
-    #[inline]
-    fn put(&mut self, command: &Command, stamp: Stamp) -> bool {
-        self.submit(command, stamp.intended_ticks).is_ok()
-    }
-
-    fn end(self) {
-        // What is missing then shows in the tally.
-        let _ = self.join();
-    }
-}
-
-/// The commands of a flow as events of a schedule.
-struct Commands<'f, G>(&'f Flow, G);
-
-impl<G: Gate> Line for Commands<'_, G> {
-    #[inline]
-    fn publish(&mut self, stamp: Stamp, _: u64) -> bool {
-        let command = self.0.commands.get(stamp.number as usize);
-        command.is_some_and(|command| self.1.put(command, stamp))
-    }
-
-    fn finish(self) {
-        self.1.end();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::flow::trading;
-    use super::*;
-
-    #[test]
-    #[should_panic(expected = "wrong result: other bytes went out")]
-    fn other_bytes_are_an_error() {
-        let mut wire = Wire::new(trading(100));
-        wire.total.bytes += 1;
-        looped::<true>(&wire, true);
-    }
+/// Makes a line of the commands of a flow, which ends with the last of them.
+fn commands<T>(
+    flow: &Flow,
+    target: T,
+    mut put: impl FnMut(&mut T, &Command, Stamp) -> bool,
+    finish: impl FnOnce(T),
+) -> impl Line {
+    let publish = move |target: &mut T, stamp: Stamp| {
+        let command = flow.commands.get(stamp.number as usize);
+        command.is_some_and(|command| put(target, command, stamp))
+    };
+    line(target, publish, finish)
 }

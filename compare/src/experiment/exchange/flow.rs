@@ -1,5 +1,5 @@
-//! Streams of commands to be timed: those of the reference's load generator, and seeded ones of our
-//! own, the same on every machine.
+//! Flows of commands to be timed: streams of the reference's load generator, and seeded flows of
+//! our own, which are equal on every machine.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -18,31 +18,32 @@ use thalweg_measure::random::SplitMix;
 use crate::runner::text;
 
 const SIDES: [Action; 2] = [Action::Ask, Action::Bid];
-/// Streams of the reference's load generator.
-pub(super) const PAIR: &str = "perf_exchange_1m";
-pub(super) const MARGIN: &str = "perf_margin_1m";
+/// A stream of the reference's load generator has this name.
+pub(crate) const PAIR: &str = "perf_exchange_1m";
+pub(crate) const MARGIN: &str = "perf_margin_1m";
 
-/// Levels of both sides, asks first, best first.
-type Levels = Vec<(Action, Level)>;
+/// The levels of both sides, asks first, best first.
+pub type Levels = Vec<(Action, Level)>;
 
-/// Commands to be timed, all of one symbol.
+/// A flow has commands to be timed, all of one symbol.
 #[derive(Debug, Clone)]
-pub(super) struct Flow {
+pub struct Flow {
     symbol: SymbolId,
-    /// Adds the symbol and the users, and funds them.
-    pub(super) setup: Vec<Command>,
-    /// Fills the book.
-    pub(super) prefill: Vec<Command>,
-    /// What is timed, or a part of it.
-    pub(super) commands: Vec<Command>,
-    /// The parts that are timed: from one command to before another. None for all.
-    blocks: Vec<[usize; 2]>,
-    /// The book that must be left.
-    levels: Levels,
-    pub(super) trades: u64,
+    /// These commands add the symbol and the users, and fund them.
+    pub(crate) setup: Vec<Command>,
+    /// These commands fill the book.
+    pub(crate) prefill: Vec<Command>,
+    /// These commands are timed, or a part of them.
+    pub commands: Vec<Command>,
+    /// The parts that are timed: from one command to before another. An empty list times all.
+    pub blocks: Vec<[usize; 2]>,
+    /// The levels of the book that must be left.
+    pub levels: Levels,
+    /// The trades that its commands make.
+    pub trades: u64,
 }
 
-/// Reads a stream from `../shared/streams` beside the workspace, up to this many commands.
+/// Reads up to `most` commands of a stream from `../shared/streams` beside the workspace.
 fn read(name: &str, most: u64) -> Result<LoadStream, String> {
     let manifest = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     let streams = manifest.join("../../shared/streams");
@@ -70,17 +71,17 @@ impl Flow {
     ///
     /// # Errors
     /// The stream is not there, or is not of the format.
-    pub(super) fn shared(name: &str, most: u64) -> Result<Self, String> {
+    pub(crate) fn shared(name: &str, most: u64) -> Result<Self, String> {
         let stream = read(name, most)?;
         let flow = Self::new(stream.setup, Vec::new(), stream.commands, Vec::new());
         if !stream.final_levels.is_empty() {
-            // The stream is whole, and says what a plain loop must leave.
+            // The stream is whole, and has the levels that a plain loop must leave.
             assert_equal(&flow.levels, &stream.final_levels, "a plain loop");
         }
         Ok(flow)
     }
 
-    /// Runs everything in a plain loop, to know what must be left.
+    /// Runs all commands in a plain loop, to know the levels that must be left.
     fn new(
         setup: Vec<Command>,
         prefill: Vec<Command>,
@@ -115,9 +116,9 @@ impl Flow {
         flow
     }
 
-    /// Returns a state right before the commands, whose memory is warm: all of them were applied to
-    /// it once, and what rested then was cancelled. `see` gets what came of each command.
-    pub(super) fn ready(&self, mut see: impl FnMut(&Command, ResultCode, &Events)) -> State {
+    /// Returns a state before the commands, whose memory is warm: all of them were applied to it
+    /// once, and the orders that rested were cancelled. `see` gets the outcome of each command.
+    pub fn ready(&self, mut see: impl FnMut(&Command, ResultCode, &Events)) -> State {
         let mut state = State::new(Rules::MENDED);
         let mut events = Events::with_capacity(1024).with_levels();
         let mut run = |state: &mut State, commands: &[Command], all_succeed: bool| {
@@ -141,22 +142,22 @@ impl Flow {
     }
 
     /// Returns a state as [`ready`](Self::ready) does.
-    pub(super) fn warm(&self) -> State {
+    pub(crate) fn warm(&self) -> State {
         self.ready(|_, _, _| ())
     }
 
     /// Returns how many commands are timed.
-    pub(super) fn timed(&self) -> usize {
+    pub fn timed(&self) -> usize {
         match &self.blocks[..] {
             [] => self.commands.len(),
             blocks => blocks.iter().map(|[begin, end]| end - begin).sum(),
         }
     }
 
-    /// Runs all commands in pieces that are timed or not. Returns what `clock` says of those that
-    /// are.
+    /// Runs all commands in pieces that are timed or not. Returns the time of those that are, by
+    /// `clock`.
     #[inline]
-    pub(super) fn time(&self, clock: impl Fn() -> u64, mut run: impl FnMut(&[Command])) -> f64 {
+    pub fn time(&self, clock: impl Fn() -> u64, mut run: impl FnMut(&[Command])) -> f64 {
         let whole = [[0, self.commands.len()]];
         let blocks = match &self.blocks[..] {
             [] => &whole[..],
@@ -173,19 +174,20 @@ impl Flow {
         took as f64
     }
 
-    fn book<'s>(&self, state: &'s State) -> &'s Book {
+    /// Returns the book of the flow's symbol.
+    pub fn book<'s>(&self, state: &'s State) -> &'s Book {
         let book = state.matching.book(self.symbol);
         book.expect("the setup added the symbol")
     }
 
     /// # Panics
-    /// The book is not the one that must be left: there is no figure then.
-    pub(super) fn assert_levels(&self, state: &State, what: &str) {
+    /// The levels are wrong: there is no figure then.
+    pub fn assert_levels(&self, state: &State, what: &str) {
         assert_equal(&levels(self.book(state)), &self.levels, what);
     }
 }
 
-pub(super) fn succeed(state: &mut State, command: &Command, events: &mut Events) {
+pub(crate) fn succeed(state: &mut State, command: &Command, events: &mut Events) {
     let code = apply(state, command, events);
     assert_eq!(code, ResultCode::Success, "wrong result of {command:?}");
 }
@@ -200,7 +202,8 @@ fn assert_equal(found: &Levels, expected: &Levels, what: &str) {
     );
 }
 
-fn levels(book: &Book) -> Levels {
+/// Returns the levels of a book.
+pub fn levels(book: &Book) -> Levels {
     let level = |side| {
         let levels = book.levels(side, usize::MAX);
         levels.map(move |level| (side, level))
@@ -208,23 +211,24 @@ fn levels(book: &Book) -> Levels {
     SIDES.into_iter().flat_map(level).collect()
 }
 
-/// Makers of a sweep at most.
+/// A sweep meets at most this many makers.
 const SWEEP_MAX: usize = 50;
 
-/// Nine commands in twenty take; each meets 1 to 50 makers, k or more of them with a probability
-/// of k^-1.6, and fills the last one in part or whole. The others place, or cancel where much
-/// rests. 1,000 users; 20 levels a side, 100 orders each to begin with.
-pub(super) fn trading(count: u64) -> Flow {
+/// Makes a flow in which nine commands in twenty take; each meets 1 to 50 makers, k or more of them
+/// with a probability of k^-1.6, and fills the last one in part or whole. The others place, or
+/// cancel where many orders rest. There are 1,000 users, and 20 levels a side, with 100 orders each
+/// to begin with.
+pub fn trading(count: u64) -> Flow {
     Trader::new(false).flow(count)
 }
 
-/// Takers, each meeting 1 to 50 makers with equal probability, in blocks of 100; the makers for
-/// each block are placed before it, outside of the time.
-pub(super) fn sweeps(count: u64) -> Flow {
+/// Makes a flow of takers, each of which meets 1 to 50 makers with equal probability, in blocks of
+/// 100; the makers for each block are placed before it, outside of the time.
+pub fn sweeps(count: u64) -> Flow {
     Trader::new(true).flow(count)
 }
 
-/// Executes what it invents, so that it knows which makers a taker will meet.
+/// A trader executes the commands that it makes, to know which makers a taker will meet.
 struct Trader {
     state: State,
     events: Events,
@@ -237,9 +241,9 @@ impl Trader {
     const USERS: i64 = 1_000;
     const LEVELS: i64 = 20;
     const RESTING: u64 = 2_000;
-    /// Takers of a block.
+    /// A block has this many takers.
     const BLOCK: u64 = 100;
-    /// Makers of a side before a block: rarely used up.
+    /// A side has this many makers before a block: they rarely run out.
     const BEFORE_BLOCK: u64 = 2 * Self::BLOCK * SWEEP_MAX as u64 / 4;
 
     fn new(sweeps_only: bool) -> Self {
@@ -326,7 +330,7 @@ impl Trader {
         levels.map(|level| level.orders).sum()
     }
 
-    /// Takes from the side of makers `action`.
+    /// Makes a taker of makers of the side `action`.
     fn taker(&mut self, action: Action) -> Command {
         let makers = match self.sweeps_only {
             true => 1 + self.random.below(SWEEP_MAX as u64) as usize,
@@ -349,11 +353,11 @@ impl Trader {
     }
 }
 
-/// Orders of these users rest on these levels a side; commands on random ones of them never trade,
-/// 70 of a hundred are moves, 8 reduce, the others place and cancel, as the reference's load
-/// generator has it.
-pub(super) fn resting(orders: u64, users: i64, levels: i64, count: u64) -> Flow {
-    /// A bid of this many lots holds 2 * 10^10; one of 100,000 users has 9 * 10^13.
+/// Makes a flow in which orders of these users rest on these levels a side; commands on random ones
+/// of them never trade, 70 of a hundred move, 8 reduce, the others place and cancel, as in the
+/// reference's load generator.
+pub fn resting(orders: u64, users: i64, levels: i64, count: u64) -> Flow {
+    /// A bid of this many lots holds 2 * 10^10; each of 100,000 users has 9 * 10^13.
     const SIZE_MAX: u64 = 1_000;
     let mut random = SplitMix::new(11);
     let mut resting: Vec<Place> = Vec::with_capacity(orders as usize);
@@ -374,7 +378,7 @@ pub(super) fn resting(orders: u64, users: i64, levels: i64, count: u64) -> Flow 
     let prefill: Vec<Command> = prefill.collect();
     let mut next = || {
         let roll = random.below(100);
-        // As many come as go.
+        // As many orders are placed as are cancelled.
         if roll >= 78 && resting.len() as u64 <= orders {
             return placed(&mut random, &mut resting);
         }
@@ -397,9 +401,9 @@ pub(super) fn resting(orders: u64, users: i64, levels: i64, count: u64) -> Flow 
     Flow::new(setup, prefill, commands, Vec::new())
 }
 
-/// Bids on 4,000 levels, then on 4,000 levels far above them, and so on: each time the window
-/// follows, full of levels before and after.
-pub(super) fn rising(jumps: u64) -> Flow {
+/// Makes a flow of bids on 4,000 levels, then on 4,000 levels far above them, and so on: each time
+/// the window follows, full of levels before and after.
+pub(crate) fn rising(jumps: u64) -> Flow {
     const LEVELS: i64 = 4_000;
     let jumps = jumps as i64;
     assert!(jumps * 3 * LEVELS < RESERVE, "money is held for less");
@@ -417,47 +421,4 @@ pub(super) fn rising(jumps: u64) -> Flow {
     let orders = orders.collect();
     let setup = setup(SymbolType::CurrencyPair, 1_000);
     Flow::new(setup, Vec::new(), orders, Vec::new())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_state_is_ready_when_everything_was_rehearsed_and_taken_back() {
-        for flow in [trading(2_000), sweeps(300), resting(500, 10, 40, 3_000)] {
-            let mut state = flow.ready(|_, _, _| ());
-            assert!(levels(flow.book(&state)) != flow.levels);
-            let (now, mut events) = (std::cell::Cell::new(0), Events::new());
-            let took = flow.time(
-                || now.get(),
-                |commands| {
-                    for command in commands {
-                        apply(&mut state, command, &mut events);
-                        now.set(now.get() + 1);
-                    }
-                },
-            );
-            flow.assert_levels(&state, "the second pass");
-            assert_eq!(took, flow.timed() as f64);
-            assert_eq!(now.get(), flow.commands.len() as u64);
-        }
-        assert!(trading(2_000).trades > 1_500 && resting(500, 10, 40, 3_000).trades == 0);
-        let sweeps = sweeps(300);
-        assert_eq!((sweeps.timed(), sweeps.blocks.len()), (300, 3));
-        assert!((6_000..9_000).contains(&sweeps.trades), "{}", sweeps.trades);
-    }
-
-    #[test]
-    #[should_panic(expected = "wrong result: the test left")]
-    fn another_book_is_an_error() {
-        let mut flow = trading(100);
-        flow.levels.pop();
-        let mut state = flow.ready(|_, _, _| ());
-        let mut events = Events::new();
-        for command in &flow.commands {
-            apply(&mut state, command, &mut events);
-        }
-        flow.assert_levels(&state, "the test");
-    }
 }

@@ -1,5 +1,4 @@
-//! Commands that come in as bytes, and what goes out as bytes: each command's outcome, and the
-//! market data that it makes.
+//! Commands come in as bytes, and bytes go out: each command's outcome, and its market data.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,26 +8,28 @@ use thalweg_exchange::{Command, Events, ResultCode, State, apply};
 
 use super::flow::Flow;
 
-/// What goes out for a stream.
+/// The account of the bytes that go out for a stream.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Total {
-    pub(super) bytes: u64,
+pub struct Total {
+    /// The number of bytes.
+    pub bytes: u64,
     /// A checksum of the bytes that [`Outgoing`] looks at.
     check: u64,
 }
 
 /// A flow with its commands as bytes.
 #[derive(Debug)]
-pub(super) struct Wire {
-    pub(super) flow: Flow,
-    /// The commands' frames, one after another.
-    pub(super) bytes: Vec<u8>,
-    /// What must go out for it.
-    pub(super) total: Total,
+pub struct Wire {
+    pub(crate) flow: Flow,
+    /// The frames of the commands, one after another.
+    pub(crate) bytes: Vec<u8>,
+    /// The bytes that must go out for it.
+    pub total: Total,
 }
 
 impl Wire {
-    pub(super) fn new(flow: Flow) -> Self {
+    /// Encodes a flow, and executes it once, to know its output.
+    pub fn new(flow: Flow) -> Self {
         let mut bytes = Vec::new();
         for command in &flow.commands {
             let begin = bytes.len();
@@ -48,8 +49,8 @@ impl Wire {
         wire
     }
 
-    /// Returns a state right before the commands, and a publisher that has followed it so far.
-    pub(super) fn ready(&self) -> (State, Publisher) {
+    /// Returns a state before the commands, and a publisher that has followed it so far.
+    pub(crate) fn ready(&self) -> (State, Publisher) {
         let mut builder = Builder::new(Epoch(1), Options::default());
         let state = self.flow.ready(|command, result, events| {
             let number = builder.command().map_or(0, |last| last + 1);
@@ -65,36 +66,30 @@ impl Wire {
     }
 }
 
-/// The commands of some bytes, one after another.
-#[derive(Debug)]
-pub(super) struct Incoming<'b>(pub(super) &'b [u8]);
-
-impl Incoming<'_> {
-    /// Decodes the next one.
-    ///
-    /// # Panics
-    /// There is none: the program made the bytes itself.
-    #[inline]
-    pub(super) fn next_into(&mut self, command: &mut Command) {
-        let length = codec::decode_command_into(self.0, command);
-        self.0 = &self.0[length.expect("the frames were encoded here")..];
-    }
+/// Decodes the first command of some frames, which begin behind it then.
+///
+/// # Panics
+/// There is none: the program made the bytes itself.
+#[inline]
+pub(crate) fn decode(frames: &mut &[u8], command: &mut Command) {
+    let length = codec::decode_command_into(frames, command);
+    *frames = &frames[length.expect("the frames were encoded here")..];
 }
 
-/// What the publish stage does: market data, and bytes of all that goes out.
+/// The work of the publish stage: it makes market data, and the bytes that go out.
 #[derive(Debug)]
-pub(super) struct Publisher {
+pub(crate) struct Publisher {
     builder: Builder,
     out: Outgoing,
-    /// What was sent in all, once the publisher is dropped.
-    pub(super) total: Arc<Mutex<Total>>,
+    /// The account of all bytes, once the publisher is dropped.
+    pub(crate) total: Arc<Mutex<Total>>,
 }
 
 impl Publisher {
     /// # Panics
     /// The outcome does not follow those before it.
     #[inline]
-    pub(super) fn publish(
+    pub(crate) fn publish(
         &mut self,
         sequence: u64,
         command: &Command,
@@ -102,7 +97,7 @@ impl Publisher {
         events: &Events,
     ) {
         self.out.outcome(sequence, result, events);
-        // The commands before these were numbered, too.
+        // The commands of the rehearsal have numbers, too.
         let number = self.builder.command().map_or(0, |last| last + 1);
         let messages = self.builder.apply(number, command, result, events);
         for message in messages.expect("every outcome came, in order") {
@@ -117,7 +112,7 @@ impl Drop for Publisher {
     }
 }
 
-/// Bytes that go out: written to a buffer over and over, as if it was sent each time it is full.
+/// The bytes that go out are written to a buffer, which begins again when it is full, as if sent.
 #[derive(Debug)]
 struct Outgoing {
     buffer: Box<[u8]>,
@@ -126,10 +121,10 @@ struct Outgoing {
 }
 
 impl Outgoing {
-    /// Then it is sent.
+    /// A buffer with this many bytes is sent.
     const FULL_BYTES: usize = 1 << 16;
-    /// The last bytes of each full buffer are compared with what they should be, and its length:
-    /// enough to find what differs, and too few to be felt.
+    /// The last bytes of each full buffer, and its length, go into the checksum: enough to detect
+    /// wrong bytes, and too few to take time.
     const CHECKED_BYTES: usize = 1 << 10;
 
     fn new() -> Self {

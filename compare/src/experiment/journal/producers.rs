@@ -1,4 +1,4 @@
-//! Several threads whose records are acknowledged once they are durable.
+//! Several threads append records, which are acknowledged once they are durable.
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -14,11 +14,13 @@ use crate::case::{Case, Goal, Settings};
 use crate::runner::{Metric, Run, subject, text};
 use crate::threads::crew;
 
-/// Records that wait for the journal's thread.
+/// This many records may wait for the journal's thread.
 const CAPACITY: usize = 1024;
-/// Records of a commit.
+/// A commit has at most this many records.
 const GROUP_MAX: usize = 4096;
-/// Records that a producer has on their way.
+/// This many threads append.
+const PRODUCERS: usize = 8;
+/// A producer has at most this many records without an acknowledgement.
 const WINDOW: usize = 64;
 
 const METRICS: &[Metric] =
@@ -27,23 +29,18 @@ const RING: &str = "ring to a journal's thread";
 const RING_WINDOW: &str = "ring to a journal's thread, 64 on their way";
 const MUTEX: &str = "mutex, growing file + fdatasync";
 
-struct Load {
-    producers: usize,
-    span: Duration,
-}
-
 struct Request {
     record: Record,
     durable: oneshot::Sender<Durable<Lsn>>,
 }
 
-/// When a record was sent, and what waits for its answer.
+/// The time at which a record was sent, and the receiver of its acknowledgement.
 type Sent = (Instant, oneshot::Receiver<Durable<Lsn>>);
 
-/// Times from before a record is sent until it is acknowledged, ns.
+/// The times from before records are sent until they are acknowledged, ns.
 type Times = Result<Vec<f64>, String>;
 
-/// Appends what has come, commits it once, and acknowledges.
+/// Appends the records that have come, commits them together, and acknowledges them.
 fn serve(mut journal: Journal<Record>, mut inbox: Receiver<Request, Mpsc>) -> Result<(), String> {
     let mut group = Vec::with_capacity(GROUP_MAX);
     while inbox.recv_many(&mut group, GROUP_MAX).is_ok() {
@@ -52,20 +49,20 @@ fn serve(mut journal: Journal<Record>, mut inbox: Receiver<Request, Mpsc>) -> Re
         }
         let durable = journal.commit().map_err(text)?;
         for request in group.drain(..) {
-            // A producer that has gone needs no answer.
+            // A producer that has gone needs no acknowledgement.
             let _ = request.durable.send(durable);
         }
     }
     Ok(())
 }
 
-fn ring(place: &Scratch, load: &Load, window: usize) -> Times {
+fn ring(place: &Scratch, span: &Duration, window: usize) -> Times {
     let journal = Journal::open(&place.0, Options::default()).map_err(text)?;
     let (sender, inbox) = channel::mpsc::<Request>(CAPACITY);
     thread::scope(|scope| {
         let server = scope.spawn(move || serve(journal, inbox));
-        let times = crowd(load, sender, |begin, sender| {
-            produce(begin, load.span, window, sender)
+        let times = crowd(sender, |begin, sender| {
+            produce(begin, *span, window, sender)
         });
         server.join().map_err(|_| "the server has panicked")??;
         times
@@ -100,12 +97,12 @@ fn produce(
     }
 }
 
-fn mutex(place: &Scratch, load: &Load) -> Times {
+fn mutex(place: &Scratch, span: &Duration) -> Times {
     let file = Arc::new(Mutex::new(place.file()?));
-    crowd(load, file, |begin, file| {
+    crowd(file, |begin, file| {
         let mut times = Vec::new();
-        // One record at least, however late the thread has started.
-        while times.is_empty() || begin.elapsed() < load.span {
+        // Each thread appends one record at least, however late it has started.
+        while times.is_empty() || begin.elapsed() < *span {
             let sent = Instant::now();
             let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
             let written = file.write_all(bytes_of(&record(times.len() as u64)).as_flattened());
@@ -118,38 +115,30 @@ fn mutex(place: &Scratch, load: &Load) -> Times {
 }
 
 /// Runs the producers, each with a clone of `end`, and returns the times of all.
-fn crowd<T: Clone + Send>(
-    load: &Load,
-    end: T,
-    produce: impl Fn(Instant, T) -> Times + Sync,
-) -> Times {
+fn crowd<T: Clone + Send>(end: T, produce: impl Fn(Instant, T) -> Times + Sync) -> Times {
     let begin = Instant::now();
     let produce = |_, end: T| produce(begin, end);
-    let (times, _) = crew(vec![end; load.producers], vec![(); 0], produce, |_, ()| ());
+    let (times, _) = crew(vec![end; PRODUCERS], vec![(); 0], produce, |_, ()| ());
     let times: Result<Vec<Vec<f64>>, String> = times.into_iter().collect();
     Ok(times?.concat())
 }
 
-/// Makes the cases `producers/1` and `producers/8`.
-pub(super) fn cases(settings: &Settings) -> impl Iterator<Item = Case> {
+/// Makes the case.
+pub(crate) fn case(settings: &Settings) -> Case {
+    let way = |name, produce: fn(&Scratch, &Duration) -> Times| {
+        subject(name, move |span: &Duration| {
+            let times = produce(&Scratch::new(name), span)?;
+            let span_ns = span.as_nanos() as f64;
+            Ok(Run::of(figures(span_ns, times.len() as u64, &times)))
+        })
+    };
+    let subjects = vec![
+        way(RING, |place, span| ring(place, span, 1)),
+        way(RING_WINDOW, |place, span| ring(place, span, WINDOW)),
+        way(MUTEX, mutex),
+    ];
+    let heading = "threads whose records are acknowledged once they are durable";
     let span = Duration::from_nanos(settings.count(150_000_000));
-    [1, 8].into_iter().map(move |producers| {
-        let way = |name, produce: fn(&Scratch, &Load) -> Times| {
-            subject(name, move |load: &Load| {
-                let times = produce(&Scratch::new(name), load)?;
-                let span_ns = load.span.as_nanos() as f64;
-                Ok(Run::of(figures(span_ns, times.len() as u64, &times)))
-            })
-        };
-        let subjects = vec![
-            way(RING, |place, load| ring(place, load, 1)),
-            way(RING_WINDOW, |place, load| ring(place, load, WINDOW)),
-            way(MUTEX, mutex),
-        ];
-        let heading = "threads whose records are acknowledged once they are durable";
-        let load = Load { producers, span };
-        let name = format!("producers/{producers}");
-        let case = Case::of(name, heading, METRICS, subjects, load);
-        case.goals([0, 2].map(|at| Goal::shown([RING, MUTEX], at)))
-    })
+    let case = Case::of("producers/8", heading, METRICS, subjects, span);
+    case.goals([0, 2].map(|at| Goal::shown([RING, MUTEX], at)))
 }

@@ -1,6 +1,6 @@
 //! The process that is measured: the server, or the echo.
 //!
-//! It says on a line where it listens, and ends when its standard input does; so it does not
+//! It prints a line with its addresses, and ends when its standard input does; so it does not
 //! outlive the program that measures it.
 
 use std::fs;
@@ -18,15 +18,15 @@ use super::echo;
 use crate::experiment::journal::Scratch;
 use crate::runner::text;
 
-/// What a child does: answers what looks like a command, or serves an exchange; with the limits of
-/// the default configuration, where that is said.
-pub(super) const ECHO: &str = "echo";
-pub(super) const SYNCED: &str = "serve-synced";
-pub(super) const UNSYNCED: &str = "serve-unsynced";
-pub(super) const LIMITED: &str = "serve-limited";
+/// The work of a child: it echoes, or serves an exchange, `LIMITED` with the limits of the default
+/// configuration.
+pub(crate) const ECHO: &str = "echo";
+pub(crate) const SYNCED: &str = "serve-synced";
+pub(crate) const UNSYNCED: &str = "serve-unsynced";
+pub(crate) const LIMITED: &str = "serve-limited";
 
-/// The configuration of a child: the default one, on any ports, but for the rate of commands where
-/// that is not limited.
+/// Makes the configuration of a child: the default one, on any ports; the rate of commands may be
+/// unlimited.
 fn configuration(sync: SyncName, is_limited: bool) -> Config {
     let anywhere = SocketAddr::from(([127, 0, 0, 1], 0));
     let mut config = Config::default();
@@ -40,7 +40,7 @@ fn configuration(sync: SyncName, is_limited: bool) -> Config {
     config
 }
 
-/// What a child does from its start: `WORK DIRECTORY`.
+/// Runs a child, whose arguments are its work and a directory.
 pub(crate) fn main(words: &[String]) -> ExitCode {
     let done = match words {
         [work, directory] => serve(work, Path::new(directory)),
@@ -59,7 +59,7 @@ fn serve(work: &str, directory: &Path) -> Result<(), String> {
         UNSYNCED | LIMITED => Some(SyncName::Never),
         _ => return Err(format!("no child does {work:?}")),
     };
-    // As `thalweg exchange serve` has it.
+    // `thalweg exchange serve` has the same runtime.
     let runtime = Builder::new_multi_thread()
         .worker_threads(Config::default().server.worker_threads)
         .thread_name("connections")
@@ -80,7 +80,7 @@ fn serve(work: &str, directory: &Path) -> Result<(), String> {
         let server = started.map_err(text)?;
         let at = server.addresses();
         let places = [Some(at.trade), at.admin];
-        // The directory is about to go: the server is dropped, without a last snapshot.
+        // The directory will be removed: the server is dropped, without a last snapshot.
         until_asked(&places.into_iter().flatten().collect::<Vec<_>>())
     } else {
         let listening = runtime.block_on(echo::start()).map_err(text)?;
@@ -92,18 +92,18 @@ fn serve(work: &str, directory: &Path) -> Result<(), String> {
 
 /// A child that runs, and its directory; both go when it is dropped.
 #[derive(Debug)]
-pub(super) struct Child {
+pub(crate) struct Child {
     process: process::Child,
-    /// Its end is the child's.
+    /// The child ends when this is dropped.
     _stdin: Option<ChildStdin>,
     _directory: Scratch,
-    pub(super) trade: SocketAddr,
-    /// None of an echo.
-    pub(super) admin: Option<SocketAddr>,
+    pub(crate) trade: SocketAddr,
+    /// An echo has none.
+    pub(crate) admin: Option<SocketAddr>,
 }
 
 impl Child {
-    pub(super) fn start(work: &str) -> Result<Child, String> {
+    pub(crate) fn start(work: &str) -> Result<Child, String> {
         static STARTED: AtomicU32 = AtomicU32::new(0);
         // ORDERING: Relaxed, pairs with nothing; only the numbers must differ.
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
@@ -133,8 +133,8 @@ impl Child {
         trade.map_or(Err("the child did not start".to_owned()), |_| Ok(child))
     }
 
-    /// Returns how long its threads were on a processor so far; 0 where the system does not count.
-    pub(super) fn spent_ns(&self) -> u64 {
+    /// Returns the processor time of its threads so far; 0 where the system does not count.
+    pub(crate) fn spent_ns(&self) -> u64 {
         let threads = fs::read_dir(format!("/proc/{}/task", self.process.id()));
         let times = threads.into_iter().flatten().flatten().map(|thread| {
             let times = fs::read_to_string(thread.path().join("schedstat"));

@@ -1,5 +1,6 @@
-//! The bare echo: it reads frames as the server does, on the same runtime, and writes an answer for
-//! each submit. Nothing is decoded but the frame, nothing is executed, and one task does it all.
+//! The bare echo reads frames as the server does, on the same runtime, and writes an answer for
+//! each submit. It decodes the frame only, executes nothing, and has one task for all of a
+//! connection.
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,11 +15,11 @@ use thalweg_exchange::session::{ClientSequence, ReportNumber};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Room for what is read at once.
+/// A read has room for this many bytes.
 const ROOM_BYTES: usize = 1 << 16;
 
-/// Listens, and serves every connection.
-pub(super) async fn start() -> io::Result<SocketAddr> {
+/// Listens, and serves all connections.
+pub(crate) async fn start() -> io::Result<SocketAddr> {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
     let address = listener.local_addr()?;
     tokio::spawn(async move {

@@ -1,24 +1,23 @@
-//! A polite user and an administrator beside one who attacks: what each of them feels of it.
+//! A polite user and an administrator of a served exchange beside an attacker: the latencies of
+//! both, with the attack, without it, and with the attack on another server.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use thalweg_exchange::codec::session::{
-    ClientFrame, Hello, QueryFrame, SessionQuery, client_frame_bytes, encode_client_frame,
-    encode_submit, submit_bytes,
-};
-use thalweg_exchange::session::{ClientSequence, Role};
+use thalweg_exchange::codec::session::{ClientFrame, Hello, QueryFrame, SessionQuery};
+use thalweg_exchange::session::Role;
 use thalweg_exchange::{
-    Action, Command, ConditionalOrder, OrderFlags, OrderId, OrderType, Place, SelfTrade, SymbolId,
-    UserId, UserLimits,
+    Action, Command, ConditionalOrder, CurrencyId, OrderFlags, OrderId, OrderType, Place,
+    SelfTrade, SymbolId, SymbolSpec, UserId, UserLimits,
 };
 use thalweg_measure::histogram::Histogram;
 
 use super::child::{Child, LIMITED};
-use super::session::{Caller, administer, connect, hello};
+use super::session::{Caller, administer, connect, hear, hello, push_frame, push_submit};
 use super::{SYMBOL, set_up};
 use crate::case::{Case, Goal, Settings};
 use crate::experiment::Experiment;
@@ -34,7 +33,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 
 const QUIET: &str = "without the attack";
 const ATTACKED: &str = "beside the attack";
-/// The attackers and the server that they attack take the same processors' time.
+/// The attackers and the server that they attack take as much of the processors' time.
 const ELSEWHERE: &str = "the attack is on another server";
 
 const METRICS: &[Metric] = &[
@@ -48,11 +47,8 @@ const HALT: usize = 2;
 
 const POLITE: i64 = 1;
 const ATTACKER: i64 = 2;
-/// Own orders of the attacker, where an attack needs some.
+/// The attacker has this many orders, where an attack needs some.
 const OWN_ORDERS: i64 = 20_000;
-
-/// Makes the next frames of an attack; the numbers of commands and orders go on.
-type Frames = fn(&mut u64) -> Vec<u8>;
 
 #[derive(Clone, Copy)]
 struct Attack {
@@ -61,8 +57,9 @@ struct Attack {
     sessions: u32,
     role: Role,
     needs_orders: bool,
-    frames: Frames,
     reconnects: bool,
+    /// Makes the next frames; the numbers of commands and orders go on.
+    frames: fn(&mut u64) -> Vec<u8>,
 }
 
 const ATTACKS: [Attack; 8] = [
@@ -70,76 +67,72 @@ const ATTACKS: [Attack; 8] = [
         name: "fok",
         heading: "16 sessions: FOK bids for all of 20,000 own asks, which they may not meet",
         needs_orders: true,
-        ..Attack::new(16, fok)
+        ..traders(16, fok)
     },
     Attack {
         name: "icebergs",
         heading: "icebergs of 1,000 lots that show one, and an order that meets them all",
-        ..Attack::new(4, icebergs)
+        ..traders(4, icebergs)
     },
     Attack {
         name: "cancel-all",
         heading: "1,000 orders, and all of them cancelled at once",
-        ..Attack::new(4, cancel_all)
+        ..traders(4, cancel_all)
     },
     Attack {
         name: "books",
         heading: "16 readers ask for books of 10,000 levels",
-        role: Role::Read,
         needs_orders: true,
-        ..Attack::new(16, books)
+        ..readers(16, books)
     },
     Attack {
         name: "heartbeats",
         heading: "16 readers send nothing but heartbeats",
-        role: Role::Read,
-        ..Attack::new(16, heartbeats)
+        ..readers(16, heartbeats)
     },
     Attack {
         name: "refused",
         heading: "8 readers send orders, which they may not",
-        role: Role::Read,
-        ..Attack::new(8, cancels)
+        ..readers(8, cancels)
     },
     Attack {
         name: "too-fast",
         heading: "16 sessions send faster than they may",
-        ..Attack::new(16, cancels)
+        ..traders(16, cancels)
     },
     Attack {
         name: "reconnects",
         heading: "4 connect and disconnect, with 20,000 orders that stay",
         needs_orders: true,
         reconnects: true,
-        ..Attack::new(4, heartbeats)
+        ..traders(4, heartbeats)
     },
 ];
 
-impl Attack {
-    const fn new(sessions: u32, frames: Frames) -> Self {
-        Self {
-            name: "",
-            heading: "",
-            sessions,
-            role: Role::Trade,
-            needs_orders: false,
-            frames,
-            reconnects: false,
-        }
+const fn traders(sessions: u32, frames: fn(&mut u64) -> Vec<u8>) -> Attack {
+    Attack {
+        name: "",
+        heading: "",
+        sessions,
+        role: Role::Trade,
+        needs_orders: false,
+        reconnects: false,
+        frames,
+    }
+}
+
+const fn readers(sessions: u32, frames: fn(&mut u64) -> Vec<u8>) -> Attack {
+    Attack {
+        role: Role::Read,
+        ..traders(sessions, frames)
     }
 }
 
 fn cases(settings: &Settings) -> Vec<Case> {
     let span = Duration::from_nanos(settings.count(4_000_000_000));
     let case = |attack: Attack| {
-        let case = Case::of(
-            attack.name,
-            attack.heading,
-            METRICS,
-            subjects(),
-            (attack, span),
-        );
-        case.goals([
+        let (name, heading, load) = (attack.name, attack.heading, (attack, span));
+        Case::of(name, heading, METRICS, subjects(), load).goals([
             Goal::ratio([ATTACKED, ELSEWHERE], P99, 0.5),
             Goal::shown([ATTACKED, QUIET], P99),
             Goal::at_most(ATTACKED, HALT, 50e6),
@@ -151,13 +144,7 @@ fn cases(settings: &Settings) -> Vec<Case> {
 fn subjects() -> Subjects<(Attack, Duration)> {
     let way = |name, attacks: Option<bool>| {
         subject(name, move |&(attack, span): &(Attack, Duration)| {
-            let felt = run(attack, span, attacks)?;
-            Ok(Run::of([
-                felt.latency_ns.quantile(0.5) as f64,
-                felt.latency_ns.quantile(0.99) as f64,
-                felt.halt_ns as f64,
-                felt.frames as f64 * 1e9 / span.as_nanos() as f64,
-            ]))
+            run(attack, span, attacks)
         })
     };
     vec![
@@ -167,11 +154,28 @@ fn subjects() -> Subjects<(Attack, Duration)> {
     ]
 }
 
+/// The end of a run, and the frames that the attackers have sent.
 #[derive(Debug, Default)]
-struct Felt {
-    latency_ns: Histogram,
-    halt_ns: u64,
-    frames: u64,
+struct Control {
+    stop: AtomicBool,
+    frames: AtomicU64,
+}
+
+impl Control {
+    fn goes_on(&self) -> bool {
+        // ORDERING: Relaxed, pairs with the store in `stop`; the flag publishes nothing.
+        !self.stop.load(Ordering::Relaxed)
+    }
+
+    fn stop(&self) {
+        // ORDERING: Relaxed, pairs with the load in `goes_on`; the scope joins the threads.
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    fn count(&self, frames: u64) {
+        // ORDERING: Relaxed; the sum is read after the threads were joined.
+        self.frames.fetch_add(frames, Ordering::Relaxed);
+    }
 }
 
 /// Starts a server with both users, and the orders that the attack needs.
@@ -192,44 +196,37 @@ fn start(attack: Attack) -> Result<(Child, SocketAddr), String> {
 }
 
 /// Runs with the attack on this server, on another one, or without.
-fn run(attack: Attack, span: Duration, attacks: Option<bool>) -> Result<Felt, String> {
+fn run(attack: Attack, span: Duration, attacks: Option<bool>) -> Result<Run, String> {
     let (child, admin) = start(attack)?;
     let other = match attacks {
         Some(false) => Some(start(attack)?.0),
         _ => None,
     };
     let attacked = other.as_ref().unwrap_or(&child).trade;
-    let (stop, frames) = (AtomicBool::new(false), AtomicU64::new(0));
-    let felt = thread::scope(|scope| {
-        let sessions = if attacks.is_some() {
-            attack.sessions
-        } else {
-            0
-        };
+    let control = &Control::default();
+    let (latency_ns, halt_ns) = thread::scope(|scope| {
+        let sessions = attacks.map_or(0, |_| attack.sessions);
         for number in 1..=sessions {
-            let (to, stop, frames) = (attacked, &stop, &frames);
-            scope.spawn(move || attack_from(to, number, attack, (stop, frames)));
+            scope.spawn(move || attack_from(attacked, number, attack, control));
         }
-        let halts = scope.spawn(|| halt_often(admin, &stop));
-        let latency_ns = live(child.trade, span);
-        // ORDERING: Relaxed, pairs with the loads of those who attack; the scope joins them.
-        stop.store(true, Ordering::Relaxed);
-        let halt_ns = halts
-            .join()
-            .map_err(|_| "a thread has panicked".to_owned())?;
-        Ok::<_, String>(Felt {
-            latency_ns: latency_ns?,
-            halt_ns: halt_ns?,
-            frames: 0,
-        })
+        let halts = scope.spawn(|| halt_often(admin, control));
+        let latency_ns = trade_politely(child.trade, span);
+        control.stop();
+        let halt_ns = halts.join().map_err(|_| "a thread has panicked")?;
+        Ok::<_, String>((latency_ns?, halt_ns?))
     })?;
-    // ORDERING: Relaxed; those who count have ended.
-    let frames = frames.load(Ordering::Relaxed);
-    Ok(Felt { frames, ..felt })
+    // ORDERING: Relaxed; the threads that count were joined.
+    let frames = control.frames.load(Ordering::Relaxed);
+    Ok(Run::of([
+        latency_ns.quantile(0.5) as f64,
+        latency_ns.quantile(0.99) as f64,
+        halt_ns as f64,
+        frames as f64 * 1e9 / span.as_nanos() as f64,
+    ]))
 }
 
 /// Places an order and cancels it, every 5 ms, and measures how long the first answer takes.
-fn live(to: SocketAddr, span: Duration) -> Result<Histogram, String> {
+fn trade_politely(to: SocketAddr, span: Duration) -> Result<Histogram, String> {
     let mut caller = Caller::connect(to, hello(Role::Trade, POLITE, false))?;
     let mut latency_ns = Histogram::new();
     let end = Instant::now() + span;
@@ -247,25 +244,18 @@ fn live(to: SocketAddr, span: Duration) -> Result<Histogram, String> {
     Ok(latency_ns)
 }
 
-/// Halts a symbol that nobody trades, and opens it again; returns the longest time of that.
-fn halt_often(to: SocketAddr, stop: &AtomicBool) -> Result<u64, String> {
-    let mut caller = Caller::connect(
-        to,
-        Hello {
-            number: 1,
-            ..hello(Role::Admin, 1, false)
-        },
-    )?;
+/// Halts and opens a symbol that has no orders; returns the longest time of that.
+fn halt_often(to: SocketAddr, control: &Control) -> Result<u64, String> {
+    let hello = Hello {
+        number: 1,
+        ..hello(Role::Admin, 1, false)
+    };
+    let mut caller = Caller::connect(to, hello)?;
     let symbol = SymbolId(9);
-    let spec = thalweg_exchange::SymbolSpec::pair(
-        symbol,
-        thalweg_exchange::CurrencyId(1),
-        thalweg_exchange::CurrencyId(2),
-    );
-    caller.call(&Command::AddSymbols(std::sync::Arc::new([spec])))?;
+    let spec = SymbolSpec::pair(symbol, CurrencyId(1), CurrencyId(2));
+    caller.call(&Command::AddSymbols(Arc::new([spec])))?;
     let mut longest_ns = 0;
-    // ORDERING: Relaxed, pairs with the store at the end of the run; a flag alone.
-    while longest_ns == 0 || !stop.load(Ordering::Relaxed) {
+    while longest_ns == 0 || control.goes_on() {
         for command in [Command::Halt { symbol }, Command::Unhalt { symbol }] {
             let sent = Instant::now();
             caller.call(&command)?;
@@ -276,20 +266,18 @@ fn halt_often(to: SocketAddr, stop: &AtomicBool) -> Result<u64, String> {
     Ok(longest_ns)
 }
 
-/// Orders of the attacker, each at a price of its own.
+/// Places the orders of the attacker on 10,000 levels.
 fn rest_orders(to: SocketAddr) -> Result<(), String> {
     let mut stream = connect(to, hello(Role::Trade, ATTACKER, false))?;
     for first in (0..OWN_ORDERS).step_by(500) {
         let mut bytes = Vec::new();
         for id in first..first + 500 {
-            let order = (UserId(ATTACKER), OrderId(id));
-            let terms = (1_000 + id % 10_000, 1);
-            let place = Place::limit(order, SYMBOL, Action::Ask, terms);
-            push(&mut bytes, 1 + id as u64, &Command::Place(place));
+            let order = place(id, Action::Ask, (1_000 + id % 10_000, 1));
+            push_submit(&mut bytes, 1 + id as u64, &Command::Place(order));
         }
         stream.write_all(&bytes).map_err(text)?;
         let mut answers = 0;
-        super::session::hear(&mut stream, &mut Vec::new(), |_| {
+        hear(&mut stream, &mut Vec::new(), |_| {
             answers += 1;
             (answers == 500).then_some(())
         })?;
@@ -297,35 +285,24 @@ fn rest_orders(to: SocketAddr) -> Result<(), String> {
     Ok(())
 }
 
-/// Attacks until it is to stop, whatever the server does; counts the frames that were sent.
-fn attack_from(
-    to: SocketAddr,
-    number: u32,
-    attack: Attack,
-    (stop, frames): (&AtomicBool, &AtomicU64),
-) {
+/// Attacks until the run ends, whatever the server does.
+fn attack_from(to: SocketAddr, number: u32, attack: Attack, control: &Control) {
+    let number = match attack.role {
+        Role::Read => 1_000 + number,
+        _ => number % 16,
+    };
     let hello = Hello {
-        number: if attack.role == Role::Read {
-            1_000 + number
-        } else {
-            number % 16
-        },
+        number,
         cancels_on_disconnect: attack.reconnects,
         ..hello(attack.role, ATTACKER, false)
     };
     let mut next = 1;
-    // ORDERING: Relaxed, pairs with the store at the end of the run; a flag and counts.
-    while !stop.load(Ordering::Relaxed) {
-        let Ok(stream) = connect(to, hello) else {
-            thread::sleep(Duration::from_millis(1));
-            continue;
-        };
-        if attack.reconnects {
-            // ORDERING: Relaxed, as above.
-            frames.fetch_add(1, Ordering::Relaxed);
-            continue;
+    while control.goes_on() {
+        match connect(to, hello) {
+            Ok(_) if attack.reconnects => control.count(1),
+            Ok(stream) => _ = flood(stream, attack, &mut next, control),
+            Err(_) => thread::sleep(Duration::from_millis(1)),
         }
-        let _ = flood(stream, attack, &mut next, (stop, frames));
     }
 }
 
@@ -333,17 +310,15 @@ fn flood(
     mut stream: TcpStream,
     attack: Attack,
     next: &mut u64,
-    (stop, frames): (&AtomicBool, &AtomicU64),
+    control: &Control,
 ) -> std::io::Result<()> {
     stream.set_nonblocking(true)?;
     let mut heard = vec![0; 1 << 16];
-    // ORDERING: Relaxed, pairs with the store at the end of the run; a flag and counts.
-    while !stop.load(Ordering::Relaxed) {
+    while control.goes_on() {
         let before = *next;
         let bytes = (attack.frames)(next);
         let mut written = 0;
-        // ORDERING: Relaxed, as above.
-        while written < bytes.len() && !stop.load(Ordering::Relaxed) {
+        while written < bytes.len() && control.goes_on() {
             match stream.write(&bytes[written..]) {
                 Ok(count) => written += count,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
@@ -358,106 +333,82 @@ fn flood(
                 Err(error) => return Err(error),
             }
         }
-        // ORDERING: Relaxed, as above.
-        frames.fetch_add(*next - before, Ordering::Relaxed);
+        control.count(*next - before);
     }
     Ok(())
 }
 
-fn push(bytes: &mut Vec<u8>, sequence: u64, command: &Command) {
-    let at = bytes.len();
-    bytes.resize(at + submit_bytes(command), 0);
-    encode_submit(ClientSequence(sequence), command, &mut bytes[at..]).expect("there is room");
+/// Makes `count` frames; `push` appends one, given its place among them and its number.
+fn frames(next: &mut u64, count: u64, push: impl Fn(&mut Vec<u8>, u64, u64)) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for at in 0..count {
+        push(&mut bytes, at, *next);
+        *next += 1;
+    }
+    bytes
 }
 
-fn push_frame(bytes: &mut Vec<u8>, frame: &ClientFrame<'_>) {
-    let at = bytes.len();
-    bytes.resize(at + client_frame_bytes(frame), 0);
-    encode_client_frame(frame, &mut bytes[at..]).expect("there is room");
+/// Makes the frames of `count` commands.
+fn commands(next: &mut u64, count: u64, command: impl Fn(u64, u64) -> Command) -> Vec<u8> {
+    frames(next, count, |bytes, at, number| {
+        push_submit(bytes, number, &command(at, number));
+    })
+}
+
+fn place(id: i64, action: Action, terms: (i64, i64)) -> Place {
+    Place::limit((UserId(ATTACKER), OrderId(id)), SYMBOL, action, terms)
 }
 
 fn fok(next: &mut u64) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    for _ in 0..64 {
-        let order = (UserId(ATTACKER), OrderId((1 << 40) + *next as i64));
-        let mut place = Place::limit(order, SYMBOL, Action::Bid, (11_000, OWN_ORDERS));
+    commands(next, 64, |_, number| {
+        let mut place = place((1 << 40) + number as i64, Action::Bid, (11_000, OWN_ORDERS));
         place.order_type = OrderType::Fok;
         place.flags = OrderFlags::NONE.with_self_trade(SelfTrade::CancelMaker);
-        push(&mut bytes, *next, &Command::Place(place));
-        *next += 1;
-    }
-    bytes
+        Command::Place(place)
+    })
 }
 
 fn icebergs(next: &mut u64) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    for at in 0..64 {
-        let order = (UserId(ATTACKER), OrderId(*next as i64));
-        let lots = if at == 63 { 63_000 } else { 1_000 };
-        let action = if at == 63 { Action::Bid } else { Action::Ask };
-        let mut place = Place::limit(order, SYMBOL, action, (500, lots));
-        let command = if at == 63 {
-            place.order_type = OrderType::Ioc;
-            Command::Place(place)
-        } else {
-            Command::PlaceWith(std::sync::Arc::new(ConditionalOrder {
-                display: Some(1),
-                ..place.into()
-            }))
-        };
-        push(&mut bytes, *next, &command);
-        *next += 1;
-    }
-    bytes
+    commands(next, 64, |at, number| {
+        if at == 63 {
+            let mut taker = place(number as i64, Action::Bid, (500, 63_000));
+            taker.order_type = OrderType::Ioc;
+            return Command::Place(taker);
+        }
+        Command::PlaceWith(Arc::new(ConditionalOrder {
+            display: Some(1),
+            ..place(number as i64, Action::Ask, (500, 1_000)).into()
+        }))
+    })
 }
 
 fn cancel_all(next: &mut u64) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    for _ in 0..1_000 {
-        let order = (UserId(ATTACKER), OrderId(*next as i64));
-        let terms = (1_000 + (*next % 500) as i64, 1);
-        let place = Place::limit(order, SYMBOL, Action::Ask, terms);
-        push(&mut bytes, *next, &Command::Place(place));
-        *next += 1;
-    }
-    let all = Command::cancel_all(Some(UserId(ATTACKER)), None);
-    push(&mut bytes, *next, &all);
-    *next += 1;
-    bytes
+    commands(next, 1_001, |at, number| match at {
+        1_000 => Command::cancel_all(Some(UserId(ATTACKER)), None),
+        _ => {
+            let terms = (1_000 + (number % 500) as i64, 1);
+            Command::Place(place(number as i64, Action::Ask, terms))
+        }
+    })
 }
 
-/// Cancels orders that are not there.
+/// Cancels orders that do not exist.
 fn cancels(next: &mut u64) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    for _ in 0..256 {
-        let cancel = Command::cancel(UserId(ATTACKER), SYMBOL, OrderId(-(*next as i64)));
-        push(&mut bytes, *next, &cancel);
-        *next += 1;
-    }
-    bytes
+    commands(next, 256, |_, number| {
+        Command::cancel(UserId(ATTACKER), SYMBOL, OrderId(-(number as i64)))
+    })
 }
 
 fn books(next: &mut u64) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    for _ in 0..4 {
-        let query = SessionQuery::Book {
-            symbol: SYMBOL,
-            depth: 10_000,
-        };
-        push_frame(
-            &mut bytes,
-            &ClientFrame::Query(QueryFrame { id: *next, query }),
-        );
-        *next += 1;
-    }
-    bytes
+    frames(next, 4, |bytes, _, id| {
+        let (symbol, depth) = (SYMBOL, 10_000);
+        let query = SessionQuery::Book { symbol, depth };
+        push_frame(bytes, &ClientFrame::Query(QueryFrame { id, query }));
+    })
 }
 
 fn heartbeats(next: &mut u64) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    for _ in 0..4_096 {
-        push_frame(&mut bytes, &ClientFrame::Heartbeat);
-        *next += 1;
-    }
-    bytes
+    frames(next, 4_096, |bytes, _, _| {
+        push_frame(bytes, &ClientFrame::Heartbeat);
+    })
 }

@@ -1,5 +1,5 @@
-//! The durable exchange in this process, without sockets: what its journal costs beside a service
-//! without one, and how fast it is recovered.
+//! The durable exchange in this process, without sockets, beside a service without a journal; and
+//! its recovery.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -19,13 +19,13 @@ use crate::experiment::journal::{Scratch, settle};
 use crate::runner::{Metric, Ran, Run, subject, text};
 use crate::threads::process_cpu_ns;
 
-/// Sessions whose commands are sent in turn.
+/// This many sessions send their commands in turn.
 const SESSIONS: i64 = 8;
-/// Commands before a flow begins again: they fit into a cache.
+/// A flow has this many commands, then it begins again: they fit into a cache.
 const ROUND: usize = 1 << 16;
-/// Commands that are handed over together at most.
+/// A batch has this many commands.
 const BATCH: u64 = 256;
-/// Commands between two looks at the clock.
+/// The clock is read once in this many commands.
 const STRIDE: u64 = 64 * BATCH;
 
 const METRICS: &[Metric] = &[
@@ -37,7 +37,7 @@ const NONE: &str = "service without a journal";
 const UNSYNCED: &str = "unsynced exchange";
 const OPENED: &str = "opened";
 
-pub(super) fn cases(settings: &Settings) -> [Case; 2] {
+pub(crate) fn cases(settings: &Settings) -> [Case; 2] {
     let span = Duration::from_nanos(settings.count(500_000_000));
     let way = |name, sync| subject(name, move |flow: &Flow| with(flow, span, sync));
     let subjects = vec![
@@ -60,7 +60,7 @@ pub(super) fn cases(settings: &Settings) -> [Case; 2] {
     [most, recovery.goal(Goal::at_least(OPENED, 0, 10e6))]
 }
 
-/// What sessions send in turn. It leaves no order behind, so it can be sent again and again.
+/// A flow has the commands of all sessions. It leaves no order behind, so it can be repeated.
 #[derive(Debug)]
 struct Flow(Vec<(SessionKey, Command)>);
 
@@ -70,7 +70,7 @@ impl Flow {
         let mut sessions: Vec<(SessionKey, Orders)> = (1..=SESSIONS).map(session).collect();
         let mut commands = Vec::with_capacity(ROUND);
         while commands.len() < ROUND {
-            commands.extend(sessions.iter_mut().map(|(key, of)| (*key, of.next())));
+            commands.extend(sessions.iter_mut().map(|(key, of)| (*key, of.command())));
         }
         for (key, of) in &mut sessions {
             commands.extend(std::iter::from_fn(|| of.cancel()).map(|cancel| (*key, cancel)));
@@ -82,7 +82,7 @@ impl Flow {
         &self.0[(number % self.0.len() as u64) as usize]
     }
 
-    /// Sends these commands, all of which must be taken, as fast as they are.
+    /// Sends the commands of these numbers in batches; all must be accepted.
     fn send(&self, exchange: &mut Exchange, from: u64, until: u64) -> Result<(), String> {
         let mut batch = Vec::new();
         for first in (from..until).step_by(BATCH as usize) {
@@ -109,18 +109,19 @@ impl Flow {
 }
 
 /// Sends strides until the span is over, and waits until all commands are done.
-fn measured(
+fn measured<T>(
     span: Duration,
-    mut send: impl FnMut(u64, u64) -> Result<(), String>,
-    wait: impl FnOnce() -> Result<(), String>,
+    mut target: T,
+    send: impl Fn(&mut T, u64, u64) -> Result<(), String>,
+    wait: impl FnOnce(&mut T) -> Result<(), String>,
 ) -> Ran {
     let (begin, spent_ns) = (Instant::now(), process_cpu_ns());
     let mut next = 0;
     while next == 0 || begin.elapsed() < span {
-        send(next, next + STRIDE)?;
+        send(&mut target, next, next + STRIDE)?;
         next += STRIDE;
     }
-    wait()?;
+    wait(&mut target)?;
     let (seconds, spent_ns) = (begin.elapsed().as_secs_f64(), process_cpu_ns() - spent_ns);
     let each_ns = spent_ns as f64 / next as f64;
     Ok(Run::of([next as f64 / seconds, each_ns]))
@@ -134,31 +135,33 @@ fn without(flow: &Flow, span: Duration) -> Ran {
         ..service::Options::default()
     };
     let started = Service::start(State::new(Rules::default()), options, |_| ());
-    let service = std::cell::RefCell::new(started.map_err(text)?);
+    let mut service = started.map_err(text)?;
     for command in set_up(1..=SESSIONS) {
-        service.borrow_mut().submit(&command, 0).map_err(text)?;
+        service.submit(&command, 0).map_err(text)?;
     }
-    service.borrow_mut().drain().map_err(text)?;
-    let send = |from: u64, until: u64| {
+    service.drain().map_err(text)?;
+    let send = |service: &mut Service, from: u64, until: u64| {
         for first in (from..until).step_by(BATCH as usize) {
             let write = |at, command: &mut Command| {
                 command.clone_from(&flow.at(first + at as u64).1);
                 0
             };
-            let sent = service.borrow_mut().submit_with(BATCH as usize, write);
+            let sent = service.submit_with(BATCH as usize, write);
             sent.map_err(text)?;
         }
         Ok(())
     };
-    measured(span, send, || service.borrow_mut().drain().map_err(text))
+    measured(span, service, send, |service| service.drain().map_err(text))
 }
 
 fn with(flow: &Flow, span: Duration, sync: SyncMode) -> Ran {
     settle()?;
     let place = Scratch::new("in-process");
-    let exchange = std::cell::RefCell::new(open_new(&place.0, sync)?);
-    let send = |from, until| flow.send(&mut exchange.borrow_mut(), from, until);
-    measured(span, send, || exchange.borrow_mut().drain().map_err(text))
+    let exchange = open_new(&place.0, sync)?;
+    let send = |exchange: &mut Exchange, from, until| flow.send(exchange, from, until);
+    measured(span, exchange, send, |exchange| {
+        exchange.drain().map_err(text)
+    })
 }
 
 /// Opens an exchange that makes no snapshots.
@@ -177,7 +180,7 @@ fn open(place: &Path, sync: SyncMode) -> Result<Exchange, String> {
     Ok(exchange)
 }
 
-/// Opens one with a new market.
+/// Opens an exchange with a new market.
 fn open_new(place: &Path, sync: SyncMode) -> Result<Exchange, String> {
     let mut exchange = open(place, sync)?;
     for command in set_up(1..=SESSIONS) {
@@ -188,7 +191,7 @@ fn open_new(place: &Path, sync: SyncMode) -> Result<Exchange, String> {
     Ok(exchange)
 }
 
-/// An exchange that ended without a last snapshot.
+/// The directory of an exchange that ended without a last snapshot.
 struct Left {
     place: Scratch,
     commands: u64,

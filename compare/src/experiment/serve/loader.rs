@@ -1,4 +1,4 @@
-//! The loader: one thread with all sessions.
+//! The loader is one thread with all sessions.
 
 use std::time::Duration;
 
@@ -11,25 +11,26 @@ use super::{WINDOW, set_up};
 use crate::runner::{Ran, Run};
 use crate::threads::thread_cpu_ns;
 
-/// Users of the sessions.
+/// The users of the sessions have numbers from this one on.
 const FIRST_USER: i64 = 1_000;
 
-/// Commands of a scheduled session without an answer at most; those that are due wait here. The
-/// server refuses more than 1,024.
+/// A scheduled session has at most this many commands without an answer; others that are due wait
+/// here. The server refuses more than 1,024.
 const IN_FLIGHT_MAX: usize = 512;
 
-/// What the sessions send.
+/// The load of all sessions.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Plan {
-    /// Sessions with [`WINDOW`] commands without an answer: for each answer they send another one.
-    pub(super) saturating: usize,
-    /// Sessions that send on schedule, in turn, as soon as a command is due.
-    pub(super) scheduled: usize,
-    /// Their rate, all together.
-    pub(super) per_s: u64,
-    /// Before the run counts, and how long it does.
-    pub(super) warm_up: Duration,
-    pub(super) span: Duration,
+pub(crate) struct Plan {
+    /// The number of sessions that have [`WINDOW`] commands without an answer: they send another
+    /// one for each answer.
+    pub(crate) saturating: usize,
+    /// The number of sessions that send on schedule, in turn, as soon as a command is due.
+    pub(crate) scheduled: usize,
+    /// The rate of these sessions together.
+    pub(crate) per_s: u64,
+    /// The time before the measurement, and its own.
+    pub(crate) warm_up: Duration,
+    pub(crate) span: Duration,
 }
 
 /// Starts a server, or the echo, connects all sessions, and fills the windows of those that
@@ -56,14 +57,14 @@ struct Driver<'p> {
     clock: Clock,
     begin: u64,
     counts_from: u64,
-    /// The command that is due next.
+    /// The number of the command that is due next.
     next: u64,
-    /// Answers of all sessions.
+    /// The answers of all sessions.
     answers: u64,
-    /// From when a command was due, of the scheduled sessions; of the others where there are none,
-    /// from when it was sent.
+    /// The times from when commands of scheduled sessions were due; without such sessions, from
+    /// when commands were sent.
     latency_ns: Histogram,
-    /// How much later than due commands were sent.
+    /// The times by which commands were sent later than due.
     lateness_ns: Histogram,
 }
 
@@ -75,7 +76,7 @@ impl Driver<'_> {
         }
     }
 
-    /// Sends what is due, as far as the sessions in their turn have room.
+    /// Sends the commands that are due, until a session has no room for its own.
     fn send_due(&mut self, sessions: &mut [Session]) -> Result<(), String> {
         while self.due_of(self.next) <= self.clock.ticks() {
             let turn = (self.next % self.plan.scheduled as u64) as usize;
@@ -95,7 +96,8 @@ impl Driver<'_> {
         Ok(())
     }
 
-    /// Reads answers, and sends a command for each where the session saturates. Returns how many.
+    /// Reads answers, and sends a command for each where the session saturates. Returns how many
+    /// answers there were.
     fn receive(&mut self, at: usize, session: &mut Session, counts: bool) -> Result<usize, String> {
         let now = self.clock.ticks();
         let saturates = at < self.plan.saturating;
@@ -121,7 +123,7 @@ impl Driver<'_> {
 }
 
 /// Runs a server, or the echo, under a plan; returns the figures of its metrics.
-pub(super) fn drive(work: &str, plan: &Plan, wants_reports: bool) -> Ran {
+pub(crate) fn drive(work: &str, plan: &Plan, wants_reports: bool) -> Ran {
     let (child, mut sessions) = start(work, plan, wants_reports)?;
     let clock = Clock::global();
     let ticks = |time: Duration| clock.ticks_from_ns(time.as_nanos() as u64);

@@ -1,5 +1,7 @@
-//! A session over TCP: the greeting, frames out, frames in, without waiting; and the commands of an
-//! administrator.
+//! Sessions over TCP: one that never waits, for the loader, and one that waits for each answer.
+//!
+//! `thalweg-client` would be most of what the loader spends on a command, and a thread more between
+//! an answer and its user: the server would be measured beside it. So these write and read frames.
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
@@ -19,11 +21,11 @@ use thalweg_exchange::{Command, ResultCode};
 use super::Orders;
 use crate::runner::text;
 
-/// How long a server may take for a frame.
-pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+/// A server may take this long for a frame.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Returns the hello of the first session of a holder.
-pub(super) fn hello(role: Role, holder: i64, wants_reports: bool) -> Hello<'static> {
+/// Makes the hello of the first session of a holder.
+pub(crate) fn hello(role: Role, holder: i64, wants_reports: bool) -> Hello<'static> {
     Hello {
         version_min: 1,
         version_max: 1,
@@ -38,14 +40,28 @@ pub(super) fn hello(role: Role, holder: i64, wants_reports: bool) -> Hello<'stat
     }
 }
 
-/// Connects a session that the server welcomes. Reads block still.
-pub(super) fn connect(to: SocketAddr, hello: Hello<'_>) -> Result<TcpStream, String> {
+/// Appends a frame.
+pub(crate) fn push_frame(bytes: &mut Vec<u8>, frame: &ClientFrame<'_>) {
+    let at = bytes.len();
+    bytes.resize(at + client_frame_bytes(frame), 0);
+    encode_client_frame(frame, &mut bytes[at..]).expect("there is room");
+}
+
+/// Appends the frame of a command with this sequence, from 1.
+pub(crate) fn push_submit(bytes: &mut Vec<u8>, sequence: u64, command: &Command) {
+    let at = bytes.len();
+    bytes.resize(at + submit_bytes(command), 0);
+    let encoded = encode_submit(ClientSequence(sequence), command, &mut bytes[at..]);
+    encoded.expect("there is room, and a sequence");
+}
+
+/// Connects a session that the server welcomes. Its reads block, up to [`PATIENCE`].
+pub(crate) fn connect(to: SocketAddr, hello: Hello<'_>) -> Result<TcpStream, String> {
     let mut stream = TcpStream::connect(to).map_err(text)?;
     stream.set_nodelay(true).map_err(text)?;
     stream.set_read_timeout(Some(PATIENCE)).map_err(text)?;
-    let hello = ClientFrame::Hello(hello);
-    let mut bytes = vec![0; client_frame_bytes(&hello)];
-    encode_client_frame(&hello, &mut bytes).map_err(text)?;
+    let mut bytes = Vec::new();
+    push_frame(&mut bytes, &ClientFrame::Hello(hello));
     stream.write_all(&bytes).map_err(text)?;
     let welcome = hear(&mut stream, &mut Vec::new(), |frame| {
         matches!(frame, ServerFrame::Welcome(_)).then_some(())
@@ -54,8 +70,8 @@ pub(super) fn connect(to: SocketAddr, hello: Hello<'_>) -> Result<TcpStream, Str
     Ok(stream)
 }
 
-/// Reads frames until `wanted` gives something; `None` where the next one says bye.
-pub(super) fn hear<T>(
+/// Reads frames until `wanted` returns a value; returns `None` at the server's bye.
+pub(crate) fn hear<T>(
     stream: &mut TcpStream,
     bytes: &mut Vec<u8>,
     mut wanted: impl FnMut(&ServerFrame<'_>) -> Option<T>,
@@ -82,22 +98,22 @@ pub(super) fn hear<T>(
     }
 }
 
-/// Sends these as an administrator, one after the other.
-pub(super) fn administer(to: SocketAddr, commands: &[Command]) -> Result<(), String> {
+/// Sends the commands as an administrator, one after the other.
+pub(crate) fn administer(to: SocketAddr, commands: &[Command]) -> Result<(), String> {
     let mut caller = Caller::connect(to, hello(Role::Admin, 1, false))?;
     commands.iter().try_for_each(|command| caller.call(command))
 }
 
 /// A session that waits for each answer.
 #[derive(Debug)]
-pub(super) struct Caller {
+pub(crate) struct Caller {
     stream: TcpStream,
     heard: Vec<u8>,
     sequence: u64,
 }
 
 impl Caller {
-    pub(super) fn connect(to: SocketAddr, hello: Hello<'_>) -> Result<Self, String> {
+    pub(crate) fn connect(to: SocketAddr, hello: Hello<'_>) -> Result<Self, String> {
         Ok(Self {
             stream: connect(to, hello)?,
             heard: Vec::new(),
@@ -106,10 +122,10 @@ impl Caller {
     }
 
     /// Sends a command, which must succeed, and waits for its answer.
-    pub(super) fn call(&mut self, command: &Command) -> Result<(), String> {
+    pub(crate) fn call(&mut self, command: &Command) -> Result<(), String> {
         self.sequence += 1;
-        let mut bytes = vec![0; submit_bytes(command)];
-        encode_submit(ClientSequence(self.sequence), command, &mut bytes).map_err(text)?;
+        let mut bytes = Vec::new();
+        push_submit(&mut bytes, self.sequence, command);
         self.stream.write_all(&bytes).map_err(text)?;
         let answer = hear(&mut self.stream, &mut self.heard, |frame| match frame {
             ServerFrame::Answer(answer) => Some(Ok(answer.result)),
@@ -123,34 +139,30 @@ impl Caller {
     }
 }
 
-/// Room for what is read at once.
+/// A read takes as many bytes at most.
 const ROOM_BYTES: usize = 1 << 17;
 
-/// A trader's session.
+/// A session of a trader that never waits.
 #[derive(Debug)]
-pub(super) struct Session {
+pub(crate) struct Session {
     stream: TcpStream,
     orders: Orders,
     sequence: u64,
-    /// Frames to be written, from `written` on.
+    /// The frames to be written, from `written` on.
     out: Vec<u8>,
     written: usize,
-    /// What was read, up to `filled`.
+    /// The bytes that were read, up to `filled`.
     bytes: Box<[u8]>,
     filled: usize,
-    /// When those without an answer were due, in ticks, in order.
+    /// The times at which the commands without an answer were due, in ticks, in order.
     due: VecDeque<u64>,
 }
 
 impl Session {
-    pub(super) fn connect(
-        to: SocketAddr,
-        user: i64,
-        wants_reports: bool,
-    ) -> Result<Session, String> {
-        let stream = connect(to, hello(Role::Trade, user, wants_reports))?;
+    pub(crate) fn connect(to: SocketAddr, user: i64, reports: bool) -> Result<Self, String> {
+        let stream = connect(to, hello(Role::Trade, user, reports))?;
         stream.set_nonblocking(true).map_err(text)?;
-        Ok(Session {
+        Ok(Self {
             stream,
             orders: Orders::of(user),
             sequence: 0,
@@ -162,24 +174,21 @@ impl Session {
         })
     }
 
-    /// Commands without an answer.
-    pub(super) fn under_way(&self) -> usize {
+    /// Returns the number of commands without an answer.
+    pub(crate) fn under_way(&self) -> usize {
         self.due.len()
     }
 
-    /// Makes one more command, which was due at this time.
-    pub(super) fn push(&mut self, due_ticks: u64) {
-        let command = self.orders.next();
+    /// Makes the frame of the next command, which was due at this time.
+    pub(crate) fn push(&mut self, due_ticks: u64) {
+        let command = self.orders.command();
         self.sequence += 1;
-        let at = self.out.len();
-        self.out.resize(at + submit_bytes(&command), 0);
-        encode_submit(ClientSequence(self.sequence), &command, &mut self.out[at..])
-            .expect("there is room, and a sequence");
+        push_submit(&mut self.out, self.sequence, &command);
         self.due.push_back(due_ticks);
     }
 
-    /// Writes what the socket takes.
-    pub(super) fn flush(&mut self) -> Result<(), String> {
+    /// Writes as much as the socket takes.
+    pub(crate) fn flush(&mut self) -> Result<(), String> {
         while self.written < self.out.len() {
             match self.stream.write(&self.out[self.written..]) {
                 Ok(count) => self.written += count,
@@ -194,7 +203,7 @@ impl Session {
 
     /// Reads once. Calls `heard` with the time at which the command of each answer was due, and
     /// returns how many answers there were.
-    pub(super) fn receive(&mut self, mut heard: impl FnMut(u64)) -> Result<usize, String> {
+    pub(crate) fn receive(&mut self, mut heard: impl FnMut(u64)) -> Result<usize, String> {
         match self.stream.read(&mut self.bytes[self.filled..]) {
             Ok(0) => return Err("the server closed a connection".to_owned()),
             Ok(count) => self.filled += count,
@@ -227,8 +236,8 @@ impl Session {
     }
 }
 
-/// Waits until one of the sessions may do something, and notes which.
-pub(super) fn wait(
+/// Waits until sessions can read or write, and notes which.
+pub(crate) fn wait(
     sessions: &[Session],
     limit: Duration,
     ready: &mut Vec<bool>,

@@ -1,5 +1,5 @@
 //! Bursts from another thread to 64 tasks, message by message. Time counts from the first `send`
-//! until the last message is taken; then the next burst begins. Each thread has its core.
+//! until the last message is taken; then the next burst begins. Each thread has a core.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -18,18 +18,15 @@ use crate::runner::{Ran, Run, subject, text};
 use crate::threads::Seats;
 
 const TASKS: usize = 64;
-/// Messages of a burst, the tasks in turn.
+/// A burst has this many messages, to the tasks in turn.
 const BURST: u64 = 1_024;
-
-#[derive(Debug)]
-struct Bursts(u64);
 
 type Ends = std_mpsc::Receiver<Instant>;
 
-/// Sends all bursts, after one that is not timed; gives the time of a message, ns.
-fn produce(bursts: &Bursts, ends: &Ends, mut send: impl FnMut(usize, u64)) -> Result<f64, String> {
+/// Sends all bursts, after one that is not timed. Returns the time of a message, ns.
+fn produce(bursts: &u64, ends: &Ends, mut send: impl FnMut(usize, u64)) -> Result<f64, String> {
     let mut ns = 0;
-    for burst in 0..=bursts.0 {
+    for burst in 0..=*bursts {
         let begin = Instant::now();
         for number in burst * BURST + 1..=(burst + 1) * BURST {
             send(number as usize % TASKS, number);
@@ -39,10 +36,10 @@ fn produce(bursts: &Bursts, ends: &Ends, mut send: impl FnMut(usize, u64)) -> Re
             ns += end.saturating_duration_since(begin).as_nanos();
         }
     }
-    Ok(ns as f64 / (bursts.0 * BURST) as f64)
+    Ok(ns as f64 / (*bursts * BURST) as f64)
 }
 
-/// Counts what the tasks took.
+/// A board counts the messages that the tasks took.
 struct Board {
     seen: Seen,
     count: Cell<u64>,
@@ -55,7 +52,7 @@ impl Board {
         self.seen.take(number);
         self.count.set(self.count.get() + 1);
         if self.count.get().is_multiple_of(BURST) {
-            // A sender that is gone needs no word.
+            // A sender that is gone needs no notification.
             let _ = self.ended.send(Instant::now());
         }
     }
@@ -63,13 +60,13 @@ impl Board {
 
 /// Runs `serve` on a core of its own, and the sender on another.
 fn across(
-    bursts: &Bursts,
+    bursts: &u64,
     send: impl FnMut(usize, u64),
     serve: impl FnOnce(Rc<Board>) -> Result<(), String> + Send,
 ) -> Ran {
     let (ended, ends) = std_mpsc::channel();
     let sent = move || produce(bursts, &ends, send);
-    let all = (bursts.0 + 1) * BURST;
+    let all = (*bursts + 1) * BURST;
     let served = move || {
         let board = Rc::new(Board {
             seen: Seen::default(),
@@ -85,8 +82,8 @@ fn across(
     Ok(run)
 }
 
-/// Each task has a channel, and the other thread all their senders.
-fn tokio_each(bursts: &Bursts) -> Ran {
+/// Gives each task a channel, and the other thread all their senders.
+fn tokio_each(bursts: &u64) -> Ran {
     let (txs, rxs): (Vec<_>, Vec<_>) = (0..TASKS)
         .map(|_| mpsc::channel::<u64>(BURST as usize))
         .unzip();
@@ -106,17 +103,17 @@ fn tokio_each(bursts: &Bursts) -> Ran {
                 }
             });
         }
-        // Until all are through.
+        // The tasks end with their channels.
         runtime.block_on(tasks);
         Ok(())
     })
 }
 
-/// A ring between the threads, from which a core takes batches; each message resumes its task.
-fn fed(bursts: &Bursts) -> Ran {
+/// Puts a ring between the threads, from which a core takes batches; each message resumes its task.
+fn fed(bursts: &u64) -> Ran {
     let (mut tx, rx) = spsc::<(usize, u64)>(BURST as usize);
     let send = move |to, number| {
-        // A receiver that is gone shows in what came.
+        // A receiver that is gone shows in the sum of the messages.
         let _ = tx.send((to, number));
     };
     across(bursts, send, |board| {
@@ -135,23 +132,23 @@ fn fed(bursts: &Bursts) -> Ran {
         }
         while core.poll() {}
         let feed = core.handle().feed(rx, move |(to, number): (usize, u64)| {
-            // What was not taken shows in what came.
+            // A message that was not taken shows in the sum.
             let _ = lines[to].send_now(number);
         });
         let fed = core.block_on(feed).map_err(text)?;
-        match fed == (bursts.0 + 1) * BURST {
+        match fed == (*bursts + 1) * BURST {
             true => Ok(()),
             false => Err(format!("{fed} messages came through the ring")),
         }
     })
 }
 
-pub(super) fn case(messages: u64) -> Case {
+pub(crate) fn case(messages: u64) -> Case {
     const OURS: &str = "thalweg ring and slots";
     const TOKIO: &str = "tokio mpsc, one a task";
     let subjects = vec![subject(OURS, fed), subject(TOKIO, tokio_each)];
     let heading = format!("{BURST} messages from another thread to {TASKS} tasks");
-    let load = Bursts((messages / BURST / 2).max(2));
+    let load = (messages / BURST / 2).max(2);
     let case = Case::of("burst", heading, METRICS, subjects, load).repeated(21);
     case.goal(Goal::ratio([OURS, TOKIO], 0, 5.0))
 }

@@ -1,9 +1,9 @@
 //! Channels of others whose receivers are coroutines on the sender's thread, each in two ways: its
-//! future polled by hand, with a waker that does nothing, which is what the channel alone costs;
-//! and as tasks of tokio's `LocalSet`, which is what a program pays.
+//! future is polled by hand, with a waker that does nothing, which is the cost of the channel
+//! alone; and in tasks of tokio's `LocalSet`, as in a program.
 //!
-//! A channel for one element is made for each message, by the receiver, as where it is the reply to
-//! a request.
+//! A channel for one element is made for each message, by the receiver, as for the reply to a
+//! request.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -20,7 +20,7 @@ use tokio::task::LocalSet;
 use super::{Load, ran};
 use crate::runner::{Ran, Subject, Subjects, subject, text};
 
-/// Ends of a channel with which one coroutine gets one message after the other.
+/// A line is a channel with which one coroutine gets one message after the other.
 trait Line: 'static {
     const NAME: &'static str;
     type Tx: 'static;
@@ -30,7 +30,7 @@ trait Line: 'static {
     fn recv(rx: &mut Self::Rx) -> impl Future<Output = Option<u64>>;
 }
 
-/// Takes what comes, as long as something comes.
+/// Takes messages until there is none.
 async fn listen<L: Line>(mut rx: L::Rx, seen: Rc<Seen>) {
     while let Some(number) = L::recv(&mut rx).await {
         seen.take(number);
@@ -39,7 +39,7 @@ async fn listen<L: Line>(mut rx: L::Rx, seen: Rc<Seen>) {
 
 #[inline(always)]
 fn resume(listener: &mut Pin<Box<impl Future>>, context: &mut Context<'_>) {
-    // It never ends: its sender lives.
+    // The future never ends: its sender lives.
     let _ = listener.as_mut().poll(context);
 }
 
@@ -62,7 +62,7 @@ fn by_hand<L: Line>(load: &Load) -> Ran {
     Ok(ran(seen.sum(), load.sent(), ns))
 }
 
-/// Lets the other tasks have their turn.
+/// Lets the other tasks run.
 async fn again() {
     let mut came_back = false;
     poll_fn(|context| {
@@ -76,7 +76,7 @@ async fn again() {
     .await;
 }
 
-/// The sender is a task as well, and has its turn again after all receivers of a round.
+/// Sends from a task, which runs again after all receivers of a round.
 async fn drive<L: Line>(load: &Load, mut txs: Vec<L::Tx>, seen: &Seen) -> f64 {
     let (mut sent, mut sum) = (0, 0);
     let mut begin = Instant::now();
@@ -108,7 +108,7 @@ fn in_local_set<L: Line>(load: &Load) -> Ran {
         txs.push(tx);
         tasks.spawn_local(listen::<L>(rx, Rc::clone(&seen)));
     }
-    // Receivers begin first, since they were spawned first.
+    // The receivers, which were spawned first, begin first.
     let own = load.clone();
     let own_seen = Rc::clone(&seen);
     let sender = tasks.spawn_local(async move { drive::<L>(&own, txs, &own_seen).await });
@@ -117,9 +117,9 @@ fn in_local_set<L: Line>(load: &Load) -> Ran {
     Ok(ran(seen.sum(), load.sent(), ns))
 }
 
-/// Returns all of them, in both ways.
-pub(super) fn subjects() -> Subjects<Load> {
-    fn both<L: Line>() -> [Box<dyn Subject<Load>>; 2] {
+/// Returns all peers, in both ways.
+pub(crate) fn subjects() -> Subjects<Load> {
+    fn both<L: Line>() -> [Subject<Load>; 2] {
         [
             subject(format!("{}, by hand", L::NAME), by_hand::<L>),
             subject(format!("{}, LocalSet", L::NAME), in_local_set::<L>),
@@ -133,7 +133,7 @@ pub(super) fn subjects() -> Subjects<Load> {
     all.into_iter().flatten().collect()
 }
 
-/// Where a receiver leaves the sender of its next message.
+/// A receiver leaves the sender of its next message here.
 type Next<T> = Rc<Cell<Option<T>>>;
 
 macro_rules! one_a_message {
@@ -149,7 +149,7 @@ macro_rules! one_a_message {
                 let next = Next::default();
                 (Rc::clone(&next), next)
             }
-            // Nothing sent shows in what came.
+            // A message that was not sent shows in the sum.
             #[inline]
             fn send(tx: &mut Self::Tx, number: u64) {
                 let _ = tx.take().map(|tx| tx.send(number));
@@ -166,7 +166,7 @@ macro_rules! one_a_message {
 
 one_a_message! {
     TokioOneshot "tokio oneshot": tokio_oneshot::Sender<u64>, tokio_oneshot::channel();
-    /// The crate of that name.
+    /// The crate has this name.
     TheCrate "oneshot": oneshot::Sender<u64>, oneshot::channel();
 }
 
