@@ -73,7 +73,7 @@ pub(super) fn add(cases: &mut Cases) {
     cases.insert("bus/24B/try-full".to_owned(), try_full);
 }
 
-/// One message to so many consumers, each of which takes it.
+/// One message to several consumers, each of which takes it.
 fn publish_recv(consumers: usize) -> Work {
     let (mut tx, mut rxs, bus) = ends(consumers);
     rounds(move |number| {
@@ -85,7 +85,7 @@ fn publish_recv(consumers: usize) -> Work {
     })
 }
 
-/// So many messages, taken together.
+/// A batch of messages, taken together.
 fn publish_each(messages: usize) -> Work {
     let (mut tx, mut rxs, bus) = ends(1);
     rounds(move |number| {
@@ -100,7 +100,7 @@ fn publish_each(messages: usize) -> Work {
     })
 }
 
-/// What a consumer that polls pays for nothing.
+/// The cost of a poll that finds nothing.
 fn try_empty() -> Work {
     let (tx, mut rxs, bus) = ends(1);
     rounds(move |_| {
@@ -109,7 +109,7 @@ fn try_empty() -> Work {
     })
 }
 
-/// What a publisher pays for a refusal.
+/// The cost of a refused message.
 fn try_full() -> Work {
     let (mut tx, rxs, bus) = ends(1);
     while tx.try_publish(message(0)).is_ok() {}

@@ -42,7 +42,7 @@ fn one() -> Work {
     })
 }
 
-/// Of several senders, each with a lane, and one at work.
+/// A channel of several senders, each with a lane, of which one sends.
 fn lanes(capacity: usize) -> Ends<Mpsc> {
     let ends = Builder::new(capacity).lanes().soft_limit(None).mpsc();
     ends.expect("a capacity in range")
@@ -72,7 +72,7 @@ fn many<S: Shape>((mut tx, mut rx): Ends<S>) -> Work {
     })
 }
 
-/// What a receiver that polls pays for nothing.
+/// The cost of a poll that finds nothing.
 fn try_empty<S: Shape>((tx, mut rx): Ends<S>) -> Work {
     rounds(move |_| {
         assert!(rx.try_recv().is_err());
@@ -80,7 +80,7 @@ fn try_empty<S: Shape>((tx, mut rx): Ends<S>) -> Work {
     })
 }
 
-/// What a sender pays for a refusal.
+/// The cost of a refused element.
 fn try_full<S: Shape>((mut tx, rx): Ends<S>) -> Work {
     while tx.try_send(0).is_ok() {}
     rounds(move |number| {

@@ -64,7 +64,7 @@ impl Seen {
         self.0.set(self.0.get().wrapping_add(number));
     }
 
-    /// What came, modulo 2^64.
+    /// The sum of the messages, modulo 2^64.
     #[inline(always)]
     pub fn sum(&self) -> u64 {
         self.0.get()
@@ -134,7 +134,7 @@ impl fmt::Debug for Anew {
 }
 
 impl Anew {
-    /// So many tasks.
+    /// Starts `count` tasks.
     pub fn new(count: usize) -> Self {
         let (core, seen) = (Core::new(), Rc::new(Seen::default()));
         let desks: Vec<Desk> = (0..count).map(|_| Desk::default()).collect();
@@ -160,7 +160,7 @@ impl Anew {
         assert!(tx.send_now(number).is_ok());
     }
 
-    /// What was taken.
+    /// The sum of the messages that were taken.
     pub fn seen(&self) -> &Seen {
         &self.seen
     }
@@ -176,12 +176,12 @@ pub struct Lines<M, F: Family> {
 }
 
 impl<M: Message, F: Family> Lines<M, F> {
-    /// So many tasks that take messages themselves.
+    /// Starts `count` tasks that take messages themselves.
     pub fn new(count: usize) -> Self {
         Self::of(count, |core, rx, seen| drop(core.spawn(listen(rx, seen))))
     }
 
-    /// So many tasks that call an `async` function for each message, which calls another.
+    /// Starts `count` tasks that call an `async` function for each message, which calls another.
     pub fn by_call(count: usize) -> Self {
         Self::of(count, |core, rx, seen| {
             drop(core.spawn(listen_by_call(rx, seen)));
@@ -195,10 +195,10 @@ impl<M: Message, F: Family> Lines<M, F> {
         })
     }
 
-    /// So many fibers.
+    /// Starts `count` fibers.
     ///
     /// # Errors
-    /// There are not so many stacks.
+    /// There are fewer stacks.
     pub fn fibers(count: usize) -> Result<Self, StackError> {
         let options = StackOptions {
             size_bytes: STACK_BYTES,
@@ -271,7 +271,7 @@ impl<M: Message, F: Family> Lines<M, F> {
         }
     }
 
-    /// What was taken.
+    /// The sum of the messages that were taken.
     pub fn seen(&self) -> &Seen {
         &self.seen
     }

@@ -78,7 +78,7 @@ impl Exchange {
         exchange
     }
 
-    /// With room for so many orders: they were there, and were cancelled.
+    /// A book with room for this many orders, which were placed and cancelled.
     pub(super) fn with_room(symbol_type: SymbolType, orders: u64) -> Self {
         Self::new(symbol_type).make_room(orders)
     }
@@ -127,7 +127,8 @@ fn cancel_of(number: u64) -> Command {
     }
 }
 
-/// The usual setup, with users who have balances in so many currencies, those of the symbol last.
+/// The setup of the other cases, but users have balances in this many currencies, those of the
+/// symbol last.
 fn with_accounts_before(currencies: i32) -> Vec<Command> {
     let mut setup = setup(SymbolType::CurrencyPair, USERS);
     for command in &mut setup {
@@ -210,7 +211,7 @@ const fn cancel_all_of(uid: UserId) -> Command {
     }
 }
 
-/// Ten orders of one user, placed and cancelled at once, where so many of others rest.
+/// Ten orders of one user, placed and cancelled at once, where this many of others rest.
 fn cancel_all(others: u64) -> Work {
     let mut exchange = Exchange::with_room(SymbolType::CurrencyPair, ROUNDS);
     let users = USERS as u64;
@@ -256,7 +257,7 @@ fn move_order(symbol_type: SymbolType) -> Work {
     })
 }
 
-/// An IOC bid that takes so many makers whole.
+/// An IOC bid that takes this many makers whole.
 fn sweep(makers: i64) -> Work {
     sweep_in(Exchange::new(SymbolType::CurrencyPair), makers)
 }
@@ -342,11 +343,11 @@ fn batch() -> Work {
     rounds(move |_| {
         let begin = batches.next().unwrap_or(0) * BATCH % CAPACITY;
         let commands = black_box(&lap[begin..begin + BATCH]);
-        let told = |_, result, events: &Events| {
+        let count = |_, result, events: &Events| {
             assert_eq!(result, ResultCode::Success);
             black_box(events);
         };
-        apply_batch(&mut exchange.state, commands, &mut exchange.events, told);
+        apply_batch(&mut exchange.state, commands, &mut exchange.events, count);
     })
 }
 

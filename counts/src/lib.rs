@@ -1,4 +1,4 @@
-//! What the counted operations share with `cargo compare`: the venue on which both trade, and the
+//! The parts that the counted operations share with `cargo compare`: the venue on which both trade, and the
 //! coroutines that get messages, and timers.
 #![forbid(unsafe_code)]
 

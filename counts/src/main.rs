@@ -30,7 +30,7 @@ const WARM: u64 = 2 * CAPACITY as u64;
 const FEW: u64 = CAPACITY as u64;
 const MANY: u64 = 3 * CAPACITY as u64;
 
-/// Runs as many rounds as it is told.
+/// Runs as many rounds as its argument says.
 type Work = Box<dyn FnMut(u64)>;
 
 /// Cases by name, so that they come in the order of the baseline.
@@ -60,7 +60,7 @@ fn rounds(mut round: impl FnMut(u64) + 'static) -> Work {
     Box::new(move |count| (0..count).for_each(&mut round))
 }
 
-/// What the counter looks at: it knows the function by this name.
+/// The counter looks at this alone: it knows the function by this name.
 #[inline(never)]
 fn counted(work: &mut dyn FnMut(u64), count: u64) {
     work(black_box(count));
@@ -84,7 +84,7 @@ fn cases() -> Cases {
 fn main() -> io::Result<()> {
     // Else what an order costs would differ from run to run, by up to 15 %.
     thalweg_exchange::repeat_secrets(1);
-    let mut told = io::stdout().lock();
+    let mut output = io::stdout().lock();
     let wanted = std::env::args().nth(1).unwrap_or_default();
     let wanted = |name: &String| name.starts_with(&wanted);
     for (name, make) in cases().into_iter().filter(|(name, _)| wanted(name)) {
@@ -92,7 +92,7 @@ fn main() -> io::Result<()> {
         work(WARM);
         for count in [FEW, MANY] {
             counted(&mut *work, count);
-            writeln!(told, "{name} {count}")?;
+            writeln!(output, "{name} {count}")?;
         }
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! What a pipeline does for each measured event.
+//! The work of a pipeline for each measured event.
 
 use std::hint::black_box;
 

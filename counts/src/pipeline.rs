@@ -23,7 +23,7 @@ pub(super) fn add(cases: &mut Cases) {
             published.expect("no stage panics");
         })
     });
-    // Of a producer besides the owner, which moves the event and runs the stage.
+    // A producer besides the owner, which moves the event and runs the stage.
     cases.insert("pipeline/inline/producer-publish".to_owned(), || {
         let mut pipeline = inline().producers(1).build().expect("it is valid");
         let mut producer = pipeline.take_producers().remove(0);

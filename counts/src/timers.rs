@@ -11,7 +11,7 @@ use crate::coroutines::Spawner;
 /// Different times of sleeps that are given up.
 const TIMES: u64 = 1_024;
 
-/// A core with so many sleeps under way.
+/// A core with this many pending sleeps.
 #[derive(Debug)]
 pub struct Timers {
     core: Core,

@@ -8,9 +8,9 @@ use thalweg_measure::random::SplitMix;
 
 /// The symbol.
 pub const SYMBOL: SymbolId = SymbolId(7);
-/// What is traded; of a futures symbol, nothing.
+/// The currency that is traded; a futures symbol has none.
 pub const BASE: CurrencyId = CurrencyId(1);
-/// What it is paid with.
+/// The currency that pays.
 pub const QUOTE: CurrencyId = CurrencyId(2);
 /// Asks begin right above it.
 pub const MIDDLE: i64 = 1_000_000;
@@ -53,7 +53,7 @@ pub fn setup(symbol_type: SymbolType, users: i64) -> Vec<Command> {
     setup
 }
 
-/// A limit order that rests where it does not match, of so many lots at a price.
+/// A limit order that rests where it does not match, of some lots at a price.
 #[must_use]
 pub const fn place(
     order_id: OrderId,

@@ -62,8 +62,8 @@ fn message() -> Work {
     let mut messages: Vec<Message> = Vec::new();
     for (number, command) in (0..).zip(&lap) {
         exchange.apply(command);
-        let told = builder.apply(number, command, ResultCode::Success, &exchange.events);
-        messages.extend(told.expect("nothing is left out"));
+        let made = builder.apply(number, command, ResultCode::Success, &exchange.events);
+        messages.extend(made.expect("nothing is left out"));
     }
     messages.truncate(CAPACITY);
     assert_eq!(messages.len(), CAPACITY);
@@ -90,15 +90,15 @@ fn market() -> Work {
         for (command, at) in lap.iter().zip(0..) {
             exchange.apply(command);
             events.push(exchange.events.clone());
-            let told = builder.apply(number, command, ResultCode::Success, &exchange.events);
-            assert!(told.is_ok(), "lap {round}, command {at}");
+            let messages = builder.apply(number, command, ResultCode::Success, &exchange.events);
+            assert!(messages.is_ok(), "lap {round}, command {at}");
             number += 1;
         }
     }
     let mut at = 0;
     rounds(move |_| {
-        let told = builder.apply(number, &lap[at], ResultCode::Success, &events[at]);
-        assert!(black_box(told).is_ok());
+        let messages = builder.apply(number, &lap[at], ResultCode::Success, &events[at]);
+        assert!(black_box(messages).is_ok());
         number += 1;
         at = (at + 1) % CAPACITY;
     })

@@ -24,7 +24,7 @@ const TARGETS: [&str; 8] = [
     "streams",
 ];
 
-/// What tells libFuzzer which code an input has reached.
+/// The compiler's flags that let libFuzzer see which code an input has reached.
 const COVERAGE: &str = "--cfg fuzzing -Cpasses=sancov-module \
     -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
@@ -38,7 +38,7 @@ const FAULT_SECONDS: u32 = 30;
 /// How libFuzzer ends when it has found something.
 const FOUND: i32 = 77;
 
-/// What is said where libFuzzer cannot be built.
+/// The reason for a skip where libFuzzer cannot be built.
 const NO_COMPILER: &str = "no C++ compiler, which libFuzzer is built with";
 
 pub(crate) fn step(workspace: &Workspace) -> Result<Outcome, String> {

@@ -89,7 +89,7 @@ fn fmt(workspace: &Workspace) -> Result<Outcome, String> {
     Ok(Outcome::Passed)
 }
 
-/// What is built and tested: with `thalweg-compare`, whose features of dependencies are those of
+/// The build that is tested: with `thalweg-compare`, whose features of dependencies are those of
 /// all, so that nothing is built twice.
 const EVERYTHING: &str = "test --workspace --all-features --no-fail-fast";
 
@@ -189,7 +189,7 @@ fn tsan(workspace: &Workspace) -> Result<Outcome, String> {
         command
             .args(["--lib", "--test", "suite", "-Zbuild-std", "--target", host])
             .env("RUSTC", &rustc)
-            // What a stable compiler needs for `-Z`.
+            // A stable compiler takes `-Z` with it.
             .env("RUSTC_BOOTSTRAP", "1")
             .env("RUSTFLAGS", rustflags("-Zsanitizer=thread"))
             // A test asks for more memory than there is, and wants to be refused.
@@ -283,7 +283,7 @@ fn fresh_clone(workspace: &Workspace) -> Result<Outcome, String> {
     }
     let folder = env::temp_dir().join(format!("thalweg-clone-{}", process::id()));
     let scratch = Scratch(folder);
-    // What the README puts beside the clone is inside the folder that is removed.
+    // Files that the README puts beside the clone are inside the folder that is removed.
     let clone = scratch.0.join("thalweg");
     workspace.run(
         workspace
@@ -313,7 +313,7 @@ fn fresh_clone(workspace: &Workspace) -> Result<Outcome, String> {
             .current_dir(&clone)
             .env("PATH", &path)
             .env("CARGO_INSTALL_ROOT", &installed)
-            // What the tests depend on is built.
+            // The dependencies of the tests are built there.
             .env("CARGO_TARGET_DIR", &workspace.target);
         workspace.run(&mut command)?;
     }

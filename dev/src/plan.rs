@@ -66,7 +66,7 @@ impl fmt::Display for Tally {
     }
 }
 
-/// What the command line asks for.
+/// The choice of steps on the command line.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Choice {
     only: Vec<String>,
@@ -219,7 +219,7 @@ fn report_on(
 struct Times {
     compiling: Duration,
     running: Duration,
-    /// What its commands used of processors.
+    /// Processor time of its commands.
     processor: Duration,
 }
 
@@ -227,13 +227,13 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What happened so far.
+/// The steps that have ended so far.
 #[derive(Default)]
 struct Report {
     /// The name of each step that ended, and its row of the table.
     rows: Vec<(&'static str, String)>,
     tally: Tally,
-    /// What all steps used of processors.
+    /// Processor time of all steps.
     processor: Duration,
     /// The name of each step that failed, and why.
     failures: Vec<(&'static str, String)>,

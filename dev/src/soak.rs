@@ -11,7 +11,7 @@ use crate::workspace::Workspace;
 
 /// One thing that a round runs for longer than the gate does.
 struct Part {
-    /// What it is, as its line of the output says.
+    /// A description, for its line of the output.
     name: &'static str,
     run: fn(&Workspace, u64) -> Result<(), String>,
 }

@@ -12,7 +12,7 @@ use crate::workspace::Workspace;
 /// and keep the whole run under a minute or so.
 const LOOM_PREEMPTIONS_MAX: &str = "3";
 
-/// What `cargo test` runs: all but the comparisons, whose peers take long to build. Everything that
+/// The arguments of `cargo test`: all but the comparisons, whose peers take long to build. Everything that
 /// fails is shown, not only what the first program with a failure found.
 pub(crate) const TESTS: &str =
     "test --workspace --exclude thalweg-compare --all-features --no-fail-fast";

@@ -191,7 +191,7 @@ impl Workspace {
         command.status().is_ok_and(|status| status.success())
     }
 
-    /// What a command prints, trimmed.
+    /// Returns the output of a command, trimmed.
     ///
     /// # Errors
     /// It does not start or does not end well; the text is what it said on stderr.
@@ -270,7 +270,7 @@ fn say(command: &Command, what: &str) -> String {
     let words: Vec<_> = iter::once(command.get_program())
         .chain(command.get_args())
         .collect();
-    // What measures the time is not typed.
+    // The program that measures the time is not typed.
     let is_timed = words.get(2).is_some_and(|script| *script == TIMED);
     let typed = &words[if is_timed { 5 } else { 0 }..];
     let program = Path::new(typed[0]);

@@ -14,12 +14,12 @@ pub(super) fn add(cases: &mut Cases) {
     add("fok-10", || sweep(OrderType::Fok, 10));
 }
 
-/// The same user under another id.
+/// Returns another id for a user, one to one.
 const fn scattered(UserId(uid): UserId) -> UserId {
     UserId(uid * uid * 7_919)
 }
 
-/// The same command of the same user.
+/// Returns the command with its user's other id.
 fn of_scattered(mut command: Command) -> Command {
     match &mut command {
         Command::AddAccounts(accounts) => {
@@ -51,7 +51,7 @@ fn place_cancel() -> Work {
     })
 }
 
-/// A bid that takes so many makers whole.
+/// A bid that takes this many makers whole.
 fn sweep(order_type: OrderType, makers: i64) -> Work {
     let mut exchange = exchange();
     let all = ROUNDS * makers as u64;

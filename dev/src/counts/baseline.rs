@@ -12,7 +12,7 @@ pub(super) type Counts = BTreeMap<String, f64>;
 
 const TABLE: &str = "[instructions]";
 
-/// What is expected, and of which compiler.
+/// The expected counts, and the compiler that they hold for.
 #[derive(Debug, PartialEq)]
 pub(super) struct Baseline {
     /// The release, as in `1.95.0`.

@@ -1,4 +1,4 @@
-//! The counter: valgrind's callgrind, told to look at one function only, and to write a file each
+//! The counter: valgrind's callgrind, which looks at one function only, and writes a file each
 //! time that it returns.
 
 use std::ffi::OsString;
@@ -31,7 +31,7 @@ pub(super) fn options(folder: &Path) -> [OsString; 4] {
 }
 
 /// Reads the lines `NAME ROUNDS` of the counted program.
-pub(super) fn calls(told: &str) -> Result<Vec<Call>, String> {
+pub(super) fn calls(report: &str) -> Result<Vec<Call>, String> {
     let call = |line: &str| {
         let (name, rounds) = line.split_once(' ')?;
         Some(Call {
@@ -40,10 +40,10 @@ pub(super) fn calls(told: &str) -> Result<Vec<Call>, String> {
         })
     };
     let line = |line| call(line).ok_or_else(|| format!("`{line}` is not `NAME ROUNDS`"));
-    told.lines().map(line).collect()
+    report.lines().map(line).collect()
 }
 
-/// What each of the calls cost, in instructions.
+/// The cost of each of the calls, in instructions.
 pub(super) fn totals(folder: &Path, calls: usize) -> Result<Vec<u64>, String> {
     if folder.join(format!("out.{}", calls + 1)).exists() {
         return Err(format!(
@@ -64,7 +64,7 @@ fn total(dump: &str) -> Option<u64> {
     total?.trim().parse().ok()
 }
 
-/// What a round of each case costs: its two calls differ in rounds, and in nothing else.
+/// The cost of a round of each case: its two calls differ in rounds, and in nothing else.
 pub(super) fn per_round(calls: &[Call], totals: &[u64]) -> Result<Counts, String> {
     let mut counts = Counts::new();
     for (pair, totals) in calls.chunks(2).zip(totals.chunks(2)) {
@@ -93,8 +93,8 @@ pub(super) fn per_round(calls: &[Call], totals: &[u64]) -> Result<Counts, String
 mod tests {
     use super::*;
 
-    fn counted(told: &str, totals: &[u64]) -> Result<Counts, String> {
-        per_round(&calls(told)?, totals)
+    fn counted(report: &str, totals: &[u64]) -> Result<Counts, String> {
+        per_round(&calls(report)?, totals)
     }
 
     #[test]
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn calls_that_do_not_fit_are_refused() {
-        let error = |told, totals| counted(told, totals).unwrap_err();
+        let error = |report, totals| counted(report, totals).unwrap_err();
         assert_eq!(error("a", &[]), "`a` is not `NAME ROUNDS`");
         assert_eq!(error("", &[]), "nothing was counted");
         assert_eq!(error("a 1", &[5]), "a is there once");

@@ -23,7 +23,7 @@ impl Row {
         Some(if change.abs() < 0.05 { 0.0 } else { change })
     }
 
-    /// What is wrong, if anything.
+    /// A sentence that says what is wrong, if anything is.
     fn fault(&self) -> Option<String> {
         let name = &self.name;
         match (self.expected, self.counted, self.change_percent()) {

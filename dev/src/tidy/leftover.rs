@@ -1,4 +1,4 @@
-//! What is left over from work in progress, and calls that give up or wait blindly.
+//! Rules about remains of work in progress, and calls that give up or wait blindly.
 
 use super::policy::{SLEEP_ALLOWED, within};
 use super::rule::{Findings, Rule};

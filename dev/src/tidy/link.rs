@@ -49,7 +49,7 @@ fn prose(file: &Source) -> impl Iterator<Item = (usize, String)> {
     })
 }
 
-/// What the links of a line lead to: `[text](target)` and `[text]: target`.
+/// Returns the targets of the links of a line: `[text](target)` and `[text]: target`.
 fn targets(line: &str) -> Vec<&str> {
     let inline = line.split("](").skip(1);
     let mut found: Vec<&str> = inline

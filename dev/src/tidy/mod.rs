@@ -24,7 +24,7 @@ use std::{fs, io};
 use rule::{Finding, Findings};
 use source::Tree;
 
-/// What tidy found, and how much it looked at.
+/// The findings of tidy, and how much it looked at.
 pub(crate) struct Report {
     files: usize,
     findings: Vec<Finding>,

@@ -1,4 +1,4 @@
-//! What tidy is told about this project: limits, places, words and the order of the crates.
+//! The facts about this project that tidy checks: limits, places, words and the order of the crates.
 
 /// Lines of a Rust file outside its tests.
 pub(crate) const FILE_LINES_MAX: usize = 700;
@@ -56,7 +56,7 @@ pub(crate) const SLEEP_ALLOWED: &[(&str, &str)] = &[
     ),
     (
         "crates/thalweg-doctor/src/probe/perf/tests.rs",
-        "sleeps that an interrupt ends are what is told",
+        "sleeps that an interrupt ends are what is tested",
     ),
     (
         "crates/thalweg-doctor/cases/held-out/ordered_commit.rs",
@@ -112,7 +112,7 @@ pub(crate) const ARROWS: &[(&str, &[&str])] = &[
     ("dev", &[]),
 ];
 
-/// What `compare` measures, and `counts`, with which it shares workloads.
+/// The crates that `compare` measures, and `counts`, with which it shares workloads.
 const MEASURED: &[&str] = &[
     "thalweg",
     "thalweg-measure",
@@ -193,20 +193,11 @@ pub(crate) const HOUSE_OPENINGS: &[&str] =
     &["Of", "So many", "The same", "Who", "Those of", "What"];
 /// Where names and comments are not yet in the field's words.
 pub(crate) const NOT_RENAMED: &[&str] = &[
-    "crates/thalweg/",
     "crates/thalweg-cli/",
     "crates/thalweg-client/",
     "crates/thalweg-doctor/",
     "crates/thalweg-exchange/",
-    "crates/thalweg-journal/",
-    "crates/thalweg-measure/",
     "crates/thalweg-server/",
-    "crates/thalweg-task/",
-    "compare/",
-    "counts/",
-    "dev/",
-    "docs/",
-    "fuzz/",
 ];
 
 /// Words that have no place in the repository: tools and paths of the machine that it was written
@@ -234,7 +225,7 @@ pub(crate) const REPOSITORY: &[&str] = &[
 /// The licence of every crate, and the files that hold its text.
 pub(crate) const LICENCE: &str = "MIT OR Apache-2.0";
 pub(crate) const LICENCE_FILES: &[&str] = &["LICENSE-MIT", "LICENSE-APACHE"];
-/// What each package for crates.io holds beside its code.
+/// The files that each package for crates.io holds beside its code.
 pub(crate) const PACKED_FILES: &[&str] = &["LICENSE-MIT", "LICENSE-APACHE", "README.md"];
 
 /// Is `path` one of `places`, or inside one that ends in a slash?

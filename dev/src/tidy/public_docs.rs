@@ -35,7 +35,7 @@ fn public_docs(tree: &Tree, findings: &mut Findings) {
         let mut at = 0;
         while at < rust.tokens.len() {
             if rust.reads(at, &["macro_rules", "!"]) {
-                // What a macro writes is documented where it is called.
+                // An item that a macro writes is documented where it is called.
                 at = rust.closing((at + 3).min(rust.tokens.len() - 1));
             }
             let line = rust.tokens[at].line;

@@ -49,7 +49,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// What the rules have found so far.
+/// The findings of the rules so far.
 #[derive(Default)]
 pub(crate) struct Findings {
     rule: &'static str,

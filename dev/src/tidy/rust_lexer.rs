@@ -3,7 +3,7 @@
 //! It never fails: text that is not Rust gives tokens that no rule is looking for. Lines count
 //! from 1.
 
-/// What a token is; punctuation comes one character at a time.
+/// The kind of a token; punctuation comes one character at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// An identifier or keyword; raw identifiers come without their `r#`.
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn characters_and_lifetimes_are_told_apart() {
+    fn characters_and_lifetimes_are_distinguished() {
         let kinds = |s| lex(s).0.into_iter().map(|t| t.kind).collect::<Vec<_>>();
         assert_eq!(kinds("'a' 'a '{' '\\'' b'x' '_"), {
             use Kind::{Lifetime, Text};
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn documentation_is_told_from_plain_comments() {
+    fn documentation_differs_from_plain_comments() {
         let comments = lex("//! a\n/// b\n// c\n//// d\n/** e */").1;
         let outer: Vec<bool> = comments.iter().map(Comment::is_outer_doc).collect();
         assert_eq!(outer, [false, true, false, false, true]);

@@ -238,7 +238,7 @@ impl<T> RecvEnd<T> {
         with_store!(self, store => store.is_closed())
     }
 
-    /// Returns the number of elements taken out of the store, by whomever.
+    /// Returns the number of elements taken out of the store, by all receivers.
     pub(super) fn popped(&self) -> u64 {
         match self {
             Self::Ticket(ring, _) => ring.received(),

@@ -123,7 +123,7 @@ impl<T> SendEnd<T> {
         with_store!(self, store => store.capacity())
     }
 
-    /// Returns the number of elements that were put in, by whomever.
+    /// Returns the number of elements that were put in, by all senders.
     pub(super) fn sent(&self) -> u64 {
         match self {
             Self::Ticket(ring) => ring.pushed().saturating_sub(ring.unsent()),
