@@ -12,8 +12,8 @@ use crate::workspace::Workspace;
 /// and keep the whole run under a minute or so.
 const LOOM_PREEMPTIONS_MAX: &str = "3";
 
-/// The arguments of `cargo test`: all but the comparisons, whose peers take long to build. Everything that
-/// fails is shown, not only what the first program with a failure found.
+/// The arguments of `cargo test`: all but the comparisons, whose peers take long to build. All
+/// failures are shown, not only those of the first program that has one.
 pub(crate) const TESTS: &str =
     "test --workspace --exclude thalweg-compare --all-features --no-fail-fast";
 

@@ -1,4 +1,4 @@
-//! The facts about this project that tidy checks: limits, places, words and the order of the crates.
+//! Facts about this project that tidy checks: limits, places, words and the order of the crates.
 
 /// Lines of a Rust file outside its tests.
 pub(crate) const FILE_LINES_MAX: usize = 700;
