@@ -1,4 +1,4 @@
-//! A session over TCP: handshake, frames out, frames in, without waiting; and the commands of an
+//! A session over TCP: the greeting, frames out, frames in, without waiting; and the commands of an
 //! administrator.
 
 use std::collections::VecDeque;
