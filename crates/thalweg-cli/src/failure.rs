@@ -45,7 +45,7 @@ pub(crate) enum Failure {
     #[cfg(unix)]
     Serve(thalweg_server::ServeError),
     /// A session with a served exchange cannot be made, or was lost for good.
-    Client(thalweg_client::Lost),
+    Client(thalweg_client::DisconnectReason),
     /// So many commands have no answer, and will get none.
     Unanswered(String),
     /// The exchange stopped.

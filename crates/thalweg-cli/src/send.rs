@@ -14,7 +14,7 @@ use std::thread;
 
 use thalweg_client::blocking::{Client, Events, Ticket};
 use thalweg_client::{
-    Event, FileStore, Lost, MemoryStore, Options, Outcome, SessionCommand, SessionQuery,
+    DisconnectReason, Event, FileStore, MemoryStore, Options, Outcome, SessionCommand, SessionQuery,
 };
 use thalweg_exchange::codec::session::{AdminCommand, NotForRole, TradeCommand};
 use thalweg_exchange::{Command, ResultCode, UserId};
@@ -77,7 +77,7 @@ where
         None => Client::<C>::connect_with(options, MemoryStore::default()),
     };
     let (client, events) = connected
-        .map_err(|lost| session::failure(lost, asked.key_file.as_deref(), "--key-file"))?;
+        .map_err(|reason| session::failure(reason, asked.key_file.as_deref(), "--key-file"))?;
     let shown = Arc::new(Mutex::new(Shown::new(asked.format)));
     let (tickets, awaited) = sync_channel(AWAITED_MAX);
     thread::scope(|scope| {
@@ -188,9 +188,9 @@ fn show_events(mut events: Events, shown: &Mutex<Shown>, notes: Notes) -> Result
         let written: io::Result<()> = match event {
             Event::Report(report) => shown.report(&report),
             Event::ReportGap(gap) => shown.gap(&gap),
-            Event::Lost(lost) => {
+            Event::Disconnected(reason) => {
                 if !is_lost {
-                    notes.hint(&format!("{lost}; trying again"));
+                    notes.hint(&format!("{reason}; trying again"));
                 }
                 is_lost = true;
                 Ok(())
@@ -201,9 +201,9 @@ fn show_events(mut events: Events, shown: &Mutex<Shown>, notes: Notes) -> Result
                 }
                 Ok(())
             }
-            Event::Closed(Lost::Done) => Ok(()),
-            Event::Closed(lost) => {
-                result = Err(Failure::Client(lost));
+            Event::Closed(DisconnectReason::Done) => Ok(()),
+            Event::Closed(reason) => {
+                result = Err(Failure::Client(reason));
                 Ok(())
             }
             _ => Ok(()),

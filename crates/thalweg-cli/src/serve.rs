@@ -99,7 +99,7 @@ async fn run(
     };
     tell(format, server.addresses())?;
     if let Some(demo) = demo {
-        print(demo.told().as_bytes())?;
+        print(demo.message().as_bytes())?;
         let addresses = server.addresses();
         tokio::spawn(async move { demo.trade(addresses).await });
     }

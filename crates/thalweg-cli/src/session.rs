@@ -7,7 +7,7 @@ use crate::terminal::Notes;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
-use thalweg_client::{Lost, Options};
+use thalweg_client::{DisconnectReason, Options};
 use thalweg_exchange::codec::session::{Ending, KEY_BYTES_MAX};
 
 /// The options of a session, with the key of a file.
@@ -25,18 +25,18 @@ pub(crate) fn options(
 }
 
 /// Why there is no session, and the option that is missing or names the wrong listener.
-pub(crate) fn failure(lost: Lost, key_file: Option<&Path>, option: &str) -> Failure {
-    let Lost::Bye { why, .. } = &lost else {
-        return Failure::Client(lost);
+pub(crate) fn failure(reason: DisconnectReason, key_file: Option<&Path>, option: &str) -> Failure {
+    let DisconnectReason::Bye { why, .. } = &reason else {
+        return Failure::Client(reason);
     };
     match (why, key_file) {
         (Ending::WrongKey, None) => Failure::Misuse(format!(
-            "{lost}: none was sent; {option} names a file that holds one"
+            "{reason}: none was sent; {option} names a file that holds one"
         )),
         (Ending::Listener, _) => Failure::Misuse(format!(
-            "{lost}: users connect to the trade listener, administrators to the admin listener"
+            "{reason}: users connect to the trade listener, administrators to the admin listener"
         )),
-        _ => Failure::Client(lost),
+        _ => Failure::Client(reason),
     }
 }
 

@@ -14,7 +14,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command as Program, Stdio};
 
-use client::{Client, Heard, hello, submit_of};
+use client::{Client, Received, hello, submit_of};
 use program::{LISTEN, Scratch, command, serve, signal, thalweg};
 use thalweg_exchange::codec::session::{Ending, Hello, Welcome};
 use thalweg_exchange::session::Role;
@@ -99,8 +99,8 @@ fn add_user(admin: &mut Client, number: u64) -> bool {
 }
 
 /// Returns what comes next from a server that may be gone within a frame.
-fn hear(admin: &mut Client) -> Heard {
-    admin.hear_cut().unwrap_or(Heard::Closed)
+fn receive(admin: &mut Client) -> Received {
+    admin.receive_cut().unwrap_or(Received::Closed)
 }
 
 #[test]
@@ -154,15 +154,15 @@ fn sigterm_ends_it_in_order_while_commands_come() {
     while !is_over {
         sent += 1;
         let _ = add_user(&mut admin, sent);
-        match hear(&mut admin) {
-            Heard::Answer(answer) => answered = answer.sequence.0,
-            Heard::Refused(_) => {}
-            Heard::Bye(why, _) => {
+        match receive(&mut admin) {
+            Received::Answer(answer) => answered = answer.sequence.0,
+            Received::Refused(_) => {}
+            Received::Bye(why, _) => {
                 assert_eq!(why, Ending::Shutdown);
                 is_over = true;
             }
             // It was closed while commands were on their way.
-            Heard::Closed => is_over = true,
+            Received::Closed => is_over = true,
             other => panic!("{other:?}"),
         }
     }
@@ -191,8 +191,8 @@ fn what_was_answered_before_a_kill_is_there_once() {
             assert!(add_user(&mut admin, sequence));
         }
         while answered + 1 < next {
-            match hear(&mut admin) {
-                Heard::Answer(answer) => {
+            match receive(&mut admin) {
+                Received::Answer(answer) => {
                     assert_eq!(answer.sequence.0, answered + 1);
                     assert_eq!(answer.result, thalweg_exchange::ResultCode::Success);
                     answered += 1;
@@ -205,8 +205,8 @@ fn what_was_answered_before_a_kill_is_there_once() {
             next += 1;
         }
         while answered < next - 150 {
-            match hear(&mut admin) {
-                Heard::Answer(answer) => answered = answer.sequence.0,
+            match receive(&mut admin) {
+                Received::Answer(answer) => answered = answer.sequence.0,
                 other => panic!("round {round}: {other:?}"),
             }
         }
@@ -215,7 +215,7 @@ fn what_was_answered_before_a_kill_is_there_once() {
             serve(&[&directory]).refused(&[]);
         }
         serving.child.kill().expect("it runs");
-        while let Heard::Answer(answer) = hear(&mut admin) {
+        while let Received::Answer(answer) = receive(&mut admin) {
             answered = answer.sequence.0;
         }
     }
@@ -274,7 +274,7 @@ fn a_log_that_nobody_reads_stops_nothing() {
         (first..first + 500).for_each(|number| assert_eq!(admin.answer().sequence.0, number));
     }
     signal(serving.child.id(), TERM);
-    while !matches!(hear(&mut admin), Heard::Bye(..) | Heard::Closed) {}
+    while !matches!(receive(&mut admin), Received::Bye(..) | Received::Closed) {}
     let mut serving = serving;
     assert_eq!(serving.child.wait().expect("it ends").code(), Some(0));
 }

@@ -1,4 +1,4 @@
-//! Buys in an exchange that listens on 127.0.0.1:7411, and says what becomes of the order.
+//! Buys in an exchange that listens on 127.0.0.1:7411, and prints the outcome of the order.
 //! `cargo run -p thalweg-client --example session -- 1001`
 
 use thalweg_client::exchange::{Action, OrderId, OrderType, Place, SymbolId, UserId};
@@ -24,7 +24,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     while let Some(event) = events.next().await {
         match event {
             Event::Report(report) => println!("report {}: {:?}", report.number, report.report.kind),
-            Event::Closed(why) => println!("{why}"),
+            Event::Closed(reason) => println!("{reason}"),
             _ => {}
         }
     }

@@ -19,13 +19,13 @@ use thalweg_exchange::codec::session::{AdminCommand, QueryAnswer, SessionQuery, 
 use tokio::sync::oneshot;
 
 use crate::client::SessionCommand;
-use crate::dialogue::Request;
+use crate::disconnect_reason::DisconnectReason;
 use crate::event::Event;
-use crate::lost::Lost;
 use crate::options::Options;
 use crate::outcome::{Closed, Done, Outcome};
+use crate::protocol::Request;
 use crate::store::{MemoryStore, SessionStore};
-use crate::wanted::Wanted;
+use crate::subscriptions::Subscriptions;
 
 /// As [`Client`](crate::Client), for threads.
 pub struct Client<C> {
@@ -74,7 +74,7 @@ impl Events {
 pub struct Ticket(oneshot::Receiver<Outcome>);
 
 impl Ticket {
-    /// Waits for what becomes of the command.
+    /// Waits for the outcome of the command.
     ///
     /// # Panics
     /// On a thread of a runtime.
@@ -86,7 +86,7 @@ impl Ticket {
     /// Waits as [`wait`](Self::wait) does, but no longer than `time`.
     ///
     /// # Errors
-    /// The ticket, where nothing is known by then: the command is on its way still.
+    /// The ticket, where there is no outcome by then: the command is still in flight.
     pub fn wait_timeout(mut self, time: Duration) -> Result<Outcome, Self> {
         match within(time, &mut self.0) {
             Some(outcome) => Ok(outcome.unwrap_or(Outcome::NotSent)),
@@ -99,39 +99,42 @@ impl<C: SessionCommand> Client<C> {
     /// Connects as [`Client::connect`](crate::Client::connect) does.
     ///
     /// # Errors
-    /// The errors of that function; [`Lost::Broken`] if no thread could be started.
-    pub fn connect(options: Options) -> Result<(Self, Events), Lost> {
+    /// The errors of that function; [`DisconnectReason::Broken`] if no thread could be started.
+    pub fn connect(options: Options) -> Result<(Self, Events), DisconnectReason> {
         Self::connect_with(options, MemoryStore::default())
     }
 
     /// Connects as [`Client::connect_with`](crate::Client::connect_with) does.
     ///
     /// # Errors
-    /// The errors of that function; [`Lost::Broken`] if no thread could be started.
+    /// The errors of that function; [`DisconnectReason::Broken`] if no thread could be started.
     pub fn connect_with(
         options: Options,
         store: impl SessionStore + 'static,
-    ) -> Result<(Self, Events), Lost> {
+    ) -> Result<(Self, Events), DisconnectReason> {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
-        let runtime = runtime.enable_all().build().map_err(Lost::Broken)?;
+        let runtime = runtime
+            .enable_all()
+            .build()
+            .map_err(DisconnectReason::Broken)?;
         let (sender, receiver) = mpsc::sync_channel(1);
         let store: Box<dyn SessionStore> = Box::new(store);
         let work = move || {
             runtime.block_on(async move {
                 match crate::Client::prepare(options, store).await {
                     Ok((client, events, run)) => {
-                        // If that thread panicked, none waits any more: the client is dropped.
+                        // If the caller panicked, the client is dropped.
                         drop(sender.send(Ok((client, events))));
                         run.await;
                     }
-                    Err(lost) => drop(sender.send(Err(lost))),
+                    Err(reason) => drop(sender.send(Err(reason))),
                 }
             });
         };
         let thread = std::thread::Builder::new().name("thalweg-client".to_owned());
         // It ends with the client, once the last event was read or its receiver is gone.
-        drop(thread.spawn(work).map_err(Lost::Broken)?);
-        let (inner, events) = receiver.recv().unwrap_or(Err(Lost::Done))?;
+        drop(thread.spawn(work).map_err(DisconnectReason::Broken)?);
+        let (inner, events) = receiver.recv().unwrap_or(Err(DisconnectReason::Done))?;
         Ok((Self { inner }, Events(events)))
     }
 
@@ -220,7 +223,7 @@ impl<C: SessionCommand> Client<C> {
     /// # Panics
     /// On a thread of a runtime.
     pub fn subscribe(&self, symbols: impl IntoIterator<Item = SymbolId>) -> Result<(), Closed> {
-        self.request(Request::Subscribe(Wanted::some(symbols)))
+        self.request(Request::Subscribe(Subscriptions::some(symbols)))
     }
 
     /// Subscribes as [`Client::subscribe_all`](crate::Client::subscribe_all) does.
@@ -231,7 +234,7 @@ impl<C: SessionCommand> Client<C> {
     /// # Panics
     /// On a thread of a runtime.
     pub fn subscribe_all(&self) -> Result<(), Closed> {
-        self.request(Request::Subscribe(Wanted::ALL))
+        self.request(Request::Subscribe(Subscriptions::ALL))
     }
 
     /// Unsubscribes as [`Client::unsubscribe`](crate::Client::unsubscribe) does.
@@ -242,7 +245,7 @@ impl<C: SessionCommand> Client<C> {
     /// # Panics
     /// On a thread of a runtime.
     pub fn unsubscribe(&self, symbols: impl IntoIterator<Item = SymbolId>) -> Result<(), Closed> {
-        self.request(Request::Unsubscribe(Wanted::some(symbols)))
+        self.request(Request::Unsubscribe(Subscriptions::some(symbols)))
     }
 
     /// Closes as [`Client::close`](crate::Client::close) does: while the exchange is away it waits

@@ -13,13 +13,13 @@ use thalweg_exchange::{Command, SymbolId};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::connection::Connection;
-use crate::dialogue::{Dialogue, Request};
+use crate::disconnect_reason::DisconnectReason;
 use crate::event::{Events, Seen};
-use crate::lost::Lost;
 use crate::options::Options;
 use crate::outcome::{Closed, Done, Outcome, Ticket};
+use crate::protocol::{Protocol, Request};
 use crate::store::{MemoryStore, SessionStore};
-use crate::wanted::Wanted;
+use crate::subscriptions::Subscriptions;
 
 /// Requests that wait for the connection's task at most, beside the commands in flight.
 const REQUESTS_MAX: usize = 256;
@@ -79,7 +79,8 @@ impl SessionCommand for NoCommand {
 /// *Cost.* Each client has a task. A command allocates its frame and its ticket.
 pub struct Client<C> {
     requests: mpsc::Sender<Request>,
-    leash: mpsc::Sender<Infallible>,
+    /// Keeps the task running while a handle of the client is there.
+    alive: mpsc::Sender<Infallible>,
     welcome: Welcome,
     commands: PhantomData<fn(C)>,
 }
@@ -95,9 +96,9 @@ impl<C: SessionCommand> Client<C> {
     /// Connects, and remembers the session as long as the client lives.
     ///
     /// # Errors
-    /// Whatever [`Lost`] names: the first attempt must succeed, or one within
+    /// A [`DisconnectReason`]: the first attempt must succeed, or one within
     /// [`connect_within`](Options::connect_within) where only the exchange is missing.
-    pub async fn connect(options: Options) -> Result<(Self, Events), Lost> {
+    pub async fn connect(options: Options) -> Result<(Self, Events), DisconnectReason> {
         Self::connect_with(options, MemoryStore::default()).await
     }
 
@@ -105,12 +106,12 @@ impl<C: SessionCommand> Client<C> {
     /// a slow one delays answers.
     ///
     /// # Errors
-    /// As [`connect`](Self::connect); [`Lost::Store`], and [`Lost::OtherExchange`] if the store is
-    /// of another one.
+    /// As [`connect`](Self::connect); [`DisconnectReason::Store`], and
+    /// [`DisconnectReason::OtherExchange`] if the store is of another one.
     pub async fn connect_with(
         options: Options,
         store: impl SessionStore + 'static,
-    ) -> Result<(Self, Events), Lost> {
+    ) -> Result<(Self, Events), DisconnectReason> {
         let (client, events, run) = Self::prepare(options, Box::new(store)).await?;
         drop(tokio::spawn(run));
         Ok((client, events))
@@ -120,19 +121,19 @@ impl<C: SessionCommand> Client<C> {
     pub(crate) async fn prepare(
         options: Options,
         store: Box<dyn SessionStore>,
-    ) -> Result<(Self, Events, impl Future<Output = ()> + Send + 'static), Lost> {
+    ) -> Result<(Self, Events, impl Future<Output = ()> + Send + 'static), DisconnectReason> {
         let options = options.checked()?;
         let (event_sender, event_receiver) = mpsc::channel(options.events_max);
         let (requests, request_receiver) = mpsc::channel(REQUESTS_MAX);
-        let (leash, leash_receiver) = mpsc::channel(1);
+        let (alive, handles_dropped) = mpsc::channel(1);
         let seen = Arc::new(Seen::default());
-        let dialogue = Dialogue::new(C::ROLE, options, store, Arc::clone(&seen))?;
+        let protocol = Protocol::new(C::ROLE, options, store, Arc::clone(&seen))?;
         let opened =
-            Connection::open(dialogue, request_receiver, event_sender, leash_receiver).await;
+            Connection::open(protocol, request_receiver, event_sender, handles_dropped).await;
         let (connection, stream, welcome) = opened?;
         let client = Self {
             requests,
-            leash,
+            alive,
             welcome,
             commands: PhantomData,
         };
@@ -149,9 +150,9 @@ impl<C: SessionCommand> Client<C> {
         &self.welcome
     }
 
-    /// Sends a command, without waiting for what becomes of it: that is what the ticket is for.
-    /// Waits while [as many as may be](Options::in_flight_max) are without an answer. Safe to
-    /// cancel: the command is sent whole or not at all.
+    /// Sends a command, without waiting for its outcome, which the ticket receives. Waits while
+    /// [as many as may be](Options::in_flight_max) are without an answer. Safe to cancel: the
+    /// command is sent whole or not at all.
     ///
     /// # Errors
     /// [`Closed`]; the command was not sent.
@@ -198,7 +199,7 @@ impl<C: SessionCommand> Client<C> {
         &self,
         symbols: impl IntoIterator<Item = SymbolId>,
     ) -> Result<(), Closed> {
-        self.request(Request::Subscribe(Wanted::some(symbols)))
+        self.request(Request::Subscribe(Subscriptions::some(symbols)))
             .await
     }
 
@@ -207,7 +208,7 @@ impl<C: SessionCommand> Client<C> {
     /// # Errors
     /// [`Closed`].
     pub async fn subscribe_all(&self) -> Result<(), Closed> {
-        self.request(Request::Subscribe(Wanted::ALL)).await
+        self.request(Request::Subscribe(Subscriptions::ALL)).await
     }
 
     /// Ends the market data of these symbols. Messages on their way still come.
@@ -218,7 +219,7 @@ impl<C: SessionCommand> Client<C> {
         &self,
         symbols: impl IntoIterator<Item = SymbolId>,
     ) -> Result<(), Closed> {
-        self.request(Request::Unsubscribe(Wanted::some(symbols)))
+        self.request(Request::Unsubscribe(Subscriptions::some(symbols)))
             .await
     }
 
@@ -227,12 +228,12 @@ impl<C: SessionCommand> Client<C> {
     /// # Errors
     /// [`Closed`].
     pub async fn unsubscribe_all(&self) -> Result<(), Closed> {
-        self.request(Request::Unsubscribe(Wanted::ALL)).await
+        self.request(Request::Unsubscribe(Subscriptions::ALL)).await
     }
 
     /// Takes no more commands, waits until all have an answer, says goodbye. While there is no
     /// connection this waits for one, or until the client gives up. Reports of the last commands
-    /// may still be on their way then: who wants them reads them first.
+    /// may still be on their way then: a program that needs them reads them first.
     pub async fn close(self) {
         let (sender, closed) = oneshot::channel();
         if self.request(Request::Close(sender)).await.is_ok() {
@@ -254,7 +255,7 @@ impl<C> Clone for Client<C> {
     fn clone(&self) -> Self {
         Self {
             requests: self.requests.clone(),
-            leash: self.leash.clone(),
+            alive: self.alive.clone(),
             welcome: self.welcome,
             commands: PhantomData,
         }

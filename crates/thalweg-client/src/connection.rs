@@ -13,26 +13,26 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use thalweg_exchange::codec::session::{Ending, Welcome};
 
-use crate::dialogue::{Dialogue, Request};
+use crate::disconnect_reason::DisconnectReason;
 use crate::event::Event;
-use crate::lost::Lost;
+use crate::protocol::{Protocol, Request};
 
 const READ_BYTES: usize = 1 << 16;
-/// How often the time is looked at, in each heartbeat.
-const LOOKS: u32 = 4;
+/// How often the time is checked, in each heartbeat.
+const CHECKS: u32 = 4;
 /// Silence of this number of heartbeats ends a connection.
 const SILENT_HEARTBEATS: u32 = 3;
 
 /// A session's connection, or the attempt to get one.
 pub(crate) struct Connection {
-    dialogue: Dialogue,
+    protocol: Protocol,
     requests: mpsc::Receiver<Request>,
     events: Option<mpsc::Sender<Event>>,
     /// Closed when every handle of the client was dropped.
-    leash: mpsc::Receiver<Infallible>,
+    handles_dropped: mpsc::Receiver<Infallible>,
     input: Vec<u8>,
-    /// The reason, where a bye came right behind the welcome.
-    lost: Option<Lost>,
+    /// Why the connection has ended, where a bye came right behind the welcome.
+    early_end: Option<DisconnectReason>,
     /// The user waits for the end.
     closing: Option<oneshot::Sender<Infallible>>,
     /// Number of the last report that was sent to the user; 0 for none.
@@ -42,38 +42,42 @@ pub(crate) struct Connection {
 impl Connection {
     /// Connects, in one attempt or as many as there is time for.
     pub(crate) async fn open(
-        dialogue: Dialogue,
+        protocol: Protocol,
         requests: mpsc::Receiver<Request>,
         events: mpsc::Sender<Event>,
-        leash: mpsc::Receiver<Infallible>,
-    ) -> Result<(Self, TcpStream, Welcome), Lost> {
+        handles_dropped: mpsc::Receiver<Infallible>,
+    ) -> Result<(Self, TcpStream, Welcome), DisconnectReason> {
         let mut connection = Self {
-            dialogue,
+            protocol,
             requests,
             events: Some(events),
-            leash,
+            handles_dropped,
             input: vec![0; READ_BYTES],
-            lost: None,
+            early_end: None,
             closing: None,
             given: 0,
         };
         let stream = connection.begin().await?;
-        let welcome = connection.dialogue.welcome().copied().ok_or(Lost::Closed)?;
+        let welcome = connection
+            .protocol
+            .welcome()
+            .copied()
+            .ok_or(DisconnectReason::Closed)?;
         Ok((connection, stream, welcome))
     }
 
     /// The first connection.
-    async fn begin(&mut self) -> Result<TcpStream, Lost> {
-        let options = self.dialogue.options();
+    async fn begin(&mut self) -> Result<TcpStream, DisconnectReason> {
+        let options = self.protocol.options();
         let (mut wait, longest) = (options.retry_min, options.retry_max);
         let until = Instant::now().checked_add(options.connect_within);
         loop {
-            let why = match self.establish().await {
-                Err(why) if why.may_return() => why,
+            let reason = match self.establish().await {
+                Err(reason) if reason.may_return() => reason,
                 begun => return begun,
             };
             if until.is_some_and(|until| Instant::now() + wait >= until) {
-                return Err(why);
+                return Err(reason);
             }
             sleep(wait).await;
             wait = (wait * 2).min(longest);
@@ -83,36 +87,36 @@ impl Connection {
     /// Until the client is closed, or gives up.
     pub(crate) async fn run(mut self, mut stream: TcpStream) {
         let end = loop {
-            let why = self.talk(&mut stream).await;
-            self.dialogue.lost();
-            if !why.may_return() {
-                break why;
+            let reason = self.run_connection(&mut stream).await;
+            self.protocol.disconnected();
+            if !reason.may_return() {
+                break reason;
             }
-            match self.again(why).await {
+            match self.reconnect(reason).await {
                 Ok(next) => stream = next,
-                Err(why) => break why,
+                Err(reason) => break reason,
             }
         };
         drop(stream);
         // Requests that are still on their way here are not taken.
         self.requests.close();
         while let Ok(request) = self.requests.try_recv() {
-            drop(self.dialogue.take(request));
+            drop(self.protocol.take(request));
         }
-        self.dialogue.give_up();
-        let saved = self.dialogue.save_seen();
+        self.protocol.give_up();
+        let saved = self.protocol.save_seen();
         let is_closed = self.closing.take().is_some();
         let is_received = self.deliver_remaining(is_closed).await;
-        let end = match saved.and_then(|()| self.dialogue.save_seen()) {
+        let end = match saved.and_then(|()| self.protocol.save_seen()) {
             Ok(()) => end,
-            Err(lost) => lost,
+            Err(reason) => reason,
         };
         if is_received && let Some(events) = &self.events {
             tokio::select! {
                 // Where there is room, the event is sent even to a user who has dropped the client.
                 biased;
                 _ = events.send(Event::Closed(end)) => {}
-                _ = self.leash.recv(), if !is_closed => {}
+                _ = self.handles_dropped.recv(), if !is_closed => {}
             }
         }
     }
@@ -123,17 +127,17 @@ impl Connection {
         let Some(events) = &self.events else {
             return false;
         };
-        while let Some(event) = self.dialogue.events().pop_front() {
+        while let Some(event) = self.protocol.events().pop_front() {
             let number = event.report_number();
             tokio::select! {
                 biased;
                 sent = events.send(event) => if sent.is_err() { return false },
-                _ = self.leash.recv(), if !is_closed => return false,
+                _ = self.handles_dropped.recv(), if !is_closed => return false,
             }
             self.given = number.unwrap_or(self.given);
         }
         if is_closed {
-            let seen = self.dialogue.seen();
+            let seen = self.protocol.seen();
             tokio::select! {
                 () = seen.reach(self.given) => {}
                 () = events.closed() => return false,
@@ -143,93 +147,99 @@ impl Connection {
     }
 
     /// Attempts to connect, one after the other, until one succeeds or there is no use.
-    async fn again(&mut self, mut why: Lost) -> Result<TcpStream, Lost> {
-        let mut wait = self.dialogue.options().retry_min;
+    async fn reconnect(
+        &mut self,
+        mut reason: DisconnectReason,
+    ) -> Result<TcpStream, DisconnectReason> {
+        let mut wait = self.protocol.options().retry_min;
         let random = RandomState::new();
         for attempt in 0_u32.. {
             if self
-                .dialogue
+                .protocol
                 .options()
                 .attempts_max
                 .is_some_and(|max| attempt >= max)
             {
                 break;
             }
-            self.dialogue.events().push_back(Event::Lost(why));
+            self.protocol
+                .events()
+                .push_back(Event::Disconnected(reason));
             let half = wait / 2;
             let part = random.hash_one(attempt) % 1_024;
             self.pause(half + half * part as u32 / 1_024).await?;
-            wait = (wait * 2).min(self.dialogue.options().retry_max);
+            wait = (wait * 2).min(self.protocol.options().retry_max);
             match self.attempt().await {
                 Ok(stream) => return Ok(stream),
-                Err(lost) if lost.may_return() => why = lost,
-                Err(lost) => return Err(lost),
+                Err(next) if next.may_return() => reason = next,
+                Err(next) => return Err(next),
             }
         }
-        Err(why)
+        Err(reason)
     }
 
-    /// One attempt, unless the client is let go meanwhile.
-    async fn attempt(&mut self) -> Result<TcpStream, Lost> {
-        let (nobody, leash) = mpsc::channel(1);
-        let mut leash = std::mem::replace(&mut self.leash, leash);
-        drop(nobody);
+    /// Makes one attempt, unless all handles of the client are dropped meanwhile.
+    async fn attempt(&mut self) -> Result<TcpStream, DisconnectReason> {
+        let (_, placeholder) = mpsc::channel(1);
+        let mut handles_dropped = std::mem::replace(&mut self.handles_dropped, placeholder);
         let stream = tokio::select! {
             stream = self.establish() => stream,
-            _ = leash.recv() => Err(Lost::Done),
+            _ = handles_dropped.recv() => Err(DisconnectReason::Done),
         };
-        self.leash = leash;
+        self.handles_dropped = handles_dropped;
         stream
     }
 
     /// Waits, and passes on what happened.
-    async fn pause(&mut self, time: Duration) -> Result<(), Lost> {
+    async fn pause(&mut self, time: Duration) -> Result<(), DisconnectReason> {
         let until = Instant::now() + time;
         loop {
-            let has_events = !self.dialogue.events().is_empty();
+            let has_events = !self.protocol.events().is_empty();
             tokio::select! {
                 () = sleep_until(until) => return Ok(()),
-                _ = self.leash.recv() => return Err(Lost::Done),
+                _ = self.handles_dropped.recv() => return Err(DisconnectReason::Done),
                 room = room(self.events.as_ref()), if has_events => self.pass_on(room),
             }
         }
     }
 
-    async fn establish(&mut self) -> Result<TcpStream, Lost> {
-        let address = self.dialogue.options().address.clone();
-        let after = self.dialogue.options().connect_timeout;
-        match timeout(after, self.greet(&address)).await {
+    async fn establish(&mut self) -> Result<TcpStream, DisconnectReason> {
+        let address = self.protocol.options().address.clone();
+        let after = self.protocol.options().connect_timeout;
+        match timeout(after, self.handshake(&address)).await {
             Ok(stream) => stream,
-            Err(_) => Err(Lost::NoWelcome { address, after }),
+            Err(_) => Err(DisconnectReason::NoWelcome { address, after }),
         }
     }
 
-    /// A connection that the server has welcomed.
-    async fn greet(&mut self, address: &str) -> Result<TcpStream, Lost> {
+    /// Returns a connection that the server has welcomed.
+    async fn handshake(&mut self, address: &str) -> Result<TcpStream, DisconnectReason> {
         let connected = TcpStream::connect(address).await;
         let connected = connected.and_then(|stream| match is_its_own_peer(&stream) {
             true => Err(io::ErrorKind::ConnectionRefused.into()),
             false => Ok(stream),
         });
-        let mut stream = connected.map_err(|error| Lost::Connect {
+        let mut stream = connected.map_err(|error| DisconnectReason::Connect {
             address: address.to_owned(),
             error,
         })?;
-        stream.set_nodelay(true).map_err(Lost::Broken)?;
-        self.dialogue.connected();
+        stream.set_nodelay(true).map_err(DisconnectReason::Broken)?;
+        self.protocol.connected();
         stream
-            .write_all(self.dialogue.out())
+            .write_all(self.protocol.out())
             .await
-            .map_err(Lost::Broken)?;
-        let hello = self.dialogue.out().len();
-        self.dialogue.wrote(hello);
-        while !self.dialogue.is_open() {
+            .map_err(DisconnectReason::Broken)?;
+        let hello = self.protocol.out().len();
+        self.protocol.wrote(hello);
+        while !self.protocol.is_open() {
             match self.read(&mut stream).await {
-                // It was made, and lost in the same breath.
-                Err(lost) if self.dialogue.is_open() => self.lost = Some(lost),
-                Err(Lost::Closed) => return Err(self.dialogue.closed_early()),
-                Err(Lost::Broken(error)) if error.kind() == io::ErrorKind::ConnectionReset => {
-                    return Err(self.dialogue.closed_early());
+                // It was made, and was lost at once.
+                Err(reason) if self.protocol.is_open() => self.early_end = Some(reason),
+                Err(DisconnectReason::Closed) => return Err(self.protocol.closed_early()),
+                Err(DisconnectReason::Broken(error))
+                    if error.kind() == io::ErrorKind::ConnectionReset =>
+                {
+                    return Err(self.protocol.closed_early());
                 }
                 read => read?,
             }
@@ -237,99 +247,99 @@ impl Connection {
         Ok(stream)
     }
 
-    async fn read(&mut self, stream: &mut TcpStream) -> Result<(), Lost> {
+    async fn read(&mut self, stream: &mut TcpStream) -> Result<(), DisconnectReason> {
         match stream.read(&mut self.input).await {
-            Ok(0) => Err(Lost::Closed),
-            Ok(bytes) => self.dialogue.received(&self.input[..bytes]),
-            Err(error) => Err(Lost::Broken(error)),
+            Ok(0) => Err(DisconnectReason::Closed),
+            Ok(bytes) => self.protocol.received(&self.input[..bytes]),
+            Err(error) => Err(DisconnectReason::Broken(error)),
         }
     }
 
-    /// Talks until the connection is lost.
-    async fn talk(&mut self, stream: &mut TcpStream) -> Lost {
-        let lost = match self.lost.take() {
-            Some(lost) => lost,
+    /// Runs the connection until it is lost.
+    async fn run_connection(&mut self, stream: &mut TcpStream) -> DisconnectReason {
+        let reason = match self.early_end.take() {
+            Some(reason) => reason,
             None => match self.exchange(stream).await {
-                Err(lost) => lost,
+                Err(reason) => reason,
                 Ok(never) => match never {},
             },
         };
-        let bye = match &lost {
-            Lost::Done => Some((Ending::Done, String::new())),
-            Lost::Frame(error) => Some((Ending::BadFrame, error.to_string())),
-            Lost::Silent { after } => Some((Ending::Silent, format!("for {after:?}"))),
+        let bye = match &reason {
+            DisconnectReason::Done => Some((Ending::Done, String::new())),
+            DisconnectReason::Frame(error) => Some((Ending::BadFrame, error.to_string())),
+            DisconnectReason::Silent { after } => Some((Ending::Silent, format!("for {after:?}"))),
             _ => None,
         };
         if let Some((why, text)) = bye {
-            self.dialogue.bye(why, &text);
+            self.protocol.bye(why, &text);
             // As much of it as the connection takes at once.
-            let _ = stream.try_write(self.dialogue.out());
+            let _ = stream.try_write(self.protocol.out());
         }
-        lost
+        reason
     }
 
-    async fn exchange(&mut self, stream: &mut TcpStream) -> Result<Infallible, Lost> {
+    async fn exchange(&mut self, stream: &mut TcpStream) -> Result<Infallible, DisconnectReason> {
         let heartbeat_ms = self
-            .dialogue
+            .protocol
             .welcome()
             .map_or(0, |welcome| welcome.heartbeat_ms);
         let heartbeat = Duration::from_millis(heartbeat_ms.into());
-        let (mut heard, mut spoke) = (Instant::now(), Instant::now());
-        let look = sleep(heartbeat / LOOKS);
-        tokio::pin!(look);
+        let (mut last_received, mut last_sent) = (Instant::now(), Instant::now());
+        let check = sleep(heartbeat / CHECKS);
+        tokio::pin!(check);
         let (mut reader, mut writer) = stream.split();
         loop {
-            if self.closing.is_some() && self.dialogue.is_idle() && self.dialogue.out().is_empty() {
-                return Err(Lost::Done);
+            if self.closing.is_some() && self.protocol.is_idle() && self.protocol.out().is_empty() {
+                return Err(DisconnectReason::Done);
             }
-            let has_events = !self.dialogue.events().is_empty();
-            let takes = self.closing.is_none() && self.dialogue.has_room();
-            let writes = !self.dialogue.out().is_empty();
+            let has_events = !self.protocol.events().is_empty();
+            let takes = self.closing.is_none() && self.protocol.has_room();
+            let writes = !self.protocol.out().is_empty();
             tokio::select! {
                 read = reader.read(&mut self.input), if !has_events => {
-                    heard = Instant::now();
-                    match read.map_err(Lost::Broken)? {
-                        0 => return Err(Lost::Closed),
-                        bytes => self.dialogue.received(&self.input[..bytes])?,
+                    last_received = Instant::now();
+                    match read.map_err(DisconnectReason::Broken)? {
+                        0 => return Err(DisconnectReason::Closed),
+                        bytes => self.protocol.received(&self.input[..bytes])?,
                     }
                 }
-                wrote = writer.write(self.dialogue.out()), if writes => {
-                    spoke = Instant::now();
-                    self.dialogue.wrote(wrote.map_err(Lost::Broken)?);
+                wrote = writer.write(self.protocol.out()), if writes => {
+                    last_sent = Instant::now();
+                    self.protocol.wrote(wrote.map_err(DisconnectReason::Broken)?);
                 }
                 request = self.requests.recv(), if takes => self.requested(request)?,
                 room = room(self.events.as_ref()), if has_events => {
                     // Nothing was read while the events waited.
-                    heard = Instant::now();
+                    last_received = Instant::now();
                     self.pass_on(room);
                 }
-                () = &mut look, if !heartbeat.is_zero() => {
+                () = &mut check, if !heartbeat.is_zero() => {
                     let after = heartbeat * SILENT_HEARTBEATS;
-                    if heard.elapsed() >= after && !has_events {
-                        return Err(Lost::Silent { after });
+                    if last_received.elapsed() >= after && !has_events {
+                        return Err(DisconnectReason::Silent { after });
                     }
-                    if spoke.elapsed() >= heartbeat / 2 && !writes {
-                        self.dialogue.heartbeat();
+                    if last_sent.elapsed() >= heartbeat / 2 && !writes {
+                        self.protocol.heartbeat();
                     }
-                    self.dialogue.save_seen()?;
-                    look.as_mut().reset(Instant::now() + heartbeat / LOOKS);
+                    self.protocol.save_seen()?;
+                    check.as_mut().reset(Instant::now() + heartbeat / CHECKS);
                 }
-                _ = self.leash.recv() => return Err(Lost::Done),
+                _ = self.handles_dropped.recv() => return Err(DisconnectReason::Done),
             }
         }
     }
 
     /// Takes a request, and those that are there already.
-    fn requested(&mut self, request: Option<Request>) -> Result<(), Lost> {
-        let mut next = Some(request.ok_or(Lost::Done)?);
+    fn requested(&mut self, request: Option<Request>) -> Result<(), DisconnectReason> {
+        let mut next = Some(request.ok_or(DisconnectReason::Done)?);
         while let Some(request) = next {
             if let Request::Close(done) = request {
                 self.closing = Some(done);
                 self.requests.close();
                 return Ok(());
             }
-            self.dialogue.take(request)?;
-            next = match self.dialogue.has_room() {
+            self.protocol.take(request)?;
+            next = match self.protocol.has_room() {
                 true => self.requests.try_recv().ok(),
                 false => None,
             };
@@ -339,7 +349,7 @@ impl Connection {
 
     /// Passes events on, as many as there is room for.
     fn pass_on(&mut self, has_room: bool) {
-        let backlog = self.dialogue.events();
+        let backlog = self.protocol.events();
         let Some(events) = self.events.as_ref().filter(|_| has_room) else {
             self.events = None;
             backlog.clear();
@@ -357,7 +367,7 @@ impl Connection {
 }
 
 /// Where no program listens on a port of this machine, the system may choose that very port for the
-/// client's end, and so connect it to itself. It would hear its own hello, and keep the port from
+/// client's end, and so connect it to itself. It would read its own hello, and keep the port from
 /// an exchange that starts again.
 fn is_its_own_peer(stream: &TcpStream) -> bool {
     matches!((stream.local_addr(), stream.peer_addr()), (Ok(own), Ok(peer)) if own == peer)
@@ -378,13 +388,13 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_socket_that_is_connected_to_itself_is_known() {
+    async fn a_socket_that_is_connected_to_itself_is_recognised() {
         let socket = TcpSocket::new_v4().expect("a socket");
         socket
             .bind(([127, 0, 0, 1], 0).into())
             .expect("a free port");
         let own = socket.local_addr().expect("it is bound");
-        let stream = socket.connect(own).await.expect("nobody else listens");
+        let stream = socket.connect(own).await.expect("no other program listens");
         assert!(is_its_own_peer(&stream));
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let there = listener.local_addr().expect("it listens");

@@ -7,7 +7,7 @@ use thalweg_exchange::codec::session::{Conflated, NumberedReport, ReportGap, Wel
 use thalweg_exchange::market::{Message, Snapshot};
 use tokio::sync::{Notify, mpsc};
 
-use crate::lost::Lost;
+use crate::disconnect_reason::DisconnectReason;
 
 /// An event, in the order in which it came.
 #[derive(Debug)]
@@ -17,9 +17,9 @@ pub enum Event {
     Connected(Box<Welcome>),
     /// The connection was lost. The client connects again by itself, and sends again what has no
     /// answer.
-    Lost(Lost),
+    Disconnected(DisconnectReason),
     /// There is no connection, and will be none. The last event.
-    Closed(Lost),
+    Closed(DisconnectReason),
     /// An execution report on an order of the user: each once and in order.
     Report(NumberedReport),
     /// Reports that never will come: ask for the open orders.

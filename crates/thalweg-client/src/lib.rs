@@ -20,18 +20,18 @@
 pub mod blocking;
 mod client;
 mod connection;
-mod dialogue;
+mod disconnect_reason;
 mod event;
-mod lost;
 mod options;
 mod outcome;
 mod pending;
+mod protocol;
 mod store;
-mod wanted;
+mod subscriptions;
 
 pub use client::{AdminClient, Client, NoCommand, ReadClient, SessionCommand, TradeClient};
+pub use disconnect_reason::DisconnectReason;
 pub use event::{Event, Events};
-pub use lost::Lost;
 pub use options::Options;
 pub use outcome::{Closed, Outcome, Ticket};
 pub use store::{FileStore, MemoryStore, Remembered, SessionStore};

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use thalweg_exchange::codec::session::KEY_BYTES_MAX;
 use thalweg_exchange::session::{ClientSequence, ReportNumber};
 
-use crate::lost::Lost;
+use crate::disconnect_reason::DisconnectReason;
 
 /// Where to connect to, as whom, and how much may wait.
 #[derive(Clone)]
@@ -24,7 +24,7 @@ pub struct Options {
     pub reports_after: Option<ReportNumber>,
     /// Sequences are above this one, where the [store](crate::SessionStore) remembers none; `None`
     /// for the time, in nanoseconds since 1970. A program that was killed and remembers nothing may
-    /// have left commands under way, whose sequences it must not use again for others.
+    /// have left commands in flight, whose sequences it must not use again for others.
     pub sequences_after: Option<ClientSequence>,
     /// No reports at all.
     pub without_reports: bool,
@@ -91,9 +91,9 @@ impl Options {
     }
 
     /// Limits that make sense: at least one of everything, a key that fits.
-    pub(crate) fn checked(mut self) -> Result<Self, Lost> {
+    pub(crate) fn checked(mut self) -> Result<Self, DisconnectReason> {
         if self.key.len() > KEY_BYTES_MAX {
-            return Err(Lost::KeyTooLong {
+            return Err(DisconnectReason::KeyTooLong {
                 bytes: self.key.len(),
             });
         }

@@ -84,7 +84,7 @@ impl fmt::Display for Closed {
 
 impl error::Error for Closed {}
 
-/// A future of what becomes of a command. Dropping it throws the outcome away, not the command.
+/// A future of the outcome of a command. Dropping it throws the outcome away, not the command.
 #[derive(Debug)]
 #[must_use = "the outcome comes here"]
 pub struct Ticket(pub(crate) oneshot::Receiver<Outcome>);
@@ -108,13 +108,13 @@ pub(crate) enum Done {
 impl Done {
     /// Gives the outcome to its receiver. A callback may panic, and so may a waker: that goes no
     /// further, since others wait for theirs.
-    pub(crate) fn tell(self, outcome: Outcome) {
-        let told = catch_unwind(AssertUnwindSafe(|| match self {
+    pub(crate) fn complete(self, outcome: Outcome) {
+        let result = catch_unwind(AssertUnwindSafe(|| match self {
             // The ticket may have been dropped.
             Self::Ticket(sender) => drop(sender.send(outcome)),
             Self::Call(call) => call(outcome),
         }));
-        if let Err(panic) = told {
+        if let Err(panic) = result {
             // Dropped, it might panic again.
             std::mem::forget(panic);
         }
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn outcomes_say_what_became_of_a_command() {
+    fn outcomes_have_texts() {
         let sequence = ClientSequence(3);
         let executed = Outcome::Executed {
             sequence,

@@ -6,7 +6,7 @@ use thalweg_exchange::session::{ClientSequence, Refusal};
 
 use crate::outcome::{Done, Outcome};
 
-/// One of them; one that was answered stays until all before it were.
+/// A command; one that was answered stays until all before it were.
 #[derive(Debug)]
 struct Entry {
     sequence: u64,
@@ -17,14 +17,14 @@ struct Entry {
     is_again: bool,
 }
 
-/// The commands under way, and those that wait to be written.
+/// The commands in flight, and those that wait to be written.
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
     entries: VecDeque<Entry>,
     /// How many of the first were written to the present connection.
     written: usize,
     /// How many of those have no answer.
-    under_way: usize,
+    in_flight: usize,
     /// How many have no answer.
     open: usize,
 }
@@ -55,22 +55,22 @@ impl Pending {
     /// A new connection: all without an answer are to be written again.
     pub(crate) const fn rewind(&mut self) {
         self.written = 0;
-        self.under_way = 0;
+        self.in_flight = 0;
     }
 
-    /// The next frame to be written, if fewer than `limit` are under way.
+    /// The next frame to be written, if fewer than `limit` are in flight.
     pub(crate) fn write_next(&mut self, limit: usize) -> Option<&[u8]> {
         while self.entries.get(self.written)?.done.is_none() {
             self.written += 1;
         }
-        if self.under_way >= limit {
+        if self.in_flight >= limit {
             return None;
         }
         let entry = self.entries.get_mut(self.written)?;
         entry.is_again = entry.was_written;
         entry.was_written = true;
         self.written += 1;
-        self.under_way += 1;
+        self.in_flight += 1;
         Some(&entry.frame)
     }
 
@@ -101,7 +101,7 @@ impl Pending {
         };
         self.open -= 1;
         if at < self.written {
-            self.under_way -= 1;
+            self.in_flight -= 1;
         }
         while self
             .entries
@@ -111,12 +111,12 @@ impl Pending {
             self.entries.pop_front();
             self.written = self.written.saturating_sub(1);
         }
-        done.tell(outcome);
+        done.complete(outcome);
     }
 
     /// No answer will come any more.
     pub(crate) fn give_up(&mut self) {
-        (self.written, self.under_way, self.open) = (0, 0, 0);
+        (self.written, self.in_flight, self.open) = (0, 0, 0);
         for entry in std::mem::take(&mut self.entries) {
             let sequence = ClientSequence(entry.sequence);
             let outcome = match entry.was_written {
@@ -124,7 +124,7 @@ impl Pending {
                 false => Outcome::NotSent,
             };
             if let Some(done) = entry.done {
-                done.tell(outcome);
+                done.complete(outcome);
             }
         }
     }
@@ -143,20 +143,20 @@ mod tests {
 
     use super::*;
 
-    type Told = Arc<Mutex<Vec<(u64, Outcome)>>>;
+    type Settled = Arc<Mutex<Vec<(u64, Outcome)>>>;
 
-    fn with(sequences: &[u64]) -> (Pending, Told) {
+    fn with(sequences: &[u64]) -> (Pending, Settled) {
         let mut pending = Pending::default();
-        let told = Told::default();
+        let settled = Settled::default();
         for &sequence in sequences {
-            let told = Arc::clone(&told);
+            let settled = Arc::clone(&settled);
             let done = Box::new(move |outcome| {
-                told.lock().expect("no panic").push((sequence, outcome));
+                settled.lock().expect("no panic").push((sequence, outcome));
             });
             let frame = Box::new([sequence as u8]);
             pending.push(ClientSequence(sequence), frame, Done::Call(done));
         }
-        (pending, told)
+        (pending, settled)
     }
 
     fn written(pending: &mut Pending, limit: usize) -> Vec<u8> {
@@ -167,8 +167,9 @@ mod tests {
         frames
     }
 
-    fn told(told: &Told) -> Vec<u64> {
-        told.lock()
+    fn sequences(settled: &Settled) -> Vec<u64> {
+        settled
+            .lock()
             .expect("no panic")
             .iter()
             .map(|(sequence, _)| *sequence)
@@ -180,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_than_the_limit_are_under_way() {
+    fn no_more_than_the_limit_are_in_flight() {
         let (mut pending, _) = with(&[3, 5, 6, 9]);
         assert_eq!(written(&mut pending, 2), [3, 5]);
         assert!(written(&mut pending, 2).is_empty());
@@ -194,7 +195,7 @@ mod tests {
 
     #[test]
     fn a_new_connection_gets_all_that_have_no_answer() {
-        let (mut pending, answered) = with(&[3, 5, 6, 9]);
+        let (mut pending, settled) = with(&[3, 5, 6, 9]);
         assert_eq!(written(&mut pending, 3), [3, 5, 6]);
         settle(&mut pending, 5);
         pending.rewind();
@@ -204,29 +205,29 @@ mod tests {
         settle(&mut pending, 4);
         settle(&mut pending, 3);
         assert_eq!(written(&mut pending, 2), [9]);
-        assert_eq!(told(&answered), [5, 3]);
+        assert_eq!(sequences(&settled), [5, 3]);
         assert_eq!(pending.open(), 2);
     }
 
     #[test]
-    fn one_that_was_not_written_is_settled_too() {
-        let (mut pending, answered) = with(&[1, 2, 3]);
+    fn a_command_that_was_not_written_is_settled_too() {
+        let (mut pending, settled) = with(&[1, 2, 3]);
         assert_eq!(written(&mut pending, 1), [1]);
         settle(&mut pending, 2);
         settle(&mut pending, 1);
         assert_eq!(written(&mut pending, 1), [3]);
-        assert_eq!(told(&answered), [2, 1]);
+        assert_eq!(sequences(&settled), [2, 1]);
     }
 
     #[test]
     fn what_was_written_once_is_unknown_and_the_rest_not_sent() {
-        let (mut pending, answered) = with(&[1, 2]);
+        let (mut pending, settled) = with(&[1, 2]);
         assert_eq!(written(&mut pending, 1), [1]);
         pending.rewind();
         pending.give_up();
         let sequence = ClientSequence(1);
         assert_eq!(
-            *answered.lock().expect("no panic"),
+            *settled.lock().expect("no panic"),
             [(1, Outcome::Unknown { sequence }), (2, Outcome::NotSent)]
         );
         assert_eq!(pending.open(), 0);
@@ -235,11 +236,11 @@ mod tests {
     #[test]
     fn each_command_has_an_outcome_though_a_callback_panics() {
         for at in 0..4 {
-            let (mut pending, told) = with(&[]);
+            let (mut pending, settled) = with(&[]);
             for sequence in 0..4 {
-                let told = Arc::clone(&told);
+                let settled = Arc::clone(&settled);
                 let done = Box::new(move |outcome| {
-                    told.lock().expect("no panic").push((sequence, outcome));
+                    settled.lock().expect("no panic").push((sequence, outcome));
                     if sequence == at {
                         std::panic::resume_unwind(Box::new("a callback"));
                     }
@@ -257,7 +258,7 @@ mod tests {
                 (sequence.0, Outcome::Unknown { sequence })
             };
             let expected = [unknown(0), unknown(1), unknown(2), (3, Outcome::NotSent)];
-            assert_eq!(*told.lock().expect("no panic"), expected);
+            assert_eq!(*settled.lock().expect("no panic"), expected);
         }
     }
 }

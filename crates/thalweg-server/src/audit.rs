@@ -18,7 +18,7 @@ use serde::Serialize;
 use thalweg_exchange::session::{ClientSequence, Refusal, SessionKey};
 use thalweg_exchange::{Command, ResultCode};
 
-use crate::figures::{Figures, raise, read};
+use crate::counters::{Counters, raise, read};
 
 /// Lines that wait for the thread; beyond that they are lost, and counted.
 const LINES_MAX: usize = 1 << 12;
@@ -96,7 +96,7 @@ impl AuditLine {
     }
 }
 
-/// A command as text: of one that is very long, such as a batch of accounts, the beginning.
+/// Returns a command as text: the beginning of one that is very long, such as a batch of accounts.
 fn shown(command: &Command) -> String {
     let mut short = Short(String::new());
     if write!(short, "{command:?}").is_err() {
@@ -105,7 +105,7 @@ fn shown(command: &Command) -> String {
     short.0
 }
 
-/// Takes so much text and no more: the exchange waits while it is written.
+/// Takes a bounded length of text: the exchange waits while it is written.
 struct Short(String);
 
 impl fmt::Write for Short {
@@ -124,7 +124,7 @@ impl fmt::Write for Short {
 #[derive(Clone, Debug)]
 pub(crate) struct Audit {
     lines: mpsc::SyncSender<AuditLine>,
-    figures: Arc<Figures>,
+    counters: Arc<Counters>,
 }
 
 impl Audit {
@@ -134,7 +134,7 @@ impl Audit {
     /// The file cannot be opened to add to it.
     pub(crate) fn start(
         file: Option<&Path>,
-        figures: Arc<Figures>,
+        counters: Arc<Counters>,
     ) -> io::Result<(Self, JoinHandle<()>)> {
         let mut options = OpenOptions::new();
         options.append(true).create(true);
@@ -143,21 +143,21 @@ impl Audit {
         let file = file.map(|path| options.open(path)).transpose()?;
         let (lines, received) = mpsc::sync_channel(LINES_MAX);
         let thread = thread::Builder::new().name("audit".into());
-        let counts = Arc::clone(&figures);
+        let counts = Arc::clone(&counters);
         let thread = thread.spawn(move || write_lines(&received, file, &counts))?;
-        Ok((Self { lines, figures }, thread))
+        Ok((Self { lines, counters }, thread))
     }
 
     pub(crate) fn write(&self, line: AuditLine) {
-        raise(&self.figures.audit_lines, 1);
+        raise(&self.counters.audit_lines, 1);
         if self.lines.try_send(line).is_err() {
-            raise(&self.figures.audit_lost, 1);
+            raise(&self.counters.audit_lost, 1);
         }
     }
 }
 
-fn write_lines(lines: &mpsc::Receiver<AuditLine>, file: Option<File>, figures: &Figures) {
-    let mut file = file.map(|file| AuditFile::new(file, figures));
+fn write_lines(lines: &mpsc::Receiver<AuditLine>, file: Option<File>, counters: &Counters) {
+    let mut file = file.map(|file| AuditFile::new(file, counters));
     for line in lines {
         tracing::info!(
             target: "audit",
@@ -182,20 +182,20 @@ fn write_lines(lines: &mpsc::Receiver<AuditLine>, file: Option<File>, figures: &
 #[derive(Debug)]
 struct AuditFile<'f, W> {
     to: W,
-    figures: &'f Figures,
+    counters: &'f Counters,
     /// The part of the last line that is not written yet.
     rest: Vec<u8>,
     /// Lines that were lost, as far as the file reports them.
-    told_lost: u64,
+    reported_lost: u64,
 }
 
 impl<'f, W: Write> AuditFile<'f, W> {
-    const fn new(to: W, figures: &'f Figures) -> Self {
+    const fn new(to: W, counters: &'f Counters) -> Self {
         Self {
             to,
-            figures,
+            counters,
             rest: Vec::new(),
-            told_lost: 0,
+            reported_lost: 0,
         }
     }
 
@@ -203,13 +203,13 @@ impl<'f, W: Write> AuditFile<'f, W> {
     /// line is lost where that cannot be written either.
     fn write(&mut self, line: &AuditLine) -> io::Result<()> {
         if let Err(error) = self.finish() {
-            raise(&self.figures.audit_lost, 1);
+            raise(&self.counters.audit_lost, 1);
             return Err(error);
         }
-        let lost = read(&self.figures.audit_lost);
-        if lost > self.told_lost {
-            let missing = lost - self.told_lost;
-            self.told_lost = lost;
+        let lost = read(&self.counters.audit_lost);
+        if lost > self.reported_lost {
+            let missing = lost - self.reported_lost;
+            self.reported_lost = lost;
             writeln!(self.rest, "{{\"lost\":{missing}}}")?;
         }
         serde_json::to_writer(&mut self.rest, line)?;
@@ -273,9 +273,9 @@ mod tests {
 
     #[test]
     fn lines_stay_whole_and_those_that_are_lost_are_counted() {
-        let figures = Figures::default();
+        let counters = Counters::default();
         let (bytes, room) = (Vec::new(), 20);
-        let mut file = AuditFile::new(Full { bytes, room }, &figures);
+        let mut file = AuditFile::new(Full { bytes, room }, &counters);
         // Some of the first one, and nothing more.
         for sequence in 1..=4 {
             let error = file.write(&line(sequence)).expect_err("there is no room");
@@ -285,14 +285,14 @@ mod tests {
         file.write(&line(5)).expect("there is room");
         file.write(&line(6)).expect("there is room");
         let text = String::from_utf8(file.to.bytes).expect("it is text");
-        let told: Vec<serde_json::Value> = text
+        let lines: Vec<serde_json::Value> = text
             .lines()
             .map(|line| serde_json::from_str(line).expect("a line is whole"))
             .collect();
-        let sequences: Vec<_> = told.iter().map(|told| told["sequence"].as_u64()).collect();
+        let sequences: Vec<_> = lines.iter().map(|line| line["sequence"].as_u64()).collect();
         assert_eq!(sequences, [Some(1), None, Some(5), Some(6)]);
-        assert_eq!(told[1]["lost"], 3);
-        assert_eq!(read(&figures.audit_lost), 3);
+        assert_eq!(lines[1]["lost"], 3);
+        assert_eq!(read(&counters.audit_lost), 3);
     }
 
     #[test]

@@ -108,21 +108,21 @@ impl Demo {
         config
     }
 
-    /// Returns the text for the person who started the demo: who trades, and keys to try.
+    /// Returns a message for the person who started the demo: which users trade, and keys to try.
     #[must_use]
-    pub fn told(&self) -> String {
-        let mut told = format!(
+    pub fn message(&self) -> String {
+        let mut message = format!(
             "demo: users 1 to {TRADERS} trade symbols 1 and 2 around {PRICE_FIRST}; keys for you:\n"
         );
         for (key, text) in &self.keys {
             let holder = key.holder;
             if key.role == Role::Admin {
-                told.push_str(&format!("  admin {holder}  {text}\n"));
+                message.push_str(&format!("  admin {holder}  {text}\n"));
             } else if GUESTS.contains(&holder) {
-                told.push_str(&format!("  user {holder}   {text}\n"));
+                message.push_str(&format!("  user {holder}   {text}\n"));
             }
         }
-        told
+        message
     }
 
     fn key(&self, role: Role, holder: i64) -> &str {

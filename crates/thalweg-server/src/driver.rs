@@ -15,8 +15,8 @@ use thalweg_exchange::{Command, UserId, UserLimits};
 use std::sync::Arc;
 
 use crate::audit::{Audit, AuditLine};
+use crate::counters::Counters;
 use crate::feed::{Feed, Tape};
-use crate::figures::Figures;
 use crate::session::{Session, SessionId};
 
 /// Work of a command that is in flight and comes again.
@@ -27,15 +27,15 @@ const RETRY: Duration = Duration::from_millis(100);
 /// See the [module](self).
 pub(crate) struct Driver<S: Storage> {
     exchange: Exchange<S>,
-    figures: Arc<Figures>,
+    counters: Arc<Counters>,
     audit: Audit,
-    /// Queries on their way, by tag: whose, and under which number of the client.
+    /// Queries without an answer, by tag: the session, and the number that its client has given.
     asked: HashMap<u64, (SessionId, u64)>,
-    /// Users whose session has ended while the journal had no room.
-    owed: BTreeSet<UserId>,
+    /// Users whose session has ended while the journal had no room: their cancels are deferred.
+    deferred_cancels: BTreeSet<UserId>,
     /// Limits that it had no room for.
-    owed_limits: Option<UserLimits>,
-    /// When what is owed was tried last.
+    deferred_limits: Option<UserLimits>,
+    /// When deferred commands were tried last.
     tried: Instant,
     /// The work of all commands when the last command for what was left over was submitted: a
     /// further one follows when it was executed.
@@ -49,14 +49,14 @@ pub(crate) struct Driver<S: Storage> {
 }
 
 impl<S: Storage> Driver<S> {
-    pub(crate) fn new(exchange: Exchange<S>, figures: Arc<Figures>, audit: Audit) -> Self {
+    pub(crate) fn new(exchange: Exchange<S>, counters: Arc<Counters>, audit: Audit) -> Self {
         Self {
             exchange,
-            figures,
+            counters,
             audit,
             asked: HashMap::new(),
-            owed: BTreeSet::new(),
-            owed_limits: None,
+            deferred_cancels: BTreeSet::new(),
+            deferred_limits: None,
             tried: Instant::now(),
             tended: u64::MAX,
             unexecuted: 0,
@@ -114,25 +114,25 @@ impl<S: Storage> Driver<S> {
         }
     }
 
-    fn is_owing(&self) -> bool {
-        !self.owed.is_empty() || self.owed_limits.is_some()
+    fn has_deferred(&self) -> bool {
+        !self.deferred_cancels.is_empty() || self.deferred_limits.is_some()
     }
 
-    /// Submits what is owed, as far as it has room.
-    fn settle_owed(&mut self) -> Result<(), Failed> {
+    /// Submits deferred commands, as far as there is room.
+    fn submit_deferred(&mut self) -> Result<(), Failed> {
         self.tried = Instant::now();
-        if let limits @ Some(_) = self.owed_limits {
+        if let limits @ Some(_) = self.deferred_limits {
             let command = Command::SetLimits { uid: None, limits };
             if self.exchange.room()? == 0 || !self.own(&command)? {
                 return Ok(());
             }
-            self.owed_limits = None;
+            self.deferred_limits = None;
         }
         while self.exchange.room()? > 0
-            && let Some(uid) = self.owed.pop_first()
+            && let Some(uid) = self.deferred_cancels.pop_first()
         {
             if !self.own(&Command::Disconnect { uid })? {
-                self.owed.insert(uid);
+                self.deferred_cancels.insert(uid);
                 break;
             }
         }
@@ -141,14 +141,14 @@ impl<S: Storage> Driver<S> {
 
     /// Cancels the orders that go with a user's session, now or as soon as there is room.
     pub(crate) fn disconnect(&mut self, user: UserId) -> Result<(), Failed> {
-        self.owed.insert(user);
-        self.settle_owed()
+        self.deferred_cancels.insert(user);
+        self.submit_deferred()
     }
 
     /// Sets the limits of users without their own, now or as soon as there is room.
     pub(crate) fn set_limits(&mut self, limits: UserLimits) -> Result<(), Failed> {
-        self.owed_limits = Some(limits);
-        self.settle_owed()
+        self.deferred_limits = Some(limits);
+        self.submit_deferred()
     }
 
     /// Sets the exchange's time, if there is room.
@@ -165,9 +165,10 @@ impl<S: Storage> Driver<S> {
         if self.is_draining {
             return Some(Refusal::Draining);
         }
-        // The mass cancel that is owed to the user would cancel orders that came after.
-        let is_owed = key.role == Role::Trade && self.owed.contains(&UserId(key.holder));
-        is_owed.then_some(Refusal::DiskFull)
+        // The deferred mass cancel would cancel orders that came after.
+        let is_deferred =
+            key.role == Role::Trade && self.deferred_cancels.contains(&UserId(key.holder));
+        is_deferred.then_some(Refusal::DiskFull)
     }
 
     /// Submits commands of a session, for which there must be room.
@@ -194,7 +195,7 @@ impl<S: Storage> Driver<S> {
         }
         let mut failed = None;
         let mut refused = Vec::new();
-        let (owed_limits, unexecuted) = (&mut self.owed_limits, &mut self.unexecuted);
+        let (deferred_limits, unexecuted) = (&mut self.deferred_limits, &mut self.unexecuted);
         self.exchange.submit_many(&submissions, |at, admitted| {
             let command = submissions[at].command;
             let Origin::Session { sequence, .. } = submissions[at].origin else {
@@ -203,7 +204,7 @@ impl<S: Storage> Driver<S> {
             if let Command::SetLimits { uid: None, .. } = command
                 && admitted.is_ok()
             {
-                *owed_limits = None;
+                *deferred_limits = None;
             }
             match admitted {
                 // Its outcome will be published.
@@ -247,7 +248,7 @@ impl<S: Storage> Driver<S> {
         (sequence, command): (ClientSequence, &Command),
         why: Refusal,
     ) {
-        self.figures.refuse(why);
+        self.counters.refuse(why);
         let refused = ServerFrame::Refused(Refused { sequence, why });
         session.output.push(&refused);
         let key = session.terms.key;
@@ -284,7 +285,7 @@ impl<S: Storage> Driver<S> {
                     SubmitError::Refused(why) => why,
                     _ => Refusal::DiskFull,
                 };
-                self.figures.refuse(why);
+                self.counters.refuse(why);
                 session.answer_query(QueryAnswer {
                     id,
                     number: self.exchange.number(),
@@ -295,7 +296,7 @@ impl<S: Storage> Driver<S> {
         }
     }
 
-    /// Returns who asked a query, once, and its number.
+    /// Returns the session that asked a query, once, and the number that its client has given.
     pub(crate) fn asked(&mut self, tag: u64) -> Option<(SessionId, u64)> {
         self.asked.remove(&tag)
     }
@@ -303,8 +304,8 @@ impl<S: Storage> Driver<S> {
     /// Publishes what became durable, and does what is due by itself. Returns the delay until its
     /// next call, or `None` if none is due.
     pub(crate) fn tend(&mut self) -> Result<Option<Duration>, Failed> {
-        if self.is_owing() && self.tried.elapsed() >= RETRY {
-            self.settle_owed()?;
+        if self.has_deferred() && self.tried.elapsed() >= RETRY {
+            self.submit_deferred()?;
         }
         // As many as may in one command; others have their turn before the next one.
         let mut goes_on = false;
@@ -321,7 +322,7 @@ impl<S: Storage> Driver<S> {
         if self.exchange.left_over().is_some() {
             return Ok(Some(if goes_on { Duration::ZERO } else { RETRY }));
         }
-        let retry = self.is_owing().then_some(RETRY);
+        let retry = self.has_deferred().then_some(RETRY);
         Ok(self.exchange.idle_again().or(retry))
     }
 
@@ -335,7 +336,7 @@ impl<S: Storage> Driver<S> {
         self.exchange.is_settled()
     }
 
-    /// Returns figures. Takes some 100 µs.
+    /// Returns statistics. Takes some 100 µs.
     pub(crate) fn stats(&self) -> Option<Stats> {
         self.exchange.stats()
     }
@@ -343,10 +344,10 @@ impl<S: Storage> Driver<S> {
     /// Ends with a last snapshot. Waits for the disk.
     pub(crate) fn close(mut self) -> Result<Finished, Failed> {
         let mut left = usize::MAX;
-        while self.owed.len() < left {
-            left = self.owed.len();
+        while self.deferred_cancels.len() < left {
+            left = self.deferred_cancels.len();
             self.exchange.drain_while_room()?;
-            self.settle_owed()?;
+            self.submit_deferred()?;
         }
         self.exchange.close()
     }

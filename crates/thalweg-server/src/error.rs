@@ -8,7 +8,7 @@ use thalweg_exchange::durable::{Failed, OpenError};
 
 use crate::config::ConfigError;
 use crate::keys::KeysError;
-use crate::remembered::TooManySessions;
+use crate::session_capacity::TooManySessions;
 
 /// Why a server does not start or has stopped.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub enum ServeError {
     Sessions(TooManySessions),
     /// An address cannot be listened on.
     Listen {
-        /// For whom: `trade`, `admin` or `http`.
+        /// The listener: `trade`, `admin` or `http`.
         what: &'static str,
         /// The address.
         address: SocketAddr,
@@ -132,8 +132,8 @@ mod tests {
             address,
             source: source(),
         };
-        let told = "trade.listen: 127.0.0.1:7411 cannot be listened on: no";
-        assert_eq!(listen.to_string(), told);
+        let text = "trade.listen: 127.0.0.1:7411 cannot be listened on: no";
+        assert_eq!(listen.to_string(), text);
         let audit = ServeError::audit(Some(Path::new("/a/b")), source());
         assert_eq!(
             audit.to_string(),

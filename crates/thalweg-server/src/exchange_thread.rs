@@ -29,18 +29,18 @@ use tokio::sync::oneshot;
 use crate::config::SyncName;
 use crate::driver::Driver;
 use crate::error::ServeError;
-use crate::frames::{After, Turn};
+use crate::inbound::{After, Turn};
+use crate::lifecycle::Lifecycle;
 use crate::output::Budget;
 use crate::publisher::{Mailbox, Outgoing};
-use crate::rate::Buckets;
 use crate::request::{Request, Snapshot};
 use crate::scheduler::{Scheduler, TURN_WORK};
 use crate::session::{SessionId, Waits};
 use crate::sessions::Sessions;
 use crate::shared::Shared;
-use crate::stage::Stage;
+use crate::token_bucket::Buckets;
 
-/// The token of the waker; those of sessions are their places.
+/// The token of the waker; those of sessions are their slots.
 pub(crate) const WAKER: Token = Token(usize::MAX);
 /// Events that one look at the sockets gives, at most.
 const EVENTS: usize = 1024;
@@ -227,7 +227,7 @@ impl<S: Storage> ExchangeThread<S> {
         if event.is_readable() || event.is_read_closed() || event.is_error() {
             session.is_readable = true;
             session.is_read_closed |= event.is_read_closed();
-            session.has_spoken = true;
+            session.has_received = true;
             self.wait_for_turn(id);
         }
         if event.is_writable() {
@@ -258,7 +258,7 @@ impl<S: Storage> ExchangeThread<S> {
             return;
         }
         let shared = Arc::clone(&self.shared);
-        let _ = (shared.stage).change_to(Stage::Failed, "the exchange has stopped");
+        let _ = (shared.lifecycle).change_to(Lifecycle::Failed, "the exchange has stopped");
         let ended = self.sessions.end_all(Ending::Failed);
         ended.for_each(|id| self.note_dirty(id));
     }
@@ -283,7 +283,7 @@ impl<S: Storage> ExchangeThread<S> {
     fn take_requests(&mut self, now: Instant) {
         while let Ok(request) = self.requests.try_recv() {
             match request {
-                Request::Enter(newcomer) => self.enter(*newcomer, now),
+                Request::Enter(new) => self.enter(*new, now),
                 Request::Keys(keys) => self.withdraw(&keys),
                 Request::Clock(time) if !self.has_failed && !self.is_stopping() => {
                     let set = self.driver.set_time(time);
@@ -472,7 +472,7 @@ impl<S: Storage> ExchangeThread<S> {
         self.follow(id, after);
     }
 
-    /// Lets a session wait for what its turn has said.
+    /// Lets a session wait for what its turn has returned.
     fn follow(&mut self, id: SessionId, after: After) {
         let Some(session) = self.sessions.get(id) else {
             return;
@@ -480,11 +480,11 @@ impl<S: Storage> ExchangeThread<S> {
         if session.output.ending().is_some() {
             return self.note_dirty(id);
         }
-        if session.is_interest_new {
-            let is_reader = session.interest.all || !session.interest.symbols.is_empty();
+        if session.has_request_changed {
+            let is_reader = session.requested.all || !session.requested.symbols.is_empty();
             if !is_reader {
-                session.is_interest_new = false;
-                session.market.serve(session.interest.clone());
+                session.has_request_changed = false;
+                session.market.serve(session.requested.clone());
                 self.readers.remove(&id);
             } else if self.readers.insert(id) && self.market == MarketData::Off {
                 (self.market, self.is_woken) = (MarketData::Starting, true);
@@ -507,10 +507,10 @@ impl<S: Storage> ExchangeThread<S> {
         }
     }
 
-    /// Looks which sessions are silent, take nothing, or want to hear something.
+    /// Looks which sessions are silent, take nothing, or need a heartbeat.
     fn look_at_clocks(&mut self, now: Instant) {
         // The sockets were looked at before; the thread may have waited for the disk since.
-        let heard = Instant::now();
+        let received = Instant::now();
         let stall = Duration::from_millis(self.shared.config.sessions.stall_ms);
         for id in self.sessions.ids() {
             let Some(session) = self.sessions.get(id) else {
@@ -523,12 +523,12 @@ impl<S: Storage> ExchangeThread<S> {
                 continue;
             }
             let heartbeat = session.terms.heartbeat;
-            let has_spoken = std::mem::take(&mut session.has_spoken);
-            if has_spoken || session.waits != Waits::Input || session.is_readable {
+            let has_received = std::mem::take(&mut session.has_received);
+            if has_received || session.waits != Waits::Input || session.is_readable {
                 // Something came, or waits for this thread.
-                session.heard = heard;
+                session.last_received = received;
             }
-            if now.duration_since(session.heard) >= heartbeat * 3 {
+            if now.duration_since(session.last_received) >= heartbeat * 3 {
                 let text = format!("nothing for {} ms", (heartbeat * 3).as_millis());
                 self.end(id, Ending::Silent, &text);
             } else if let Some(since) = session.stalled {
@@ -546,8 +546,8 @@ impl<S: Storage> ExchangeThread<S> {
         self.flush_all();
     }
 
-    /// Goes on with a stop that was asked for. Returns who waits for it when the exchange is to be
-    /// closed.
+    /// Goes on with a stop that was asked for. Returns the sender of the reply when the exchange is
+    /// to be closed.
     fn stop(&mut self, now: Instant) -> Option<oneshot::Sender<Result<Finished, ServeError>>> {
         match std::mem::replace(&mut self.stopping, Stopping::No) {
             Stopping::No | Stopping::Abandoned => None,

@@ -1,4 +1,4 @@
-//! How long the parts of execution take: of the commands that the exchange stamps.
+//! How long the parts of execution take, for the commands that the exchange stamps.
 
 use thalweg_exchange::service::Stamps;
 use thalweg_measure::clock::Clock;

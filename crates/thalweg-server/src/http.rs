@@ -19,8 +19,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
+use crate::connection_slots::HTTP_MAX;
 use crate::metrics::Metrics;
-use crate::seats::HTTP_MAX;
 
 /// How long a client may take for its request's head.
 const HEAD_TIME: Duration = Duration::from_secs(5);

@@ -215,8 +215,8 @@ mod tests {
 
     #[test]
     fn the_hash_is_sha_256() {
-        let told = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
-        assert_eq!(hex(&hash(b"abc")), told);
+        let expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(hex(&hash(b"abc")), expected);
     }
 
     #[test]
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_whose_hashes_begin_alike_are_told_apart() {
+    fn keys_whose_hashes_begin_alike_are_distinguished() {
         let mut other = key("a", Role::Read, 8);
         other.hash[31] ^= 1;
         let keys = Keys::new(vec![other.clone(), key("a", Role::Trade, 7)]);

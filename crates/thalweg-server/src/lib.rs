@@ -15,40 +15,40 @@
 //! operators, `docs/exchange-protocol.md` has the protocol.
 #![forbid(unsafe_code)]
 
+mod accept;
 mod audit;
-mod buckets;
 pub mod config;
+mod connection_slots;
+mod counters;
 pub mod demo;
-mod doors;
 mod driver;
 mod error;
 mod exchange_thread;
 mod execution;
 mod feed;
-mod figures;
-mod frames;
-mod greeting;
+mod handshake;
+mod histogram;
 mod http;
+mod inbound;
 pub mod keys;
-mod listener;
+mod lifecycle;
+mod listeners;
 pub mod logs;
 mod metrics;
 mod output;
 mod publisher;
-mod rate;
-mod remembered;
 mod request;
 mod scheduler;
-mod seats;
 mod server;
 mod session;
+mod session_capacity;
 mod sessions;
 mod shared;
-mod stage;
+mod token_bucket;
 mod wall_clock;
 
-pub use self::doors::Addresses;
 pub use self::error::ServeError;
-pub use self::remembered::TooManySessions;
+pub use self::listeners::Addresses;
 pub use self::server::Server;
+pub use self::session_capacity::TooManySessions;
 pub use self::wall_clock::{SystemClock, TimeSource};

@@ -29,7 +29,7 @@ pub(crate) fn lost() -> u64 {
 }
 
 #[derive(Debug)]
-enum Told {
+enum Message {
     Line(Box<[u8]>),
     /// All before it are written when it is dropped.
     End(#[allow(dead_code, reason = "it is there to be dropped")] SyncSender<()>),
@@ -37,11 +37,11 @@ enum Told {
 
 /// The way to the thread that writes.
 #[derive(Clone, Debug)]
-struct Lines(Arc<SyncSender<Told>>);
+struct Lines(Arc<SyncSender<Message>>);
 
 impl Write for Lines {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        if self.0.try_send(Told::Line(line.into())).is_err() {
+        if self.0.try_send(Message::Line(line.into())).is_err() {
             // ORDERING: Relaxed, pairs with lost(); a count alone.
             LOST.fetch_add(1, Ordering::Relaxed);
         }
@@ -72,7 +72,7 @@ impl Drop for Logs {
         let lines = self.0.clone();
         let (end, ended) = mpsc::sync_channel(1);
         let last = move || {
-            let _ = lines.0.send(Told::End(end));
+            let _ = lines.0.send(Message::End(end));
         };
         if thread::Builder::new().spawn(last).is_ok() {
             let _ = ended.recv_timeout(LAST_TIME);
@@ -92,10 +92,10 @@ pub fn start(config: &Threads) -> io::Result<Logs> {
         LogLevel::Debug => LevelFilter::DEBUG,
         LogLevel::Trace => LevelFilter::TRACE,
     };
-    let (sender, told) = mpsc::sync_channel(LINES_MAX);
+    let (sender, messages) = mpsc::sync_channel(LINES_MAX);
     let lines = Lines(Arc::new(sender));
     let thread = thread::Builder::new().name("log".into());
-    thread.spawn(move || write_lines(&told, io::stderr()))?;
+    thread.spawn(move || write_lines(&messages, io::stderr()))?;
     let events = tracing_subscriber::fmt()
         .with_max_level(level)
         .with_writer(lines.clone());
@@ -103,24 +103,29 @@ pub fn start(config: &Threads) -> io::Result<Logs> {
     let _ = match config.log {
         LogFormat::Text => {
             let is_terminal = io::IsTerminal::is_terminal(&io::stderr());
-            let wished = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-            events.with_ansi(is_terminal && wished).try_init()
+            let wants_color = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+            events.with_ansi(is_terminal && wants_color).try_init()
         }
         LogFormat::Json => events.json().flatten_event(true).try_init(),
     };
     Ok(Logs(lines))
 }
 
-fn write_lines(told: &mpsc::Receiver<Told>, mut to: impl Write) {
-    let mut told_lost = 0;
-    for told in told {
-        let Told::Line(line) = told else { continue };
+fn write_lines(messages: &mpsc::Receiver<Message>, mut to: impl Write) {
+    let mut reported_lost = 0;
+    for message in messages {
+        let Message::Line(line) = message else {
+            continue;
+        };
         let lost = lost();
-        if lost > told_lost {
-            let more = lost - told_lost;
-            told_lost = lost;
+        if lost > reported_lost {
+            let more = lost - reported_lost;
+            reported_lost = lost;
             // Comes back here when there is room, as any other.
-            tracing::warn!(lines = more, "log lines were lost: nobody took them");
+            tracing::warn!(
+                lines = more,
+                "log lines were lost: standard error did not take them"
+            );
         }
         let _ = to.write_all(&line);
     }

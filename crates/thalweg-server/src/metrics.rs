@@ -18,13 +18,13 @@ use thalweg_exchange::session::{Refusal, Role};
 use thalweg_measure::histogram::Histogram;
 use tokio::sync::Mutex;
 
-use crate::buckets::{BOUNDS_COUNT, BOUNDS_NS, buckets};
-use crate::figures::read;
-use crate::greeting::Door;
+use crate::counters::read;
+use crate::handshake::ListenerKind;
+use crate::histogram::{BOUNDS_COUNT, BOUNDS_NS, buckets};
+use crate::lifecycle::Lifecycle;
 use crate::logs;
 use crate::request::Snapshot;
 use crate::shared::Shared;
-use crate::stage::Stage;
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -47,13 +47,13 @@ impl Metrics {
 
     /// False once the exchange has stopped by itself.
     pub(crate) fn is_healthy(&self) -> bool {
-        !self.shared.stage.is(Stage::Failed)
+        !self.shared.lifecycle.is(Lifecycle::Failed)
     }
 
-    /// Whether clients are served, and the name of the stage.
+    /// Whether clients are served, and the name of the state.
     pub(crate) fn readiness(&self) -> (bool, &'static str) {
-        let stage = self.shared.stage.get();
-        (stage == Stage::Ready, stage.name())
+        let state = self.shared.lifecycle.get();
+        (state == Lifecycle::Ready, state.name())
     }
 
     /// Returns the page, which may be 200 ms old.
@@ -216,8 +216,8 @@ impl Page {
 
     fn server(&self, to: &mut Writer<'_>) -> fmt::Result {
         let shared = &self.shared;
-        let figures = &shared.figures;
-        let is_ready = f64::from(shared.stage.is(Stage::Ready));
+        let counters = &shared.counters;
+        let is_ready = f64::from(shared.lifecycle.is(Lifecycle::Ready));
         to.gauge("ready", "1 while clients are served.", is_ready)?;
         let snapshot = self.snapshot.as_ref();
         let counts = snapshot.map_or([0; 3], |snapshot| snapshot.sessions);
@@ -227,9 +227,9 @@ impl Page {
             "role",
             sessions.map(|(role, count)| (role.name().to_owned(), count as f64)),
         )?;
-        let connections = shared.seats.taken() as f64;
+        let connections = shared.connection_slots.taken() as f64;
         to.gauge("connections", "Connections that are open.", connections)?;
-        let max = shared.seats.max(Door::Trade) as f64;
+        let max = shared.connection_slots.max(ListenerKind::Trade) as f64;
         to.gauge(
             "connections_max",
             "Connections that the trade listener may have.",
@@ -238,17 +238,17 @@ impl Page {
         to.counter(
             "connections_accepted",
             "Connections that came.",
-            read(&figures.accepted),
+            read(&counters.accepted),
         )?;
         to.counter(
             "hellos_refused",
             "Connections that were not welcomed.",
-            read(&figures.hellos_refused),
+            read(&counters.hellos_refused),
         )?;
         to.counters(
             ("connections_ended", "Connections that ended, by reason."),
             "reason",
-            figures
+            counters
                 .endings()
                 .map(|(why, count)| (format!("{why:?}"), count)),
         )?;
@@ -258,7 +258,7 @@ impl Page {
                 "Commands and queries that were refused, by reason.",
             ),
             "reason",
-            figures
+            counters
                 .refusals()
                 .map(|(why, count)| (why.to_owned(), count)),
         )?;
@@ -271,12 +271,12 @@ impl Page {
         to.counter(
             "received_bytes",
             "Bytes from clients.",
-            read(&figures.bytes_in),
+            read(&counters.bytes_in),
         )?;
         to.counter(
             "sent_bytes",
             "Bytes of answers and reports to clients.",
-            read(&figures.bytes_out),
+            read(&counters.bytes_out),
         )?;
         self.polls(to)?;
         self.lines(to)
@@ -292,13 +292,13 @@ impl Page {
     }
 
     fn lines(&self, to: &mut Writer<'_>) -> fmt::Result {
-        let figures = &self.shared.figures;
-        let lines = read(&figures.audit_lines);
+        let counters = &self.shared.counters;
+        let lines = read(&counters.audit_lines);
         to.counter("audit_lines", "Commands of administrators.", lines)?;
         to.counter(
             "audit_lines_lost",
             "Lines about them that the audit file, or the thread that writes it, did not take.",
-            read(&figures.audit_lost),
+            read(&counters.audit_lost),
         )?;
         to.counter(
             "log_lines_lost",
@@ -308,8 +308,8 @@ impl Page {
     }
 
     fn market(&self, to: &mut Writer<'_>) -> fmt::Result {
-        let (inlet, readers) = self.shared.feed.figures();
-        let figures = &self.shared.figures;
+        let (inlet, readers) = self.shared.feed.load();
+        let counters = &self.shared.counters;
         to.gauge(
             "market_readers",
             "Connections with market data.",
@@ -323,11 +323,11 @@ impl Page {
         to.counter(
             "market_sent_bytes",
             "Bytes of market data to clients.",
-            read(&figures.market_bytes_out),
+            read(&counters.market_bytes_out),
         )?;
         to.counter(
             "market_conflations",
-            "How often a reader was told that it missed messages.",
+            "How often a reader was notified that it missed messages.",
             read(&self.shared.feed.conflations),
         )
     }

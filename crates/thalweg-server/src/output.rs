@@ -273,7 +273,7 @@ impl Output {
 pub(crate) mod tests {
     use super::*;
 
-    /// Takes at most as many bytes at once, and as many in all, as it says.
+    /// Takes 1,000 bytes at once at most, and as many in all as there is room for.
     #[derive(Debug)]
     pub(crate) struct Socket {
         pub(crate) taken: Vec<u8>,

@@ -19,9 +19,9 @@ use thalweg_exchange::{Command, ResultCode, UserId};
 use crate::audit::AuditLine;
 use crate::execution::ExecutionTimes;
 use crate::feed::{Feed, Tape};
-use crate::frames::{OPEN_ORDER_BYTES, QUERY_ORDERS_MAX};
+use crate::inbound::{OPEN_ORDER_BYTES, QUERY_ORDERS_MAX};
 
-/// For whom something is.
+/// Something for a session or for a user.
 #[derive(Debug)]
 pub(crate) enum Delivery {
     /// The next bytes are answers for a session: the connection with this tag, if it is of this
@@ -31,7 +31,7 @@ pub(crate) enum Delivery {
         key: SessionKey,
         bytes: usize,
     },
-    /// The next bytes are a report for who wants those of a user.
+    /// The next bytes are a report for the sessions that want those of a user.
     Report(UserId),
     /// The query with this tag was answered.
     Answered(u64, Box<Answered>),
@@ -185,7 +185,7 @@ pub(crate) const fn is_list(answer: &EngineAnswer) -> bool {
 
 /// Returns the answer for a client. It lists as many open orders as fit into `bytes_max`: more
 /// would end the connection.
-pub(crate) fn said(answer: EngineAnswer, bytes_max: usize) -> Said {
+pub(crate) fn query_result(answer: EngineAnswer, bytes_max: usize) -> Said {
     match answer {
         EngineAnswer::User(user) => Said::Account(AccountView::from(&user)),
         EngineAnswer::OpenOrders(orders) => open_orders(&orders, bytes_max),

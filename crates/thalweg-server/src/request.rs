@@ -12,27 +12,27 @@ use thalweg_exchange::durable::{Finished, Stats};
 use thalweg_exchange::session::ReportNumber;
 use tokio::sync::oneshot;
 
+use crate::connection_slots::ConnectionSlot;
 use crate::error::ServeError;
 use crate::keys::Keys;
-use crate::seats::Seat;
 use crate::session::Terms;
 
-/// How long the exchange's figures are waited for.
+/// How long the exchange's statistics are waited for.
 const STATS_TIME: Duration = Duration::from_secs(1);
 
 /// A connection whose hello was right.
 #[derive(Debug)]
-pub(crate) struct Newcomer {
+pub(crate) struct NewSession {
     pub(crate) stream: TcpStream,
     pub(crate) peer: SocketAddr,
-    pub(crate) seat: Seat,
+    pub(crate) connection_slot: ConnectionSlot,
     /// The bytes that came behind the hello.
     pub(crate) bytes: Vec<u8>,
     pub(crate) terms: Terms,
     pub(crate) last_report: Option<ReportNumber>,
 }
 
-/// Figures that the exchange's thread has.
+/// Statistics that the exchange's thread has.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     pub(crate) stats: Option<Stats>,
@@ -48,14 +48,14 @@ pub(crate) struct Snapshot {
 #[derive(Debug)]
 pub(crate) enum Request {
     /// A connection that is to be a session.
-    Enter(Box<Newcomer>),
+    Enter(Box<NewSession>),
     /// Other keys: sessions end whose key is not among them.
     Keys(Arc<Keys>),
     /// The time, in milliseconds since 1970.
     Clock(i64),
     /// Limits of users without their own.
     Limits(UserLimits),
-    /// Figures.
+    /// Asks for statistics.
     Stats(oneshot::Sender<Box<Snapshot>>),
     /// Takes no new commands, answers those that were taken, ends all sessions, and closes the
     /// exchange.
@@ -93,7 +93,7 @@ impl Requests {
         is_sent && waker.wake().is_ok()
     }
 
-    /// Asks for figures. Returns `None` where there are none, or they are not there in time.
+    /// Asks for statistics. Returns `None` where there are none, or they are not there in time.
     pub(crate) async fn stats(&self) -> Option<Box<Snapshot>> {
         let (sender, receiver) = oneshot::channel();
         if !self.send(Request::Stats(sender)) {

@@ -12,20 +12,20 @@ use std::time::{Duration, Instant};
 
 use thalweg_exchange::session::{Role, SessionKey};
 
-use crate::rate::TokenBucket;
 use crate::session::SessionId;
+use crate::token_bucket::TokenBucket;
 
 /// Work of a turn, about: some 20 to 50 µs.
 pub(crate) const TURN_WORK: u64 = 256;
 /// Commands of a turn, at most.
 pub(crate) const COMMANDS_MAX: usize = 64;
-/// Beyond this many holders, those without a connection who owe nothing are forgotten.
+/// Beyond this many holders, those without a connection or work to make up for are forgotten.
 const HOLDERS_KEPT: usize = 1 << 12;
 /// Frames that cost no tokens, such as heartbeats and refused commands, which a holder may send a
 /// second, and at once; his connections are read no further while he has sent more.
 const FREE_FRAMES: u32 = 10_000;
 
-/// The place of a holder's account in its scheduler.
+/// The slot of a holder's account in its scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HolderId(usize);
 
@@ -116,9 +116,9 @@ impl Scheduler {
     }
 
     fn forget_idle(&mut self) {
-        for (at, place) in self.holders.iter_mut().enumerate() {
+        for (at, slot) in self.holders.iter_mut().enumerate() {
             let is_idle = |holder: &mut Holder| holder.sessions == 0 && holder.finish <= self.now;
-            if let Some(holder) = place.take_if(is_idle) {
+            if let Some(holder) = slot.take_if(is_idle) {
                 self.by_id.remove(&holder.id);
                 self.vacant.push(at);
             }
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn one_who_was_idle_is_next_and_has_saved_nothing() {
+    fn a_holder_that_was_idle_is_next_and_has_saved_nothing() {
         let (mut scheduler, holders) = with_holders(2);
         for _ in 0..1_000 {
             let ticket = scheduler.wait(session(0), holders[0]);

@@ -14,19 +14,19 @@ use thalweg_exchange::market::{Channels, Epoch};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
+use crate::accept::listen;
 use crate::audit::Audit;
 use crate::config::{Config, durable_options};
-use crate::doors::{Addresses, Doors};
 use crate::driver::Driver;
 use crate::error::ServeError;
 use crate::exchange_thread::{ExchangeThread, WAKER};
 use crate::feed::Feed;
 use crate::keys;
-use crate::listener::listen;
+use crate::lifecycle::Lifecycle;
+use crate::listeners::{Addresses, BoundListeners};
 use crate::publisher::{Mailbox, Outgoing, Publisher};
 use crate::request::Request;
 use crate::shared::Shared;
-use crate::stage::Stage;
 use crate::wall_clock::{SystemClock, TimeSource, WallClock};
 use crate::{http, metrics};
 
@@ -86,12 +86,12 @@ impl Server {
         let shared = Arc::new(Shared::new(config, keys, feed));
         let config = &shared.config;
         let audit_file = config.admin.audit_file.as_deref();
-        let (audit, audit_thread) = Audit::start(audit_file, Arc::clone(&shared.figures))
+        let (audit, audit_thread) = Audit::start(audit_file, Arc::clone(&shared.counters))
             .map_err(|source| ServeError::audit(audit_file, source))?;
-        let mut doors = Doors::open(config)?;
-        let addresses = doors.addresses()?;
+        let mut bound = BoundListeners::bind(config)?;
+        let addresses = bound.addresses()?;
         let mut helpers = Vec::new();
-        let http = start_http(&shared, &mut doors, addresses)?;
+        let http = start_http(&shared, &mut bound, addresses)?;
         // A thread that panics drops the sender.
         let opening = open(&shared, storage, audit).map_err(|_| ServeError::Panicked)?;
         let abandon = Abandon(Arc::clone(&shared));
@@ -109,13 +109,15 @@ impl Server {
         if let Some(limits) = first_limits(&shared.config, recovered.limits) {
             shared.requests.send(Request::Limits(limits));
         }
-        // Not before: who comes meanwhile is refused by the system, and comes again.
+        // Not before: a client that comes meanwhile is refused by the system, and comes again.
         let mut listeners = Vec::new();
-        for (door, listener) in doors.listen()? {
-            listeners.push(tokio::spawn(listen(Arc::clone(&shared), door, listener)));
+        for (kind, listener) in bound.listen()? {
+            listeners.push(tokio::spawn(listen(Arc::clone(&shared), kind, listener)));
         }
         // Unless it has failed meanwhile.
-        let _ = shared.stage.change_to(Stage::Ready, "the doors are open");
+        let _ = shared
+            .lifecycle
+            .change_to(Lifecycle::Ready, "the listeners are open");
         for skipped in &recovered.skipped {
             tracing::warn!(%skipped, "a damaged snapshot");
         }
@@ -156,7 +158,7 @@ impl Server {
     /// Waits until the exchange has stopped by itself: a failed disk, say.
     pub async fn failed(&self) {
         // It may always fail.
-        let _ = self.shared.stage.reached(Stage::Failed).await;
+        let _ = self.shared.lifecycle.reached(Lifecycle::Failed).await;
     }
 
     /// Reads the keys again; connections whose keys are gone end. Where the file cannot be read, or
@@ -184,8 +186,8 @@ impl Server {
     pub async fn stop(self) -> Result<Finished, ServeError> {
         let shared = self.shared;
         let _ = shared
-            .stage
-            .change_to(Stage::Draining, "the server is to stop");
+            .lifecycle
+            .change_to(Lifecycle::Draining, "the server is to stop");
         let finished = shared.requests.stop().await;
         let deadline = tokio::time::Instant::now() + PARTING;
         for mut listener in self.listeners {
@@ -215,10 +217,10 @@ impl Server {
 /// Starts the listener for metrics, if there is one.
 fn start_http(
     shared: &Arc<Shared>,
-    doors: &mut Doors,
+    bound: &mut BoundListeners,
     addresses: Addresses,
 ) -> Result<Option<http::Http>, ServeError> {
-    let (Some(listener), Some(address)) = (doors.http()?, addresses.http) else {
+    let (Some(listener), Some(address)) = (bound.http()?, addresses.http) else {
         return Ok(None);
     };
     let metrics = metrics::Metrics::new(Arc::clone(shared));
@@ -279,11 +281,11 @@ fn open<S: Storage>(shared: &Arc<Shared>, storage: S, audit: Audit) -> std::io::
         if reply.send(Ok(recovered)).is_err() {
             return;
         }
-        let driver = Driver::new(exchange, Arc::clone(&shared.figures), audit);
-        let stage = Arc::clone(&shared.stage);
+        let driver = Driver::new(exchange, Arc::clone(&shared.counters), audit);
+        let lifecycle = Arc::clone(&shared.lifecycle);
         let thread = ExchangeThread::new(shared, (poll, requests), (driver, mailbox));
         if catch_unwind(AssertUnwindSafe(|| thread.run())).is_err() {
-            let _ = stage.change_to(Stage::Failed, "the exchange's thread has panicked");
+            let _ = lifecycle.change_to(Lifecycle::Failed, "the exchange's thread has panicked");
         }
     };
     thread::Builder::new().name("exchange".into()).spawn(run)?;

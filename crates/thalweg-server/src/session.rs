@@ -10,12 +10,12 @@ use thalweg_exchange::UserId;
 use thalweg_exchange::codec::session::{QueryAnswer, ServerFrame};
 use thalweg_exchange::session::{Role, SessionKey};
 
-use crate::feed::{Interest, Subscription};
+use crate::connection_slots::ConnectionSlot;
+use crate::feed::{Requested, Subscription};
 use crate::keys::Key;
 use crate::output::{Output, Written};
-use crate::rate::Bucket;
 use crate::scheduler::{HolderId, Ticket};
-use crate::seats::Seat;
+use crate::token_bucket::Bucket;
 
 /// Queries of a session that may be without an answer.
 pub(crate) const QUERIES_MAX: u32 = 64;
@@ -27,7 +27,7 @@ const ROOM_BYTES_MAX: usize = 1 << 15;
 /// Bytes that are written to a session before others have their turn.
 pub(crate) const WRITE_BYTES_MAX: usize = 1 << 16;
 
-/// A place in the table of sessions, and which of those that had it.
+/// A slot in the table of sessions, and its generation: how many sessions have had it before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct SessionId {
     slot: u32,
@@ -165,7 +165,7 @@ pub(crate) struct Session {
     pub(crate) terms: Terms,
     pub(crate) stream: TcpStream,
     pub(crate) peer: SocketAddr,
-    pub(crate) seat: Seat,
+    pub(crate) connection_slot: ConnectionSlot,
     pub(crate) holder: HolderId,
     pub(crate) rate: Bucket,
     pub(crate) input: Input,
@@ -173,7 +173,7 @@ pub(crate) struct Session {
     pub(crate) waits: Waits,
     /// Whether the socket may have more to read than the last read has found.
     pub(crate) is_readable: bool,
-    /// Whether the other side sends nothing more: its end has to be read, and no event says so
+    /// Whether the other side sends nothing more: its end has to be read, and no event comes for it
     /// again.
     pub(crate) is_read_closed: bool,
     /// Whether it is among those that are to be flushed.
@@ -181,10 +181,10 @@ pub(crate) struct Session {
     /// Whether it was taken out of the tables.
     pub(crate) has_left: bool,
     /// When something came last, while the server read all there was.
-    pub(crate) heard: Instant,
+    pub(crate) last_received: Instant,
     /// Whether something came since the clock was last looked at. The time of its turn will not do:
     /// the thread may have waited for the disk since then.
-    pub(crate) has_spoken: bool,
+    pub(crate) has_received: bool,
     /// When the socket took something last.
     pub(crate) wrote: Instant,
     /// Since when something waits of which the socket takes nothing.
@@ -195,9 +195,9 @@ pub(crate) struct Session {
     pub(crate) queries: u32,
     /// Whether open orders are on their way: they may be many.
     pub(crate) is_listing: bool,
-    pub(crate) interest: Interest,
+    pub(crate) requested: Requested,
     /// Whether it has changed since the subscription has followed it.
-    pub(crate) is_interest_new: bool,
+    pub(crate) has_request_changed: bool,
     pub(crate) market: Subscription,
     /// Whether its answers were held back in the last round of turns.
     pub(crate) was_held: bool,
@@ -207,7 +207,7 @@ impl Session {
     /// Makes a session of a connection whose input and output are these, which begins with a read.
     pub(crate) fn new(
         terms: Terms,
-        (stream, peer, seat): (TcpStream, SocketAddr, Seat),
+        (stream, peer, connection_slot): (TcpStream, SocketAddr, ConnectionSlot),
         (holder, rate): (HolderId, Bucket),
         input: Input,
         output: Output,
@@ -218,7 +218,7 @@ impl Session {
             terms,
             stream,
             peer,
-            seat,
+            connection_slot,
             holder,
             rate,
             input,
@@ -228,15 +228,15 @@ impl Session {
             is_read_closed: false,
             is_dirty: false,
             has_left: false,
-            heard: now,
-            has_spoken: false,
+            last_received: now,
+            has_received: false,
             wrote: now,
             stalled: None,
             free: 0,
             queries: 0,
             is_listing: false,
-            interest: Interest::default(),
-            is_interest_new: false,
+            requested: Requested::default(),
+            has_request_changed: false,
             market,
             was_held: false,
         }
@@ -256,14 +256,14 @@ impl Session {
     /// Reads what the socket has, at most as much as fits. Returns how many bytes.
     ///
     /// # Errors
-    /// The other side is gone, or said that no more comes.
+    /// The other side is gone, or sends no more.
     pub(crate) fn read(&mut self) -> io::Result<usize> {
         match self.input.read(&mut self.stream) {
             Ok((0, _)) => Err(io::ErrorKind::UnexpectedEof.into()),
             Ok((count, is_full)) => {
                 // A read that the system could not fill has emptied the socket.
                 self.is_readable = is_full || self.is_read_closed;
-                self.has_spoken = true;
+                self.has_received = true;
                 Ok(count)
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -314,12 +314,12 @@ pub(crate) mod tests {
 
     use super::*;
     use crate::config::Sessions;
+    use crate::connection_slots::ConnectionSlots;
     use crate::feed::Feed;
-    use crate::greeting::Door;
+    use crate::handshake::ListenerKind;
     use crate::output::Budget;
-    use crate::rate::Buckets;
     use crate::scheduler::Scheduler;
-    use crate::seats::Seats;
+    use crate::token_bucket::Buckets;
 
     /// Makes the first session of a holder, without a key, and the client's end of its socket.
     pub(crate) fn session(role: Role, holder: i64) -> (Session, std::net::TcpStream) {
@@ -337,13 +337,13 @@ pub(crate) mod tests {
             wants_reports: false,
             heartbeat: Duration::from_secs(1),
         };
-        let seat = Arc::new(Seats::new(8, 8)).take(Door::Trade);
+        let slot = Arc::new(ConnectionSlots::new(8, 8)).take(ListenerKind::Trade);
         let session = Session::new(
             terms,
             (
                 TcpStream::from_std(stream),
                 peer,
-                seat.expect("one is free"),
+                slot.expect("one is free"),
             ),
             (
                 Scheduler::default().enter(key, now),

@@ -1,7 +1,7 @@
-//! Which sessions are connected, and for whom.
+//! The registry of sessions that are connected.
 //!
 //! A session has one connection: a newer one takes its place. Connections that have ended stay here
-//! until their last bytes are written, and are found by their place alone.
+//! until their last bytes are written, and are found by their slot alone.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use thalweg_exchange::session::{Role, SessionKey};
 use crate::session::{Session, SessionId};
 
 #[derive(Debug, Default)]
-struct Place {
+struct Slot {
     generation: u32,
     session: Option<Box<Session>>,
 }
@@ -20,7 +20,7 @@ struct Place {
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
-    places: Vec<Place>,
+    slots: Vec<Slot>,
     vacant: Vec<u32>,
     by_key: HashMap<SessionKey, SessionId>,
     /// Those that want reports.
@@ -30,57 +30,57 @@ pub(crate) struct Sessions {
 }
 
 impl Sessions {
-    /// Returns the place that the next session will have.
+    /// Returns the slot that the next session will have.
     pub(crate) fn next_id(&mut self) -> SessionId {
         if self.vacant.is_empty() {
-            self.vacant.push(self.places.len() as u32);
-            self.places.push(Place::default());
+            self.vacant.push(self.slots.len() as u32);
+            self.slots.push(Slot::default());
         }
         let slot = self.vacant[self.vacant.len() - 1];
-        SessionId::new(slot, self.places[slot as usize].generation)
+        SessionId::new(slot, self.slots[slot as usize].generation)
     }
 
-    /// Puts a session into its [place](Self::next_id).
+    /// Puts a session into its [slot](Self::next_id).
     pub(crate) fn insert(&mut self, session: Box<Session>) -> SessionId {
         let id = self.next_id();
         self.vacant.pop();
-        self.places[id.slot()].session = Some(session);
+        self.slots[id.slot()].session = Some(session);
         id
     }
 
-    /// Takes a session out of its place, which is vacant from now on.
+    /// Takes a session out of its slot, which is vacant from now on.
     pub(crate) fn remove(&mut self, id: SessionId) -> Option<Box<Session>> {
         self.get(id)?;
-        let place = &mut self.places[id.slot()];
-        place.generation = place.generation.wrapping_add(1);
+        let slot = &mut self.slots[id.slot()];
+        slot.generation = slot.generation.wrapping_add(1);
         self.vacant.push(id.slot() as u32);
-        place.session.take()
+        slot.session.take()
     }
 
     #[inline]
     pub(crate) fn get(&mut self, id: SessionId) -> Option<&mut Session> {
-        let place = self.places.get_mut(id.slot())?;
-        let is_it = SessionId::new(id.slot() as u32, place.generation) == id;
-        place.session.as_deref_mut().filter(|_| is_it)
+        let slot = self.slots.get_mut(id.slot())?;
+        let is_it = SessionId::new(id.slot() as u32, slot.generation) == id;
+        slot.session.as_deref_mut().filter(|_| is_it)
     }
 
-    /// Returns the session that has a place now.
-    pub(crate) fn id_at(&self, slot: usize) -> Option<SessionId> {
-        let place = self.places.get(slot)?;
-        let is_there = place.session.is_some();
-        is_there.then(|| SessionId::new(slot as u32, place.generation))
+    /// Returns the session that has a slot now.
+    pub(crate) fn id_at(&self, at: usize) -> Option<SessionId> {
+        let slot = self.slots.get(at)?;
+        let is_there = slot.session.is_some();
+        is_there.then(|| SessionId::new(at as u32, slot.generation))
     }
 
     /// Returns all that are here, those that have ended too.
     pub(crate) fn ids(&self) -> impl Iterator<Item = SessionId> + use<> {
-        let places = self.places.iter().enumerate();
-        let there = places.filter(|(_, place)| place.session.is_some());
-        let ids = there.map(|(slot, place)| SessionId::new(slot as u32, place.generation));
+        let slots = self.slots.iter().enumerate();
+        let there = slots.filter(|(_, slot)| slot.session.is_some());
+        let ids = there.map(|(at, slot)| SessionId::new(at as u32, slot.generation));
         ids.collect::<Vec<_>>().into_iter()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.places.len() == self.vacant.len()
+        self.slots.len() == self.vacant.len()
     }
 
     pub(crate) fn of_key(&self, key: SessionKey) -> Option<SessionId> {
@@ -145,17 +145,17 @@ impl Sessions {
 
     /// Returns the session for which most bytes wait, one that has ended too, if any waits.
     pub(crate) fn largest(&self) -> Option<SessionId> {
-        let waiting = |place: &Place| Some(place.session.as_ref()?.output.len());
-        let places = self.places.iter().enumerate();
-        let lengths = places.filter_map(|(slot, place)| Some((waiting(place)?, slot)));
-        let (_, slot) = lengths.max().filter(|(length, _)| *length > 0)?;
-        self.id_at(slot)
+        let waiting = |slot: &Slot| Some(slot.session.as_ref()?.output.len());
+        let slots = self.slots.iter().enumerate();
+        let lengths = slots.filter_map(|(at, slot)| Some((waiting(slot)?, at)));
+        let (_, at) = lengths.max().filter(|(length, _)| *length > 0)?;
+        self.id_at(at)
     }
 
     /// Ends all sessions. Returns them.
     pub(crate) fn end_all(&mut self, why: Ending) -> impl Iterator<Item = SessionId> + use<> {
-        for place in &mut self.places {
-            if let Some(session) = &mut place.session {
+        for slot in &mut self.slots {
+            if let Some(session) = &mut slot.session {
                 session.output.end(why, "");
             }
         }

@@ -73,7 +73,7 @@ impl<T: TimeSource> WallClock<T> {
         (_, self.at) = self.source.now();
     }
 
-    /// Returns the time: what the wall says, or where that would be less than the last time plus
+    /// Returns the time: that of the wall, or where that would be less than the last time plus
     /// what has passed since, as far as it went back, that sum. So the exchange's time neither
     /// stands still nor goes back; it runs ahead until the wall has caught up.
     pub(crate) fn now(&mut self) -> i64 {
@@ -128,16 +128,16 @@ mod tests {
         }
     }
 
-    /// Returns the times of the exchange when the clock says this, each time.
-    fn times_of(before: Option<i64>, said: &[(i64, u64)]) -> Vec<i64> {
-        let source = Script(Instant::now(), Vec::from(said).into_iter());
+    /// Returns the times of the exchange when the clock has these readings, one after the other.
+    fn times_of(before: Option<i64>, readings: &[(i64, u64)]) -> Vec<i64> {
+        let source = Script(Instant::now(), Vec::from(readings).into_iter());
         let mut clock = WallClock::new(source, before);
-        (1..said.len()).map(|_| clock.now()).collect()
+        (1..readings.len()).map(|_| clock.now()).collect()
     }
 
     #[test]
     fn a_clock_that_jumps_back_does_not_turn_the_time_back() {
-        let said = [
+        let readings = [
             (1_000_000, 0),
             (1_001_000, 1_000),
             // Back by ten minutes: it goes on by itself.
@@ -149,13 +149,13 @@ mod tests {
             (-5_000, 6_000),
         ];
         let times = [1_001, 1_002, 1_003, 1_004, 1_064, 1_065].map(|s| s * 1_000);
-        assert_eq!(times_of(None, &said), times);
+        assert_eq!(times_of(None, &readings), times);
     }
 
     #[test]
     fn a_clock_that_jumps_ahead_is_not_followed_until_it_is_right_again() {
         let ten_years = 315_360_000_000;
-        let said = [
+        let readings = [
             (1_000_000, 0),
             (ten_years, 1_000),
             (ten_years + 1_500, 2_500),
@@ -165,7 +165,7 @@ mod tests {
             (1_125_501, 5_500),
         ];
         let times = [1_001_000, 1_002_500, 1_003_500, 1_064_500, 1_065_500];
-        assert_eq!(times_of(None, &said), times);
+        assert_eq!(times_of(None, &readings), times);
         // At a start it may have been stopped for a month, not for ten years.
         let month = 31 * 24 * 3_600_000;
         assert_eq!(
@@ -180,13 +180,16 @@ mod tests {
 
     #[test]
     fn a_time_that_an_administrator_has_set_is_gone_on_from() {
-        let said = [
+        let readings = [
             (1_000, 0),
             (9_000_000, 1_000),
             (9_000_000, 1_000),
             (9_002_000, 3_000),
         ];
-        let mut clock = WallClock::new(Script(Instant::now(), Vec::from(said).into_iter()), None);
+        let mut clock = WallClock::new(
+            Script(Instant::now(), Vec::from(readings).into_iter()),
+            None,
+        );
         assert_eq!(clock.now(), 2_000);
         clock.set(8_999_000);
         assert_eq!(clock.now(), 9_002_000);
@@ -194,15 +197,15 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_behind_at_the_start_goes_on_from_the_time_that_was_told() {
-        let said = [(1_000, 0), (1_250, 250), (1_500, 500), (9_800, 800)];
-        assert_eq!(times_of(Some(9_000), &said), [9_250, 9_500, 9_800]);
-        assert_eq!(times_of(Some(-9_000), &said[..2]), [1_250]);
+    fn a_clock_that_is_behind_at_the_start_goes_on_from_the_last_time() {
+        let readings = [(1_000, 0), (1_250, 250), (1_500, 500), (9_800, 800)];
+        assert_eq!(times_of(Some(9_000), &readings), [9_250, 9_500, 9_800]);
+        assert_eq!(times_of(Some(-9_000), &readings[..2]), [1_250]);
     }
 
     #[test]
     fn a_clock_that_runs_a_little_slow_is_followed() {
-        let said = [(0, 0), (990, 1_000), (1_980, 2_000)];
-        assert_eq!(times_of(None, &said), [990, 1_980]);
+        let readings = [(0, 0), (990, 1_000), (1_980, 2_000)];
+        assert_eq!(times_of(None, &readings), [990, 1_980]);
     }
 }

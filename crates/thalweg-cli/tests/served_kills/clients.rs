@@ -10,7 +10,7 @@ use thalweg_client::exchange::{
     AccountSpec, Action, Command, CurrencyId, OrderId, OrderType, Place as PlaceOrder, ResultCode,
     SymbolId, SymbolSpec, UserId,
 };
-use thalweg_client::{AdminCommand, Event, Lost, Options, Outcome, TradeCommand};
+use thalweg_client::{AdminCommand, DisconnectReason, Event, Options, Outcome, TradeCommand};
 
 use crate::served_kills::served::Place;
 
@@ -163,8 +163,8 @@ fn trade(user: i64, address: &str, course: &Course) -> Told {
         let (client, events) = match TradeClient::connect(options.clone()) {
             Ok(made) => made,
             // The first connection is the user's to make, and may meet a kill.
-            Err(lost) if lost.may_return() => continue,
-            Err(lost) => panic!("{user}: {lost}"),
+            Err(reason) if reason.may_return() => continue,
+            Err(reason) => panic!("{user}: {reason}"),
         };
         let first = client.welcome().next_report.0;
         let reports = thread::spawn(move || check_reports(user, first, events));
@@ -205,8 +205,8 @@ fn check_reports(user: i64, first: u64, mut events: Events) {
                 assert_eq!(gap.from.0, last + 1, "{user}");
                 last = gap.to.0;
             }
-            Event::Closed(lost) if !lost.may_return() => {
-                assert!(matches!(lost, Lost::Done), "{user}: {lost}");
+            Event::Closed(reason) if !reason.may_return() => {
+                assert!(matches!(reason, DisconnectReason::Done), "{user}: {reason}");
             }
             _ => {}
         }

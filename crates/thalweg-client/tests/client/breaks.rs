@@ -9,15 +9,16 @@ use crate::{cancel, options, reports_until};
 
 const COMMANDS: u64 = 5;
 
-/// Commands over connections with these faults; what came and went on the last one.
+/// Sends commands over connections with these faults. Returns the bytes that were read and written
+/// on the last one.
 async fn trade(plan: Vec<Fault>) -> [usize; 2] {
-    let told = format!("{plan:?}");
+    let context = format!("{plan:?}");
     let mock = Mock::new(plan);
     let (client, mut events) = loop {
         // The first connection must be made by the user.
         match TradeClient::connect(options(&mock)).await {
             Ok(made) => break made,
-            Err(lost) => assert!(lost.may_return(), "{told}: {lost}"),
+            Err(reason) => assert!(reason.may_return(), "{context}: {reason}"),
         }
     };
     let mut tickets = Vec::new();
@@ -38,14 +39,18 @@ async fn trade(plan: Vec<Fault>) -> [usize; 2] {
                 result,
                 ..
             } => {
-                assert_eq!((number, result), (expected, ResultCode::Success), "{told}");
+                assert_eq!(
+                    (number, result),
+                    (expected, ResultCode::Success),
+                    "{context}"
+                );
                 sequences.push(sequence.0);
             }
-            other => panic!("{told}: {other}"),
+            other => panic!("{context}: {other}"),
         }
     }
     reports_until(&mut events, COMMANDS).await;
-    assert_eq!(mock.executed(), sequences, "{told}");
+    assert_eq!(mock.executed(), sequences, "{context}");
     let commands: Vec<_> = mock
         .world()
         .executed
@@ -55,12 +60,12 @@ async fn trade(plan: Vec<Fault>) -> [usize; 2] {
     let sent: Vec<_> = (0..COMMANDS as i64)
         .map(|order| cancel(order).into_command())
         .collect();
-    assert_eq!(commands, sent, "{told}");
+    assert_eq!(commands, sent, "{context}");
     client.close().await;
     while events.next().await.is_some() {}
     drop(events);
     let hellos = mock.world().hellos;
-    assert!(hellos >= 1, "{told}");
+    assert!(hellos >= 1, "{context}");
     // The connection's thread notes them when the client is gone.
     loop {
         let world = mock.world();

@@ -6,7 +6,7 @@ use thalweg_client::exchange::codec::session::{Ending, ServerFrame};
 use thalweg_client::exchange::session::{ClientSequence, Refusal};
 use thalweg_client::exchange::{AccountSpec, Command, CurrencyId, UserId};
 use thalweg_client::{
-    AdminClient, AdminCommand, Event, Lost, Options, Outcome, SessionQuery, TradeClient,
+    AdminClient, AdminCommand, DisconnectReason, Event, Options, Outcome, SessionQuery, TradeClient,
 };
 
 use crate::mock::{Fault, Mock, bye, bytes_of, welcome};
@@ -15,14 +15,16 @@ use crate::{ME, cancel, options};
 /// How a connection is refused, with the address as `HERE`.
 async fn refused(plan: Vec<Fault>) -> String {
     let mock = Mock::new(plan);
-    let lost = TradeClient::connect(options(&mock))
+    let reason = TradeClient::connect(options(&mock))
         .await
         .expect_err("it is refused");
-    lost.to_string().replace(&mock.address.to_string(), "HERE")
+    reason
+        .to_string()
+        .replace(&mock.address.to_string(), "HERE")
 }
 
 #[tokio::test]
-async fn a_refusal_of_what_was_sent_before_does_not_say_that_it_was_not_executed() {
+async fn a_refusal_of_a_repeated_command_does_not_mean_that_it_was_not_executed() {
     for (why, is_final) in [
         (Refusal::Rate { limit: 5 }, false),
         (Refusal::NotExecuted, true),
@@ -46,20 +48,20 @@ async fn a_refusal_of_what_was_sent_before_does_not_say_that_it_was_not_executed
 }
 
 #[tokio::test]
-async fn nobody_listens() {
+async fn no_server_listens() {
     let mock = Mock::new([]);
     let options = options(&mock);
     let address = mock.address;
     drop(mock);
-    let lost = TradeClient::connect(options)
+    let reason = TradeClient::connect(options)
         .await
-        .expect_err("nobody is there");
-    let text = lost.to_string();
+        .expect_err("no server is there");
+    let text = reason.to_string();
     assert!(
         text.starts_with(&format!("cannot connect to {address}: ")),
         "{text}"
     );
-    assert!(lost.may_return());
+    assert!(reason.may_return());
 }
 
 #[tokio::test]
@@ -100,27 +102,27 @@ async fn a_key_that_is_too_long_is_not_sent() {
     let mock = Mock::new([]);
     let mut options = options(&mock);
     options.key = vec![0; 257];
-    let lost = TradeClient::connect(options)
+    let reason = TradeClient::connect(options)
         .await
         .expect_err("it is too long");
-    assert_eq!(lost.to_string(), "a key of 257 bytes, the limit is 256");
+    assert_eq!(reason.to_string(), "a key of 257 bytes, the limit is 256");
     assert_eq!(mock.world().hellos, 0);
 }
 
 #[tokio::test]
 async fn no_welcome_in_time() {
-    // It accepts, and says nothing.
+    // It accepts, and sends nothing.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("it has one").to_string();
     let mut options = Options::new(address.clone(), ME.0);
     options.connect_timeout = Duration::from_millis(10);
-    let lost = TradeClient::connect(options).await.expect_err("no welcome");
+    let reason = TradeClient::connect(options).await.expect_err("no welcome");
     let text = format!("{address} gives no answer for 10ms; is it an exchange?");
-    assert_eq!(lost.to_string(), text);
+    assert_eq!(reason.to_string(), text);
 }
 
 #[tokio::test]
-async fn a_refused_command_is_told_so_and_the_next_one_is_executed() {
+async fn a_refused_command_has_its_refusal_as_outcome_and_is_not_executed() {
     let mock = Mock::new([Fault::Refuse(Refusal::Rate { limit: 5 })]);
     let (client, _events) = TradeClient::connect(options(&mock))
         .await
@@ -145,7 +147,7 @@ async fn an_answer_that_is_gone_leaves_it_unknown() {
 
 #[tokio::test]
 async fn a_goodbye_for_good_ends_the_session() {
-    let mock = Mock::new([Fault::Say(bye(Ending::Replaced, "from 10.0.0.9"))]);
+    let mock = Mock::new([Fault::Extra(bye(Ending::Replaced, "from 10.0.0.9"))]);
     let (client, mut events) = TradeClient::connect(options(&mock))
         .await
         .expect("it listens");
@@ -153,12 +155,12 @@ async fn a_goodbye_for_good_ends_the_session() {
     while let Some(event) = events.next().await {
         last = Some(event);
     }
-    let Some(Event::Closed(lost)) = last else {
+    let Some(Event::Closed(reason)) = last else {
         panic!("{last:?}");
     };
     let text = "the exchange closed the connection: a newer connection has this session: from \
                 10.0.0.9";
-    assert_eq!(lost.to_string(), text);
+    assert_eq!(reason.to_string(), text);
     let error = client.submit(cancel(1)).await.expect_err("it is closed");
     assert_eq!(error.to_string(), "the client is closed");
     assert!(client.query(SessionQuery::Account(ME)).await.is_err());
@@ -167,7 +169,7 @@ async fn a_goodbye_for_good_ends_the_session() {
 
 #[tokio::test]
 async fn a_goodbye_for_now_does_not() {
-    let mock = Mock::new([Fault::Say(bye(Ending::Shutdown, ""))]);
+    let mock = Mock::new([Fault::Extra(bye(Ending::Shutdown, ""))]);
     let (client, mut events) = TradeClient::connect(options(&mock))
         .await
         .expect("it listens");
@@ -176,7 +178,7 @@ async fn a_goodbye_for_now_does_not() {
     assert!(matches!(events.next().await, Some(Event::Connected(_))));
     assert!(matches!(
         events.next().await,
-        Some(Event::Lost(Lost::Bye { .. }))
+        Some(Event::Disconnected(DisconnectReason::Bye { .. }))
     ));
     assert!(matches!(events.next().await, Some(Event::Connected(_))));
     assert_eq!(mock.world().hellos, 2);
@@ -184,14 +186,14 @@ async fn a_goodbye_for_now_does_not() {
 
 #[tokio::test]
 async fn a_frame_that_is_wrong_ends_the_session() {
-    let mock = Mock::new([Fault::Say(vec![3, 0, 0, 0, 215, 1, 0, 0])]);
+    let mock = Mock::new([Fault::Extra(vec![3, 0, 0, 0, 215, 1, 0, 0])]);
     let (_client, mut events) = TradeClient::connect(options(&mock))
         .await
         .expect("it listens");
     assert!(matches!(events.next().await, Some(Event::Connected(_))));
     assert!(matches!(
         events.next().await,
-        Some(Event::Closed(Lost::Frame(_)))
+        Some(Event::Closed(DisconnectReason::Frame(_)))
     ));
     assert!(events.next().await.is_none());
     while mock.world().byes.is_empty() {
@@ -203,20 +205,20 @@ async fn a_frame_that_is_wrong_ends_the_session() {
 #[tokio::test]
 async fn a_second_welcome_is_out_of_place() {
     let again = bytes_of(&ServerFrame::Welcome(welcome()));
-    let mock = Mock::new([Fault::Say(again)]);
+    let mock = Mock::new([Fault::Extra(again)]);
     let (_client, mut events) = TradeClient::connect(options(&mock))
         .await
         .expect("it listens");
     assert!(matches!(events.next().await, Some(Event::Connected(_))));
     assert!(matches!(
         events.next().await,
-        Some(Event::Closed(Lost::OutOfPlace { .. }))
+        Some(Event::Closed(DisconnectReason::OutOfPlace { .. }))
     ));
 }
 
 /// The client is dropped while its command has no answer, and another one was never sent.
 #[tokio::test]
-async fn who_gives_up_does_not_know() {
+async fn a_client_that_is_dropped_leaves_outcomes_unknown() {
     let mock = Mock::new([Fault::Silent]);
     mock.world().welcome.in_flight_max = 1;
     let (client, _events) = TradeClient::connect(options(&mock))
@@ -249,11 +251,11 @@ async fn attempts_come_to_an_end() {
         matches!(outcome, Outcome::Unknown { .. } | Outcome::NotSent),
         "{outcome}"
     );
-    let mut lost = 0;
+    let mut attempts = 0;
     while let Some(event) = events.next().await {
-        lost += usize::from(matches!(event, Event::Lost(_)));
+        attempts += usize::from(matches!(event, Event::Disconnected(_)));
     }
-    assert_eq!(lost, 3);
+    assert_eq!(attempts, 3);
 }
 
 #[tokio::test]
@@ -266,8 +268,11 @@ async fn silence_is_noticed() {
     let ticket = client.submit(cancel(1)).await.expect("it is open");
     assert!(matches!(events.next().await, Some(Event::Connected(_))));
     match events.next().await {
-        Some(Event::Lost(lost)) => {
-            assert_eq!(lost.to_string(), "nothing came from the exchange for 60ms");
+        Some(Event::Disconnected(reason)) => {
+            assert_eq!(
+                reason.to_string(),
+                "nothing came from the exchange for 60ms"
+            );
         }
         other => panic!("{other:?}"),
     }

@@ -21,7 +21,7 @@ fn gap(from: u64, to: u64) -> Vec<u8> {
 
 /// Returns the events that the user sees of these frames.
 async fn seen(frames: Vec<Vec<u8>>, expected: usize) -> Vec<String> {
-    let mock = Mock::new([Fault::Say(frames.concat())]);
+    let mock = Mock::new([Fault::Extra(frames.concat())]);
     let (_client, mut events) = TradeClient::connect(options(&mock))
         .await
         .expect("it listens");
@@ -41,7 +41,7 @@ async fn seen(frames: Vec<Vec<u8>>, expected: usize) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn reports_come_once_and_what_is_missing_is_told() {
+async fn reports_come_once_and_missing_ones_as_gaps() {
     let frame = |number| bytes_of(&report(number));
     let frames = vec![
         frame(1),
@@ -103,7 +103,7 @@ async fn subscriptions_are_made_again_on_a_new_connection() {
     let lists = [vec![1, 3], vec![2], vec![1]];
     let asked = lists.map(|list| (false, list.into_iter().map(SymbolId).collect::<Vec<_>>()));
     assert_eq!(mock.world().subscribed, asked);
-    // Another connection, for a reason of no interest.
+    // Another connection.
     mock.world().plan.push_back(Fault::AfterWriting(80));
     drop(client);
     while events.next().await.is_some() {}
@@ -125,7 +125,7 @@ async fn subscriptions_are_made_again_on_a_new_connection() {
 
 /// While events wait nothing is read; so answers wait, too, and nothing is lost.
 #[tokio::test]
-async fn events_that_nobody_reads_hold_the_connection_up() {
+async fn events_that_are_not_read_hold_the_connection_up() {
     let mock = Mock::new([]);
     let mut options = options(&mock);
     options.events_max = 4;
@@ -145,7 +145,7 @@ async fn events_that_nobody_reads_hold_the_connection_up() {
 }
 
 #[tokio::test]
-async fn who_wants_no_events_gets_answers() {
+async fn a_client_without_an_event_receiver_gets_answers() {
     let mock = Mock::new([]);
     let mut options = options(&mock);
     options.events_max = 1;

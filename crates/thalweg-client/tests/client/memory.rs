@@ -4,7 +4,9 @@ use std::io;
 use std::sync::{Arc, Mutex};
 
 use thalweg_client::exchange::session::{ClientSequence, Refusal, ReportNumber};
-use thalweg_client::{Event, Lost, Outcome, Remembered, SessionQuery, SessionStore, TradeClient};
+use thalweg_client::{
+    DisconnectReason, Event, Outcome, Remembered, SessionQuery, SessionStore, TradeClient,
+};
 
 use crate::mock::{Fault, Mock};
 use crate::{cancel, options};
@@ -66,10 +68,10 @@ async fn no_sequence_is_used_again() {
     assert_eq!(mock.executed().len(), 6_000);
 }
 
-/// One that does not remember may have commands under way that it knows nothing of: here two lives
-/// leave some that were not executed, so that their sequences are not known.
+/// A session that does not remember may have commands in flight that it knows nothing of: here two
+/// lives leave some that were not executed, so that their sequences are not known.
 #[tokio::test]
-async fn who_does_not_remember_uses_none_again() {
+async fn a_session_that_does_not_remember_uses_no_sequence_again() {
     let mock = Mock::new([
         Fault::Refuse(Refusal::Draining),
         Fault::Refuse(Refusal::Draining),
@@ -136,12 +138,12 @@ async fn another_exchange_is_refused() {
         last_sequence: ClientSequence(9),
         last_report: None,
     }])));
-    let lost = TradeClient::connect_with(options(&mock), notes)
+    let reason = TradeClient::connect_with(options(&mock), notes)
         .await
         .expect_err("another one");
     let text = "the session's store is of exchange 0000000000000def, and this is 0000000000000abc";
-    assert_eq!(lost.to_string(), text);
-    assert!(!lost.may_return());
+    assert_eq!(reason.to_string(), text);
+    assert!(!reason.may_return());
 }
 
 /// A store that fails after this number of saves.
@@ -164,10 +166,10 @@ impl SessionStore for Full {
 #[tokio::test]
 async fn what_cannot_be_remembered_is_not_sent() {
     let mock = Mock::new([Fault::Echo]);
-    let lost = TradeClient::connect_with(options(&mock), Full(0))
+    let reason = TradeClient::connect_with(options(&mock), Full(0))
         .await
         .expect_err("no room");
-    assert_eq!(lost.to_string(), "the session's store: no storage space");
+    assert_eq!(reason.to_string(), "the session's store: no storage space");
     let connected = TradeClient::connect_with(options(&mock), Full(1)).await;
     let (client, mut events) = connected.expect("it listens");
     let outcome = client.submit(cancel(1)).await.expect("it is open").await;
@@ -175,7 +177,7 @@ async fn what_cannot_be_remembered_is_not_sent() {
     assert!(matches!(events.next().await, Some(Event::Connected(_))));
     assert!(matches!(
         events.next().await,
-        Some(Event::Closed(Lost::Store(_)))
+        Some(Event::Closed(DisconnectReason::Store(_)))
     ));
     assert!(mock.executed().is_empty());
 }

@@ -1,5 +1,5 @@
-//! A server that keeps its promises, on connections that do not: it breaks them where the test says
-//! so, loses answers, gives them twice, sends frames that it should not.
+//! A correct server on connections with faults: it breaks them where the test asks for it, loses
+//! answers, sends them twice, sends frames that it should not.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Read, Write};
@@ -28,8 +28,8 @@ pub(crate) enum Fault {
     Mute(usize),
     /// Every answer comes twice.
     Echo,
-    /// After the welcome comes this, and then all is well.
-    Say(Vec<u8>),
+    /// After the welcome come these bytes, and then all is well.
+    Extra(Vec<u8>),
     /// After the welcome nothing comes, ever.
     Silent,
     /// Instead of a welcome comes this.
@@ -48,7 +48,7 @@ pub(crate) struct World {
     /// Each command that was executed, and its sequence.
     pub(crate) executed: Vec<(ClientSequence, Command)>,
     answers: BTreeMap<(Session, ClientSequence), Answer>,
-    /// How many connections said hello.
+    /// How many connections sent a hello.
     pub(crate) hellos: usize,
     /// Symbols asked for on the last connection.
     pub(crate) subscribed: Vec<(bool, Vec<SymbolId>)>,
@@ -57,7 +57,7 @@ pub(crate) struct World {
     /// Connections that began, and those that ended.
     pub(crate) begun: usize,
     pub(crate) ended: usize,
-    /// Why clients said that they go.
+    /// The reasons in byes of clients.
     pub(crate) byes: Vec<Ending>,
 }
 
@@ -260,14 +260,14 @@ impl Served {
 
     fn serve(mut self) {
         // However it ends, the connection is closed then.
-        let _ = self.talk();
+        let _ = self.serve_frames();
         let bytes = [self.read, self.written];
         let mut world = self.world();
         world.bytes = bytes;
         world.ended += 1;
     }
 
-    fn talk(&mut self) -> io::Result<()> {
+    fn serve_frames(&mut self) -> io::Result<()> {
         self.stream.set_nodelay(true)?;
         let mut input = Vec::new();
         loop {
@@ -275,7 +275,7 @@ impl Served {
             loop {
                 match decode_client_frame(&input[at..]) {
                     Ok((frame, length)) => {
-                        self.hear(frame)?;
+                        self.handle(frame)?;
                         at += length;
                     }
                     Err(CodecError::Incomplete { .. }) => break,
@@ -297,7 +297,7 @@ impl Served {
         }
     }
 
-    fn say(&mut self, frame: &ServerFrame<'_>) -> io::Result<()> {
+    fn send(&mut self, frame: &ServerFrame<'_>) -> io::Result<()> {
         self.write(&bytes_of(frame))
     }
 
@@ -316,14 +316,18 @@ impl Served {
         }
     }
 
-    fn hear(&mut self, frame: ClientFrame<'_>) -> io::Result<()> {
+    fn handle(&mut self, frame: ClientFrame<'_>) -> io::Result<()> {
         match frame {
-            ClientFrame::Hello(hello) => self.greet(&hello),
+            ClientFrame::Hello(hello) => self.handshake(&hello),
             ClientFrame::Submit(submit) => self.execute(&submit),
             ClientFrame::Query(query) => {
                 let (id, number) = (query.id, self.world().reports());
-                let said = Said::UnknownUser;
-                self.say(&ServerFrame::QueryAnswer(QueryAnswer { id, number, said }))
+                let answer = QueryAnswer {
+                    id,
+                    number,
+                    said: Said::UnknownUser,
+                };
+                self.send(&ServerFrame::QueryAnswer(answer))
             }
             ClientFrame::Subscribe(symbols) | ClientFrame::Unsubscribe(symbols) => {
                 let asked = (symbols.is_all(), symbols.iter().collect());
@@ -331,7 +335,7 @@ impl Served {
                 Ok(())
             }
             ClientFrame::Heartbeat if matches!(self.fault, Some(Fault::Silent)) => Ok(()),
-            ClientFrame::Heartbeat => self.say(&ServerFrame::Heartbeat),
+            ClientFrame::Heartbeat => self.send(&ServerFrame::Heartbeat),
             ClientFrame::Bye(bye) => {
                 self.world().byes.push(bye.why);
                 Err(broken())
@@ -339,7 +343,7 @@ impl Served {
         }
     }
 
-    fn greet(&mut self, hello: &Hello<'_>) -> io::Result<()> {
+    fn handshake(&mut self, hello: &Hello<'_>) -> io::Result<()> {
         if let Some(Fault::Reject(bytes)) = self.fault.clone() {
             self.write(&bytes)?;
             return Err(broken());
@@ -357,11 +361,11 @@ impl Served {
             let last = hello.last_report.map_or(next - 1, |report| report.0);
             (welcome, last + 1..next)
         };
-        self.say(&ServerFrame::Welcome(welcome))?;
+        self.send(&ServerFrame::Welcome(welcome))?;
         for number in missed {
-            self.say(&report(number))?;
+            self.send(&report(number))?;
         }
-        if let Some(Fault::Say(bytes)) = self.fault.clone() {
+        if let Some(Fault::Extra(bytes)) = self.fault.clone() {
             self.write(&bytes)?;
         }
         Ok(())
@@ -370,7 +374,7 @@ impl Served {
     fn execute(&mut self, submit: &Submit<'_>) -> io::Result<()> {
         if let Some(Fault::Refuse(why)) = self.fault {
             let sequence = submit.sequence;
-            return self.say(&ServerFrame::Refused(Refused { sequence, why }));
+            return self.send(&ServerFrame::Refused(Refused { sequence, why }));
         }
         let (answer, reported) = self.world().submit(self.session, submit);
         match self.fault {
@@ -383,18 +387,18 @@ impl Served {
                 };
             }
             Some(Fault::Silent) => return Ok(()),
-            Some(Fault::Echo) => self.say(&answer)?,
+            Some(Fault::Echo) => self.send(&answer)?,
             _ => {}
         }
-        self.say(&answer)?;
+        self.send(&answer)?;
         match reported {
-            Some(number) if self.wants_reports => self.say(&report(number)),
+            Some(number) if self.wants_reports => self.send(&report(number)),
             _ => Ok(()),
         }
     }
 }
 
-/// The frame with which a server goes.
+/// The frame with which a server ends a connection.
 pub(crate) fn bye(why: Ending, text: &str) -> Vec<u8> {
     bytes_of(&ServerFrame::Bye(Bye { why, text }))
 }

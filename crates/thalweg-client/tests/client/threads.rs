@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use thalweg_client::blocking::TradeClient;
 use thalweg_client::exchange::codec::session::{Ending, Said};
-use thalweg_client::{Event, Lost, Outcome, SessionQuery};
+use thalweg_client::{DisconnectReason, Event, Outcome, SessionQuery};
 
 use crate::mock::{Fault, Mock, bye};
 use crate::{ME, cancel, options};
@@ -24,11 +24,13 @@ fn a_thread_trades_over_a_connection_that_breaks() {
             other => panic!("{other}"),
         }
     }
-    let (sender, told) = mpsc::channel();
-    let tell = move |outcome| sender.send(outcome).expect("it is awaited");
-    client.submit_with(cancel(20), tell).expect("it is open");
+    let (sender, outcomes) = mpsc::channel();
+    let callback = move |outcome| sender.send(outcome).expect("it is awaited");
+    client
+        .submit_with(cancel(20), callback)
+        .expect("it is open");
     assert!(matches!(
-        told.recv(),
+        outcomes.recv(),
         Ok(Outcome::Executed { number: 20, .. })
     ));
     let answer = client.query(SessionQuery::Account(ME)).expect("it is open");
@@ -40,13 +42,16 @@ fn a_thread_trades_over_a_connection_that_breaks() {
     }
     client.close();
     let last = events.next();
-    assert!(matches!(last, Some(Event::Closed(Lost::Done))), "{last:?}");
+    assert!(
+        matches!(last, Some(Event::Closed(DisconnectReason::Done))),
+        "{last:?}"
+    );
     assert!(events.next().is_none());
     assert_eq!(mock.executed().len(), 21);
 }
 
 #[test]
-fn a_client_that_is_dropped_tells_its_tickets() {
+fn a_client_that_is_dropped_settles_its_tickets() {
     let mock = Mock::new([Fault::Silent]);
     let (client, events) = TradeClient::connect(options(&mock)).expect("it listens");
     let ticket = client.submit(cancel(1)).expect("it is open");
@@ -59,15 +64,15 @@ fn a_client_that_is_dropped_tells_its_tickets() {
 }
 
 #[test]
-fn what_cannot_begin_says_why() {
+fn a_failed_connect_has_a_reason() {
     let mock = Mock::new([Fault::Reject(Vec::new())]);
-    let lost = TradeClient::connect(options(&mock)).expect_err("it is closed");
+    let reason = TradeClient::connect(options(&mock)).expect_err("it is closed");
     let text = "closed the connection without a welcome; is it an exchange?";
-    assert_eq!(lost.to_string(), format!("{} {text}", mock.address));
+    assert_eq!(reason.to_string(), format!("{} {text}", mock.address));
 }
 
 #[test]
-fn nobody_waits_longer_than_they_are_told_while_the_exchange_is_away() {
+fn no_call_waits_longer_than_its_timeout_while_the_exchange_is_away() {
     let mock = Mock::new([Fault::AfterReading(50)]);
     let mut options = options(&mock);
     options.in_flight_max = 1;
@@ -75,8 +80,8 @@ fn nobody_waits_longer_than_they_are_told_while_the_exchange_is_away() {
     let first = client.submit(cancel(1)).expect("it is open");
     drop(mock);
     let short = Duration::from_millis(20);
-    while !matches!(events.next_timeout(short), Some(Event::Lost(_))) {}
-    let first = first.wait_timeout(short).expect_err("nobody answers");
+    while !matches!(events.next_timeout(short), Some(Event::Disconnected(_))) {}
+    let first = first.wait_timeout(short).expect_err("no server answers");
     let query = client.query_timeout(SessionQuery::Account(ME), short);
     assert_eq!(query, Ok(None));
     // Room for requests that wait is bounded.
@@ -103,13 +108,13 @@ fn an_exchange_that_comes_later_is_waited_for() {
     options.connect_within = Duration::from_millis(50);
     let address = mock.address;
     drop((client, mock));
-    let lost = TradeClient::connect(options).expect_err("nobody is there");
-    let told = format!("cannot connect to {address}: ");
-    assert!(lost.to_string().starts_with(&told), "{lost}");
+    let reason = TradeClient::connect(options).expect_err("no server is there");
+    let text = format!("cannot connect to {address}: ");
+    assert!(reason.to_string().starts_with(&text), "{reason}");
     let wrong = bye(Ending::WrongKey, "");
     let mock = Mock::new([Fault::Reject(wrong)]);
     let mut options = crate::options(&mock);
     options.connect_within = Duration::from_secs(600);
-    let lost = TradeClient::connect(options).expect_err("it is refused");
-    assert!(!lost.may_return());
+    let reason = TradeClient::connect(options).expect_err("it is refused");
+    assert!(!reason.may_return());
 }

@@ -14,7 +14,7 @@ pub enum ConfigError {
         /// Why.
         source: io::Error,
     },
-    /// A line says something that is not known.
+    /// A line has something that is not known.
     Parse {
         /// The file's name.
         file: String,
@@ -59,11 +59,11 @@ impl ConfigError {
     }
 }
 
-/// Says what stands for an option that there was once, where the parser does not know it.
+/// Returns what stands for an option that there was once, where the parser does not know it.
 fn removed(message: &str) -> Option<String> {
     message.starts_with("unknown field `queue`").then(|| {
         "exchange.queue is gone: connections execute their commands themselves; exchange.capacity \
-         bounds how many are under way"
+         bounds how many are in flight"
             .to_owned()
     })
 }

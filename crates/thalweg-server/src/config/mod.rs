@@ -197,7 +197,7 @@ section! {
         readers_per_holder: u32 = 1_024,
         /// Sessions of all.
         remembered_max: u32 = 1 << 14,
-        /// Answers kept of a session, and commands under way.
+        /// Answers kept of a session, and commands in flight.
         answers_kept: u32 = 1024,
         /// Reports kept of a user.
         reports_kept: u32 = 1024,

@@ -20,8 +20,8 @@ fn the_printed_configuration_is_the_default_and_names_every_option() {
     assert_eq!(parsed, Config::default());
     let all = serde_json::to_value(Config::default()).expect("it has a JSON form");
     let table: toml::Table = DEFAULT_TEXT.parse().expect("it is TOML");
-    let told = serde_json::to_value(table).expect("it has a JSON form");
-    assert_eq!(names(&told), names(&all));
+    let printed = serde_json::to_value(table).expect("it has a JSON form");
+    assert_eq!(names(&printed), names(&all));
 }
 
 #[test]
@@ -33,9 +33,9 @@ fn an_empty_file_is_the_default() {
 }
 
 #[track_caller]
-fn refused(text: &str, told: &str) {
+fn refused(text: &str, expected: &str) {
     let error = Config::parse("serve.toml", text).expect_err("it is refused");
-    assert_eq!(error.to_string(), told);
+    assert_eq!(error.to_string(), expected);
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn what_is_not_known_or_possible_is_refused_with_its_line() {
     refused(
         "[exchange]\nqueue = 9\n",
         "serve.toml:2: exchange.queue is gone: connections execute their commands themselves; \
-         exchange.capacity bounds how many are under way",
+         exchange.capacity bounds how many are in flight",
     );
     refused(
         "[trade]\nlisten = \"home\"\n",
@@ -85,15 +85,18 @@ fn every_number_that_cannot_be_is_refused_with_its_option_value_range_and_line()
         ("sessions", "reports_max", 8, "16 to 1073741824"),
     ] {
         let name = format!("{section}.{option}");
-        let told = format!("serve.toml:3: {name} is {value}; {possible} are possible");
-        refused(&format!("# mine\n[{section}]\n{option} = {value}\n"), &told);
+        let expected = format!("serve.toml:3: {name} is {value}; {possible} are possible");
+        refused(
+            &format!("# mine\n[{section}]\n{option} = {value}\n"),
+            &expected,
+        );
     }
     // An option that is in no file.
     let mut config = Config::default();
     config.server.worker_threads = 0;
     let error = config.check("the configuration").expect_err("no threads");
-    let told = "the configuration: server.worker_threads is 0; 1 to 64 are possible";
-    assert_eq!(error.to_string(), told);
+    let expected = "the configuration: server.worker_threads is 0; 1 to 64 are possible";
+    assert_eq!(error.to_string(), expected);
 }
 
 #[test]

@@ -18,9 +18,9 @@ fn driver(disk: &SimDisk) -> Driver<SimDisk> {
     };
     let opened = Exchange::open_in(disk.clone(), options, |_| ());
     let (exchange, _) = opened.expect("the disk is empty");
-    let figures = Arc::<Figures>::default();
-    let (audit, _) = Audit::start(None, Arc::clone(&figures)).expect("there are threads");
-    Driver::new(exchange, figures, audit)
+    let counters = Arc::<Counters>::default();
+    let (audit, _) = Audit::start(None, Arc::clone(&counters)).expect("there are threads");
+    Driver::new(exchange, counters, audit)
 }
 
 /// Submits one command, and executes it.
@@ -35,23 +35,23 @@ fn submit(
 }
 
 /// Returns the frames that wait for a session, as text.
-fn said(session: &mut Session) -> Vec<String> {
+fn sent(session: &mut Session) -> Vec<String> {
     let mut socket = socket(usize::MAX);
     session
         .output
         .flush(&mut socket, usize::MAX)
         .expect("it takes all");
-    let mut said = Vec::new();
+    let mut frames = Vec::new();
     let mut rest = &socket.taken[..];
     while let Ok((frame, length)) = decode_server_frame(rest) {
-        said.push(match frame {
+        frames.push(match frame {
             ServerFrame::Answer(answer) => format!("{} answered again", answer.sequence),
             ServerFrame::Refused(refused) => format!("{} {}", refused.sequence, refused.why.name()),
             other => format!("{other:?}"),
         });
         rest = &rest[length..];
     }
-    said
+    frames
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn a_command_that_was_executed_is_not_refused_while_the_server_drains() {
     submit(&mut driver, &mut admin, (2, Command::Nop));
     let finished = driver.close().expect("the disk is fine");
     assert_eq!(finished.commands, 1);
-    assert_eq!(said(&mut admin), ["1 answered again", "2 DRAINING"]);
+    assert_eq!(sent(&mut admin), ["1 answered again", "2 DRAINING"]);
 }
 
 /// Returns limits of this number of open orders.
@@ -115,11 +115,11 @@ fn limits_that_found_no_room_do_not_come_after_those_of_an_administrator() {
     for sequence in 1.. {
         let command = Command::SetLimits { uid: None, limits };
         submit(&mut driver, &mut admin, (sequence, command));
-        let said = said(&mut admin);
-        if said.is_empty() {
+        let frames = sent(&mut admin);
+        if frames.is_empty() {
             break;
         }
-        assert_eq!(said, [format!("{sequence} DISK_FULL")]);
+        assert_eq!(frames, [format!("{sequence} DISK_FULL")]);
         let _ = driver.tend().expect("it goes on");
     }
     assert_eq!(open_orders_after(driver), 9);

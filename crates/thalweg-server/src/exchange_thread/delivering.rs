@@ -6,7 +6,7 @@ use thalweg_exchange::codec::session::{NUMBERED_REPORT_BYTES, QueryAnswer};
 use thalweg_exchange::durable::Storage;
 
 use super::ExchangeThread;
-use crate::publisher::{Delivery, is_list, said};
+use crate::publisher::{Delivery, is_list, query_result};
 use crate::session::{Session, SessionId};
 
 impl<S: Storage> ExchangeThread<S> {
@@ -83,11 +83,11 @@ impl<S: Storage> ExchangeThread<S> {
                     && let Some(session) = self.sessions.get(id)
                 {
                     session.is_listing &= !is_list(&answered.answer);
-                    let said = said(answered.answer, session.output.half());
+                    let result = query_result(answered.answer, session.output.half());
                     session.answer_query(QueryAnswer {
                         id: query,
                         number: answered.sequence,
-                        said,
+                        said: result,
                     });
                     self.note_dirty(id);
                 }

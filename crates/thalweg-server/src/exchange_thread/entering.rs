@@ -11,11 +11,11 @@ use thalweg_exchange::durable::Storage;
 use thalweg_exchange::session::{ReportNumber, Role};
 
 use super::{CONNECTION_WORK, ExchangeThread, TICK_MIN};
+use crate::counters::raise;
 use crate::feed::Subscription;
-use crate::figures::raise;
 use crate::keys::Keys;
 use crate::output::Output;
-use crate::request::Newcomer;
+use crate::request::NewSession;
 use crate::session::{Input, Session, SessionId};
 
 /// The text of a bye to a session whose key is not among the new ones.
@@ -24,15 +24,15 @@ const WITHDRAWN: &str = "the key was withdrawn";
 impl<S: Storage> ExchangeThread<S> {
     /// Enters a session in place of an older one, welcomes it, and gives it the reports that it
     /// missed.
-    pub(super) fn enter(&mut self, newcomer: Newcomer, now: Instant) {
-        let Newcomer {
+    pub(super) fn enter(&mut self, new: NewSession, now: Instant) {
+        let NewSession {
             stream,
             peer,
-            seat,
+            connection_slot,
             bytes,
             terms,
             last_report,
-        } = newcomer;
+        } = new;
         let id = self.sessions.next_id();
         let mut stream = mio::net::TcpStream::from_std(stream);
         let interest = Interest::READABLE | Interest::WRITABLE;
@@ -45,7 +45,7 @@ impl<S: Storage> ExchangeThread<S> {
         let (key, heartbeat) = (terms.key, terms.heartbeat);
         let session = Session::new(
             terms,
-            (stream, peer, seat),
+            (stream, peer, connection_slot),
             (self.scheduler.enter(key, now), self.buckets.of(key, now)),
             Input::new(bytes),
             Output::new(limits.out_bytes_max, Rc::clone(&self.budget)),
@@ -53,10 +53,10 @@ impl<S: Storage> ExchangeThread<S> {
             now,
         );
         self.tick = self.tick.min((heartbeat / 8).max(TICK_MIN));
-        let seat_id = session.seat.id;
+        let connection_id = session.connection_slot.id;
         self.scheduler.charge(session.holder, CONNECTION_WORK);
         self.sessions.insert(Box::new(session));
-        if let Some(why) = self.objection(id, seat_id) {
+        if let Some(why) = self.objection(id, connection_id) {
             self.refuse(id, why);
             return;
         }
@@ -80,7 +80,7 @@ impl<S: Storage> ExchangeThread<S> {
 
     /// Returns why a connection is not entered. One that was taken before the present connection of
     /// its session is older, even if its hello was read late.
-    fn objection(&mut self, id: SessionId, seat_id: u64) -> Option<(Ending, &'static str)> {
+    fn objection(&mut self, id: SessionId, connection_id: u64) -> Option<(Ending, &'static str)> {
         if self.has_failed {
             return Some((Ending::Failed, ""));
         }
@@ -98,12 +98,12 @@ impl<S: Storage> ExchangeThread<S> {
         let key = session.terms.key;
         let present = self.sessions.of_key(key)?;
         let present = self.sessions.get(present)?;
-        (present.seat.id > seat_id).then_some((Ending::Replaced, ""))
+        (present.connection_slot.id > connection_id).then_some((Ending::Replaced, ""))
     }
 
     /// Ends a connection that was not entered.
     fn refuse(&mut self, id: SessionId, (why, text): (Ending, &str)) {
-        raise(&self.shared.figures.hellos_refused, 1);
+        raise(&self.shared.counters.hellos_refused, 1);
         if let Some(session) = self.sessions.get(id) {
             session.has_left = true;
         }

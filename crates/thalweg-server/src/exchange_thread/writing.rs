@@ -6,7 +6,7 @@ use thalweg_exchange::codec::session::Ending;
 use thalweg_exchange::durable::Storage;
 
 use super::{ExchangeThread, FLUSH_BYTES, MARKET_BYTES, MarketData};
-use crate::figures::raise;
+use crate::counters::raise;
 use crate::output::Written;
 use crate::session::{Session, SessionId, WRITE_BYTES_MAX, Waits};
 
@@ -36,8 +36,8 @@ impl<S: Storage> ExchangeThread<S> {
         if !session.output.is_empty() {
             return 0;
         }
-        if std::mem::take(&mut session.is_interest_new) {
-            session.market.serve(session.interest.clone());
+        if std::mem::take(&mut session.has_request_changed) {
+            session.market.serve(session.requested.clone());
         }
         let Session { output, market, .. } = session;
         let count = output.fill(|bytes| market.take(bytes));
@@ -102,8 +102,8 @@ impl<S: Storage> ExchangeThread<S> {
             self.close(id);
             return 0;
         };
-        raise(&self.shared.figures.bytes_out, (count - market) as u64);
-        raise(&self.shared.figures.market_bytes_out, market as u64);
+        raise(&self.shared.counters.bytes_out, (count - market) as u64);
+        raise(&self.shared.counters.market_bytes_out, market as u64);
         let is_empty = session.output.is_empty();
         if count >= WRITE_BYTES_MAX && !is_empty && !session.is_dirty {
             // The socket may take more.
@@ -117,7 +117,7 @@ impl<S: Storage> ExchangeThread<S> {
             if is_empty {
                 self.close(id);
             }
-        } else if is_empty && (session.is_interest_new || session.market.is_active()) {
+        } else if is_empty && (session.has_request_changed || session.market.is_active()) {
             self.give_market_data_to(id);
         }
         count
@@ -132,7 +132,7 @@ impl<S: Storage> ExchangeThread<S> {
         let _ = self.poll.registry().deregister(&mut session.stream);
         self.scheduler.leave(session.holder);
         let why = session.output.ending().unwrap_or(Ending::Done);
-        self.shared.figures.end(why);
+        self.shared.counters.end(why);
         if let Some(left_out) = self.shared.log_welcomed.pass(Instant::now()) {
             let (why, left_out) = (why.text(), (left_out > 0).then_some(left_out));
             let (peer, key) = (session.peer, session.terms.key);

@@ -1,7 +1,7 @@
 //! Market data for any number of readers, from one thread that must not wait.
 //!
 //! ```text
-//! publisher: Tape ──(bytes, bounded)──▶ run(): Board ──(chunks, a ring)──▶ Subscriptions
+//! publisher: Tape ──(bytes, bounded)──▶ run(): Books ──(chunks, a ring)──▶ Subscriptions
 //! ```
 //!
 //! From the first subscription on, the publisher makes messages of outcomes and leaves them,
@@ -14,9 +14,9 @@
 //! snapshots in their place as soon as there is room, and every reader is conflated. The ring holds
 //! a number of chunks. A reader holds one write, and references to shared snapshots.
 
-mod board;
+mod books;
 mod chunk;
-mod interest;
+mod requested;
 mod subscription;
 mod tape;
 
@@ -28,9 +28,9 @@ use mio::Waker;
 use thalweg_exchange::market::{Channels, Epoch};
 use tokio::sync::{Notify, broadcast};
 
-use self::board::Board;
+use self::books::Books;
 use self::chunk::{Chunk, Pieces};
-pub(crate) use self::interest::Interest;
+pub(crate) use self::requested::Requested;
 pub(crate) use self::subscription::Subscription;
 pub(crate) use self::tape::Tape;
 
@@ -56,7 +56,7 @@ pub(crate) struct Feed {
     pub(crate) channels: Channels,
     inlet: Mutex<Inlet>,
     filled: Notify,
-    board: Mutex<Board>,
+    books: Mutex<Books>,
     /// The tape with which the publisher begins, and whether there is one.
     starting: Mutex<Option<Box<Tape>>>,
     is_starting: AtomicBool,
@@ -74,7 +74,7 @@ impl Feed {
             channels,
             inlet: Mutex::default(),
             filled: Notify::new(),
-            board: Mutex::new(Board::new(channels, levels, ring_chunks)),
+            books: Mutex::new(Books::new(channels, levels, ring_chunks)),
             starting: Mutex::default(),
             is_starting: AtomicBool::new(false),
             waker: OnceLock::new(),
@@ -86,8 +86,8 @@ impl Feed {
         self.inlet.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn board(&self) -> MutexGuard<'_, Board> {
-        self.board.lock().unwrap_or_else(PoisonError::into_inner)
+    fn books(&self) -> MutexGuard<'_, Books> {
+        self.books.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Leaves bytes for the task, if there is room. Bytes that begin anew take the place of
@@ -122,9 +122,9 @@ impl Feed {
         let mut is_restart = is_restart;
         let mut readers = 0;
         for piece in Pieces::of(bytes, CHUNK_BYTES) {
-            let mut board = self.board();
-            board.follow(piece, std::mem::take(&mut is_restart));
-            readers = board.readers();
+            let mut books = self.books();
+            books.follow(piece, std::mem::take(&mut is_restart));
+            readers = books.readers();
         }
         if readers > 0
             && let Some(waker) = self.waker.get()
@@ -165,7 +165,7 @@ impl Feed {
         let mut bytes = Vec::new();
         loop {
             self.filled.notified().await;
-            if self.board().readers() == 0 {
+            if self.books().readers() == 0 {
                 tokio::time::sleep(UNREAD).await;
             }
             while self.turn(&mut bytes) {
@@ -175,9 +175,9 @@ impl Feed {
         }
     }
 
-    /// Bytes that wait for the task, and readers.
-    pub(crate) fn figures(&self) -> (usize, usize) {
-        (self.inlet().bytes.len(), self.board().readers())
+    /// Returns how many bytes wait for the task, and how many readers there are.
+    pub(crate) fn load(&self) -> (usize, usize) {
+        (self.inlet().bytes.len(), self.books().readers())
     }
 }
 

@@ -9,11 +9,11 @@ use thalweg_exchange::codec::session::{
 };
 use tokio::sync::broadcast::error::TryRecvError;
 
-use super::board::Board;
+use super::books::Books;
 use super::chunk::{Chunk, marks};
-use super::interest::Interest;
+use super::requested::Requested;
 use super::{ChunkReceiver, Feed};
-use crate::figures::raise;
+use crate::counters::raise;
 
 /// Chunks are put together for one write until it is so long.
 const WRITE_BYTES: usize = 1 << 18;
@@ -22,8 +22,8 @@ const WRITE_BYTES: usize = 1 << 18;
 #[derive(Debug)]
 pub(crate) struct Subscription {
     feed: Arc<Feed>,
-    interest: Interest,
-    /// Where it reads; `None` while nothing is wanted.
+    requested: Requested,
+    /// Where it reads; `None` while nothing is asked for.
     ring: Option<ChunkReceiver>,
     /// Frames that come before anything of the ring.
     first: VecDeque<Arc<[u8]>>,
@@ -37,7 +37,7 @@ impl Subscription {
     pub(crate) fn new(feed: Arc<Feed>) -> Self {
         Self {
             feed,
-            interest: Interest::default(),
+            requested: Requested::default(),
             ring: None,
             first: VecDeque::new(),
             reached: 0,
@@ -45,76 +45,77 @@ impl Subscription {
         }
     }
 
-    /// Returns whether anything is wanted.
+    /// Returns whether anything is asked for.
     pub(crate) const fn is_active(&self) -> bool {
         self.ring.is_some()
     }
 
-    /// Serves another interest: what is newly wanted begins with a snapshot.
-    pub(crate) fn serve(&mut self, interest: Interest) {
-        let before = std::mem::replace(&mut self.interest, interest);
-        if !self.interest.all && self.interest.symbols.is_empty() {
+    /// Serves what is asked for now: each symbol that is new begins with a snapshot.
+    pub(crate) fn serve(&mut self, requested: Requested) {
+        let before = std::mem::replace(&mut self.requested, requested);
+        if !self.requested.all && self.requested.symbols.is_empty() {
             self.ring = None;
             self.first.clear();
             self.given.clear();
             return;
         }
         let feed = Arc::clone(&self.feed);
-        let mut board = feed.board();
-        if self.interest.all {
+        let mut books = feed.books();
+        if self.requested.all {
             if !before.all {
-                self.tell_missed(&mut board);
-                self.begin_all(&mut board);
+                self.report_missed(&mut books);
+                self.begin_all(&mut books);
             }
             return;
         }
         if before.all {
-            self.begin_named(&mut board);
+            self.begin_named(&mut books);
             return;
         }
         if self.ring.is_none() {
-            self.ring = Some(board.listen());
-            self.reached = board.sequence;
+            self.ring = Some(books.listen());
+            self.reached = books.sequence;
         }
-        let wanted = &self.interest.symbols;
-        self.given.retain(|symbol, _| wanted.contains(symbol));
-        let new: Vec<SymbolId> = wanted.difference(&before.symbols).copied().collect();
+        let symbols = &self.requested.symbols;
+        self.given.retain(|symbol, _| symbols.contains(symbol));
+        let new: Vec<SymbolId> = symbols.difference(&before.symbols).copied().collect();
         for symbol in new {
-            self.snapshot(&mut board, symbol);
+            self.snapshot(&mut books, symbol);
         }
     }
 
-    fn snapshot(&mut self, board: &mut Board, symbol: SymbolId) {
-        let made = board.snapshot(symbol);
+    fn snapshot(&mut self, books: &mut Books, symbol: SymbolId) {
+        let made = books.snapshot(symbol);
         let as_of = made.as_ref().map_or(0, |made| made.as_of);
         self.first.extend(made.map(|made| made.bytes));
         self.given.insert(symbol, as_of);
     }
 
     /// Everything, from snapshots and from now on.
-    fn begin_all(&mut self, board: &mut Board) {
-        self.ring = Some(board.listen());
+    fn begin_all(&mut self, books: &mut Books) {
+        self.ring = Some(books.listen());
         self.given.clear();
-        self.reached = board.sequence;
-        let symbols: Vec<SymbolId> = board.symbols().collect();
+        self.reached = books.sequence;
+        let symbols: Vec<SymbolId> = books.symbols().collect();
         for symbol in symbols {
             self.first
-                .extend(board.snapshot(symbol).map(|made| made.bytes));
+                .extend(books.snapshot(symbol).map(|made| made.bytes));
         }
     }
 
     /// The symbols that are named, from snapshots and from now on.
-    fn begin_named(&mut self, board: &mut Board) {
-        self.ring = Some(board.listen());
-        self.reached = board.sequence;
+    fn begin_named(&mut self, books: &mut Books) {
+        self.ring = Some(books.listen());
+        self.reached = books.sequence;
         self.first.clear();
         self.given.clear();
-        for symbol in self.interest.symbols.clone() {
-            self.snapshot(board, symbol);
+        for symbol in self.requested.symbols.clone() {
+            self.snapshot(books, symbol);
         }
     }
 
-    fn tell(&mut self, symbol: Option<SymbolId>, missed: u64) {
+    /// Adds a frame with the number of messages that were missed, if it is not 0.
+    fn push_conflated(&mut self, symbol: Option<SymbolId>, missed: u64) {
         let frame = ServerFrame::Conflated(Conflated { symbol, missed });
         let mut bytes = vec![0; server_frame_bytes(&frame)];
         if missed > 0 && encode_server_frame(&frame, &mut bytes).is_ok() {
@@ -123,11 +124,11 @@ impl Subscription {
         }
     }
 
-    /// Reports the messages between here and the board, for a reader that leaves them out.
-    fn tell_missed(&mut self, board: &mut Board) {
-        if self.ring.is_some() && self.interest.all {
-            let missed = board.sequence.saturating_sub(self.reached);
-            self.tell(None, missed);
+    /// Reports the messages between here and the books, for a reader that leaves them out.
+    fn report_missed(&mut self, books: &mut Books) {
+        if self.ring.is_some() && self.requested.all {
+            let missed = books.sequence.saturating_sub(self.reached);
+            self.push_conflated(None, missed);
         }
     }
 
@@ -135,23 +136,23 @@ impl Subscription {
     /// with snapshots.
     fn conflate(&mut self) {
         let feed = Arc::clone(&self.feed);
-        let mut board = feed.board();
+        let mut books = feed.books();
         // Snapshots that wait are older than those that come now.
         self.first.clear();
-        if self.interest.all {
-            self.tell_missed(&mut board);
-            self.begin_all(&mut board);
+        if self.requested.all {
+            self.report_missed(&mut books);
+            self.begin_all(&mut books);
             return;
         }
-        self.ring = Some(board.listen());
-        self.reached = board.sequence;
-        for symbol in self.interest.symbols.clone() {
-            let Some(made) = board.snapshot(symbol) else {
+        self.ring = Some(books.listen());
+        self.reached = books.sequence;
+        for symbol in self.requested.symbols.clone() {
+            let Some(made) = books.snapshot(symbol) else {
                 continue;
             };
             let given = self.given.insert(symbol, made.as_of).unwrap_or(0);
             if made.as_of > given {
-                self.tell(Some(symbol), made.as_of - given);
+                self.push_conflated(Some(symbol), made.as_of - given);
                 self.first.push_back(made.bytes);
             }
         }
@@ -179,7 +180,7 @@ impl Subscription {
         if chunk.is_restart() {
             return self.conflate();
         }
-        if self.interest.all {
+        if self.requested.all {
             out.extend_from_slice(chunk.bytes());
         } else {
             self.give_named(chunk, out);
@@ -188,9 +189,9 @@ impl Subscription {
     }
 
     fn give_named(&mut self, chunk: &Chunk, out: &mut Vec<u8>) {
-        let wanted: &BTreeSet<SymbolId> = &self.interest.symbols;
+        let symbols: &BTreeSet<SymbolId> = &self.requested.symbols;
         for mark in marks(chunk.bytes()) {
-            if !wanted.contains(&mark.symbol) {
+            if !symbols.contains(&mark.symbol) {
                 continue;
             }
             let given = self.given.entry(mark.symbol).or_default();

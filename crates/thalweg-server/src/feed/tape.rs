@@ -18,9 +18,9 @@ pub(crate) struct Tape {
     symbols: BTreeSet<SymbolId>,
     /// The frames that were made since the last hand-over.
     bytes: Vec<u8>,
-    /// Messages were dropped, and snapshots are owed.
+    /// Messages were dropped, and snapshots are to follow.
     is_behind: bool,
-    /// Whether the snapshots that are owed are the first ones.
+    /// Whether these snapshots are the first ones.
     is_first: bool,
     snapshot: Snapshot,
 }

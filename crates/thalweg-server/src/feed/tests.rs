@@ -102,7 +102,7 @@ struct Reader {
 impl Reader {
     fn new(market: &Market, symbols: &[i32]) -> Self {
         let mut subscription = Subscription::new(Arc::clone(&market.feed));
-        subscription.serve(Interest {
+        subscription.serve(Requested {
             all: symbols.is_empty(),
             symbols: symbols.iter().map(|id| SymbolId(*id)).collect(),
         });
@@ -141,10 +141,10 @@ impl Reader {
                 length
             } else {
                 let (frame, length) = decode_server_frame(bytes).expect("it is a frame");
-                let ServerFrame::Conflated(told) = frame else {
+                let ServerFrame::Conflated(conflated) = frame else {
                     panic!("{frame:?}");
                 };
-                self.conflated.push((told.symbol, told.missed));
+                self.conflated.push((conflated.symbol, conflated.missed));
                 length
             };
             bytes = &bytes[length..];
@@ -200,7 +200,7 @@ fn a_symbol_that_is_added_later_is_in_a_subscription_to_all() {
 }
 
 #[test]
-fn a_reader_behind_the_ring_is_told_exactly_what_it_missed_and_goes_on() {
+fn a_reader_behind_the_ring_gets_an_exact_loss_count_and_goes_on() {
     let mut market = Market::new(2);
     market.turn();
     let mut all = Reader::new(&market, &[]);
@@ -214,7 +214,7 @@ fn a_reader_behind_the_ring_is_told_exactly_what_it_missed_and_goes_on() {
     }
     all.read();
     first.read();
-    // The ring has the last two turns, but who starts again does so from the board.
+    // The ring has the last two turns, but a reader that starts again does so from the books.
     assert_eq!(all.conflated, [(None, 40)]);
     assert_eq!(first.conflated, [(Some(SymbolId(1)), 20)]);
     assert_eq!((all.messages, first.messages), (0, 0));
@@ -228,7 +228,7 @@ fn a_reader_behind_the_ring_is_told_exactly_what_it_missed_and_goes_on() {
 }
 
 #[test]
-fn a_task_without_a_turn_costs_bounded_memory_and_everybody_is_told() {
+fn a_task_without_a_turn_costs_bounded_memory_and_readers_are_notified() {
     let mut market = Market::new(16);
     market.turn();
     let mut reader = Reader::new(&market, &[]);

@@ -158,9 +158,9 @@ mod tests {
     }
 
     #[track_caller]
-    fn refused(text: &str, told: &str) {
+    fn refused(text: &str, expected: &str) {
         let error = parse("keys.toml", text).expect_err("it is refused");
-        assert_eq!(error.to_string(), told);
+        assert_eq!(error.to_string(), expected);
     }
 
     #[test]
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_entries_are_told_with_their_line() {
+    fn wrong_entries_are_refused_with_their_line() {
         let hash = hashed("s");
         let first = entry("a", &format!("role = \"trade\"\nuser = 7\n{hash}"));
         refused(

@@ -1,4 +1,4 @@
-//! A client that says and hears single frames.
+//! A client that sends and receives single frames.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -16,7 +16,7 @@ use thalweg_exchange::{Action, Command, OrderId, Place, ResultCode, SymbolId, Us
 
 /// A frame of the server.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Heard {
+pub(crate) enum Received {
     Welcome(Welcome),
     Answer(Answer),
     Refused(Refused),
@@ -92,24 +92,24 @@ impl Client {
         Client { stream, bytes }
     }
 
-    /// A connection that has said hello.
-    pub(crate) fn greeting(to: SocketAddr, hello: Hello<'_>) -> Client {
+    /// A connection that has sent a hello.
+    pub(crate) fn with_hello(to: SocketAddr, hello: Hello<'_>) -> Client {
         let mut client = Client::silent(to);
-        client.say(&ClientFrame::Hello(hello));
+        client.send(&ClientFrame::Hello(hello));
         client
     }
 
     /// A session that was welcomed.
     #[track_caller]
     pub(crate) fn connect(to: SocketAddr, hello: Hello<'_>) -> (Client, Welcome) {
-        let mut client = Client::greeting(to, hello);
-        match client.hear() {
-            Heard::Welcome(welcome) => (client, welcome),
+        let mut client = Client::with_hello(to, hello);
+        match client.receive() {
+            Received::Welcome(welcome) => (client, welcome),
             other => panic!("a welcome was expected, not {other:?}"),
         }
     }
 
-    pub(crate) fn say(&mut self, frame: &ClientFrame<'_>) {
+    pub(crate) fn send(&mut self, frame: &ClientFrame<'_>) {
         self.write(&bytes_of(frame));
     }
 
@@ -122,29 +122,29 @@ impl Client {
     }
 
     pub(crate) fn query(&mut self, id: u64, query: SessionQuery) {
-        self.say(&ClientFrame::Query(QueryFrame { id, query }));
+        self.send(&ClientFrame::Query(QueryFrame { id, query }));
     }
 
     pub(crate) fn subscribe(&mut self, symbols: &[i32]) {
         let ids: Vec<SymbolId> = symbols.iter().map(|id| SymbolId(*id)).collect();
         let symbols = Symbols::of(&ids).unwrap_or(Symbols::ALL);
-        self.say(&ClientFrame::Subscribe(symbols));
+        self.send(&ClientFrame::Subscribe(symbols));
     }
 
     /// Returns the next frame.
     #[track_caller]
-    pub(crate) fn hear(&mut self) -> Heard {
-        self.hear_cut().expect("it was closed within a frame")
+    pub(crate) fn receive(&mut self) -> Received {
+        self.receive_cut().expect("it was closed within a frame")
     }
 
     /// Returns what comes next, if it is here or comes within some milliseconds.
-    pub(crate) fn hear_soon(&mut self) -> Option<Heard> {
+    pub(crate) fn receive_soon(&mut self) -> Option<Received> {
         if decode(&self.bytes).is_none() {
             self.read_within(Duration::from_millis(2));
         }
-        let (heard, length) = decode(&self.bytes)?;
+        let (received, length) = decode(&self.bytes)?;
         self.bytes.drain(..length);
-        Some(heard)
+        Some(received)
     }
 
     /// Reads what comes within a time; later reads wait as long as before.
@@ -163,19 +163,19 @@ impl Client {
 
     /// Returns the next frame; `None` where the connection ends within a frame.
     #[track_caller]
-    pub(crate) fn hear_cut(&mut self) -> Option<Heard> {
+    pub(crate) fn receive_cut(&mut self) -> Option<Received> {
         loop {
-            if let Some((heard, length)) = decode(&self.bytes) {
+            if let Some((received, length)) = decode(&self.bytes) {
                 self.bytes.drain(..length);
-                return Some(heard);
+                return Some(received);
             }
             let mut more = [0; 1 << 14];
             match self.stream.read(&mut more) {
                 Ok(0) if !self.bytes.is_empty() => return None,
-                Ok(0) => return Some(Heard::Closed),
+                Ok(0) => return Some(Received::Closed),
                 Ok(count) => self.bytes.extend_from_slice(&more[..count]),
                 Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => {
-                    return Some(Heard::Closed);
+                    return Some(Received::Closed);
                 }
                 // The process was stopped for a while.
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
@@ -185,20 +185,20 @@ impl Client {
     }
 
     /// Returns what comes next, if something comes within a time.
-    pub(crate) fn next_within(&mut self, time: Duration) -> Option<Heard> {
+    pub(crate) fn next_within(&mut self, time: Duration) -> Option<Received> {
         if self.bytes.is_empty() {
             self.read_within(time);
         }
-        (!self.bytes.is_empty()).then(|| self.hear_cut())?
+        (!self.bytes.is_empty()).then(|| self.receive_cut())?
     }
 
     /// The next answer; reports and heartbeats before it are passed over.
     #[track_caller]
     pub(crate) fn answer(&mut self) -> Answer {
         loop {
-            match self.hear() {
-                Heard::Answer(answer) => return answer,
-                Heard::Report(_) | Heard::Heartbeat => {}
+            match self.receive() {
+                Received::Answer(answer) => return answer,
+                Received::Report(_) | Received::Heartbeat => {}
                 other => panic!("an answer was expected, not {other:?}"),
             }
         }
@@ -208,17 +208,17 @@ impl Client {
     #[track_caller]
     pub(crate) fn succeeds(&mut self, sequence: u64) -> u64 {
         let answer = self.answer();
-        let told = (answer.sequence.0, answer.result, answer.is_repeated);
-        assert_eq!(told, (sequence, ResultCode::Success, false));
+        let outcome = (answer.sequence.0, answer.result, answer.is_repeated);
+        assert_eq!(outcome, (sequence, ResultCode::Success, false));
         answer.number
     }
 
     #[track_caller]
     pub(crate) fn refused(&mut self) -> Refused {
         loop {
-            match self.hear() {
-                Heard::Refused(refused) => return refused,
-                Heard::Report(_) | Heard::Heartbeat => {}
+            match self.receive() {
+                Received::Refused(refused) => return refused,
+                Received::Report(_) | Received::Heartbeat => {}
                 other => panic!("a refusal was expected, not {other:?}"),
             }
         }
@@ -227,9 +227,9 @@ impl Client {
     #[track_caller]
     pub(crate) fn report(&mut self) -> NumberedReport {
         loop {
-            match self.hear() {
-                Heard::Report(report) => return report,
-                Heard::Answer(_) | Heard::Heartbeat => {}
+            match self.receive() {
+                Received::Report(report) => return report,
+                Received::Answer(_) | Received::Heartbeat => {}
                 other => panic!("a report was expected, not {other:?}"),
             }
         }
@@ -239,29 +239,29 @@ impl Client {
     #[track_caller]
     pub(crate) fn bye(&mut self) -> (Ending, String) {
         loop {
-            match self.hear() {
-                Heard::Bye(why, text) => {
-                    assert_eq!(self.hear(), Heard::Closed, "after a bye");
+            match self.receive() {
+                Received::Bye(why, text) => {
+                    assert_eq!(self.receive(), Received::Closed, "after a bye");
                     return (why, text);
                 }
-                Heard::Closed => panic!("it was closed without a bye"),
+                Received::Closed => panic!("it was closed without a bye"),
                 _ => {}
             }
         }
     }
 }
 
-fn decode(bytes: &[u8]) -> Option<(Heard, usize)> {
+fn decode(bytes: &[u8]) -> Option<(Received, usize)> {
     match bytes.get(4)? {
         160..192 => match decode_message(bytes) {
-            Ok((message, length)) => Some((Heard::Message(message), length)),
+            Ok((message, length)) => Some((Received::Message(message), length)),
             Err(CodecError::Incomplete { .. }) => None,
             Err(error) => panic!("no message: {error}"),
         },
         192..208 => {
             let mut snapshot = Box::new(Snapshot::default());
             match decode_snapshot(bytes, &mut snapshot) {
-                Ok(length) => Some((Heard::Snapshot(snapshot), length)),
+                Ok(length) => Some((Received::Snapshot(snapshot), length)),
                 Err(CodecError::Incomplete { .. }) => None,
                 Err(error) => panic!("no snapshot: {error}"),
             }
@@ -274,16 +274,16 @@ fn decode(bytes: &[u8]) -> Option<(Heard, usize)> {
     }
 }
 
-fn owned(frame: ServerFrame<'_>) -> Heard {
+fn owned(frame: ServerFrame<'_>) -> Received {
     match frame {
-        ServerFrame::Welcome(welcome) => Heard::Welcome(welcome),
-        ServerFrame::Answer(answer) => Heard::Answer(answer),
-        ServerFrame::Refused(refused) => Heard::Refused(refused),
-        ServerFrame::Report(report) => Heard::Report(report),
-        ServerFrame::ReportGap(gap) => Heard::ReportGap(gap),
-        ServerFrame::Conflated(conflated) => Heard::Conflated(conflated),
-        ServerFrame::QueryAnswer(answer) => Heard::QueryAnswer(answer),
-        ServerFrame::Heartbeat => Heard::Heartbeat,
-        ServerFrame::Bye(Bye { why, text }) => Heard::Bye(why, text.to_owned()),
+        ServerFrame::Welcome(welcome) => Received::Welcome(welcome),
+        ServerFrame::Answer(answer) => Received::Answer(answer),
+        ServerFrame::Refused(refused) => Received::Refused(refused),
+        ServerFrame::Report(report) => Received::Report(report),
+        ServerFrame::ReportGap(gap) => Received::ReportGap(gap),
+        ServerFrame::Conflated(conflated) => Received::Conflated(conflated),
+        ServerFrame::QueryAnswer(answer) => Received::QueryAnswer(answer),
+        ServerFrame::Heartbeat => Received::Heartbeat,
+        ServerFrame::Bye(Bye { why, text }) => Received::Bye(why, text.to_owned()),
     }
 }

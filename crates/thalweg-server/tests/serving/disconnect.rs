@@ -8,7 +8,7 @@ use thalweg_exchange::{Action, Command, OrderFlags};
 use thalweg_server::config::SyncName;
 
 use crate::client::{Client, hello, order, submit_of};
-use crate::house::House;
+use crate::test_server::TestServer;
 
 /// An order that is cancelled on disconnect.
 fn bound(user: i64, id: i64) -> Command {
@@ -29,22 +29,22 @@ fn asking(user: i64, number: u32) -> Hello<'static> {
 
 #[test]
 fn the_last_session_that_asked_for_it_takes_the_orders_along() {
-    let house = House::with_market(|_| {});
-    let (mut reader, _) = Client::connect(house.trade_address(), hello(Role::Read, 1));
-    let (mut first, _) = Client::connect(house.trade_address(), asking(1, 0));
-    let (second, _) = Client::connect(house.trade_address(), asking(1, 1));
+    let server = TestServer::with_market(|_| {});
+    let (mut reader, _) = Client::connect(server.trade_address(), hello(Role::Read, 1));
+    let (mut first, _) = Client::connect(server.trade_address(), asking(1, 0));
+    let (second, _) = Client::connect(server.trade_address(), asking(1, 1));
     let number = 2;
     let plain = Hello {
         number,
         ..hello(Role::Trade, 1)
     };
-    let (mut third, _) = Client::connect(house.trade_address(), plain);
+    let (mut third, _) = Client::connect(server.trade_address(), plain);
     first.submit(1, &bound(1, 1));
     first.submit(2, &order(1, 2, Action::Bid, 10, 1));
     first.succeeds(1);
     first.succeeds(2);
     assert_eq!(
-        [reader.report(), reader.report()].map(|told| told.report.order.0),
+        [reader.report(), reader.report()].map(|numbered| numbered.report.order.0),
         [1, 2]
     );
     // One of two goes, by a bye: nothing happens.
@@ -57,14 +57,14 @@ fn the_last_session_that_asked_for_it_takes_the_orders_along() {
     third.succeeds(1);
     assert_eq!(reader.report().report.order.0, 3);
     // The last one goes: the order that asked for it, and no other.
-    first.say(&ClientFrame::Bye(thalweg_exchange::codec::session::Bye {
+    first.send(&ClientFrame::Bye(thalweg_exchange::codec::session::Bye {
         why: Ending::Done,
         text: "",
     }));
-    let told = reader.report().report;
+    let cancelled = reader.report().report;
     let why = CancelReason::Removed(Removal::Disconnected);
     assert_eq!(
-        (told.order.0, told.kind),
+        (cancelled.order.0, cancelled.kind),
         (1, Execution::Cancelled { size: 1, why })
     );
     third.submit(2, &order(1, 4, Action::Bid, 10, 1));
@@ -74,21 +74,21 @@ fn the_last_session_that_asked_for_it_takes_the_orders_along() {
 
 #[test]
 fn a_connection_that_is_replaced_by_one_that_asks_again_keeps_the_orders() {
-    let house = House::with_market(|_| {});
-    let (mut reader, _) = Client::connect(house.trade_address(), hello(Role::Read, 1));
-    let (mut older, _) = Client::connect(house.trade_address(), asking(1, 0));
+    let server = TestServer::with_market(|_| {});
+    let (mut reader, _) = Client::connect(server.trade_address(), hello(Role::Read, 1));
+    let (mut older, _) = Client::connect(server.trade_address(), asking(1, 0));
     older.submit(1, &bound(1, 1));
     older.succeeds(1);
-    let (mut newer, _) = Client::connect(house.trade_address(), asking(1, 0));
+    let (mut newer, _) = Client::connect(server.trade_address(), asking(1, 0));
     let _ = older.bye();
     newer.submit(2, &bound(1, 2));
     newer.succeeds(2);
     assert_eq!(
-        [reader.report(), reader.report()].map(|told| told.report.order.0),
+        [reader.report(), reader.report()].map(|numbered| numbered.report.order.0),
         [1, 2]
     );
     drop(newer);
-    let orders = [reader.report(), reader.report()].map(|told| told.report.order.0);
+    let orders = [reader.report(), reader.report()].map(|numbered| numbered.report.order.0);
     assert_eq!(orders, [1, 2]);
 }
 
@@ -96,15 +96,15 @@ fn a_connection_that_is_replaced_by_one_that_asks_again_keeps_the_orders() {
 /// being entered.
 #[test]
 fn a_newcomer_is_welcomed_before_the_orders_of_the_one_before_go_and_has_each_report_once() {
-    let house = House::with_market(|config| config.journal.sync = SyncName::Never);
-    let (mut older, _) = Client::connect(house.trade_address(), asking(1, 0));
+    let server = TestServer::with_market(|config| config.journal.sync = SyncName::Never);
+    let (mut older, _) = Client::connect(server.trade_address(), asking(1, 0));
     older.submit(1, &bound(1, 1));
     older.succeeds(1);
     let newer = Hello {
         last_report: Some(ReportNumber(0)),
         ..hello(Role::Trade, 1)
     };
-    let (mut newer, _) = Client::connect(house.trade_address(), newer);
+    let (mut newer, _) = Client::connect(server.trade_address(), newer);
     newer.submit(2, &order(1, 2, Action::Bid, 10, 1));
     let numbers = [newer.report(), newer.report(), newer.report()].map(|report| report.number.0);
     assert_eq!(numbers, [1, 2, 3]);
@@ -112,8 +112,8 @@ fn a_newcomer_is_welcomed_before_the_orders_of_the_one_before_go_and_has_each_re
 
 #[test]
 fn what_came_before_a_frame_that_cannot_be_read_has_its_answer_before_the_bye() {
-    let house = House::with_market(|config| config.journal.sync = SyncName::Never);
-    let (mut client, _) = house.trade(1);
+    let server = TestServer::with_market(|config| config.journal.sync = SyncName::Never);
+    let (mut client, _) = server.trade(1);
     let mut bytes = submit_of(1, &order(1, 1, Action::Bid, 10, 1));
     bytes.extend_from_slice(&[0; 8]);
     client.write(&bytes);

@@ -9,81 +9,83 @@ use thalweg_exchange::{Action, ResultCode};
 use thalweg_journal::{Fault, Operation};
 use thalweg_server::config::SyncName;
 
-use crate::client::{Client, Heard, order};
-use crate::house::{House, Place, scratch};
+use crate::client::{Client, Received, order};
 use crate::limited::Limited;
+use crate::test_server::{Place, TestServer, scratch};
 
-fn house(disk: &SimDisk) -> House {
-    let house = House::on(Place::Disk(disk.clone()), |config| {
+fn server_on(disk: &SimDisk) -> TestServer {
+    let server = TestServer::on(Place::Disk(disk.clone()), |config| {
         config.journal.segment_bytes = 1 << 20;
         config.sessions.rate_per_s = 0;
     });
-    house.set_market();
-    house
+    server.set_market();
+    server
 }
 
 #[test]
 fn a_disk_that_fails_ends_all_with_a_reason_and_no_answer() {
     let disk = SimDisk::new();
-    let house = house(&disk);
-    let (mut client, _) = house.trade(1);
-    let (mut other, _) = house.trade(2);
+    let server = server_on(&disk);
+    let (mut client, _) = server.trade(1);
+    let (mut other, _) = server.trade(2);
     client.submit(1, &order(1, 1, Action::Bid, 10, 1));
     client.succeeds(1);
     // One may be met by the thread that prepares the next file.
     (0..4).for_each(|_| disk.fail(Operation::WriteNow, 0, Fault::Io));
     client.submit(2, &order(1, 2, Action::Bid, 10, 1));
     loop {
-        match client.hear() {
-            Heard::Report(_) => {}
-            Heard::Bye(why, _) => break assert_eq!(why, Ending::Failed),
+        match client.receive() {
+            Received::Report(_) => {}
+            Received::Bye(why, _) => break assert_eq!(why, Ending::Failed),
             other => panic!("{other:?}"),
         }
     }
     assert_eq!(other.bye().0, Ending::Failed);
-    assert_eq!(house.get("/healthz"), (503, "failed\n".to_owned()));
-    assert_eq!(house.get("/readyz"), (503, "failed\n".to_owned()));
+    assert_eq!(server.get("/healthz"), (503, "failed\n".to_owned()));
+    assert_eq!(server.get("/readyz"), (503, "failed\n".to_owned()));
 }
 
 #[test]
 fn the_thread_of_an_exchange_that_has_failed_rests() {
     let disk = SimDisk::new();
-    let house = house(&disk);
-    let (mut client, _) = house.trade(1);
+    let server = server_on(&disk);
+    let (mut client, _) = server.trade(1);
     (0..4).for_each(|_| disk.fail(Operation::WriteNow, 0, Fault::Io));
     client.submit(1, &order(1, 1, Action::Bid, 10, 1));
     assert_eq!(client.bye().0, Ending::Failed);
-    rests(&house);
+    rests(&server);
 }
 
 #[test]
 fn the_thread_rests_while_the_disk_is_full_and_while_nothing_happens() {
     let directory = scratch();
     let disk = Limited::new(&directory);
-    let (house, mut client, mut sequence) = filled(&disk);
-    rests(&house);
+    let (server, mut client, mut sequence) = filled(&disk);
+    rests(&server);
     disk.set_full(false);
-    takes_again(&house, &mut client, &mut sequence);
-    rests(&house);
-    drop(house);
+    takes_again(&server, &mut client, &mut sequence);
+    rests(&server);
+    drop(server);
     let _ = std::fs::remove_dir_all(directory);
 }
 
 /// Sends orders of user 1 until one is taken, after which the server serves.
-fn takes_again(house: &House, client: &mut Client, sequence: &mut u64) {
+fn takes_again(server: &TestServer, client: &mut Client, sequence: &mut u64) {
     let from = *sequence;
-    let is_taken =
-        |heard: &Heard| matches!(heard, Heard::Answer(answer) if answer.sequence.0 > from);
+    let is_taken = |received: &Received| match received {
+        Received::Answer(answer) => answer.sequence.0 > from,
+        _ => false,
+    };
     send_until((client, 1), sequence, is_taken);
-    house.serves();
+    server.serves();
 }
 
-/// Looks at four pages of figures. A thread that spins looks at its sockets many thousand times
+/// Looks at four pages of metrics. A thread that spins looks at its sockets many thousand times
 /// meanwhile, as that takes 0.6 s at least.
 #[track_caller]
-fn rests(house: &House) {
+fn rests(server: &TestServer) {
     let polls = || {
-        let (_, page) = house.get("/metrics");
+        let (_, page) = server.get("/metrics");
         let name = "thalweg_polls_total ";
         let line = page.lines().find_map(|line| line.strip_prefix(name));
         let count = line.and_then(|line| line.parse().ok());
@@ -123,11 +125,11 @@ fn wait_for(disk: &Limited, commands: u64) {
 fn without_sync_what_was_answered_is_soon_in_the_files() {
     let directory = scratch();
     let disk = Limited::new(&directory);
-    let house = House::on(Place::Limited(disk.clone()), |config| {
+    let server = TestServer::on(Place::Limited(disk.clone()), |config| {
         config.journal.sync = SyncName::Never;
     });
-    house.set_market();
-    let (mut client, _) = house.trade(1);
+    server.set_market();
+    let (mut client, _) = server.trade(1);
     // Some come right after a flush, and nothing comes after them.
     for id in 1..=60 {
         client.submit(id, &order(1, id as i64, Action::Bid, 10, 1));
@@ -136,15 +138,16 @@ fn without_sync_what_was_answered_is_soon_in_the_files() {
             wait_for(&disk, 2 + id);
         }
     }
-    drop(house);
+    drop(server);
     let _ = std::fs::remove_dir_all(directory);
 }
 
-/// Sends orders of a user, without waiting for answers, until `is_it` is said.
+/// Sends orders of a user, without waiting for answers, until a frame comes for which `is_it` is
+/// true.
 pub(crate) fn send_until(
     (client, user): (&mut Client, i64),
     sequence: &mut u64,
-    is_it: impl Fn(&Heard) -> bool,
+    is_it: impl Fn(&Received) -> bool,
 ) {
     loop {
         *sequence += 1;
@@ -152,50 +155,50 @@ pub(crate) fn send_until(
             *sequence,
             &order(user, *sequence as i64, Action::Bid, 10, 1),
         );
-        while let Some(heard) = client.hear_soon() {
-            match &heard {
-                heard if is_it(heard) => return,
-                Heard::Answer(answer) => assert_eq!(answer.result, ResultCode::Success),
-                Heard::Refused(told) => assert_eq!(told.why, Refusal::DiskFull),
-                Heard::Report(_) => {}
+        while let Some(received) = client.receive_soon() {
+            match &received {
+                received if is_it(received) => return,
+                Received::Answer(answer) => assert_eq!(answer.result, ResultCode::Success),
+                Received::Refused(refusal) => assert_eq!(refusal.why, Refusal::DiskFull),
+                Received::Report(_) => {}
                 other => panic!("{other:?}"),
             }
         }
     }
 }
 
-pub(crate) fn is_full(heard: &Heard) -> bool {
-    matches!(heard, Heard::Refused(told) if told.why == Refusal::DiskFull)
+pub(crate) fn is_full(received: &Received) -> bool {
+    matches!(received, Received::Refused(refusal) if refusal.why == Refusal::DiskFull)
 }
 
-/// A house on a disk that has no room for what its client has sent.
-fn filled(disk: &Limited) -> (House, Client, u64) {
-    let house = House::on(Place::Limited(disk.clone()), |config| {
+/// A server on a disk that has no room for what its client has sent.
+fn filled(disk: &Limited) -> (TestServer, Client, u64) {
+    let server = TestServer::on(Place::Limited(disk.clone()), |config| {
         config.journal.segment_bytes = 1 << 20;
         config.sessions.rate_per_s = 0;
         config.sessions.answers_kept = 1 << 16;
     });
-    house.set_market();
-    let (mut client, _) = house.trade(1);
+    server.set_market();
+    let (mut client, _) = server.trade(1);
     let mut sequence = 0;
     disk.set_full(true);
     send_until((&mut client, 1), &mut sequence, is_full);
-    (house, client, sequence)
+    (server, client, sequence)
 }
 
 #[test]
 fn a_server_ends_while_its_disk_has_no_room() {
     let directory = scratch();
     let disk = Limited::new(&directory);
-    let (mut house, mut client, _) = filled(&disk);
-    let error = house.try_stop().expect_err("some has no room");
+    let (mut server, mut client, _) = filled(&disk);
+    let error = server.try_stop().expect_err("some has no room");
     let text = "the exchange was closed while commands waited for room on the disk: ";
     assert!(error.to_string().starts_with(text), "{error}");
     assert_eq!(client.bye().0, Ending::Shutdown);
     disk.set_full(false);
-    house.start();
-    house.serves();
-    drop(house);
+    server.start();
+    server.serves();
+    drop(server);
     let _ = std::fs::remove_dir_all(directory);
 }
 
@@ -203,24 +206,24 @@ fn a_server_ends_while_its_disk_has_no_room() {
 fn a_full_disk_refuses_orders_serves_readers_and_goes_on_when_there_is_room() {
     let directory = scratch();
     let disk = Limited::new(&directory);
-    let (house, mut client, mut sequence) = filled(&disk);
+    let (server, mut client, mut sequence) = filled(&disk);
     // A client that connects is welcomed, and sees the market; only orders are refused.
-    let (mut reader, _) = house.trade(2);
+    let (mut reader, _) = server.trade(2);
     reader.subscribe(&[1]);
-    let Heard::Snapshot(snapshot) = reader.hear() else {
+    let Received::Snapshot(snapshot) = reader.receive() else {
         panic!("a snapshot was expected");
     };
     assert!(!snapshot.bids.is_empty());
     reader.submit(1, &order(2, 1, Action::Bid, 10, 1));
     assert_eq!(reader.refused().why, Refusal::DiskFull);
-    assert_eq!(house.get("/readyz").0, 200);
-    let (_, page) = house.get("/metrics");
+    assert_eq!(server.get("/readyz").0, 200);
+    let (_, page) = server.get("/metrics");
     assert!(
         !page.contains("thalweg_refusals_total{reason=\"DISK_FULL\"} 0"),
         "{page}"
     );
     disk.set_full(false);
-    takes_again(&house, &mut client, &mut sequence);
-    drop(house);
+    takes_again(&server, &mut client, &mut sequence);
+    drop(server);
     let _ = std::fs::remove_dir_all(directory);
 }

@@ -8,27 +8,27 @@ use thalweg_exchange::session::{Refusal, Role};
 use thalweg_exchange::{Action, ResultCode, UserId};
 use thalweg_measure::random::SplitMix;
 
-use crate::client::{Client, Heard, bytes_of, hello, order, submit_of};
-use crate::house::House;
+use crate::client::{Client, Received, bytes_of, hello, order, submit_of};
+use crate::test_server::TestServer;
 
 #[test]
 fn bytes_that_come_one_by_one_are_a_session_too() {
-    let house = House::with_market(|_| {});
-    let mut client = Client::silent(house.trade_address());
+    let server = TestServer::with_market(|_| {});
+    let mut client = Client::silent(server.trade_address());
     let mut bytes = bytes_of(&ClientFrame::Hello(hello(Role::Trade, 1)));
     bytes.extend(submit_of(1, &order(1, 1, Action::Bid, 10, 1)));
     bytes.extend(submit_of(2, &order(1, 2, Action::Bid, 10, 1)));
     for byte in bytes {
         client.write(&[byte]);
     }
-    assert!(matches!(client.hear(), Heard::Welcome(_)));
+    assert!(matches!(client.receive(), Received::Welcome(_)));
     client.succeeds(1);
     client.succeeds(2);
 }
 
 #[test]
 fn frames_that_cannot_be_read_end_the_session_with_their_place() {
-    let house = House::with_market(|_| {});
+    let server = TestServer::with_market(|_| {});
     let good = submit_of(1, &order(1, 1, Action::Bid, 10, 1));
     let cases: [(&str, Vec<u8>, Ending); 5] = [
         ("no length", vec![0; 8], Ending::BadFrame),
@@ -54,7 +54,7 @@ fn frames_that_cannot_be_read_end_the_session_with_their_place() {
         ),
     ];
     for (what, bytes, expected) in cases {
-        let (mut client, welcome) = house.trade(1);
+        let (mut client, welcome) = server.trade(1);
         let sequence = welcome.last_executed.0 + 1;
         let before = submit_of(sequence, &order(1, sequence as i64, Action::Bid, 10, 1));
         client.write(&before);
@@ -67,7 +67,7 @@ fn frames_that_cannot_be_read_end_the_session_with_their_place() {
             let place = format!("frame at byte {} after the hello: ", before.len());
             assert!(text.starts_with(&place), "{what}: {text}");
         }
-        house.serves();
+        server.serves();
     }
 }
 
@@ -80,31 +80,31 @@ fn wrong_order_type(good: &[u8]) -> Vec<u8> {
 
 #[test]
 fn a_frame_above_the_limit_is_refused_before_it_is_read() {
-    let house = House::with_market(|config| {
+    let server = TestServer::with_market(|config| {
         config.sessions.frame_bytes_max = 1024;
         config.sessions.admin_frame_bytes_max = 4096;
     });
-    let many = crate::house::accounts(100..300);
+    let many = crate::test_server::accounts(100..300);
     let bytes = submit_of(9, &many);
     assert!(bytes.len() > 4096);
-    let (mut admin, _) = house.admin();
+    let (mut admin, _) = server.admin();
     // Its head alone is enough.
     admin.write(&bytes[..32]);
     let (why, text) = admin.bye();
     assert_eq!(why, Ending::FrameTooLong);
-    let told = format!(
+    let expected = format!(
         "frame at byte 0 after the hello: {} bytes, the limit is 4096",
         bytes.len()
     );
-    assert_eq!(text, told);
-    house.serves();
+    assert_eq!(text, expected);
+    server.serves();
 }
 
 #[test]
-fn random_bytes_never_harm_anybody_else() {
-    let house = House::with_market(|config| config.sessions.hello_ms = 100);
+fn random_bytes_never_harm_other_sessions() {
+    let server = TestServer::with_market(|config| config.sessions.hello_ms = 100);
     let mut random = SplitMix::new(7);
-    let (mut other, _) = house.trade(2);
+    let (mut other, _) = server.trade(2);
     for round in 1..=100 {
         let mut bytes: Vec<u8> = match round % 3 {
             0 => Vec::new(),
@@ -123,10 +123,10 @@ fn random_bytes_never_harm_anybody_else() {
             *head = [40, 0, 0, 0, 208 + random.below(14) as u8, 1, 0, 0];
         }
         bytes.extend(noise);
-        let mut client = Client::silent(house.trade_address());
+        let mut client = Client::silent(server.trade_address());
         let _ = client.stream.write_all(&bytes);
         let _ = client.stream.shutdown(Shutdown::Write);
-        while !matches!(client.hear_cut(), None | Some(Heard::Closed)) {}
+        while !matches!(client.receive_cut(), None | Some(Received::Closed)) {}
         other.submit(round, &order(2, round as i64, Action::Bid, 10, 1));
         other.succeeds(round);
     }
@@ -134,13 +134,13 @@ fn random_bytes_never_harm_anybody_else() {
 
 #[test]
 fn a_flood_is_held_back_and_others_get_their_answers() {
-    let house = House::with_market(|config| {
+    let server = TestServer::with_market(|config| {
         config.sessions.rate_per_s = 0;
         config.sessions.answers_kept = 64;
         config.exchange.capacity = 256;
     });
     const FLOOD: u64 = 50_000;
-    let (flood, _) = house.trade(1);
+    let (flood, _) = server.trade(1);
     let mut to = flood.stream.try_clone().expect("a socket can be cloned");
     let writer = std::thread::spawn(move || {
         for sequence in 1..=FLOOD {
@@ -149,20 +149,20 @@ fn a_flood_is_held_back_and_others_get_their_answers() {
         }
     });
     let mut flood = flood;
-    let (mut other, _) = house.trade(2);
+    let (mut other, _) = server.trade(2);
     let (mut executed, mut refused) = (0_u64, 0_u64);
     let mut sequence = 0;
     while executed + refused < FLOOD {
-        match flood.hear() {
-            Heard::Answer(answer) => {
+        match flood.receive() {
+            Received::Answer(answer) => {
                 assert_eq!(answer.result, ResultCode::Success);
                 executed += 1;
             }
-            Heard::Refused(told) => {
-                assert_eq!(told.why, Refusal::InFlight { limit: 64 });
+            Received::Refused(refusal) => {
+                assert_eq!(refusal.why, Refusal::InFlight { limit: 64 });
                 refused += 1;
             }
-            Heard::Report(_) => {}
+            Received::Report(_) => {}
             other => panic!("{other:?}"),
         }
         if (executed + refused).is_multiple_of(1_000) {
@@ -177,7 +177,7 @@ fn a_flood_is_held_back_and_others_get_their_answers() {
 
 #[test]
 fn a_client_that_never_reads_market_data_or_answers_is_bounded() {
-    let house = House::with_market(|config| {
+    let server = TestServer::with_market(|config| {
         config.sessions.stall_ms = 200;
         config.sessions.rate_per_s = 0;
     });
@@ -185,7 +185,7 @@ fn a_client_that_never_reads_market_data_or_answers_is_bounded() {
         number: 3,
         ..hello(Role::Trade, 1)
     };
-    let (mut silent, _) = Client::connect(house.trade_address(), asked);
+    let (mut silent, _) = Client::connect(server.trade_address(), asked);
     let mut sequence = 0;
     // It sends, and reads no answer, until it is cut.
     loop {
@@ -195,37 +195,37 @@ fn a_client_that_never_reads_market_data_or_answers_is_bounded() {
             break;
         }
     }
-    house.serves();
+    server.serves();
 }
 
 #[test]
 fn connections_that_fill_the_trade_listener_leave_room_for_an_administrator() {
-    let house = House::new(|config| {
+    let server = TestServer::new(|config| {
         config.server.connections_max = 2;
         config.sessions.hello_ms = 600_000;
     });
-    let _connected = [house.trade(1), house.trade(2)];
-    let to = house.trade_address();
+    let _connected = [server.trade(1), server.trade(2)];
+    let to = server.trade_address();
     assert_eq!(Client::silent(to).bye().0, Ending::Connections);
-    let (mut admin, _) = house.admin();
-    admin.submit(1, &crate::house::symbols(&[1]));
+    let (mut admin, _) = server.admin();
+    admin.submit(1, &crate::test_server::symbols(&[1]));
     admin.succeeds(1);
 }
 
 #[test]
 fn subscriptions_use_up_what_a_session_may_ask() {
-    let house = House::with_market(|config| {
+    let server = TestServer::with_market(|config| {
         config.sessions.rate_per_s = 1;
         config.sessions.rate_burst = 210;
     });
-    let (mut client, _) = house.trade(1);
+    let (mut client, _) = server.trade(1);
     client.subscribe(&[1]);
-    client.say(&ClientFrame::Unsubscribe(Symbols::ALL));
+    client.send(&ClientFrame::Unsubscribe(Symbols::ALL));
     client.query(1, SessionQuery::Account(UserId(1)));
     loop {
-        match client.hear() {
-            Heard::Snapshot(_) => {}
-            Heard::QueryAnswer(answer) => {
+        match client.receive() {
+            Received::Snapshot(_) => {}
+            Received::QueryAnswer(answer) => {
                 let why = Refusal::Rate { limit: 1 };
                 return assert_eq!(answer.said, Said::Refused(why));
             }
@@ -236,35 +236,35 @@ fn subscriptions_use_up_what_a_session_may_ask() {
 
 #[test]
 fn a_subscription_waits_for_its_turn() {
-    let house = House::with_market(|config| {
+    let server = TestServer::with_market(|config| {
         config.sessions.rate_per_s = 1_000;
         config.sessions.rate_burst = 150;
     });
-    let (mut client, _) = house.trade(1);
+    let (mut client, _) = server.trade(1);
     for _ in 0..5 {
         client.subscribe(&[1]);
-        assert!(matches!(client.hear(), Heard::Snapshot(_)));
-        client.say(&ClientFrame::Unsubscribe(Symbols::ALL));
+        assert!(matches!(client.receive(), Received::Snapshot(_)));
+        client.send(&ClientFrame::Unsubscribe(Symbols::ALL));
     }
-    house.serves();
+    server.serves();
 }
 
 #[test]
 fn a_new_connection_has_no_more_commands_than_the_one_before() {
-    let house = House::with_market(|config| {
+    let server = TestServer::with_market(|config| {
         config.sessions.rate_per_s = 1;
         config.sessions.rate_burst = 4;
     });
     let mut executed = 0;
     for id in 1..=16 {
-        let (mut client, welcome) = house.trade(1);
+        let (mut client, welcome) = server.trade(1);
         let sequence = welcome.last_executed.0 + 1;
         client.submit(sequence, &order(1, id, Action::Bid, 10, 1));
         let refused = loop {
-            match client.hear() {
-                Heard::Answer(_) => break false,
-                Heard::Refused(told) => {
-                    assert_eq!(told.why, Refusal::Rate { limit: 1 });
+            match client.receive() {
+                Received::Answer(_) => break false,
+                Received::Refused(refusal) => {
+                    assert_eq!(refusal.why, Refusal::Rate { limit: 1 });
                     break true;
                 }
                 _ => {}

@@ -11,7 +11,7 @@ use thalweg_exchange::{Action, Command, ConditionalOrder};
 use thalweg_server::TimeSource;
 
 use crate::client::{Client, hello, order};
-use crate::house::{House, Place};
+use crate::test_server::{Place, TestServer};
 
 /// The wall's time is set by the test; a second passes at each look.
 #[derive(Clone, Debug)]
@@ -61,8 +61,8 @@ fn until(id: i64, after_s: i64) -> Command {
 
 #[track_caller]
 fn expires(reader: &mut Client, id: i64) {
-    let told = [reader.report(), reader.report()].map(|told| told.report);
-    let kinds = told.map(|report| (report.order.0, report.kind));
+    let reports = [reader.report(), reader.report()].map(|numbered| numbered.report);
+    let kinds = reports.map(|report| (report.order.0, report.kind));
     let ends = Execution::Expired { size: 1 };
     assert_eq!(kinds, [(id, Execution::New), (id, ends)]);
 }
@@ -70,38 +70,38 @@ fn expires(reader: &mut Client, id: i64) {
 #[test]
 fn orders_end_in_time_whatever_the_clock_on_the_wall_does() {
     let clock = JumpingClock::new(START_S);
-    let mut house = House::on(Place::Time(clock.clone()), |config| {
+    let mut server = TestServer::on(Place::Time(clock.clone()), |config| {
         config.exchange.clock_ms = 1;
     });
-    house.set_market();
-    let (mut client, _) = house.trade(1);
-    let (mut reader, _) = Client::connect(house.trade_address(), hello(Role::Read, 1));
+    server.set_market();
+    let (mut client, _) = server.trade(1);
+    let (mut reader, _) = Client::connect(server.trade_address(), hello(Role::Read, 1));
     // Back by days: the time goes on by itself.
     clock.set(10);
     client.submit(1, &until(1, 300));
     client.succeeds(1);
     expires(&mut reader, 1);
     // The server is started while the clock is behind.
-    house.stop();
-    house.start();
-    let (mut client, _) = house.trade(1);
+    server.stop();
+    server.start();
+    let (mut client, _) = server.trade(1);
     let asked = Hello {
         last_report: None,
         ..hello(Role::Read, 1)
     };
-    let (mut reader, _) = Client::connect(house.trade_address(), asked);
+    let (mut reader, _) = Client::connect(server.trade_address(), asked);
     client.submit(2, &until(2, 3_000));
     client.succeeds(2);
     expires(&mut reader, 2);
     // Ahead by a little: orders end.
-    let (mut admin, _) = house.admin();
+    let (mut admin, _) = server.admin();
     let now_s = START_S + 10;
     clock.set(now_s);
     client.submit(3, &until(3, 30_000));
     client.succeeds(3);
     clock.set(now_s + 40);
     expires(&mut reader, 3);
-    // Ahead by years: they do not, and new ones are taken, until an administrator says so.
+    // Ahead by years: they do not, and new ones are taken, until an administrator sets the time.
     client.submit(4, &until(4, 1_000_000));
     client.succeeds(4);
     clock.set(3 * START_S);

@@ -6,11 +6,11 @@ use thalweg_exchange::{
 };
 
 use crate::client::{bytes_of, order, submit_of};
-use crate::house::{House, symbols};
+use crate::test_server::{TestServer, symbols};
 
 /// How many orders user 1 may have, of three.
-fn taken(house: &House) -> usize {
-    let (mut client, welcome) = house.trade(1);
+fn taken(server: &TestServer) -> usize {
+    let (mut client, welcome) = server.trade(1);
     let after = welcome.last_executed.0;
     let mut results = Vec::new();
     for at in 1..=3 {
@@ -29,12 +29,12 @@ fn taken(house: &House) -> usize {
 
 #[test]
 fn an_administrators_limit_outlives_a_start_with_another_in_the_configuration() {
-    let mut house = House::with_market(|config| config.sessions.open_orders_max = 1);
-    assert_eq!(taken(&house), 1);
-    house.stop();
-    house.start();
-    assert_eq!(taken(&house), 1);
-    let (mut admin, welcome) = house.admin();
+    let mut server = TestServer::with_market(|config| config.sessions.open_orders_max = 1);
+    assert_eq!(taken(&server), 1);
+    server.stop();
+    server.start();
+    assert_eq!(taken(&server), 1);
+    let (mut admin, welcome) = server.admin();
     let limits = Some(UserLimits {
         open_orders: 2,
         ..UserLimits::NONE
@@ -42,9 +42,9 @@ fn an_administrators_limit_outlives_a_start_with_another_in_the_configuration() 
     let sequence = welcome.last_executed.0 + 1;
     admin.submit(sequence, &Command::SetLimits { uid: None, limits });
     admin.succeeds(sequence);
-    house.stop();
-    house.start();
-    assert_eq!(taken(&house), 2);
+    server.stop();
+    server.start();
+    assert_eq!(taken(&server), 2);
 }
 
 /// Returns a batch of `count` symbols, none of which is there.
@@ -55,8 +55,8 @@ fn batch(count: i32) -> Command {
 
 #[test]
 fn a_frame_of_an_administrator_may_be_as_long_as_the_welcome_says() {
-    let house = House::new(|_| ());
-    let (mut admin, welcome) = house.admin();
+    let server = TestServer::new(|_| ());
+    let (mut admin, welcome) = server.admin();
     let max = welcome.frame_bytes_max as usize;
     let bytes_of = |count| submit_of(1, &batch(count)).len();
     let each = bytes_of(2) - bytes_of(1);
@@ -75,8 +75,8 @@ fn a_user_has_as_many_open_orders_as_the_default_says() {
     let default = thalweg_server::config::Config::default()
         .sessions
         .open_orders_max;
-    let house = House::with_market(|config| config.sessions.open_orders_max = default);
-    let (mut client, _) = house.trade(1);
+    let server = TestServer::with_market(|config| config.sessions.open_orders_max = default);
+    let (mut client, _) = server.trade(1);
     for id in 1..=u64::from(default) {
         client.submit(id, &order(1, id as i64, Action::Bid, 10, 1));
         client.succeeds(id);
@@ -85,17 +85,17 @@ fn a_user_has_as_many_open_orders_as_the_default_says() {
     client.submit(next, &order(1, next as i64, Action::Bid, 10, 1));
     assert_eq!(client.answer().result, ResultCode::RiskTooManyOrders);
     // The orders of other users are not counted.
-    let (mut other, _) = house.trade(2);
+    let (mut other, _) = server.trade(2);
     other.submit(1, &order(2, 1, Action::Bid, 10, 1));
     other.succeeds(1);
 }
 
 /// A turn has 64 commands, so that nothing is left to be read after it.
 #[test]
-fn a_session_that_is_silent_after_a_whole_turn_holds_nobody_up() {
-    let house = House::with_market(|_| ());
-    let (mut one, _) = house.trade(1);
-    let (mut two, _) = house.trade(2);
+fn a_session_that_is_silent_after_a_whole_turn_delays_no_other() {
+    let server = TestServer::with_market(|_| ());
+    let (mut one, _) = server.trade(1);
+    let (mut two, _) = server.trade(2);
     for heartbeats in 0..3 {
         let first = 64 * heartbeats as u64;
         let mut bytes = Vec::new();
@@ -119,9 +119,9 @@ fn a_session_that_is_silent_after_a_whole_turn_holds_nobody_up() {
 
 #[test]
 fn orders_that_expire_by_an_administrators_clock_go_with_as_few_commands_as_it_takes() {
-    let house = House::with_market(|config| config.exchange.clock_ms = 0);
+    let server = TestServer::with_market(|config| config.exchange.clock_ms = 0);
     for user in 1..=2 {
-        let (mut client, _) = house.trade(user);
+        let (mut client, _) = server.trade(user);
         for id in 1..=700_u64 {
             let Command::Place(place) = order(user, id as i64, Action::Bid, 10, 1) else {
                 unreachable!("it is an order");
@@ -134,23 +134,23 @@ fn orders_that_expire_by_an_administrators_clock_go_with_as_few_commands_as_it_t
             client.succeeds(id);
         }
     }
-    let (mut admin, welcome) = house.admin();
+    let (mut admin, welcome) = server.admin();
     let next = welcome.last_executed.0 + 1;
     admin.submit(next, &Command::Clock { time: 1 << 51 });
     let number = admin.succeeds(next);
     // One command for the 1,024 of them, and one for the rest, before or after this one.
-    commands_reach(&house, number + 2);
+    commands_reach(&server, number + 2);
 }
 
 /// Waits until this number of commands were executed, and a while longer. There must be no more.
-fn commands_reach(house: &House, number: u64) {
+fn commands_reach(server: &TestServer, number: u64) {
     let mut commands = Vec::new();
     while !commands.ends_with(&[number, number]) {
-        let (_, page) = house.get("/metrics");
+        let (_, page) = server.get("/metrics");
         let line = page
             .lines()
             .find_map(|line| line.strip_prefix("thalweg_commands_total "));
-        commands.push(line.expect("a figure").parse().expect("a number"));
+        commands.push(line.expect("a metric").parse().expect("a number"));
         assert!(commands.last() <= Some(&number), "{commands:?}");
         // A page is good for a while.
         std::thread::yield_now();
@@ -159,14 +159,14 @@ fn commands_reach(house: &House, number: u64) {
 
 #[test]
 fn stop_orders_that_are_left_over_go_with_as_few_commands_as_it_takes() {
-    let house = House::with_market(|config| config.exchange.clock_ms = 0);
+    let server = TestServer::with_market(|config| config.exchange.clock_ms = 0);
     let limit = |user, id, action, price| {
         let Command::Place(place) = order(user, id, action, price, 1) else {
             unreachable!("it is an order");
         };
         place
     };
-    let mut clients = [1, 2].map(|user| house.trade(user).0);
+    let mut clients = [1, 2].map(|user| server.trade(user).0);
     for (user, client) in (1..).zip(&mut clients) {
         for id in 1..=700_u64 {
             let stop = ConditionalOrder {
@@ -183,25 +183,25 @@ fn stop_orders_that_are_left_over_go_with_as_few_commands_as_it_takes() {
     two.submit(701, &Command::Place(limit(2, 701, Action::Bid, 10)));
     let number = two.succeeds(701);
     // One command for those that this one has left over.
-    commands_reach(&house, number + 2);
+    commands_reach(&server, number + 2);
 }
 
 #[test]
 fn a_mass_cancel_of_all_users_goes_on_by_itself() {
-    let house = House::with_market(|config| config.exchange.clock_ms = 0);
+    let server = TestServer::with_market(|config| config.exchange.clock_ms = 0);
     for user in 1..=2 {
-        let (mut client, _) = house.trade(user);
+        let (mut client, _) = server.trade(user);
         for id in 1..=700_u64 {
             client.submit(id, &order(user, id as i64, Action::Bid, 10, 1));
             client.succeeds(id);
         }
     }
-    let (mut admin, welcome) = house.admin();
+    let (mut admin, welcome) = server.admin();
     let next = welcome.last_executed.0 + 1;
     admin.submit(next, &Command::cancel_all(None, None));
     let number = admin.succeeds(next);
     // One command for the 376 orders behind the first 1,024.
-    commands_reach(&house, number + 2);
+    commands_reach(&server, number + 2);
     admin.submit(
         next + 1,
         &Command::cancel(UserId(2), SymbolId(1), OrderId(700)),

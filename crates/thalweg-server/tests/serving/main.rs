@@ -1,16 +1,16 @@
 //! A server in this process, spoken to over loopback sockets, frame by frame.
 //!
-//! A client that waits for what never comes fails after a minute, and says what it waited for: that
-//! is no bound on how fast the server is.
+//! A client that waits for what never comes fails after a minute, and prints what it waited for:
+//! that is no bound on how fast the server is.
 
 #![cfg(unix)]
 
 mod client;
+mod deferred_cancels;
 mod disconnect;
 mod disk;
-mod greeting;
+mod handshake;
 mod hostile;
-mod house;
 mod jumping;
 mod limited;
 mod limits;
@@ -18,7 +18,7 @@ mod many;
 mod market;
 mod operations;
 mod orders;
-mod owed;
 mod resume;
 mod silence;
 mod stalled;
+mod test_server;

@@ -5,32 +5,32 @@ use thalweg_exchange::market::{Body, Replica};
 use thalweg_exchange::session::Role;
 use thalweg_exchange::{Action, SymbolId};
 
-use crate::client::{Client, Heard, hello, order};
-use crate::house::{House, symbols};
+use crate::client::{Client, Received, hello, order};
+use crate::test_server::{TestServer, symbols};
 
-fn reader(house: &House, number: u32, wanted: &[i32]) -> Client {
+fn reader(server: &TestServer, number: u32, symbols: &[i32]) -> Client {
     let asked = Hello {
         number,
         market_data_only: true,
         ..hello(Role::Read, 9)
     };
-    let (mut client, _) = Client::connect(house.trade_address(), asked);
-    client.subscribe(wanted);
+    let (mut client, _) = Client::connect(server.trade_address(), asked);
+    client.subscribe(symbols);
     client
 }
 
 #[test]
 fn a_subscriber_gets_a_snapshot_and_the_numbered_changes_after_it() {
-    let mut house = House::with_market(|_| {});
-    let (mut client, _) = house.trade(1);
+    let mut server = TestServer::with_market(|_| {});
+    let (mut client, _) = server.trade(1);
     client.submit(1, &order(1, 1, Action::Bid, 10, 4));
     client.succeeds(1);
     // The books of a server that starts again are those of before.
-    house.stop();
-    house.start();
-    let (mut client, _) = house.trade(1);
-    let mut reader = reader(&house, 0, &[]);
-    let Heard::Snapshot(snapshot) = reader.hear() else {
+    server.stop();
+    server.start();
+    let (mut client, _) = server.trade(1);
+    let mut reader = reader(&server, 0, &[]);
+    let Received::Snapshot(snapshot) = reader.receive() else {
         panic!("a snapshot was expected");
     };
     assert_eq!((snapshot.symbol, snapshot.bids[0].volume), (SymbolId(1), 4));
@@ -43,7 +43,7 @@ fn a_subscriber_gets_a_snapshot_and_the_numbered_changes_after_it() {
         .next()
         .is_none_or(|best| best.volume != 2)
     {
-        let Heard::Message(message) = reader.hear() else {
+        let Received::Message(message) = reader.receive() else {
             panic!("a message was expected");
         };
         replica.apply(&message).expect("no message is missing");
@@ -51,12 +51,12 @@ fn a_subscriber_gets_a_snapshot_and_the_numbered_changes_after_it() {
     }
     assert_eq!(trades, 2);
     // A symbol that is added later.
-    let (mut admin, welcome) = house.admin();
+    let (mut admin, welcome) = server.admin();
     admin.submit(welcome.last_executed.0 + 1, &symbols(&[2]));
     loop {
-        match reader.hear() {
-            Heard::Snapshot(snapshot) => break assert_eq!(snapshot.symbol, SymbolId(2)),
-            Heard::Message(_) => {}
+        match reader.receive() {
+            Received::Snapshot(snapshot) => break assert_eq!(snapshot.symbol, SymbolId(2)),
+            Received::Message(_) => {}
             other => panic!("{other:?}"),
         }
     }
@@ -67,15 +67,15 @@ fn a_subscriber_gets_a_snapshot_and_the_numbered_changes_after_it() {
 const ROUNDS: usize = 80;
 
 #[test]
-fn stalled_readers_are_conflated_or_cut_and_the_others_hear_everything() {
-    let house = House::with_market(|config| {
+fn stalled_readers_are_conflated_or_cut_and_the_others_receive_everything() {
+    let server = TestServer::with_market(|config| {
         config.market.ring_chunks = 8;
         config.sessions.rate_per_s = 0;
         config.sessions.socket_bytes = 1 << 14;
     });
-    let mut stalled: Vec<Client> = (0..50).map(|number| reader(&house, number, &[])).collect();
+    let mut stalled: Vec<Client> = (0..50).map(|number| reader(&server, number, &[])).collect();
     let mut others: Vec<Client> = (50..100)
-        .map(|number| reader(&house, number, &[1]))
+        .map(|number| reader(&server, number, &[1]))
         .collect();
     for client in &stalled {
         let small = rustix::net::sockopt::set_socket_recv_buffer_size(&client.stream, 1 << 12);
@@ -83,9 +83,9 @@ fn stalled_readers_are_conflated_or_cut_and_the_others_hear_everything() {
     }
     // All are there before the first order.
     for client in stalled.iter_mut().chain(&mut others) {
-        assert!(matches!(client.hear(), Heard::Snapshot(_)));
+        assert!(matches!(client.receive(), Received::Snapshot(_)));
     }
-    let (mut trader, _) = house.trade(1);
+    let (mut trader, _) = server.trade(1);
     let mut replicas: Vec<Replica> = others.iter().map(|_| Replica::new(SymbolId(1))).collect();
     let mut sequence = 0;
     for _ in 0..ROUNDS {
@@ -98,13 +98,13 @@ fn stalled_readers_are_conflated_or_cut_and_the_others_hear_everything() {
         for (client, replica) in others.iter_mut().zip(&mut replicas) {
             follow(client, replica, sequence as i64);
         }
-        assert!(figure(&house, "thalweg_market_inlet_bytes") <= f64::from(16 << 20));
+        assert!(metric(&server, "thalweg_market_inlet_bytes") <= f64::from(16 << 20));
     }
-    house.serves();
+    server.serves();
     // A client that begins to read is notified, gets the book, and goes on.
     let client = &mut stalled[0];
     let mut replica = Replica::new(SymbolId(1));
-    let mut told = 0;
+    let mut missed = 0;
     let last = sequence as i64;
     while replica
         .levels(Action::Bid)
@@ -112,17 +112,17 @@ fn stalled_readers_are_conflated_or_cut_and_the_others_hear_everything() {
         .sum::<i64>()
         < last
     {
-        match client.hear() {
-            Heard::Message(message) => {
+        match client.receive() {
+            Received::Message(message) => {
                 let _ = replica.apply(&message);
             }
-            Heard::Conflated(conflated) => told += conflated.missed,
-            Heard::Snapshot(snapshot) => replica.restart(&snapshot).expect("it has levels"),
+            Received::Conflated(conflated) => missed += conflated.missed,
+            Received::Snapshot(snapshot) => replica.restart(&snapshot).expect("it has levels"),
             other => panic!("{other:?}"),
         }
     }
-    assert!(told > 0, "a stalled reader heard everything");
-    assert!(figure(&house, "thalweg_market_conflations_total") >= 1.0);
+    assert!(missed > 0, "a stalled reader received everything");
+    assert!(metric(&server, "thalweg_market_conflations_total") >= 1.0);
 }
 
 /// Lots that a reader sees on offer to sellers.
@@ -133,16 +133,16 @@ fn lots(replica: &Replica) -> i64 {
 /// A reader that reads gets every message, with none missing, until it sees this number of lots.
 fn follow(client: &mut Client, replica: &mut Replica, until: i64) {
     while lots(replica) < until {
-        match client.hear() {
-            Heard::Message(message) => replica.apply(&message).expect("no message is missing"),
+        match client.receive() {
+            Received::Message(message) => replica.apply(&message).expect("no message is missing"),
             other => panic!("{other:?}"),
         }
     }
 }
 
-fn figure(house: &House, name: &str) -> f64 {
-    let (_, page) = house.get("/metrics");
+fn metric(server: &TestServer, name: &str) -> f64 {
+    let (_, page) = server.get("/metrics");
     let line = page.lines().find_map(|line| line.strip_prefix(name));
     line.and_then(|rest| rest.trim().parse().ok())
-        .unwrap_or_else(|| panic!("{name} is not among the figures"))
+        .unwrap_or_else(|| panic!("{name} is not among the metrics"))
 }

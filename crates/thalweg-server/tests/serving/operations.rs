@@ -5,20 +5,20 @@ use thalweg_exchange::{Action, ResultCode};
 use thalweg_server::ServeError;
 
 use crate::client::{hello, order};
-use crate::house::House;
+use crate::test_server::TestServer;
 
 #[test]
-fn health_readiness_and_figures_are_served() {
-    let house = House::with_market(|_| {});
-    let (mut client, _) = house.trade(1);
+fn health_readiness_and_metrics_are_served() {
+    let server = TestServer::with_market(|_| {});
+    let (mut client, _) = server.trade(1);
     client.submit(1, &order(1, 1, Action::Bid, 10, 1));
     client.succeeds(1);
     client.submit(2, &order(2, 1, Action::Bid, 10, 1));
     let _ = client.refused();
-    assert_eq!(house.get("/healthz"), (200, "ok\n".to_owned()));
-    assert_eq!(house.get("/readyz"), (200, "ready\n".to_owned()));
-    assert_eq!(house.get("/").0, 404);
-    let (status, page) = house.get("/metrics");
+    assert_eq!(server.get("/healthz"), (200, "ok\n".to_owned()));
+    assert_eq!(server.get("/readyz"), (200, "ready\n".to_owned()));
+    assert_eq!(server.get("/").0, 404);
+    let (status, page) = server.get("/metrics");
     assert_eq!(status, 200);
     for line in [
         "# TYPE thalweg_commands counter",
@@ -37,7 +37,7 @@ fn health_readiness_and_figures_are_served() {
         "# EOF",
     ] {
         assert!(
-            page.lines().any(|told| told == line),
+            page.lines().any(|found| found == line),
             "`{line}` is not in\n{page}"
         );
     }
@@ -45,10 +45,10 @@ fn health_readiness_and_figures_are_served() {
 
 #[test]
 fn a_server_that_is_dropped_leaves_its_directory_to_the_next_one() {
-    let mut house = House::with_market(|_| {});
-    house.abandon();
+    let mut server = TestServer::with_market(|_| {});
+    server.abandon();
     let next = loop {
-        match house.try_start() {
+        match server.try_start() {
             Ok(next) => break next,
             // The thread of the exchange ends a little later.
             Err(ServeError::Open(_)) => std::thread::yield_now(),
@@ -60,41 +60,41 @@ fn a_server_that_is_dropped_leaves_its_directory_to_the_next_one() {
 
 #[test]
 fn a_second_server_on_the_same_directory_is_refused() {
-    let house = House::with_market(|_| {});
-    let error = house.try_start().expect_err("the directory is in use");
+    let server = TestServer::with_market(|_| {});
+    let error = server.try_start().expect_err("the directory is in use");
     assert!(matches!(error, ServeError::Open(_)), "{error}");
-    house.serves();
+    server.serves();
 }
 
 #[test]
-fn a_server_that_stops_answers_what_it_took_and_says_bye() {
-    let mut house = House::with_market(|_| {});
-    let (mut client, _) = house.trade(1);
+fn a_server_that_stops_answers_what_it_took_and_sends_a_bye() {
+    let mut server = TestServer::with_market(|_| {});
+    let (mut client, _) = server.trade(1);
     for id in 1..=500 {
         client.submit(id, &order(1, id as i64, Action::Bid, 10, 1));
     }
     client.succeeds(1);
-    house.stop();
+    server.stop();
     // Answers and refusals in order, then the bye.
     let (mut answered, mut why) = (1, None);
     while why.is_none() {
-        match client.hear_cut() {
-            Some(crate::client::Heard::Answer(answer)) => {
+        match client.receive_cut() {
+            Some(crate::client::Received::Answer(answer)) => {
                 answered += 1;
                 assert_eq!(
                     (answer.sequence.0, answer.result),
                     (answered, ResultCode::Success)
                 );
             }
-            Some(crate::client::Heard::Bye(reason, _)) => why = Some(reason),
-            Some(crate::client::Heard::Report(_) | crate::client::Heard::Refused(_)) => {}
+            Some(crate::client::Received::Bye(reason, _)) => why = Some(reason),
+            Some(crate::client::Received::Report(_) | crate::client::Received::Refused(_)) => {}
             other => panic!("{other:?} after {answered} answers"),
         }
     }
     assert_eq!(why, Some(Ending::Shutdown));
     // Every answered command is there, and nothing else of the session was executed.
-    house.start();
+    server.start();
     let trade = hello(thalweg_exchange::session::Role::Trade, 1);
-    let (_, welcome) = crate::client::Client::connect(house.trade_address(), trade);
+    let (_, welcome) = crate::client::Client::connect(server.trade_address(), trade);
     assert_eq!(welcome.last_executed.0, answered);
 }

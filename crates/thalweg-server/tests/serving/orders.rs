@@ -7,44 +7,47 @@ use thalweg_exchange::execution::Execution;
 use thalweg_exchange::session::{Refusal, Role};
 use thalweg_exchange::{Action, Command, CurrencyId, ResultCode, SymbolId, UserId};
 
-use crate::client::{Client, Heard, hello, order, submit_of};
-use crate::house::House;
+use crate::client::{Client, Received, hello, order, submit_of};
+use crate::test_server::TestServer;
 
 #[test]
-fn both_sides_of_a_trade_are_told_and_nobody_else() {
-    let house = House::with_market(|_| {});
-    let (mut maker, _) = house.trade(1);
-    let (mut taker, _) = house.trade(2);
-    let (mut reader, _) = Client::connect(house.trade_address(), hello(Role::Read, 1));
-    let (mut other, _) = house.trade(3);
+fn both_sides_of_a_trade_get_reports_and_no_other_user() {
+    let server = TestServer::with_market(|_| {});
+    let (mut maker, _) = server.trade(1);
+    let (mut taker, _) = server.trade(2);
+    let (mut reader, _) = Client::connect(server.trade_address(), hello(Role::Read, 1));
+    let (mut other, _) = server.trade(3);
     maker.submit(1, &order(1, 1, Action::Ask, 10, 5));
     // The answer comes before the reports.
-    assert!(matches!(maker.hear(), Heard::Answer(answer) if answer.sequence.0 == 1));
+    assert!(matches!(maker.receive(), Received::Answer(answer) if answer.sequence.0 == 1));
     assert_eq!(maker.report().report.kind, Execution::New);
     taker.submit(5, &order(2, 1, Action::Bid, 10, 3));
     let number = taker.succeeds(5);
-    let told = taker.report();
-    assert_eq!((told.number.0, told.report.kind), (1, Execution::New));
+    let report = taker.report();
+    assert_eq!((report.number.0, report.report.kind), (1, Execution::New));
     for (client, owner) in [(&mut taker, 2), (&mut maker, 1)] {
-        let told = client.report();
-        assert_eq!((told.number.0, told.report.owner), (2, UserId(owner)));
-        assert_eq!(told.report.command, number);
-        assert!(matches!(told.report.kind, Execution::Trade { size: 3, .. }));
+        let report = client.report();
+        assert_eq!((report.number.0, report.report.owner), (2, UserId(owner)));
+        assert_eq!(report.report.command, number);
+        assert!(matches!(
+            report.report.kind,
+            Execution::Trade { size: 3, .. }
+        ));
     }
     // A reader of the same user gets the same reports.
     assert_eq!(
-        [reader.report(), reader.report()].map(|told| told.number.0),
+        [reader.report(), reader.report()].map(|report| report.number.0),
         [1, 2]
     );
     other.submit(1, &order(3, 1, Action::Bid, 1, 1));
-    assert!(matches!(other.hear(), Heard::Answer(_)));
+    assert!(matches!(other.receive(), Received::Answer(_)));
     assert_eq!(other.report().report.owner, UserId(3));
 }
 
 #[test]
 fn a_role_cannot_do_what_is_not_its_own() {
-    let house = House::with_market(|_| {});
-    let (mut trader, _) = house.trade(1);
+    let server = TestServer::with_market(|_| {});
+    let (mut trader, _) = server.trade(1);
     let deposit = Command::Balance {
         uid: UserId(1),
         currency: CurrencyId(20),
@@ -52,7 +55,7 @@ fn a_role_cannot_do_what_is_not_its_own() {
         transaction_id: 1 << 40,
         kind: Default::default(),
     };
-    let everybody = Command::cancel_all(None, None);
+    let all_users = Command::cancel_all(None, None);
     let others = Command::cancel_all(Some(UserId(2)), None);
     for (sequence, command, why) in [
         (1, deposit.clone(), Refusal::Role),
@@ -60,20 +63,20 @@ fn a_role_cannot_do_what_is_not_its_own() {
         (3, Command::Clock { time: 9 }, Refusal::Role),
         (4, order(2, 1, Action::Bid, 1, 1), Refusal::NotYourUser),
         (5, others, Refusal::NotYourUser),
-        (6, everybody, Refusal::Role),
+        (6, all_users, Refusal::Role),
     ] {
         trader.submit(sequence, &command);
-        let told = trader.refused();
-        assert_eq!(told.sequence.0, sequence, "{command:?}");
+        let refusal = trader.refused();
+        assert_eq!(refusal.sequence.0, sequence, "{command:?}");
         assert!(
-            told.why == why || told.why == Refusal::NotYourUser,
-            "{command:?}: {told:?}"
+            refusal.why == why || refusal.why == Refusal::NotYourUser,
+            "{command:?}: {refusal:?}"
         );
     }
-    let (mut reader, _) = Client::connect(house.trade_address(), hello(Role::Read, 1));
+    let (mut reader, _) = Client::connect(server.trade_address(), hello(Role::Read, 1));
     reader.submit(1, &order(1, 1, Action::Bid, 1, 1));
     assert_eq!(reader.refused().why, Refusal::Role);
-    let (mut admin, _) = house.admin();
+    let (mut admin, _) = server.admin();
     for (sequence, command) in [
         (11, order(1, 1, Action::Bid, 1, 1)),
         (12, Command::Reset),
@@ -84,13 +87,13 @@ fn a_role_cannot_do_what_is_not_its_own() {
     }
     admin.submit(14, &deposit);
     admin.succeeds(14);
-    house.serves();
+    server.serves();
 }
 
 #[test]
 fn many_commands_go_before_the_first_answer_and_stay_in_order() {
-    let house = House::with_market(|_| {});
-    let (mut client, welcome) = house.trade(1);
+    let server = TestServer::with_market(|_| {});
+    let (mut client, welcome) = server.trade(1);
     let count = u64::from(welcome.in_flight_max).min(1_000);
     let mut bytes = Vec::new();
     for id in 1..=count {
@@ -106,26 +109,26 @@ fn many_commands_go_before_the_first_answer_and_stay_in_order() {
 }
 
 #[test]
-fn limits_refuse_and_say_what_they_are() {
-    let house = House::with_market(|config| {
+fn refusals_have_the_limit() {
+    let server = TestServer::with_market(|config| {
         config.sessions.rate_per_s = 1;
         config.sessions.rate_burst = 5;
         config.sessions.open_orders_max = 2;
     });
-    let (mut client, welcome) = house.trade(1);
+    let (mut client, welcome) = server.trade(1);
     assert_eq!(welcome.rate_max, 1);
     for id in 1..=20 {
         client.submit(id, &order(1, id as i64, Action::Bid, 10, 1));
     }
     let (mut results, mut refused) = (Vec::new(), 0);
     while results.len() + refused < 20 {
-        match client.hear() {
-            Heard::Answer(answer) => results.push(answer.result),
-            Heard::Refused(told) => {
-                assert_eq!(told.why, Refusal::Rate { limit: 1 });
+        match client.receive() {
+            Received::Answer(answer) => results.push(answer.result),
+            Received::Refused(refusal) => {
+                assert_eq!(refusal.why, Refusal::Rate { limit: 1 });
                 refused += 1;
             }
-            Heard::Report(_) => {}
+            Received::Report(_) => {}
             other => panic!("{other:?}"),
         }
     }
@@ -139,8 +142,8 @@ fn limits_refuse_and_say_what_they_are() {
 
 #[test]
 fn queries_are_about_the_own_user_and_what_was_sent_before() {
-    let house = House::with_market(|_| {});
-    let (mut client, _) = house.trade(1);
+    let server = TestServer::with_market(|_| {});
+    let (mut client, _) = server.trade(1);
     client.submit(1, &order(1, 1, Action::Bid, 10, 4));
     client.query(7, SessionQuery::OpenOrders(UserId(1)));
     client.query(8, SessionQuery::Account(UserId(1)));
@@ -149,24 +152,24 @@ fn queries_are_about_the_own_user_and_what_was_sent_before() {
     client.query(10, SessionQuery::Book { symbol, depth: 5 });
     let symbol = SymbolId(4);
     client.query(11, SessionQuery::Book { symbol, depth: 5 });
-    let mut said = std::collections::BTreeMap::new();
-    while said.len() < 5 {
-        if let Heard::QueryAnswer(answer) = client.hear() {
-            said.insert(answer.id, answer.said);
+    let mut answers = std::collections::BTreeMap::new();
+    while answers.len() < 5 {
+        if let Received::QueryAnswer(answer) = client.receive() {
+            answers.insert(answer.id, answer.said);
         }
     }
-    let Said::OpenOrders { orders, is_cut } = &said[&7] else {
-        panic!("{said:?}");
+    let Said::OpenOrders { orders, is_cut } = &answers[&7] else {
+        panic!("{answers:?}");
     };
     assert_eq!((orders.len(), orders[0].size, *is_cut), (1, 4, false));
-    assert!(matches!(&said[&8], Said::Account(user) if user.open_orders == 1));
-    assert_eq!(said[&9], Said::Refused(Refusal::NotYourUser));
-    assert!(matches!(&said[&10], Said::Book(book) if book.bids.len() == 1));
-    assert_eq!(said[&11], Said::UnknownSymbol);
-    // An administrator may ask about anybody.
-    let (mut admin, _) = house.admin();
+    assert!(matches!(&answers[&8], Said::Account(user) if user.open_orders == 1));
+    assert_eq!(answers[&9], Said::Refused(Refusal::NotYourUser));
+    assert!(matches!(&answers[&10], Said::Book(book) if book.bids.len() == 1));
+    assert_eq!(answers[&11], Said::UnknownSymbol);
+    // An administrator may ask about any user.
+    let (mut admin, _) = server.admin();
     admin.query(1, SessionQuery::Account(UserId(1)));
-    let Heard::QueryAnswer(answer) = admin.hear() else {
+    let Received::QueryAnswer(answer) = admin.receive() else {
         panic!("an answer was expected");
     };
     assert!(matches!(answer.said, Said::Account(_)));
@@ -174,19 +177,19 @@ fn queries_are_about_the_own_user_and_what_was_sent_before() {
 
 #[test]
 fn heartbeats_go_both_ways_and_silence_ends_a_session() {
-    let house = House::with_market(|config| config.sessions.heartbeat_min_ms = 10);
+    let server = TestServer::with_market(|config| config.sessions.heartbeat_min_ms = 10);
     // Long enough that a busy machine does not make the client silent.
     let heartbeat_ms = 500;
     let asked = Hello {
         heartbeat_ms,
         ..hello(Role::Trade, 1)
     };
-    let (mut client, welcome) = Client::connect(house.trade_address(), asked);
+    let (mut client, welcome) = Client::connect(server.trade_address(), asked);
     assert_eq!(welcome.heartbeat_ms, 500);
-    // As long as it says something, it stays.
+    // As long as it sends something, it stays.
     for _ in 0..6 {
-        assert_eq!(client.hear(), Heard::Heartbeat);
-        client.say(&ClientFrame::Heartbeat);
+        assert_eq!(client.receive(), Received::Heartbeat);
+        client.send(&ClientFrame::Heartbeat);
     }
     let (why, text) = client.bye();
     assert_eq!(why, thalweg_exchange::codec::session::Ending::Silent);
@@ -195,9 +198,9 @@ fn heartbeats_go_both_ways_and_silence_ends_a_session() {
 
 #[test]
 fn each_command_of_an_administrator_leaves_a_line() {
-    let file = crate::house::scratch().with_extension("jsonl");
-    let mut house = House::new(|config| config.admin.audit_file = Some(file.clone()));
-    let (mut admin, _) = house.admin();
+    let file = crate::test_server::scratch().with_extension("jsonl");
+    let mut server = TestServer::new(|config| config.admin.audit_file = Some(file.clone()));
+    let (mut admin, _) = server.admin();
     admin.submit(1, &Command::AddUser { uid: UserId(5) });
     admin.submit(2, &Command::AddUser { uid: UserId(5) });
     admin.succeeds(1);
@@ -206,7 +209,7 @@ fn each_command_of_an_administrator_leaves_a_line() {
     assert_eq!(admin.refused().why, Refusal::SequenceReused);
     admin.submit(3, &order(1, 1, Action::Bid, 10, 1));
     assert_eq!(admin.refused().why, Refusal::Role);
-    house.stop();
+    server.stop();
     let text = std::fs::read_to_string(&file).expect("it was made");
     let mut lines: Vec<serde_json::Value> = text
         .lines()
@@ -228,12 +231,12 @@ fn each_command_of_an_administrator_leaves_a_line() {
 }
 
 #[test]
-fn a_welcome_says_the_number_of_the_next_command() {
-    let house = House::with_market(|_| {});
-    let (mut client, welcome) = house.trade(1);
+fn a_welcome_has_the_number_of_the_next_command() {
+    let server = TestServer::with_market(|_| {});
+    let (mut client, welcome) = server.trade(1);
     assert_eq!(welcome.next_command, 2);
     client.submit(1, &order(1, 1, Action::Bid, 10, 1));
     client.succeeds(1);
-    let (_, welcome) = house.trade(2);
+    let (_, welcome) = server.trade(2);
     assert_eq!(welcome.next_command, 3);
 }

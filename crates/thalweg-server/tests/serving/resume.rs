@@ -5,8 +5,8 @@ use thalweg_exchange::codec::session::{Ending, Hello};
 use thalweg_exchange::session::{Refusal, ReportNumber, Role};
 use thalweg_exchange::{Action, ResultCode};
 
-use crate::client::{Client, Heard, hello, order};
-use crate::house::House;
+use crate::client::{Client, Received, hello, order};
+use crate::test_server::TestServer;
 
 /// A user who has seen reports up to this one.
 fn back(user: i64, last: Option<u64>) -> Hello<'static> {
@@ -18,20 +18,20 @@ fn back(user: i64, last: Option<u64>) -> Hello<'static> {
 
 #[test]
 fn a_repeated_command_gets_its_first_answer_also_after_a_restart() {
-    let mut house = House::with_market(|_| {});
-    let (mut client, _) = house.trade(1);
+    let mut server = TestServer::with_market(|_| {});
+    let (mut client, _) = server.trade(1);
     client.submit(3, &order(1, 1, Action::Bid, 10, 1));
     let number = client.succeeds(3);
     for _ in 0..2 {
         drop(client);
-        house.stop();
-        house.start();
-        let (again, welcome) = Client::connect(house.trade_address(), back(1, Some(1)));
+        server.stop();
+        server.start();
+        let (again, welcome) = Client::connect(server.trade_address(), back(1, Some(1)));
         client = again;
         assert_eq!(welcome.last_executed.0, 3);
         assert_eq!(welcome.next_report, ReportNumber(2));
         client.submit(3, &order(1, 1, Action::Bid, 10, 1));
-        let Heard::Answer(answer) = client.hear() else {
+        let Received::Answer(answer) = client.receive() else {
             panic!("an answer was expected");
         };
         assert!(answer.is_repeated);
@@ -51,51 +51,51 @@ fn a_repeated_command_gets_its_first_answer_also_after_a_restart() {
 
 #[test]
 fn missed_reports_come_right_after_the_welcome_and_then_live_ones() {
-    let mut house = House::with_market(|_| {});
-    let (mut client, _) = house.trade(1);
+    let mut server = TestServer::with_market(|_| {});
+    let (mut client, _) = server.trade(1);
     client.submit(1, &order(1, 1, Action::Ask, 10, 9));
     assert_eq!(client.report().number, ReportNumber(1));
     drop(client);
     // Others trade with the order meanwhile.
-    let (mut other, _) = house.trade(2);
+    let (mut other, _) = server.trade(2);
     for id in 1..=3 {
         other.submit(id, &order(2, id as i64, Action::Bid, 10, 1));
         other.succeeds(id);
     }
     let numbers = |client: &mut Client, count: usize| -> Vec<u64> {
-        let next = || match client.hear() {
-            Heard::Report(told) => told.number.0,
+        let next = || match client.receive() {
+            Received::Report(report) => report.number.0,
             other => panic!("a report was expected, not {other:?}"),
         };
         std::iter::repeat_with(next).take(count).collect()
     };
-    let (mut client, welcome) = Client::connect(house.trade_address(), back(1, Some(1)));
+    let (mut client, welcome) = Client::connect(server.trade_address(), back(1, Some(1)));
     assert_eq!(welcome.next_report, ReportNumber(5));
     assert_eq!(numbers(&mut client, 3), [2, 3, 4]);
     other.submit(4, &order(2, 4, Action::Bid, 10, 1));
     assert_eq!(numbers(&mut client, 1), [5]);
-    // After a restart they are still there; and who wants none of before gets none.
-    house.stop();
-    house.start();
-    let (mut client, _) = Client::connect(house.trade_address(), back(1, Some(3)));
+    // After a restart they are still there; and a client that asks for none of before gets none.
+    server.stop();
+    server.start();
+    let (mut client, _) = Client::connect(server.trade_address(), back(1, Some(3)));
     assert_eq!(numbers(&mut client, 2), [4, 5]);
-    let (mut fresh, welcome) = Client::connect(house.trade_address(), back(1, None));
+    let (mut fresh, welcome) = Client::connect(server.trade_address(), back(1, None));
     assert_eq!(welcome.next_report, ReportNumber(6));
-    let (mut other, _) = Client::connect(house.trade_address(), back(2, None));
+    let (mut other, _) = Client::connect(server.trade_address(), back(2, None));
     other.submit(5, &order(2, 5, Action::Bid, 10, 1));
     assert_eq!(numbers(&mut fresh, 1), [6]);
 }
 
 #[test]
-fn reports_that_are_not_kept_are_told_as_a_gap() {
-    let house = House::with_market(|config| config.sessions.reports_kept = 4);
-    let (mut client, _) = house.trade(1);
+fn reports_that_are_not_kept_come_as_a_gap() {
+    let server = TestServer::with_market(|config| config.sessions.reports_kept = 4);
+    let (mut client, _) = server.trade(1);
     for id in 1..=20 {
         client.submit(id, &order(1, id as i64, Action::Bid, 10, 1));
         client.succeeds(id);
     }
-    let (mut again, _) = Client::connect(house.trade_address(), back(1, Some(2)));
-    let Heard::ReportGap(gap) = again.hear() else {
+    let (mut again, _) = Client::connect(server.trade_address(), back(1, Some(2)));
+    let Received::ReportGap(gap) = again.receive() else {
         panic!("a gap was expected");
     };
     assert_eq!((gap.from, gap.to), (ReportNumber(3), ReportNumber(16)));
@@ -104,7 +104,7 @@ fn reports_that_are_not_kept_are_told_as_a_gap() {
 
 #[test]
 fn a_private_reader_that_is_too_slow_is_cut_and_resumes() {
-    let house = House::with_market(|config| {
+    let server = TestServer::with_market(|config| {
         config.sessions.out_bytes_max = 1 << 14;
         config.sessions.reports_kept = 1 << 17;
     });
@@ -114,14 +114,14 @@ fn a_private_reader_that_is_too_slow_is_cut_and_resumes() {
         number,
         ..hello(Role::Trade, 1)
     };
-    let (mut stalled, _) = Client::connect(house.trade_address(), stalled);
-    let (mut busy, _) = house.trade(1);
+    let (mut stalled, _) = Client::connect(server.trade_address(), stalled);
+    let (mut busy, _) = server.trade(1);
     let mut sequence = 0;
-    let is_cut = |house: &House| {
-        let (_, page) = house.get("/metrics");
+    let is_cut = |server: &TestServer| {
+        let (_, page) = server.get("/metrics");
         page.contains("thalweg_connections_ended_total{reason=\"SlowReader\"} 1")
     };
-    while !is_cut(&house) {
+    while !is_cut(&server) {
         for _ in 0..500 {
             sequence += 1;
             busy.submit(sequence, &order(1, sequence as i64, Action::Bid, 10, 1));
@@ -131,32 +131,32 @@ fn a_private_reader_that_is_too_slow_is_cut_and_resumes() {
     // The client has whole frames, and a bye if there was room for one.
     let mut last = 0;
     loop {
-        match stalled.hear_cut() {
-            Some(Heard::Report(told)) => {
-                assert_eq!(told.number.0, last + 1);
+        match stalled.receive_cut() {
+            Some(Received::Report(report)) => {
+                assert_eq!(report.number.0, last + 1);
                 last += 1;
             }
-            Some(Heard::Bye(why, _)) => assert_eq!(why, Ending::SlowReader),
-            Some(Heard::Closed) | None => break,
+            Some(Received::Bye(why, _)) => assert_eq!(why, Ending::SlowReader),
+            Some(Received::Closed) | None => break,
             Some(_) => {}
         }
     }
     // It comes back and misses nothing, if it reads now. Its outbox holds fewer reports than it
     // missed, so it may be cut again, and goes on from there.
     while last < sequence {
-        let told = Hello {
+        let resuming = Hello {
             number,
             ..back(1, Some(last))
         };
-        let mut again = Client::greeting(house.trade_address(), told);
+        let mut again = Client::with_hello(server.trade_address(), resuming);
         let before = last;
         loop {
-            match again.hear_cut() {
-                Some(Heard::Report(told)) => {
-                    assert_eq!(told.number.0, last + 1);
+            match again.receive_cut() {
+                Some(Received::Report(report)) => {
+                    assert_eq!(report.number.0, last + 1);
                     last += 1;
                 }
-                Some(Heard::Welcome(_)) => {}
+                Some(Received::Welcome(_)) => {}
                 _ => break,
             }
             if last == sequence {
@@ -165,5 +165,5 @@ fn a_private_reader_that_is_too_slow_is_cut_and_resumes() {
         }
         assert!(last > before, "nothing more came after {before}");
     }
-    house.serves();
+    server.serves();
 }

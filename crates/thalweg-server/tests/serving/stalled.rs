@@ -1,4 +1,4 @@
-//! Clients that take nothing, or little, while much is owed to them.
+//! Clients that take nothing, or little, while much waits for them.
 
 use std::io::{Read, Write};
 use std::thread;
@@ -11,10 +11,10 @@ use thalweg_exchange::session::{Refusal, Role};
 use thalweg_exchange::{Action, OrderId, SymbolId, UserId};
 use thalweg_server::config::Config;
 
-use crate::client::{Client, Heard, hello, order, submit_of};
-use crate::house::{House, Place, scratch};
+use crate::client::{Client, Received, hello, order, submit_of};
+use crate::deferred_cancels::bound;
 use crate::limited::Limited;
-use crate::owed::bound;
+use crate::test_server::{Place, TestServer, scratch};
 
 /// Orders of user 1, each on a level of its own, so that an answer with all of them is long.
 const ORDERS: i64 = 500;
@@ -34,13 +34,13 @@ fn small_sockets(config: &mut Config) {
 }
 
 /// Orders that another session of user 1 places.
-fn place_many(house: &House) -> Client {
+fn place_many(server: &TestServer) -> Client {
     let number = 7;
     let busy = Hello {
         number,
         ..hello(Role::Trade, 1)
     };
-    let (mut busy, _) = Client::connect(house.trade_address(), busy);
+    let (mut busy, _) = Client::connect(server.trade_address(), busy);
     for id in 1..=ORDERS {
         busy.submit(id as u64, &order(1, 1_000 + id, Action::Bid, id, 1));
         busy.succeeds(id as u64);
@@ -49,16 +49,16 @@ fn place_many(house: &House) -> Client {
 }
 
 /// Asks for much and takes nothing, until the server can write no more to it.
-fn stall(house: &House, client: &mut Client) {
+fn stall(server: &TestServer, client: &mut Client) {
     rustix::net::sockopt::set_socket_recv_buffer_size(&client.stream, 4096).expect("a buffer");
     for id in 1..=ANSWERS {
         client.query(id, BOOK);
     }
     let name = "thalweg_out_bytes ";
     loop {
-        let (_, page) = house.get("/metrics");
+        let (_, page) = server.get("/metrics");
         let line = page.lines().find_map(|line| line.strip_prefix(name));
-        let waiting: f64 = line.and_then(|line| line.parse().ok()).expect("a figure");
+        let waiting: f64 = line.and_then(|line| line.parse().ok()).expect("a metric");
         if waiting > (ANSWERS as usize * BOOK_BYTES / 2) as f64 {
             return;
         }
@@ -76,13 +76,13 @@ fn of_session(number: u32) -> Hello<'static> {
 
 #[test]
 fn a_client_that_reads_slowly_and_steadily_is_not_cut() {
-    let house = House::with_market(|config| {
+    let server = TestServer::with_market(|config| {
         small_sockets(config);
         config.sessions.stall_ms = 3_000;
     });
-    let _busy = place_many(&house);
-    let (mut slow, _) = Client::connect(house.trade_address(), of_session(0));
-    stall(&house, &mut slow);
+    let _busy = place_many(&server);
+    let (mut slow, _) = Client::connect(server.trade_address(), of_session(0));
+    stall(&server, &mut slow);
     let mut left = ANSWERS as usize * BOOK_BYTES;
     while left > 0 {
         let mut some = [0; 1 << 14];
@@ -96,21 +96,21 @@ fn a_client_that_reads_slowly_and_steadily_is_not_cut() {
 
 #[test]
 fn a_bye_does_not_come_within_another_frame() {
-    let house = House::with_market(small_sockets);
-    let _busy = place_many(&house);
-    let (mut client, _) = Client::connect(house.trade_address(), of_session(0));
-    stall(&house, &mut client);
+    let server = TestServer::with_market(small_sockets);
+    let _busy = place_many(&server);
+    let (mut client, _) = Client::connect(server.trade_address(), of_session(0));
+    stall(&server, &mut client);
     client.write(&[0; 8]);
     // The server has seen it before the client begins to read.
-    house.serves();
-    house.serves();
+    server.serves();
+    server.serves();
     loop {
-        match client.hear_cut() {
-            Some(Heard::QueryAnswer(told)) => {
-                assert!(matches!(told.said, Said::Book(_)), "{told:?}");
+        match client.receive_cut() {
+            Some(Received::QueryAnswer(answer)) => {
+                assert!(matches!(answer.said, Said::Book(_)), "{answer:?}");
             }
-            Some(Heard::Bye(why, _)) => assert_eq!(why, Ending::BadFrame),
-            Some(Heard::Closed) | None => break,
+            Some(Received::Bye(why, _)) => assert_eq!(why, Ending::BadFrame),
+            Some(Received::Closed) | None => break,
             other => panic!("{other:?}"),
         }
     }
@@ -118,17 +118,17 @@ fn a_bye_does_not_come_within_another_frame() {
 
 #[test]
 fn a_connection_that_was_replaced_takes_no_commands_even_if_it_reads_nothing() {
-    let house = House::with_market(small_sockets);
-    let _busy = place_many(&house);
-    let (mut older, _) = Client::connect(house.trade_address(), of_session(0));
-    stall(&house, &mut older);
-    let (mut newer, welcome) = Client::connect(house.trade_address(), of_session(0));
+    let server = TestServer::with_market(small_sockets);
+    let _busy = place_many(&server);
+    let (mut older, _) = Client::connect(server.trade_address(), of_session(0));
+    stall(&server, &mut older);
+    let (mut newer, welcome) = Client::connect(server.trade_address(), of_session(0));
     assert_eq!(welcome.last_executed.0, 0);
     // It may be closed already.
     let late = submit_of(1, &order(1, 1, Action::Bid, 10, 1));
     let _ = older.stream.write_all(&late);
     for _ in 0..3 {
-        house.serves();
+        server.serves();
     }
     newer.submit(1, &order(1, 2, Action::Bid, 10, 1));
     // An answer alone might be that of the other command with the number.
@@ -137,24 +137,24 @@ fn a_connection_that_was_replaced_takes_no_commands_even_if_it_reads_nothing() {
 
 #[test]
 fn orders_go_with_a_stalled_session_when_the_server_stops() {
-    let mut house = House::with_market(small_sockets);
-    let _busy = place_many(&house);
+    let mut server = TestServer::with_market(small_sockets);
+    let _busy = place_many(&server);
     let asking = Hello {
         cancels_on_disconnect: true,
         ..of_session(0)
     };
-    let (mut stalled, _) = Client::connect(house.trade_address(), asking);
+    let (mut stalled, _) = Client::connect(server.trade_address(), asking);
     stalled.submit(1, &bound(1));
     stalled.succeeds(1);
-    stall(&house, &mut stalled);
-    house.stop();
-    house.start();
-    let (mut reader, _) = Client::connect(house.trade_address(), of_session(1));
+    stall(&server, &mut stalled);
+    server.stop();
+    server.start();
+    let (mut reader, _) = Client::connect(server.trade_address(), of_session(1));
     reader.query(1, OWN_ORDERS);
-    let Heard::QueryAnswer(told) = reader.hear() else {
+    let Received::QueryAnswer(answer) = reader.receive() else {
         panic!("an answer was expected");
     };
-    let Said::OpenOrders { orders, .. } = told.said else {
+    let Said::OpenOrders { orders, .. } = answer.said else {
         panic!("orders were expected");
     };
     assert_eq!(orders.len(), ORDERS as usize);
@@ -163,37 +163,38 @@ fn orders_go_with_a_stalled_session_when_the_server_stops() {
 
 #[test]
 fn orders_of_a_stalled_connection_go_before_the_one_that_replaces_it_has_some() {
-    let house = House::with_market(small_sockets);
-    let _busy = place_many(&house);
+    let server = TestServer::with_market(small_sockets);
+    let _busy = place_many(&server);
     let asking = Hello {
         cancels_on_disconnect: true,
         ..of_session(0)
     };
-    let (mut older, _) = Client::connect(house.trade_address(), asking);
+    let (mut older, _) = Client::connect(server.trade_address(), asking);
     older.submit(1, &bound(1));
     older.succeeds(1);
-    stall(&house, &mut older);
-    let (mut newer, _) = Client::connect(house.trade_address(), of_session(0));
+    stall(&server, &mut older);
+    let (mut newer, _) = Client::connect(server.trade_address(), of_session(0));
     for _ in 0..3 {
-        house.serves();
+        server.serves();
     }
     newer.submit(2, &bound(2));
-    let told = [newer.report(), newer.report()].map(|told| (told.report.order, told.report.kind));
+    let reports = [newer.report(), newer.report()];
+    let kinds = reports.map(|numbered| (numbered.report.order, numbered.report.kind));
     let why = CancelReason::Removed(Removal::Disconnected);
     let gone = Execution::Cancelled { size: 1, why };
-    assert_eq!(told, [(OrderId(1), gone), (OrderId(2), Execution::New)]);
+    assert_eq!(kinds, [(OrderId(1), gone), (OrderId(2), Execution::New)]);
 }
 
 #[test]
 fn more_open_orders_than_may_wait_are_cut_and_the_client_is_not() {
-    let house = House::with_market(|config| config.sessions.out_bytes_max = 1 << 14);
-    let _busy = place_many(&house);
-    let (mut client, _) = Client::connect(house.trade_address(), of_session(0));
+    let server = TestServer::with_market(|config| config.sessions.out_bytes_max = 1 << 14);
+    let _busy = place_many(&server);
+    let (mut client, _) = Client::connect(server.trade_address(), of_session(0));
     client.query(1, OWN_ORDERS);
-    let Heard::QueryAnswer(told) = client.hear() else {
+    let Received::QueryAnswer(answer) = client.receive() else {
         panic!("an answer was expected");
     };
-    let Said::OpenOrders { orders, is_cut } = told.said else {
+    let Said::OpenOrders { orders, is_cut } = answer.said else {
         panic!("orders were expected");
     };
     assert!(is_cut && !orders.is_empty(), "{} orders", orders.len());
@@ -202,36 +203,36 @@ fn more_open_orders_than_may_wait_are_cut_and_the_client_is_not() {
 }
 
 #[test]
-fn one_list_of_open_orders_is_under_way_at_a_time() {
+fn one_list_of_open_orders_is_in_flight_at_a_time() {
     let directory = scratch();
     let disk = Limited::new(&directory);
-    let house = House::on(Place::Limited(disk.clone()), |_| {});
-    house.set_market();
-    let (mut client, _) = house.trade(1);
+    let server = TestServer::on(Place::Limited(disk.clone()), |_| {});
+    server.set_market();
+    let (mut client, _) = server.trade(1);
     // An answer comes behind the commands before it, which wait for the disk.
     let stuck = disk.stick();
     client.submit(1, &order(1, 1, Action::Bid, 10, 1));
     client.query(1, OWN_ORDERS);
     client.query(2, OWN_ORDERS);
-    let Heard::QueryAnswer(told) = client.hear() else {
+    let Received::QueryAnswer(answer) = client.receive() else {
         panic!("a refusal was expected");
     };
     let refused = Said::Refused(Refusal::InFlight { limit: 1 });
-    assert_eq!((told.id, told.said), (2, refused));
+    assert_eq!((answer.id, answer.said), (2, refused));
     drop(stuck);
     client.succeeds(1);
     for id in [1, 3] {
-        let told = loop {
-            match client.hear() {
-                Heard::QueryAnswer(told) => break told,
-                Heard::Report(_) => {}
+        let answer = loop {
+            match client.receive() {
+                Received::QueryAnswer(answer) => break answer,
+                Received::Report(_) => {}
                 other => panic!("{other:?}"),
             }
         };
-        assert_eq!(told.id, id);
-        assert!(matches!(told.said, Said::OpenOrders { .. }));
+        assert_eq!(answer.id, id);
+        assert!(matches!(answer.said, Said::OpenOrders { .. }));
         client.query(3, OWN_ORDERS);
     }
-    drop(house);
+    drop(server);
     let _ = std::fs::remove_dir_all(directory);
 }

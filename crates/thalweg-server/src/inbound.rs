@@ -12,8 +12,8 @@ use thalweg_exchange::service::Query;
 use thalweg_exchange::session::{ClientSequence, Refusal, Role};
 use thalweg_exchange::{Command, UserId};
 
+use crate::counters::raise;
 use crate::driver::Driver;
-use crate::figures::raise;
 use crate::scheduler::Scheduler;
 use crate::session::{Input, QUERIES_MAX, Session, SessionId};
 use crate::shared::Shared;
@@ -96,7 +96,7 @@ impl<S: Storage> Turn<'_, S> {
     pub(crate) fn run(&mut self) -> Result<After, Failed> {
         if !self.session.input.may_have_frame() && self.session.is_readable {
             match self.session.read() {
-                Ok(count) => raise(&self.shared.figures.bytes_in, count as u64),
+                Ok(count) => raise(&self.shared.counters.bytes_in, count as u64),
                 Err(_) => {
                     let why = Ending::Done;
                     self.ending = Some(TurnEnding { why, text: None });
@@ -178,7 +178,7 @@ impl<S: Storage> Turn<'_, S> {
         self.end(Ending::FrameTooLong, text)
     }
 
-    /// Takes a frame, or says why it is not taken now.
+    /// Takes a frame, or returns why it is not taken now.
     fn take(&mut self, frame: &ClientFrame<'_>, at: u64, room: usize) -> Result<(), Stop> {
         match frame {
             ClientFrame::Submit(_) | ClientFrame::Query(_) if room == 0 => {
@@ -188,14 +188,14 @@ impl<S: Storage> Turn<'_, S> {
             ClientFrame::Query(query) => self.take_query(query),
             ClientFrame::Subscribe(symbols) => {
                 self.pay_for(symbols)?;
-                match self.session.interest.add(symbols) {
+                match self.session.requested.add(symbols) {
                     true => Ok(()),
                     false => Err(self.end(Ending::BadFrame, "too many symbols are subscribed")),
                 }
             }
             ClientFrame::Unsubscribe(symbols) => {
                 self.pay_for(symbols)?;
-                self.session.interest.remove(symbols);
+                self.session.requested.remove(symbols);
                 Ok(())
             }
             ClientFrame::Heartbeat => {
@@ -218,7 +218,7 @@ impl<S: Storage> Turn<'_, S> {
         if self.count == self.commands.len() {
             self.commands.push((sequence, Command::Nop));
         }
-        let (place, command) = &mut self.commands[self.count];
+        let (slot, command) = &mut self.commands[self.count];
         let taken = match key.role {
             Role::Trade => submit.trade_into(UserId(key.holder), command),
             Role::Admin => submit.admin().map(|admin| *command = admin.into_command()),
@@ -226,7 +226,7 @@ impl<S: Storage> Turn<'_, S> {
         };
         let why = match taken {
             Ok(()) if self.session.rate.take(1, self.now) => {
-                *place = sequence;
+                *slot = sequence;
                 self.count += 1;
                 return Ok(());
             }
@@ -244,7 +244,7 @@ impl<S: Storage> Turn<'_, S> {
             return Ok(());
         }
         self.session.free += 1;
-        self.shared.figures.refuse(why);
+        self.shared.counters.refuse(why);
         let refused = ServerFrame::Refused(Refused { sequence, why });
         self.session.output.push(&refused);
         Ok(())
@@ -277,16 +277,16 @@ impl<S: Storage> Turn<'_, S> {
         None
     }
 
-    /// Pays for a change of subscriptions, or says when there are tokens for it: there is no answer
-    /// to it that could refuse it.
+    /// Pays for a change of subscriptions, or returns when there are tokens for it: there is no
+    /// answer to it that could refuse it.
     fn pay_for(&mut self, symbols: &Symbols<'_>) -> Result<(), Stop> {
         // All that it names is looked through.
-        let all = self.session.interest.symbols.len() / SYMBOLS_A_TOKEN;
+        let all = self.session.requested.symbols.len() / SYMBOLS_A_TOKEN;
         let tokens = QUERY_TOKENS + (symbols.iter().count() + all) as u32;
         if self.session.rate.take(tokens, self.now) {
             // Snapshots follow, at once for however many changes of a turn.
             self.scheduler.charge(self.session.holder, tokens.into());
-            (self.session.is_interest_new, self.has_asked) = (true, true);
+            (self.session.has_request_changed, self.has_asked) = (true, true);
             return Ok(());
         }
         let wait = self.session.rate.time_to(tokens, self.now);
@@ -328,7 +328,7 @@ impl<S: Storage> Turn<'_, S> {
             }
         };
         session.free += 1;
-        self.shared.figures.refuse(refusal);
+        self.shared.counters.refuse(refusal);
         session.answer_query(QueryAnswer {
             id,
             number: 0,

@@ -27,7 +27,7 @@ pub(super) struct Made {
 
 /// See the [module](self).
 #[derive(Debug)]
-pub(super) struct Board {
+pub(super) struct Books {
     channels: Channels,
     levels: usize,
     entries: BTreeMap<SymbolId, Entry>,
@@ -37,7 +37,7 @@ pub(super) struct Board {
     scratch: Snapshot,
 }
 
-impl Board {
+impl Books {
     pub(super) fn new(channels: Channels, levels: usize, ring_chunks: usize) -> Self {
         Self {
             channels,
@@ -78,7 +78,7 @@ impl Board {
         let _ = self.ring.send(Chunk::new(bytes, self.sequence, is_restart));
     }
 
-    /// From now on.
+    /// Returns a reader of the ring, from now on.
     pub(super) fn listen(&self) -> ChunkReceiver {
         self.ring.subscribe()
     }

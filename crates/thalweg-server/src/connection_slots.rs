@@ -3,9 +3,9 @@
 //! - *The system's limit* of open files bounds all together: some are left for the journal and the
 //!   metrics, and some connections for administrators, so that clients without a key cannot stop
 //!   the exchange or lock them out.
-//! - *Without a hello*: where a listener is full, the oldest connection that has said none gives
-//!   its seat to the newcomer.
-//! - *Readers* have three quarters of the trade listener's seats at most, and one holder of a read
+//! - *Without a hello*: where a listener is full, the oldest connection that has sent none gives
+//!   its slot to the new one.
+//! - *Readers* have three quarters of the trade listener's slots at most, and one holder of a read
 //!   key has [`sessions.readers_per_holder`](crate::config::Sessions); the rest is for trade
 //!   sessions.
 
@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use thalweg_exchange::session::{Role, SessionKey};
 use tokio::sync::Notify;
 
-use crate::greeting::Door;
+use crate::handshake::ListenerKind;
 
 /// Files that are left for the journal, snapshots, the audit file, and the system's own.
 const FILES_KEPT: u64 = 64;
@@ -27,34 +27,34 @@ struct Inner {
     taken: [usize; 2],
     readers: usize,
     by_reader: HashMap<i64, usize>,
-    /// Connections that have said no hello, in the order of their ids.
+    /// Connections that have sent no hello, in the order of their ids.
     silent: [BTreeMap<u64, Arc<Notify>>; 2],
     next_id: u64,
 }
 
 /// See the [module](self).
 #[derive(Debug)]
-pub(crate) struct Seats {
-    /// At each door.
+pub(crate) struct ConnectionSlots {
+    /// At each listener.
     max: [usize; 2],
     readers_per_holder: usize,
     inner: Mutex<Inner>,
 }
 
-/// A seat, given back when it is dropped.
+/// The right to keep a connection open, given back when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Seat {
-    seats: Arc<Seats>,
-    pub(crate) door: Door,
+pub(crate) struct ConnectionSlot {
+    slots: Arc<ConnectionSlots>,
+    pub(crate) listener: ListenerKind,
     /// Connections are numbered as they are taken.
     pub(crate) id: u64,
-    /// Notified when the seat is given to another connection before the hello.
+    /// Notified when the slot is given to another connection before the hello.
     evicted: Arc<Notify>,
     reader: Option<i64>,
 }
 
-/// How many connections a door may have, of this number that may be open by the configuration, with
-/// this many files of the process.
+/// How many connections a listener may have, of this number that may be open by the configuration,
+/// with this many files of the process.
 fn limits(connections_max: usize, files: Option<u64>) -> [usize; 2] {
     let Some(files) = files else {
         return [connections_max; 2];
@@ -86,19 +86,19 @@ fn open_files_max() -> Option<u64> {
     None
 }
 
-impl Seats {
-    /// Makes the seats, for the files that the process may have open: that limit is raised first.
+impl ConnectionSlots {
+    /// Makes the slots, for the files that the process may have open: that limit is raised first.
     pub(crate) fn new(connections_max: usize, readers_per_holder: usize) -> Self {
         Self::with_files(connections_max, readers_per_holder, open_files_max())
     }
 
     fn with_files(connections_max: usize, readers_per_holder: usize, files: Option<u64>) -> Self {
         let max = limits(connections_max, files);
-        if max[Door::Trade as usize] < connections_max {
+        if max[ListenerKind::Trade as usize] < connections_max {
             tracing::warn!(
                 configured = connections_max,
-                trade = max[Door::Trade as usize],
-                admin = max[Door::Admin as usize],
+                trade = max[ListenerKind::Trade as usize],
+                admin = max[ListenerKind::Admin as usize],
                 open_files = files,
                 "fewer connections are served: the limit of open files (ulimit -n) is low"
             );
@@ -114,9 +114,9 @@ impl Seats {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns how many connections a door may have.
-    pub(crate) const fn max(&self, door: Door) -> usize {
-        self.max[door as usize]
+    /// Returns how many connections a listener may have.
+    pub(crate) const fn max(&self, listener: ListenerKind) -> usize {
+        self.max[listener as usize]
     }
 
     /// Returns how many connections are open.
@@ -124,10 +124,10 @@ impl Seats {
         self.inner().taken.iter().sum()
     }
 
-    /// Takes a seat at a door: a free one, or that of the oldest connection without a hello.
-    pub(crate) fn take(self: &Arc<Self>, door: Door) -> Option<Seat> {
+    /// Takes a slot of a listener: a free one, or that of the oldest connection without a hello.
+    pub(crate) fn take(self: &Arc<Self>, listener: ListenerKind) -> Option<ConnectionSlot> {
         let mut inner = self.inner();
-        let at = door as usize;
+        let at = listener as usize;
         if inner.taken[at] >= self.max[at] {
             let (_, evicted) = inner.silent[at].pop_first()?;
             evicted.notify_one();
@@ -138,9 +138,9 @@ impl Seats {
         let evicted = Arc::new(Notify::new());
         inner.silent[at].insert(id, Arc::clone(&evicted));
         drop(inner);
-        Some(Seat {
-            seats: Arc::clone(self),
-            door,
+        Some(ConnectionSlot {
+            slots: Arc::clone(self),
+            listener,
             id,
             evicted,
             reader: None,
@@ -148,30 +148,30 @@ impl Seats {
     }
 }
 
-impl Seat {
-    /// Waits until the seat belongs to another connection, since its own has sent no hello.
+impl ConnectionSlot {
+    /// Waits until the slot belongs to another connection, since its own has sent no hello.
     pub(crate) async fn evicted(&self) {
         self.evicted.notified().await;
     }
 
-    /// Keeps the seat for a session whose hello was right.
+    /// Keeps the slot for a session whose hello was right.
     ///
     /// # Errors
     /// Which limit of readers is reached.
     pub(crate) fn keep(&mut self, key: SessionKey) -> Result<(), String> {
-        let seats = Arc::clone(&self.seats);
-        let mut inner = seats.inner();
-        inner.silent[self.door as usize].remove(&self.id);
+        let slots = Arc::clone(&self.slots);
+        let mut inner = slots.inner();
+        inner.silent[self.listener as usize].remove(&self.id);
         if key.role != Role::Read {
             return Ok(());
         }
-        let max = (seats.max(Door::Trade) * 3 / 4).max(1);
+        let max = (slots.max(ListenerKind::Trade) * 3 / 4).max(1);
         if inner.readers >= max {
             return Err(format!("{max} that read are served"));
         }
         let of_holder = inner.by_reader.entry(key.holder).or_default();
-        if *of_holder >= seats.readers_per_holder {
-            let max = seats.readers_per_holder;
+        if *of_holder >= slots.readers_per_holder {
+            let max = slots.readers_per_holder;
             return Err(format!("{max} that read for one holder are served"));
         }
         *of_holder += 1;
@@ -181,10 +181,10 @@ impl Seat {
     }
 }
 
-impl Drop for Seat {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        let mut inner = self.seats.inner();
-        let at = self.door as usize;
+        let mut inner = self.slots.inner();
+        let at = self.listener as usize;
         inner.taken[at] -= 1;
         inner.silent[at].remove(&self.id);
         if let Some(holder) = self.reader {
@@ -203,8 +203,12 @@ impl Drop for Seat {
 mod tests {
     use super::*;
 
-    fn seats(connections_max: usize, readers_per_holder: usize) -> Arc<Seats> {
-        Arc::new(Seats::with_files(connections_max, readers_per_holder, None))
+    fn slots(connections_max: usize, readers_per_holder: usize) -> Arc<ConnectionSlots> {
+        Arc::new(ConnectionSlots::with_files(
+            connections_max,
+            readers_per_holder,
+            None,
+        ))
     }
 
     fn key(role: Role, holder: i64) -> SessionKey {
@@ -212,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_left_for_the_journal_and_seats_for_administrators() {
+    fn files_are_left_for_the_journal_and_slots_for_administrators() {
         assert_eq!(limits(8192, None), [8192, 8192]);
         assert_eq!(limits(8192, Some(1 << 20)), [8192, 8192]);
         for files in [0, 90, 97, 200, 1024, 4096] {
@@ -228,10 +232,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_oldest_without_a_hello_gives_its_seat() {
-        let seats = seats(3, 9);
-        let take = || seats.take(Door::Trade);
-        let [mut first, second, third] = [take(), take(), take()].map(|seat| seat.expect("free"));
+    async fn the_oldest_without_a_hello_gives_its_slot() {
+        let slots = slots(3, 9);
+        let take = || slots.take(ListenerKind::Trade);
+        let [mut first, second, third] = [take(), take(), take()].map(|slot| slot.expect("free"));
         first.keep(key(Role::Trade, 1)).expect("no reader");
         let fourth = take().expect("that of the second");
         second.evicted().await;
@@ -239,41 +243,41 @@ mod tests {
         let fifth = take().expect("that of the third");
         third.evicted().await;
         drop((second, third));
-        assert_eq!(seats.taken(), 3);
+        assert_eq!(slots.taken(), 3);
         let mut others = [fourth, fifth];
-        for seat in &mut others {
-            seat.keep(key(Role::Trade, 2)).expect("no reader");
+        for slot in &mut others {
+            slot.keep(key(Role::Trade, 2)).expect("no reader");
         }
         assert!(take().is_none());
-        // The other door has its own.
-        assert!(seats.take(Door::Admin).is_some());
+        // The other listener has its own.
+        assert!(slots.take(ListenerKind::Admin).is_some());
         drop(others);
         assert!(take().is_some());
     }
 
     #[test]
-    fn readers_leave_seats_to_those_who_trade() {
-        let seats = seats(8, 4);
-        let take = || seats.take(Door::Trade).expect("free");
+    fn readers_leave_slots_to_trade_sessions() {
+        let slots = slots(8, 4);
+        let take = || slots.take(ListenerKind::Trade).expect("free");
         let reader = |holder| {
-            let mut seat = take();
-            seat.keep(key(Role::Read, holder)).map(|()| seat)
+            let mut slot = take();
+            slot.keep(key(Role::Read, holder)).map(|()| slot)
         };
-        let of_one: Vec<Seat> = (0..4).map(|_| reader(1).expect("four of one")).collect();
+        let of_one: Vec<ConnectionSlot> = (0..4).map(|_| reader(1).expect("four of one")).collect();
         assert_eq!(
             reader(1).err().as_deref(),
             Some("4 that read for one holder are served")
         );
-        let others = [reader(2), reader(3)].map(|seat| seat.expect("six in all"));
+        let others = [reader(2), reader(3)].map(|slot| slot.expect("six in all"));
         assert_eq!(reader(4).err().as_deref(), Some("6 that read are served"));
         let mut trades = [take(), take()];
-        for seat in &mut trades {
-            seat.keep(key(Role::Trade, 1))
-                .expect("two seats are theirs");
+        for slot in &mut trades {
+            slot.keep(key(Role::Trade, 1))
+                .expect("two slots are theirs");
         }
         drop((of_one, others));
         assert!(reader(1).is_ok());
-        assert_eq!(seats.taken(), 2);
-        assert!(seats.inner().by_reader.is_empty());
+        assert_eq!(slots.taken(), 2);
+        assert!(slots.inner().by_reader.is_empty());
     }
 }

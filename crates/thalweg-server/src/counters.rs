@@ -7,7 +7,7 @@ use thalweg_exchange::session::Refusal;
 
 /// Counters that any thread may raise.
 #[derive(Debug)]
-pub(crate) struct Figures {
+pub(crate) struct Counters {
     refusals: [AtomicU64; Refusal::ALL.len()],
     endings: Vec<AtomicU64>,
     pub(crate) accepted: AtomicU64,
@@ -31,7 +31,7 @@ pub(crate) fn read(counter: &AtomicU64) -> u64 {
     counter.load(Ordering::Relaxed)
 }
 
-impl Default for Figures {
+impl Default for Counters {
     fn default() -> Self {
         Self {
             refusals: Default::default(),
@@ -47,7 +47,7 @@ impl Default for Figures {
     }
 }
 
-impl Figures {
+impl Counters {
     /// A command or a query was refused.
     pub(crate) fn refuse(&self, why: Refusal) {
         let at = usize::from(why.code()).saturating_sub(1);

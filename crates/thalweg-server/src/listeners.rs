@@ -6,7 +6,7 @@ use tokio::net::{TcpListener, TcpSocket};
 
 use crate::config::Config;
 use crate::error::ServeError;
-use crate::greeting::Door;
+use crate::handshake::ListenerKind;
 
 /// Where a server listens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,15 +57,15 @@ fn listening(what: &'static str, socket: TcpSocket) -> Result<TcpListener, Serve
     })
 }
 
-/// The addresses of a server, taken.
-pub(crate) struct Doors {
+/// Sockets that are bound to the addresses of a server.
+pub(crate) struct BoundListeners {
     trade: TcpSocket,
     admin: Option<TcpSocket>,
     http: Option<TcpSocket>,
 }
 
-impl Doors {
-    pub(crate) fn open(config: &Config) -> Result<Self, ServeError> {
+impl BoundListeners {
+    pub(crate) fn bind(config: &Config) -> Result<Self, ServeError> {
         let bytes = config.sessions.socket_bytes;
         let admin = config.admin.listen;
         let http = config.http.listen;
@@ -76,17 +76,17 @@ impl Doors {
         })
     }
 
-    /// The one for metrics, which listens from the beginning.
+    /// Listens for metrics, from the beginning.
     pub(crate) fn http(&mut self) -> Result<Option<TcpListener>, ServeError> {
         let socket = self.http.take();
         socket.map(|socket| listening("http", socket)).transpose()
     }
 
-    /// The others listen.
-    pub(crate) fn listen(self) -> Result<Vec<(Door, TcpListener)>, ServeError> {
-        let mut all = vec![(Door::Trade, listening("trade", self.trade)?)];
+    /// Listens for sessions.
+    pub(crate) fn listen(self) -> Result<Vec<(ListenerKind, TcpListener)>, ServeError> {
+        let mut all = vec![(ListenerKind::Trade, listening("trade", self.trade)?)];
         if let Some(socket) = self.admin {
-            all.push((Door::Admin, listening("admin", socket)?));
+            all.push((ListenerKind::Admin, listening("admin", socket)?));
         }
         Ok(all)
     }

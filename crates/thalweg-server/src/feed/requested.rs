@@ -1,4 +1,4 @@
-//! Which market data a session wants.
+//! The market data that a session has asked for.
 
 use std::collections::BTreeSet;
 
@@ -6,21 +6,21 @@ use thalweg_exchange::SymbolId;
 use thalweg_exchange::codec::session::Symbols;
 
 /// Symbols that a session may name in its subscriptions, all together.
-const INTEREST_MAX: usize = 1 << 16;
+const SYMBOLS_MAX: usize = 1 << 16;
 
 /// See the [module](self).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Interest {
+pub(crate) struct Requested {
     pub(crate) all: bool,
     pub(crate) symbols: BTreeSet<SymbolId>,
 }
 
-impl Interest {
+impl Requested {
     /// Adds symbols. Returns false where they would be too many.
     pub(crate) fn add(&mut self, symbols: &Symbols<'_>) -> bool {
         self.all |= symbols.is_all();
         self.symbols.extend(symbols.iter());
-        self.symbols.len() <= INTEREST_MAX
+        self.symbols.len() <= SYMBOLS_MAX
     }
 
     /// Takes symbols away; all of them, with the subscription to all. A symbol that is named has no

@@ -4,13 +4,13 @@ use thalweg_exchange::codec::session::{ClientFrame, Ending, Hello, KeyBytes};
 use thalweg_exchange::session::{ReportNumber, Role};
 use thalweg_server::keys;
 
-use crate::client::{Client, Heard, bytes_of, hello};
-use crate::house::{House, scratch};
+use crate::client::{Client, Received, bytes_of, hello};
+use crate::test_server::{TestServer, scratch};
 
 #[test]
-fn a_welcome_tells_what_the_client_needs() {
-    let house = House::with_market(|config| config.sessions.answers_kept = 77);
-    let (_client, welcome) = house.trade(7);
+fn a_welcome_has_what_the_client_needs() {
+    let server = TestServer::with_market(|config| config.sessions.answers_kept = 77);
+    let (_client, welcome) = server.trade(7);
     assert_eq!((welcome.version, welcome.holder), (1, 7));
     assert_eq!(welcome.last_executed.0, 0);
     assert_eq!(welcome.next_report, ReportNumber(1));
@@ -37,24 +37,24 @@ fn a_key_opens_only_what_it_is_for_and_a_wrong_one_learns_nothing() {
         keys::append(&file, &entry).expect("it can be written");
         made.push(key);
     }
-    let house = House::new(|config| {
+    let server = TestServer::new(|config| {
         config.keys.file = Some(file.clone());
         config.sessions.wrong_key_ms = 1;
     });
     let with = |role, holder, key: &str| {
         let to = match role {
-            Role::Admin => house.addresses().admin.expect("it was asked for"),
-            _ => house.trade_address(),
+            Role::Admin => server.addresses().admin.expect("it was asked for"),
+            _ => server.trade_address(),
         };
         let key = KeyBytes(key.as_bytes());
-        Client::greeting(
+        Client::with_hello(
             to,
             Hello {
                 key,
                 ..hello(role, holder)
             },
         )
-        .hear()
+        .receive()
     };
     let [trade, read, admin] = [0, 1, 2].map(|at: usize| made[at].as_str());
     for (role, holder, key) in [
@@ -64,7 +64,7 @@ fn a_key_opens_only_what_it_is_for_and_a_wrong_one_learns_nothing() {
         (Role::Admin, 1, admin),
     ] {
         assert!(
-            matches!(with(role, holder, key), Heard::Welcome(_)),
+            matches!(with(role, holder, key), Received::Welcome(_)),
             "{role} {holder}"
         );
     }
@@ -79,14 +79,14 @@ fn a_key_opens_only_what_it_is_for_and_a_wrong_one_learns_nothing() {
         (Role::Admin, 2, admin),
     ] {
         // The answer does not depend on what was wrong.
-        let told = Heard::Bye(Ending::WrongKey, String::new());
-        assert_eq!(with(role, holder, key), told, "{role} {holder}");
+        let expected = Received::Bye(Ending::WrongKey, String::new());
+        assert_eq!(with(role, holder, key), expected, "{role} {holder}");
     }
     std::fs::remove_file(&file).expect("it is there");
 }
 
 #[test]
-fn a_key_that_is_taken_away_ends_its_session_and_lets_nobody_in() {
+fn a_key_that_is_taken_away_ends_its_session_and_opens_no_other() {
     let file = scratch().with_extension("toml");
     let text = keys::generate().expect("there is randomness");
     let entry = keys::Key {
@@ -96,7 +96,7 @@ fn a_key_that_is_taken_away_ends_its_session_and_lets_nobody_in() {
         hash: keys::hash(text.as_bytes()),
     };
     keys::append(&file, &entry).expect("it can be written");
-    let house = House::new(|config| {
+    let server = TestServer::new(|config| {
         config.keys.file = Some(file.clone());
         config.sessions.wrong_key_ms = 1;
     });
@@ -105,49 +105,49 @@ fn a_key_that_is_taken_away_ends_its_session_and_lets_nobody_in() {
         key,
         ..hello(Role::Trade, 7)
     };
-    let (mut client, _) = Client::connect(house.trade_address(), asked);
+    let (mut client, _) = Client::connect(server.trade_address(), asked);
     // A file that is wrong changes nothing.
     std::fs::write(&file, "[[key]]").expect("it can be written");
-    house.server().reload_keys();
+    server.running().reload_keys();
     client.submit(
         1,
         &crate::client::order(7, 1, thalweg_exchange::Action::Bid, 10, 1),
     );
     let _ = client.answer();
     std::fs::write(&file, "").expect("it can be written");
-    house.server().reload_keys();
+    server.running().reload_keys();
     assert_eq!(client.bye().0, Ending::WrongKey);
-    let told = Client::greeting(house.trade_address(), asked).bye();
-    assert_eq!(told, (Ending::WrongKey, String::new()));
+    let bye = Client::with_hello(server.trade_address(), asked).bye();
+    assert_eq!(bye, (Ending::WrongKey, String::new()));
     std::fs::remove_file(&file).expect("it is there");
 }
 
 #[test]
 fn each_listener_serves_its_roles() {
-    let house = House::new(|_| {});
-    let admin = house.addresses().admin.expect("it was asked for");
+    let server = TestServer::new(|_| {});
+    let admin = server.addresses().admin.expect("it was asked for");
     for (to, role) in [
-        (house.trade_address(), Role::Admin),
+        (server.trade_address(), Role::Admin),
         (admin, Role::Trade),
         (admin, Role::Read),
     ] {
-        let (why, _) = Client::greeting(to, hello(role, 1)).bye();
+        let (why, _) = Client::with_hello(to, hello(role, 1)).bye();
         assert_eq!(why, Ending::Listener, "{role}");
     }
 }
 
 #[test]
 fn what_is_no_hello_ends_with_a_reason() {
-    let house = House::new(|config| config.sessions.hello_ms = 200);
-    let to = house.trade_address();
-    let told = |bytes: &[u8]| {
+    let server = TestServer::new(|config| config.sessions.hello_ms = 200);
+    let to = server.trade_address();
+    let bye_to = |bytes: &[u8]| {
         let mut client = Client::silent(to);
         client.write(bytes);
         client.bye()
     };
     let heartbeat = bytes_of(&ClientFrame::Heartbeat);
-    assert_eq!(told(&heartbeat).0, Ending::NoHello);
-    let (why, text) = told(&[0; 8]);
+    assert_eq!(bye_to(&heartbeat).0, Ending::NoHello);
+    let (why, text) = bye_to(&[0; 8]);
     assert_eq!(why, Ending::BadFrame);
     assert!(text.starts_with("frame at byte 0: "), "{text}");
     let newer = Hello {
@@ -155,7 +155,7 @@ fn what_is_no_hello_ends_with_a_reason() {
         version_max: 9,
         ..hello(Role::Trade, 1)
     };
-    let (why, text) = told(&bytes_of(&ClientFrame::Hello(newer)));
+    let (why, text) = bye_to(&bytes_of(&ClientFrame::Hello(newer)));
     assert_eq!(
         (why, text.as_str()),
         (Ending::Version, "this server speaks version 1")
@@ -165,14 +165,14 @@ fn what_is_no_hello_ends_with_a_reason() {
         number,
         ..hello(Role::Trade, 1)
     };
-    let (why, text) = told(&bytes_of(&ClientFrame::Hello(beyond)));
+    let (why, text) = bye_to(&bytes_of(&ClientFrame::Hello(beyond)));
     assert_eq!(why, Ending::Sessions);
     assert_eq!(text, "session number 16: numbers are below 16");
     let reading = Hello {
         role: Role::Read,
         ..beyond
     };
-    let (why, text) = told(&bytes_of(&ClientFrame::Hello(reading)));
+    let (why, text) = bye_to(&bytes_of(&ClientFrame::Hello(reading)));
     assert_eq!(why, Ending::Sessions);
     assert_eq!(text, "session number 16: numbers are below 16");
     // Sessions without reports may be there any number of times.
@@ -185,7 +185,7 @@ fn what_is_no_hello_ends_with_a_reason() {
     // Nothing at all, and half of it.
     let whole = bytes_of(&ClientFrame::Hello(hello(Role::Trade, 1)));
     for bytes in [&[][..], &whole[..20]] {
-        let (why, text) = told(bytes);
+        let (why, text) = bye_to(bytes);
         assert_eq!(
             (why, text.as_str()),
             (Ending::NoHello, "none came within 200 ms")
@@ -195,9 +195,9 @@ fn what_is_no_hello_ends_with_a_reason() {
 
 #[test]
 fn a_newer_connection_takes_the_session_over() {
-    let house = House::with_market(|_| {});
-    let (mut older, _) = house.trade(7);
-    let (mut newer, _) = house.trade(7);
+    let server = TestServer::with_market(|_| {});
+    let (mut older, _) = server.trade(7);
+    let (mut newer, _) = server.trade(7);
     assert_eq!(older.bye().0, Ending::Replaced);
     newer.submit(
         1,
@@ -210,7 +210,7 @@ fn a_newer_connection_takes_the_session_over() {
         number,
         ..hello(Role::Trade, 7)
     };
-    let (_other, _) = Client::connect(house.trade_address(), other);
+    let (_other, _) = Client::connect(server.trade_address(), other);
     newer.submit(
         2,
         &crate::client::order(7, 2, thalweg_exchange::Action::Bid, 10, 1),
@@ -220,10 +220,10 @@ fn a_newer_connection_takes_the_session_over() {
 
 #[test]
 fn a_hello_that_comes_late_takes_nothing_from_a_newer_connection() {
-    let house = House::with_market(|_| {});
-    let mut older = Client::silent(house.trade_address());
-    let (mut newer, _) = house.trade(7);
-    older.say(&ClientFrame::Hello(hello(Role::Trade, 7)));
+    let server = TestServer::with_market(|_| {});
+    let mut older = Client::silent(server.trade_address());
+    let (mut newer, _) = server.trade(7);
+    older.send(&ClientFrame::Hello(hello(Role::Trade, 7)));
     assert_eq!(older.bye().0, Ending::Replaced);
     let order = crate::client::order(7, 1, thalweg_exchange::Action::Bid, 10, 1);
     newer.submit(1, &order);

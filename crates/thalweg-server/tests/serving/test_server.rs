@@ -17,25 +17,25 @@ use crate::client::{Client, hello};
 use crate::jumping::JumpingClock;
 use crate::limited::Limited;
 
-pub(crate) struct House {
+pub(crate) struct TestServer {
     runtime: Runtime,
-    server: Option<Server>,
+    running: Option<Server>,
     config: Config,
     directory: PathBuf,
     place: Place,
 }
 
-/// Where the exchange of a house is.
+/// Where the exchange of a server is.
 pub(crate) enum Place {
-    /// In the house's directory.
+    /// In the server's directory.
     Directory,
     Disk(SimDisk),
     Limited(Limited),
-    /// In the house's directory, by another clock.
+    /// In the server's directory, by another clock.
     Time(JumpingClock),
 }
 
-/// A directory for a test, removed with its house.
+/// A directory for a test, removed with its server.
 pub(crate) fn scratch() -> PathBuf {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     // ORDERING: Relaxed, pairs with nothing; only the numbers must differ.
@@ -61,14 +61,14 @@ pub(crate) fn config() -> Config {
     config
 }
 
-impl House {
+impl TestServer {
     /// A server that is ready, without users and symbols.
-    pub(crate) fn new(change: impl FnOnce(&mut Config)) -> House {
-        House::on(Place::Directory, change)
+    pub(crate) fn new(change: impl FnOnce(&mut Config)) -> TestServer {
+        TestServer::on(Place::Directory, change)
     }
 
     /// With the exchange somewhere else.
-    pub(crate) fn on(place: Place, change: impl FnOnce(&mut Config)) -> House {
+    pub(crate) fn on(place: Place, change: impl FnOnce(&mut Config)) -> TestServer {
         let mut config = config();
         change(&mut config);
         let runtime = Builder::new_multi_thread()
@@ -76,22 +76,22 @@ impl House {
             .enable_all()
             .build()
             .expect("a runtime");
-        let mut house = House {
+        let mut server = TestServer {
             runtime,
-            server: None,
+            running: None,
             config,
             directory: scratch(),
             place,
         };
-        house.start();
-        house
+        server.start();
+        server
     }
 
     /// With symbol 1, and users 1 to 9 who have money.
-    pub(crate) fn with_market(change: impl FnOnce(&mut Config)) -> House {
-        let house = House::new(change);
-        house.set_market();
-        house
+    pub(crate) fn with_market(change: impl FnOnce(&mut Config)) -> TestServer {
+        let server = TestServer::new(change);
+        server.set_market();
+        server
     }
 
     pub(crate) fn set_market(&self) {
@@ -104,7 +104,7 @@ impl House {
 
     pub(crate) fn start(&mut self) {
         let started = self.try_start();
-        self.server = Some(started.expect("the server starts"));
+        self.running = Some(started.expect("the server starts"));
     }
 
     /// Another server with the same configuration and directory.
@@ -126,8 +126,8 @@ impl House {
         }
     }
 
-    pub(crate) fn server(&self) -> &Server {
-        self.server.as_ref().expect("it runs")
+    pub(crate) fn running(&self) -> &Server {
+        self.running.as_ref().expect("it runs")
     }
 
     pub(crate) fn stop(&mut self) {
@@ -135,17 +135,17 @@ impl House {
     }
 
     pub(crate) fn try_stop(&mut self) -> Result<Finished, ServeError> {
-        let server = self.server.take().expect("it runs");
+        let server = self.running.take().expect("it runs");
         self.runtime.block_on(server.stop())
     }
 
     /// Drops the server without a stop.
     pub(crate) fn abandon(&mut self) {
-        self.server = None;
+        self.running = None;
     }
 
     pub(crate) fn addresses(&self) -> Addresses {
-        self.server().addresses()
+        self.running().addresses()
     }
 
     pub(crate) fn trade_address(&self) -> SocketAddr {
@@ -188,9 +188,9 @@ impl House {
     }
 }
 
-impl Drop for House {
+impl Drop for TestServer {
     fn drop(&mut self) {
-        if let Some(server) = self.server.take() {
+        if let Some(server) = self.running.take() {
             let _ = self.runtime.block_on(server.stop());
         }
         let _ = std::fs::remove_dir_all(&self.directory);

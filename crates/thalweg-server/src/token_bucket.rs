@@ -1,4 +1,4 @@
-//! How fast a session may send: a bucket of tokens that fills with time.
+//! Token buckets, which fill with time: they bound how fast a session may send.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -91,7 +91,7 @@ impl Bucket {
 }
 
 /// Which lines about connections are logged: strangers could else fill the disk with them. Those
-/// that are left out are counted, and the next line says how many they were.
+/// that are left out are counted, and the next line has their number.
 #[derive(Debug)]
 pub(crate) struct LogLimit {
     inner: Mutex<(TokenBucket, u64)>,

@@ -8,7 +8,7 @@
 //! 3. A report is passed on only if its number is the next one; the hello of the next connection
 //!    asks for those after it.
 
-mod hearing;
+mod receive;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
@@ -22,13 +22,13 @@ use thalweg_exchange::codec::session::{
 use thalweg_exchange::session::{ClientSequence, ReportNumber, Role};
 use tokio::sync::oneshot;
 
+use crate::disconnect_reason::DisconnectReason;
 use crate::event::{Event, Seen};
-use crate::lost::Lost;
 use crate::options::Options;
 use crate::outcome::{Done, Outcome};
 use crate::pending::Pending;
 use crate::store::{Remembered, SessionStore};
-use crate::wanted::Wanted;
+use crate::subscriptions::Subscriptions;
 
 /// The version of the protocol that is spoken here.
 const VERSION: u16 = 1;
@@ -44,19 +44,19 @@ const OUT_BYTES_ENOUGH: usize = 1 << 18;
 pub(crate) enum Request {
     Submit(Command, Done),
     Query(SessionQuery, oneshot::Sender<QueryAnswer>),
-    Subscribe(Wanted),
-    Unsubscribe(Wanted),
+    Subscribe(Subscriptions),
+    Unsubscribe(Subscriptions),
     /// The sender is dropped when all is done.
     Close(oneshot::Sender<Infallible>),
 }
 
-struct Asked {
+struct PendingQuery {
     query: SessionQuery,
     answer: oneshot::Sender<QueryAnswer>,
 }
 
-/// A session's side of the talk.
-pub(crate) struct Dialogue {
+/// The client's side of the protocol.
+pub(crate) struct Protocol {
     role: Role,
     options: Options,
     store: Box<dyn SessionStore>,
@@ -67,9 +67,9 @@ pub(crate) struct Dialogue {
     /// The last report that was passed on.
     report: Option<ReportNumber>,
     pending: Pending,
-    queries: BTreeMap<u64, Asked>,
+    queries: BTreeMap<u64, PendingQuery>,
     queries_asked: u64,
-    wanted: Wanted,
+    subscriptions: Subscriptions,
     /// The welcome of the last connection that had one.
     welcome: Option<Welcome>,
     is_open: bool,
@@ -78,14 +78,14 @@ pub(crate) struct Dialogue {
     events: VecDeque<Event>,
 }
 
-impl Dialogue {
+impl Protocol {
     pub(crate) fn new(
         role: Role,
         options: Options,
         mut store: Box<dyn SessionStore>,
         seen: Arc<Seen>,
-    ) -> Result<Self, Lost> {
-        let remembered = store.load().map_err(Lost::Store)?;
+    ) -> Result<Self, DisconnectReason> {
+        let remembered = store.load().map_err(DisconnectReason::Store)?;
         Ok(Self {
             role,
             store,
@@ -96,7 +96,7 @@ impl Dialogue {
             pending: Pending::default(),
             queries: BTreeMap::new(),
             queries_asked: 0,
-            wanted: Wanted::default(),
+            subscriptions: Subscriptions::default(),
             welcome: None,
             is_open: false,
             input: Vec::new(),
@@ -150,9 +150,9 @@ impl Dialogue {
         &mut self.events
     }
 
-    /// A connection is there: says hello.
+    /// Begins a new connection with a hello.
     pub(crate) fn connected(&mut self) {
-        self.lost();
+        self.disconnected();
         let heartbeat_ms = u32::try_from(self.options.heartbeat.as_millis()).unwrap_or(u32::MAX);
         let key = std::mem::take(&mut self.options.key);
         let hello = Hello {
@@ -172,8 +172,8 @@ impl Dialogue {
         self.options.key = key;
     }
 
-    /// The connection is gone.
-    pub(crate) fn lost(&mut self) {
+    /// Forgets the state of the connection, which is gone.
+    pub(crate) fn disconnected(&mut self) {
         self.is_open = false;
         self.input.clear();
         self.out.clear();
@@ -193,7 +193,7 @@ impl Dialogue {
         self.write(&ClientFrame::Heartbeat);
     }
 
-    /// Says why it goes.
+    /// Writes why the client ends the connection.
     pub(crate) fn bye(&mut self, why: Ending, text: &str) {
         self.write(&ClientFrame::Bye(Bye { why, text }));
     }
@@ -212,24 +212,24 @@ impl Dialogue {
         }
     }
 
-    /// Takes what a user asks; [`Request::Close`] is for the connection.
-    pub(crate) fn take(&mut self, request: Request) -> Result<(), Lost> {
+    /// Takes a request of the user; [`Request::Close`] is for the connection.
+    pub(crate) fn take(&mut self, request: Request) -> Result<(), DisconnectReason> {
         match request {
             Request::Submit(command, done) => self.submit(&command, done)?,
             Request::Query(query, answer) => {
                 self.queries_asked += 1;
                 let id = self.queries_asked;
-                self.queries.insert(id, Asked { query, answer });
+                self.queries.insert(id, PendingQuery { query, answer });
                 if self.is_open {
                     self.write(&ClientFrame::Query(QueryFrame { id, query }));
                 }
             }
             Request::Subscribe(more) => {
-                self.wanted.add(&more);
+                self.subscriptions.add(&more);
                 self.write_symbols(&more, true);
             }
             Request::Unsubscribe(fewer) => {
-                self.wanted.remove(&fewer);
+                self.subscriptions.remove(&fewer);
                 self.write_symbols(&fewer, false);
             }
             Request::Close(_) => {}
@@ -237,11 +237,11 @@ impl Dialogue {
         Ok(())
     }
 
-    fn write_symbols(&mut self, wanted: &Wanted, is_more: bool) {
+    fn write_symbols(&mut self, symbols: &Subscriptions, is_more: bool) {
         if !self.is_open {
             return;
         }
-        wanted.lists(|list| {
+        symbols.lists(|list| {
             self.write(&if is_more {
                 ClientFrame::Subscribe(list)
             } else {
@@ -250,7 +250,7 @@ impl Dialogue {
         });
     }
 
-    fn submit(&mut self, command: &Command, done: Done) -> Result<(), Lost> {
+    fn submit(&mut self, command: &Command, done: Done) -> Result<(), DisconnectReason> {
         let bytes = submit_bytes(command);
         let bytes_max = self
             .welcome
@@ -258,14 +258,14 @@ impl Dialogue {
         let mut frame = vec![0; bytes.min(bytes_max)].into_boxed_slice();
         let sequence = self.sequence.next();
         if bytes > bytes_max || encode_submit(sequence, command, &mut frame).is_err() {
-            done.tell(Outcome::TooLong { bytes, bytes_max });
+            done.complete(Outcome::TooLong { bytes, bytes_max });
             return Ok(());
         }
         if sequence > self.remembered.last_sequence {
             self.remembered.last_sequence = ClientSequence(sequence.0 + RESERVED);
             if let Err(error) = self.store.save(&self.remembered) {
-                done.tell(Outcome::NotSent);
-                return Err(Lost::Store(error));
+                done.complete(Outcome::NotSent);
+                return Err(DisconnectReason::Store(error));
             }
         }
         self.sequence = sequence;
@@ -274,8 +274,8 @@ impl Dialogue {
         Ok(())
     }
 
-    /// Saves which report the user has seen, if that is news.
-    pub(crate) fn save_seen(&mut self) -> Result<(), Lost> {
+    /// Saves which report the user has seen, if that has changed.
+    pub(crate) fn save_seen(&mut self) -> Result<(), DisconnectReason> {
         let seen = ReportNumber(self.seen.get());
         if self
             .remembered
@@ -286,12 +286,14 @@ impl Dialogue {
             return Ok(());
         }
         self.remembered.last_report = Some(seen);
-        self.store.save(&self.remembered).map_err(Lost::Store)
+        self.store
+            .save(&self.remembered)
+            .map_err(DisconnectReason::Store)
     }
 
     /// Ends all requests: nothing comes any more, and every waiting caller is notified.
     pub(crate) fn give_up(&mut self) {
-        self.lost();
+        self.disconnected();
         self.pending.give_up();
         self.queries.clear();
     }

@@ -1,4 +1,5 @@
-//! Hello: who a connection is, and whether it may be that.
+//! The handshake: a hello is read and checked, and its connection is entered as a session or ended
+//! with a bye. The welcome comes from the thread of the exchange.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,22 +16,22 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::config::HEARTBEAT_MS_MAX;
-use crate::figures::raise;
-use crate::request::{Newcomer, Request};
-use crate::seats::Seat;
+use crate::connection_slots::ConnectionSlot;
+use crate::counters::raise;
+use crate::request::{NewSession, Request};
 use crate::session::Terms;
 use crate::shared::Shared;
 
-/// Which roles a listener serves.
+/// A listener, by the roles that it serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Door {
+pub(crate) enum ListenerKind {
     /// Trade and read.
     Trade,
     /// Admin.
     Admin,
 }
 
-impl Door {
+impl ListenerKind {
     fn serves(self, role: Role) -> bool {
         (self == Self::Admin) == (role == Role::Admin)
     }
@@ -38,21 +39,21 @@ impl Door {
 
 /// Why a connection was not welcomed.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Unwelcome {
+pub(crate) struct HandshakeError {
     pub(crate) why: Ending,
     pub(crate) text: String,
 }
 
-impl Unwelcome {
+impl HandshakeError {
     fn new(why: Ending, text: impl Into<String>) -> Self {
         let text = text.into();
         Self { why, text }
     }
 }
 
-/// A hello that is right.
+/// A hello that was accepted.
 #[derive(Debug)]
-struct Guest {
+struct AcceptedHello {
     terms: Terms,
     last_report: Option<ReportNumber>,
 }
@@ -63,44 +64,44 @@ const BYE_TIME: Duration = Duration::from_millis(500);
 /// Reads a hello, and has the connection entered as a session.
 pub(crate) async fn receive(
     shared: Arc<Shared>,
-    mut seat: Seat,
+    mut connection_slot: ConnectionSlot,
     mut stream: TcpStream,
     peer: SocketAddr,
 ) {
     // Without it, answers wait for acknowledgements of the ones before.
     let _ = stream.set_nodelay(true);
     let mut bytes = Vec::new();
-    match greet(&shared, &mut seat, &mut stream, &mut bytes).await {
+    match handshake(&shared, &mut connection_slot, &mut stream, &mut bytes).await {
         Ok(None) => {}
-        Ok(Some(guest)) => {
+        Ok(Some(hello)) => {
             let Ok(stream) = stream.into_std() else {
                 return;
             };
-            let newcomer = Newcomer {
+            let new = NewSession {
                 stream,
                 peer,
-                seat,
+                connection_slot,
                 bytes,
-                terms: guest.terms,
-                last_report: guest.last_report,
+                terms: hello.terms,
+                last_report: hello.last_report,
             };
-            shared.requests.send(Request::Enter(Box::new(newcomer)));
+            shared.requests.send(Request::Enter(Box::new(new)));
         }
-        Err(unwelcome) => {
-            raise(&shared.figures.hellos_refused, 1);
-            let Unwelcome { why, text } = unwelcome;
+        Err(error) => {
+            raise(&shared.counters.hellos_refused, 1);
+            let HandshakeError { why, text } = error;
             if let Some(left_out) = shared.log_refused.pass(Instant::now()) {
                 let left_out = (left_out > 0).then_some(left_out);
                 tracing::warn!(%peer, why = why.text(), text, left_out, "a hello was refused");
             }
-            shared.figures.end(why);
-            part(&mut stream, why, &text).await;
+            shared.counters.end(why);
+            send_bye(&mut stream, why, &text).await;
         }
     }
 }
 
-/// Says bye and closes.
-async fn part(to: &mut TcpStream, why: Ending, text: &str) {
+/// Sends a bye and closes.
+async fn send_bye(to: &mut TcpStream, why: Ending, text: &str) {
     let bye = ServerFrame::Bye(Bye { why, text });
     let mut bytes = vec![0; server_frame_bytes(&bye)];
     if encode_server_frame(&bye, &mut bytes).is_ok() {
@@ -110,54 +111,55 @@ async fn part(to: &mut TcpStream, why: Ending, text: &str) {
 }
 
 /// Reads a hello. `bytes` keeps what came after it. `None` where the other side is gone.
-async fn greet(
+async fn handshake(
     shared: &Shared,
-    seat: &mut Seat,
+    slot: &mut ConnectionSlot,
     stream: &mut TcpStream,
     bytes: &mut Vec<u8>,
-) -> Result<Option<Guest>, Unwelcome> {
+) -> Result<Option<AcceptedHello>, HandshakeError> {
     let limit = Duration::from_millis(shared.config.sessions.hello_ms);
-    let heard = tokio::select! {
+    let hello = read_hello(shared, slot.listener, stream, bytes);
+    let read = tokio::select! {
         biased;
-        heard = tokio::time::timeout(limit, hear(shared, seat.door, stream, bytes)) => heard,
-        () = seat.evicted() => return Err(evicted()),
+        read = tokio::time::timeout(limit, hello) => read,
+        () = slot.evicted() => return Err(evicted()),
     };
-    let Ok(heard) = heard else {
+    let Ok(read) = read else {
         let text = format!("none came within {} ms", limit.as_millis());
-        return Err(Unwelcome::new(Ending::NoHello, text));
+        return Err(HandshakeError::new(Ending::NoHello, text));
     };
-    match heard {
-        Ok(Some(guest)) => {
-            let kept = seat.keep(guest.terms.key);
-            kept.map_err(|text| Unwelcome::new(Ending::Connections, text))?;
-            Ok(Some(guest))
+    match read {
+        Ok(Some(hello)) => {
+            let kept = slot.keep(hello.terms.key);
+            kept.map_err(|text| HandshakeError::new(Ending::Connections, text))?;
+            Ok(Some(hello))
         }
         Ok(None) => Ok(None),
-        Err(unwelcome) => {
-            if unwelcome.why == Ending::WrongKey {
-                // Guessing takes time, unless others need the seat.
+        Err(error) => {
+            if error.why == Ending::WrongKey {
+                // Guessing takes time, unless others need the slot.
                 let pause = Duration::from_millis(shared.config.sessions.wrong_key_ms);
                 tokio::select! {
                     () = tokio::time::sleep(pause) => {}
-                    () = seat.evicted() => {}
+                    () = slot.evicted() => {}
                 }
             }
-            Err(unwelcome)
+            Err(error)
         }
     }
 }
 
-/// Why a connection ends whose seat was given to another before it was welcomed.
-fn evicted() -> Unwelcome {
-    Unwelcome::new(Ending::Connections, "others came before its hello")
+/// Why a connection ends whose slot was given to another before it was welcomed.
+fn evicted() -> HandshakeError {
+    HandshakeError::new(Ending::Connections, "others came before its hello")
 }
 
-async fn hear(
+async fn read_hello(
     shared: &Shared,
-    door: Door,
+    listener: ListenerKind,
     stream: &mut TcpStream,
     bytes: &mut Vec<u8>,
-) -> Result<Option<Guest>, Unwelcome> {
+) -> Result<Option<AcceptedHello>, HandshakeError> {
     bytes.reserve(2 * HELLO_BYTES_MAX);
     loop {
         let (frame, length) = match decode_client_frame(bytes) {
@@ -169,49 +171,53 @@ async fn hear(
             }
             Err(CodecError::Incomplete { needed, .. }) => {
                 let text = format!("{needed} bytes; a hello has {HELLO_BYTES_MAX} at most");
-                return Err(Unwelcome::new(Ending::FrameTooLong, text));
+                return Err(HandshakeError::new(Ending::FrameTooLong, text));
             }
             Err(error) => {
                 let text = format!("frame at byte 0: {error}");
-                return Err(Unwelcome::new(Ending::BadFrame, text));
+                return Err(HandshakeError::new(Ending::BadFrame, text));
             }
             Ok(read) => read,
         };
         let ClientFrame::Hello(hello) = frame else {
-            return Err(Unwelcome::new(Ending::NoHello, ""));
+            return Err(HandshakeError::new(Ending::NoHello, ""));
         };
-        let guest = examine(shared, door, &hello)?;
+        let accepted = examine(shared, listener, &hello)?;
         bytes.drain(..length);
-        return Ok(Some(guest));
+        return Ok(Some(accepted));
     }
 }
 
-fn examine(shared: &Shared, door: Door, hello: &Hello<'_>) -> Result<Guest, Unwelcome> {
+fn examine(
+    shared: &Shared,
+    listener: ListenerKind,
+    hello: &Hello<'_>,
+) -> Result<AcceptedHello, HandshakeError> {
     let ours = u16::from(SESSION_VERSION);
     if !(hello.version_min..=hello.version_max).contains(&ours) {
         let text = format!("this server speaks version {ours}");
-        return Err(Unwelcome::new(Ending::Version, text));
+        return Err(HandshakeError::new(Ending::Version, text));
     }
-    if !door.serves(hello.role) {
-        return Err(Unwelcome::new(Ending::Listener, ""));
+    if !listener.serves(hello.role) {
+        return Err(HandshakeError::new(Ending::Listener, ""));
     }
     let shown = match shared.keys() {
         None => None,
         Some(keys) => {
             let key = keys.admit(hello.key.0, hello.role, hello.holder);
-            let wrong = || Unwelcome::new(Ending::WrongKey, "");
+            let wrong = || HandshakeError::new(Ending::WrongKey, "");
             Some(Arc::new(key.ok_or_else(wrong)?.clone()))
         }
     };
     let limit = shared.config.sessions.per_holder;
-    // Each gets all reports of its user; only who wants none may be there any number of times.
+    // Each gets all reports of its user; only sessions without reports are not limited in number.
     let is_many = hello.role == Role::Read && hello.market_data_only;
     if !is_many && hello.number >= limit {
         let text = format!("session number {}: numbers are below {limit}", hello.number);
-        return Err(Unwelcome::new(Ending::Sessions, text));
+        return Err(HandshakeError::new(Ending::Sessions, text));
     }
     let heartbeat_ms = heartbeat_ms(shared, hello.heartbeat_ms);
-    Ok(Guest {
+    Ok(AcceptedHello {
         terms: Terms {
             key: SessionKey::new(hello.role, hello.holder, hello.number),
             shown,

@@ -1,8 +1,8 @@
-//! Where the server is between its start and its end.
+//! The lifecycle of a server, from its start to its end.
 
 thalweg::states! {
     /// See the [module](self).
-    pub(crate) enum Stage {
+    pub(crate) enum Lifecycle {
         /// The journal is read.
         Recovering "recovering" => [Ready, Failed],
         /// Clients are served.

@@ -1,18 +1,18 @@
-//! Which market data a client wants.
+//! Which market data a client subscribes to.
 
 use std::collections::BTreeSet;
 
 use thalweg_exchange::SymbolId;
 use thalweg_exchange::codec::session::{SYMBOLS_MAX, Symbols};
 
-/// Symbols to hear of, or no more.
+/// Symbols to subscribe to, or to unsubscribe from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Wanted {
+pub(crate) struct Subscriptions {
     is_all: bool,
     symbols: BTreeSet<SymbolId>,
 }
 
-impl Wanted {
+impl Subscriptions {
     /// Every symbol.
     pub(crate) const ALL: Self = Self {
         is_all: true,
@@ -57,25 +57,25 @@ impl Wanted {
 mod tests {
     use super::*;
 
-    fn lists(wanted: &Wanted) -> Vec<(bool, usize)> {
+    fn lists(subscriptions: &Subscriptions) -> Vec<(bool, usize)> {
         let mut lists = Vec::new();
-        wanted.lists(|list| lists.push((list.is_all(), list.iter().count())));
+        subscriptions.lists(|list| lists.push((list.is_all(), list.iter().count())));
         lists
     }
 
     #[test]
     fn symbols_are_asked_for_once_in_lists_that_fit() {
-        let mut wanted = Wanted::default();
-        assert_eq!(lists(&wanted), []);
-        wanted.add(&Wanted::some([5, 1, 5].map(SymbolId)));
-        assert_eq!(lists(&wanted), [(false, 2)]);
-        wanted.add(&Wanted::some((0..5_000).map(SymbolId)));
-        assert_eq!(lists(&wanted), [(false, 4_096), (false, 904)]);
-        wanted.remove(&Wanted::some((1..6_000).map(SymbolId)));
-        assert_eq!(wanted, Wanted::some([SymbolId(0)]));
-        wanted.add(&Wanted::ALL);
-        assert_eq!(lists(&wanted), [(true, 0), (false, 1)]);
-        wanted.remove(&Wanted::ALL);
-        assert_eq!(wanted, Wanted::default());
+        let mut subscriptions = Subscriptions::default();
+        assert_eq!(lists(&subscriptions), []);
+        subscriptions.add(&Subscriptions::some([5, 1, 5].map(SymbolId)));
+        assert_eq!(lists(&subscriptions), [(false, 2)]);
+        subscriptions.add(&Subscriptions::some((0..5_000).map(SymbolId)));
+        assert_eq!(lists(&subscriptions), [(false, 4_096), (false, 904)]);
+        subscriptions.remove(&Subscriptions::some((1..6_000).map(SymbolId)));
+        assert_eq!(subscriptions, Subscriptions::some([SymbolId(0)]));
+        subscriptions.add(&Subscriptions::ALL);
+        assert_eq!(lists(&subscriptions), [(true, 0), (false, 1)]);
+        subscriptions.remove(&Subscriptions::ALL);
+        assert_eq!(subscriptions, Subscriptions::default());
     }
 }

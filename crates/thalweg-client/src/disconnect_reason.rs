@@ -12,7 +12,7 @@ const ANSWER_BYTES_MAX: usize = 40;
 /// Why a connection could not be made, or was lost.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Lost {
+pub enum DisconnectReason {
     /// No server listens there, or it cannot be reached.
     Connect {
         /// Where.
@@ -75,7 +75,7 @@ pub enum Lost {
     Done,
 }
 
-impl Lost {
+impl DisconnectReason {
     /// Returns whether it makes sense to connect again: the other side may come back.
     #[must_use]
     pub fn may_return(&self) -> bool {
@@ -92,7 +92,7 @@ impl Lost {
     }
 }
 
-impl fmt::Display for Lost {
+impl fmt::Display for DisconnectReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Connect { address, error } => write!(f, "cannot connect to {address}: {error}"),
@@ -145,7 +145,7 @@ impl fmt::Display for Lost {
     }
 }
 
-impl error::Error for Lost {}
+impl error::Error for DisconnectReason {}
 
 #[cfg(test)]
 mod tests {
@@ -156,37 +156,37 @@ mod tests {
         let refused = || io::Error::from(io::ErrorKind::ConnectionRefused);
         let address = || "127.0.0.1:7411".to_owned();
         let after = Duration::from_secs(3);
-        for (lost, text) in [
+        for (reason, text) in [
             (
-                Lost::Connect {
+                DisconnectReason::Connect {
                     address: address(),
                     error: refused(),
                 },
                 "cannot connect to 127.0.0.1:7411: connection refused",
             ),
             (
-                Lost::NoWelcome {
+                DisconnectReason::NoWelcome {
                     address: address(),
                     after,
                 },
                 "127.0.0.1:7411 gives no answer for 3s; is it an exchange?",
             ),
             (
-                Lost::NotAnExchange {
+                DisconnectReason::NotAnExchange {
                     address: address(),
                     answer: Vec::new(),
                 },
                 "127.0.0.1:7411 closed the connection without a welcome; is it an exchange?",
             ),
             (
-                Lost::NotAnExchange {
+                DisconnectReason::NotAnExchange {
                     address: address(),
                     answer: b"\x15\x03\x03\0\x02\x02(".to_vec(),
                 },
                 "what answers at 127.0.0.1:7411 is not an exchange but a TLS server",
             ),
             (
-                Lost::NotAnExchange {
+                DisconnectReason::NotAnExchange {
                     address: address(),
                     answer: b"SSH-2.0-\xffOpen\r\n".to_vec(),
                 },
@@ -194,28 +194,28 @@ mod tests {
                  `SSH-2.0-\\xffOpen`",
             ),
             (
-                Lost::Broken(refused()),
+                DisconnectReason::Broken(refused()),
                 "the connection is broken: connection refused",
             ),
             (
-                Lost::Silent { after },
+                DisconnectReason::Silent { after },
                 "nothing came from the exchange for 3s",
             ),
         ] {
-            assert_eq!(lost.to_string(), text);
+            assert_eq!(reason.to_string(), text);
         }
     }
 
     #[test]
     fn texts_say_what_came_instead() {
-        let bye = |text: &str| Lost::Bye {
+        let bye = |text: &str| DisconnectReason::Bye {
             why: Ending::SlowReader,
             text: text.to_owned(),
         };
         let error = CodecError::TooShort { length: 3 };
-        for (lost, text) in [
+        for (reason, text) in [
             (
-                Lost::Closed,
+                DisconnectReason::Closed,
                 "the exchange closed the connection without a word",
             ),
             (
@@ -227,16 +227,16 @@ mod tests {
                 "the exchange closed the connection: too much waits to be read: 4 MiB",
             ),
             (
-                Lost::Frame(error),
+                DisconnectReason::Frame(error),
                 "a frame of the exchange is wrong: the length at byte 0 is 3, a frame has 8 bytes \
                  at least",
             ),
             (
-                Lost::OutOfPlace { what: "a welcome" },
+                DisconnectReason::OutOfPlace { what: "a welcome" },
                 "the exchange sent a welcome, out of place",
             ),
             (
-                Lost::OtherExchange {
+                DisconnectReason::OtherExchange {
                     remembered: 1,
                     found: 255,
                 },
@@ -244,16 +244,16 @@ mod tests {
                  00000000000000ff",
             ),
             (
-                Lost::Store(io::ErrorKind::StorageFull.into()),
+                DisconnectReason::Store(io::ErrorKind::StorageFull.into()),
                 "the session's store: no storage space",
             ),
             (
-                Lost::KeyTooLong { bytes: 300 },
+                DisconnectReason::KeyTooLong { bytes: 300 },
                 "a key of 300 bytes, the limit is 256",
             ),
-            (Lost::Done, "the client was closed"),
+            (DisconnectReason::Done, "the client was closed"),
         ] {
-            assert_eq!(lost.to_string(), text);
+            assert_eq!(reason.to_string(), text);
         }
     }
 }

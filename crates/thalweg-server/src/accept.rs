@@ -8,28 +8,28 @@ use thalweg_exchange::codec::session::{encode_server_frame, server_frame_bytes};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-use crate::figures::raise;
-use crate::greeting::{Door, receive};
+use crate::counters::raise;
+use crate::handshake::{ListenerKind, receive};
+use crate::lifecycle::Lifecycle;
 use crate::shared::Shared;
-use crate::stage::Stage;
 
 /// How long the listener rests where the system gives it no connection, such as for want of file
 /// descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Takes connections until the server drains, and waits until each is a session, or has ended.
-pub(crate) async fn listen(shared: Arc<Shared>, door: Door, listener: TcpListener) {
+pub(crate) async fn listen(shared: Arc<Shared>, kind: ListenerKind, listener: TcpListener) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, peer)) => {
-                    raise(&shared.figures.accepted, 1);
-                    match shared.seats.take(door) {
-                        Some(seat) => {
-                            connections.spawn(receive(Arc::clone(&shared), seat, stream, peer));
+                    raise(&shared.counters.accepted, 1);
+                    match shared.connection_slots.take(kind) {
+                        Some(slot) => {
+                            connections.spawn(receive(Arc::clone(&shared), slot, stream, peer));
                         }
-                        None => refuse(&shared, door, &stream),
+                        None => refuse(&shared, kind, &stream),
                     }
                 }
                 Err(error) => {
@@ -42,7 +42,7 @@ pub(crate) async fn listen(shared: Arc<Shared>, door: Door, listener: TcpListene
                     tracing::error!(%error, "a connection's task has ended badly");
                 }
             }
-            _ = shared.stage.reached(Stage::OVER) => break,
+            _ = shared.lifecycle.reached(Lifecycle::OVER) => break,
         }
     }
     drop(listener);
@@ -50,9 +50,9 @@ pub(crate) async fn listen(shared: Arc<Shared>, door: Door, listener: TcpListene
 }
 
 /// Refuses a connection beyond the limit: sends it a bye, if its socket takes that at once.
-fn refuse(shared: &Shared, door: Door, stream: &TcpStream) {
-    let limit = shared.seats.max(door);
-    shared.figures.end(Ending::Connections);
+fn refuse(shared: &Shared, kind: ListenerKind, stream: &TcpStream) {
+    let limit = shared.connection_slots.max(kind);
+    shared.counters.end(Ending::Connections);
     let text = format!("{limit} are served");
     let bye = ServerFrame::Bye(Bye {
         why: Ending::Connections,

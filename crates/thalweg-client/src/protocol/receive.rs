@@ -8,17 +8,17 @@ use thalweg_exchange::codec::{CodecError, Family, decode_message, decode_snapsho
 use thalweg_exchange::market::Snapshot;
 use thalweg_exchange::session::ReportNumber;
 
-use super::Dialogue;
+use super::Protocol;
+use crate::disconnect_reason::DisconnectReason;
 use crate::event::Event;
-use crate::lost::Lost;
 use crate::outcome::Outcome;
 
 /// The first frame of an exchange is shorter than this: a welcome or a bye.
-const GREETING_BYTES_MAX: u32 = 4_096;
+const FIRST_FRAME_BYTES_MAX: u32 = 4_096;
 
-impl Dialogue {
-    /// Takes what came.
-    pub(crate) fn received(&mut self, bytes: &[u8]) -> Result<(), Lost> {
+impl Protocol {
+    /// Takes bytes that were read.
+    pub(crate) fn received(&mut self, bytes: &[u8]) -> Result<(), DisconnectReason> {
         let mut input = std::mem::take(&mut self.input);
         input.extend_from_slice(bytes);
         let mut at = 0;
@@ -26,86 +26,88 @@ impl Dialogue {
             match self.frame(&input[at..]) {
                 Ok(0) => break Ok(()),
                 Ok(length) => at += length,
-                Err(lost) => break Err(lost),
+                Err(reason) => break Err(reason),
             }
         };
         input.drain(..at);
         self.input = input;
         self.write_pending();
         match result {
-            Err(Lost::Frame(_)) if !self.is_open => Err(self.not_an_exchange(self.input.clone())),
+            Err(DisconnectReason::Frame(_)) if !self.is_open => {
+                Err(self.not_an_exchange(self.input.clone()))
+            }
             result => result,
         }
     }
 
     /// Why there is no welcome, where the other side closed the connection before all of one came.
-    pub(crate) fn closed_early(&self) -> Lost {
+    pub(crate) fn closed_early(&self) -> DisconnectReason {
         let begun = self.input.first_chunk().copied().map(u32::from_le_bytes);
         self.not_an_exchange(match begun {
-            Some(bytes) if bytes > GREETING_BYTES_MAX => self.input.clone(),
+            Some(bytes) if bytes > FIRST_FRAME_BYTES_MAX => self.input.clone(),
             // An exchange may have been cut off: it may come back.
             _ => Vec::new(),
         })
     }
 
-    fn not_an_exchange(&self, answer: Vec<u8>) -> Lost {
+    fn not_an_exchange(&self, answer: Vec<u8>) -> DisconnectReason {
         let address = self.options.address.clone();
-        Lost::NotAnExchange { address, answer }
+        DisconnectReason::NotAnExchange { address, answer }
     }
 
     /// Takes one frame, if it is all there; its length.
-    fn frame(&mut self, bytes: &[u8]) -> Result<usize, Lost> {
-        let frame = match peek(bytes) {
-            Ok(frame) if frame.bytes <= bytes.len() => frame,
+    fn frame(&mut self, bytes: &[u8]) -> Result<usize, DisconnectReason> {
+        let head = match peek(bytes) {
+            Ok(head) if head.bytes <= bytes.len() => head,
             Ok(_) | Err(CodecError::Incomplete { .. }) => return Ok(0),
-            Err(error) => return Err(Lost::Frame(error)),
+            Err(error) => return Err(DisconnectReason::Frame(error)),
         };
-        match frame.family {
+        match head.family {
             Family::Session => {
-                let (said, _) = decode_server_frame(bytes).map_err(Lost::Frame)?;
-                self.heard(said)?;
+                let (frame, _) = decode_server_frame(bytes).map_err(DisconnectReason::Frame)?;
+                self.handle(frame)?;
             }
             Family::Message => {
-                let (message, _) = decode_message(bytes).map_err(Lost::Frame)?;
+                let (message, _) = decode_message(bytes).map_err(DisconnectReason::Frame)?;
                 self.market(Event::Market(message))?;
             }
             Family::Snapshot => {
                 let mut snapshot = Box::<Snapshot>::default();
-                decode_snapshot(bytes, &mut snapshot).map_err(Lost::Frame)?;
+                decode_snapshot(bytes, &mut snapshot).map_err(DisconnectReason::Frame)?;
                 self.market(Event::Snapshot(snapshot))?;
             }
             Family::Command | Family::Outcome => {
                 let what = "a command or an outcome";
-                return Err(Lost::OutOfPlace { what });
+                return Err(DisconnectReason::OutOfPlace { what });
             }
         }
-        Ok(frame.bytes)
+        Ok(head.bytes)
     }
 
-    fn market(&mut self, event: Event) -> Result<(), Lost> {
+    fn market(&mut self, event: Event) -> Result<(), DisconnectReason> {
         if !self.is_open {
             let what = "market data before the welcome";
-            return Err(Lost::OutOfPlace { what });
+            return Err(DisconnectReason::OutOfPlace { what });
         }
         self.events.push_back(event);
         Ok(())
     }
 
-    fn heard(&mut self, said: ServerFrame<'_>) -> Result<(), Lost> {
-        match said {
+    fn handle(&mut self, frame: ServerFrame<'_>) -> Result<(), DisconnectReason> {
+        match frame {
             ServerFrame::Bye(Bye { why, text }) => {
                 let text = text.to_owned();
-                return Err(Lost::Bye { why, text });
+                return Err(DisconnectReason::Bye { why, text });
             }
             ServerFrame::Welcome(welcome) if !self.is_open => return self.welcomed(welcome),
             ServerFrame::Welcome(_) => {
-                return Err(Lost::OutOfPlace {
+                return Err(DisconnectReason::OutOfPlace {
                     what: "a second welcome",
                 });
             }
             _ if !self.is_open => {
                 let what = "something before the welcome";
-                return Err(Lost::OutOfPlace { what });
+                return Err(DisconnectReason::OutOfPlace { what });
             }
             ServerFrame::Answer(answer) => {
                 let outcome = Outcome::Executed {
@@ -125,9 +127,9 @@ impl Dialogue {
                 self.events.push_back(Event::Conflated(conflated));
             }
             ServerFrame::QueryAnswer(answer) => {
-                if let Some(asked) = self.queries.remove(&answer.id) {
+                if let Some(query) = self.queries.remove(&answer.id) {
                     // The caller may not wait for it any more.
-                    drop(asked.answer.send(answer));
+                    drop(query.answer.send(answer));
                 }
             }
             ServerFrame::Heartbeat => {}
@@ -135,10 +137,10 @@ impl Dialogue {
         Ok(())
     }
 
-    fn welcomed(&mut self, welcome: Welcome) -> Result<(), Lost> {
+    fn welcomed(&mut self, welcome: Welcome) -> Result<(), DisconnectReason> {
         let (remembered, found) = (self.remembered.exchange, welcome.exchange);
         if let Some(remembered) = remembered.filter(|known| *known != found) {
-            return Err(Lost::OtherExchange { remembered, found });
+            return Err(DisconnectReason::OtherExchange { remembered, found });
         }
         self.begin_after(&welcome);
         let last = ReportNumber(welcome.next_report.0.saturating_sub(1));
@@ -146,17 +148,19 @@ impl Dialogue {
         self.report = Some(self.report.map_or(last, |report| report.min(last)));
         self.remembered.last_report = self.remembered.last_report.or(self.report);
         self.remembered.exchange = Some(found);
-        self.store.save(&self.remembered).map_err(Lost::Store)?;
+        self.store
+            .save(&self.remembered)
+            .map_err(DisconnectReason::Store)?;
         self.welcome = Some(welcome);
         self.is_open = true;
         self.events.push_back(Event::Connected(Box::new(welcome)));
-        let wanted = std::mem::take(&mut self.wanted);
-        self.write_symbols(&wanted, true);
-        self.wanted = wanted;
+        let subscriptions = std::mem::take(&mut self.subscriptions);
+        self.write_symbols(&subscriptions, true);
+        self.subscriptions = subscriptions;
         let again: Vec<_> = self
             .queries
             .iter()
-            .map(|(id, asked)| (*id, asked.query))
+            .map(|(id, pending)| (*id, pending.query))
             .collect();
         for (id, query) in again {
             self.write(&ClientFrame::Query(QueryFrame { id, query }));
@@ -165,7 +169,7 @@ impl Dialogue {
     }
 
     /// Where the sequences of this life begin. A session that does not remember its own may have
-    /// commands of an earlier life still under way.
+    /// commands of an earlier life in flight.
     fn begin_after(&mut self, welcome: &Welcome) {
         if self.remembered.exchange.is_none() {
             self.sequence = self.sequence.max(self.options.first_sequence());

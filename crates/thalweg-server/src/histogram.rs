@@ -46,7 +46,10 @@ mod tests {
         for value in [1, 2, 3, 4, 5_000] {
             histogram.record(value);
         }
-        let told = buckets(&histogram, &[2, 4, 8]);
-        assert_eq!(told, [(Some(2), 2), (Some(4), 2), (Some(8), 0), (None, 1)]);
+        let counts = buckets(&histogram, &[2, 4, 8]);
+        assert_eq!(
+            counts,
+            [(Some(2), 2), (Some(4), 2), (Some(8), 0), (None, 1)]
+        );
     }
 }
