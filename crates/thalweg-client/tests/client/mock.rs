@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 
 use thalweg_client::exchange::codec::CodecError;
 use thalweg_client::exchange::codec::session::{
-    Answer, Bye, ClientFrame, Ending, Hello, NumberedReport, QueryAnswer, Refused, Said,
+    Answer, Bye, ClientFrame, Ending, Hello, NumberedReport, QueryAnswer, QueryResult, Refused,
     ServerFrame, Submit, Welcome, decode_client_frame, encode_server_frame, server_frame_bytes,
 };
 use thalweg_client::exchange::execution::{Execution, ExecutionReport};
@@ -322,8 +322,12 @@ impl Served {
             ClientFrame::Submit(submit) => self.execute(&submit),
             ClientFrame::Query(query) => {
                 let (id, number) = (query.id, self.world().reports());
-                let said = Said::UnknownUser;
-                self.say(&ServerFrame::QueryAnswer(QueryAnswer { id, number, said }))
+                let result = QueryResult::UnknownUser;
+                self.say(&ServerFrame::QueryAnswer(QueryAnswer {
+                    id,
+                    number,
+                    result,
+                }))
             }
             ClientFrame::Subscribe(symbols) | ClientFrame::Unsubscribe(symbols) => {
                 let asked = (symbols.is_all(), symbols.iter().collect());

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::thread;
 use std::time::Duration;
 
-use thalweg_exchange::codec::session::{Ending, Hello, Said, SessionQuery};
+use thalweg_exchange::codec::session::{Ending, Hello, QueryResult, SessionQuery};
 use thalweg_exchange::event::Removal;
 use thalweg_exchange::execution::{CancelReason, Execution};
 use thalweg_exchange::session::{Refusal, Role};
@@ -107,7 +107,7 @@ fn a_bye_does_not_come_within_another_frame() {
     loop {
         match client.hear_cut() {
             Some(Heard::QueryAnswer(told)) => {
-                assert!(matches!(told.said, Said::Book(_)), "{told:?}");
+                assert!(matches!(told.result, QueryResult::Book(_)), "{told:?}");
             }
             Some(Heard::Bye(why, _)) => assert_eq!(why, Ending::BadFrame),
             Some(Heard::Closed) | None => break,
@@ -154,7 +154,7 @@ fn orders_go_with_a_stalled_session_when_the_server_stops() {
     let Heard::QueryAnswer(told) = reader.hear() else {
         panic!("an answer was expected");
     };
-    let Said::OpenOrders { orders, .. } = told.said else {
+    let QueryResult::OpenOrders { orders, .. } = told.result else {
         panic!("orders were expected");
     };
     assert_eq!(orders.len(), ORDERS as usize);
@@ -193,7 +193,7 @@ fn more_open_orders_than_may_wait_are_cut_and_the_client_is_not() {
     let Heard::QueryAnswer(told) = client.hear() else {
         panic!("an answer was expected");
     };
-    let Said::OpenOrders { orders, is_cut } = told.said else {
+    let QueryResult::OpenOrders { orders, is_cut } = told.result else {
         panic!("orders were expected");
     };
     assert!(is_cut && !orders.is_empty(), "{} orders", orders.len());
@@ -216,8 +216,8 @@ fn one_list_of_open_orders_is_under_way_at_a_time() {
     let Heard::QueryAnswer(told) = client.hear() else {
         panic!("a refusal was expected");
     };
-    let refused = Said::Refused(Refusal::InFlight { limit: 1 });
-    assert_eq!((told.id, told.said), (2, refused));
+    let refused = QueryResult::Refused(Refusal::InFlight { limit: 1 });
+    assert_eq!((told.id, told.result), (2, refused));
     drop(stuck);
     client.succeeds(1);
     for id in [1, 3] {
@@ -229,7 +229,7 @@ fn one_list_of_open_orders_is_under_way_at_a_time() {
             }
         };
         assert_eq!(told.id, id);
-        assert!(matches!(told.said, Said::OpenOrders { .. }));
+        assert!(matches!(told.result, QueryResult::OpenOrders { .. }));
         client.query(3, OWN_ORDERS);
     }
     drop(house);
