@@ -197,7 +197,6 @@ pub(crate) const NOT_RENAMED: &[&str] = &[
     "crates/thalweg-cli/",
     "crates/thalweg-client/",
     "crates/thalweg-doctor/",
-    "crates/thalweg-exchange/",
     "crates/thalweg-journal/",
     "crates/thalweg-measure/",
     "crates/thalweg-server/",

@@ -232,7 +232,7 @@ mod tests {
         assert_eq!(of(8, 5), Some(Err(Refusal::NotExecuted)));
         assert_eq!(of(2, 5), Some(Err(Refusal::AnswerGone)));
         assert_eq!(of(1, 5), Some(Err(Refusal::AnswerGone)));
-        assert_eq!(of(10, 5), None, "it may be under way");
+        assert_eq!(of(10, 5), None, "it may be in flight");
     }
 
     #[test]
