@@ -480,8 +480,8 @@ mod tests {
                 // With more before and after it, a difference does not get lost.
                 let more = (success, Events::new());
                 let outcomes = [more.clone(), (result, events.clone()), more];
-                let told = seen.insert(of_all(&outcomes), (at, result));
-                assert_eq!(told, None, "{events:?}");
+                let earlier = seen.insert(of_all(&outcomes), (at, result));
+                assert_eq!(earlier, None, "{events:?}");
             }
         }
         // The order of outcomes counts.

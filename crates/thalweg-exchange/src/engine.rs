@@ -1,6 +1,7 @@
 //! The pure state machine: books, matching, risk, and the one function that changes them.
 
 pub mod book;
+mod fast_path;
 pub(crate) mod index;
 mod levels;
 pub mod matching;
@@ -8,4 +9,3 @@ pub mod risk;
 pub(crate) mod slab;
 pub(crate) mod state;
 pub(crate) mod symbol_index;
-mod usual;

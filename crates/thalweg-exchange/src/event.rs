@@ -209,8 +209,10 @@ pub struct Events {
 impl PartialEq for Events {
     /// Hints are no part of what happened, and levels follow from it.
     fn eq(&self, other: &Self) -> bool {
-        let told = |of: &Self| (of.moved, of.standing);
-        self.list == other.list && told(self) == told(other) && self.standings == other.standings
+        let beside = |of: &Self| (of.moved, of.standing);
+        self.list == other.list
+            && beside(self) == beside(other)
+            && self.standings == other.standings
     }
 }
 

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_is_told_by_its_role_number_and_holder() {
+    fn the_text_of_a_session_has_its_role_number_and_holder() {
         let key = SessionKey::new(Role::Trade, 7001, 2);
         assert_eq!(key.to_string(), "trade session 2 of 7001");
         assert_eq!(ClientSequence(8).next().to_string(), "9");

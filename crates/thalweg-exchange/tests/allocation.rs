@@ -246,8 +246,8 @@ fn frequent_frames_are_written_and_read_without_allocation() {
     for sequence in begin..begin + 5_000 {
         let command = mix.next();
         let result = apply(&mut state, &command, &mut events);
-        let told = builder.apply(sequence, &command, result, &events);
-        let messages = told.expect("in step");
+        let applied = builder.apply(sequence, &command, result, &events);
+        let messages = applied.expect("in step");
         let before = so_far();
         let length = encode_command(&command, &mut frame).expect("there is room");
         assert_eq!(decode_command_into(&frame, &mut read), Ok(length));

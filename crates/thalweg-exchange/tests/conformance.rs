@@ -121,7 +121,7 @@ fn is_output(line: &str) -> bool {
     !line.starts_with(['#', 'C', 'S', 'W'])
 }
 
-/// Every fault that can be put into one line of what the reference said.
+/// Every fault that can be put into one line of the recorded output of the reference.
 fn assert_caught(text: &str, number: usize, pick: usize) {
     let line = text.lines().nth(number - 1).expect("the line exists");
     let at = number as u64;
@@ -213,7 +213,7 @@ fn a_stream_that_records_no_changes_agrees_and_one_that_hides_the_first_does_not
 }
 
 #[test]
-fn ends_that_come_early_or_late_are_told() {
+fn ends_that_come_early_or_late_are_reported() {
     let text = own("edge_nomargin.txt.gz");
     let lines = text.lines().count();
     let difference = disagreement(&with(&text, lines, &[]));
@@ -223,8 +223,8 @@ fn ends_that_come_early_or_late_are_told() {
     assert_eq!(difference.line, lines as u64 + 1);
     let difference = disagreement(text.lines().next().expect("a header"));
     assert_eq!(difference.got.as_deref(), Some("# FINAL STATE"));
-    let told = difference.to_string();
-    assert_eq!(told, "line 2: expected (end of file), got # FINAL STATE");
+    let message = difference.to_string();
+    assert_eq!(message, "line 2: expected (end of file), got # FINAL STATE");
 }
 
 #[test]

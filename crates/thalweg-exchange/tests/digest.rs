@@ -313,10 +313,10 @@ fn outcome(state: &State, command: &Command) -> (ResultCode, Digest) {
         ..Options::default()
     };
     let (sender, results) = mpsc::channel();
-    let tell = move |outcome: thalweg_exchange::service::Outcome<'_>| {
+    let publish = move |outcome: thalweg_exchange::service::Outcome<'_>| {
         sender.send(outcome.result).expect("somebody listens");
     };
-    let mut service = Service::start(state.clone(), options, tell).expect("good options");
+    let mut service = Service::start(state.clone(), options, publish).expect("good options");
     service.submit(command, 0).expect("no panic");
     let finished = service.join().expect("no panic");
     let result = results.recv().expect("one result");

@@ -259,7 +259,7 @@ fn very_many_orders_are_counted() {
 /// A client that sends an order again learns that the first one arrived, whatever else stands in
 /// its way by now.
 #[test]
-fn a_used_id_is_told_before_anything_else() {
+fn a_used_id_is_refused_before_anything_else() {
     let limits = UserLimits {
         open_orders: 1,
         ids_once: true,

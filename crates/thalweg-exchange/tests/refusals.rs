@@ -320,7 +320,7 @@ fn orders_where_scales_and_fees_are_extreme() {
             for (price, size) in [(1, 1), (2, 2), (i64::MAX, 1), (1, i64::MAX)] {
                 let order = place(1, symbol.id, 9, action, price, size);
                 let result = apply(&mut state, &Command::Place(order), &mut events);
-                let is_told = matches!(
+                let is_reason = matches!(
                     result,
                     ResultCode::RiskNsf | ResultCode::RiskArithmeticOverflow
                 );
@@ -329,7 +329,7 @@ fn orders_where_scales_and_fees_are_extreme() {
                     let cancelled = apply(&mut state, &cancel(1, symbol.id, 9), &mut events);
                     assert_eq!(cancelled, ResultCode::Success);
                 } else {
-                    assert!(is_told, "{terms}: {order:?}: {result}");
+                    assert!(is_reason, "{terms}: {order:?}: {result}");
                 }
                 assert_eq!(state_hash(&state), before, "{terms}: {order:?}");
             }

@@ -146,7 +146,7 @@ fn errors_name_the_line_the_field_and_the_limit() {
 }
 
 #[test]
-fn a_reader_that_fails_is_told_with_its_line() {
+fn a_reader_that_fails_is_reported_with_its_line() {
     struct Broken;
     impl std::io::Read for Broken {
         fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {

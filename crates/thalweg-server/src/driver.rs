@@ -3,7 +3,9 @@
 use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
-use thalweg_exchange::codec::session::{Answer, Ending, QueryAnswer, Refused, Said, ServerFrame};
+use thalweg_exchange::codec::session::{
+    Answer, Ending, QueryAnswer, QueryResult, Refused, ServerFrame,
+};
 use thalweg_exchange::durable::{
     Admitted, Exchange, Failed, Finished, Origin, Request as Submission, Stats, Storage,
     SubmitError,
@@ -289,7 +291,7 @@ impl<S: Storage> Driver<S> {
                 session.answer_query(QueryAnswer {
                     id,
                     number: self.exchange.number(),
-                    said: Said::Refused(why),
+                    result: QueryResult::Refused(why),
                 });
                 Ok(())
             }

@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use thalweg_exchange::codec::CodecError;
 use thalweg_exchange::codec::session::{
-    ClientFrame, Ending, QueryAnswer, QueryFrame, Refused, Said, ServerFrame, SessionQuery, Submit,
-    SubmitError, Symbols, decode_client_frame,
+    ClientFrame, Ending, QueryAnswer, QueryFrame, QueryResult, Refused, ServerFrame, SessionQuery,
+    Submit, SubmitError, Symbols, decode_client_frame,
 };
 use thalweg_exchange::durable::{Failed, Storage};
 use thalweg_exchange::service::Query;
@@ -332,7 +332,7 @@ impl<S: Storage> Turn<'_, S> {
         session.answer_query(QueryAnswer {
             id,
             number: 0,
-            said: Said::Refused(refusal),
+            result: QueryResult::Refused(refusal),
         });
         Ok(())
     }

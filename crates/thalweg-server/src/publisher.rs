@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use thalweg_exchange::codec::session::{
-    AccountView, Answer, NUMBERED_REPORT_BYTES, OpenOrder, Said, ServerFrame, encode_server_frame,
-    numbered_report, server_frame_bytes,
+    AccountView, Answer, NUMBERED_REPORT_BYTES, OpenOrder, QueryResult, ServerFrame,
+    encode_server_frame, numbered_report, server_frame_bytes,
 };
 use thalweg_exchange::durable::{Executed, Failed, Origin, Published};
 use thalweg_exchange::report::OpenOrders;
@@ -185,21 +185,21 @@ pub(crate) const fn is_list(answer: &EngineAnswer) -> bool {
 
 /// Returns the answer for a client. It lists as many open orders as fit into `bytes_max`: more
 /// would end the connection.
-pub(crate) fn query_result(answer: EngineAnswer, bytes_max: usize) -> Said {
+pub(crate) fn query_result(answer: EngineAnswer, bytes_max: usize) -> QueryResult {
     match answer {
-        EngineAnswer::User(user) => Said::Account(AccountView::from(&user)),
+        EngineAnswer::User(user) => QueryResult::Account(AccountView::from(&user)),
         EngineAnswer::OpenOrders(orders) => open_orders(&orders, bytes_max),
-        EngineAnswer::Book(book) => Said::Book(book),
-        EngineAnswer::UnknownUser(_) => Said::UnknownUser,
+        EngineAnswer::Book(book) => QueryResult::Book(book),
+        EngineAnswer::UnknownUser(_) => QueryResult::UnknownUser,
         // Nothing else was asked.
-        _ => Said::UnknownSymbol,
+        _ => QueryResult::UnknownSymbol,
     }
 }
 
-fn open_orders(all: &OpenOrders, bytes_max: usize) -> Said {
+fn open_orders(all: &OpenOrders, bytes_max: usize) -> QueryResult {
     let mut orders = OpenOrder::all(all);
     let fitting = QUERY_ORDERS_MAX.min(bytes_max / OPEN_ORDER_BYTES);
     let is_cut = orders.len() > fitting;
     orders.truncate(fitting);
-    Said::OpenOrders { orders, is_cut }
+    QueryResult::OpenOrders { orders, is_cut }
 }

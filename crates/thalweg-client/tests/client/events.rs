@@ -1,7 +1,7 @@
 //! Events beside answers: reports, gaps, market data, queries; and how many of them may wait.
 
 use thalweg_client::exchange::SymbolId;
-use thalweg_client::exchange::codec::session::{Conflated, ReportGap, Said, ServerFrame};
+use thalweg_client::exchange::codec::session::{Conflated, QueryResult, ReportGap, ServerFrame};
 use thalweg_client::exchange::codec::{
     encode_message, encode_snapshot, message_bytes, snapshot_bytes,
 };
@@ -99,7 +99,7 @@ async fn subscriptions_are_made_again_on_a_new_connection() {
     // An answer shows that what was sent before has arrived.
     let query = SessionQuery::Account(ME);
     let answer = client.query(query).await.expect("it is open");
-    assert_eq!(answer.said, Said::UnknownUser);
+    assert_eq!(answer.result, QueryResult::UnknownUser);
     let lists = [vec![1, 3], vec![2], vec![1]];
     let asked = lists.map(|list| (false, list.into_iter().map(SymbolId).collect::<Vec<_>>()));
     assert_eq!(mock.world().subscribed, asked);

@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 
 use thalweg_client::exchange::codec::CodecError;
 use thalweg_client::exchange::codec::session::{
-    Answer, Bye, ClientFrame, Ending, Hello, NumberedReport, QueryAnswer, Refused, Said,
+    Answer, Bye, ClientFrame, Ending, Hello, NumberedReport, QueryAnswer, QueryResult, Refused,
     ServerFrame, Submit, Welcome, decode_client_frame, encode_server_frame, server_frame_bytes,
 };
 use thalweg_client::exchange::execution::{Execution, ExecutionReport};
@@ -325,7 +325,7 @@ impl Served {
                 let answer = QueryAnswer {
                     id,
                     number,
-                    said: Said::UnknownUser,
+                    result: QueryResult::UnknownUser,
                 };
                 self.send(&ServerFrame::QueryAnswer(answer))
             }

@@ -4,7 +4,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use thalweg_client::blocking::TradeClient;
-use thalweg_client::exchange::codec::session::{Ending, Said};
+use thalweg_client::exchange::codec::session::{Ending, QueryResult};
 use thalweg_client::{DisconnectReason, Event, Outcome, SessionQuery};
 
 use crate::mock::{Fault, Mock, bye};
@@ -34,7 +34,10 @@ fn a_thread_trades_over_a_connection_that_breaks() {
         Ok(Outcome::Executed { number: 20, .. })
     ));
     let answer = client.query(SessionQuery::Account(ME)).expect("it is open");
-    assert_eq!((answer.number, answer.said), (21, Said::UnknownUser));
+    assert_eq!(
+        (answer.number, answer.result),
+        (21, QueryResult::UnknownUser)
+    );
     let mut reports = 0;
     while reports < 21 {
         let event = events.next().expect("the client lives");

@@ -383,7 +383,7 @@ mod tests {
     #[test]
     fn standings_have_one_form() {
         let frame = framed(&standings());
-        let said = |at: usize, byte: u8| {
+        let error_text = |at: usize, byte: u8| {
             let mut frame = frame.clone();
             frame[BYTES_MIN + at] = byte;
             let error = decode_outcome(&frame, &mut Events::new()).expect_err("it is wrong");
@@ -412,7 +412,7 @@ mod tests {
                 "the kind of an event at byte 42 is 6, which is not known",
             ),
         ] {
-            assert_eq!(said(at, byte), text);
+            assert_eq!(error_text(at, byte), text);
         }
     }
 

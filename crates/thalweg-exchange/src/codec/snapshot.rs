@@ -72,7 +72,7 @@ pub(super) fn check(bytes: &[u8], head: Head) -> Result<[u8; 2], CodecError> {
         .map(|count| u64::from(u32::from_le_bytes(*count)))
         .sum();
     let max = room / ITEM_BYTES;
-    let is_told = bytes.len() >= BYTES_MIN;
+    let has_counts = bytes.len() >= BYTES_MIN;
     match items.cmp(&(max as u64)) {
         std::cmp::Ordering::Greater => Err(CodecError::TooMany {
             what: "levels",
@@ -80,7 +80,7 @@ pub(super) fn check(bytes: &[u8], head: Head) -> Result<[u8; 2], CodecError> {
             count: items as usize,
             max,
         }),
-        std::cmp::Ordering::Less if is_told => {
+        std::cmp::Ordering::Less if has_counts => {
             let at = BYTES_MIN + items as usize * ITEM_BYTES;
             let bytes = length - at;
             Err(CodecError::Surplus { at, bytes })

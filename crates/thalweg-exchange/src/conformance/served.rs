@@ -78,7 +78,7 @@ impl Engine for Served {
     fn execute(&mut self, command: &Command, events: &mut Events) -> ResultCode {
         apply(&mut self.serial, command, events);
         let answer = lock(&self.answers).pop_front();
-        let (result, answered) = answer.expect("the service was told of the command before");
+        let (result, answered) = answer.expect("the service got the command before");
         *events = answered;
         result
     }

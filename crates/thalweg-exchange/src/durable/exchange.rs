@@ -167,7 +167,7 @@ impl<S: Storage> Exchange<S> {
     }
 
     /// Drains as [`drain`](Self::drain) does, but stops waiting where the disk has no room for the
-    /// commands under way.
+    /// commands in flight.
     ///
     /// # Errors
     /// The exchange has stopped.

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_goes_on_after_the_last_one_seen_and_hears_of_a_gap() {
+    fn a_user_goes_on_after_the_last_one_seen_and_learns_of_a_gap() {
         let mut table = table(3, 100);
         for number in 1..=5 {
             assert_eq!(table.push(UserId(7), &frame(number)), ReportNumber(number));
@@ -181,8 +181,11 @@ mod tests {
         assert_eq!((some.gap, some.first, frames), (None, four, vec![4, 5]));
         assert_eq!(resumed(&table, 7, 4).0.first, five);
         for nothing in [5, 6, u64::MAX] {
-            let (told, frames) = resumed(&table, 7, nothing);
-            assert_eq!((told.gap, told.first, told.next), (None, next, next));
+            let (resumption, frames) = resumed(&table, 7, nothing);
+            assert_eq!(
+                (resumption.gap, resumption.first, resumption.next),
+                (None, next, next)
+            );
             assert!(frames.is_empty());
         }
         assert_eq!(resumed(&table, 1, 0).0.next, one);
@@ -191,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_loses_reports_because_others_have_many() {
+    fn no_user_loses_reports_because_others_have_many() {
         let mut table = table(100, 50);
         let push = |table: &mut ReportTable, user, count| {
             (0..count).for_each(|of| _ = table.push(UserId(user), &frame(of)));
@@ -214,8 +217,8 @@ mod tests {
         (1..=5).for_each(|of| _ = all.push(UserId(7), &frame(of)));
         let mut fewer = table(2, 100);
         fewer.add(all.list()[0].clone());
-        let (told, frames) = resumed(&fewer, 7, 0);
-        assert_eq!((told.first, frames), (ReportNumber(4), vec![4, 5]));
+        let (resumption, frames) = resumed(&fewer, 7, 0);
+        assert_eq!((resumption.first, frames), (ReportNumber(4), vec![4, 5]));
         assert_eq!(fewer.push(UserId(7), &frame(6)), ReportNumber(6));
         assert_eq!(resumed(&fewer, 7, 0).1, [5, 6]);
     }

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repeat_has_its_first_answer_or_is_told_why_not() {
+    fn a_repeat_has_its_first_answer_or_a_refusal() {
         let (sessions, slot) = sessions(3);
         let of = |sequence, check| sessions.first_answer(slot, sequence, Check(check));
         let first = |number| {
@@ -232,11 +232,11 @@ mod tests {
         assert_eq!(of(8, 5), Some(Err(Refusal::NotExecuted)));
         assert_eq!(of(2, 5), Some(Err(Refusal::AnswerGone)));
         assert_eq!(of(1, 5), Some(Err(Refusal::AnswerGone)));
-        assert_eq!(of(10, 5), None, "it may be under way");
+        assert_eq!(of(10, 5), None, "it may be in flight");
     }
 
     #[test]
-    fn sessions_are_told_apart_by_every_part_of_their_key() {
+    fn sessions_differ_by_every_part_of_their_key() {
         let (mut sessions, slot) = sessions(3);
         let others = [
             SessionKey { number: 2, ..KEY },

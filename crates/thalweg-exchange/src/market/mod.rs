@@ -92,15 +92,15 @@ impl fmt::Display for Channels {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = ["trades", "", "levels", "best prices"];
         let bits = self.code();
-        let mut told = names
+        let mut chosen = names
             .iter()
             .enumerate()
             .filter(|(at, _)| bits >> at & 1 != 0);
-        let Some((_, first)) = told.next() else {
+        let Some((_, first)) = chosen.next() else {
             return f.write_str("nothing");
         };
         f.write_str(first)?;
-        told.try_for_each(|(_, name)| write!(f, " and {name}"))
+        chosen.try_for_each(|(_, name)| write!(f, " and {name}"))
     }
 }
 

@@ -12,7 +12,7 @@ use crate::{Command, State, UserId};
 pub(super) const FATAL: u64 = u64::MAX;
 
 #[test]
-fn a_panic_in_the_execute_stage_ends_the_service_and_nobody_hangs() {
+fn a_panic_in_the_execute_stage_ends_the_service_and_no_caller_hangs() {
     let placements = [
         Placement::inline(),
         Placement::threads(1),

@@ -252,7 +252,7 @@ impl Driver {
             match self.receiver.try_recv_many(&mut self.batch, ROUND) {
                 Ok(_) => {}
                 // Stages on this thread run only when it drives them, and a failure is noticed
-                // here only: nothing may be under way while this waits for commands.
+                // here only: nothing may be in flight while this waits for commands.
                 Err(TryRecvError::Empty) if !is_drained => {
                     service.drain()?;
                     is_drained = true;

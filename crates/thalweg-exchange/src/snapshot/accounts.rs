@@ -1,7 +1,7 @@
 //! Users, and what is kept of removed ones.
 
 use super::SnapshotError;
-use super::field::{Field, told};
+use super::field::{Field, written};
 use super::head::{decode_limits, encode_limits};
 use super::money::{Money, WAITING_MAX};
 use super::reader::{Reader, ascends, within};
@@ -42,9 +42,9 @@ fn encode_one(account: &Account<'_>, out: &mut Writer<'_>) {
         None => REMOVED,
     });
     let bit = |is_set: bool, bit: u8| if is_set { bit } else { 0 };
-    let (limits, ids) = (account.limits, told(Field::UsedIds, account.ids));
+    let (limits, ids) = (account.limits, written(Field::UsedIds, account.ids));
     out.byte(bit(limits.is_some(), HAS_LIMITS) | bit(ids.is_some(), HAS_IDS));
-    out.long(told(Field::TransactionId, account.last_transaction_id));
+    out.long(written(Field::TransactionId, account.last_transaction_id));
     if let Some(limits) = limits {
         encode_limits(&limits, out);
     }

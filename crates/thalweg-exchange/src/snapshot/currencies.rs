@@ -1,7 +1,7 @@
 //! Currencies: what was collected, paid in and paid out, and the room that quirks took.
 
 use super::SnapshotError;
-use super::field::{Field, told};
+use super::field::{Field, written};
 use super::money::Money;
 use super::reader::{Reader, ascends, within};
 use super::writer::Writer;
@@ -23,7 +23,7 @@ pub(super) fn encode(state: &State, out: &mut Writer<'_>) {
             currency.fees,
             currency.adjustments,
             currency.suspends,
-            told(Field::Room, room),
+            written(Field::Room, room),
         ]);
     }
 }

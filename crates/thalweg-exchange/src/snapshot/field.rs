@@ -19,7 +19,7 @@ pub(super) enum Field {
 
 /// Returns the value to write for a field.
 #[inline(always)]
-pub(super) fn told<T: Default>(field: Field, value: T) -> T {
+pub(super) fn written<T: Default>(field: Field, value: T) -> T {
     #[cfg(test)]
     if super::forgotten::is_forgotten(field) {
         return T::default();

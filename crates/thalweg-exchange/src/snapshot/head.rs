@@ -1,6 +1,6 @@
 //! The beginning: version, rules, the clock, and the default limits.
 
-use super::field::{Field, told};
+use super::field::{Field, written};
 use super::reader::{Reader, within};
 use super::writer::Writer;
 use super::{MAGIC, STATE_VERSION, SnapshotError};
@@ -84,7 +84,7 @@ pub(super) fn encode(risk: &Risk, out: &mut Writer<'_>) {
     out.bytes(MAGIC);
     out.bytes(STATE_VERSION.to_le_bytes());
     out.bytes(bits_of(risk.rules()).to_le_bytes());
-    let clock = told(Field::Clock, risk.clock());
+    let clock = written(Field::Clock, risk.clock());
     out.byte(u8::from(clock.is_some()));
     out.long(clock.unwrap_or(0));
     encode_limits(&risk.limits_of_all(), out);

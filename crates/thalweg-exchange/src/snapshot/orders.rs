@@ -1,7 +1,7 @@
 //! Resting orders, and what every order must obey.
 
 use super::SnapshotError;
-use super::field::{Field, told};
+use super::field::{Field, written};
 use super::money::Money;
 use super::reader::{Reader, within};
 use super::symbols::{Listed, forbid};
@@ -238,7 +238,7 @@ pub(super) fn encode(order: &RestingOrder, turns: &Turns, out: &mut Writer<'_>) 
         order.order_id.0,
         order.reserve_price,
         shown,
-        told(Field::Filled, order.filled),
+        written(Field::Filled, order.filled),
     ];
     let mut bytes = [0; BYTES];
     for (place, field) in bytes.as_chunks_mut().0.iter_mut().zip(fields) {
@@ -250,17 +250,17 @@ pub(super) fn encode(order: &RestingOrder, turns: &Turns, out: &mut Writer<'_>) 
     } else {
         0
     };
-    bytes[BYTES - 2] = told(Field::Flags, order.flags).code();
+    bytes[BYTES - 2] = written(Field::Flags, order.flags).code();
     bytes[BYTES - 1] = hides | expires;
     out.bytes(bytes);
     if order.hidden > 0 {
-        let display = told(Field::Display, order.display);
+        let display = written(Field::Display, order.display);
         out.longs([order.hidden, display.unwrap_or(shown)]);
     }
     if let Some(time) = order.good_till {
         out.long(time);
         let turn = turns.of(order.uid, order.order_id);
-        out.bytes(told(Field::Turn, turn).to_le_bytes());
+        out.bytes(written(Field::Turn, turn).to_le_bytes());
     }
 }
 

@@ -1,7 +1,7 @@
 //! Symbols: their terms, what orders are held to, and what is remembered of them.
 
 use super::SnapshotError;
-use super::field::{Field, told};
+use super::field::{Field, written};
 use super::reader::{Reader, ascends, within};
 use super::writer::Writer;
 use crate::book::Book;
@@ -81,10 +81,10 @@ fn encode_one(symbol: &SavedSymbol, book: &Book, is_cancelling: bool, out: &mut 
         spec.margin_buy,
         spec.margin_sell,
     ]);
-    let traded_at = told(Field::LastTrade, book.last_price());
+    let traded_at = written(Field::LastTrade, book.last_price());
     let bit = |is_set: bool, bit: u8| if is_set { bit } else { 0 };
     out.byte(
-        bit(told(Field::Halt, limits.halted), HALTED)
+        bit(written(Field::Halt, limits.halted), HALTED)
             | bit(limits.auction, AUCTION)
             | bit(symbol.has_last_prices, HAS_LAST_PRICES)
             | bit(traded_at.is_some(), HAS_TRADED)
@@ -96,12 +96,12 @@ fn encode_one(symbol: &SavedSymbol, book: &Book, is_cancelling: bool, out: &mut 
     out.longs([
         limits.low,
         limits.high,
-        told(Field::Protection, book.market_protection()),
+        written(Field::Protection, book.market_protection()),
         traded_at.unwrap_or(0),
         seen.size_max,
     ]);
     out.wide(seen.lots_total);
-    out.bytes(told(Field::LargestPrice, seen.price_max).to_le_bytes());
+    out.bytes(written(Field::LargestPrice, seen.price_max).to_le_bytes());
 }
 
 pub(super) fn decode(

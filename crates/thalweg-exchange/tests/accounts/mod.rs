@@ -27,14 +27,14 @@ fn run(seed: u64, clerk: &mut Clerk) -> Result<(Vec<(Command, bool)>, State), St
         let command = flow.next(clerk);
         let can_pay = clerk.can_pay(&command);
         let result = apply(&mut state, &command, &mut events);
-        let told = clerk
+        let checked = clerk
             .note((at as u64, &command), result, &events)
             .and_then(|()| clerk.agrees(&state))
             .and_then(|()| match orders::may_end(can_pay, result) {
                 true => Ok(()),
                 false => Err(format!("can be paid for: {can_pay:?}")),
             });
-        told.map_err(|why| format!("{why}\n{seed}, {at}: {command:?}: {result}\n{events:?}"))?;
+        checked.map_err(|why| format!("{why}\n{seed}, {at}: {command:?}: {result}\n{events:?}"))?;
         let is_nothing = result.is_refusal() && !is_of_matching(result);
         done.push((command, is_nothing));
     }

@@ -1,4 +1,4 @@
-//! Orders as their reports tell of them.
+//! Orders as their reports describe them.
 
 use std::collections::BTreeMap;
 
@@ -66,10 +66,10 @@ pub(crate) fn agree(
         for order in [Action::Ask, Action::Bid].map(|side| book.orders(side)) {
             for order in order {
                 let own = orders.get(&(order.uid, symbol, order.order_id));
-                let own = own.ok_or_else(|| format!("nobody was told of {order:?}"))?;
+                let own = own.ok_or_else(|| format!("{order:?} was not reported"))?;
                 let is = (order.action, order.price, order.size - order.filled);
                 if (own.side, own.price, own.left) != is || own.filled != order.filled {
-                    return Err(format!("{order:?} was told as {own:?}"));
+                    return Err(format!("{order:?} was reported as {own:?}"));
                 }
                 found += 1;
             }
@@ -86,10 +86,10 @@ pub(crate) fn agree(
             return Err(format!("{counted} orders of {uid} are counted, not {open}"));
         }
     }
-    let told = orders.len();
-    (found == told)
+    let reported = orders.len();
+    (found == reported)
         .then_some(())
-        .ok_or_else(|| format!("{found} orders are there, {told} were told of"))
+        .ok_or_else(|| format!("{found} orders are there, {reported} were reported"))
 }
 
 impl Clerk {

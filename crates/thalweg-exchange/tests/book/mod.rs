@@ -86,13 +86,13 @@ impl Pair {
 }
 
 fn rules() -> impl Strategy<Value = Rules> {
-    any::<[bool; 6]>().prop_map(|[fok, budget, moved, bound, own, told]| Rules {
+    any::<[bool; 6]>().prop_map(|[fok, budget, moved, bound, own, rejected]| Rules {
         fill_fok: fok,
         fill_ioc_budget: budget,
         refuse_moved_ask_under_fee: moved,
         bound_budgets: bound,
         ids_per_user: own,
-        refuse_rejected: told,
+        refuse_rejected: rejected,
         ..Rules::REFERENCE
     })
 }

@@ -27,7 +27,7 @@ fn bytes_of(command: &Command) -> Vec<u8> {
 }
 
 /// Returns the decoder's error after `bytes` were written over the frame at `at`.
-fn said(frame: &[u8], at: usize, bytes: &[u8]) -> String {
+fn error_text(frame: &[u8], at: usize, bytes: &[u8]) -> String {
     let mut frame = frame.to_vec();
     frame[at..at + bytes.len()].copy_from_slice(bytes);
     let mut events = Events::new();
@@ -43,8 +43,8 @@ fn said(frame: &[u8], at: usize, bytes: &[u8]) -> String {
 }
 
 #[track_caller]
-fn all_said(frame: &[u8], faults: &str) {
-    faults::all_said(faults, |at, bytes| said(frame, at, bytes));
+fn check_error_texts(frame: &[u8], faults: &str) {
+    faults::check_error_texts(faults, |at, bytes| error_text(frame, at, bytes));
 }
 
 fn place() -> Place {
@@ -93,16 +93,16 @@ fn a_list_that_is_longer_than_its_frame_is_not_incomplete() {
 #[test]
 fn heads_that_are_wrong() {
     let nop = bytes_of(&Command::Nop);
-    all_said(
+    check_error_texts(
         &nop,
         "0 7 the length at byte 0 is 7, a frame has 8 bytes at least",
     );
     assert_eq!(
-        said(&nop, 0, &(FRAME_BYTES_MAX as u32 + 1).to_le_bytes()),
+        error_text(&nop, 0, &(FRAME_BYTES_MAX as u32 + 1).to_le_bytes()),
         "a frame of 16777217 bytes, the limit is 16777216"
     );
     // Market messages have a version of their own.
-    all_said(
+    check_error_texts(
         &nop,
         "5 2 the version at byte 5 is 2, only 1 is known
          4 168,1 the version at byte 5 is 1, only 4 is known
@@ -157,7 +157,7 @@ fn kinds_of_another_family() {
 #[test]
 fn orders_that_are_wrong() {
     let order = bytes_of(&Command::Place(place()));
-    all_said(
+    check_error_texts(
         &order,
         "6 6 the order type at byte 6 is 6, which is not known
          6 16 byte 6 of an order is 16, the greatest is 13
@@ -182,16 +182,16 @@ fn orders_that_are_wrong() {
             with(None, Some(1))
         };
         assert_eq!(
-            said(&conditional, at, &[9]),
+            error_text(&conditional, at, &[9]),
             format!("{what} of an order without one at byte {at} is 9, the greatest is 0")
         );
     }
     assert_eq!(
-        said(&with(Some(1), None), 6, &[1]),
+        error_text(&with(Some(1), None), 6, &[1]),
         "byte 6 of a conditional order names no condition; such an order has kind 1"
     );
     let cancel = bytes_of(&Command::cancel(UserId(1), SymbolId(2), OrderId(3)));
-    all_said(
+    check_error_texts(
         &cancel,
         "7 1 byte 7 of a cancel is 1, the greatest is 0
          4 3 the length at byte 0 is 28, that of a move is 36",
@@ -201,14 +201,14 @@ fn orders_that_are_wrong() {
 #[test]
 fn other_commands_that_are_wrong() {
     let all = bytes_of(&Command::cancel_all(None, None));
-    all_said(
+    check_error_texts(
         &all,
         "8 1 the symbol of a mass cancel in all at byte 8 is 1, the greatest is 0
          12 1 the user of a mass cancel of all at byte 12 is 1, the greatest is 0
          6 4 byte 6 of a mass cancel is 4, the greatest is 3",
     );
     let symbols = bytes_of(&Command::AddSymbols([SymbolSpec::default(); 2].into()));
-    all_said(
+    check_error_texts(
         &symbols,
         "8 3 3 symbols said at byte 8, the frame has room for 2
          8 1 the frame's fields end at byte 76, and 64 bytes follow
@@ -218,7 +218,7 @@ fn other_commands_that_are_wrong() {
     let account = AccountSpec::new(UserId(1), vec![(CurrencyId(1), 5)]);
     let accounts = bytes_of(&Command::AddAccounts([account].into()));
     // Announced items may still not be there: the second account would begin where nothing is.
-    all_said(
+    check_error_texts(
         &accounts,
         "0 47 the length at byte 0 is 47, that of a batch of accounts is 36
          8 0 the frame's fields end at byte 12, and 24 bytes follow
@@ -247,7 +247,7 @@ fn reports_that_are_wrong() {
     let report = new_report();
     let mut frame = vec![0; REPORT_BYTES];
     encode_report(&report, &mut frame).expect("there is room");
-    all_said(
+    check_error_texts(
         &frame,
         "0 79 the length at byte 0 is 79, that of an execution report is 80
          5 1 the version at byte 5 is 1, only 3 is known
@@ -262,10 +262,10 @@ fn reports_that_are_wrong() {
     );
     frame[6] = 6;
     let text = "the code of a rejection at byte 60 is 7, which is not known";
-    assert_eq!(said(&frame, 60, &[7]), text);
+    assert_eq!(error_text(&frame, 60, &[7]), text);
     frame[6] = 3;
     let text = "the reason of a cancel at byte 7 is 60, which is not known";
-    assert_eq!(said(&frame, 7, &[60]), text);
+    assert_eq!(error_text(&frame, 7, &[60]), text);
 }
 
 /// These reasons are reported by kinds of their own.
@@ -282,7 +282,7 @@ fn a_cancel_has_no_reason_that_is_a_kind() {
     ] {
         let code = 64 + why as u8;
         let text = format!("the reason of a cancel at byte 7 is {code}, which is not known");
-        assert_eq!(said(&frame, 7, &[code]), text);
+        assert_eq!(error_text(&frame, 7, &[code]), text);
     }
 }
 
@@ -318,7 +318,7 @@ fn outcomes_that_are_wrong() {
         why: RejectReason::PostOnly,
     };
     let frame = outcome_of(&Events::from_iter([removed, reject]));
-    all_said(
+    check_error_texts(
         &frame,
         "0 23 the length at byte 0 is 23, that of an outcome is 24
          6 4 byte 6 of an outcome is 4, the greatest is 3
@@ -347,7 +347,7 @@ fn messages_that_are_wrong() {
     };
     let mut frame = vec![0; message_bytes(&message)];
     encode_message(&message, &mut frame).expect("there is room");
-    all_said(
+    check_error_texts(
         &frame,
         "0 67 the length at byte 0 is 67, that of best prices is 68
          4 169 the kind at byte 4 is 169, which is no known message
@@ -372,7 +372,7 @@ fn snapshots_that_are_wrong() {
     };
     let mut frame = vec![0; snapshot_bytes(&snapshot)];
     encode_snapshot(&snapshot, &mut frame).expect("there is room");
-    all_said(
+    check_error_texts(
         &frame,
         "0 91 the length at byte 0 is 91, that of a snapshot is 68
          0 9 the length at byte 0 is 9, that of a snapshot is 44

@@ -1,4 +1,4 @@
-//! Tables of what is wrong, and what is said of it: a line each.
+//! Tables of what is wrong, and the text of its error: a line each.
 
 /// The columns of each line; the last one is the rest of it.
 pub(crate) fn rows(faults: &str) -> impl Iterator<Item = [&str; 3]> {
@@ -9,12 +9,12 @@ pub(crate) fn rows(faults: &str) -> impl Iterator<Item = [&str; 3]> {
 }
 
 /// Checks faults. Each line has the place where a byte is written over a frame (or several, with
-/// commas), and what is `said` then.
+/// commas), and the `error_text` then.
 #[track_caller]
-pub(crate) fn all_said(faults: &str, said: impl Fn(usize, &[u8]) -> String) {
+pub(crate) fn check_error_texts(faults: &str, error_text: impl Fn(usize, &[u8]) -> String) {
     for [at, bytes, text] in rows(faults) {
         let bytes = bytes.split(',').map(|byte| byte.parse().expect("a byte"));
         let bytes: Vec<u8> = bytes.collect();
-        assert_eq!(said(at.parse().expect("a place"), &bytes), text);
+        assert_eq!(error_text(at.parse().expect("a place"), &bytes), text);
     }
 }

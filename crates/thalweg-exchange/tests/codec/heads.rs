@@ -119,7 +119,7 @@ fn peek_knows_kinds_and_their_lengths() {
         for version in 0..5 {
             head.truncate(4);
             head.extend([kind, version, 0, 0]);
-            let said = [
+            let errors = [
                 decode_command(&head).err(),
                 decode_outcome(&head, &mut events).err(),
                 decode_message(&head).err(),
@@ -128,7 +128,7 @@ fn peek_knows_kinds_and_their_lengths() {
                 decode_server_frame(&head).err(),
             ];
             let is_incomplete = |error: &CodecError| matches!(error, CodecError::Incomplete { .. });
-            let is_awaited = said.iter().flatten().any(is_incomplete);
+            let is_awaited = errors.iter().flatten().any(is_incomplete);
             // A frame with which an outcome goes on is nothing alone.
             let is_peeked = peek(&head).is_ok() && kind != 130;
             assert_eq!(is_peeked, is_awaited, "kind {kind}");
@@ -148,16 +148,16 @@ fn an_order_with_no_condition_is_one_without() {
     };
     let plain = Command::Place(place);
     let with = Command::PlaceWith(Arc::new(ConditionalOrder::from(place)));
-    let told = [&plain, &with].map(|command| {
+    let encoded = [&plain, &with].map(|command| {
         let mut frame = vec![0; command_bytes(command)];
         assert_eq!(encode_command(command, &mut frame), Ok(52));
         let mut digest = Digest::new();
         digest.fold(command, ResultCode::Success, &Events::new());
         (frame, digest)
     });
-    assert_eq!(told[0], told[1]);
-    assert_eq!(decode_command(&told[1].0), Ok((plain, 52)));
-    let mut other = told[1].0.clone();
+    assert_eq!(encoded[0], encoded[1]);
+    assert_eq!(decode_command(&encoded[1].0), Ok((plain, 52)));
+    let mut other = encoded[1].0.clone();
     other[..5].copy_from_slice(&[76, 0, 0, 0, 5]);
     assert_eq!(decode_command(&other), Err(CodecError::NoCondition));
 }

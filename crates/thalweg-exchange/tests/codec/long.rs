@@ -110,7 +110,7 @@ fn an_outcome_comes_back_however_long_it_is() {
 
 /// A reader that reads what the decoder asks for gets on, a frame and a head at a time.
 #[test]
-fn a_reader_is_told_how_many_bytes_are_needed() {
+fn an_error_has_how_many_bytes_a_reader_needs() {
     let events = mass_cancel();
     let frames = encoded(&events);
     let [one, two, three] = lengths(&frames)[..] else {

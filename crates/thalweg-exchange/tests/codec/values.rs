@@ -226,7 +226,7 @@ pub(crate) fn command() -> impl Strategy<Value = Command> {
     ]
 }
 
-fn usual_event() -> impl Strategy<Value = Event> {
+fn common_event() -> impl Strategy<Value = Event> {
     let numbers = (number(), number(), number());
     let flags = (any::<bool>(), any::<bool>(), action());
     let why = prop::sample::select(RejectReason::ALL.to_vec());
@@ -318,7 +318,7 @@ fn rare_event() -> impl Strategy<Value = Event> {
 
 /// Any number, any result, a few events of any kind.
 pub(crate) fn outcome() -> impl Strategy<Value = (u64, ResultCode, Events)> {
-    let event = prop_oneof![2 => usual_event(), 1 => rare_event()];
+    let event = prop_oneof![2 => common_event(), 1 => rare_event()];
     let result = prop::sample::select(ResultCode::ALL.to_vec());
     let events = prop::collection::vec(event, 0..8).prop_map(Events::from_iter);
     (any::<u64>(), result, events)

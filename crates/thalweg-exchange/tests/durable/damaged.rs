@@ -83,10 +83,10 @@ fn a_snapshot_within_a_block_is_compared_and_the_rest_of_the_block_executed() {
     trade(&mut exchange, 200..210);
     drop(exchange);
     let mut history = History::open_in(one).expect("it opens");
-    let mut told = Vec::new();
-    while history.step(|recorded| told.push(recorded.outcome.sequence)) {}
+    let mut sequences = Vec::new();
+    while history.step(|recorded| sequences.push(recorded.outcome.sequence)) {}
     assert_eq!(history.wrong().len(), 0, "{:?}", history.wrong());
-    assert!(told.into_iter().eq(102..162));
+    assert!(sequences.into_iter().eq(102..162));
     assert_eq!((history.snapshots(), history.number()), (2, 162));
 }
 

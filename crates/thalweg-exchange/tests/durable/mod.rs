@@ -22,7 +22,7 @@ use thalweg_exchange::session::{ClientSequence, Refusal, ReportNumber, Role, Ses
 use thalweg_exchange::{Action, Command, ResultCode, UserId};
 use thalweg_journal::{Fault, Operation};
 
-use world::{Heard, by, held, inline, key, market, open, options, order, refusal};
+use world::{Output, by, held, inline, key, market, open, options, order, refusal};
 
 const DONE: ResultCode = ResultCode::Success;
 
@@ -34,7 +34,7 @@ fn what_was_answered_is_there_after_a_restart_and_repeats_have_their_first_answe
         Placement::threads(2),
     ] {
         let disk = SimDisk::new();
-        let (mut exchange, recovered, ear) = open(disk.clone(), options(placement.clone()));
+        let (mut exchange, recovered, recorder) = open(disk.clone(), options(placement.clone()));
         assert_eq!(recovered.commands, 0);
         market(&mut exchange);
         let sell = order(1, 7, Action::Ask);
@@ -43,14 +43,18 @@ fn what_was_answered_is_there_after_a_restart_and_repeats_have_their_first_answe
         exchange.submit(by(2, 1), &buy, 12).expect("taken");
         exchange.query(Query::User(UserId(1)), 13).expect("asked");
         exchange.drain().expect("it goes on");
-        let trade = Heard::Outcome(3, 12, DONE, vec![(2, 1), (2, 2), (1, 2)]);
-        let rest = Heard::Outcome(2, 11, DONE, vec![(1, 1)]);
-        let heard = ear.take();
-        assert_eq!(heard[2..], [rest, trade, Heard::Answer(13)], "{placement}");
+        let trade = Output::Outcome(3, 12, DONE, vec![(2, 1), (2, 2), (1, 2)]);
+        let rest = Output::Outcome(2, 11, DONE, vec![(1, 1)]);
+        let outputs = recorder.take();
+        assert_eq!(
+            outputs[2..],
+            [rest, trade, Output::Answer(13)],
+            "{placement}"
+        );
         drop(exchange);
         disk.restart(1);
 
-        let (mut exchange, recovered, ear) = open(disk, options(placement));
+        let (mut exchange, recovered, recorder) = open(disk, options(placement));
         assert_eq!((recovered.commands, recovered.replayed), (4, 4));
         let again = exchange.submit(by(1, 5), &sell, 0).expect("known");
         assert!(matches!(again, Admitted::Repeat(first) if first.number == 2));
@@ -76,7 +80,10 @@ fn what_was_answered_is_there_after_a_restart_and_repeats_have_their_first_answe
             .expect("new");
         let finished = exchange.close().expect("it ends");
         assert_eq!(finished.commands, 5);
-        assert_eq!(ear.take(), [Heard::Outcome(4, 21, DONE, vec![(1, 3)])]);
+        assert_eq!(
+            recorder.take(),
+            [Output::Outcome(4, 21, DONE, vec![(1, 3)])]
+        );
     }
 }
 
@@ -120,7 +127,7 @@ fn commands_in_flight_are_known_and_bounded() {
         },
         ..held
     };
-    let (mut exchange, _, ear) = open(SimDisk::new(), options);
+    let (mut exchange, _, recorder) = open(SimDisk::new(), options);
     exchange
         .submit(by(3, 1), &Command::Nop, 1)
         .expect("it is the first");
@@ -146,8 +153,8 @@ fn commands_in_flight_are_known_and_bounded() {
         .expect("another session");
     hold.release();
     exchange.drain().expect("it goes on");
-    let tags = ear.take().into_iter().map(|heard| match heard {
-        Heard::Outcome(_, tag, ..) => tag,
+    let tags = recorder.take().into_iter().map(|output| match output {
+        Output::Outcome(_, tag, ..) => tag,
         other => panic!("{other:?}"),
     });
     assert_eq!(tags.collect::<Vec<_>>(), [1, 2, 4, 5, 6]);
@@ -206,7 +213,7 @@ fn sessions_are_bounded_and_readers_send_nothing() {
 fn a_full_disk_refuses_commands_until_it_has_room_and_loses_none() {
     for placement in [Placement::inline(), Placement::caller_and_threads(1, 1)] {
         let disk = SimDisk::new();
-        let (mut exchange, _, ear) = open(disk.clone(), options(placement.clone()));
+        let (mut exchange, _, recorder) = open(disk.clone(), options(placement.clone()));
         let (mut taken, mut refused) = (0, 0);
         (0..8).for_each(|_| disk.fail(Operation::Allocate, 0, Fault::Full));
         // 32 bytes each: several segments.
@@ -226,8 +233,8 @@ fn a_full_disk_refuses_commands_until_it_has_room_and_loses_none() {
         }
         exchange.drain().expect("it goes on");
         assert!(refused > 0, "{placement}");
-        let numbers = ear.take().into_iter().map(|heard| match heard {
-            Heard::Outcome(number, ..) => number,
+        let numbers = recorder.take().into_iter().map(|output| match output {
+            Output::Outcome(number, ..) => number,
             other => panic!("{other:?}"),
         });
         assert!(numbers.eq(0..taken));
@@ -244,7 +251,7 @@ fn a_close_does_not_wait_for_room() {
         room_pause: Duration::from_secs(3600),
         ..options(Placement::caller_and_threads(1, 1))
     };
-    let (mut exchange, _, ear) = open(disk.clone(), patient);
+    let (mut exchange, _, recorder) = open(disk.clone(), patient);
     let (mut sequence, mut taken) = (0, 0);
     disk.fail(Operation::Allocate, 0, Fault::Full);
     loop {
@@ -257,12 +264,12 @@ fn a_close_does_not_wait_for_room() {
     }
     // The lack may be over for what was taken already, or come again.
     let closed = exchange.close();
-    let heard = ear.take();
+    let outputs = recorder.take();
     match closed {
-        Ok(_) => assert_eq!(heard.len(), taken, "each is answered"),
+        Ok(_) => assert_eq!(outputs.len(), taken, "each is answered"),
         Err(failed) => {
             assert!(matches!(failed, Failed::NoRoom(_)), "{failed}");
-            assert!(matches!(heard.last(), Some(Heard::Failed(_))));
+            assert!(matches!(outputs.last(), Some(Output::Failed(_))));
         }
     }
 }
@@ -270,31 +277,31 @@ fn a_close_does_not_wait_for_room() {
 #[test]
 fn a_failed_sync_stops_everything_and_nothing_more_is_answered() {
     let disk = SimDisk::new();
-    let (mut exchange, _, ear) = open(disk.clone(), inline());
+    let (mut exchange, _, recorder) = open(disk.clone(), inline());
     market(&mut exchange);
-    ear.take();
+    recorder.take();
     disk.fail(Operation::WriteNow, 0, Fault::Io);
     let _ = exchange.submit(by(1, 1), &order(1, 1, Action::Ask), 0);
     let failed = exchange.drain().expect_err("it has stopped");
     assert!(matches!(failed, Failed::Journal(_)), "{failed}");
-    let heard = ear.take();
-    assert!(matches!(&heard[..], [Heard::Failed(_)]), "{heard:?}");
+    let outputs = recorder.take();
+    assert!(matches!(&outputs[..], [Output::Failed(_)]), "{outputs:?}");
     let refused = exchange.submit(by(1, 2), &Command::Nop, 0);
     assert!(matches!(
         refused,
         Err(SubmitError::Failed(Failed::Journal(_)))
     ));
-    assert_eq!(ear.take(), []);
+    assert_eq!(recorder.take(), []);
 }
 
 #[test]
-fn a_journal_that_stopped_elsewhere_is_told_where_answers_are_told() {
+fn a_journal_that_stopped_elsewhere_is_reported_where_answers_are_published() {
     let disk = SimDisk::new();
     let unsynced = Options {
         sync: SyncMode::Never,
         ..inline()
     };
-    let (mut exchange, _, ear) = open(disk.clone(), unsynced);
+    let (mut exchange, _, recorder) = open(disk.clone(), unsynced);
     disk.fail(Operation::Write, 0, Fault::Io);
     let requests: Vec<Request<'_>> = (0..1_000)
         .map(|tag| Request {
@@ -310,21 +317,23 @@ fn a_journal_that_stopped_elsewhere_is_told_where_answers_are_told() {
         other => panic!("{other:?}"),
     });
     assert!(taken % 64 > 0 && refused > 0, "{taken} and {refused}");
-    let heard = ear.take();
-    assert!(heard.len() < taken, "some were on their way");
-    let failed = heard.iter().filter(|one| matches!(one, Heard::Failed(_)));
-    assert_eq!(failed.count(), 1, "told once");
-    assert!(matches!(heard.last(), Some(Heard::Failed(_))));
+    let outputs = recorder.take();
+    assert!(outputs.len() < taken, "some were on their way");
+    let failed = outputs
+        .iter()
+        .filter(|one| matches!(one, Output::Failed(_)));
+    assert_eq!(failed.count(), 1, "reported once");
+    assert!(matches!(outputs.last(), Some(Output::Failed(_))));
     drop(exchange);
-    assert_eq!(ear.take(), []);
+    assert_eq!(recorder.take(), []);
 }
 
-/// Commands in the journal are executed, whatever the callback that hears of them does.
+/// Commands in the journal are executed, whatever the callback with their results does.
 #[test]
 fn commands_are_executed_that_were_taken_before_a_callback_panicked() {
     for at in [0, 1, 63, 64, 100, 199] {
         let disk = SimDisk::new();
-        let (mut exchange, _, ear) = open(disk.clone(), inline());
+        let (mut exchange, _, recorder) = open(disk.clone(), inline());
         let requests: Vec<Request<'_>> = (0..200)
             .map(|tag| Request {
                 origin: Origin::Engine,
@@ -344,7 +353,11 @@ fn commands_are_executed_that_were_taken_before_a_callback_panicked() {
         let next = exchange.submit(Origin::Engine, &Command::Nop, 999);
         assert!(next.is_ok(), "{next:?}");
         drop(exchange);
-        assert_eq!(ear.take().len(), at + 2, "each was executed, and the next");
+        assert_eq!(
+            recorder.take().len(),
+            at + 2,
+            "each was executed, and the next"
+        );
     }
 }
 
@@ -376,10 +389,10 @@ fn unsynced_answers_do_not_wait_and_are_durable_after_a_close() {
         sync: SyncMode::Never,
         ..inline()
     };
-    let (mut exchange, _, ear) = open(disk.clone(), unsynced());
+    let (mut exchange, _, recorder) = open(disk.clone(), unsynced());
     market(&mut exchange);
     let commits = exchange.stats().expect("it runs").journal.commits;
-    assert_eq!((ear.take().len(), commits), (2, 0));
+    assert_eq!((recorder.take().len(), commits), (2, 0));
     exchange.close().expect("it ends");
     disk.restart(3);
     assert_eq!(open(disk, unsynced()).1.commands, 2);
@@ -412,20 +425,20 @@ fn a_directory_of_something_else_is_refused() {
 }
 
 #[test]
-fn the_recovered_state_is_told_before_anything_else() {
+fn the_recovered_state_is_published_before_anything_else() {
     let disk = SimDisk::new();
-    let told = Arc::new(Mutex::new(Vec::new()));
+    let published = Arc::new(Mutex::new(Vec::new()));
     let start = || {
-        let told = Arc::clone(&told);
-        let closure = move |published: Published<'_>| {
-            let one = match published {
+        let published = Arc::clone(&published);
+        let closure = move |output: Published<'_>| {
+            let one = match output {
                 Published::Started { state, number } => {
                     Some((number, state.risk.user(UserId(7)).is_some()))
                 }
                 Published::Outcome(_) => None,
                 _ => return,
             };
-            told.lock().expect("nobody panics").push(one);
+            published.lock().expect("no panic").push(one);
         };
         let opened = Exchange::open_in(disk.clone(), inline(), closure);
         opened.expect("it opens").0
@@ -435,8 +448,8 @@ fn the_recovered_state_is_told_before_anything_else() {
     exchange.submit(Origin::Engine, &add, 0).expect("it runs");
     exchange.close().expect("the disk is well");
     start().close().expect("the disk is well");
-    let told = told.lock().expect("nobody panics").clone();
-    assert_eq!(told, [Some((0, false)), None, Some((1, true))]);
+    let published = published.lock().expect("no panic").clone();
+    assert_eq!(published, [Some((0, false)), None, Some((1, true))]);
 }
 
 /// A session may submit its next command when it has an answer.
@@ -449,7 +462,7 @@ fn a_session_that_waits_for_each_answer_is_never_refused_for_too_many_in_flight(
         },
         ..options(Placement::caller_and_threads(1, 1))
     };
-    let (mut exchange, _, ear) = open(SimDisk::new(), options);
+    let (mut exchange, _, recorder) = open(SimDisk::new(), options);
     for sequence in 1..=200 {
         let submitted = exchange.submit(by(1, sequence), &Command::Nop, 0);
         let number = sequence - 1;
@@ -457,7 +470,7 @@ fn a_session_that_waits_for_each_answer_is_never_refused_for_too_many_in_flight(
             submitted.expect("it is not one too many"),
             Admitted::New { number }
         );
-        while ear.take().is_empty() {
+        while recorder.take().is_empty() {
             exchange.idle().expect("it goes on");
             std::thread::yield_now();
         }

@@ -23,7 +23,7 @@ fn until_refused(exchange: &mut Exchange<SimDisk>) -> SubmitError {
 }
 
 #[test]
-fn a_lack_of_files_is_told_as_such_and_passes() {
+fn a_lack_of_files_is_reported_as_such_and_passes() {
     let disk = SimDisk::new();
     let patient = Options {
         room_pause: Duration::from_millis(1),

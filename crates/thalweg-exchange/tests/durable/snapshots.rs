@@ -127,7 +127,7 @@ fn recovery_begins_with_the_newest_snapshot_and_old_ones_go() {
 }
 
 #[test]
-fn a_damaged_snapshot_is_told_and_the_one_before_taken() {
+fn a_damaged_snapshot_is_reported_and_the_one_before_taken() {
     let (disk, hash) = with_snapshots(2);
     let good = disk.contents(&name(102)).expect("it is there");
     let last = good.len() - 1;
@@ -160,12 +160,12 @@ fn a_whole_snapshot_of_another_version_is_refused() {
     bytes[120..128].copy_from_slice(&sum.to_le_bytes());
     disk.put(&name(102), bytes);
     let text = reopened(&disk, 2).expect_err("it is refused").to_string();
-    let told = "version 4097 of the format; this program knows 1";
-    assert_eq!(text, format!("sim/{}: {told}", name(102)));
+    let message = "version 4097 of the format; this program knows 1";
+    assert_eq!(text, format!("sim/{}: {message}", name(102)));
 }
 
 #[test]
-fn a_journal_that_lost_its_end_is_told_though_the_newest_snapshot_is_damaged() {
+fn a_journal_that_lost_its_end_is_refused_though_the_newest_snapshot_is_damaged() {
     let (disk, _) = with_snapshots(2);
     thalweg_journal::cut(&disk, Some(Lsn::new(81))).expect("commands are blocks");
     let behind = "sim: the journal ends after 80 commands, the newest snapshot has 102";

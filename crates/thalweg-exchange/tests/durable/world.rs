@@ -1,4 +1,4 @@
-//! A small market, who hears what is published, and options for a disk that is simulated.
+//! A small market, a recorder of what is published, and options for a simulated disk.
 
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
@@ -17,7 +17,7 @@ use thalweg_exchange::{
 
 /// The published output, in a form that is easy to compare.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Heard {
+pub(crate) enum Output {
     /// Number, tag, result, and the reports: whose, which number.
     Outcome(u64, u64, ResultCode, Vec<(i64, u64)>),
     Answer(u64),
@@ -25,18 +25,18 @@ pub(crate) enum Heard {
 }
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Ear(Arc<Mutex<Vec<Heard>>>);
+pub(crate) struct Recorder(Arc<Mutex<Vec<Output>>>);
 
-impl Ear {
+impl Recorder {
     pub(crate) fn closure(&self) -> impl FnMut(Published<'_>) + Send + 'static {
-        let heard = Arc::clone(&self.0);
+        let outputs = Arc::clone(&self.0);
         move |published| {
             let one = match published {
                 Published::Outcome(executed) => {
                     let reports = executed.reports.iter();
                     let reports = reports.map(|report| (report.owner.0, report.number.0));
                     let outcome = executed.outcome;
-                    Heard::Outcome(
+                    Output::Outcome(
                         outcome.sequence,
                         outcome.tag,
                         outcome.result,
@@ -45,17 +45,17 @@ impl Ear {
                 }
                 Published::Answer { tag, answered } => {
                     assert!(matches!(answered.answer, Answer::User(_)));
-                    Heard::Answer(tag)
+                    Output::Answer(tag)
                 }
-                Published::Failed(failed) => Heard::Failed(failed.to_string()),
+                Published::Failed(failed) => Output::Failed(failed.to_string()),
                 _ => return,
             };
-            heard.lock().expect("nobody panics").push(one);
+            outputs.lock().expect("no panic").push(one);
         }
     }
 
-    pub(crate) fn take(&self) -> Vec<Heard> {
-        std::mem::take(&mut *self.0.lock().expect("nobody panics"))
+    pub(crate) fn take(&self) -> Vec<Output> {
+        std::mem::take(&mut *self.0.lock().expect("no panic"))
     }
 }
 
@@ -98,7 +98,7 @@ pub(crate) fn held() -> (Options, Hold) {
     let (go_on, goes_on) = mpsc::channel();
     let first = Mutex::new(Some((begun, goes_on)));
     let wake = move || {
-        let first = first.lock().expect("nobody panics").take();
+        let first = first.lock().expect("no panic").take();
         if let Some((begun, goes_on)) = first {
             begun.send(()).expect("the test waits");
             // The test may have ended.
@@ -116,11 +116,11 @@ pub(crate) fn inline() -> Options {
     options(Placement::inline())
 }
 
-pub(crate) fn open<S: Storage>(storage: S, options: Options) -> (Exchange<S>, Recovered, Ear) {
-    let ear = Ear::default();
-    let opened = Exchange::open_in(storage, options, ear.closure());
+pub(crate) fn open<S: Storage>(storage: S, options: Options) -> (Exchange<S>, Recovered, Recorder) {
+    let recorder = Recorder::default();
+    let opened = Exchange::open_in(storage, options, recorder.closure());
     let (exchange, recovered) = opened.expect("it opens");
-    (exchange, recovered, ear)
+    (exchange, recovered, recorder)
 }
 
 pub(crate) fn key(holder: i64) -> SessionKey {

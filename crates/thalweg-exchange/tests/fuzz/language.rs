@@ -91,7 +91,7 @@ impl<'b> Words<'b> {
     }
 
     /// Returns a command that every exchange knows.
-    fn usual(&mut self, op: u8) -> Command {
+    fn plain(&mut self, op: u8) -> Command {
         match op {
             0..12 => Command::Place(self.place(false)),
             12..15 => Command::cancel(self.uid(), self.symbol(), self.order()),
@@ -219,7 +219,7 @@ impl<'b> Words<'b> {
         while !self.is_over() && commands.len() < COMMANDS_MAX {
             let op = self.byte();
             commands.push(if is_plain || op & 0x80 == 0 {
-                self.usual(op & 31)
+                self.plain(op & 31)
             } else {
                 self.special(op & 0x7F & 31)
             });

@@ -29,14 +29,14 @@ fn market_data_does_not_allocate_after_warm_up() {
     let mut builder = Builder::new(Epoch(1), Options::default());
     let mut replica = Replica::new(symbol);
     let mut snapshot = Snapshot::default();
-    let mut told = 0;
+    let mut messages_sent = 0;
     let mut run = |outcomes: &[(Command, ResultCode, Events)]| {
         for (command, result, events) in outcomes {
             let number = builder.command().map_or(0, |last| last + 1);
             let messages = builder
                 .apply(number, command, *result, events)
                 .expect("in step");
-            told += messages.len();
+            messages_sent += messages.len();
             follow(&mut replica, messages, symbol);
             if command.symbol() == Some(symbol) {
                 assert!(builder.snapshot(symbol, 20, &mut snapshot));
@@ -47,7 +47,7 @@ fn market_data_does_not_allocate_after_warm_up() {
     let (first, rest) = outcomes.split_at(outcomes.len() / 4 * 3);
     run(first);
     let calls = calls(|| run(rest));
-    assert!(told > 10_000);
+    assert!(messages_sent > 10_000);
     assert_eq!(calls, 0);
 }
 

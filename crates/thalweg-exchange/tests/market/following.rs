@@ -74,11 +74,11 @@ proptest! {
                 late = Some(Builder::from_books(&state.matching, Epoch(2), Options::default()));
             }
             let result = apply(&mut state, command, &mut events);
-            let told = whole.apply(at as u64, command, result, &events).expect("in step");
+            let messages = whole.apply(at as u64, command, result, &events).expect("in step");
             if let Some(late) = &mut late {
                 let again = late.apply(at as u64, command, result, &events).expect("in step");
-                prop_assert_eq!(told.len(), again.len());
-                for (one, other) in told.iter().zip(again) {
+                prop_assert_eq!(messages.len(), again.len());
+                for (one, other) in messages.iter().zip(again) {
                     prop_assert_eq!((one.symbol, one.body), (other.symbol, other.body));
                 }
             }

@@ -47,15 +47,15 @@ fn moved(id: i64, price: i64) -> Command {
     Command::move_to(UserId(1), SYMBOL, OrderId(id), price)
 }
 
-fn told(commands: &[Command]) -> Vec<Message> {
+fn messages(commands: &[Command]) -> Vec<Message> {
     let (mut builder, mut state) = start();
     feed(&mut builder, &mut state, commands)
 }
 
 #[test]
-fn a_move_does_not_tell_whether_lots_are_hidden() {
-    let plain = told(&[order(1, Action::Ask, 10, 2), moved(1, 11)]);
-    let hides = told(&[iceberg(1, 10, 5, 2), moved(1, 11)]);
+fn a_move_does_not_show_whether_lots_are_hidden() {
+    let plain = messages(&[order(1, Action::Ask, 10, 2), moved(1, 11)]);
+    let hides = messages(&[iceberg(1, 10, 5, 2), moved(1, 11)]);
     assert_eq!(plain, hides);
 }
 
@@ -70,8 +70,8 @@ fn hidden_commands_leave_no_gap() {
         ..place.into()
     }));
     let reduced = Command::reduce(UserId(1), SYMBOL, OrderId(1), 1);
-    let without = told(&[iceberg(1, 10, 5, 2), order(2, Action::Ask, 11, 1)]);
-    let with = told(&[
+    let without = messages(&[iceberg(1, 10, 5, 2), order(2, Action::Ask, 11, 1)]);
+    let with = messages(&[
         iceberg(1, 10, 5, 2),
         stop,
         reduced,

@@ -45,16 +45,16 @@ fn two_symbols() -> (Builder, Vec<Message>) {
             commands.push(ask);
         }
     }
-    let told = feed(&mut builder, &mut state, &commands);
-    (builder, told)
+    let messages = feed(&mut builder, &mut state, &commands);
+    (builder, messages)
 }
 
 /// The last messages of a symbol are lost, and no more come of it.
 #[test]
 fn what_a_symbol_lost_is_seen_by_the_next_message_of_any() {
-    let (builder, told) = two_symbols();
-    let last = told.iter().rposition(|message| message.symbol == OTHER);
-    let (before, after) = told.split_at(last.expect("there are some"));
+    let (builder, messages) = two_symbols();
+    let last = messages.iter().rposition(|message| message.symbol == OTHER);
+    let (before, after) = messages.split_at(last.expect("there are some"));
     let mut replica = Replica::new(OTHER);
     let mut check = FeedCheck::new();
     for message in before {
@@ -93,7 +93,7 @@ fn what_a_symbol_lost_is_seen_by_the_next_message_of_any() {
     } = snapshot;
     let mut check = FeedCheck::after(epoch, channels, sequence);
     assert_eq!(check.sequence(), builder.sequence());
-    let mut next = *told.last().expect("the last");
+    let mut next = *messages.last().expect("the last");
     assert_eq!(check.check(&next), Ok(false));
     next.sequence.0 += 1;
     assert_eq!(check.check(&next), Ok(true));
@@ -138,9 +138,9 @@ fn a_replica_refuses_a_feed_without_levels() {
         ..Channels::default()
     };
     let mut builder = Builder::new(Epoch(1), with(channels));
-    let told = feed(&mut builder, &mut State::default(), &session());
+    let messages = feed(&mut builder, &mut State::default(), &session());
     let error = ReplicaError::WithoutLevels { symbol: SYMBOL };
-    assert_eq!(Replica::new(SYMBOL).apply(&told[0]), Err(error));
+    assert_eq!(Replica::new(SYMBOL).apply(&messages[0]), Err(error));
     let mut snapshot = Snapshot::default();
     assert!(builder.snapshot(SYMBOL, 9, &mut snapshot));
     assert_eq!(Replica::from_snapshot(&snapshot).err(), Some(error));
@@ -152,9 +152,9 @@ fn a_replica_refuses_a_feed_without_levels() {
 
 #[test]
 fn a_snapshot_of_another_symbol_is_refused() {
-    let (builder, told) = two_symbols();
+    let (builder, messages) = two_symbols();
     let mut replica = Replica::new(SYMBOL);
-    for message in &told {
+    for message in &messages {
         replica.apply(message).expect("no gap");
     }
     let mut snapshot = Snapshot::default();
@@ -193,8 +193,9 @@ fn of_a_snapshot_cut_at_no_level_nothing_is_known() {
     assert_eq!(replica.horizon(Action::Ask), Horizon::DownTo(7));
     assert_eq!(replica.horizon(Action::Bid), Horizon::Nothing);
     let (mut builder, mut state) = (Builder::new(Epoch(0), Options::default()), State::default());
-    let told = feed(&mut builder, &mut state, &session());
-    told.iter()
+    let messages = feed(&mut builder, &mut state, &session());
+    messages
+        .iter()
         .for_each(|message| replica.apply(message).expect("no gap"));
     assert_eq!(replica.levels(Action::Bid).len(), 0);
     replica

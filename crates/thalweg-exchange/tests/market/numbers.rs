@@ -40,10 +40,10 @@ pub(crate) fn feed(builder: &mut Builder, state: &mut State, commands: &[Command
     for command in commands {
         let result = apply(state, command, &mut events);
         let number = builder.command().map_or(0, |last| last + 1);
-        let told = builder
+        let messages = builder
             .apply(number, command, result, &events)
             .expect("in step");
-        all.extend_from_slice(told);
+        all.extend_from_slice(messages);
     }
     all
 }
@@ -55,7 +55,7 @@ fn bodies(messages: &[Message]) -> Vec<Body> {
 
 /// 1,000 orders over ten prices go at once: each level has one message.
 #[test]
-fn a_mass_removal_tells_each_level_once() {
+fn a_mass_removal_reports_each_level_once() {
     const PRICES: i64 = 10;
     let expires = |id: i64| {
         let Command::Place(place) = order(id, Action::Ask, 10 + id % PRICES, 1) else {
@@ -81,8 +81,8 @@ fn a_mass_removal_tells_each_level_once() {
         let orders: Vec<_> = (1..=1_000).map(place).collect();
         feed(&mut builder, &mut state, &orders);
         assert_eq!(builder.order_count(SYMBOL), 1_000);
-        let told = feed(&mut builder, &mut state, &[removal]);
-        let levels: Vec<_> = (told.iter())
+        let messages = feed(&mut builder, &mut state, &[removal]);
+        let levels: Vec<_> = (messages.iter())
             .filter_map(|message| match message.body {
                 Body::Level(level) => Some((level.price, level.orders)),
                 _ => None,
@@ -106,7 +106,7 @@ pub(crate) fn session() -> Vec<Command> {
 }
 
 #[test]
-fn a_missing_message_is_told_and_a_snapshot_mends_it() {
+fn a_missing_message_is_noticed_and_a_snapshot_mends_it() {
     let (mut builder, mut state) = (Builder::new(Epoch(1), Options::default()), State::default());
     let messages = feed(&mut builder, &mut state, &session());
     let mut replica = Replica::new(SYMBOL);
@@ -247,8 +247,8 @@ fn outcomes_from_elsewhere_are_refused() {
     // A command that the engine refused is never looked at.
     let moved = Command::move_to(UserId(1), SYMBOL, OrderId(8), 3);
     let refused = ResultCode::MatchingUnknownOrderId;
-    let told = builder
+    let messages = builder
         .apply(4, &moved, refused, &levels)
         .expect("nothing to follow");
-    assert!(told.is_empty());
+    assert!(messages.is_empty());
 }

@@ -12,10 +12,10 @@ use crate::market::numbers::{SYMBOL, feed, order, session, setup};
 fn start(epoch: u64, commands: &[Command]) -> (Builder, State, Vec<Message>) {
     let mut builder = Builder::new(Epoch(epoch), Options::default());
     let mut state = State::default();
-    let told = feed(&mut builder, &mut state, commands);
+    let messages = feed(&mut builder, &mut state, commands);
     assert_eq!(builder.epoch(), Epoch(epoch));
-    assert!(told.iter().all(|message| message.epoch == Epoch(epoch)));
-    (builder, state, told)
+    assert!(messages.iter().all(|message| message.epoch == Epoch(epoch)));
+    (builder, state, messages)
 }
 
 /// Empty books and `count` orders far from where those of [`session`] are.
@@ -39,7 +39,7 @@ fn follow(messages: &[Message]) -> Replica {
 }
 
 #[test]
-fn a_restarted_feed_is_told_and_not_mixed_in() {
+fn a_restarted_feed_is_noticed_and_not_mixed_in() {
     let (_, _, before) = start(1, &session());
     let mut replica = follow(&before);
     let known = asks(&replica);
@@ -114,7 +114,7 @@ fn the_first_message_that_is_applied_gives_the_epoch() {
 
 /// Nothing comes of symbol 6 after the feed has started again.
 #[test]
-fn a_replica_of_a_silent_symbol_is_told_of_a_new_epoch() {
+fn a_replica_of_a_silent_symbol_learns_of_a_new_epoch() {
     let (_, _, first) = start(7, &session());
     let (_, _, second) = start(8, &session());
     let mut silent = Replica::new(SymbolId(6));
@@ -133,7 +133,7 @@ fn a_replica_of_a_silent_symbol_is_told_of_a_new_epoch() {
 
 /// The epoch should grow. Where it did not, nothing is mixed either, and a snapshot mends it.
 #[test]
-fn an_epoch_that_fell_is_told_and_a_snapshot_mends_it() {
+fn an_epoch_that_fell_is_noticed_and_a_snapshot_mends_it() {
     let (_, _, before) = start(9, &session());
     let mut replica = follow(&before);
     let (builder, _, after) = start(3, &others(before.len()));

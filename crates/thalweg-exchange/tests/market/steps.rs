@@ -10,19 +10,19 @@ use thalweg_testkit::counting::held;
 use crate::market::numbers::{SYMBOL, order, setup};
 
 #[test]
-fn an_outcome_that_is_missing_or_comes_twice_is_told() {
+fn an_outcome_that_is_missing_or_comes_twice_is_noticed() {
     for (numbers, expected) in [([7, 8, 10], 9), ([7, 8, 8], 9), ([7, 6, 8], 8)] {
         let mut builder = Builder::new(Epoch(1), Options::default());
         assert_eq!(builder.command(), None);
-        let mut said = Vec::new();
+        let mut errors = Vec::new();
         for number in numbers {
             let applied = builder.apply(number, &Command::Nop, ResultCode::Success, &Events::new());
-            said.extend(applied.err());
+            errors.extend(applied.err());
         }
         let got = if numbers[1] == 6 { 6 } else { numbers[2] };
-        assert_eq!(said[0], OutOfStep::Number { expected, got });
+        assert_eq!(errors[0], OutOfStep::Number { expected, got });
         assert_eq!(
-            said[0].to_string(),
+            errors[0].to_string(),
             format!("market data is out of step: command {expected} expected, {got} came")
         );
     }
@@ -126,7 +126,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(4_000))]
 
     #[test]
-    fn outcomes_of_nobodys_make_no_panic(
+    fn outcomes_of_no_engine_make_no_panic(
         outcomes in prop::collection::vec((command(), prop::collection::vec(event(), 0..4)), 1..14),
     ) {
         let mut builder = Builder::new(Epoch(1), Options::default());
@@ -163,9 +163,9 @@ fn what_is_removed_takes_no_memory() {
             let result = apply(&mut state, &command, &mut events);
             assert_eq!(result, ResultCode::Success);
             let before = held();
-            let told = builder.apply(number, &command, result, &events);
+            let applied = builder.apply(number, &command, result, &events);
             number += 1;
-            assert!(told.is_ok());
+            assert!(applied.is_ok());
             kept += held() - before;
         }
     }

@@ -84,7 +84,7 @@ impl World {
                 assert_eq!(known.sequence, sequence);
                 assert_eq!(self.builder.best(symbol), Some(known.best));
             } else {
-                assert_eq!(book.order_count(), 0, "never told of {symbol}");
+                assert_eq!(book.order_count(), 0, "no message of {symbol}");
             }
         }
         for (&symbol, known) in &self.known {
@@ -136,7 +136,7 @@ impl Known {
         }
         match message.body {
             Body::Best(best) => {
-                assert_ne!(best, self.best, "told only when it changes");
+                assert_ne!(best, self.best, "sent only when it changes");
                 self.best = best;
             }
             Body::Cleared => {

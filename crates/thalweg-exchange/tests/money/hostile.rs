@@ -24,7 +24,7 @@ pub(crate) const DEPOSIT: i64 = 1_000_000_000_000;
 /// The fees of [`SYMBOLS`], of takers and makers, and their unit.
 pub(crate) type Fees = (FeeUnit, [(i64, i64); 4]);
 
-pub(crate) const USUAL: Fees = (FeeUnit::PerLot, [(40, 3), (2, 1), (40, 0), (0, 7)]);
+pub(crate) const FEES_PER_LOT: Fees = (FeeUnit::PerLot, [(40, 3), (2, 1), (40, 0), (0, 7)]);
 
 /// Fees per lot, with rebates, and of the value: a twentieth, all of it, a tenth of what is opened.
 pub(crate) fn fees() -> impl Strategy<Value = Fees> {
@@ -49,7 +49,7 @@ pub(crate) fn fees() -> impl Strategy<Value = Fees> {
         ],
     );
     prop_oneof![
-        3 => Just(USUAL),
+        3 => Just(FEES_PER_LOT),
         1 => Just(with_rebates),
         2 => Just(of_value),
         1 => Just(of_little),
@@ -104,7 +104,7 @@ fn symbol() -> impl Strategy<Value = SymbolId> {
 }
 
 /// Returns where the band of a symbol begins, and how wide it is, as long as it is not moved.
-const fn usual(symbol: SymbolId) -> (i64, i64) {
+const fn band_of(symbol: SymbolId) -> (i64, i64) {
     match symbol {
         OTHER_FUTURES => (100, 11),
         FUTURES => (10, 31),
@@ -114,7 +114,7 @@ const fn usual(symbol: SymbolId) -> (i64, i64) {
 
 /// A price of the symbol's band, or any other.
 fn price_in(symbol: SymbolId, price: i64) -> i64 {
-    let (low, width) = usual(symbol);
+    let (low, width) = band_of(symbol);
     if (10..=40).contains(&price) {
         low + (price - 10) % width
     } else {
@@ -298,7 +298,7 @@ pub(crate) fn of_a_user() -> impl Strategy<Value = Command> {
 fn of_the_market() -> impl Strategy<Value = Command> {
     let shift = prop_oneof![3 => -25..25_i64, 1 => Just(0)];
     let band = (symbol(), shift, 0..40_i64).prop_map(|(symbol, shift, width)| {
-        let low = (usual(symbol).0 + shift).max(1);
+        let low = (band_of(symbol).0 + shift).max(1);
         Command::set_price_band(symbol, low, low + width)
     });
     prop_oneof![

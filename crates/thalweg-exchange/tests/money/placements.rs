@@ -23,10 +23,10 @@ fn serial(rules: Rules, commands: &[Command]) -> (Outcomes, String) {
 
 fn served(rules: Rules, commands: &[Command], options: Options) -> (Outcomes, String) {
     let outcomes: Arc<Mutex<Outcomes>> = Arc::default();
-    let told = Arc::clone(&outcomes);
+    let published = Arc::clone(&outcomes);
     let mut service = Service::start(State::new(rules), options, move |outcome| {
-        let mut told = told.lock().expect("no panic");
-        told.push((outcome.result, outcome.events.to_vec()));
+        let mut published = published.lock().expect("no panic");
+        published.push((outcome.result, outcome.events.to_vec()));
     })
     .expect("good options");
     service.submit_batch(commands, |_| 0).expect("no panic");

@@ -8,7 +8,7 @@ use thalweg_exchange::{
     Action, Amend, Command, Event, Events, OrderType, Place, Rules, State, apply,
 };
 
-use crate::money::hostile::{OTHER_PAIR, USUAL, everybody, everybody_for, opening};
+use crate::money::hostile::{FEES_PER_LOT, OTHER_PAIR, everybody, everybody_for, opening};
 use crate::money::market::{PAIR, order};
 use crate::money::totals::{Kept, hold, kept, reserves_are_exact, totals_hold};
 
@@ -75,7 +75,7 @@ proptest! {
     #![proptest_config(ProptestConfig::default())]
 
     #[test]
-    fn totals_are_what_their_definitions_say(commands in everybody_for(120, Just(USUAL))) {
+    fn totals_are_what_their_definitions_say(commands in everybody_for(120, Just(FEES_PER_LOT))) {
         holds(MARGIN, &commands, Fault::None)?;
         holds(Rules::REFERENCE, &commands, Fault::None)?;
         let mut state = State::new(Rules::REFERENCE);
@@ -106,7 +106,7 @@ fn at_the_end_of_room() -> impl Strategy<Value = Vec<Command>> {
         })
     });
     prop::collection::vec(order, 1..8).prop_map(|orders| {
-        let mut all = opening(1_000_000, USUAL);
+        let mut all = opening(1_000_000, FEES_PER_LOT);
         all.extend(orders);
         all
     })
@@ -131,7 +131,7 @@ fn grown_and_moved() -> impl Strategy<Value = Vec<Command>> {
         let grow = (2..=size).map(|size| Command::Amend(amend(size).into()));
         let fall = Command::move_to(ask.uid, PAIR, ask.order_id, -(i64::MAX / 3 / 100 * part));
         let buy = |(id, size)| Command::Place(order(2, id, PAIR, Action::Bid, 50, size));
-        let mut all = opening(1_000_000, USUAL);
+        let mut all = opening(1_000_000, FEES_PER_LOT);
         all.push(Command::Place(ask));
         all.extend(grow.chain([fall]).chain((2..).zip(bought).map(buy)));
         all
@@ -161,7 +161,7 @@ fn a_fault_of_settlement_is_noticed() {
         for rules in [MARGIN, Rules::default()] {
             let mut runner = runner();
             let is_seen = (0..200).any(|_| {
-                let stream = everybody_for(120, Just(USUAL));
+                let stream = everybody_for(120, Just(FEES_PER_LOT));
                 let commands = stream.new_tree(&mut runner).expect("a stream").current();
                 let run = std::panic::AssertUnwindSafe(|| holds(rules, &commands, fault));
                 !matches!(std::panic::catch_unwind(run), Ok(Ok(())))
@@ -214,7 +214,7 @@ fn a_total_that_is_off_is_noticed() {
 #[test]
 fn a_bound_that_is_passed_is_noticed() {
     let mut state = State::new(Rules::REFERENCE);
-    let commands = opening(i64::MAX / 8, USUAL);
+    let commands = opening(i64::MAX / 8, FEES_PER_LOT);
     for command in &commands {
         apply(&mut state, command, &mut Events::new());
     }

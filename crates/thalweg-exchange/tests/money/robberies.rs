@@ -90,7 +90,7 @@ fn profit_that_was_not_paid_in_pays_for_nothing() {
 }
 
 #[test]
-fn an_order_of_one_keeps_nobody_from_paying_in() {
+fn an_order_of_one_keeps_no_other_from_paying_in() {
     let mut market = Market::new(Rules::default());
     market.pay(1, MONEY, 1_000_000);
     market.band(FUTURES, 1, 68_000_000_000);
@@ -162,7 +162,7 @@ fn a_user_who_comes_back_has_no_old_deposits_again() {
 }
 
 #[test]
-fn nobody_can_take_another_users_order_ids() {
+fn no_user_can_take_another_users_order_ids() {
     let mut market = Market::new(Rules::default());
     market.pay(1, MONEY, 1_000_000);
     market.pay(2, MONEY, 1_000_000);

@@ -8,10 +8,10 @@ use thalweg_exchange::{
 };
 
 use crate::money::hostile::{
-    CURRENCIES, SYMBOLS, USUAL, everybody, of_a_user, opening, place as usual_place,
+    CURRENCIES, FEES_PER_LOT, SYMBOLS, everybody, of_a_user, opening, place as place_in_band,
 };
 use crate::money::placements::same_under_every_placement;
-use crate::money::watch::nobody_is_robbed;
+use crate::money::watch::no_user_is_robbed;
 
 const ENDS: [i64; 8] = [
     i64::MIN,
@@ -45,7 +45,7 @@ fn order_id() -> impl Strategy<Value = OrderId> {
 /// An ordinary order of any user, with any id.
 fn place() -> impl Strategy<Value = Place> {
     let odd = prop::option::weighted(0.1, number());
-    (usual_place(), uid(), order_id(), odd).prop_map(|(place, uid, order_id, reserve)| Place {
+    (place_in_band(), uid(), order_id(), odd).prop_map(|(place, uid, order_id, reserve)| Place {
         uid,
         order_id,
         reserve_price: reserve.unwrap_or(place.reserve_price),
@@ -116,7 +116,7 @@ fn symbols_again(is_tame: bool) -> impl Strategy<Value = Vec<Command>> {
     let currencies = prop::sample::select(vec![(0, 1), (1, 2), (2, 0), (1, 1)]);
     let change = prop::option::of((symbol_type, terms, currencies));
     (change, prop::sample::select(SYMBOLS.to_vec())).prop_map(|(change, id)| {
-        let mut commands = opening(0, USUAL);
+        let mut commands = opening(0, FEES_PER_LOT);
         let Command::AddSymbols(specs) = &commands[0] else {
             unreachable!("symbols come first");
         };
@@ -204,8 +204,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn strange_commands_rob_nobody(commands in strange(120, true)) {
-        nobody_is_robbed(Rules::default(), &commands)?;
+    fn strange_commands_rob_no_one(commands in strange(120, true)) {
+        no_user_is_robbed(Rules::default(), &commands)?;
     }
 }
 

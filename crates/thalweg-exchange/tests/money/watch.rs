@@ -176,7 +176,7 @@ struct Watch {
     /// Transaction ids that counted.
     counted: BTreeSet<(UserId, i64)>,
     /// Whether the market stays as it is, so that no user can owe anything.
-    is_calm: bool,
+    is_fixed: bool,
 }
 
 impl Watch {
@@ -212,7 +212,7 @@ impl Watch {
             prop_assert!(is_new, "{:?} counted twice", command);
         }
         the_books_agree(&self.state)?;
-        if self.is_calm {
+        if self.is_fixed {
             for user in self.state.risk.users() {
                 let owes = user.waiting().iter().any(|&(_, amount)| amount < 0);
                 prop_assert!(!owes, "{:?}: {:?} owes", command, user);
@@ -225,7 +225,7 @@ impl Watch {
 fn holds(
     rules: Rules,
     commands: &[Command],
-    is_calm: bool,
+    is_fixed: bool,
     fault: Fault,
 ) -> Result<usize, TestCaseError> {
     let mut watch = Watch {
@@ -233,7 +233,7 @@ fn holds(
         events: Events::new(),
         fault,
         counted: BTreeSet::new(),
-        is_calm,
+        is_fixed,
     };
     let mut done = 0;
     for (at, command) in commands.iter().enumerate() {
@@ -249,7 +249,7 @@ fn holds(
 }
 
 /// Checks the properties in a market that moves.
-pub(crate) fn nobody_is_robbed(rules: Rules, commands: &[Command]) -> Held {
+pub(crate) fn no_user_is_robbed(rules: Rules, commands: &[Command]) -> Held {
     holds(rules, commands, false, Fault::None).map(drop)
 }
 
@@ -258,22 +258,22 @@ proptest! {
     #![proptest_config(ProptestConfig::default())]
 
     #[test]
-    fn users_alone_rob_nobody_and_owe_nothing(commands in users_alone(90)) {
+    fn users_alone_rob_no_one_and_owe_nothing(commands in users_alone(90)) {
         holds(Rules::default(), &commands, true, Fault::None)?;
     }
 
     #[test]
-    fn nobody_is_robbed_when_bands_move(commands in everybody(90)) {
+    fn no_user_is_robbed_when_bands_move(commands in everybody(90)) {
         holds(Rules::default(), &commands, false, Fault::None)?;
     }
 }
 
 /// Whether a fault is noticed in one of many streams: as an error, or as a panic.
-fn is_noticed(rules: Rules, is_calm: bool, fault: Fault) -> bool {
+fn is_noticed(rules: Rules, is_fixed: bool, fault: Fault) -> bool {
     let random = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
     let mut runner = TestRunner::new_with_rng(ProptestConfig::default(), random);
     (0..400).any(|_| {
-        let commands = if is_calm {
+        let commands = if is_fixed {
             users_alone(90)
                 .new_tree(&mut runner)
                 .expect("a stream")
@@ -284,7 +284,7 @@ fn is_noticed(rules: Rules, is_calm: bool, fault: Fault) -> bool {
                 .expect("a stream")
                 .current()
         };
-        let run = std::panic::AssertUnwindSafe(|| holds(rules, &commands, is_calm, fault));
+        let run = std::panic::AssertUnwindSafe(|| holds(rules, &commands, is_fixed, fault));
         !matches!(std::panic::catch_unwind(run), Ok(Ok(_)))
     })
 }
@@ -322,8 +322,8 @@ fn every_rule_is_missed_where_it_is_missing() {
             },
         ),
     ] {
-        let is_calm = what != "keep_transaction_ids";
-        assert!(is_noticed(rules, is_calm, Fault::None), "without {what}");
+        let is_fixed = what != "keep_transaction_ids";
+        assert!(is_noticed(rules, is_fixed, Fault::None), "without {what}");
     }
 }
 

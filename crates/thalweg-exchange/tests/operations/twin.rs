@@ -91,7 +91,7 @@ impl Twin {
             }
             _ => apply(&mut self.state, &translated, &mut events),
         };
-        (result, told(&events, None))
+        (result, known_events(&events, None))
     }
 
     fn remove(&mut self, symbol: SymbolId) -> (ResultCode, Vec<Event>) {
@@ -115,7 +115,7 @@ impl Twin {
         let mut events = Events::new();
         let cancel = Command::cancel_all(None, Some(id));
         let result = apply(&mut self.state, &cancel, &mut events);
-        (result, told(&events, Some(Removal::SymbolRemoved)))
+        (result, known_events(&events, Some(Removal::SymbolRemoved)))
     }
 
     /// The state as users know it.
@@ -133,25 +133,25 @@ impl Twin {
 }
 
 /// The events under the ids that users know.
-fn told(events: &Events, reason: Option<Removal>) -> Vec<Event> {
-    let mut told = events.to_vec();
-    for event in &mut told {
+fn known_events(events: &Events, reason: Option<Removal>) -> Vec<Event> {
+    let mut known = events.to_vec();
+    for event in &mut known {
         if let Event::Removed { symbol, why, .. } = event {
             *symbol = Twin::known(*symbol);
             *why = reason.unwrap_or(*why);
         }
     }
     // Where several books were visited, it was in the order of other ids.
-    if told
+    if known
         .iter()
         .all(|event| matches!(event, Event::Removed { .. }))
     {
-        told.sort_by_key(|event| match event {
+        known.sort_by_key(|event| match event {
             Event::Removed { symbol, .. } => symbol.0,
             _ => 0,
         });
     }
-    told
+    known
 }
 
 /// The lines of the canonical text that concern users and live symbols, under the ids that users

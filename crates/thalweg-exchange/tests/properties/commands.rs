@@ -376,8 +376,8 @@ fn extreme_admin() -> impl Strategy<Value = Command> {
 
 /// Bands that can be had, most of them, and such as cannot.
 fn extreme_band() -> impl Strategy<Value = Command> {
-    let usual = (1..3_i64, prop_oneof![Just(3_i64), Just(100), Just(1 << 36)]);
-    let bounds = prop_oneof![3 => usual, 1 => (extreme(), extreme())];
+    let valid = (1..3_i64, prop_oneof![Just(3_i64), Just(100), Just(1 << 36)]);
+    let bounds = prop_oneof![3 => valid, 1 => (extreme(), extreme())];
     (1..4_i32, bounds)
         .prop_map(|(symbol, (low, high))| Command::set_price_band(SymbolId(symbol), low, high))
 }

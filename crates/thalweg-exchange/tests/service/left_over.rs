@@ -84,9 +84,9 @@ fn what_is_left_over_is_executed_before_the_next_command() {
             ..Options::default()
         };
         let seen = Arc::new(Mutex::new(Vec::new()));
-        let told = Arc::clone(&seen);
+        let published = Arc::clone(&seen);
         let publish = move |outcome: thalweg_exchange::service::Outcome<'_>| {
-            let mut seen = told.lock().expect("no panic");
+            let mut seen = published.lock().expect("no panic");
             assert_eq!(outcome.sequence, seen.len() as u64);
             let is_further = outcome.tag == LEFT_OVER_TAG;
             seen.push((outcome.command.clone(), outcome.result, is_further));

@@ -149,7 +149,7 @@ fn answers_are_the_state_between_two_commands() {
 }
 
 #[test]
-fn queries_have_no_numbers_and_nobody_sees_them() {
+fn queries_have_no_numbers_and_no_callback_sees_them() {
     for options in all() {
         let options = Options {
             digest: Some(Digest::new()),

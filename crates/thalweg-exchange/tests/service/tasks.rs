@@ -79,7 +79,7 @@ fn a_task_gets_its_reply() {
 }
 
 #[test]
-fn a_future_that_is_dropped_loses_no_command_and_blocks_nobody() {
+fn a_future_that_is_dropped_loses_no_command_and_blocks_no_caller() {
     let executed = Arc::new(AtomicU64::new(0));
     let count = Arc::clone(&executed);
     let (go, wait) = channel::<()>();

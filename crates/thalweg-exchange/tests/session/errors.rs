@@ -4,8 +4,8 @@ use thalweg_exchange::Command;
 use thalweg_exchange::codec::CodecError;
 use thalweg_exchange::codec::session::{
     Answer, BYE_TEXT_BYTES_MAX, Bye, ClientFrame, Conflated, Ending, HELLO_BYTES_MAX, Hello,
-    KEY_BYTES_MAX, KeyBytes, NumberedReport, QueryAnswer, QueryFrame, Refused, ReportGap, Said,
-    ServerFrame, SessionQuery, Symbols, decode_client_frame, decode_server_frame,
+    KEY_BYTES_MAX, KeyBytes, NumberedReport, QueryAnswer, QueryFrame, QueryResult, Refused,
+    ReportGap, ServerFrame, SessionQuery, Symbols, decode_client_frame, decode_server_frame,
     encode_client_frame, encode_server_frame, encode_submit,
 };
 use thalweg_exchange::session::{ClientSequence, Refusal, ReportNumber};
@@ -15,7 +15,7 @@ use crate::session::faults;
 use crate::session::samples::{account, hello, of_client, of_server, report, submit, welcome};
 
 /// Returns the reader's error after `bytes` were written over the frame at `at`.
-fn said(frame: &[u8], at: usize, bytes: &[u8]) -> String {
+fn error_text(frame: &[u8], at: usize, bytes: &[u8]) -> String {
     let mut frame = frame.to_vec();
     frame[at..at + bytes.len()].copy_from_slice(bytes);
     let client = decode_client_frame(&frame).map(drop);
@@ -30,13 +30,13 @@ fn said(frame: &[u8], at: usize, bytes: &[u8]) -> String {
 }
 
 #[track_caller]
-fn all_said(frame: &[u8], faults: &str) {
-    faults::all_said(faults, |at, bytes| said(frame, at, bytes));
+fn check_error_texts(frame: &[u8], faults: &str) {
+    faults::check_error_texts(faults, |at, bytes| error_text(frame, at, bytes));
 }
 
 #[test]
 fn hellos_that_are_wrong() {
-    all_said(
+    check_error_texts(
         &of_client(&ClientFrame::Hello(hello())),
         "0 39 the length at byte 0 is 39, that of a hello is 40
          1 9 the length at byte 0 is 2349, that of a hello is 296
@@ -61,7 +61,7 @@ fn hellos_that_are_wrong() {
 #[test]
 fn commands_that_are_wrong() {
     let frame = submit(1, &Command::AddUser { uid: UserId(1) });
-    all_said(
+    check_error_texts(
         &frame,
         "0 23 the length at byte 0 is 23, that of a submit is 24
          6 1 byte 6 of a submit is 1, the greatest is 0
@@ -88,7 +88,7 @@ fn commands_that_are_wrong() {
 fn subscriptions_and_queries_that_are_wrong() {
     let symbols = [SymbolId(1), SymbolId(5)];
     let some = Symbols::of(&symbols).expect("they ascend");
-    all_said(
+    check_error_texts(
         &of_client(&ClientFrame::Subscribe(some)),
         "0 15 the length at byte 0 is 15, that of a subscription is 12
          0 8 the length at byte 0 is 8, that of a subscription is 12
@@ -102,7 +102,7 @@ fn subscriptions_and_queries_that_are_wrong() {
         assert_eq!(Symbols::of(wrong), None);
     }
     let query = SessionQuery::Account(UserId(1));
-    all_said(
+    check_error_texts(
         &of_client(&ClientFrame::Query(QueryFrame { id: 1, query })),
         "0 25 the length at byte 0 is 25, that of a query is 24
          6 0 what is asked at byte 6 is 0, which is not known
@@ -117,7 +117,7 @@ fn byes_that_are_wrong() {
         text: "größer",
     };
     assert_eq!(bye.to_string(), "a frame that cannot be read: größer");
-    all_said(
+    check_error_texts(
         &of_client(&ClientFrame::Bye(bye)),
         "1 9 the length at byte 0 is 2320, that of a bye is 520
          6 0 the reason of a bye at byte 6 is 0, which is not known
@@ -142,7 +142,7 @@ fn answers_that_are_wrong() {
         result: ResultCode::Success,
         is_repeated: false,
     };
-    all_said(
+    check_error_texts(
         &of_server(&ServerFrame::Answer(answer)),
         "0 29 the length at byte 0 is 29, that of an answer is 28
          6 2 byte 6 of an answer is 2, the greatest is 1
@@ -153,7 +153,7 @@ fn answers_that_are_wrong() {
         sequence: ClientSequence(1),
         why: Refusal::DiskFull,
     };
-    all_said(
+    check_error_texts(
         &of_server(&ServerFrame::Refused(refused)),
         "6 0 the reason of a refusal at byte 6 is 0, which is not known
          6 13 the reason of a refusal at byte 6 is 13, which is not known
@@ -172,7 +172,7 @@ fn reports_that_are_wrong() {
         number: ReportNumber(1),
         report: report(),
     };
-    all_said(
+    check_error_texts(
         &of_server(&ServerFrame::Report(numbered)),
         "8 0 the number of a report at byte 8 is 0, the least is 1
          20 130 at byte 16 begins something else than the frame of a report
@@ -184,39 +184,39 @@ fn reports_that_are_wrong() {
         to: ReportNumber(6),
     };
     let fault = "16 4 the last report of a gap at byte 16 is 4, the least is 5";
-    all_said(&of_server(&ServerFrame::ReportGap(gap)), fault);
+    check_error_texts(&of_server(&ServerFrame::ReportGap(gap)), fault);
     let conflated = Conflated {
         symbol: None,
         missed: 1,
     };
     let fault = "8 1 the symbol of all at byte 8 is 1, the greatest is 0";
-    all_said(&of_server(&ServerFrame::Conflated(conflated)), fault);
+    check_error_texts(&of_server(&ServerFrame::Conflated(conflated)), fault);
 }
 
 #[test]
 fn welcomes_and_answers_to_queries_that_are_wrong() {
-    all_said(
+    check_error_texts(
         &of_server(&ServerFrame::Welcome(welcome())),
         "6 14 byte 6 of a welcome is 14, the greatest is 13
          10 1 the version of the protocol at byte 8 is 65537, the greatest is 65535",
     );
-    let of = |said| {
+    let of = |result| {
         of_server(&ServerFrame::QueryAnswer(QueryAnswer {
             id: 1,
             number: 2,
-            said,
+            result,
         }))
     };
-    all_said(
-        &of(Said::Account(account())),
+    check_error_texts(
+        &of(QueryResult::Account(account())),
         "6 7 what is asked at byte 6 is 7, which is not known
          7 2 byte 7 of an answer to a query is 2, the greatest is 1
          48 99 99 balances said at byte 48, the frame has room for 11
          48 3 the frame ends at byte 192, and 16 bytes are wanted from byte 188 on
          48 1 the frame's fields end at byte 180, and 12 bytes follow",
     );
-    all_said(
-        &of(Said::UnknownUser),
+    check_error_texts(
+        &of(QueryResult::UnknownUser),
         "7 1 byte 7 of an answer to a query is 1, the greatest is 0
          6 6 the reason of a refusal at byte 7 is 0, which is not known",
     );

@@ -66,11 +66,11 @@ fn beginnings_are_incomplete() {
         for have in 0..frame.len() {
             let needed = if have < 8 { 8 } else { frame.len() };
             let expected = CodecError::Incomplete { needed, have };
-            let told = [
+            let errors = [
                 decode_client_frame(&frame[..have]).err(),
                 decode_server_frame(&frame[..have]).err(),
             ];
-            assert!(told.contains(&Some(expected)), "{frame:?}: {told:?}");
+            assert!(errors.contains(&Some(expected)), "{frame:?}: {errors:?}");
         }
     }
 }

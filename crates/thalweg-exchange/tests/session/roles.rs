@@ -86,12 +86,12 @@ fn of_supervisors() -> Vec<Command> {
 
 /// Returns every command, and who may send it: a trader, the operator, no session.
 fn commands() -> Vec<(Command, Option<Role>)> {
-    let nobodys = vec![Command::Disconnect { uid: ME }, Command::Reset];
+    let of_no_session = vec![Command::Disconnect { uid: ME }, Command::Reset];
     [
         (of_traders(), Some(Role::Trade)),
         (of_clerks(), Some(Role::Admin)),
         (of_supervisors(), Some(Role::Admin)),
-        (nobodys, None),
+        (of_no_session, None),
     ]
     .into_iter()
     .flat_map(|(commands, role)| commands.into_iter().map(move |command| (command, role)))
@@ -165,7 +165,7 @@ fn a_command_of_another_role_is_given_back() {
         "a session with role trade has no such command"
     );
     assert_eq!(error.command, command);
-    let error = AdminCommand::try_from(Command::Reset).expect_err("nobody's");
+    let error = AdminCommand::try_from(Command::Reset).expect_err("of no session");
     assert_eq!(
         error.to_string(),
         "a session with role admin has no such command"
@@ -173,7 +173,7 @@ fn a_command_of_another_role_is_given_back() {
 }
 
 #[test]
-fn a_command_with_wrong_fields_says_where_in_the_submit() {
+fn an_error_of_wrong_fields_has_their_place_in_the_submit() {
     let mut frame = submit(1, &Command::cancel_all(None, None));
     frame[24] = 1;
     let decoded = decode_client_frame(&frame).expect("its heads are good").0;

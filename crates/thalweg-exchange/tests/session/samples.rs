@@ -5,7 +5,7 @@ use std::sync::Arc;
 use thalweg_exchange::book::Level;
 use thalweg_exchange::codec::session::{
     AccountView, Answer, Bye, ClientFrame, Conflated, Ending, Hello, KeyBytes, NumberedReport,
-    OpenOrder, PositionView, QueryAnswer, QueryFrame, Refused, ReportGap, Said, ServerFrame,
+    OpenOrder, PositionView, QueryAnswer, QueryFrame, QueryResult, Refused, ReportGap, ServerFrame,
     SessionQuery, Symbols, Welcome, client_frame_bytes, encode_client_frame, encode_server_frame,
     encode_submit, server_frame_bytes, submit_bytes,
 };
@@ -178,30 +178,30 @@ pub(crate) fn account() -> AccountView {
     }
 }
 
-fn said() -> Vec<Said> {
+fn query_results() -> Vec<QueryResult> {
     let level = Level {
         price: 1,
         volume: 2,
         orders: 3,
     };
     vec![
-        Said::Account(account()),
-        Said::OpenOrders {
+        QueryResult::Account(account()),
+        QueryResult::OpenOrders {
             orders: vec![order(false), order(true)],
             is_cut: true,
         },
-        Said::OpenOrders {
+        QueryResult::OpenOrders {
             orders: Vec::new(),
             is_cut: false,
         },
-        Said::Book(BookReport {
+        QueryResult::Book(BookReport {
             asks: vec![level; 2],
             bids: vec![level],
         }),
-        Said::UnknownUser,
-        Said::UnknownSymbol,
-        Said::Refused(Refusal::Rate { limit: 4 }),
-        Said::Refused(Refusal::NotYourUser),
+        QueryResult::UnknownUser,
+        QueryResult::UnknownSymbol,
+        QueryResult::Refused(Refusal::Rate { limit: 4 }),
+        QueryResult::Refused(Refusal::NotYourUser),
     ]
 }
 
@@ -237,11 +237,11 @@ pub(crate) fn server_frames() -> Vec<Vec<u8>> {
             text: "4,194,304 bytes wait",
         }),
     ];
-    frames.extend(said().into_iter().map(|said| {
+    frames.extend(query_results().into_iter().map(|result| {
         ServerFrame::QueryAnswer(QueryAnswer {
             id: 14,
             number: 15,
-            said,
+            result,
         })
     }));
     frames.iter().map(of_server).collect()

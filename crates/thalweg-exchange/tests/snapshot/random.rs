@@ -64,8 +64,8 @@ fn long_runs_go_on_from_a_snapshot() {
             }
             let result = twins.execute(&command);
             let result = result.unwrap_or_else(|error| panic!("{seed}, {at}: {error}"));
-            let told = clerk.note((at, &command), result, twins.events());
-            told.expect("the clerk of the accounts agrees");
+            let noted = clerk.note((at, &command), result, twins.events());
+            noted.expect("the clerk of the accounts agrees");
         }
         twins.end().expect("both end alike");
     }

@@ -49,14 +49,14 @@ fn level(price: i64, orders: u32) -> Vec<u8> {
 }
 
 #[track_caller]
-fn tells(from: &[u8], to: &[u8], expected: &str) {
+fn check_error(from: &[u8], to: &[u8], expected: &str) {
     assert_eq!(error(from, to), expected);
 }
 
 /// Checks faults. Each line has numbers that are there once, their replacements, and the reported
 /// error.
 #[track_caller]
-fn all_tell(faults: &str) {
+fn check_errors(faults: &str) {
     let bytes = |numbers: &str| -> Vec<u8> {
         let numbers = numbers
             .split(',')
@@ -64,12 +64,12 @@ fn all_tell(faults: &str) {
         numbers.flat_map(i64::to_le_bytes).collect()
     };
     for [from, to, expected] in rows(faults) {
-        tells(&bytes(from), &bytes(to), expected);
+        check_error(&bytes(from), &bytes(to), expected);
     }
 }
 
 #[test]
-fn what_levels_must_obey_is_told() {
+fn rules_of_levels_are_checked() {
     let from = level(66_001, 1);
     for (to, expected) in [
         (
@@ -85,18 +85,18 @@ fn what_levels_must_obey_is_told() {
             "a level without orders at byte 884: none is kept",
         ),
     ] {
-        tells(&from, &to, expected);
+        check_error(&from, &to, expected);
     }
     let crossed = "a level's price at byte 1112 is 66001, it may be from 1 to 66000";
-    tells(&level(60_013, 1), &level(66_001, 1), crossed);
+    check_error(&level(60_013, 1), &level(66_001, 1), crossed);
     let outside = "a level's price at byte 1359 is 30011, it may be from 30012 to 40009";
     let [from, to] = [[20_011, 40_009], [30_012, 40_009]].map(longs);
-    tells(&from, &to, outside);
+    check_error(&from, &to, outside);
 }
 
 #[test]
-fn what_orders_must_obey_is_told() {
-    all_tell(
+fn rules_of_orders_are_checked() {
+    check_errors(
         "1002,2003 1009,2003 there is no user 1009, which byte 942 refers to
          1001,2010 1003,2010 an order at byte 1371: its owner has no record in futures
          1001,2004 1002,2003 the order at byte 984 has the id 2003 of another one
@@ -114,7 +114,7 @@ fn what_orders_must_obey_is_told() {
 }
 
 #[test]
-fn what_expires_in_the_wrong_order_or_too_late_is_told() {
+fn expiry_in_the_wrong_order_or_too_late_is_refused() {
     let over = "the time until which it lives is over";
     assert_eq!(
         other(600_029, 500_009),
@@ -126,12 +126,12 @@ fn what_expires_in_the_wrong_order_or_too_late_is_told() {
     );
     let turn = |turn: u32| [&longs([600_011])[..], &turn.to_le_bytes()].concat();
     let why = "an order's turn at byte 864: those of one time are not 0, 1, 2 and so on";
-    tells(&turn(1), &turn(0), why);
+    check_error(&turn(1), &turn(0), why);
 }
 
 #[test]
-fn what_stop_orders_must_obey_is_told() {
-    all_tell(
+fn rules_of_stop_orders_are_checked() {
+    check_errors(
         "2006,50021 2006,50001 stop orders at byte 1229: 50009 may not follow 50001
          2006,50021 2006,66001 the trigger of what waits at byte 1194 is 66001, it may be from \
              -9223372036854775808 to 66000
@@ -144,8 +144,8 @@ fn what_stop_orders_must_obey_is_told() {
 }
 
 #[test]
-fn what_symbols_and_users_must_obey_is_told() {
-    all_tell(
+fn rules_of_symbols_and_users_are_checked() {
+    check_errors(
         "20011,40009 20011,20010 the highest price of a symbol at byte 314 is 20010, it may be \
              from 20011 to 9223372036854775807
          20011,40009 0,40009 the lowest price of futures at byte 306 is 0, it may be from 1 to \
@@ -257,16 +257,16 @@ fn no_order_is_larger_than_the_largest_that_is_remembered() {
     let most = longs([SIZE]);
     let at = bytes.windows(8).position(|bytes| bytes == most);
     bytes[at.expect("the largest order")] -= 1;
-    let told = refusal(&bytes).to_string();
-    assert!(told.starts_with("the size of an order at byte"), "{told}");
+    let text = refusal(&bytes).to_string();
+    assert!(text.starts_with("the size of an order at byte"), "{text}");
     assert!(
-        told.ends_with("is 777777, it may be from 0 to 777776"),
-        "{told}"
+        text.ends_with("is 777777, it may be from 0 to 777776"),
+        "{text}"
     );
 }
 
 #[test]
-fn what_is_no_state_is_told() {
+fn what_is_no_state_is_refused() {
     for (at, new, expected) in [
         (
             0,

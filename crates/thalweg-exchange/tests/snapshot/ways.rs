@@ -143,8 +143,12 @@ fn what_makes_no_difference_leaves_no_trace() {
     long.extend([rest(2, 8, Bid, 40), rest(1, 7, Bid, 50)]);
     leads(&long, &[rest(1, 7, Bid, 50), rest(2, 8, Bid, 40)], true);
     // Lists of owners are kept from here on.
-    let nobody = Command::cancel_all(Some(UserId(3)), None);
-    leads(&[nobody, rest(1, 7, Ask, 50)], &[rest(1, 7, Ask, 50)], true);
+    let of_no_order = Command::cancel_all(Some(UserId(3)), None);
+    leads(
+        &[of_no_order, rest(1, 7, Ask, 50)],
+        &[rest(1, 7, Ask, 50)],
+        true,
+    );
     // A band that moves, and no user is short.
     leads(
         &[band(5, 90), band(7, 80), band(5, 90)],

@@ -124,7 +124,7 @@ fn it_takes_with_all_its_lots() {
 }
 
 #[test]
-fn what_is_not_as_said_is_left_alone() {
+fn an_order_that_differs_from_the_command_is_left_alone() {
     let mismatch = ResultCode::MatchingAmendMismatch;
     let unknown = ResultCode::MatchingUnknownOrderId;
     type Change = fn(&mut Amend);

@@ -142,8 +142,8 @@ fn somebody_is_left_over_at_every_price() {
             world.done(Command::Place(place));
         }
         for (reference, price, surplus) in cases {
-            let told = indicative(&world, PAIR, Some(reference));
-            assert_eq!(told, found(price, 3, surplus), "at {reference}");
+            let price_found = indicative(&world, PAIR, Some(reference));
+            assert_eq!(price_found, found(price, 3, surplus), "at {reference}");
         }
     }
 }
@@ -479,8 +479,8 @@ fn orders_outside_the_band_are_no_part_of_the_indicative_price() {
     assert_eq!(indicative(&world, PAIR, None), found(210, 10, 0));
     let (low, high) = (150, 250);
     world.done(Command::set_price_band(PAIR, low, high));
-    let told = indicative(&world, PAIR, None);
-    assert_eq!(told, found(210, 5, 0));
+    let price_found = indicative(&world, PAIR, None);
+    assert_eq!(price_found, found(210, 5, 0));
     let prices = world.done(uncross(PAIR)).into_iter();
     let prices = prices.filter_map(|event| match event {
         Event::Trade { price, size, .. } => Some((price, size)),

@@ -386,7 +386,7 @@ fn stop_orders_that_are_left_over_and_cancelled_leave_nothing_behind() {
 }
 
 /// 2,560 orders of users 1 and 2 in each of a pair and futures, a fifth of them stop orders.
-fn crowded(rules: Rules) -> World {
+fn world_of_many_orders(rules: Rules) -> World {
     let mut world = World::with_money(rules, 1 << 50);
     for id in 0..MAX {
         for symbol in [PAIR, FUTURES] {
@@ -423,13 +423,13 @@ fn gone(world: &World) -> Vec<(SymbolId, OrderId, Removal)> {
 fn a_mass_cancel_of_all_users_goes_on_in_further_commands_to_the_same_end() {
     for symbol in [None, Some(PAIR)] {
         let cancel = Command::cancel_all(None, symbol);
-        let mut unbounded = crowded(Rules {
+        let mut unbounded = world_of_many_orders(Rules {
             bound_work: false,
             ..Rules::default()
         });
         unbounded.done(cancel.clone());
         assert_eq!(unbounded.state.left_over(), None);
-        let mut bounded = crowded(Rules::default());
+        let mut bounded = world_of_many_orders(Rules::default());
         let mut all = Vec::new();
         let mut next = Some(cancel);
         while let Some(command) = next {

@@ -195,7 +195,7 @@ fn a_stop_order_expires_while_it_waits_and_when_it_rests() {
 }
 
 #[test]
-fn the_canonical_text_tells_who_expires_and_when() {
+fn the_canonical_text_has_who_expires_and_when() {
     let mut world = World::new(Rules::default());
     world.done(Command::Place(bid(1, 1, 90, 5)));
     let before = text(&world.state);
@@ -208,7 +208,7 @@ fn the_canonical_text_tells_who_expires_and_when() {
 
 /// Ids are their owners' alone, so an id does not say whose order expires, or hides lots.
 #[test]
-fn a_states_text_says_whose_order_expires_and_hides_lots() {
+fn a_states_text_has_whose_order_expires_and_hides_lots() {
     let state = |whose: [i64; 2]| {
         let mut world = World::new(Rules::default());
         for (uid, time) in whose.into_iter().zip([10, 20]) {

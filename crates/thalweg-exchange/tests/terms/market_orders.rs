@@ -116,7 +116,7 @@ fn it_takes_at_prices_of_the_band_only() {
 }
 
 #[test]
-fn nobody_to_trade_with_and_halts() {
+fn no_one_to_trade_with_and_halts() {
     for flags in [
         OrderFlags::NONE,
         OrderFlags::NONE.with_self_trade(SelfTrade::CancelTaker),

@@ -18,8 +18,8 @@ fn serial(rules: Rules, commands: &[Command]) -> (State, Answers) {
     let mut events = Events::new();
     let mut answer = |(sequence, command)| {
         let result = apply(&mut state, command, &mut events);
-        let told = ExecutionReports::new(sequence, command, result, &events);
-        (result, events.to_vec(), told.collect())
+        let reports = ExecutionReports::new(sequence, command, result, &events);
+        (result, events.to_vec(), reports.collect())
     };
     let answers = (0..).zip(commands).map(&mut answer).collect();
     (state, answers)

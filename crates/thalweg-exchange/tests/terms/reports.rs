@@ -20,7 +20,7 @@ use crate::terms::world::{
 
 type Key = (UserId, SymbolId, OrderId);
 
-/// An order as its reports tell of it.
+/// An order as its reports describe it.
 #[derive(Clone, Copy, Debug)]
 struct Life {
     side: Action,
@@ -129,8 +129,8 @@ impl Follower {
             }
             _ => {}
         }
-        let told = (report.left, report.filled);
-        if told != (life.left, life.filled) {
+        let reported = (report.left, report.filled);
+        if reported != (life.left, life.filled) {
             return Err(format!("left and filled should be {life:?}"));
         }
         if life.left < 0 || life.filled + life.left + life.cancelled != life.size {
@@ -176,7 +176,7 @@ impl Follower {
         let traded: i64 = traded.sum();
         (lots == traded)
             .then_some(())
-            .ok_or_else(|| format!("{traded} lots traded, {lots} told"))
+            .ok_or_else(|| format!("{traded} lots traded, {lots} reported"))
     }
 
     /// Checks that the reported orders are those of the books.
@@ -199,16 +199,16 @@ impl Follower {
             for (key, side, price, filled, left) in resting.chain(waiting) {
                 let life = orders
                     .remove(&key)
-                    .ok_or(format!("{key:?} is not told of"))?;
+                    .ok_or(format!("{key:?} is not reported"))?;
                 if (life.side, life.price, life.filled, life.left) != (side, price, filled, left) {
-                    return Err(format!("{key:?} is told of as {life:?}"));
+                    return Err(format!("{key:?} is reported as {life:?}"));
                 }
             }
         }
         orders
             .is_empty()
             .then_some(())
-            .ok_or_else(|| format!("told of and not there: {orders:?}"))
+            .ok_or_else(|| format!("reported and not there: {orders:?}"))
     }
 }
 
@@ -220,16 +220,16 @@ fn reports(
     world: &World,
     fault: Fault,
 ) -> Vec<ExecutionReport> {
-    let told = ExecutionReports::new(sequence, command, result, &world.events);
-    let mut told: Vec<ExecutionReport> = told.collect();
+    let reports = ExecutionReports::new(sequence, command, result, &world.events);
+    let mut reports: Vec<ExecutionReport> = reports.collect();
     match fault {
         Fault::None => {}
         Fault::MakerLost => {
-            told.retain(|report| !matches!(report.kind, Execution::Trade { is_maker: true, .. }))
+            reports.retain(|report| !matches!(report.kind, Execution::Trade { is_maker: true, .. }))
         }
         Fault::TakerStands => {
             let mut first = None;
-            for report in &mut told {
+            for report in &mut reports {
                 if let Execution::Trade {
                     is_maker: false, ..
                 } = report.kind
@@ -239,19 +239,19 @@ fn reports(
                 }
             }
         }
-        Fault::RestForgotten => told.retain(|report| {
+        Fault::RestForgotten => reports.retain(|report| {
             let why = CancelReason::Left(RejectReason::ImmediateOrCancel);
             !matches!(report.kind, Execution::Cancelled { why: this, .. } if this == why)
         }),
         Fault::SameTrades => {
-            for report in &mut told {
+            for report in &mut reports {
                 if let Execution::Trade { id, .. } = &mut report.kind {
                     id.index = 0;
                 }
             }
         }
     }
-    told
+    reports
 }
 
 fn holds(rules: Rules, money: i64, commands: &[Command], fault: Fault) -> Result<Follower, String> {
@@ -259,14 +259,15 @@ fn holds(rules: Rules, money: i64, commands: &[Command], fault: Fault) -> Result
     let mut follower = Follower::default();
     for (sequence, command) in (0..).zip(commands) {
         let result = world.apply(command);
-        let told = reports(sequence, command, result, &world, fault);
-        for report in &told {
+        let reports = reports(sequence, command, result, &world, fault);
+        for report in &reports {
             let followed = follower.take_in(report, command.place());
-            followed.map_err(|why| format!("{why}: {report:?} of {told:?} after {command:?}"))?;
+            followed
+                .map_err(|why| format!("{why}: {report:?} of {reports:?} after {command:?}"))?;
         }
         let is_about_an_order = command.symbol().is_some();
-        if told.is_empty() && is_about_an_order {
-            return Err(format!("nothing was told of {command:?}: {result}"));
+        if reports.is_empty() && is_about_an_order {
+            return Err(format!("nothing was reported of {command:?}: {result}"));
         }
         let agrees = follower
             .trades_are_paired(sequence, &world.events)
@@ -285,19 +286,19 @@ proptest! {
         commands in stream(Rules::MENDED, 150),
         money in money(),
     ) {
-        let told = holds(Rules::MENDED, money, &commands, Fault::None);
-        prop_assert!(told.is_ok(), "{}", told.err().unwrap_or_default());
+        let followed = holds(Rules::MENDED, money, &commands, Fault::None);
+        prop_assert!(followed.is_ok(), "{}", followed.err().unwrap_or_default());
     }
 }
 
 #[test]
-fn the_streams_tell_of_everything_and_faults_are_noticed() {
+fn the_streams_have_every_kind_of_report_and_faults_are_noticed() {
     use proptest::strategy::ValueTree;
 
     let mut runner = TestRunner::deterministic();
     let tree = stream(Rules::MENDED, 4_000).new_tree(&mut runner);
     let commands = tree.expect("a stream").current();
-    let told = holds(Rules::MENDED, 1_000_000, &commands, Fault::None).expect("it holds");
+    let followed = holds(Rules::MENDED, 1_000_000, &commands, Fault::None).expect("it holds");
     for (what, least) in [
         ("New", 1_000),
         ("Trade", 1_000),
@@ -308,7 +309,7 @@ fn the_streams_tell_of_everything_and_faults_are_noticed() {
         ("Rejected", 300),
         ("RequestRejected", 500),
     ] {
-        let times = told.seen.get(what).copied().unwrap_or(0);
+        let times = followed.seen.get(what).copied().unwrap_or(0);
         let all = commands.len();
         assert!(times * 4_000 >= least * all, "{what}: {times} in {all}");
     }
@@ -318,12 +319,12 @@ fn the_streams_tell_of_everything_and_faults_are_noticed() {
         Fault::RestForgotten,
         Fault::SameTrades,
     ] {
-        let told = holds(Rules::MENDED, 1_000_000, &commands, fault);
-        assert!(told.is_err(), "{fault:?} is not noticed");
+        let followed = holds(Rules::MENDED, 1_000_000, &commands, fault);
+        assert!(followed.is_err(), "{fault:?} is not noticed");
     }
 }
 
-fn told(world: &mut World, command: Command) -> Vec<(i64, i64, i64, i64, Execution)> {
+fn report_rows(world: &mut World, command: Command) -> Vec<(i64, i64, i64, i64, Execution)> {
     let result = world.apply(&command);
     ExecutionReports::new(7, &command, result, &world.events)
         .map(|report| {
@@ -350,13 +351,13 @@ const fn left(size: i64, why: RejectReason) -> Execution {
 }
 
 #[test]
-fn both_sides_of_a_trade_are_told_and_the_rest_comes_last() {
+fn both_sides_of_a_trade_are_reported_and_the_rest_comes_last() {
     let mut world = World::new(Rules::default());
     assert_eq!(
-        told(&mut world, Command::Place(ask(1, 1, 100, 4))),
+        report_rows(&mut world, Command::Place(ask(1, 1, 100, 4))),
         [(1, 1, 4, 0, Execution::New)]
     );
-    told(&mut world, with(iceberg(ask(2, 2, 101, 9), 2)));
+    report_rows(&mut world, with(iceberg(ask(2, 2, 101, 9), 2)));
     let taker = of_type(bid(3, 9, 101, 6), OrderType::Ioc);
     let expected = [
         (3, 9, 6, 0, Execution::New),
@@ -365,10 +366,10 @@ fn both_sides_of_a_trade_are_told_and_the_rest_comes_last() {
         (3, 9, 0, 6, trade(1, 101, 2, false)),
         (2, 2, 7, 2, trade(1, 101, 2, true)),
     ];
-    assert_eq!(told(&mut world, taker), expected);
+    assert_eq!(report_rows(&mut world, taker), expected);
     // An order with the id used before, for more lots than there are: hidden lots are met, too.
     let taker = of_type(bid(3, 9, 101, 10), OrderType::Ioc);
-    let reports = told(&mut world, taker);
+    let reports = report_rows(&mut world, taker);
     assert_eq!(reports[0], (3, 9, 10, 0, Execution::New));
     let why = RejectReason::ImmediateOrCancel;
     assert_eq!(reports.last(), Some(&(3, 9, 0, 7, left(3, why))));
@@ -417,7 +418,7 @@ fn rejected() -> Vec<(Place, OrderType, ResultCode)> {
 fn every_reject_has_its_reason() {
     for symbol in [PAIR, FUTURES] {
         let mut world = World::new(Rules::default());
-        told(
+        report_rows(
             &mut world,
             Command::Place(in_symbol(ask(1, 1, 100, 4), symbol)),
         );
@@ -428,14 +429,18 @@ fn every_reject_has_its_reason() {
             let order = place.order_id.0;
             let command = of_type(in_symbol(place, symbol), order_type);
             let rejected = (owner, order, 0, 0, Execution::Rejected(code));
-            assert_eq!(told(&mut world, command.clone()), [rejected], "{command:?}");
+            assert_eq!(
+                report_rows(&mut world, command.clone()),
+                [rejected],
+                "{command:?}"
+            );
             assert_eq!(world.side(symbol, Action::Ask), [(100, 1, 4)]);
         }
         assert_eq!(world.state.risk.user(UserId(2)).cloned(), money);
         let why = RejectReason::Budget;
         let command = of_type(in_symbol(bid(2, 3, 99, 2), symbol), OrderType::IocBudget);
         let expected = [(2, 3, 2, 0, Execution::New), (2, 3, 0, 0, left(2, why))];
-        assert_eq!(told(&mut world, command), expected);
+        assert_eq!(report_rows(&mut world, command), expected);
         let command = Command::Place(in_symbol(flagged(bid(1, 2, 100, 1), both), symbol));
         let size = 4;
         let why = CancelReason::Removed(Removal::SelfTrade);
@@ -444,30 +449,30 @@ fn every_reject_has_its_reason() {
             (1, 2, 0, 0, Execution::Rejected(code)),
             (1, 1, 0, 0, Execution::Cancelled { size, why }),
         ];
-        assert_eq!(told(&mut world, command), expected);
+        assert_eq!(report_rows(&mut world, command), expected);
         // A refusal of the risk check is reported as well.
         let poor = Command::Place(in_symbol(ask(1, 5, 1_000, i64::MAX / 8), symbol));
         let code = world.apply(&poor);
         assert!(code.is_refusal());
         assert_eq!(
-            told(&mut world, poor),
+            report_rows(&mut world, poor),
             [(1, 5, 0, 0, Execution::Rejected(code))]
         );
     }
 }
 
 #[test]
-fn changes_of_an_order_are_told_with_what_is_left() {
+fn changes_of_an_order_are_reported_with_what_is_left() {
     let mut world = World::new(Rules::default());
     let place = Place {
         reserve_price: 120,
         ..bid(1, 1, 90, 10)
     };
-    told(&mut world, Command::Place(place));
-    told(&mut world, Command::Place(ask(2, 2, 110, 3)));
+    report_rows(&mut world, Command::Place(place));
+    report_rows(&mut world, Command::Place(ask(2, 2, 110, 3)));
     let replaced = |reduced_by| Execution::Replaced { reduced_by };
     assert_eq!(
-        told(&mut world, moved(1, PAIR, 1, 100)),
+        report_rows(&mut world, moved(1, PAIR, 1, 100)),
         [(1, 1, 10, 0, replaced(0))]
     );
     let expected = [
@@ -475,33 +480,36 @@ fn changes_of_an_order_are_told_with_what_is_left() {
         (1, 1, 7, 3, trade(0, 110, 3, false)),
         (2, 2, 0, 3, trade(0, 110, 3, true)),
     ];
-    assert_eq!(told(&mut world, moved(1, PAIR, 1, 110)), expected);
+    assert_eq!(report_rows(&mut world, moved(1, PAIR, 1, 110)), expected);
     assert_eq!(
-        told(&mut world, reduced(1, PAIR, 1, 2)),
+        report_rows(&mut world, reduced(1, PAIR, 1, 2)),
         [(1, 1, 5, 3, replaced(2))]
     );
     let why = CancelReason::Requested;
     let size = 5;
     let expected = [(1, 1, 0, 3, Execution::Cancelled { size, why })];
-    assert_eq!(told(&mut world, cancelled(1, PAIR, 1)), expected);
+    assert_eq!(report_rows(&mut world, cancelled(1, PAIR, 1)), expected);
     let code = ResultCode::MatchingUnknownOrderId;
     let expected = [(1, 1, 0, 0, Execution::RequestRejected(code))];
-    assert_eq!(told(&mut world, cancelled(1, PAIR, 1)), expected);
+    assert_eq!(report_rows(&mut world, cancelled(1, PAIR, 1)), expected);
     // A reduction of a waiting stop order, and of many lots at once.
-    told(&mut world, with(stop(bid(3, 3, 100, 8), 150)));
+    report_rows(&mut world, with(stop(bid(3, 3, 100, 8), 150)));
     assert_eq!(
-        told(&mut world, reduced(3, PAIR, 3, 6)),
+        report_rows(&mut world, reduced(3, PAIR, 3, 6)),
         [(3, 3, 2, 0, replaced(6))]
     );
-    told(
+    report_rows(
         &mut world,
         with(good_till(in_symbol(ask(4, 4, 100, 2), OTHER_PAIR), 50)),
     );
     let expected = [(4, 4, 0, 0, Execution::Expired { size: 2 })];
-    assert_eq!(told(&mut world, Command::Clock { time: 50 }), expected);
+    assert_eq!(
+        report_rows(&mut world, Command::Clock { time: 50 }),
+        expected
+    );
     let all = Command::cancel_all(None, None);
     let why = CancelReason::Removed(Removal::CancelAll);
     let size = 2;
     let expected = [(3, 3, 0, 0, Execution::Cancelled { size, why })];
-    assert_eq!(told(&mut world, all), expected);
+    assert_eq!(report_rows(&mut world, all), expected);
 }

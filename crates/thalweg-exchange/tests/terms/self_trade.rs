@@ -208,7 +208,7 @@ fn a_budget_is_asked_for_lots_of_others_only() {
 }
 
 #[test]
-fn a_budget_that_is_used_up_meets_nobody() {
+fn a_budget_that_is_used_up_meets_no_order() {
     // 100 for one lot, and then too little for one more of the own order at 101.
     for (budget, gone) in [(300, false), (301, true)] {
         let (mut world, asks) = three_asks(Rules::default(), PAIR);

@@ -86,7 +86,7 @@ fn prices(events: &[Event]) -> Vec<i64> {
 
 /// An auction with 3,000 orders of a side, a tenth of them icebergs, at as many prices in a pair,
 /// stop orders that its trades reach, and orders outside of a band that was moved.
-fn crowded_auction(rules: Rules, symbol: SymbolId) -> World {
+fn auction_of_many_orders(rules: Rules, symbol: SymbolId) -> World {
     let mut world = rich(rules);
     world.done(start(symbol));
     let place = |id: i64, side: Action| {
@@ -131,7 +131,7 @@ fn crowded_auction(rules: Rules, symbol: SymbolId) -> World {
 fn an_auction_ends_in_steps_as_it_does_in_one_command() {
     for (symbol, band, least) in [(PAIR, (1_400, 3_200), 4), (FUTURES, (115, 225), 4)] {
         let [mut bounded, mut unbounded] =
-            [Rules::MENDED, UNBOUNDED].map(|rules| crowded_auction(rules, symbol));
+            [Rules::MENDED, UNBOUNDED].map(|rules| auction_of_many_orders(rules, symbol));
         let band = Command::set_price_band(symbol, band.0, band.1);
         unbounded.done(band.clone());
         let mut expected = unbounded.events.to_vec();
@@ -260,7 +260,7 @@ fn a_symbol_whose_auction_ends_can_be_removed() {
 }
 
 /// 2,600 orders of a side and 1,300 stop orders in futures, and some open positions.
-fn crowded_futures(rules: Rules) -> World {
+fn futures_of_many_orders(rules: Rules) -> World {
     let mut world = rich(rules);
     for id in 0..2_600 {
         for order in [
@@ -286,7 +286,7 @@ fn a_price_band_of_futures_goes_on_in_further_commands_to_the_same_end() {
     // All bids and many asks are outside; then asks that are worse.
     for (low, high) in [(240, 290), (150, 201)] {
         let band = Command::set_price_band(FUTURES, low, high);
-        let [mut bounded, mut unbounded] = [Rules::MENDED, UNBOUNDED].map(crowded_futures);
+        let [mut bounded, mut unbounded] = [Rules::MENDED, UNBOUNDED].map(futures_of_many_orders);
         unbounded.done(band.clone());
         assert_eq!(unbounded.state.left_over(), None);
         bounded.done(band.clone());
@@ -320,7 +320,7 @@ fn a_price_band_of_futures_goes_on_in_further_commands_to_the_same_end() {
 fn in_an_auction_a_price_band_goes_on_beside_new_orders_or_with_the_uncross() {
     let band = Command::set_price_band(FUTURES, 240, 290);
     let order = Command::Place(in_symbol(bid(5, 30_000, 260, 9), FUTURES));
-    let mut unbounded = crowded_futures(UNBOUNDED);
+    let mut unbounded = futures_of_many_orders(UNBOUNDED);
     for command in [
         start(FUTURES),
         band.clone(),
@@ -330,7 +330,7 @@ fn in_an_auction_a_price_band_goes_on_beside_new_orders_or_with_the_uncross() {
         unbounded.done(command);
     }
     for is_finished in [true, false] {
-        let mut world = crowded_futures(Rules::MENDED);
+        let mut world = futures_of_many_orders(Rules::MENDED);
         world.done(start(FUTURES));
         world.done(band.clone());
         assert_eq!(world.state.left_over(), Some(band.clone()));
@@ -343,7 +343,7 @@ fn in_an_auction_a_price_band_goes_on_beside_new_orders_or_with_the_uncross() {
         assert_eq!(text(&world.state), text(&unbounded.state));
     }
     // An auction that starts while a band goes on takes orders at once.
-    let mut world = crowded_futures(Rules::MENDED);
+    let mut world = futures_of_many_orders(Rules::MENDED);
     world.done(band.clone());
     world.refused(order.clone(), ResultCode::SymbolHalted);
     world.done(start(FUTURES));

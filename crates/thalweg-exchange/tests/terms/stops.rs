@@ -303,7 +303,7 @@ fn the_owner_cancels_and_reduces_it() {
 }
 
 #[test]
-fn its_money_is_held_and_the_reports_tell() {
+fn its_money_is_held_and_the_reports_agree() {
     let mut world = World::new(Rules::default());
     let order = stop(
         Place {

@@ -62,18 +62,18 @@ impl Prices {
     fn command(&self, symbol: SymbolId, id: i64, (kind, at, other): Step) -> Command {
         let index = at.index(self.list.len());
         let price = self.list[index];
-        let usual = if index < self.middle { Bid } else { Ask };
+        let own_side = if index < self.middle { Bid } else { Ask };
         let size = 1 + other.index(5) as i64;
         let uid = id % 4 + 1;
         let rest = |action, price| in_symbol(gtc(uid, id, action, price, size), symbol);
         let known = other.index(id as usize) as i64;
         match kind {
-            0..14 => Command::Place(rest(usual, price)),
-            14..18 => Command::Place(rest(usual.opposite(), price)),
-            18 => Command::Place(rest(usual, price + 100_000)),
-            19 => with(iceberg(rest(usual, price), 2)),
+            0..14 => Command::Place(rest(own_side, price)),
+            14..18 => Command::Place(rest(own_side.opposite(), price)),
+            18 => Command::Place(rest(own_side, price + 100_000)),
+            19 => with(iceberg(rest(own_side, price), 2)),
             20 => with(stop(
-                rest(usual, price),
+                rest(own_side, price),
                 self.list[other.index(self.list.len())],
             )),
             21..27 => cancelled(known % 4 + 1, symbol, known),

@@ -87,7 +87,7 @@ impl<S: Storage> ExchangeThread<S> {
                     session.answer_query(QueryAnswer {
                         id: query,
                         number: answered.sequence,
-                        said: result,
+                        result,
                     });
                     self.note_dirty(id);
                 }

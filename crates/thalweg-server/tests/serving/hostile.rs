@@ -3,7 +3,9 @@
 use std::io::Write;
 use std::net::Shutdown;
 
-use thalweg_exchange::codec::session::{ClientFrame, Ending, Hello, Said, SessionQuery, Symbols};
+use thalweg_exchange::codec::session::{
+    ClientFrame, Ending, Hello, QueryResult, SessionQuery, Symbols,
+};
 use thalweg_exchange::session::{Refusal, Role};
 use thalweg_exchange::{Action, ResultCode, UserId};
 use thalweg_measure::random::SplitMix;
@@ -227,7 +229,7 @@ fn subscriptions_use_up_what_a_session_may_ask() {
             Received::Snapshot(_) => {}
             Received::QueryAnswer(answer) => {
                 let why = Refusal::Rate { limit: 1 };
-                return assert_eq!(answer.said, Said::Refused(why));
+                return assert_eq!(answer.result, QueryResult::Refused(why));
             }
             other => panic!("{other:?}"),
         }

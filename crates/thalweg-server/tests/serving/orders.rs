@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use thalweg_exchange::codec::session::{ClientFrame, Hello, Said, SessionQuery};
+use thalweg_exchange::codec::session::{ClientFrame, Hello, QueryResult, SessionQuery};
 use thalweg_exchange::execution::Execution;
 use thalweg_exchange::session::{Refusal, Role};
 use thalweg_exchange::{Action, Command, CurrencyId, ResultCode, SymbolId, UserId};
@@ -155,24 +155,24 @@ fn queries_are_about_the_own_user_and_what_was_sent_before() {
     let mut answers = std::collections::BTreeMap::new();
     while answers.len() < 5 {
         if let Received::QueryAnswer(answer) = client.receive() {
-            answers.insert(answer.id, answer.said);
+            answers.insert(answer.id, answer.result);
         }
     }
-    let Said::OpenOrders { orders, is_cut } = &answers[&7] else {
+    let QueryResult::OpenOrders { orders, is_cut } = &answers[&7] else {
         panic!("{answers:?}");
     };
     assert_eq!((orders.len(), orders[0].size, *is_cut), (1, 4, false));
-    assert!(matches!(&answers[&8], Said::Account(user) if user.open_orders == 1));
-    assert_eq!(answers[&9], Said::Refused(Refusal::NotYourUser));
-    assert!(matches!(&answers[&10], Said::Book(book) if book.bids.len() == 1));
-    assert_eq!(answers[&11], Said::UnknownSymbol);
+    assert!(matches!(&answers[&8], QueryResult::Account(user) if user.open_orders == 1));
+    assert_eq!(answers[&9], QueryResult::Refused(Refusal::NotYourUser));
+    assert!(matches!(&answers[&10], QueryResult::Book(book) if book.bids.len() == 1));
+    assert_eq!(answers[&11], QueryResult::UnknownSymbol);
     // An administrator may ask about any user.
     let (mut admin, _) = server.admin();
     admin.query(1, SessionQuery::Account(UserId(1)));
     let Received::QueryAnswer(answer) = admin.receive() else {
         panic!("an answer was expected");
     };
-    assert!(matches!(answer.said, Said::Account(_)));
+    assert!(matches!(answer.result, QueryResult::Account(_)));
 }
 
 #[test]

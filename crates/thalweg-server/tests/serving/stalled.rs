@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::thread;
 use std::time::Duration;
 
-use thalweg_exchange::codec::session::{Ending, Hello, Said, SessionQuery};
+use thalweg_exchange::codec::session::{Ending, Hello, QueryResult, SessionQuery};
 use thalweg_exchange::event::Removal;
 use thalweg_exchange::execution::{CancelReason, Execution};
 use thalweg_exchange::session::{Refusal, Role};
@@ -107,7 +107,7 @@ fn a_bye_does_not_come_within_another_frame() {
     loop {
         match client.receive_cut() {
             Some(Received::QueryAnswer(answer)) => {
-                assert!(matches!(answer.said, Said::Book(_)), "{answer:?}");
+                assert!(matches!(answer.result, QueryResult::Book(_)), "{answer:?}");
             }
             Some(Received::Bye(why, _)) => assert_eq!(why, Ending::BadFrame),
             Some(Received::Closed) | None => break,
@@ -154,7 +154,7 @@ fn orders_go_with_a_stalled_session_when_the_server_stops() {
     let Received::QueryAnswer(answer) = reader.receive() else {
         panic!("an answer was expected");
     };
-    let Said::OpenOrders { orders, .. } = answer.said else {
+    let QueryResult::OpenOrders { orders, .. } = answer.result else {
         panic!("orders were expected");
     };
     assert_eq!(orders.len(), ORDERS as usize);
@@ -194,7 +194,7 @@ fn more_open_orders_than_may_wait_are_cut_and_the_client_is_not() {
     let Received::QueryAnswer(answer) = client.receive() else {
         panic!("an answer was expected");
     };
-    let Said::OpenOrders { orders, is_cut } = answer.said else {
+    let QueryResult::OpenOrders { orders, is_cut } = answer.result else {
         panic!("orders were expected");
     };
     assert!(is_cut && !orders.is_empty(), "{} orders", orders.len());
@@ -217,8 +217,8 @@ fn one_list_of_open_orders_is_in_flight_at_a_time() {
     let Received::QueryAnswer(answer) = client.receive() else {
         panic!("a refusal was expected");
     };
-    let refused = Said::Refused(Refusal::InFlight { limit: 1 });
-    assert_eq!((answer.id, answer.said), (2, refused));
+    let refused = QueryResult::Refused(Refusal::InFlight { limit: 1 });
+    assert_eq!((answer.id, answer.result), (2, refused));
     drop(stuck);
     client.succeeds(1);
     for id in [1, 3] {
@@ -230,7 +230,7 @@ fn one_list_of_open_orders_is_in_flight_at_a_time() {
             }
         };
         assert_eq!(answer.id, id);
-        assert!(matches!(answer.said, Said::OpenOrders { .. }));
+        assert!(matches!(answer.result, QueryResult::OpenOrders { .. }));
         client.query(3, OWN_ORDERS);
     }
     drop(server);

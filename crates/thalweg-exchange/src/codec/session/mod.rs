@@ -54,6 +54,6 @@ pub use self::frames::{
     encode_client_frame, encode_server_frame, server_frame_bytes,
 };
 pub use self::opening::{HELLO_BYTES_MAX, Hello, KEY_BYTES_MAX, KeyBytes, Welcome};
-pub use self::query::{QueryAnswer, QueryFrame, Said, SessionQuery};
+pub use self::query::{QueryAnswer, QueryFrame, QueryResult, SessionQuery};
 pub use self::submit::{SUBMIT_HEAD_BYTES, Submit, SubmitError, encode_submit, submit_bytes};
 pub use self::symbols::{SYMBOLS_MAX, Symbols};

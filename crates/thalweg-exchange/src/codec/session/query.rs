@@ -108,7 +108,7 @@ pub(super) fn check_answer(own: [u8; 2]) -> Result<(), CodecError> {
 
 /// The content of an answer to a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Said {
+pub enum QueryResult {
     /// The user.
     Account(AccountView),
     /// The user's orders.
@@ -136,7 +136,7 @@ pub struct QueryAnswer {
     /// How many commands had been executed then.
     pub number: u64,
     /// The content.
-    pub said: Said,
+    pub result: QueryResult,
 }
 
 impl QueryAnswer {
@@ -149,61 +149,61 @@ impl QueryAnswer {
 
     pub(super) fn bytes(&self) -> usize {
         QUERY_ANSWER_BYTES_MIN
-            + match &self.said {
-                Said::Account(view) => view.bytes(),
-                Said::OpenOrders { orders, .. } => 4 + Self::fitting(orders) * ORDER_BYTES,
-                Said::Book(BookReport { asks, bids }) => {
+            + match &self.result {
+                QueryResult::Account(view) => view.bytes(),
+                QueryResult::OpenOrders { orders, .. } => 4 + Self::fitting(orders) * ORDER_BYTES,
+                QueryResult::Book(BookReport { asks, bids }) => {
                     8 + (asks.len() + bids.len()) * LEVEL_BYTES
                 }
-                Said::UnknownUser | Said::UnknownSymbol => 0,
-                Said::Refused(_) => 4,
+                QueryResult::UnknownUser | QueryResult::UnknownSymbol => 0,
+                QueryResult::Refused(_) => 4,
             }
     }
 
     pub(super) fn write(&self, out: &mut Writer<'_>) {
-        let own = match &self.said {
-            Said::Account(view) => [ACCOUNT, view.status as u8],
-            Said::OpenOrders { orders, is_cut } => {
+        let own = match &self.result {
+            QueryResult::Account(view) => [ACCOUNT, view.status as u8],
+            QueryResult::OpenOrders { orders, is_cut } => {
                 let is_cut = *is_cut || Self::fitting(orders) < orders.len();
                 [OPEN_ORDERS, is_cut.into()]
             }
-            Said::Book(_) => [BOOK, 0],
-            Said::UnknownUser => [UNKNOWN_USER, 0],
-            Said::UnknownSymbol => [UNKNOWN_SYMBOL, 0],
-            Said::Refused(why) => [REFUSED, why.code()],
+            QueryResult::Book(_) => [BOOK, 0],
+            QueryResult::UnknownUser => [UNKNOWN_USER, 0],
+            QueryResult::UnknownSymbol => [UNKNOWN_SYMBOL, 0],
+            QueryResult::Refused(why) => [REFUSED, why.code()],
         };
         let head = Head::new(self.bytes(), kind::QUERY_ANSWER, own);
         out.longs([head.0, self.id, self.number].map(|number| number as i64));
-        match &self.said {
-            Said::Account(view) => view.write(out),
-            Said::OpenOrders { orders, .. } => {
+        match &self.result {
+            QueryResult::Account(view) => view.write(out),
+            QueryResult::OpenOrders { orders, .. } => {
                 let orders = &orders[..Self::fitting(orders)];
                 out.count(orders.len());
                 orders.iter().for_each(|order| order.write(out));
             }
-            Said::Book(BookReport { asks, bids }) => {
+            QueryResult::Book(BookReport { asks, bids }) => {
                 out.count(asks.len());
                 out.count(bids.len());
                 for level in asks.iter().chain(bids) {
                     out.longs([level.price, level.volume, level.orders as i64]);
                 }
             }
-            Said::UnknownUser | Said::UnknownSymbol => {}
-            Said::Refused(why) => out.bytes(why.limit().to_le_bytes()),
+            QueryResult::UnknownUser | QueryResult::UnknownSymbol => {}
+            QueryResult::Refused(why) => out.bytes(why.limit().to_le_bytes()),
         }
     }
 
     pub(super) fn read(own: [u8; 2], fields: &mut Reader<'_>) -> Result<Self, CodecError> {
         let [id, number] = fields.longs()?.map(|number| number as u64);
-        let said = match own[0] {
-            ACCOUNT => Said::Account(AccountView::read(own[1], fields)?),
+        let result = match own[0] {
+            ACCOUNT => QueryResult::Account(AccountView::read(own[1], fields)?),
             OPEN_ORDERS => {
                 let count = fields.count("open orders", ORDER_BYTES)?;
                 let mut orders = Vec::with_capacity(count);
                 for _ in 0..count {
                     orders.push(OpenOrder::read(fields)?);
                 }
-                Said::OpenOrders {
+                QueryResult::OpenOrders {
                     orders,
                     is_cut: own[1] != 0,
                 }
@@ -211,16 +211,16 @@ impl QueryAnswer {
             BOOK => {
                 let asks = fields.count("levels", LEVEL_BYTES)?;
                 let bids = fields.count("levels", LEVEL_BYTES)?;
-                Said::Book(BookReport {
+                QueryResult::Book(BookReport {
                     asks: levels(asks, fields)?,
                     bids: levels(bids, fields)?,
                 })
             }
-            UNKNOWN_USER => Said::UnknownUser,
-            UNKNOWN_SYMBOL => Said::UnknownSymbol,
-            _ => Said::Refused(refusal(own[1], 7, fields)?),
+            UNKNOWN_USER => QueryResult::UnknownUser,
+            UNKNOWN_SYMBOL => QueryResult::UnknownSymbol,
+            _ => QueryResult::Refused(refusal(own[1], 7, fields)?),
         };
-        Ok(Self { id, number, said })
+        Ok(Self { id, number, result })
     }
 }
 

@@ -1,4 +1,4 @@
-//! Lists of symbols to hear of.
+//! Lists of symbols to subscribe to.
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
-//! Crashes, seeded, through the whole exchange: sessions that send, hear, lose power, send again
-//! and resume, on a simulated disk; and a model that knows what was answered.
+//! Crashes, seeded, through the whole exchange: sessions that send, get answers, lose power, send
+//! again and resume, on a simulated disk; and a model that knows what was answered.
 //!
 //! A run is a number of lives of one exchange, each of which ends by a crash in the midst of some
 //! operation of the disk (opening, appending, a snapshot, the retention), by an error of the disk,
@@ -11,13 +11,13 @@
 //! `THALWEG_EXCHANGE_SEEDS=100000 cargo test -p thalweg-exchange --release --lib durable::sim` runs
 //! longer.
 
-mod hearing;
 mod model;
+mod recorder;
 mod run;
 mod traffic;
 
 use super::faults::Seeded;
-use hearing::Told;
+use recorder::Counts;
 use run::run;
 
 /// In the tests that always run. Every seeded fault shows within 13 seeds, wherever they begin.
@@ -37,17 +37,17 @@ fn first_seed() -> u64 {
 
 #[test]
 fn what_was_answered_survives_and_nothing_happens_twice() {
-    let (wanted, mut told) = (seeds_wanted(), Told::default());
+    let (wanted, mut counts) = (seeds_wanted(), Counts::default());
     for seed in first_seed()..first_seed() + wanted {
         match run(seed, None) {
-            Ok(one) => told += one,
+            Ok(one) => counts += one,
             Err(what) => panic!("seed {seed}: {what}"),
         }
     }
-    println!("{told:?}");
+    println!("{counts:?}");
     // Each of these happened, or the runs show less than they seem to.
-    for (what, count) in told.counts() {
-        assert!(count > wanted / 20, "{what}: {told:?}");
+    for (what, count) in counts.by_name() {
+        assert!(count > wanted / 20, "{what}: {counts:?}");
     }
 }
 

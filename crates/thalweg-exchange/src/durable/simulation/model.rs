@@ -17,7 +17,7 @@ use crate::session::{ClientSequence, SessionKey};
 
 /// An outcome as it was published.
 #[derive(Clone, Debug)]
-pub(super) struct Heard {
+pub(super) struct PublishedOutcome {
     pub(super) number: u64,
     pub(super) origin: Origin,
     pub(super) result: ResultCode,
@@ -96,23 +96,23 @@ impl Model {
     pub(super) fn known(&self, number: u64, origin: Origin) -> Verdict {
         let found = self.log.get(number as usize).map(|(of, _)| *of);
         must(found == Some(origin), || {
-            format!("{origin:?} is said to be {number}, which is {found:?}")
+            format!("{origin:?} is given as {number}, which is {found:?}")
         })
     }
 
     /// A first answer was given again.
     pub(super) fn repeated(&mut self, first: FirstAnswer, origin: Origin) -> Verdict {
         self.known(first.number, origin)?;
-        self.told(first.number, first.result)?;
+        self.check_result(first.number, first.result)?;
         self.answer(origin);
         Ok(())
     }
 
     /// Checks that the result of a command is the same each time.
-    fn told(&mut self, number: u64, result: ResultCode) -> Verdict {
+    fn check_result(&mut self, number: u64, result: ResultCode) -> Verdict {
         let before = *self.results.entry(number).or_insert(result);
         must(before == result, || {
-            format!("command {number} was told {before}, and now {result}")
+            format!("command {number} had {before}, and now {result}")
         })
     }
 
@@ -129,14 +129,14 @@ impl Model {
     }
 
     /// An outcome was published.
-    pub(super) fn hear(&mut self, heard: Heard) -> Verdict {
-        let Heard { number, origin, .. } = heard;
+    pub(super) fn published(&mut self, outcome: PublishedOutcome) -> Verdict {
+        let PublishedOutcome { number, origin, .. } = outcome;
         must(number == self.answered, || {
             format!("{number} is published after {}", self.answered)
         })?;
         self.known(number, origin)?;
-        self.told(number, heard.result)?;
-        for (user, number, frame) in heard.reports {
+        self.check_result(number, outcome.result)?;
+        for (user, number, frame) in outcome.reports {
             self.see(user, number, &frame)?;
         }
         self.answered = number + 1;
@@ -181,7 +181,7 @@ impl Model {
                 self.reports.entry(report.owner).or_default().push(frame);
             }
             self.executed += 1;
-            self.told(number, result)?;
+            self.check_result(number, result)?;
         }
         let seen: BTreeSet<(UserId, u64)> = self.seen.keys().copied().collect();
         for (user, number) in seen {
@@ -210,9 +210,9 @@ impl Model {
     ) -> Verdict {
         let all = self.reports.get(&user).map_or(&[][..], Vec::as_slice);
         let next = all.len() as u64 + 1;
-        let (first, told) = (resumed.first.0, resumed.next.0);
-        must(told == next, || {
-            format!("the next report of {user} is said to be {told}; it is {next}")
+        let (first, reported) = (resumed.first.0, resumed.next.0);
+        must(reported == next, || {
+            format!("the next report of {user} is given as {reported}; it is {next}")
         })?;
         let wanted = (after + 1).min(next);
         let gap = (wanted < first).then(|| (wanted, first - 1));

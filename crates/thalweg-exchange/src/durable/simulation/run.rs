@@ -6,8 +6,8 @@ use thalweg::pipeline::Placement;
 use thalweg_journal::{Fault, Operation, SimDisk, Storage};
 use thalweg_measure::random::SplitMix;
 
-use super::hearing::{Ear, Told};
 use super::model::{Model, Verdict, must, origin};
+use super::recorder::{Counts, Recorder};
 use super::traffic::{self, USERS, beginning, command};
 use crate::command::Command;
 use crate::durable::error::{Failed, OpenError, SubmitError};
@@ -30,11 +30,11 @@ struct Run {
     disk: SimDisk,
     model: Model,
     faults: Faults,
-    told: Told,
+    counts: Counts,
     /// A snapshot that was damaged, while it is there.
     damaged: Option<String>,
     /// Whether there are more orders than one command may take out.
-    is_crowded: bool,
+    has_many_orders: bool,
 }
 
 /// Why a life ended, if it was no fault.
@@ -44,34 +44,34 @@ enum End {
     Closed,
 }
 
-pub(super) fn run(seed: u64, seeded: Option<Seeded>) -> Result<Told, String> {
+pub(super) fn run(seed: u64, seeded: Option<Seeded>) -> Result<Counts, String> {
     let mut run = Run {
         random: SplitMix::new(seed),
         disk: SimDisk::new(),
         model: Model::new(),
         faults: Faults { seeded },
-        told: Told::default(),
+        counts: Counts::default(),
         damaged: None,
-        is_crowded: seed % 2 == 1,
+        has_many_orders: seed % 2 == 1,
     };
     for life in 0..6 + run.random.below(6) {
-        // The crowd comes in the first life.
-        let may_fail = life > 0 || !run.is_crowded;
+        // The many orders come in the first life.
+        let may_fail = life > 0 || !run.has_many_orders;
         if run.random.below(8) > 0 && may_fail {
             let spread = [40, 400, 2_000][run.random.below(3) as usize];
             let at = run.disk.operations() + 1 + run.random.below(spread);
             run.disk.fail_power_at(at);
         }
         match run.life()? {
-            End::Power => run.told.crashes += 1,
-            End::Stopped => run.told.stopped += 1,
-            End::Closed => run.told.closed += 1,
+            End::Power => run.counts.crashes += 1,
+            End::Stopped => run.counts.stopped += 1,
+            End::Closed => run.counts.closed += 1,
         }
         run.disk.restart(run.random.next_u64());
         run.damage();
     }
     run.last_life()?;
-    Ok(run.told)
+    Ok(run.counts)
 }
 
 impl Run {
@@ -101,31 +101,31 @@ impl Run {
     }
 
     /// Opens, and compares what is there with what was promised.
-    fn open(&mut self) -> Result<Result<(Exchange<SimDisk>, Ear), OpenError>, String> {
-        let ear = Ear::default();
+    fn open(&mut self) -> Result<Result<(Exchange<SimDisk>, Recorder), OpenError>, String> {
+        let recorder = Recorder::default();
         let disk = self.disk.clone();
         let open = Opening {
             progress: &mut |_, _| (),
             faults: self.faults,
         };
-        let opened = Exchange::open_with(disk, Self::options(), ear.closure(), open);
+        let opened = Exchange::open_with(disk, Self::options(), recorder.closure(), open);
         let (exchange, recovered) = match opened {
             Ok(opened) => opened,
             Err(error) => return Ok(Err(error)),
         };
         let taken = self.model.log.len() as u64;
-        self.told.lost += taken - recovered.commands.min(taken);
-        self.told.kept_unanswered += recovered.commands.saturating_sub(self.model.answered);
-        self.told.fallbacks += u64::from(!recovered.skipped.is_empty());
+        self.counts.lost += taken - recovered.commands.min(taken);
+        self.counts.kept_unanswered += recovered.commands.saturating_sub(self.model.answered);
+        self.counts.fallbacks += u64::from(!recovered.skipped.is_empty());
         must(
             self.damaged.is_some() || recovered.skipped.is_empty(),
             || format!("skipped without need: {:?}", recovered.skipped),
         )?;
-        let hash = ear.hash().ok_or("nobody told the state")?;
+        let hash = recorder.hash().ok_or("the state was not published")?;
         self.model.recovered(recovered.commands, hash)?;
-        self.told.left_over += u64::from(exchange.left_over().is_some());
+        self.counts.left_over += u64::from(exchange.left_over().is_some());
         self.resume(&exchange)?;
-        Ok(Ok((exchange, ear)))
+        Ok(Ok((exchange, recorder)))
     }
 
     fn resume(&mut self, exchange: &Exchange<SimDisk>) -> Verdict {
@@ -141,34 +141,34 @@ impl Run {
     }
 
     fn life(&mut self) -> Result<End, String> {
-        let (mut exchange, ear) = match self.open()? {
+        let (mut exchange, recorder) = match self.open()? {
             Ok(opened) => opened,
             Err(error) => {
-                self.told.crashes_in_open += 1;
+                self.counts.crashes_in_open += 1;
                 return ended(&error.to_string(), false);
             }
         };
         if self.model.log.is_empty() {
             let requests = beginning().map(|command| (Origin::Engine, command));
-            self.submit(&mut exchange, &requests, &ear)?;
-            let orders = if self.is_crowded {
-                traffic::crowd()
+            self.submit(&mut exchange, &requests, &recorder)?;
+            let orders = if self.has_many_orders {
+                traffic::many_orders()
             } else {
                 Vec::new()
             };
             for some in orders.chunks(650) {
-                self.submit(&mut exchange, &by_engine(some), &ear)?;
+                self.submit(&mut exchange, &by_engine(some), &recorder)?;
             }
         }
-        self.send_again(&mut exchange, &ear)?;
+        self.send_again(&mut exchange, &recorder)?;
         for _ in 0..self.random.below(80) {
             match self.random.below(24) {
                 0 => {
                     exchange.snapshot_now();
                     self.check_retention(&exchange)?;
                 }
-                1 => self.send_again(&mut exchange, &ear)?,
-                2 => self.ask_again(&mut exchange, &ear)?,
+                1 => self.send_again(&mut exchange, &recorder)?,
+                2 => self.ask_again(&mut exchange, &recorder)?,
                 3 => {
                     let count = 1 + self.random.below(3);
                     (0..count).for_each(|_| self.disk.fail(Operation::Allocate, 0, Fault::Full));
@@ -178,29 +178,29 @@ impl Run {
                     let kind = kinds[self.random.below(2) as usize];
                     self.disk.fail(kind, self.random.below(3), Fault::Io);
                 }
-                5 if self.is_crowded => {
+                5 if self.has_many_orders => {
                     let operation = traffic::operation(&mut self.random);
-                    self.submit(&mut exchange, &by_engine(&[operation]), &ear)?;
+                    self.submit(&mut exchange, &by_engine(&[operation]), &recorder)?;
                 }
-                _ => self.send(&mut exchange, &ear)?,
+                _ => self.send(&mut exchange, &recorder)?,
             }
-            self.go_on(&mut exchange, &ear)?;
+            self.go_on(&mut exchange, &recorder)?;
             let idle = exchange.idle();
-            self.hear(&ear)?;
+            self.check_published(&recorder)?;
             if let Err(failed) = idle {
                 return ended(&failed.to_string(), true);
             }
         }
-        self.close(exchange, &ear)
+        self.close(exchange, &recorder)
     }
 
-    fn close(&mut self, exchange: Exchange<SimDisk>, ear: &Ear) -> Result<End, String> {
+    fn close(&mut self, exchange: Exchange<SimDisk>, recorder: &Recorder) -> Result<End, String> {
         if self.random.below(2) == 0 {
             return Ok(End::Power);
         }
         let commands = exchange.number();
         let closed = exchange.close();
-        self.hear(ear)?;
+        self.check_published(recorder)?;
         let finished = match closed {
             Ok(finished) => finished,
             Err(Failed::NoRoom(_)) => return Ok(End::Stopped),
@@ -215,21 +215,21 @@ impl Run {
             state_hash(&finished.service.state) == self.model.state_hash(),
             || format!("closed after {commands} commands with another state"),
         )?;
-        self.told.snapshots += u64::from(matches!(finished.snapshot, Ok(Some(_))));
+        self.counts.snapshots += u64::from(matches!(finished.snapshot, Ok(Some(_))));
         Ok(End::Closed)
     }
 
     /// The disk is well: opens, closes, and opens once more.
     fn last_life(&mut self) -> Verdict {
-        let (mut exchange, ear) = self.open()?.map_err(|error| error.to_string())?;
-        self.send_again(&mut exchange, &ear)?;
-        self.hear(&ear)?;
-        let unheard = self
+        let (mut exchange, recorder) = self.open()?.map_err(|error| error.to_string())?;
+        self.send_again(&mut exchange, &recorder)?;
+        self.check_published(&recorder)?;
+        let unanswered = self
             .model
             .clients
             .iter()
             .map(|client| client.outstanding.len());
-        must(unheard.sum::<usize>() == 0, || {
+        must(unanswered.sum::<usize>() == 0, || {
             "commands have no answer".into()
         })?;
         let finished = exchange.close().map_err(|failed| failed.to_string())?;
@@ -241,7 +241,7 @@ impl Run {
     }
 
     /// New commands of some sessions, together.
-    fn send(&mut self, exchange: &mut Exchange<SimDisk>, ear: &Ear) -> Verdict {
+    fn send(&mut self, exchange: &mut Exchange<SimDisk>, recorder: &Recorder) -> Verdict {
         let mut requests = Vec::new();
         for _ in 0..1 + self.random.below(12) {
             if self.random.below(30) == 0 {
@@ -260,22 +260,22 @@ impl Run {
             client.outstanding.insert(sequence, command.clone());
             requests.push((origin(client.key, sequence), command));
         }
-        self.submit(exchange, &requests, ear)
+        self.submit(exchange, &requests, recorder)
     }
 
     /// Submits the command for what is left over, as a server does, now and then.
-    fn go_on(&mut self, exchange: &mut Exchange<SimDisk>, ear: &Ear) -> Verdict {
+    fn go_on(&mut self, exchange: &mut Exchange<SimDisk>, recorder: &Recorder) -> Verdict {
         let Some(command) = exchange.left_over() else {
             return Ok(());
         };
         match self.random.below(10) {
-            0 => self.submit(exchange, &by_engine(&[command]), ear),
+            0 => self.submit(exchange, &by_engine(&[command]), recorder),
             _ => Ok(()),
         }
     }
 
     /// All that has no answer yet, as after a break.
-    fn send_again(&mut self, exchange: &mut Exchange<SimDisk>, ear: &Ear) -> Verdict {
+    fn send_again(&mut self, exchange: &mut Exchange<SimDisk>, recorder: &Recorder) -> Verdict {
         for at in 0..self.model.clients.len() {
             let client = &self.model.clients[at];
             let again = client.outstanding.iter();
@@ -283,14 +283,14 @@ impl Run {
                 .map(|(sequence, command)| (origin(client.key, *sequence), command.clone()))
                 .collect();
             let before = self.model.log.len();
-            self.submit(exchange, &requests, ear)?;
-            self.told.sent_again += (self.model.log.len() - before) as u64;
+            self.submit(exchange, &requests, recorder)?;
+            self.counts.sent_again += (self.model.log.len() - before) as u64;
         }
         Ok(())
     }
 
     /// Some that had an answer long ago, or just now.
-    fn ask_again(&mut self, exchange: &mut Exchange<SimDisk>, ear: &Ear) -> Verdict {
+    fn ask_again(&mut self, exchange: &mut Exchange<SimDisk>, recorder: &Recorder) -> Verdict {
         let at = self.random.below(self.model.clients.len() as u64) as usize;
         let client = &self.model.clients[at];
         let skipped = self.random.below(client.answered.len() as u64 + 1) as usize;
@@ -298,14 +298,14 @@ impl Run {
         let requests: Vec<(Origin, Command)> = again
             .map(|(sequence, command)| (origin(client.key, *sequence), command.clone()))
             .collect();
-        self.submit(exchange, &requests, ear)
+        self.submit(exchange, &requests, recorder)
     }
 
     fn submit(
         &mut self,
         exchange: &mut Exchange<SimDisk>,
         requests: &[(Origin, Command)],
-        ear: &Ear,
+        recorder: &Recorder,
     ) -> Verdict {
         let each = requests.iter().map(|(origin, command)| Request {
             origin: *origin,
@@ -315,12 +315,14 @@ impl Run {
         let each: Vec<Request<'_>> = each.collect();
         let mut results = Vec::new();
         exchange.submit_many(&each, |at, result| results.push((at, result)));
-        must(results.len() == each.len(), || "not all were told".into())?;
+        must(results.len() == each.len(), || {
+            "not all have a result".into()
+        })?;
         for (at, result) in results {
             let (origin, command) = &requests[at];
             self.submitted(*origin, command, result)?;
         }
-        self.hear(ear)
+        self.check_published(recorder)
     }
 
     fn submitted(
@@ -333,11 +335,11 @@ impl Run {
             Ok(Admitted::New { number }) => self.model.taken(number, origin, command),
             Ok(Admitted::Pending { number }) => self.model.known(number, origin),
             Ok(Admitted::Repeat(first)) => {
-                self.told.repeated += 1;
+                self.counts.repeated += 1;
                 self.model.repeated(first, origin)
             }
             Err(SubmitError::Refused(Refusal::DiskFull)) => {
-                self.told.refused_full += 1;
+                self.counts.refused_full += 1;
                 Ok(())
             }
             // The exchange has stopped; what it did is seen when it is opened again.
@@ -375,10 +377,11 @@ impl Run {
         Ok(())
     }
 
-    fn hear(&mut self, ear: &Ear) -> Verdict {
-        ear.take()
+    fn check_published(&mut self, recorder: &Recorder) -> Verdict {
+        recorder
+            .take()
             .into_iter()
-            .try_for_each(|heard| self.model.hear(heard))
+            .try_for_each(|outcome| self.model.published(outcome))
     }
 
     fn snapshot_names(&self) -> Vec<String> {
@@ -400,7 +403,7 @@ impl Run {
             .iter()
             .filter(|name| name.ends_with(".segment"))
             .count() as u64;
-        self.told.snapshots += 1;
+        self.counts.snapshots += 1;
         let commands_of = |name: &String| {
             let digits = name.strip_prefix("snapshot-")?.strip_suffix(".thw")?;
             digits.parse::<u64>().ok()

@@ -33,7 +33,7 @@ pub(super) fn beginning() -> [Command; 2] {
 
 /// An auction in a second pair, of a user without sessions, with more orders than one command may
 /// let trade or take out.
-pub(super) fn crowd() -> Vec<Command> {
+pub(super) fn many_orders() -> Vec<Command> {
     let symbol = SymbolId(2);
     let pair = SymbolSpec::pair(symbol, CurrencyId(1), CurrencyId(2));
     let order = |id: i64| {
@@ -52,7 +52,7 @@ pub(super) fn crowd() -> Vec<Command> {
     start.into_iter().chain((0..2_600).map(order)).collect()
 }
 
-/// A command for the whole crowd.
+/// A command for all orders of that auction.
 pub(super) fn operation(random: &mut SplitMix) -> Command {
     let symbol = SymbolId(2);
     match random.below(3) {

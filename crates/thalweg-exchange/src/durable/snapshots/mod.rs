@@ -198,7 +198,7 @@ mod tests {
     use crate::durable::record::Origin;
 
     #[test]
-    fn a_panic_of_the_snapshot_thread_is_told_and_the_exchange_goes_on() {
+    fn a_panic_of_the_snapshot_thread_is_reported_and_the_exchange_goes_on() {
         let seeded = Some(Seeded::PanicInSnapshot);
         let open = Opening {
             progress: &mut |_, _| (),

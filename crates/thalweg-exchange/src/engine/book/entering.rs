@@ -45,7 +45,7 @@ impl Book {
 
     /// Executes a new order without conditions.
     #[inline(never)]
-    pub(crate) fn place_closely(
+    pub(crate) fn place_slow(
         &mut self,
         place: &Place,
         user: UserHint,

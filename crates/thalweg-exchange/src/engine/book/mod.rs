@@ -17,7 +17,6 @@ mod ahead;
 mod amending;
 mod aside;
 mod auction;
-mod careful;
 mod crossing;
 mod entering;
 mod expiry;
@@ -32,6 +31,7 @@ mod owners;
 mod placing;
 mod post_only;
 mod saved;
+mod slow_path;
 mod stops;
 mod taking;
 mod view;
@@ -316,7 +316,7 @@ impl Book {
         let order = &mut self.ladder.nodes[slot];
         let left = order.left;
         if order.marks != 0 || by >= left {
-            return self.reduce_carefully(slot, by, events);
+            return self.reduce_slow(slot, by, events);
         }
         order.left -= by;
         let (side, price) = (order.action, order.price);

@@ -12,7 +12,7 @@ use crate::rules::Rules;
 
 impl Book {
     /// Gives an order another price: it matches as a taker, and what is left rests at the tail.
-    /// `checked` is what the risk check said; it counts only if there is such an order.
+    /// `checked` is the result of the risk check; it counts only if there is such an order.
     #[inline(always)]
     pub(crate) fn move_order(
         &mut self,

@@ -22,7 +22,7 @@ impl Book {
         if place.order_type == OrderType::Gtc && place.flags.is_plain() {
             self.place_plain(place, user, rules, events)
         } else {
-            self.place_closely(place, user, rules, events)
+            self.place_slow(place, user, rules, events)
         }
     }
 
@@ -37,7 +37,7 @@ impl Book {
         if self.rest_at_once(place, user) {
             return ResultCode::Success;
         }
-        self.place_closely(place, user, rules, events)
+        self.place_slow(place, user, rules, events)
     }
 
     /// The fast path: a limit order that does not trade rests near the market. False, and nothing

@@ -116,8 +116,8 @@ impl Book {
         let mut is_left = true;
         while is_left {
             is_left = false;
-            for (&(level, told), slots) in levels.iter().zip(&mut *slots) {
-                if slots.len() as u64 == told.orders {
+            for (&(level, totals), slots) in levels.iter().zip(&mut *slots) {
+                if slots.len() as u64 == totals.orders {
                     continue;
                 }
                 let Some(&last) = slots.last() else { continue };

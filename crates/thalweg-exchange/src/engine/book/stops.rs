@@ -78,7 +78,7 @@ impl Waiting {
     }
 
     /// Reports that `size` of its lots are gone, and `left` remain.
-    fn tell_removed(&self, (size, left): (i64, i64), why: Removal, events: &mut Events) {
+    fn report_removed(&self, (size, left): (i64, i64), why: Removal, events: &mut Events) {
         let place = &self.order.place;
         events.push(Event::Removed {
             symbol: place.symbol,
@@ -386,7 +386,7 @@ impl Book {
         let place = &next.order.place;
         let (low, high) = self.band;
         if place.order_type.has_limit() && !(low..=high).contains(&place.price) {
-            next.tell_removed((place.size, 0), Removal::OutsideBand, events);
+            next.report_removed((place.size, 0), Removal::OutsideBand, events);
             return ResultCode::Success;
         }
         events.push(Event::Triggered {
@@ -413,7 +413,7 @@ impl Book {
         if by < *size {
             *size -= by;
             let left = *size;
-            waiting.tell_removed((by, left), Removal::Reduced, events);
+            waiting.report_removed((by, left), Removal::Reduced, events);
         } else {
             self.remove_waiting(order, Removal::Cancelled, events);
             self.tidy();
@@ -426,7 +426,7 @@ impl Book {
         if let Some(waiting) = self.take_waiting(order) {
             let good_till = waiting.order.good_till;
             self.aside_mut().forget_expiry(good_till, waiting.turn);
-            waiting.tell_removed((waiting.order.place.size, 0), why, events);
+            waiting.report_removed((waiting.order.place.size, 0), why, events);
         }
     }
 

@@ -1,7 +1,7 @@
 //! A taker meets the opposite side: best price first, then time, at the maker's price.
 //!
 //! One loop for all: makers that are plain, met by a taker that need not look at their owners, are
-//! taken in a row and leave their level together; any other is met alone (`careful`).
+//! taken in a row and leave their level together; any other is met alone (`slow_path`).
 
 use super::Book;
 use super::ladder::{NO_KEY, mask};

@@ -92,7 +92,7 @@ impl Risk {
                     taker_completed,
                     ..
                 } => {
-                    let (buyer, hold) = buyer.expect("a buyer is told before his trades");
+                    let (buyer, hold) = buyer.expect("a buyer comes before his trades");
                     let seller = (hints.at(at), maker_uid);
                     if self.symbols.at(slot).is_pair() {
                         self.sell_in_auction(slot, seller, (price, size), maker_completed);

@@ -121,7 +121,7 @@ impl Risk {
         {
             let is_next = |event: &Event| matches!(event, Event::Triggered { .. });
             let end = after.iter().position(is_next).unwrap_or(after.len());
-            let (told, next) = after.split_at(end);
+            let (of_order, next) = after.split_at(end);
             let own = OwnOrder::new(size);
             let command = Command::Place(Place {
                 uid,
@@ -135,9 +135,9 @@ impl Risk {
                 flags: OrderFlags::NONE,
             });
             if is_futures {
-                self.settle_events(&command, (slot, uid), own, (told, Hints::NONE, None));
+                self.settle_events(&command, (slot, uid), own, (of_order, Hints::NONE, None));
             } else {
-                self.settle_pair(&command, (slot, uid), own, (told, Hints::NONE));
+                self.settle_pair(&command, (slot, uid), own, (of_order, Hints::NONE));
             }
             events = next;
         }

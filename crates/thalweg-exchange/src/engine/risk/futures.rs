@@ -1,6 +1,6 @@
 //! Futures: the check of orders against margin, and settlement into positions.
 
-mod calm;
+mod fast_path;
 mod uncovered;
 
 use self::uncovered::Totals;

@@ -236,7 +236,7 @@ impl Risk {
         let slot = slot.ok_or(ResultCode::InvalidSymbol)?;
         let symbol = self.symbols.at_mut(slot);
         symbol.gate = Gate::new(limits);
-        symbol.renew_calm(&self.rules);
+        symbol.renew_plain_prices(&self.rules);
         self.epoch += 1;
         Ok(())
     }

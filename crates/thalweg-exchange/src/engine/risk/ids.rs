@@ -87,7 +87,7 @@ impl Ids {
     }
 
     /// The highest id, and which of those below are used: bit 0 is the highest itself.
-    pub(super) fn told(&self) -> (i64, String) {
+    pub(super) fn highest_and_used(&self) -> (i64, String) {
         let is_used = |back: u64| self.has(self.highest.wrapping_sub_unsigned(back));
         let digit =
             |at: u64| (0..4).fold(0, |sum, bit| sum | u32::from(is_used(at * 4 + bit)) << bit);
@@ -140,12 +140,12 @@ mod tests {
     }
 
     #[test]
-    fn is_told_from_the_highest_on() {
+    fn used_ids_are_listed_from_the_highest_on() {
         let mut ids = Ids::new(OrderId(70));
         ids.note(OrderId(68));
         ids.note(OrderId(66));
-        assert_eq!(ids.told(), (70, "51".to_owned()));
+        assert_eq!(ids.highest_and_used(), (70, "51".to_owned()));
         ids.note(OrderId(5_000));
-        assert_eq!(ids.told(), (5_000, "1".to_owned()));
+        assert_eq!(ids.highest_and_used(), (5_000, "1".to_owned()));
     }
 }

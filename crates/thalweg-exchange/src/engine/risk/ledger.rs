@@ -194,7 +194,7 @@ impl Ledger {
         let old = *balance;
         match amount.and_then(|amount| old.checked_add(amount)) {
             Some(new) if (old | new) >= 0 => *balance = new,
-            _ => self.pay_closely(slot, balance, exact()),
+            _ => self.pay_slow(slot, balance, exact()),
         }
     }
 
@@ -205,7 +205,7 @@ impl Ledger {
     }
 
     #[cold]
-    fn pay_closely(&mut self, slot: u32, balance: &mut i64, amount: i128) {
+    fn pay_slow(&mut self, slot: u32, balance: &mut i64, amount: i128) {
         self.get_mut(slot).add(balance, amount);
     }
 

@@ -18,18 +18,18 @@ pub(super) const MANY: u16 = u16::MAX;
 
 /// The limits of every order on the fast path.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct CalmLimits {
+pub(super) struct FastPathLimits {
     /// Fewer orders than this are open.
     pub(super) open_orders: u16,
     pub(super) order_size: i64,
 }
 
-impl CalmLimits {
+impl FastPathLimits {
     pub(super) fn of(limits: &UserLimits) -> Self {
         let most = u16::try_from(limits.open_orders).unwrap_or(MANY);
         Self {
             open_orders: most.min(MANY - 1),
-            // Ids are noted by the close look only.
+            // Ids are noted by the slow path only.
             order_size: if limits.ids_once {
                 0
             } else {
@@ -238,7 +238,7 @@ impl Risk {
             if had_ids && !self.limits.ids_once {
                 self.users.forget_ids();
             }
-            self.calm_limits = CalmLimits::of(&self.limits);
+            self.fast_path_limits = FastPathLimits::of(&self.limits);
             return Ok(());
         };
         let of_all = self.limits;
@@ -266,11 +266,11 @@ impl Risk {
     #[must_use]
     pub fn used_ids(&self) -> Vec<(UserId, i64, String)> {
         let terms = self.all_terms().into_iter();
-        let told = terms.filter_map(|(uid, terms)| {
-            let (highest, used) = terms.ids.as_ref()?.told();
+        let ids = terms.filter_map(|(uid, terms)| {
+            let (highest, used) = terms.ids.as_ref()?.highest_and_used();
             Some((uid, highest, used))
         });
-        told.collect()
+        ids.collect()
     }
 
     fn all_terms(&self) -> Vec<(UserId, &Terms)> {

@@ -4,7 +4,7 @@
 //! check that refuses changes nothing, but that it may take away the empty record that a futures
 //! order of no size left.
 //!
-//! Most commands take the fast path of the `calm` module, which recognises orders that need no
+//! Most commands take the fast path of the `fast_path` module, which recognises orders that need no
 //! further check; the other modules define the answer.
 //!
 //! # Holds
@@ -37,9 +37,9 @@
 mod admin;
 mod amend;
 mod auction;
-mod calm;
 mod conditional;
 mod cover;
+mod fast_path;
 mod fees;
 mod futures;
 mod gate;
@@ -64,7 +64,7 @@ pub use self::ids::ID_WINDOW;
 pub(crate) use self::ids::Ids;
 pub use self::ledger::Currency;
 use self::ledger::Ledger;
-use self::limits::CalmLimits;
+use self::limits::FastPathLimits;
 pub use self::position::{Direction, LastPrices, Position};
 pub(crate) use self::reference::Seen;
 pub(crate) use self::saved::{Account, Kept, SavedSymbol};
@@ -87,7 +87,7 @@ pub struct Risk {
     clock: Option<i64>,
     /// The limits of every user without limits of its own.
     limits: UserLimits,
-    calm_limits: CalmLimits,
+    fast_path_limits: FastPathLimits,
     /// Raised with every change of a symbol's gate; see [`User::kept_cover`].
     epoch: u64,
 }
@@ -103,7 +103,7 @@ impl Risk {
             ledger: Ledger::default(),
             clock: None,
             limits: UserLimits::NONE,
-            calm_limits: CalmLimits::of(&UserLimits::NONE),
+            fast_path_limits: FastPathLimits::of(&UserLimits::NONE),
             epoch: 1,
         }
     }
@@ -163,20 +163,22 @@ impl Risk {
         match *command {
             Command::Move {
                 uid, symbol, price, ..
-            } if self.move_is_calm(uid, symbol, price) => return (passes, UserHint::UNKNOWN),
+            } if self.move_takes_fast_path(uid, symbol, price) => {
+                return (passes, UserHint::UNKNOWN);
+            }
             Command::Place(ref place) => {
-                let owner = self.place_in_futures_calmly(place).map(UserHint);
-                if let Some(owner) = owner.or_else(|| self.place_calmly(place)) {
+                let owner = self.place_in_futures_fast(place).map(UserHint);
+                if let Some(owner) = owner.or_else(|| self.place_fast(place)) {
                     return (passes, owner);
                 }
             }
             _ => {}
         }
-        self.check_closely(command)
+        self.check_slow(command)
     }
 
     #[cold]
-    fn check_closely(&mut self, command: &Command) -> (ResultCode, UserHint) {
+    fn check_slow(&mut self, command: &Command) -> (ResultCode, UserHint) {
         let checked = self.checked(command);
         let mut owner = None;
         if let Command::Place(place) = command {

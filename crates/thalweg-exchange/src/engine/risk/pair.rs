@@ -5,7 +5,7 @@
 
 use super::Risk;
 use super::cover::locked;
-use super::limits::CalmLimits;
+use super::limits::FastPathLimits;
 use super::symbol::{Symbol, Symbols};
 use super::user::{User, Users};
 use crate::command::Place;
@@ -18,7 +18,7 @@ use crate::rules::Rules;
 struct Terms<'r> {
     symbol: &'r Symbol,
     symbols: &'r Symbols,
-    limits: &'r CalmLimits,
+    limits: &'r FastPathLimits,
     rules: &'r Rules,
     epoch: u64,
 }
@@ -38,7 +38,7 @@ impl Risk {
         let terms = Terms {
             symbol,
             symbols: &self.symbols,
-            limits: &self.calm_limits,
+            limits: &self.fast_path_limits,
             rules: &self.rules,
             epoch: self.epoch,
         };
@@ -51,12 +51,12 @@ impl Risk {
 
     /// Accepts a new order in any pair and holds the money for it, if it takes the fast path, and
     /// returns where its owner is.
-    pub(super) fn place_calmly(&mut self, place: &Place) -> Option<UserHint> {
+    pub(super) fn place_fast(&mut self, place: &Place) -> Option<UserHint> {
         let slot = self.symbols.slot(place.symbol)?;
         let terms = Terms {
             symbol: self.symbols.at(slot),
             symbols: &self.symbols,
-            limits: &self.calm_limits,
+            limits: &self.fast_path_limits,
             rules: &self.rules,
             epoch: self.epoch,
         };
@@ -64,14 +64,14 @@ impl Risk {
         terms.hold::<false>(user, place)?;
         let symbol = self.symbols.at_mut(slot);
         if symbol.remembers {
-            symbol.note_calm_lots(place.size);
+            symbol.note_plain_lots(place.size);
         }
         Some(UserHint(owner))
     }
 
     /// Gives back what was held for lots that one order was reduced by.
     #[inline(always)]
-    pub(super) fn reduce_calmly(
+    pub(super) fn reduce_fast(
         &mut self,
         (uid, symbol): (UserId, SymbolId),
         events: &Events,
@@ -113,13 +113,13 @@ impl Pair<'_> {
     /// Whether a move to this price passes: in a pair, without a look at its user.
     #[inline(always)]
     pub(crate) const fn takes_moves_to(&self, price: i64) -> bool {
-        self.terms.symbol.calm.holds(price) && !self.users.lost_any()
+        self.terms.symbol.plain_prices.holds(price) && !self.users.lost_any()
     }
 
-    /// Where the symbol is, if it is a swift one.
+    /// Where the symbol is, if it is a simple one.
     #[inline(always)]
-    pub(crate) fn swift_slot(&self) -> Option<u32> {
-        self.terms.symbol.is_swift.then_some(self.slot)
+    pub(crate) fn simple_slot(&self) -> Option<u32> {
+        self.terms.symbol.is_simple.then_some(self.slot)
     }
 
     /// Whether it is a pair with fees per lot.
@@ -131,7 +131,7 @@ impl Pair<'_> {
     /// Accepts a new order, holds the money for it, and says where its owner is.
     #[inline(always)]
     pub(crate) fn hold(&mut self, place: &Place) -> Option<UserHint> {
-        if !self.terms.symbol.is_swift {
+        if !self.terms.symbol.is_simple {
             return None;
         }
         let (owner, user) = self.users.near_active(place.uid)?;
@@ -161,10 +161,10 @@ impl Pair<'_> {
 }
 
 impl Terms<'_> {
-    /// Holds the money for a new order of this user. `SWIFT`: in a symbol that is.
+    /// Holds the money for a new order of this user. `SIMPLE`: in a simple symbol.
     #[inline(always)]
-    fn hold<const SWIFT: bool>(self, user: &mut User, place: &Place) -> Option<()> {
-        let hold = self.symbol.calm_hold::<SWIFT>(place)?;
+    fn hold<const SIMPLE: bool>(self, user: &mut User, place: &Place) -> Option<()> {
+        let hold = self.symbol.plain_hold::<SIMPLE>(place)?;
         if place.size > self.limits.order_size || user.open >= self.limits.open_orders {
             return None;
         }

@@ -136,12 +136,12 @@ impl Symbol {
         self.seen.lots_total = self.seen.lots_total.saturating_add(lots);
         self.seen.size_max = self.seen.size_max.max(place.size.saturating_abs());
         self.seen.inverted |= place.size < 0;
-        self.renew_calm(rules);
+        self.renew_plain_prices(rules);
     }
 
     /// Remembers an accepted order of this size, above zero, at prices that were seen before.
     #[inline]
-    pub(super) fn note_calm_lots(&mut self, size: i64) {
+    pub(super) fn note_plain_lots(&mut self, size: i64) {
         // No run of an exchange is long enough to leave 128 bits.
         self.seen.lots_total = self.seen.lots_total.wrapping_add(size.into());
         self.seen.size_max = self.seen.size_max.max(size);
@@ -160,7 +160,7 @@ impl Symbol {
             return;
         }
         self.seen.price_max = self.seen.price_max.max(price.unsigned_abs());
-        self.renew_calm(rules);
+        self.renew_plain_prices(rules);
     }
 
     pub(super) const fn is_inverted(&self) -> bool {

@@ -7,7 +7,7 @@
 
 use super::gate::Gate;
 use super::ledger::Currency;
-use super::limits::{CalmLimits, Retired, Terms};
+use super::limits::{FastPathLimits, Retired, Terms};
 use super::position::{LastPrices, Position};
 use super::symbol::{Symbol, check_spec};
 use super::user::{User, UserStatus};
@@ -110,7 +110,7 @@ impl Risk {
         Self {
             clock,
             limits,
-            calm_limits: CalmLimits::of(&limits),
+            fast_path_limits: FastPathLimits::of(&limits),
             ..Self::new(rules)
         }
     }
@@ -152,7 +152,7 @@ impl Risk {
         }
         symbol.gate = Gate::new(saved.limits);
         symbol.seen = saved.seen;
-        symbol.renew_calm(&self.rules);
+        symbol.renew_plain_prices(&self.rules);
     }
 
     /// The terms of a symbol.

@@ -52,17 +52,12 @@ impl Risk {
             Command::Cancel { uid, symbol, .. } | Command::Reduce { uid, symbol, .. } => {
                 self.settle_reduced((uid, symbol), command, result, events);
             }
-            _ => self.settle_closely(command, result, events),
+            _ => self.settle_slow(command, result, events),
         }
     }
 
     #[inline(never)]
-    pub(crate) fn settle_closely(
-        &mut self,
-        command: &Command,
-        result: ResultCode,
-        events: &Events,
-    ) {
+    pub(crate) fn settle_slow(&mut self, command: &Command, result: ResultCode, events: &Events) {
         if let (Command::Amend(amend), true) = (command, result.is_refusal()) {
             self.settle_refused(amend, result);
         }

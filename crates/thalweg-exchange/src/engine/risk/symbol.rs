@@ -4,7 +4,7 @@ use std::mem::offset_of;
 
 use thalweg::ring::prefetch;
 
-use super::calm::Calm;
+use super::fast_path::PlainPrices;
 use super::gate::Gate;
 use super::ledger::Ledger;
 use super::position::LastPrices;
@@ -27,7 +27,7 @@ pub(super) const NO_CURRENCY: u32 = u32::MAX;
 #[repr(C, align(64))]
 pub(super) struct Symbol {
     /// Prices of a pair that take the fast path.
-    pub(super) calm: Calm,
+    pub(super) plain_prices: PlainPrices,
     /// The hold of an order of each side for a lot of a pair with fees per lot: its reserve price
     /// times the first, and the second, of the third.
     scales: [i64; 2],
@@ -36,7 +36,7 @@ pub(super) struct Symbol {
     /// A pair, with fees per lot.
     pub(super) is_plain: bool,
     /// It is plain, has two currencies, and orders are not remembered either.
-    pub(super) is_swift: bool,
+    pub(super) is_simple: bool,
     /// Whether orders are remembered: where later ones could lose more than they hold by them.
     pub(super) remembers: bool,
     /// Slots in the ledger; of a pair from the beginning, of futures only the quote currency's, and
@@ -44,7 +44,7 @@ pub(super) struct Symbol {
     pub(super) base: u32,
     pub(super) quote: u32,
     /// Prices of futures that take the fast path, as long as margin trading is on.
-    pub(super) calm_futures: Calm,
+    pub(super) plain_futures_prices: PlainPrices,
     /// Which new and moved orders it takes.
     pub(super) gate: Gate,
     pub(super) spec: SymbolSpec,
@@ -173,7 +173,7 @@ impl Symbols {
     #[inline]
     pub(super) fn fetch(&self, id: SymbolId) {
         if let Some(symbol) = self.near_ref(id) {
-            prefetch(&symbol.calm);
+            prefetch(&symbol.plain_prices);
             prefetch(&symbol.quote);
         }
     }
@@ -197,19 +197,19 @@ impl Symbols {
             spec: *spec,
             base: currency(spec.base_currency),
             quote: currency(spec.quote_currency),
-            calm: Calm::default(),
-            calm_futures: Calm::default(),
+            plain_prices: PlainPrices::default(),
+            plain_futures_prices: PlainPrices::default(),
             scales: [0, spec.quote_scale],
             mores: [spec.base_scale, spec.taker_fee],
             currencies: [spec.base_currency, spec.quote_currency],
             is_plain,
-            is_swift: is_plain && is_of_two && !rules.remember_orders(),
+            is_simple: is_plain && is_of_two && !rules.remember_orders(),
             gate: Gate::OPEN,
             last: None,
             remembers: rules.remember_orders(),
             seen: Seen::default(),
         };
-        symbol.renew_calm(rules);
+        symbol.renew_plain_prices(rules);
         let slot = self.symbols.insert(symbol);
         self.index.insert(spec.id, slot);
     }

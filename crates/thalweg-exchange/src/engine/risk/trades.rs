@@ -59,7 +59,7 @@ impl Risk {
         }
         let owner = (place.uid, place.symbol);
         if !self.settle_trades(owner, Some(place), command, events) {
-            self.settle_closely(command, result, events);
+            self.settle_slow(command, result, events);
         }
     }
 
@@ -83,7 +83,7 @@ impl Risk {
             }
         }
         if !self.settle_trades(owner, None, command, events) {
-            self.settle_closely(command, result, events);
+            self.settle_slow(command, result, events);
         }
     }
 
@@ -96,13 +96,13 @@ impl Risk {
         result: ResultCode,
         events: &Events,
     ) {
-        if self.reduce_calmly(owner, events).is_none() {
-            self.settle_reduced_closely(owner, command, result, events);
+        if self.reduce_fast(owner, events).is_none() {
+            self.settle_reduced_slow(owner, command, result, events);
         }
     }
 
     #[inline(never)]
-    fn settle_reduced_closely(
+    fn settle_reduced_slow(
         &mut self,
         owner: (UserId, SymbolId),
         command: &Command,
@@ -111,12 +111,12 @@ impl Risk {
     ) {
         let Some(standing) = events.standing() else {
             return if !events.is_empty() {
-                self.settle_closely(command, result, events);
+                self.settle_slow(command, result, events);
             };
         };
         let hint = events.hints().at(0);
         if !self.reduce_in_futures(owner, standing, (events, hint)) {
-            self.settle_closely(command, result, events);
+            self.settle_slow(command, result, events);
         }
     }
 

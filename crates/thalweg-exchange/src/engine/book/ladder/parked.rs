@@ -277,8 +277,8 @@ mod tests {
                     _ => prices[at],
                 };
                 // Mostly where it does not cross.
-                let usual = if at < middle { Action::Bid } else { Action::Ask };
-                let side = if kind % 4 == 1 { usual.opposite() } else { usual };
+                let own_side = if at < middle { Action::Bid } else { Action::Ask };
+                let side = if kind % 4 == 1 { own_side.opposite() } else { own_side };
                 match kind {
                     0..24 if twin.is_shut || !twin.crosses(side, price) => twin.rest(side, price),
                     0..36 if twin.model[side as usize].contains_key(&(price ^ mask(side))) => {

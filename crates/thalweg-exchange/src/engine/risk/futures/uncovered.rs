@@ -48,7 +48,7 @@ impl Symbol {
                 self.reserved(order.place.price, order.place.size - gone)
             }
             Command::Move { price, .. } => {
-                let before = moved.expect("matching tells it with a move");
+                let before = moved.expect("matching gives it with a move");
                 self.reserved(price, before.left - gone) - self.reserved(before.price, before.left)
             }
             _ => 0,
@@ -60,7 +60,7 @@ impl Symbol {
 /// before.
 #[inline(always)]
 pub(in crate::engine::risk) fn reserved_by_move(price: i64, moved: Option<&Moved>) -> i128 {
-    let before = moved.expect("matching tells it with a move");
+    let before = moved.expect("matching gives it with a move");
     let [from, to] = [before.price, price].map(|price| i128::from(price.unsigned_abs()));
     (to - from) * i128::from(before.left)
 }

@@ -11,7 +11,7 @@ use crate::risk::ledger::Ledger;
 use crate::risk::symbol::Symbol;
 use crate::risk::user::Users;
 
-/// The trades of a new order in a swift symbol, as far as they were booked.
+/// The trades of a new order in a simple symbol, as far as they were booked.
 pub(crate) struct Crossing<'r> {
     users: &'r mut Users,
     ledger: &'r mut Ledger,
@@ -21,8 +21,8 @@ pub(crate) struct Crossing<'r> {
 }
 
 impl Risk {
-    /// Returns what books the trades of an order as they happen. The slot must be that of a symbol
-    /// on the fast path (`Pair::swift_slot`).
+    /// Returns what books the trades of an order as they happen. The slot must be that of a simple
+    /// symbol (`Pair::simple_slot`).
     #[inline(always)]
     pub(crate) fn crossing(&mut self, slot: u32) -> Crossing<'_> {
         Crossing {

@@ -26,7 +26,7 @@ impl State {
     fn move_order(&mut self, command: &Command, events: &mut Events) -> ResultCode {
         match self.move_in_pair(command, events) {
             Some(()) => ResultCode::Success,
-            None => self.move_otherwise(command, events),
+            None => self.move_slow(command, events),
         }
     }
 
@@ -53,10 +53,10 @@ impl State {
     }
 
     #[inline(never)]
-    fn move_otherwise(&mut self, command: &Command, events: &mut Events) -> ResultCode {
+    fn move_slow(&mut self, command: &Command, events: &mut Events) -> ResultCode {
         match self.move_in_futures(command, events) {
             Some(()) => ResultCode::Success,
-            None => self.apply_closely(command, events),
+            None => self.apply_slow(command, events),
         }
     }
 
@@ -78,9 +78,8 @@ impl State {
         events.begin();
         events.set_moved(moved);
         events.set_standing(standing);
-        if !self.risk.settle_calm_move(slot, (price, &moved), &standing) {
-            self.risk
-                .settle_closely(command, ResultCode::Success, events);
+        if !self.risk.settle_move_fast(slot, (price, &moved), &standing) {
+            self.risk.settle_slow(command, ResultCode::Success, events);
         }
         Some(())
     }
@@ -92,21 +91,21 @@ impl State {
             Command::Place(_) => self.place(command, events),
             Command::Cancel { .. } => self.cancel(command, events),
             Command::Reduce { .. } => self.reduce(command, events),
-            _ => self.apply_closely(command, events),
+            _ => self.apply_slow(command, events),
         }
     }
 
     #[inline(never)]
     fn place(&mut self, command: &Command, events: &mut Events) -> ResultCode {
         let Command::Place(place) = command else {
-            return self.apply_closely(command, events);
+            return self.apply_slow(command, events);
         };
         let Some(mut pair) = self.risk.pair(place.symbol) else {
-            return self.apply_closely(command, events);
+            return self.apply_slow(command, events);
         };
         let slot = pair.slot();
         let Some(user) = pair.hold(place) else {
-            return self.place_otherwise(command, events);
+            return self.place_slow(command, events);
         };
         self.place_accepted(command, (slot, user), events)
     }
@@ -119,7 +118,7 @@ impl State {
         events: &mut Events,
     ) -> ResultCode {
         let Command::Place(place) = command else {
-            return self.apply_closely(command, events);
+            return self.apply_slow(command, events);
         };
         events.begin();
         let Some((book, _)) = self.matching.book_near(slot, place.symbol) else {
@@ -156,12 +155,12 @@ impl State {
         events: &mut Events,
     ) -> ResultCode {
         let Command::Place(place) = command else {
-            return self.apply_closely(command, events);
+            return self.apply_slow(command, events);
         };
         let Some((book, rules)) = self.matching.book_near(slot, place.symbol) else {
             return ResultCode::MatchingInvalidOrderBookId;
         };
-        let result = book.place_closely(place, user, rules, events);
+        let result = book.place_slow(place, user, rules, events);
         if book.has_left_over() {
             self.matching.note_left_over(place.symbol);
         }
@@ -178,7 +177,7 @@ impl State {
         events: &mut Events,
     ) -> ResultCode {
         let Command::Place(place) = command else {
-            return self.apply_closely(command, events);
+            return self.apply_slow(command, events);
         };
         let mut crossing = self.risk.crossing(slot);
         let Some((book, rules)) = self.matching.book_near(slot, place.symbol) else {
@@ -207,16 +206,16 @@ impl State {
     }
 
     #[inline(never)]
-    fn place_otherwise(&mut self, command: &Command, events: &mut Events) -> ResultCode {
+    fn place_slow(&mut self, command: &Command, events: &mut Events) -> ResultCode {
         let Command::Place(place) = command else {
-            return self.apply_closely(command, events);
+            return self.apply_slow(command, events);
         };
         let (checked, user) = self.risk.check_other(command);
         if checked == ResultCode::ValidForMatchingEngine
             && let Some(slot) = self
                 .risk
                 .pair(place.symbol)
-                .and_then(|pair| pair.swift_slot())
+                .and_then(|pair| pair.simple_slot())
         {
             return self.place_accepted(command, (slot, user), events);
         }
@@ -237,7 +236,7 @@ impl State {
         {
             return ResultCode::Success;
         }
-        self.reduce_otherwise(command, events)
+        self.reduce_slow(command, events)
     }
 
     #[inline(never)]
@@ -253,11 +252,11 @@ impl State {
         {
             return ResultCode::Success;
         }
-        self.reduce_otherwise(command, events)
+        self.reduce_slow(command, events)
     }
 
     #[inline(never)]
-    fn reduce_otherwise(&mut self, command: &Command, events: &mut Events) -> ResultCode {
+    fn reduce_slow(&mut self, command: &Command, events: &mut Events) -> ResultCode {
         let (owner, (order_id, by)) = match *command {
             Command::Cancel {
                 uid,
@@ -270,11 +269,11 @@ impl State {
                 order_id,
                 by,
             } if by > 0 => ((uid, symbol), (order_id, by)),
-            _ => return self.apply_closely(command, events),
+            _ => return self.apply_slow(command, events),
         };
         match self.take_off_in_futures(owner, (order_id, by), command, events) {
             Some(()) => ResultCode::Success,
-            None => self.apply_closely(command, events),
+            None => self.apply_slow(command, events),
         }
     }
 
@@ -301,8 +300,7 @@ impl State {
             .risk
             .reduce_in_futures((uid, symbol), &standing, (events, reduced.user))
         {
-            self.risk
-                .settle_closely(command, ResultCode::Success, events);
+            self.risk.settle_slow(command, ResultCode::Success, events);
         }
         Some(())
     }
@@ -328,7 +326,7 @@ impl State {
 
     /// Executes a command part by part.
     #[inline(never)]
-    fn apply_closely(&mut self, command: &Command, events: &mut Events) -> ResultCode {
+    fn apply_slow(&mut self, command: &Command, events: &mut Events) -> ResultCode {
         self.apply_in_parts(command, events, || {})
     }
 

@@ -3,13 +3,13 @@
 use std::ops::AddAssign;
 use std::sync::{Arc, Mutex};
 
-use super::model::Heard;
+use super::model::PublishedOutcome;
 use crate::durable::publishing::Published;
 use crate::snapshot::state_hash;
 
-/// How much happened.
+/// How often each thing happened.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Told {
+pub(super) struct Counts {
     pub(super) crashes: u64,
     pub(super) crashes_in_open: u64,
     pub(super) stopped: u64,
@@ -25,8 +25,8 @@ pub(super) struct Told {
     pub(super) left_over: u64,
 }
 
-impl Told {
-    pub(super) fn counts(&self) -> [(&'static str, u64); 12] {
+impl Counts {
+    pub(super) fn by_name(&self) -> [(&'static str, u64); 12] {
         [
             ("crashes", self.crashes),
             ("crashes in open", self.crashes_in_open),
@@ -44,7 +44,7 @@ impl Told {
     }
 }
 
-impl AddAssign for Told {
+impl AddAssign for Counts {
     fn add_assign(&mut self, other: Self) {
         self.crashes += other.crashes;
         self.crashes_in_open += other.crashes_in_open;
@@ -63,16 +63,16 @@ impl AddAssign for Told {
 
 /// The record of what the publish closure was called with.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Ear(Arc<Mutex<(Option<u64>, Vec<Heard>)>>);
+pub(super) struct Recorder(Arc<Mutex<(Option<u64>, Vec<PublishedOutcome>)>>);
 
-impl Ear {
+impl Recorder {
     pub(super) fn closure(&self) -> impl FnMut(Published<'_>) + Send + 'static {
-        let heard = Arc::clone(&self.0);
+        let recorded = Arc::clone(&self.0);
         move |published| {
-            let mut heard = heard.lock().expect("nobody panics");
+            let mut recorded = recorded.lock().expect("no panic");
             match published {
-                Published::Started { state, .. } => heard.0 = Some(state_hash(state)),
-                Published::Outcome(executed) => heard.1.push(Heard {
+                Published::Started { state, .. } => recorded.0 = Some(state_hash(state)),
+                Published::Outcome(executed) => recorded.1.push(PublishedOutcome {
                     number: executed.outcome.sequence,
                     origin: executed.origin,
                     result: executed.outcome.result,
@@ -86,10 +86,10 @@ impl Ear {
     }
 
     pub(super) fn hash(&self) -> Option<u64> {
-        self.0.lock().expect("nobody panics").0
+        self.0.lock().expect("no panic").0
     }
 
-    pub(super) fn take(&self) -> Vec<Heard> {
-        std::mem::take(&mut self.0.lock().expect("nobody panics").1)
+    pub(super) fn take(&self) -> Vec<PublishedOutcome> {
+        std::mem::take(&mut self.0.lock().expect("no panic").1)
     }
 }

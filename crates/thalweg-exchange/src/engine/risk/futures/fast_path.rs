@@ -1,9 +1,9 @@
-//! The fast path of futures: orders at plain prices (see [`Calm`](super::super::calm::Calm)) of
-//! owners with one record at most, orders that rest, and cancels. The slow path would come to the
-//! same.
+//! The fast path of futures: orders at plain prices (see
+//! [`PlainPrices`](super::super::fast_path::PlainPrices)) of owners with one record at most, orders
+//! that rest, and cancels. The slow path would come to the same.
 
 use super::super::Risk;
-use super::super::calm::is_plain;
+use super::super::fast_path::is_plain;
 use super::super::position::{LastPrices, Position};
 use super::super::symbol::{NO_CURRENCY, Symbol};
 use super::super::user::{User, UserStatus};
@@ -16,19 +16,17 @@ impl Risk {
     /// Accepts a new order in futures of an owner who has no record in another symbol, if it takes
     /// the fast path, and returns where the owner is.
     #[inline(always)]
-    pub(in crate::engine::risk) fn place_in_futures_calmly(
-        &mut self,
-        place: &Place,
-    ) -> Option<u32> {
+    pub(in crate::engine::risk) fn place_in_futures_fast(&mut self, place: &Place) -> Option<u32> {
         let slot = self.symbols.near(place.symbol)?;
         let symbol = self.symbols.at(slot);
-        let is_calm = symbol.calm_futures.holds(place.price) && place.size > 0 && is_plain(place);
-        if !is_calm || symbol.quote == NO_CURRENCY {
+        let is_plain_place =
+            symbol.plain_futures_prices.holds(place.price) && place.size > 0 && is_plain(place);
+        if !is_plain_place || symbol.quote == NO_CURRENCY {
             return None;
         }
         let (owner, user) = self.users.active(place.uid)?;
-        if place.size > self.calm_limits.order_size
-            || user.open >= self.calm_limits.open_orders
+        if place.size > self.fast_path_limits.order_size
+            || user.open >= self.fast_path_limits.open_orders
             || user.has_limits()
         {
             return None;
@@ -73,7 +71,7 @@ impl Risk {
     /// Whether a move to a plain price of a futures symbol passes without the slow path; see the
     /// module's text.
     #[inline]
-    pub(in crate::engine::risk) fn futures_move_is_calm(
+    pub(in crate::engine::risk) fn futures_move_takes_fast_path(
         &self,
         uid: UserId,
         symbol: &Symbol,
@@ -120,7 +118,7 @@ impl Risk {
 
     /// Settles a move that [passed](Self::passes_move_in_futures).
     #[inline(always)]
-    pub(crate) fn settle_calm_move(
+    pub(crate) fn settle_move_fast(
         &mut self,
         slot: u32,
         (price, moved): (i64, &Moved),

@@ -54,7 +54,7 @@ fn a_book_in_another_slot_than_its_symbol_is_found() {
             Command::cancel(uid, symbol, OrderId(order - 6)),
         ] {
             let result = apply(&mut at_once, &command, &mut some);
-            let expected = in_parts.apply_closely(&command, &mut same);
+            let expected = in_parts.apply_slow(&command, &mut same);
             assert_eq!((result, &some), (expected, &same), "{command:?}");
             assert_eq!(state_hash(&at_once), state_hash(&in_parts), "{command:?}");
         }
@@ -142,7 +142,7 @@ fn compare(steps: &[Step], rules: Rules, fault: bool) -> Result<usize, TestCaseE
         if let (Command::Cancel { order_id, .. }, true) = (&mut command, fault) {
             order_id.0 += i64::from(order_id.0 == 5);
         }
-        let expected = in_parts.apply_closely(&command, &mut same);
+        let expected = in_parts.apply_slow(&command, &mut same);
         prop_assert_eq!((result, &some), (expected, &same), "{:?}", command);
         prop_assert_eq!(at_once.risk.users(), in_parts.risk.users());
         prop_assert_eq!(at_once.risk.currencies(), in_parts.risk.currencies());
@@ -155,7 +155,7 @@ fn compare(steps: &[Step], rules: Rules, fault: bool) -> Result<usize, TestCaseE
 proptest! {
     /// In pairs and in futures, under both dialects.
     #[test]
-    fn usual_commands_come_to_what_the_parts_do(
+    fn the_fast_path_comes_to_what_the_parts_do(
         steps in prop::collection::vec(step(), 0..150),
         is_mended in any::<bool>(),
     ) {

@@ -78,14 +78,14 @@ impl Book {
                 RejectReason::WorkLimit => Removal::WorkLimit,
                 _ => Removal::SelfTrade,
             };
-            self.tell_left(slot, (left + dropped, 0), why, events);
+            self.report_left(slot, (left + dropped, 0), why, events);
         } else if dropped != 0 {
             let why = if left == 0 {
                 Removal::SelfTrade
             } else {
                 Removal::Decremented
             };
-            self.tell_left(slot, (dropped, left), why, events);
+            self.report_left(slot, (dropped, left), why, events);
         }
         if cut.is_some() || left == 0 {
             self.discard(slot);
@@ -99,12 +99,7 @@ impl Book {
 
     /// Takes lots off an order with terms.
     #[cold]
-    pub(super) fn reduce_carefully(
-        &mut self,
-        slot: u32,
-        by: i64,
-        events: &mut Events,
-    ) -> ResultCode {
+    pub(super) fn reduce_slow(&mut self, slot: u32, by: i64, events: &mut Events) -> ResultCode {
         let order = self.ladder.nodes[slot];
         if order.marks & WAITS != 0 {
             return self.reduce_waiting(slot, by, events);
@@ -145,7 +140,7 @@ impl Book {
     ) -> bool {
         let mode = taker.flags.self_trade();
         if mode == SelfTrade::Allow || self.ladder.nodes[slot].uid != taker.uid.0 {
-            return self.trade_carefully(taker, (slot, price), events);
+            return self.trade_slow(taker, (slot, price), events);
         }
         if !taker.may_trade(price) {
             return false;
@@ -174,13 +169,13 @@ impl Book {
             self.remove(slot, Removal::SelfTrade, events);
         } else {
             let left = all - lots;
-            self.tell_left(slot, (lots, left), Removal::Decremented, events);
+            self.report_left(slot, (lots, left), Removal::Decremented, events);
             self.reduce_hidden_first(slot, lots);
         }
     }
 
     /// One trade. False where the taker takes no more: it is filled, or its budget is used up.
-    fn trade_carefully(
+    fn trade_slow(
         &mut self,
         taker: &mut Taker,
         (slot, price): (u32, i64),
@@ -224,17 +219,17 @@ impl Book {
     /// Takes a resting order out, and reports why.
     pub(super) fn remove(&mut self, slot: u32, why: Removal, events: &mut Events) {
         let left = self.ladder.nodes[slot].left + self.hidden(slot);
-        self.tell_removed(slot, left, why, events);
+        self.report_removed(slot, left, why, events);
         self.ladder.unlink(slot);
         self.discard(slot);
     }
 
-    pub(super) fn tell_removed(&self, slot: u32, size: i64, why: Removal, events: &mut Events) {
-        self.tell_left(slot, (size, 0), why, events);
+    pub(super) fn report_removed(&self, slot: u32, size: i64, why: Removal, events: &mut Events) {
+        self.report_left(slot, (size, 0), why, events);
     }
 
     /// Reports that `size` lots of a resting order are gone, and `left` remain.
-    fn tell_left(&self, slot: u32, (size, left): (i64, i64), why: Removal, events: &mut Events) {
+    fn report_left(&self, slot: u32, (size, left): (i64, i64), why: Removal, events: &mut Events) {
         let order = &self.ladder.nodes[slot];
         events.push(Event::Removed {
             symbol: self.spec.id,

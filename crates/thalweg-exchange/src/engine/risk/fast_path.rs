@@ -2,8 +2,8 @@
 //! money. Everything else takes the slow path, in the modules beside this one, which also define
 //! the answer here: this one only comes to it sooner.
 //!
-//! A price is *plain* (in the [`Calm`] range) in a pair's symbol if it is above zero, inside the
-//! symbol's price band, not under the fee of an ask, where orders are
+//! A price is *plain* (in the [`PlainPrices`] range) in a pair's symbol if it is above zero, inside
+//! the symbol's price band, not under the fee of an ask, where orders are
 //! [remembered](Symbol::remembers) not above every price seen there before, and if the symbol has
 //! nothing special: it is not halted, its maker fee is not above its taker fee, and no order of
 //! negative size was ever accepted. All of that is one range, kept with the symbol.
@@ -17,7 +17,7 @@
 //! *A new order* without a budget passes at a plain price if its size is above zero, its reserve
 //! price covers a bid and, where orders are remembered, was seen too, and its owner is active and
 //! has the money, beyond what must stay for covered futures (see `user::kept`): again its exposure
-//! is nothing, and as no balance falls below zero no total changes. In a *swift* symbol, which
+//! is nothing, and as no balance falls below zero no total changes. In a *simple* symbol, which
 //! remembers nothing and whose fees are per lot, that is done in place.
 //!
 //! *In futures* a price is plain if it is above zero and inside the band of a symbol that is not
@@ -34,13 +34,13 @@ use crate::rules::Rules;
 
 /// A range of plain prices; empty where none is.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Calm {
+pub(super) struct PlainPrices {
     low: i64,
     /// How many prices there are from `low` on.
     prices: u64,
 }
 
-impl Calm {
+impl PlainPrices {
     #[inline]
     pub(super) const fn holds(&self, price: i64) -> bool {
         price.wrapping_sub(self.low).cast_unsigned() < self.prices
@@ -59,7 +59,7 @@ impl Calm {
 impl Symbol {
     /// Computes the range of plain prices anew. Must be called after every change of what it
     /// depends on.
-    pub(super) fn renew_calm(&mut self, rules: &Rules) {
+    pub(super) fn renew_plain_prices(&mut self, rules: &Rules) {
         let spec = &self.spec;
         let floor = if rules.refuse_moved_ask_under_fee {
             1
@@ -76,18 +76,18 @@ impl Symbol {
             && self.is_pair()
             && !self.is_inverted()
             && spec.maker_fee <= spec.taker_fee;
-        self.calm = Calm::within(may_be, low, high);
+        self.plain_prices = PlainPrices::within(may_be, low, high);
         let (low, high) = (self.gate.low().max(1), self.gate.high());
         let has_band = !rules.cover_futures || self.gate.has_band();
         let is_open = !self.gate.is_auction();
         let may_be = is_open && self.is_futures() && rules.margin_trading && has_band;
-        self.calm_futures = Calm::within(may_be, low, high);
+        self.plain_futures_prices = PlainPrices::within(may_be, low, high);
     }
 
     /// Returns the hold of a new order in the currency of its side, if the order takes the fast
-    /// path in all that does not concern its owner. `SWIFT`: the symbol is.
+    /// path in all that does not concern its owner. `SIMPLE`: in a simple symbol.
     #[inline(always)]
-    pub(super) fn calm_hold<const SWIFT: bool>(&self, place: &Place) -> Option<i64> {
+    pub(super) fn plain_hold<const SIMPLE: bool>(&self, place: &Place) -> Option<i64> {
         let Place {
             action,
             price,
@@ -97,10 +97,10 @@ impl Symbol {
         } = *place;
         // Which side it is cannot be foreseen.
         let is_paid_for = (reserve >= price) | (action == Action::Ask);
-        if !(self.calm.holds(price) && size > 0 && is_paid_for && is_plain(place)) {
+        if !(self.plain_prices.holds(price) && size > 0 && is_paid_for && is_plain(place)) {
             return None;
         }
-        if SWIFT {
+        if SIMPLE {
             return self.plain_money(action, size, reserve);
         }
         let is_new = self.remembers && reserve.unsigned_abs() > self.price_max();
@@ -119,7 +119,7 @@ impl Risk {
         let Some(symbol) = self.symbols.near_ref(id) else {
             return false;
         };
-        if symbol.calm.holds(price) && !self.users.lost_any() {
+        if symbol.plain_prices.holds(price) && !self.users.lost_any() {
             return true;
         }
         self.passes_move_in_futures(uid, id, price).is_some()
@@ -135,7 +135,7 @@ impl Risk {
         price: i64,
     ) -> Option<u32> {
         let (slot, symbol) = self.symbols.near_with_slot(id)?;
-        if !symbol.calm_futures.holds(price) {
+        if !symbol.plain_futures_prices.holds(price) {
             return None;
         }
         let passes = if self.rules.cover_futures {
@@ -148,14 +148,15 @@ impl Risk {
 
     /// Whether a move passes on the fast path.
     #[inline]
-    pub(super) fn move_is_calm(&self, uid: UserId, symbol: SymbolId, price: i64) -> bool {
+    pub(super) fn move_takes_fast_path(&self, uid: UserId, symbol: SymbolId, price: i64) -> bool {
         let Some(symbol) = self.symbols.get(symbol) else {
             return false;
         };
-        if symbol.calm.holds(price) {
+        if symbol.plain_prices.holds(price) {
             return !self.users.lost_any() || self.may_trade(uid);
         }
-        symbol.calm_futures.holds(price) && self.futures_move_is_calm(uid, symbol, price)
+        symbol.plain_futures_prices.holds(price)
+            && self.futures_move_takes_fast_path(uid, symbol, price)
     }
 
     #[inline(never)]
@@ -214,7 +215,7 @@ mod tests {
     proptest! {
         /// At plain prices, the slow path finds nothing, and nothing new is remembered.
         #[test]
-        fn what_is_calm_needs_no_closer_look(
+        fn at_plain_prices_the_slow_path_finds_nothing(
             (taker_fee, maker_fee, quote_scale) in (0_i64..40, 0_i64..40, 1_i64..5),
             (mended, halted) in (any::<bool>(), prop::bool::weighted(0.1)),
             (low, high) in (-3_i64..40, 20_i64..70),
@@ -240,22 +241,23 @@ mod tests {
                 low,
                 high,
             });
-            symbol.renew_calm(&rules);
+            symbol.renew_plain_prices(&rules);
             for terms in seen.into_iter().chain(odd) {
                 symbol.note_place(&place(terms), &rules);
             }
             let next = place(next);
             prop_assert_eq!(symbol.remembers, !mended);
-            prop_assert_eq!(symbol.is_swift, mended);
-            if symbol.calm.holds(next.price) {
+            prop_assert_eq!(symbol.is_simple, mended);
+            if symbol.plain_prices.holds(next.price) {
                 prop_assert!(mended || next.price.unsigned_abs() <= symbol.price_max());
                 prop_assert!(symbol.gate.check(next.price, true).is_ok());
                 prop_assert_eq!(symbol.quirks_of_move(next.price, &rules), Exposure::default());
             }
             if mended {
-                prop_assert_eq!(symbol.calm_hold::<true>(&next), symbol.calm_hold::<false>(&next));
+                let in_simple = symbol.plain_hold::<true>(&next);
+                prop_assert_eq!(in_simple, symbol.plain_hold::<false>(&next));
             }
-            if let Some(amount) = symbol.calm_hold::<false>(&next) {
+            if let Some(amount) = symbol.plain_hold::<false>(&next) {
                 prop_assert_eq!(symbol.quirks_of_place(&next, &rules), Exposure::default());
                 prop_assert_eq!(symbol.loss_of_budget_ask(&next, &rules), 0);
                 prop_assert_eq!(hold(&spec, &next), Ok(amount));
