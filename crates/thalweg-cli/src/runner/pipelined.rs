@@ -48,7 +48,7 @@ struct Published {
     tally: Tally,
     /// The time from when a command was due until now, in ticks, of every command, not of samples.
     end_to_end: Recorder,
-    /// The same time for the first commands.
+    /// The end-to-end times of the first commands.
     warm_up: Recorder,
     warm_up_commands: u64,
     timeline: Timeline,
