@@ -2,7 +2,7 @@
 //! not exist.
 //!
 //! `cargo bench -p thalweg-doctor --bench contrast_power -- [TRIES [RUNS [SECONDS [PER_CENT]]]]`
-//! compares two spinning programs TRIES times; B takes PER_CENT per cent longer.
+//! compares two spinning programs `TRIES` times; B takes `PER_CENT` per cent longer.
 
 #[cfg(target_os = "linux")]
 fn main() {

@@ -173,7 +173,8 @@ fn named(environment: &[u8]) -> Option<&Path> {
 }
 
 /// Returns all figures in a directory, by process and number. Files that are not export files are
-/// skipped: another name, another version, a partial file, one that is too large, or an empty one.
+/// skipped: another name, another version, a partial file, one that is too large, or one that is
+/// not a regular file.
 #[must_use]
 pub fn read(directory: &Path) -> Vec<Exported> {
     let Ok(entries) = fs::read_dir(directory) else {

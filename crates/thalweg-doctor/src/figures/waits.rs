@@ -105,7 +105,8 @@ impl Figures<'_> {
         }
     }
 
-    /// A goroutine that waits for a lock is in no system call, so no probe can see it.
+    /// Adds whether goroutines may wait for locks. Such a wait is in no system call, so it is not
+    /// seen.
     pub(super) fn goroutines(&mut self, has_goroutines: bool) {
         match has_goroutines {
             false => self.sampled("lock.goroutines", 0.0, "cpu-clock: no code of Go ran"),

@@ -57,8 +57,8 @@ impl Used {
 struct Account {
     parent: i32,
     own: Used,
-    /// The usage of the children that it waited for, and of theirs. The kernel adds the bytes of a
-    /// process to those of its children: here they are among the latter.
+    /// The usage of the children that it waited for, and of theirs. The kernel reports bytes as one
+    /// sum over a process and these children: that sum is stored here.
     waited: Used,
 }
 

@@ -307,8 +307,9 @@ impl Waits {
         (self.timed_known >= 0.5).then(|| self.timed_ns / self.timed_known / 1e3)
     }
 
-    /// Returns the share of the waits at a futex that a thread ended, if it is known. A thread did
-    /// if there is no timeout; no thread did if the end was seen while none ran.
+    /// Returns the share of the waits at a futex that a thread ended, if it is known. A thread
+    /// ended a wait without a timeout. No thread ended a wait with a timeout that was still pending
+    /// while none ran.
     pub(crate) fn wake_share(&self) -> Option<f64> {
         let timed = self.part_of(Cause::Futex, self.timed, self.open)?;
         Some(1.0 - timed)
