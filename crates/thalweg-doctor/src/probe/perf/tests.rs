@@ -102,8 +102,7 @@ fn wakes_are_told_with_who_woke_and_where() {
             let (names, begun, is_over) = (names.clone(), &begun, &is_over);
             scope.spawn(move || {
                 names.send(tid()).unwrap();
-                // ORDERING: Release, pairs with the Acquire below: the thread has made its
-                // wake-ups.
+                // ORDERING: Release, pairs with the Acquire below: its wake-ups are done.
                 begun.fetch_add(1, Ordering::Release);
                 // ORDERING: Relaxed: nothing else depends on it.
                 while !is_over.load(Ordering::Relaxed) {
