@@ -230,8 +230,8 @@ impl Waits {
     }
 
     /// Ends a span in which all threads were blocked. The wait of the thread `first`, which ended
-    /// it, is what they waited for. Without such a thread, it may be any of them, except waits for
-    /// child processes, whose waits are their own.
+    /// it, is what they waited for. Without such a thread, it may be any of them, except those that
+    /// wait for child processes, as these processes' own waits are the cause then.
     pub(crate) fn end_idle(&mut self, first: Option<i32>, timeline: &Timeline) {
         if self.held.is_empty() {
             return;
@@ -254,8 +254,8 @@ impl Waits {
         }
     }
 
-    /// Handles a signal, which ends what the program waits for: which thread wakes first from now
-    /// on shows nothing about it.
+    /// Handles a signal, which ends the program's waits: which thread wakes first from now on says
+    /// nothing about their causes.
     pub(crate) fn interrupt(&mut self, timeline: &Timeline) {
         self.end_idle(None, timeline);
         self.pending.clear();

@@ -27,8 +27,8 @@ fn ignores(pid: i32, signal: i32) -> bool {
 /// Passes signals on, and ensures that a request for an end has an effect.
 ///
 /// A signal of the terminal has reached the program already, because both are in one process group,
-/// and the program may handle it itself, as a prompt does. The program is killed only if the user
-/// insists, or if the program ignores the signal.
+/// and the program may handle it itself, as a prompt does. After such a signal the program is
+/// killed only if the user insists, or if the program ignores the signal.
 /// A signal that was sent to the group has also reached the program already. A signal that was sent
 /// to this process alone is passed on.
 #[derive(Debug)]
