@@ -1,4 +1,4 @@
-//! Tells the program which commit it is built from, where that is known.
+//! Passes the commit that the program is built from to the compiler, where that commit is known.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,14 +12,14 @@ fn git(arguments: &[&str]) -> Option<String> {
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    // A package from a registry is not a repository of its own, though it may lie in one.
+    // An unpacked registry package is not a repository of its own, although it may lie inside one.
     let Some(head) = git(&["ls-files", "build.rs"]).and(git(&["rev-parse", "--git-path", "HEAD"]))
     else {
         return;
     };
     let log = git(&["rev-parse", "--git-path", "logs/HEAD"]);
     for path in [Some(head), log].into_iter().flatten() {
-        // One that is not there would count as changed each time.
+        // Cargo would treat a path that does not exist as changed at every build.
         if Path::new(&path).exists() {
             println!("cargo::rerun-if-changed={path}");
         }

@@ -1,4 +1,4 @@
-//! The command line: what can be asked for, with defaults and limits.
+//! The command line of the program: its commands and options, with their defaults and limits.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
@@ -27,9 +27,9 @@ pub(crate) use sweep::{Pace, Sweep};
 use thalweg_measure::load::Rate;
 pub(crate) use values::{Place, RulesName};
 
-/// Seed of the made-up flow, where none is given.
+/// The seed of the generated flow where the command line gives none.
 pub(crate) const SEED: u64 = 1;
-/// Length of the made-up flow, where none is given.
+/// The length of the generated flow, in commands, where the command line gives none.
 pub(crate) const COMMANDS: u64 = 1_000_000;
 
 /// Moves orders through an exchange, and says where every microsecond went.

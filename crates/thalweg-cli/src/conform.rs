@@ -14,7 +14,7 @@ use thalweg_exchange::service::Options;
 use thalweg_exchange::stream::Recorded;
 use thalweg_exchange::{Rules, State};
 
-/// What was found in one stream.
+/// The result for one stream.
 #[derive(Debug, Serialize)]
 struct Verdict {
     file: String,
@@ -23,12 +23,12 @@ struct Verdict {
     compared: Option<Compared>,
     #[serde(skip_serializing_if = "Option::is_none")]
     disagreement: Option<Difference>,
-    /// Why it could not be compared.
+    /// The reason why the stream could not be compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
 
-/// How much was compared.
+/// The amounts that were compared.
 #[derive(Debug, Serialize)]
 struct Compared {
     commands: u64,
@@ -50,7 +50,8 @@ struct Difference {
 /// Compares every stream, and shows the first disagreement of each.
 ///
 /// # Errors
-/// Streams that cannot be read, each told in its turn, after the verdicts on all others.
+/// Returns an error if streams cannot be read. Each of them is reported in its turn, after the
+/// verdicts on all others.
 pub(crate) fn conform(options: &Conform) -> Result<Finding, Failure> {
     let mut verdicts = Vec::new();
     let mut finding = Finding::Fine;
@@ -79,7 +80,7 @@ pub(crate) fn conform(options: &Conform) -> Result<Finding, Failure> {
             finding = Finding::Negative;
         }
         match options.format {
-            // Text is for people, who want to see each stream when it is done.
+            // Text is for people, who want to see the result of each stream when it is done.
             Format::Text => failure::print(text(&verdict).as_bytes())?,
             Format::Json => verdicts.push(verdict),
         }

@@ -1,4 +1,4 @@
-//! `thalweg machine`, and the use of what it has saved.
+//! `thalweg machine`, and the use of the costs that it saved.
 
 use crate::arguments::machine::Machine;
 use crate::failure::{Failure, Finding, reason, shown};
@@ -8,15 +8,16 @@ use std::fs::File;
 use std::path::Path;
 use thalweg::wait::Costs;
 
-/// The longest file of costs, in bytes: it has some 5,000.
+/// The maximum size of a file of costs, in bytes. Such a file has about 5,000 bytes.
 const COSTS_BYTES_MAX: u64 = 1 << 20;
-/// The figure that waits begin with.
+/// The name of the figure that waits begin with.
 const WAKE: &str = "wake_50us";
 
 /// Measures the machine.
 ///
 /// # Errors
-/// The directory or the file cannot be written to; the system has no pinning.
+/// Returns an error if the directory or the file cannot be written to, or if the system does not
+/// support pinning threads.
 #[cfg(target_os = "linux")]
 pub(crate) fn machine(options: &Machine) -> Result<Finding, Failure> {
     use crate::arguments::Format;
@@ -42,10 +43,11 @@ pub(crate) fn machine(options: &Machine) -> Result<Finding, Failure> {
     Ok(Finding::Fine)
 }
 
-/// Measuring takes threads on chosen cores, futexes and `/proc`.
+/// Refuses to measure: measuring needs threads on chosen cores, futexes and `/proc`, which this
+/// platform does not have.
 ///
 /// # Errors
-/// Always.
+/// Always returns an error.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn machine(_: &Machine) -> Result<Finding, Failure> {
     Err(Failure::Misuse(
@@ -53,10 +55,10 @@ pub(crate) fn machine(_: &Machine) -> Result<Finding, Failure> {
     ))
 }
 
-/// Lets waits begin with the costs that `thalweg machine --output` has written, if a file is given.
+/// Makes waits begin with the costs that `thalweg machine --output` wrote, if a file is given.
 ///
 /// # Errors
-/// It cannot be read, or is no such file.
+/// Returns an error if the file cannot be read or holds no costs.
 pub(crate) fn install(file: Option<&Path>, notes: Notes) -> Result<(), Failure> {
     let Some(file) = file else {
         return Ok(());
@@ -66,7 +68,7 @@ pub(crate) fn install(file: Option<&Path>, notes: Notes) -> Result<(), Failure> 
     let text = File::open(file).and_then(|file| whole(waiting.reader(file), COSTS_BYTES_MAX));
     let text = text.map_err(|error| failure(format!("cannot be read: {}", reason(&error))))?;
     let wake_ns = wake_ns(&text).map_err(failure)?;
-    // The first of a process stays; there is no second here.
+    // The first costs that a process installs remain; nothing else installs any here.
     let _ = Costs::new(wake_ns).install();
     Ok(())
 }

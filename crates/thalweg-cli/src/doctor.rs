@@ -1,4 +1,4 @@
-//! `doctor`: which kind of bottleneck a program has.
+//! `thalweg doctor` reports which kind of bottleneck a program has.
 
 use crate::arguments::Format;
 use crate::arguments::doctor::{Attach, Doctor, Other, Shown};
@@ -11,7 +11,7 @@ use thalweg_doctor::observe::{self, Observation, Options};
 use thalweg_doctor::report::{Ending, Report};
 use thalweg_doctor::target::{Error, Exit, Target};
 
-/// Runs a command, observes a process, or says what can be measured here.
+/// Runs a command, observes a process, or lists the figures that can be measured here.
 pub(crate) fn doctor(asked: &Doctor) -> Result<Finding, Failure> {
     match &asked.other {
         None => run(asked),
@@ -50,18 +50,19 @@ fn attach(asked: &Attach) -> Result<Finding, Failure> {
     Ok(Finding::Fine)
 }
 
-/// Says why a program could not be observed; the code is what a shell would give.
+/// Reports why a program could not be observed. The exit code is the one that a shell would return.
 fn refusal(error: &Error) -> Finding {
     let _ = writeln!(io::stderr(), "thalweg: {error}");
     Finding::Of(error.code().try_into().unwrap_or(2))
 }
 
-/// The exit code of a program is its lowest byte, also where the system has more.
+/// Converts an exit status. The exit code of a program is its lowest byte, also on systems whose
+/// codes have more.
 fn finding(exit: Exit) -> Finding {
     Finding::Of(exit.code().to_le_bytes()[0])
 }
 
-/// Where a report goes, and where its page of HTML does.
+/// The places where the report and its HTML page are written.
 struct Sink {
     report: Place,
     html: Option<Output>,
@@ -73,7 +74,8 @@ enum Place {
 }
 
 impl Sink {
-    /// Files are opened before the program starts, so that a wrong path is told at once.
+    /// Opens the files. They are opened before the program starts, so that a wrong path is reported
+    /// at once.
     fn open(shown: &Shown) -> Result<Sink, Failure> {
         let report = match (&shown.output, shown.format) {
             (Some(path), _) => Output::open(path).map(Place::Output)?,
@@ -104,7 +106,7 @@ impl Sink {
             Exit::Unknown => Some(Ending::Unknown),
         };
         let report = Report::new(command, exit, observed.evidence);
-        // A full disk for one of them does not take the other.
+        // A full disk for one of the two files does not prevent the other.
         let told = self.report.show(&report, shown);
         if let Some(html) = &mut self.html {
             write(html, &report.html(&observed.recording))?;
@@ -136,7 +138,7 @@ impl Place {
                     let name = "standard error".to_owned();
                     Err(Failure::Write { name, source })
                 }
-                // Where nobody reads it, the code is still the program's.
+                // If nothing reads the report, the exit code is still the program's.
                 _ => Ok(()),
             },
             Place::Output(output) => write(output, &text),
@@ -146,7 +148,8 @@ impl Place {
 
 fn write(output: &mut Output, text: &str) -> Result<(), Failure> {
     match output.write(text.as_bytes()) {
-        // Whoever reads it has enough; the code is still the program's.
+        // The reader closed the pipe because it has read enough; the exit code is still the
+        // program's.
         Err(failure) if failure.is_broken_pipe() => Ok(()),
         written => written,
     }

@@ -6,10 +6,10 @@ use crate::failure::{Failure, Finding, print, print_json};
 use crate::terminal::{Interruption, Notes};
 use thalweg_doctor::contrast::{Comparison, Error, Line, Plan};
 
-/// Runs two commands in turn, and says which is faster.
+/// Runs two commands in turn, and reports which one is faster.
 ///
 /// # Errors
-/// A command is none, cannot be started or fails.
+/// Returns an error if a command is empty, cannot be started or fails.
 pub(crate) fn compare(options: &Compare) -> Result<Finding, Failure> {
     let line = |name: &str, text: &str| {
         Line::parse(text).map_err(|error| Failure::Misuse(format!("--{name} '{text}': {error}")))

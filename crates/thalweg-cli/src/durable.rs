@@ -1,4 +1,5 @@
-//! `thalweg exchange recover`, `verify` and `export`: what an exchange left in its directory.
+//! `thalweg exchange recover`, `verify` and `export`: commands that read what an exchange left in
+//! its directory.
 
 use std::io::{self, BufWriter, Write};
 
@@ -19,7 +20,8 @@ use crate::terminal::Notes;
 /// Recovers, verifies or exports an exchange, or makes a key for it.
 ///
 /// # Errors
-/// There is none, it cannot be read, or it is in use where it must not be.
+/// Returns an error if there is no exchange, if it cannot be read, or if it is in use and must not
+/// be.
 pub(crate) fn durable(command: &Durable) -> Result<Finding, Failure> {
     match command {
         Durable::Key(command) => crate::key::key(command),
@@ -29,23 +31,24 @@ pub(crate) fn durable(command: &Durable) -> Result<Finding, Failure> {
     }
 }
 
-/// What was found, as JSON has it.
+/// The result, with the keys of the JSON output.
 #[derive(Debug, Serialize)]
 struct Found {
     place: String,
-    /// All that were ever executed.
+    /// The number of commands that were ever executed.
     commands: u64,
-    /// Executed again.
+    /// The number of commands that were executed again.
     replayed: u64,
-    /// In hexadecimal.
+    /// The digest in hexadecimal.
     digest: String,
     state_hash: String,
-    /// Commands in the snapshot that was begun with; none where no snapshot was whole.
+    /// The number of commands in the snapshot that recovery began with; `None` where no snapshot
+    /// was whole.
     #[serde(skip_serializing_if = "Option::is_none")]
     snapshot: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     snapshots_whole: Option<usize>,
-    /// Commands in the snapshot that was written.
+    /// The number of commands in the snapshot that was written.
     #[serde(skip_serializing_if = "Option::is_none")]
     written: Option<u64>,
     torn: Option<String>,
@@ -57,7 +60,7 @@ fn name(place: &Place) -> String {
     failure::shown(place.directory.as_os_str())
 }
 
-/// Opens an exchange, executes what is behind its newest snapshot, and writes a new one.
+/// Opens an exchange, executes the commands behind its newest snapshot, and writes a new one.
 fn recover(asked: &Recover) -> Result<Finding, Failure> {
     let files = Files::new(&asked.place.directory);
     let options = Options {
@@ -99,8 +102,8 @@ fn recover(asked: &Recover) -> Result<Finding, Failure> {
     found.print(asked.format, "recovered")
 }
 
-/// Keeps the snapshots that are there, and with them the journal, beside a new one: how many are to
-/// be kept is for whoever serves the exchange to say.
+/// Returns options that keep the existing snapshots, and with them the journal, beside a new one:
+/// the number of snapshots to keep is the decision of the operator who serves the exchange.
 pub(crate) fn snapshots(storage: &impl Storage) -> SnapshotOptions {
     let usual = SnapshotOptions::default();
     let mut names = storage.list().unwrap_or_default();
@@ -111,7 +114,7 @@ pub(crate) fn snapshots(storage: &impl Storage) -> SnapshotOptions {
     }
 }
 
-/// Executes all that is kept, and compares it with each snapshot on the way.
+/// Executes all commands that are kept, and compares the state with each snapshot on the way.
 fn verify(asked: &Verify) -> Result<Finding, Failure> {
     let began = std::time::Instant::now();
     let mut history = History::open(&asked.place.directory)?;
@@ -182,7 +185,8 @@ impl Found {
     }
 }
 
-/// Lines of JSON: each command with its sender, its bytes and its result, and the reports to users.
+/// Writes lines of JSON: each command with its sender, its bytes and its result, and the reports to
+/// users.
 fn export(asked: &Export) -> Result<Finding, Failure> {
     let mut history = History::open(&asked.place.directory)?;
     let (_, total) = history.progress_bytes();

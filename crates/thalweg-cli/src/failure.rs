@@ -1,4 +1,4 @@
-//! How a command of the program ends.
+//! The ways in which a command of the program ends.
 
 use crate::input::error::InputError;
 use crate::runner::RunError;
@@ -7,12 +7,12 @@ use std::ffi::OsStr;
 use std::fmt::{self, Write as _};
 use std::io::{self, Write};
 
-/// A command that could do its work, and what it found.
+/// The result of a command that could do its work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Finding {
     /// Exit code 0.
     Fine,
-    /// Exit code 1: a stream disagrees.
+    /// Exit code 1: for example, a stream disagrees.
     Negative,
     /// The exit code of a program that was observed.
     Of(u8),
@@ -22,13 +22,13 @@ pub(crate) enum Finding {
     Terminated,
 }
 
-/// Why a command could not do its work: exit code 2.
+/// The reason why a command could not do its work: exit code 2.
 #[derive(Debug)]
 #[non_exhaustive]
 pub(crate) enum Failure {
-    /// An input is not what it should be.
+    /// An input does not have the expected content.
     Input(InputError),
-    /// Options that do not go together.
+    /// The options cannot be combined.
     Misuse(String),
     /// A recording cannot be put through the exchange.
     Recording { file: String, what: String },
@@ -41,12 +41,12 @@ pub(crate) enum Failure {
     /// Keys cannot be made, read or written.
     #[cfg(unix)]
     Keys(thalweg_server::keys::KeysError),
-    /// An exchange cannot be served, or not any more.
+    /// An exchange cannot be served, or can no longer be served.
     #[cfg(unix)]
     Serve(thalweg_server::ServeError),
-    /// A session with a served exchange cannot be made, or was lost for good.
+    /// A session with a served exchange cannot be made, or was lost permanently.
     Client(thalweg_client::DisconnectReason),
-    /// So many commands have no answer, and will get none.
+    /// This number of commands has no answer, and will get none.
     Unanswered(String),
     /// The exchange stopped.
     Run(RunError),
@@ -54,18 +54,18 @@ pub(crate) enum Failure {
     Write { name: String, source: io::Error },
     /// Standard output could not be written to.
     Output(io::Error),
-    /// Files that could not be hashed, each told already.
+    /// Some files could not be hashed; each was reported already.
     Unread { files: usize },
-    /// A failure that was told already.
+    /// A failure that was reported already.
     Told,
-    /// A list of checksums that cannot be read, or holds none.
+    /// A list of checksums cannot be read, or holds no checksums.
     List { list: String, what: String },
-    /// Two runs of the same commands ended in different states: a fault of this program.
+    /// Two runs of the same commands ended in different states, which is a fault of this program.
     Nondeterminism { planned: u64, run: u64 },
 }
 
 impl Failure {
-    /// What to do about damage to what is on disk.
+    /// Returns advice about damage to data on disk.
     pub(crate) fn advice(&self) -> Option<&'static str> {
         let mut error: Option<&dyn std::error::Error> = Some(self);
         while let Some(cause) = error {
@@ -82,7 +82,7 @@ impl Failure {
         None
     }
 
-    /// Whether the reader of standard output went away.
+    /// Returns whether the reader of standard output closed its end of the pipe.
     pub(crate) fn is_broken_pipe(&self) -> bool {
         matches!(self, Failure::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
     }
@@ -99,7 +99,7 @@ fn is_damage(error: &thalweg_journal::Error) -> bool {
     )
 }
 
-/// What to do about an exchange that cannot be opened or read to its end.
+/// Returns advice about an exchange that cannot be opened or read to its end.
 pub(crate) fn advice_on_exchange(
     error: &thalweg_exchange::durable::OpenError,
 ) -> Option<&'static str> {
@@ -207,7 +207,7 @@ impl From<RunError> for Failure {
     }
 }
 
-/// What went wrong, without the number that the system has for it.
+/// Returns the text of an error, without the number that the system has for it.
 pub(crate) fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     match text.split_once(" (os error ") {
@@ -216,17 +216,18 @@ pub(crate) fn reason(error: &io::Error) -> String {
     }
 }
 
-/// So many of something, as a reader has it: `1 file`, `2 files`.
+/// Returns a count with its noun, singular or plural: `1 file`, `2 files`.
 pub(crate) fn counted(count: u64, what: &str) -> String {
     format!("{count} {what}{}", plural(count))
 }
 
-/// What comes after the word for so many.
+/// Returns the ending of the noun that follows this count.
 pub(crate) fn plural(count: u64) -> &'static str {
     if count == 1 { "" } else { "s" }
 }
 
-/// A file name for messages: control characters, and bytes that are no UTF-8, as `\xNN`.
+/// Returns a file name for messages: control characters, and bytes that are not UTF-8, are written
+/// as `\xNN`.
 pub(crate) fn shown(name: &OsStr) -> String {
     let mut text = String::new();
     let escape = |text: &mut String, byte: u8| {
@@ -247,7 +248,7 @@ pub(crate) fn shown(name: &OsStr) -> String {
     text
 }
 
-/// The JSON of facts, with a line end.
+/// Returns the facts as JSON, with a line end.
 pub(crate) fn json(facts: &impl Serialize) -> Result<String, Failure> {
     let json = serde_json::to_string_pretty(facts);
     json.map(|text| text + "\n")

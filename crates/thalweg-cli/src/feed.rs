@@ -1,6 +1,7 @@
-//! The commands of a run on their way to the sender. Those of a short stream are read before the
-//! run. Of a long one the first are, and the others come in chunks, which a thread reads ahead of
-//! the sender; so a stream may be of any length, and its memory is bounded.
+//! The commands of a run on their way to the sender. The commands of a short stream are all read
+//! before the run. The first commands of a long stream are read before the run, and the others
+//! arrive in chunks, which a thread reads ahead of the sender. A stream may therefore be of any
+//! length, and the memory for it is bounded.
 
 use crate::failure::Failure;
 use crate::input::error::InputError;
@@ -14,17 +15,17 @@ use std::time::{Duration, Instant};
 use thalweg::channel::{Receiver, RecvTimeoutError, Sender, Spsc, spsc};
 use thalweg_exchange::{Command, Events, Rules, State, apply, apply_left_over};
 
-/// How often somebody who waits for a chunk looks whether the run is to stop.
+/// The interval at which a thread that waits for a chunk checks whether the run is to stop.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// How much is read ahead, in commands of 56 bytes.
+/// The amounts that are read ahead, in commands of 56 bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sizes {
-    /// Read before the run: 59 MB.
+    /// The number of commands that are read before the run: 59 MB.
     pub(crate) head: usize,
-    /// Handed over at a time: 0.9 MB.
+    /// The number of commands that are handed over at a time: 0.9 MB.
     pub(crate) chunk: usize,
-    /// Chunks that are ready at most.
+    /// The maximum number of chunks that are ready.
     pub(crate) chunks: usize,
 }
 
@@ -38,16 +39,17 @@ impl Default for Sizes {
     }
 }
 
-/// Which commands of a stream are wanted.
+/// The part of a stream that is wanted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Part {
-    /// The number of the first, from 1; those before it are executed, and not kept.
+    /// The number of the first wanted command, counting from 1. The commands before it are
+    /// executed, and not kept.
     pub(crate) from: u64,
-    /// How many at most.
+    /// The maximum number of commands.
     pub(crate) limit: u64,
 }
 
-/// How many commands there are of each kind.
+/// The number of commands of each kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Kinds(pub(crate) Vec<(&'static str, u64)>);
 
@@ -76,18 +78,18 @@ struct Chunk {
 /// The beginning of a stream.
 pub(crate) struct Begin {
     pub(crate) rules: Rules,
-    /// The exchange before the first command that is wanted.
+    /// The state of the exchange before the first command that is wanted.
     pub(crate) before: State,
     head: Vec<Command>,
     lines: Vec<u64>,
-    /// Commands that were executed, and not kept.
+    /// The number of commands that were executed and not kept.
     pub(crate) passed: u64,
     /// Commands that were executed for what these left over.
     pub(crate) further: u64,
 }
 
 impl Begin {
-    /// Of a stream under these rules.
+    /// Creates the beginning of a stream under these rules.
     pub(crate) fn new(rules: Rules) -> Begin {
         Begin {
             rules,
@@ -100,11 +102,11 @@ impl Begin {
     }
 }
 
-/// What the reader hands over.
+/// A message from the reader to the sender.
 enum Next {
-    /// The first commands: there are more.
+    /// The first commands of a stream that has more.
     Begin(Begin),
-    /// The first commands: there are no more.
+    /// The first commands of a stream that has no more.
     Whole(Begin),
     Chunk(Chunk),
     End(Result<(), InputError>),
@@ -112,21 +114,22 @@ enum Next {
 
 /// The commands of a run, in order.
 pub(crate) struct Feed {
-    /// The first, which are kept.
+    /// The first commands, which are kept in memory.
     pub(crate) head: Vec<Command>,
-    /// The line of each of these, where they have lines; 0: it has none.
+    /// The line number of each of these commands, where they have lines; 0 for a command without a
+    /// line.
     pub(crate) lines: Vec<u64>,
     is_begun: bool,
     more: Option<More>,
 }
 
-/// What comes after the head.
+/// The source of the commands after the head.
 struct More {
     ready: Receiver<Next, Spsc>,
     used: Sender<Chunk, Spsc>,
     /// The chunk that is being sent.
     chunk: Chunk,
-    /// Of the chunks before it.
+    /// The kinds of the commands in the chunks before it.
     kinds: Kinds,
     sent: u64,
     waited: Duration,
@@ -134,7 +137,7 @@ struct More {
 }
 
 impl Feed {
-    /// Of commands that are all there.
+    /// Creates a feed of commands that are all in memory.
     pub(crate) fn of(head: Vec<Command>) -> Feed {
         Feed {
             head,
@@ -144,10 +147,12 @@ impl Feed {
         }
     }
 
-    /// Reads the first commands of a stream, and goes on to read where there are more.
+    /// Reads the first commands of a stream, and starts a thread that reads on where there are
+    /// more.
     ///
     /// # Errors
-    /// Those of the stream's first commands, and a thread that cannot be had.
+    /// Returns the errors of the stream's first commands, and an error if the thread cannot be
+    /// started.
     pub(crate) fn open(
         lines: Lines,
         format: Streamed,
@@ -181,15 +186,15 @@ impl Feed {
         Ok((feed, begin))
     }
 
-    /// How many there are, if that is known.
+    /// Returns the number of commands, if it is known.
     pub(crate) fn count(&self) -> Option<usize> {
         self.more.is_none().then_some(self.head.len())
     }
 
-    /// The next commands to send; none at the end, and where the run is to stop.
+    /// Returns the next commands to send; `None` at the end, and where the run is to stop.
     ///
     /// # Errors
-    /// Those of the stream.
+    /// Returns the errors of the stream.
     pub(crate) fn next(&mut self, stop: &AtomicBool) -> Result<Option<&[Command]>, Failure> {
         if !mem::replace(&mut self.is_begun, true) {
             return Ok(Some(&self.head));
@@ -197,12 +202,12 @@ impl Feed {
         self.more.as_mut().map_or(Ok(None), |more| more.next(stop))
     }
 
-    /// Begins anew; that is for feeds whose count is known.
+    /// Starts again from the first command. This is for feeds whose count is known.
     pub(crate) fn rewind(&mut self) {
         self.is_begun = false;
     }
 
-    /// Whether so many commands are all that there are.
+    /// Returns whether the `sent` commands are all that the feed has.
     pub(crate) fn is_all(&self, sent: u64) -> bool {
         match &self.more {
             None => sent == self.head.len() as u64,
@@ -210,14 +215,14 @@ impl Feed {
         }
     }
 
-    /// How long the sender waited for the reader.
+    /// Returns how long the sender waited for the reader.
     pub(crate) fn waited(&self) -> Duration {
         self.more
             .as_ref()
             .map_or(Duration::ZERO, |more| more.waited)
     }
 
-    /// The kinds of the first `sent` commands, which are those that were sent.
+    /// Returns the kinds of the first `sent` commands, which are the ones that were sent.
     pub(crate) fn kinds(&self, sent: u64) -> Kinds {
         let mut kinds = Kinds::default();
         let head = self.head.len().min(sent as usize);
@@ -240,7 +245,7 @@ impl More {
         for (name, count) in &used.kinds.0 {
             self.kinds.add(name, *count);
         }
-        // There is room for all chunks; the reader may have ended.
+        // The channel has room for all chunks; sending fails only if the reader has ended.
         let _ = self.used.try_send(used);
         let next = match self.ready.try_recv() {
             Ok(next) => Some(next),
@@ -283,9 +288,9 @@ fn gone() -> Failure {
     RunError("the thread that reads has ended".to_owned()).into()
 }
 
-/// Reads a stream ahead of the sender.
+/// The thread that reads a stream ahead of the sender.
 struct Reader {
-    /// The beginning, until it is handed over.
+    /// The beginning of the stream, until it is handed over.
     begin: Option<Begin>,
     chunk: Chunk,
     part: Part,
@@ -328,11 +333,11 @@ impl Reader {
             (None, Ok(())) if !self.hand_over() => return,
             (_, read) => Next::End(read),
         };
-        // The run may be over, and nobody there to take it.
+        // Sending fails if the run is over and no thread receives.
         let _ = self.ready.send(last);
     }
 
-    /// The next command; whether a further one is wanted.
+    /// Takes the next command. Returns whether a further one is wanted.
     fn take(&mut self, line: u64, command: Command) -> bool {
         let is_open = match &mut self.begin {
             Some(begin) if begin.passed + 1 < self.part.from => {
@@ -366,7 +371,7 @@ impl Reader {
         true
     }
 
-    /// Hands the chunk over when there is room; whether anybody is there to take it.
+    /// Hands the chunk over when there is room. Returns whether a receiver was there to take it.
     fn hand_over(&mut self) -> bool {
         let mut empty = self.used.try_recv().unwrap_or_default();
         empty.commands.clear();
@@ -459,7 +464,7 @@ mod tests {
         assert!(opened.err().unwrap().to_string().contains("o:2: command"));
     }
 
-    /// Orders without end: reading ahead must have one.
+    /// An endless stream of orders, to check that reading ahead is bounded.
     struct Endless {
         read: std::sync::Arc<std::sync::atomic::AtomicU64>,
     }
@@ -495,7 +500,7 @@ mod tests {
         assert!(!feed.is_all(sent));
     }
 
-    /// A pipe into which nobody writes, or has written to the end.
+    /// A pipe that no writer uses, or whose writer has finished.
     struct Silent(std::sync::mpsc::Receiver<()>);
 
     impl Read for Silent {

@@ -1,13 +1,13 @@
-//! A made-up flow of orders that looks like a market: the same commands for the same seed on
-//! every machine, since nothing but whole numbers and the engine itself decide.
+//! A generated flow of orders that looks like a market. The flow is the same for the same seed on
+//! every machine, since only whole numbers and the engine itself determine it.
 //!
-//! Two currency pairs share a quote currency. A fair price walks at random; limit orders rest
-//! around it at heavy-tailed distances (twice as far is half as likely) and sizes; about half of
-//! the commands take orders back or change them, mostly young ones; some cross the spread. A few
-//! users have little money, and a few cancels come too late, so that refusals happen too.
+//! Two currency pairs share a quote currency. A fair price follows a random walk. Limit orders rest
+//! around it, with heavy-tailed distances (twice the distance is half as likely) and sizes. About
+//! half of the commands cancel orders or change them, mostly young ones; some cross the spread. A
+//! few users have little money, and a few cancels arrive too late, so that refusals happen too.
 //!
-//! Numbers come from SplitMix64 (`thalweg_measure::random`). The engine runs along, so that
-//! orders which were filled are not cancelled as a rule.
+//! Numbers come from SplitMix64 (`thalweg_measure::random`). The engine runs along with the
+//! generator, so that orders which were filled are rarely cancelled.
 
 use std::sync::Arc;
 use thalweg_exchange::{
@@ -17,21 +17,21 @@ use thalweg_exchange::{
 use thalweg_measure::random::SplitMix;
 
 const USERS: u64 = 400;
-/// Every so many-th user has little money.
+/// One user in this many has little money.
 const POOR_EVERY: i64 = 40;
 const SYMBOLS: [(SymbolId, CurrencyId); 2] =
     [(SymbolId(1), CurrencyId(11)), (SymbolId(2), CurrencyId(12))];
 const QUOTE: CurrencyId = CurrencyId(20);
 const PRICE_FIRST_TICKS: i64 = 50_000;
-/// The walk turns back here, so that prices stay well inside every limit.
+/// The random walk turns back at this price, so that prices stay well inside every limit.
 const PRICE_MIN_TICKS: i64 = 25_000;
 const PRICE_MAX_TICKS: i64 = 100_000;
-/// How many orders rest in a book before fewer come than go.
+/// The number of resting orders in a book above which more orders leave than arrive.
 const RESTING_AIM: usize = 3_000;
-/// How many orders are young: three in four cancels go to one of them.
+/// The number of orders that count as young: three in four cancels go to one of them.
 const YOUNG: u64 = 256;
 
-/// An order that rests, as far as is known.
+/// An order that rests, as far as the generator knows.
 #[derive(Clone, Copy, Debug)]
 struct Resting {
     uid: UserId,
@@ -40,7 +40,7 @@ struct Resting {
     price: i64,
 }
 
-/// One symbol's part of the flow.
+/// The part of the flow that belongs to one symbol.
 #[derive(Debug)]
 struct Market {
     symbol: SymbolId,
@@ -48,11 +48,12 @@ struct Market {
     resting: Vec<Resting>,
 }
 
-/// The flow while it is made.
+/// The state of the generator.
 struct Flow {
     random: SplitMix,
     markets: [Market; SYMBOLS.len()],
-    /// Where each order is in its market's list, by order number; `GONE` if nowhere.
+    /// The position of each order in its market's list, by order number; `GONE` if it is in no
+    /// list.
     places: Vec<u32>,
     state: State,
     events: Events,
@@ -60,7 +61,8 @@ struct Flow {
 
 const GONE: u32 = u32::MAX;
 
-/// The first `count` commands of the flow of this seed; the first two set up symbols and users.
+/// Returns the first `count` commands of the flow of this seed. The first two set up symbols and
+/// users.
 pub(crate) fn commands(seed: u64, count: u64) -> Vec<Command> {
     let mut flow = Flow::new(seed);
     let mut commands = vec![symbols(), users()];
@@ -127,7 +129,7 @@ impl Flow {
         self.walk(m);
         let resting = self.markets[m].resting.len();
         let dice = self.random.below(1_000);
-        // Few orders: more come; many: more go.
+        // With few resting orders more arrive, with many more leave.
         let come = if resting < RESTING_AIM { 550 } else { 440 };
         let command = match dice {
             _ if resting < 50 => self.limit(m),
@@ -143,7 +145,7 @@ impl Flow {
         command
     }
 
-    /// One step of the fair price: most often none.
+    /// Makes one step of the fair price; most steps leave it unchanged.
     fn walk(&mut self, m: usize) {
         let step = match self.random.below(512) {
             0 => 1,
@@ -154,14 +156,14 @@ impl Flow {
         self.markets[m].fair_ticks = fair.clamp(PRICE_MIN_TICKS, PRICE_MAX_TICKS);
     }
 
-    /// A heavy-tailed whole number from 1: each doubling is half as likely, up to 2^12.
+    /// Returns a heavy-tailed whole number from 1 to 2^12: each doubling is half as likely.
     fn heavy_tailed(&mut self) -> i64 {
         let doublings = self.random.next_u64().trailing_zeros().min(11);
         (1 << doublings) + self.random.below(1 << doublings) as i64
     }
 
     fn user(&mut self) -> UserId {
-        // The product of two even numbers: a few users do most of the trading.
+        // The product of two uniform numbers makes a few users do most of the trading.
         let (a, b) = (self.random.below(USERS), self.random.below(USERS));
         UserId((a * b / USERS) as i64 + 1)
     }
@@ -174,7 +176,8 @@ impl Flow {
         }
     }
 
-    /// A price so many ticks away from the fair one, into the book.
+    /// Returns a price that is `ticks` ticks away from the fair one, on the side of the book where
+    /// the order rests.
     fn away(&self, m: usize, action: Action, ticks: i64) -> i64 {
         match action {
             Action::Bid => self.markets[m].fair_ticks - ticks,
@@ -249,7 +252,7 @@ impl Flow {
         } else {
             price - step
         };
-        // Rarely across the spread: most traders only follow the price.
+        // The price rarely crosses the spread: most traders only follow the price.
         let inside = self.away(m, action, 0);
         let price = match action {
             Action::Bid => price.min(inside),
@@ -267,14 +270,14 @@ impl Flow {
 
     fn cancel(&mut self, m: usize) -> Command {
         let Resting { uid, mut order, .. } = self.pick(m);
-        // One in two hundred comes too late, or twice: an order that may be gone.
+        // One cancel in two hundred is late or repeated: it names an order that may be gone.
         if self.random.below(200) == 0 {
             order = self.random.below(self.places.len() as u64);
         }
         Command::cancel(uid, self.markets[m].symbol, OrderId(order as i64))
     }
 
-    /// One of the orders that rest in a market that is not empty.
+    /// Returns one of the orders that rest in a market that is not empty.
     fn pick(&mut self, m: usize) -> Resting {
         let len = self.markets[m].resting.len() as u64;
         let back = match self.random.below(4) {
@@ -284,7 +287,7 @@ impl Flow {
         self.markets[m].resting[(len - 1 - back) as usize]
     }
 
-    /// Keeps the lists of resting orders true to what the engine did.
+    /// Updates the lists of resting orders with the engine's results.
     fn learn(&mut self, m: usize, command: &Command) {
         for i in 0..self.events.len() {
             match self.events[i] {
@@ -369,7 +372,8 @@ mod tests {
     #[test]
     fn a_seed_is_a_flow_on_every_machine() {
         let (state, _, _) = run(&commands(1, 20_000));
-        // A change of the flow or of the engine's results changes this: say so in the CHANGELOG.
+        // If the flow or the engine's results change, this hash changes too: note it in the
+        // CHANGELOG.
         assert_eq!(
             format!("{:016x}", state_hash(&state).hash),
             "5c6f0cdb0e9c825e"

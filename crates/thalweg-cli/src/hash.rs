@@ -16,14 +16,14 @@ use crate::terminal::Notes;
 use list::{Entry, Line};
 use reading::Input;
 
-/// The longest list of checksums, in bytes: some two million files.
+/// The maximum size of a list of checksums, in bytes: enough for about two million files.
 const LIST_BYTES_MAX: u64 = 256 << 20;
 
-/// The checksum of a file, as JSON has it.
+/// The checksum of a file, with the keys of the JSON output.
 #[derive(Debug, Serialize)]
 struct Sum {
     file: String,
-    /// The bytes of a name that is no UTF-8.
+    /// The bytes, in hexadecimal, of a name that is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none")]
     file_hex: Option<String>,
     xxh64: String,
@@ -33,7 +33,7 @@ struct Sum {
     stride: Option<String>,
 }
 
-/// A line of a list, checked, as JSON has it.
+/// A checked line of a list, with the keys of the JSON output.
 #[derive(Debug, Serialize)]
 struct Verdict {
     line: usize,
@@ -56,14 +56,15 @@ enum Status {
     Ok,
     Failed,
     Unreadable,
-    /// The line is no checksum.
+    /// The line is not a checksum.
     Improper,
 }
 
 /// Hashes files, or checks a list of checksums.
 ///
 /// # Errors
-/// Files that cannot be read, after all that can; a list without checksums.
+/// Returns an error for files that cannot be read, after all others are done, and for a list
+/// without checksums.
 pub(crate) fn hash(options: &Hash) -> Result<Finding, Failure> {
     match &options.check {
         Some(list) => check(list, options),
@@ -96,7 +97,7 @@ fn sums(options: &Hash) -> Result<Finding, Failure> {
             }
         };
         match options.format {
-            // Text is for people, who want to see each file when it is done.
+            // Text is for people, who want to see the result of each file when it is done.
             Format::Text => failure::print(&list::line(hash, input.name().as_encoded_bytes()))?,
             Format::Json => sums.push(Sum {
                 file: input.name().to_string_lossy().into_owned(),
@@ -117,7 +118,7 @@ fn sums(options: &Hash) -> Result<Finding, Failure> {
     }
 }
 
-/// The hash of an input, and its length in bytes, skipped ones included.
+/// Returns the hash of an input, and its length in bytes, skipped ones included.
 fn sum(input: &Input<'_>, options: &Hash, notes: Notes) -> io::Result<(u64, u64)> {
     if let Some(stride) = options.stride {
         let mut hash = Strided::new(options.seed, stride);
@@ -129,7 +130,7 @@ fn sum(input: &Input<'_>, options: &Hash, notes: Notes) -> io::Result<(u64, u64)
     Ok((hash.digest(), bytes))
 }
 
-/// The bytes of a name, if it cannot be shown as it is.
+/// Returns the bytes of a name in hexadecimal, if the name is not UTF-8.
 fn not_utf8(name: &OsStr) -> Option<String> {
     let bytes = name.as_encoded_bytes().iter();
     name.to_str()
@@ -137,7 +138,7 @@ fn not_utf8(name: &OsStr) -> Option<String> {
         .then(|| bytes.map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// How many lines of a list came out how.
+/// The number of lines of a list with each result.
 #[derive(Debug, Default)]
 struct Tally {
     proper: usize,
@@ -227,7 +228,7 @@ impl Verdict {
     }
 }
 
-/// Nothing of a file that is not there and may be so.
+/// Checks one file of a list. Returns `None` for a missing file where missing files are ignored.
 fn judge(
     line: usize,
     entry: &Entry,
@@ -285,7 +286,7 @@ fn print_verdict(
     failure::print(&line)
 }
 
-/// The closing lines of a check, as `xxhsum` has them.
+/// Returns the closing lines of a check, in the wording of `xxhsum`.
 fn summary(tally: &Tally) -> String {
     let told = |count: usize, one: &str, more: &str, what: &str| match count {
         0 => String::new(),

@@ -1,4 +1,4 @@
-//! `--hdr`: histograms as a log that the tools of HdrHistogram read.
+//! `--hdr` writes histograms as a log that the tools of HdrHistogram read.
 
 use crate::output::Output;
 use crate::{failure::Failure, report::facts::Latency};
@@ -8,10 +8,10 @@ use std::io;
 use std::time::{Duration, SystemTime};
 use thalweg_measure::histogram::Histogram;
 
-/// Writes one interval, the run, with a tagged line for each histogram.
+/// Writes one interval, which is the run, with a tagged line for each histogram.
 ///
 /// # Errors
-/// Writing fails.
+/// Returns an error if writing fails.
 pub(crate) fn write(
     histograms: &[(String, Histogram)],
     latency: &Latency,

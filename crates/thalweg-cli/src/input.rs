@@ -1,4 +1,5 @@
-//! Input files: opened, recognised by content, and read with errors that name file and line.
+//! Opens input files, recognises their format by content, and reads them with errors that name file
+//! and line.
 
 pub(crate) mod bitstamp;
 pub(crate) mod error;
@@ -13,7 +14,7 @@ pub(crate) mod streamed;
 use error::InputError;
 use lines::Lines;
 
-/// What a file holds.
+/// The format of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
     Bitstamp,
@@ -24,7 +25,7 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    /// The name as the command line and the facts have it.
+    /// Returns the name that the command line and the facts use.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Format::Bitstamp => "bitstamp",
@@ -59,7 +60,7 @@ pub(crate) fn recognise(lines: &mut Lines) -> Result<Format, InputError> {
     )))
 }
 
-/// Whether a line begins a recorded stream: a batch or a command, with its number.
+/// Returns whether a line begins a recorded stream: it is a batch or a command, with its number.
 fn is_recorded(line: &[u8]) -> bool {
     let mut fields = line.split(|&b| b == b',');
     let kind = matches!(fields.next(), Some(b"S" | b"W" | b"C"));

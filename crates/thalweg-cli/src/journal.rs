@@ -17,7 +17,8 @@ use rows::Rows;
 /// Shows, verifies or cuts a journal.
 ///
 /// # Errors
-/// There is none, it cannot be read, or it is in use where it must not be.
+/// Returns an error if there is no journal, if it cannot be read, or if it is in use and must not
+/// be.
 pub(crate) fn journal(command: &Journal) -> Result<Finding, Failure> {
     match command {
         Journal::Show(options) => show(options),
@@ -26,13 +27,13 @@ pub(crate) fn journal(command: &Journal) -> Result<Finding, Failure> {
     }
 }
 
-/// What was read of a journal, as JSON has it.
+/// The contents of a journal, with the keys of the JSON output.
 #[derive(Debug, Serialize)]
 struct Contents {
     place: String,
-    /// 0 where it varies; none where no segment could be read.
+    /// The size of a record; 0 where it varies, `None` where no segment could be read.
     record_bytes: Option<u32>,
-    /// None where there is no record.
+    /// The first record; `None` where there is no record.
     first: Option<u64>,
     last: Option<u64>,
     blocks: u64,
@@ -53,7 +54,8 @@ struct Unfinished {
 struct Damage {
     file: String,
     offset_bytes: u64,
-    /// The first record that cannot be read; none where a segment is damaged or missing as a whole.
+    /// The first record that cannot be read; `None` where a segment is damaged or missing as a
+    /// whole.
     lsn: Option<u64>,
     why: String,
     /// The first record behind the damage from which on the journal can be read.
@@ -72,7 +74,7 @@ impl From<&Torn> for Unfinished {
     }
 }
 
-/// Reads a journal from a record to its end or its first damage. The rows take its records.
+/// Reads a journal from a record to its end or its first damage, and passes its records to `rows`.
 fn read(place: &Place, from: u64, mut rows: Option<&mut Rows>) -> Result<Contents, Failure> {
     let name = failure::shown(place.directory.as_os_str());
     let mut contents = Contents {
@@ -94,7 +96,7 @@ fn read(place: &Place, from: u64, mut rows: Option<&mut Rows>) -> Result<Content
         }
     };
     let (_, total) = reader.progress_bytes();
-    // It would be drawn between the rows.
+    // The progress bar would be drawn between the rows.
     let is_quiet = place.quiet || rows.is_some() && io::stdout().is_terminal();
     let bar = Notes::new(is_quiet).progress_bytes(total, name);
     contents.record_bytes = Some(reader.record_bytes());
@@ -128,7 +130,8 @@ fn read(place: &Place, from: u64, mut rows: Option<&mut Rows>) -> Result<Content
 }
 
 impl Contents {
-    /// Damage is a finding, and so is a segment that cannot be read; other errors are failures.
+    /// Records damage. Damage is a finding, and so is a segment that cannot be read; other errors
+    /// are failures.
     fn damaged(&mut self, place: &Place, error: Error) -> Result<(), Failure> {
         let told = error.to_string();
         let (file, offset_bytes, lsn, why) = match error {
@@ -155,7 +158,7 @@ impl Contents {
         };
         self.whole = false;
         let behind = lsn.or(self.last).map_or(Lsn::ZERO, Lsn::new);
-        // Nothing can be read there, if its directory cannot.
+        // No record can be read there if the directory cannot be read.
         let readable = readable_behind(&Files::new(&place.directory), behind);
         self.damage = Some(Damage {
             readable_from: readable.ok().flatten().map(Lsn::number),
@@ -243,7 +246,7 @@ fn verify(options: &Verify) -> Result<Finding, Failure> {
     look(&options.place, 0)
 }
 
-/// Reads all, and prints what there is in number.
+/// Reads the whole journal, and prints the counts.
 fn look(place: &Place, from: u64) -> Result<Finding, Failure> {
     let contents = read(place, from, None)?;
     match place.format {
@@ -253,7 +256,7 @@ fn look(place: &Place, from: u64) -> Result<Finding, Failure> {
     Ok(contents.finding())
 }
 
-/// What a cut did, as JSON has it.
+/// The result of a cut, with the keys of the JSON output.
 #[derive(Debug, Serialize)]
 struct Done {
     place: String,

@@ -15,7 +15,8 @@ pub(crate) fn key(command: &Key) -> Result<Finding, Failure> {
     }
 }
 
-/// The hash is written before the key is: a key that was given out can connect.
+/// Makes a key. The hash is written before the key is printed, so that every key that was handed
+/// out can connect.
 fn new(asked: &NewKey) -> Result<Finding, Failure> {
     let role = match (asked.admin, asked.role) {
         (Some(_), _) => Role::Admin,
@@ -41,7 +42,8 @@ fn new(asked: &NewKey) -> Result<Finding, Failure> {
         name: out.display().to_string(),
         source,
     };
-    // Before the hash: a key that has no place is not in the list.
+    // The key's file is made before the hash is written: a key that could not be stored is not in
+    // the list.
     let mut file = private_file(out).map_err(failed)?;
     if let Err(error) = keys::append(&asked.key_file, &entry) {
         let _ = fs::remove_file(out);
@@ -52,7 +54,7 @@ fn new(asked: &NewKey) -> Result<Finding, Failure> {
     Ok(Finding::Fine)
 }
 
-/// Makes a file that its owner alone may read. One that is there is left as it is, with an error.
+/// Makes a file that only its owner may read. An existing file is left unchanged, with an error.
 fn private_file(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);

@@ -1,4 +1,4 @@
-//! Limits that a run must hold: `--fail-if 'p99>50us'`.
+//! Limits that a run must keep: `--fail-if 'p99>50us'`.
 
 use crate::failure::counted;
 use crate::report::facts::{Distribution, latency::commands_min};
@@ -9,19 +9,19 @@ use thalweg_measure::table::Nanoseconds;
 const FORM: &str = "a limit is a figure, > or <, and a value, such as 'p99>50us' or \
      'throughput<1M'; figures are mean, p50, p90, p99, p99.9, p99.99, max, and throughput";
 
-/// A figure of a run, and beyond which value the run fails.
+/// A figure of a run, and the value beyond which the run fails.
 #[derive(Clone, Debug)]
 pub(crate) struct Limit {
     text: String,
     figure: Figure,
     is_above: bool,
-    /// Nanoseconds, or commands a second.
+    /// The limit, in nanoseconds or in commands a second.
     value: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Figure {
-    /// End to end, in nanoseconds.
+    /// A figure of the end-to-end latency, in nanoseconds.
     Time(fn(&Distribution) -> f64),
     Throughput,
 }
@@ -56,7 +56,7 @@ impl FromStr for Limit {
     }
 }
 
-/// A time such as `50us` or `1.5ms` in nanoseconds.
+/// Parses a time such as `50us` or `1.5ms` into nanoseconds.
 fn time_ns(text: &str) -> Result<u64, String> {
     const FORM: &str = "a time is a number and ns, us, ms or s";
     let units = [("ns", 0), ("us", 3), ("µs", 3), ("ms", 6), ("s", 9)];
@@ -79,7 +79,8 @@ impl Limit {
         name.unwrap_or_default().trim()
     }
 
-    /// What is said where so many commands are too few to judge by; nothing where they suffice.
+    /// Returns a message where this number of commands is too small to judge by; `None` where it
+    /// suffices.
     pub(crate) fn too_few(&self, commands: u64) -> Option<String> {
         let least = commands_min(self.name());
         (commands < least).then(|| {
@@ -93,7 +94,7 @@ impl Limit {
         })
     }
 
-    /// What is said of a run that does not hold it; nothing of one that does.
+    /// Returns a message for a run that exceeds the limit; `None` for a run that keeps it.
     pub(crate) fn failed(&self, times: &Distribution, throughput_per_s: f64) -> Option<String> {
         let (found, shown) = match self.figure {
             Figure::Time(of) => (of(times), Nanoseconds(of(times)).to_string()),

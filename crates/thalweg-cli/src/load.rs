@@ -1,8 +1,8 @@
-//! `thalweg exchange load`: an open loop of orders to a served exchange.
+//! `thalweg exchange load` sends orders to a served exchange in an open loop.
 //!
-//! This thread keeps the schedule and gives each command to its session; a runtime with a thread of
-//! its own has the sessions. A session whose window is full holds the schedule up, which the facts
-//! tell apart from a loader that is late by itself.
+//! This thread keeps the schedule and gives each command to its session; the sessions run in a
+//! runtime with a thread of its own. A session whose window is full delays the schedule, which the
+//! facts distinguish from a loader that is late by itself.
 
 mod facts;
 mod orders;
@@ -27,7 +27,7 @@ use crate::failure::{Failure, Finding, print, print_json};
 use crate::session;
 use crate::terminal::{Interruption, Notes};
 
-/// One session: its client, what it sends, what came of it.
+/// One session: its client, the orders that it sends, and their results.
 struct Session {
     client: TradeClient,
     orders: Orders,
@@ -73,7 +73,7 @@ pub(crate) fn load(asked: &Load) -> Result<Finding, Failure> {
     })
 }
 
-/// Who trades in which session.
+/// Returns the user and the session number that trade in a session.
 fn holder(asked: &Load, session: u32) -> (i64, u32) {
     match asked.key_file {
         Some(_) => (asked.user, session),
@@ -90,7 +90,7 @@ fn connect(asked: &Load, runtime: &Runtime, notes: Notes) -> Result<Vec<Session>
         options.in_flight_max = asked.in_flight as usize;
         options.without_reports = true;
         let connected = runtime.block_on(TradeClient::connect(options));
-        // Nobody wants to know of lost connections: the latency tells.
+        // Lost connections need no message: the latency shows them.
         let failure = |lost| session::failure(lost, key_file, "--key-file");
         let (client, _) = connected.map_err(failure)?;
         let allowed = client.welcome().in_flight_max.min(asked.in_flight);
@@ -103,7 +103,7 @@ fn connect(asked: &Load, runtime: &Runtime, notes: Notes) -> Result<Vec<Session>
     (0..asked.sessions).map(in_session).collect()
 }
 
-/// Makes the symbol and the users.
+/// Creates the symbol and the users.
 fn set_up(asked: &Load, address: &str, runtime: &Runtime, notes: Notes) -> Result<(), Failure> {
     let options = session::options(address, asked.admin, asked.admin_key_file.as_deref(), notes)?;
     let users = (0..asked.sessions).map(|session| holder(asked, session).0);
@@ -166,7 +166,7 @@ fn send(
     })
 }
 
-/// How many are due in this time; at least one.
+/// Returns the number of commands that are due in this time, which is at least one.
 fn commands(per_s: u64, time: Duration) -> u64 {
     let count = u128::from(per_s) * time.as_nanos() / 1_000_000_000;
     u64::try_from(count).unwrap_or(u64::MAX).max(1)

@@ -1,4 +1,4 @@
-//! Asks the system what a run runs on, and what it takes away meanwhile.
+//! Reads from the system which machine a run uses, and how much of it others take during the run.
 
 use crate::report::facts::{Disturbance, Machine};
 use std::fs;
@@ -7,14 +7,14 @@ use thalweg::wait::cores;
 use thalweg_measure::clock::Clock;
 use thalweg_measure::noise::{GapLoop, Gaps};
 
-/// An idle loop of this length, before and after a run.
+/// The length of the idle loop that runs before and after a run.
 const LOOP_NS: u64 = 10_000_000;
 const GAP_NS: u64 = 10_000;
 
-/// The commit, if the program was built where that is known.
+/// The commit, if it was known when the program was built.
 const COMMIT: Option<&str> = option_env!("THALWEG_COMMIT");
 
-/// What there is to say before a run.
+/// Returns the facts about the machine that are known before a run.
 pub(crate) fn describe() -> Machine {
     let version = env!("CARGO_PKG_VERSION");
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -33,7 +33,7 @@ fn processor() -> Option<String> {
     Some(line.split_once(':')?.1.trim().to_owned())
 }
 
-/// Seconds since 1970 as a date and a time of day.
+/// Formats seconds since 1970 as a date and a time of day.
 fn date(seconds: u64) -> String {
     let is_leap =
         |year: u64| year.is_multiple_of(4) && !year.is_multiple_of(100) || year.is_multiple_of(400);
@@ -58,12 +58,12 @@ fn date(seconds: u64) -> String {
     )
 }
 
-/// The system's counts at a moment.
+/// The system's counts at one moment.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
-    /// Times that threads of this process lost their core.
+    /// The number of times that threads of this process lost their core.
     interrupted: Option<u64>,
-    /// Ticks stolen, and ticks of all kinds, of all processors.
+    /// The ticks that were stolen and the ticks of all kinds, summed over all processors.
     stolen: Option<(u64, u64)>,
 }
 
@@ -80,7 +80,7 @@ impl Counts {
 fn interrupted() -> Option<u64> {
     let mut sum = 0;
     for task in fs::read_dir("/proc/self/task").ok()? {
-        // A thread may have ended meanwhile.
+        // A thread may have ended in the meantime.
         let status = task.and_then(|task| fs::read_to_string(task.path().join("status")));
         let status = status.unwrap_or_default();
         let mut lines = status.lines();
@@ -90,7 +90,7 @@ fn interrupted() -> Option<u64> {
     Some(sum)
 }
 
-/// From `/proc/stat`: user, nice, system, idle, iowait, irq, softirq and steal.
+/// Parses the line of `/proc/stat`: user, nice, system, idle, iowait, irq, softirq and steal.
 fn stolen(stat: &str) -> Option<(u64, u64)> {
     let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
     let ticks: Vec<u64> = line
@@ -100,7 +100,7 @@ fn stolen(stat: &str) -> Option<(u64, u64)> {
     Some((*ticks.get(7)?, ticks[..8].iter().sum()))
 }
 
-/// Watches a run.
+/// Watches the machine during a run.
 #[derive(Debug)]
 pub(crate) struct Watch {
     idle: GapLoop<Clock>,
@@ -110,7 +110,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Before the run; takes 10 ms.
+    /// Starts to watch, before the run; this takes 10 ms.
     pub(crate) fn begin() -> Watch {
         let idle = GapLoop::new(Clock::global(), GAP_NS);
         let gaps = idle.run(LOOP_NS);
@@ -122,12 +122,12 @@ impl Watch {
         }
     }
 
-    /// The work is done, and its threads are still there.
+    /// Reads the counts when the work is done and its threads still exist.
     pub(crate) fn done(&mut self) {
         self.after = Counts::now();
     }
 
-    /// After the run; takes 10 ms.
+    /// Ends the watch, after the run; this takes 10 ms.
     pub(crate) fn end(self) -> Disturbance {
         let gaps = self.gaps.with(self.idle.run(LOOP_NS));
         let (before, after) = (self.before, self.after);

@@ -81,7 +81,8 @@ fn main() -> ExitCode {
         Ok(Finding::Of(code)) => ExitCode::from(code),
         Ok(Finding::Interrupted) => ExitCode::from(130),
         Ok(Finding::Terminated) => ExitCode::from(143),
-        // Whoever reads us has enough: `thalweg … | head` is no failure.
+        // The reader closed the pipe because it has read enough: `thalweg … | head` is not a
+        // failure.
         Err(failure) if failure.is_broken_pipe() => ExitCode::SUCCESS,
         Err(Failure::Told) => ExitCode::from(2),
         Err(failure) => {
@@ -94,7 +95,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Help and version go to standard output and are fine; everything else is misuse.
+/// Prints an error of the command line. Help and version go to standard output and are fine;
+/// everything else is misuse.
 fn misuse(error: &clap::Error) -> ExitCode {
     match error.print() {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
@@ -140,7 +142,7 @@ fn manual(directory: Option<&Path>) -> Result<Finding, Failure> {
     Ok(Finding::Fine)
 }
 
-/// Writes the page of a command and those of the commands below it.
+/// Writes the manual page of a command and those of the commands below it.
 fn pages(command: clap::Command, directory: &Path, listed: &mut String) -> io::Result<()> {
     let below = command
         .get_subcommands()

@@ -1,12 +1,12 @@
-//! Files that a command writes: opened before the work begins, so that a place that cannot be
-//! written to is told at once.
+//! Files that a command writes. They are opened before the work begins, so that a place that cannot
+//! be written to is reported at once.
 
 use crate::failure::{Failure, shown};
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
 
-/// What tells a file from all others, however it is named; a device is not one.
+/// Returns the pair that identifies a file, whatever its name; a device has none.
 fn identity(file: &Metadata) -> Option<(u64, u64)> {
     #[cfg(unix)]
     {
@@ -20,19 +20,19 @@ fn identity(file: &Metadata) -> Option<(u64, u64)> {
     }
 }
 
-/// A file to be written, or standard output. What it held before is there until then.
+/// A file to be written, or standard output. The file keeps its old content until writing begins.
 #[derive(Debug)]
 pub(crate) struct Output {
     name: String,
-    /// None: standard output.
+    /// The file; `None` for standard output.
     file: Option<File>,
 }
 
 impl Output {
-    /// Opens it for writing; `-` is standard output.
+    /// Opens the output for writing; `-` is standard output.
     ///
     /// # Errors
-    /// It cannot be made, or not be written to.
+    /// Returns an error if the file cannot be created or written to.
     pub(crate) fn open(path: &Path) -> Result<Output, Failure> {
         if path.as_os_str() == "-" {
             let (name, file) = ("standard output".to_owned(), None);
@@ -49,12 +49,12 @@ impl Output {
         }
     }
 
-    /// Its name for messages.
+    /// Returns the name for messages.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Whether it is standard output.
+    /// Returns whether this is standard output.
     pub(crate) fn is_standard(&self) -> bool {
         self.file.is_none()
     }
@@ -63,22 +63,22 @@ impl Output {
         identity(&self.file.as_ref()?.metadata().ok()?)
     }
 
-    /// Whether writing this would write over the other.
+    /// Returns whether writing this would overwrite the other output.
     pub(crate) fn is_same(&self, other: &Output) -> bool {
         let is_standard = self.is_standard() && other.is_standard();
         is_standard || self.identity().is_some() && self.identity() == other.identity()
     }
 
-    /// Whether writing this would write over the file of that path.
+    /// Returns whether writing this would overwrite the file at that path.
     pub(crate) fn is_at(&self, path: &Path) -> bool {
         let file = path.metadata().ok().as_ref().and_then(identity);
         file.is_some() && self.identity() == file
     }
 
-    /// Begins anew: what a file held before is gone.
+    /// Truncates the file and starts to write: the old content is lost.
     ///
     /// # Errors
-    /// It cannot be cut.
+    /// Returns an error if the file cannot be truncated.
     pub(crate) fn begin(&mut self) -> io::Result<Box<dyn Write + '_>> {
         let Some(file) = &mut self.file else {
             return Ok(Box::new(io::stdout().lock()));
@@ -89,7 +89,7 @@ impl Output {
         Ok(Box::new(file))
     }
 
-    /// What is said where writing fails.
+    /// Returns the failure to report where writing fails.
     pub(crate) fn failure(&self, source: io::Error) -> Failure {
         let name = self.name.clone();
         match self.file {
@@ -98,10 +98,10 @@ impl Output {
         }
     }
 
-    /// Writes all that it holds from now on.
+    /// Replaces the whole content by `data`.
     ///
     /// # Errors
-    /// Writing fails.
+    /// Returns an error if writing fails.
     pub(crate) fn write(&mut self, data: &[u8]) -> Result<(), Failure> {
         let written = self.begin().and_then(|mut file| {
             file.write_all(data)?;

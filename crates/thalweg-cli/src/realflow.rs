@@ -1,11 +1,11 @@
-//! Recorded order flow of real markets, put through the exchange as orders and compared with what
-//! was recorded beside it.
+//! Recorded order flow of real markets, put through the exchange as orders and compared with the
+//! books and trades that were recorded beside it.
 //!
-//! The messages of a market say what happened, not what was asked for; each driver turns them
-//! into commands, one account per side. What an order has left must be known before it can be
-//! reduced to what was recorded, so the commands are made by an engine that runs along (the
-//! [`desk`]). The commands it made are then an ordinary stream, to be run at any rate and
-//! placement, and must end in the same state.
+//! The messages of a market say what happened, not what was asked for, so each driver turns them
+//! into commands, with one account per side. The remainder of an order must be known before the
+//! order can be reduced to the recorded amount, so an engine runs along while the commands are made
+//! (the [`desk`]). The resulting commands are then an ordinary stream, which can be run at any rate
+//! and placement, and which must end in the same state.
 
 pub(crate) mod bitstamp;
 pub(crate) mod desk;
@@ -16,21 +16,21 @@ mod score;
 use crate::report::facts::Check;
 use thalweg_exchange::Command;
 
-/// What a driver makes of a recording.
+/// The result of a driver for a recording.
 pub(crate) struct RealFlow {
     /// The commands that the exchange was given, set-up included.
     pub(crate) commands: Vec<Command>,
-    /// The line of the message that each was made for; 0: it was made beforehand.
+    /// The line of the message that each command was made for; 0 for a command made beforehand.
     pub(crate) lines: Vec<u64>,
-    /// How far the exchange agreed with the recording.
+    /// The extent to which the exchange agreed with the recording.
     pub(crate) check: Check,
-    /// Hash of the state that the commands led to.
+    /// The hash of the state that the commands led to.
     pub(crate) state_hash: u64,
-    /// How many rows were passed over, and the line of the first of them.
+    /// The number of rows that were skipped, and the line of the first of them.
     pub(crate) passed_over: Option<(u64, u64)>,
 }
 
-/// Messages as if they stood in a file, one a line.
+/// Numbers messages as if they stood in a file, one on each line.
 #[cfg(test)]
 fn numbered<T: Copy>(messages: &[T]) -> Vec<(u64, T)> {
     (1..).zip(messages.iter().copied()).collect()
@@ -38,12 +38,12 @@ fn numbered<T: Copy>(messages: &[T]) -> Vec<(u64, T)> {
 
 #[cfg(test)]
 impl RealFlow {
-    /// How many agree, and of how many, in the score of that name.
+    /// Returns the number of agreements and the number of comparisons in the score of that name.
     fn score(&self, name: &str) -> (u64, u64) {
         score::named(&self.check.scores, name)
     }
 
-    /// The count of that name.
+    /// Returns the count of that name.
     fn count(&self, name: &str) -> u64 {
         let count = self.check.counts.iter().find(|c| c.name == name);
         count.expect("the check has the count").count

@@ -1,4 +1,4 @@
-//! What a run says: one value of facts, and its forms for people, programs and browsers.
+//! The report of a run: one value of facts, and its forms for people, programs and browsers.
 
 pub(crate) mod explanation;
 pub(crate) mod facts;

@@ -1,7 +1,7 @@
-//! `--output`: what came of every command, and the balances and open orders at the end.
+//! `--output` writes the result of every command, and the balances and open orders at the end.
 //!
-//! `docs/orders-csv.md` describes the columns. The commands are executed once more for it, so that
-//! writing does not delay the run that is measured; the states at the end are compared.
+//! `docs/orders-csv.md` describes the columns. The commands are executed a second time for this, so
+//! that writing does not delay the run that is measured. The states at the end are compared.
 
 mod record;
 
@@ -19,7 +19,7 @@ use thalweg_exchange::execution::ExecutionReports;
 use thalweg_exchange::report::state_text::state_hash;
 use thalweg_exchange::{Action, Command, Events, State, apply};
 
-/// How records are written.
+/// The format of the records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     Csv,
@@ -32,7 +32,7 @@ struct Writer<W> {
 }
 
 impl<W: Write> Writer<W> {
-    /// The names of the columns, where they stand above them.
+    /// Writes the names of the columns, if the format has a header.
     fn names(&mut self) -> io::Result<()> {
         match self.form {
             Form::Csv => writeln!(self.out, "{}", COLUMNS.join(",")),
@@ -51,11 +51,12 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// Executes the first `count` commands once more, and writes what came of them and what is left.
+/// Executes the first `count` commands a second time, and writes their results and the remaining
+/// state.
 ///
 /// # Errors
-/// Writing fails, or the state at the end is not that of the run; where the commands are read once
-/// more, that cannot be done.
+/// Returns an error if writing fails, if the state at the end differs from that of the run, or if
+/// commands that must be read a second time cannot be read.
 pub(crate) fn write(
     source: &Source,
     count: u64,
@@ -84,7 +85,7 @@ pub(crate) fn write(
     }
 }
 
-/// The state at the end, or how writing failed.
+/// Returns the state at the end, or the error of writing.
 fn written(
     source: &Source,
     count: u64,
@@ -133,13 +134,13 @@ fn written(
         .map(|()| again.state))
 }
 
-/// Commands executed once more.
+/// The second execution of the commands.
 struct Again<W> {
     state: State,
     events: Events,
     /// The number of the next command.
     number: u64,
-    /// How many commands of the stream are left.
+    /// The number of commands of the stream that are left.
     left: u64,
     writer: Writer<W>,
 }
@@ -170,8 +171,8 @@ impl<W: Write> Again<W> {
     }
 }
 
-/// Balances by user and currency, then the open orders by symbol: those that rest, best first, then
-/// stop orders that wait.
+/// Writes balances by user and currency, then the open orders by symbol: first those that rest, the
+/// best first, then stop orders that wait.
 fn left(state: &State, writer: &mut Writer<impl Write>) -> io::Result<()> {
     for user in state.risk.users() {
         for (currency, amount) in user.balances() {

@@ -27,12 +27,12 @@ use thalweg_exchange::service::Options;
 use thalweg_exchange::{Action, Rules, State, book};
 use thalweg_measure::table::Nanoseconds;
 
-/// How many levels of a book are shown.
+/// The number of levels of a book that are shown.
 const LEVELS: usize = 10;
-/// How many books are shown; further ones are left out.
+/// The number of books that are shown; further ones are left out.
 const BOOKS: usize = 8;
 
-/// The rules of this name.
+/// Returns the rules of this name.
 pub(crate) fn rules(name: RulesName) -> Rules {
     match name {
         RulesName::Default => Rules::default(),
@@ -40,7 +40,7 @@ pub(crate) fn rules(name: RulesName) -> Rules {
     }
 }
 
-/// What a run writes beside its facts.
+/// The files that a run writes besides its facts.
 struct Outputs {
     report: Option<Output>,
     out: Option<(Output, Form)>,
@@ -80,7 +80,7 @@ impl Outputs {
             .filter_map(|(option, output)| Some((option, output?)))
     }
 
-    /// Refuses outputs that would be written over an input, or over each other.
+    /// Refuses outputs that would overwrite an input or each other.
     fn are_apart(&self, input: &Intended) -> Result<(), Failure> {
         for (at, (option, output)) in self.all().enumerate() {
             let inputs = [&input.file, &input.books];
@@ -101,7 +101,7 @@ impl Outputs {
     }
 }
 
-/// How the exchange of a run runs.
+/// Returns the options with which the exchange of a run is started.
 fn service(options: &Run) -> Result<Options, Failure> {
     #[cfg(unix)]
     if options.durable.journal.is_some() {
@@ -110,10 +110,10 @@ fn service(options: &Run) -> Result<Options, Failure> {
     arguments::service_options(options.placement)
 }
 
-/// Runs a stream and shows what came of it.
+/// Runs a stream and shows its results.
 ///
 /// # Errors
-/// Those of the input, of what is written and of standard output.
+/// Returns the errors of the input, of the files that are written, and of standard output.
 pub(crate) fn run(options: &Run) -> Result<Finding, Failure> {
     let notes = Notes::new(options.quiet);
     let service = service(options)?;
@@ -183,8 +183,8 @@ pub(crate) fn run(options: &Run) -> Result<Finding, Failure> {
     Ok(finding)
 }
 
-/// Puts the stream through the exchange, or through a durable one: then the stream begins with what
-/// that has, if that is wanted.
+/// Puts the stream through the exchange, or through a durable one. In a durable one the stream
+/// begins with the state of that exchange, if that is wanted.
 fn through(
     options: &Run,
     source: &mut Source,
@@ -222,13 +222,14 @@ fn through(
         source.before = begin.unwrap_or_else(|| source.before.clone());
         return outcome;
     }
-    // Elsewhere there is no journal.
+    // On other platforms there is no journal.
     let _ = is_begin_wanted;
     let runner = Pipelined::new(source.before.clone(), service);
     runner.run(&mut source.feed, options.rate, progress, stop)
 }
 
-/// Says which limits of `--fail-if` do not hold, and which cannot be told. True if one fails.
+/// Reports which limits of `--fail-if` are exceeded, and which cannot be judged. Returns true if
+/// one is exceeded.
 fn tell_failed(facts: &Facts, limits: &[Limit]) -> bool {
     let latency = &facts.latency;
     let mut fails = false;
@@ -243,7 +244,8 @@ fn tell_failed(facts: &Facts, limits: &[Limit]) -> bool {
     fails
 }
 
-/// Says where the run had to wait for its commands: at a rate always, else from 1 % on.
+/// Reports that the run had to wait for its commands: always for a run at a rate, otherwise from 1
+/// % of its time on.
 fn tell_waited(facts: &Facts, notes: &Notes) {
     let (rate, elapsed_ns) = (facts.input.rate_per_s, facts.latency.elapsed_ns);
     let waited_ns = facts.input.waited_ns;
@@ -261,7 +263,7 @@ fn tell_waited(facts: &Facts, notes: &Notes) {
     }
 }
 
-/// Prints the facts; aside, where standard output has something else.
+/// Prints the facts, on standard error if standard output carries other data.
 fn print(format: arguments::Format, facts: &Facts, is_aside: bool) -> Result<(), Failure> {
     let mut out = String::new();
     match format {

@@ -1,4 +1,4 @@
-//! Runs commands at a rate, and says what came of them and how long each part took.
+//! Runs commands at a rate, and measures their results and the time that each part took.
 
 pub(crate) mod journaled;
 mod measured;
@@ -18,25 +18,26 @@ use std::fmt;
 use thalweg_exchange::{Command, ResultCode, State};
 use thalweg_measure::histogram::Histogram;
 
-/// What came of a run.
+/// The result of a run.
 pub(crate) struct Outcome {
-    /// The exchange after the last command.
+    /// The state of the exchange after the last command.
     pub(crate) state: State,
     pub(crate) results: BTreeMap<ResultCode, u64>,
     pub(crate) trades: Trades,
     pub(crate) latency: Latency,
-    /// How many commands were sent: all of them, unless the run was stopped.
+    /// The number of commands that were sent: all of them, unless the run was stopped.
     pub(crate) sent: u64,
-    /// Nanoseconds: end to end of every command, then waits and services of the stages.
+    /// The histograms in nanoseconds: end to end of every command, then waits and service times of
+    /// the stages.
     pub(crate) histograms: Vec<(String, Histogram)>,
-    /// The placement that was asked for.
+    /// The placement that was requested.
     pub(crate) placement: String,
-    /// What was journaled, where it was.
+    /// The facts of the journal, where there was one.
     pub(crate) journal: Option<Journal>,
     pub(crate) disturbance: Disturbance,
 }
 
-/// The exchange stopped before the last command.
+/// An error: the exchange stopped before the last command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RunError(pub(crate) String);
 
@@ -48,10 +49,11 @@ impl fmt::Display for RunError {
 
 impl std::error::Error for RunError {}
 
-// A made-up flow keeps up to 20 million of them: `--commands` has its limit from this.
+// A generated flow keeps up to 20 million commands in memory: the limit of `--commands` follows
+// from this size.
 const _: () = assert!(size_of::<Command>() <= 56);
 
-/// The kind of a command, in one word.
+/// Returns the kind of a command, in one word.
 pub(crate) fn kind(command: &Command) -> &'static str {
     match command {
         Command::Place(_) => "place",

@@ -1,8 +1,8 @@
-//! `thalweg exchange send`: commands go out as they are read, answers and reports are shown as they
-//! come.
+//! `thalweg exchange send` sends commands as they are read, and shows answers and reports as they
+//! arrive.
 //!
-//! Three threads: this one reads and submits; one waits for the answers in order, of which the
-//! client lets only so many be missing; one shows events.
+//! There are three threads. This one reads and submits; one waits for the answers in order, of
+//! which the client allows a limited number to be pending; one shows events.
 
 mod shown;
 
@@ -28,7 +28,7 @@ use crate::session;
 use crate::stdin;
 use crate::terminal::Notes;
 
-/// Answers that are awaited at most; the client holds back further commands.
+/// The maximum number of pending answers; the client holds back further commands.
 const AWAITED_MAX: usize = 1_024;
 
 pub(crate) fn send(asked: &Send) -> Result<Finding, Failure> {
@@ -42,7 +42,7 @@ pub(crate) fn send(asked: &Send) -> Result<Finding, Failure> {
     options.number = asked.session;
     options.attempts_max = asked.attempts;
     options.in_flight_max = AWAITED_MAX;
-    // Opened before it connects: a file that is not there is told at once.
+    // The file is opened before it connects, so that a missing file is reported at once.
     let path = asked.file.as_deref().unwrap_or(Path::new("-"));
     let is_terminal = path.as_os_str() == "-" && !stdin::is_given();
     if is_terminal {
@@ -54,7 +54,7 @@ pub(crate) fn send(asked: &Send) -> Result<Finding, Failure> {
     }
 }
 
-/// A command, and its line.
+/// A command with its line number and the ticket for its answer.
 type Sent = (u64, Command, Ticket);
 
 fn run<C>(
@@ -85,7 +85,7 @@ where
         let answers = scope.spawn(move || show_answers(&awaited, &answers));
         let reports = Arc::clone(&shown);
         let reports = scope.spawn(move || show_events(events, &reports, notes));
-        // At a terminal the user has read what is waited for.
+        // At a terminal the user has already read what the program waits for.
         let open = || Lines::open(path, if is_terminal { Notes::new(true) } else { notes });
         let lines = file.map_or_else(open, Ok);
         let read = lines.map_err(Failure::from).and_then(|mut lines| {
@@ -95,12 +95,12 @@ where
         });
         drop(tickets);
         let answered = answers.join().unwrap_or(Err(Failure::Told));
-        // Its answer comes after the reports of all commands before it.
+        // The answer to this query comes after the reports of all commands before it.
         drop(client.query(SessionQuery::Account(user)));
         client.close();
         let ended = reports.join().unwrap_or(Err(Failure::Told));
         read?;
-        // Why the rest has no answer comes first.
+        // The reason why the rest has no answer is reported first.
         ended?;
         Ok(if answered? {
             Finding::Negative
@@ -110,7 +110,7 @@ where
     })
 }
 
-/// Reads and submits until the input ends, or `take` takes no more.
+/// Reads and submits commands until the input ends, or `take` accepts no more.
 fn submit_all<C>(
     client: &Client<C>,
     lines: &mut Lines,
@@ -122,7 +122,8 @@ where
     C: SessionCommand + TryFrom<Command, Error = NotForRole>,
 {
     let mut count = 0;
-    // Deposits of a later start have higher ids: each takes a number of the exchange.
+    // Each start bases the ids of its deposits on a command number of the exchange, so that the ids
+    // of a later start are higher.
     let first = client.welcome().next_command as i64;
     while let Some(line) = lines.next_data()? {
         if line.trim_ascii_end() == orders::HEADER {
@@ -156,7 +157,7 @@ where
     }
 }
 
-/// Shows what becomes of commands, in order; whether one of them did not succeed.
+/// Shows the results of commands, in order. Returns whether one of them did not succeed.
 fn show_answers(awaited: &Receiver<Sent>, shown: &Mutex<Shown>) -> Result<bool, Failure> {
     let mut failed = false;
     let mut unknown = 0;
@@ -179,7 +180,7 @@ const fn is_refused(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Refused { .. })
 }
 
-/// Shows reports, and tells of lost connections.
+/// Shows reports, and reports lost connections.
 fn show_events(mut events: Events, shown: &Mutex<Shown>, notes: Notes) -> Result<(), Failure> {
     let mut result = Ok(());
     let mut is_lost = false;

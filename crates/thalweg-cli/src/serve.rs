@@ -19,7 +19,7 @@ pub(crate) fn serve(options: &Serve) -> Result<Finding, Failure> {
     }
     let mut config = configuration(options)?;
     let mut directory = options.directory.clone().unwrap_or_else(|| {
-        // Only a demo may go without one.
+        // Only a demo may have no directory.
         std::env::temp_dir().join("thalweg-demo")
     });
     let mut demo = None;
@@ -39,7 +39,7 @@ pub(crate) fn serve(options: &Serve) -> Result<Finding, Failure> {
     let runtime =
         runtime.map_err(|error| Failure::Misuse(format!("no threads for connections: {error}")))?;
     let ended = runtime.block_on(run(options.format, config, directory, demo));
-    // Tasks that are left wait for nothing that comes any more.
+    // The remaining tasks wait for events that will not arrive.
     runtime.shutdown_background();
     ended
 }
@@ -61,7 +61,7 @@ fn configuration(options: &Serve) -> Result<Config, Failure> {
     Ok(config)
 }
 
-/// What may end the server.
+/// The signals that may end the server.
 struct Signals {
     interrupt: Signal,
     terminate: Signal,
@@ -75,7 +75,8 @@ impl Signals {
         })
     }
 
-    /// Waits for one that ends the program, and gives how it ends if there is no time for order.
+    /// Waits for a signal that ends the program, and returns the result of the program if there is
+    /// no time to shut down in order.
     async fn end(&mut self) -> Finding {
         tokio::select! {
             _ = self.interrupt.recv() => Finding::Interrupted,
@@ -119,7 +120,7 @@ async fn run(
     }
 }
 
-/// Clients are served: says where.
+/// Reports the addresses on which clients are served.
 fn tell(format: Format, addresses: Addresses) -> Result<(), Failure> {
     let places = [
         ("trade", Some(addresses.trade)),

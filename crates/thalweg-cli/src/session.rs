@@ -1,4 +1,5 @@
-//! What `exchange send` and `exchange load` have of a session: its key, and how it connects.
+//! The parts that `exchange send` and `exchange load` share: the key of a session, and how it
+//! connects.
 
 use crate::failure::{Failure, shown};
 use crate::input::error::InputError;
@@ -10,7 +11,7 @@ use std::path::Path;
 use thalweg_client::{DisconnectReason, Options};
 use thalweg_exchange::codec::session::{Ending, KEY_BYTES_MAX};
 
-/// The options of a session, with the key of a file.
+/// Returns the options of a session, with the key from a file.
 pub(crate) fn options(
     address: &str,
     holder: i64,
@@ -24,7 +25,8 @@ pub(crate) fn options(
     Ok(options)
 }
 
-/// Why there is no session, and the option that is missing or names the wrong listener.
+/// Returns the reason why there is no session, with the option that is missing or names the wrong
+/// listener.
 pub(crate) fn failure(reason: DisconnectReason, key_file: Option<&Path>, option: &str) -> Failure {
     let DisconnectReason::Bye { why, .. } = &reason else {
         return Failure::Client(reason);
@@ -40,7 +42,7 @@ pub(crate) fn failure(reason: DisconnectReason, key_file: Option<&Path>, option:
     }
 }
 
-/// The key in a file, without the end of its line.
+/// Reads the key from a file, without the end of its line.
 fn key(path: &Path, notes: Notes) -> Result<Vec<u8>, Failure> {
     let name = shown(path.as_os_str());
     let mut text = Vec::new();

@@ -1,4 +1,4 @@
-//! Where the commands of a run come from: a file in any format, or a made-up flow.
+//! The sources of the commands of a run: a file in any format, or a generated flow.
 
 use crate::arguments::{COMMANDS, FormatIn, Intended, SEED};
 use crate::failure::{Failure, counted, shown};
@@ -19,37 +19,38 @@ use thalweg_exchange::book::Level;
 use thalweg_exchange::stream::LoadStream;
 use thalweg_exchange::{Action, Command, Events, Rules, State, SymbolId, apply, apply_left_over};
 
-/// The longest load stream, in bytes: some 25 million commands, all of which are kept.
+/// The maximum size of a load stream, in bytes: about 25 million commands, all of which are kept in
+/// memory.
 const LOAD_BYTES_MAX: u64 = 1 << 30;
 
-/// A stream of commands, and what is known of it beforehand.
+/// A stream of commands, and the facts known about it before the run.
 pub(crate) struct Source {
     pub(crate) name: String,
     pub(crate) format: String,
     pub(crate) seed: Option<u64>,
     pub(crate) feed: Feed,
-    /// Whether it was made up because nothing came from standard input.
+    /// Whether the flow was generated because no data arrived on standard input.
     pub(crate) was_idle: bool,
-    /// Where a stream of which not all is kept can be read once more.
+    /// The place where a stream of which only a part is kept can be read a second time.
     pub(crate) again: Option<(PathBuf, Streamed)>,
-    /// The number of the first of them in the stream, from 1.
+    /// The number of the first command in the stream, counting from 1.
     pub(crate) from: u64,
-    /// The exchange before it.
+    /// The state of the exchange before the first command.
     pub(crate) before: State,
     /// The commands before it that are not in the stream: they were executed for what others left
     /// over.
     pub(crate) further: u64,
     /// The rules that the commands are meant for.
     pub(crate) rules: Rules,
-    /// How the commands agreed with a recording when they were made.
+    /// The agreement of the commands with a recording when they were made.
     pub(crate) check: Option<Check>,
-    /// The hash of the state that they led to then.
+    /// The hash of the state that the commands led to when they were made.
     pub(crate) state_hash: Option<u64>,
-    /// The book that must be left.
+    /// The book that the run must end with.
     pub(crate) final_book: Option<FinalBook>,
 }
 
-/// The levels that a load stream says must be left.
+/// The levels that must remain at the end according to a load stream.
 pub(crate) struct FinalBook {
     symbol: SymbolId,
     levels: Vec<(Action, Level)>,
@@ -90,21 +91,21 @@ impl FinalBook {
     }
 }
 
-/// How the commands of a stream are taken.
+/// The number of times that the commands of a stream are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Taken {
-    /// Once: a long stream is read beside the run.
+    /// They are taken once: a long stream is read during the run.
     Once,
-    /// Once more after the run: a long stream must be a file.
+    /// They are taken a second time after the run: a long stream must be a file.
     Again,
-    /// Several times: all are kept.
+    /// They are taken several times: all of them are kept in memory.
     Often,
 }
 
-/// Reads or makes the commands.
+/// Reads or generates the commands.
 ///
 /// # Errors
-/// Those of the input, and of options that do not fit it.
+/// Returns the errors of the input, and of options that do not fit it.
 pub(crate) fn load(options: &Intended, taken: Taken, notes: &Notes) -> Result<Source, Failure> {
     crate::costs::install(options.costs.as_deref(), *notes)?;
     let rules = rules(options.rules);
@@ -112,7 +113,7 @@ pub(crate) fn load(options: &Intended, taken: Taken, notes: &Notes) -> Result<So
         _ if options.file.is_some() || options.seed.or(options.commands).is_some() => {
             Given::Nothing
         }
-        // A made-up flow has no format and no books: these are of what comes.
+        // A generated flow has no format and no books, so these options refer to standard input.
         _ if options.books.is_some() || options.format_in != FormatIn::Auto => {
             match stdin::is_given() {
                 true => Given::Data,
@@ -177,7 +178,8 @@ fn part(options: &Intended) -> Part {
     }
 }
 
-/// Commands that are there already: those of a part, and whether these are the last of all.
+/// Takes the wanted part of commands that are all in memory. Returns also whether these are the
+/// last of all.
 fn kept(mut commands: Vec<Command>, rules: Rules, part: Part) -> (Feed, Begin, bool) {
     let at_most = |n: u64, max: usize| usize::try_from(n).unwrap_or(max).min(max);
     let (mut begin, mut events) = (Begin::new(rules), Events::new());
@@ -193,7 +195,7 @@ fn kept(mut commands: Vec<Command>, rules: Rules, part: Part) -> (Feed, Begin, b
     (Feed::of(commands), begin, is_last)
 }
 
-/// A stream whose lines are commands.
+/// Opens a stream whose lines are commands.
 fn streamed(
     lines: Lines,
     path: &Path,
@@ -227,7 +229,7 @@ fn streamed(
     }
 }
 
-/// A stream that is kept whole.
+/// Reads a stream that is kept in memory as a whole.
 fn read(
     lines: &mut Lines,
     format: Format,
@@ -262,7 +264,7 @@ fn read(
     Ok(source)
 }
 
-/// Recorded messages as commands, compared with the recorded books.
+/// Converts recorded messages into commands, and compares the result with the recorded books.
 fn real_flow(
     lines: &mut Lines,
     format: Format,
@@ -287,7 +289,7 @@ fn real_flow(
     fault.map_or(Ok(real), |fault| Err(fault.into()))
 }
 
-/// The records before the first fault, which is kept.
+/// Iterates over the records before the first fault, which is stored.
 fn until_fault<T>(
     records: impl Iterator<Item = Result<T, InputError>>,
     fault: &mut Option<InputError>,
@@ -341,7 +343,7 @@ fn load_stream(lines: &mut Lines) -> Result<(Vec<Command>, Option<FinalBook>), I
     Ok((commands, final_book))
 }
 
-/// A file beside this one whose name says that it holds the books of its messages.
+/// Returns the file beside this one whose name says that it holds the books of its messages.
 fn books_beside(messages: &Path) -> Option<PathBuf> {
     let name = messages.file_name()?.to_str()?;
     let pairs = [

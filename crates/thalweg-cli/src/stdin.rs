@@ -1,8 +1,8 @@
-//! Standard input and other pipes: what the program says while nothing comes from them.
+//! Reads standard input and other pipes, and prints a notice while no data arrives from them.
 //!
 //! A program that an IDE, `docker run -i` or a CI runner starts has a pipe as its standard input
-//! that nobody writes to and nobody closes. Whoever waits for such a pipe must say so, or the
-//! program seems to hang.
+//! that no process writes to and no process closes. A program that waits for such a pipe must say
+//! so, or it seems to hang.
 
 use std::fs::Metadata;
 use std::io::{self, IsTerminal, Read};
@@ -14,16 +14,16 @@ use std::time::Duration;
 use crate::failure::{Failure, shown};
 use crate::terminal::Notes;
 
-/// How long nothing comes until the user reads what is waited for.
+/// The time without data after which the program prints what it waits for.
 const NOTICE_AFTER: Duration = Duration::from_millis(500);
-/// How long `exchange run` and `sweep`, without a FILE, wait for a pipe in all.
+/// The total time that `exchange run` and `sweep`, without a FILE, wait for a pipe.
 #[cfg(unix)]
 const PIPE_WAIT: Duration = Duration::from_secs(5);
 
-/// What standard input is, or a file that is named.
+/// The kind of standard input, or of a named file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// A file, whose end is known; or a directory, which cannot be read.
+    /// A file, whose end is known, or a directory, which cannot be read.
     File,
     /// A device such as `/dev/null`.
     Device,
@@ -50,7 +50,7 @@ fn kind_of(metadata: &Metadata) -> Kind {
     }
 }
 
-/// What standard input is.
+/// Returns the kind of standard input.
 fn kind() -> Kind {
     let input = io::stdin();
     if input.is_terminal() {
@@ -67,19 +67,20 @@ fn kind() -> Kind {
     Kind::Pipe
 }
 
-/// Whether standard input is a file, a pipe or a socket: not a terminal and not `/dev/null`.
+/// Returns whether standard input is a file, a pipe or a socket, and not a terminal or `/dev/null`.
 pub(crate) fn is_given() -> bool {
     matches!(kind(), Kind::File | Kind::Pipe)
 }
 
-/// Says on standard error what is waited for, unless this is dropped within half a second.
+/// A guard that prints on standard error what the program waits for, unless it is dropped within
+/// half a second.
 #[derive(Debug)]
 pub(crate) struct Waiting {
     _done: Option<Sender<()>>,
 }
 
 impl Waiting {
-    /// Begins to wait for the first data of a file, of which `-` is standard input.
+    /// Begins to wait for the first data of a file, where `-` is standard input.
     pub(crate) fn of(path: &Path, notes: Notes) -> Waiting {
         let is_standard = path.as_os_str() == "-";
         let kind = match is_standard {
@@ -103,12 +104,12 @@ impl Waiting {
                 notes.hint(&text);
             }
         };
-        // Without a thread there is no notice.
+        // If the thread cannot be started, there is no notice.
         let _ = thread::Builder::new().name("waiting".to_owned()).spawn(say);
         Waiting { _done: Some(done) }
     }
 
-    /// Ends the wait with the first read of this input.
+    /// Returns a reader that ends the wait with the first read of this input.
     pub(crate) fn reader<R: Read>(self, input: R) -> impl Read + use<R> {
         Awaited {
             input,
@@ -120,7 +121,8 @@ impl Waiting {
 /// Reads all of an input that is kept in memory.
 ///
 /// # Errors
-/// It cannot be read, or is longer than the limit: a device such as `/dev/zero` has no end.
+/// Returns an error if the input cannot be read, or is longer than the limit: a device such as
+/// `/dev/zero` has no end.
 pub(crate) fn whole(input: impl Read, limit_bytes: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     input.take(limit_bytes + 1).read_to_end(&mut bytes)?;
@@ -145,7 +147,7 @@ impl<R: Read> Read for Awaited<R> {
     }
 }
 
-/// What standard input gives where no FILE is named.
+/// The state of standard input where no FILE is named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Given {
     /// A file, or a pipe with data.
@@ -156,7 +158,7 @@ pub(crate) enum Given {
     Idle,
 }
 
-/// Waits for the first data of a pipe, for [`PIPE_WAIT`] at most.
+/// Waits for the first data of a pipe, for at most [`PIPE_WAIT`].
 #[cfg(unix)]
 pub(crate) fn given(notes: Notes) -> Given {
     match kind() {
@@ -193,7 +195,7 @@ pub(crate) fn given(_: Notes) -> Given {
     }
 }
 
-/// What a pipe has, as soon as it has data or its end has come.
+/// Returns the state of a pipe as soon as it has data or has ended.
 #[cfg(unix)]
 fn first_data(within: Duration) -> Option<Given> {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -208,7 +210,7 @@ fn first_data(within: Duration) -> Option<Given> {
         match poll(&mut [PollFd::new(&input, PollFlags::IN)], Some(&left)) {
             Ok(0) => return None,
             Err(rustix::io::Errno::INTR) => {}
-            // The end of a socket can be read, too.
+            // The end of a socket makes it readable too.
             Ok(_) => {
                 return Some(match rustix::io::ioctl_fionread(&input) {
                     Ok(0) => Given::Nothing,
@@ -220,10 +222,10 @@ fn first_data(within: Duration) -> Option<Given> {
     }
 }
 
-/// Whether a pipe that was [`Given::Idle`] has data by now.
+/// Checks whether a pipe that was [`Given::Idle`] has data by now.
 ///
 /// # Errors
-/// It has, and what ran was not that.
+/// Returns an error if it has data, since another flow was run instead.
 pub(crate) fn still_idle() -> Result<(), Failure> {
     #[cfg(unix)]
     if first_data(Duration::ZERO) == Some(Given::Data) {

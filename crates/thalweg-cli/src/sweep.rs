@@ -12,7 +12,7 @@ use thalweg_exchange::service::Options;
 use thalweg_measure::load::{PER_S_MAX, Rate};
 use thalweg_measure::table::{Cell, Nanoseconds, Table};
 
-/// One run.
+/// The result of one run.
 #[derive(Debug, Serialize)]
 struct Row {
     placement: String,
@@ -21,28 +21,29 @@ struct Row {
     throughput_per_s: f64,
     /// Whether the rate was reached.
     reached: bool,
-    /// Percentiles are absent where the commands were too few.
+    /// The percentiles are absent where there were too few commands.
     #[serde(skip_serializing_if = "Option::is_none")]
     p50_ns: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     p99_ns: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     p99_9_ns: Option<u64>,
-    /// The slowest command.
+    /// The latency of the slowest command.
     max_ns: u64,
-    /// End to end of every command.
+    /// The mean end-to-end latency of all commands.
     mean_ns: f64,
-    /// The means of what that consists of, added up: waiting to be sent, for execution and for
+    /// The sum of the means of its parts: waiting to be sent, waiting for execution and for
     /// publishing, and execution.
     parts_mean_ns: f64,
-    /// Parts of the run in which the stages were at work, added up: 2 is two cores.
+    /// The sum of the shares of the run in which each stage was busy: 2 means two cores.
     busy: f64,
 }
 
 /// Runs the same commands with every placement at every rate, one after another.
 ///
 /// # Errors
-/// Those of the input and of standard output; two runs that end in different states.
+/// Returns the errors of the input and of standard output, and an error if two runs end in
+/// different states.
 pub(crate) fn sweep(options: &Sweep) -> Result<Finding, Failure> {
     let notes = Notes::new(options.quiet);
     let services = options
@@ -87,7 +88,7 @@ struct Sweeping<'s> {
 }
 
 impl Sweeping<'_> {
-    /// All rates of a placement.
+    /// Runs all rates of a placement.
     fn placement(&mut self, service: &Options, paces: &[Pace]) -> Result<(), Failure> {
         let mut max = None;
         for pace in paces {
@@ -110,7 +111,7 @@ impl Sweeping<'_> {
         Ok(())
     }
 
-    /// One run; none where it was stopped.
+    /// Makes one run. Returns `None` where it was stopped.
     fn run(&mut self, service: &Options, rate: Rate) -> Result<Option<Outcome>, Failure> {
         if self.signals.has_come() {
             return Ok(None);
@@ -132,7 +133,7 @@ impl Sweeping<'_> {
     }
 }
 
-/// Twice this rate, in steps of a thousand.
+/// Returns twice this rate, in steps of a thousand.
 fn twice(per_s: f64) -> Rate {
     let per_s = ((2.0 * per_s / 1_000.0).round() as u64).saturating_mul(1_000);
     Rate::per_second(per_s.clamp(1_000, PER_S_MAX)).unwrap_or(Rate::MAX)

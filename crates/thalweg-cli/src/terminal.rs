@@ -1,4 +1,5 @@
-//! What people see: colours and progress where there is a terminal, hints on standard error.
+//! The output for people: colours and progress where there is a terminal, and hints on standard
+//! error.
 
 use crate::failure::Finding;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -8,34 +9,36 @@ use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Whether standard output shows colours: a terminal, and no `NO_COLOR` in the environment.
+/// Returns whether standard output shows colours: it is a terminal, and there is no `NO_COLOR` in
+/// the environment.
 pub(crate) fn colours() -> bool {
     colours_on(&io::stdout())
 }
 
-/// The same for any stream.
+/// Returns whether a stream shows colours.
 pub(crate) fn colours_on(stream: &impl IsTerminal) -> bool {
     let wished = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     wished && stream.is_terminal()
 }
 
-/// What ends a run early: Ctrl-C, and the signal that `kill` and `timeout` send.
+/// The signals that end a run early: Ctrl-C, and the signal that `kill` and `timeout` send.
 #[derive(Debug)]
 pub(crate) struct Interruption {
-    /// True from the first signal on; the second ends the program.
+    /// The flag that the first signal sets; the second signal ends the program.
     pub(crate) stop: Arc<AtomicBool>,
     signal: Arc<AtomicUsize>,
 }
 
 impl Interruption {
-    /// Waits for signals from now on.
+    /// Starts to listen for signals.
     pub(crate) fn new() -> Interruption {
         let stop = Arc::new(AtomicBool::new(false));
         let signal = Arc::new(AtomicUsize::new(0));
         for number in [SIGINT, SIGTERM] {
             let armed = Arc::new(AtomicBool::new(false));
-            // In this order, the first signal is never lost, and the second is told from it. Where
-            // there are no such signals, Ctrl-C does what it always does.
+            // This order ensures that the first signal is never lost, and that the second is
+            // distinguished from it. Where there are no such signals, Ctrl-C has its default
+            // effect.
             let _ = flag::register(number, Arc::clone(&stop));
             let _ = flag::register_usize(number, Arc::clone(&signal), number as usize);
             let _ = flag::register_conditional_shutdown(number, 128 + number, Arc::clone(&armed));
@@ -44,13 +47,13 @@ impl Interruption {
         Interruption { stop, signal }
     }
 
-    /// Whether a signal has come.
+    /// Returns whether a signal has arrived.
     pub(crate) fn has_come(&self) -> bool {
         // ORDERING: Relaxed, pairs with the signal's store; nothing else is read because of it.
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// The exit code of a run that it ended.
+    /// Returns the exit code of a run that a signal ended.
     pub(crate) fn finding(&self) -> Finding {
         // ORDERING: Relaxed, as above.
         match self.signal.load(Ordering::Relaxed) as i32 {
@@ -60,7 +63,7 @@ impl Interruption {
     }
 }
 
-/// Standard error for hints and progress; silent if that is wished.
+/// Writes hints and progress to standard error, or nothing if the user asked for silence.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Notes {
     quiet: bool,
@@ -71,15 +74,15 @@ impl Notes {
         Notes { quiet }
     }
 
-    /// A line for people. That standard error is closed is no reason to stop.
+    /// Prints a line for people. A closed standard error is no reason to stop.
     pub(crate) fn hint(&self, text: &str) {
         if !self.quiet {
             let _ = writeln!(io::stderr(), "thalweg: {text}");
         }
     }
 
-    /// A progress bar of `total` steps, if that is known; an invisible one unless standard error
-    /// is a terminal.
+    /// Returns a progress bar of `total` steps, if the total is known. It is invisible unless
+    /// standard error is a terminal.
     pub(crate) fn progress(&self, total: Option<usize>, what: &'static str) -> ProgressBar {
         let template = match total {
             Some(_) => "{msg} {wide_bar} {human_pos}/{human_len} {eta}",
@@ -89,7 +92,8 @@ impl Notes {
         self.bar(total, template).with_message(what)
     }
 
-    /// A progress bar over the bytes of a file; invisible as that of [`Notes::progress`] is.
+    /// Returns a progress bar over the bytes of a file. It is invisible under the same conditions
+    /// as that of [`Notes::progress`].
     pub(crate) fn progress_bytes(&self, total_bytes: u64, file: String) -> ProgressBar {
         let template = "{msg} {wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {eta}";
         self.bar(Some(total_bytes), template).with_message(file)
@@ -99,7 +103,8 @@ impl Notes {
         if self.quiet || !io::stderr().is_terminal() {
             return ProgressBar::hidden();
         }
-        // Ten frames a second; drawn by whoever counts, so that no thread takes a core.
+        // The bar is drawn ten times a second by the thread that counts, so that no further thread
+        // uses a core.
         let target = ProgressDrawTarget::stderr_with_hz(10);
         let bar = ProgressBar::with_draw_target(total, target);
         let style = ProgressStyle::with_template(template);

@@ -1,4 +1,4 @@
-//! What the program says to bad input: exit code, message, and nothing else.
+//! Tests the reaction of the program to bad input: exit code, message, and no other output.
 
 use crate::program;
 
@@ -8,7 +8,8 @@ use std::io::Write;
 
 const ORDERS: &str = "thalweg-orders,1\nsymbol,1,10,20,1,1,0,0\nuser,7\n";
 
-/// Runs `exchange run` on a file with this content, and expects exit code 2 and these parts.
+/// Runs `exchange run` on a file with this content, and expects exit code 2 and these parts in the
+/// message.
 #[track_caller]
 fn refused(content: &[u8], parts: &[&str]) {
     let scratch = Scratch::new();

@@ -1,4 +1,4 @@
-//! The doctor lets a program be as it is, and judges it.
+//! The doctor must not disturb a program, and must judge it.
 #![cfg(target_os = "linux")]
 
 use crate::program;
@@ -86,7 +86,7 @@ fn a_program_that_computes_is_told_with_its_figures() {
     let busy = "i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done";
     let out = thalweg(&["doctor", "--evidence", "--", "sh", "-c", busy]);
     assert_eq!(out.code, Some(0));
-    // Beside other programs it is their doing, and the page says that first.
+    // Beside other programs they are the cause, and the page says that first.
     let told = ["CPU-COMPUTE", "CONTAMINATED"];
     let told = told
         .iter()
@@ -136,7 +136,7 @@ fn the_latencies_that_an_exchange_exports_are_drawn() {
         .split("<td")
         .find(|cell| cell.contains("end to end"));
     assert!(row.is_some() && section.contains("class=\"curve total\""));
-    // So few commands have no other percentiles in what the exchange prints.
+    // Too few commands ran for the exchange to print other percentiles.
     for name in ["p50_ns", "p90_ns", "p99_ns", "max_ns"] {
         let cell = format!(">{}<", shown(name));
         assert!(section.contains(&cell), "{cell} of {name} is not there");

@@ -10,7 +10,7 @@ fn compare(options: &[&str]) -> program::Ended {
     thalweg(&[&["doctor", "compare", "-n", "6", "--warmup", "0"], options].concat())
 }
 
-/// Counts so far, in a shell.
+/// Returns a shell command that counts to this number.
 fn counting(to: u32) -> String {
     format!("sh -c 'i=0; while [ $i -lt {to} ]; do i=$((i+1)); done'")
 }
@@ -18,7 +18,7 @@ fn counting(to: u32) -> String {
 #[test]
 fn a_command_that_does_a_hundred_times_as_much_uses_more() {
     let found = compare(&["--json", "--a", &counting(1_000), "--b", &counting(100_000)]);
-    // Others may run beside this test, and then there is no verdict.
+    // Other programs may run beside this test, and then there is no verdict.
     let json: serde_json::Value = serde_json::from_str(&found.stdout).expect("it is JSON");
     let user = &json["metrics"][1];
     let is_shown = user["shift"]["low"].as_f64().is_some_and(|low| low > 0.0);

@@ -1,4 +1,4 @@
-//! `thalweg exchange recover`, `verify` and `export` on what an exchange left.
+//! Tests `thalweg exchange recover`, `verify` and `export` on the files that an exchange left.
 #![cfg(unix)]
 
 use crate::program;
@@ -32,7 +32,8 @@ fn open(directory: &Path) -> Exchange {
         .0
 }
 
-/// Ten commands, with snapshots after none and after five; not closed.
+/// Creates an exchange with ten commands and with snapshots after none and after five, which is not
+/// closed.
 pub(crate) fn exchange(name: &str) -> PathBuf {
     let directory = std::env::temp_dir().join(format!("thalweg-{name}-{}", std::process::id()));
     let _ = fs::remove_dir_all(&directory);
@@ -157,7 +158,7 @@ fn damage_is_found_and_named() {
     let verified = run("verify", &directory, &[]);
     assert_eq!(verified.code, Some(0), "it was recovered: {verified:?}");
 
-    // The first block of the journal: commands behind it were durable.
+    // The first block of the journal is damaged: the commands behind it were durable.
     damage(&directory.join("00000000000000000001.segment"), 4096 + 80);
     let verified = run("verify", &directory, &[]);
     assert_eq!(verified.code, Some(1), "{verified:?}");

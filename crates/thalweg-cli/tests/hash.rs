@@ -6,11 +6,11 @@ use program::{Ended, Scratch, command, thalweg};
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-/// XXH64 of no byte, and of "abc".
+/// The XXH64 of no bytes, and of "abc".
 const NOTHING: &str = "ef46db3751d8e999";
 const ABC: &str = "44bc2cf5ad770999";
 
-/// Runs the program with this on its standard input.
+/// Runs the program with this data on its standard input.
 fn fed(arguments: &[&str], input: &[u8]) -> Ended {
     let mut child = command(arguments)
         .stdin(Stdio::piped())
@@ -24,7 +24,7 @@ fn fed(arguments: &[&str], input: &[u8]) -> Ended {
     child.wait_with_output().expect("it ends").into()
 }
 
-/// Bytes that need several pieces, and a thread that reads ahead.
+/// Returns data that needs several pieces and a thread that reads ahead.
 fn large() -> Vec<u8> {
     (0..5_000_001_u32)
         .map(|at| (at ^ (at >> 9)) as u8)
@@ -266,7 +266,7 @@ fn misuse_is_refused() {
     }
 }
 
-/// From the self-test of `xxhsum` 0.8: length and seed of its buffer, and the sum.
+/// Values from the self-test of `xxhsum` 0.8: the length and seed of its buffer, and the sum.
 const RECORDED: [(usize, &str, &str); 9] = [
     (0, "0", "ef46db3751d8e999"),
     (0, "2654435761", "ac75fda2929b17ef"),
@@ -298,12 +298,12 @@ fn sums_that_xxhsum_has_made_are_the_same() {
     assert_eq!(said.fine(), format!("{file}: OK\n").repeat(2));
 }
 
-/// The tool whose format this is says the same, where it is installed.
+/// The tool that defines the format must print the same sums, where it is installed.
 #[test]
 fn xxhsum_agrees() {
     let xxhsum = |arguments: &[&str]| Command::new("xxhsum").args(arguments).output();
     if xxhsum(&["--version"]).is_err() {
-        // Past the harness, which keeps to itself what a test prints when it passes.
+        // This bypasses the test harness, which hides the output of a test that passes.
         let _ = std::io::stderr().write_all(
             b"skipped: xxhsum is not installed; its recorded sums are compared all the same\n",
         );

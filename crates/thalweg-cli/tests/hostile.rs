@@ -1,5 +1,5 @@
-//! What a hostile user tries: outputs over inputs, full disks, negative numbers, other packers,
-//! signals.
+//! Tests what a hostile user might try: outputs that overwrite inputs, full disks, negative
+//! numbers, other compression formats, signals.
 
 use crate::program;
 
@@ -152,7 +152,7 @@ fn percentiles_of_too_few_commands_are_not_shown() {
         .unwrap()
         .split_whitespace()
         .collect();
-    // Placement, rate, commands a second, the p50 and its unit.
+    // The columns are placement, rate, commands a second, the p50 and its unit.
     let [_, _, _, _, _, p99, p999, ..] = row[..] else {
         panic!("{row:?}");
     };
@@ -164,7 +164,7 @@ fn percentiles_of_too_few_commands_are_not_shown() {
     );
 }
 
-/// `timeout 60 thalweg …` sends it.
+/// `timeout 60 thalweg …` sends SIGTERM.
 #[cfg(target_os = "linux")]
 #[test]
 fn sigterm_ends_a_run_and_reports_what_there_is() {

@@ -7,7 +7,7 @@ use crate::program;
 use program::{Scratch, thalweg};
 use thalweg_journal::{Journal, Options};
 
-/// A journal of six records of two bytes, in three blocks and two segments.
+/// Creates a journal of six records of two bytes, in three blocks and two segments.
 fn journal(scratch: &Scratch) -> String {
     let place = scratch.path("log");
     let options = Options::default()
@@ -59,7 +59,7 @@ fn a_whole_journal_is_shown_and_verified() {
     );
 }
 
-/// However many records are asked for, the program holds a few of them at a time.
+/// However many records are requested, the program holds only a few of them at a time.
 #[cfg(target_os = "linux")]
 #[test]
 fn records_are_printed_as_they_are_read() {
@@ -95,7 +95,8 @@ fn records_are_printed_as_they_are_read() {
         let mut out = BufReader::new(show.stdout.take().expect("it is piped"));
         let mut lines = out.by_ref().lines().map(|line| line.expect("it is UTF-8"));
         let heads = if format == "json" { 2 } else { 0 };
-        // The rest is more than a pipe and a buffer take: the program waits with most of it done.
+        // The remaining output exceeds what a pipe and a buffer hold, so the program must wait with
+        // most of its work done.
         let first = lines
             .by_ref()
             .take(RECORDS as usize - 500)
@@ -179,7 +180,7 @@ fn damage_is_a_finding_and_can_be_cut_off() {
     assert_eq!(thalweg(&["journal", "show", &place]).fine(), text);
 }
 
-/// A header that is damaged and a segment that is missing are findings too.
+/// A damaged header and a missing segment are findings too.
 #[test]
 fn a_segment_that_is_bad_or_missing_is_a_finding_and_can_be_cut_off() {
     for is_missing in [false, true] {

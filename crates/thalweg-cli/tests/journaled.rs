@@ -1,5 +1,5 @@
-//! `thalweg exchange run --journal`: the same outcome as without, in a directory that the other
-//! commands take up.
+//! Tests `thalweg exchange run --journal`: it must have the same outcome as a run without it, and
+//! leave a directory that the other commands can use.
 #![cfg(unix)]
 
 use crate::program;
@@ -58,7 +58,7 @@ fn a_journaled_run_ends_as_one_without_and_its_directory_is_an_exchange() {
     assert!(text.fine().contains(&line), "{text:?}");
     assert!(text.stdout.contains("sync never"), "{text:?}");
 
-    // It can be served, too.
+    // The directory can be served, too.
     let mut serving = command(&[&["exchange", "serve", directory], &LISTEN[..]].concat())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())

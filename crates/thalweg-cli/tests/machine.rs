@@ -1,4 +1,4 @@
-//! `thalweg machine`, and its figures in use.
+//! Tests `thalweg machine`, and the use of its figures.
 #![cfg(target_os = "linux")]
 
 use crate::program;

@@ -1,4 +1,5 @@
-//! Output of the program: data for people and programs, and nothing else on standard output.
+//! Tests the output of the program: data for people and programs, and nothing else on standard
+//! output.
 
 use crate::program;
 
@@ -71,7 +72,7 @@ fn json_has_units_in_its_keys() {
             .into_iter()
             .flatten()
         {
-            // A p90 takes ten times beyond it.
+            // A p90 needs ten times beyond it.
             let is_told = spent["count"].as_u64().unwrap() >= 100;
             assert_eq!(has_p90(spent), is_told, "{}", stage["name"]);
         }
@@ -80,7 +81,7 @@ fn json_has_units_in_its_keys() {
         stages[0].get("served").is_none(),
         "what is not measured is left out"
     );
-    // Of 3,000 commands, 3 are beyond the p99.9: that is no percentile.
+    // Only 3 of 3,000 commands are beyond the p99.9, which is too few for a percentile.
     assert!(latency["end_to_end"].get("p99_9_ns").is_none());
     let quantiles = ["p50_ns", "p90_ns", "p99_ns", "max_ns"];
     let values = quantiles.map(|q| latency["end_to_end"][q].as_u64().unwrap());
@@ -219,7 +220,7 @@ fn the_example_of_wishes_runs() {
     let results = &facts["commands"]["by_result"];
     assert_eq!(results[0]["name"], "SUCCESS");
     assert_eq!(results[0]["count"], facts["commands"]["total"]);
-    // 2 lots at 500, and the 3 that this triggers.
+    // The volume is 2 lots at 500, and the 3 lots that this triggers.
     assert_eq!(facts["trades"]["volume_lots"], 5);
 }
 

@@ -1,11 +1,11 @@
-//! What the README and the pages of the formats show is what the program reads and writes.
+//! Checks that the program reads and writes what the README and the pages of the formats show.
 
 use crate::program;
 
 use program::{Scratch, thalweg};
 use std::path::PathBuf;
 
-/// A page of the repository. It is not there where the crate is built from its package.
+/// Reads a page of the repository. It does not exist where the crate is built from its package.
 fn page(name: &str) -> Option<String> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
         .join("../..")
@@ -17,7 +17,7 @@ fn page(name: &str) -> Option<String> {
     text.ok()
 }
 
-/// The fenced blocks of a page, each with the word behind its fence.
+/// Returns the fenced code blocks of a page, each with the word behind its fence.
 fn blocks(page: &str) -> Vec<(&str, &str)> {
     let fenced = page.split("```").skip(1).step_by(2);
     fenced.filter_map(|part| part.split_once('\n')).collect()
@@ -73,7 +73,7 @@ fn every_example_of_the_orders_format_runs() {
     }
 }
 
-/// The sample gives the trades that the README shows, and so does an order of one's own.
+/// The sample must produce the trades that the README shows, and so must a user's own order.
 #[test]
 fn the_readme_shows_what_comes_out() {
     let (Some(readme), Some(sample)) = (page("README.md"), page("docs/samples/orders.csv")) else {

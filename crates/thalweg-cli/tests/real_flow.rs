@@ -1,11 +1,11 @@
-//! Recorded flow of real markets comes out of the exchange as it was recorded.
+//! Tests that the exchange reproduces the recorded flow of real markets.
 
 use crate::program;
 
 use program::{shared, thalweg};
 use serde_json::Value;
 
-/// Agreement by name, as (agree, of).
+/// Returns the agreement of that name, as (agreements, comparisons).
 pub(crate) fn score(facts: &Value, name: &str) -> (u64, u64) {
     let scores = facts["check"]["scores"]
         .as_array()

@@ -1,4 +1,4 @@
-//! The report, as a browser sees it.
+//! Tests the report as a browser renders it.
 
 use crate::program;
 
@@ -25,7 +25,7 @@ fn browser() -> Option<&'static str> {
     found
 }
 
-/// Opens a page without a window; gives what the browser prints.
+/// Opens a page without a window, and returns the output of the browser.
 fn open(browser: &str, scratch: &Scratch, page: &str, options: &[&str]) -> String {
     let out = Command::new(browser)
         .args([
@@ -48,7 +48,7 @@ fn open(browser: &str, scratch: &Scratch, page: &str, options: &[&str]) -> Strin
     String::from_utf8_lossy(&out.stdout).into_owned()
 }
 
-/// How often each colour is in a picture.
+/// Counts the pixels of each colour in a picture.
 fn colours(png: &str) -> HashMap<[u8; 3], u64> {
     let decoder = png::Decoder::new(BufReader::new(
         File::open(png).expect("as the program and its formats promise"),
@@ -126,7 +126,7 @@ fn a_browser_shows_it() {
         "{most} of {pixels} pixels have one colour"
     );
     assert!(colours.len() > 50, "{} colours", colours.len());
-    // The bars of the throughput are a large area in the first colour of the palette.
+    // The bars of the throughput form a large area in the first colour of the palette.
     let blue = |c: &[u8; 3]| c[2] > 150 && c[0] < 120;
     let bars: u64 = colours
         .iter()

@@ -1,4 +1,4 @@
-//! `thalweg exchange serve`: the program, its signals, and what a kill leaves.
+//! Tests `thalweg exchange serve`: the program, its signals, and the state that a kill leaves.
 
 #![cfg(unix)]
 
@@ -23,7 +23,7 @@ use thalweg_server::config::DEFAULT_TEXT;
 
 const TERM: u32 = 15;
 
-/// A server as a process of its own; killed when dropped.
+/// A server in a process of its own, which is killed when this is dropped.
 pub(crate) struct Serving {
     child: Child,
     pub(crate) admin: SocketAddr,
@@ -36,7 +36,7 @@ impl Serving {
         Serving::start_as(command(&[]), directory, &[])
     }
 
-    /// A program with these options more.
+    /// Starts a program with these additional options.
     pub(crate) fn start_as(mut program: Program, directory: &str, more: &[&str]) -> Serving {
         program.args(["exchange", "serve", directory, "--format", "json"]);
         let mut child = program
@@ -63,9 +63,9 @@ impl Serving {
         }
     }
 
-    /// Its exit code, and what it logged.
+    /// Returns the exit code and the log.
     fn ended(mut self) -> (Option<i32>, String) {
-        // In this order: lines that nobody takes are dropped.
+        // The log is read before the process is waited for: lines that no thread reads are dropped.
         let mut log = String::new();
         let stderr = self.child.stderr.as_mut().expect("it is piped");
         stderr.read_to_string(&mut log).expect("it logs UTF-8");
@@ -98,7 +98,7 @@ fn add_user(admin: &mut Client, number: u64) -> bool {
     admin.stream.write_all(&bytes).is_ok()
 }
 
-/// Returns what comes next from a server that may be gone within a frame.
+/// Returns the next message from a server that may disappear within a frame.
 fn receive(admin: &mut Client) -> Received {
     admin.receive_cut().unwrap_or(Received::Closed)
 }
@@ -129,7 +129,7 @@ fn what_cannot_be_served_is_told_at_once() {
         !std::path::Path::new(&directory).exists(),
         "nothing was made"
     );
-    // A directory of something else.
+    // The directory holds files of something else.
     let other = scratch.file("letter.txt", b"dear");
     let place = std::path::Path::new(&other)
         .parent()
@@ -161,7 +161,7 @@ fn sigterm_ends_it_in_order_while_commands_come() {
                 assert_eq!(why, Ending::Shutdown);
                 is_over = true;
             }
-            // It was closed while commands were on their way.
+            // The connection was closed while commands were in flight.
             Received::Closed => is_over = true,
             other => panic!("{other:?}"),
         }
@@ -186,7 +186,7 @@ fn what_was_answered_before_a_kill_is_there_once() {
         let mut serving = Serving::start(&directory);
         let (mut admin, welcome) = connect(&serving);
         assert!(welcome.last_executed.0 >= answered, "round {round}");
-        // What has no answer is sent again, and executed once: a user is added once.
+        // Commands without an answer are sent again, and executed once: a user is added once.
         for sequence in answered + 1..next {
             assert!(add_user(&mut admin, sequence));
         }
@@ -210,7 +210,7 @@ fn what_was_answered_before_a_kill_is_there_once() {
                 other => panic!("round {round}: {other:?}"),
             }
         }
-        // Here a second server finds the directory in use.
+        // At this point a second server must find the directory in use.
         if round == 1 {
             serve(&[&directory]).refused(&[]);
         }
@@ -266,7 +266,7 @@ fn an_audit_line_is_in_the_file_for_each_command_of_an_administrator() {
 #[test]
 fn a_log_that_nobody_reads_stops_nothing() {
     let scratch = Scratch::new();
-    // Standard error is a pipe that is full after some hundred lines.
+    // Standard error is a pipe that is full after a few hundred lines.
     let serving = Serving::start(&scratch.path("exchange"));
     let (mut admin, _) = connect(&serving);
     for first in (1..=10_000).step_by(500) {
@@ -304,7 +304,7 @@ fn a_port_in_use_and_a_wrong_key_file_are_told_with_their_place() {
     );
 }
 
-/// A limit of the length of files stands for a disk without room.
+/// A limit on the size of files simulates a full disk.
 #[test]
 fn a_last_snapshot_that_finds_no_room_is_told_and_nothing_is_gone() {
     let scratch = Scratch::new();
@@ -312,7 +312,7 @@ fn a_last_snapshot_that_finds_no_room_is_told_and_nothing_is_gone() {
     let config = scratch.file("serve.toml", b"[journal]\nsegment_bytes = 1048576\n");
     let more = ["--config", &config];
     let mut shell = Program::new("bash");
-    // In units of 1,024 bytes: a segment has room, the snapshot has not.
+    // The limit is in units of 1,024 bytes: a segment fits, the snapshot does not.
     let script = "trap '' XFSZ; ulimit -f 1100; exec \"$0\" \"$@\"";
     shell.args(["-c", script, env!("CARGO_BIN_EXE_thalweg")]);
     let serving = Serving::start_as(shell, &directory, &more);

@@ -1,4 +1,4 @@
-//! `exchange send` and `exchange load` against a scripted server.
+//! Tests `exchange send` and `exchange load` against a scripted server.
 
 #[path = "../../thalweg-client/tests/client/mock.rs"]
 #[allow(
@@ -26,7 +26,7 @@ fn send(mock: &Mock, more: &[&str]) -> Ended {
     thalweg(&[&arguments[..], more].concat())
 }
 
-/// The objects of the lines whose record is one of these.
+/// Returns the objects of the lines whose record is one of these.
 fn objects(ended: &Ended, record: &[&str]) -> Vec<Value> {
     let lines = ended.stdout.lines();
     let objects = lines.map(|line| serde_json::from_str(line).expect("a line is an object"));
@@ -51,7 +51,7 @@ fn a_file_is_sent_and_answers_and_reports_are_shown() {
     assert_eq!(text.lines().count(), 6, "{text}");
 }
 
-/// The same lines, whatever happens to the connection.
+/// The output must be the same, whatever happens to the connection.
 #[test]
 fn a_connection_that_breaks_is_made_again() {
     let scratch = Scratch::new();
@@ -89,7 +89,7 @@ fn commands_may_come_from_a_pipe_without_the_name_of_the_format() {
         .expect("it starts");
     let mut input = child.stdin.take().expect("it is piped");
     input.write_all(b"cancel,7,1,5\n").expect("it reads");
-    // Sent while the pipe is still open.
+    // The command is sent while the pipe is still open.
     while mock.world().executed.is_empty() {
         std::thread::yield_now();
     }
@@ -238,7 +238,7 @@ fn a_load_counts_what_it_sent_and_measures_it() {
     let counted = facts["histogram"].as_array().expect("a list").iter();
     let counted: u64 = counted.filter_map(|row| row[1].as_u64()).sum();
     assert_eq!(counted, 600, "{facts}");
-    // Two of the set-up.
+    // Two of the commands are those of the set-up.
     assert_eq!(mock.world().executed.len(), 602);
     let text = load(&mock, &options);
     let text = text.fine();
@@ -252,7 +252,7 @@ fn a_load_counts_what_it_sent_and_measures_it() {
     }
 }
 
-/// With room for one command a session, the exchange is the limit, and the facts say so.
+/// With room for one command per session, the exchange is the limit, and the facts must say so.
 #[test]
 fn a_load_says_that_the_exchange_was_the_limit() {
     let mock = Mock::new([]);

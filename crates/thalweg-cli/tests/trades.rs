@@ -1,4 +1,5 @@
-//! What a run tells beside its facts: results, limits, latencies; parts of streams, and Ctrl-C.
+//! Tests the output of a run besides its facts: results, limits, latencies; parts of streams, and
+//! Ctrl-C.
 
 use crate::program;
 
@@ -170,7 +171,7 @@ fn a_part_of_a_stream_is_the_same_as_in_the_whole() {
     run(&["--limit", "no"]).refused(&["'no'", "--limit", "such as 250"]);
 }
 
-/// As many as are read before the run, and so many more.
+/// The length of a stream that is longer than the part that is read before the run.
 const LONG: usize = (1 << 20) + 40_000;
 
 fn long_orders() -> String {
@@ -230,7 +231,7 @@ fn orders_without_end_are_run_until_ctrl_c() {
     let mut stdin = child.stdin.take().unwrap();
     let _ = stdin.write_all(long_orders().as_bytes());
     let more = "cancel,7,1,9\n".repeat(10_000);
-    // What is written now, the program takes only because it is running already.
+    // The program takes this data only because it is running already.
     for _ in 0..50 {
         stdin.write_all(more.as_bytes()).unwrap();
     }
@@ -273,7 +274,7 @@ fn a_limit_that_is_passed_is_a_negative_finding() {
         assert!(said.stderr.contains(part), "{part} is not in {said:?}");
     }
     assert!(!said.stderr.contains("max>1000s"), "{said:?}");
-    // Of 2,000 commands, two are beyond the p99.9.
+    // Only two of 2,000 commands are beyond the p99.9.
     run(&["--fail-if", "p99>1000s"]).fine();
     run(&["--fail-if", "p99.9>1us"]).refused(&[
         "--fail-if p99.9>1us: 2000 commands are too few to judge p99.9 by, it takes 10000",

@@ -1,7 +1,8 @@
-//! How often is a difference found, and how often one that is not there?
+//! Measures how often a real difference is found, and how often a difference is reported that does
+//! not exist.
 //!
 //! `cargo bench -p thalweg-doctor --bench contrast_power -- [TRIES [RUNS [SECONDS [PER_CENT]]]]`
-//! compares two spinning programs so many times: B takes so many per cent longer.
+//! compares two spinning programs `TRIES` times; B takes `PER_CENT` per cent longer.
 
 #[cfg(target_os = "linux")]
 fn main() {
@@ -28,7 +29,7 @@ fn main() {
     println!("skipped: the runs of a command are measured on Linux only");
 }
 
-/// Steps that each wait for the one before.
+/// Executes steps that each depend on the one before.
 fn spin(steps: u64) {
     let mut value = 1_u64;
     for _ in 0..steps {
@@ -86,7 +87,7 @@ mod measured {
         println!("{percent} % longer, {runs} runs of {seconds} s: told in {told} of {tries} tries");
     }
 
-    /// Steps that take so long here: the fastest of some tries says how many.
+    /// Returns the number of steps that take this long here, measured as the fastest of some tries.
     fn steps_of(seconds: f64) -> f64 {
         const STEPS: u64 = 10_000_000;
         let took = (0..9).map(|_| {

@@ -1,48 +1,48 @@
-//! What the time of a program consists of.
+//! Divides the time of a program into parts.
 
 use crate::evidence::Evidence;
 
-/// A part of the time that a program was observed.
+/// A part of the time in which a program was observed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Part {
-    /// It ran, and did none of what follows.
+    /// It ran, and did none of the activities below.
     Work,
     /// It ran in page faults.
     Faults,
-    /// It ran in a loop that waits, or beside a pause instruction.
+    /// It ran in a loop that waits, or next to a pause instruction.
     Spin,
     /// It ran in `sched_yield`.
     Yield,
-    /// It ran in calls of futex.
+    /// It ran in futex calls.
     FutexCalls,
-    /// It ran in polls that do not wait, and find nothing.
+    /// It ran in polls that do not wait and find nothing.
     BusyPolls,
     /// It ran in other system calls.
     OtherCalls,
-    /// It could have run, and another program had the core.
+    /// It was runnable, and another program had the core.
     Queue,
-    /// It could have run, and a quota was used up.
+    /// It was runnable, and a quota was used up.
     Quota,
-    /// All of it waited at a futex.
+    /// All of its threads waited at a futex.
     Futex,
-    /// All of it waited for locks of files.
+    /// All of its threads waited for locks of files.
     FileLock,
-    /// All of it waited for a disk.
+    /// All of its threads waited for a disk.
     Disk,
-    /// All of it waited at pipes, sockets or terminals.
+    /// All of its threads waited at pipes, sockets or terminals.
     Stream,
-    /// All of it slept.
+    /// All of its threads slept.
     Sleep,
-    /// All of it waited in poll, select or epoll_wait.
+    /// All of its threads waited in poll, select or epoll_wait.
     Poll,
-    /// All of it waited for child processes.
+    /// All of its threads waited for child processes.
     Child,
-    /// All of it waited for anything else.
+    /// All of its threads waited for anything else.
     Other,
 }
 
-/// Each part, its name for people, and the figures that it is computed from.
+/// A table of the parts, with their names for people and the figures that they are computed from.
 const PARTS: &[(Part, &str, &[&str])] = &[
     (Part::Work, "computing", &["state.running"]),
     (
@@ -105,7 +105,7 @@ const PARTS: &[(Part, &str, &[&str])] = &[
 ];
 
 impl Part {
-    /// All parts. They cover the whole time where every figure is there.
+    /// Returns all parts. They cover the whole time where every figure is available.
     pub fn all() -> impl Iterator<Item = Part> {
         PARTS.iter().map(|&(part, ..)| part)
     }
@@ -115,19 +115,19 @@ impl Part {
         entry.expect("every part is in the table")
     }
 
-    /// Its name for people.
+    /// Returns the name for people.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.entry().1
     }
 
-    /// The figures that it is computed from; the last one decides.
+    /// Returns the figures that the part is computed from; the last one decides.
     #[must_use]
     pub fn figures(self) -> &'static [&'static str] {
         self.entry().2
     }
 
-    /// How much of the time it is, 0 to 1. Nothing where a figure is absent.
+    /// Returns the part's share of the time, from 0 to 1; `None` where a figure is absent.
     #[must_use]
     pub fn share(self, evidence: &Evidence) -> Option<f64> {
         let value = |name| evidence.value(name);
@@ -165,15 +165,15 @@ impl Part {
     }
 }
 
-/// The part of the time that it was blocked. What a quota stops waits for a core, or looks
-/// blocked where the kernel takes it from the queue.
+/// Returns the share of the time in which the program was blocked. A thread that a quota stops
+/// waits for a core, or looks blocked where the kernel removes it from the run queue.
 fn blocked(evidence: &Evidence) -> Option<f64> {
     let quota = evidence.value("host.throttled_share").unwrap_or(0.0);
     let stopped = (quota - evidence.value("state.waiting").unwrap_or(0.0)).max(0.0);
     Some((evidence.value("state.blocked")? - stopped).max(0.0))
 }
 
-/// The part of the processor time that is known not to be work.
+/// Returns the share of the processor time that is known not to be work.
 fn known_overheads(evidence: &Evidence) -> f64 {
     let parts = [
         evidence.value("fault.cpu_share"),
@@ -184,7 +184,8 @@ fn known_overheads(evidence: &Evidence) -> f64 {
     parts.into_iter().flatten().sum()
 }
 
-/// The part of the processor time in `sched_yield`: by samples, else by its part of the calls.
+/// Returns the share of the processor time in `sched_yield`: from samples, otherwise from its share
+/// of the calls.
 fn yields(evidence: &Evidence) -> Option<f64> {
     let by_count = || {
         let calls = all_calls(evidence)?;
@@ -194,14 +195,14 @@ fn yields(evidence: &Evidence) -> Option<f64> {
     evidence.value("yield.cpu_share").or_else(by_count)
 }
 
-/// The part of the processor time in system calls other than `sched_yield`.
+/// Returns the share of the processor time in system calls other than `sched_yield`.
 fn calls(evidence: &Evidence) -> Option<f64> {
     let yields = yields(evidence).unwrap_or(0.0);
     Some((all_calls(evidence)? - yields).max(0.0))
 }
 
-/// The part of the processor time in system calls; without samples of kernel stacks, what the
-/// kernel used but for page faults.
+/// Returns the share of the processor time in system calls; without samples of kernel stacks, the
+/// time in the kernel without page faults.
 fn all_calls(evidence: &Evidence) -> Option<f64> {
     let rest = || {
         let faults = evidence.value("fault.cpu_share").unwrap_or(0.0);
@@ -210,8 +211,8 @@ fn all_calls(evidence: &Evidence) -> Option<f64> {
     evidence.value("call.cpu_share").or_else(rest)
 }
 
-/// The part that polls in vain are of all calls but `sched_yield`, at least: of those that do not
-/// wait, each that finds something is followed by a call that takes it.
+/// Returns the minimum share of polls that find nothing among all calls but `sched_yield`. Each
+/// poll that does not wait and finds something is followed by a call that takes it.
 fn busy_of_calls(evidence: &Evidence) -> Option<f64> {
     let yields = evidence.value("call.yield").unwrap_or(0.0);
     let all = evidence.value("call.all");
@@ -220,11 +221,11 @@ fn busy_of_calls(evidence: &Evidence) -> Option<f64> {
     Some((2.0 * busy - 1.0).clamp(0.0, 1.0))
 }
 
-/// What a call of futex takes that blocks or wakes: 2.6 to 7.4 µs (Zen 3, KVM).
+/// The time of a futex call that blocks or wakes, in seconds: 2.6 to 7.4 µs (Zen 3, KVM).
 const FUTEX_S: f64 = 5e-6;
 
-/// The part that calls of futex are of all calls but `sched_yield`; where these are not counted, by
-/// what those of futex take that block or wake.
+/// Returns the share of futex calls among all calls but `sched_yield`; where calls are not counted,
+/// it is estimated from the time of futex calls that block or wake.
 fn futex_of_calls(evidence: &Evidence) -> Option<f64> {
     if evidence.value("call.all").is_none() {
         let calls = evidence.value("cpu.used")? * calls(evidence)?;

@@ -1,4 +1,4 @@
-//! What can be measured here, and what it costs.
+//! Lists what can be measured on this machine, and what it costs.
 
 use crate::probe::host::Host;
 use crate::probe::perf::Perf;
@@ -6,20 +6,20 @@ use crate::report::wrapped;
 use serde::Serialize;
 use std::fs;
 
-/// A way to measure.
+/// A way to measure, such as a tracepoint or a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Capability {
-    /// What it is called in the sources of figures.
+    /// The name that the sources of figures use.
     pub name: &'static str,
-    /// Can this user have it here?
+    /// Whether this user can use it on this machine.
     pub works: bool,
-    /// What it is for; if it does not work, why not.
+    /// Its purpose; if it does not work, the reason.
     pub why: String,
-    /// What it costs the program that is observed.
+    /// The cost to the program that is observed.
     pub cost: &'static str,
 }
 
-/// What this user can have on this machine, tried on the doctor's own process.
+/// Returns what this user can measure on this machine, tried on the doctor's own process.
 #[must_use]
 pub fn capabilities() -> Vec<Capability> {
     let mut found = Found(Vec::new());
@@ -33,7 +33,7 @@ pub fn capabilities() -> Vec<Capability> {
     found.0
 }
 
-/// All of them for people, in the columns of a terminal.
+/// Formats all capabilities for people, in the columns of a terminal.
 #[must_use]
 pub fn page(all: &[Capability]) -> String {
     let mut lines = vec![format!("{:<28} works  what for; its cost", "probe")];
@@ -191,7 +191,8 @@ impl Found {
     }
 }
 
-// Measured on a virtual machine with two cores, Linux 6.18: see the README of this crate.
+// These costs were measured on a virtual machine with two cores, Linux 6.18; see the README of this
+// crate.
 const SWITCH_COST: &str = "1.4 µs a switch: paused when frequent";
 const CLOCK_COST: &str = "997 ticks a second and busy core: about 1 % of a program that computes";
 const CLOCK_COST_OWN: &str = "997 ticks a second and thread, and a timer at each switch: \

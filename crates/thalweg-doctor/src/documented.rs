@@ -1,4 +1,4 @@
-//! The keys in `docs/doctor-json.md` are those of the program's JSON.
+//! Checks that the keys in `docs/doctor-json.md` are those of the program's JSON.
 
 use crate::contrast::{Comparison, Line, Plan, Run, Taken};
 use crate::evidence::{Evidence, Quality};
@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// The lines of the page between the marks of this name.
+/// Returns the lines of the page between the marks of this name.
 fn section(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/doctor-json.md");
     let page = fs::read_to_string(path).expect("docs/doctor-json.md");
@@ -23,7 +23,7 @@ fn section(name: &str) -> String {
     found.to_owned()
 }
 
-/// The keys that its table documents.
+/// Returns the keys that the table of this name documents.
 fn documented(name: &str) -> BTreeSet<String> {
     let section = section(name);
     let keys = section
@@ -32,8 +32,8 @@ fn documented(name: &str) -> BTreeSet<String> {
     keys.map(|(key, _)| key.to_owned()).collect()
 }
 
-/// The paths of all values that are neither objects nor lists, and of lists and nulls; keys of the
-/// objects at the paths in `named` are names.
+/// Collects the paths of all values that are neither objects nor lists, and of lists and nulls. The
+/// keys of the objects at the paths in `named` are arbitrary names.
 fn keys(value: &Value, path: &str, named: &[&str], found: &mut BTreeSet<String>) {
     match value {
         Value::Object(object) => {
@@ -54,8 +54,8 @@ fn keys(value: &Value, path: &str, named: &[&str], found: &mut BTreeSet<String>)
     }
 }
 
-/// Nothing is documented that is not there, and nothing is there that is not documented. A key of
-/// the page whose members are there as well says what a null or an element is.
+/// Checks that every documented key exists, and that every key is documented. A key of the page
+/// whose members are documented as well describes a null or an element.
 fn compare(name: &str, values: &[Value], named: &[&str]) {
     let mut found = BTreeSet::new();
     values

@@ -1,29 +1,29 @@
-//! What was measured.
+//! The figures that were measured.
 
 use crate::metrics;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// How a figure came about.
+/// The way in which a figure was obtained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Quality {
-    /// Counted by the system.
+    /// The system counted it exactly.
     Exact,
-    /// Estimated from samples.
+    /// It was estimated from samples.
     Sampled,
-    /// Not to be had here.
+    /// It cannot be measured here.
     Absent,
 }
 
-/// One figure, or why there is none.
+/// One figure, or the reason why it is absent.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Reading {
-    /// Nothing if the figure is absent.
+    /// The value; `None` if the figure is absent.
     pub value: Option<f64>,
-    /// How it came about.
+    /// The way in which it was obtained.
     pub quality: Quality,
-    /// The file or event that it came from; for an absent figure, why it is absent.
+    /// The file or event that it came from; for an absent figure, the reason why it is absent.
     pub source: String,
 }
 
@@ -35,7 +35,7 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    /// Nothing is measured yet.
+    /// Creates evidence without any figure.
     #[must_use]
     pub fn new() -> Evidence {
         Evidence::default()
@@ -44,16 +44,16 @@ impl Evidence {
     /// Adds a figure. A later one of the same name replaces it.
     ///
     /// # Panics
-    /// No metric has this name, or the value is not finite.
+    /// Panics if no metric has this name, or if the value is not finite.
     pub fn put(&mut self, name: &str, value: f64, quality: Quality, source: impl Into<String>) {
         assert!(value.is_finite(), "{name} is {value}");
         self.set(name, Some(value), quality, source.into());
     }
 
-    /// Adds why a figure cannot be had. A figure that is there stays.
+    /// Adds the reason why a figure is absent. A figure that was measured stays.
     ///
     /// # Panics
-    /// No metric has this name.
+    /// Panics if no metric has this name.
     pub fn lack(&mut self, name: &str, why: impl Into<String>) {
         if self.value(name).is_none() {
             self.set(name, None, Quality::Absent, why.into());
@@ -70,19 +70,20 @@ impl Evidence {
         self.readings.insert(metric.name, reading);
     }
 
-    /// The value of a figure, if it was measured.
+    /// Returns the value of a figure, if it was measured.
     #[must_use]
     pub fn value(&self, name: &str) -> Option<f64> {
         self.readings.get(name)?.value
     }
 
-    /// A figure, or why there is none. Nothing for one that no probe has spoken of.
+    /// Returns a figure, or the reason why it is absent; `None` for a figure that no probe has
+    /// reported on.
     #[must_use]
     pub fn reading(&self, name: &str) -> Option<&Reading> {
         self.readings.get(name)
     }
 
-    /// The absent ones of these figures, behind the reason that they have in common.
+    /// Returns the absent ones of these figures, grouped behind their common reason.
     pub(crate) fn absent(&self, names: impl IntoIterator<Item = &'static str>) -> Vec<String> {
         let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
         for name in names {
@@ -101,7 +102,7 @@ impl Evidence {
         reasons.into_iter().map(text).collect()
     }
 
-    /// All of them, in the order of their names.
+    /// Returns all figures, in the order of their names.
     pub fn readings(&self) -> impl Iterator<Item = (&'static str, &Reading)> {
         self.readings.iter().map(|(name, reading)| (*name, reading))
     }

@@ -1,10 +1,10 @@
-//! What programs built on Thalweg say of their own queues and stages.
+//! Reads the figures that programs built on Thalweg export about their own queues and stages.
 //!
 //! Such a program writes its figures into files of a directory that the environment variable
-//! [`VARIABLE`] names; `docs/export-format.md` says what is in them. [`Directory`] makes one for a
-//! program that the doctor starts, [`directory_of`] finds that of a program that runs already, and
-//! [`read`] reads what is there. [`between`] gives the figures of the time between two readings,
-//! and [`fill`] puts those of the queue that is nearest to its limit among the evidence.
+//! [`VARIABLE`] names; `docs/export-format.md` describes their contents. [`Directory`] makes a
+//! directory for a program that the doctor starts, [`directory_of`] finds that of a program that
+//! runs already, and [`read`] reads its files. [`between`] returns the figures of the time between
+//! two readings, and [`fill`] adds those of the queue that is nearest to its limit to the evidence.
 
 mod directory;
 mod file;
@@ -16,8 +16,9 @@ pub use file::{Exported, Inbox, Latency, Named, Queue, Stage};
 pub use latency::{fill_latency, latencies};
 pub use load::fill;
 
-/// The figures of the time between two readings: counters of `after` less those of `before`, of
-/// whatever is in both. What has begun in between is there as it is, and what ended before is not.
+/// Returns the figures of the time between two readings: counters of `after` minus those of
+/// `before`, for each pipeline or bus that is in both. One that began in between is returned
+/// unchanged, and one that ended before is left out.
 #[must_use]
 pub fn between(before: &[Exported], after: &[Exported]) -> Vec<Exported> {
     let same = |new: &Exported| {

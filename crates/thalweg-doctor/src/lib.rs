@@ -1,4 +1,4 @@
-//! Which kind of bottleneck does a program have?
+//! Determines which kind of bottleneck a program has.
 //!
 //! Probes measure a running program and the machine under it; [`evidence::Evidence`] holds their
 //! figures; rules turn these into [`verdict::Verdict`]s.

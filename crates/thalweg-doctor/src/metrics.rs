@@ -1,17 +1,17 @@
-//! The table of all figures.
+//! A table of all figures.
 
 /// A figure that a probe may measure.
 #[derive(Debug, Clone, Copy)]
 pub struct Metric {
-    /// Its name in reports and rules.
+    /// The name in reports and rules.
     pub name: &'static str,
     /// The unit of its values.
     pub unit: &'static str,
-    /// What it says.
+    /// The meaning of the figure.
     pub meaning: &'static str,
 }
 
-/// The metric of a name.
+/// Returns the metric of a name.
 #[must_use]
 pub fn named(name: &str) -> Option<&'static Metric> {
     METRICS.iter().find(|metric| metric.name == name)
@@ -19,7 +19,7 @@ pub fn named(name: &str) -> Option<&'static Metric> {
 
 macro_rules! metrics {
     ($($name:literal $unit:literal $meaning:literal;)*) => {
-        /// All figures. A share is a part of one, 0 to 1.
+        /// All figures. A share is a part of one, from 0 to 1.
         pub const METRICS: &[Metric] = &[
             $(Metric { name: $name, unit: $unit, meaning: $meaning },)*
         ];

@@ -1,4 +1,4 @@
-//! Watching a program: from its start to its end, or one that runs already for a while.
+//! Observes a program: from its start to its end, or, if it runs already, for some time.
 
 use crate::evidence::Evidence;
 use crate::export::{self, Exported};
@@ -14,14 +14,14 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::fs::MetadataExt as _;
 use std::time::Duration;
 
-/// How to watch.
+/// The options of an observation.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// How long a program that was asked to end may take to do so, before it is killed.
+    /// The time that a program that was asked to end may take to do so before it is killed.
     pub grace: Duration,
-    /// The part of one core that looking at `/proc` may cost.
+    /// The share of one core that sampling `/proc` may cost.
     pub cost_share: f64,
-    /// Use the kernel's events. Without them there is `/proc` only.
+    /// Whether the kernel's events are used. Without them, `/proc` is the only source.
     pub events: bool,
 }
 
@@ -35,14 +35,14 @@ impl Default for Options {
     }
 }
 
-/// What was seen of a program.
+/// The results of observing a program.
 #[derive(Debug)]
 pub struct Observation {
     /// The figures.
     pub evidence: Evidence,
-    /// What a report draws.
+    /// The data that a report draws.
     pub recording: Recording,
-    /// How it ended.
+    /// The way in which the program ended.
     pub exit: Exit,
 }
 
@@ -70,14 +70,15 @@ impl Observation {
     }
 }
 
-/// Runs a command to its end and watches it. Its input, output and terminal are ours.
+/// Runs a command to its end and observes it. Its input, output and terminal are ours.
 ///
-/// Signals that ask for an end are passed on if the program has not got them from the terminal;
-/// at a second one, or after [`Options::grace`], all of its processes are killed. So they are when
-/// three come from the terminal within a second.
+/// Signals that ask for an end are passed on if the program has not received them from the
+/// terminal. At a second one, or after [`Options::grace`], all of its processes are killed. They
+/// are killed too when three such signals come from the terminal within a second.
 ///
 /// # Errors
-/// There is no such program, it cannot be run, or the system refuses what nothing goes without.
+/// Returns an error if there is no such program, if it cannot be run, or if the system refuses
+/// something that every observation needs.
 ///
 /// # Examples
 /// ```
@@ -91,7 +92,7 @@ impl Observation {
 /// # Ok::<(), thalweg_doctor::target::Error>(())
 /// ```
 pub fn observe(target: &Target, options: &Options) -> Result<Observation, Error> {
-    // Without a place there is nothing to read, and all else can be seen.
+    // Without a directory there are no exported figures, but everything else can be observed.
     let place = export::Directory::named_or_new().ok();
     let read = || place.as_ref().map(|place| export::read(place.path()));
     let before = read().unwrap_or_default();
@@ -122,7 +123,7 @@ fn run(
         watch
             .wait(&files, u64::MAX)
             .map_err(|why| Error::System("poll", why))?;
-        // Before the records of what a signal does are taken in.
+        // The signals are passed on before the records of their effects are read.
         let kill = keeper.pass(started.pid);
         if keeper.interrupts() || kill {
             watch.interrupt();
@@ -134,11 +135,11 @@ fn run(
     }
 }
 
-/// Watches a process that runs already, and those that descend from it, for `time` or until it
-/// ends. A signal that asks for an end ends this early.
+/// Observes a process that runs already, and its descendants, for `time` or until it ends. A signal
+/// that asks for an end stops the observation early.
 ///
 /// # Errors
-/// There is no such process, or it belongs to somebody else.
+/// Returns an error if there is no such process, or if it belongs to another user.
 pub fn attach(pid: i32, time: Duration, options: &Options) -> Result<Observation, Error> {
     let folder = std::fs::metadata(format!("/proc/{pid}")).map_err(|_| Error::NoProcess(pid))?;
     let user = rustix::process::geteuid();
@@ -156,7 +157,7 @@ pub fn attach(pid: i32, time: Duration, options: &Options) -> Result<Observation
     let others = processes.iter().filter(|&&child| child != pid);
     let of = |&pid: &i32| tree::threads(pid).into_iter().map(move |tid| (pid, tid));
     let threads: Vec<(i32, i32)> = threads.into_iter().chain(others.flat_map(of)).collect();
-    // Of all that goes there, what these processes wrote.
+    // Only the files that these processes wrote are used.
     let place = u32::try_from(pid).ok().and_then(export::directory_of);
     let read = |processes: &[i32]| -> Vec<Exported> {
         let all = place.as_deref().map(export::read).unwrap_or_default();
@@ -182,7 +183,8 @@ pub fn attach(pid: i32, time: Duration, options: &Options) -> Result<Observation
     Ok(Observation::of(watch, None, exit, &exported))
 }
 
-/// The threads of a process that can be watched. The first may have ended before the others.
+/// Returns the threads of a process that can be watched. The first one may have ended before the
+/// others.
 fn threads_of(pid: i32) -> Result<Vec<(i32, i32)>, Error> {
     let threads = tree::threads(pid).into_iter();
     let states = threads.filter_map(|tid| Some((tid, tree::state(pid, tid)?)));
@@ -219,8 +221,8 @@ fn has_ended(process: BorrowedFd<'_>) -> bool {
 mod tests {
     use super::*;
 
-    /// Two ways to the same figure: within a twentieth, and what single ticks and the last moments
-    /// of processes make of it.
+    /// Checks that two ways to the same figure agree within a twentieth, plus the error of single
+    /// samples and of the last moments of processes.
     fn agree(what: &str, one: f64, other: f64, slack: f64) {
         let apart = (one - other).abs();
         assert!(
@@ -231,7 +233,8 @@ mod tests {
 
     #[test]
     fn records_agree_with_what_wait_says() {
-        // Computes, and passes bytes through a pipe: so few that each switch can be recorded.
+        // The script computes, and passes bytes through a pipe: few enough that each switch can be
+        // recorded.
         let script = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; \
                       head -c 1000000 /dev/zero | cat >/dev/null";
         let arguments = vec!["-c".into(), script.into()];
@@ -249,7 +252,7 @@ mod tests {
         if totals.lost > 0 {
             return println!("skipped: {} records were lost", totals.lost);
         }
-        // Then figures are estimates.
+        // In this case the figures are estimates.
         let gaps_ns = watch.timeline.gaps_ns();
         if gaps_ns > 0 {
             return println!("skipped: for {gaps_ns} ns, switches were too many to record");
@@ -277,7 +280,7 @@ mod tests {
             );
         }
         let states_ns = totals.all.running_ns + totals.all.waiting_ns + totals.all.blocked_ns;
-        // On a busy machine, the doctor comes some time after the end.
+        // On a busy machine, the doctor notices the end some time later.
         let ends = watch.timeline.gone.iter();
         let end_ns = ends.filter_map(|(_, thread)| thread.gone_ns).max();
         let end_ns = end_ns.expect("its threads have ended");
@@ -325,7 +328,7 @@ mod tests {
         if watch.perf.is_err() {
             return println!("skipped: no events for this user");
         }
-        // As 500 threads did that switch 30,000 times a second.
+        // These values correspond to 500 threads that switch 30,000 times a second.
         ended.used.user_s += 17.8;
         let mut value = |lost| {
             watch.timeline.totals.lost = lost;

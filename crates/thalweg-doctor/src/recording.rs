@@ -1,95 +1,101 @@
-//! What happened when: what the report draws.
+//! The timeline of an observation, which the report draws.
 
 use serde::Serialize;
 
-/// What a thread did.
+/// The state of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
     /// It had a core.
     Running,
-    /// It could run and had no core.
+    /// It was runnable and had no core.
     Runnable,
     /// It waited for something.
     Blocked,
 }
 
-/// A thread did one thing from here on, until its next span or its end.
+/// The beginning of a span in which a thread was in one state, until its next span or its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Span {
-    /// ns since the observation began.
+    /// The time since the observation began, ns.
     pub from_ns: u64,
-    /// What it did.
+    /// The state from here on.
     pub state: State,
 }
 
-/// One thread of the program.
+/// The timeline of one thread of the program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Track {
-    /// Its process.
+    /// The id of its process.
     pub process: u32,
-    /// Its number.
+    /// Its thread id.
     pub thread: u32,
     /// Its name, as last seen.
     pub name: String,
-    /// When it ended, or was last seen, ns since the observation began.
+    /// The time at which it ended, or was last seen, ns since the observation began.
     pub end_ns: u64,
-    /// In the order of time.
+    /// Its spans, in the order of time.
     pub spans: Vec<Span>,
-    /// Time in each state, ns, by `State as usize`. Exact although spans may be left out.
+    /// The time in each state, ns, indexed by `State as usize`. It is exact even where spans are
+    /// left out.
     pub total_ns: [u64; 3],
-    /// Spans that were left out to bound the memory. What is there is then a coarser picture.
+    /// The number of spans that were left out to bound the memory. The remaining ones give a
+    /// coarser picture.
     pub spans_left_out: u64,
 }
 
 /// A stack, outermost frame first, and its weight.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Stack {
-    /// Names of functions; `[unknown]` where there is none; kernel frames end in `_[k]`.
+    /// The names of functions; `[unknown]` where there is none; kernel frames end in `_[k]`.
     pub frames: Vec<String>,
-    /// ns of processor time, or of waiting.
+    /// The weight in ns of processor time, or of waiting.
     pub weight_ns: u64,
 }
 
-/// How long messages took, as the program exports it.
+/// The latencies of messages that the program exports.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Latency {
-    /// From where to where.
+    /// The name of the part that is measured.
     pub name: String,
-    /// Messages that were timed.
+    /// The number of messages that were timed.
     pub count: u64,
-    /// What so many of them did not exceed, ns, at each of [`Latency::PERCENTILES`].
+    /// The latency in ns at each of [`Latency::PERCENTILES`], which that share of the messages did
+    /// not exceed.
     pub at_ns: [u64; 6],
 }
 
 impl Latency {
-    /// Each but the last is so many nines: half of them, 90 %, 99 % …
+    /// The names of the percentiles: the median, then one more nine each time (90 %, 99 %, …), and
+    /// the maximum.
     pub const PERCENTILES: [&str; 6] = ["50", "90", "99", "99.9", "99.99", "max"];
 }
 
-/// What happened when, in bounded memory: at most [`Recording::TRACKS_MAX`] tracks of at most
+/// The timeline in bounded memory: at most [`Recording::TRACKS_MAX`] tracks of at most
 /// [`Recording::SPANS_MAX`] spans.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Recording {
-    /// How long the program was observed, ns.
+    /// The length of the observation, ns.
     pub length_ns: u64,
     /// The threads, those with the most processor time first.
     pub tracks: Vec<Track>,
-    /// Threads that have no track of their own.
+    /// The number of threads that have no track of their own.
     pub tracks_left_out: u64,
-    /// Where the processor time went.
+    /// The stacks of processor time.
     pub on_cpu: Vec<Stack>,
-    /// What threads waited for while the program did not run: system call, then wait channel.
+    /// The stacks of what threads waited for while the program did not run: system call, then wait
+    /// channel.
     pub off_cpu: Vec<Stack>,
-    /// Of the program's pipelines; the most messages first, and the whole before its stages.
+    /// The latencies of the program's pipelines; the one with the most messages first, and the
+    /// whole before its stages.
     pub latencies: Vec<Latency>,
-    /// What of this could not be had here, and why.
+    /// The parts that are unavailable here, each with the reason.
     pub lacks: Vec<String>,
 }
 
 impl Recording {
-    /// Most tracks.
+    /// The maximum number of tracks.
     pub const TRACKS_MAX: usize = 64;
-    /// Most spans of a track.
+    /// The maximum number of spans of a track.
     pub const SPANS_MAX: usize = 4_096;
 }

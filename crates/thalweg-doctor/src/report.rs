@@ -1,4 +1,4 @@
-//! What a run of the doctor says: a page of text or HTML for people, JSON for programs.
+//! The report of a doctor's run: a page of text or HTML for people, JSON for programs.
 
 mod html;
 mod json;
@@ -18,34 +18,34 @@ use crate::verdict::Verdict;
 use serde::Serialize;
 use std::fs;
 
-/// How the observed program ended.
+/// The way in which the observed program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Ending {
-    /// By itself, with this exit code.
+    /// It ended by itself, with this exit code.
     Code(i32),
-    /// By a signal of this number.
+    /// A signal of this number ended it.
     Signal(i32),
-    /// Only its parent was told.
+    /// The exit status is unknown, as only its parent receives it.
     Unknown,
 }
 
-/// What it was observed on.
+/// The machine on which it was observed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Host {
     /// The kernel's name and release.
     pub kernel: String,
-    /// The processor, if it has told its name.
+    /// The processor, if the system names it.
     pub processor: Option<String>,
-    /// Cores that are there, usable or not.
+    /// The number of cores that exist, usable or not.
     pub cores: usize,
     /// Whether the doctor ran as root, and so could see more.
     pub root: bool,
 }
 
 impl Host {
-    /// This machine.
+    /// Reads the facts of this machine.
     #[must_use]
     pub fn here() -> Host {
         let line = |path| fs::read_to_string(path).map(|text| text.trim().to_owned());
@@ -79,22 +79,22 @@ fn is_root() -> bool {
     false
 }
 
-/// Everything that there is to say about one run.
+/// The contents of the report of one run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
     /// The command and its arguments; for a process that ran already, its name.
     pub command: Vec<String>,
-    /// Nothing if it still runs.
+    /// The way in which it ended; `None` if it still runs.
     pub exit: Option<Ending>,
-    /// Where the time went.
+    /// The division of the time.
     pub time: Vec<Spent>,
-    /// Most likely first.
+    /// The verdicts, the most likely first.
     pub verdicts: Vec<Verdict>,
     /// All figures.
     pub evidence: Evidence,
-    /// Where it ran.
+    /// The machine where it ran.
     pub machine: Host,
-    /// Figures that are absent here, and why; those with the same reason together.
+    /// The figures that are absent here, with the reasons; those with a common reason are grouped.
     pub cannot_tell: Vec<String>,
 }
 
@@ -113,29 +113,29 @@ impl Report {
         }
     }
 
-    /// A page of text: at most 40 lines of 80 columns.
+    /// Returns a page of text: at most 40 lines of 80 columns.
     #[must_use]
     pub fn page(&self, colours: bool) -> String {
         page::page(self, colours)
     }
 
-    /// All figures as a table of text, with the file or event that each came from.
+    /// Returns all figures as a table of text, with the file or event that each came from.
     #[must_use]
     pub fn figures(&self) -> String {
         page::figures(&self.evidence)
     }
 
-    /// One self-contained HTML page, with pictures of the recording and nothing from outside. The
-    /// same report gives the same page. With 64 busy threads it has some megabytes.
+    /// Returns one self-contained HTML page, with charts of the recording and without external
+    /// resources. Equal reports give equal pages. With 64 busy threads it has some megabytes.
     #[must_use]
     pub fn html(&self, recording: &Recording) -> String {
         html::page(self, recording)
     }
 
-    /// One JSON object.
+    /// Returns one JSON object.
     ///
     /// # Errors
-    /// None that is known: every field can be written as JSON.
+    /// No error is known: every field can be written as JSON.
     pub fn json(&self) -> Result<String, serde_json::Error> {
         serde_json::to_string(self)
     }

@@ -1,9 +1,9 @@
 //! The rules that turn figures into verdicts, as data.
 //!
-//! Each [`Rule`] says which parts of the program's time it would explain, which figures it needs,
-//! what speaks for and against it, what it cannot tell, and what to do next. Every threshold says
-//! where it comes from. The rules are in the files below; the engine that weighs them knows none
-//! of them.
+//! Each [`Rule`] defines which parts of the program's time it would explain, which figures it
+//! needs, which ones support and contradict it, which questions it leaves open, and what to do
+//! next. Every threshold names its origin. The rules are in the files below; the engine that weighs
+//! them has no knowledge of individual rules.
 
 mod blocked;
 mod engine;
@@ -15,22 +15,22 @@ use crate::budget::Part;
 use crate::evidence::Evidence;
 use crate::verdict::{Id, Verdict};
 
-/// Where a threshold comes from.
+/// The origin of a threshold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Origin {
-    /// Measured, as the text says.
+    /// It was measured, as the text describes.
     Measured(&'static str),
-    /// From the kernel's documentation or source.
+    /// It is from the kernel's documentation or source.
     Kernel(&'static str),
-    /// From a book or paper.
+    /// It is from a book or paper.
     Literature(&'static str),
-    /// It follows from what the words mean.
+    /// It follows from the definition of the terms.
     Definition(&'static str),
 }
 
 impl Origin {
-    /// What it says.
+    /// Returns the text of the origin.
     #[must_use]
     pub fn text(self) -> &'static str {
         let (Origin::Measured(text)
@@ -47,55 +47,56 @@ impl Origin {
 pub enum Figure {
     /// A figure of the table.
     One(&'static str),
-    /// The first, for each of the second.
+    /// The first figure divided by the second.
     Ratio(&'static str, &'static str),
 }
 
 impl Figure {
-    /// The name of the figure, or of the one that is divided.
+    /// Returns the name of the figure, or of the dividend.
     #[must_use]
     pub fn name(self) -> &'static str {
         let (Figure::One(name) | Figure::Ratio(name, _)) = self;
         name
     }
 
-    /// Its value, if all of it was measured.
+    /// Returns the value, if all of it was measured.
     #[must_use]
     pub fn value(self, evidence: &Evidence) -> Option<f64> {
         match self {
             Figure::One(name) => evidence.value(name),
             Figure::Ratio(over, under) => {
                 let (over, under) = (evidence.value(over)?, evidence.value(under)?);
-                // Below a millionth there is nothing to divide by.
+                // Below a millionth the divisor counts as a millionth.
                 Some(over / under.max(1e-6))
             }
         }
     }
 }
 
-/// What a figure must be like. It does not hold at all at `from`, wholly at `to`, and in part
+/// A condition on a figure. It does not hold at all at `from`, holds fully at `to`, and in part
 /// between.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Clue {
-    /// What is looked at.
+    /// The figure that is compared.
     pub figure: Figure,
-    /// Here it does not hold.
+    /// The value at which the condition does not hold.
     pub from: f64,
-    /// Here it holds: the threshold. Below `from`, if less is more.
+    /// The value from which on it holds: the threshold. It is below `from` if smaller values are
+    /// evidence.
     pub to: f64,
-    /// Where the threshold comes from.
+    /// The origin of the threshold.
     pub origin: Origin,
 }
 
 impl Clue {
-    /// How far it holds, 0 to 1. Nothing if the figure is absent.
+    /// Returns the degree to which it holds, from 0 to 1; `None` if the figure is absent.
     #[must_use]
     pub fn holds(&self, evidence: &Evidence) -> Option<f64> {
         let value = self.figure.value(evidence)?;
         Some(((value - self.from) / (self.to - self.from)).clamp(0.0, 1.0))
     }
 
-    /// The threshold as text, such as `> 0.2`.
+    /// Returns the threshold as text, such as `> 0.2`.
     #[must_use]
     pub fn threshold(&self) -> String {
         let sign = if self.to > self.from { '>' } else { '<' };
@@ -106,17 +107,17 @@ impl Clue {
     }
 }
 
-/// Holds wholly from the threshold on, and not at all below its half.
+/// Creates a clue that holds fully from the threshold on, and not at all below its half.
 const fn above(name: &'static str, threshold: f64, origin: Origin) -> Clue {
     ramp(Figure::One(name), threshold / 2.0, threshold, origin)
 }
 
-/// Holds wholly up to the threshold, and not at all from its double on.
+/// Creates a clue that holds fully up to the threshold, and not at all from its double on.
 const fn below(name: &'static str, threshold: f64, origin: Origin) -> Clue {
     ramp(Figure::One(name), threshold * 2.0, threshold, origin)
 }
 
-/// As [`above`], for a quotient.
+/// Like [`above`], for a quotient.
 const fn above_ratio(
     over: &'static str,
     under: &'static str,
@@ -136,33 +137,34 @@ const fn ramp(figure: Figure, from: f64, to: f64, origin: Origin) -> Clue {
     }
 }
 
-/// Which time a rule would explain.
+/// The part of the time that a rule would explain.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub enum Claim {
-    /// These parts together, each as far as its clues hold.
+    /// The sum of these parts, each weighted by how far its clues hold.
     Parts(&'static [(Part, &'static [Clue])]),
-    /// The largest of these products of figures, each of them at most 1, and of these parts.
+    /// The largest of these products of figures, each of which is at most 1, and of these parts.
     Largest(&'static [&'static [&'static str]], &'static [Part]),
 }
 
-/// How sure a claimed share of the time makes, before anything else is looked at.
+/// The confidence that follows from a claimed share of the time, before other evidence is
+/// considered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Curve {
-    /// What a program could do without: a quarter of its time is worth an answer.
+    /// For time that a program could avoid: a quarter of its time justifies an answer.
     Overhead,
-    /// What is left when nothing else explains the time: three quarters of it.
+    /// For the remaining time that nothing else explains: three quarters of it justify an answer.
     Residue,
-    /// What others do to it: a tenth of the time spoils a measurement.
+    /// For disturbance by others: a tenth of the time spoils a measurement.
     Disturbance,
 }
 
-/// Shares, and the confidence at each; straight between.
+/// Shares, and the confidence at each; it is linear between them.
 ///
-/// A quarter: without it the program would be faster by a third (Amdahl's law: 1/(1 − 0.25)). The
-/// curves of overhead and of residue meet there, so that of a program that works for 76 % of its
-/// time and faults for 24 % the work is the first answer, and at 26 % the faults are.
+/// A quarter is used because without it the program would be faster by a third (Amdahl's law: 1/(1
+/// − 0.25)). The curves of overhead and of residue meet there: for a program that works for 76 % of
+/// its time and faults for 24 %, the work is the first answer, and at 26 % the faults are.
 impl Curve {
     fn points(self) -> &'static [(f64, f64)] {
         match self {
@@ -172,13 +174,13 @@ impl Curve {
         }
     }
 
-    /// The share from which on the answer is more likely than not.
+    /// Returns the share from which on the answer is more likely than not.
     #[must_use]
     pub fn threshold(self) -> f64 {
         self.points()[1].0
     }
 
-    /// The confidence at a share of the time.
+    /// Returns the confidence at a share of the time.
     #[must_use]
     pub fn at(self, share: f64) -> f64 {
         let points = self.points();
@@ -193,43 +195,43 @@ impl Curve {
     }
 }
 
-/// Clues that count together, as far as the weakest of them holds.
+/// Clues that count together, to the degree that the weakest of them holds.
 #[derive(Debug, Clone, Copy)]
 pub struct Weighed {
     /// All of them must hold.
     pub clues: &'static [Clue],
-    /// How much it moves the confidence, 0 to 1.
+    /// The strength of their effect on the confidence, from 0 to 1.
     pub weight: f64,
 }
 
-/// How one kind of bottleneck is told.
+/// The rule for one kind of bottleneck.
 #[derive(Debug, Clone, Copy)]
 pub struct Rule {
-    /// The kind.
+    /// The kind of bottleneck.
     pub id: Id,
     /// The time that it would explain.
     pub claim: Claim,
-    /// How sure that alone makes.
+    /// The confidence that follows from this time alone.
     pub curve: Curve,
     /// Figures without which there is no verdict at all.
     pub required: &'static [&'static str],
-    /// All of these must hold. One that is absent leaves six tenths of the confidence.
+    /// The clues that must all hold. An absent one reduces the confidence to six tenths.
     pub needs: &'static [Clue],
-    /// What speaks for it.
+    /// The evidence that supports it.
     pub raises: &'static [Weighed],
-    /// What speaks against it.
+    /// The evidence that contradicts it.
     pub contradicts: &'static [Weighed],
-    /// Figures that could show it to be wrong. One that is absent leaves 85 % of the confidence,
-    /// and the text says what it would have told.
+    /// The figures that could refute it. An absent one reduces the confidence to 85 %; the text
+    /// says what it would have shown.
     pub blind: &'static [(&'static str, &'static str)],
-    /// What no figure here can tell.
+    /// The questions that no figure here can answer.
     pub limits: &'static [&'static str],
-    /// What to do. `{name}` is replaced by a figure, `{name:source}` by where it comes from;
-    /// `{name>text}` by the text, where the figure is more than a half.
+    /// The next step. `{name}` is replaced by a figure, `{name:source}` by its source, and
+    /// `{name>text}` by the text where the figure is more than a half.
     pub next: &'static str,
 }
 
-/// All rules.
+/// Returns all rules.
 #[must_use]
 pub fn rules() -> Vec<&'static Rule> {
     let all = [
@@ -241,10 +243,10 @@ pub fn rules() -> Vec<&'static Rule> {
     all.into_iter().flatten().collect()
 }
 
-/// What the figures mean, most likely first. Empty if they say nothing.
+/// Returns the verdicts, the most likely first; the list is empty if the figures show nothing.
 ///
-/// Where other programs took the machine ([`Id::Contaminated`]), no other verdict is surer than
-/// 0.6.
+/// Where other programs took the machine ([`Id::Contaminated`]), no other verdict has a confidence
+/// above 0.6.
 #[must_use]
 pub fn judge(evidence: &Evidence) -> Vec<Verdict> {
     engine::judge(&rules(), evidence)

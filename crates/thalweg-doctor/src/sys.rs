@@ -24,13 +24,13 @@ use std::process::Command;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What `ru_inblock` and `ru_oublock` count.
+/// The unit of `ru_inblock` and `ru_oublock`.
 const BLOCK_BYTES: u64 = 512;
 
-/// What `wait4` says about a process that ended.
+/// The result of `wait4` for a process that ended.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Ended {
-    /// As `wait` gives it.
+    /// The status as `wait` returns it.
     pub(crate) status: i32,
     pub(crate) used: Used,
     pub(crate) switches_voluntary: u64,
@@ -45,7 +45,8 @@ fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
     }
 }
 
-/// The end of a child, if it has ended; its figures hold those of the children that it waited for.
+/// Returns the end of a child, if it has ended; its figures include those of the children that it
+/// waited for.
 pub(crate) fn reap(pid: i32) -> io::Result<Option<Ended>> {
     let mut status = 0;
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
@@ -74,7 +75,7 @@ pub(crate) fn reap(pid: i32) -> io::Result<Option<Ended>> {
     }))
 }
 
-/// Sends a signal. A process that is gone already is no error.
+/// Sends a signal. A process that is already gone is not an error.
 pub(crate) fn send(pid: i32, signal: i32) -> io::Result<()> {
     assert!(pid > 0, "{pid} is no process");
     // SAFETY: the call takes no pointer.
@@ -84,14 +85,14 @@ pub(crate) fn send(pid: i32, signal: i32) -> io::Result<()> {
     }
 }
 
-/// Signals kept from this thread and its children, and read from a file instead.
+/// Signals that are blocked for this thread and its children, and are read from a file instead.
 #[derive(Debug)]
 pub(crate) struct Signals {
     file: OwnedFd,
     before: libc::sigset_t,
 }
 
-/// A signal that came, and who sent it: the kernel (a terminal) or a process.
+/// A signal that arrived, and its sender: the kernel (a terminal) or a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Arrived {
     pub(crate) signal: i32,
@@ -151,8 +152,8 @@ impl Drop for Signals {
 }
 
 /// Makes `command` wait before it becomes its program: the child writes its id to `here` and reads
-/// a byte from `go`. `other_ends` are the parent's ends, which the child closes, so that it
-/// does not wait for ever if the parent dies. Signals are held no more in the child.
+/// a byte from `go`. `other_ends` are the parent's ends, which the child closes, so that it does
+/// not wait forever if the parent dies. Signals are unblocked in the child.
 pub(crate) fn wait_before_exec(
     command: &mut Command,
     signals: &Signals,
@@ -198,7 +199,7 @@ pub(crate) fn open_event(attributes: &perf_event_attr, tid: i32, core: i32) -> i
     }
 }
 
-/// The number that samples of an event bear.
+/// Returns the id that samples of an event carry.
 pub(crate) fn event_id(event: &File) -> io::Result<u64> {
     let mut id = 0;
     // SAFETY: rule 1.
@@ -206,7 +207,7 @@ pub(crate) fn event_id(event: &File) -> io::Result<u64> {
     Ok(id)
 }
 
-/// Lets an event count, or stops it.
+/// Starts or stops an event.
 pub(crate) fn set_counting(event: &File, on: bool) -> io::Result<()> {
     let file = event.as_raw_fd();
     // SAFETY: the calls take no pointer.
@@ -219,14 +220,14 @@ pub(crate) fn set_counting(event: &File, on: bool) -> io::Result<()> {
     checked(done).map(drop)
 }
 
-/// Sends the records of `event` to the ring of `owner`.
+/// Redirects the records of `event` to the ring buffer of `owner`.
 pub(crate) fn redirect(event: &File, owner: &File) -> io::Result<()> {
     // SAFETY: the call takes no pointer.
     let done = unsafe { ioctls::SET_OUTPUT(event.as_raw_fd(), owner.as_raw_fd()) };
     checked(done).map(drop)
 }
 
-/// The buffer that the kernel writes the records of a core to.
+/// The ring buffer that the kernel writes the records of a core to.
 #[derive(Debug)]
 pub(crate) struct Ring {
     page: NonNull<perf_event_mmap_page>,
@@ -239,7 +240,7 @@ pub(crate) struct Ring {
 unsafe impl Send for Ring {}
 
 impl Ring {
-    /// Maps the buffer of `owner`: `data_bytes` is a power of two and no smaller than a page.
+    /// Maps the ring buffer of `owner`: `data_bytes` is a power of two and no smaller than a page.
     pub(crate) fn map(owner: &File, data_bytes: usize) -> io::Result<Ring> {
         let page_bytes = rustix::param::page_size();
         assert!(data_bytes.is_power_of_two() && data_bytes >= page_bytes);
@@ -261,7 +262,7 @@ impl Ring {
         })
     }
 
-    /// Appends the records that are there to `into` and frees their room.
+    /// Appends the available records to `into` and frees their room.
     pub(crate) fn drain(&mut self, into: &mut Vec<u8>) {
         let page = self.page.as_ptr();
         // SAFETY: rule 3; both positions are aligned and shared with the kernel only.

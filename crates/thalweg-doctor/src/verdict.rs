@@ -1,34 +1,34 @@
-//! What the figures mean.
+//! The verdicts: the meaning of the figures.
 
 use crate::evidence::Quality;
 use serde::Serialize;
 
-/// A kind of bottleneck, or a reason why none can be told.
+/// A kind of bottleneck, or a reason why none can be determined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "SCREAMING-KEBAB-CASE")]
 #[non_exhaustive]
 pub enum Id {
-    /// Others took the machine.
+    /// Other programs took the machine.
     Contaminated,
-    /// Waits for a disk, or for whoever is at the other end of a pipe or socket.
+    /// The program waits for a disk, or for the peer of a pipe or socket.
     BlockingIo,
-    /// First touch of memory, or memory that comes back from a disk.
+    /// It touches memory for the first time, or memory that comes back from a disk.
     PageFaults,
-    /// `sched_yield` in a loop.
+    /// It calls `sched_yield` in a loop.
     YieldStorm,
     /// A thread that spins keeps the thread that it waits for from running.
     SpinStarvesPeer,
-    /// Threads spin on cores that nobody else needs.
+    /// Threads spin on cores that no other thread needs.
     SpinBurnsCpu,
     /// Threads park and wake each other.
     FutexParking,
     /// Many threads wait for one lock.
     LockConvoy,
-    /// Sleeps for a moment, looks, and sleeps again.
+    /// A thread sleeps for a moment, checks, and sleeps again.
     SleepPolling,
-    /// The time goes into crossing into the kernel.
+    /// The time goes into entering and leaving the kernel.
     SyscallBound,
-    /// More threads want to run than there are cores.
+    /// More threads are runnable than there are cores.
     Oversubscribed,
     /// A quota stops the program.
     Throttled,
@@ -40,9 +40,9 @@ pub enum Id {
     SchedChurn,
     /// It has nothing to do.
     Idle,
-    /// More comes than can be served.
+    /// More work arrives than can be served.
     RateImbalance,
-    /// More comes than can be served, for a while.
+    /// More work arrives than can be served, for some time.
     Burst,
     /// Messages wait in queues.
     QueueingDelay,
@@ -143,51 +143,51 @@ impl Id {
         texts.expect("every kind has texts")
     }
 
-    /// Its name in reports.
+    /// Returns the name in reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.texts().1
     }
 
-    /// What it says of a program, as a clause.
+    /// Returns what it says about a program, as a clause.
     #[must_use]
     pub fn meaning(self) -> &'static str {
         self.texts().2
     }
 }
 
-/// A figure that a verdict rests on, beside the threshold that it passed.
+/// A figure that a verdict rests on, with the threshold that it passed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Exhibit {
-    /// Its name in [`crate::metrics::METRICS`].
+    /// The name in [`crate::metrics::METRICS`].
     pub metric: &'static str,
-    /// Nothing if it is absent.
+    /// The value; `None` if it is absent.
     pub value: Option<f64>,
-    /// Its unit.
+    /// The unit.
     pub unit: &'static str,
-    /// What it was held against, such as `> 0.3`.
+    /// The threshold that it was compared with, such as `> 0.3`.
     pub threshold: String,
     /// The file or event that it came from.
     pub source: String,
-    /// How it came about.
+    /// The way in which it was obtained.
     #[serde(rename = "quality")]
     pub quality: Quality,
 }
 
-/// One answer.
+/// One verdict on a program.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Verdict {
-    /// The kind.
+    /// The kind of bottleneck.
     pub id: Id,
-    /// 0 to 1.
+    /// The confidence, from 0 to 1.
     pub confidence: f64,
-    /// What speaks for it.
+    /// The figures that support it.
     pub evidence: Vec<Exhibit>,
-    /// What speaks against it.
+    /// The figures that contradict it.
     pub contradicts: Vec<Exhibit>,
-    /// What would decide it and cannot be measured here.
+    /// The questions that would decide it and cannot be answered here.
     pub cannot_tell: Vec<String>,
-    /// What to do next.
+    /// The next step.
     pub next: String,
 }
 

@@ -1,4 +1,4 @@
-//! All probes at work.
+//! Runs all probes.
 
 use crate::observe::Options;
 use crate::probe::host::Host;
@@ -22,15 +22,15 @@ use rustix::time::{ClockId, clock_gettime};
 use std::io;
 use std::os::fd::BorrowedFd;
 
-/// Between two looks at `/proc`, at least.
+/// The minimum time between two samples of `/proc`.
 const LOOK_NS_MIN: u64 = 10_000_000;
-/// So many times as often between two gaps in the records.
+/// The factor by which samples are more frequent between two gaps in the records.
 const WINDOW_LOOKS: u64 = 5;
-/// Between two times that records are taken in, at most: a mapped file is opened then.
+/// The maximum time between two readings of the records: mapped files are opened then.
 const DRAIN_NS_MAX: u64 = 50_000_000;
-/// Between two looks at the machine and at what processes used.
+/// The time between two samples of the machine and of the resources that processes used.
 const HOST_NS: u64 = 200_000_000;
-/// Records of other cores that belong before one may come so much later.
+/// The maximum delay of records from other cores that belong before a record.
 const LATE_NS: u64 = 2_000_000;
 
 pub(crate) fn now_ns() -> u64 {
@@ -47,34 +47,35 @@ fn own_cpu_s() -> f64 {
     cpu_s(ClockId::ProcessCPUTime)
 }
 
-/// What the probes have seen of a program.
+/// The observations of all probes.
 #[derive(Debug)]
 pub(crate) struct Watch {
     pub(crate) perf: io::Result<Perf>,
     pub(crate) timeline: Timeline,
     pub(crate) waits: Waits,
     pub(crate) wakes: Wakes,
-    /// Where wakes are not told.
+    /// The inferred wake-ups, where wake-ups are not recorded.
     turns: Option<Turns>,
     pub(crate) ticks: Ticks,
     pub(crate) memory: Memory,
     pub(crate) symbols: Symbols,
-    /// Of system calls: nothing where they are not counted.
+    /// The counts of system calls; `None` where they are not counted.
     pub(crate) calls: Option<Tally>,
     pub(crate) usage: Usage,
     pub(crate) ration: Ration,
-    /// At the start and at the end.
+    /// The machine's figures at the start and at the end.
     pub(crate) host: (Host, Host),
     pub(crate) usable_cores: f64,
-    /// Processes that were still there at the end.
+    /// The processes that still existed at the end.
     pub(crate) left: Vec<i32>,
-    /// Processor time of the doctor itself.
+    /// The processor time of the doctor itself.
     pub(crate) own_s: f64,
     pub(crate) to_ns: u64,
     recorder: Recorder,
-    /// How long threads had run when the last span ended in which calls were counted or were not.
+    /// The run time of all threads at the end of the last span in which calls were counted or not
+    /// counted.
     span_from_ns: u64,
-    /// Records that may have others before them still.
+    /// The records before which others may still have to be inserted.
     early: Vec<Event>,
     next_look_ns: u64,
     next_host_ns: u64,
@@ -82,7 +83,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Begins with the threads (process, thread) that are there; at least one.
+    /// Begins with the existing threads (process, thread), of which there is at least one.
     pub(crate) fn begin(threads: &[(i32, i32)], options: &Options) -> Watch {
         let tids: Vec<i32> = threads.iter().map(|&(_, tid)| tid).collect();
         let perf = match options.events {
@@ -132,7 +133,8 @@ impl Watch {
         watch
     }
 
-    /// Until a file can be read, a ring fills up, it is time to look again, or `until_ns`.
+    /// Waits until a file is readable, a ring buffer fills up, the next sample is due, or
+    /// `until_ns`.
     pub(crate) fn wait(&self, files: &[BorrowedFd<'_>], until_ns: u64) -> io::Result<()> {
         let rings = self.perf.iter().flat_map(Perf::files);
         let files = files.iter().copied().chain(rings);
@@ -154,7 +156,7 @@ impl Watch {
         due_ns.saturating_sub(now_ns).min(DRAIN_NS_MAX)
     }
 
-    /// Takes in what happened, and looks at `/proc` if it is time to. `pid` is the first process.
+    /// Reads the records, and samples `/proc` if it is time to. `pid` is the first process.
     pub(crate) fn round(&mut self, pid: i32) {
         let began_ns = now_ns();
         self.take_in(began_ns.saturating_sub(LATE_NS));
@@ -162,8 +164,8 @@ impl Watch {
         if began_ns < self.next_look_ns {
             return;
         }
-        // Not the time that passes: on a busy machine a look of 1 ms takes 35, and the next one
-        // would be due after 1.8 s.
+        // The processor time is measured, not the elapsed time: on a busy machine a sample of 1 ms
+        // takes 35, and the next one would be due after 1.8 s.
         let looked_s = cpu_s(ClockId::ThreadCPUTime);
         let host = began_ns >= self.next_host_ns;
         if self.perf.is_err() || (host && self.timeline.totals.lost > 0) {
@@ -180,13 +182,13 @@ impl Watch {
         }
         let cost_s = cpu_s(ClockId::ThreadCPUTime) - looked_s;
         let pause_ns = (cost_s * 1e9 / self.cost_share) as u64;
-        // Between two gaps the looks count that do not count in them.
+        // Samples between two gaps are more frequent, as samples in gaps do not count.
         let is_window = self.timeline.gaps_ns() > 0 && self.ration.is_on();
         let pause_ns = pause_ns.max(LOOK_NS_MIN) / if is_window { WINDOW_LOOKS } else { 1 };
         self.next_look_ns = began_ns + pause_ns;
     }
 
-    /// Lets the events that cost by the piece count, or pause.
+    /// Starts or pauses the events that cost time for each record.
     fn turn(&mut self) {
         let call_ns = self.ration.call_s() * 1e9;
         let was_on = self.ration.is_on();
@@ -197,7 +199,7 @@ impl Watch {
         let Ok(perf) = &mut self.perf else { return };
         perf.set_pace(pace, self.ration.pauses_for_long());
         if perf.missing("sys_enter").is_some() {
-            // Calls that are not counted any more are not known.
+            // If calls are no longer counted, their numbers are unknown.
             self.calls = None;
         }
         let now_ns = now_ns();
@@ -214,7 +216,7 @@ impl Watch {
         self.end_span(was_on, call_ns, besides_ns);
     }
 
-    /// A span ends in which calls were counted, or were not; other records cost the program
+    /// Ends a span in which calls were counted, or were not; other records cost the program
     /// `besides_ns`.
     fn end_span(&mut self, counted: bool, call_ns: f64, besides_ns: f64) {
         let Some(calls) = &mut self.calls else { return };
@@ -228,7 +230,7 @@ impl Watch {
         calls.end_window(counted, span_ns, each_ns);
     }
 
-    /// Takes in the records up to a time.
+    /// Handles the records up to a time.
     fn take_in(&mut self, until_ns: u64) {
         let Ok(perf) = &mut self.perf else { return };
         let (whole, began_s) = (perf.is_whole_machine(), own_cpu_s());
@@ -256,7 +258,7 @@ impl Watch {
         self.ration.add_own(own_cpu_s() - began_s);
     }
 
-    /// A thread of the program wakes another one of it, as a record tells or suggests.
+    /// Handles a wake-up between two threads of the program, which a record reports or suggests.
     fn see_wake(&mut self, event: &Event) {
         let threads = &self.timeline.threads;
         let Some(woken) = threads.get(&event.tid) else {
@@ -301,12 +303,12 @@ impl Watch {
         }
     }
 
-    /// The program is asked to end, or is killed.
+    /// Handles that the program is asked to end, or is killed.
     pub(crate) fn interrupt(&mut self) {
         self.waits.interrupt(&self.timeline);
     }
 
-    /// Stops, and takes in what is left.
+    /// Stops the probes, and handles the remaining records.
     pub(crate) fn end(&mut self) {
         self.to_ns = now_ns();
         if let Ok(perf) = &mut self.perf {
@@ -326,7 +328,7 @@ impl Watch {
         let is_alive = |pid: &i32| tree::state(*pid, *pid) == Some(tree::State::Alive);
         self.left = known.filter(is_alive).collect();
         self.left.sort_unstable();
-        // The groups of the program can be found only while it is there.
+        // The control groups of the program can be found only while it exists.
         let host = Host::look(std::process::id().cast_signed());
         let (quota, throttled_s) = (
             self.host.1.quota,
@@ -341,7 +343,7 @@ impl Watch {
         self.own_s = own_cpu_s() - self.own_s;
     }
 
-    /// What a report draws.
+    /// Returns the data that a report draws.
     pub(crate) fn recording(mut self) -> Recording {
         let totals = self.timeline.totals;
         let on_cpu = self.ticks.stacks(&mut self.symbols, &self.memory);
@@ -373,7 +375,8 @@ impl Watch {
 mod tests {
     use super::*;
 
-    /// The next look was waited for, up to 1 s: programs that were replaced meanwhile had no names.
+    /// The doctor used to wait for the next sample, up to 1 s: programs that were replaced
+    /// meanwhile had no names.
     #[test]
     fn records_are_taken_in_although_no_look_is_due() {
         let own = std::process::id().cast_signed();

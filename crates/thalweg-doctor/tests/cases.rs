@@ -1,5 +1,5 @@
-//! The programs with a known bottleneck, and the score that a doctor gets by them. `timeout` and
-//! the doctor itself are there on Linux only.
+//! Tests the programs with a known bottleneck, and the score of a doctor on them. `timeout` and the
+//! doctor itself exist on Linux only.
 #![cfg(target_os = "linux")]
 
 #[path = "../examples/score/scoring/mod.rs"]
@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Runs the program, and then says that it has the bottleneck it is told to say.
+/// A script that runs the program, and then reports the bottleneck that its arguments name.
 const FAKE: &str = r#"id=$1 confidence=$2
 shift 2
 "$@"
@@ -21,7 +21,7 @@ printf '{"verdicts": [{"id": "%s", "confidence": %s, "evidence": []}]}\n' "$id" 
 exit $code
 "#;
 
-/// Its output has braces, as that of any program may.
+/// A table of cases. The output of a program has braces, as that of any program may.
 const TABLE: &str = r#"[
   {"name": "one", "folder": "known", "language": "sh", "expected": ["IDLE"],
    "run": ["sh", "-c", "echo '{not a report {}'"]},
@@ -53,7 +53,8 @@ fn table() -> Vec<Case> {
     case::parse(TABLE).expect("a table")
 }
 
-/// The score of a doctor that always says the same: the last lines of the page, and the exit code.
+/// Returns the score of a doctor that always gives the same answer: the last lines of the page, and
+/// the exit code.
 fn score_of_fake(test: &str, answer: &[&str], load: usize) -> (String, u8) {
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{test}.sh"));
     fs::write(&file, FAKE).expect("the folder can be written");
@@ -99,7 +100,7 @@ fn a_wrong_doctor_that_is_not_sure_passes_under_load_only() {
         score_of_fake("sure_load", &["SYSCALL-BOUND", "0.61"], 1).1,
         1
     );
-    // Under a load, to say so is no error, however sure.
+    // Under a load, this answer is not an error, whatever its confidence.
     assert_eq!(
         score_of_fake("declined_load", &["CONTAMINATED", "0.9"], 1).1,
         0
@@ -210,7 +211,7 @@ fn every_program_is_in_the_table_and_in_the_page() {
     }
 }
 
-/// The verdicts that a case may be about, as reports write them.
+/// The verdicts that cases may expect, as reports write them.
 const IDS: [&str; 16] = [
     "BLOCKING-IO",
     "PAGE-FAULTS",
@@ -230,7 +231,7 @@ const IDS: [&str; 16] = [
     "STAGE-BOUND",
 ];
 
-/// Where the program is that this workspace builds, if it has the command.
+/// Returns the path of the program that this workspace builds, if it has the command.
 fn doctor() -> Option<PathBuf> {
     let this = std::env::current_exe().expect("this runs");
     let program = this.parent()?.parent()?.join("thalweg");

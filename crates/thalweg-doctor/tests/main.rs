@@ -1,4 +1,4 @@
-//! What the doctor says of known programs, and how its page says it.
+//! Tests the doctor's verdicts on known programs, and its page.
 
 mod cases;
 mod page;

@@ -1,4 +1,4 @@
-//! The HTML report, as a browser sees it.
+//! Tests the HTML report as a browser renders it.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -23,7 +23,7 @@ fn browser() -> Option<&'static str> {
     found
 }
 
-/// Opens a page without a window; gives what the browser prints.
+/// Opens a page without a window, and returns the output of the browser.
 fn open(browser: &str, page: &Path, options: &[String]) -> String {
     let out = Command::new(browser)
         .args([
@@ -115,7 +115,8 @@ fn evidence() -> Evidence {
     evidence
 }
 
-/// A thread that takes turns, each so many µs, from one moment to another.
+/// Creates a thread that cycles through its states for these times in µs, from one moment to
+/// another.
 fn track(thread: u32, name: &str, (from, to): (u64, u64), turns_us: [u64; 3]) -> Track {
     let (mut spans, mut total_ns) = (Vec::new(), [0; 3]);
     let (mut at, mut turn) = (from, 0);
@@ -231,7 +232,7 @@ fn sample() -> String {
     Report::new(command, Some(Ending::Code(0)), evidence()).html(&recording())
 }
 
-/// How many pixels of a picture have such a colour.
+/// Counts the pixels of a picture that have such a colour.
 fn pixels(png: &Path, is: impl Fn([u8; 3]) -> bool) -> u64 {
     let decoder = png::Decoder::new(BufReader::new(File::open(png).expect("a picture")));
     let mut reader = decoder.read_info().expect("a picture");
@@ -286,7 +287,7 @@ fn a_browser_shows_it() {
     );
 }
 
-/// The graph's script fits the picture to the window; a click zooms, and a term is found.
+/// The graph's script fits the picture to the window; a click zooms, and a search finds a term.
 #[test]
 fn a_flame_graph_can_be_zoomed_and_searched() {
     let page = sample();
@@ -321,7 +322,7 @@ fn a_flame_graph_can_be_zoomed_and_searched() {
     assert!(!tag.contains("viewBox") && !tag.contains("width"), "{tag}");
     assert!(dom.matches("class=\"parent\"").count() >= 8, "{dom}");
     assert!(dom.contains("class=\"hide\"") && !dom.contains("<img"));
-    // 1,310 of the 1,730 ms in do_anonymous_page.
+    // 1,310 of the 1,730 ms are in do_anonymous_page.
     assert!(
         dom.contains("Matched: 75.7%") && !dom.contains("aria-invalid=\"true\""),
         "{dom}"

@@ -1,12 +1,12 @@
-//! The command line as a whole: how it is read, and what is said of the former names of options.
+//! Reads the whole command line, and explains options that were renamed.
 
 use clap::{CommandFactory, FromArgMatches};
 use std::ffi::OsString;
 
 use super::{Arguments, doctor};
 
-/// The command line of the program. An option takes a negative number as its value, so that
-/// `--limit -1` says what is wrong with -1.
+/// Returns the command line of the program. An option accepts a negative number as its value, so
+/// that the error for `--limit -1` explains what is wrong with -1.
 pub(crate) fn command() -> clap::Command {
     fn with_negative_numbers(command: clap::Command) -> clap::Command {
         let command = command.mut_args(|arg| {
@@ -18,10 +18,11 @@ pub(crate) fn command() -> clap::Command {
     with_negative_numbers(Arguments::command())
 }
 
-/// Reads a command line, whose first word is the program.
+/// Reads a command line, whose first word is the name of the program.
 ///
 /// # Errors
-/// It is not one of this program, or asks for help.
+/// Returns an error if the line is not a valid command line of this program, or if it asks for
+/// help.
 pub(crate) fn parse(line: &[OsString]) -> Result<Arguments, clap::Error> {
     let matches = command().try_get_matches_from(with_format(line));
     let parsed = matches.and_then(|mut matches| Arguments::from_arg_matches_mut(&mut matches));
@@ -31,7 +32,8 @@ pub(crate) fn parse(line: &[OsString]) -> Result<Arguments, clap::Error> {
     })
 }
 
-/// The line with `--format=json` for `--json`, which `doctor` and `machine` have always taken.
+/// Replaces `--json` by `--format=json` in the line, because `doctor` and `machine` have always
+/// accepted `--json`.
 fn with_format(line: &[OsString]) -> impl Iterator<Item = OsString> {
     let end = line.iter().position(|word| word == "--");
     let takes_json = line
@@ -44,7 +46,7 @@ fn with_format(line: &[OsString]) -> impl Iterator<Item = OsString> {
     })
 }
 
-/// Options that had another name once, and the name that every command has for the same.
+/// A table of options that were renamed: the former name, and the name that every command uses now.
 const RENAMED: [(&str, &str); 5] = [
     ("--json", "--format json"),
     ("--out", "--output"),
@@ -53,7 +55,8 @@ const RENAMED: [(&str, &str); 5] = [
     ("--users", "--user"),
 ];
 
-/// The error of a line with the former name of an option, where its command has the new one.
+/// Returns an error that names the new option if the line uses the former name of an option and its
+/// command has the new one.
 fn renamed(error: &clap::Error, line: &[OsString]) -> Option<clap::Error> {
     use clap::error::{ContextKind, ContextValue, ErrorKind};
     let ContextValue::String(wrong) = error.get(ContextKind::InvalidArg)? else {
@@ -77,7 +80,7 @@ fn renamed(error: &clap::Error, line: &[OsString]) -> Option<clap::Error> {
     is_there.then(|| found.error(ErrorKind::UnknownArgument, text))
 }
 
-/// The words of a line.
+/// Splits a line into words.
 #[cfg(test)]
 pub(super) fn words(line: &str) -> Vec<OsString> {
     line.split_whitespace().map(OsString::from).collect()
@@ -88,7 +91,7 @@ mod tests {
     use super::*;
     use clap::error::{ContextKind, ErrorKind};
 
-    /// Calls `look` with every command of the program, and the words that lead to it.
+    /// Calls `look` with every command of the program, and with the words that lead to it.
     fn every_command(look: &mut impl FnMut(&str, &clap::Command)) {
         fn visit(path: &str, at: &clap::Command, look: &mut impl FnMut(&str, &clap::Command)) {
             look(path, at);
@@ -145,8 +148,8 @@ mod tests {
         }
     }
 
-    /// A usage line with the first of alternatives, then with the second, and so on; without what
-    /// is optional.
+    /// Expands a usage line: one line with the first of its alternatives, one with the second, and
+    /// so on. Optional parts are left out.
     fn instances(usage: &str) -> Vec<String> {
         let mut plain = String::new();
         let mut depth = 0;
@@ -182,7 +185,7 @@ mod tests {
         made.map(|line| value(&line)).collect()
     }
 
-    /// Every usage line that an error prints is one that is accepted.
+    /// Every usage line that an error prints must itself be accepted.
     #[test]
     fn printed_usage_lines_are_not_refused() {
         let mut program = command();
@@ -218,7 +221,8 @@ mod tests {
         assert!(refused.is_empty(), "{}", refused.join("\n"));
     }
 
-    /// A number below or above the range of an option is refused with the option and the limit.
+    /// Every option must refuse a number below or above its range with an error that names the
+    /// option and the limit.
     #[test]
     fn numbers_out_of_range_are_refused_by_every_option() {
         use clap::builder::ValueParser;

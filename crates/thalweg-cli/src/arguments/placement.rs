@@ -1,4 +1,4 @@
-//! Where the stages run, and the options for shards, which are refused.
+//! The option for where the stages run, and the removed options for shards, which are refused.
 
 use super::values::Place;
 use crate::failure::Failure;
@@ -26,7 +26,7 @@ fn removed(_: &str) -> Result<String, String> {
 /// Returns the options of a service whose stages run at `placement`.
 ///
 /// # Errors
-/// A service cannot run like that.
+/// Returns an error if a service cannot run with this placement.
 pub(crate) fn options(placement: Place) -> Result<Options, Failure> {
     let options = Options {
         placement: placement.placement(),
@@ -36,11 +36,11 @@ pub(crate) fn options(placement: Place) -> Result<Options, Failure> {
     checked(options, start)
 }
 
-/// Returns the options of a durable exchange: `inline` where the sender's thread waits for the
-/// disk, anything else where another one does.
+/// Returns the options of a durable exchange. With `inline` the sender's thread waits for the disk;
+/// with any other placement another thread does.
 ///
 /// # Errors
-/// More than one other thread was asked for.
+/// Returns an error if the placement asks for more than one other thread.
 #[cfg(unix)]
 pub(crate) fn journaled_options(placement: Place) -> Result<Options, Failure> {
     if let Place::Threads(threads @ 2..) = placement {

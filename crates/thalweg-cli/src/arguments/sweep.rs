@@ -11,11 +11,11 @@ Examples:
       The made-up flow, inline, with one thread more, and automatic
   thalweg exchange sweep orders.csv --placement inline,threads:2,threads:4 --format json";
 
-/// How fast commands are sent.
+/// The rate at which commands are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pace {
     At(Rate),
-    /// At twice the rate that the placement reaches.
+    /// Twice the rate that the placement reaches.
     TwiceMax,
 }
 

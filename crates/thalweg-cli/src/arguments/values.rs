@@ -1,28 +1,29 @@
-//! Values of the command line: counts and placements.
+//! Types and parsers for values of the command line: counts and placements.
 
 use clap::ValueEnum;
 use std::time::Duration;
 use thalweg::pipeline::Placement;
 use thalweg_measure::load::{NumberError, whole_number};
 
-/// The longest made-up flow: its commands are kept, 56 bytes each.
+/// The maximum length of a generated flow, in commands. Its commands are kept in memory, 56 bytes
+/// each.
 const COUNT_MAX: u64 = 20_000_000;
-/// The most threads that a placement may ask for.
+/// The maximum number of threads that a placement may ask for.
 const THREADS_MAX: u64 = 64;
 
-/// Where the stages run.
+/// The threads that the stages run on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// On the thread that sends.
+    /// The stages run on the thread that sends.
     Inline,
-    /// On so many threads of their own.
+    /// The stages run on this number of threads of their own.
     Threads(usize),
-    /// Chosen from the usable cores.
+    /// The placement is chosen from the usable cores.
     Auto,
 }
 
 impl Place {
-    /// The same for a pipeline.
+    /// Converts this placement into one for a pipeline.
     pub(crate) fn placement(self) -> Placement {
         match self {
             Place::Inline => Placement::inline(),
@@ -44,7 +45,7 @@ pub(crate) enum RulesName {
 }
 
 impl RulesName {
-    /// The name as the command line has it.
+    /// Returns the name that the command line uses.
     pub(crate) fn name(self) -> &'static str {
         match self {
             RulesName::Default => "default",
@@ -53,12 +54,12 @@ impl RulesName {
     }
 }
 
-/// A number of commands.
+/// Parses a number of commands.
 pub(super) fn count(text: &str) -> Result<u64, String> {
     within(text, "a number of commands is", 1, COUNT_MAX, "20M")
 }
 
-/// A number from 1.
+/// Parses a number that is at least 1.
 pub(super) fn from_one(text: &str) -> Result<u64, String> {
     match whole_number(text) {
         Ok(0) => Err("the least is 1".to_owned()),
@@ -66,7 +67,7 @@ pub(super) fn from_one(text: &str) -> Result<u64, String> {
     }
 }
 
-/// A time from a millisecond to a day.
+/// Parses a time between one millisecond and one day.
 pub(super) fn time(text: &str) -> Result<Duration, String> {
     let units = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000)];
     let ms = units.iter().find_map(|(unit, ms)| {
@@ -79,7 +80,7 @@ pub(super) fn time(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Any number.
+/// Parses a number without a limit on its value.
 pub(super) fn any(text: &str) -> Result<u64, NumberError> {
     whole_number(text)
 }
@@ -94,7 +95,7 @@ fn within(text: &str, what: &str, min: u64, max: u64, shown: &str) -> Result<u64
     }
 }
 
-/// A placement.
+/// Parses a placement.
 pub(super) fn place(text: &str) -> Result<Place, String> {
     match (text, text.strip_prefix("threads:").map(whole_number)) {
         ("inline", _) => Ok(Place::Inline),

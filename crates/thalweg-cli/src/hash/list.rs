@@ -1,9 +1,9 @@
 //! Lists of checksums, in the format of `xxhsum -H64`.
 //!
-//! A line is sixteen hexadecimal digits, a space, any character (a space, where it is written),
-//! and the name to the end of the line; or `XXH64 (NAME) = DIGITS`. A name with a backslash or an
-//! end of line in it has these escaped, and a backslash before the whole line. Lines that begin
-//! with `#` are comments.
+//! A line has sixteen hexadecimal digits, a space, any character (a space, when this program writes
+//! it), and the name to the end of the line; or it has the form `XXH64 (NAME) = DIGITS`. In a name
+//! that contains a backslash or an end of line, these are escaped, and a backslash precedes the
+//! whole line. Lines that begin with `#` are comments.
 
 use std::ffi::OsString;
 
@@ -21,7 +21,7 @@ pub(super) enum Line {
     Improper,
 }
 
-/// A line for a file.
+/// Returns the line for a file.
 pub(super) fn line(hash: u64, name: &[u8]) -> Vec<u8> {
     let escaped = escaped(name);
     let (mark, name) = match escaped.len() == name.len() {
@@ -32,8 +32,8 @@ pub(super) fn line(hash: u64, name: &[u8]) -> Vec<u8> {
     [mark, digits.as_bytes(), name, b"\n"].concat()
 }
 
-/// The name, or if it needs that, a backslash and the name with its backslashes and ends of lines
-/// escaped.
+/// Returns the name; if it needs escapes, a backslash and then the name with its backslashes and
+/// ends of lines escaped.
 pub(super) fn escaped(name: &[u8]) -> Vec<u8> {
     if !name.iter().any(|byte| b"\\\n\r".contains(byte)) {
         return name.to_vec();
@@ -50,7 +50,7 @@ pub(super) fn escaped(name: &[u8]) -> Vec<u8> {
     escaped
 }
 
-/// The name again; none, if an escape is unknown.
+/// Reverses the escapes of a name. Returns `None` if an escape is unknown.
 fn unescaped(name: &[u8]) -> Option<Vec<u8>> {
     let mut plain = Vec::with_capacity(name.len());
     let mut bytes = name.iter();
@@ -68,7 +68,7 @@ fn unescaped(name: &[u8]) -> Option<Vec<u8>> {
     Some(plain)
 }
 
-/// What a line of a list says, with or without its end.
+/// Parses a line of a list, with or without its line end.
 pub(super) fn parse(line: &[u8]) -> Line {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     let line = line.strip_suffix(b"\r").unwrap_or(line);
@@ -93,7 +93,7 @@ pub(super) fn parse(line: &[u8]) -> Line {
     entry().map_or(Line::Improper, Line::Entry)
 }
 
-/// `DIGITS  NAME`
+/// Parses a line of the form `DIGITS  NAME`.
 fn plain(line: &[u8]) -> Option<(u64, &[u8])> {
     let (digits, rest) = line.split_at_checked(16)?;
     match rest {
@@ -102,7 +102,7 @@ fn plain(line: &[u8]) -> Option<(u64, &[u8])> {
     }
 }
 
-/// `XXH64 (NAME) = DIGITS`
+/// Parses a line of the form `XXH64 (NAME) = DIGITS`.
 fn tagged(line: &[u8]) -> Option<(u64, &[u8])> {
     let rest = line.strip_prefix(b"XXH64 (")?;
     let (rest, digits) = rest.split_at_checked(rest.len().checked_sub(16)?)?;

@@ -1,4 +1,4 @@
-//! Reads a file piece by piece; a large one ahead of whoever takes the pieces.
+//! Reads a file in pieces. A large file is read ahead of the thread that consumes the pieces.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -12,13 +12,14 @@ use crate::failure::shown;
 use crate::stdin::{self, Waiting};
 use crate::terminal::Notes;
 
-/// Bytes of a piece. Two of them fit into the second-level cache of most processors.
+/// The size of a piece in bytes. Two pieces fit into the second-level cache of most processors.
 const PIECE_BYTES: usize = 256 << 10;
-/// Pieces under way between the one who reads and the one who hashes.
+/// The number of pieces in flight between the reading thread and the hashing thread.
 const PIECES: usize = 8;
-/// From here on a file is read by a thread of its own: one costs some 50 µs.
+/// Files of at least this size are read by a thread of their own. Starting a thread costs about 50
+/// µs.
 const AHEAD_BYTES: u64 = 4 << 20;
-/// From here on somebody may wait, and wants to see how far it is.
+/// For files of at least this size, progress is shown to a user who may be waiting.
 const PROGRESS_BYTES: u64 = 256 << 20;
 
 /// A file, or standard input.
@@ -27,14 +28,14 @@ pub(super) struct Input<'a> {
 }
 
 impl<'a> Input<'a> {
-    /// What is asked for on the command line.
+    /// Creates an input from a path of the command line.
     pub(super) fn of(file: &'a Path) -> Self {
         Self {
             file: (file != Path::new("-")).then_some(file),
         }
     }
 
-    /// What a list names: standard input is `stdin` there.
+    /// Creates an input from a name in a list, in which `stdin` is standard input.
     pub(super) fn named(name: &'a OsStr) -> Self {
         Self {
             file: (name != "stdin").then_some(Path::new(name)),
@@ -45,15 +46,15 @@ impl<'a> Input<'a> {
         self.file.map_or(OsStr::new("stdin"), Path::as_os_str)
     }
 
-    /// The name for people and JSON.
+    /// Returns the name for people and JSON.
     pub(super) fn shown(&self) -> String {
         shown(self.name())
     }
 
-    /// Reads all of it into memory.
+    /// Reads the whole input into memory.
     ///
     /// # Errors
-    /// It cannot be opened or read, or is longer than the limit.
+    /// Returns an error if the input cannot be opened or read, or is longer than the limit.
     pub(super) fn whole(&self, notes: Notes, limit_bytes: u64) -> io::Result<Vec<u8>> {
         let path = self.file.unwrap_or(Path::new("-"));
         let waiting = Waiting::of(path, notes);
@@ -63,14 +64,14 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// Gives all of it to `take`, and its length.
+    /// Passes the whole input to `take`, and returns its length.
     ///
     /// # Errors
-    /// It cannot be opened or read.
+    /// Returns an error if the input cannot be opened or read.
     pub(super) fn read(&self, notes: Notes, mut take: impl FnMut(&[u8])) -> io::Result<u64> {
         let waiting = Waiting::of(self.file.unwrap_or(Path::new("-")), notes);
         let Some(path) = self.file else {
-            // Its length is not known: it may be a pipe that never ends.
+            // The length is not known: the input may be a pipe that never ends.
             return ahead(waiting.reader(io::stdin()), take);
         };
         let file = File::open(path)?;
@@ -92,7 +93,7 @@ impl<'a> Input<'a> {
     }
 }
 
-/// Fills the piece as far as there is something to read.
+/// Fills the piece as far as there is data to read.
 fn fill(input: &mut impl Read, piece: &mut Vec<u8>) -> io::Result<()> {
     piece.clear();
     input.take(PIECE_BYTES as u64).read_to_end(piece)?;
@@ -112,7 +113,8 @@ fn plainly(mut input: impl Read, mut take: impl FnMut(&[u8])) -> io::Result<u64>
     }
 }
 
-/// A thread reads, and this one takes. Pieces go round, so nothing is allocated after the start.
+/// Reads on one thread and consumes on this one. The pieces are reused, so nothing is allocated
+/// after the start.
 fn ahead(input: impl Read + Send, mut take: impl FnMut(&[u8])) -> io::Result<u64> {
     let (full, mut pieces) = spsc(PIECES);
     let (mut empty, spare) = spsc(PIECES);
@@ -123,14 +125,14 @@ fn ahead(input: impl Read + Send, mut take: impl FnMut(&[u8])) -> io::Result<u64
             let piece: Vec<u8> = piece?;
             bytes += piece.len() as u64;
             take(&piece);
-            // The reader may be at its end already, and want no more of them.
+            // Sending fails if the reader is at its end already and needs no more pieces.
             let _ = empty.try_send(piece);
         }
         Ok(bytes)
     })
 }
 
-/// Ends at the end of the input, at an error, or when nobody takes pieces any more.
+/// Reads pieces until the input ends, an error occurs, or no thread consumes pieces any more.
 fn read_all<S: Shape>(
     mut input: impl Read,
     mut full: Sender<io::Result<Vec<u8>>, S>,
@@ -167,7 +169,7 @@ mod tests {
     use super::*;
     use std::io::Cursor;
 
-    /// Gives some bytes, then an error.
+    /// A reader that gives some bytes, then an error.
     struct Torn(Cursor<Vec<u8>>);
 
     impl Read for Torn {

@@ -10,10 +10,10 @@ use super::lines::Lines;
 use super::rows::{Row, level};
 use thalweg_exchange::Action;
 
-/// What a message says.
+/// The kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// An order came: it matches, and what is left rests.
+    /// An order arrived: it matches, and its remainder rests.
     Created,
     /// An order has a new remainder.
     Changed,
@@ -30,22 +30,23 @@ pub(crate) struct Message {
     pub(crate) order: i64,
     pub(crate) action: Action,
     pub(crate) price: i64,
-    /// Created: size. Changed and deleted: what is left. Trade: what was traded.
+    /// For a created order its size, for a changed or deleted order its remainder, for a trade the
+    /// traded amount.
     pub(crate) amount: i64,
 }
 
-/// Book columns of one message file's snapshot.
+/// The book columns of one snapshot, which belongs to a message file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Snapshot {
-    /// How many messages had come before it was taken.
+    /// The number of messages that had arrived before the snapshot was taken.
     pub(crate) after_messages: u64,
     pub(crate) row: Row,
 }
 
-/// The most levels a side that a snapshot may have.
+/// The maximum number of levels on each side of a snapshot.
 const LEVELS_MAX: i64 = 10_000;
 
-/// Whether a line begins a message file.
+/// Returns whether a line begins a message file.
 pub(crate) fn is_message(line: &[u8]) -> bool {
     if line.starts_with(b"idx,ts_ms,type,order_id,") {
         return true;
@@ -54,12 +55,12 @@ pub(crate) fn is_message(line: &[u8]) -> bool {
     fields.len() == 7 && matches!(fields[2], b"C" | b"U" | b"D" | b"T")
 }
 
-/// Whether a line begins a snapshot file.
+/// Returns whether a line begins a snapshot file.
 pub(crate) fn is_snapshot(line: &[u8]) -> bool {
     line.starts_with(b"after_msgs,")
 }
 
-/// All messages of a file, with their lines.
+/// Returns all messages of a file, with their line numbers.
 pub(crate) fn messages(lines: &mut Lines) -> Result<Vec<(u64, Message)>, InputError> {
     lines.records(|line| match line.starts_with(b"idx,") {
         true => Ok(None),
@@ -85,7 +86,7 @@ fn message(line: &[u8]) -> Result<Message, String> {
         (b"A", _) | (b"", Kind::Trade) => Action::Ask,
         (other, _) => return Err(format!("side {} is not one of A, B", excerpt(other))),
     };
-    // A market sell has the price 0. Captures have orders and trades of size 0.
+    // A market sell has the price 0. Captures contain orders and trades of size 0.
     let price = fields.number("price_cents", 0)?;
     let amount = fields.number("amount_1e8", 0)?;
     fields.end()?;
@@ -98,7 +99,7 @@ fn message(line: &[u8]) -> Result<Message, String> {
     })
 }
 
-/// The snapshots of a file, in ascending order of messages.
+/// Returns the snapshots of a file, in ascending order of messages.
 pub(crate) fn snapshots(lines: &mut Lines) -> impl Iterator<Item = Result<Snapshot, InputError>> {
     let mut before = 0;
     let snapshots = lines.each(move |line| {

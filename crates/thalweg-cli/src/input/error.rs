@@ -1,4 +1,4 @@
-//! What can be wrong with an input file, said with file, line and limit.
+//! The faults of an input file, each described with file, line and limit.
 
 use crate::failure::reason;
 use std::fmt;
@@ -10,7 +10,7 @@ use std::io;
 pub(crate) enum InputError {
     /// The file could not be opened.
     Open { file: String, source: io::Error },
-    /// The file could not be read on.
+    /// Reading the file failed after it was opened.
     Read {
         file: String,
         line: u64,
@@ -18,21 +18,21 @@ pub(crate) enum InputError {
     },
     /// The compressed data ends in the middle.
     Truncated { file: String, line: u64 },
-    /// The compressed data is not what its checksum or its structure says.
+    /// The compressed data contradicts its checksum or its structure.
     Corrupt { file: String, line: u64 },
-    /// There is something behind the compressed data that is not compressed.
+    /// Data that is not compressed follows the compressed data.
     Trailing { file: String, line: u64 },
-    /// There is more in the file than is kept in memory.
+    /// The file holds more than can be kept in memory.
     TooLarge { file: String, limit: String },
-    /// There is nothing in the file, or nothing but comments.
+    /// The file is empty, or holds only comments.
     Empty { file: String },
-    /// No format is recognised by the first lines.
+    /// The first lines match no known format.
     UnknownFormat {
         file: String,
         line: u64,
         first: String,
     },
-    /// A line is not what its format asks for.
+    /// A line does not conform to its format.
     Line {
         file: String,
         line: u64,
@@ -92,10 +92,11 @@ impl std::error::Error for InputError {
     }
 }
 
-/// The longest piece of a line that an error repeats.
+/// The maximum length of the piece of a line that an error repeats.
 const EXCERPT_CHARS_MAX: usize = 60;
 
-/// A piece of input for an error text: quoted, without control characters, and not too long.
+/// Returns a piece of input for an error text: quoted, without control characters, and of limited
+/// length.
 pub(crate) fn excerpt(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let mut short: String = text

@@ -2,18 +2,18 @@
 
 use super::error::excerpt;
 
-/// The fields of one line, left to right.
+/// The fields of one line, from left to right.
 pub(crate) struct Fields<'a> {
     rest: Option<&'a [u8]>,
 }
 
 impl<'a> Fields<'a> {
-    /// The fields of `line`, which are separated by commas and never quoted.
+    /// Splits `line` into fields, which are separated by commas and never quoted.
     pub(crate) fn new(line: &'a [u8]) -> Fields<'a> {
         Fields { rest: Some(line) }
     }
 
-    /// The next field as it stands.
+    /// Returns the next field unchanged.
     pub(crate) fn text(&mut self, name: &str) -> Result<&'a [u8], String> {
         let rest = self
             .rest
@@ -26,17 +26,17 @@ impl<'a> Fields<'a> {
         Ok(field.trim_ascii())
     }
 
-    /// The next field as a whole number of at least `min`.
+    /// Parses the next field as a whole number of at least `min`.
     pub(crate) fn number(&mut self, name: &str, min: i64) -> Result<i64, String> {
         number(self.text(name)?, name, min)
     }
 
-    /// Whether there is another field.
+    /// Returns whether there is another field.
     pub(crate) fn more(&self) -> bool {
         self.rest.is_some()
     }
 
-    /// Nothing may be left.
+    /// Checks that no field is left.
     pub(crate) fn end(self) -> Result<(), String> {
         match self.rest {
             None => Ok(()),
@@ -45,7 +45,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// A whole number of at least `min`, in the range of 64 bits with sign.
+/// Parses a whole number of at least `min`, in the range of a signed 64-bit integer.
 pub(crate) fn number(field: &[u8], name: &str, min: i64) -> Result<i64, String> {
     let shown = || excerpt(field);
     let digits = field.strip_prefix(b"-").unwrap_or(field);

@@ -1,15 +1,16 @@
-//! Gzip: one member after another, and what is no gzip behind the last one told.
+//! Reads gzip files: one member after another. Data that is not gzip behind the last member is an
+//! error.
 
 use flate2::bufread::GzDecoder;
 use std::io::{self, BufRead, Read};
 use std::{error, fmt};
 
-/// How a gzip file begins.
+/// The first bytes of a gzip file.
 pub(super) const MAGIC: [u8; 2] = [0x1f, 0x8b];
 
-/// All members of a gzip file as one text.
+/// All members of a gzip file, read as one text.
 pub(super) struct Members<R> {
-    /// None at the end.
+    /// The current member; `None` at the end.
     member: Option<GzDecoder<R>>,
 }
 
@@ -40,7 +41,7 @@ impl<R: BufRead> Read for Members<R> {
     }
 }
 
-/// There is something behind the last member.
+/// An error: there is data behind the last member.
 #[derive(Debug)]
 struct Trailing;
 
@@ -52,18 +53,18 @@ impl fmt::Display for Trailing {
 
 impl error::Error for Trailing {}
 
-/// Whether this tells of bytes behind the last member.
+/// Returns whether the error is about bytes behind the last member.
 pub(super) fn is_trailing(error: &io::Error) -> bool {
     error.get_ref().is_some_and(|inner| inner.is::<Trailing>())
 }
 
-/// Whether this tells that a gzip file is not what it was when it was written.
+/// Returns whether the error means that a gzip file was damaged after it was written.
 pub(super) fn is_damage(error: &io::Error) -> bool {
     use io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
     matches!(error.kind(), InvalidData | InvalidInput | UnexpectedEof)
 }
 
-/// The same error once more.
+/// Returns a copy of the error.
 pub(super) fn copy(error: &io::Error) -> io::Error {
     match error.raw_os_error() {
         Some(code) => io::Error::from_raw_os_error(code),

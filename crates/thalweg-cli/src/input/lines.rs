@@ -1,4 +1,4 @@
-//! Lines of a file, of a gzip file or of standard input, with their numbers.
+//! Reads numbered lines of a file, of a gzip file or of standard input.
 
 use super::error::{InputError, excerpt};
 use super::gzip::{self, Members};
@@ -10,15 +10,15 @@ use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::Path;
 use thalweg_exchange::stream::{StreamError, StreamErrorKind};
 
-/// The longest line that is read, in bytes. A book row of 20 levels has about 1,000.
+/// The maximum length of a line, in bytes. A book row of 20 levels has about 1,000.
 pub(crate) const LINE_BYTES_MAX: usize = 1 << 20;
-/// The most records that are kept: a gigabyte or so.
+/// The maximum number of records that are kept in memory: about one gigabyte.
 pub(crate) const RECORDS_MAX: usize = 20_000_000;
-/// How much of the beginning is kept until there is a line of data, in bytes.
+/// The size of the beginning that is kept until there is a line of data, in bytes.
 const HEAD_BYTES_MAX: usize = if cfg!(test) { 1 << 20 } else { 64 << 20 };
-/// How much is looked through for damage, where a line of a gzip file is wrong, in bytes.
+/// The size of the part that is checked for damage when a line of a gzip file is wrong, in bytes.
 const DAMAGE_BYTES_MAX: u64 = 1 << 30;
-/// How files begin that are compressed otherwise.
+/// The first bytes of files in other compressed formats.
 const PACKED: [(&str, &[u8]); 4] = [
     ("zip", b"PK\x03\x04"),
     ("bzip2", b"BZh"),
@@ -27,7 +27,8 @@ const PACKED: [(&str, &[u8]); 4] = [
 ];
 const BOM: &[u8] = "\u{feff}".as_bytes();
 
-/// The beginning of a stream, read ahead, then an error that reading ahead met, then the rest.
+/// A stream whose beginning was read ahead: it yields the beginning, then an error that reading
+/// ahead met, then the rest.
 struct ReadAhead<R> {
     head: Cursor<Vec<u8>>,
     error: Option<io::Error>,
@@ -35,7 +36,8 @@ struct ReadAhead<R> {
 }
 
 impl<R: Read> ReadAhead<R> {
-    /// Reads until there is `enough`, asked whenever there is twice as much as the last time.
+    /// Reads ahead until `enough` returns true. `enough` is called each time the amount has doubled
+    /// since the last call.
     fn new(mut rest: R, enough: impl Fn(&[u8]) -> bool) -> ReadAhead<R> {
         let mut head = Vec::new();
         let mut error = None;
@@ -65,7 +67,7 @@ impl<R: Read> ReadAhead<R> {
     }
 }
 
-/// Whether there is a whole line of data, or too much to go on.
+/// Returns whether the head contains a whole line of data, or is too long to read on.
 fn has_data(head: &[u8]) -> bool {
     let mut lines = head
         .strip_prefix(BOM)
@@ -92,13 +94,14 @@ impl<R: Read> Read for ReadAhead<R> {
     }
 }
 
-/// Lines of one input, numbered from 1. Gzip is recognised by its magic, however the file is named.
+/// The lines of one input, numbered from 1. Gzip is recognised by its magic bytes, whatever the
+/// file's name.
 pub(crate) struct Lines {
     name: String,
     reader: BufReader<Box<dyn Read + Send>>,
     head: Vec<u8>,
     gzip: bool,
-    /// What reading the head ended with, if not with the head's size or the input's end.
+    /// The error that ended reading the head, if neither the head's size nor the input's end did.
     broken: Option<io::Error>,
     line: u64,
     buffer: Vec<u8>,
@@ -125,7 +128,7 @@ impl Lines {
         }
     }
 
-    /// Lines of any reader; `name` stands for it in errors.
+    /// Reads lines from any reader; errors call it `name`.
     pub(crate) fn new(name: &str, reader: impl Read + Send + 'static) -> Lines {
         let raw = ReadAhead::new(reader, |head| head.len() >= gzip::MAGIC.len());
         let gzip = raw.head.get_ref().starts_with(&gzip::MAGIC);
@@ -151,22 +154,23 @@ impl Lines {
         }
     }
 
-    /// The name of the input as errors give it.
+    /// Returns the name of the input that errors use.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// The first complete lines, to recognise a format by; the last one may be cut off.
+    /// Returns the first complete lines, from which a format is recognised; the last one may be cut
+    /// off.
     pub(crate) fn head(&self) -> impl Iterator<Item = &[u8]> {
         self.head.split(|&b| b == b'\n').map(trim_end)
     }
 
-    /// The first line of data of the head.
+    /// Returns the first line of data in the head.
     pub(crate) fn first_data(&self) -> Option<&[u8]> {
         self.head().find(|line| is_data(line))
     }
 
-    /// The next line without its end, or nothing at the end of the input.
+    /// Returns the next line without its end, or `None` at the end of the input.
     pub(crate) fn next_line(&mut self) -> Result<Option<&[u8]>, InputError> {
         self.buffer.clear();
         self.line += 1;
@@ -184,9 +188,10 @@ impl Lines {
         }
     }
 
-    /// Like [`Lines::next_line`], but without blank lines and lines that begin with `#`.
+    /// Like [`Lines::next_line`], but skips blank lines and lines that begin with `#`.
     pub(crate) fn next_data(&mut self) -> Result<Option<&[u8]>, InputError> {
-        // Two passes over the borrow: the line is looked at, then handed out from the buffer.
+        // The borrow checker requires two steps: the line is inspected, then returned from the
+        // buffer.
         loop {
             match self.next_line()? {
                 None => return Ok(None),
@@ -196,10 +201,11 @@ impl Lines {
         }
     }
 
-    /// Records of the input with their lines; `record` gives nothing for a header.
+    /// Iterates over the records of the input with their line numbers; `record` returns `None` for
+    /// a header.
     ///
-    /// Ends with an error where a line cannot be read or is no record, and where there is no record
-    /// at all.
+    /// The iterator ends with an error where a line cannot be read or is not a record, and where
+    /// there is no record at all.
     pub(super) fn each<T>(
         &mut self,
         mut record: impl FnMut(&[u8]) -> Result<Option<T>, String>,
@@ -223,10 +229,10 @@ impl Lines {
         })
     }
 
-    /// All records of the input, of which there may be [`RECORDS_MAX`].
+    /// Returns all records of the input, of which there may be [`RECORDS_MAX`].
     ///
     /// # Errors
-    /// Those of [`Lines::each`], and where there are too many.
+    /// Returns the errors of [`Lines::each`], and an error where there are too many records.
     pub(super) fn records<T>(
         &mut self,
         record: impl FnMut(&[u8]) -> Result<Option<T>, String>,
@@ -244,7 +250,7 @@ impl Lines {
         }
     }
 
-    /// The error of an input that is longer than what is kept of it.
+    /// Returns the error for an input that is longer than the part that is kept of it.
     pub(crate) fn too_large(&self, limit: u64, what: &str) -> InputError {
         InputError::TooLarge {
             file: self.name.clone(),
@@ -252,12 +258,13 @@ impl Lines {
         }
     }
 
-    /// The number of the line that was read last.
+    /// Returns the number of the line that was read last.
     pub(crate) fn line(&self) -> u64 {
         self.line
     }
 
-    /// An error of the line that was read last; of a damaged gzip file, the damage.
+    /// Returns an error about the line that was read last; for a damaged gzip file, the error is
+    /// about the damage.
     pub(crate) fn wrong(&mut self, what: impl Into<String>) -> InputError {
         self.line_error(self.line, what.into())
     }
@@ -273,11 +280,11 @@ impl Lines {
         }
     }
 
-    /// Reads the rest of a gzip file, to see whether it is whole: what damage made of a line is not
-    /// the line's fault.
+    /// Reads the rest of a gzip file to check whether it is whole: a line that is wrong because of
+    /// damage is not the fault of the line.
     ///
     /// # Errors
-    /// The damage, as that of this line.
+    /// Returns the damage as an error of this line.
     pub(crate) fn intact(&mut self, line: u64) -> Result<(), InputError> {
         if !self.gzip {
             return Ok(());
@@ -289,14 +296,15 @@ impl Lines {
         }
     }
 
-    /// The error of an input without a line of data.
+    /// Returns the error for an input without a line of data.
     pub(crate) fn empty(&self) -> InputError {
         InputError::Empty {
             file: self.name.clone(),
         }
     }
 
-    /// The error of an input whose head holds no data: empty, or cut off before its first line.
+    /// Returns the error for an input whose head holds no data: it is empty, or cut off before its
+    /// first line.
     pub(crate) fn nothing(&mut self) -> InputError {
         let lines = self.head().count() as u64;
         let last = self.head().last().map_or(0, <[u8]>::len);
@@ -311,7 +319,7 @@ impl Lines {
         }
     }
 
-    /// An error of the first line of data.
+    /// Returns an error about the first line of data.
     pub(crate) fn first_line(&mut self, what: impl Into<String>) -> InputError {
         self.line_error(self.data_line(), what.into())
     }
@@ -320,7 +328,7 @@ impl Lines {
         1 + self.head().take_while(|line| !is_data(line)).count() as u64
     }
 
-    /// The error of an input whose first line of data fits no format.
+    /// Returns the error for an input whose first line of data fits no format.
     pub(crate) fn unknown_format(&mut self) -> InputError {
         let line = self.data_line();
         if let Err(damage) = self.intact(line) {
@@ -342,12 +350,12 @@ impl Lines {
         }
     }
 
-    /// The input from here on, for a parser that reads lines of its own.
+    /// Returns the input from here on, for a parser that reads lines itself.
     pub(crate) fn reader(&mut self) -> &mut (impl BufRead + use<>) {
         &mut self.reader
     }
 
-    /// What such a parser found wrong.
+    /// Converts an error of such a parser.
     pub(crate) fn stream_error(&mut self, error: StreamError) -> InputError {
         match error.kind {
             StreamErrorKind::Io(source) => self.read_error(error.line, source),
@@ -469,7 +477,7 @@ mod tests {
         assert_eq!(lines.wrong("w").to_string(), "x.gz:1: w");
         let crc = bytes.len() - 8;
         bytes[crc] ^= 1;
-        // All of this is read ahead: the damage is known before the first line is taken.
+        // The whole input is read ahead, so the damage is known before the first line is taken.
         let mut lines = Lines::new("x.gz", Cursor::new(bytes));
         assert!(lines.unknown_format().to_string().contains("corrupt gzip"));
     }
@@ -477,7 +485,7 @@ mod tests {
     #[test]
     fn a_truncated_gzip_names_the_line_reached() {
         let mut text = Vec::new();
-        // Lines that do not repeat, so that the cut loses some of them.
+        // The lines do not repeat, so that the cut loses some of them.
         let mut state = 1_u64;
         for _ in 0..5000 {
             state = state

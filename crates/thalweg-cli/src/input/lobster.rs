@@ -1,8 +1,9 @@
-//! LOBSTER messages and order book rows, as CSV; LOBSTER writes no header, programs that save its
+//! LOBSTER messages and order book rows, as CSV. LOBSTER writes no header; programs that save its
 //! files again do.
 //!
-//! Messages: `seconds,type,order_id,size,price·10⁴,direction`; direction 1 is a bid, −1 an ask.
-//! Row k of the order book is the state after message k: `ask,size,bid,size` for each level.
+//! Messages have the form `seconds,type,order_id,size,price·10⁴,direction`; direction 1 is a bid,
+//! −1 an ask. Row k of the order book is the state after message k: `ask,size,bid,size` for each
+//! level.
 
 use super::error::{InputError, excerpt};
 use super::fields::Fields;
@@ -10,7 +11,7 @@ use super::lines::Lines;
 use super::rows::Row;
 use thalweg_exchange::Action;
 
-/// What a message says.
+/// The kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A new order rests (type 1).
@@ -19,10 +20,10 @@ pub(crate) enum Kind {
     Reduced,
     /// An order is cancelled (type 3).
     Deleted,
-    /// A visible order is hit (type 4).
+    /// A visible order is executed (type 4).
     Executed,
-    /// A hidden order is hit (type 5), a cross trade (6), or trading halts (7): the visible book
-    /// stays as it is.
+    /// A hidden order is executed (type 5), a cross trade happens (6), or trading halts (7): the
+    /// visible book does not change.
     Unseen,
 }
 
@@ -31,20 +32,20 @@ pub(crate) enum Kind {
 pub(crate) struct Message {
     pub(crate) kind: Kind,
     pub(crate) order: i64,
-    /// The side of the order that is named, which for an execution is the resting one.
+    /// The side of the named order, which for an execution is the resting one.
     pub(crate) action: Action,
     pub(crate) price: i64,
     pub(crate) size: i64,
 }
 
-/// Whether a line begins a message file.
+/// Returns whether a line begins a message file.
 pub(crate) fn is_message(line: &[u8]) -> bool {
     let fields: Vec<&[u8]> = line.split(|&b| b == b',').map(<[u8]>::trim_ascii).collect();
     let data = || is_seconds(fields[0]) && matches!(fields[5], b"1" | b"-1" | b"0");
     fields.len() == 6 && (is_header(line) || data())
 }
 
-/// Whether a line begins an order book file.
+/// Returns whether a line begins an order book file.
 pub(crate) fn is_row(line: &[u8]) -> bool {
     let mut count = 0;
     let whole = line.split(|&b| b == b',').all(|field| {
@@ -55,14 +56,15 @@ pub(crate) fn is_row(line: &[u8]) -> bool {
     count % 4 == 0 && (whole || is_header(line))
 }
 
-/// Whether a line names columns: the first begins with a letter, and one of them is a price.
+/// Returns whether a line names columns: the first begins with a letter, and one of them is a
+/// price.
 fn is_header(line: &[u8]) -> bool {
     let first = line.strip_prefix(b"\"").unwrap_or(line).first();
     let is_price = |name: &[u8]| name.eq_ignore_ascii_case(b"price");
     first.is_some_and(u8::is_ascii_alphabetic) && line.windows(5).any(is_price)
 }
 
-/// Gives nothing for a line that names columns, and the record of any other.
+/// Returns `None` for a line that names columns, and the record of any other line.
 fn data<T>(line: &[u8], record: fn(&[u8]) -> Result<T, String>) -> Result<Option<T>, String> {
     match is_header(line) {
         true => Ok(None),
@@ -70,12 +72,13 @@ fn data<T>(line: &[u8], record: fn(&[u8]) -> Result<T, String>) -> Result<Option
     }
 }
 
-/// Whether this is a time: a number of seconds, of which a whole one may have no point.
+/// Returns whether the text is a time: a number of seconds, in which the point may be missing if
+/// the number is whole.
 fn is_seconds(text: &[u8]) -> bool {
     !text.is_empty() && text.iter().all(|b| b.is_ascii_digit() || *b == b'.')
 }
 
-/// All messages of a file, with their lines.
+/// Returns all messages of a file, with their line numbers.
 pub(crate) fn messages(lines: &mut Lines) -> Result<Vec<(u64, Message)>, InputError> {
     lines.records(|line| data(line, message))
 }
@@ -97,8 +100,8 @@ fn message(line: &[u8]) -> Result<Message, String> {
         b"5" | b"6" | b"7" => Kind::Unseen,
         other => return Err(format!("type {} is not one of 1 to 7", excerpt(other))),
     };
-    // A cross has an order number from -1 down; a halt has no order, no size, and a price of -1, 0
-    // or 1. Neither has a side.
+    // A cross has an order number of -1 or below; a halt has no order, no size, and a price of -1,
+    // 0 or 1. Neither has a side.
     let least = |least| {
         if kind == Kind::Unseen {
             i64::MIN
@@ -125,7 +128,7 @@ fn message(line: &[u8]) -> Result<Message, String> {
     })
 }
 
-/// The rows of an order book file.
+/// Returns the rows of an order book file.
 pub(crate) fn rows(lines: &mut Lines) -> impl Iterator<Item = Result<Row, InputError>> {
     let rows = lines.each(|line| data(line, row));
     rows.map(|next| next.map(|(_, row)| row))

@@ -1,4 +1,4 @@
-//! Our own CSV of commands; `docs/orders-csv.md` describes it.
+//! Reads our own CSV of commands, which `docs/orders-csv.md` describes.
 
 mod conditions;
 
@@ -11,11 +11,11 @@ use thalweg_exchange::{
     SymbolType, UserId,
 };
 
-/// The first line of such a file: name and version of the format.
+/// The first line of such a file: the name and version of the format.
 pub(crate) const HEADER: &[u8] = b"thalweg-orders,1";
 
-/// Gives the commands of a file with their lines, in order, until no more are wanted. Each line is
-/// one command.
+/// Passes the commands of a file with their line numbers, in order, to a callback until it wants no
+/// more. Each line is one command.
 pub(crate) fn commands(
     lines: &mut Lines,
     mut take: impl FnMut(u64, Command) -> bool,
@@ -46,7 +46,7 @@ pub(crate) fn commands(
     }
 }
 
-/// One line. A deposit takes `transaction` as its id, which rises through the file.
+/// Parses one line. A deposit uses `transaction` as its id, which rises through the file.
 pub(crate) fn command(line: &[u8], transaction: i64) -> Result<Command, String> {
     let mut fields = Fields::new(line);
     let command = match fields.text("command")? {
@@ -84,7 +84,7 @@ pub(crate) fn command(line: &[u8], transaction: i64) -> Result<Command, String> 
     Ok(command)
 }
 
-/// A command of those who run the market.
+/// Parses a command of an administrator.
 fn operation(name: &[u8], fields: &mut Fields<'_>) -> Result<Command, String> {
     Ok(match name {
         b"clock" => Command::Clock {
@@ -225,7 +225,7 @@ fn user(fields: &mut Fields<'_>) -> Result<UserId, String> {
     Ok(UserId(fields.number("user", 0)?))
 }
 
-/// An identifier of 32 bits.
+/// Parses an identifier of 32 bits.
 fn small(fields: &mut Fields<'_>, name: &str) -> Result<i32, String> {
     in_32_bits(fields.number(name, 0)?, name)
 }
@@ -235,7 +235,7 @@ fn in_32_bits(value: i64, name: &str) -> Result<i32, String> {
         .map_err(|_| format!("{name} {value} is above the largest value {}", i32::MAX))
 }
 
-/// A number from `min`, or the word that stands for none.
+/// Parses a number that is at least `min`, or the word that stands for none.
 fn unless(
     fields: &mut Fields<'_>,
     name: &str,
@@ -398,7 +398,7 @@ mod tests {
         }
     }
 
-    /// Of each line: a line of a file, and what is said of it.
+    /// Checks every line of `faults`, which holds a line of a file and the error expected for it.
     fn all_wrong(faults: &str) {
         for fault in faults.lines() {
             let (line, text) = fault.trim_start().split_once(' ').expect("two columns");

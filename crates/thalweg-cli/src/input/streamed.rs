@@ -6,7 +6,7 @@ use super::{Format, orders};
 use thalweg_exchange::Command;
 use thalweg_exchange::stream::{Item, Recorded, StreamError};
 
-/// One of these formats.
+/// A format whose lines are commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Streamed {
     Orders,
@@ -14,7 +14,7 @@ pub(crate) enum Streamed {
 }
 
 impl Streamed {
-    /// The same among all formats.
+    /// Returns this format as one of all formats.
     pub(crate) fn format(self) -> Format {
         match self {
             Streamed::Orders => Format::Orders,
@@ -23,11 +23,13 @@ impl Streamed {
     }
 }
 
-/// Gives the commands of a stream with their lines, in order, until no more are wanted. `begin` is
-/// told before the first whether margin trading was on, where the stream says it.
+/// Passes the commands of a stream with their line numbers, in order, to a callback until it wants
+/// no more. Before the first command, `begin` is called with whether margin trading was on, where
+/// the stream says it.
 ///
 /// # Errors
-/// A line that is not of the format, and a stream without commands.
+/// Returns an error for a line that does not conform to the format, and for a stream without
+/// commands.
 pub(crate) fn each<T: FnMut(u64, Command) -> bool>(
     lines: &mut Lines,
     format: Streamed,
@@ -42,7 +44,7 @@ pub(crate) fn each<T: FnMut(u64, Command) -> bool>(
     }
 }
 
-/// Whether there was a command.
+/// Reads a recorded stream. Returns whether it had a command.
 fn recorded<T: FnMut(u64, Command) -> bool>(
     lines: &mut Lines,
     begin: impl FnOnce(Option<bool>) -> T,

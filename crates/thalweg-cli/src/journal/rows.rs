@@ -1,4 +1,5 @@
-//! Records that are printed while a journal is read, so that however many there are, none is held.
+//! Prints records while a journal is read, so that the memory does not depend on the number of
+//! records.
 
 use serde::Serialize;
 use std::io::{self, BufWriter, StdoutLock, Write};
@@ -8,10 +9,11 @@ use crate::failure::{self, Failure};
 
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// Records on their way out: lines of text, or a list that is the first field of a JSON object.
+/// Records on their way to the output: lines of text, or a list that is the first field of a JSON
+/// object.
 ///
 /// Nothing is written before the first record or the end, so that a journal that cannot be read at
-/// all leaves no half an object behind.
+/// all leaves no incomplete object behind.
 #[derive(Debug)]
 pub(super) struct Rows {
     out: BufWriter<StdoutLock<'static>>,
@@ -21,7 +23,7 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// At most so many, on standard output.
+    /// Creates rows that print at most `taken_max` records on standard output.
     pub(super) fn new(format: Format, taken_max: u64) -> Rows {
         Rows {
             out: BufWriter::with_capacity(BUFFER_BYTES, io::stdout().lock()),
@@ -31,7 +33,7 @@ impl Rows {
         }
     }
 
-    /// Those of these records that there is room for.
+    /// Takes the records that there is room for.
     pub(super) fn take<'r>(
         &mut self,
         records: impl Iterator<Item = (u64, &'r [u8])>,
@@ -64,7 +66,7 @@ impl Rows {
         self.out.write_all(end.as_bytes())
     }
 
-    /// Writes what is to stand behind the records: the text, or the other fields of the object.
+    /// Writes the part that follows the records: the text, or the other fields of the object.
     pub(super) fn end(mut self, facts: &impl Serialize, text: &str) -> Result<(), Failure> {
         let end = match self.format {
             Format::Text => text.to_owned(),

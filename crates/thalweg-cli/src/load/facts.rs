@@ -1,4 +1,4 @@
-//! What a load shows.
+//! The facts that a load shows.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -16,14 +16,16 @@ use crate::report::facts::Distribution;
 use crate::report::number::{grouped, percent, rate};
 use crate::runner::distribution;
 
-/// A sender is late where one command in a hundred is sent so much after it was due.
+/// A sender counts as late where one command in a hundred is sent more than this long after it was
+/// due, in nanoseconds.
 const LATE_NS: u64 = 1_000_000;
-/// The window was the limit where more than this part of the commands met a full one.
+/// The window was the limit where more than this share of the commands met a full one.
 const HELD_UP: f64 = 0.01;
-/// Columns of the widest bar.
+/// The width of the longest bar, in columns.
 const BAR: u64 = 40;
 
-/// Its keys are the field names; percentiles that too few values are beyond are left out.
+/// The facts of a load. The keys of the JSON are the field names; percentiles beyond which too few
+/// values lie are left out.
 #[derive(Debug, Serialize)]
 pub(super) struct Facts {
     sessions: u32,
@@ -37,17 +39,17 @@ pub(super) struct Facts {
     unanswered: u64,
     #[serde(serialize_with = "in_short")]
     latency_ns: Distribution,
-    /// How much later than due commands were sent.
+    /// The distribution of how much later than due the commands were sent.
     #[serde(serialize_with = "in_short")]
     lateness_ns: Distribution,
     held_up: u64,
     loader_cores: f64,
     limit: Limit,
-    /// Latencies at most so many nanoseconds, and how many there were.
+    /// The histogram: an upper bound in nanoseconds, and the number of latencies up to it.
     histogram: Vec<(u64, u64)>,
 }
 
-/// What kept the rate from being higher, or latency from being lower.
+/// The reason why the rate was not higher, or the latency not lower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Limit {
@@ -55,7 +57,7 @@ enum Limit {
     None,
     /// Commands had to wait for the answers to earlier ones.
     Exchange,
-    /// The loader did not get to sending them in time.
+    /// The loader did not send them in time.
     Loader,
 }
 
@@ -172,7 +174,7 @@ impl Facts {
     }
 }
 
-/// Counts by powers of two, from the first that has any to the last.
+/// Returns counts by powers of two, from the first that is not zero to the last.
 fn octaves(histogram: &Histogram) -> Vec<(u64, u64)> {
     let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
     for (value, count) in histogram.recorded() {

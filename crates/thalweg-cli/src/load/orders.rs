@@ -1,4 +1,4 @@
-//! What a session sends: orders around a price, of which it keeps a few.
+//! The orders that a session sends: orders around a price, of which it keeps a few resting.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use thalweg_measure::random::SplitMix;
 
 use crate::arguments::connect::Load;
 
-/// Orders that a session leaves in the book.
+/// The number of orders that a session leaves in the book.
 const RESTING: usize = 16;
-/// How far from the middle orders are, in ticks.
+/// The maximum distance of orders from the middle, in ticks.
 const TICKS: u64 = 50;
 const LOTS: i64 = 5;
 const BASE: CurrencyId = CurrencyId(1_000_001);
 const QUOTE: CurrencyId = CurrencyId(1_000_002);
-/// Of each currency, for each user.
+/// The amount of each currency that each user gets.
 const MONEY: i64 = 1 << 50;
 
 /// The orders of one session.
@@ -34,8 +34,9 @@ pub(super) struct Orders {
 }
 
 impl Orders {
-    /// Ids begin where no earlier load has any: each is above a number of the exchange then. Each
-    /// session has a residue of its own, as several may be of one user.
+    /// Creates the orders of a session. Order ids begin where no earlier load has used any: each
+    /// load starts from the number of the exchange's next command. Each session uses a residue
+    /// class of its own, as several sessions may belong to one user.
     pub(super) fn new(asked: &Load, holder: i64, next_command: u64, session: u32) -> Self {
         Self {
             user: UserId(holder),
@@ -47,7 +48,8 @@ impl Orders {
         }
     }
 
-    /// Cancels the oldest once there are enough; else places another one, one in eight to trade.
+    /// Cancels the oldest order once there are enough; otherwise places another one, one in eight
+    /// of them priced to trade.
     pub(super) fn next(&mut self) -> TradeCommand {
         if self.resting.len() >= RESTING
             && let Some(oldest) = self.resting.pop_front()
@@ -84,7 +86,8 @@ impl Orders {
     }
 }
 
-/// A pair without fees, and users with money in both currencies. Those that are there stay.
+/// Returns the commands that create a pair without fees, and users with money in both currencies.
+/// Existing ones remain.
 pub(super) fn set_up(asked: &Load, users: impl Iterator<Item = i64>) -> Vec<Command> {
     let symbol = SymbolSpec::pair(SymbolId(asked.symbol), BASE, QUOTE);
     let account = |uid| AccountSpec::new(UserId(uid), vec![(BASE, MONEY), (QUOTE, MONEY)]);

@@ -1,4 +1,4 @@
-//! What came of the commands of a load.
+//! The results of the commands of a load.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,19 +6,19 @@ use std::time::Duration;
 use thalweg_client::Outcome;
 use thalweg_measure::histogram::Histogram;
 
-/// Of one session, or of all.
+/// The counts of one session, or of all.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
-    /// Commands without an answer that there may be.
+    /// The maximum number of commands without an answer.
     window: u64,
     under_way: u64,
-    /// Commands that were due while the window was full.
+    /// The number of commands that were due while the window was full.
     pub(super) held_up: u64,
-    /// Of those executed, from when they were due to the acknowledgement.
+    /// The latency of executed commands, from when they were due to the acknowledgement.
     pub(super) latency_ns: Histogram,
     pub(super) results: BTreeMap<&'static str, u64>,
     pub(super) refused: BTreeMap<&'static str, u64>,
-    /// Sent again, after a connection was lost.
+    /// The number of commands that were sent again after a connection was lost.
     pub(super) repeated: u64,
     pub(super) unanswered: u64,
 }
@@ -67,17 +67,17 @@ impl Tally {
             *self.refused.entry(reason).or_default() += count;
         }
         self.repeated += other.repeated;
-        // What has no answer when all is over gets none.
+        // A command that has no answer when all is over will get none.
         self.unanswered += other.unanswered + other.under_way;
     }
 
-    /// Whether every command was executed.
+    /// Returns whether every command was executed.
     pub(super) fn is_whole(&self) -> bool {
         self.unanswered == 0 && self.refused.is_empty()
     }
 }
 
-/// Processor time of this program so far.
+/// Returns the processor time that this program has used so far.
 #[cfg(unix)]
 pub(super) fn cpu_time() -> Duration {
     use rustix::time::{ClockId, clock_gettime};
@@ -85,7 +85,7 @@ pub(super) fn cpu_time() -> Duration {
     Duration::new(time.tv_sec.max(0) as u64, time.tv_nsec.max(0) as u32)
 }
 
-/// It is not known here.
+/// Returns zero, as the processor time is not known on this platform.
 #[cfg(not(unix))]
 pub(super) const fn cpu_time() -> Duration {
     Duration::ZERO

@@ -1,6 +1,6 @@
-//! Bitstamp messages as commands: a creation is a GTC limit order, or a market order where it has
-//! no price; a change lowers an order to the recorded remainder, a deletion cancels. Recorded
-//! trades are only compared with.
+//! Converts Bitstamp messages into commands. A creation becomes a GTC limit order, or a market
+//! order where it has no price; a change lowers an order to the recorded remainder; a deletion
+//! cancels. Recorded trades are only compared with.
 
 use super::RealFlow;
 use super::desk::{Desk, Odd};
@@ -11,19 +11,20 @@ use crate::report::facts::{Check, Count, Score};
 use std::collections::HashSet;
 use thalweg_exchange::{Action, OrderId, OrderType, Rules};
 
-/// The two recorded feeds are not in step; measured on 2015-05-01.
+/// The slack, in messages, by which the two recorded feeds may be out of step; measured on
+/// 2015-05-01.
 const SLACK_MESSAGES: (usize, usize) = (40, 12);
-/// The exchange trades when the taker comes; the feed tells of a sweep trade by trade, up to 50
-/// messages later.
+/// The window in which trades are paired. The exchange trades when the taker arrives; the feed
+/// reports a sweep trade by trade, up to 50 messages later.
 const TRADE_WINDOW_MESSAGES: u64 = 100;
-/// Levels a side that are kept to compare: as many as the snapshots have.
+/// The number of levels on each side that are kept to compare: as many as the snapshots have.
 const LEVELS: usize = 20;
 
 /// The feed gives a market buy this price or a higher one: 999,999,999 dollars. A market sell has
 /// the price 0.
 const NO_LIMIT_CENTS: i64 = 99_999_999_900;
 
-/// Puts messages through an exchange, and compares with the snapshots if there are some.
+/// Puts messages through an exchange, and compares the result with the snapshots if there are any.
 pub(crate) fn replay(
     messages: &[(u64, Message)],
     snapshots: Option<impl Iterator<Item = Snapshot>>,
@@ -65,7 +66,7 @@ pub(crate) fn replay(
         scores.state(desk.row(LEVELS));
         while let Some(snapshot) = rows.next_if(|s| s.after_messages <= position + 1) {
             unknown.learn(&mut desk, &snapshot.row, Trust::Loose);
-            // The first snapshot only teaches: nothing is known before it.
+            // The first snapshot is only learnt from, since nothing is known before it.
             if !std::mem::take(&mut first) {
                 scores.row(&snapshot.row, &desk.row(LEVELS));
             }
@@ -79,7 +80,7 @@ pub(crate) fn replay(
     desk.finish(check)
 }
 
-/// Whether a new order has no price.
+/// Returns whether a new order has no price.
 fn is_market(message: &Message) -> bool {
     message.kind == Kind::Created
         && match message.action {
@@ -88,7 +89,7 @@ fn is_market(message: &Message) -> bool {
         }
 }
 
-/// Why a message gives no order and no trade, if it is odd.
+/// Returns the reason why a message yields no order and no trade, if it is odd.
 fn odd(message: &Message, created: &HashSet<i64>) -> Option<Odd> {
     match message.kind {
         Kind::Created if created.contains(&message.order) => Some(Odd::Repeated),
@@ -115,7 +116,8 @@ fn step(desk: &mut Desk, unknown: &mut Unknown, created: &mut HashSet<i64>, mess
                 false => desk.place(order, action, OrderType::Gtc, price, amount),
             }
         }
-        // After a match of our own the message repeats what is done: it can only lower.
+        // After our own engine has matched the order, the message repeats a reduction that is
+        // already done: it can only lower the order.
         Kind::Changed => desk.lower(order, amount),
         Kind::Deleted if created.contains(&message.order) => desk.lower(order, 0),
         Kind::Deleted => {
@@ -188,7 +190,8 @@ mod tests {
         );
         assert_eq!(flow.score("trades"), (1, 1));
         assert_eq!(flow.count("trades_not_recorded"), 1);
-        // Two set up, three are placed; what the feed repeats needs no command.
+        // Two commands set up, three place orders; a message that repeats what the exchange did
+        // needs no command.
         assert_eq!(flow.commands.len(), 5);
     }
 

@@ -1,4 +1,4 @@
-//! An exchange with one symbol and one account per side, and the commands it was given.
+//! An exchange with one symbol and one account per side, which keeps the commands it was given.
 
 use super::RealFlow;
 use crate::input::rows::{PriceSize, Row};
@@ -15,10 +15,11 @@ use thalweg_exchange::{
 const SYMBOL: SymbolId = SymbolId(1);
 const BASE: CurrencyId = CurrencyId(1);
 const QUOTE: CurrencyId = CurrencyId(2);
-/// More than any recorded book is worth, and far from the end of the range.
+/// The initial money of an account: more than any recorded book is worth, and far from the end of
+/// the range.
 const FUNDS: i64 = i64::MAX / 4;
 
-/// The account that trades for a side.
+/// Returns the account that trades for a side.
 fn account(action: Action) -> UserId {
     match action {
         Action::Bid => UserId(1),
@@ -26,7 +27,7 @@ fn account(action: Action) -> UserId {
     }
 }
 
-/// A trade as it came out.
+/// A trade that resulted from a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fill {
     pub(super) price: i64,
@@ -34,7 +35,8 @@ pub(super) struct Fill {
     pub(super) maker: OrderId,
 }
 
-/// Why a row of a recording is passed over: it gives no order, or one that the exchange rejects.
+/// The reason why a row of a recording is skipped: it yields no order, or one that the exchange
+/// rejects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Odd {
     /// A row creates an order whose number the recording has used before.
@@ -52,7 +54,7 @@ pub(super) enum Odd {
 }
 
 impl Odd {
-    /// The name of the count in the report.
+    /// Returns the name of the count in the report.
     fn name(self) -> &'static str {
         match self {
             Odd::Repeated => "passed_over_repeated_order",
@@ -70,18 +72,19 @@ pub(super) struct Desk {
     state: State,
     events: Events,
     commands: Vec<Command>,
-    /// The line that each command was made for, and the one that is at hand.
+    /// The line that each command was made for, and the current line.
     lines: Vec<u64>,
     line: u64,
-    /// Ids of orders that are not in the recording are negative; recorded ones never are.
+    /// The last id of an order that is not in the recording. Such ids are negative; recorded ones
+    /// never are.
     last_own: i64,
-    /// The rows that were passed over, and the line of the first of them.
+    /// The number of rows that were skipped, by reason, and the line of the first of them.
     odd: BTreeMap<Odd, u64>,
     first_odd: Option<u64>,
 }
 
 impl Desk {
-    /// An empty book without fees, and two funded accounts.
+    /// Creates an empty book without fees, and two funded accounts.
     pub(super) fn new(rules: Rules) -> Desk {
         let mut desk = Desk {
             state: State::new(rules),
@@ -101,7 +104,7 @@ impl Desk {
         desk
     }
 
-    /// Places an order, or counts its row as passed over; its trades can be asked for until the
+    /// Places an order, or counts its row as skipped. The trades of the order can be read until the
     /// next command or row.
     pub(super) fn place(
         &mut self,
@@ -124,9 +127,9 @@ impl Desk {
         }
     }
 
-    /// Places an order without a price: it takes what rests on the other side, up to its size, and
-    /// the rest of it is cancelled. The limit is the worst price that it needs: an account must
-    /// have the money for its whole size at the limit.
+    /// Places an order without a price: it trades with the orders that rest on the other side, up
+    /// to its size, and its remainder is cancelled. The limit is the worst price that it needs,
+    /// because an account must have the money for the whole size at the limit.
     pub(super) fn take(&mut self, order_id: OrderId, action: Action, size: i64) {
         let (mut limit, mut found) = (None, 0);
         for (price, volume) in self.levels(action.opposite()) {
@@ -142,33 +145,34 @@ impl Desk {
         }
     }
 
-    /// Counts a row that gives no order.
+    /// Counts a row that yields no order.
     pub(super) fn pass_over(&mut self, why: Odd) {
         *self.odd.entry(why).or_default() += 1;
         self.first_odd.get_or_insert(self.line);
     }
 
-    /// Rests volume that no known order explains, under an id of its own.
+    /// Rests volume that no known order explains, under an id of its own, and returns that id.
     pub(super) fn rest_anonymous(&mut self, action: Action, price: i64, size: i64) -> OrderId {
         let order = self.own_order();
         self.place(order, action, OrderType::Gtc, price, size);
         order
     }
 
-    /// An id that no recorded order has.
+    /// Returns an id that no recorded order has.
     pub(super) fn own_order(&mut self) -> OrderId {
         self.last_own -= 1;
         OrderId(self.last_own)
     }
 
-    /// A resting order, of the buyers' account or the sellers'.
+    /// Returns a resting order, of the buyers' account or the sellers'.
     fn order(&self, order_id: OrderId) -> Option<RestingOrder> {
         let book = self.book()?;
         let mut sides = [Action::Ask, Action::Bid].into_iter();
         sides.find_map(|side| book.order(account(side), order_id))
     }
 
-    /// Takes up to `lots` off an order, and says how many it were: 0 if it does not rest.
+    /// Takes up to `lots` off an order, and returns the number of lots: 0 if the order does not
+    /// rest.
     pub(super) fn reduce(&mut self, order_id: OrderId, lots: i64) -> i64 {
         let Some(order) = self.order(order_id) else {
             return 0;
@@ -186,14 +190,15 @@ impl Desk {
         lots.min(left)
     }
 
-    /// Lowers what an order has left to `left`; an order that has less or is gone stays so.
+    /// Lowers the remainder of an order to `left`. An order that has less or is gone does not
+    /// change.
     pub(super) fn lower(&mut self, order_id: OrderId, left: i64) {
         if let Some(order) = self.order(order_id) {
             self.reduce(order_id, order.size - order.filled - left);
         }
     }
 
-    /// The trades of the last command.
+    /// Returns the trades of the last command.
     pub(super) fn trades(&self) -> impl Iterator<Item = Fill> + '_ {
         self.events.into_iter().filter_map(|event| match *event {
             Event::Trade {
@@ -206,7 +211,7 @@ impl Desk {
         })
     }
 
-    /// The levels of a side, best first.
+    /// Returns the levels of a side, the best first.
     pub(super) fn levels(&self, action: Action) -> impl Iterator<Item = PriceSize> + '_ {
         let levels = self.book().map(|book| book.levels(action, usize::MAX));
         levels
@@ -215,7 +220,7 @@ impl Desk {
             .map(|level| (level.price, level.volume))
     }
 
-    /// The best levels of both sides.
+    /// Returns the best levels of both sides.
     pub(super) fn row(&self, levels: usize) -> Row {
         Row {
             bids: self.levels(Action::Bid).take(levels).collect(),
@@ -223,7 +228,7 @@ impl Desk {
         }
     }
 
-    /// Whether an order of this side and price would trade at once.
+    /// Returns whether an order of this side and price would trade at once.
     pub(super) fn crosses(&self, action: Action, price: i64) -> bool {
         let best = self.levels(action.opposite()).next();
         best.is_some_and(|(best, _)| match action {
@@ -232,7 +237,7 @@ impl Desk {
         })
     }
 
-    /// The orders of a level, the youngest first.
+    /// Returns the orders of a level, the youngest first.
     pub(super) fn orders_youngest_first(&self, action: Action, price: i64) -> Vec<OrderId> {
         let orders = self.book().map(|book| book.orders(action));
         let mut found: Vec<OrderId> = orders
@@ -245,13 +250,13 @@ impl Desk {
         found
     }
 
-    /// The commands from now on are made for this line.
+    /// Sets the line that the commands from now on are made for.
     pub(super) fn at(&mut self, line: u64) {
         self.line = line;
         self.events.clear();
     }
 
-    /// The commands that were given, and the state they led to.
+    /// Returns the commands that were given, and the state they led to.
     pub(super) fn finish(self, mut check: Check) -> RealFlow {
         let hash = state_hash(&self.state).hash;
         let odd = self.odd.iter();

@@ -1,4 +1,4 @@
-//! Orders that are older than the recording: learnt from recorded rows, one anonymous order per
+//! Infers orders that are older than the recording from recorded rows: one anonymous order for each
 //! piece of volume that no known order explains.
 
 use super::desk::Desk;
@@ -7,13 +7,13 @@ use crate::report::facts::Count;
 use std::collections::{BTreeMap, BTreeSet};
 use thalweg_exchange::{Action, OrderId};
 
-/// How far a recorded row is believed.
+/// The degree to which a recorded row is trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trust {
-    /// It may be some messages early or late: only anonymous orders follow it.
+    /// The row may be some messages early or late: only anonymous orders follow it.
     Loose,
-    /// It is the state after exactly this message: known orders that the row has no room for left
-    /// while they were out of view, and go too, the youngest first.
+    /// The row is the state after exactly this message. Known orders that the row has no room for
+    /// left while they were out of view, and are removed too, the youngest first.
     Exact,
 }
 
@@ -23,21 +23,21 @@ pub(super) struct Unknown {
     /// Anonymous orders of each level, oldest first.
     levels: BTreeMap<(Action, i64), Vec<OrderId>>,
     all: BTreeSet<OrderId>,
-    /// Levels that gained anonymous volume.
+    /// The number of levels that gained anonymous volume.
     learnt: u64,
-    /// Levels whose anonymous volume was lowered to what was recorded.
+    /// The number of levels whose anonymous volume was lowered to the recorded volume.
     lowered: u64,
-    /// Known orders lowered or removed because a row has no room for them.
+    /// The number of known orders that were lowered or removed because a row has no room for them.
     pub(super) corrected: u64,
 }
 
 impl Unknown {
-    /// Whether an order stands for volume older than the recording.
+    /// Returns whether an order stands for volume older than the recording.
     pub(super) fn is_anonymous(&self, order: OrderId) -> bool {
         self.all.contains(&order)
     }
 
-    /// How many levels were learnt and lowered.
+    /// Returns how many levels were learnt and lowered.
     pub(super) fn level_counts(&self) -> [Count; 2] {
         [
             Count::new("levels_learnt", self.learnt),
@@ -45,7 +45,8 @@ impl Unknown {
         ]
     }
 
-    /// Takes lots off the anonymous orders of a level, the oldest first.
+    /// Takes lots off the anonymous orders of a level, the oldest first, and returns how many were
+    /// taken.
     pub(super) fn take(&mut self, desk: &mut Desk, action: Action, price: i64, lots: i64) -> i64 {
         let mut wanted = lots;
         for &order in self.levels.get(&(action, price)).into_iter().flatten() {
@@ -54,8 +55,9 @@ impl Unknown {
         lots - wanted
     }
 
-    /// Brings the anonymous volume of every level in view to what the row leaves unexplained.
-    /// Volume that would trade at once is not learnt: the sides of a loose row may be apart.
+    /// Sets the anonymous volume of every level in view to the volume that the row leaves
+    /// unexplained. Volume that would trade at once is not learnt: the sides of a loose row may be
+    /// apart.
     pub(super) fn learn(&mut self, desk: &mut Desk, row: &Row, trust: Trust) {
         for action in [Action::Bid, Action::Ask] {
             let recorded = side(row, action);
@@ -101,7 +103,7 @@ impl Unknown {
     }
 }
 
-/// The levels of one side of a row.
+/// Returns the levels of one side of a row.
 pub(super) fn side(row: &Row, action: Action) -> &[PriceSize] {
     match action {
         Action::Bid => &row.bids,
@@ -109,7 +111,7 @@ pub(super) fn side(row: &Row, action: Action) -> &[PriceSize] {
     }
 }
 
-/// Whether a price lies deeper in its book than another.
+/// Returns whether a price lies deeper in its book than another.
 pub(super) fn is_worse(action: Action, price: i64, than: i64) -> bool {
     match action {
         Action::Bid => price < than,

@@ -1,6 +1,6 @@
-//! LOBSTER messages as commands: an addition rests, a visible execution is an IOC order of the
-//! other side at its price and size, cancellations reduce and cancel. Hidden executions and halts
-//! leave the book alone.
+//! Converts LOBSTER messages into commands. An addition rests; a visible execution becomes an IOC
+//! order of the other side at its price and size; cancellations reduce and cancel. Hidden
+//! executions and halts do not change the book.
 
 use super::RealFlow;
 use super::desk::{Desk, Odd};
@@ -12,22 +12,23 @@ use crate::report::facts::{Check, Count, Score};
 use std::collections::HashSet;
 use thalweg_exchange::{Action, OrderId, OrderType, Rules};
 
-/// What came of the executions and additions.
+/// The results of the executions and additions.
 #[derive(Debug, Default)]
 struct Tally {
     executions: u64,
-    /// Executions that hit exactly the recorded order, alone and in full.
+    /// The number of executions that hit exactly the recorded order, alone and in full.
     makers: u64,
-    /// Those of them whose maker is older than the recording.
+    /// The number of these whose maker is older than the recording.
     anonymous_makers: u64,
-    /// Additions that traded although a recorded addition never does.
+    /// The number of additions that traded although a recorded addition never does.
     trades_not_recorded: u64,
-    /// Messages without an order book row, and rows without a message.
+    /// The number of messages without an order book row, and of rows without a message.
     rows_missing: u64,
     rows_over: u64,
 }
 
-/// Puts messages through an exchange, and compares with the order book rows if there are some.
+/// Puts messages through an exchange, and compares the result with the order book rows if there are
+/// any.
 pub(crate) fn replay(
     messages: &[(u64, Message)],
     rows: Option<impl Iterator<Item = Row>>,
@@ -61,7 +62,8 @@ pub(crate) fn replay(
     desk.finish(check)
 }
 
-/// The first row without what its own message did, so that it can be learnt before it.
+/// Returns the first row without the effect of its own message, so that it can be learnt before
+/// that message.
 fn before(row: &Row, message: &Message) -> Row {
     let mut row = row.clone();
     let by = match message.kind {
@@ -204,7 +206,7 @@ mod tests {
             message(Reduced, 2, 100, 2),
             message(Deleted, 2, 100, 3),
         ];
-        // Four lots rest from before the first message, at the head of the level.
+        // Four lots were resting before the first message, at the head of the level.
         let rows = [
             row(&[(100, 9)]),
             row(&[(100, 14)]),

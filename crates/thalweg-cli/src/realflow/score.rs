@@ -1,4 +1,4 @@
-//! How far the books and trades of a run agree with recorded ones.
+//! The extent to which the books and trades of a run agree with recorded ones.
 
 use super::learning::side;
 use crate::input::rows::Row;
@@ -6,10 +6,11 @@ use crate::report::facts::{Count, Score};
 use std::collections::{HashMap, VecDeque};
 use thalweg_exchange::Action;
 
-/// How many levels are compared: the best, the best five, all that were recorded.
+/// The numbers of levels that are compared: the best, the best five, all that were recorded.
 const DEPTHS: [(&str, usize); 3] = [("best", 1), ("top_5", 5), ("all", usize::MAX)];
 
-/// Whether two rows agree in their best `depth` levels of both sides, as far as `recorded` goes.
+/// Returns whether two rows agree in their best `depth` levels of both sides, as far as `recorded`
+/// goes.
 fn agrees(ours: &Row, recorded: &Row, depth: usize) -> bool {
     [Action::Bid, Action::Ask].into_iter().all(|action| {
         let recorded = side(recorded, action);
@@ -25,12 +26,12 @@ pub(super) struct RowScores {
     after: usize,
     /// The latest states, newest last, as many as the slack before needs.
     recent: VecDeque<Row>,
-    /// Rows whose slack after is not over, each with what is still open.
+    /// Rows whose later slack has not ended, each with the depths that are still open.
     pending: VecDeque<Pending>,
     rows: u64,
     exact: [u64; DEPTHS.len()],
     slack: [u64; DEPTHS.len()],
-    /// Rows that agree only after they were learnt from themselves.
+    /// The number of rows that agree only after they were learnt from themselves.
     taught: [u64; DEPTHS.len()],
 }
 
@@ -43,7 +44,8 @@ struct Pending {
 }
 
 impl RowScores {
-    /// Scores with so many states of slack before and after a row.
+    /// Creates scores that accept `before` states of slack before a row and `after` states after
+    /// it.
     pub(super) fn new(before: usize, after: usize) -> RowScores {
         RowScores {
             before,
@@ -57,7 +59,8 @@ impl RowScores {
         }
     }
 
-    /// The state after the next message. To be called once a message, before its rows.
+    /// Takes the state after the next message. The caller calls this once for each message, before
+    /// its rows.
     pub(super) fn state(&mut self, ours: Row) {
         for pending in &mut self.pending {
             pending.left -= 1;
@@ -82,7 +85,8 @@ impl RowScores {
         self.recent.push_back(ours);
     }
 
-    /// A row that was recorded at this position. `learnt` is the state after learning from it.
+    /// Takes a row that was recorded at this position. `learnt` is the state after learning from
+    /// it.
     pub(super) fn row(&mut self, recorded: &Row, learnt: &Row) {
         let Some(ours) = self.recent.back() else {
             return;
@@ -111,7 +115,7 @@ impl RowScores {
         }
     }
 
-    /// The scores, and how many of those with slack owe their agreement to the row itself.
+    /// Returns the scores, and how many of the agreements with slack are owed to the row itself.
     pub(super) fn finish(&self, what: &str) -> (Vec<Score>, Vec<Count>) {
         let mut scores = Vec::new();
         let mut counts = Vec::new();
@@ -152,17 +156,17 @@ pub(super) struct TradeAt {
     pub(super) size: i64,
 }
 
-/// What pairing two lists of trades gives.
+/// The result of pairing two lists of trades.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Paired {
-    /// Recorded trades that the exchange made with exact price and size.
+    /// The number of recorded trades that the exchange made with exact price and size.
     pub(super) found: u64,
-    /// Trades of the exchange that were not recorded.
+    /// The number of trades of the exchange that were not recorded.
     pub(super) not_there: u64,
 }
 
-/// Pairs each recorded trade with one of ours of the same price and size, the nearest that is
-/// free and at most `window` messages away.
+/// Pairs each recorded trade with the nearest unpaired trade of ours of the same price and size
+/// that is at most `window` messages away.
 pub(super) fn pair_trades(ours: &[TradeAt], recorded: &[TradeAt], window: u64) -> Paired {
     let mut free: HashMap<(i64, i64), Vec<u64>> = HashMap::new();
     for trade in ours {
@@ -192,7 +196,7 @@ pub(super) fn pair_trades(ours: &[TradeAt], recorded: &[TradeAt], window: u64) -
     }
 }
 
-/// How many agree, and of how many, in the score of that name.
+/// Returns the number of agreements and the number of comparisons in the score of that name.
 #[cfg(test)]
 pub(super) fn named(scores: &[Score], name: &str) -> (u64, u64) {
     let score = scores.iter().find(|s| s.name == name);

@@ -1,25 +1,25 @@
-//! Where the tail of a run comes from, in one sentence.
+//! Explains in one sentence where the tail latency of a run comes from.
 
 use super::facts::{Breakdown, Input, Latency, Part};
 use super::number::rate;
 use serde::Serialize;
 use thalweg_measure::table::Nanoseconds;
 
-/// What most of a percentile is.
+/// The explanation of the largest part of a percentile.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Explanation {
     pub(crate) sentence: String,
-    /// Which percentile it is about: p99 where enough commands were run, or else a lower one.
+    /// The percentile that is explained: p99 where enough commands were run, or else a lower one.
     pub(crate) percentile: String,
     pub(crate) end_to_end_ns: u64,
-    /// The largest part, and which share of the whole it is, 0 to 1.
+    /// The largest part, and its share of the whole, from 0 to 1.
     pub(crate) most: String,
     pub(crate) share: f64,
 }
 
 /// A part of at least this share is named alone.
 const ALONE: f64 = 0.5;
-/// Else so many are named.
+/// The number of parts that are named otherwise.
 const TOGETHER: usize = 3;
 
 /// Explains the p99, or the highest percentile below it that has enough times.
@@ -60,7 +60,7 @@ pub(crate) fn explain(input: &Input, latency: &Latency) -> Option<Explanation> {
     })
 }
 
-/// The parts with their shares, largest first.
+/// Returns the parts with their shares, the largest first.
 fn largest(breakdown: &Breakdown) -> Vec<(&Part, f64)> {
     let whole = breakdown.end_to_end_ns.max(1e-9);
     let parts = breakdown.parts.iter();
@@ -73,7 +73,7 @@ fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
-/// What is known of the reason.
+/// Returns the known reason for the largest part.
 fn why(most: &Part, input: &Input, latency: &Latency) -> String {
     if most.what == "waiting to be sent" {
         return unsent(input, latency);
@@ -122,7 +122,7 @@ fn unsent(input: &Input, latency: &Latency) -> String {
     }
 }
 
-/// What the automatic placement did, in a line; none for other placements.
+/// Returns one line about what the automatic placement did; `None` for other placements.
 pub(crate) fn placement(latency: &Latency) -> Option<String> {
     let switches = latency.switches.as_ref()?;
     let count = latency.switch_count.unwrap_or(0);
@@ -152,7 +152,7 @@ pub(crate) fn placement(latency: &Latency) -> Option<String> {
     ))
 }
 
-/// That a rate was not reached; none where it was, or none was asked for.
+/// Returns a message that a rate was not reached; `None` where it was, or where none was asked for.
 pub(crate) fn missed_rate(input: &Input, latency: &Latency) -> Option<String> {
     let asked = input
         .rate_per_s

@@ -1,7 +1,7 @@
-//! The facts of a run: what was run, what came of it, and how long it took.
+//! The facts of a run: the stream that was run, its results, and the times they took.
 //!
-//! One value for every form of output. What was not measured is absent, never zero. The keys of
-//! the JSON form are these field names; `docs/run-json.md` of this crate describes them.
+//! One value serves every form of output. A figure that was not measured is absent, never zero. The
+//! keys of the JSON form are these field names; `docs/run-json.md` of this crate describes them.
 
 pub(crate) mod latency;
 pub(crate) mod machine;
@@ -18,12 +18,12 @@ use super::explanation::Explanation;
 use super::number::grouped;
 use serde::Serialize;
 
-/// Everything a run has to say.
+/// All facts that a run reports.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Facts {
-    /// Version of this layout.
+    /// The version of this layout.
     pub(crate) version: u32,
-    /// Where the tail comes from; absent where too few commands were run to say.
+    /// The source of the tail latency; absent where too few commands were run to name it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) explanation: Option<Explanation>,
     pub(crate) machine: Machine,
@@ -31,21 +31,21 @@ pub(crate) struct Facts {
     pub(crate) commands: Commands,
     pub(crate) trades: Trades,
     pub(crate) books: Vec<Book>,
-    /// Hash of the final state, in hex; the same for the same commands on every machine.
+    /// The hash of the final state, in hex, which is equal for equal commands on every machine.
     pub(crate) state_hash: String,
-    /// What was journaled, where the run had a journal.
+    /// The facts of the journal, where the run had one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) journal: Option<Journal>,
     pub(crate) latency: Latency,
-    /// What a command costs in each part, where there were enough of them.
+    /// The cost of a command in each part of the exchange, where there were enough commands.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) parts: Option<Parts>,
-    /// Agreement with what was recorded, where there was something to compare with.
+    /// The agreement with what was recorded, where there was a recording to compare with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) check: Option<Check>,
 }
 
-/// Where the commands came from and how they were run.
+/// The source of the commands, and the way they were run.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Input {
     pub(crate) name: String,
@@ -54,47 +54,47 @@ pub(crate) struct Input {
     pub(crate) seed: Option<u64>,
     pub(crate) rules: String,
     pub(crate) placement: String,
-    /// Absent: as fast as they go.
+    /// The rate; absent where commands were sent as fast as possible.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) rate_per_s: Option<u64>,
     /// The number of the first command that was run, where it is not 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) from: Option<u64>,
-    /// True where Ctrl-C ended the run.
+    /// Whether Ctrl-C ended the run.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) interrupted: bool,
-    /// How long the sender waited until commands were read, where it had to.
+    /// The time that the sender waited until commands were read, where it had to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) waited_ns: Option<u64>,
 }
 
-/// What a durable exchange has of the run.
+/// The facts of the durable exchange that the run went through.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Journal {
     pub(crate) directory: String,
     /// `always`, or `never`.
     pub(crate) sync: &'static str,
-    /// Commands that it had before.
+    /// The number of commands that the exchange had before.
     pub(crate) commands_before: u64,
-    /// Those that it has now.
+    /// The number of commands that the exchange has now.
     pub(crate) commands: u64,
-    /// Of the records of the run.
+    /// The number of bytes in the records of the run.
     pub(crate) bytes: u64,
-    /// How often the run waited for the disk.
+    /// The number of times that the run waited for the disk.
     pub(crate) commits: u64,
-    /// How long that took.
+    /// The distribution of these waits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) commit: Option<Distribution>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) commands_per_commit: Option<f64>,
-    /// Of all commands and what came of them, in hex; as `recover` and `verify` show it, and so is
-    /// the hash of the state's bytes.
+    /// The digest of all commands and their results, in hex, as `recover` and `verify` show it. The
+    /// hash of the state's bytes is in hex too.
     pub(crate) digest: String,
     pub(crate) state_hash: String,
-    /// Commands in its last snapshot.
+    /// The number of commands in the last snapshot.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) snapshot: Option<u64>,
-    /// Why there is none of all commands.
+    /// The reason why no snapshot holds all commands.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) snapshot_failed: Option<String>,
 }
@@ -107,7 +107,7 @@ pub(crate) struct Count {
 }
 
 impl Count {
-    /// So many of that name.
+    /// Creates a count with that name.
     pub(crate) fn new(name: impl Into<String>, count: u64) -> Count {
         Count {
             name: name.into(),
@@ -116,7 +116,7 @@ impl Count {
     }
 }
 
-/// What was asked of the exchange, and how it answered.
+/// The commands that the exchange received, and its answers.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Commands {
     pub(crate) total: u64,
@@ -124,7 +124,7 @@ pub(crate) struct Commands {
     pub(crate) by_result: Vec<Count>,
 }
 
-/// What was traded.
+/// The trades of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Trades {
     pub(crate) count: u64,
@@ -149,26 +149,26 @@ pub(crate) struct Level {
     pub(crate) orders: u64,
 }
 
-/// What a command costs in each part of the exchange: means over a run of its own, on one thread
+/// The cost of a command in each part of the exchange: means over a run of its own, on one thread
 /// and without the pipeline.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Parts {
-    /// From the first order on.
+    /// The number of commands from the first order on.
     pub(crate) commands: u64,
-    /// CPU time of the thread.
+    /// The CPU time of the thread for each command.
     pub(crate) together_ns: f64,
-    /// Its share of that; so are the next two.
+    /// The share of that time in this part; the next two fields are shares too.
     pub(crate) risk_ns: f64,
     pub(crate) match_ns: f64,
     pub(crate) settle_ns: f64,
-    /// The shares are those of one command in so many, whose parts were timed.
+    /// One command in this number had its parts timed; the shares are those of these commands.
     pub(crate) timed_every: u64,
-    /// Timed commands that were interrupted, and do not count.
+    /// The number of timed commands that were interrupted and do not count.
     pub(crate) left_out: u64,
 }
 
 impl Parts {
-    /// How it was measured, in a sentence.
+    /// Returns a sentence about how the parts were measured.
     pub(crate) fn caption(&self) -> String {
         format!(
             "means over {} commands on one thread, without the pipeline: CPU time, divided as \
@@ -178,7 +178,7 @@ impl Parts {
         )
     }
 
-    /// Names and times, the sum last.
+    /// Returns names and times, the sum last.
     pub(crate) const fn rows(&self) -> [(&'static str, f64); 4] {
         [
             ("risk", self.risk_ns),
@@ -189,30 +189,30 @@ impl Parts {
     }
 }
 
-/// Agreement with what was recorded.
+/// The agreement with a recording.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Check {
-    /// What it was compared with.
+    /// The recording that the run was compared with.
     pub(crate) against: String,
-    /// Agreements: so many of so many.
+    /// The scores: each counts agreements among comparisons.
     pub(crate) scores: Vec<Score>,
-    /// Counts that are no agreement, such as the orders that had to be learnt.
+    /// Counts other than agreements, such as the orders that had to be learnt.
     pub(crate) counts: Vec<Count>,
 }
 
-/// So many of so many.
+/// A number of agreements among a number of comparisons.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Score {
-    /// Stable name in snake case.
+    /// The stable name in snake case.
     pub(crate) name: String,
-    /// The same for people.
+    /// The name for people.
     pub(crate) label: String,
     pub(crate) agree: u64,
     pub(crate) of: u64,
 }
 
 impl Score {
-    /// The agreeing part, from 0 to 1; of nothing, 1.
+    /// Returns the agreeing share, from 0 to 1; it is 1 where there were no comparisons.
     pub(crate) fn part(&self) -> f64 {
         if self.of == 0 {
             1.0

@@ -1,4 +1,5 @@
-//! The facts of a run as one self-contained page: pictures, tables and nothing from outside.
+//! Writes the facts of a run as one self-contained page of charts and tables, without external
+//! resources.
 
 mod charts;
 mod parts;
@@ -11,7 +12,7 @@ use super::text;
 use thalweg_measure::svg::{self, escape, section};
 use thalweg_measure::table::Nanoseconds;
 
-/// The page.
+/// Returns the page.
 pub(crate) fn page(facts: &Facts) -> String {
     let title = format!("thalweg: {}", facts.input.name);
     let body = [
@@ -77,7 +78,7 @@ fn head(facts: &Facts) -> String {
     )
 }
 
-/// The figures that most people look for.
+/// Returns the figures that most people look for.
 fn tiles(facts: &Facts) -> String {
     let latency = &facts.latency;
     let mut tiles = vec![

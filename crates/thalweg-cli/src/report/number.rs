@@ -1,15 +1,15 @@
-//! Numbers for people: digits in groups, rates, percentages.
+//! Formats numbers for people: digits in groups, rates, percentages.
 
 use thalweg_measure::table;
 
-/// A whole number with a comma between groups of three digits.
+/// Formats a whole number with a comma between groups of three digits.
 pub(crate) fn grouped(n: impl Into<i128>) -> String {
     let n = n.into();
     let sign = if n < 0 { "-" } else { "" };
     sign.to_owned() + &table::grouped(&n.unsigned_abs().to_string())
 }
 
-/// A rate with three significant digits, such as `1.25 M/s`.
+/// Formats a rate with three significant digits, such as `1.25 M/s`.
 pub(crate) fn rate(per_s: f64) -> String {
     match per_s {
         r if r >= 999_500.0 => format!("{:.2} M/s", r / 1e6),
@@ -18,7 +18,7 @@ pub(crate) fn rate(per_s: f64) -> String {
     }
 }
 
-/// A part of a whole as a percentage: rounded, but to 0 or 100 only where it is that.
+/// Formats a share as a percentage. It is rounded, but to 0 or 100 only where it is exactly that.
 pub(crate) fn percent(part: f64) -> String {
     let rounded = (part * 10_000.0).round() / 100.0;
     let percent = match part {

@@ -1,4 +1,4 @@
-//! The facts of a run as text.
+//! Writes the facts of a run as text.
 
 use super::explanation;
 use super::facts::{Book, Check, Distribution, Facts, Journal, Latency, Level, Parts, Slow};
@@ -7,7 +7,7 @@ use crate::failure::plural;
 use std::fmt::{self, Write};
 use thalweg_measure::table::{Cell, Nanoseconds, Table};
 
-/// Writes everything a run has to say. `bold` wraps headings, if the reader sees colours.
+/// Writes all facts of a run. `bold` wraps headings, if the reader sees colours.
 pub(crate) fn write(facts: &Facts, bold: bool, out: &mut dyn Write) -> fmt::Result {
     let heading = |out: &mut dyn Write, title: &str| match bold {
         true => writeln!(out, "\n\x1b[1m{title}\x1b[0m"),
@@ -31,7 +31,7 @@ pub(crate) fn write(facts: &Facts, bold: bool, out: &mut dyn Write) -> fmt::Resu
         heading(out, "Cost of a command")?;
         parts(found, out)?;
     }
-    // Once more at the end, where a terminal is left.
+    // The most important lines are repeated at the end, which a terminal shows last.
     match explanation::missed_rate(&facts.input, &facts.latency) {
         Some(missed) => heading(out, &capital(&missed)),
         None => Ok(()),
@@ -45,7 +45,7 @@ fn parts(parts: &Parts, out: &mut dyn Write) -> fmt::Result {
     writeln!(out, "  {}", parts.caption())
 }
 
-/// What the run has to say, before all figures.
+/// Writes the summary of the run, before all figures.
 fn top(facts: &Facts, bold: bool, out: &mut dyn Write) -> fmt::Result {
     if let Some(found) = &facts.explanation {
         match bold {
@@ -59,7 +59,7 @@ fn top(facts: &Facts, bold: bool, out: &mut dyn Write) -> fmt::Result {
     writeln!(out)
 }
 
-/// What belongs below that sentence: each a sentence of its own, without its full stop.
+/// Returns the sentences below the summary, each without its full stop.
 pub(super) fn below(facts: &Facts) -> Vec<String> {
     let missed = explanation::missed_rate(&facts.input, &facts.latency);
     let disturbed = facts.machine.disturbance.line();
@@ -232,7 +232,7 @@ fn latency(latency: &Latency, out: &mut dyn Write) -> fmt::Result {
     slowest(latency, out)
 }
 
-/// Which commands a latency table is of.
+/// Describes which commands a latency table covers.
 pub(super) fn sampling(latency: &Latency) -> String {
     format!(
         "Times are of every command; what publishing and the journal served are of one in {}.",
@@ -240,7 +240,7 @@ pub(super) fn sampling(latency: &Latency) -> String {
     )
 }
 
-/// The rows of a latency table: every part, and end to end. Those where nothing ever took any time
+/// Returns the rows of a latency table: every part, and end to end. Parts that never took any time
 /// are left out.
 pub(super) fn rows(latency: &Latency) -> Vec<(String, &Distribution)> {
     let mut rows = Vec::new();
@@ -274,14 +274,14 @@ pub(super) fn cells(times: &Distribution) -> Vec<String> {
         .collect()
 }
 
-/// What commands around each percentile spent their time on.
+/// Writes the parts that commands around each percentile spent their time on.
 fn breakdowns(latency: &Latency, out: &mut dyn Write) -> fmt::Result {
     for found in &latency.breakdowns {
         let whole = found.end_to_end_ns.max(1e-9);
         let mut parts: Vec<_> = found.parts.iter().collect();
         parts.sort_by(|a, b| b.ns.total_cmp(&a.ns));
         let parts = parts.iter().map(|part| (&part.what, part.ns / whole));
-        // What rounds to nothing is left out.
+        // Shares that round to zero are left out.
         let parts = parts.filter(|(_, share)| *share >= 0.005);
         let parts: Vec<_> = parts
             .map(|(what, share)| format!("{:.0} % {what}", share * 100.0))
@@ -291,7 +291,7 @@ fn breakdowns(latency: &Latency, out: &mut dyn Write) -> fmt::Result {
     Ok(())
 }
 
-/// The parts of a slow command that make up most of its time.
+/// Returns the parts of a slow command that make up most of its time.
 pub(super) fn most(slow: &Slow) -> String {
     let most = slow.most();
     let parts = most
@@ -382,7 +382,7 @@ mod tests {
         ] {
             assert!(out.contains(part), "{part} is not in\n{out}");
         }
-        // Of 1,000 commands one is beyond the p99.9: that is no percentile.
+        // Only one of 1,000 commands is beyond the p99.9, which is too few for a percentile.
         let end_to_end = out
             .lines()
             .find(|line| line.trim_start().starts_with("end to end"));

@@ -1,16 +1,16 @@
-//! One record of what came of commands: `docs/orders-csv.md` describes the columns.
+//! A record of the results of commands; `docs/orders-csv.md` describes the columns.
 
 use crate::runner::kind;
 use thalweg_exchange::execution::{CancelReason, Execution, ExecutionReport};
 use thalweg_exchange::{Action, Command, Place, RejectReason, Removal, SymbolId};
 
-/// The names of the columns, and of the keys.
+/// The names of the columns, which are also the keys in JSON.
 pub(super) const COLUMNS: [&str; 17] = [
     "record", "command", "line", "name", "user", "symbol", "order", "side", "price", "size",
     "left", "filled", "trade", "role", "result", "currency", "amount",
 ];
 
-/// One line; what does not apply is left out.
+/// One line; a value that does not apply is left out.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Record {
     pub(crate) record: &'static str,
@@ -33,7 +33,7 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// The values, in the order of the columns; whether each is a number.
+    /// Returns the values in the order of the columns, each with whether it is a number.
     pub(super) fn values(&self) -> [Option<(String, bool)>; COLUMNS.len()] {
         fn number(value: Option<impl ToString>) -> Option<(String, bool)> {
             value.map(|value| (value.to_string(), true))
@@ -61,7 +61,7 @@ impl Record {
         ]
     }
 
-    /// A record without anything else.
+    /// Creates a record that has only this name.
     pub(crate) fn named(record: &'static str) -> Record {
         Record {
             record,
@@ -69,7 +69,7 @@ impl Record {
         }
     }
 
-    /// What a command names.
+    /// Creates a record of the values that a command names.
     pub(crate) fn of_command(command: &Command, line: Option<u64>) -> Record {
         Record {
             line,
@@ -81,12 +81,13 @@ impl Record {
         }
     }
 
-    /// What a report says.
+    /// Creates a record of an execution report.
     pub(crate) fn of_report(report: &ExecutionReport, line: Option<u64>) -> Record {
         reported(report, line)
     }
 
-    /// For people: the record, then names and values. A number of another kind comes first.
+    /// Formats the record for people: its name, then names and values. `number`, which has a name
+    /// of its own, comes first.
     pub(crate) fn text(&self, number: Option<(&str, u64)>) -> String {
         let mut text = self.record.to_owned();
         let number = number.map(|(name, number)| format!(" {name} {number}"));
@@ -101,7 +102,7 @@ impl Record {
         text
     }
 
-    /// As a JSON object.
+    /// Formats the record as a JSON object.
     pub(crate) fn json(&self, number: Option<(&str, u64)>) -> String {
         let number = number.map(|(name, number)| format!("\"{name}\":{number}"));
         let values = COLUMNS.iter().zip(self.values());
@@ -129,7 +130,7 @@ impl Record {
     }
 }
 
-/// The command as the orders format has it; else its name in the facts.
+/// Returns the name of the command in the orders format, or else its name in the facts.
 fn name(command: &Command) -> &'static str {
     match kind(command) {
         "add_user" => "user",

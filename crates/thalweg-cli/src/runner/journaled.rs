@@ -1,4 +1,5 @@
-//! What a run goes through: the exchange service, or the same with a journal.
+//! The engines that a run goes through: the exchange service, and the exchange service with a
+//! journal.
 
 use super::RunError;
 use super::measured::distribution;
@@ -14,24 +15,24 @@ use thalweg_exchange::service::{self, LEFT_OVER_TAG, Options, Outcome, Service};
 use thalweg_exchange::snapshot::state_hash;
 use thalweg_exchange::{Command, Events, Rules, State, apply_left_over, durable};
 
-/// Who takes the commands of a run.
+/// An engine that takes the commands of a run.
 pub(crate) trait Engine {
-    /// Sends a command that was due at a time, and is handed over now.
+    /// Sends a command that was due at the time `due` and is handed over now.
     fn submit_due(&mut self, command: &Command, due: u64, now: u64) -> Result<(), Failure>;
 
-    /// Waits until all are published.
+    /// Waits until all commands are published.
     fn drain(&mut self) -> Result<(), Failure>;
 
-    /// Ends it; gives what the journal has to say, where there is one.
+    /// Ends the engine, and returns the facts of its journal, where there is one.
     fn finish(self) -> Result<(service::Finished, Option<Journal>), Failure>;
 }
 
-/// From where a run goes on.
+/// The starting point of a run.
 pub(crate) trait Launch {
-    /// Who takes its commands.
+    /// The engine that takes the commands.
     type Engine: Engine;
 
-    /// Starts with the stages as these options say; outcomes count from 0.
+    /// Starts the engine with the stages where these options place them; outcomes count from 0.
     fn start(
         self,
         options: Options,
@@ -71,8 +72,8 @@ impl Engine for Service {
     }
 }
 
-/// Where the stages run if that is not said: execution on the sender's thread, the journal, which
-/// waits for the disk, and publishing on another one.
+/// Sets where the stages run if the options do not say it: execution on the sender's thread, and
+/// the journal, which waits for the disk, and publishing on another one.
 pub(crate) fn usual(options: Options) -> Options {
     let placement = match options.placement == Placement::auto() {
         true => Placement::caller_and_threads(1, 1),
@@ -84,37 +85,41 @@ pub(crate) fn usual(options: Options) -> Options {
     }
 }
 
-/// The stream that goes into a durable exchange, and what it begins with.
+/// The stream that goes into a durable exchange, and its starting point.
 #[derive(Clone, Debug)]
 pub(crate) struct Stream {
     pub(crate) name: String,
     pub(crate) rules: Rules,
-    /// The number of its first command, from 1.
+    /// The number of the first command, counting from 1.
     pub(crate) from: u64,
-    /// The state before that.
+    /// The state before the first command.
     pub(crate) before: State,
     /// The commands before it that are not in the stream.
     pub(crate) further: u64,
-    /// Whether it may go on where others have left an exchange, or brings its own beginning.
+    /// Whether the stream may continue an exchange that other streams have left; otherwise it
+    /// brings its own beginning.
     pub(crate) is_open: bool,
 }
 
-/// A durable exchange that is to be opened, or made.
+/// A durable exchange that will be opened or created.
 pub(crate) struct Journaled<'p, S: Storage> {
     pub(crate) storage: S,
     pub(crate) sync: SyncMode,
     pub(crate) stream: Stream,
-    /// Told while an exchange that is there is recovered: bytes read, of how many.
+    /// A callback while an existing exchange is recovered, with the number of bytes read and their
+    /// total.
     pub(crate) progress: &'p mut dyn FnMut(u64, u64),
-    /// Where the state goes with which it begins.
+    /// The place for the state that the exchange begins with.
     pub(crate) begin: Option<&'p mut State>,
 }
 
-/// What an exchange was found to have, or why the stream cannot go on there.
+/// The number of commands and the state that an exchange was found to have, or the reason why the
+/// stream cannot continue it.
 type Found = Result<(u64, Option<State>), String>;
 
 impl Stream {
-    /// Whether the stream can go on behind so many commands, in this state.
+    /// Checks whether the stream can continue an exchange that has executed this number of commands
+    /// and is in this state.
     fn check(&self, state: &State, commands: u64) -> Result<(), String> {
         let Stream { name, from, .. } = self;
         if *state.risk.rules() != self.rules {
@@ -159,7 +164,7 @@ impl<S: Storage> Launch for Journaled<'_, S> {
         let place = self.storage.place();
         let sessions = match newest_header(&self.storage) {
             Ok(header) => header.sessions,
-            // What else is wrong is told when it is opened.
+            // Other faults are reported when the exchange is opened.
             Err(_) => durable::SessionLimits::default(),
         };
         let options = durable::Options {
@@ -218,7 +223,7 @@ pub(crate) struct Durable<S: Storage> {
     exchange: Exchange<S>,
     place: String,
     sync: SyncMode,
-    /// Commands that it had.
+    /// The number of commands that the exchange had before.
     before: u64,
 }
 
@@ -241,7 +246,7 @@ impl<S: Storage> Durable<S> {
             SubmitError::Failed(failed) => return Failure::Durable(failed),
             other => other,
         };
-        // What was taken before may be on its way to the disk, and have room there.
+        // Commands that were taken before may be on their way to the disk, and have room there.
         if let Err(failed) = self.exchange.drain_while_room() {
             return Failure::Durable(failed);
         }

@@ -1,19 +1,19 @@
-//! From measured times to facts.
+//! Converts measured times into facts.
 
 use crate::report::facts::{Batches, Distribution, Point, Stage};
 use thalweg::pipeline::StageStats;
 use thalweg_measure::histogram::{Histogram, Summary};
 
-/// Points of a curve in each halving of what is left of the percentiles.
+/// The number of points of a curve in each halving of the remaining percentiles.
 const CURVE_POINTS_PER_HALF: u32 = 8;
 
-/// The facts of a histogram of nanoseconds.
+/// Returns the facts of a histogram of nanoseconds.
 pub(crate) fn distribution(times: &Histogram) -> Distribution {
     sampled(times, times.count())
 }
 
-/// As [`distribution`], of times that some samples stand for, which say as much as `samples` of
-/// equal weight.
+/// Like [`distribution`], for times that come from weighted samples, which are as reliable as
+/// `samples` samples of equal weight.
 fn sampled(times: &Histogram, samples: u64) -> Distribution {
     let summary = times.summary();
     let count = samples.min(summary.count);
@@ -26,7 +26,7 @@ fn sampled(times: &Histogram, samples: u64) -> Distribution {
         })
         .filter(|point| point.quantile < 1.0)
         .collect();
-    // The curve ends where the last value begins: one in so many is as slow as the slowest.
+    // The curve ends where the last value begins: one command in `count` is as slow as the slowest.
     let last = 1.0 - 1.0 / count.max(1) as f64;
     curve.retain(|point| point.quantile < last);
     if count > 0 {
@@ -39,10 +39,10 @@ fn sampled(times: &Histogram, samples: u64) -> Distribution {
     Distribution { summary, curve }
 }
 
-/// Times in nanoseconds, and how many samples of equal weight say as much.
+/// Times in nanoseconds, and the number of samples of equal weight that would be as reliable.
 type Sampled = (Histogram, u64);
 
-/// The times of a stage, or of a part of one.
+/// The times of a stage, or of a part of a stage.
 #[derive(Debug, Default)]
 pub(super) struct Timed {
     pub(super) name: String,
@@ -54,7 +54,7 @@ pub(super) struct Timed {
 }
 
 impl Timed {
-    /// A stage as the pipeline has it.
+    /// Creates the times of a stage from the pipeline's statistics.
     pub(super) fn of(stats: &StageStats) -> Timed {
         let sizes = stats.batch_events.summary();
         Timed {
@@ -72,7 +72,7 @@ impl Timed {
         }
     }
 
-    /// The facts.
+    /// Returns the facts.
     pub(super) fn stage(&self) -> Stage {
         let times = |times: &Option<Sampled>| {
             let times = times.as_ref();
@@ -88,7 +88,7 @@ impl Timed {
         }
     }
 
-    /// The times with their names.
+    /// Returns the times with their names.
     pub(super) fn histograms(&self) -> impl Iterator<Item = (String, Histogram)> {
         let all = [("waited", &self.waited), ("served", &self.served)].into_iter();
         all.filter_map(|(what, times)| {
@@ -98,7 +98,7 @@ impl Timed {
     }
 }
 
-/// The part before a command has a slot.
+/// The name of the part before a command has a slot.
 pub(super) const UNSENT: &str = "waiting to be sent";
 
 #[cfg(test)]

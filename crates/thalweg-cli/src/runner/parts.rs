@@ -1,4 +1,5 @@
-//! What a command costs in each part of the exchange, on one thread and without the pipeline.
+//! Measures the cost of a command in each part of the exchange, on one thread and without the
+//! pipeline.
 
 use crate::report::facts::Parts;
 use rustix::time::{ClockId, clock_gettime};
@@ -6,25 +7,25 @@ use std::hint::black_box;
 use thalweg_exchange::{Command, Events, Rules, State, apply, apply_in_parts};
 use thalweg_measure::clock::Clock;
 
-/// More than so many commands of a stream are not looked at: a second or so for those that are.
+/// The maximum number of commands of a stream that are measured, which takes about one second.
 const COMMANDS_MAX: usize = 1_000_000;
-/// Of fewer commands there is nothing to say.
+/// The minimum number of commands for a result.
 const COMMANDS_MIN: usize = 1_000;
-/// One command in so many has its parts timed.
+/// One command in this number has its parts timed.
 const TIMED_EVERY: usize = 8;
-/// A part that took longer was interrupted.
+/// A part that took longer than this was interrupted.
 const INTERRUPTED_NS: u64 = 20_000;
 
-/// Time of each part, in ticks, over all timed commands.
+/// The time of each part, in ticks, over all timed commands.
 #[derive(Debug, Default)]
 struct Shares {
     ticks: [u64; 3],
     left_out: u64,
 }
 
-/// Executes the stream twice more: once for the CPU time of all parts together, and once to see how
-/// that divides among them. What comes before the first order (symbols, users, money) is not
-/// counted. None for a stream that is too short.
+/// Executes the stream twice more: once for the CPU time of all parts together, and once for how
+/// that time divides among them. The commands before the first order (symbols, users, money) are
+/// not counted. Returns `None` for a stream that is too short.
 pub(crate) fn costs(rules: Rules, commands: &[Command]) -> Option<Parts> {
     let is_order = |command: &Command| command.symbol().is_some();
     let first = commands.iter().position(is_order)?;
@@ -65,7 +66,7 @@ fn ready(rules: Rules, setup: &[Command]) -> State {
     state
 }
 
-/// CPU time of this thread, ns.
+/// Returns the CPU time of this thread in ns.
 fn together(mut state: State, commands: &[Command]) -> f64 {
     let mut events = Events::with_capacity(1024);
     let begin = cpu_ns();

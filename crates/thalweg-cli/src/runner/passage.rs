@@ -1,5 +1,5 @@
-//! Where every command was when: the execute stage stamps each, the sender and the publish stage
-//! look at the clock, and the parts of a command add up to what it took.
+//! Records where every command was at which time: the execute stage stamps each command, the sender
+//! and the publish stage read the clock, and the parts of a command add up to its latency.
 
 use super::measured::{Timed, UNSENT};
 use super::timeline::{GROUPS, group};
@@ -9,40 +9,40 @@ use thalweg_exchange::service::Stamps;
 use thalweg_measure::clock::Clock;
 use thalweg_measure::histogram::Recorder;
 
-/// What a command goes through until the publish stage has it in hand. What that stage does with it
-/// is no part of its time.
+/// The parts that a command goes through before the publish stage takes it. The work of that stage
+/// is not part of its time.
 const PARTS: [&str; 7] = [
     UNSENT,
     "waiting for execute",
     "in risk",
     "in match",
     "in settle",
-    // For the disk, that is.
+    // It waits for the disk.
     "waiting for journal",
     "waiting for publish",
 ];
-/// The parts of execution, and their places in the list above.
+/// The parts of execution, and their positions in the list above.
 const EXECUTION: [(&str, usize); 3] = [("risk", 2), ("match", 3), ("settle", 4)];
 
-/// When a command was where, in ticks.
+/// The times, in ticks, at which a command reached each part.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Moments {
     pub(super) due: u64,
-    /// Handed over.
+    /// The time at which it was handed over.
     pub(super) sent: u64,
     pub(super) stamps: Option<Stamps>,
-    /// In the hands of the publish stage.
+    /// The time at which the publish stage took it.
     pub(super) done: u64,
 }
 
 impl Moments {
-    /// How long it took.
+    /// Returns the latency of the command.
     pub(super) fn took(&self) -> u64 {
         self.done.saturating_sub(self.due)
     }
 
-    /// How long each part took; they add up to what the command took. `None` where it was not
-    /// stamped.
+    /// Returns the time of each part; the parts add up to the latency of the command. Returns
+    /// `None` where the command was not stamped.
     pub(super) fn parts(&self) -> Option<[u64; PARTS.len()]> {
         let stamps = self.stamps?;
         let ends = [
@@ -54,7 +54,7 @@ impl Moments {
             stamps.journaled,
             self.done,
         ];
-        // A look at the clock may come a few ticks before one that the program has earlier.
+        // A reading of the clock may be a few ticks below one that the program made earlier.
         let done = self.done.max(self.due);
         let mut from = self.due;
         Some(ends.map(|end| {
@@ -65,7 +65,7 @@ impl Moments {
         }))
     }
 
-    /// The parts with their names.
+    /// Returns the parts with their names.
     pub(super) fn named(&self) -> Vec<(&'static str, u64)> {
         let parts = self.parts().into_iter().flatten();
         PARTS.into_iter().zip(parts).collect()
@@ -78,7 +78,7 @@ struct Group {
     ticks: [u64; PARTS.len()],
 }
 
-/// The parts of all commands: sums by how long the commands took, and distributions.
+/// The parts of all commands: sums by the latency of the commands, and distributions.
 #[derive(Debug)]
 pub(super) struct Passage {
     groups: Box<[Group; GROUPS]>,
@@ -95,7 +95,7 @@ impl Passage {
         }
     }
 
-    /// A command is done.
+    /// Records a command that is done.
     #[inline]
     pub(super) fn note(&mut self, moments: &Moments) {
         let Some(parts) = moments.parts() else { return };
@@ -111,8 +111,8 @@ impl Passage {
             .record(EXECUTION.iter().map(|(_, at)| parts[*at]).sum());
     }
 
-    /// What commands spent their time on: the mean of all, and of those around the percentiles that
-    /// can be given.
+    /// Returns the mean time of each part: for all commands, and for those around the percentiles
+    /// that have enough commands.
     pub(super) fn breakdowns(&self, times: &Distribution, clock: Clock) -> Vec<Breakdown> {
         let all = self.all();
         let found = times.percentiles().into_iter();
@@ -142,9 +142,10 @@ impl Passage {
         all
     }
 
-    /// The stages of a pipeline, and the parts of execution behind it. What was stamped is from
-    /// here, and of every command: execution, and how long commands waited for it and for the
-    /// publish stage. The rest is what the pipeline has sampled. The run took `elapsed` ticks.
+    /// Returns the stages of a pipeline, and the parts of execution after the execute stage. The
+    /// stamped times come from here and cover every command: execution, and the waits for it and
+    /// for the publish stage. The other times are the pipeline's samples. The run took `elapsed`
+    /// ticks.
     pub(super) fn stages(&self, stats: &Stats, elapsed: u64, clock: Clock) -> Vec<Timed> {
         let ns = |times: &Recorder| {
             let times = times.snapshot(|ticks| clock.ns(ticks));
@@ -232,7 +233,7 @@ mod tests {
     fn the_parts_of_every_command_add_up_and_so_do_their_means() {
         let (clock, mut passage, mut times) = (Clock::with_os(), Passage::new(), Histogram::new());
         for sequence in 0..10_000 {
-            // One in twenty is late, and one in fifty takes long to match.
+            // One command in twenty is late, and one in fifty takes long to match.
             let unsent = [0, 20_000][usize::from(sequence % 20 == 3)];
             let matching = [50, 70_000][usize::from(sequence % 50 == 7)];
             let moments = moments(1_000 * sequence, [unsent, 5, 20, matching, 30, 0, 2]);
@@ -263,7 +264,7 @@ mod tests {
         let mut late = moments(100, [5, 1, 20, 50, 30, 0, 4]);
         let stamps = late.stamps.as_mut().expect("it is stamped");
         stamps.matched = stamps.checked - 3;
-        // There is no journal.
+        // This run has no journal.
         stamps.journaled = 0;
         late.done = stamps.settled - 2;
         let parts = late.parts().expect("it is stamped");

@@ -1,4 +1,5 @@
-//! The runner that people get: the exchange service, its stages placed on threads as asked.
+//! The runner that the commands use: the exchange service, with its stages on the requested
+//! threads.
 
 use super::journaled::{Engine, Launch};
 use super::measured::{Timed, distribution};
@@ -22,9 +23,9 @@ use thalweg_measure::clock::Clock;
 use thalweg_measure::histogram::{Histogram, Recorder};
 use thalweg_measure::load::{OpenLoop, Rate};
 
-/// How many of the commands that waited for a slot are remembered.
+/// The number of commands that waited for a slot and are remembered.
 const BLOCKED: usize = 256;
-/// How often the progress moves on.
+/// The number of commands after which the progress bar moves.
 const PROGRESS_COMMANDS: u64 = 8_192;
 
 /// Runs execution and publishing as a pipeline.
@@ -35,19 +36,19 @@ pub(crate) struct Pipelined<L> {
 }
 
 impl<L> Pipelined<L> {
-    /// Goes on from here: a state, or an exchange with a journal.
+    /// Creates a runner that continues from a state, or from an exchange with a journal.
     pub(crate) fn new(from: L, options: Options) -> Pipelined<L> {
         Pipelined { from, options }
     }
 }
 
-/// What the publish stage sees of every command.
+/// The measurements that the publish stage makes of every command.
 struct Published {
     clock: Clock,
     tally: Tally,
-    /// From when a command was due to now, in ticks; of every command, not of samples.
+    /// The time from when a command was due until now, in ticks, of every command, not of samples.
     end_to_end: Recorder,
-    /// The same of the first commands.
+    /// The end-to-end times of the first commands.
     warm_up: Recorder,
     warm_up_commands: u64,
     timeline: Timeline,
@@ -65,7 +66,7 @@ impl Published {
             tally: Tally::default(),
             end_to_end: Recorder::new(),
             warm_up: Recorder::new(),
-            // Every slot is used for the first time.
+            // These commands use every slot for the first time.
             warm_up_commands: capacity.next_power_of_two() as u64,
             timeline: Timeline::new(clock),
             passage: Passage::new(),
@@ -92,7 +93,7 @@ impl Published {
         self.timeline.note(outcome.due, now);
         let moments = Moments {
             due: outcome.due,
-            // The note is when the command was handed over.
+            // The tag is the time at which the command was handed over.
             sent: outcome.tag,
             stamps: outcome.stamps,
             done: now,
@@ -117,19 +118,19 @@ impl Drop for Loan {
     }
 }
 
-/// What the sender saw of a run.
+/// The measurements that the sender makes of a run.
 struct Sending {
-    /// How late each command was handed over.
+    /// The time by which each command was handed over late.
     late: Recorder,
-    /// When the first one was due.
+    /// The time at which the first command was due.
     begin: u64,
     count: u64,
-    /// As fast as it goes: those that waited longest for a slot.
+    /// For a run at the maximum rate, the commands that waited longest for a slot.
     blocked: Slowest,
 }
 
-/// Sends every command at its time. `is_blocked` says that handing over is nothing but waiting for
-/// a slot.
+/// Sends every command at its time. `is_blocked` means that all of the time for handing over is
+/// spent waiting for a slot.
 fn send(
     service: &mut impl Engine,
     feed: &mut Feed,
@@ -142,7 +143,7 @@ fn send(
     let mut sent = 0;
     let mut blocked = Slowest::of(BLOCKED);
     'feed: while let Some(commands) = feed.next(stop)? {
-        // What the feed takes to read is no wait for a slot.
+        // The time that the feed takes to read does not count as waiting for a slot.
         let mut before: Option<(u64, &Command, u64)> = None;
         for command in commands {
             // ORDERING: Relaxed, pairs with the signal's store; nothing else is read because of
@@ -152,7 +153,7 @@ fn send(
             }
             let due = load.next_due();
             begin.get_or_insert(due);
-            // As fast as it goes, a command is due when the one before has its slot.
+            // At the maximum rate, a command is due when the one before has its slot.
             if let Some((sequence, command, sent)) = before {
                 let (due, done) = (sent, due);
                 let moments = Moments {
@@ -163,7 +164,7 @@ fn send(
                 };
                 blocked.note((sequence, command), moments);
             }
-            // As fast as it goes, a command is due now.
+            // At the maximum rate, a command is due now.
             let mut now = due;
             if is_paced {
                 now = load.wait_until(due);
@@ -186,11 +187,11 @@ fn send(
 }
 
 impl<L: Launch> Pipelined<L> {
-    /// Sends every command at its time, and waits until the last one is through. The progress
-    /// counts commands. None is sent once `stop` is true.
+    /// Sends every command at its time, and waits until the last one has finished. The progress
+    /// counts commands. No command is sent once `stop` is true.
     ///
     /// # Errors
-    /// Those of the feed, threads that cannot be had, and a stage that fails.
+    /// Returns the errors of the feed, and an error if threads cannot be started or a stage fails.
     pub(crate) fn run(
         self,
         feed: &mut Feed,
@@ -220,7 +221,7 @@ impl<L: Launch> Pipelined<L> {
         // The sender spins between commands, unless the stages need its core.
         let shared = cores::usable().count() < 2;
         let mut load = OpenLoop::new(clock, rate).yielding(shared);
-        // Where no stage is the sender's, and it waits for no due time.
+        // No stage runs on the sender's thread, and the sender waits for no due time.
         let is_blocked = rate == Rate::MAX && placement.starts_with("threads");
         let how = (clock, rate != Rate::MAX, is_blocked);
         let sending = send(&mut service, feed, &mut load, how, (progress, stop))?;
@@ -246,7 +247,7 @@ impl<L: Launch> Pipelined<L> {
     }
 }
 
-/// What came of a run, but for the placement and what the machine did.
+/// Returns the result of a run, without the placement and the machine's disturbance.
 fn outcome(
     published: Published,
     finished: service::Finished,
@@ -289,7 +290,7 @@ fn histograms(
         .collect()
 }
 
-/// From when the first command was due until the last one was done, in ticks.
+/// Returns the time from when the first command was due until the last one was done, in ticks.
 fn elapsed(published: &Published, sending: &Sending) -> u64 {
     published.last_ticks.saturating_sub(sending.begin)
 }
@@ -305,7 +306,7 @@ fn latency(
     let late = sending.late.snapshot(|ticks| clock.ns(ticks));
     let [whole, warm_up] = [&published.end_to_end, &published.warm_up]
         .map(|times| distribution(&times.snapshot(|ticks| clock.ns(ticks))));
-    // Only at a rate is there a moment from which a command waits to be sent.
+    // Only a run at a rate has a moment from which a command waits to be sent.
     let sender = rate.per_s().map(|_| Stage {
         name: "send".to_owned(),
         part_of: None,
@@ -358,7 +359,7 @@ mod tests {
     use thalweg_exchange::report::state_text::state_hash;
     use thalweg_exchange::{Events, State, apply};
 
-    /// The means of a report agree within 1 %.
+    /// Checks that the means of a report agree within 1 %.
     fn assert_means_agree(latency: &Latency) {
         let agree = |a: f64, b: f64| assert!((a / b - 1.0).abs() < 0.01, "{a}, {b}: {latency:?}");
         let whole = latency.end_to_end.summary.mean;

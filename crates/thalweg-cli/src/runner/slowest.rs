@@ -1,4 +1,4 @@
-//! The slowest commands of a run, all of them looked at, and where each spent its time.
+//! Finds the slowest commands of a run, among all of them, and the parts each spent its time on.
 
 use super::kind;
 use super::passage::Moments;
@@ -6,10 +6,10 @@ use crate::report::facts::{Slow, SlowPart};
 use thalweg_exchange::Command;
 use thalweg_measure::clock::Clock;
 
-/// How many are kept.
+/// The number of commands that are kept.
 const KEPT: usize = 10;
 
-/// One of the slowest, in ticks.
+/// One of the slowest commands, in ticks.
 #[derive(Clone, Copy, Debug)]
 struct Kept {
     sequence: u64,
@@ -23,12 +23,12 @@ impl Kept {
     }
 }
 
-/// The slowest so far.
+/// The slowest commands so far.
 #[derive(Debug)]
 pub(super) struct Slowest {
     room: usize,
     kept: Vec<Kept>,
-    /// A command that took no longer than this is none of them.
+    /// The least latency of the list: a command that took no longer than this is not in it.
     least: Option<u64>,
 }
 
@@ -37,7 +37,7 @@ impl Slowest {
         Slowest::of(KEPT)
     }
 
-    /// So many of the slowest.
+    /// Creates a list of this number of slowest commands.
     pub(super) fn of(room: usize) -> Slowest {
         Slowest {
             room,
@@ -46,7 +46,7 @@ impl Slowest {
         }
     }
 
-    /// A command is done, every one of them.
+    /// Records a command that is done. The caller passes every command.
     #[inline]
     pub(super) fn note(&mut self, (sequence, command): (u64, &Command), moments: Moments) {
         if self.least.is_none_or(|least| moments.took() > least) {
@@ -74,7 +74,8 @@ impl Slowest {
         self.least = self.kept.get(self.room - 1).map(Kept::took);
     }
 
-    /// The list with the parts of each. `blocked` are the commands that waited longest for a slot.
+    /// Returns the list with the parts of each command. `blocked` are the commands that waited
+    /// longest for a slot.
     pub(super) fn facts(&self, clock: Clock, blocked: &Slowest) -> Vec<Slow> {
         let slow = |kept: &Kept| {
             let blocked = blocked.kept.iter().find(|b| b.sequence == kept.sequence);
@@ -119,7 +120,7 @@ mod tests {
         let mut slowest = Slowest::new();
         for sequence in 0..1_000 {
             let due = 1_000 * sequence;
-            // All take 50, but for every 70th, which takes 100 and more.
+            // All commands take 50, except every 70th, which takes 100 and more.
             let took = if sequence % 70 == 69 {
                 100 + sequence
             } else {
@@ -164,7 +165,7 @@ mod tests {
             ..moments(1_000, 1_000, 2_000)
         };
         slowest.note((7, &Command::Nop), noted);
-        // It waited for a slot for 300 of that.
+        // The command waited for a slot for 300 of these ticks.
         blocked.note((7, &Command::Nop), moments(1_000, 1_000, 1_300));
         let found = slowest.facts(Clock::with_os(), &blocked);
         let parts: Vec<_> = (found[0].parts.iter())

@@ -4,10 +4,10 @@ use crate::report::facts::Trades;
 use std::collections::BTreeMap;
 use thalweg_exchange::{Event, ResultCode};
 
-/// What came of the commands so far.
+/// The results of the commands so far.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    /// Most commands succeed: that is counted without a look-up.
+    /// The number of successes, counted without a look-up, as most commands succeed.
     successes: u64,
     others: BTreeMap<ResultCode, u64>,
     trades: Trades,
@@ -34,7 +34,7 @@ impl Tally {
         }
     }
 
-    /// The counts of all.
+    /// Returns the counts of all results, and the trades.
     pub(crate) fn finish(mut self) -> (BTreeMap<ResultCode, u64>, Trades) {
         if self.successes > 0 {
             self.others.insert(ResultCode::Success, self.successes);

@@ -1,17 +1,17 @@
-//! A run over time: how many commands finished in each interval, and how long they took.
+//! Records a run over time: how many commands finished in each interval, and how long they took.
 
 use crate::report::facts::{Throughput, latency::times_min};
 use thalweg_measure::clock::Clock;
 use thalweg_measure::load::Rate;
 
-/// Beyond so many intervals, two become one.
+/// The maximum number of intervals; beyond it, pairs of intervals are merged.
 const INTERVALS_MAX: usize = 120;
-/// The length of an interval at first.
+/// The initial length of an interval.
 const INTERVAL_NS: u64 = 62_500;
-/// Groups of times, four an octave, up to 2^40 ticks.
+/// The number of groups of times: four per octave, up to 2^40 ticks.
 pub(super) const GROUPS: usize = 160;
 
-/// The group of a time in ticks.
+/// Returns the group of a time in ticks.
 #[inline]
 pub(super) fn group(ticks: u64) -> usize {
     let ticks = ticks.max(4);
@@ -20,13 +20,13 @@ pub(super) fn group(ticks: u64) -> usize {
     ((4 * octave) as usize + quarter as usize).min(GROUPS - 1)
 }
 
-/// The middle of a group, in ticks.
+/// Returns the middle of a group, in ticks.
 fn middle(group: usize) -> u64 {
     let (octave, quarter) = (group / 4, group as u64 % 4);
     ((8 + 2 * quarter + 1) << octave) / 8
 }
 
-/// What finished in an interval.
+/// The commands that finished in an interval.
 #[derive(Clone, Debug)]
 struct Interval {
     count: u64,
@@ -60,11 +60,11 @@ impl Interval {
     }
 }
 
-/// Every command of a run, by when it finished. No allocation after `new`.
+/// All commands of a run, by when they finished. Nothing is allocated after `new`.
 #[derive(Debug)]
 pub(super) struct Timeline {
     width: u64,
-    /// When the present interval ends; none before the first command.
+    /// The end of the current interval; `None` before the first command.
     end: Option<u64>,
     intervals: Vec<Interval>,
 }
@@ -78,7 +78,7 @@ impl Timeline {
         }
     }
 
-    /// A command that was due at `due` is done.
+    /// Records that a command that was due at `due` is done.
     #[inline]
     pub(super) fn note(&mut self, due: u64, now: u64) {
         if self.end.is_none_or(|end| now >= end) {
@@ -92,7 +92,7 @@ impl Timeline {
         }
     }
 
-    /// Goes on to the interval of this moment.
+    /// Advances to the interval of this moment.
     #[cold]
     fn go_on(&mut self, due: u64, now: u64) {
         let mut end = *self.end.get_or_insert(due);
@@ -116,7 +116,7 @@ impl Timeline {
         self.width *= 2;
     }
 
-    /// The facts, where `commands` were sent at this rate.
+    /// Returns the facts, where `commands` were sent at this rate.
     pub(super) fn facts(&self, rate: Rate, commands: u64, clock: Clock) -> Throughput {
         let interval_ns = clock.ns(self.width);
         if self.intervals.len() < 2 {
@@ -130,7 +130,7 @@ impl Timeline {
                     let due = u128::from(at * interval_ns) * u128::from(per_s) / 1_000_000_000;
                     (due.min(u128::from(commands)) as u64).saturating_sub(done)
                 }
-                // Little's law.
+                // Little's law gives the mean backlog.
                 None => interval.sum_ticks / self.width,
             }
         });
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn a_backlog_grows_where_commands_are_due_faster_than_they_finish() {
-        // One every 1,000 ns, done every 2,000.
+        // One command is due every 1,000 ns, and one is done every 2,000.
         let clock = Clock::with_os();
         let mut timeline = Timeline::new(clock);
         for i in 0..1_000 {
@@ -209,7 +209,7 @@ mod tests {
         let half = found.backlog.len() / 2;
         assert!((480..=520).contains(&found.backlog[half - 1]), "{found:?}");
         assert_eq!(found.backlog.last(), Some(&0));
-        // As fast as it goes, half of the time is spent on average.
+        // At the maximum rate, half of the time is spent on average.
         let found = timeline.facts(Rate::MAX, 1_000, clock);
         assert!(found.backlog[half] > 200, "{found:?}");
     }

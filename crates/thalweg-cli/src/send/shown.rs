@@ -1,4 +1,4 @@
-//! Answers and reports on standard output.
+//! Writes answers and reports to standard output.
 
 use std::io::{self, Write};
 
@@ -9,7 +9,8 @@ use thalweg_exchange::codec::session::{NumberedReport, ReportGap};
 use crate::arguments::Format;
 use crate::results::Record;
 
-/// Where they are written, a line each; the keys are the columns of docs/orders-csv.md.
+/// The output and its format: one line for each answer or report. The keys are the columns of
+/// docs/orders-csv.md.
 #[derive(Debug)]
 pub(super) struct Shown {
     format: Format,

@@ -1,5 +1,6 @@
-//! Each damage to each kind of file of a journal and of an exchange, under each command that reads
-//! them: what is whole comes out, or the file to blame is named with what to do; nothing waits.
+//! Applies each kind of damage to each kind of file of a journal and of an exchange, and runs each
+//! command that reads them. Either the undamaged records come out, or an error names the file and
+//! advises what to do; no command may hang.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,12 +15,12 @@ use thalweg_journal::{Journal, Lsn, Options};
 use crate::program::{Ended, Scratch, command};
 
 const PAGE: usize = 4096;
-/// Far beyond what a command takes; it ends a test that hangs.
+/// A timeout far beyond the duration of any command; it ends a test that hangs.
 const HUNG: Duration = Duration::from_secs(120);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Damage {
-    /// A bit of the byte at this place.
+    /// A flipped bit in the byte at this position.
     Flip(usize),
     NewerVersion,
     ZeroedPage,
@@ -103,7 +104,7 @@ impl Damage {
     }
 }
 
-/// Runs the program to its end, or says that it hangs.
+/// Runs the program to its end, or reports that it hangs.
 fn run(arguments: &[&str]) -> Ended {
     let child = command(arguments)
         .stdout(Stdio::piped())
@@ -139,8 +140,9 @@ fn segment(number: u64) -> String {
     format!("{number:020}.segment")
 }
 
-/// A journal of records 5 to 16 in three segments, with one that was begun and holds none yet, one
-/// that is prepared, and all other kinds of files. With what each file holds: its first record.
+/// Creates a journal of records 5 to 16 in three segments, with one segment that was begun and is
+/// still empty, one that is prepared, and all other kinds of files. Returns it with the first
+/// record of each file.
 fn journal(scratch: &Scratch) -> (PathBuf, BTreeMap<String, Option<u64>>) {
     let place = PathBuf::from(scratch.path("whole"));
     let options = || {
@@ -157,7 +159,7 @@ fn journal(scratch: &Scratch) -> (PathBuf, BTreeMap<String, Option<u64>>) {
     }
     journal.retain_from(Lsn::new(5)).expect("they can go");
     drop(journal);
-    // Records 17 and 18 are taken out again: their segment is begun, and holds none.
+    // Records 17 and 18 are removed again, so that their segment is begun and empty.
     let begun = place.join(segment(5));
     let mut bytes = fs::read(&begun).expect("it was begun");
     bytes[PAGE..].fill(0);
@@ -186,7 +188,8 @@ fn journal(scratch: &Scratch) -> (PathBuf, BTreeMap<String, Option<u64>>) {
 const FIRST: u64 = 5;
 const LAST: u64 = 16;
 
-/// The last record that a command on a journal says there is; none where it says so.
+/// Returns the last record that a command on a journal reports; `None` where it reports that there
+/// is none.
 fn last_told(ended: &Ended) -> Option<u64> {
     let (_, rest) = ended.stdout.split_once(&format!("records {FIRST} to "))?;
     let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
@@ -203,7 +206,7 @@ fn a_damaged_journal_gives_what_is_whole_and_names_the_file_to_blame() {
         for damage in DAMAGES {
             let is_gone = matches!(damage, Damage::Removed | Damage::Renamed);
             if is_gone && *first == Some(FIRST) {
-                // As if it had been given up: nobody can know.
+                // It looks as if the journal had been given up, which no command can detect.
                 continue;
             }
             copy(&whole, &place);
@@ -229,7 +232,7 @@ fn judge_journal(ended: &Ended, file: &str, first: Option<u64>) -> Result<(), St
     if told.contains("panicked") {
         return Err("it panics".to_owned());
     }
-    // What is in front of the damage is whole.
+    // The records before the damage are intact.
     let least = first.map_or(LAST, |first| first - 1);
     let last = last_told(ended).unwrap_or(FIRST - 1);
     if last < least.max(FIRST - 1) {
@@ -246,13 +249,13 @@ fn judge_journal(ended: &Ended, file: &str, first: Option<u64>) -> Result<(), St
             Err("nothing is said about what to do".to_owned())
         }
         Some(1) => Ok(()),
-        // Nothing is known of a version to come.
+        // A future version is unknown to this program.
         Some(2) if is_named && told.contains("this program knows up to") => Ok(()),
         _ => Err("it fails".to_owned()),
     }
 }
 
-/// Records behind damage can be read, where their own segments are whole.
+/// Records behind damage can be read where their own segments are intact.
 #[test]
 fn records_behind_a_damaged_segment_can_be_shown() {
     let scratch = Scratch::new();
@@ -269,7 +272,7 @@ fn records_behind_a_damaged_segment_can_be_shown() {
     assert!(shown.stdout.contains("records 9 to 16"), "{shown:?}");
 }
 
-/// How many commands the exchange is said to have, where it is.
+/// Returns the number of commands that the output reports for the exchange, if there is one.
 fn commands_told(ended: &Ended) -> Option<u64> {
     let (before, _) = ended.stdout.split_once(" command")?;
     before.rsplit(' ').next()?.parse().ok()
@@ -319,7 +322,7 @@ fn a_damaged_exchange_gives_what_is_whole_or_names_the_file_to_blame() {
     );
 }
 
-/// A server is ended as soon as it serves, with exit code 0 as its own then.
+/// Ends a server as soon as it serves; its exit code is 0 then.
 fn served(place: &Path) -> Ended {
     let any = "127.0.0.1:0";
     let place = place.to_str().expect("UTF-8");

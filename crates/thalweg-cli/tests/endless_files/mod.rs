@@ -1,4 +1,4 @@
-//! Files without an end: whatever is kept in memory has a limit, which the error names.
+//! Tests files without an end: all data that is kept in memory has a limit, which the error names.
 
 #![cfg(target_os = "linux")]
 

@@ -1,5 +1,6 @@
-//! Idle pipes: standard input is a pipe that nobody writes to and nobody closes, as under an IDE,
-//! `docker run -i` or a CI runner. The tests keep it open until they have read what is said.
+//! Tests idle pipes: standard input is a pipe that no process writes to and no process closes, as
+//! under an IDE, `docker run -i` or a CI runner. The tests keep it open until they have read the
+//! notice.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStderr, ChildStdin, Stdio};
@@ -31,14 +32,14 @@ impl Idle {
         }
     }
 
-    /// The next line on standard error.
+    /// Returns the next line on standard error.
     fn notice(&mut self) -> String {
         let mut line = String::new();
         self.errors.read_line(&mut line).expect("it writes UTF-8");
         line
     }
 
-    /// Ends the input, and waits for the end of the program.
+    /// Closes the input, and waits for the program to end.
     fn ended(self) -> Ended {
         let Idle {
             child,
@@ -51,7 +52,7 @@ impl Idle {
         said
     }
 
-    /// Reads the notice, then writes this and ends the input.
+    /// Reads the notice, then writes this data and closes the input.
     #[track_caller]
     fn says_then_gets(mut self, data: &[u8]) -> Ended {
         let notice = self.notice();
@@ -112,7 +113,7 @@ fn every_reader_of_standard_input_says_that_it_waits_and_then_uses_what_comes() 
     }
 }
 
-/// The first command of the README.
+/// This is the first command of the README.
 #[test]
 fn without_file_and_data_the_made_up_flow_runs() {
     let mut idle = Idle::start(&["exchange", "run", "--limit", "5", "--format", "json"]);
@@ -127,7 +128,7 @@ fn without_file_and_data_the_made_up_flow_runs() {
         second.contains("nothing came from standard input: a made-up flow runs"),
         "{second}"
     );
-    // The pipe is open all the while.
+    // The pipe remains open all this time.
     let Idle { child, input, .. } = idle;
     let said = Ended::from(child.wait_with_output().expect("it ends"));
     drop(input);
@@ -181,7 +182,7 @@ fn a_seed_or_a_length_asks_for_the_made_up_flow_at_once() {
     }
 }
 
-/// Data that comes when the made-up flow has begun is not lost in silence.
+/// Data that arrives when the generated flow has begun must not be lost silently.
 #[test]
 fn data_that_comes_too_late_is_a_failure() {
     let mut idle = Idle::start(&["exchange", "run", "--rate", "1k", "--limit", "100"]);
@@ -197,7 +198,7 @@ fn data_that_comes_too_late_is_a_failure() {
     );
 }
 
-/// A pipe with a name blocks whoever opens it until somebody writes.
+/// A named pipe blocks the process that opens it until a writer opens it too.
 #[test]
 fn a_named_pipe_is_waited_for_aloud() {
     let scratch = Scratch::new();

@@ -1,5 +1,5 @@
-//! Odd real files: rows that publishers and captures of their feeds have, beside the common ones.
-//! Each is executed, or passed over and counted by its reason, or refused with its line.
+//! Tests odd real files: unusual rows that publishers and captures of their feeds contain. Each row
+//! is executed, or skipped and counted by its reason, or refused with its line number.
 
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ fn run(content: &[u8], more: &[&str]) -> Ended {
     thalweg(&[&line[..], more].concat())
 }
 
-/// The facts of a run that ends well; `hint` is what it says beside them.
+/// Returns the facts of a run that succeeds; `hint` is the message that it prints besides them.
 #[track_caller]
 fn facts(content: &[u8], more: &[&str], hint: &str) -> Value {
     let said = run(content, more);
@@ -33,7 +33,7 @@ fn bitstamp(rows: &str) -> Value {
     facts(format!("{BITSTAMP}{rows}").as_bytes(), &["-q"], "")
 }
 
-/// How many trades there were, and of how many lots.
+/// Returns the number of trades and of traded lots.
 fn trades(facts: &Value) -> (u64, u64) {
     let of = |name: &str| facts["trades"][name].as_u64().expect("a number");
     (of("count"), of("volume_lots"))
@@ -89,7 +89,7 @@ fn odd_rows_of_bitstamp_are_passed_over_and_counted() {
             "{reason}"
         );
     }
-    // What was created twice was cancelled once, and did not come back.
+    // The order that was created twice was cancelled once, and did not come back.
     assert_eq!(
         facts["books"][0]["bids"].as_array().map_or(0, Vec::len),
         0,
@@ -106,7 +106,7 @@ fn lobster_crosses_halts_and_hidden_executions_leave_the_book_alone() {
     assert_eq!(facts["input"]["format"], "lobster");
     assert_eq!(trades(&facts), (1, 8));
     assert_eq!(count(&facts, "passed_over_repeated_order"), 1);
-    // Any of these may be the first row.
+    // Each of these rows may be the first one.
     for first in ["34200,6,-1,25000,5850000,-1\n", "34200,7,0,0,-1,0\n"] {
         let said = run(format!("{first}{rows}").as_bytes(), &["-q"]).json();
         assert_eq!(trades(&said), (1, 8), "{first}");
@@ -131,7 +131,7 @@ fn lobster_books_have_empty_levels() {
     }
 }
 
-/// The ends of lines, and what editors and other programs put around the rows.
+/// Tests line ends, and the characters that editors and other programs add around the rows.
 #[test]
 fn every_format_is_read_as_other_programs_save_it() {
     let formats: [(&str, &str); 5] = [
@@ -175,7 +175,7 @@ fn every_format_is_read_as_other_programs_save_it() {
         let facts = run(header.as_bytes(), &["-q"]).json();
         assert_eq!(facts["input"]["format"], "lobster", "{header}");
     }
-    // Two captures, one behind the other.
+    // The file contains two captures, one after the other.
     let twice = bitstamp(&format!("0,1,C,1,B,100,5\n{BITSTAMP}0,1,C,2,B,100,5\n"));
     assert_eq!(twice["books"][0]["bids"][0]["size_lots"], 10);
 }

@@ -1,11 +1,11 @@
-//! Runs the program and looks at what it says.
+//! Runs the program and checks its output.
 #![allow(dead_code, reason = "each test file uses its part of this module")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The program, to be run in a way of one's own.
+/// Returns the program as a command that a test can change before it runs it.
 pub(crate) fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_thalweg"));
     command
@@ -23,7 +23,7 @@ pub(crate) fn thalweg(arguments: &[&str]) -> Ended {
         .into()
 }
 
-/// The listeners of a server, on any free ports.
+/// The options for the listeners of a server, on any free ports.
 pub(crate) const LISTEN: [&str; 6] = [
     "--trade-listen",
     "127.0.0.1:0",
@@ -38,7 +38,7 @@ pub(crate) fn serve(arguments: &[&str]) -> Ended {
     thalweg(&[&["exchange", "serve"], arguments, &LISTEN].concat())
 }
 
-/// How the program ended.
+/// The output and the exit code of a program that has ended.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) code: Option<i32>,
@@ -58,7 +58,7 @@ impl From<Output> for Ended {
 }
 
 impl Ended {
-    /// Exit code 2, these parts on standard error, no data, no panic.
+    /// Expects exit code 2, these parts on standard error, no data, and no panic.
     #[track_caller]
     pub(crate) fn refused(&self, parts: &[&str]) {
         assert_eq!(self.code, Some(2), "{self:?}");
@@ -69,7 +69,7 @@ impl Ended {
         assert!(!self.stderr.contains("panicked"), "{self:?}");
     }
 
-    /// Exit code 0 and nothing but data; gives the data.
+    /// Expects exit code 0 and no output but data, and returns the data.
     #[track_caller]
     pub(crate) fn fine(&self) -> &str {
         assert_eq!(self.code, Some(0), "{self:?}");
@@ -77,14 +77,15 @@ impl Ended {
         &self.stdout
     }
 
-    /// The data as JSON.
+    /// Returns the data as JSON.
     #[track_caller]
     pub(crate) fn json(&self) -> serde_json::Value {
         serde_json::from_str(self.fine()).expect("the output is JSON")
     }
 }
 
-/// Sends a signal once the program catches it, which would end it before.
+/// Sends a signal once the program has a handler for it; before that, the signal would kill the
+/// program.
 pub(crate) fn signal(id: u32, number: u32) {
     let status = format!("/proc/{id}/status");
     let catches = |text: &str| {
@@ -100,7 +101,7 @@ pub(crate) fn signal(id: u32, number: u32) {
     assert!(sent.expect("there is such a command").success());
 }
 
-/// A directory of its own for a test, removed at its end.
+/// A directory for one test, which is removed at the test's end.
 pub(crate) struct Scratch {
     directory: PathBuf,
 }
@@ -116,7 +117,7 @@ impl Scratch {
         Scratch { directory }
     }
 
-    /// The path of a name in here.
+    /// Returns the path of a name in this directory.
     pub(crate) fn path(&self, name: &str) -> String {
         self.directory
             .join(name)
@@ -125,7 +126,7 @@ impl Scratch {
             .to_owned()
     }
 
-    /// Writes a file, and gives its path.
+    /// Writes a file, and returns its path.
     pub(crate) fn file(&self, name: &str, content: impl AsRef<[u8]>) -> String {
         let path = self.path(name);
         std::fs::write(&path, content).expect("a scratch file can be written");
@@ -139,7 +140,8 @@ impl Drop for Scratch {
     }
 }
 
-/// A file of the shared test data; none, said aloud, where there is none.
+/// Returns the path of a file of the shared test data. If it is missing, prints that and returns
+/// `None`.
 pub(crate) fn shared(name: &str) -> Option<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../../shared")

@@ -15,11 +15,11 @@ use thalweg_client::{AdminCommand, DisconnectReason, Event, Options, Outcome, Tr
 use crate::served_kills::served::Place;
 
 pub(crate) const CLIENTS: i64 = 8;
-/// Commands of a client without an answer.
+/// The maximum number of commands of a client without an answer.
 const WINDOW: usize = 64;
 const SYMBOL: SymbolId = SymbolId(1);
 
-/// What a client was told: by step, what became of the command.
+/// The answers that a client received: the outcome of the command, by step.
 pub(crate) type Told = Vec<Outcome>;
 
 fn options(address: &str, holder: i64) -> Options {
@@ -29,7 +29,7 @@ fn options(address: &str, holder: i64) -> Options {
     options
 }
 
-/// The symbol, and users with money.
+/// Creates the symbol, and users with money.
 pub(crate) fn set_up(address: &str) {
     let (client, _events) = AdminClient::connect(options(address, 1)).expect("it listens");
     let symbol = SymbolSpec::pair(SYMBOL, CurrencyId(10), CurrencyId(20));
@@ -49,7 +49,8 @@ pub(crate) fn set_up(address: &str) {
     client.close();
 }
 
-/// Two orders that may meet those of others, then a cancel of the first.
+/// Returns the command of a step: two orders that may match those of other users, then a cancel of
+/// the first.
 pub(crate) fn command(user: i64, step: i64) -> TradeCommand {
     let order = step - step % 3;
     if step % 3 == 2 {
@@ -75,7 +76,7 @@ pub(crate) fn command(user: i64, step: i64) -> TradeCommand {
     })
 }
 
-/// What the threads of the clients share.
+/// The state that the threads of the clients share.
 #[derive(Debug, Default)]
 struct Course {
     is_over: AtomicBool,
@@ -88,7 +89,7 @@ impl Course {
     }
 }
 
-/// The clients of all users. Their threads end with the program where one of them hangs.
+/// The clients of all users. Their threads end with the program if one of them hangs.
 pub(crate) struct Clients {
     course: Arc<Course>,
     threads: Vec<JoinHandle<Told>>,
@@ -109,7 +110,7 @@ impl Clients {
         self.course.answered.load(Ordering::Relaxed)
     }
 
-    /// Waits for so many answers more.
+    /// Waits for this number of further answers.
     pub(crate) fn trade(&mut self, more: u64, place: &Place) {
         let until = self.answered() + more;
         place.wait("answers", || {
@@ -123,7 +124,7 @@ impl Clients {
         });
     }
 
-    /// Waits for the answers that are still to come, and gives what each client was told.
+    /// Waits for the pending answers, and returns the answers that each client received.
     pub(crate) fn end(self, place: &Place) -> Vec<Told> {
         self.course.is_over.store(true, Ordering::Relaxed);
         let joined = self.threads.into_iter().zip(1..).map(|(thread, user)| {
@@ -148,9 +149,9 @@ fn text_of(ended: &thread::Result<()>) -> String {
     text.unwrap_or_else(|| "a panic without a text".to_owned())
 }
 
-/// Clients of a user that trade until they shall end, one after the other: those of users with even
-/// numbers give up when the connection is lost, and leave commands without an answer; the others
-/// go on by themselves.
+/// Runs clients of a user that trade until they are stopped, one after the other. Clients of users
+/// with even numbers give up when the connection is lost, and leave commands without an answer; the
+/// others reconnect by themselves.
 fn trade(user: i64, address: &str, course: &Course) -> Told {
     let mut options = options(address, user);
     options.attempts_max = (user % 2 == 0).then_some(0);
@@ -162,7 +163,7 @@ fn trade(user: i64, address: &str, course: &Course) -> Told {
     while !course.is_over() {
         let (client, events) = match TradeClient::connect(options.clone()) {
             Ok(made) => made,
-            // The first connection is the user's to make, and may meet a kill.
+            // The user must make the first connection, which may coincide with a kill.
             Err(reason) if reason.may_return() => continue,
             Err(reason) => panic!("{user}: {reason}"),
         };
@@ -191,7 +192,7 @@ fn trade(user: i64, address: &str, course: &Course) -> Told {
     told
 }
 
-/// Each report once and in order, whatever happened to the connection.
+/// Checks that each report arrives once and in order, whatever happened to the connection.
 fn check_reports(user: i64, first: u64, mut events: Events) {
     let mut last = first - 1;
     while let Some(event) = events.next() {
@@ -200,7 +201,7 @@ fn check_reports(user: i64, first: u64, mut events: Events) {
                 assert_eq!(report.number.0, last + 1, "{user}");
                 last += 1;
             }
-            // One that was away too long is told so.
+            // A client that was away too long receives a gap notice.
             Event::ReportGap(gap) => {
                 assert_eq!(gap.from.0, last + 1, "{user}");
                 last = gap.to.0;

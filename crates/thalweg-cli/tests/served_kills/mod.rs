@@ -1,8 +1,9 @@
-//! A served exchange that is killed (`kill -9`) under load from eight clients, again and again:
-//! every acknowledged command is there once and in its place, others are there once or not at all,
-//! clients go on by themselves, and the state is that of the journal, executed by itself.
+//! Kills a served exchange (`kill -9`) under load from eight clients, again and again. Every
+//! acknowledged command must be in the journal once and in its place, other commands once or not at
+//! all, clients must reconnect by themselves, and the state must equal that of the journal,
+//! executed by itself.
 //!
-//! `THALWEG_SERVE_KILLS=50` makes it 50 times.
+//! `THALWEG_SERVE_KILLS=50` sets the number of kills to 50.
 
 #![cfg(unix)]
 
@@ -30,10 +31,10 @@ use clients::{CLIENTS, Clients, Told, command, set_up};
 use served::{Place, Served};
 
 const KILLS: u64 = 5;
-/// Bytes of a record before its command.
+/// The number of bytes in a record before its command.
 const RECORD_HEAD: usize = 24;
 
-/// A command in the journal: its number, and its frame.
+/// The commands in the journal, each with its number and its frame.
 type Journaled = BTreeMap<(i64, u64), Vec<(u64, Vec<u8>)>>;
 
 /// Executes the journal by itself.
@@ -59,7 +60,8 @@ fn replay(directory: &Path) -> (Journaled, u64, Digest, State) {
     (found, number, digest, state)
 }
 
-/// What the last snapshot says: how many commands, their digest, the hash of the state.
+/// Returns the contents of the last snapshot: the number of commands, their digest, and the hash of
+/// the state.
 fn snapshot(directory: &Path) -> [u64; 3] {
     let names = fs::read_dir(directory).expect("it is there");
     let names = names.map(|entry| entry.expect("it can be read").path());
@@ -112,8 +114,8 @@ fn what_a_killed_exchange_acknowledged_is_there_once() {
     set_up(&served.addresses["admin"]);
     let addresses = served.addresses.clone();
     let mut clients = Clients::start(&addresses["trade"]);
-    // At another moment each time, now and then soon after the start; and the last life, too, has
-    // something to do.
+    // Each kill comes at another moment, and some come soon after the start. The last server has
+    // work to do as well.
     for more in (0..kills).map(|kill| 1 + kill * 977 % 4_000).chain([1_000]) {
         clients.trade(more, &place);
         served.kill();
@@ -132,7 +134,7 @@ fn what_a_killed_exchange_acknowledged_is_there_once() {
     let [executed, unknown] = sums;
     println!("{kills} kills, {executed} commands answered, {unknown} unknown");
     assert!(executed >= 1_000 && unknown > 0);
-    // What it recovers to, and then saves, is the state of the journal.
+    // The state that the server recovers and then saves must be the state of the journal.
     Served::start(&place, &addresses).end();
     let [saved, saved_digest, saved_hash] = snapshot(&place.exchange);
     let (_, after, digest_after, state_after) = replay(&place.exchange);
@@ -145,7 +147,8 @@ fn what_a_killed_exchange_acknowledged_is_there_once() {
     }
 }
 
-/// A journal with one command of user 1, executed so often, and the answer that the client had.
+/// Checks a journal in which one command of user 1 was executed `times` times, against the answer
+/// that the client received.
 fn checked(times: u64, outcome: Outcome) {
     let sent = command(1, 0).into_command();
     let mut frame = vec![0; command_bytes(&sent)];
@@ -205,7 +208,7 @@ fn a_client_that_fails_ends_the_test() {
     let mut taken = Vec::new();
     thread::scope(|scope| {
         scope.spawn(|| {
-            // What is no frame is no answer.
+            // Bytes that are not a frame are not an answer.
             for stream in listener.incoming().take(CLIENTS as usize).flatten() {
                 let _ = (&stream).write_all(&[0; 8]);
                 taken.push(stream);

@@ -1,4 +1,5 @@
-//! The served exchange of the test: a process with a log, and how long it is waited for.
+//! The served exchange of the test: a process with a log, and the limits on how long the test waits
+//! for it.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -11,14 +12,15 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// Looks without any progress, a second apart, after which something hangs. A process that is
-/// stopped meanwhile, with the exchange or without, does not look.
+/// The number of checks without any progress, one second apart, after which the test counts as
+/// hanging. A process that is stopped meanwhile, with the exchange or without it, does not check.
 const LOOKS_MAX: u32 = 100;
 const LOOK: Duration = Duration::from_secs(1);
-/// Lines of the log that a failure shows.
+/// The number of lines of the log that a failure shows.
 const LOG_LINES: usize = 40;
 
-/// A place for an exchange, and for the log of all its servers. What failed stays there.
+/// A directory for an exchange, and for the log of all its servers. If the test fails, the
+/// directory remains.
 #[derive(Debug)]
 pub(crate) struct Place {
     within: PathBuf,
@@ -27,9 +29,9 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// An empty one.
+    /// Creates an empty directory.
     pub(crate) fn new(name: &str) -> Self {
-        // Another run of the test has another.
+        // Another run of the test uses another directory.
         let name = format!("{name}-{}", process::id());
         let within = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         fs::create_dir_all(&within).expect("a directory can be made");
@@ -40,7 +42,7 @@ impl Place {
         }
     }
 
-    /// Ends the test, and says why, and what the server said.
+    /// Ends the test, with the reason and the server's log.
     pub(crate) fn fail(&self, why: &str) -> ! {
         let log = fs::read_to_string(&self.log).unwrap_or_default();
         let lines: Vec<&str> = log.lines().collect();
@@ -48,13 +50,13 @@ impl Place {
         panic!("{why}\nthe server's log ends:\n{}", last.join("\n"))
     }
 
-    /// Looks until there is what is looked for; what is said instead is how far it is. Fails where
-    /// that stays the same.
+    /// Repeats `look` until it returns the value. Until then `look` returns a measure of progress;
+    /// the test fails if that does not change.
     pub(crate) fn wait<T>(&self, what: &str, look: impl FnMut() -> Result<T, u64>) -> T {
         self.wait_looks(what, LOOK, look)
     }
 
-    /// The same, with looks that count after another time.
+    /// Like `wait`, with checks that count after a different interval.
     pub(crate) fn wait_looks<T>(
         &self,
         what: &str,
@@ -88,7 +90,7 @@ impl Drop for Place {
     }
 }
 
-/// A server, and where it listens.
+/// A server, and the addresses on which it listens.
 pub(crate) struct Served<'p> {
     place: &'p Place,
     child: Child,
@@ -96,7 +98,7 @@ pub(crate) struct Served<'p> {
 }
 
 impl<'p> Served<'p> {
-    /// Starts it; at the same addresses as before, if there was one.
+    /// Starts the server, at the same addresses as before if there was one.
     pub(crate) fn start(place: &'p Place, before: &BTreeMap<String, String>) -> Self {
         let mut program = Program::new(env!("CARGO_BIN_EXE_thalweg"));
         program.args(["exchange", "serve", "--format", "json"]);
@@ -122,7 +124,7 @@ impl<'p> Served<'p> {
         served
     }
 
-    /// The first line that it writes; empty where it ends without one.
+    /// Returns the first line that the server writes; empty if it ends without one.
     fn told(&mut self) -> String {
         let mut out = BufReader::new(self.child.stdout.take().expect("it is piped"));
         let (sender, line) = mpsc::channel();
@@ -140,7 +142,7 @@ impl<'p> Served<'p> {
         self.child.wait().expect("it was killed");
     }
 
-    /// Asks it to end, as an operator does.
+    /// Asks the server to end, as an operator does.
     pub(crate) fn end(mut self) {
         let id = self.child.id().to_string();
         let asked = Program::new("kill").args(["-TERM", &id]).status();
@@ -156,7 +158,7 @@ impl<'p> Served<'p> {
 }
 
 impl Drop for Served<'_> {
-    /// A test that fails leaves none behind.
+    /// A test that fails must leave no server behind.
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

@@ -1,4 +1,5 @@
-//! Wrong ports: what `exchange send` and `load` say where something else answers than they expect.
+//! Tests wrong ports: the messages of `exchange send` and `load` where another service answers than
+//! they expect.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -6,14 +7,14 @@ use std::net::TcpListener;
 use crate::program::{Scratch, thalweg};
 use crate::serve::Serving;
 
-/// A listener that answers the first bytes of a connection with these, and closes it.
+/// Starts a listener that answers the first bytes of a connection with these bytes, and closes it.
 fn answering(answer: &'static [u8]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("it has one").to_string();
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let Ok(mut stream) = stream else { return };
-            // The hello is read as a whole: a connection that is closed before is reset.
+            // The hello is read as a whole: a connection that is closed before that is reset.
             let _ = stream.read(&mut [0; 1024]);
             let _ = stream.write_all(answer);
         }
@@ -21,13 +22,13 @@ fn answering(answer: &'static [u8]) -> String {
     address
 }
 
-/// A port on which nobody listens any more.
+/// Returns a port on which no process listens any more.
 fn closed() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     listener.local_addr().expect("it has one").to_string()
 }
 
-/// Expects `send` and `load` to refuse this address, and to say so.
+/// Expects `send` and `load` to refuse this address with a message.
 #[track_caller]
 fn refused(orders: &str, address: &str, parts: &[&str]) {
     let line = format!("exchange send {orders} --user 7 --connect {address}");
@@ -58,7 +59,7 @@ fn what_is_not_an_exchange_is_called_so() {
     let mute = ["closed the connection without a welcome; is it an exchange?"];
     refused(&orders, &answering(b""), &mute);
     refused(&orders, &closed(), &["cannot connect to", "refused"]);
-    // The listeners of an exchange that are not for this.
+    // These are listeners of an exchange that serve other purposes.
     let serving = Serving::start(&scratch.path("exchange"));
     refused(&orders, &serving.http, &[not_that, web]);
     let admin = serving.admin.to_string();
@@ -101,7 +102,7 @@ fn where_a_key_is_needed_its_option_is_named() {
     thalweg(&load).refused(&["none was sent; --key-file names a file"]);
     let set_up = [&load[..], &["--setup", admin]].concat();
     thalweg(&set_up).refused(&["none was sent; --admin-key-file names a file"]);
-    // The file that the server has is not the key.
+    // The file that belongs to the server is not the key.
     let hashes = [&send[..], &["--key-file", &keys]].concat();
     thalweg(&hashes).refused(&["keys.toml: this file of an exchange has the hashes of its keys"]);
 }

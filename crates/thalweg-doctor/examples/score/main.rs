@@ -1,4 +1,4 @@
-//! Scores a doctor by programs whose bottleneck is known: `cases/README.md` lists them.
+//! Scores a doctor by programs whose bottleneck is known; `cases/README.md` lists them.
 //!
 //! `cargo run -p thalweg-doctor --example score -- --doctor "thalweg doctor --json --"`
 #![forbid(unsafe_code)]

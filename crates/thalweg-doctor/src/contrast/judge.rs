@@ -1,4 +1,4 @@
-//! What measured runs say.
+//! Judges the measured runs of two commands.
 
 use super::metric::{METRICS, Metric, Unit};
 use super::{Arm, Line, Plan, Run, Taken};
@@ -7,13 +7,13 @@ use thalweg_measure::statistics::{
     Interval, REPETITIONS_MIN, holm, median, rank_sum, relative_shift_interval, shift_interval,
 };
 
-/// A difference is told where Holm's p is below this.
+/// A difference is reported where Holm's p is below this level.
 pub const LEVEL: f64 = 0.05;
-/// One command is contaminated where others took so much more of its runs, in parts of their time,
-/// and the runs tell this apart.
+/// A command counts as contaminated where others took this much more of its runs, as a share of
+/// their time, and where the runs show this significantly.
 pub const CONTAMINATION: f64 = 0.02;
 
-/// What there is to say of one metric.
+/// The result for one metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Finding {
@@ -25,14 +25,14 @@ pub enum Finding {
     Less,
     /// B has more of it.
     More,
-    /// The runs do not tell the two apart.
+    /// The runs do not distinguish the two commands.
     #[serde(rename = "not shown to differ")]
     Untold,
-    /// Others took more from one of the two.
+    /// Others took more time from one of the two commands.
     Contaminated,
 }
 
-/// A value and its bounds, null where there are none.
+/// A value and its bounds, which are null where there are none.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Bounded {
     /// The estimate.
@@ -68,17 +68,17 @@ impl Bounded {
         }
     }
 
-    /// Whether there were enough runs for bounds.
+    /// Returns whether there were enough runs for bounds.
     pub(super) fn is_bounded(self) -> bool {
         self.low.is_finite() && self.high.is_finite()
     }
 
-    /// Whether there are bounds, both above 0 or both below.
+    /// Returns whether there are bounds, and both are above 0 or both below.
     pub(super) fn leaves_out_0(self) -> bool {
         self.is_bounded() && (self.low > 0.0 || self.high < 0.0)
     }
 
-    /// With one decimal and the sign; the bounds where there are any.
+    /// Formats the value with one decimal and its sign, and with its bounds where there are any.
     pub(super) fn shown(self) -> String {
         match self.is_bounded() {
             true => format!("{:+.1} [{:+.1}, {:+.1}]", self.value, self.low, self.high),
@@ -87,12 +87,12 @@ impl Bounded {
     }
 }
 
-/// One metric of both commands.
+/// The values of one metric for both commands.
 #[derive(Debug, Clone, Serialize)]
 pub struct Row {
-    /// Its name.
+    /// The name of the metric.
     pub metric: &'static str,
-    /// Its name for people.
+    /// The name for people.
     #[serde(skip)]
     pub title: &'static str,
     /// The unit of all values but the shares.
@@ -101,24 +101,25 @@ pub struct Row {
     pub a: f64,
     /// The median of B's runs.
     pub b: f64,
-    /// B - A.
+    /// The difference B - A.
     pub shift: Bounded,
-    /// The same in per cent of A's median; nothing where that is 0.
+    /// The difference in per cent of A's median; `None` where that median is 0.
     pub shift_percent: Option<Bounded>,
-    /// Of the test of Mann and Whitney: pairs of runs in which B's value is larger.
+    /// The statistic of the Mann-Whitney test: the number of pairs of runs in which B's value is
+    /// larger.
     pub u: f64,
-    /// How often two equal commands would differ as much.
+    /// The probability that two equal commands would differ as much.
     pub p: f64,
-    /// The same with Holm's correction over all metrics that vary at all.
+    /// This probability with Holm's correction over all metrics that vary at all.
     pub p_holm: f64,
-    /// What follows.
+    /// The conclusion.
     pub verdict: Finding,
 }
 
 /// A command and its runs.
 #[derive(Debug, Clone, Serialize)]
 pub struct Side {
-    /// The line that was given.
+    /// The command line that was given.
     pub command: String,
     /// Whether a shell ran it.
     pub shell: bool,
@@ -128,26 +129,26 @@ pub struct Side {
     pub runs: Vec<Run>,
 }
 
-/// The whole result.
+/// The whole result of a comparison.
 #[derive(Debug, Clone, Serialize)]
 pub struct Comparison {
-    /// That of the wall time.
+    /// The verdict on the wall time.
     pub verdict: Finding,
-    /// The command that others took more from.
+    /// The command that others took more time from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub contaminated: Option<Arm>,
-    /// What others took of B's runs less what they took of A's, in parts of their time.
+    /// The share of time that others took of B's runs minus that of A's runs.
     pub taken_shift: Bounded,
-    /// What to do next.
+    /// Advice on what to do next.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
     /// All metrics.
     pub metrics: Vec<Row>,
-    /// Measured runs of each command.
+    /// The number of measured runs of each command.
     pub n: usize,
-    /// Runs of each before.
+    /// The number of unmeasured warm-up runs of each command.
     pub warmup: usize,
-    /// What decided the order of the runs.
+    /// The seed for the order of the runs.
     pub seed: u64,
     /// The first command.
     pub a: Side,
@@ -156,7 +157,7 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Judges the pairs of runs of a plan, whose commands were written so.
+    /// Judges the pairs of runs of a plan, whose command lines are `commands`.
     #[must_use]
     pub fn of(plan: &Plan, commands: [&str; 2], pairs: &[(Run, Run)]) -> Comparison {
         let (a, b): (Vec<Run>, Vec<Run>) = pairs.iter().copied().unzip();
@@ -232,7 +233,7 @@ impl Comparison {
     }
 }
 
-/// How much more others took of B than of A, of their time.
+/// Returns how much more time others took of B than of A, as a share of its time.
 fn taken_shift(pairs: &[(Run, Run)], seed: u64) -> Bounded {
     let shares = pairs
         .iter()
@@ -252,7 +253,7 @@ fn taken(runs: &[Run]) -> Taken {
     }
 }
 
-/// The command that others took more from, if the runs tell so.
+/// Returns the command that others took more time from, if the runs show it.
 fn contaminated(a: &[Run], b: &[Run]) -> Option<Arm> {
     let shares = |runs: &[Run]| -> Vec<f64> { runs.iter().map(|run| run.taken.share()).collect() };
     let (a, b) = (shares(a), shares(b));
@@ -266,7 +267,7 @@ fn rows(pairs: &[(Run, Run)], seed: u64) -> Vec<Row> {
         .iter()
         .filter_map(|metric| row(metric, pairs, seed))
         .collect();
-    // A metric that does not vary cannot cry wolf: it takes no part in the correction.
+    // A metric that does not vary cannot give a false alarm, so it takes no part in the correction.
     let varying: Vec<usize> = (0..rows.len()).filter(|&at| rows[at].p < 1.0).collect();
     let ps: Vec<f64> = varying.iter().map(|&at| rows[at].p).collect();
     for (at, p_holm) in varying.into_iter().zip(holm(&ps)) {
@@ -316,7 +317,8 @@ mod tests {
     use super::*;
     use thalweg_measure::random::SplitMix;
 
-    /// A run of some 0.3 s on a machine with a noise of some 3 %, now and then much more.
+    /// Creates a run of about 0.3 s on a machine with a noise of about 3 %, and sometimes much
+    /// more.
     fn run(random: &mut SplitMix, factor: f64, taken: f64) -> Run {
         let wall = 0.3 * factor + 0.003 * random.exponential() * random.exponential();
         let system = 0.001 * random.below(20) as f64;
@@ -392,7 +394,8 @@ mod tests {
             rows.any(|row| row.verdict != Finding::Untold)
         };
         let different = (0..60).filter(is_told).count();
-        // 5 % and three deviations of 60 tries; a judge that never finds a difference fails too.
+        // The limit is 5 % and three deviations of 60 tries; a judge that never finds a difference
+        // fails too.
         assert!((1..=8).contains(&different), "{different} of 60");
     }
 
@@ -431,7 +434,7 @@ mod tests {
         assert_eq!((faults.p_holm, faults.verdict), (1.0, Finding::Untold));
         assert_eq!(faults.shift_percent, None);
         let wall = wall(&compared(3, 20, 1.05, [0.0; 2]));
-        // Eight others vary.
+        // Eight other metrics vary.
         assert!((wall.p_holm / wall.p - 8.0).abs() < 1e-9, "{wall:?}");
     }
 
@@ -455,7 +458,7 @@ mod tests {
             );
             assert!(found.to_string().contains(": contaminated\n"));
         }
-        // A little, and the same from both, is no reason to refuse.
+        // A small disturbance, and an equal one of both commands, is no reason to refuse a verdict.
         assert_eq!(compared(4, 20, 1.3, [0.0, 0.01]).verdict, Finding::Slower);
         let both = compared(4, 20, 1.3, [0.2, 0.2]);
         assert_eq!((both.contaminated, both.verdict), (None, Finding::Slower));
@@ -468,7 +471,7 @@ mod tests {
 
     #[test]
     fn what_is_not_shown_to_differ_is_not_called_the_same() {
-        // As chance has it: others took half as much again of B, and four runs do not show that.
+        // By chance others took half as much again of B, and four runs are too few to show that.
         let page = (0..100).find_map(|seed| {
             let found = compared(seed, 4, 1.0, [0.5, 0.7]);
             let [a, b] = [&found.a, &found.b].map(|side| side.taken.share());

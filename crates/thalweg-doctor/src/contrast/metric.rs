@@ -1,40 +1,40 @@
-//! The figures that two commands are compared by.
+//! The metrics by which two commands are compared.
 
 use super::Run;
 use thalweg_measure::table::{Nanoseconds, three_digits};
 
-/// One of them.
+/// A metric of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Metric {
-    /// Its name in JSON.
+    /// The name in JSON.
     pub name: &'static str,
-    /// Its name for people.
+    /// The name for people.
     pub title: &'static str,
     /// The unit of its values.
     pub unit: Unit,
-    /// Its value of a run; nothing where the system does not say.
+    /// Returns its value for a run; `None` where the system does not report it.
     pub of: fn(&Run) -> Option<f64>,
-    /// Less of it is called faster, not less.
+    /// Whether a smaller value is called "faster" rather than "less".
     pub is_speed: bool,
 }
 
 /// The unit of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub enum Unit {
-    /// Seconds.
+    /// The value is in seconds.
     #[serde(rename = "s")]
     Seconds,
-    /// Bytes.
+    /// The value is in bytes.
     #[serde(rename = "bytes")]
     Bytes,
-    /// A count.
+    /// The value is a count.
     #[serde(rename = "1")]
     Count,
 }
 
 macro_rules! metrics {
     ($($name:ident $title:literal $unit:ident $is_speed:literal $of:expr;)*) => {
-        /// All of them, in the order of a report.
+        /// All metrics, in the order of a report.
         pub const METRICS: &[Metric] = &[
             $(Metric {
                 name: stringify!($name),
@@ -60,7 +60,7 @@ metrics! {
 }
 
 impl Unit {
-    /// A value for people, with three digits.
+    /// Formats a value for people, with three digits.
     #[must_use]
     pub fn shown(self, value: f64) -> String {
         match self {
@@ -80,7 +80,7 @@ impl Unit {
         }
     }
 
-    /// A difference for people, with its sign.
+    /// Formats a difference for people, with its sign.
     #[must_use]
     pub fn signed(self, value: f64) -> String {
         let sign = if value > 0.0 { "+" } else { "" };

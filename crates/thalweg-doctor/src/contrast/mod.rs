@@ -1,12 +1,13 @@
-//! Is one command slower than another, and by how much?
+//! Determines whether one command is slower than another, and by how much.
 //!
-//! Both are run in turn, in blocks of A B B A or B A A B as a seed decides, so that whatever drifts
-//! meets both. Each metric is told apart by the test of Mann and Whitney, with Holm's correction
-//! over all metrics: of twenty comparisons of a command with itself, one tells a difference in
-//! anything. The difference is the shift of Hodges and Lehmann with its bootstrap interval.
+//! Both commands are run in turn, in blocks of A B B A or B A A B as a seed decides, so that any
+//! drift affects both. Each metric is compared by the Mann-Whitney test, with Holm's correction
+//! over all metrics: of twenty comparisons of a command with itself, one reports a difference in
+//! some metric. The difference is the Hodges-Lehmann shift with its bootstrap interval.
 //!
-//! What others took of the machine is measured for each run. Where they took more from one command
-//! than from the other, there is no verdict: the difference may be theirs.
+//! For each run, the time that others took of the machine is measured. Where they took more from
+//! one command than from the other, there is no verdict, because they may have caused the
+//! difference.
 
 pub mod judge;
 pub mod metric;
@@ -30,7 +31,7 @@ use thalweg_measure::random::SplitMix;
 /// One of the two commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub enum Arm {
-    /// The first: what the second is held against.
+    /// The first command, which is the reference for the second.
     A,
     /// The second.
     B,
@@ -45,47 +46,47 @@ impl fmt::Display for Arm {
     }
 }
 
-/// What is to be compared, and how.
+/// The commands to compare, and the options of the comparison.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// How A is run.
+    /// The command line of A.
     pub a: Line,
-    /// How B is run.
+    /// The command line of B.
     pub b: Line,
-    /// Measured runs of each.
+    /// The number of measured runs of each command.
     pub runs: usize,
-    /// Runs of each before, which are not measured.
+    /// The number of unmeasured warm-up runs of each command.
     pub warmup: usize,
-    /// Decides the order of the runs, and what the bootstrap draws.
+    /// The seed for the order of the runs, and for the draws of the bootstrap.
     pub seed: u64,
-    /// Whether a run counts though its exit code is not 0.
+    /// Whether a run counts although its exit code is not 0.
     pub ignores_failure: bool,
-    /// Whether the commands' output goes to standard error; else it is dropped.
+    /// Whether the commands' output goes to standard error; otherwise it is dropped.
     pub shows_output: bool,
 }
 
-/// Why there is no comparison.
+/// The reason why there is no comparison.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
     /// A command cannot be started.
     Start(io::Error),
-    /// The system refuses what a measurement needs.
+    /// The system refuses something that the measurement needs.
     System(io::Error),
     /// A run failed.
     Failed {
-        /// Of which command.
+        /// The command of the run.
         arm: Arm,
-        /// Which run of it, counted from 1.
+        /// The number of the run of this command, counting from 1.
         run: usize,
-        /// Whether it was one before the measured ones.
+        /// Whether it was a warm-up run.
         is_warmup: bool,
-        /// How it ended.
+        /// The exit status of the run.
         status: ExitStatus,
     },
-    /// A command cannot be started, or not be waited for.
+    /// A command cannot be started, or cannot be waited for.
     Arm(Arm, Box<Error>),
-    /// It was asked to stop.
+    /// The comparison was asked to stop.
     Interrupted,
 }
 
@@ -123,7 +124,7 @@ impl Plan {
     /// Runs both commands; `progress` is called after each run.
     ///
     /// # Errors
-    /// A command cannot be started or fails, or `stop` gets true.
+    /// Returns an error if a command cannot be started or fails, or if `stop` becomes true.
     pub fn measure(
         &self,
         stop: &AtomicBool,
@@ -160,7 +161,7 @@ impl Plan {
     }
 }
 
-/// So many runs of each, in blocks of four: A B B A or B A A B.
+/// Returns the order of this number of runs of each command, in blocks of four: A B B A or B A A B.
 fn order(pairs: usize, seed: u64) -> impl Iterator<Item = Arm> {
     let mut random = SplitMix::new(seed);
     let mut is_a_first = false;

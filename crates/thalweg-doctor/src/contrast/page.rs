@@ -1,4 +1,4 @@
-//! A comparison as text.
+//! Formats a comparison as text.
 
 use super::judge::{Bounded, Comparison, Finding, Row, Side};
 use std::fmt;
@@ -44,7 +44,7 @@ fn cells(row: &Row) -> [Cell; 7] {
 }
 
 impl Comparison {
-    /// The verdict, and the times that tell a difference.
+    /// Returns the verdict, and the times that show a difference.
     fn headline(&self) -> String {
         let is_told = |row: &&Row| matches!(row.verdict, Finding::Faster | Finding::Slower);
         let told = |row: &Row| {

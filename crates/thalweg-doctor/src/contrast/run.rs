@@ -1,4 +1,4 @@
-//! One run of a command, measured.
+//! Measures one run of a command.
 
 use super::watch::{Taken, Waits};
 use super::{Error, Line};
@@ -13,37 +13,37 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often the threads of a run are looked at, and an interruption.
+/// The interval at which the threads of a run are sampled, and at which an interruption is checked.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// Looks from asking an interrupted run to end, to ending it.
+/// The number of samples between asking an interrupted run to end and killing it.
 const LOOKS_TO_END: u32 = 50;
 
-/// What one run took.
+/// The resources that one run used.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 pub struct Run {
-    /// From before the process was started until it had ended, s.
+    /// The wall time from before the process was started until it had ended, s.
     pub wall: f64,
     /// Processor time in user mode, of the process and its children that it waited for, s.
     pub user: f64,
-    /// The same in the kernel, s.
+    /// Processor time in the kernel, of the process and its children that it waited for, s.
     pub system: f64,
-    /// Most memory that one of these processes had resident, bytes.
+    /// The largest resident memory of any of these processes, bytes.
     pub max_rss: f64,
-    /// Page faults answered from memory.
+    /// The number of page faults that were served from memory.
     pub minor_faults: f64,
-    /// Page faults answered from a disk.
+    /// The number of page faults that were served from a disk.
     pub major_faults: f64,
-    /// Times that a thread blocked.
+    /// The number of times that a thread blocked.
     pub voluntary_switches: f64,
-    /// Times that a thread that could run lost its core.
+    /// The number of times that a runnable thread lost its core.
     pub involuntary_switches: f64,
-    /// How long its threads wanted a core and had none, s; nothing where the system does not say.
+    /// The time that its threads waited for a core, s; `None` where the system does not report it.
     pub queue_wait: Option<f64>,
-    /// What others took of it.
+    /// The time that others took of the run.
     pub taken: Taken,
 }
 
-/// How a run came out.
+/// The outcome of a run.
 pub(super) enum Outcome {
     Ended(ExitStatus, Run),
     Interrupted,
@@ -63,7 +63,7 @@ fn command(line: &Line, shows_output: bool) -> Command {
         }
     };
     let output = || match shows_output {
-        // Our own standard output is for the result.
+        // Our own standard output is reserved for the result.
         true => Stdio::from(io::stderr()),
         false => Stdio::null(),
     };
@@ -71,15 +71,17 @@ fn command(line: &Line, shows_output: bool) -> Command {
         .stdin(Stdio::null())
         .stdout(output())
         .stderr(output());
-    // A group of its own: then an interruption can end what it has started as well.
+    // A process group of its own allows an interruption to end the processes that the command
+    // started as well.
     command.process_group(0);
     command
 }
 
-/// Runs it once. When `stop` gets true the run is ended.
+/// Runs the command once. When `stop` becomes true, the run is ended.
 ///
 /// # Errors
-/// It cannot be started; the system does not let it be waited for.
+/// Returns an error if the command cannot be started, or if the system does not let this process
+/// wait for it.
 pub(super) fn run(line: &Line, shows_output: bool, stop: &AtomicBool) -> Result<Outcome, Error> {
     let mut command = command(line, shows_output);
     let own_before_s = own_cpu_s();
@@ -132,7 +134,7 @@ impl Run {
     }
 }
 
-/// Processor time of this process.
+/// Returns the processor time of this process in seconds.
 fn own_cpu_s() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
@@ -142,7 +144,7 @@ fn id_of(process: u32) -> Option<Pid> {
     Pid::from_raw(i32::try_from(process).ok()?)
 }
 
-/// Waits until it has ended, and leaves it in the system's list.
+/// Waits until the process has ended, and leaves it unreaped.
 fn await_end(process: u32) -> io::Result<()> {
     let id = id_of(process).ok_or(io::ErrorKind::InvalidInput)?;
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
@@ -168,7 +170,7 @@ fn watch(process: u32, has_ended: &AtomicBool, stop: &AtomicBool) -> Waits {
                 _ => None,
             };
             looks += 1;
-            // That it has just ended is fine.
+            // An error because the process has just ended is ignored.
             if let Some((id, signal)) = id_of(process).zip(signal) {
                 let _ = kill_process_group(id, signal);
             }

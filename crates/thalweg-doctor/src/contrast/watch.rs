@@ -1,34 +1,34 @@
-//! What the system says about a run beside the process's own account: how long its threads waited
-//! for a core, and what others took meanwhile.
+//! Collects what the system reports about a run besides the process's own resource usage: how long
+//! its threads waited for a core, and how much time others took meanwhile.
 
 use crate::probe::host::Host;
 use std::collections::{HashMap, HashSet};
 use std::fs;
 
-/// How long the threads of a process and of its descendants wanted a core and had none, as far as
-/// they were seen: a thread is known up to the last look at it. The first thread of the process is
-/// known to its end.
+/// The time that the threads of a process and of its descendants waited for a core, as far as they
+/// were sampled: the values of a thread are known up to its last sample. Those of the first thread
+/// of the process are known up to its end.
 #[derive(Debug, Default)]
 pub(super) struct Waits {
     by_thread: HashMap<u32, Schedule>,
 }
 
-/// `schedstat` of a thread.
+/// The `schedstat` values of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct Schedule {
-    /// On a core, s.
+    /// The time on a core, s.
     pub(super) run_s: f64,
-    /// Waiting for one, s.
+    /// The time of waiting for a core, s.
     pub(super) wait_s: f64,
 }
 
 impl Waits {
-    /// Looks at all of them.
+    /// Samples all threads.
     pub(super) fn look(&mut self, process: u32) {
         let (mut open, mut seen) = (vec![process], HashSet::from([process]));
         while let Some(process) = open.pop() {
             let Ok(threads) = fs::read_dir(format!("/proc/{process}/task")) else {
-                continue; // It has ended meanwhile.
+                continue; // The thread has ended meanwhile.
             };
             for thread in threads.flatten() {
                 let Some(id) = thread.file_name().to_str().and_then(|id| id.parse().ok()) else {
@@ -43,7 +43,7 @@ impl Waits {
         }
     }
 
-    /// Looks at the first thread alone: when it has ended and was not waited for.
+    /// Samples the first thread alone, when it has ended and was not yet waited for.
     pub(super) fn look_last(&mut self, process: u32) {
         self.read(process, format!("/proc/{process}/schedstat").as_ref());
     }
@@ -55,7 +55,7 @@ impl Waits {
         }
     }
 
-    /// All threads together; nothing where the system does not say.
+    /// Returns the sums over all threads; `None` where the system does not report them.
     pub(super) fn total(&self) -> Option<Schedule> {
         let sum = |sum: Schedule, of: &Schedule| Schedule {
             run_s: sum.run_s + of.run_s,
@@ -67,7 +67,7 @@ impl Waits {
 }
 
 impl Schedule {
-    /// ns on a core, ns waiting for one, turns.
+    /// Parses ns on a core, ns of waiting for one, and the number of time slices.
     fn of(schedstat: &str) -> Option<Schedule> {
         let mut numbers = schedstat.split_whitespace().map(str::parse::<u64>);
         let mut seconds = || Some(numbers.next()?.ok()? as f64 / 1e9);
@@ -78,24 +78,25 @@ impl Schedule {
     }
 }
 
-/// What others took of a run.
+/// The time that others took of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Default, serde::Serialize)]
 pub struct Taken {
-    /// Part of the run's time that its threads waited for a core while others had one. Others'
-    /// mere use of a core that nobody wanted does not count.
+    /// The share of the run's time in which its threads waited for a core while others had one.
+    /// Others' mere use of a core that no thread of the run wanted does not count.
     pub wait_share: f64,
-    /// Part of the machine's time that the hypervisor took.
+    /// The share of the machine's time that the hypervisor took.
     pub steal_share: f64,
 }
 
-/// The part of a run's processor time that its threads must have been seen with.
+/// The minimum share of a run's processor time that the samples of its threads must cover.
 const SEEN_MIN: f64 = 0.8;
-/// What the counts of a core may be wrong by.
+/// The possible error of the counts of a core.
 const TICK_S: f64 = 0.01;
 
 impl Taken {
-    /// From what was seen of the run's threads, from the processor time of the run and of those who
-    /// look at it, and from the machine before and after; nothing is taken where nothing is known.
+    /// Computes the shares from the samples of the run's threads, from the processor time of the
+    /// run and of the processes that sample it, and from the machine's counts before and after.
+    /// Without data, nothing counts as taken.
     pub(super) fn of(
         wall_s: f64,
         seen: Option<Schedule>,
@@ -112,14 +113,15 @@ impl Taken {
         let seen = seen.unwrap_or_default();
         let error_s = TICK_S * total_s / wall_s;
         let taken_s = if seen.run_s < SEEN_MIN * run_s {
-            // That somebody waited (PSI) is no more than a bound: it may have been for a thread of
-            // the same run. And while a core is idle, what others use is taken from nobody.
+            // That some thread waited (PSI) is only an upper bound: it may have been a thread of
+            // the same run. And while a core is idle, the time that others use is taken from no
+            // thread.
             let idle_s = total_s - busy_s - steal_s;
             let most_s = since(|host| host.pressure_s.unwrap_or(0.0)).max(seen.wait_s);
             (others_s - idle_s - error_s).clamp(0.0, most_s)
         } else if seen.run_s + seen.wait_s > wall_s {
-            // Threads of the run may have waited for each other, so what the counts may be wrong by
-            // is not held against others.
+            // Threads of the run may have waited for each other, so the possible error of the
+            // counts is not blamed on others.
             seen.wait_s.min((others_s - error_s).max(0.0))
         } else {
             seen.wait_s.min(others_s)
@@ -130,7 +132,7 @@ impl Taken {
         }
     }
 
-    /// Both together.
+    /// Returns the sum of both shares.
     #[must_use]
     pub fn share(self) -> f64 {
         self.wait_share + self.steal_share
@@ -168,16 +170,18 @@ mod tests {
         assert_eq!(taken(Some((10.0, 0.0)), 10.0, 20.0, 9.0), 0.0);
         // The program's threads waited for each other.
         assert_eq!(taken(Some((20.0, 8.0)), 20.0, 20.0, 9.0), 0.0);
-        // It waited for others; and once where half of its work was not seen.
+        // The program waited for others; in the second case half of its work was not sampled.
         assert_eq!(taken(Some((6.0, 4.0)), 6.0, 16.0, 9.0), 0.4);
         assert_eq!(taken(Some((3.0, 1.0)), 6.0, 16.0, 5.0), 0.5);
         assert_eq!(taken(None, 6.0, 16.0, 3.0), 0.3);
-        // Its own threads, too short to be seen, waited for each other, and others had idle cores.
+        // Its own threads, which were too short-lived to be sampled, waited for each other, and
+        // others had idle cores.
         assert_eq!(taken(None, 14.0, 15.0, 9.0), 0.0);
-        // So did one that was seen, and others used no more than the counts may be wrong by.
+        // A thread that was sampled waited for its own threads too, and others used no more than
+        // the possible error of the counts.
         assert_eq!(taken(Some((3.0, 1.5)), 14.0, 15.0, 9.0), 0.0);
         assert_eq!(taken(Some((19.0, 8.0)), 19.985, 20.0, 9.0), 0.0);
-        // They left no core idle: others took what they used, as far as the counts tell.
+        // They left no core idle: others took the time that they used, as far as the counts show.
         assert!((taken(None, 18.0, 20.0, 9.0) - 0.198).abs() < 1e-9);
         let unknown = (&Host::default(), &Host::default());
         assert_eq!(Taken::of(1.0, None, [1.0, 0.0], unknown), Taken::default());

@@ -1,26 +1,26 @@
-//! A command as it is written in one string: as the words of a program and its arguments, or as a
-//! line for a shell.
+//! Parses a command that is written in one string: as the words of a program and its arguments, or
+//! as a line for a shell.
 
 use std::fmt;
 
-/// What a line asks for.
+/// A parsed command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Line {
-    /// A program and its arguments: run without a shell.
+    /// A program and its arguments, which are run without a shell.
     Words(Vec<String>),
-    /// More than words: run as `sh -c LINE`.
+    /// A line that needs a shell: it is run as `sh -c LINE`.
     Shell(String),
 }
 
-/// Why a line is no command.
+/// The reason why a line is not a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LineError {
-    /// There is no word in it.
+    /// The line contains no word.
     Empty,
     /// A quote is not closed.
     OpenQuote,
-    /// It ends in a backslash.
+    /// The line ends in a backslash.
     LastBackslash,
 }
 
@@ -36,17 +36,19 @@ impl fmt::Display for LineError {
 
 impl std::error::Error for LineError {}
 
-/// What means something to a shell where it is not quoted, and between double quotes.
+/// The characters that have a meaning for a shell where they are not quoted, and those that have
+/// one between double quotes.
 const SPECIAL: &str = "|&;<>()$`*?[]{}#~!\n";
 const SPECIAL_QUOTED: &str = "$`";
 
 impl Line {
-    /// Splits a line as a shell would, with quotes and backslashes. A line that needs a shell for
-    /// more than that is left to one: pipes, redirections, variables, patterns, several commands,
-    /// and variables set before the command.
+    /// Splits a line as a shell would, with quotes and backslashes. A line that needs more than
+    /// that is left to a shell: pipes, redirections, variables, patterns, several commands, and
+    /// variables set before the command.
     ///
     /// # Errors
-    /// The line is empty, or a quote or a backslash leads nowhere.
+    /// Returns an error if the line is empty, if a quote is not closed, or if the line ends in a
+    /// backslash.
     pub fn parse(line: &str) -> Result<Line, LineError> {
         let (mut words, mut word) = (Vec::new(), None::<String>);
         let mut needs_shell = false;
@@ -92,7 +94,7 @@ fn quoted(rest: &mut impl Iterator<Item = char>, word: &mut String) -> Result<()
     }
 }
 
-/// Gives whether it takes a shell.
+/// Reads up to the closing double quote. Returns whether the line needs a shell.
 fn double_quoted(
     rest: &mut impl Iterator<Item = char>,
     word: &mut String,

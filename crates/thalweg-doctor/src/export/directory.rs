@@ -1,4 +1,4 @@
-//! Where the files are.
+//! Finds and makes the directory of the exported files.
 
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -12,37 +12,37 @@ use rustix::fs::{FlockOperation, OFlags, flock};
 use super::file::Exported;
 use crate::probe::regular;
 
-/// The environment variable that says to a program where to.
+/// The environment variable that names the directory a program exports to.
 pub const VARIABLE: &str = "THALWEG_EXPORT";
 
-/// Files that are looked at in a directory, and bytes of one. A program writes 256 files at most,
-/// and some hundred bytes for each stage.
+/// The maximum number of files that are read in a directory, and the maximum size of one. A program
+/// writes at most 256 files, and a few hundred bytes for each stage.
 const FILES_MAX: usize = 4_096;
 const BYTES_MAX: u64 = 1 << 20;
-/// Bytes of an environment: the kernel's limit on all that a program is started with is 6 MiB
-/// (three quarters of `_STK_LIM`, `fs/exec.c`).
+/// The maximum size of an environment: the kernel's limit on all data that a program is started
+/// with is 6 MiB (three quarters of `_STK_LIM`, `fs/exec.c`).
 const ENVIRONMENT_BYTES_MAX: u64 = 6 << 20;
-/// Names that are tried for a new directory.
+/// The number of names that are tried for a new directory.
 const NAMES_MAX: u32 = 1_000;
 
-/// What begins the names of the doctor's own.
+/// The prefix of the names of the doctor's own directories.
 const NAME: &str = "thalweg-doctor-";
 
-/// A directory for a program that the doctor starts: one in memory that goes with this, or that
-/// which the user names in [`VARIABLE`].
+/// A directory for a program that the doctor starts: either one in memory that is removed when this
+/// is dropped, or the one that the user names in [`VARIABLE`].
 #[derive(Debug)]
 pub struct Directory {
     path: PathBuf,
-    /// Locked as long as it is used, so that others see whether its owner is gone. None: it is the
-    /// user's.
+    /// The lock that is held as long as the directory is used, so that others see whether its owner
+    /// is gone. `None` means that the directory is the user's.
     lock: Option<File>,
 }
 
 impl Directory {
-    /// That which the user names, or else a new one.
+    /// Returns the directory that the user names, or else a new one.
     ///
     /// # Errors
-    /// Those of [`Directory::new`].
+    /// Returns the errors of [`Directory::new`].
     pub fn named_or_new() -> io::Result<Self> {
         let named = std::env::var_os(VARIABLE).filter(|named| !named.is_empty());
         match named {
@@ -54,11 +54,12 @@ impl Directory {
         }
     }
 
-    /// A new one that only this user can read: in `/dev/shm`, or where that is not there, where
-    /// temporary files are. What doctors that were killed have left there is removed.
+    /// Makes a new directory that only this user can read: in `/dev/shm`, or where that does not
+    /// exist, in the directory of temporary files. Directories that killed doctors have left there
+    /// are removed.
     ///
     /// # Errors
-    /// None can be made there.
+    /// Returns an error if no directory can be made there.
     pub fn new() -> io::Result<Self> {
         let memory = Path::new("/dev/shm");
         let place = match memory.is_dir() {
@@ -74,9 +75,9 @@ impl Directory {
         let mut number = 0;
         loop {
             let path = place.join(format!("{NAME}{process}-{number}"));
-            // One that is there already may be anybody's.
+            // A directory that exists already may belong to anyone.
             match DirBuilder::new().mode(0o700).create(&path) {
-                // Whoever clears up may have had it first.
+                // A concurrent clean-up may have locked it first.
                 Ok(()) => {
                     if let Some(lock) = lock(&path) {
                         let lock = Some(lock);
@@ -91,13 +92,14 @@ impl Directory {
         }
     }
 
-    /// Where it is: the value of [`VARIABLE`] for the program.
+    /// Returns the path: the value of [`VARIABLE`] for the program.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether it is the user's, and may hold the figures of other programs as well.
+    /// Returns whether the directory is the user's, and may hold the figures of other programs as
+    /// well.
     #[must_use]
     pub fn is_users(&self) -> bool {
         self.lock.is_none()
@@ -107,13 +109,14 @@ impl Directory {
 impl Drop for Directory {
     fn drop(&mut self) {
         if !self.is_users() {
-            // It is in nobody's way, and may hold what the program put there.
+            // If removal fails, the rest disturbs no other process, and may be data that the
+            // program put there.
             let _ = fs::remove_dir_all(&self.path);
         }
     }
 }
 
-/// Locks a directory, if nobody else has, and it is there still.
+/// Locks a directory, if no other process has locked it and it still exists.
 fn lock(path: &Path) -> Option<File> {
     let flags = OFlags::NOFOLLOW | OFlags::DIRECTORY;
     let mut options = OpenOptions::new();
@@ -124,7 +127,7 @@ fn lock(path: &Path) -> Option<File> {
     ((locked.dev(), locked.ino()) == (there.dev(), there.ino())).then_some(file)
 }
 
-/// Removes the directories of doctors that are gone, unless a program writes there still.
+/// Removes the directories of doctors that are gone, unless a program still writes there.
 fn clear(place: &Path) {
     let user = rustix::process::geteuid().as_raw();
     let entries = fs::read_dir(place).into_iter().flatten().flatten();
@@ -137,13 +140,13 @@ fn clear(place: &Path) {
             && let Some(_lock) = lock(&path)
             && !is_written(&path)
         {
-            // Somebody else may be faster.
+            // Another process may remove it first.
             let _ = fs::remove_dir_all(&path);
         }
     }
 }
 
-/// Does a process still run that wrote a file there?
+/// Returns whether a process that wrote a file there still runs.
 fn is_written(directory: &Path) -> bool {
     let names = fs::read_dir(directory).into_iter().flatten().flatten();
     let writers = names.filter_map(|entry| numbers(entry.file_name().to_str()?));
@@ -151,14 +154,14 @@ fn is_written(directory: &Path) -> bool {
     alive.any(|process| Path::new(&process).exists())
 }
 
-/// The directory of a program that runs already: that of its environment, seen as the program sees
-/// it. Nothing if it has none, or its environment is not to be read.
+/// Returns the directory of a program that runs already: the one in its environment, as the program
+/// sees the path. Returns `None` if it has none, or if its environment cannot be read.
 #[must_use]
 pub fn directory_of(process: u32) -> Option<PathBuf> {
     let path = format!("/proc/{process}/environ");
     let environment = regular::read(path, ENVIRONMENT_BYTES_MAX, OFlags::empty()).ok()?;
     let named = named(&environment)?;
-    // Only under its root is an absolute path what it is to the program.
+    // An absolute path has the program's meaning only under the program's root.
     let named = named.strip_prefix("/").ok()?;
     Some(Path::new(&format!("/proc/{process}/root")).join(named))
 }
@@ -169,8 +172,9 @@ fn named(environment: &[u8]) -> Option<&Path> {
     Some(Path::new(OsStr::from_bytes(value?)))
 }
 
-/// All figures in a directory, by process and number. What is no such file is left out: another
-/// name, another version, half a file, one that is too large, or none at all.
+/// Returns all figures in a directory, by process and number. Files that are not export files are
+/// skipped: another name, another version, a partial file, one that is too large, or one that is
+/// not a regular file.
 #[must_use]
 pub fn read(directory: &Path) -> Vec<Exported> {
     let Ok(entries) = fs::read_dir(directory) else {
@@ -191,13 +195,13 @@ pub fn read(directory: &Path) -> Vec<Exported> {
     read
 }
 
-/// The process and the number of a file's name.
+/// Returns the process and the number in a file's name.
 fn numbers(name: &str) -> Option<(u32, u64)> {
     let (process, number) = name.split_once('-')?;
     Some((process.parse().ok()?, number.parse().ok()?))
 }
 
-/// A file's content; nothing unless it is a plain file of a moderate size, and no link.
+/// Reads a file; returns `None` unless it is a regular file of a moderate size, and not a link.
 fn read_file(path: &Path) -> Option<Vec<u8>> {
     regular::read(path, BYTES_MAX, OFlags::NOFOLLOW).ok()
 }
@@ -227,7 +231,7 @@ mod tests {
         let mine = Directory::within(place.path()).expect("it takes directories");
         let gone = Directory::within(place.path()).expect("it takes directories");
         let path = gone.path().to_owned();
-        // As if it had been killed: the lock goes, and the directory stays.
+        // This simulates a killed doctor: the lock is released, and the directory remains.
         drop(std::mem::ManuallyDrop::new(gone).lock.take());
         let own = path.join(format!("{}-1", std::process::id()));
         fs::write(&own, "figures").expect("it takes files");
@@ -247,7 +251,7 @@ mod tests {
             .stdin(std::process::Stdio::piped())
             .spawn()
             .expect("it starts");
-        // Until it is `cat` its environment may be ours.
+        // Until the child has become `cat`, its environment may be ours.
         let found = loop {
             match directory_of(child.id()) {
                 Some(found) => break found,

@@ -1,93 +1,93 @@
-//! One exported file.
+//! The contents of one exported file.
 
 use serde::Deserialize;
 
-/// The figures of a pipeline or a bus. What a file does not say is 0 or empty.
+/// The figures of a pipeline or a bus. A field that a file does not contain is 0 or empty.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Exported {
-    /// `thalweg-export`.
+    /// The name of the format, `thalweg-export`.
     pub(super) format: String,
-    /// Of the format.
+    /// The version of the format.
     pub(super) version: u32,
-    /// `pipeline`, `bus` or `latencies`.
+    /// The kind: `pipeline`, `bus` or `latencies`.
     pub kind: String,
-    /// The process, as it sees itself.
+    /// The id of the process in its own PID namespace.
     pub process: u32,
-    /// The first pipeline or bus of a process is 1.
+    /// The number within the process; the first pipeline or bus is 1.
     pub number: u64,
-    /// How many snapshots there were.
+    /// The number of snapshots that were made.
     pub snapshot: u64,
-    /// Nothing more will come.
+    /// Whether this is the last snapshot.
     pub has_ended: bool,
     /// The stage that panicked, if one did.
     pub failed_stage: String,
-    /// Time since the first event until the last, ns.
+    /// The time from the first event until the last, ns.
     pub active_ns: u64,
-    /// Events that were published.
+    /// The number of events that were published.
     pub published: u64,
-    /// The ring of a pipeline.
+    /// The ring buffer of a pipeline.
     #[serde(flatten)]
     pub queue: Queue,
-    /// Of sampled events, from when they were due.
+    /// The latencies of sampled events, from when they were due.
     pub end_to_end: Latency,
-    /// The mean of the part of it that they waited.
+    /// The mean of the part of that latency in which they waited.
     pub waited_mean_ns: f64,
-    /// Of a pipeline.
+    /// The stages of a pipeline.
     pub stages: Vec<Stage>,
-    /// Of a bus.
+    /// The inboxes of a bus.
     pub inboxes: Vec<Inbox>,
-    /// That the program has measured itself.
+    /// The latencies that the program measured itself.
     pub latencies: Vec<Named>,
 }
 
-/// What was seen of a queue.
+/// The statistics of a queue.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Queue {
-    /// Events that it holds at most.
+    /// The maximum number of events that it holds.
     pub capacity: u64,
-    /// Times that it was looked at.
+    /// The number of times that it was sampled.
     pub looks: u64,
-    /// Times that it was full, or had less than an eighth of its room left.
+    /// The number of samples in which it was full, or had less than an eighth of its room left.
     pub full_looks: u64,
-    /// Events that came in the next so many ns.
+    /// The number of events that arrived in the next `arrived_ns` ns.
     pub arrived: u64,
-    /// The time from when the first of them was due until the last was.
+    /// The time from when the first of them was due until the last was due.
     pub arrived_ns: u64,
-    /// The longest queue that there was, or would have been with room for it.
+    /// The length of the longest queue that occurred, or would have occurred with enough room.
     pub burst: u64,
 }
 
-/// Times of events.
+/// The latencies of events.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Latency {
-    /// How many were measured.
+    /// The number of latencies that were measured.
     pub count: u64,
-    /// From exact sums, ns.
+    /// The mean from exact sums, ns.
     pub mean_ns: f64,
-    /// ns.
+    /// The median, ns.
     pub p50_ns: u64,
-    /// ns.
+    /// The 90th percentile, ns.
     pub p90_ns: u64,
-    /// ns.
+    /// The 99th percentile, ns.
     pub p99_ns: u64,
-    /// ns.
+    /// The 99.9th percentile, ns.
     pub p999_ns: u64,
-    /// ns.
+    /// The 99.99th percentile, ns.
     pub p9999_ns: u64,
-    /// ns.
+    /// The maximum, ns.
     pub max_ns: u64,
 }
 
-/// Times with a name.
+/// Latencies with a name.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Named {
-    /// What they are of.
+    /// The name of what was measured.
     pub name: String,
-    /// The times.
+    /// The latencies.
     #[serde(flatten)]
     pub times: Latency,
 }
@@ -100,13 +100,13 @@ pub struct Stage {
     pub name: String,
     /// The thread that it runs on: 0 is that of the pipeline's owner.
     pub thread: u64,
-    /// Events that have passed it.
+    /// The number of events that have passed it.
     pub events: u64,
-    /// Time at work, ns.
+    /// The time in which it was at work, ns.
     pub busy_ns: u64,
-    /// How long events waited for it.
+    /// The times that events waited for it.
     pub queueing: Latency,
-    /// How long they were served.
+    /// The times that it needed for events.
     pub service: Latency,
 }
 
@@ -116,15 +116,15 @@ pub struct Stage {
 pub struct Inbox {
     /// Its number.
     pub inbox: u64,
-    /// Messages that were taken.
+    /// The number of messages that were taken.
     pub events: u64,
-    /// Time that its consumers were at work, of all of them together, ns.
+    /// The time in which its consumers were at work, summed over all of them, ns.
     pub busy_ns: u64,
-    /// How many they are.
+    /// The number of consumers.
     pub consumers: u64,
-    /// Time since the first message until the last, ns.
+    /// The time from the first message until the last, ns.
     pub active_ns: u64,
-    /// Messages in it.
+    /// The number of messages in it.
     pub waiting: u64,
     /// Its queue.
     #[serde(flatten)]
@@ -132,15 +132,15 @@ pub struct Inbox {
 }
 
 impl Exported {
-    /// What a text says, if it is of this format and version.
+    /// Parses a text. Returns `None` if it is not of this format and version.
     pub(super) fn parse(text: &[u8]) -> Option<Self> {
         let exported: Self = serde_json::from_slice(text).ok()?;
         let is_known = exported.format == "thalweg-export" && exported.version == 1;
         is_known.then_some(exported)
     }
 
-    /// What happened since an earlier snapshot of the same. The quantiles of times are still those
-    /// since the beginning: they have no difference.
+    /// Returns the change since an earlier snapshot of the same pipeline or bus. The percentiles of
+    /// times remain those since the beginning, as they cannot be subtracted.
     pub(super) fn since(&self, old: &Self) -> Self {
         let mut new = self.clone();
         new.active_ns = new.active_ns.saturating_sub(old.active_ns);

@@ -1,4 +1,4 @@
-//! How long messages took.
+//! Reads the latencies of messages.
 
 use super::file::{self, Exported};
 use super::load::plain;
@@ -6,10 +6,10 @@ use crate::evidence::{Evidence, Quality};
 use crate::recording::Latency;
 use std::cmp::Reverse;
 
-/// Lines of a picture.
+/// The maximum number of lines in a chart.
 const LATENCIES_MAX: usize = 12;
 
-/// The figures, and where among [`Latency::at_ns`] they are.
+/// A table of the figures, with their positions in [`Latency::at_ns`].
 const METRICS: [(&str, usize); 3] = [
     ("export.latency_p50", 0),
     ("export.latency_p99", 2),
@@ -32,8 +32,8 @@ fn latency(name: String, times: &file::Latency) -> Option<Latency> {
     })
 }
 
-/// Those that a program has measured itself; else those of all pipelines, the one with the most
-/// messages first, and of its stages.
+/// Returns the latencies that a program measured itself; otherwise those of all pipelines, the one
+/// with the most messages first, and of their stages.
 #[must_use]
 pub fn latencies(exported: &[Exported]) -> Vec<Latency> {
     let own = exported.iter().flat_map(|it| &it.latencies);
@@ -75,7 +75,7 @@ fn of_pipelines(exported: &[Exported]) -> Vec<Latency> {
     found
 }
 
-/// Puts those of the first among the evidence, behind the figures of queues.
+/// Adds the figures of the first latencies to the evidence, after the figures of queues.
 pub fn fill_latency(evidence: &mut Evidence, latencies: &[Latency]) {
     let queues = evidence.reading("export.arrival");
     let why = match queues.filter(|reading| reading.value.is_none()) {

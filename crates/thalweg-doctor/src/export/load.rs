@@ -1,17 +1,18 @@
-//! How near a queue is to its limit.
+//! Determines how near a queue is to its limit.
 
 use super::file::{Exported, Inbox, Queue};
 use crate::evidence::{Evidence, Quality};
 
-/// Looks at a queue from which on it is said how often it was full.
+/// The minimum number of samples of a queue for a statement on how often it was full.
 const LOOKS_MIN: u64 = 5;
-/// A queue may be full for so much more of the time than its thread is busy: looks are samples, and
-/// a thread is not at work between two chunks.
+/// A queue may be full for this multiple of the time in which its thread is busy: these are
+/// samples, and a thread is not at work between two chunks.
 const SERVED_FACTOR: f64 = 2.0;
 const SERVED_SLACK: f64 = 0.05;
-/// Full for more of the time, a queue has no room between two bursts: its sender waits for room.
+/// The maximum share of the time in which a queue with bursts may be full. Above it, there is no
+/// room between two bursts, and the sender waits for room.
 const FULL_MAX: f64 = 0.8;
-/// Characters of a stage's name.
+/// The maximum length of a stage's name, in characters.
 const NAME_MAX: usize = 64;
 
 const METRICS: [&str; 6] = [
@@ -26,27 +27,28 @@ const METRICS: [&str; 6] = [
 /// A queue and the stage that limits it.
 #[derive(Debug, Clone, PartialEq)]
 struct Load {
-    /// Such as `pipeline 1 (PID 123)`.
+    /// The name of the queue, such as `pipeline 1 (PID 123)`.
     of: String,
-    /// Such as `stage match`.
+    /// The name of the limiting stage, such as `stage match`.
     limited_by: String,
     /// The stage that messages wait for longest.
     awaited: String,
-    /// Messages a second.
+    /// The arrival rate, in messages a second.
     arrival: f64,
-    /// What all of a message's time on the busiest thread allows, messages a second.
+    /// The service rate that a message's total time on the busiest thread allows, in messages a
+    /// second.
     service: f64,
-    /// Of a message's latency.
+    /// The share of waiting in a message's latency.
     queue_share: Option<f64>,
     full_share: Option<f64>,
     burst: u64,
-    /// How busy the stage's thread was, with all of its stages.
+    /// The share of the time in which the stage's thread was busy with all of its stages.
     thread_share: f64,
 }
 
 impl Load {
-    /// Why the longest queue is not that of a burst. A queue that is full while its thread is not
-    /// at work waits for a thread that has no core, or that waits itself.
+    /// Returns the reason why the longest queue is not that of a burst. A queue that is full while
+    /// its thread is not at work waits for a thread that has no core, or that itself waits.
     fn why_no_burst(&self) -> Option<&'static str> {
         let full = self.full_share?;
         if full > SERVED_FACTOR * self.thread_share + SERVED_SLACK {
@@ -59,7 +61,7 @@ impl Load {
     }
 }
 
-/// Puts the figures of the queue that is nearest to its limit among the evidence: of several
+/// Adds the figures of the queue that is nearest to its limit to the evidence: among several
 /// pipelines and buses the slowest counts. The stage that limits it is named in their source.
 pub fn fill(evidence: &mut Evidence, exported: &[Exported]) {
     let loads = exported.iter().flat_map(loads);
@@ -111,8 +113,9 @@ fn loads(exported: &Exported) -> Vec<Load> {
     }
 }
 
-/// The stages of a thread share its time: the thread with the most work for a message says how many
-/// can be served, and of its stages the one with the most work is the one to change.
+/// Returns the load of a pipeline. The stages of a thread share its time: the thread with the most
+/// work for a message determines the service rate, and the stage with the most work on that thread
+/// is the one to change.
 fn of_pipeline(exported: &Exported, of: String) -> Option<Load> {
     let stages = || exported.stages.iter().filter(|stage| stage.events > 0);
     let work = |stage: &super::Stage| stage.busy_ns as f64 / stage.events as f64;
@@ -139,8 +142,9 @@ fn of_pipeline(exported: &Exported, of: String) -> Option<Load> {
     })
 }
 
-/// The part of a message's latency that it waited: of the mean and of the median, the smaller. One
-/// stall of some ms decides a mean, and of a message in the middle most of it may still be service.
+/// Returns the share of a message's latency in which it waited: the smaller of the shares in the
+/// mean and in the median. One stall of some ms determines a mean, while most of the time of a
+/// median message may still be service.
 fn queue_share(exported: &Exported) -> Option<f64> {
     let latency = &exported.end_to_end;
     if latency.count == 0 || latency.mean_ns <= 0.0 {
@@ -179,7 +183,7 @@ fn of_inbox(inbox: &Inbox, of: String) -> Option<Load> {
         awaited: format!("inbox {}", inbox.inbox),
         arrival,
         service,
-        // Its messages are not timed one by one.
+        // Messages of a bus are not timed one by one.
         queue_share: None,
         full_share: full_share(queue),
         burst: queue.burst,
@@ -191,7 +195,8 @@ fn per_second(ns: f64) -> Option<f64> {
     (ns > 0.0).then(|| 1e9 / ns)
 }
 
-/// By when messages were due; if too few were seen, by all that came.
+/// Returns the arrival rate from the times at which messages were due; if too few were seen, from
+/// the total count.
 fn arrival(queue: &Queue, all: u64, active_ns: u64) -> Option<f64> {
     let (events, ns) = match queue.arrived {
         0 => (all, active_ns),
@@ -208,7 +213,7 @@ fn share(part: u64, whole: u64) -> f64 {
     (part as f64 / whole.max(1) as f64).min(1.0)
 }
 
-/// A name as it can be shown on a terminal.
+/// Returns a name that can be shown safely on a terminal.
 pub(super) fn plain(name: &str) -> String {
     let shown = name
         .chars()

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::evidence::Evidence;
 
-/// The example of the format's documentation.
+/// Returns the example of the format's documentation.
 fn example() -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/export-format.md");
     let text = fs::read_to_string(path).expect("the document");
@@ -53,7 +53,7 @@ fn latencies_are_the_programs_own_or_those_of_its_busiest_pipeline() {
     assert_eq!(evidence.value("export.latency_p99"), Some(5.0), "it stays");
 }
 
-/// What is read of these files.
+/// Returns the figures that are read from these files.
 fn written(files: &[(&str, &[u8])]) -> Vec<Exported> {
     let directory = Directory::new().expect("there is a place");
     for (name, content) in files {
@@ -68,8 +68,8 @@ fn filled(exported: &[Exported]) -> Evidence {
     evidence
 }
 
-/// A pipeline whose stages are at work for so many ns an event, on these threads, at a tenth of
-/// what the busiest thread can do.
+/// Creates a pipeline whose stages take this many ns for an event, on these threads, at a tenth of
+/// the capacity of the busiest thread.
 fn pipeline(number: u64, stages: &[(&str, u64, u64)]) -> Exported {
     let slowest = stages.iter().map(|&(_, _, ns)| ns).max().unwrap_or(1);
     let (events, active_ns) = (1_000, 10_000 * slowest);
@@ -116,7 +116,7 @@ fn the_documented_example_is_read_and_its_slowest_stage_named() {
     assert_eq!(exported.len(), 1);
     let evidence = filled(&exported);
     assert_eq!(source(&evidence), "stage match of pipeline 1 (PID 4711)");
-    // By hand, from the figures of the example.
+    // These values were computed by hand from the figures of the example.
     let value = |name| evidence.value(name).expect("it is there");
     assert_eq!(value("export.arrival").round(), 1_000_000.0);
     assert_eq!(value("export.service").round(), 1_250_000.0);
@@ -136,7 +136,7 @@ fn stages_of_a_thread_share_its_time() {
     let evidence = filled(&[together]);
     assert_eq!(source(&evidence), "stage a of pipeline 1 (PID 7)");
     assert_eq!(evidence.value("export.service"), Some(2_000_000.0));
-    // 500 ns of each 4,000.
+    // The stage takes 500 ns of each 4,000.
     assert_eq!(evidence.value("export.stage_share"), Some(0.125));
 }
 
@@ -147,7 +147,7 @@ fn of_several_the_one_nearest_to_its_limit_counts() {
     let calm = || pipeline(1, &[("calm", 1, 5_000)]);
     let evidence = filled(&[calm(), busy.clone(), calm()]);
     assert_eq!(source(&evidence), "stage slow of pipeline 2 (PID 7)");
-    // One that stands still says nothing.
+    // A pipeline that stands still gives no figures.
     let idle = Exported {
         stages: vec![Stage::default()],
         ..busy.clone()
@@ -173,16 +173,16 @@ fn a_queue_that_is_full_while_nobody_serves_it_is_no_burst() {
     served.queue.burst = 900;
     served.active_ns /= 5;
     assert_eq!(filled(&[served.clone()]).value("export.burst"), Some(900.0));
-    // Half the time at work, and full for four fifths.
+    // The thread is at work for half the time, and the queue is full for four fifths.
     served.queue.full_looks = 80;
     assert_eq!(filled(&[served.clone()]).value("export.burst"), Some(900.0));
-    // No room between two bursts.
+    // There is no room between two bursts.
     served.queue.full_looks = 81;
     let evidence = filled(&[served.clone()]);
     let burst = evidence.reading("export.burst").expect("it is there");
     assert_eq!(burst.value, None);
     assert!(burst.source.ends_with("nearly all the time"), "{burst:?}");
-    // A tenth.
+    // The thread is at work for a tenth of the time.
     served.active_ns *= 5;
     let evidence = filled(&[served]);
     let burst = evidence.reading("export.burst").expect("it is there");
@@ -203,7 +203,7 @@ fn a_stall_that_few_messages_meet_is_no_queueing() {
     let evidence = filled(&[stalled.clone()]);
     let share = evidence.value("export.queue_share").expect("it is there");
     assert!((share - 0.2).abs() < 1e-9, "{share}");
-    // Where most wait, the stage that they wait for is named.
+    // Where most messages wait, the stage that they wait for is named.
     stalled.end_to_end.p50_ns = 80_000;
     stalled.stages[1].queueing.mean_ns = 89_000.0;
     let evidence = filled(&[stalled]);
@@ -261,7 +261,7 @@ fn between_two_readings_only_what_happened_then_counts() {
     assert_eq!(source(&evidence), "stage a of pipeline 1 (PID 7)");
     assert_eq!(evidence.value("export.arrival"), Some(500_000.0));
     assert_eq!(evidence.value("export.stage_share"), Some(0.9));
-    // (310 · 20 − 300 · 10) of (600 · 20 − 400 · 10).
+    // The share is (310 · 20 − 300 · 10) of (600 · 20 − 400 · 10).
     assert_eq!(evidence.value("export.queue_share"), Some(0.4));
 }
 
@@ -330,7 +330,8 @@ fn what_is_no_such_file_is_left_out() {
 }
 
 proptest! {
-    /// Bytes of the example changed, cut out, or put in twice: whatever is read makes evidence.
+    /// Bytes of the example are changed, cut out, or duplicated; any file that can still be read
+    /// must give valid evidence.
     #[test]
     fn damaged_files_make_no_trouble(
         changes in prop::collection::vec(
@@ -353,7 +354,7 @@ proptest! {
         }
     }
 
-    /// Any figures at all.
+    /// All figures are arbitrary.
     #[test]
     fn figures_that_cannot_be_make_no_trouble(
         numbers in prop::collection::vec(prop_oneof![Just(0), Just(u64::MAX), any::<u64>()], 12),

@@ -1,4 +1,4 @@
-//! What the processor time went into.
+//! Computes the figures of where the processor time went.
 
 use super::Figures;
 use crate::probe::calls::Class;
@@ -6,7 +6,8 @@ use crate::probe::perf::Counter;
 use crate::probe::ticks::{KernelShares, Ticks};
 use crate::probe::{fault, timeline::Thread};
 
-/// A thread that ran or wanted to this part of its life, and spun in that part of its ticks.
+/// A thread counts as a spinner if it was running or runnable for this share of its life, and spun
+/// in the following share of its samples.
 const SPINNER_BUSY_SHARE: f64 = 0.9;
 const SPINNER_PAUSE_SHARE: f64 = 0.25;
 const SPINNER_TICKS_MIN: u64 = 20;
@@ -19,9 +20,10 @@ const CALLS: &[(&str, &[Class])] = &[
     ("call.io", &[Class::File, Class::Stream, Class::Disk]),
 ];
 
-/// A program that yields in a loop is seen where it comes back from the call. The part of its own
-/// time beside that call; and of the kernel's time for calls, what it has of all the calls that
-/// the program is seen beside.
+/// Estimates the yields of a program that yields in a loop, which is sampled where it returns from
+/// the call. The estimate is the share of its own time next to that call, plus, of the kernel's
+/// time for calls, the share that this call has among all calls that the program is sampled next
+/// to.
 fn yields_by_code(ticks: &Ticks, user_share: f64, call_share: f64) -> f64 {
     let of_user = ticks.yields as f64 / ticks.user.max(1) as f64;
     let of_calls = ticks.yields as f64 / ticks.calls.max(1) as f64;
@@ -52,7 +54,7 @@ impl Figures<'_> {
             }
             return self.kernel_by_cost();
         }
-        // Without the kernel's ticks, those of the program stand for its own time only.
+        // Without samples in the kernel, the samples of the program represent only its own time.
         let has_kernel = self.watch.perf.as_ref().is_ok_and(|perf| perf.kernel);
         let user_share = (1.0 - self.system_share()).clamp(0.0, 1.0);
         let scale = if has_kernel { 1.0 } else { user_share };
@@ -92,8 +94,8 @@ impl Figures<'_> {
         }
     }
 
-    /// Without stacks of the kernel: page faults by what one costs here, and calls by what is left
-    /// of the time in the kernel.
+    /// Estimates the figures without stacks of the kernel: page faults from the cost of one on this
+    /// machine, and calls from the remaining time in the kernel.
     fn kernel_by_cost(&mut self) {
         let Some(cost_s) = fault::cost_s() else {
             self.evidence.lack(
@@ -141,8 +143,8 @@ impl Figures<'_> {
         self.sampled("poll.busy_share", busy, "raw_syscalls:sys_enter: timeouts");
     }
 
-    /// Without a count of calls: threads that hardly ever block poll without waiting, and what they
-    /// are seen beside are the calls that they make.
+    /// Estimates polls without a count of calls: threads that hardly ever block poll without
+    /// waiting, and the calls that they are sampled next to are the calls that they make.
     fn polls_by_code(&mut self, why: &str) {
         let ticks = &self.watch.ticks;
         if ticks.calls < SPINNER_TICKS_MIN {
@@ -156,8 +158,8 @@ impl Figures<'_> {
         self.sampled("poll.busy_share", share.min(1.0), source);
     }
 
-    /// Without a count of calls: a thread blocks in the calls that it is seen in, and somebody
-    /// calls futex once more to wake it, unless a timeout does.
+    /// Estimates calls without a count of them: a thread blocks in the calls in which it is seen,
+    /// and another thread calls futex once more to wake it, unless a timeout does.
     fn calls_by_blocks(&mut self, why: &str) {
         let watch = self.watch;
         let wakes = watch.waits.wake_share().unwrap_or(1.0);
@@ -181,7 +183,7 @@ impl Figures<'_> {
         }
     }
 
-    /// So many calls in all.
+    /// Adds a total count of calls.
     fn called(&mut self, name: &str, count: f64) {
         let per_s = count / self.wall_s;
         match self.watch.ration.has_paused() {
@@ -242,8 +244,9 @@ impl Figures<'_> {
 mod tests {
     use super::*;
 
-    /// Java, which waits by `Thread.yield`: its own time is mostly in the virtual machine, but of
-    /// the calls that it is seen beside nearly all are this one. It was 0.44, and 0.85 by root.
+    /// A Java program that waits by `Thread.yield`: its own time is mostly in the virtual machine,
+    /// but nearly all calls that it is sampled next to are this one. The estimate was 0.44, and
+    /// 0.85 as root.
     #[test]
     fn the_kernels_time_goes_by_the_calls_it_is_for() {
         let ticks = |yields, calls| {

@@ -1,4 +1,4 @@
-//! From what was seen to the figures.
+//! Computes the figures from the observations of the probes.
 
 mod code;
 mod schedule;
@@ -20,7 +20,8 @@ struct Figures<'a> {
     system_s: f64,
 }
 
-/// The figures of a watch that is over; `ended` for a program that was waited for.
+/// Returns the figures of a watch that has ended; `ended` is given for a program that was waited
+/// for.
 pub(crate) fn evidence(watch: &mut Watch, ended: Option<&Ended>) -> Evidence {
     let has_kernel = watch.perf.as_ref().is_ok_and(|perf| perf.kernel);
     let kernel = has_kernel
@@ -59,15 +60,16 @@ pub(crate) fn evidence(watch: &mut Watch, ended: Option<&Ended>) -> Evidence {
     }
 }
 
-/// The part of the time in which the events must have shown a thread of the program, and how long
-/// they may have shown none after its end.
+/// The minimum share of the time in which the events must have shown a thread of the program, and
+/// the maximum time for which they may have shown none after its end.
 const SEEN_MIN: f64 = 0.5;
 const LATE_S: f64 = 0.1;
 
-/// Where records were lost, the rest shows this part of the processor time, or cannot stand for it.
+/// Where records were lost, the others must cover this share of the processor time to be used.
 const RAN_MIN: f64 = 0.5;
 
-/// What is left where the events did not show what the program did, and `why` they did not.
+/// Returns the figures that remain where the events did not show the program's activity, with the
+/// reason `why` they did not.
 fn without_events(evidence: &Evidence, why: &str) -> Evidence {
     let stays = |name: &str| {
         let groups = ["time.", "cpu.", "io.", "processes.", "host.", "fault.m"];
@@ -84,8 +86,9 @@ fn without_events(evidence: &Evidence, why: &str) -> Evidence {
 }
 
 impl Figures<'_> {
-    /// Why the events cannot stand for the time observed: they show no thread of the program for
-    /// most of it, or most of its processor time is in records that were lost.
+    /// Returns the reason why the events do not represent the time of the observation: they show no
+    /// thread of the program for most of it, or most of its processor time is in records that were
+    /// lost.
     fn blindness(&self) -> Option<String> {
         let totals = self.watch.timeline.totals;
         let (all, lost) = (totals.all, totals.lost);
@@ -118,7 +121,8 @@ impl Figures<'_> {
         self.evidence.put(name, value, Quality::Sampled, source);
     }
 
-    /// Where switches come from a program, its tracepoint stands for the record.
+    /// Replaces the name of the record by that of the tracepoint, where an eBPF program records
+    /// switches.
     fn named(&self, source: &str) -> String {
         let hooked = self.watch.perf.as_ref();
         match hooked.is_ok_and(|perf| perf.hooks_switches) {
@@ -129,7 +133,8 @@ impl Figures<'_> {
         }
     }
 
-    /// From records of switches: as [`Figures::recorded`], and exact only if they never paused.
+    /// Adds a figure from records of switches, as [`Figures::recorded`] does; it is exact only if
+    /// the records never paused.
     fn switched(&mut self, name: &str, value: f64, source: &str) {
         match self.watch.timeline.gaps_ns() {
             0 => self.recorded(name, value, source),
@@ -137,7 +142,7 @@ impl Figures<'_> {
         }
     }
 
-    /// From records: exact, unless some were lost.
+    /// Adds a figure from records, which is exact unless some were lost.
     fn recorded(&mut self, name: &str, value: f64, source: &str) {
         let lost = self.watch.timeline.totals.lost;
         match lost {
@@ -154,8 +159,8 @@ impl Figures<'_> {
         } else {
             0.0
         };
-        // Nobody waits for some processes, and their time is in the records only: what else they
-        // did is missing.
+        // Some processes are not waited for, and their time is in the records only: their other
+        // resource usage is missing.
         let ran_s = self.watch.timeline.totals.all.ran_ns as f64 / 1e9;
         let slack = match self.watch.timeline.gaps_ns() {
             0 => 1.05,
@@ -206,7 +211,7 @@ impl Figures<'_> {
         self.put("cpu.usable", usable, "sched_getaffinity, cpu.max");
     }
 
-    /// Cores that others used, by what the machine did in all.
+    /// Returns the number of cores that others used, from the machine's total.
     fn others_cores(&self) -> f64 {
         let (before, after) = &self.watch.host;
         let busy_s = after.busy_s - before.busy_s - self.cpu_s - self.watch.own_s;

@@ -1,4 +1,4 @@
-//! Who ran, waited and was blocked.
+//! Computes the figures of who ran, waited for a core and was blocked.
 
 use super::Figures;
 use crate::sys::Ended;
@@ -16,7 +16,7 @@ impl Figures<'_> {
         let all_ns = (all.running_ns + all.waiting_ns + all.blocked_ns).max(1) as f64;
         let running = all.running_ns as f64 / all_ns;
         self.switched("state.running", running, SWITCH);
-        // Where wakes were told for a part of the time, that part stands for all of it.
+        // Where wake-ups were recorded for a part of the time, that part represents all of it.
         let idle_ns = (told.waiting_ns + told.blocked_ns).max(1) as f64;
         let waiting = told.waiting_ns as f64 / idle_ns * (1.0 - running);
         self.waited("state.waiting", waiting);
@@ -31,8 +31,9 @@ impl Figures<'_> {
         self.waited("threads.busy", busy / 1e9 / self.wall_s);
         self.waited("run.wait_share", waited_ns as f64 / busy_ns);
         self.waited("run.wait_peers", told.waited_peers_ns as f64 / busy_ns);
-        // Where it is not told who has a core that a thread had to leave, it may be the doctor, or
-        // nobody for the moment of a switch: threads wait for others no longer than others ran.
+        // Where it is not recorded which thread has a core that another one had to leave, it may be
+        // the doctor, or no thread during a switch: threads wait for others no longer than others
+        // ran.
         let others = told.waited_others_ns as f64 / busy_ns;
         let is_told = (watch.perf.as_ref()).is_ok_and(|perf| perf.is_whole_machine());
         let most = if is_told { 1.0 } else { self.others_cores() };
@@ -40,8 +41,8 @@ impl Figures<'_> {
         self.switches(ended);
     }
 
-    /// Threads that left a core. Where records paused, `wait4` has the whole number, unless the
-    /// records say that there are processes which nobody waited for.
+    /// Adds the numbers of switches. Where records paused, `wait4` gives the full number, unless
+    /// the records show that there are processes which were not waited for.
     fn switches(&mut self, ended: Option<&Ended>) {
         let totals = self.watch.timeline.totals;
         let told = totals.switches_blocked + totals.switches_preempted;
@@ -65,7 +66,7 @@ impl Figures<'_> {
         self.switched("switch.run_us", ran_us / runs, SWITCH);
     }
 
-    /// A figure that waits for a core after a wake are part of.
+    /// Adds a figure that includes waits for a core after a wake-up.
     fn waited(&mut self, name: &str, value: f64) {
         let wakes = self
             .watch
@@ -88,7 +89,8 @@ impl Figures<'_> {
         }
     }
 
-    /// Without events there are only the states that were seen now and then.
+    /// Computes the schedule without events, from the thread states that were sampled from time to
+    /// time.
     fn schedule_by_state(&mut self, why: &str, ended: Option<&Ended>) {
         let waits = &self.watch.waits;
         let rounds = waits.rounds.max(1) as f64;

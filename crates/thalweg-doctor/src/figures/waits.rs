@@ -1,4 +1,4 @@
-//! What blocked threads waited for.
+//! Computes the figures of what blocked threads waited for.
 
 use super::Figures;
 use crate::probe::files::Cause;
@@ -28,7 +28,7 @@ impl Figures<'_> {
             0 => self
                 .evidence
                 .lack("sleep.us", "no thread was seen sleeping"),
-            // The longer a sleep, the likelier it is seen: the harmonic mean sets that right.
+            // A longer sleep is more likely to be sampled; the harmonic mean corrects this bias.
             sleeps => {
                 let mean_us = sleeps as f64 / timeline.sleeps_per_ns / 1e3;
                 let source = "/proc/*/task/*/syscall, PERF_RECORD_SWITCH";
@@ -36,7 +36,7 @@ impl Figures<'_> {
             }
         }
     }
-    /// Threads that wait in line for a lock.
+    /// Adds the figures of threads that queue for a lock.
     fn lines(&mut self) {
         let (waits, wakes) = (&self.watch.waits, &self.watch.wakes);
         match waits.words.waiters_max() {
@@ -105,7 +105,8 @@ impl Figures<'_> {
         }
     }
 
-    /// A goroutine that waits for a lock waits in no system call.
+    /// Adds whether goroutines may wait for locks. Such a wait is in no system call, so it is not
+    /// seen.
     pub(super) fn goroutines(&mut self, has_goroutines: bool) {
         match has_goroutines {
             false => self.sampled("lock.goroutines", 0.0, "cpu-clock: no code of Go ran"),

@@ -1,15 +1,15 @@
-//! The things that are measured.
+//! The operations whose cost is measured.
 
 macro_rules! costs {
     ($($name:ident $title:literal;)*) => {
-        /// Something that costs time here.
+        /// An operation whose cost on this machine is measured.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Cost {
             $(#[doc = $title] $name,)*
         }
 
         impl Cost {
-            /// What it is, for people.
+            /// Returns the name for people.
             #[must_use]
             pub fn title(self) -> &'static str {
                 match self {
@@ -39,7 +39,7 @@ costs! {
 }
 
 impl Cost {
-    /// Its name in JSON.
+    /// Returns the name in JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

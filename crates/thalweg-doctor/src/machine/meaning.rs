@@ -1,9 +1,10 @@
-//! What the costs of a machine mean for a program whose threads wait for each other.
+//! Explains the costs of a machine for a program whose threads wait for each other.
 
 use super::{Cost, Machine};
 use thalweg_measure::table::Nanoseconds;
 
-/// Three or four sentences, with figures; before them whether to believe them.
+/// Returns three or four sentences with figures, preceded by a warning if the figures are
+/// unreliable.
 pub(super) fn of(machine: &Machine) -> Vec<String> {
     let sentences = [
         caveat(machine),
@@ -23,7 +24,7 @@ fn caveat(machine: &Machine) -> Option<String> {
     ))
 }
 
-/// How long to spin before sleeping.
+/// Explains how long to spin before sleeping.
 fn spinning(machine: &Machine) -> Option<String> {
     if machine.cores.len() < 2 {
         return Some(
@@ -46,7 +47,7 @@ fn spinning(machine: &Machine) -> Option<String> {
     ))
 }
 
-/// Which work belongs on a core of its own.
+/// Explains which work belongs on a core of its own.
 fn placement(machine: &Machine) -> Option<String> {
     let hand_off = machine.cost(Cost::HandOff)?;
     let by_value = |x: &&super::Pair, y: &&super::Pair| x.figure.value.total_cmp(&y.figure.value);
@@ -74,7 +75,7 @@ fn placement(machine: &Machine) -> Option<String> {
     ))
 }
 
-/// What threads pay that share a core.
+/// Explains the cost for threads that share a core.
 fn sharing(machine: &Machine) -> Option<String> {
     let (futex, large) = (machine.cost(Cost::Switch0)?, machine.cost(Cost::Switch1M)?);
     let yielding = machine.cost(Cost::YieldPeer)?;
@@ -94,7 +95,7 @@ fn sharing(machine: &Machine) -> Option<String> {
     ))
 }
 
-/// What sleeping for a time is good for, and what a synced write costs.
+/// Explains the use of timed sleeps, and the cost of a synced write.
 fn pausing(machine: &Machine) -> Option<String> {
     let (late, sync) = (machine.cost(Cost::Slack)?, machine.cost(Cost::DiskSync)?);
     let disk = if machine.is_memory {

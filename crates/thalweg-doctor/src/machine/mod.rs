@@ -1,5 +1,5 @@
-//! What this machine costs: its clock, its caches, its scheduler and its disk, and what that means
-//! for programs whose threads wait for each other.
+//! Measures the costs of this machine: its clock, its caches, its scheduler and its disk, and what
+//! they mean for programs whose threads wait for each other.
 //!
 //! Each figure is the median of several repetitions, with the interval that holds the true median
 //! in 95 of 100 runs or more.
@@ -23,12 +23,12 @@ use thalweg_measure::noise::GapLoop;
 use thalweg_measure::statistics::median_interval;
 use values::{Effort, Values};
 
-/// How it is measured.
+/// The options of a measurement.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// In less than 1 s, not 3.
+    /// Whether to measure in less than 1 s instead of 3.
     pub is_quick: bool,
-    /// Where the disk is measured.
+    /// The directory on whose disk writes are measured.
     pub directory: PathBuf,
 }
 
@@ -37,11 +37,11 @@ pub struct Options {
 pub struct Figure {
     /// The median.
     pub value: f64,
-    /// The lower bound; nothing for few repetitions.
+    /// The lower bound; `None` for few repetitions.
     pub low: Option<f64>,
     /// The upper bound.
     pub high: Option<f64>,
-    /// Repetitions.
+    /// The number of repetitions.
     pub n: usize,
 }
 
@@ -58,44 +58,45 @@ impl Figure {
     }
 }
 
-/// A cache line's way between two cores, in ns.
+/// The time of transferring a cache line between two cores, in ns.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Pair {
-    /// One core.
+    /// One core, by its number.
     pub from: usize,
-    /// The other.
+    /// The other core, by its number.
     pub to: usize,
-    /// Half of the way there and back.
+    /// Half of the round-trip time.
     #[serde(flatten)]
     pub figure: Figure,
 }
 
-/// What was measured.
+/// The results of a measurement.
 #[derive(Debug, Clone, Serialize)]
 pub struct Machine {
     /// The processor, if the system names it.
     pub processor: Option<String>,
     /// The cores that this program may use.
     pub cores: Vec<usize>,
-    /// What the library's clock reads.
+    /// The name of the clock source that the library reads.
     pub clock: &'static str,
-    /// Part of the time that others took of the first two cores between the measurements, 0 to 1.
+    /// The share of the time, from 0 to 1, that others took of the first two cores between the
+    /// measurements.
     pub disturbance: f64,
     /// All costs that could be measured, in ns.
     #[serde(serialize_with = "by_name")]
     pub costs: Vec<(Cost, Figure)>,
-    /// Those that could not, and why.
+    /// The costs that could not be measured, each with the reason.
     #[serde(serialize_with = "by_name")]
     pub absent: Vec<(Cost, String)>,
-    /// The way between the cores, pair by pair.
+    /// The transfer times between the cores, pair by pair.
     pub pairs: Vec<Pair>,
-    /// Pairs that there are.
+    /// The total number of pairs.
     pub pairs_all: usize,
-    /// Where the disk was measured.
+    /// The directory on whose disk writes were measured.
     pub directory: PathBuf,
-    /// That directory is in memory: its figure is not that of a disk.
+    /// Whether that directory is in memory, so that its figure is not that of a disk.
     pub is_memory: bool,
-    /// What it means.
+    /// The meaning of the costs, in sentences.
     pub meaning: Vec<String>,
 }
 
@@ -106,13 +107,13 @@ fn by_name<T: Serialize, S: Serializer>(
     serializer.collect_map(costs.iter().map(|(cost, value)| (cost.name(), value)))
 }
 
-/// Why a machine cannot be measured.
+/// The reason why a machine cannot be measured.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
     /// The directory for the disk cannot be used.
     Directory(PathBuf, io::Error),
-    /// The system refuses to tell the cores, or to keep a thread on one.
+    /// The system refuses to list the cores, or to pin a thread to one.
     Cores(io::Error),
 }
 
@@ -135,21 +136,24 @@ impl std::error::Error for Error {
     }
 }
 
-/// Passes over all things: what changes in the course of a second, such as where a host runs the
-/// cores of a guest, shows in the intervals.
+/// The number of passes over all costs: influences that change within a second, such as where a
+/// host runs the cores of a guest, show in the intervals.
 const PASSES: usize = 4;
 
-/// How long an idle core is watched in each pass, and what counts as taken from it.
+/// The time for which an idle core is watched in each pass, and the length of a gap that counts as
+/// taken from it.
 const IDLE_NS: u64 = 10_000_000;
 const GAP_NS: u64 = 5_000;
-/// Others that take more of a core than this make all figures too high.
+/// The share of a core from which on other programs make all figures too high.
 const DISTURBED: f64 = 0.01;
 
 impl Machine {
-    /// Measures this machine: some 3 s, quickly less than 1 s, and more with many cores.
+    /// Measures this machine, which takes about 3 s, with `is_quick` less than 1 s, and more with
+    /// many cores.
     ///
     /// # Errors
-    /// The directory cannot be written to, or the system does not let threads be kept on cores.
+    /// Returns an error if the directory cannot be written to, or if the system does not allow
+    /// pinning threads to cores.
     pub fn measure(options: &Options) -> Result<Machine, Error> {
         let effort = match options.is_quick {
             true => Effort {
@@ -191,12 +195,12 @@ impl Machine {
         Ok(values.summed_up(options, cores, disturbance))
     }
 
-    /// How much others took, in per cent, if that makes the figures too high.
+    /// Returns how much others took, in per cent, if that makes the figures too high.
     fn disturbed_percent(&self) -> Option<f64> {
         (self.disturbance > DISTURBED).then_some(self.disturbance * 100.0)
     }
 
-    /// A cost in ns, if it could be measured.
+    /// Returns a cost in ns, if it could be measured.
     #[must_use]
     pub fn cost(&self, cost: Cost) -> Option<f64> {
         let mut costs = self.costs.iter();

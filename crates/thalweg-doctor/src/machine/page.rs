@@ -1,10 +1,10 @@
-//! A machine as text.
+//! Formats a machine's costs as text.
 
 use super::{Figure, Machine, Pair};
 use std::fmt;
 use thalweg_measure::table::{Cell, Nanoseconds, Table};
 
-/// More pairs than this are not shown one by one.
+/// The maximum number of pairs that are shown one by one.
 const PAIRS_SHOWN_MAX: usize = 6;
 
 fn cells(title: String, figure: Figure) -> [Cell; 4] {

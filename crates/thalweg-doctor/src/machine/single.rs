@@ -1,4 +1,4 @@
-//! What one thread can measure by itself.
+//! Measurements that need only one thread.
 
 use super::threads::{Length, Way, alone, relay};
 use rustix::fs::{fdatasync, fstatfs};
@@ -11,8 +11,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use thalweg_measure::clock::Clock;
 
-/// What one call of `work` takes on that core, in ns; one value for each repetition of so many
-/// calls.
+/// Returns the time of one call of `work` on that core, in ns: one value for each repetition of
+/// `calls` calls.
 pub(super) fn calls(
     core: usize,
     repetitions: usize,
@@ -28,17 +28,17 @@ pub(super) fn calls(
         clock.ns(clock.ticks().saturating_sub(before)) as f64 / f64::from(calls)
     };
     alone(core, || {
-        repetition(); // warms up
+        repetition(); // Warms up.
         (0..repetitions).map(|_| repetition()).collect()
     })
 }
 
-/// Calls of `sched_yield` where nobody else wants the core.
+/// Measures calls of `sched_yield` where no other thread wants the core.
 pub(super) fn yields(core: usize, repetitions: usize) -> io::Result<Vec<f64>> {
     calls(core, repetitions, 2_000, sched_yield)
 }
 
-/// How late sleeps of so long end, in ns.
+/// Returns how late sleeps of this length end, in ns.
 pub(super) fn lateness(core: usize, samples: usize, sleep: Duration) -> io::Result<Vec<f64>> {
     let clock = Clock::global();
     let time = Timespec {
@@ -49,7 +49,7 @@ pub(super) fn lateness(core: usize, samples: usize, sleep: Duration) -> io::Resu
         (0..samples)
             .map(|_| {
                 let before = clock.ticks();
-                // A signal may end it early; then it is not late.
+                // A signal may end the sleep early; then it is not late.
                 let _ = nanosleep(&time);
                 let took = clock.ns(clock.ticks().saturating_sub(before));
                 took as f64 - sleep.as_nanos() as f64
@@ -58,7 +58,7 @@ pub(super) fn lateness(core: usize, samples: usize, sleep: Duration) -> io::Resu
     })
 }
 
-/// Bytes of a cache line, as far apart as a working set is touched.
+/// The size of a cache line in bytes, which is the stride at which a working set is touched.
 const LINE_BYTES: usize = 64;
 
 /// Reads and writes each line of a working set.
@@ -69,9 +69,9 @@ fn touch(set: &mut [u64]) {
     black_box(set);
 }
 
-/// What handing the core over takes, in ns, where both threads have a working set of so many bytes:
-/// the switch, and what the caches lost meanwhile. What touching a set takes that is in the caches
-/// is taken off (as in lat_ctx; L. McVoy, C. Staelin, "lmbench", 1996).
+/// Returns the time of handing over the core, in ns, where both threads have a working set of this
+/// size: the switch, and the cache misses that it causes. The time of touching a set that is in the
+/// caches is subtracted (as in lat_ctx; L. McVoy, C. Staelin, "lmbench", 1996).
 pub(super) fn switches(core: usize, length: Length, set_bytes: usize) -> io::Result<Vec<f64>> {
     let set = || vec![0_u64; set_bytes / size_of::<u64>()];
     let mut hot = set();
@@ -83,30 +83,30 @@ pub(super) fn switches(core: usize, length: Length, set_bytes: usize) -> io::Res
     Ok(turns.into_iter().map(|ns| ns - touching_ns).collect())
 }
 
-/// What a disk takes to keep 4 KB, in ns, one value a write.
+/// The times in which a disk stores 4 KB, in ns, one value for each write.
 #[derive(Debug)]
 pub(super) struct Syncs {
     pub(super) values_ns: Vec<f64>,
-    /// The directory is in memory: nothing was kept.
+    /// Whether the directory is in memory, so that nothing was stored on a disk.
     pub(super) is_memory: bool,
 }
 
 const BLOCK_BYTES: usize = 4096;
 const BLOCKS: usize = 64;
 
-/// What `statfs` says of tmpfs and ramfs.
+/// The file system types of tmpfs and ramfs in `statfs`.
 const IN_MEMORY: [i64; 2] = [0x0102_1994, 0x8584_58f6];
 
-/// Writes over a file in that directory block by block, each followed by `fdatasync`. The file is
-/// removed in the end.
+/// Overwrites a file in that directory block by block, each followed by `fdatasync`. The file is
+/// removed at the end.
 pub(super) fn syncs(directory: &Path, samples: usize, at_most: Duration) -> io::Result<Syncs> {
     let path = directory.join(format!(".thalweg-machine-{}", std::process::id()));
     let mut options = OpenOptions::new();
     options.write(true).create_new(true).mode(0o600);
     let file = options.open(&path)?;
-    // It lives as long as it is open.
+    // The file exists while it is open.
     fs::remove_file(&path)?;
-    // Not the same bytes again and again, which a disk may notice.
+    // The bytes differ between writes, as a disk may detect repeated ones.
     let block = |number: usize| -> Vec<u8> {
         (0..BLOCK_BYTES)
             .map(|at| (number.wrapping_mul(31) ^ at.wrapping_mul(0x9E37) >> 7) as u8)

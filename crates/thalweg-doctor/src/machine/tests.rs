@@ -10,7 +10,7 @@ fn figure(value: f64) -> Figure {
     }
 }
 
-/// A machine of these cores, whose costs are made up.
+/// Creates a machine with these cores and made-up costs.
 fn made_up(cores: usize) -> Machine {
     let costs = [
         (Cost::Clock, 11.0),

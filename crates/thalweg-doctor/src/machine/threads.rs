@@ -1,4 +1,4 @@
-//! Threads that are kept on a core, alone or two of them that hand over to each other.
+//! Threads that are pinned to a core: one alone, or two that hand over to each other.
 
 use rustix::thread::futex::{self, Flags};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity, sched_yield};
@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use thalweg_measure::clock::Clock;
 
-/// The cores that this program may use, ascending.
+/// Returns the cores that this program may use, ascending.
 pub(super) fn cores() -> io::Result<Vec<usize>> {
     let set = sched_getaffinity(None)?;
     Ok((0..CpuSet::MAX_CPU)
@@ -31,7 +31,7 @@ pub(super) fn alone<T: Send>(core: usize, work: impl FnOnce() -> T + Send) -> io
     })
 }
 
-/// Runs both at the same time, each on a thread of its own on its core.
+/// Runs both closures at the same time, each on a thread of its own on its core.
 fn both<A: Send, B: Send>(
     cores: [usize; 2],
     first: impl FnOnce() -> A + Send,
@@ -62,12 +62,12 @@ fn both<A: Send, B: Send>(
     })
 }
 
-/// A word on a cache line of its own, and on that of the neighbour which is fetched with it.
+/// A word in cache lines of its own, including the adjacent line that is prefetched with it.
 #[derive(Default)]
 #[repr(align(128))]
 struct Word(AtomicU32);
 
-/// How a thread waits for its turn.
+/// The way in which a thread waits for its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
     Spin,
@@ -75,15 +75,15 @@ pub(super) enum Way {
     Futex,
 }
 
-/// What ends a relay.
+/// The value that ends a relay.
 const STOP: u32 = u32::MAX;
 
 impl Way {
-    /// Waits until the word is another, and gives that.
+    /// Waits until the word differs from `seen`, and returns its new value.
     fn wait(self, word: &Word, seen: u32) -> u32 {
         loop {
-            // ORDERING: Acquire, pairs with the Release in pass(): what one thread has touched, the
-            // other finds touched.
+            // ORDERING: Acquire, pairs with the Release in pass(): the writes of one thread are
+            // visible to the other.
             let now = word.0.load(Ordering::Acquire);
             if now != seen {
                 return now;
@@ -91,13 +91,13 @@ impl Way {
             match self {
                 Way::Spin => std::hint::spin_loop(),
                 Way::Yield => sched_yield(),
-                // An interruption and a change in between both lead to another look.
+                // After an interruption and after a change of the word, the loop checks again.
                 Way::Futex => drop(futex::wait(&word.0, Flags::PRIVATE, seen, None)),
             }
         }
     }
 
-    /// Passes the turn on; gives whether a sleeping thread was woken.
+    /// Passes the turn on. Returns whether a sleeping thread was woken.
     fn pass(self, word: &Word, next: u32) -> bool {
         // ORDERING: Release, pairs with the Acquire in wait().
         word.0.store(next, Ordering::Release);
@@ -105,19 +105,19 @@ impl Way {
     }
 }
 
-/// How long a relay goes on.
+/// The length of a relay.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Length {
-    /// Values wanted.
+    /// The number of values wanted.
     pub(super) repetitions: usize,
-    /// Turns of each thread for one value.
+    /// The number of turns of each thread for one value.
     pub(super) rounds: u32,
-    /// No repetition begins later than this after the first.
+    /// The time after the first repetition from which on no further one begins.
     pub(super) at_most: Duration,
 }
 
-/// Two threads take turns; each does `work` in its turn. What a turn takes, in ns, one value for
-/// each repetition.
+/// Runs two threads that take turns; each does `work` in its turn. Returns the time of a turn, in
+/// ns, one value for each repetition.
 pub(super) fn relay<W: FnMut() + Send>(
     cores: [usize; 2],
     way: Way,
@@ -162,14 +162,15 @@ pub(super) fn relay<W: FnMut() + Send>(
     both(cores, lead, follow).map(|(values, ())| values)
 }
 
-/// What it takes to wake a thread that sleeps, in ns: until it runs, and for its waker.
+/// The costs of waking a sleeping thread, in ns: the time until it runs, and the time for its
+/// waker.
 #[derive(Debug, Default)]
 pub(super) struct Wakes {
     pub(super) latency_ns: Vec<f64>,
     pub(super) waker_ns: Vec<f64>,
 }
 
-/// Wakes a thread on another core again and again, when it has slept for so long.
+/// Wakes a thread on another core repeatedly, after it has slept for the time `asleep`.
 pub(super) fn wakes(cores: [usize; 2], samples: usize, asleep: Duration) -> io::Result<Wakes> {
     let (bed, alarm, clock) = (Word::default(), Word::default(), Clock::global());
     let samples = u32::try_from(samples).unwrap_or(u32::MAX / 4);
@@ -200,7 +201,7 @@ pub(super) fn wakes(cores: [usize; 2], samples: usize, asleep: Duration) -> io::
     let (waker, sleeper) = both(cores, waker, sleeper)?;
     let mut found = Wakes::default();
     for ((is_woken, before, after), ran) in waker.into_iter().zip(sleeper) {
-        // One that had not fallen asleep yet tells nothing.
+        // If the thread had not yet fallen asleep, the sample is dropped.
         if is_woken {
             let ns = |ticks: u64| clock.ns(ticks.saturating_sub(before)) as f64;
             found.latency_ns.push(ns(ran));
@@ -218,7 +219,7 @@ mod tests {
     fn a_relay_takes_turns_and_ends() {
         let cores = cores().expect("Linux tells the cores");
         let pair = [cores[0], *cores.last().expect("there is a core")];
-        // On one core, spinning takes the other's time slice, for ever and a day.
+        // On one core, spinning would use up the other thread's time slices without end.
         for (way, pair) in [
             (Way::Yield, pair),
             (Way::Futex, pair),

@@ -1,4 +1,4 @@
-//! How each thing is measured.
+//! Measures each cost.
 
 use super::threads::{self, Length, Way};
 use super::{Cost, Figure, Machine, Options, Pair, meaning, processor, single};
@@ -6,9 +6,10 @@ use std::io;
 use std::time::Duration;
 use thalweg_measure::clock::{Clock, Source};
 
-/// As many pairs of cores as are measured; with more, only neighbours and those of the first core.
+/// The maximum number of pairs of cores that are measured; with more, only neighbours and those of
+/// the first core are.
 const PAIRS_MAX: usize = 66;
-/// How much of each thing is measured in one pass.
+/// The number of measurements of each cost in one pass.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Effort {
     pub(super) repetitions: usize,
@@ -16,7 +17,7 @@ pub(super) struct Effort {
     pub(super) at_most: Duration,
 }
 
-/// What all passes have measured so far.
+/// The values that all passes have measured so far.
 #[derive(Debug)]
 pub(super) struct Values {
     costs: Vec<(Cost, Vec<f64>)>,
@@ -124,7 +125,7 @@ impl Values {
         Ok(())
     }
 
-    /// Threads on different cores.
+    /// Measures threads on different cores.
     pub(super) fn measure_between(&mut self, cores: &[usize], effort: Effort) -> io::Result<()> {
         if cores.len() < 2 {
             return Ok(());
@@ -158,7 +159,7 @@ impl Values {
         Ok(())
     }
 
-    /// Threads on the same core.
+    /// Measures threads on the same core.
     pub(super) fn measure_shared(&mut self, cores: &[usize], effort: Effort) -> io::Result<()> {
         let core = cores[0];
         let length = |rounds| Length {
@@ -180,7 +181,7 @@ impl Values {
     }
 }
 
-/// All pairs; where these are too many, those of neighbours and of the first core.
+/// Returns all pairs; if these are too many, those of neighbours and of the first core.
 pub(super) fn pairs(cores: &[usize]) -> Vec<(usize, usize)> {
     let all = cores.iter().enumerate().flat_map(|(at, &from)| {
         let others = cores[at + 1..].iter().enumerate();

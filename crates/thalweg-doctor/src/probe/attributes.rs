@@ -1,4 +1,4 @@
-//! What is asked of the kernel's events.
+//! The attributes of the kernel's events.
 
 use perf_event_open_sys::bindings::{
     PERF_COUNT_SW_BPF_OUTPUT, PERF_COUNT_SW_CPU_CLOCK, PERF_COUNT_SW_DUMMY, PERF_SAMPLE_CALLCHAIN,
@@ -6,7 +6,8 @@ use perf_event_open_sys::bindings::{
     PERF_SAMPLE_TIME, PERF_TYPE_SOFTWARE, perf_event_attr,
 };
 
-/// Ticks of the clock on each busy core, per second; not a multiple of what programs do.
+/// The number of clock samples per second on each busy core, which is not a multiple of common
+/// program frequencies.
 const TICKS_HZ: u64 = 997;
 const STACK_DEPTH: u16 = 64;
 
@@ -55,7 +56,7 @@ pub(super) fn clock(kernel: bool) -> perf_event_attr {
     attributes
 }
 
-/// What programs write to.
+/// Returns the attributes of the event that eBPF programs write to.
 pub(super) fn output() -> perf_event_attr {
     let mut attributes = attributes(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_BPF_OUTPUT.into());
     attributes.sample_type |= u64::from(PERF_SAMPLE_RAW);

@@ -1,41 +1,41 @@
-//! Where things are in this kernel, from its own description (BTF).
+//! Finds fields in this kernel's structures, from its own type description (BTF).
 //!
-//! Read here, and not by a library: those that there are take in all 150,000 types, which takes as
-//! long as many programs run. This looks at four names.
+//! This parser is our own because existing libraries parse all 150,000 types, which takes as long
+//! as many programs run. It looks up only four names.
 
 use std::io;
 
 const PATH: &str = "/sys/kernel/btf/vmlinux";
 const MAGIC: u16 = 0xeb9f;
-/// Unnamed unions inside of unions, at most.
+/// The maximum nesting of unnamed unions.
 const DEPTH_MAX: u32 = 8;
 
-/// Kinds of types, as `linux/btf.h` numbers them.
+/// The kinds of types, with their numbers in `linux/btf.h`.
 const STRUCT: u32 = 4;
 const UNION: u32 = 5;
 
-/// Where in the kernel's structures the fields are that probes read.
+/// The offsets of the fields in the kernel's structures that probes read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Layout {
-    /// In a task: the numbers of its process and of itself, and its core.
+    /// The offsets in a task: the ids of its process and of itself, and its core.
     pub(crate) pid_at: i16,
     pub(crate) tid_at: i16,
     pub(crate) core_at: i16,
     pub(crate) context: Context,
 }
 
-/// What tells a call of the thread that runs from an interrupt.
+/// The way to distinguish a call of the running thread from an interrupt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Context {
-    /// How many interrupts it is in, which the task knows at this place.
+    /// The interrupt depth, which the task stores at this offset.
     Depth { at: i16 },
-    /// Its stack, which interrupts of a call do not use, and its registers at the entry to the
-    /// kernel, which an interrupt of the program marks (x86-64).
+    /// The stack, which an interrupt during a call does not use, and the registers at the entry to
+    /// the kernel, which an interrupt of the program marks (x86-64).
     Entry,
 }
 
 impl Layout {
-    /// Of the kernel that runs.
+    /// Returns the layout of the running kernel.
     pub(crate) fn of_kernel() -> io::Result<Layout> {
         let bytes = std::fs::read(PATH)
             .map_err(|why| io::Error::new(why.kind(), format!("{PATH}: {why}")))?;
@@ -44,12 +44,12 @@ impl Layout {
         })
     }
 
-    /// From a description, if it has what is needed.
+    /// Parses a description. Returns `None` if a needed field is missing.
     pub(crate) fn parse(bytes: &[u8]) -> Option<Layout> {
         let types = Types::parse(bytes)?;
         let task = types.structure("task_struct")?;
         let of_task = |field: &str| i16::try_from(types.member(task, field, 0)?.0).ok();
-        // What belongs to the thread for the processor is a part of the task.
+        // The thread information for the processor is a part of the task.
         let thread = types.member(task, "thread_info", 0);
         let of_thread = |field: &str| {
             let (at, inner) = thread?;
@@ -72,7 +72,7 @@ impl Layout {
 struct Types<'a> {
     types: &'a [u8],
     names: &'a [u8],
-    /// Where each begins; the first has the id 1.
+    /// The offset of each type; the first has the id 1.
     starts: Vec<u32>,
 }
 
@@ -82,7 +82,7 @@ struct Type {
     kind: u32,
     members: usize,
     has_bit_fields: bool,
-    /// Where what belongs to the kind begins.
+    /// The offset of the data that depends on the kind.
     rest: usize,
 }
 
@@ -128,7 +128,7 @@ impl<'a> Types<'a> {
         })
     }
 
-    /// A structure or union by its id.
+    /// Returns a structure or union by its id.
     fn at(&self, id: u32) -> Option<Type> {
         self.read(id)
             .filter(|found| matches!(found.kind, STRUCT | UNION))
@@ -145,7 +145,8 @@ impl<'a> Types<'a> {
         all.find(|found| found.kind == STRUCT && self.is_name(found.name, name))
     }
 
-    /// Where a field is, in bytes, and its type; also one of an unnamed part.
+    /// Returns the offset of a field in bytes, and its type. Fields of unnamed members are found
+    /// too.
     fn member(&self, of: Type, name: &str, depth: u32) -> Option<(u32, u32)> {
         (0..of.members).find_map(|index| {
             let at = of.rest + 12 * index;
@@ -168,12 +169,12 @@ impl<'a> Types<'a> {
     }
 }
 
-/// What follows the first three words of a type.
+/// Returns the size of the data behind the first three words of a type.
 fn size_of_rest(kind: u32, members: usize) -> Option<usize> {
     Some(match kind {
-        // Pointers, names of types, qualifiers, functions, floats, tags.
+        // Pointers, typedefs, qualifiers, functions, floats, tags.
         2 | 7..=12 | 16 | 18 => 0,
-        // Integers, variables, tags of declarations.
+        // Integers, variables, declaration tags.
         1 | 14 | 17 => 4,
         // Arrays.
         3 => 12,
@@ -189,7 +190,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A description with these names and types.
+    /// Creates a description with these names and types.
     fn described(types: &[&[u32]], names: &str) -> Vec<u8> {
         let types: Vec<u32> = types.concat();
         let (types_len, names_len) = (4 * types.len() as u32, names.len() as u32);
@@ -201,7 +202,8 @@ mod tests {
         words.chain(names.bytes()).collect()
     }
 
-    /// A task: the thread's part with its core at 8, and the numbers at 16 and 20.
+    /// Creates a description of a task: the thread information with its core at 8, and the ids at
+    /// 16 and 20.
     fn small() -> Vec<u8> {
         let names = "\0task_struct\0pid\0tgid\0thread_info\0cpu\0";
         let at = |name: &str| names.find(&format!("\0{name}\0")).unwrap() as u32 + 1;
@@ -209,7 +211,7 @@ mod tests {
         described(
             &[
                 &[0, of(1, 0), 4, 32],
-                // An unnamed union inside of the thread's part.
+                // An unnamed union inside the thread information.
                 &[0, of(UNION, 1), 4, at("cpu"), 1, 0],
                 &[at("thread_info"), of(STRUCT, 1), 16, 0, 2, 64],
                 &[at("task_struct"), of(STRUCT, 3), 24],

@@ -1,25 +1,25 @@
-//! System calls by what they are for.
+//! Classifies system calls by their purpose.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 
-/// What a call is given.
+/// The arguments of a call.
 pub(crate) type Arguments = [u64; 6];
 
-/// What a thread waits for in a system call.
+/// The kind of event that a thread waits for in a system call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Class {
     Futex,
     Sleep,
     Poll,
-    /// Reads, writes or syncs the file of the first argument.
+    /// It reads, writes or syncs the file of the first argument.
     File,
-    /// Sends or receives on a socket.
+    /// It sends or receives on a socket.
     Stream,
-    /// Syncs the whole system, or waits for a disk some other way.
+    /// It syncs the whole system, or waits for a disk in another way.
     Disk,
     Child,
-    /// Waits for a lock of a file, if [`locked_file`] says so.
+    /// It waits for a lock of a file, if [`locked_file`] returns one.
     FileLock,
     Yield,
     Other,
@@ -27,14 +27,14 @@ pub(crate) enum Class {
 
 macro_rules! classes {
     ($($class:ident: $($(#[$gate:meta])? $name:ident)*;)*) => {
-        /// The class of a call by its number.
+        /// Returns the class of a call by its number.
         pub(crate) fn class(number: u64) -> Class {
             let Ok(number) = libc::c_long::try_from(number) else { return Class::Other };
             $($($(#[$gate])? if number == libc::$name { return Class::$class; })*)*
             Class::Other
         }
 
-        /// The name of a call by its number, if its class is known.
+        /// Returns the name of a call by its number, if its class is known.
         pub(crate) fn name(number: u64) -> Option<&'static str> {
             let number = libc::c_long::try_from(number).ok()?;
             $($($(#[$gate])? if number == libc::$name {
@@ -68,8 +68,8 @@ classes! {
     Yield: SYS_sched_yield;
 }
 
-/// The number of the call, or where it is a way to sleep that of a sleep: `select` and `poll` with
-/// no descriptor to look at.
+/// Returns the number of the call, or that of a sleep if the call is used only to sleep: `select`
+/// and `poll` without any descriptor.
 pub(crate) fn meant(number: u64, arguments: &Arguments) -> u64 {
     let Ok(call) = libc::c_long::try_from(number) else {
         return number;
@@ -89,7 +89,7 @@ pub(crate) fn meant(number: u64, arguments: &Arguments) -> u64 {
     }
 }
 
-/// The file for whose lock a call waits if another one has it.
+/// Returns the file whose lock a call waits for if another process holds it.
 pub(crate) fn locked_file(number: u64, arguments: &Arguments) -> Option<u64> {
     let waits = match libc::c_long::try_from(number).ok()? {
         libc::SYS_flock => true,
@@ -101,7 +101,7 @@ pub(crate) fn locked_file(number: u64, arguments: &Arguments) -> Option<u64> {
     waits.then_some(arguments[0])
 }
 
-/// Does a call wait for somebody to connect, who brings work?
+/// Returns whether a call waits for a new connection, which brings work.
 pub(crate) fn accepts(number: u64) -> bool {
     let number = libc::c_long::try_from(number).ok();
     matches!(number, Some(libc::SYS_accept | libc::SYS_accept4))
@@ -110,34 +110,34 @@ pub(crate) fn accepts(number: u64) -> bool {
 const PRIVATE: u64 = 128;
 const CLOCK_REALTIME: u64 = 256;
 
-/// The operation of a call of futex: its second argument.
+/// Returns the operation of a futex call: its second argument.
 fn operation(arguments: &Arguments) -> u64 {
     arguments[1] & !(PRIVATE | CLOCK_REALTIME)
 }
 
-/// Is the word of a call of futex of one process only?
+/// Returns whether the futex word of a call is private to one process.
 pub(crate) fn is_private(arguments: &Arguments) -> bool {
     arguments[1] & PRIVATE != 0
 }
 
-/// Does a call of futex wait for a lock that is taken? So say LOCK_PI and LOCK_PI2, and a word that
-/// holds 2: taken, and somebody waits (Drepper, Futexes Are Tricky; the C library, Rust and Go);
-/// musl's holds EBUSY and a flag. Of locks for readers and writers that of the C library holds 3
-/// while there is a writer (`pthread_rwlock_common.c`); Rust's has all of its 30 lower bits set,
-/// and flags of those that wait (`sys/sync/rwlock/futex.rs`).
+/// Returns whether a futex call waits for a lock that is taken. LOCK_PI and LOCK_PI2 show that, and
+/// so does a word that holds 2: taken, with waiters (Drepper, Futexes Are Tricky; the C library,
+/// Rust and Go); musl's word holds EBUSY and a flag. For reader-writer locks, the word of the C
+/// library holds 3 while there is a writer (`pthread_rwlock_common.c`); Rust's has all of its 30
+/// lower bits set, and flags for the waiters (`sys/sync/rwlock/futex.rs`).
 pub(crate) fn awaits_lock(arguments: &Arguments) -> bool {
     let value = arguments[2] as u32;
     matches!(operation(arguments), 6 | 13)
         || matches!(value, 2 | 3 | 0x8000_0010 | 0x7fff_ffff | 0xbfff_ffff)
 }
 
-/// May it wait for such a lock? With both flags Rust's holds what a parked thread of Rust waits at,
-/// which is a word of its own.
+/// Returns whether a futex call may wait for such a lock. With both flags, the word of Rust's lock
+/// looks like the one at which a parked Rust thread waits, which is a word of its own.
 pub(crate) fn may_await_lock(arguments: &Arguments) -> bool {
     arguments[2] as u32 == u32::MAX
 }
 
-/// Does a call of futex come back by itself?
+/// Returns whether a futex call has a timeout.
 pub(crate) fn futex_is_timed(arguments: &Arguments) -> bool {
     arguments[3] != 0
 }
@@ -145,7 +145,7 @@ pub(crate) fn futex_is_timed(arguments: &Arguments) -> bool {
 /// Two words of a program's memory.
 pub(crate) type Words = [i64; 2];
 
-/// Two words at an address of a process, which does not change them while it waits in a call.
+/// Reads two words at an address of a process, which does not change them while it waits in a call.
 pub(crate) fn words_at(pid: i32, address: u64) -> Option<Words> {
     let mut bytes = [[0; 8]; 2];
     let memory = File::open(format!("/proc/{pid}/mem")).ok()?;
@@ -155,16 +155,17 @@ pub(crate) fn words_at(pid: i32, address: u64) -> Option<Words> {
     Some(bytes.map(i64::from_ne_bytes))
 }
 
-/// Where a call that polls has its timeout.
+/// The location of the timeout of a polling call.
 enum Timeout {
-    /// The number of the argument that is it, in ms.
+    /// The index of the argument that is the timeout in ms.
     Ms(usize),
-    /// That of the argument that leads to seconds, and to parts of so many ns.
+    /// The index of the argument that points to seconds and a fraction, and the unit of the
+    /// fraction in ns.
     At(usize, u64),
 }
 
-/// After how long a call that polls comes back by itself: nothing if it waits for ever, or that
-/// cannot be told. `select` and its like have their timeout in the program's memory, which `words`
+/// Returns the timeout of a polling call; `None` if it waits without a timeout, or if the timeout
+/// is unknown. `select` and similar calls have their timeout in the program's memory, which `words`
 /// reads.
 pub(crate) fn poll_timeout_ns(
     number: u64,
@@ -185,7 +186,7 @@ pub(crate) fn poll_timeout_ns(
         _ => return None,
     };
     match timeout {
-        // Below 0 it is for ever.
+        // A negative value means no timeout.
         Timeout::Ms(at) => Some(u64::try_from(arguments[at] as i32).ok()? * 1_000_000),
         Timeout::At(at, part_ns) => {
             let [seconds, rest] = words(arguments[at]).filter(|_| arguments[at] != 0)?;
@@ -200,23 +201,23 @@ pub(crate) fn poll_timeout_ns(
     }
 }
 
-/// Does a call poll without waiting? Its timeout is 0; of one in the program's memory that is not
-/// known.
+/// Returns whether a call polls without waiting: its timeout is 0. For a timeout in the program's
+/// memory this is not known.
 pub(crate) fn polls_without_waiting(number: u64, arguments: &Arguments) -> bool {
     class(meant(number, arguments)) == Class::Poll
         && poll_timeout_ns(number, arguments, |_| None) == Some(0)
 }
 
-/// The files that a call polls, or what leads to them.
+/// The files that a call polls, or the object that lists them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Polled {
-    /// Those of the epoll instance of this number.
+    /// The files of the epoll instance of this number.
     Epoll(u64),
-    /// A list at this address, with so many files.
+    /// A list at this address, with this number of files.
     List(u64, u64),
 }
 
-/// Where the files are that a call polls: nothing for other calls, and for `select`.
+/// Returns the location of the files that a call polls; `None` for other calls, and for `select`.
 pub(crate) fn polled(number: u64, arguments: &Arguments) -> Option<Polled> {
     match libc::c_long::try_from(number).ok()? {
         #[cfg(target_arch = "x86_64")]

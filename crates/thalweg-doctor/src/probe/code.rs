@@ -1,13 +1,12 @@
-//! Instructions of the kernel's machine, for programs of a few lines (`linux/bpf.h`,
-//! `linux/filter.h`).
+//! Builds the instructions of short eBPF programs (`linux/bpf.h`, `linux/filter.h`).
 
 use std::os::fd::{AsRawFd as _, OwnedFd};
 
-/// A register: 0 for results, 1 to 5 for arguments, 6 to 9 are kept over calls, 10 is the end of
-/// the stack.
+/// A register: 0 holds results, 1 to 5 hold arguments, 6 to 9 are preserved over calls, 10 is the
+/// end of the stack.
 pub(crate) type Register = u8;
 
-/// Functions of the kernel, by their numbers.
+/// Kernel helper functions, by their numbers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Function {
     GetSmpProcessorId = 8,
@@ -18,19 +17,19 @@ pub(crate) enum Function {
     TaskPtRegs = 175,
 }
 
-/// How much a load or store moves.
+/// The size of a load or store.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Width {
     Word = 0x00,
     Double = 0x18,
 }
 
-/// A jump that does not know its end yet.
+/// A jump whose target is not known yet.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct Jump(usize);
 
-/// A program that grows.
+/// An eBPF program under construction.
 #[derive(Debug, Default)]
 pub(crate) struct Code(Vec<u64>);
 
@@ -51,7 +50,7 @@ impl Code {
         self.put(0xb7, to, 0, 0, value);
     }
 
-    /// The lower half of a register becomes this, the upper 0.
+    /// Sets the lower half of a register to this value, and the upper half to 0.
     pub(crate) fn set_low(&mut self, to: Register, value: i32) {
         self.put(0xb4, to, 0, 0, value);
     }
@@ -96,12 +95,12 @@ impl Code {
         self.put(0x63 | width as u8, to, from, at, 0);
     }
 
-    /// The address of a map, as functions take it.
+    /// Loads the reference to a map that helper functions take.
     pub(crate) fn map(&mut self, to: Register, map: &OwnedFd) {
         self.put_wide(to, 1, map.as_raw_fd(), 0);
     }
 
-    /// The address of what is in a map with one entry.
+    /// Loads the address of the value in a map with one entry.
     pub(crate) fn map_value(&mut self, to: Register, map: &OwnedFd) {
         self.put_wide(to, 2, map.as_raw_fd(), 0);
     }
@@ -125,13 +124,13 @@ impl Code {
         Jump(self.0.len())
     }
 
-    /// The end of a jump is here.
+    /// Makes the current position the target of a jump.
     pub(crate) fn land(&mut self, jump: Jump) {
         let over = (self.0.len() - jump.0) as u64;
         self.0[jump.0 - 1] |= over << 16;
     }
 
-    /// Returns 0.
+    /// Appends an instruction sequence that returns 0, and returns the program.
     pub(crate) fn end(mut self) -> Vec<u64> {
         self.set(0, 0);
         self.put(0x95, 0, 0, 0, 0);

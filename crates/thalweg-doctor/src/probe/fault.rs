@@ -1,20 +1,21 @@
-//! What a page fault costs on this machine.
+//! Measures the cost of a page fault on this machine.
 
 use super::usage::Used;
 use rustix::time::{ClockId, clock_gettime};
 
-/// Memory that is touched for the first time.
+/// The amount of memory that is touched for the first time.
 const BYTES: usize = 8 << 20;
-/// Fewer faults tell nothing: the kernel gave large pages.
+/// The minimum number of faults; with fewer the kernel used large pages, and there is no result.
 const FAULTS_MIN: u64 = 200;
 
-/// Processor time of this thread: others may have the core meanwhile.
+/// Returns the processor time of this thread, as others may have the core meanwhile.
 fn own_s() -> f64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-/// Seconds for one page fault that is answered from memory. Takes some milliseconds.
+/// Returns the seconds for one page fault that is served from memory. The measurement takes some
+/// milliseconds.
 pub(crate) fn cost_s() -> Option<f64> {
     let own = std::process::id().cast_signed();
     let before = Used::of(own)?.faults_minor;

@@ -1,4 +1,4 @@
-//! What the files under `/proc` tell of a blocked thread.
+//! Reads the files under `/proc` about a blocked thread.
 
 use super::calls::{self, Arguments, Class};
 use super::timers;
@@ -8,7 +8,7 @@ use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 
-/// What a thread waits for.
+/// The cause of a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Cause {
     Futex,
@@ -41,10 +41,9 @@ pub(crate) struct Wait {
     /// The number of its system call, if it is in one.
     pub(crate) call: Option<u64>,
     pub(crate) arguments: Arguments,
-    /// The end of its stack; 0 if it is in no call.
+    /// The stack pointer; 0 if it is in no call.
     pub(crate) stack: u64,
-    /// It polls: how long after its begin it comes back by itself, and when a timer expires that
-    /// it polls.
+    /// For a poll, the timeout, and the time until a timer that it polls expires.
     pub(crate) timeout_ns: Option<u64>,
     pub(crate) timer_at_ns: Option<u64>,
 }
@@ -56,7 +55,7 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// Reads a file under `/proc` into `text`. A name in it may be no UTF-8.
+    /// Reads a file under `/proc` into `text`. A name in it may not be valid UTF-8.
     fn read(&mut self, path: &str) -> Option<()> {
         let mut bytes = std::mem::take(&mut self.text).into_bytes();
         bytes.clear();
@@ -66,7 +65,7 @@ impl Files {
         Some(())
     }
 
-    /// Where in the kernel a thread is blocked; empty if that is hidden.
+    /// Returns the kernel function in which a thread is blocked; empty if that is hidden.
     pub(super) fn channel(&mut self, pid: i32, tid: i32) -> Box<str> {
         match self.read(&format!("/proc/{pid}/task/{tid}/wchan")) {
             Some(()) if self.text != "0" => self.text.as_str().into(),
@@ -88,7 +87,7 @@ impl Files {
             None => (None, Arguments::default(), 0),
         };
         let class = number.map_or(Class::Other, calls::class);
-        // Only where the disk may matter: each file costs time.
+        // The state is read only where a disk may be involved, as each file costs time.
         let light = matches!(class, Class::Futex | Class::Sleep | Class::Poll);
         let state = match light {
             true => 'S',
@@ -104,7 +103,7 @@ impl Files {
         }
         let locked = number.and_then(|number| calls::locked_file(number, &arguments));
         let cause = match class {
-            // The kernel names that state after the disk; the parent of a vfork is in it too.
+            // The kernel names that state after the disk, but the parent of a vfork is in it too.
             _ if state == 'D' && class != Class::Child => Cause::Disk,
             Class::Futex => Cause::Futex,
             Class::Sleep => Cause::Sleep,
@@ -130,21 +129,22 @@ impl Files {
     }
 }
 
-/// An open file as the file system knows it, by device and inode: the same for all who opened it.
-/// Where that is hidden, one for all such files.
+/// Returns the identity of an open file in the file system, by device and inode, which is equal for
+/// all processes that opened it. Where it is hidden, all such files have one common identity.
 pub(super) fn identity(pid: i32, file: u64) -> (u64, u64) {
     let metadata = fs::metadata(format!("/proc/{pid}/fd/{file}"));
     metadata.map_or((0, 0), |file| (file.dev(), file.ino()))
 }
 
-/// What a look at a thread saw.
+/// The result of sampling a thread.
 pub(super) enum Seen {
     Blocked(Wait),
     Running,
     Gone,
 }
 
-/// The letter of `/proc/…/stat`: the name before it may hold anything, brackets too.
+/// Returns the state letter of `/proc/…/stat`. The name before it may contain any characters,
+/// brackets included.
 fn state(stat: &str) -> char {
     let after = stat.rsplit_once(')').map_or("", |(_, after)| after);
     after.trim_start().chars().next().unwrap_or('?')
@@ -152,11 +152,11 @@ fn state(stat: &str) -> char {
 
 enum Call {
     Running,
-    /// Its number, its arguments, and the end of the stack.
+    /// The number, the arguments, and the stack pointer of the call.
     In(u64, Arguments, u64),
 }
 
-/// A line of `/proc/…/syscall`: nothing for a thread that is blocked outside of a call.
+/// Parses a line of `/proc/…/syscall`; returns `None` for a thread that is blocked outside a call.
 fn call(line: &str) -> Option<Call> {
     let mut words = line.split_whitespace();
     let first = words.next()?;
@@ -172,8 +172,8 @@ fn call(line: &str) -> Option<Call> {
     Some(Call::In(number, arguments, word()?))
 }
 
-/// What a thread waits for that reads or writes this open file. A file that is in no folder is
-/// written by a program or a clock, not by a disk.
+/// Returns the cause of a wait in a call that reads or writes this open file. A file that is in no
+/// folder is written by a program or a clock, not by a disk.
 fn of_file(pid: i32, file: u64) -> Cause {
     let path = format!("/proc/{pid}/fd/{file}");
     let streams = fs::metadata(&path).is_ok_and(|file| {

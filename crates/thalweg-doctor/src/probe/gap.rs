@@ -1,12 +1,12 @@
-//! Times in which switches are not told, as they are too many.
+//! Fills the gaps in which switches are not recorded because there are too many of them.
 //!
-//! The threads go on as they did since the last such time: that is told in windows of some
-//! milliseconds, each with more than a hundred switches, or there would be no such time.
+//! The threads are assumed to continue as they did in the window since the last gap. Such a window
+//! lasts some milliseconds and has more than a hundred switches, otherwise there would be no gap.
 
 use super::sums::Totals;
 use super::timeline::{Past, Timeline};
 
-/// What records may leave of a window, at least.
+/// The minimum share of a window that must remain after the cost of its records is subtracted.
 const LEFT_MIN: f64 = 0.3;
 
 /// The window that a gap follows, and the gap.
@@ -15,7 +15,7 @@ pub(crate) struct Gap {
     window_from_ns: u64,
     before: Totals,
     since_ns: Option<u64>,
-    /// What the records of the window cost the program.
+    /// The time that the records of the window cost the program.
     cost_ns: f64,
     total_ns: u64,
 }
@@ -31,8 +31,9 @@ impl Gap {
         }
     }
 
-    /// How many times as often things happen while they are not told: the window lasts longer by
-    /// what the records cost, divided by the threads that run at once.
+    /// Returns the factor by which events are more frequent while they are not recorded: the
+    /// records lengthen the window by their cost, divided by the number of threads that run at
+    /// once.
     fn often(&self, totals: &Totals, window_ns: u64) -> f64 {
         let ran_ns = totals.all.ran_ns - self.before.all.ran_ns;
         let window_ns = window_ns as f64;
@@ -47,23 +48,23 @@ impl Gap {
 }
 
 impl Timeline {
-    /// Are they not told now?
+    /// Returns whether switches are currently not recorded.
     pub(crate) fn in_gap(&self) -> bool {
         self.gap.is_open()
     }
 
-    /// Is it known that no thread runs or wants to?
+    /// Returns whether it is known that no thread is running or runnable.
     pub(super) fn is_idle(&self) -> bool {
         !self.is_busy() && !self.gap.is_open()
     }
 
-    /// How long switches were not told.
+    /// Returns the total time for which switches were not recorded.
     pub(crate) fn gaps_ns(&self) -> u64 {
         self.gap.total_ns
     }
 
-    /// From `now_ns` on, switches are not told. The records since the last gap cost the program
-    /// `cost_ns`, on all cores.
+    /// Begins a gap: from `now_ns` on, switches are not recorded. The records since the last gap
+    /// cost the program `cost_ns`, on all cores.
     pub(crate) fn begin_gap(&mut self, now_ns: u64, cost_ns: f64, span: &mut impl FnMut(Past)) {
         self.advance(now_ns);
         self.totals.end_blocked();
@@ -81,8 +82,9 @@ impl Timeline {
         self.idle_since_ns = None;
     }
 
-    /// From `now_ns` on they are again: the time between, if any, is spent as the one before it.
-    /// The threads are taken to be as they were, which is as likely as in any other moment.
+    /// Ends a gap: from `now_ns` on, switches are recorded again. The time of the gap, if there was
+    /// one, is divided among the states as in the window before it. The threads are assumed to be
+    /// in their previous states, which is as likely as at any other moment.
     pub(crate) fn end_gap(&mut self, now_ns: u64, span: &mut impl FnMut(Past)) {
         let Some(since_ns) = self.gap.since_ns else {
             return;
@@ -135,7 +137,7 @@ mod tests {
         }
     }
 
-    /// A thread runs for a quarter of the time, in spans of 1 µs.
+    /// Adds a window in which a thread runs for a quarter of the time, in spans of 1 µs.
     fn window(timeline: &mut Timeline, from_ns: u64, spans: u64, pasts: &mut Vec<Past>) {
         for at_ns in (0..spans).map(|round| from_ns + 4_000 * round) {
             for (time_ns, what) in [
@@ -158,8 +160,8 @@ mod tests {
         let events = [
             other(0, What::Forked { parent: 7 }),
             other(1_000, What::In),
-            // It has still to leave its core, is preempted in between, and its last switch has no
-            // number.
+            // The thread still has to leave its core, is preempted in between, and its last switch
+            // has no thread id.
             other(2_000, What::Exited),
             other(3_000, What::Out { preempted: true }),
             other(4_000, What::In),
@@ -191,7 +193,7 @@ mod tests {
         window(&mut timeline, 0, 1_000, &mut pasts);
         timeline.begin_gap(4_000_000, 0.0, &mut |past| pasts.push(past));
         assert_eq!(timeline.idle_since_ns, None, "unknown is not idle");
-        // What is told of a switch by a record that was late is of no use.
+        // A late record of a switch must not be used.
         timeline.apply(&event(5_000_000, What::In), &mut |past| pasts.push(past));
         timeline.end_gap(24_000_000, &mut |past| pasts.push(past));
         window(&mut timeline, 24_000_000, 1_000, &mut pasts);
@@ -200,14 +202,14 @@ mod tests {
         let totals = timeline.totals;
         assert_eq!(totals.all.running_ns, 10_000_000);
         assert_eq!(totals.all.blocked_ns, 30_000_000);
-        // A half of the second window is what its records cost.
+        // Half of the second window is the cost of its records.
         assert_eq!(totals.switches_blocked, 1_000 + 5_000 + 1_000 + 2 * 3_000);
         assert_eq!(timeline.gaps_ns(), 32_000_000);
         let mean_ns = totals.blocked_mean_ns().expect("it was blocked");
         assert!((2_900.0..3_100.0).contains(&mean_ns), "{mean_ns}");
         let thread = &timeline.threads[&7];
         assert_eq!((thread.ran_ns, thread.blocks), (10_000_000, 13_000));
-        // The spans leave nothing out and come in order.
+        // The spans have no gaps between them and are in order.
         let mut end_ns = 0;
         for past in &pasts {
             assert_eq!(past.from_ns, end_ns);

@@ -1,11 +1,12 @@
-//! Programs that the kernel runs at its tracepoints: they write switches, wakes and system calls to
-//! the rings of the cores while they are asked to, and cost next to nothing while they are not.
+//! eBPF programs that the kernel runs at its tracepoints. They write switches, wake-ups and system
+//! calls to the ring buffers of the cores while this is requested, and cost almost nothing
+//! otherwise.
 //!
-//! At a call next to nothing is 150 ns (Zen 3), as the kernel takes its slow path: so the program
-//! at calls is taken away in long pauses.
+//! At a system call, the idle cost is 150 ns (Zen 3), as the kernel takes its slow path. The
+//! program at calls is therefore detached in long pauses.
 //!
-//! An event of a tracepoint costs more: it is prepared at each wake before anybody asks whether it
-//! counts, and closing the last one of its kind takes the kernel 40 ms.
+//! An event of a tracepoint costs more: it is prepared at each wake-up before the kernel checks
+//! whether it counts, and closing the last one of its kind takes the kernel 40 ms.
 
 use super::btf::{Context, Layout};
 use super::calls::Arguments;
@@ -18,46 +19,48 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 
-/// Where calls are too many to look at each, one in so many is: a prime, so that it keeps in step
-/// with few loops.
+/// The sampling interval where calls are too many to record each of them. It is a prime, so that it
+/// is in step with few loops.
 pub(crate) const CALLS_EVERY: u32 = 13;
 
-/// What the programs ask in their map: whether wakes are written, one in how many calls, and
-/// whether switches are.
+/// The offsets of the settings that the programs read from their map: whether wake-ups are written,
+/// the sampling interval of calls, and whether switches are written.
 const WAKES_AT: i16 = 0;
 const EVERY_AT: i16 = 4;
 const SWITCHES_AT: i16 = 8;
-/// There too, for each core in a line of the cache of its own: after how many calls the next one
-/// is. With more cores than this, some share.
+/// The offset in that map of the number of calls until the next sample, one for each core in a
+/// cache line of its own. With more cores than this, some cores share one.
 const LEFT_AT: i16 = 64;
 const LEFT_CORES: i32 = 32;
 const LEFT_BYTES_LOG2: i32 = 6;
 const ASKED_BYTES: usize = LEFT_AT as usize + ((LEFT_CORES as usize) << LEFT_BYTES_LOG2);
 
-/// Bits of the depth of interrupts: in one that can be masked, of either kind, or in another.
+/// The bits of the interrupt depth: in a maskable interrupt of either kind, or in another one.
 const IN_INTERRUPT: i32 = 0x00ff_0100;
-/// Places on the stack of a program.
+/// Offsets on the stack of a program.
 const ADDRESSES_AT: i16 = -32;
 const NUMBERS_AT: i16 = -48;
-/// How long the stack of a task is at least (x86-64).
+/// The minimum size of the stack of a task (x86-64).
 const STACK_BYTES_LOG2: i32 = 14;
-/// The ring is that of the core that the program runs on.
+/// The index of the ring buffer of the core that the program runs on.
 const CURRENT_CORE: i32 = -1;
 
-/// What a record is: its first word.
+/// The kind of a record, in its first word.
 const WAKE: u32 = 1;
 const ROUSE: u32 = 2;
 const CALL: u32 = 3;
 const SWITCH: u32 = 4;
-/// Of a wake: what it is, the thread, its core or whether an interrupt did it, and 0.
+/// The size of a wake-up record: kind, thread, its core or whether an interrupt did it, and 0.
 const WAKE_BYTES: i16 = 16;
-/// Of a switch: what it is, whether the thread can go on, its process and number, and those of the
-/// one that comes.
+/// The size of a switch record: kind, whether the thread remains runnable, its process and thread
+/// id, and those of the next thread.
 const SWITCH_BYTES: i16 = 24;
-/// Of a call: what it is, for how many it stands, its number, and the registers.
+/// The size of a call record: kind, the number of calls it represents, the call's number, and the
+/// registers.
 const CALL_BYTES: i16 = 16 + registers::BYTES;
 
-/// Where the kernel keeps the arguments of a call: what is copied, and where they are in that.
+/// The layout in which the kernel stores the arguments of a call: the part that is copied, and
+/// their positions in it.
 #[cfg(target_arch = "x86_64")]
 mod registers {
     /// The number of the call.
@@ -68,27 +71,27 @@ mod registers {
 }
 #[cfg(not(target_arch = "x86_64"))]
 mod registers {
-    // aarch64; on others there are no calls.
+    // This is aarch64; on other architectures calls are not recorded.
     pub(super) const CALL_AT: i16 = 0;
     pub(super) const FROM: i16 = 0;
     pub(super) const BYTES: i16 = 48;
     pub(super) const ARGUMENTS: [usize; 6] = [0, 8, 16, 24, 32, 40];
 }
 
-/// Programs that are attached.
+/// The eBPF programs that are attached.
 #[derive(Debug)]
 pub(crate) struct Hooks {
     asked: OwnedFd,
     rings: OwnedFd,
-    /// Programs run as long as these are open.
+    /// The links: programs run as long as these are open.
     links: Vec<OwnedFd>,
-    /// The one that runs at calls.
+    /// The program that runs at calls.
     call: Option<OwnedFd>,
     call_link: Option<OwnedFd>,
 }
 
 impl Hooks {
-    /// Programs that will write to these events, one for each core.
+    /// Prepares programs that will write to these events, one for each core.
     pub(crate) fn new<'a>(events: impl Iterator<Item = (i32, &'a File)>) -> io::Result<Hooks> {
         let events: Vec<_> = events
             .map(|(core, event)| (core.cast_unsigned(), event.as_raw_fd()))
@@ -107,18 +110,19 @@ impl Hooks {
         Ok(hooks)
     }
 
-    /// Asks for wakes, and says where they come from and go to.
+    /// Attaches the programs for wake-ups, which record where wake-ups come from and go to.
     pub(crate) fn add_wakes(&mut self, layout: &Layout) -> io::Result<()> {
         let (wake, rouse) = (self.wake(layout), self.rouse(layout));
         self.attach(&[
             (&wake, c"sched_wakeup"),
             (&wake, c"sched_wakeup_new"),
-            // Of a wake across cores, the others say only where the thread will run.
+            // For a wake-up across cores, the other tracepoints report only where the thread will
+            // run.
             (&rouse, c"sched_waking"),
         ])
     }
 
-    /// Asks for calls.
+    /// Attaches the program for calls.
     pub(crate) fn add_calls(&mut self) -> io::Result<()> {
         if !cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) {
             return Err(io::Error::other("not on processors of this kind"));
@@ -134,7 +138,8 @@ impl Hooks {
         Ok(())
     }
 
-    /// Asks for switches, where the kernel tells whether the thread that leaves can go on.
+    /// Attaches the program for switches, where the kernel reports whether the leaving thread
+    /// remains runnable.
     pub(crate) fn add_switches(&mut self, layout: &Layout) -> io::Result<()> {
         let switch = self.switch(layout);
         self.attach(&[(&switch, c"sched_switch")])
@@ -144,13 +149,13 @@ impl Hooks {
         let attach = |(code, tracepoint): &(&[u64], &CStr)| {
             bpf::attach(bpf::load(code)?.as_fd(), tracepoint)
         };
-        // All or none: nobody asks for what one of them would write.
+        // Either all are attached or none: the output of one alone is not useful.
         let links: Vec<OwnedFd> = all.iter().map(attach).collect::<io::Result<_>>()?;
         self.links.extend(links);
         Ok(())
     }
 
-    /// What they write from now on, and whether none is so for long.
+    /// Sets what the programs write from now on, and whether a pause is a long one.
     pub(crate) fn set_pace(&mut self, pace: Pace, for_long: bool) -> io::Result<()> {
         let every = match pace {
             Pace::Blind | Pace::Paused => 0,
@@ -178,7 +183,7 @@ impl Hooks {
         }
     }
 
-    /// Registers in all of them: 6 what the tracepoint tells, 7 what is asked.
+    /// Starts a program with its registers: 6 holds the tracepoint's arguments, 7 the settings.
     fn begin(&self) -> Code {
         let mut code = Code::default();
         code.copy(6, 1);
@@ -186,7 +191,7 @@ impl Hooks {
         code
     }
 
-    /// Writes the record at the end of the stack.
+    /// Emits code that writes the record at the end of the stack to the ring buffer.
     fn write(&self, code: &mut Code, bytes: i16) {
         code.copy(1, 6);
         code.map(2, &self.rings);
@@ -197,7 +202,7 @@ impl Hooks {
         code.call(Function::PerfEventOutput);
     }
 
-    /// Copies what register 3 points to to the stack.
+    /// Emits code that copies the data at register 3 to the stack.
     fn copy(code: &mut Code, to: i16, bytes: i16) {
         code.copy(1, 10);
         code.add(1, to.into());
@@ -205,7 +210,8 @@ impl Hooks {
         code.call(Function::ProbeReadKernel);
     }
 
-    /// The same with what an argument of the tracepoint points to, from this offset on.
+    /// Emits code that copies the data at an argument of the tracepoint, from this offset on, to
+    /// the stack.
     fn copy_of(code: &mut Code, argument: i16, from: i16, to: i16, bytes: i16) {
         code.load(Width::Double, 3, 6, 8 * argument);
         code.add(3, from.into());
@@ -234,7 +240,8 @@ impl Hooks {
                     code.copy(1, 0);
                     code.call(Function::TaskPtRegs);
                     code.load(Width::Double, 8, 0, registers::CALL_AT);
-                    // Where both are as numbers, which addresses are not.
+                    // Both are compared as numbers in memory, as addresses cannot be compared
+                    // directly.
                     code.store(Width::Double, 10, ADDRESSES_AT, 0);
                     code.store(Width::Double, 10, ADDRESSES_AT + 8, 10);
                     code.copy(3, 10);
@@ -244,7 +251,7 @@ impl Hooks {
                     code.load(Width::Double, 2, 10, NUMBERS_AT + 8);
                     code.subtract_register(1, 2);
                     code.shift_right(1, STACK_BYTES_LOG2);
-                    // No call, but an interrupt or a fault, has -1 there.
+                    // An interrupt or a fault, which is not a call, has -1 there.
                     code.shift_right(8, 63);
                     code.or_register(1, 8);
                     let by_thread = code.jump_if_zero(1);
@@ -256,7 +263,7 @@ impl Hooks {
         })
     }
 
-    /// A record of a wake, the third word of which is stored by `third`.
+    /// Returns a program for a record of a wake-up, the third word of which is stored by `third`.
     fn written(&self, what: u32, layout: &Layout, third: impl Fn(&mut Code, i16)) -> Vec<u64> {
         let at = -WAKE_BYTES;
         let mut code = self.begin();
@@ -280,7 +287,7 @@ impl Hooks {
         let none = code.jump_if_zero(1);
         code.set(1, SWITCH.cast_signed());
         code.store(Width::Word, 10, at, 1);
-        // Preempted, or in a state in which it can go on, which is 0.
+        // The thread is preempted, or in a state in which it remains runnable, which is 0.
         code.load(Width::Double, 8, 6, 0);
         code.load(Width::Double, 1, 6, 8 * 3);
         let blocked = code.jump_unless_zero(1);
@@ -323,7 +330,7 @@ impl Hooks {
     }
 }
 
-/// Adds what a record says; `told` is the event that it would be of the thread that ran.
+/// Parses a record and adds its events, which are derived from an event of the running thread.
 pub(crate) fn parse(bytes: &[u8], told: Event, events: &mut Vec<Event>) -> Option<()> {
     let word = |at: usize| Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
     let double = |at: usize| Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?));

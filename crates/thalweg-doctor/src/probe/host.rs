@@ -1,30 +1,30 @@
-//! The machine under the program: what the host took, what others used, and quotas.
+//! Reads the machine under the program: time that the host took, time that others used, and quotas.
 
 use super::regular;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
-/// Processes whose groups are looked at in one round.
+/// The maximum number of processes whose control groups are read in one round.
 const PROCESSES_MAX: usize = 16;
 
-/// Figures of one moment.
+/// The figures at one moment.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Host {
-    /// Of all cores together, since the machine started.
+    /// The busy time of all cores together, since the machine started.
     pub(crate) busy_s: f64,
     pub(crate) steal_s: f64,
     pub(crate) total_s: f64,
-    /// Time in which something waited for a core.
+    /// The time in which some thread waited for a core.
     pub(crate) pressure_s: Option<f64>,
-    /// Time that quotas kept each group from running.
+    /// The time for which quotas stopped each control group.
     pub(crate) throttled_s: BTreeMap<PathBuf, f64>,
     /// The smallest quota, in cores.
     pub(crate) quota: Option<f64>,
 }
 
 impl Host {
-    /// The machine now, as the process sees it.
+    /// Reads the current figures, as the process sees them.
     pub(crate) fn look(pid: i32) -> Host {
         let mut host = Host::default();
         let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
@@ -35,7 +35,8 @@ impl Host {
             .skip(1)
             .filter_map(|word| word.parse().ok())
             .collect();
-        // user, nice, system, idle, iowait, irq, softirq, steal; guests are in user already.
+        // The columns are user, nice, system, idle, iowait, irq, softirq, steal; guest time is
+        // already in user.
         if let [user, nice, system, idle, iowait, irq, softirq, steal, ..] = times[..] {
             host.busy_s = (user + nice + system + irq + softirq) * ticks_s;
             host.steal_s = steal * ticks_s;
@@ -47,8 +48,8 @@ impl Host {
         host
     }
 
-    /// The machine now, as some of a program's processes see it; the first of them always. Groups
-    /// that they have left are kept.
+    /// Reads the current figures, as some of a program's processes see them, always including the
+    /// first one. Control groups that they have left are kept.
     pub(crate) fn look_at<'a>(&mut self, first: i32, processes: impl IntoIterator<Item = &'a i32>) {
         let (quota, throttled_s) = (self.quota, std::mem::take(&mut self.throttled_s));
         *self = Host::look(first);
@@ -61,7 +62,7 @@ impl Host {
         }
     }
 
-    /// Groups that were not known at the start count from when they were seen first.
+    /// Control groups that were not known at the start count from when they were seen first.
     pub(crate) fn begin_with(&mut self, now: &Host) {
         for (group, &seconds) in &now.throttled_s {
             self.throttled_s.entry(group.clone()).or_insert(seconds);
@@ -79,14 +80,15 @@ impl Host {
         }
     }
 
-    /// Reads again how long quotas kept the groups from running.
+    /// Reads again how long quotas stopped the control groups.
     pub(crate) fn look_again(&mut self) {
         for (folder, seconds) in &mut self.throttled_s {
             *seconds = throttled_s(folder).unwrap_or(*seconds);
         }
     }
 
-    /// Seconds that a quota kept the program from running since `before`: the most of any group.
+    /// Returns the seconds for which a quota stopped the program since `before`: the maximum over
+    /// its groups.
     pub(crate) fn throttled_since(&self, before: &Host) -> f64 {
         let since = |(group, now): (&PathBuf, &f64)| {
             now - before.throttled_s.get(group).copied().unwrap_or(0.0)
@@ -95,13 +97,14 @@ impl Host {
     }
 }
 
-/// The microseconds of the line `some`.
+/// Returns the microseconds of the line `some`.
 fn total_us(pressure: &str) -> Option<f64> {
     let some = pressure.lines().find(|line| line.starts_with("some"))?;
     some.split_once("total=")?.1.trim().parse().ok()
 }
 
-/// The folders of the groups that can have a quota, from the process's own up to the root.
+/// Returns the folders of the control groups that can have a quota, from the process's own up to
+/// the root.
 fn groups(pid: i32) -> Vec<PathBuf> {
     let text = regular::text(format!("/proc/{pid}/cgroup")).unwrap_or_default();
     folders_of(&text)
@@ -114,7 +117,8 @@ fn folders_of(groups: &str) -> Vec<PathBuf> {
         let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else {
             continue;
         };
-        // A group outside of the doctor's namespace: such a path leads out of the tree of groups.
+        // The group lies outside the doctor's namespace: such a path leads out of the tree of
+        // groups.
         if path.split('/').any(|name| name == "..") {
             continue;
         }
@@ -137,7 +141,7 @@ fn folders_of(groups: &str) -> Vec<PathBuf> {
     folders
 }
 
-/// Cores that a group may use.
+/// Returns the number of cores that a group may use.
 fn quota(folder: &std::path::Path) -> Option<f64> {
     let read = |name: &str| regular::text(folder.join(name));
     let (quota, period) = match read("cpu.max") {

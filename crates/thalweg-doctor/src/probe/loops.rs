@@ -1,8 +1,9 @@
-//! Loops that wait without a `pause`, by their instructions.
+//! Recognises loops that wait without a `pause`, by their instructions.
 //!
-//! Such a loop does the same in each round: it carries nothing from one to the next but a counter
-//! that bounds it, and writes nothing that others see but a lock that it tries to take. It ends
-//! when memory that it reads is changed by somebody else. In doubt a loop does not wait.
+//! Such a loop repeats the same work in each round: it carries no value from one round to the next
+//! except a counter that bounds it, and writes nothing that others see except a lock that it tries
+//! to take. It ends when another thread changes memory that it reads. In doubt a loop counts as not
+//! waiting.
 
 use iced_x86::{
     Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic as M,
@@ -11,14 +12,14 @@ use iced_x86::{
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher as _};
 
-/// No longer loop is looked at.
+/// The maximum length of a loop in bytes.
 const BYTES_MAX: u64 = 128;
 const INSTRUCTIONS_MAX: usize = 24;
 
-/// Bytes before and after an address that are enough for [`waits`].
+/// The number of bytes before and after an address that [`waits`] needs.
 pub(super) const AROUND: usize = 144;
 
-/// Is the instruction at this place of the code in a loop that waits?
+/// Returns whether the instruction at this position of the code is in a loop that waits.
 pub(super) fn waits(code: &[u8], at: usize) -> bool {
     let sample = at as u64;
     for jump in instructions(code, sample).take(INSTRUCTIONS_MAX) {
@@ -41,7 +42,7 @@ pub(super) fn waits(code: &[u8], at: usize) -> bool {
     false
 }
 
-/// The instructions from a place on; their addresses are places in the code.
+/// Decodes the instructions from a position on; their addresses are positions in the code.
 fn instructions(code: &[u8], start: u64) -> impl Iterator<Item = Instruction> {
     let rest = code.get(start as usize..).unwrap_or_default();
     Decoder::with_ip(64, rest, start, DecoderOptions::NONE)
@@ -49,7 +50,7 @@ fn instructions(code: &[u8], start: u64) -> impl Iterator<Item = Instruction> {
         .take_while(|one| !one.is_invalid())
 }
 
-/// What such loops consist of, beside jumps and what has a condition.
+/// The instructions that such loops consist of, besides jumps and conditional ones.
 #[rustfmt::skip]
 const PLAIN: &[M] = &[
     M::Mov, M::Movzx, M::Movsx, M::Movsxd, M::Cdqe, M::Lea, M::Cmp, M::Test, M::And, M::Or, M::Xor,
@@ -57,7 +58,8 @@ const PLAIN: &[M] = &[
     M::Cmpxchg, M::Mfence, M::Jmp,
 ];
 
-/// An instruction, the whole registers that it uses and how many bytes of them, and the memory.
+/// An instruction with its full registers and the number of bytes used of each, and its memory
+/// accesses.
 struct Step {
     one: Instruction,
     registers: Vec<(Register, usize, OpAccess)>,
@@ -75,7 +77,8 @@ impl Step {
         uses.any(|it| it.base() == register || it.index() == register)
     }
 
-    /// Takes a lock, or leaves memory as it is: `lock cmpxchg`, `xchg` and `lock bts`.
+    /// Returns whether the instruction takes a lock or leaves memory unchanged: `lock cmpxchg`,
+    /// `xchg` and `lock bts`.
     fn tries(&self) -> bool {
         let mnemonic = self.one.mnemonic();
         let locked = matches!(mnemonic, M::Cmpxchg | M::Bts);
@@ -88,7 +91,7 @@ fn is_write(access: OpAccess) -> bool {
     matches!(access, Write | CondWrite | ReadWrite | ReadCondWrite)
 }
 
-/// What is only conditionally written keeps what it was.
+/// A conditional write is also a read, as it may keep the old value.
 fn is_read(access: OpAccess) -> bool {
     !matches!(
         access,
@@ -96,15 +99,16 @@ fn is_read(access: OpAccess) -> bool {
     )
 }
 
-/// A variable on the stack, as compilers without optimization keep them: where from, how long.
+/// Returns the offset and the size of a variable on the stack, as compilers without optimization
+/// use them.
 fn slot(memory: &UsedMemory) -> Option<(u64, u64)> {
     let is_stack = matches!(memory.base(), Register::RBP | Register::RSP);
     let bytes = memory.memory_size().size() as u64;
     (is_stack && memory.index() == Register::None).then_some((memory.displacement(), bytes))
 }
 
-/// What a register or variable has in a round: bytes that were written, the reads of memory that
-/// they come from, a bit each, and a number that equal values have.
+/// The value of a register or variable in a round: the number of bytes that were written, a bit set
+/// of the memory reads that it depends on, and an id that equal values share.
 #[derive(Debug, Clone, Copy)]
 struct Value {
     bytes: usize,
@@ -120,17 +124,17 @@ fn id_of(what: impl Hash) -> u64 {
 
 struct Loop {
     steps: Vec<Step>,
-    /// What the round has written so far.
+    /// The values that the round has written so far.
     registers: HashMap<Register, Value>,
     slots: HashMap<(u64, u64), Value>,
     flags: Option<u64>,
-    /// Where it has read, and the reads that registers and variables come from.
+    /// The addresses that it has read, and the reads that registers and variables depend on.
     loads: Vec<u64>,
     kept: u64,
 }
 
 impl Loop {
-    /// Nothing if an instruction is none of those that such loops consist of.
+    /// Returns `None` if an instruction is not one that such loops consist of.
     fn new(body: &[Instruction]) -> Option<Self> {
         let mut factory = InstructionInfoFactory::new();
         let mut steps = Vec::new();
@@ -175,7 +179,7 @@ impl Loop {
             let flow = step.one.flow_control();
             let is_jump = flow != FlowControl::Next;
             let leaves = flow != FlowControl::ConditionalBranch;
-            // What could be left out, or done more often than the rest, is not followed.
+            // Code that could be skipped, or executed more often than the rest, is not analysed.
             if is_jump && ip != last && (leaves || target > first && target <= last) {
                 return false;
             }
@@ -185,11 +189,12 @@ impl Loop {
                 None => return false,
             }
         }
-        // What is read and not asked for is work, of which one round may be the last.
+        // A value that is read and not tested is work, and this round may be its last.
         asked != 0 && self.kept & !asked == 0
     }
 
-    /// The reads that this instruction depends on; nothing if it is no step of a wait.
+    /// Returns the reads that this instruction depends on; `None` if it cannot be a part of a
+    /// waiting loop.
     fn step(&mut self, steps: &[Step], step: &Step) -> Option<u64> {
         let (mut from, mut ids) = (0, Vec::new());
         for &(register, bytes, access) in &step.registers {
@@ -217,7 +222,7 @@ impl Loop {
         let immediate = (0..step.one.op_count())
             .filter_map(|it| step.one.try_immediate(it).ok())
             .next();
-        // A copy is the same value.
+        // A copy has the id of its source.
         let copied = step.one.mnemonic() == M::Mov && immediate.is_none();
         let id = match (copied, ids.last()) {
             (true, Some(&id)) => id,
@@ -249,7 +254,8 @@ impl Loop {
         Some(from)
     }
 
-    /// The value of a register that does not come from the round before, unless it counts.
+    /// Returns the value of a register that does not come from the round before, unless it is a
+    /// counter.
     fn register(&self, steps: &[Step], register: Register, bytes: usize) -> Option<Value> {
         match self.registers.get(&register) {
             Some(value) if value.bytes >= bytes => return Some(*value),
@@ -296,8 +302,8 @@ impl Loop {
         })
     }
 
-    /// Do reads of the same place come together? That asks whether what others change stands
-    /// still, as a reader of a sequence lock does: most rounds are the last.
+    /// Returns whether reads of the same place are compared. Such code checks whether a value that
+    /// others change is stable, as a reader of a seqlock does, and most rounds are the last.
     fn compares_with_itself(&self, from: u64) -> bool {
         let bits = (0..self.loads.len()).filter(|bit| from >> bit & 1 == 1);
         let ids: Vec<u64> = bits.map(|bit| self.loads[bit]).collect();
@@ -306,7 +312,8 @@ impl Loop {
     }
 }
 
-/// Does a register do nothing but bound the loop? It goes by a constant, and is asked for its end.
+/// Returns whether a register only bounds the loop: it changes by a constant, and is tested for its
+/// end.
 fn counts(steps: &[Step], register: Register) -> bool {
     use M::{Add, Cmp, Dec, Inc, Sub, Test};
     let (mut last, mut bounds) = (false, false);

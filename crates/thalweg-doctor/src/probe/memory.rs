@@ -1,9 +1,10 @@
-//! Where the code of each process comes from.
+//! Maps the code addresses of each process to files.
 //!
-//! A file is opened when its mapping is taken in from the rings, as at the end of the run another
-//! one may lie at its path. `/proc/PID/map_files` (root) and `/proc/PID/exe` lead to what was
-//! mapped, whatever became of the path. What a path leads to is taken if device and inode are those
-//! of the mapping, and if it has not changed since then, as an inode that is free is used again.
+//! A file is opened when its mapping is read from the ring buffers, because at the end of the run
+//! another file may lie at its path. `/proc/PID/map_files` (root) and `/proc/PID/exe` lead to the
+//! mapped file, whatever happened to the path. The file at a path is used only if its device and
+//! inode are those of the mapping, and if it has not changed since then, as a free inode is used
+//! again.
 
 use super::record::Mapping;
 use super::regular;
@@ -15,22 +16,22 @@ use std::fs::{File, Metadata};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::rc::Rc;
 
-/// Files that are known, and files that are held open. Those beyond are opened when they are
-/// needed, if they are there still.
+/// The maximum number of known files, and of files that are held open. Further files are opened
+/// when they are needed, if they still exist.
 const FILES_MAX: usize = 4_096;
 const HELD_MAX: usize = 256;
 
-/// An address of a stack, told apart from the process that it was in.
+/// An address of a stack, independent of the process that it was in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Frame {
     Kernel(u64),
     /// The number of a file, and the offset in it.
     Code(u32, u64),
-    /// Code that is in no file: made at run time, or the process is not known.
+    /// Code that is in no file: it was generated at run time, or the process is not known.
     Made(u64),
 }
 
-/// Code of a process, and the number of its file.
+/// A range of a process's code, and the number of its file.
 #[derive(Debug, Clone)]
 struct Part {
     start: u64,
@@ -39,7 +40,7 @@ struct Part {
     file: u32,
 }
 
-/// When a file was changed, in s and ns, and its bytes.
+/// The time of a file's last change, in s and ns, and its size in bytes.
 type Version = (i64, i64, u64);
 
 fn version(file: &File) -> Option<Version> {
@@ -47,24 +48,25 @@ fn version(file: &File) -> Option<Version> {
     Some((found.mtime(), found.mtime_nsec(), found.len()))
 }
 
-/// A mapped file, as it was first seen.
+/// A mapped file, in the state in which it was first seen.
 #[derive(Debug)]
 struct Source {
     pid: i32,
     mapping: Mapping,
     mapped_ns: u64,
     held: Option<(File, Version)>,
-    /// Its code was seen to run.
+    /// Whether its code was seen to run.
     ran: bool,
 }
 
 impl Source {
-    /// Is it in a file? Other memory has names in brackets, or such as `//anon`.
+    /// Returns whether the mapping is of a file. Other memory has names in brackets, or such as
+    /// `//anon`.
     fn is_file(&self) -> bool {
         self.mapping.path.starts_with('/') && !self.mapping.path.starts_with("//")
     }
 
-    /// Opens the file that was mapped, if there is a way to it still.
+    /// Opens the file that was mapped, if it can still be reached.
     fn open(&self) -> Option<File> {
         let (pid, Mapping { start, path, .. }) = (self.pid, &self.mapping);
         let end = start.saturating_add(self.mapping.bytes);
@@ -87,22 +89,22 @@ impl Source {
         itself.or_else(by_path).map(|(file, _)| file)
     }
 
-    /// Has a file the device and the inode of the mapping? On a file system without a device of its
-    /// own (overlayfs, btrfs), mappings may show another device than files do.
+    /// Returns whether a file has the device and the inode of the mapping. On a file system without
+    /// a device of its own (overlayfs, btrfs), mappings may show another device than files do.
     fn is_of(&self, found: &Metadata) -> bool {
         let device = (major(found.dev()), minor(found.dev()));
         let is_device = device == self.mapping.device || device.0 == 0;
         is_device && found.ino() == self.mapping.inode
     }
 
-    /// Has the file that is held been written to since then?
+    /// Returns whether the file that is held open has been written to since then.
     fn is_rewritten(&self) -> bool {
         let held = self.held.as_ref();
         held.is_some_and(|(file, then)| version(file) != Some(*then))
     }
 }
 
-/// When a file or its inode was last changed, on the monotonic clock.
+/// Returns the time of the last change of a file or its inode, on the monotonic clock.
 fn changed_ns(found: &Metadata) -> i128 {
     let now = clock_gettime(ClockId::Realtime);
     let ns = |s: i64, ns: i64| i128::from(s) * 1_000_000_000 + i128::from(ns);
@@ -113,11 +115,11 @@ fn changed_ns(found: &Metadata) -> i128 {
 /// A path, a device and an inode.
 type Key = (Box<str>, (u32, u32), u64);
 
-/// The mappings of code of all processes.
+/// The code mappings of all processes.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     processes: HashMap<i32, Rc<Vec<Part>>>,
-    /// The last file of a path, a device and an inode.
+    /// The latest file for each path, device and inode.
     numbers: HashMap<Key, u32>,
     files: Vec<Source>,
     held: usize,
@@ -133,7 +135,7 @@ impl Memory {
         }
     }
 
-    /// A process has this code since `mapped_ns`.
+    /// Adds code that a process has mapped since `mapped_ns`.
     pub(crate) fn add(&mut self, pid: i32, mapping: Mapping, mapped_ns: u64) {
         let (start, bytes, file_offset) = (mapping.start, mapping.bytes, mapping.file_offset);
         let file = self.number(pid, mapping, mapped_ns);
@@ -152,8 +154,8 @@ impl Memory {
         }
     }
 
-    /// The number of a mapping's file, which is new if it was not seen, or was written to since;
-    /// nothing if there are too many.
+    /// Returns the number of a mapping's file, which is new if it was not seen before, or was
+    /// written to since; `None` if there are too many.
     fn number(&mut self, pid: i32, mapping: Mapping, mapped_ns: u64) -> Option<u32> {
         let key = (mapping.path.clone(), mapping.device, mapping.inode);
         let known = self.numbers.get(&key).copied();
@@ -179,7 +181,7 @@ impl Memory {
         Some(number)
     }
 
-    /// A new process begins with the memory of its parent.
+    /// Copies the mappings of the parent to a new process.
     pub(crate) fn fork(&mut self, parent: i32, child: i32) {
         if let Some(parts) = self.processes.get(&parent).filter(|_| parent != child) {
             let parts = Rc::clone(parts);
@@ -187,12 +189,12 @@ impl Memory {
         }
     }
 
-    /// It is another program now, or none.
+    /// Removes the mappings of a process that runs another program now, or has ended.
     pub(crate) fn clear(&mut self, pid: i32) {
         self.processes.remove(&pid);
     }
 
-    /// What an address of a process's code is.
+    /// Returns the file and offset of an address in a process's code.
     pub(crate) fn frame(&mut self, pid: i32, address: u64) -> Frame {
         let parts = self.processes.get(&pid).map_or(&[][..], |parts| &parts[..]);
         let after = parts.partition_point(|part| part.start <= address);
@@ -208,19 +210,21 @@ impl Memory {
         Frame::Code(found.file, address - found.start + found.file_offset)
     }
 
-    /// Where a process has the code of a file whose path ends so.
+    /// Returns the address range at which a process has mapped the code of a file whose path ends
+    /// with `end`.
     pub(crate) fn mapped(&self, pid: i32, end: &str) -> Option<std::ops::Range<u64>> {
         let mut parts = self.processes.get(&pid)?.iter();
         let found = parts.find(|part| self.path(part.file).ends_with(end))?;
         Some(found.start..found.start.saturating_add(found.bytes))
     }
 
-    /// The path of a file.
+    /// Returns the path of a file.
     pub(crate) fn path(&self, number: u32) -> &str {
         &self.files[number as usize].mapping.path
     }
 
-    /// A file as it was mapped: nothing if there is no way to it, or it was written to since.
+    /// Returns a file in the state in which it was mapped; `None` if it cannot be reached, or was
+    /// written to since.
     pub(crate) fn file(&self, number: u32) -> Option<File> {
         let source = &self.files[number as usize];
         match &source.held {
@@ -229,14 +233,14 @@ impl Memory {
         }
     }
 
-    /// The numbers of all files whose code was seen to run.
+    /// Returns the numbers of all files whose code was seen to run.
     pub(crate) fn files(&self) -> impl Iterator<Item = u32> {
         let ran = (0..).zip(&self.files).filter(|(_, source)| source.ran);
         ran.map(|(number, _)| number)
     }
 
-    /// Fills `bytes` with code that stands before and after `frame`: of its file, or else of the
-    /// process if it is still there. How many bytes could be read?
+    /// Fills `bytes` with the code around `frame`, from its file, or else from the process if it
+    /// still exists. Returns the number of bytes that could be read.
     pub(crate) fn code(&self, pid: i32, address: u64, frame: Frame, bytes: &mut [u8]) -> usize {
         let half = bytes.len() as u64 / 2;
         let mut read = |file: &File, at: u64| {
@@ -253,7 +257,7 @@ impl Memory {
     }
 }
 
-/// A line of `/proc/…/maps`, if it maps code.
+/// Parses a line of `/proc/…/maps`, if it maps code.
 fn mapping(line: &str) -> Option<Mapping> {
     let mut words = line.splitn(6, ' ');
     let (range, rights, offset) = (words.next()?, words.next()?, words.next()?);
@@ -263,7 +267,7 @@ fn mapping(line: &str) -> Option<Mapping> {
     let (start, end) = (number(start)?, number(end)?);
     let device = |text| u32::from_str_radix(text, 16).unwrap_or(0);
     let path = words.next().unwrap_or_default().trim();
-    // Of a file that is gone, its name stays.
+    // The name of a deleted file remains.
     let path = path.strip_suffix(" (deleted)").unwrap_or(path);
     rights.contains('x').then(|| Mapping {
         start,
@@ -323,7 +327,8 @@ mod tests {
         assert_eq!(memory.frame(2, 0x5000), Frame::Made(0x5000));
     }
 
-    /// A file at a path, mapped so many ns from now, by a process that is not there.
+    /// Creates a mapping of a file at a path, mapped this many ns from now, by a process that does
+    /// not exist.
     fn mapped(path: &Path, later_ns: u64) -> (Mapping, u64) {
         let found = fs::metadata(path).unwrap();
         let mapping = Mapping {
@@ -343,7 +348,8 @@ mod tests {
         Some(text)
     }
 
-    /// `doctor` gave the samples of a program the names of another that was at its path at the end.
+    /// `doctor` had labelled the samples of a program with names from another file that was at its
+    /// path at the end.
     #[test]
     fn a_file_is_that_which_was_mapped() {
         const NOBODY: i32 = i32::MAX;
@@ -364,11 +370,11 @@ mod tests {
         memory.add(NOBODY - 1, second.0, second.1);
         assert_eq!(content(&mut memory, NOBODY).as_deref(), Some("first"));
         assert_eq!(content(&mut memory, NOBODY - 1).as_deref(), Some("second"));
-        // It is not that of the first mapping any more.
+        // The file is no longer that of the first mapping.
         let mut late = Memory::default();
         late.add(NOBODY, first.0, first.1);
         assert_eq!(content(&mut late, NOBODY), None);
-        // The same inode, written to after it was mapped: seen at once, or later.
+        // The inode was written to after it was mapped: this is noticed at once, or later.
         let (mapping, _) = mapped(&path, 0);
         late.add(NOBODY, mapping.clone(), 1);
         assert_eq!(content(&mut late, NOBODY), None);
@@ -382,7 +388,7 @@ mod tests {
         fs::remove_dir_all(folder).unwrap();
     }
 
-    /// An upgrade replaces the file of a program that runs.
+    /// An upgrade replaces the file of a running program.
     #[test]
     fn the_program_of_a_process_is_found_without_its_path() {
         let folder = std::env::temp_dir().join(format!("thalweg-exe-{}", std::process::id()));
@@ -395,7 +401,7 @@ mod tests {
         fs::remove_file(&path).unwrap();
         fs::write(&path, "another").unwrap();
         let mut memory = Memory::default();
-        // A program that has started may have no code yet.
+        // A program that has just started may have no code yet.
         let code = loop {
             memory.adopt(pid);
             match memory.mapped(pid, "/cat") {

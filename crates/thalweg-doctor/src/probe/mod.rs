@@ -1,4 +1,4 @@
-//! What is measured, and from where.
+//! The probes: each measures some figures from one source.
 
 mod attributes;
 mod btf;

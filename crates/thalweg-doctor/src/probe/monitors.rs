@@ -1,6 +1,7 @@
-//! Threads of Java that wait to enter a monitor. Each waits at a word of its own, as one that has
-//! nothing to do does: only its stack tells. The virtual machine's code tells it, if its file has
-//! names: the innermost of its functions is `os::PlatformEvent::park`, and the next one the reason.
+//! Finds Java threads that wait to enter a monitor. Each waits at a futex word of its own, as a
+//! thread without work does, so only its stack shows the difference. The code of the virtual
+//! machine shows it if its file has symbols: the innermost of its functions is
+//! `os::PlatformEvent::park`, and the next one is the reason.
 
 use super::memory::{Frame, Memory};
 use super::symbols::Symbols;
@@ -9,27 +10,29 @@ use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 
 const LIBRARY: &str = "/libjvm.so";
-/// Threads and places that are remembered.
+/// The maximum number of threads and places that are remembered.
 const KEPT_MAX: usize = 4_096;
-/// The frames from the call of futex up to the reason take some 300 bytes (OpenJDK 17, x86-64).
+/// The size of the stack that is read. The frames from the futex call up to the reason take about
+/// 300 bytes (OpenJDK 17, x86-64).
 const STACK_BYTES: usize = 1 << 10;
-/// `ObjectMonitor::EnterI`, and `ReenterI` after a wait for a condition.
+/// The functions `ObjectMonitor::EnterI`, and `ReenterI` after a wait for a condition.
 const ENTERS: [&str; 2] = ["13ObjectMonitor6EnterI", "13ObjectMonitor8ReenterI"];
 
-/// What called the call of futex: the two innermost functions of the virtual machine.
+/// The callers of the futex call: the two innermost functions of the virtual machine.
 type Callers = [Frame; 2];
 
-/// Where threads of Java were seen to wait.
+/// The places at which Java threads were seen to wait.
 #[derive(Debug, Default)]
 pub(crate) struct Monitors {
-    /// By process: how many threads, summed over all looks, and waits that were seen.
+    /// By process and callers, the number of threads summed over all samples, and the number of
+    /// waits that were seen.
     parked: HashMap<(i32, Callers), (f64, f64)>,
-    /// What a thread that has not run since this time was seen at.
+    /// The callers at which a thread that has not run since this time was seen.
     known: HashMap<i32, (u64, Callers)>,
 }
 
 impl Monitors {
-    /// A thread waits in a call of futex since `since_ns`, with this end of its stack.
+    /// Records that a thread has waited in a futex call since `since_ns`, with this stack pointer.
     pub(crate) fn see(
         &mut self,
         (pid, tid): (i32, i32),
@@ -57,8 +60,8 @@ impl Monitors {
         }
     }
 
-    /// The processes with threads that wait to enter a monitor: how many, over all looks, and
-    /// waits.
+    /// Returns the processes with threads that wait to enter a monitor, each with the number of
+    /// threads over all samples, and of waits.
     pub(crate) fn lines(&self, symbols: &mut Symbols, memory: &Memory) -> HashMap<i32, (f64, f64)> {
         let mut lines: HashMap<i32, (f64, f64)> = HashMap::new();
         for (&(pid, callers), (count, waits)) in &self.parked {
@@ -75,7 +78,7 @@ impl Monitors {
     }
 }
 
-/// The two innermost return addresses of a stack that are in this code.
+/// Returns the two innermost return addresses of a stack that are in this code.
 fn callers(pid: i32, stack: u64, code: &std::ops::Range<u64>) -> Option<[u64; 2]> {
     let mut bytes = [[0; 8]; STACK_BYTES / 8];
     let memory = File::open(format!("/proc/{pid}/mem")).ok()?;

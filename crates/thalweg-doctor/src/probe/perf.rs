@@ -1,4 +1,5 @@
-//! The kernel's events: which of them this user may have, and the rings that they are written to.
+//! The kernel's events: it determines which of them this user may open, and maps the ring buffers
+//! that they are written to.
 
 #[cfg(test)]
 mod tests;
@@ -17,21 +18,21 @@ use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::os::fd::{AsFd as _, BorrowedFd};
 
-/// Room for the records of one core: with the right to lock memory, and without.
+/// The size of the ring buffer of one core: with the right to lock memory, and without.
 const RING_BYTES: usize = 4 << 20;
 const RING_BYTES_FEW: usize = 512 << 10;
 const RING_BYTES_MIN: usize = 64 << 10;
 
-/// Whose events there are.
+/// The scope of the events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scope {
-    /// Everybody's: it is known who has each core.
+    /// The events are those of all programs, so it is known which thread has each core.
     Machine,
-    /// The program's only.
+    /// The events are those of the program only.
     Program,
 }
 
-/// What is counted of all threads, and not looked at one by one.
+/// An event that is counted over all threads, and not recorded one by one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Counter {
     Cycles,
@@ -39,27 +40,27 @@ pub(crate) enum Counter {
     Misses,
 }
 
-/// Events that are open, and their rings.
+/// The open events and their ring buffers.
 #[derive(Debug)]
 pub(crate) struct Perf {
     pub(crate) scope: Scope,
-    /// Kernel addresses are in the stacks.
+    /// Whether the stacks contain kernel addresses.
     pub(crate) kernel: bool,
     rings: Vec<Ring>,
-    /// Of each core, the event whose ring it is, and those that write to it as well.
+    /// For each core, the event that owns the ring buffer, and the events that write to it as well.
     carriers: Vec<File>,
     others: Vec<(Kind, File)>,
     kinds: Vec<(u64, Kind)>,
     counters: Vec<(Counter, File)>,
     hooks: Option<Hooks>,
-    /// Switches come from a program, and not from an event.
+    /// Whether switches come from an eBPF program rather than from an event.
     pub(crate) hooks_switches: bool,
-    /// Events that are not to be had, and why.
+    /// The events that are unavailable, each with the reason.
     missing: Vec<(&'static str, String)>,
     bytes: Vec<u8>,
 }
 
-/// The cores that are there, whether the program may use them or not.
+/// Returns the cores that exist, whether the program may use them or not.
 pub(crate) fn cores() -> Vec<i32> {
     let text = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
     let mut cores = Vec::new();
@@ -72,12 +73,12 @@ pub(crate) fn cores() -> Vec<i32> {
     cores
 }
 
-/// The thread ended before it could be watched.
+/// Returns whether the error means that the thread ended before it could be watched.
 fn is_gone(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::ESRCH)
 }
 
-/// Says why there can be no programs.
+/// Explains why eBPF programs are unavailable.
 fn refused(why: io::Error) -> io::Error {
     let needs = match why.kind() {
         io::ErrorKind::PermissionDenied => ": needs root, or CAP_BPF and CAP_PERFMON",
@@ -86,13 +87,14 @@ fn refused(why: io::Error) -> io::Error {
     io::Error::new(why.kind(), format!("bpf: {why}{needs}"))
 }
 
-/// Tracepoints name threads as the first namespace does. Is this it?
+/// Returns whether this is the first PID namespace, whose thread ids the tracepoints report.
 fn is_first_namespace() -> bool {
     fs::read_link("/proc/self/ns/pid").is_ok_and(|link| link.as_os_str() == "pid:[4026531836]")
 }
 
 impl Perf {
-    /// Opens what this user may have for the threads `tids`, and for all that they will start.
+    /// Opens the events that this user may have for the threads `tids`, and for all threads that
+    /// they will start.
     pub(crate) fn open(tids: &[i32]) -> io::Result<Perf> {
         let cores = cores();
         let whole = Perf::with_carriers(Scope::Machine, true, &[-1], &cores);
@@ -146,7 +148,7 @@ impl Perf {
         Ok(perf)
     }
 
-    /// Opens an event for each thread on each core, written to the core's ring.
+    /// Opens an event for each thread on each core, which is written to the core's ring buffer.
     fn add(
         &mut self,
         attributes: &perf_event_attr,
@@ -168,8 +170,9 @@ impl Perf {
         Ok(())
     }
 
-    /// Is it there? An event of a thread costs at each of its switches, also while it does nothing:
-    /// so the clock of threads tells their switches as well.
+    /// Adds the clock. Returns whether it is available. A per-thread event has a cost at each
+    /// switch of its thread, even while it does nothing, so the per-thread clock also records the
+    /// switches.
     fn add_clock(&mut self, tids: &[i32], cores: &[i32]) -> bool {
         let is_program = u64::from(self.scope == Scope::Program);
         let mut attributes = clock(self.kernel);
@@ -179,7 +182,7 @@ impl Perf {
         self.note("cpu-clock", added)
     }
 
-    /// Notes why something is not to be had, if it is not. Is it there?
+    /// Notes why something is unavailable, if it is. Returns whether it is available.
     fn note(&mut self, name: &'static str, done: io::Result<()>) -> bool {
         if let (Err(why), None) = (done, self.missing(name)) {
             self.missing.push((name, why.to_string()));
@@ -187,7 +190,7 @@ impl Perf {
         self.missing(name).is_none()
     }
 
-    /// Do switches come from the programs?
+    /// Attaches the eBPF programs. Returns whether switches come from them.
     fn add_hooks(&mut self, cores: &[i32]) -> bool {
         let mut hooks = match self.new_hooks(cores) {
             Ok(hooks) => hooks,
@@ -205,7 +208,7 @@ impl Perf {
                 "not in a container that has numbers of its own",
             )),
         };
-        // Where they are not told so, an event tells them.
+        // Where the programs do not record switches, an event does.
         let mut switched = false;
         let woken = layout.and_then(|layout| {
             switched = hooks.add_switches(&layout).is_ok();
@@ -228,7 +231,7 @@ impl Perf {
         Hooks::new(cores.iter().copied().zip(events)).map_err(refused)
     }
 
-    /// Why an event is not to be had, if it is not.
+    /// Returns the reason why an event is unavailable, if it is.
     pub(crate) fn missing(&self, name: &str) -> Option<&str> {
         self.missing
             .iter()
@@ -236,14 +239,14 @@ impl Perf {
             .map(|(_, why)| why.as_str())
     }
 
-    /// What is not to be had, and why.
+    /// Returns all that is unavailable, with the reasons.
     pub(crate) fn lacks(&self) -> impl Iterator<Item = String> {
         self.missing
             .iter()
             .map(|(name, why)| format!("{name}: {why}"))
     }
 
-    /// Is it known who has each core?
+    /// Returns whether it is known which thread has each core.
     pub(crate) fn is_whole_machine(&self) -> bool {
         self.scope == Scope::Machine
     }
@@ -279,7 +282,7 @@ impl Perf {
         }
     }
 
-    /// Lets the events count, or stops them all.
+    /// Starts or stops all events.
     pub(crate) fn set_counting(&mut self, on: bool) {
         let pace = if on { Pace::Each } else { Pace::Blind };
         self.set_pace(pace, false);
@@ -287,13 +290,13 @@ impl Perf {
         let counters = self.counters.iter().map(|(_, event)| event);
         let others = others.map(|(_, event)| event).chain(counters);
         for event in self.carriers.iter().chain(others) {
-            // One of a thread that is gone has nothing to count.
+            // An event of a thread that is gone has nothing to count.
             let _ = sys::set_counting(event, on);
         }
     }
 
-    /// Does it cost by the piece? The clock does where it belongs to threads, and so is set anew at
-    /// each switch.
+    /// Returns whether an event costs time for each record. The clock does where it belongs to
+    /// threads, because it is then set at each switch.
     fn is_costly(&self, kind: &Kind) -> bool {
         match kind {
             Kind::Switches => true,
@@ -302,7 +305,8 @@ impl Perf {
         }
     }
 
-    /// The same for those that cost by the piece. Is it for long if they stop?
+    /// Starts or stops the events that cost time for each record. `for_long` is whether a pause is
+    /// a long one.
     pub(crate) fn set_pace(&mut self, pace: Pace, for_long: bool) {
         if let Some(hooks) = &mut self.hooks {
             let asked = hooks.set_pace(pace, for_long);
@@ -314,7 +318,7 @@ impl Perf {
         }
     }
 
-    /// The records since the last time, in the order of each core.
+    /// Returns the records since the last call, in order for each core.
     pub(crate) fn drain(&mut self, events: &mut Vec<Event>) {
         for ring in &mut self.rings {
             self.bytes.clear();
@@ -323,7 +327,7 @@ impl Perf {
         }
     }
 
-    /// The count so far, if this is counted.
+    /// Returns the count so far, if this is counted.
     pub(crate) fn count(&self, counter: Counter) -> Option<u64> {
         let mut total = None;
         for (_, event) in self.counters.iter().filter(|(of, _)| *of == counter) {
@@ -335,7 +339,7 @@ impl Perf {
         total
     }
 
-    /// Can be read when a ring fills up.
+    /// Returns files that become readable when a ring buffer fills up.
     pub(crate) fn files(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.carriers.iter().map(|owner| owner.as_fd())
     }

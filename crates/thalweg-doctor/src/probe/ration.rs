@@ -1,57 +1,57 @@
-//! When the events that cost by the piece may count.
+//! Decides when the events that cost time for each record may count.
 
 use super::record::{Event, What};
 
-/// What looking at a call adds to its time, in seconds, at each or at one in 13 (Zen 3); the second
-/// is what it takes to ask whether to. Calls are estimated with these.
+/// The time that recording adds to a call, in seconds: at each call, or at one in 13 (Zen 3). The
+/// second is the cost of checking whether to record. Calls are estimated with these.
 const CALL_EACH_S: f64 = 1.0e-6;
 const CALL_FEW_S: f64 = 0.22e-6;
-/// What a wake and each side of a switch cost the program, in seconds: `docs/notes/
-/// results-doctor.md`.
+/// The cost to the program of a wake-up and of each side of a switch, in seconds; see
+/// `docs/notes/results-doctor.md`.
 const WAKE_S: f64 = 0.6e-6;
 const SWITCH_S: f64 = 0.7e-6;
-/// The part of a core that these records and taking them in may cost before they pause, the part
-/// that they may cost with pauses, and the part from which on those of switches pause with the
+/// The share of a core that these records and reading them may cost before they pause, the share
+/// that they may cost with pauses, and the share from which on records of switches pause with the
 /// others.
 const FREE_SHARE: f64 = 0.06;
 const COST_SHARE: f64 = 0.03;
 const SWITCH_SHARE: f64 = 0.02;
-/// So many of these sides, which cost 14 ms, come before any pause of them: short bursts and
-/// short programs are told exactly.
+/// The number of switch sides, which cost 14 ms, before switches pause for the first time: short
+/// bursts and short programs are recorded exactly.
 const SWITCHES_MIN: u64 = 20_000;
-/// Where they cost less than this part of that, there is room for a look at each call.
+/// Where the records cost less than this part of the free share, each call can be recorded.
 const CALM: f64 = 0.25;
-/// How long they count at least, at first, while a program starts, and later; and pause at most,
-/// and in the first pause, of which only the program's start is known.
+/// The minimum time for which they count, at first, while a program starts, and later; and the
+/// maximum length of a pause, later and at first, when only the program's start is known.
 const ON_NS_FIRST: u64 = 10_000_000;
 const ON_NS_MIN: u64 = 5_000_000;
 const OFF_NS_MAX: u64 = 250_000_000;
 const OFF_NS_FIRST: u64 = 10_000_000;
-/// In a pause from this length on calls cost nothing at all. To come back from a shorter one would
-/// take up to 30 ms.
+/// The length from which on a pause is long. In a long pause, calls have no cost at all. Returning
+/// from a shorter one in this way would take up to 30 ms.
 const LONG_NS: u64 = 50_000_000;
 
-/// Which of them count.
+/// The selection of events that count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pace {
-    /// None, and no switches either: nothing tells who runs.
+    /// No event counts, and no switch either: it is not known which threads run.
     Blind,
-    /// None but switches.
+    /// Only switches count.
     Paused,
-    /// All but calls, of which a few are looked at.
+    /// All events count; of the calls, a few are sampled.
     Few,
-    /// All.
+    /// All events count.
     Each,
 }
 
 impl Pace {
-    /// Do any of them count?
+    /// Returns whether any of these events count.
     pub(crate) fn is_on(self) -> bool {
         !matches!(self, Pace::Blind | Pace::Paused)
     }
 }
 
-/// Lets events count all the time while they are rare, and now and then while they are not.
+/// Lets events count all the time while they are rare, and in windows while they are frequent.
 #[derive(Debug)]
 pub(crate) struct Ration {
     pace: Pace,
@@ -59,17 +59,18 @@ pub(crate) struct Ration {
     off_ns: u64,
     cost_s: f64,
     calls_s: f64,
-    /// What the doctor itself took for the records.
+    /// The time that the doctor itself spent on the records.
     own_s: f64,
     switches_s: f64,
     switches: u64,
     has_paused: bool,
-    /// Switches are told without the rest, or all pauses.
+    /// Whether switches can be recorded while the rest pauses.
     apart: bool,
 }
 
 impl Ration {
-    /// One that begins with all. Can switches be told `apart` from the rest?
+    /// Creates a ration that begins with all events. `apart` is whether switches can be recorded
+    /// while the rest pauses.
     pub(crate) fn new(now_ns: u64, apart: bool) -> Ration {
         Ration {
             pace: Pace::Each,
@@ -85,14 +86,15 @@ impl Ration {
         }
     }
 
-    /// System calls were counted, or wakes.
+    /// Adds system calls and wake-ups that were counted.
     pub(crate) fn add(&mut self, calls: f64, wakes: f64) {
         let call_s = self.call_s();
         self.calls_s += calls * call_s;
         self.cost_s += calls * call_s + wakes * WAKE_S;
     }
 
-    /// Records were read; of the whole machine, or of the program only.
+    /// Adds records that were read. `whole` is whether they are of the whole machine, or of the
+    /// program only.
     pub(crate) fn add_all(&mut self, events: &[Event], whole: bool) {
         for event in events {
             match event.what {
@@ -108,24 +110,25 @@ impl Ration {
         }
     }
 
-    /// Taking in the records took the doctor so much of a core, which the program may lack.
+    /// Adds the time that the doctor spent on reading the records, which the program may lack.
     pub(crate) fn add_own(&mut self, own_s: f64) {
         self.own_s += own_s;
     }
 
-    /// A thread got a core, or left it.
+    /// Adds a switch side: a thread got a core, or left it.
     pub(crate) fn add_switch(&mut self) {
         self.cost_s += SWITCH_S;
         self.switches_s += SWITCH_S;
         self.switches += 1;
     }
 
-    /// What the records since the last turn cost, in ns: all of them, and those but calls.
+    /// Returns the cost of the records since the last turn, in ns: of all records, and of all but
+    /// calls.
     pub(crate) fn spent_ns(&self) -> (f64, f64) {
         (self.cost_s * 1e9, (self.cost_s - self.calls_s) * 1e9)
     }
 
-    /// What a call is taken to last longer because it is counted.
+    /// Returns the time by which counting is assumed to lengthen a call.
     pub(crate) fn call_s(&self) -> f64 {
         match self.pace {
             Pace::Each => CALL_EACH_S,
@@ -140,17 +143,17 @@ impl Ration {
         }
     }
 
-    /// Do they count now?
+    /// Returns whether the events count now.
     pub(crate) fn is_on(&self) -> bool {
         self.pace.is_on()
     }
 
-    /// Do they pause for so long that even asking is too much?
+    /// Returns whether they pause for so long that even the check at each call costs too much.
     pub(crate) fn pauses_for_long(&self) -> bool {
         !self.is_on() && self.off_ns >= LONG_NS
     }
 
-    /// When it is time to turn at the latest.
+    /// Returns the latest time of the next turn.
     pub(crate) fn next_ns(&self) -> u64 {
         match (self.pace, self.has_paused) {
             (pace, _) if !pace.is_on() => self.since_ns + self.off_ns,
@@ -159,7 +162,7 @@ impl Ration {
         }
     }
 
-    /// Is it time for another pace?
+    /// Changes the pace if it is time to. Returns the new pace.
     pub(crate) fn turn(&mut self, now_ns: u64) -> Option<Pace> {
         let span_ns = now_ns.saturating_sub(self.since_ns);
         let before = self.pace;
@@ -200,7 +203,7 @@ impl Ration {
         pace
     }
 
-    /// Did they ever pause?
+    /// Returns whether they have ever paused.
     pub(crate) fn has_paused(&self) -> bool {
         self.has_paused
     }

@@ -1,4 +1,4 @@
-//! What the kernel writes into a ring, as events.
+//! Parses the records of a ring buffer into events.
 
 use super::calls::Arguments;
 use super::hooks;
@@ -9,13 +9,13 @@ use perf_event_open_sys::bindings::{
     PERF_RECORD_THROTTLE,
 };
 
-/// Something that happened on a core.
+/// An event on a core.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Event {
-    /// Of the monotonic clock.
+    /// The time of the monotonic clock.
     pub(crate) time_ns: u64,
     pub(crate) core: u32,
-    /// The process and thread that it happened to; both 0 for an idle core.
+    /// The process and thread of the event; both are 0 for an idle core.
     pub(crate) pid: i32,
     pub(crate) tid: i32,
     pub(crate) what: What,
@@ -23,41 +23,42 @@ pub(crate) struct Event {
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum What {
-    /// The thread has the core now.
+    /// The thread got the core.
     In,
-    /// It has it no more.
+    /// The thread left the core.
     Out {
         preempted: bool,
     },
-    /// It can run, and waits for this core.
+    /// The thread became runnable, and waits for this core.
     Woken {
         target: u32,
     },
-    /// It is about to be able to run, as this thread or nobody caused it: an interrupt did.
+    /// The thread is about to become runnable. This waker caused it, or an interrupt if there is
+    /// none.
     Roused {
         waker: Option<i32>,
     },
-    /// A thread or process begins.
+    /// A thread or process began.
     Forked {
         parent: i32,
     },
     Exited,
-    /// A process or thread has a name, because it became another program if `exec`.
+    /// A process or thread got a name; with `exec`, because it became another program.
     Named {
         name: Box<str>,
         exec: bool,
     },
     Mapped(Box<Mapping>),
-    /// It had the core when the clock ticked. The addresses are those of its stack, innermost
-    /// first, and marks between kernel and user ones.
+    /// The thread had the core at a clock sample. The addresses are those of its stack, innermost
+    /// first, with marks between kernel and user ones.
     Ticked(Box<[u64]>),
-    /// It made a system call, which stands for `weight` of them.
+    /// The thread made a system call, which represents `weight` calls.
     Called {
         number: u64,
         arguments: Arguments,
         weight: u64,
     },
-    /// The kernel had no room for so many records, or stopped an event for a moment.
+    /// The kernel had no room for this number of records, or stopped an event for a moment.
     Lost(u64),
     Throttled,
 }
@@ -74,17 +75,17 @@ pub(crate) struct Mapping {
     pub(crate) inode: u64,
 }
 
-/// What samples of an event mean.
+/// The meaning of the samples of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Carrier,
     Switches,
     Clock,
-    /// What programs of [`hooks`] write.
+    /// A record that an eBPF program of [`hooks`] wrote.
     Hook,
 }
 
-/// Reads numbers off the front of a record.
+/// Reads numbers from the front of a record.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -116,10 +117,10 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// What stands at the end of every record that is no sample.
+/// The size of the trailer of every record that is not a sample.
 const TRAILER_BYTES: usize = 32;
 
-/// Adds the events of whole records. What is cut off or unknown adds none.
+/// Adds the events of complete records. Truncated or unknown records add none.
 pub(crate) fn parse(mut bytes: &[u8], kinds: &[(u64, Kind)], events: &mut Vec<Event>) {
     while bytes.len() >= 8 {
         let mut header = Reader(bytes);
@@ -174,7 +175,7 @@ fn other(kind: u32, misc: u32, body: &[u8]) -> Option<Event> {
             (pid, tid) = (body.i32()?, body.i32()?);
             let (start, bytes, file_offset) = (body.u64()?, body.u64()?, body.u64()?);
             let (device, inode) = ((body.u32()?, body.u32()?), body.u64()?);
-            // The inode's generation, protection, flags.
+            // These are the inode's generation, protection and flags.
             body.take(8 + 8)?;
             What::Mapped(Box::new(Mapping {
                 start,

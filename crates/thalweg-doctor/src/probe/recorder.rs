@@ -1,24 +1,24 @@
-//! Keeps what each thread did for the report, in bounded memory.
+//! Records each thread's activity for the report, in bounded memory.
 
 use super::timeline::{Past, Timeline};
 use crate::recording::{Recording, Span, Stack, State, Track};
 use std::collections::HashMap;
 
-/// Threads whose spans are kept while the program runs.
+/// The maximum number of threads whose spans are kept while the program runs.
 const LANES_MAX: usize = 4 * Recording::TRACKS_MAX;
-/// The first length of bins.
+/// The initial length of bins.
 const BIN_NS_FIRST: u64 = 20_000;
 
-/// The spans of a thread. If there would be too many, time is cut into bins, and each bin is what
-/// the thread did most in it.
+/// The spans of a thread. If there are too many, time is divided into bins, and each bin holds the
+/// state that the thread was in for most of it.
 #[derive(Debug, Default)]
 struct Lane {
     spans: Vec<Span>,
     total_ns: [u64; 3],
-    /// State changes that came.
+    /// The number of state changes that arrived.
     came: u64,
     end_ns: u64,
-    /// 0 while spans are exact.
+    /// The length of a bin; 0 while spans are exact.
     bin_ns: u64,
     in_bin_ns: [u64; 3],
 }
@@ -99,7 +99,7 @@ impl Lane {
     }
 }
 
-/// The spans of all threads, as they come.
+/// The spans of all threads, recorded as they arrive.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     from_ns: u64,
@@ -118,7 +118,7 @@ impl Recorder {
 
     pub(crate) fn add(&mut self, past: Past) {
         if self.lanes.len() >= LANES_MAX && !self.lanes.contains_key(&past.tid) {
-            // The one that ran least has the least to show.
+            // The thread that ran least has the least to show.
             let least = self.lanes.iter().min_by_key(|(_, lane)| lane.total_ns[0]);
             if let Some((&tid, _)) = least {
                 self.lanes.remove(&tid);
@@ -153,7 +153,7 @@ impl Recorder {
     }
 }
 
-/// Stacks with weights that sum up to `total_ns`, the heaviest first.
+/// Returns stacks with weights that add up to `total_ns`, the heaviest first.
 pub(crate) fn weighed(stacks: Vec<(Vec<String>, f64)>, total_ns: f64) -> Vec<Stack> {
     let all: f64 = stacks.iter().map(|(_, weight)| weight).sum();
     let stack = |(frames, weight): (Vec<String>, f64)| Stack {
@@ -198,7 +198,7 @@ mod tests {
     fn many_spans_become_a_coarser_picture_and_lose_no_time() {
         let mut recorder = Recorder::new(0);
         for round in 0..200_000_u64 {
-            // Runs mostly for the first half, and is blocked mostly after that.
+            // The thread mostly runs in the first half, and is mostly blocked after that.
             let ran_ns = if round < 100_000 { 700 } else { 100 };
             let at_ns = round * 1_000;
             recorder.add(past(7, State::Running, at_ns, at_ns + ran_ns));

@@ -1,8 +1,9 @@
-//! Files at paths that come from elsewhere: from a process's mappings, its environment or its
+//! Opens files at paths from elsewhere: from a process's mappings, its environment or its control
 //! groups.
 //!
-//! Anything may lie there by now, such as a named pipe or a file without an end. So a file is
-//! looked at before it is opened, only a regular one is opened, and what is read of it is bounded.
+//! Any file may lie at such a path by now, such as a named pipe or an endless file. The type of a
+//! file is therefore checked before it is opened, only regular files are opened, and the amount
+//! that is read is bounded.
 
 use rustix::fs::{Mode, OFlags};
 use std::fs::File;
@@ -10,27 +11,27 @@ use std::io::{self, Read as _};
 use std::os::fd::AsRawFd as _;
 use std::path::Path;
 
-/// Bytes of a text, at most. The mappings of a process are the longest: 65,530 of them by default
-/// (`vm.max_map_count`), of some hundred bytes each.
+/// The maximum size of a text in bytes. The mappings of a process are the longest: 65,530 of them
+/// by default (`vm.max_map_count`), of about a hundred bytes each.
 const TEXT_BYTES_MAX: u64 = 64 << 20;
 
 /// Opens a regular file for reading; `more` are flags for how its path is followed.
 ///
-/// Nothing else is opened, so that this neither waits for the writer of a pipe nor wakes it, and
-/// does nothing to a device.
+/// No other kind of file is opened, so that this neither waits for the writer of a pipe nor wakes
+/// it, and has no effect on a device.
 pub(crate) fn open(path: impl AsRef<Path>, more: OFlags) -> io::Result<File> {
     let look = OFlags::PATH | OFlags::CLOEXEC | more;
     let found = File::from(rustix::fs::open(path.as_ref(), look, Mode::empty())?);
     if !found.metadata()?.is_file() {
         return Err(io::Error::other("not a regular file"));
     }
-    // The path may lead elsewhere by now, and this leads to what was looked at.
+    // The path may lead elsewhere by now; this link leads to the file that was checked.
     let same = format!("/proc/self/fd/{}", found.as_raw_fd());
     let read = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     Ok(File::from(rustix::fs::open(same, read, Mode::empty())?))
 }
 
-/// Reads a file of at most so many bytes; a longer one is an error.
+/// Reads a file of at most `bytes_max` bytes; a longer one is an error.
 pub(crate) fn read(path: impl AsRef<Path>, bytes_max: u64, more: OFlags) -> io::Result<Vec<u8>> {
     let mut content = Vec::new();
     let mut limited = open(path, more)?.take(bytes_max + 1);
@@ -41,8 +42,8 @@ pub(crate) fn read(path: impl AsRef<Path>, bytes_max: u64, more: OFlags) -> io::
     }
 }
 
-/// Reads a text of `/proc` or `/sys`. Names in it may be no UTF-8: a thread's is cut after 15
-/// bytes.
+/// Reads a text of `/proc` or `/sys`. Names in it may be invalid UTF-8, as a thread's name is cut
+/// after 15 bytes.
 pub(crate) fn text(path: impl AsRef<Path>) -> Option<String> {
     let content = read(path, TEXT_BYTES_MAX, OFlags::empty()).ok()?;
     Some(String::from_utf8_lossy(&content).into_owned())
@@ -54,7 +55,7 @@ mod tests {
     use rustix::fs::{CWD, mkfifoat};
     use std::fs;
 
-    /// A folder that goes with this.
+    /// A folder that is removed when this is dropped.
     struct Folder(std::path::PathBuf);
 
     impl Drop for Folder {

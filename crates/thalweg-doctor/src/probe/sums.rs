@@ -1,15 +1,16 @@
-//! What a timeline adds up.
+//! The sums of a timeline.
 
 use crate::recording::State;
 
 /// Sums over time. A thread-nanosecond is one thread for a nanosecond.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Sums {
-    /// At least one thread ran; none did and one waited for a core; all were blocked.
+    /// The time in which at least one thread ran; in which none ran and one waited for a core; in
+    /// which all were blocked.
     pub(crate) running_ns: u64,
     pub(crate) waiting_ns: u64,
     pub(crate) blocked_ns: u64,
-    /// Thread-nanoseconds.
+    /// Sums in thread-nanoseconds.
     pub(crate) ran_ns: u64,
     pub(crate) waited_peers_ns: u64,
     pub(crate) waited_others_ns: u64,
@@ -25,7 +26,7 @@ impl Sums {
         self.waited_others_ns += more.waited_others_ns;
     }
 
-    /// As much again as came since `before`, times `factor`.
+    /// Adds the increase since `before`, times `factor`.
     fn repeat(&mut self, before: &Sums, factor: f64) {
         for (now, before) in [
             (&mut self.running_ns, before.running_ns),
@@ -44,13 +45,14 @@ fn repeat(now: &mut u64, before: u64, factor: f64) {
     *now += (now.saturating_sub(before) as f64 * factor).round() as u64;
 }
 
-/// All that is counted.
+/// All sums and counts.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Totals {
     pub(crate) all: Sums,
-    /// While wakes were told.
+    /// The sums over the time in which wake-ups were recorded.
     pub(crate) told: Sums,
-    /// The squares of the spans in which all threads were blocked, in ns, and the one that lasts.
+    /// The sum of the squares of the spans in which all threads were blocked, in ns, and the
+    /// current span.
     blocked_square: f64,
     pub(crate) blocked_since_ns: u64,
     pub(crate) threads_max: usize,
@@ -63,14 +65,14 @@ pub(crate) struct Totals {
 }
 
 impl Totals {
-    /// Not all threads are blocked any more.
+    /// Ends a span in which all threads were blocked.
     pub(crate) fn end_blocked(&mut self) {
         self.blocked_square += (self.blocked_since_ns as f64).powi(2);
         self.blocked_since_ns = 0;
     }
 
-    /// As much of what switches tell again as came since `before`, times `factor`; switches come
-    /// `often` times as often. Waits after wakes stand for all of the time as they are.
+    /// Adds the increase of what switches show since `before`, times `factor`; switches are `often`
+    /// times as frequent. Waits after wake-ups represent all of the time unchanged.
     pub(super) fn repeat(&mut self, before: &Totals, factor: f64, often: f64) {
         self.all.repeat(&before.all, factor);
         self.blocked_square += (self.blocked_square - before.blocked_square) * factor;
@@ -80,7 +82,8 @@ impl Totals {
         repeat(&mut self.others_ns, before.others_ns, factor);
     }
 
-    /// How long all threads were blocked at a time, as an average over that time, in ns.
+    /// Returns the mean length of the spans in which all threads were blocked, weighted by that
+    /// time, in ns.
     pub(crate) fn blocked_mean_ns(&self) -> Option<f64> {
         let squares = self.blocked_square + (self.blocked_since_ns as f64).powi(2);
         (self.all.blocked_ns > 0).then(|| squares / self.all.blocked_ns as f64)
@@ -99,11 +102,13 @@ pub(crate) struct Thread {
     pub(crate) ran_ns: u64,
     pub(crate) waited_ns: u64,
     pub(crate) blocked_ns: u64,
-    /// When it was first seen to sleep, in a span that the records have not ended yet.
+    /// The time at which it was first sampled asleep, in a span that the records have not ended
+    /// yet.
     pub(crate) slept_ns: Option<u64>,
-    /// How often it blocked.
+    /// The number of times that it blocked.
     pub(crate) blocks: u64,
-    /// The time that it ran, waited and was blocked, and the blocks, when switches were told again.
+    /// Its times of running, waiting and being blocked, and its number of blocks, when switches
+    /// were last recorded again.
     pub(super) before: ([u64; 3], u64),
 }
 
@@ -112,13 +117,13 @@ impl Thread {
         [self.ran_ns, self.waited_ns, self.blocked_ns]
     }
 
-    /// Switches are told from now on.
+    /// Marks the time from which on switches are recorded again.
     pub(super) fn mark(&mut self) {
         self.before = (self.lived_ns(), self.blocks);
     }
 
-    /// The time since the last span is spent as that since the mark was: so long in each state,
-    /// with blocks `often` times as often.
+    /// Divides the time since the last span as the time since the mark was divided. Returns the
+    /// time in each state; blocks are `often` times as frequent.
     pub(super) fn repeat(&mut self, now_ns: u64, often: f64) -> [(State, u64); 3] {
         let (before, blocks) = self.before;
         let lived_ns = self.lived_ns();

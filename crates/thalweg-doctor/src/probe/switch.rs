@@ -1,14 +1,14 @@
-//! The time that a switch takes, where it is not told who has the cores.
+//! Accounts for the time of a switch, where it is not recorded which thread has a core.
 
 use super::sums::Sums;
 use super::timeline::{Core, Owner, Timeline};
 
-/// So long takes a switch between two threads at most: 2 to 5 µs (Zen 4, KVM).
+/// The upper limit on the duration of a switch between two threads: 2 to 5 µs (Zen 4, KVM).
 const SWITCH_NS: u64 = 10_000;
 
 impl Timeline {
-    /// A thread of the program has a core so soon after another one that nobody had it meanwhile:
-    /// what took the time is the switch.
+    /// Corrects the sums if a thread of the program gets a core so soon after another one that no
+    /// other thread had it in between: the time was that of the switch.
     pub(super) fn end_switch(&mut self, core: usize) {
         let Core {
             owner,
@@ -42,7 +42,8 @@ mod tests {
     use super::super::record::{Event, What};
     use super::*;
 
-    /// Two threads on one core call `sched_yield` in turn; the other one has it so much later.
+    /// Two threads on one core call `sched_yield` in turn; the other one gets the core after
+    /// `switch_ns`.
     fn yielding(switch_ns: u64) -> (f64, f64) {
         let mut timeline = Timeline::new(0, false);
         for tid in [7, 8] {
@@ -71,8 +72,8 @@ mod tests {
         )
     }
 
-    /// Threads that yield run for 2 µs at a time: that was CONTAMINATED at 0.87 for a user who is
-    /// not told who has the cores.
+    /// Threads that yield run for 2 µs at a time. The verdict had been CONTAMINATED at 0.87 for a
+    /// user who cannot see which thread has a core.
     #[test]
     fn nobody_has_the_core_while_it_switches() {
         let (others, waiting) = yielding(1_500);

@@ -1,4 +1,4 @@
-//! Names of functions.
+//! Reads the names of functions.
 
 use super::memory::{Frame, Memory};
 use object::read::{ObjectSegment as _, ObjectSymbol as _};
@@ -8,14 +8,15 @@ use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt as _;
 
-/// A table has a name of some 25 bytes for each of its functions: they are read by so much.
+/// The size of the parts in which a file is read. A table has a name of about 25 bytes for each of
+/// its functions.
 const PART_BYTES: usize = 64 << 10;
-/// Bytes of a file with names, and of the names themselves, at most. A browser with everything that
-/// a debugger wants has some GiB. Of a larger file nothing is read, of more names the first.
+/// The maximum size of a file with names, and of the names themselves. A browser with all debug
+/// information has some GiB. A larger file is not read; of more names only the first are.
 const FILE_BYTES_MAX: u64 = 4 << 30;
 const NAMES_BYTES_MAX: usize = 1 << 30;
 
-/// A file that is read in parts, as many short reads lie side by side.
+/// A file that is read in parts, as many short reads are adjacent.
 struct Parts {
     file: File,
     at: u64,
@@ -33,7 +34,7 @@ impl Parts {
         }
     }
 
-    /// The bytes from `at` on that are in the part.
+    /// Returns the bytes from `at` on that are in the current part.
     fn known(&self) -> &[u8] {
         let from = self.at.checked_sub(self.part_at);
         let from = from.and_then(|from| usize::try_from(from).ok());
@@ -76,17 +77,18 @@ impl Seek for Parts {
     }
 }
 
-/// A function: where it starts, its bytes if they are known, and where its name is in a table's.
+/// A function: its start, its size in bytes if known, and the position of its name in the table of
+/// names.
 type Function = (u64, u64, (usize, usize));
 
-/// Functions by where they start, with their names as they are in the file.
+/// The functions by their start, with their names as they are in the file.
 #[derive(Debug, Default)]
 struct Table {
     functions: Vec<Function>,
     names: String,
-    /// Parts of the file: offset, bytes, address.
+    /// The segments of the file: offset, bytes, address.
     segments: Vec<(u64, u64, u64)>,
-    /// It is a program of Go, whose runtime parks goroutines by itself.
+    /// Whether it is a Go program, whose runtime parks goroutines by itself.
     is_go: bool,
 }
 
@@ -113,7 +115,8 @@ impl Table {
         }
     }
 
-    /// The symbols of a program or library; none where there is no file, or it cannot be read.
+    /// Reads the symbols of a program or library; there are none where there is no file, or where
+    /// it cannot be read.
     fn of_file(file: Option<File>) -> Table {
         let small = |file: &File| file.metadata().is_ok_and(|it| it.len() <= FILE_BYTES_MAX);
         let Some(file) = file.filter(small) else {
@@ -136,7 +139,7 @@ impl Table {
         }
     }
 
-    /// The kernel's; none if it hides their addresses.
+    /// Reads the kernel's symbols; there are none if it hides their addresses.
     fn of_kernel() -> Table {
         let text = fs::read_to_string("/proc/kallsyms").unwrap_or_default();
         let function = |line| {
@@ -168,7 +171,7 @@ impl Table {
     }
 }
 
-/// Names, read from files when they are asked for first.
+/// The names of functions, read from a file when its first name is requested.
 #[derive(Debug, Default)]
 pub(crate) struct Symbols {
     kernel: Option<Table>,
@@ -176,7 +179,7 @@ pub(crate) struct Symbols {
 }
 
 impl Symbols {
-    /// The function of a frame, as its file names it.
+    /// Returns the function of a frame, with the name that its file gives it.
     pub(crate) fn name(&mut self, frame: Frame, memory: &Memory) -> Option<&str> {
         match frame {
             Frame::Kernel(address) => self
@@ -194,7 +197,7 @@ impl Symbols {
         }
     }
 
-    /// Is any of the code that was seen to run a program of Go?
+    /// Returns whether any of the code that was seen to run is that of a Go program.
     pub(crate) fn has_goroutines(&mut self, memory: &Memory) -> bool {
         let is_go = |number| {
             let table = || Table::of_file(memory.file(number));
@@ -203,7 +206,7 @@ impl Symbols {
         memory.files().any(is_go)
     }
 
-    /// The function of a frame, or where it is.
+    /// Returns the function of a frame, or its location.
     pub(crate) fn label(&mut self, frame: Frame, memory: &Memory) -> String {
         if let Some(name) = self.name(frame, memory) {
             let kernel = if matches!(frame, Frame::Kernel(_)) {

@@ -1,10 +1,10 @@
-//! How often the program made each system call.
+//! Counts how often the program made each system call.
 
 use super::calls::{self, Arguments, Class};
 use std::collections::HashMap;
 
-/// Calls of a time in which they were counted, by number and whether they poll without waiting, and
-/// how long the threads ran in it but for what the counting took.
+/// The calls of a period in which they were counted, by number and by whether they poll without
+/// waiting, and the time that the threads ran in it without the cost of counting.
 #[derive(Debug, Default)]
 struct Window {
     calls: HashMap<(u64, bool), f64>,
@@ -13,7 +13,7 @@ struct Window {
 
 impl Window {
     fn count(&self) -> f64 {
-        // An empty sum is −0.
+        // The sum of an empty iterator is −0.
         self.calls.values().sum::<f64>() + 0.0
     }
 
@@ -24,37 +24,39 @@ impl Window {
     }
 }
 
-/// What counting may leave of the time that threads ran, at least.
+/// The minimum share of the threads' run time that remains after the cost of counting is
+/// subtracted.
 const LEFT_MIN: f64 = 0.2;
 
-/// Counts calls, all the time or in windows. In a pause between two windows there were as many for
-/// the time that the threads ran as in these two: they make fewer while they are counted.
+/// Counts calls, all the time or in windows. In a pause between two windows, the number of calls
+/// per run time of the threads is assumed to be that of these two windows. They make fewer calls
+/// while they are counted.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    /// Of all windows that ended, and of the pauses between them.
+    /// The sum of all windows that ended, and of the pauses between them.
     all: Window,
     open: Window,
-    /// The window before the pause, and how long threads ran in that.
+    /// The window before the pause, and the time that threads ran in the pause.
     last: Option<(Window, f64)>,
-    /// There was a pause between two windows.
+    /// Whether there was a pause between two windows.
     has_begun: bool,
 }
 
 impl Tally {
-    /// A call that stands for `weight` of them.
+    /// Adds a call that represents `weight` calls.
     pub(crate) fn add(&mut self, number: u64, arguments: &Arguments, weight: f64) {
         let asks = calls::polls_without_waiting(number, arguments);
         let call = (calls::meant(number, arguments), asks);
         *self.open.calls.entry(call).or_default() += weight;
     }
 
-    /// Calls that were recorded in this window.
+    /// Returns the number of calls that were recorded in this window.
     pub(crate) fn recorded(&self) -> u64 {
         self.open.count() as u64
     }
 
-    /// A window ends: so many calls were counted in it, the threads ran for so long, and each call
-    /// took `cost_ns` more because it, and what came with it, was recorded.
+    /// Ends a window: `counted` calls were counted in it, the threads ran for `ran_ns`, and each
+    /// call took `cost_ns` more because it, and the records that came with it, were recorded.
     pub(crate) fn end_window(&mut self, counted: u64, ran_ns: u64, cost_ns: f64) {
         let mut window = std::mem::take(&mut self.open);
         let scale = counted as f64 / window.count().max(1.0);
@@ -62,7 +64,8 @@ impl Tally {
         let ran_ns = ran_ns as f64;
         window.ran_ns = (ran_ns - counted as f64 * cost_ns).max(LEFT_MIN * ran_ns);
         if let Some((last, pause_ns)) = self.last.take() {
-            // In the first window the program was started: that says little of the pause.
+            // The first window contains the start of the program, which is not typical of the
+            // pause.
             let last = if self.has_begun {
                 last
             } else {
@@ -77,33 +80,33 @@ impl Tally {
         self.last = Some((window, 0.0));
     }
 
-    /// A pause ends, in which the threads ran for so long.
+    /// Ends a pause, in which the threads ran for `ran_ns`.
     pub(crate) fn end_pause(&mut self, ran_ns: u64) {
         if let Some((_, pause_ns)) = &mut self.last {
             *pause_ns = ran_ns as f64;
         }
     }
 
-    /// There is no window after the pause.
+    /// Ends the count where no window follows the pause.
     pub(crate) fn end(&mut self) {
         if let Some((last, pause_ns)) = self.last.take() {
             self.all.add(&last, pause_ns / last.ran_ns.max(1.0));
         }
     }
 
-    /// Calls in all.
+    /// Returns the number of calls in all.
     pub(crate) fn count(&self) -> f64 {
         self.all.count()
     }
 
-    /// Calls of some classes.
+    /// Returns the number of calls of some classes.
     pub(crate) fn count_of(&self, classes: &[Class]) -> f64 {
         let calls = self.all.calls.iter();
         let wanted = calls.filter(|((number, _), _)| classes.contains(&calls::class(*number)));
         wanted.map(|(_, calls)| calls).sum::<f64>() + 0.0
     }
 
-    /// The part of all calls that poll without waiting.
+    /// Returns the share of all calls that poll without waiting.
     pub(crate) fn busy_share(&self) -> f64 {
         let asking = self.all.calls.iter().filter(|((_, asks), _)| *asks);
         asking.map(|(_, calls)| calls).sum::<f64>() / self.count().max(1.0) + 0.0
@@ -133,7 +136,8 @@ mod tests {
         assert!(none == 0.0 && none.is_sign_positive(), "{none}");
     }
 
-    /// `selectNow` of Java in a loop was SYSCALL-BOUND: of its calls only the class was kept.
+    /// `selectNow` of Java in a loop was judged SYSCALL-BOUND, because only the class of its calls
+    /// was kept.
     #[test]
     fn polls_that_do_not_wait_are_told_from_those_that_do() {
         let mut tally = Tally::default();

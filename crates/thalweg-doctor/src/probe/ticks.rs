@@ -1,4 +1,4 @@
-//! What the program computes, as the clock's ticks show it.
+//! Classifies what the program computes, from the clock's samples.
 
 use super::calls::{self, Class};
 #[cfg(target_arch = "x86_64")]
@@ -7,39 +7,39 @@ use super::memory::{Frame, Memory};
 use super::symbols::Symbols;
 use std::collections::HashMap;
 
-/// Marks in a stack that say whose addresses follow.
+/// The lowest mark in a stack; a mark says whether kernel or user addresses follow.
 const MARK_MIN: u64 = -4095_i64 as u64;
 const MARK_KERNEL: u64 = -128_i64 as u64;
 const MARK_USER: u64 = -512_i64 as u64;
 
-/// Bytes of code that are looked at around a sampled address.
+/// The number of bytes of code that are examined around a sampled address.
 const CODE_BYTES: usize = 64;
-/// Different addresses and stacks that are kept.
+/// The maximum number of different addresses and stacks that are kept.
 const KEPT_MAX: usize = 50_000;
 
-/// What code does, as its bytes tell.
+/// The properties of code that its bytes show.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Code {
     spins: bool,
     yields: bool,
     calls: bool,
     polls: bool,
-    /// The kernel lets programs read the clock there without a call.
+    /// Whether it is where the kernel lets programs read the clock without a call (the vDSO).
     clock: bool,
 }
 
-/// The ticks of a thread.
+/// The samples of a thread.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct OfThread {
     pub(crate) all: u64,
     pub(crate) pause: u64,
-    /// Beside a system call that polls.
+    /// The samples next to a system call that polls.
     pub(crate) polls: u64,
-    /// Where it reads the clock.
+    /// The samples where it reads the clock.
     clock: u64,
 }
 
-/// Parts of all ticks by what the kernel did.
+/// The shares of all samples by the kernel's activity.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct KernelShares {
     pub(crate) fault: f64,
@@ -47,25 +47,26 @@ pub(crate) struct KernelShares {
     pub(crate) yields: f64,
 }
 
-/// All ticks.
+/// All samples.
 #[derive(Debug, Default)]
 pub(crate) struct Ticks {
     pub(crate) all: u64,
-    /// Outside the kernel.
+    /// The samples outside the kernel.
     pub(crate) user: u64,
-    /// In a loop that waits, or beside a pause; beside a system call, or one of `sched_yield`.
+    /// The samples in a loop that waits, or next to a pause; next to a system call, or to one of
+    /// `sched_yield`.
     pub(crate) pause: u64,
     pub(crate) calls: u64,
     pub(crate) yields: u64,
     pub(crate) threads: HashMap<i32, OfThread>,
-    /// Of each name of a thread, stacks with the innermost frame first.
+    /// For each name of a thread, its stacks with the innermost frame first.
     stacks: HashMap<Box<str>, HashMap<Box<[Frame]>, u64>>,
     kept: usize,
     codes: HashMap<Frame, Code>,
 }
 
 impl Ticks {
-    /// Adds a tick of a thread.
+    /// Adds a sample of a thread.
     pub(crate) fn add(
         &mut self,
         (pid, tid): (i32, i32),
@@ -125,8 +126,8 @@ impl Ticks {
         code
     }
 
-    /// Parts of all ticks in page faults, system calls and `sched_yield`; nothing if the kernel
-    /// hides the addresses of its functions.
+    /// Returns the shares of all samples in page faults, system calls and `sched_yield`; `None` if
+    /// the kernel hides the addresses of its functions.
     pub(crate) fn kernel_shares(
         &self,
         symbols: &mut Symbols,
@@ -157,8 +158,9 @@ impl Ticks {
         known.then_some(shares)
     }
 
-    /// Loops that wait and call functions meanwhile, as their names tell. What asks again and again
-    /// and finds nothing spins; so does a thread that does next to nothing but read the clock.
+    /// Finds loops that wait and call functions meanwhile, by the functions' names. A thread that
+    /// checks again and again and finds nothing spins; so does a thread that does little but read
+    /// the clock.
     pub(crate) fn find_askers(&mut self, symbols: &mut Symbols, memory: &Memory) {
         let (mut asks, mut found) = (0, 0);
         for (stack, &count) in self.stacks.values().flatten() {
@@ -186,7 +188,8 @@ impl Ticks {
         self.pause = (self.pause + vain).min(self.user);
     }
 
-    /// Thread, and functions from the outermost to the innermost, with their ticks.
+    /// Returns for each stack the thread, and the functions from the outermost to the innermost,
+    /// with the number of samples.
     pub(crate) fn stacks(&self, symbols: &mut Symbols, memory: &Memory) -> Vec<(Vec<String>, f64)> {
         let mut named: HashMap<Vec<String>, u64> = HashMap::new();
         for (name, stacks) in &self.stacks {
@@ -208,10 +211,11 @@ impl Ticks {
     }
 }
 
-/// A thread that reads the clock for this part of its time waits for a moment: such a loop in C or
-/// Rust does so for 0.79 and 0.92 (Zen 3).
+/// The share of the samples of a thread in reading the clock from which on the thread waits for a
+/// point in time: such a loop in C or Rust has 0.79 and 0.92 (Zen 3).
 const CLOCK_MOST: f64 = 0.7;
-/// What asks without waiting: `select` of Go with a `default`, and attempts to take a lock.
+/// The functions that check without waiting: `select` of Go with a `default`, and attempts to take
+/// a lock.
 const ASKS: &[&str] = &[
     "runtime.selectgo",
     "runtime.selectnbrecv",
@@ -219,10 +223,11 @@ const ASKS: &[&str] = &[
     "pthread_mutex_trylock",
     "sem_trywait",
 ];
-/// A `select` of Go that finds something moves it, or waits, for a few hundredths of its time, and
-/// hardly ever where few do.
+/// The weight of samples that show success. A `select` of Go that finds something moves it, or
+/// waits, for a few hundredths of its time, and does so very rarely where few attempts succeed.
 const FOUND_SCALE: u64 = 100;
-/// What runs where that finds something, a partner sends or receives, or it waits.
+/// The functions that run where such a check succeeds, where a partner sends or receives, or where
+/// it waits.
 const FOUND: &[&str] = &[
     "runtime.typedmemclr",
     "pthread_mutex_unlock",
@@ -249,7 +254,7 @@ const CALLS: &[&str] = &[
     "do_el0_svc",
 ];
 
-/// The kernel's and the program's addresses of a stack.
+/// Splits a stack into the kernel's and the program's addresses.
 fn split(stack: &[u64]) -> (&[u64], &[u64]) {
     let (mut kernel, mut user): (&[u64], &[u64]) = (&[], &[]);
     let mut rest = stack;
@@ -268,7 +273,7 @@ fn split(stack: &[u64]) -> (&[u64], &[u64]) {
     (kernel, user)
 }
 
-/// Is the address in a loop that waits without a `pause`?
+/// Returns whether the address is in a loop that waits without a `pause`.
 #[cfg(target_arch = "x86_64")]
 fn waits(pid: i32, address: u64, frame: Frame, memory: &Memory) -> bool {
     let mut bytes = [0; 2 * loops::AROUND];
@@ -282,7 +287,7 @@ fn waits(_: i32, _: u64, _: Frame, _: &Memory) -> bool {
     false
 }
 
-/// Is there an instruction that tells the core that the thread spins?
+/// Returns whether the code has an instruction that hints to the core that the thread spins.
 fn has_pause(code: &[u8]) -> bool {
     if cfg!(target_arch = "aarch64") {
         let yields = 0xd503_203f_u32.to_le_bytes();
@@ -294,7 +299,7 @@ fn has_pause(code: &[u8]) -> bool {
     code.windows(2).any(|pair| pair == [0xf3, 0x90])
 }
 
-/// Is there a system call?
+/// Returns whether the code has a system call.
 fn has_call(code: &[u8]) -> bool {
     if cfg!(target_arch = "aarch64") {
         let svc = 0xd400_0001_u32.to_le_bytes();
@@ -303,7 +308,7 @@ fn has_call(code: &[u8]) -> bool {
     code.windows(2).any(|pair| pair == [0x0f, 0x05])
 }
 
-/// Is there a call of `sched_yield`, as C libraries make it?
+/// Returns whether the code has a call of `sched_yield`, in the form of C libraries.
 fn has_yield(code: &[u8]) -> bool {
     if cfg!(target_arch = "aarch64") {
         // mov x8, #124
@@ -315,7 +320,8 @@ fn has_yield(code: &[u8]) -> bool {
         .any(|bytes| bytes == [0xb8, 0x18, 0, 0, 0, 0x0f, 0x05])
 }
 
-/// Is there a call that polls, as C libraries make it? On x86-64, the only one that has any.
+/// Returns whether the code has a call that polls, in the form of C libraries. Only x86-64 is
+/// supported.
 fn has_poll(code: &[u8]) -> bool {
     let polls = |number: [u8; 4]| calls::class(u32::from_le_bytes(number).into()) == Class::Poll;
     // mov eax, number; syscall
@@ -352,7 +358,8 @@ mod tests {
         assert!(!has_call(&[0x8a, 0x07, 0xf3, 0x90, 0xeb, 0xfa]));
     }
 
-    /// Loops that wait for a moment were CPU-COMPUTE: they read the clock, and have no `pause`.
+    /// Loops that wait for a point in time had been judged CPU-COMPUTE: they read the clock, and
+    /// have no `pause`.
     #[test]
     fn who_does_nothing_but_read_the_clock_waits() {
         let mut memory = Memory::default();

@@ -1,4 +1,4 @@
-//! Who ran, waited and was blocked, and when.
+//! Records which threads ran, waited and were blocked, and when.
 
 use super::gap::Gap;
 use super::record::{Event, What};
@@ -7,7 +7,7 @@ use super::sums::{Sums, Totals};
 use crate::recording::State;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-/// Who has a core.
+/// The owner of a core.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Owner {
     #[default]
@@ -20,16 +20,16 @@ pub(super) enum Owner {
 pub(super) struct Core {
     pub(super) owner: Owner,
     tid: i32,
-    /// Threads of the program that wait for it.
+    /// The number of threads of the program that wait for it.
     pub(super) queued: u64,
-    /// When a thread of the program last left it.
+    /// The time at which a thread of the program last left it.
     pub(super) left_ns: u64,
 }
 
-/// Threads that are remembered after their end.
+/// The maximum number of threads that are remembered after their end.
 const GONE_MAX: usize = 20_000;
 
-/// A span of a thread's life that ended.
+/// A span of a thread's life that has ended.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Past {
     pub(crate) tid: i32,
@@ -38,21 +38,22 @@ pub(crate) struct Past {
     pub(crate) to_ns: u64,
 }
 
-/// The program as the records tell it, up to the last one.
+/// The state of the program according to the records, up to the last one.
 #[derive(Debug)]
 pub(crate) struct Timeline {
     pub(crate) threads: HashMap<i32, Thread>,
     pub(crate) gone: Vec<(i32, Thread)>,
-    /// Their ends were told: some switch once more, and are not there again for that.
+    /// The threads whose ends were recorded: some switch once more, and do not count as alive
+    /// because of it.
     ended: HashSet<i32>,
     pub(crate) processes: HashSet<i32>,
     pub(crate) totals: Totals,
     pub(crate) from_ns: u64,
     pub(crate) now_ns: u64,
-    /// Blocked for sleeping: how often seen, and the sum of 1/length.
+    /// The number of sleeps that were sampled, and the sum of 1/length over them.
     pub(crate) sleeps: u64,
     pub(crate) sleeps_per_ns: f64,
-    /// Since when all threads are blocked, if they are.
+    /// The time since which all threads are blocked, if they are.
     pub(crate) idle_since_ns: Option<u64>,
     pub(super) gap: Gap,
     cores: Vec<Core>,
@@ -60,7 +61,7 @@ pub(crate) struct Timeline {
     queued_peers: u64,
     queued_others: u64,
     others: u64,
-    /// It is told who has which core.
+    /// Whether it is known which thread has which core.
     pub(super) whole_machine: bool,
     pub(super) told: bool,
     own_pid: i32,
@@ -91,7 +92,7 @@ impl Timeline {
         }
     }
 
-    /// Adds a thread that is there. Is its process new?
+    /// Adds a thread that exists. Returns whether its process is new.
     pub(crate) fn adopt(&mut self, pid: i32, tid: i32, name: &str) -> bool {
         self.ended.remove(&tid);
         let new = self.processes.insert(pid);
@@ -115,7 +116,7 @@ impl Timeline {
         new
     }
 
-    /// The time up to `now_ns` is spent as things stand.
+    /// Adds the time up to `now_ns` to the current states.
     pub(crate) fn advance(&mut self, now_ns: u64) {
         let span_ns = now_ns.saturating_sub(self.now_ns);
         if span_ns == 0 {
@@ -150,13 +151,13 @@ impl Timeline {
         self.now_ns = now_ns;
     }
 
-    /// From `now_ns` on, wakes are told, or are not.
+    /// Sets whether wake-ups are recorded from `now_ns` on.
     pub(crate) fn set_told(&mut self, told: bool, now_ns: u64) {
         self.advance(now_ns);
         self.told = told;
     }
 
-    /// Is it a thread of the program?
+    /// Returns whether it is a thread of the program.
     fn ours(&mut self, pid: i32, tid: i32) -> bool {
         if self.threads.contains_key(&tid) {
             return true;
@@ -168,8 +169,8 @@ impl Timeline {
         ours
     }
 
-    /// Takes an event in; they must come in the order of time. Since when all threads were
-    /// blocked, if this ends that.
+    /// Applies an event; events must be in the order of time. If it ends a span in which all
+    /// threads were blocked, returns the beginning of that span.
     pub(crate) fn apply(&mut self, event: &Event, span: &mut impl FnMut(Past)) -> Option<u64> {
         self.take_in(event, span);
         let (before, now_ns) = (self.idle_since_ns, self.now_ns);
@@ -193,13 +194,13 @@ impl Timeline {
             }
             What::Exited if self.threads.contains_key(&tid) => self.exited(pid, tid, span),
             What::Named { name, .. } => {
-                // One that runs another program gets the number of the first thread.
+                // A thread that runs another program gets the id of the first thread.
                 self.ended.remove(&tid);
                 if let Some(thread) = self.threads.get_mut(&tid) {
                     thread.name = name.clone();
                 }
             }
-            // It ran before it was watched, or the record that it began to was lost.
+            // It ran before it was watched, or the record of its start was lost.
             What::Ticked(_) if self.ours(pid, tid) && !self.runs(tid) => {
                 self.switched_in(pid, tid, core, span);
             }
@@ -221,7 +222,7 @@ impl Timeline {
         &mut self.cores[core]
     }
 
-    /// Changes a core, and what is counted of it.
+    /// Changes a core, and updates the counts that depend on it.
     fn change(&mut self, core: usize, change: impl FnOnce(&mut Core)) {
         let before = *self.core(core);
         change(self.core(core));
@@ -247,7 +248,7 @@ impl Timeline {
         if thread.state != state {
             thread.add(now_ns);
             let from_ns = thread.since_ns;
-            // Records come late: the look may belong to a span after this one.
+            // Records arrive late: the sample may belong to a span after this one.
             if thread.slept_ns.is_some_and(|at_ns| at_ns <= now_ns) {
                 if thread.state == State::Blocked && thread.slept_ns >= Some(from_ns) {
                     self.sleeps += 1;
@@ -282,7 +283,7 @@ impl Timeline {
         } else {
             Owner::Other
         };
-        // One whose end was lost does not run on, as another has its core.
+        // A thread whose end was lost does not continue to run, as another thread has its core.
         let before = *self.core(core);
         if before.owner == Owner::Peer && before.tid != tid {
             self.set_state(before.tid, State::Blocked, core, span);
@@ -309,7 +310,7 @@ impl Timeline {
                 thread.blocks += u64::from(!preempted);
             }
         }
-        // Whoever took the core from it has it; if it is one of ours, its record follows.
+        // The thread that preempted it has the core; if it is one of ours, its record follows.
         let taken = preempted && !self.whole_machine;
         let owner = if taken { Owner::Other } else { Owner::Nobody };
         let left_ns = self.now_ns;
@@ -347,7 +348,7 @@ impl Timeline {
         }
     }
 
-    /// Drops the threads that are not among those alive: their ends were not told.
+    /// Drops the threads that are not in `alive`: their ends were not recorded.
     pub(crate) fn forget_others(&mut self, alive: &BTreeSet<i32>) {
         let threads = self.threads.iter();
         let dead = threads.filter(|(tid, _)| !alive.contains(tid));
@@ -357,7 +358,7 @@ impl Timeline {
         }
     }
 
-    /// All processes that were seen, also those that have ended.
+    /// Returns all processes that were seen, including those that have ended.
     pub(crate) fn all_processes(&self) -> HashSet<i32> {
         let gone = self.gone.iter().map(|(_, thread)| thread.pid);
         self.processes.iter().copied().chain(gone).collect()
@@ -371,7 +372,7 @@ impl Timeline {
         let none_ended = self.sleeps == 0;
         for (&tid, thread) in &mut self.threads {
             thread.add(now_ns);
-            // Where no sleep has ended, those that go on tell: they are at least so long.
+            // Where no sleep has ended, the current sleeps are used: their length is a lower bound.
             let sleeps = thread.state == State::Blocked && thread.slept_ns >= Some(thread.since_ns);
             if none_ended && sleeps {
                 self.sleeps += 1;
@@ -387,7 +388,7 @@ impl Timeline {
         }
     }
 
-    /// Does a thread of the program run, or wait for a core?
+    /// Returns whether a thread of the program runs or waits for a core.
     pub(crate) fn is_busy(&self) -> bool {
         self.running + self.queued_peers + self.queued_others > 0
     }

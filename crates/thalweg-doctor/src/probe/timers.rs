@@ -1,14 +1,14 @@
-//! Timers among the files that a call polls.
+//! Finds timers among the files that a call polls.
 
 use super::calls::{self, Arguments, Polled};
 use super::regular;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt as _;
 
-/// Files of one call that are looked at.
+/// The maximum number of files of one call that are examined.
 const FILES_MAX: usize = 32;
 
-/// How long until the first timer expires that a call polls, if it polls one.
+/// Returns the time until the first timer that a call polls expires, if it polls one.
 pub(crate) fn left_ns(pid: i32, number: u64, arguments: &Arguments) -> Option<u64> {
     let files = match calls::polled(number, arguments)? {
         Polled::Epoll(instance) => {
@@ -23,13 +23,13 @@ pub(crate) fn left_ns(pid: i32, number: u64, arguments: &Arguments) -> Option<u6
     left.min()
 }
 
-/// Is this open file a timer (`timerfd_create`)?
+/// Returns whether this open file is a timer (`timerfd_create`).
 pub(crate) fn is_timer(pid: i32, file: u64) -> bool {
     let link = fs::read_link(format!("/proc/{pid}/fd/{file}"));
     link.is_ok_and(|link| link.as_os_str() == "anon_inode:[timerfd]")
 }
 
-/// The files of an epoll instance, as its `fdinfo` tells.
+/// Returns the files of an epoll instance, from its `fdinfo`.
 fn watched(text: &str) -> Vec<u64> {
     let file = |line: &str| {
         let after = line.strip_prefix("tfd:")?;
@@ -38,7 +38,7 @@ fn watched(text: &str) -> Vec<u64> {
     text.lines().filter_map(file).take(FILES_MAX).collect()
 }
 
-/// The files of a list of `struct pollfd`.
+/// Returns the files of a list of `struct pollfd`.
 fn listed(pid: i32, address: u64, count: u64) -> Option<Vec<u64>> {
     let count = usize::try_from(count).ok()?.min(FILES_MAX);
     let mut bytes = vec![[0; 8]; count];
@@ -53,7 +53,7 @@ fn listed(pid: i32, address: u64, count: u64) -> Option<Vec<u64>> {
     Some(bytes.iter().filter_map(file).collect())
 }
 
-/// How long until a timer expires, as its `fdinfo` tells: nothing if it is not set.
+/// Returns the time until a timer expires, from its `fdinfo`; `None` if it is not set.
 fn value_ns(text: &str) -> Option<u64> {
     let value = text
         .lines()

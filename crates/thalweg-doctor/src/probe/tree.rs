@@ -1,4 +1,4 @@
-//! The program's processes and threads, as `/proc` lists them.
+//! Reads the program's processes and threads from `/proc`.
 
 use super::regular;
 use super::timeline::Timeline;
@@ -8,34 +8,34 @@ use rustix::thread::sched_getaffinity;
 use std::collections::BTreeSet;
 use std::fs;
 
-/// The name of a thread, empty if it is gone.
+/// Returns the name of a thread; empty if it is gone.
 pub(crate) fn name(pid: i32, tid: i32) -> String {
     let name = regular::text(format!("/proc/{pid}/task/{tid}/comm")).unwrap_or_default();
     name.trim_end().into()
 }
 
-/// The threads of a process.
+/// Returns the threads of a process.
 pub(crate) fn threads(pid: i32) -> Vec<i32> {
     numbers(&format!("/proc/{pid}/task"))
 }
 
-/// What there is to watch of a thread.
+/// The state of a thread, which determines whether it can be watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
     Alive,
-    /// It has ended, and is in the list still.
+    /// It has ended, and is still in the list.
     Over,
     Kernels,
 }
 
-/// The state of a thread; nothing if it is not in the list.
+/// Returns the state of a thread; `None` if it is not in the list.
 pub(crate) fn state(pid: i32, tid: i32) -> Option<State> {
     let stat = regular::text(format!("/proc/{pid}/task/{tid}/stat"))?;
     parse_state(&stat)
 }
 
 fn parse_state(stat: &str) -> Option<State> {
-    /// `PF_KTHREAD` of `include/linux/sched.h`.
+    /// The flag of kernel threads, `PF_KTHREAD` of `include/linux/sched.h`.
     const KERNELS: u64 = 0x0020_0000;
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
     let letter = fields.next()?;
@@ -54,7 +54,7 @@ fn numbers(folder: &str) -> Vec<i32> {
         .collect()
 }
 
-/// The parent of a process.
+/// Returns the parent of a process.
 fn parent(pid: i32) -> Option<i32> {
     let stat = regular::text(format!("/proc/{pid}/stat"))?;
     stat.rsplit_once(')')?
@@ -65,8 +65,8 @@ fn parent(pid: i32) -> Option<i32> {
         .ok()
 }
 
-/// A process and all that descend from it, parents first. This program is no part of what it
-/// observes, though the shell that started it may be.
+/// Returns a process and all its descendants, parents first. The doctor itself is not a part of
+/// what it observes, although the shell that started it may be.
 pub(crate) fn descendants(pid: i32) -> Vec<i32> {
     let own = std::process::id().cast_signed();
     let mut parents: Vec<(i32, i32)> = numbers("/proc")
@@ -92,7 +92,7 @@ pub(crate) fn descendants(pid: i32) -> Vec<i32> {
     found
 }
 
-/// Adds what descends from the known processes, and removes what is gone.
+/// Adds the descendants of the known processes, and removes the processes that are gone.
 pub(crate) fn adopt_children(timeline: &mut Timeline) {
     let known: Vec<i32> = timeline.processes.iter().copied().collect();
     let mut alive = BTreeSet::new();
@@ -111,17 +111,17 @@ pub(crate) fn adopt_children(timeline: &mut Timeline) {
     timeline.forget_others(&alive);
 }
 
-/// Kills a process and everything that descends from it, or is known to have.
+/// Kills a process and everything that descends from it, or is known to have done so.
 pub(crate) fn kill(pid: i32, timeline: &Timeline) {
     let mut doomed: BTreeSet<i32> = timeline.processes.iter().copied().collect();
     doomed.extend(descendants(pid));
     for pid in doomed {
-        // One that is gone needs no signal.
+        // A process that is gone needs no signal.
         let _ = sys::send(pid, libc::SIGKILL);
     }
 }
 
-/// Cores that the threads may use, together.
+/// Returns the number of cores that the threads together may use.
 pub(crate) fn usable_cores(timeline: &Timeline) -> Option<f64> {
     let mut usable = BTreeSet::new();
     for &tid in timeline.threads.keys().take(64) {

@@ -1,25 +1,27 @@
-//! Who wakes whom, where the kernel does not tell: as the switches of threads suggest.
+//! Infers which thread wakes which from the switches of threads, where the kernel does not report
+//! wake-ups.
 
 use super::record::{Event, What};
 use std::collections::{HashMap, HashSet, VecDeque};
 
-/// A woken thread has a core so soon, if there is one: 5 to 50 µs (Zen 4, KVM).
+/// The maximum time until a woken thread gets a core, if one is free: 5 to 50 µs (Zen 4, KVM).
 const WAKE_NS: u64 = 50_000;
 
-/// The switches of the last moments.
+/// The most recent switches.
 #[derive(Debug, Default)]
 pub(crate) struct Turns {
-    /// Who has each core.
+    /// The thread on each core.
     running: HashMap<u32, i32>,
-    /// Who left a core, and when.
+    /// The threads that left a core, with the times.
     left: VecDeque<(u64, i32)>,
-    /// Threads that blocked when they left.
+    /// The threads that blocked when they left a core.
     blocked: HashSet<i32>,
 }
 
 impl Turns {
-    /// An event of the program, in the order of time. The thread that must have woken the one that
-    /// has a core now: no other one of the program ran since a wake takes its time.
+    /// Takes an event of the program, in the order of time. Returns the thread that must have woken
+    /// the one that now gets a core, because no other thread of the program ran within the time
+    /// that a wake-up takes.
     pub(crate) fn see(&mut self, event: &Event) -> Option<i32> {
         let Event { tid, core, .. } = *event;
         match event.what {
@@ -53,7 +55,7 @@ impl Turns {
         }
     }
 
-    /// The one other thread that runs, or has just run.
+    /// Returns the other thread that runs or has just run, if there is exactly one.
     fn waker(&self, woken: i32) -> Option<i32> {
         let left = self.left.iter().map(|(_, tid)| *tid);
         let mut others = left
@@ -86,20 +88,20 @@ mod tests {
         seen
     }
 
-    /// Whoever has the lock waits for a disk meanwhile, and wakes the next one.
+    /// The holder of the lock waits for a disk meanwhile, and then wakes the next thread.
     #[test]
     fn a_thread_is_woken_by_the_one_that_just_ran() {
         let mut events = vec![(0, 1, 0, What::In), (5, 1, 0, BLOCKS)];
         for turn in 0..3_u64 {
             let (holder, next) = (1 + turn as i32, 2 + turn as i32);
             let at = 1_000 * (turn + 1);
-            // The disk wakes it: nothing of the program ran.
+            // The disk wakes it: no thread of the program ran.
             events.push((at, holder, 0, What::In));
             events.push((at + 4, holder, 0, BLOCKS));
             events.push((at + 20, next, 1, What::In));
             events.push((at + 24, next, 1, BLOCKS));
         }
-        // That they ever blocked is known from the second time on.
+        // It is known only from the second time on that they ever blocked.
         assert_eq!(wakers(events.clone()), []);
         events.extend(
             events

@@ -1,4 +1,5 @@
-//! What processes used while they were watched, where nobody waits for them.
+//! Sums up the resources that processes used while they were watched, where they are not waited
+//! for.
 
 use super::regular;
 use std::collections::{HashMap, HashSet};
@@ -10,13 +11,13 @@ pub(crate) struct Used {
     pub(crate) system_s: f64,
     pub(crate) faults_minor: u64,
     pub(crate) faults_major: u64,
-    /// Bytes from and towards a disk.
+    /// The bytes read from and written to a disk.
     pub(crate) bytes_read: u64,
     pub(crate) bytes_written: u64,
 }
 
 impl Used {
-    /// A process itself up to now; nothing if it is gone.
+    /// Returns the usage of the process itself up to now; `None` if it is gone.
     pub(crate) fn of(pid: i32) -> Option<Used> {
         Some(Account::of(pid)?.own)
     }
@@ -25,7 +26,7 @@ impl Used {
         *self = self.with(more, |one, other| one + other, |one, other| one + other);
     }
 
-    /// What is more of it than of `other`.
+    /// Returns the excess of this usage over `other`.
     fn less(self, other: Used) -> Used {
         self.with(
             other,
@@ -34,7 +35,7 @@ impl Used {
         )
     }
 
-    /// The larger of each.
+    /// Returns the larger value of each field.
     fn max(self, other: Used) -> Used {
         self.with(other, f64::max, u64::max)
     }
@@ -51,13 +52,13 @@ impl Used {
     }
 }
 
-/// What `/proc` says of a process at one look.
+/// The usage of a process in `/proc` at one sample.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Account {
     parent: i32,
     own: Used,
-    /// Of the children that it waited for, and of theirs. The kernel adds up the bytes of a process
-    /// and of these: here they are among them.
+    /// The usage of the children that it waited for, and of theirs. The kernel reports bytes as one
+    /// sum over a process and these children: that sum is stored here.
     waited: Used,
 }
 
@@ -70,7 +71,7 @@ impl Account {
 
     fn parse(stat: &str, io: &str) -> Option<Account> {
         let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
-        // The first one here is the third of the file.
+        // The first field here is the third of the file.
         let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
         let tick_s = 1.0 / rustix::param::clock_ticks_per_second() as f64;
         let bytes = |name: &str| {
@@ -105,16 +106,16 @@ impl Account {
     }
 }
 
-/// What each process used, first and last.
+/// The usage of each process in its first and its last sample.
 #[derive(Debug, Default)]
 pub(crate) struct Usage {
     processes: HashMap<i32, (Account, Account)>,
-    /// Not there any more at the last look.
+    /// The processes that no longer existed at the last sample.
     ended: HashSet<i32>,
 }
 
 impl Usage {
-    /// Begins with processes that were there before.
+    /// Begins with processes that existed before.
     pub(crate) fn begin(pids: impl Iterator<Item = i32>) -> Usage {
         let known = pids.filter_map(|pid| Some((pid, Account::of(pid)?)));
         Usage {
@@ -123,7 +124,7 @@ impl Usage {
         }
     }
 
-    /// Looks again; those that are new began at nothing.
+    /// Samples again; the usage of new processes began at zero.
     pub(crate) fn look(&mut self, pids: impl Iterator<Item = i32>) {
         self.ended = self.processes.keys().copied().collect();
         for pid in pids {
@@ -138,8 +139,8 @@ impl Usage {
         }
     }
 
-    /// The sum of what all of them used. Children that came and went between two looks are in what
-    /// their parent says of those that it waited for.
+    /// Returns the sum of the usage of all processes. Children that came and went between two
+    /// samples are in their parent's usage of the children that it waited for.
     pub(crate) fn total(&self) -> Used {
         let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
         let mut total = Used::default();
@@ -159,16 +160,16 @@ impl Usage {
         total
     }
 
-    /// What a process used, with those of its children that ended.
+    /// Returns the usage of a process, with that of its children that ended.
     fn of_tree(&self, pid: i32, children: &HashMap<i32, Vec<i32>>) -> Used {
         let (first, last) = self.processes[&pid];
         let (mut seen, mut before) = (Used::default(), first.waited);
         for &child in children.get(&pid).into_iter().flatten() {
             seen.add(self.of_tree(child, children));
-            // Its parent says all that it ever used.
+            // Its parent counts all that it ever used.
             before.add(self.processes[&child].0.all());
         }
-        // Of a child that nobody waits for there is only what was seen of it.
+        // For a child that is not waited for, only the sampled usage is known.
         let mut used = last.own.less(first.own);
         used.add(last.waited.less(before).max(seen));
         used
@@ -204,7 +205,7 @@ mod tests {
         assert!(known.total().faults_minor < new.total().faults_minor);
     }
 
-    /// Faults of a process itself, and of the children that it waited for.
+    /// The faults of a process itself, and of the children that it waited for.
     fn account(parent: i32, own: u64, waited: u64) -> Account {
         let faults = |faults_minor| Used {
             faults_minor,

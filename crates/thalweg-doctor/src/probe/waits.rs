@@ -1,4 +1,4 @@
-//! What blocked threads wait for, as the files under `/proc` tell a few times a second.
+//! Samples what blocked threads wait for, from the files under `/proc`, a few times a second.
 
 use super::calls;
 use super::files::{self, Cause, Files, Seen, Wait};
@@ -11,39 +11,40 @@ use crate::recording::State;
 use crate::watch::now_ns;
 use std::collections::{HashMap, VecDeque};
 
-/// Threads looked at in one round.
+/// The maximum number of threads that are sampled in one round.
 const THREADS_MAX: usize = 64;
-/// Threads whose habits are remembered.
+/// The maximum number of threads whose wait causes are remembered.
 const HABITS_MAX: usize = 4_096;
-/// Looks that wait for records: some milliseconds of them.
+/// The maximum number of samples that wait for records, which are those of some milliseconds.
 const PENDING_MAX: usize = 16 * THREADS_MAX;
 
-/// A wait that ends so long before its time has come was ended by something else: the kernel rounds
+/// A wait that ends this long before its timeout was ended by something else: the kernel rounds
 /// timeouts up, and the call begins some µs before the thread is blocked.
 const EARLY_NS: u64 = 100_000;
-/// Where it is not told when a wait ends: a poll that looks again so soon does so by itself.
+/// Where the ends of waits are not recorded, a poll that starts again within this time is assumed
+/// to end by a timeout.
 const SOON_NS: u64 = 100_000_000;
 
 /// The name of a blocked thread, its call and its wait channel.
 type Place = (Box<str>, Option<u64>, Box<str>);
 
-/// What a look saw: true only of its moment.
+/// A sample, which is valid only for its moment.
 #[derive(Debug)]
 struct Look {
     at_ns: u64,
     tid: i32,
     wait: Wait,
-    /// Where it may be in line, and how many threads it stands for there.
+    /// The place where the thread may queue, and the number of threads that it represents there.
     spot: Option<(Spot, f64)>,
-    /// The wait is over, and the thread has no core yet.
+    /// Whether the wait is over, and the thread has no core yet.
     woken: bool,
-    /// When a timeout, or a timer that it polls, ends the wait, if nothing else does.
+    /// The time at which a timeout, or a timer that it polls, ends the wait, if nothing else does.
     due_ns: Option<u64>,
-    /// When the wait began, where the records tell.
+    /// The time at which the wait began, if the records show it.
     since_ns: Option<u64>,
 }
 
-/// The looks of a thread, by what it waited for.
+/// The samples of a thread, by the cause of its wait.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Habit {
     pub(crate) blocked: f64,
@@ -52,45 +53,47 @@ pub(crate) struct Habit {
     pub(crate) poll: f64,
 }
 
-/// What was seen in all rounds.
+/// The results of all rounds.
 #[derive(Debug, Default)]
 pub(crate) struct Waits {
     pub(crate) rounds: u64,
-    /// Rounds in which every thread of the program was blocked, by what the thread waited for
-    /// whose wake ended that: the others waited for it.
+    /// The rounds in which every thread of the program was blocked, by the cause of the wait that
+    /// ended first: the other threads waited for that thread.
     pub(crate) critical: HashMap<Cause, f64>,
-    /// Of those at a futex, the ones that a timeout ended: a thread did not, as none ran.
+    /// Among the waits at a futex, those that a timeout ended: no thread did, as none ran.
     pub(crate) timed: f64,
-    /// How long these waits last, summed over all looks, and of how many that is known.
+    /// The length of these waits, summed over all samples, and the number of waits whose length is
+    /// known.
     pub(crate) timed_ns: f64,
     pub(crate) timed_known: f64,
-    /// The ones that have a timeout, but were over: anything may have ended them.
+    /// The waits that have a timeout, but were over at the sample: their end may have any cause.
     pub(crate) open: f64,
-    /// Of those in a poll, the ones that a timeout or a timer ended; the ones of which that is not
-    /// known.
+    /// Among the waits in a poll, those that a timeout or a timer ended, and those of which this is
+    /// not known.
     pub(crate) polls_timed: f64,
     pub(crate) polls_open: f64,
-    /// The same by thread, call and wait channel.
+    /// The blocked rounds by thread, call and wait channel.
     stacks: HashMap<Place, f64>,
     channels: HashMap<(i32, Option<u64>), Box<str>>,
     pub(crate) words: Words,
     monitors: Monitors,
     pub(crate) habits: HashMap<i32, Habit>,
-    /// Without events: threads that ran or wanted to, and rounds with such a one.
+    /// Without events: the number of threads that ran or were runnable, and of rounds with such a
+    /// thread.
     pub(crate) busy_threads: f64,
     pub(crate) busy_rounds: u64,
-    /// Looks that the records have not come to.
+    /// The samples that the records have not reached.
     pending: VecDeque<Look>,
-    /// The last look at each thread since all of them are blocked, and how many there were.
+    /// The last sample of each thread since all of them are blocked, and the number of samples.
     held: HashMap<i32, (Look, f64)>,
-    /// What each thread was last seen waiting for.
+    /// The last seen wait of each thread.
     last: HashMap<i32, Wait>,
     cursor: usize,
     pub(crate) files: Files,
 }
 
 impl Waits {
-    /// Looks at the threads of the program. Unless `by_state`, the records tell when none ran.
+    /// Samples the threads of the program. Unless `by_state`, the records show when none ran.
     pub(crate) fn look(&mut self, timeline: &mut Timeline, memory: &mut Memory, by_state: bool) {
         self.rounds += 1;
         let (tids, scale) = self.chosen(timeline, by_state);
@@ -158,7 +161,7 @@ impl Waits {
         }
     }
 
-    /// A thread waits since `since_ns`: where is it in a line, if it is?
+    /// Adds a thread that has waited since `since_ns` to the queue where it waits, if there is one.
     fn add_line(
         &mut self,
         place: (i32, i32),
@@ -178,15 +181,16 @@ impl Waits {
         (wait.cause == Cause::FileLock).then(|| self.words.add_file(file(), scale))
     }
 
-    /// What needs the names of functions: lines at monitors of Java, one for each process.
+    /// Finds the queues for which function names are needed: those at Java monitors, one for each
+    /// process.
     pub(crate) fn find_monitors(&mut self, symbols: &mut Symbols, memory: &Memory) {
         for (pid, (waiters, waits)) in self.monitors.lines(symbols, memory) {
             self.words.add_monitor(pid, waiters, waits);
         }
     }
 
-    /// The threads to look at, and how many each of them stands for. If there are too many, those
-    /// that run are left out.
+    /// Returns the threads to sample, and the number of threads that each represents. If there are
+    /// too many, running ones are left out.
     fn chosen(&mut self, timeline: &Timeline, by_state: bool) -> (Vec<i32>, f64) {
         let few = by_state || timeline.threads.len() <= THREADS_MAX;
         let wanted = |(_, thread): &(&i32, &Thread)| few || thread.state == State::Blocked;
@@ -203,7 +207,7 @@ impl Waits {
         (tids, scale)
     }
 
-    /// The records have come to `now_ns`.
+    /// Handles the samples up to `now_ns`, which the records have reached.
     pub(crate) fn pass(&mut self, now_ns: u64, timeline: &Timeline) {
         while let Some(mut look) = self.pending.pop_front_if(|look| look.at_ns < now_ns) {
             let thread = timeline.threads.get(&look.tid);
@@ -225,8 +229,9 @@ impl Waits {
         }
     }
 
-    /// This thread ended the time in which all were blocked: its wait is what they waited for.
-    /// Without one, it may be any of them but those that wait for processes, as these are theirs.
+    /// Ends a span in which all threads were blocked. The wait of the thread `first`, which ended
+    /// it, is what they waited for. Without such a thread, it may be any of them, except those that
+    /// wait for child processes, as these processes' own waits are the cause then.
     pub(crate) fn end_idle(&mut self, first: Option<i32>, timeline: &Timeline) {
         if self.held.is_empty() {
             return;
@@ -249,18 +254,20 @@ impl Waits {
         }
     }
 
-    /// A signal ends what the program waits for: who wakes first from now on says nothing of it.
+    /// Handles a signal, which ends the program's waits: which thread wakes first from now on says
+    /// nothing about their causes.
     pub(crate) fn interrupt(&mut self, timeline: &Timeline) {
         self.end_idle(None, timeline);
         self.pending.clear();
     }
 
-    /// It is not known any more when nothing runs.
+    /// Drops the samples of the current blocked span, because it is no longer known when no thread
+    /// runs.
     pub(crate) fn lose_sight(&mut self) {
         self.held.clear();
     }
 
-    /// A look counts; `timed` if the time had come at which its wait ends by itself.
+    /// Counts a sample; `timed` is whether its timeout had come when the wait ended.
     fn charge(&mut self, look: &Look, weight: f64, timed: bool, timeline: &Timeline) {
         let (tid, wait) = (look.tid, &look.wait);
         *self.critical.entry(wait.cause).or_default() += weight;
@@ -285,7 +292,7 @@ impl Waits {
         }
     }
 
-    /// A timeout ended a wait at a futex.
+    /// Counts a wait at a futex that a timeout ended.
     fn add_timed(&mut self, look: &Look, weight: f64, now_ns: u64) {
         self.timed += weight;
         if let Some(since_ns) = look.since_ns {
@@ -294,19 +301,22 @@ impl Waits {
         }
     }
 
-    /// How long the waits at a futex last that a timeout ends, in µs, on average over their time.
+    /// Returns the mean length of the waits at a futex that a timeout ends, in µs, weighted by
+    /// their time.
     pub(crate) fn timeout_us(&self) -> Option<f64> {
         (self.timed_known >= 0.5).then(|| self.timed_ns / self.timed_known / 1e3)
     }
 
-    /// Of the waits at a futex, the part that a thread ended, if that is known. It did if there is
-    /// no timeout; none did if that was seen while none ran.
+    /// Returns the share of the waits at a futex that a thread ended, if it is known. A thread
+    /// ended a wait without a timeout. No thread ended a wait with a timeout that was still pending
+    /// while none ran.
     pub(crate) fn wake_share(&self) -> Option<f64> {
         let timed = self.part_of(Cause::Futex, self.timed, self.open)?;
         Some(1.0 - timed)
     }
 
-    /// Of those in a poll, the part that a timeout or a timer ended: its time had come.
+    /// Returns the share of the waits in a poll that a timeout or a timer ended, because its time
+    /// had come.
     pub(crate) fn timer_share(&self) -> Option<f64> {
         self.part_of(Cause::Poll, self.polls_timed, self.polls_open)
     }
@@ -330,7 +340,7 @@ impl Waits {
         }
     }
 
-    /// Where in the kernel a thread is blocked in a call is read once.
+    /// Reads once where in the kernel a thread is blocked in a call.
     fn add_channel(&mut self, pid: i32, tid: i32, call: Option<u64>) {
         let known = self.channels.contains_key(&(tid, call));
         if !known && self.channels.len() < HABITS_MAX {
@@ -339,7 +349,7 @@ impl Waits {
         }
     }
 
-    /// What the program waited for while it did not run: thread, call and wait channel.
+    /// Returns what the program waited for while it did not run: thread, call and wait channel.
     pub(crate) fn stacks(&self) -> Vec<(Vec<String>, f64)> {
         let stack = |((name, call, channel), &weight): (&Place, &f64)| {
             let call = call.map(|call| match calls::name(call) {

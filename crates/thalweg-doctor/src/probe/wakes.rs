@@ -1,23 +1,23 @@
-//! Who wakes whom.
+//! Records which thread wakes which.
 
 use std::collections::{HashMap, HashSet};
 
-/// Pairs of threads that are remembered.
+/// The maximum number of pairs of threads that are remembered.
 const PAIRS_MAX: usize = 4_096;
-/// Fewer wakes than this say nothing of who wakes whom.
+/// The minimum number of wake-ups for a statement on which thread wakes which.
 const WAKES_MIN: f64 = 8.0;
-/// A thread has a part in a lock if it is in this part of the wakes between threads.
+/// The minimum share of the wake-ups between threads that makes a thread a party of a lock.
 const PART_MIN: f64 = 0.02;
 
-/// Wakes of the threads of the program, by whoever caused them.
+/// The wake-ups of the threads of the program, by waker.
 #[derive(Debug, Default)]
 pub(crate) struct Wakes {
-    /// By waker and woken thread.
+    /// The number of wake-ups by waker and woken thread.
     pairs: HashMap<(i32, i32), f64>,
 }
 
 impl Wakes {
-    /// A thread of the program woke another one.
+    /// Adds a wake-up of one thread of the program by another one.
     pub(crate) fn add(&mut self, waker: i32, woken: i32) {
         let pair = (waker, woken);
         let known = self.pairs.len() < PAIRS_MAX || self.pairs.contains_key(&pair);
@@ -26,9 +26,10 @@ impl Wakes {
         }
     }
 
-    /// The part of the wakes between threads that stays on one side, however the threads are
-    /// divided into two, and the threads that have a part in it. Senders and receivers wake each
-    /// other across, and leave nothing; threads that take turns leave a third and more.
+    /// Returns the minimum share of the wake-ups between threads that stay on one side when the
+    /// threads are divided into two sides, and the threads that take part in them. The wake-ups of
+    /// senders and receivers all cross the sides and leave no share; threads that take turns leave
+    /// a third or more.
     pub(crate) fn one_sided(&self) -> Option<(f64, HashSet<i32>)> {
         let all: f64 = self.pairs.values().sum();
         if all < WAKES_MIN {
@@ -55,8 +56,8 @@ impl Wakes {
     }
 }
 
-/// Divides threads into two sides, so that few wakes stay on one: each thread goes where it has the
-/// fewest, until none gains by a change. The heaviest pairs are set first.
+/// Divides threads into two sides, so that few wake-ups stay on one: each thread goes to the side
+/// where it has the fewest, until no change is a gain. The heaviest pairs are placed first.
 fn divide(pairs: &[((i32, i32), f64)]) -> HashMap<i32, bool> {
     let mut near: HashMap<i32, Vec<(i32, f64)>> = HashMap::new();
     let mut order = Vec::new();
@@ -78,7 +79,8 @@ fn divide(pairs: &[((i32, i32), f64)]) -> HashMap<i32, bool> {
             open.retain(|tid| !sides.contains_key(tid));
         }
     }
-    // Each change takes wakes from those that stay on a side, so this ends; the bound is for time.
+    // Each change reduces the wake-ups that stay on a side, so this ends; the bound limits the
+    // time.
     for _ in 0..order.len() {
         let mut changed = false;
         for tid in &order {
@@ -96,7 +98,8 @@ fn divide(pairs: &[((i32, i32), f64)]) -> HashMap<i32, bool> {
     sides
 }
 
-/// How many more wakes a thread has with those on the one side than with those on the other.
+/// Returns how many more wake-ups a thread has with the threads on one side than with those on the
+/// other.
 fn gain(sides: &HashMap<i32, bool>, near: &[(i32, f64)]) -> f64 {
     let signed = |&(tid, count): &(i32, f64)| match sides.get(&tid) {
         Some(true) => count,

@@ -1,52 +1,53 @@
-//! Where threads wait in line: the words that calls of futex wait at.
+//! Finds where threads queue, from the words at which futex calls wait.
 
 use super::calls;
 use super::wakes::Wakes;
 use std::collections::{HashMap, HashSet};
 
-/// Words and threads that are remembered.
+/// The maximum number of words and threads that are remembered.
 const WORDS_MAX: usize = 4_096;
-/// A word that was awaited with so many values counts something: a lock has one.
+/// The number of distinct awaited values from which on a word is a counter; a lock has one value.
 const VALUES_MANY: usize = 4;
-/// Of threads that take turns at least a third of the wakes stays on one side, a half at most: by
-/// this it is made a share.
+/// The factor that turns the one-sided share of wake-ups into a share: for threads that take turns
+/// it is between a third and a half.
 const ONE_SIDED_SCALE: f64 = 2.0;
-/// Threads that have this part of the run time of the program are all that could wake; below the
-/// other part there is room for one that only wakes.
+/// Threads with the first share of the program's run time are all possible wakers; below the second
+/// share there is room for a thread that only wakes.
 const RAN_ALL: f64 = 0.9;
 const RAN_MOST: f64 = 0.75;
-/// What that alone makes of a lock: less than half, which would be sure. Threads that wait at a
-/// word each may as well be stages that work in turn.
+/// The maximum degree to which this alone makes a word a lock: less than a half, which would be
+/// certain. Threads that each wait at a word of their own may as well be stages that work in turn.
 const RAN_AT_WORD: f64 = 0.45;
 const RAN_APART: f64 = 0.35;
 
-/// A thread takes part in what happens at a word if it is this part of those seen there.
+/// The minimum share of the samples at a word that makes a thread a party.
 const PART_MIN: f64 = 0.02;
-/// Two threads wake each other, whatever they wait for: this many tell a lock.
+/// The minimum number of threads that indicates a lock: two threads wake each other, whatever they
+/// wait for.
 const THREADS_TELLING: usize = 3;
 
-/// How often a lock that goes round changes hands, per second; below the other it does not. Each
-/// time a thread begins to wait there.
+/// The number of hand-overs per second from which on a lock counts as contended, and the number
+/// below which it does not. Each time a thread begins to wait there counts as one.
 const ROUND_PER_S: f64 = 10.0;
 const STILL_PER_S: f64 = 5.0;
-/// Fewer wakes than this say nothing of who wakes those that wait.
+/// The minimum number of wake-ups for a statement on which threads wake the waiters.
 const WAKES_MIN: f64 = 8.0;
 
-/// What a thread did.
+/// The activity of a thread.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Deeds {
     pub(crate) ran_ns: u64,
-    /// How often it blocked.
+    /// The number of times that it blocked.
     pub(crate) blocks: u64,
 }
 
-/// Threads with this part of the blocks of the program are what it waits for.
+/// Threads with this share of the program's blocks are what the program waits for.
 const BLOCKED_MOST: f64 = 0.5;
 
-/// A process and an address; no process for a word that several share.
+/// A process and an address; the process is 0 for a word that several processes share.
 type Place = (i32, u64);
 
-/// Where a thread waits: at a word, or for the lock of a file, by device and inode.
+/// The place where a thread waits: a word, or the lock of a file, by device and inode.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Spot {
     Word(Place),
@@ -55,54 +56,55 @@ pub(crate) enum Spot {
 
 #[derive(Debug, Clone, Default)]
 struct Word {
-    /// Sum over all rounds.
+    /// The number of waiters, summed over all rounds.
     waiters: f64,
-    /// Of these, those that wait for what is taken, and those that may.
+    /// The waiters that wait for something that is taken, and those that may do so.
     taken: f64,
     maybe: f64,
     values: HashSet<u64>,
     tids: HashMap<i32, f64>,
-    /// Rounds in which somebody waits here, and in how many of them each other thread waits at
-    /// another word for no lock, or does anything else.
+    /// The number of rounds in which a thread waits here, and for each other thread the number of
+    /// these rounds in which it waits at another word for no lock, or does anything else.
     rounds: f64,
     away: HashMap<i32, Away>,
-    /// Waits that were seen here, each once, and who ended how many of them.
+    /// The number of distinct waits that were seen here, and how many of them each thread ended.
     waits: f64,
     wakers: HashMap<i32, f64>,
-    /// When, and by whom, waits were ended since a thread last began to wait here. At its end a
-    /// program wakes all that wait, and none comes back: that says nothing of who has a lock.
+    /// The times and wakers of the waits that ended since a thread last began to wait here. At its
+    /// end a program wakes all waiters, and none returns: that shows nothing about the owner of a
+    /// lock.
     last_wakers: Vec<(u64, i32)>,
 }
 
-/// Rounds in which a thread was not at a word where others waited.
+/// The rounds in which a thread was not at a word where others waited.
 #[derive(Debug, Clone, Copy, Default)]
 struct Away {
     waiting: f64,
     busy: f64,
 }
 
-/// What a thread was seen to do in a round.
+/// The activity of a thread in a round.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Doing {
-    /// It waits at a word, for what is taken or not.
+    /// It waits at a word; the flag is whether for something that is taken.
     WaitsAt(Place, bool),
-    /// It waits for others to give it something to do.
+    /// It waits for others to give it work.
     Accepts,
     Else,
 }
 
 impl Word {
-    /// The part of those that wait here for what is taken. Several threads at one word are not
-    /// parked each by itself.
+    /// Returns the share of the waiters that wait for something that is taken. Several threads at
+    /// one word are not parked individually.
     fn taken_share(&self) -> f64 {
         let maybe = if self.tids.len() > 1 { self.maybe } else { 0.0 };
         (self.taken + maybe) / self.waiters
     }
 
-    /// The part of the time in which whoever has what these threads wait for itself waits for
-    /// something to do, as workers do that take their work in turns: nobody is held up.
+    /// Returns the share of the time in which the holder of what these threads wait for itself
+    /// waits for work, as workers do that take their work in turns: no thread is delayed then.
     fn held_by_waiter(&self, parties: &HashSet<i32>) -> f64 {
-        // One that takes it again before a woken thread runs may never wait for it.
+        // A thread that takes the lock again before a woken thread runs may never wait for it.
         let all: f64 = self.wakers.values().sum();
         let often = self
             .wakers
@@ -120,7 +122,8 @@ impl Word {
         (waiting / rounds).min(1.0) * (1.0 - busy / rounds).max(0.0)
     }
 
-    /// Of the waits that threads of the program ended, the part that its own parties did.
+    /// Returns the share that the word's own parties have in the waits that threads of the program
+    /// ended.
     fn woken_within(&self, parties: &HashSet<i32>) -> Option<f64> {
         let all: f64 = self.wakers.values().sum();
         let within = parties.iter().filter_map(|tid| self.wakers.get(tid));
@@ -128,7 +131,7 @@ impl Word {
         (all >= WAKES_MIN).then(|| within / all)
     }
 
-    /// The threads that are seen here often enough to have a part in it.
+    /// Returns the threads that are seen here often enough to be parties.
     fn parties(&self) -> HashSet<i32> {
         let all: f64 = self.tids.values().sum();
         let often = self
@@ -142,9 +145,9 @@ impl Word {
 /// The threads that wait at the same futex, or for the same lock.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Line {
-    /// On average over all rounds.
+    /// The mean number of waiters over all rounds.
     pub(crate) waiters: f64,
-    /// How far it is a lock that they wait for, if that can be told.
+    /// The degree to which they wait for a lock, if it is known.
     pub(crate) locked: Option<f64>,
 }
 
@@ -153,16 +156,16 @@ pub(crate) struct Line {
 pub(crate) struct Words {
     rounds: f64,
     words: HashMap<Place, Word>,
-    /// Of the lock of a file, by device and inode: those that wait for it, summed over all rounds,
-    /// and waits that were seen.
+    /// For each lock of a file, by device and inode: the waiters, summed over all rounds, and the
+    /// number of waits that were seen.
     files: HashMap<(u64, u64), (f64, f64)>,
-    /// The same of monitors of Java, by process.
+    /// These values for Java monitors, by process.
     monitors: HashMap<i32, (f64, f64)>,
-    /// What each thread was last seen waiting at, and since when.
+    /// The place at which each thread was last seen waiting, and since when.
     present: HashMap<i32, (Spot, u64)>,
-    /// It is known when waits begin.
+    /// Whether it is known when waits begin.
     timed: bool,
-    /// Rounds in which a thread waited at a word while another one ran.
+    /// The rounds in which a thread waited at a word while another one ran.
     waited: HashMap<i32, f64>,
     waiters_max: f64,
     round: HashMap<Place, f64>,
@@ -171,9 +174,9 @@ pub(crate) struct Words {
 }
 
 impl Words {
-    /// A thread waits in a call of futex; it stands for `scale` of them.
+    /// Adds a thread that waits in a futex call; it represents `scale` threads.
     pub(crate) fn add(&mut self, pid: i32, tid: i32, arguments: &[u64; 6], scale: f64) -> Spot {
-        // Words that processes share are at the same address if they were there before a fork.
+        // Words that processes share are at the same address if they existed before a fork.
         let pid = if calls::is_private(arguments) { pid } else { 0 };
         let place = (pid, arguments[0]);
         if self.words.len() >= WORDS_MAX && !self.words.contains_key(&place) {
@@ -196,7 +199,7 @@ impl Words {
         Spot::Word(place)
     }
 
-    /// A thread waits for the lock of a file; it stands for `scale` of them.
+    /// Adds a thread that waits for the lock of a file; it represents `scale` threads.
     pub(crate) fn add_file(&mut self, file: (u64, u64), scale: f64) -> Spot {
         if self.files.len() < WORDS_MAX || self.files.contains_key(&file) {
             self.files.entry(file).or_default().0 += scale;
@@ -205,14 +208,15 @@ impl Words {
         Spot::File(file)
     }
 
-    /// Threads of a process wait to enter monitors: how many, summed over all rounds, and waits
-    /// that were seen.
+    /// Adds threads of a process that wait to enter monitors: their number, summed over all rounds,
+    /// and the number of waits that were seen.
     pub(crate) fn add_monitor(&mut self, pid: i32, waiters: f64, waits: f64) {
         self.monitors.insert(pid, (waiters, waits));
     }
 
-    /// A thread that was seen waiting does so since this time; it stands for `scale` of them. The
-    /// records have come to this look. Nothing is known of the time while they pause.
+    /// Adds a wait that was sampled, when the records have reached the sample. The thread has
+    /// waited since this time; it represents `scale` threads. The time is unknown while the records
+    /// pause.
     pub(crate) fn wait(&mut self, tid: i32, spot: Spot, since_ns: Option<u64>, scale: f64) {
         self.timed = true;
         let now = since_ns.map(|since_ns| (spot, since_ns));
@@ -244,7 +248,7 @@ impl Words {
         }
     }
 
-    /// A thread of the program ended what another one was blocked in since this time.
+    /// Records that a thread of the program ended a wait that another one began at this time.
     pub(crate) fn wake(&mut self, waker: i32, woken: i32, since_ns: u64, now_ns: u64) {
         let ended = self.present.remove(&woken).filter(|it| it.1 == since_ns);
         if let Some((Spot::Word(place), _)) = ended
@@ -256,7 +260,8 @@ impl Words {
         }
     }
 
-    /// How far what is waited for goes round, by the waits that were seen in so many seconds.
+    /// Returns the degree to which the awaited object changes hands, from the number of waits that
+    /// were seen in this many seconds.
     fn goes_round(&self, waits: f64, seconds: f64) -> f64 {
         let rate = waits / seconds.max(f64::MIN_POSITIVE);
         let round = (rate - STILL_PER_S) / (ROUND_PER_S - STILL_PER_S);
@@ -267,13 +272,14 @@ impl Words {
         }
     }
 
-    /// A thread does anything else than wait at a word; may it be that it waits for work?
+    /// Adds a thread that does something other than wait at a word; `accepts` is whether it may
+    /// wait for work.
     pub(crate) fn add_other(&mut self, tid: i32, accepts: bool) {
         let doing = if accepts { Doing::Accepts } else { Doing::Else };
         self.round_tids.push((tid, doing));
     }
 
-    /// A round of looks is over; did it see a thread run?
+    /// Ends a round of samples; `running` is whether a thread was seen to run in it.
     pub(crate) fn end_round(&mut self, running: bool) {
         self.rounds += 1.0;
         for place in self.round.keys() {
@@ -286,7 +292,7 @@ impl Words {
                     continue;
                 }
                 match doing {
-                    // The words beside it are of the same lock.
+                    // The adjacent words belong to the same lock.
                     Doing::WaitsAt(at, _) if at.0 == place.0 && at.1.abs_diff(place.1) <= 4 => {}
                     Doing::WaitsAt(_, false) | Doing::Accepts => {
                         word.away.entry(tid).or_default().waiting += 1.0;
@@ -307,13 +313,14 @@ impl Words {
         self.waiters_max = most.fold(self.waiters_max, f64::max);
     }
 
-    /// Most threads seen waiting at one word or file; nothing if none was seen.
+    /// Returns the largest number of threads seen waiting at one word or file; `None` if none was
+    /// seen.
     pub(crate) fn waiters_max(&self) -> Option<f64> {
         (self.waiters_max > 0.0).then_some(self.waiters_max)
     }
 
-    /// The longest line at a lock; if there is none, the longest line. It was observed for so many
-    /// seconds.
+    /// Returns the longest queue at a lock; if there is none, the longest queue. The program was
+    /// observed for this many seconds.
     pub(crate) fn line(
         &self,
         wakes: &Wakes,
@@ -335,7 +342,7 @@ impl Words {
             }
         });
         let weight = |line: &Line| (line.waiters * line.locked.unwrap_or(0.0), line.waiters);
-        // Nothing but a lock is waited for there.
+        // Threads at these wait for nothing but a lock.
         let known = self.files.values().chain(self.monitors.values());
         let at_files = known.map(|(waiters, waits)| Line {
             waiters: waiters / self.rounds,
@@ -347,8 +354,9 @@ impl Words {
         lines.max_by(|a, b| weight(a).partial_cmp(&weight(b)).expect("numbers"))
     }
 
-    /// Threads that wait at a word each while one of them runs, and run in turns: about equally.
-    /// Where nothing runs, no lock is seen held: workers that have nothing to do wait like that.
+    /// Returns a queue of threads that each wait at a word of their own while one of them runs, and
+    /// that run in turns, for about equal times. Where no thread runs, no lock can be seen held:
+    /// workers without work wait like that.
     fn line_apart(&self, wakes: &Wakes, deeds: &HashMap<i32, Deeds>, seconds: f64) -> Option<Line> {
         let mut alone: HashMap<i32, f64> = HashMap::new();
         for word in self.words.values().filter(|word| word.tids.len() == 1) {
@@ -368,7 +376,7 @@ impl Words {
         let ran = in_turn.iter().map(|tid| ran_ns(tid)).sum::<f64>();
         let all = sum(deeds.keys(), deeds, |it| it.ran_ns).max(1.0);
         let waiting = in_turn.iter().filter_map(|tid| self.waited.get(tid));
-        // One that waits beside the one that runs may be its partner in a hand-over.
+        // A thread that waits beside the running one may be its partner in a hand-over.
         let waiters = waiting.sum::<f64>() / self.rounds.max(1.0) - 1.0;
         let line = Line {
             waiters: waiters.max(0.0),
@@ -386,8 +394,9 @@ fn sum<'a>(
     tids.filter_map(|tid| deeds.get(tid)).map(of).sum::<u64>() as f64
 }
 
-/// Two neighbours as one: if mostly the same threads wait there, as at a condition variable of the
-/// C library; or if mostly for what is taken, as the readers and the writers of a lock.
+/// Joins two adjacent words into one: if mostly the same threads wait there, as at a condition
+/// variable of the C library; or if they mostly wait for something that is taken, as the readers
+/// and the writers of a lock do.
 fn joined(one: &Word, other: &Word) -> Option<Word> {
     let both = (one.tids.keys())
         .filter(|tid| other.tids.contains_key(tid))
@@ -414,8 +423,9 @@ fn joined(one: &Word, other: &Word) -> Option<Word> {
     (2 * both >= any || word.taken_share() >= 0.5).then_some(word)
 }
 
-/// How far a word is a lock: by the value that is awaited, or as those who wake have waited there.
-/// If it is not known who wakes whom: those who wake must have run.
+/// Returns the degree to which a word is a lock: by the value that is awaited, or by whether the
+/// wakers have waited there. If the wakers are not known, the parties must have run for most of the
+/// time.
 fn locked(word: &Word, deeds: &HashMap<i32, Deeds>) -> Option<f64> {
     let taken = word.taken_share();
     let parties = word.parties();
@@ -432,7 +442,7 @@ fn locked(word: &Word, deeds: &HashMap<i32, Deeds>) -> Option<f64> {
         };
         let ran = (share(|it| it.ran_ns) - RAN_MOST) / (RAN_ALL - RAN_MOST);
         let counts = word.values.len() >= VALUES_MANY;
-        // Those who hold a lock asleep run less than a program's start does.
+        // Threads that hold a lock asleep run less than the start of a program does.
         let is_open = ran <= 0.0 && !counts && share(|it| it.blocks) >= BLOCKED_MOST;
         let most = if counts { 0.0 } else { RAN_AT_WORD };
         (all_ns > 0.0 && !is_open).then(|| most * ran.clamp(0.0, 1.0))

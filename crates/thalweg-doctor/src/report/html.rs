@@ -1,4 +1,4 @@
-//! A report as one self-contained page: pictures, tables and nothing from outside.
+//! Writes a report as one self-contained page of charts and tables, without external resources.
 
 mod cards;
 mod figures;
@@ -14,7 +14,7 @@ use thalweg_measure::svg::{self, escape, section};
 
 const STYLE: &str = include_str!("html/style.css");
 
-/// The page.
+/// Returns the page.
 pub(super) fn page(report: &Report, recording: &Recording) -> String {
     let body = [
         head(report),
@@ -66,7 +66,7 @@ fn machine(host: &Host) -> String {
     plain(&text)
 }
 
-/// A bar for each state of the program and for each of its parts.
+/// Returns a bar for each state of the program and for each of its parts.
 fn times(report: &Report) -> String {
     let mut rows = String::new();
     let bar = |name: &str, share: f64, percent: u32, class: &str| {
@@ -96,7 +96,7 @@ fn times(report: &Report) -> String {
     )
 }
 
-/// Everything that is not there, and why.
+/// Returns everything that is missing, with the reasons.
 fn missing(report: &Report, recording: &Recording) -> Vec<String> {
     let mut all = report.cannot_tell.clone();
     for lack in &recording.lacks {
@@ -116,7 +116,7 @@ fn list(texts: &[String]) -> String {
     format!("<ul>\n{items}</ul>\n")
 }
 
-/// What stands where a picture would be.
+/// Returns the text that replaces a chart.
 fn empty(what: &str, why: &[String]) -> String {
     let end = if why.is_empty() { "." } else { ":" };
     format!(

@@ -1,4 +1,4 @@
-//! A report as JSON. `docs/doctor-json.md` has the keys.
+//! Writes a report as JSON. `docs/doctor-json.md` describes the keys.
 
 use super::{Report, marks};
 use crate::verdict::{Exhibit, Id, Verdict};

@@ -1,11 +1,11 @@
-//! Which figures of a verdict reach their threshold.
+//! Determines which figures of a verdict reach their threshold.
 
 use crate::evidence::Evidence;
 use crate::rules::{self, Claim, Clue, Rule};
 use crate::verdict::{Exhibit, Id};
 
-/// Whether a figure reaches the threshold that it is shown with. Nothing if it is absent, or if no
-/// rule holds it against this threshold.
+/// Returns whether a figure reaches the threshold that it is shown with; `None` if it is absent, or
+/// if no rule compares it with this threshold.
 pub(super) fn reached(id: Id, exhibit: &Exhibit, evidence: &Evidence) -> Option<bool> {
     let value = exhibit.value?;
     let rule = rules::rules().into_iter().find(|rule| rule.id == id)?;
@@ -15,7 +15,7 @@ pub(super) fn reached(id: Id, exhibit: &Exhibit, evidence: &Evidence) -> Option<
     if let Some(clue) = clues(rule).iter().find(is_shown) {
         return clue.holds(evidence).map(|holds| holds >= 1.0);
     }
-    // Else it is a part of what the rule claims: a share of the time.
+    // Otherwise it is a part of the rule's claim: a share of the time.
     let least = rule.curve.threshold();
     let text = format!("> {least}");
     match exhibit.threshold.strip_suffix(&text)?.trim_end() {
@@ -112,7 +112,7 @@ mod tests {
             ..faults.evidence[0].clone()
         };
         assert_eq!(reached(Id::PageFaults, &other, &evidence), Some(false));
-        // The product counts: 0.9 × 0.25 is less than a quarter.
+        // The product is compared: 0.9 × 0.25 is less than a quarter.
         evidence.put("fault.cpu_share", 0.25, Quality::Exact, "by hand");
         let share = Exhibit {
             value: Some(0.25),

@@ -1,4 +1,4 @@
-//! The page.
+//! Formats the page of text.
 
 use super::text::{COLUMNS, cut, number, percents, plain, quantity, wrapped};
 use super::{Ending, Report, Spent, marks};
@@ -8,22 +8,22 @@ use crate::verdict::{Exhibit, Verdict};
 use std::collections::BTreeSet;
 use thalweg_measure::table::Nanoseconds;
 
-/// Verdicts that are shown in full; more would only confuse.
+/// The number of verdicts that are shown in full; more would be confusing.
 const VERDICTS: usize = 3;
-/// Lines of a page.
+/// The maximum number of lines of a page.
 const LINES: usize = 40;
 
-/// How much of each thing is shown.
+/// The number of items of each kind that are shown.
 struct Room {
-    /// Figures of the first verdict.
+    /// The number of figures of the first verdict.
     figures: usize,
-    /// Lines of each list and of what to do next.
+    /// The number of lines of each list and of the next step.
     lines: usize,
-    /// Open questions.
+    /// The number of open questions.
     questions: usize,
 }
 
-/// The first that fits is taken. The last fits whatever is measured.
+/// The sizes in order: the first that fits is used. The last fits whatever is measured.
 const ROOMS: [Room; 4] = [
     Room::of(6, 4, 3),
     Room::of(5, 3, 2),
@@ -44,7 +44,7 @@ impl Room {
 const BOLD: &str = "\x1b[1m";
 const PLAIN: &str = "\x1b[0m";
 
-/// A page of at most [`LINES`] lines.
+/// Returns a page of at most [`LINES`] lines.
 pub(super) fn page(report: &Report, colours: bool) -> String {
     let mut lines = Vec::new();
     for room in &ROOMS {
@@ -83,7 +83,7 @@ fn page_in(report: &Report, colours: bool, room: &Room) -> Vec<String> {
     lines
 }
 
-/// For how long it ran, how it ended, and on how much it ran.
+/// Returns how long the program ran, how it ended, and on which machine it ran.
 pub(super) fn facts(report: &Report) -> Vec<String> {
     let value = |name| report.evidence.value(name);
     let mut facts = Vec::new();
@@ -128,7 +128,7 @@ fn head(report: &Report) -> Vec<String> {
     [vec![title], facts].concat()
 }
 
-/// Why there is no verdict.
+/// Returns the reason why there is no verdict.
 pub(super) fn why_none(evidence: &Evidence) -> &'static str {
     match evidence.value("time.wall") {
         Some(wall) if wall < 0.1 => "It ended too soon to tell.",
@@ -136,7 +136,7 @@ pub(super) fn why_none(evidence: &Evidence) -> &'static str {
     }
 }
 
-/// A line for each state, with its largest parts.
+/// Returns a line for each state, with its largest parts.
 fn times(time: &[Spent]) -> Vec<String> {
     let mut lines = Vec::new();
     for (spent, share, parts) in in_percent(time) {
@@ -151,8 +151,8 @@ fn times(time: &[Spent]) -> Vec<String> {
     lines
 }
 
-/// Each state with its share and those of its parts in whole percent: no sum is more than its
-/// whole.
+/// Returns each state with its share and those of its parts in whole per cent; no sum of parts
+/// exceeds the whole.
 pub(super) fn in_percent(time: &[Spent]) -> impl Iterator<Item = (&Spent, u32, Vec<u32>)> {
     let shares = percents(time.iter().map(|spent| spent.share), 100);
     time.iter().zip(shares).map(|(spent, share)| {
@@ -161,7 +161,7 @@ pub(super) fn in_percent(time: &[Spent]) -> impl Iterator<Item = (&Spent, u32, V
     })
 }
 
-/// How long messages took, where the program says.
+/// Returns the latencies of messages, if the program exports them.
 fn latency(evidence: &Evidence) -> Option<String> {
     let shown = |name: &str| {
         let us = evidence.value(&format!("export.latency_{name}"))?;
@@ -173,7 +173,7 @@ fn latency(evidence: &Evidence) -> Option<String> {
     Some(cut(&text, COLUMNS))
 }
 
-/// The first verdict with all that it rests on, the others in short.
+/// Writes the first verdict with all its evidence, and the others briefly.
 fn answer(
     place: usize,
     verdict: &Verdict,
@@ -224,13 +224,13 @@ fn answer(
     lines
 }
 
-/// Whether a figure is known not to reach its threshold.
+/// Returns whether a figure is known to miss its threshold.
 pub(super) fn misses(verdict: &Verdict, exhibit: &Exhibit, report: &Report) -> bool {
     marks::reached(verdict.id, exhibit, &report.evidence) == Some(false)
 }
 
-/// What speaks against a verdict. Of figures that do so only together, one may speak for it: it is
-/// left out here.
+/// Returns the figures against a verdict. Among figures that contradict only together, one may
+/// support the verdict: it is left out here.
 pub(super) fn against(verdict: &Verdict) -> impl Iterator<Item = &Exhibit> {
     let is_for = |exhibit: &Exhibit| {
         let mut others = verdict.evidence.iter();
@@ -273,7 +273,7 @@ fn in_full(exhibit: &Exhibit) -> String {
     cut(line.trim_end(), COLUMNS)
 }
 
-/// What cannot be told, of the first verdict or of any. A figure is named once.
+/// Returns the open questions, of the first verdict or of any. A figure is named once.
 fn questions(report: &Report, room: &Room) -> Vec<String> {
     let first = report.verdicts.first();
     let mut all = first.map_or_else(Vec::new, |verdict| verdict.cannot_tell.clone());
@@ -299,7 +299,8 @@ fn questions(report: &Report, room: &Room) -> Vec<String> {
     lines
 }
 
-/// A question in so many lines. Its reason is not cut: names give way to it.
+/// Returns a question in at most `most` lines. Its reason is not shortened: names are shortened
+/// instead.
 fn asked(head: &str, question: &str, evidence: &Evidence, most: usize) -> Vec<String> {
     let (names, why) = question.split_once(": ").unwrap_or((question, ""));
     let names = families(names, evidence);
@@ -313,7 +314,7 @@ fn asked(head: &str, question: &str, evidence: &Evidence, most: usize) -> Vec<St
     wrapped(head, &text(count), most)
 }
 
-/// Names of figures; `block.*` stands for all that begin so, if there are three and more.
+/// Returns the names of figures; `block.*` replaces all that begin so, if there are three or more.
 fn families(names: &str, evidence: &Evidence) -> Vec<String> {
     let listed: Vec<&str> = names.split(", ").collect();
     let family = |name: &str| -> Option<String> {
@@ -334,13 +335,13 @@ fn families(names: &str, evidence: &Evidence) -> Vec<String> {
     shown
 }
 
-/// The words of a text that may be names of figures.
+/// Returns the words of a text that may be names of figures.
 fn names(text: &str) -> impl Iterator<Item = &str> {
     let is_other = |c: char| !(c.is_ascii_lowercase() || c.is_ascii_digit() || "._".contains(c));
     text.split(is_other)
 }
 
-/// A table of all figures.
+/// Returns a table of all figures.
 pub(super) fn figures(evidence: &Evidence) -> String {
     let mut text = String::new();
     for (name, reading) in evidence.readings() {

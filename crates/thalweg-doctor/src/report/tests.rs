@@ -1,4 +1,4 @@
-//! Pages and JSON of evidence made by hand.
+//! Tests pages and JSON of evidence made by hand.
 
 use super::*;
 use crate::evidence::Quality;
@@ -125,7 +125,8 @@ fn what_speaks_for_a_verdict_is_not_listed_against_it() {
     assert!(page.contains("ended meanwhile"), "{page}");
 }
 
-/// Faults take half of the time, though fewer than usual, and calls of the kernel a third.
+/// Creates a report in which faults take half of the time, though they are few, and kernel calls a
+/// third.
 fn faults_and_calls() -> Report {
     let mut evidence = Evidence::new();
     let figures = [
@@ -239,7 +240,7 @@ fn parts_of_the_page_are_not_more_than_their_state() {
 
 #[test]
 fn what_cannot_be_told_is_said_once() {
-    // The first verdict and the report miss the same figure, and two verdicts do.
+    // The first verdict and the report both lack one figure, and two verdicts lack another.
     let mut report = fault_bound();
     let missing = "hardware.memory_share: no counters here".to_owned();
     let first = &mut report.verdicts[0];

@@ -1,11 +1,11 @@
-//! Lines of text for people.
+//! Formats lines of text for people.
 
 use thalweg_measure::table::grouped;
 
-/// Columns of a page.
+/// The width of a page in columns.
 pub(super) const COLUMNS: usize = 80;
 
-/// A number of at most four significant digits, its thousands apart.
+/// Formats a number with at most four significant digits, and its thousands separated.
 pub(super) fn number(value: f64) -> String {
     let digits = match value.abs() {
         v if v == 0.0 || v >= 100.0 => 0,
@@ -19,7 +19,7 @@ pub(super) fn number(value: f64) -> String {
     format!("{sign}{}{fraction}", grouped(whole))
 }
 
-/// A number with its unit.
+/// Formats a number with its unit.
 pub(super) fn quantity(value: f64, unit: &str) -> String {
     let number = number(value);
     match unit {
@@ -29,13 +29,13 @@ pub(super) fn quantity(value: f64, unit: &str) -> String {
     }
 }
 
-/// A share of the time as percent.
+/// Formats a share of the time in per cent.
 pub(super) fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
-/// Shares of the time as whole percent, so that together they are not more than `most`: of what
-/// rounding down leaves, the largest rests get one each.
+/// Converts shares of the time into whole per cent, so that their sum does not exceed `most`: all
+/// are rounded down, and the largest remainders are rounded up while there is room.
 pub(super) fn percents(shares: impl IntoIterator<Item = f64>, most: u32) -> Vec<u32> {
     let exact: Vec<f64> = shares.into_iter().map(|share| share * 100.0).collect();
     let mut whole: Vec<u32> = exact.iter().map(|exact| *exact as u32).collect();
@@ -51,7 +51,7 @@ pub(super) fn percents(shares: impl IntoIterator<Item = f64>, most: u32) -> Vec<
     whole
 }
 
-/// The text in so many columns, cut with an ellipsis where it is longer.
+/// Shortens a text to `columns` columns, with an ellipsis where it is longer.
 pub(super) fn cut(text: &str, columns: usize) -> String {
     if text.chars().count() <= columns {
         return text.to_owned();
@@ -60,8 +60,7 @@ pub(super) fn cut(text: &str, columns: usize) -> String {
     kept.chain(['…']).collect()
 }
 
-/// The text without control characters: what another program is called must not write on our
-/// terminal.
+/// Removes control characters: the name of another program must not control our terminal.
 pub(super) fn plain(text: &str) -> String {
     let mut safe = String::new();
     for c in text.chars() {
@@ -74,8 +73,8 @@ pub(super) fn plain(text: &str) -> String {
     safe
 }
 
-/// Lines of words, the first behind `head`, the others below its end. At most `most` of them, the
-/// last then with an ellipsis.
+/// Wraps words into lines, the first behind `head`, the others indented to its end. There are at
+/// most `most` lines; if the text is longer, the last one ends with an ellipsis.
 pub(crate) fn wrapped(head: &str, text: &str, most: usize) -> Vec<String> {
     let indent = " ".repeat(head.chars().count());
     let mut lines = vec![head.to_owned()];
@@ -97,7 +96,7 @@ pub(crate) fn wrapped(head: &str, text: &str, most: usize) -> Vec<String> {
     if lines.len() > most {
         lines.truncate(most);
         if let Some(last) = lines.last_mut() {
-            // The ellipsis takes the place of a word, if it has none.
+            // The ellipsis replaces a word if there is no room for it.
             let whole = last.chars().count() <= COLUMNS - 2;
             let end = last.rfind(' ').filter(|_| !whole).unwrap_or(last.len());
             last.truncate(end);
@@ -144,7 +143,7 @@ mod tests {
     fn percents_of_a_whole_are_not_more_than_it() {
         assert_eq!(percent(0.255), "26 %");
         assert_eq!(percents([0.255], 100), [26]);
-        // Each rounded by itself would make 102.
+        // If each were rounded by itself, the sum would be 102.
         let parts = [0.255, 0.255, 0.245, 0.245];
         assert_eq!(percents(parts, 100).iter().sum::<u32>(), 100);
         assert_eq!(percents([0.356, 0.297, 0.296], 94), [35, 30, 29]);

@@ -1,4 +1,4 @@
-//! Where the time went, as far as it is known.
+//! Divides the time into states and parts, as far as they are known.
 
 use crate::budget::Part;
 use crate::evidence::Evidence;
@@ -7,11 +7,11 @@ use serde::Serialize;
 /// A state of the program.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Spent {
-    /// `running`, `waiting for a core` or `blocked`.
+    /// The name of the state: `running`, `waiting for a core` or `blocked`.
     pub state: &'static str,
-    /// Its share of the time, 0 to 1.
+    /// Its share of the time, from 0 to 1.
     pub share: f64,
-    /// What it consists of, the largest first; not more than it together.
+    /// Its parts, the largest first; their sum does not exceed its share.
     pub parts: Vec<Piece>,
 }
 
@@ -20,19 +20,19 @@ pub struct Spent {
 pub struct Piece {
     /// Its name.
     pub part: &'static str,
-    /// Its share of the time, 0 to 1.
+    /// Its share of the time, from 0 to 1.
     pub share: f64,
 }
 
-/// The least part that is told.
+/// The smallest share of a part that is shown.
 const LEAST: f64 = 0.005;
 
-/// Each state that is known, with its parts.
+/// Returns each state that is known, with its parts.
 pub(super) fn spent(evidence: &Evidence) -> Vec<Spent> {
     use Part::{BusyPolls, Child, Disk, Faults, FileLock, Futex, FutexCalls, Other, OtherCalls};
     use Part::{Poll, Queue, Quota, Sleep, Spin, Stream, Work, Yield};
     let waiting = evidence.value("state.waiting");
-    // What a quota stops looks blocked where the kernel takes it from the queue.
+    // A thread that a quota stops looks blocked where the kernel removes it from the run queue.
     let stopped = Quota.share(evidence).unwrap_or(0.0);
     let moved = (stopped - waiting.unwrap_or(0.0)).max(0.0);
     let waiting = match moved > LEAST {
@@ -63,8 +63,8 @@ pub(super) fn spent(evidence: &Evidence) -> Vec<Spent> {
     spent.collect()
 }
 
-/// Parts are estimated apart. Where they come out at more than their state, each is made smaller in
-/// the same proportion.
+/// Returns the parts of a state. Parts are estimated separately. Where their sum exceeds the state,
+/// all are reduced in proportion.
 fn pieces(of: f64, parts: &[Part], evidence: &Evidence) -> Vec<Piece> {
     let known = parts.iter().filter_map(|&part| {
         let share = part.share(evidence)?;
@@ -81,7 +81,8 @@ fn pieces(of: f64, parts: &[Part], evidence: &Evidence) -> Vec<Piece> {
     known
 }
 
-/// Where calls of futex are not told from the others, these are all calls.
+/// Returns the name of a part. Where futex calls are not distinguished from others, the part covers
+/// all calls.
 fn name(part: Part, evidence: &Evidence) -> &'static str {
     match part {
         Part::OtherCalls if Part::FutexCalls.share(evidence).is_none() => "system calls",
@@ -104,7 +105,7 @@ mod tests {
 
     #[test]
     fn parts_are_never_more_than_their_state() {
-        // Spinning is told by samples, calls by what is left of the kernel's time.
+        // Spinning is estimated from samples, calls from the remaining time in the kernel.
         let spent = of(&[
             ("state.running", 0.9),
             ("spin.cpu_share", 0.8),

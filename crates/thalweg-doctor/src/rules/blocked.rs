@@ -1,4 +1,4 @@
-//! What a program waits for.
+//! The rules for programs that wait.
 
 use super::machine::BRIEF_RUNS;
 use super::running::MAJOR_FAULTS;
@@ -6,7 +6,7 @@ use super::{Claim, Clue, Curve, Figure, Origin, Rule, Weighed, above, ramp};
 use crate::budget::Part;
 use crate::verdict::Id;
 
-/// Several threads wait in line for a lock, which goes round.
+/// Several threads queue for a lock, which changes hands.
 pub(super) const ONE_LOCK: Weighed = Weighed {
     clues: &[
         above(
@@ -50,7 +50,7 @@ const HAND_OVERS: Origin = Origin::Measured(
      is waited for takes the time",
 );
 
-/// It waits so briefly that it is answered, and waits for each answer.
+/// The program waits so briefly that it gets answers, and it waits for each answer.
 const ANSWERED: Clue = ramp(
     Figure::One("state.blocked_us"),
     500_000.0,
@@ -67,7 +67,7 @@ const AN_ANSWER: Origin = Origin::Definition(
     "whoever waits for longer than half a second waits for work, not for an answer",
 );
 
-/// A heartbeat, or a slow answer: what a long wait is for is not seen.
+/// A heartbeat, or a slow answer: the cause of a long wait is not visible.
 const LONG_WAITS: Weighed = Weighed {
     clues: &[above("state.blocked_us", 100_000.0, MOMENT)],
     weight: 0.4,
@@ -84,14 +84,14 @@ const LONG_SLEEP: Clue = ramp(Figure::One("sleep.us"), 50_000.0, 100_000.0, MOME
 const MOMENT: Origin =
     Origin::Definition("ten looks a second and more: polling; fewer: something periodic");
 
-/// A program looks again, or keeps a schedule: its polls end by the clock, as its sleeps do.
+/// A program polls repeatedly, or keeps a schedule: its polls end by a timeout, as its sleeps do.
 const BY_TIMER: Clue = ramp(Figure::One("poll.timer_share"), 0.25, 0.5, MOST_TIMED);
 const BY_EVENT: Clue = ramp(Figure::One("poll.timer_share"), 0.5, 0.25, MOST_TIMED);
 const MOST_TIMED: Origin = Origin::Definition("half of the time in polls ends by the clock");
 const SHORT_WAIT: Clue = ramp(Figure::One("state.blocked_us"), 100_000.0, 50_000.0, MOMENT);
 const LONG_WAIT: Clue = ramp(Figure::One("state.blocked_us"), 50_000.0, 100_000.0, MOMENT);
 
-/// Threads that wait at a futex are woken by the clock, not by each other.
+/// Threads that wait at a futex are woken by timeouts, not by each other.
 const NOBODY_WAKES: Clue = ramp(Figure::One("futex.wake_share"), 0.5, 0.25, WAKES);
 const SOMEBODY_WAKES: Clue = ramp(Figure::One("futex.wake_share"), 0.25, 0.5, WAKES);
 const WAKES: Origin =
@@ -155,14 +155,14 @@ pub(super) const RULES: &[Rule] = &[
         id: Id::LockConvoy,
         claim: Claim::Parts(&[
             (Part::FileLock, &[]),
-            // Whoever has it may sleep meanwhile, which Java and Go do in futex.
+            // The holder may sleep meanwhile, which Java and Go do in futex.
             (Part::Futex, &[]),
             (Part::FutexCalls, &[]),
             (Part::Work, &[]),
             (Part::BusyPolls, &[]),
             (Part::OtherCalls, &[]),
             (Part::Spin, &[]),
-            // Whoever has it may sleep or wait meanwhile.
+            // The holder may sleep or wait meanwhile.
             (Part::Sleep, &[]),
             (Part::Disk, &[]),
             (Part::Stream, &[]),
@@ -219,7 +219,7 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-/// Nobody hands the lock on: another program has it.
+/// No thread hands the lock on: another program holds it.
 const NO_HAND_OVERS: Clue = ramp(Figure::One("switch.blocked"), 20.0, 10.0, HANDED_ON);
 const FEW_FUTEX: Clue = ramp(Figure::One("call.futex"), 50.0, 25.0, TIMERS);
 const SOON_TIMED_OUT: Clue = ramp(Figure::One("futex.timeout_us"), 40_000.0, 20_000.0, TIMERS);

@@ -1,25 +1,25 @@
-//! Where each clue begins to hold and where it holds, written a second time, by hand: a threshold
-//! that slips is caught here.
+//! The values at which each clue begins to hold and at which it holds fully, written a second time
+//! by hand, so that an accidental change of a threshold is detected.
 
 use super::engine::weigh;
 use super::*;
 use crate::rules::cases::evidence;
 
-/// A figure, where its clue begins to hold and where it holds, whether that speaks for the
+/// A figure, the values at which its clue begins to hold and holds fully, whether it supports the
 /// verdict, and the other figures beside it.
 type Border = (&'static str, f64, f64, bool, &'static [(&'static str, f64)]);
 
 const FOR: bool = true;
 const AGAINST: bool = false;
 
-/// Half of the time is blocked.
+/// The figures of a program that is blocked for half of the time.
 const BLOCKED: [(&str, f64); 3] = [
     ("state.running", 0.4),
     ("state.blocked", 0.6),
     ("threads.busy", 1.0),
 ];
 
-/// Everything that lets a clue of the lists below be the weakest.
+/// The figures that let a clue of the lists below be the weakest.
 const BASE: &[(&str, f64)] = &[
     ("cpu.used", 1.0),
     ("cpu.usable", 2.0),
@@ -51,7 +51,7 @@ const CALLS: &[(&str, f64)] = &[("call.cpu_share", 0.4), ("call.yield", 0.0)];
 const ALL_CALLS: &[(&str, f64)] = &[("call.cpu_share", 0.8)];
 const YIELDS: &[(&str, f64)] = &[("yield.cpu_share", 0.4)];
 const SPINS: &[(&str, f64)] = &[("spin.cpu_share", 0.4), ("call.futex", 500.0)];
-/// All of it is claimed, however much of it spins.
+/// All of the time is claimed, however much of it spins.
 const UNSPUN: &[(&str, f64)] = &[("fault.cpu_share", 1.0)];
 const BURSTS: &[(&str, f64)] = &[
     ("spin.cpu_share", 0.4),
@@ -169,9 +169,9 @@ const BRIEF: &[(&str, f64)] = &[
 ];
 const PARKED: &[(&str, f64)] = blocked!("block.futex" 1.0, "call.futex" 500.0);
 
-/// Borders of a program that has nothing to do.
+/// Returns the borders of a program that has nothing to do.
 fn idle() -> Vec<Border> {
-    // Where less than four tenths of the time is claimed, nothing moves yet.
+    // Where less than four tenths of the time is claimed, the confidence does not move yet.
     let idle_sleep: &[_] = blocked!("block.child" 0.7, "block.sleep" 0.3);
     let idle_stream: &[_] = blocked!("block.child" 0.7, "block.stream" 0.3);
     let idle_futex: &[_] = blocked!("block.child" 0.7, "block.futex" 0.3);
@@ -186,7 +186,7 @@ fn idle() -> Vec<Border> {
         ("sleep.us", 50_000.0, 100_000.0, FOR, idle_sleep),
         ("state.blocked_us", 2.5e5, 5e5, FOR, idle_stream),
         ("state.blocked_us", 2.5e5, 5e5, FOR, idle_poll),
-        // From here on what the clock ends counts as much as what nothing ends.
+        // From here on waits that a timeout ends count as much as waits that nothing ends.
         ("poll.timer_share", 0.25, 0.375, FOR, idle_late),
         ("state.blocked_us", 5e4, 1e5, FOR, idle_beat),
         ("poll.timer_share", 0.25, 0.5, FOR, idle_beat),
@@ -195,7 +195,7 @@ fn idle() -> Vec<Border> {
     ]
 }
 
-/// Borders of what a program waits for, and of what it exports.
+/// Returns the borders of the figures of waits and of exports.
 fn waits(id: Id) -> Vec<Border> {
     let stream: &[_] = blocked!("block.stream" 1.0);
     let poll: &[_] = blocked!("block.poll" 1.0, "state.blocked_us" 1e3, "poll.timer_share" 0.0);
@@ -255,7 +255,7 @@ fn waits(id: Id) -> Vec<Border> {
     }
 }
 
-/// Whether the confidence begins to move where it should, and stops where it should.
+/// Returns whether the confidence begins and stops to move at the expected values.
 fn stands(rule: &Rule, &(name, from, to, speaks_for, with): &Border) -> bool {
     let at = |value: f64| {
         let figures = [BASE, with, &[(name, value)]].concat();
@@ -269,7 +269,7 @@ fn stands(rule: &Rule, &(name, from, to, speaks_for, with): &Border) -> bool {
     outside && moves(from, from + step) && moves(to - step, to)
 }
 
-/// All clues of a rule; the same one may be in several places.
+/// Returns all clues of a rule; a clue may occur in several places.
 fn clues(rule: &Rule) -> Vec<Clue> {
     let mut all = rule.needs.to_vec();
     let weighed = rule.raises.iter().chain(rule.contradicts);
@@ -280,7 +280,7 @@ fn clues(rule: &Rule) -> Vec<Clue> {
     all
 }
 
-/// The rule with one of its clues wrong, wherever it stands.
+/// Returns the rule with one of its clues changed, at every place where it occurs.
 fn slipped(rule: &Rule, wrong: Clue, factor: f64) -> Rule {
     let slip = |clue: &Clue| Clue {
         from: if *clue == wrong {

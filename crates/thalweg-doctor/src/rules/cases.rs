@@ -1,10 +1,10 @@
-//! Evidence made by hand, for each verdict and for what lies between two.
+//! Tests evidence made by hand, for each verdict and for cases between two of them.
 
 use super::engine::weigh;
 use super::*;
 use crate::evidence::Quality;
 
-/// A program that runs all the time on two cores, with nothing else to say of it.
+/// A program that runs all the time on two cores, without other notable figures.
 const PLAIN: &[(&str, f64)] = &[
     ("time.wall", 2.0),
     ("cpu.usable", 2.0),
@@ -59,7 +59,7 @@ pub(super) fn evidence(figures: &[(&str, f64)]) -> Evidence {
     evidence
 }
 
-/// As [`PLAIN`], and it blocks for nine tenths of the time.
+/// Creates evidence like [`PLAIN`] in which the program blocks for nine tenths of the time.
 pub(super) fn blocked(figures: &[(&str, f64)]) -> Evidence {
     let mut all = vec![("state.running", 0.1), ("state.blocked", 0.9)];
     all.extend([("cpu.used", 0.1), ("threads.busy", 0.1)]);
@@ -86,7 +86,7 @@ pub(super) fn confidence(id: Id, evidence: &Evidence) -> f64 {
     found.map_or(0.0, |verdict| verdict.confidence)
 }
 
-/// The first verdict is this one, with a confidence of 0.6 and more.
+/// Checks that the first verdict is this one, with a confidence of 0.6 or more.
 #[track_caller]
 pub(super) fn first(id: Id, evidence: &Evidence) -> Verdict {
     let verdicts = judge(evidence);
@@ -249,7 +249,7 @@ fn what_programs_export_is_told() {
         ("export.burst", 9_000.0),
     ];
     let verdict = first(Id::Burst, &with(&burst));
-    // What waits in the queue meanwhile is its consequence.
+    // The messages that wait in the queue meanwhile are a consequence.
     let waiting = with(&[&burst[..], &[("export.queue_share", 0.998)]].concat());
     first(Id::Burst, &waiting);
     assert!(verdict.next.contains("9000 messages"), "{}", verdict.next);
@@ -259,7 +259,7 @@ fn what_programs_export_is_told() {
         ("export.queue_share", 0.97),
     ];
     first(Id::QueueingDelay, &with(&queueing));
-    // The threads that should serve have no core, as a peer spins on it: that comes first.
+    // The threads that should serve have no core, as a peer spins on it: that is the first cause.
     let starved = [
         ("run.wait_peers", 0.6),
         ("spin.cpu_share", 0.65),
@@ -269,7 +269,7 @@ fn what_programs_export_is_told() {
     let starved = with(&[&queueing[..], &starved].concat());
     first(Id::SpinStarvesPeer, &starved);
     assert!(confidence(Id::QueueingDelay, &starved) < 0.55);
-    // A sender that only waits for room, as measured.
+    // The sender only waits for room; these values were measured.
     let closed = [
         ("export.arrival", 390_894.0),
         ("export.service", 401_810.0),
@@ -291,7 +291,7 @@ fn busy_others_alone_contaminate_nothing() {
     let verdict = first(Id::CpuCompute, &evidence(&busy));
     assert!(verdict.confidence > 0.6);
     assert_eq!(confidence(Id::Contaminated, &evidence(&busy)), 0.0);
-    // It waits for half of what it runs, which is next to nothing.
+    // It waits for half of the time that it runs, which is almost nothing.
     let seldom = [("host.wait_others", 0.35), ("threads.busy", 0.06)];
     assert_eq!(confidence(Id::Contaminated, &blocked(&seldom)), 0.0);
 }
@@ -378,7 +378,7 @@ fn every_kind_has_a_rule_and_every_rule_is_sound() {
         for name in engine::looked_at(rule).into_iter().chain(blind) {
             assert!(crate::metrics::named(name).is_some(), "{name}");
         }
-        // A text that is there only if a figure is high is not filled in.
+        // A text that appears only if a figure is high is not filled in.
         let places = rule.next.matches('{').count() - rule.next.matches('>').count();
         let filled = weigh(rule, &Evidence::new()).next;
         assert_eq!(filled.matches("unknown").count(), places, "{filled}");

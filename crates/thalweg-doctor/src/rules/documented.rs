@@ -1,4 +1,4 @@
-//! The table of thresholds in `docs/diagnosing.md` is that of the rules.
+//! Checks that the table of thresholds in `docs/diagnosing.md` is that of the rules.
 
 use super::*;
 use std::fs;
@@ -7,7 +7,7 @@ use std::path::Path;
 const BEGIN: &str = "<!-- thresholds -->\n";
 const END: &str = "<!-- end of thresholds -->";
 
-/// The rules as a table: each clue once for each verdict and each way in which it counts.
+/// Returns the rules as a table: each clue once for each verdict and each way in which it counts.
 fn table() -> String {
     let mut text = String::from("| figure | from | holds | counts | where it is from |\n");
     text += "|---|---|---|---|---|\n";

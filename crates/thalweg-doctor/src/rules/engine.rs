@@ -6,28 +6,29 @@ use crate::evidence::{Evidence, Quality};
 use crate::metrics;
 use crate::verdict::{Exhibit, Id, Verdict};
 
-/// What an absent figure that a rule needs leaves of the confidence.
+/// The factor on the confidence for an absent figure that a rule needs.
 const WITHOUT_NEED: f64 = 0.6;
-/// What an absent figure leaves that could have shown the rule to be wrong.
+/// The factor for an absent figure that could have refuted the rule.
 const WITHOUT_CHECK: f64 = 0.85;
-/// How far a clue of a claim counts as held where its figure is absent.
+/// The degree to which a clue of a claim counts as held where its figure is absent.
 const UNKNOWN: f64 = 0.5;
-/// The most that is left of any other verdict where others took the machine.
+/// The maximum confidence of any other verdict where others took the machine.
 pub(super) const CONTAMINATED_MAX: f64 = 0.6;
-/// From this confidence on the evidence counts as contaminated: a tenth of the time.
+/// The confidence from which on the evidence counts as contaminated: a tenth of the time.
 const CONTAMINATED_FROM: f64 = 0.5;
-/// Between the first two answers, so that the first may be sure: the confidence moves about as much
-/// from one run of the same program to the next.
+/// The minimum distance between the first two answers for the first to be certain: the confidence
+/// varies about as much from one run of a program to the next.
 const MARGIN: f64 = 0.15;
-/// The most that is left of an answer that another one is too near to, or that what is known speaks
-/// against where the figure that decides is absent.
+/// The maximum confidence of an answer that another one is too near to, or that is contradicted by
+/// the known figures where the deciding figure is absent.
 const UNDECIDED_MAX: f64 = 0.6;
-/// Verdicts below this say nothing.
+/// The confidence below which verdicts are dropped.
 const LEAST: f64 = 0.1;
-/// A run this short gives a hundred samples a second too few chances: ten samples.
+/// The run time below which the confidence is reduced: at a hundred samples a second it gives ten
+/// samples.
 const BRIEF_S: f64 = 0.1;
 
-/// What the rules say of the figures, most likely first.
+/// Returns the verdicts of the rules on the figures, the most likely first.
 pub(super) fn judge(rules: &[&Rule], evidence: &Evidence) -> Vec<Verdict> {
     let mut found: Vec<Verdict> = rules.iter().map(|rule| weigh(rule, evidence)).collect();
     let disturbance = found.iter().find(|verdict| verdict.id == Id::Contaminated);
@@ -45,7 +46,7 @@ pub(super) fn judge(rules: &[&Rule], evidence: &Evidence) -> Vec<Verdict> {
     found
 }
 
-/// Where the second answer is about as likely as the first, neither is sure.
+/// Limits the confidence where the second answer is about as likely as the first.
 fn doubt(found: &mut [Verdict]) {
     let [first, second, ..] = &mut *found else {
         return;
@@ -57,7 +58,7 @@ fn doubt(found: &mut [Verdict]) {
     }
 }
 
-/// What one rule says, surely or not.
+/// Returns the verdict of one rule, whatever its confidence.
 pub(super) fn weigh(rule: &Rule, evidence: &Evidence) -> Verdict {
     let mut confidence = rule.curve.at(claimed(rule.claim, evidence));
     let lacks = |name: &&str| evidence.value(name).is_none();
@@ -74,7 +75,7 @@ pub(super) fn weigh(rule: &Rule, evidence: &Evidence) -> Verdict {
     for weighed in rule.contradicts {
         confidence *= match together(weighed, evidence) {
             Some(holds) => 1.0 - weighed.weight * holds,
-            // It counts once, below.
+            // The absent figure is counted once, below.
             None if weighed.clues.iter().any(|clue| is_blind(rule, clue)) => 1.0,
             None => WITHOUT_CHECK,
         };
@@ -97,13 +98,13 @@ pub(super) fn weigh(rule: &Rule, evidence: &Evidence) -> Verdict {
     }
 }
 
-/// Is the figure of a clue one of those that the rule misses anyway?
+/// Returns whether the figure of a clue is one of the rule's blind spots.
 fn is_blind(rule: &Rule, clue: &Clue) -> bool {
     let mut blind = rule.blind.iter();
     blind.any(|&(name, _)| name == clue.figure.name())
 }
 
-/// The share of the time that is claimed.
+/// Returns the share of the time that is claimed.
 fn claimed(claim: Claim, evidence: &Evidence) -> f64 {
     match claim {
         Claim::Parts(parts) => {
@@ -123,7 +124,7 @@ fn claimed(claim: Claim, evidence: &Evidence) -> f64 {
     }
 }
 
-/// Of shares, and of a number of threads or cores where less than one counts.
+/// Returns the product of shares, and of a number of threads or cores, which counts only up to one.
 fn product(names: &[&str], evidence: &Evidence) -> Option<f64> {
     let factors = names
         .iter()
@@ -131,7 +132,8 @@ fn product(names: &[&str], evidence: &Evidence) -> Option<f64> {
     factors.product()
 }
 
-/// How far all of them hold. Nothing if the weakest that is there holds and another is absent.
+/// Returns the degree to which all clues hold; `None` if the weakest known one holds and another
+/// one is absent.
 fn together(weighed: &Weighed, evidence: &Evidence) -> Option<f64> {
     let holds: Vec<Option<f64>> = weighed
         .clues
@@ -142,8 +144,9 @@ fn together(weighed: &Weighed, evidence: &Evidence) -> Option<f64> {
     (weakest == 0.0 || holds.iter().all(Option::is_some)).then_some(weakest)
 }
 
-/// Does all that is known of it hold wholly, while one other figure is absent? What nobody waits
-/// for, such as a lock where there is none, has several absent.
+/// Returns whether all known clues hold fully while exactly one other figure is absent. Evidence on
+/// something that no thread waits for, such as a lock where there is none, has several absent
+/// figures.
 fn is_suspect(weighed: &Weighed, evidence: &Evidence) -> bool {
     let holds = || weighed.clues.iter().map(|clue| clue.holds(evidence));
     let known = holds().flatten().count();
@@ -151,7 +154,7 @@ fn is_suspect(weighed: &Weighed, evidence: &Evidence) -> bool {
     is_open && holds().flatten().all(|holds| holds >= 1.0)
 }
 
-/// The figures that the claim rests on, and the clues that hold at least by half.
+/// Returns the figures that the claim rests on, and the clues that hold at least by half.
 fn speaking_for(rule: &Rule, evidence: &Evidence) -> Vec<Exhibit> {
     let mut shown = claim_exhibits(rule, evidence);
     let raises = rule.raises.iter().flat_map(|weighed| weighed.clues);
@@ -163,7 +166,7 @@ fn speaking_for(rule: &Rule, evidence: &Evidence) -> Vec<Exhibit> {
     shown
 }
 
-/// What a claim rests on: the largest of what it names first.
+/// Returns the figures that a claim rests on, the largest first.
 fn claim_exhibits(rule: &Rule, evidence: &Evidence) -> Vec<Exhibit> {
     let threshold = rule.curve.threshold();
     let mut shown = Vec::new();
@@ -175,7 +178,7 @@ fn claim_exhibits(rule: &Rule, evidence: &Evidence) -> Vec<Exhibit> {
             let mut known: Vec<_> = known.filter(|(share, ..)| *share >= 0.01).collect();
             known.sort_by(|a, b| b.0.total_cmp(&a.0));
             for (_, part, clues) in known {
-                // The first two multiply to the share; a third is how often it happens.
+                // The product of the first two is the share; a third one is how often it happens.
                 let names = part.figures();
                 let product = match names {
                     [] | [_] => format!("> {threshold}"),
@@ -207,7 +210,7 @@ fn claim_exhibits(rule: &Rule, evidence: &Evidence) -> Vec<Exhibit> {
     shown
 }
 
-/// Clues that are needed and do not hold, and contradictions that do.
+/// Returns the needed clues that do not hold, and the contradictions that do.
 fn speaking_against(rule: &Rule, evidence: &Evidence) -> Vec<Exhibit> {
     let mut shown = Vec::new();
     for need in rule.needs {
@@ -224,7 +227,8 @@ fn speaking_against(rule: &Rule, evidence: &Evidence) -> Vec<Exhibit> {
     shown
 }
 
-/// What absent figures would have told, other absent figures that the rule looks at, and limits.
+/// Returns what absent figures would have shown, other absent figures that the rule uses, and its
+/// limits.
 fn open_questions(rule: &Rule, evidence: &Evidence) -> Vec<String> {
     let mut open = Vec::new();
     for (name, what) in rule.blind {
@@ -240,7 +244,7 @@ fn open_questions(rule: &Rule, evidence: &Evidence) -> Vec<String> {
     open
 }
 
-/// The names of all figures that a rule looks at, but for those of its blind spots.
+/// Returns the names of all figures that a rule uses, except its blind spots.
 pub(super) fn looked_at(rule: &Rule) -> Vec<&'static str> {
     let mut names = rule.required.to_vec();
     let mut clues: Vec<Clue> = rule.needs.to_vec();
@@ -267,7 +271,7 @@ pub(super) fn looked_at(rule: &Rule) -> Vec<&'static str> {
     names
 }
 
-/// Adds an exhibit unless its figure is shown with the same threshold.
+/// Adds an exhibit unless its figure is already shown with this threshold.
 fn show(shown: &mut Vec<Exhibit>, exhibit: Exhibit) {
     let same = |other: &Exhibit| other.metric == exhibit.metric;
     if !shown.iter().any(same) {
@@ -291,8 +295,8 @@ fn reading(name: &'static str, threshold: String, evidence: &Evidence) -> Exhibi
     }
 }
 
-/// A text with figures in the place of their names in braces; `{name>text}` is a text that is there
-/// if the figure is more than a half.
+/// Replaces the names in braces in a text by figures; `{name>text}` is replaced by the text if the
+/// figure is more than a half.
 fn filled_in(text: &str, evidence: &Evidence) -> String {
     let mut filled = String::new();
     let mut rest = text;

@@ -1,10 +1,11 @@
-//! What programs built on Thalweg say of their own queues and stages.
+//! The rules for the figures that programs built on Thalweg export about their own queues and
+//! stages.
 
 use super::running::PEERS_WAIT;
 use super::{Claim, Clue, Curve, Figure, Origin, Rule, Weighed, above, ramp};
 use crate::verdict::Id;
 
-/// More comes than the slowest stage can serve.
+/// More messages arrive than the slowest stage can serve.
 const OVERLOAD: Clue = ramp(
     Figure::Ratio("export.arrival", "export.service"),
     0.95,
@@ -12,8 +13,8 @@ const OVERLOAD: Clue = ramp(
     Origin::Literature("a queue grows without bound from a utilisation of 1 on (Kleinrock)"),
 );
 
-/// All of it can be served, with room to spare. A sender that waits for a place sends as fast as it
-/// is served: then there is none.
+/// All messages can be served, with capacity to spare. A sender that waits for room sends at the
+/// rate of its service: then there is none to spare.
 const SPARE: Clue = ramp(
     Figure::Ratio("export.arrival", "export.service"),
     1.0,
@@ -21,13 +22,13 @@ const SPARE: Clue = ramp(
     Origin::Measured("a sender that only waits for room sends at 0.97 (Zen 4, KVM)"),
 );
 
-/// Its threads wait for a core, and what they would serve waits with them.
+/// Its threads wait for a core, and the messages that they would serve wait with them.
 const NO_CORE: Weighed = Weighed {
     clues: &[PEERS_WAIT],
     weight: 0.5,
 };
 
-/// Senders meet a full queue now and then, and wait there as well.
+/// Senders occasionally meet a full queue, and wait there as well.
 pub(super) const TOO_SHORT: Weighed = Weighed {
     clues: &[
         above("export.full_share", 0.1, NO_ROOM),

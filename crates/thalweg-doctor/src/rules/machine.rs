@@ -1,11 +1,11 @@
-//! What the machine, and others on it, do to a program.
+//! The rules for what the machine, and other programs on it, do to a program.
 
 use super::blocked::ONE_LOCK;
 use super::{Claim, Curve, Figure, Origin, Rule, Weighed, above, above_ratio, ramp};
 use crate::budget::Part;
 use crate::verdict::Id;
 
-/// Threads want more cores than there are, and have them in turns.
+/// More threads are runnable than there are cores, and they take turns on them.
 pub(super) const TOO_FEW_CORES: Weighed = Weighed {
     clues: &[
         above_ratio(
@@ -103,7 +103,7 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-/// Threads that spin have no work to get cores for.
+/// Threads that spin have no work for which they need cores.
 const SPINNING: Weighed = Weighed {
     clues: &[above(
         "spin.cpu_share",
@@ -113,7 +113,7 @@ const SPINNING: Weighed = Weighed {
     weight: 0.6,
 };
 
-/// A good part of the calls end in a switch to another thread.
+/// A large share of the calls end in a switch to another thread.
 pub(super) const SWITCHING_CALLS: super::Clue = above_ratio(
     "switch.blocked",
     "call.all",
@@ -131,7 +131,7 @@ const OFTEN_BLOCKED: super::Clue = above(
     Origin::Measured("a hand-over takes 4.3 µs between cores (Zen 4, KVM): 2 % of a core"),
 );
 
-/// Threads run so briefly that switching is a good part of what they do.
+/// Threads run so briefly that switching takes a large share of their time.
 pub(super) const BRIEF_RUNS: Weighed = Weighed {
     clues: &[
         ramp(

@@ -1,4 +1,4 @@
-//! What holds for any evidence.
+//! Tests properties that hold for any evidence.
 
 use super::engine::{CONTAMINATED_MAX, weigh};
 use super::*;
@@ -6,7 +6,7 @@ use crate::evidence::Quality;
 use crate::metrics::METRICS;
 use proptest::prelude::*;
 
-/// For each figure: absent, unheard of, or a value from nothing to beyond what it may be.
+/// Generates for each figure: absent, not reported, or a value from zero to beyond its range.
 fn any_evidence() -> impl Strategy<Value = Evidence> {
     let value = prop_oneof![
         2 => Just(None),
@@ -28,13 +28,13 @@ fn any_evidence() -> impl Strategy<Value = Evidence> {
     })
 }
 
-/// What speaks for a rule, as clues.
+/// Returns the clues that support a rule.
 fn in_favour(rule: &Rule) -> impl Iterator<Item = &'static Clue> {
     let raises = rule.raises.iter().flat_map(|weighed| weighed.clues);
     rule.needs.iter().chain(raises)
 }
 
-/// Whether the rule looks at the figure of the clue in no other place.
+/// Returns whether the rule uses the figure of the clue in no other place.
 fn looks_once(rule: &Rule, clue: &Clue) -> bool {
     let name = clue.figure.name();
     let seen = engine::looked_at(rule);
@@ -77,7 +77,7 @@ proptest! {
         let name = clue.figure.name();
         let better = match evidence.value(name) {
             Some(value) => value + step * (clue.to - clue.from),
-            // A figure that was absent holds now: for a quotient whatever it is divided by.
+            // A figure that was absent now holds: for a quotient, whatever the divisor is.
             None => if clue.to > clue.from { 1e300 } else { 0.0 },
         };
         let mut more = evidence.clone();

@@ -1,11 +1,11 @@
-//! Evidence recorded of programs that were judged wrongly.
+//! Tests evidence recorded from programs that were judged wrongly.
 
 use super::cases::{blocked, confidence, evidence, first, without};
 use super::*;
 
 #[test]
 fn a_line_at_a_lock_is_told_from_a_line_at_a_condition() {
-    // Six threads, and whoever has the lock sleeps for 15 ms: it was SLEEP-POLLING.
+    // Six threads, and the holder of the lock sleeps for 15 ms: it was judged SLEEP-POLLING.
     let asleep = [
         ("block.sleep", 1.0),
         ("sleep.us", 15_100.0),
@@ -16,7 +16,7 @@ fn a_line_at_a_lock_is_told_from_a_line_at_a_condition() {
         ("lock.held_share", 1.0),
     ];
     first(Id::LockConvoy, &blocked(&asleep));
-    // Two senders and a receiver at a queue with one place: it was LOCK-CONVOY.
+    // Two senders and a receiver at a queue with one place: it was judged LOCK-CONVOY.
     let senders = [
         ("state.running", 0.59),
         ("state.blocked", 0.41),
@@ -31,7 +31,7 @@ fn a_line_at_a_lock_is_told_from_a_line_at_a_condition() {
         ("lock.held_share", 0.0),
     ];
     first(Id::FutexParking, &evidence(&senders));
-    // Six threads at a monitor of Java, each at a word of its own: it was CPU-COMPUTE.
+    // Six threads at a Java monitor, each at a word of its own: it was judged CPU-COMPUTE.
     let monitor = [
         ("call.futex", 14_281.0),
         ("call.all", 14_500.0),
@@ -54,10 +54,11 @@ fn two_answers_that_are_near_are_not_sure() {
     }
 }
 
-/// Made by hand after what users without root saw: they were surely wrong.
+/// Made by hand after the view of users without root: the verdicts were wrong with high confidence.
 #[test]
 fn where_it_is_not_told_who_wakes_whom_it_is_not_sure() {
-    // Six threads, and whoever has the lock waits for a database: it was BLOCKING-IO at 0.93.
+    // Six threads, and the holder of the lock waits for a database: it was judged BLOCKING-IO at
+    // 0.93.
     let connection = [
         ("block.stream", 1.0),
         ("state.blocked_us", 2_100.0),
@@ -75,14 +76,15 @@ fn where_it_is_not_told_who_wakes_whom_it_is_not_sure() {
     ];
     let unknown = without(&blocked(&asleep), &["lock.held_share"]);
     assert!(confidence(Id::SleepPolling, &unknown) <= 0.6);
-    // One thread that waits for a database, and nobody for a lock: it was 0.60.
+    // One thread that waits for a database, and no thread that waits for a lock: the confidence was
+    // 0.60.
     let alone = without(
         &blocked(&connection[..4]),
         &["lock.waiters", "lock.held_share"],
     );
     let sure = confidence(Id::BlockingIo, &alone);
     assert!(sure > 0.6, "{sure}");
-    // Workers that have nothing to do, beside one that waits for a disk.
+    // Idle workers, beside one that waits for a disk.
     let pool = [connection[0], connection[1], connection[3], connection[4]];
     first(
         Id::BlockingIo,
@@ -90,8 +92,8 @@ fn where_it_is_not_told_who_wakes_whom_it_is_not_sure() {
     );
 }
 
-/// Three threads that pass an order round through eventfds, as recorded of a user without root,
-/// who is not told which calls they make: it was BLOCKING-IO at 0.60.
+/// Three threads that pass an order round through eventfds, as recorded by a user without root, who
+/// cannot see which calls they make: it was judged BLOCKING-IO at 0.60.
 #[test]
 fn threads_that_wait_for_each_others_moments_churn() {
     let relay = [
@@ -111,8 +113,8 @@ fn threads_that_wait_for_each_others_moments_churn() {
     assert!(found[1].confidence < 0.4, "{found:?}");
 }
 
-/// A member of a cluster that tells the others every 100 ms that it lives, as recorded: it was
-/// BLOCKING-IO at 0.94. A wait of 3 ms is for an answer, and one of 150 ms may be.
+/// A member of a cluster that reports every 100 ms to the others that it is alive, as recorded: it
+/// was judged BLOCKING-IO at 0.94. A wait of 3 ms is for an answer, and one of 150 ms may be.
 #[test]
 fn a_heartbeat_waits_for_no_answer() {
     let waits = |blocked_us, timed, cause| {
@@ -132,8 +134,8 @@ fn a_heartbeat_waits_for_no_answer() {
     }
 }
 
-/// A server of Go that waits for a client, as a user without root sees it: the threads of the
-/// runtime park a few times when it starts. It was SLEEP-POLLING at 0.72.
+/// A Go server that waits for a client, as a user without root sees it: the threads of the runtime
+/// park a few times when it starts. It was judged SLEEP-POLLING at 0.72.
 #[test]
 fn threads_that_time_out_once_do_not_poll() {
     let quiet = [
@@ -147,8 +149,8 @@ fn threads_that_time_out_once_do_not_poll() {
     assert!(polling < 0.1, "{polling}");
 }
 
-/// Go's `sync.Mutex`, held over computing, as a user without root sees it: it was CPU-COMPUTE at
-/// 0.62, and the goroutines that wait are not seen.
+/// Go's `sync.Mutex`, held over a computation, as a user without root sees it: it was judged
+/// CPU-COMPUTE at 0.62, and the waiting goroutines are not visible.
 #[test]
 fn where_goroutines_may_wait_unseen_it_is_not_sure() {
     let goroutines = [("call.futex", 20_000.0), ("switch.blocked", 11_000.0)];
@@ -161,8 +163,8 @@ fn where_goroutines_may_wait_unseen_it_is_not_sure() {
     first(Id::CpuCompute, &alone);
 }
 
-/// Java sleeps in futex, and nobody wakes who sleeps. Made by hand: of such a program the probes
-/// still say `lock.held_share` 0.05 where threads take turns in a fixed order.
+/// Java sleeps in futex, and no thread wakes a sleeper. This is made by hand: for such a program
+/// the probes still report `lock.held_share` 0.05 where threads take turns in a fixed order.
 #[test]
 fn a_monitor_that_is_held_asleep_is_a_lock() {
     let monitor = [
@@ -176,7 +178,7 @@ fn a_monitor_that_is_held_asleep_is_a_lock() {
     first(Id::LockConvoy, &blocked(&monitor));
 }
 
-/// Java's lock for readers and writers, held over computing, as recorded: it was OVERSUBSCRIBED,
+/// Java's reader-writer lock, held over a computation, as recorded: it was judged OVERSUBSCRIBED,
 /// as readers run together.
 #[test]
 fn readers_that_want_a_core_do_not_hide_the_lock() {
@@ -193,7 +195,7 @@ fn readers_that_want_a_core_do_not_hide_the_lock() {
     first(Id::LockConvoy, &evidence(&lock));
 }
 
-/// Made by hand after `crossbeam-64` and `slow_stage`, which were judged wrongly now and then.
+/// Made by hand after `crossbeam-64` and `slow_stage`, which were sometimes judged wrongly.
 #[test]
 fn spinning_is_neither_work_nor_a_burst() {
     let crowd = [
@@ -206,7 +208,7 @@ fn spinning_is_neither_work_nor_a_burst() {
     ];
     let verdicts = judge(&evidence(&crowd));
     assert_ne!(verdicts[0].id, Id::Oversubscribed, "{verdicts:?}");
-    // Its sender spins until the next burst is due: that is a core, and no message's delay.
+    // Its sender spins until the next burst is due, which costs a core but delays no message.
     let bursts = [
         ("spin.cpu_share", 0.45),
         ("threads.spinners", 1.0),
@@ -219,8 +221,8 @@ fn spinning_is_neither_work_nor_a_burst() {
     assert_eq!(verdicts[0].id, Id::Burst, "{verdicts:?}");
 }
 
-/// Five processes that share a file under `flock`, as recorded: it was CPU-COMPUTE at 0.50. A
-/// program that waits for a lock that another program has does nothing.
+/// Five processes that share a file under `flock`, as recorded: it was judged CPU-COMPUTE at 0.50.
+/// A program that waits for a lock that another program holds does nothing.
 #[test]
 fn a_lock_of_a_file_is_a_lock() {
     let handed = [
@@ -240,8 +242,8 @@ fn a_lock_of_a_file_is_a_lock() {
     first(Id::Idle, &blocked(&[&alone[..], &rare].concat()));
 }
 
-/// `selectNow` of Java in a loop, as recorded: it was SYSCALL-BOUND at 0.85. A poll that finds
-/// something each time is followed by a call that takes it.
+/// `selectNow` of Java in a loop, as recorded: it was judged SYSCALL-BOUND at 0.85. A poll that
+/// finds something each time is followed by a call that takes it.
 #[test]
 fn polls_that_do_not_wait_are_spins() {
     let calls = |busy| {
@@ -266,8 +268,8 @@ fn polls_that_do_not_wait_are_spins() {
     assert!(first(Id::SpinBurnsCpu, &pause).next.starts_with("Bound"));
 }
 
-/// A client of Java that waits for a socket, as recorded: it was SLEEP-POLLING at 0.83. The JVM's
-/// own thread wakes every 50 ms, and the calls of futex are those of its start.
+/// A Java client that waits for a socket, as recorded: it was judged SLEEP-POLLING at 0.83. The
+/// JVM's own thread wakes every 50 ms, and the futex calls are those of its start.
 #[test]
 fn a_runtime_that_looks_after_itself_does_not_poll() {
     let client = |timeout_us| {

@@ -1,4 +1,4 @@
-//! What a program does while it runs.
+//! The rules for what a program does while it runs.
 
 use super::machine::{BRIEF_RUNS, SWITCHING_CALLS, TOO_FEW_CORES};
 use super::{Claim, Clue, Curve, Origin, Rule, Weighed, above, above_ratio, below};
@@ -7,14 +7,14 @@ use crate::rules::blocked::{GOROUTINES, ONE_LOCK};
 use crate::rules::exported::TOO_SHORT;
 use crate::verdict::Id;
 
-/// Peers want the core that a thread spins on.
+/// Peers wait for the core that a thread spins on.
 pub(super) const PEERS_WAIT: Clue = above(
     "run.wait_peers",
     0.2,
     Origin::Definition("its own threads wait for a core for a fifth of the time they want one"),
 );
 
-/// Faults that a disk answers: a different trouble than reading.
+/// Faults that a disk serves, which are a different problem than reading.
 pub(super) const MAJOR_FAULTS: Clue = above(
     "fault.major",
     100.0,
@@ -156,7 +156,7 @@ pub(super) const RULES: &[Rule] = &[
                 weight: 0.8,
             },
             ONE_LOCK,
-            // A core that nobody wants delays no message. A queue without room does.
+            // A core that no thread wants delays no message. A queue without room does.
             Weighed {
                 weight: 0.3,
                 ..TOO_SHORT
@@ -207,7 +207,7 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-/// The pipeline waits for memory.
+/// The processor's pipeline waits for memory.
 const WAITS_FOR_MEMORY: Clue = above(
     "hardware.memory_share",
     0.3,

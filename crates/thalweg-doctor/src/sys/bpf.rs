@@ -1,32 +1,32 @@
-//! Programs that the kernel runs where something happens: `bpf(2)`.
+//! Loads and attaches eBPF programs, which the kernel runs at events, by `bpf(2)`.
 //!
 //! State: none. Rules:
-//! 1. Every pointer in an attribute leads to a live value of the size that the call is told, and no
-//!    call keeps it after it returns.
+//! 1. Every pointer in an attribute leads to a live value of the size that is passed to the call,
+//!    and no call keeps it after it returns.
 //! 2. A descriptor is owned by one [`OwnedFd`] from the moment the kernel gave it.
 
 use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
 
-/// Commands and kinds, as `linux/bpf.h` numbers them.
+/// Commands and kinds, with their numbers in `linux/bpf.h`.
 const MAP_CREATE: libc::c_int = 0;
 const MAP_UPDATE_ELEM: libc::c_int = 2;
 const PROG_LOAD: libc::c_int = 5;
 const RAW_TRACEPOINT_OPEN: libc::c_int = 17;
 const PROG_TYPE_RAW_TRACEPOINT: u32 = 17;
-/// For what the verifier says: the end of it tells why it refuses.
+/// The size of the verifier's log, whose end says why it refuses a program.
 const LOG_BYTES: usize = 64 << 10;
 
-/// What a map is.
+/// The kind of a map.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum MapKind {
     Array = 2,
-    /// Of events, one for each core, that `perf_event_output` writes to.
+    /// A map of events, one for each core, that `perf_event_output` writes to.
     PerfEvents = 4,
 }
 
-/// The parts of `union bpf_attr`; what is not named is zero.
+/// The parts of `union bpf_attr`; fields that are not named are zero.
 #[repr(C)]
 #[derive(Default)]
 struct NewMap {
@@ -68,10 +68,12 @@ struct Attach {
     padding: u32,
 }
 
+/// Makes the system call `bpf(2)`.
+///
 /// # Safety
 /// Rule 1 holds for `attribute`, which is a prefix of `union bpf_attr`.
 unsafe fn call<T>(command: libc::c_int, attribute: &T) -> io::Result<RawFd> {
-    // SAFETY: rule 1; what follows a prefix counts as zero.
+    // SAFETY: rule 1; the bytes behind a prefix count as zero.
     let done = unsafe { libc::syscall(libc::SYS_bpf, command, attribute, size_of::<T>()) };
     match done {
         done if done < 0 => Err(io::Error::last_os_error()),
@@ -91,7 +93,7 @@ pub(crate) fn map(kind: MapKind, value_bytes: u32, entries: u32) -> io::Result<O
     unsafe { call(MAP_CREATE, &attribute).map(|file| OwnedFd::from_raw_fd(file)) }
 }
 
-/// Sets an entry of a map; `value` is as long as the map's are.
+/// Sets an entry of a map; `value` has the size of the map's values.
 pub(crate) fn set(map: &OwnedFd, key: u32, value: &[u8]) -> io::Result<()> {
     let attribute = Update {
         map: map.as_raw_fd().cast_unsigned(),
@@ -103,8 +105,8 @@ pub(crate) fn set(map: &OwnedFd, key: u32, value: &[u8]) -> io::Result<()> {
     unsafe { call(MAP_UPDATE_ELEM, &attribute).map(drop) }
 }
 
-/// Loads a program for raw tracepoints. What the verifier says of one that it refuses is in the
-/// error.
+/// Loads an eBPF program for raw tracepoints. If the verifier refuses it, the error contains the
+/// verifier's message.
 pub(crate) fn load(instructions: &[u64]) -> io::Result<OwnedFd> {
     let mut log = vec![0_u8; LOG_BYTES];
     let mut attribute = Load {
@@ -136,7 +138,7 @@ pub(crate) fn load(instructions: &[u64]) -> io::Result<OwnedFd> {
     loaded.map(|file| unsafe { OwnedFd::from_raw_fd(file) })
 }
 
-/// Lets a program run at a tracepoint until the file is closed.
+/// Attaches a program to a tracepoint until the returned file is closed.
 pub(crate) fn attach(program: BorrowedFd<'_>, tracepoint: &CStr) -> io::Result<OwnedFd> {
     let attribute = Attach {
         name: tracepoint.as_ptr().expose_provenance() as u64,
@@ -160,7 +162,7 @@ mod tests {
             Err(why) => return println!("skipped: no programs for this user: {why}"),
             Ok(program) => drop(attach(program.as_fd(), c"sched_waking").unwrap()),
         }
-        // Returns what nobody has set.
+        // The program returns a register that was never set.
         let error = load(&RETURN_0[1..]).unwrap_err().to_string();
         assert!(error.contains("R0 !read_ok"), "{error}");
         let program = load(&RETURN_0).unwrap();

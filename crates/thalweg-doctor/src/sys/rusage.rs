@@ -1,4 +1,4 @@
-//! `wait4`: the end of a child, and what it used.
+//! `wait4` returns the end of a child, and the resources that it used.
 //!
 //! State: none. Rules:
 //! 1. A pointer that a call is given points to a local variable that outlives the call, of the type
@@ -8,7 +8,7 @@ use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
-/// What a process used, with its children that it waited for.
+/// The resources that a process used, with those of the children that it waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Usage {
     pub(crate) user_s: f64,
@@ -20,13 +20,13 @@ pub(crate) struct Usage {
     pub(crate) switches_involuntary: u64,
 }
 
-/// Waits for a child to end, and removes it from the system's list.
+/// Waits for a child to end, and reaps it.
 ///
 /// # Errors
-/// It is no child, or was waited for already.
+/// Returns an error if the process is not a child, or was waited for already.
 pub(crate) fn wait4(process: u32) -> io::Result<(ExitStatus, Usage)> {
     let mut status = 0;
-    // SAFETY: `rusage` holds nothing but integers (rule 1).
+    // SAFETY: `rusage` holds only integers (rule 1).
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     loop {
         // SAFETY: both pointers are to the local variables above (rule 1).

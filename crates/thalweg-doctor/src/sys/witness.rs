@@ -1,7 +1,8 @@
-//! Who gets a signal: this process alone, or its whole process group?
+//! Determines whether a signal was sent to this process alone or to its whole process group.
 //!
-//! A signal does not say whom it was sent to. So there is a child in the group that does nothing
-//! but tell which signals reach it: nobody knows it, so they were for all.
+//! A signal does not carry its destination. A child in the group therefore does nothing but report
+//! which signals reach it: no other process knows its id, so these signals were for the whole
+//! group.
 //!
 //! State: none. Rules:
 //! 1. Every pointer that the kernel gets leads to a live local value of the type that the call asks
@@ -17,20 +18,21 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 
-/// How much later a signal may reach another process of the group.
+/// The maximum delay between a signal's arrival at two processes of the group.
 const LATE: Duration = Duration::from_millis(50);
 
-/// The child. It ends with this, or with the thread that started it.
+/// The child. It ends when this is dropped, or with the thread that started it.
 #[derive(Debug)]
 pub(crate) struct Witness {
     pid: i32,
-    /// A byte for each signal.
+    /// The pipe with a byte for each signal.
     told: OwnedFd,
     heard: Vec<(i32, Instant)>,
 }
 
 impl Witness {
-    /// Starts it in this thread, which must hold the signals already: so does the child then.
+    /// Starts the child in this thread, which must have blocked the signals already, so that the
+    /// child blocks them too.
     pub(crate) fn start(signals: &[i32]) -> io::Result<Witness> {
         let (told, tell) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
         let mut held = MaybeUninit::<libc::sigset_t>::zeroed();
@@ -57,7 +59,7 @@ impl Witness {
         })
     }
 
-    /// Has a signal that has just reached us reached the whole group?
+    /// Returns whether a signal that has just reached us reached the whole group.
     pub(crate) fn saw(&mut self, signal: i32) -> bool {
         let began = Instant::now();
         loop {
@@ -79,23 +81,24 @@ impl Witness {
                 tv_nsec: i64::from(left.subsec_nanos()),
             };
             let mut file = [PollFd::from_borrowed_fd(self.told.as_fd(), PollFlags::IN)];
-            // Whatever it says, the time is looked at again.
+            // Whatever poll returns, the time is checked again.
             let _ = poll(&mut file, Some(&left));
         }
     }
 }
 
-/// The child's life.
+/// Runs the child until it ends.
 ///
 /// # Safety
-/// Only between `fork` and the end of the process; `tell` is open.
+/// The caller must call this only between `fork` and the end of the process, with the pipe's
+/// descriptor open.
 unsafe fn watch(parent: libc::pid_t, held: &libc::sigset_t, tell: RawFd) -> ! {
-    // SAFETY: rules 1 and 3; what is closed is the child's.
+    // SAFETY: rules 1 and 3; the descriptors that are closed are the child's.
     unsafe {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
         if libc::getppid() == parent {
             let tell = tell.cast_unsigned();
-            // Whoever reads our output must not wait for this one's end.
+            // A reader of our output must not wait for the end of this child.
             libc::syscall(libc::SYS_close_range, 0, tell - 1, 0);
             libc::syscall(libc::SYS_close_range, tell + 1, u32::MAX, 0);
             loop {
@@ -112,7 +115,7 @@ unsafe fn watch(parent: libc::pid_t, held: &libc::sigset_t, tell: RawFd) -> ! {
 impl Drop for Witness {
     fn drop(&mut self) {
         // SAFETY: the calls take no pointer but that of a local value (rule 1); the child is ours,
-        // and nobody else has waited for it.
+        // and no other code has waited for it.
         unsafe {
             libc::kill(self.pid, libc::SIGKILL);
             let mut status = 0;

@@ -1,4 +1,4 @@
-//! The program that is observed: how it is started, and what reaches it meanwhile.
+//! The program that is observed: how it is started, and which signals reach it meanwhile.
 
 mod signals;
 mod start;
@@ -14,23 +14,23 @@ use std::io;
 /// A command and its arguments.
 #[derive(Debug, Clone)]
 pub struct Target {
-    /// The program: looked up in `PATH` if it has no slash.
+    /// The program, which is looked up in `PATH` if it has no slash.
     pub program: OsString,
     /// Its arguments.
     pub arguments: Vec<OsString>,
 }
 
-/// How a program ended.
+/// The way in which a program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Exit {
-    /// By itself.
+    /// It ended by itself, with this code.
     Code(i32),
-    /// By a signal.
+    /// A signal ended it.
     Signal(i32),
-    /// It had not ended when it was looked at last.
+    /// It had not ended at the last check.
     Running,
-    /// It ended, and only its parent was told how.
+    /// It ended, and only its parent received the exit status.
     Unknown,
 }
 
@@ -42,7 +42,7 @@ impl Exit {
         }
     }
 
-    /// As a shell gives it.
+    /// Returns the exit code that a shell would return.
     #[must_use]
     pub fn code(self) -> i32 {
         match self {
@@ -53,28 +53,28 @@ impl Exit {
     }
 }
 
-/// Why a program could not be observed.
+/// The reason why a program could not be observed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
     /// There is no such program.
     NotFound(OsString),
-    /// There is, but it cannot be run.
+    /// The program exists, but cannot be run.
     NotExecutable(OsString, io::Error),
     /// There is no such process.
     NoProcess(i32),
-    /// The process has ended, and its parent has not taken note of it.
+    /// The process has ended, and its parent has not reaped it.
     IsOver(i32),
-    /// The process is a thread of the kernel.
+    /// The process is a kernel thread.
     IsKernels(i32),
-    /// The process belongs to somebody else.
+    /// The process belongs to another user.
     NotYours(i32),
-    /// The system refused something that nothing goes without.
+    /// The system refused something that every observation needs.
     System(&'static str, io::Error),
 }
 
 impl Error {
-    /// As a shell gives it.
+    /// Returns the exit code that a shell would return.
     #[must_use]
     pub fn code(&self) -> i32 {
         match self {

@@ -1,4 +1,4 @@
-//! Signals that come while a program is observed.
+//! Handles signals that arrive while a program is observed.
 
 use crate::probe::regular;
 use crate::sys::witness::Witness;
@@ -7,16 +7,16 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
-/// Those that ask for an end.
+/// The signals that ask for an end.
 const ENDING: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
-/// Those that mean something to the program only.
+/// The signals that have a meaning only for the program.
 const PASSED: [i32; 2] = [libc::SIGUSR1, libc::SIGUSR2];
-/// The same signal within that time is one.
+/// The time within which equal signals count as one.
 const MOMENT: Duration = Duration::from_millis(500);
-/// Whoever presses Ctrl-C so often within that time wants an end.
+/// The number of Ctrl-C within this time by which a user insists on an end.
 const INSISTS: (usize, Duration) = (3, Duration::from_secs(1));
 
-/// Whether a process ignores a signal, which is not to have a use of one's own for it.
+/// Returns whether a process ignores a signal, which is different from handling it.
 fn ignores(pid: i32, signal: i32) -> bool {
     let status = regular::text(format!("/proc/{pid}/status")).unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -24,27 +24,28 @@ fn ignores(pid: i32, signal: i32) -> bool {
     mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
-/// Passes signals on, and sees to it that who asks for an end gets one.
+/// Passes signals on, and ensures that a request for an end has an effect.
 ///
-/// A signal of the terminal has reached the program already, as it is of the same process group,
-/// and the program may have its own use for it, as a prompt has: whoever insists wants an end, and
-/// whoever faces a program that ignores it.
-/// So has one that was sent to the group. One that came to this process alone is passed on.
+/// A signal of the terminal has reached the program already, because both are in one process group,
+/// and the program may handle it itself, as a prompt does. After such a signal the program is
+/// killed only if the user insists, or if the program ignores the signal.
+/// A signal that was sent to the group has also reached the program already. A signal that was sent
+/// to this process alone is passed on.
 #[derive(Debug)]
 pub(crate) struct Keeper {
     pub(crate) signals: Signals,
     grace: Duration,
-    /// None where nothing is passed on, or no process can be started.
+    /// The witness; `None` where no signal is passed on, or where no process can be started.
     witness: Option<Witness>,
-    /// When the first one came, and which.
+    /// The time and number of the first signal that asked for an end.
     asked: Option<(Instant, i32)>,
     pressed: Vec<Instant>,
-    /// One that asks for an end has come, and has not been told of.
+    /// Whether a signal that asks for an end has arrived and was not yet reported.
     came: bool,
 }
 
 impl Keeper {
-    /// One that passes signals on to a program of this process's group, or to none.
+    /// Creates a keeper that passes signals on to a program of this process's group, or to none.
     pub(crate) fn new(grace: Duration, passes_on: bool) -> io::Result<Keeper> {
         let held = [&ENDING[..], &PASSED[..]].concat();
         let signals = Signals::hold(&held)?;
@@ -63,7 +64,8 @@ impl Keeper {
         self.signals.file()
     }
 
-    /// Passes on what came. Is it time to kill the program and all that it started?
+    /// Passes on the signals that arrived. Returns whether it is time to kill the program and all
+    /// that it started.
     pub(crate) fn pass(&mut self, pid: i32) -> bool {
         let mut kill = false;
         while let Some(arrived) = self.signals.next() {
@@ -82,11 +84,11 @@ impl Keeper {
             }
             let witness = self.witness.as_mut();
             if !witness.is_some_and(|witness| witness.saw(arrived.signal)) {
-                // Who may not signal it can still end this process.
+                // A user who may not signal the program can still end this process.
                 let _ = sys::send(pid, arrived.signal);
             }
             if ending {
-                // Who signals the whole group, as timeout does, sends the same one twice.
+                // A sender that signals the whole group, as timeout does, sends its signal twice.
                 let again = |(since, first): (Instant, i32)| {
                     first != arrived.signal || since.elapsed() >= MOMENT
                 };
@@ -100,12 +102,12 @@ impl Keeper {
             .is_some_and(|(since, _)| since.elapsed() >= self.grace)
     }
 
-    /// Has a signal that asks for an end come since the last time?
+    /// Returns whether a signal that asks for an end has arrived since the last call.
     pub(crate) fn interrupts(&mut self) -> bool {
         std::mem::take(&mut self.came)
     }
 
-    /// Whoever watches, and did not start, ends when it is asked to.
+    /// Returns whether an end was requested. An observer that did not start the program ends then.
     pub(crate) fn asked(&mut self) -> bool {
         while let Some(arrived) = self.signals.next() {
             if ENDING.contains(&arrived.signal) {

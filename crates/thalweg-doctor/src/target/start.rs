@@ -1,4 +1,4 @@
-//! Starting a command so that events can be opened before its first instruction.
+//! Starts a command so that events can be opened before its first instruction.
 
 use super::{Error, Exit, Target};
 use crate::sys::{self, Ended, Signals};
@@ -12,17 +12,17 @@ use std::path::Path;
 use std::process::Command;
 use std::thread;
 
-/// A command that runs.
+/// A command that is running.
 #[derive(Debug)]
 pub(crate) struct Started {
     pub(crate) pid: i32,
-    /// Can be read when it has ended.
+    /// A file that becomes readable when the command has ended.
     file: OwnedFd,
 }
 
 impl Started {
-    /// Starts a command. `before` is told its id while it waits to begin, and its input, output
-    /// and terminal are ours, as are the variables of its environment, but for `variable`.
+    /// Starts a command. `before` is called with its id while it waits to begin. Its input, output
+    /// and terminal are ours, and so are its environment variables, except for `variable`.
     pub(crate) fn start<T>(
         target: &Target,
         variable: Option<(&str, &Path)>,
@@ -43,7 +43,7 @@ impl Started {
             go.as_raw_fd(),
             others,
         );
-        // `spawn` returns when the child has become the program, so it gets a thread of its own.
+        // `spawn` returns when the child has become the program, so it runs in a thread of its own.
         let (pid, said) = thread::scope(|scope| {
             let spawned = scope.spawn(move || {
                 let spawned = command.spawn();
@@ -54,7 +54,7 @@ impl Started {
             let mut pid = [0; 4];
             let waits = File::from(here_read).read_exact(&mut pid).is_ok();
             let said = waits.then(|| before(i32::from_ne_bytes(pid)));
-            // If the child is gone, `spawn` says why.
+            // If the child is gone, `spawn` returns the reason.
             let _ = File::from(go_write).write_all(&[1]);
             let pid = spawned.join().expect("starting a process does not panic");
             (pid, said)
@@ -71,7 +71,7 @@ impl Started {
         self.file.as_fd()
     }
 
-    /// How it ended and what it used, if it has ended.
+    /// Returns how the command ended and what it used, if it has ended.
     pub(crate) fn reap(&self) -> Result<Option<(Exit, Ended)>, Error> {
         let ended = sys::reap(self.pid).map_err(|why| Error::System("wait4", why))?;
         Ok(ended.map(|ended| (Exit::of_status(ended.status), ended)))

@@ -1,4 +1,4 @@
-//! Processes that run already.
+//! Tests processes that run already.
 
 use crate::doctor::{AtWork, is_alive, see, skip, this};
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -33,7 +33,7 @@ fn spinner() {
     assert_eq!(seen.code, 0, "{}", seen.said());
     assert_eq!(seen.value("threads.max"), 1.0);
     assert!(seen.value("time.wall") >= 0.5);
-    // It always runs or waits for a core that others have.
+    // It always runs, or waits for a core that others have.
     seen.above("threads.busy", 0.5);
     if seen.quality("spin.cpu_share") == "sampled" {
         seen.above("spin.cpu_share", 0.3);
@@ -75,7 +75,8 @@ fn kernels() {
     assert_eq!((seen.code, seen.stderr.as_str()), (2, why));
 }
 
-/// Faults of children that live for some ms each, against what the kernel says of a parent.
+/// Compares the faults of children that live for some ms each with the kernel's count for their
+/// parent.
 fn children() {
     let script = "read -r line; i=0; while [ $i -lt 200 ]; do /bin/true; i=$((i + 1)); done; \
                   echo done; read -r line";
@@ -109,13 +110,13 @@ fn children() {
     );
 }
 
-/// Does its first thread sleep in a call that polls?
+/// Returns whether the first thread of a process sleeps in a call that polls.
 fn sleeps_in_poll(pid: u32) -> bool {
     let channel = std::fs::read_to_string(format!("/proc/{pid}/wchan"));
     channel.is_ok_and(|channel| channel.contains("poll"))
 }
 
-/// Minor page faults of a process and of the children that it waited for.
+/// Returns the minor page faults of a process and of the children that it waited for.
 fn faults(pid: u32) -> f64 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let fields = stat.rsplit_once(')').unwrap().1.split_whitespace();

@@ -1,4 +1,4 @@
-//! System calls, timeouts, and what a program exports.
+//! Tests system calls, timeouts, and the figures that a program exports.
 
 use crate::doctor::{AtWork, Seen, finish, is_alive, see, send, skip, this};
 use std::fs;
@@ -30,7 +30,7 @@ fn few() {
         "sampled" => skip("calls were too many to look at each, or records were lost"),
         _ => {
             assert_eq!(made(&seen, "call.yield").round(), 300.0);
-            // A program of Rust polls once when it begins.
+            // A Rust program polls once when it begins.
             let polls = made(&seen, "call.poll").round();
             assert!((30.0..=31.0).contains(&polls), "{polls}");
             assert!(made(&seen, "call.all") > 330.0);
@@ -77,7 +77,7 @@ fn timed() {
     seen.above("poll.timer_share", 0.9);
 }
 
-/// A directory that goes with this.
+/// A directory that is removed when this is dropped.
 struct Place(PathBuf);
 
 impl Place {
@@ -95,7 +95,7 @@ impl Drop for Place {
     }
 }
 
-/// The figures of a pipeline of this process, after so many events in a second.
+/// Returns the figures of a pipeline of this process, after this number of events in a second.
 fn exported(process: &str, events: u64) -> String {
     format!(
         r#"{{"format":"thalweg-export","version":1,"kind":"pipeline","process":{process},"number":1,
@@ -125,7 +125,7 @@ fn users() {
     assert_eq!(seen.code, 0, "{}", seen.said());
     let told = String::from_utf8(seen.stdout.clone()).unwrap();
     assert_eq!(Path::new(told.trim_end()), place.0);
-    // Another program's figures are not this one's.
+    // The figures of another program must not be attributed to this one.
     assert_eq!(seen.value("export.arrival"), 1_000.0);
     assert_eq!(fs::read_dir(&place.0).unwrap().count(), 2, "they stay");
 }

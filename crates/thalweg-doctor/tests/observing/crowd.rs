@@ -1,4 +1,4 @@
-//! Many threads, many processes, and users with fewer rights.
+//! Tests many threads, many processes, and users with fewer rights.
 
 use crate::doctor::{finish, see, skip, this};
 use std::os::unix::process::CommandExt as _;
@@ -12,7 +12,7 @@ pub(crate) const TESTS: &[(&str, fn())] = &[
     ("what_cannot_be_watched_is_not_judged", other_rights),
 ];
 
-/// A figure from records is exact, or says that records were lost.
+/// Checks that a figure from records is exact, or says that records were lost.
 fn counted(seen: &crate::doctor::Seen, name: &str, least: f64, most: f64) {
     let value = seen.value(name);
     assert!(value <= most, "{name}: {value}");
@@ -83,7 +83,8 @@ fn other_rights() {
     assert!(seen.value("time.wall") > 0.3);
     match seen.quality("state.running").as_str() {
         "absent" => {}
-        // Where files of other users get no rights, or nobody may have events, all can be seen.
+        // Where files of other users give no rights, or no user may open events, everything can be
+        // observed.
         _ => assert!(seen.value("state.running") < 0.5),
     }
 }

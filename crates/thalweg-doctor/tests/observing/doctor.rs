@@ -1,4 +1,4 @@
-//! The part of the doctor, and how the tests call for one.
+//! The doctor's role in the tests, and helpers that run a doctor.
 
 use serde_json::Value;
 use std::ffi::OsString;
@@ -51,14 +51,14 @@ pub(crate) fn play(arguments: &[OsString]) -> ExitCode {
     ExitCode::from(u8::try_from(code).unwrap())
 }
 
-/// This program in another part.
+/// Returns a command that runs this program in another role.
 pub(crate) fn this(part: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.arg(part);
     command
 }
 
-/// What a doctor gave.
+/// The output of a doctor.
 #[derive(Debug)]
 pub(crate) struct Seen {
     pub(crate) code: i32,
@@ -67,26 +67,26 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
-    /// The line that it printed last.
+    /// Returns the line that it printed last, parsed.
     pub(crate) fn report(&self) -> Value {
         let line = self.stderr.lines().last().unwrap_or_default();
         serde_json::from_str(line).unwrap_or_else(|why| panic!("{why}: {}", self.said()))
     }
 
-    /// What was printed beside reports, which are long: its first part.
+    /// Returns the output besides reports, which are long, and the first part of those.
     pub(crate) fn said(&self) -> String {
         let lines = self.stderr.lines().filter(|line| !line.starts_with('{'));
         let text: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
         text.join("\n").chars().take(500).collect()
     }
 
-    /// A figure is above this.
+    /// Checks that a figure is above this value.
     pub(crate) fn above(&self, name: &str, least: f64) {
         let value = self.value(name);
         assert!(value > least, "{name} {value} is not above {least}");
     }
 
-    /// A figure.
+    /// Returns the value of a figure.
     pub(crate) fn value(&self, name: &str) -> f64 {
         let reading = &self.report()["evidence"][name];
         reading["value"]
@@ -102,7 +102,7 @@ impl Seen {
     }
 }
 
-/// The doctor with these words, to its end.
+/// Runs the doctor with these arguments to its end.
 pub(crate) fn see(words: &[&str]) -> Seen {
     finish(this("as-doctor").args(words).stdin(Stdio::null()))
 }
@@ -117,7 +117,7 @@ pub(crate) fn finish(command: &mut Command) -> Seen {
     }
 }
 
-/// A doctor at work.
+/// A doctor that is running.
 pub(crate) struct AtWork {
     pub(crate) child: Child,
     pub(crate) stdout: BufReader<ChildStdout>,
@@ -128,7 +128,7 @@ impl AtWork {
         AtWork::spawn(this("as-doctor").args(words))
     }
 
-    /// The same in a process group of its own, whose number is that of the doctor.
+    /// Starts a doctor in a process group of its own, whose id is that of the doctor.
     pub(crate) fn start_in_group(words: &[&str]) -> AtWork {
         AtWork::spawn(this("as-doctor").args(words).process_group(0))
     }
@@ -144,7 +144,7 @@ impl AtWork {
         AtWork { child, stdout }
     }
 
-    /// The next line of the program.
+    /// Returns the next line of the program.
     pub(crate) fn line(&mut self) -> String {
         let mut line = String::new();
         self.stdout.read_line(&mut line).unwrap();
@@ -156,7 +156,7 @@ impl AtWork {
     }
 
     pub(crate) fn finish(mut self) -> Seen {
-        // At the same time: a report may be larger than a pipe.
+        // Both outputs are read at the same time, as a report may be larger than a pipe.
         let mut errors = self.child.stderr.take().unwrap();
         let errors = std::thread::spawn(move || {
             let mut stderr = String::new();
@@ -184,7 +184,7 @@ pub(crate) fn send(pid: u32, signal: &str) {
     assert!(sent.success());
 }
 
-/// Does a process run (or wait to be reaped by another than us)?
+/// Returns whether a process runs (or waits to be reaped by a process other than us).
 pub(crate) fn is_alive(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(')')

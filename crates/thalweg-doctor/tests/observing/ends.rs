@@ -1,4 +1,4 @@
-//! How a program starts and ends, and what it prints.
+//! Tests how a program starts and ends, and its output.
 
 use crate::doctor::{finish, is_alive, see, send, skip, this};
 use std::io::Read as _;
@@ -118,14 +118,15 @@ fn nested() {
     assert_eq!(reports, 2, "{}", seen.said());
 }
 
-/// Names were read of what lay at the path at the end, and a pipe was waited for.
+/// The doctor had read names from the file that lay at the path at the end, and had waited for a
+/// pipe.
 fn replaced() {
     let own = std::env::current_exe().unwrap();
     let name = format!("thalweg-doctor-{}-r", std::process::id());
     let place = std::env::temp_dir().join(name);
     std::fs::copy(&own, &place).unwrap();
     let path = place.to_str().unwrap();
-    // How soon the doctor opens a file depends on when it gets a core.
+    // The time at which the doctor opens a file depends on when it gets a core.
     let held = format!("{path} as-patient spin-until-held $PPID");
     let script = format!("{held}; rm {path}; mkfifo {path}");
     let mut doctor = std::process::Command::new("timeout");
@@ -134,7 +135,7 @@ fn replaced() {
     std::fs::remove_file(&place).unwrap();
     assert_eq!(seen.code, 0, "124: it waited; {}", seen.said());
     let stacks = seen.report()["recording"]["on_cpu"].to_string();
-    // "spin" alone may be the kernel's, as in `_raw_spin_lock`.
+    // "spin" alone may be in a kernel name, as in `_raw_spin_lock`.
     match stacks.contains("patient::spin") {
         false if seen.quality("spin.cpu_share") == "absent" => skip("no events for this user"),
         named => assert!(named, "the program's functions have no names: {stacks}"),

@@ -1,7 +1,7 @@
-//! The doctor, and programs that behave badly. Signals are for whole processes, so this program
-//! plays the doctor and the patients itself, each in a process of its own.
+//! Tests the doctor with programs that behave badly. Signals are for whole processes, so this
+//! program plays the roles of the doctor and of the patients itself, each in a process of its own.
 //!
-//! `cargo test -p thalweg-doctor --test observing NAME` runs those whose name holds NAME.
+//! `cargo test -p thalweg-doctor --test observing NAME` runs the tests whose names contain NAME.
 
 #![allow(
     clippy::unwrap_used,
@@ -38,7 +38,7 @@ fn main() {
     println!("skipped: the doctor needs Linux");
 }
 
-/// Runs the tests whose names hold one of the words.
+/// Runs the tests whose names contain one of the words.
 #[cfg(target_os = "linux")]
 fn run(arguments: &[std::ffi::OsString]) -> std::process::ExitCode {
     let words: Vec<&str> = arguments.iter().filter_map(|word| word.to_str()).collect();

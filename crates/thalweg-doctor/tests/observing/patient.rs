@@ -1,4 +1,4 @@
-//! The part of a program that has many threads, or burns time.
+//! The role of a program that has many threads, or burns time.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::ffi::OsString;
@@ -26,7 +26,7 @@ pub(crate) fn play(arguments: &[OsString]) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// So many threads that all live at once.
+/// Starts this number of threads, which all live at once.
 fn threads(count: usize) {
     let barrier = Barrier::new(count);
     std::thread::scope(|scope| {
@@ -36,7 +36,7 @@ fn threads(count: usize) {
     });
 }
 
-/// Four threads that pass their cores on for so long.
+/// Runs four threads that yield their cores for this time.
 fn yields(ms: u128) {
     let began = Instant::now();
     std::thread::scope(|scope| {
@@ -50,7 +50,7 @@ fn yields(ms: u128) {
     });
 }
 
-/// This many yields or writes, and a tenth as many polls that do not wait.
+/// Makes this number of yields or writes, and a tenth as many polls that do not wait.
 fn calls(count: u64, name: &str) {
     let (silent, _writer) = std::io::pipe().unwrap();
     let mut null = File::options().write(true).open("/dev/null").unwrap();
@@ -65,7 +65,7 @@ fn calls(count: u64, name: &str) {
     }
 }
 
-/// Polls a pipe that nobody writes to for so long, so often.
+/// Polls a pipe that no process writes to, with this timeout, this number of times.
 fn poll_for(ms: i64, count: u64) {
     let (silent, _writer) = std::io::pipe().unwrap();
     (0..count).for_each(|_| poll_one(&silent, ms));
@@ -80,7 +80,7 @@ fn poll_one(file: &std::io::PipeReader, ms: i64) {
     poll(&mut files, Some(&timeout)).unwrap();
 }
 
-/// Spins, and says that it does. It keeps its name where the compiler inlines.
+/// Spins, and prints a line first. The function keeps its name where the compiler inlines.
 #[inline(never)]
 fn spin(ms: u128) {
     println!("spins");

@@ -1,4 +1,4 @@
-//! Signals that reach the doctor.
+//! Tests signals that reach the doctor.
 
 use crate::doctor::{AtWork, is_alive, skip, this};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -16,9 +16,9 @@ pub(crate) const TESTS: &[(&str, fn())] = &[
     ("a_signal_to_the_group_reaches_the_program_once", group),
 ];
 
-/// A job in the background may have been started with signals ignored, which a shell cannot trap.
+/// A background job may have been started with ignored signals, which a shell cannot trap.
 const DEFAULTS: &str = "--default-signal=INT,TERM,HUP,QUIT,USR1";
-/// However long the program takes to end, it is not killed.
+/// Options with which a program is not killed, however long it takes to end.
 const PATIENT: [&str; 2] = ["--grace-ms", "1000000"];
 const WAITS: &str = "while :; do sleep 0.01; done";
 
@@ -35,7 +35,7 @@ fn passed_on() {
     }
 }
 
-/// A shell and its child that ignore signals; the child's number is the first line.
+/// A shell and its child that ignore signals; the child's id is the first line.
 const STUBBORN: &str = "trap '' TERM INT; (while :; do sleep 0.01; done) & \
                         echo $!; while :; do sleep 0.01; done";
 
@@ -58,7 +58,7 @@ fn grace() {
     assert!(!is_alive(child));
 }
 
-/// The shell that waits is killed first, and wakes first.
+/// The waiting shell is killed first, and wakes first.
 fn blocked() {
     let script = "trap '' TERM; echo ready; sleep 1000; echo";
     let mut doctor = AtWork::start(&["--grace-ms", "2000", "sh", "-c", script]);
@@ -79,8 +79,8 @@ fn ignored() {
     assert_eq!(output.status.code(), Some(3));
 }
 
-/// Says that it is there, and ends with the number of signals that came, the first and those within
-/// some 100 ms. It starts no process, so that none is missed.
+/// A script that prints a line, and ends with the number of signals that arrived: the first one and
+/// those within about 100 ms. It starts no process, so that none is missed.
 const COUNTS: &str = "n=0; trap 'n=$((n + 1))' INT TERM; echo ready; while [ $n = 0 ]; do :; done; \
                       i=0; while [ $i -lt 100000 ]; do i=$((i + 1)); done; exit $n";
 
@@ -124,7 +124,7 @@ fn ctrl_c() {
             .open(name.to_str().unwrap())
             .unwrap()
     };
-    // The first one counts; after a second one within a moment, the code would be another.
+    // The first signal counts; after a second one within a moment, the exit code would differ.
     let script = "count=0; trap 'count=$((count + 1))' INT; tty; i=0; \
                   while [ $count = 0 ]; do sleep 0.01; done; \
                   while [ $i -lt 20 ]; do sleep 0.01; i=$((i + 1)); done; exit $count";

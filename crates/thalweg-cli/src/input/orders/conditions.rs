@@ -1,11 +1,11 @@
-//! What a new order asks for beyond price, size and type: words after its fields.
+//! Parses the conditions of a new order beyond price, size and type: words after its fields.
 
 use crate::input::error::excerpt;
 use crate::input::fields::{Fields, number};
 use std::sync::Arc;
 use thalweg_exchange::{Command, ConditionalOrder, OrderFlags, Place, SelfTrade};
 
-/// The words so far. Each may come once.
+/// The words that were read so far. Each may occur once.
 #[derive(Default)]
 struct Conditions {
     post_only: Option<()>,
@@ -15,7 +15,7 @@ struct Conditions {
     good_till: Option<i64>,
 }
 
-/// Reads the reserve price, if there is one, and the words after it; gives the whole command.
+/// Reads the reserve price, if there is one, and the words after it, and returns the whole command.
 pub(super) fn order(fields: &mut Fields<'_>, mut place: Place) -> Result<Command, String> {
     let mut conditions = Conditions::default();
     let mut is_first = true;

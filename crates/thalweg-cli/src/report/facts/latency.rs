@@ -3,39 +3,45 @@
 use serde::Serialize;
 use thalweg_measure::histogram::Summary;
 
-/// How long it took.
+/// The times of a run.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Latency {
     pub(crate) elapsed_ns: u64,
     pub(crate) throughput_per_s: f64,
-    /// Whether the rate that was asked for was reached; absent where none was asked for.
+    /// Whether the requested rate was reached; absent where no rate was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) rate_reached: Option<bool>,
-    /// What happened in each interval of the run.
+    /// The throughput in each interval of the run.
     pub(crate) throughput: Throughput,
-    /// One command in this number, and more of the first ones, is in the distributions of what
-    /// publishing and the journal served; in all others, every command is.
+    /// The sampling interval: one command in this number, and more of the first ones, is in the
+    /// distributions of the service times of publishing and of the journal. All other distributions
+    /// hold every command.
     pub(crate) sampled_every: u64,
-    /// From the moment a command was due (at a rate) or handed over (at max) to its last stage.
+    /// The latency from the moment a command was due (at a rate) or handed over (at max) to its
+    /// last stage.
     pub(crate) end_to_end: Distribution,
-    /// The first of these, which touch every slot of the pipeline for the first time.
+    /// The latency of the first commands, which touch every slot of the pipeline for the first
+    /// time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) warm_up: Option<Distribution>,
-    /// What commands spent their time on: all of them, and those around some percentiles.
+    /// The parts that commands spent their time on: for all of them, and for those around some
+    /// percentiles.
     pub(crate) breakdowns: Vec<Breakdown>,
     pub(crate) stages: Vec<Stage>,
-    /// When the automatic placement moved stages between threads; absent for other placements.
+    /// The times at which the automatic placement moved stages between threads; absent for other
+    /// placements.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) switches: Option<Vec<Switch>>,
-    /// How often it did: `switches` holds the first 64.
+    /// The number of such moves; `switches` holds the first 64.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) switch_count: Option<u64>,
-    /// The slowest of all commands, slowest first.
+    /// The slowest of all commands, the slowest first.
     pub(crate) slowest: Vec<Slow>,
 }
 
 impl Latency {
-    /// The means of all that a command goes through, up to when the publish stage has it, added up.
+    /// Returns the sum of the mean times of all parts that a command goes through before the
+    /// publish stage has it.
     pub(crate) fn stages_mean_ns(&self) -> f64 {
         let stages = self.stages.iter().filter(|stage| stage.part_of.is_none());
         let times = stages.flat_map(|stage| {
@@ -46,57 +52,61 @@ impl Latency {
     }
 }
 
-/// A part of the rate that counts as all of it.
+/// The share of the rate from which on the rate counts as reached.
 const REACHED: f64 = 0.95;
 
-/// Whether a rate was reached.
+/// Returns whether a rate was reached.
 pub(crate) fn is_reached(asked_per_s: u64, reached_per_s: f64) -> bool {
     reached_per_s >= asked_per_s as f64 * REACHED
 }
 
-/// The run over time, in intervals of the same length; the last one may have ended early.
+/// The run over time, in intervals of equal length; the last one may have ended early.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Throughput {
     pub(crate) interval_ns: u64,
-    /// Commands finished in each.
+    /// The number of commands that finished in each interval.
     pub(crate) finished: Vec<u64>,
-    /// End to end of those, to about 20 %; none where there were too few of them to say.
+    /// The end-to-end percentiles of these commands, to about 20 %; `None` where there were too
+    /// few.
     pub(crate) p50_ns: Vec<Option<u64>>,
     pub(crate) p99_ns: Vec<Option<u64>>,
-    /// Commands that were due and not done at the end of each; as fast as it goes, in the mean.
+    /// The number of commands that were due and not done at the end of each interval; for a run at
+    /// the maximum rate, the mean number.
     pub(crate) backlog: Vec<u64>,
 }
 
-/// What some commands spent their time on, in the mean. The parts add up to the whole.
+/// The mean times that some commands spent in each part. The parts add up to the whole.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Breakdown {
-    /// `mean` of all, or the percentile that they are around: `p50`, `p90`, `p99`, `p99.9`.
+    /// `mean` for all commands, or the percentile that they are around: `p50`, `p90`, `p99`,
+    /// `p99.9`.
     pub(crate) of: String,
-    /// How many commands were timed for it.
+    /// The number of commands that were timed for it.
     pub(crate) commands: u64,
     pub(crate) end_to_end_ns: f64,
     pub(crate) parts: Vec<Part>,
 }
 
-/// A part of a breakdown, named as that of a slow command.
+/// A part of a breakdown, named like that of a slow command.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Part {
     pub(crate) what: String,
     pub(crate) ns: f64,
 }
 
-/// Stages moved between the sender's thread and the worker thread.
+/// A move of stages between the sender's thread and the worker thread.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Switch {
-    /// Since the exchange was started.
+    /// The time since the exchange was started.
     pub(crate) at_ns: u64,
-    /// Commands that had passed the first stage.
+    /// The number of commands that had passed the first stage.
     pub(crate) commands: u64,
-    /// The stages on the worker thread from then on; none: all are with the sender.
+    /// The stages on the worker thread from then on; if it is empty, all stages run on the sender's
+    /// thread.
     pub(crate) worker: Vec<String>,
 }
 
-/// The number of times that must be beyond a percentile for it to be shown, or judged; the median
+/// The number of times that must lie beyond a percentile for it to be shown or judged; the median
 /// needs one time.
 const BEYOND: f64 = 10.0;
 
@@ -117,19 +127,20 @@ pub(crate) fn times_min(quantile: f64) -> u64 {
     }
 }
 
-/// Returns the number of times that a figure needs, by its name; 1 for one that is no percentile.
+/// Returns the number of times that a figure needs, by its name; 1 for a figure that is not a
+/// percentile.
 pub(crate) fn commands_min(figure: &str) -> u64 {
     let found = PERCENTILES.iter().find(|(name, _)| *name == figure);
     found.map_or(1, |&(_, quantile)| times_min(quantile))
 }
 
-/// A distribution of times. It has no percentiles that too few times are beyond.
+/// A distribution of times. It has no percentile beyond which too few times lie.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(into = "Exported")]
 pub(crate) struct Distribution {
-    /// All in nanoseconds.
+    /// The summary, with all values in nanoseconds.
     pub(crate) summary: Summary,
-    /// Points of the curve, quantile rising from 0 towards 1.
+    /// The points of the curve, with quantiles that rise from 0 towards 1.
     pub(crate) curve: Vec<Point>,
 }
 
@@ -192,7 +203,7 @@ pub(crate) struct Point {
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Stage {
     pub(crate) name: String,
-    /// The stage of which it is a part.
+    /// The stage that this is a part of.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) part_of: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -201,12 +212,12 @@ pub(crate) struct Stage {
     pub(crate) served: Option<Distribution>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) batches: Option<Batches>,
-    /// Part of the elapsed time in which the stage served, from 0 to 1.
+    /// The share of the elapsed time in which the stage served, from 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) utilisation: Option<f64>,
 }
 
-/// How many commands a stage took up together with a sampled one.
+/// The number of commands that a stage took in one batch with a sampled one.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(crate) struct Batches {
     pub(crate) mean: f64,
@@ -218,17 +229,17 @@ pub(crate) struct Batches {
 /// One of the slowest commands.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Slow {
-    /// Position in the stream, from 1.
+    /// The position in the stream, counting from 1.
     pub(crate) command: u64,
     pub(crate) kind: String,
-    /// From the moment it was due.
+    /// The latency from the moment the command was due.
     pub(crate) end_to_end_ns: u64,
-    /// What added up to that.
+    /// The parts that add up to the latency.
     pub(crate) parts: Vec<SlowPart>,
 }
 
 impl Slow {
-    /// The longest parts, as many as make up 95 % of the whole, longest first.
+    /// Returns the longest parts that together make up 95 % of the whole, the longest first.
     pub(crate) fn most(&self) -> Vec<&SlowPart> {
         let mut parts: Vec<&SlowPart> = self.parts.iter().collect();
         parts.sort_by_key(|part| std::cmp::Reverse(part.ns));
@@ -245,7 +256,7 @@ impl Slow {
 /// A part of a slow command's time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct SlowPart {
-    /// `waiting to be sent`, `waiting for execute`, `in match`.
+    /// The name of the part, such as `waiting to be sent`, `waiting for execute`, `in match`.
     pub(crate) what: String,
     pub(crate) ns: u64,
 }

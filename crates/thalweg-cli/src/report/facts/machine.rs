@@ -1,45 +1,46 @@
-//! What a run ran on, and what else that did meanwhile.
+//! The machine of a run, and how much of it others used meanwhile.
 
 use crate::report::number::{grouped, percent};
 use serde::Serialize;
 use thalweg_measure::table::Nanoseconds;
 
-/// Where and when a run was made.
+/// The machine and the time of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Machine {
-    /// As the system names it.
+    /// The processor, named as the system names it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) processor: Option<String>,
-    /// Cores that this program may use: its affinity and its quota.
+    /// The number of cores that this program may use, by its affinity and its quota.
     pub(crate) usable_cores: u64,
-    /// Of thalweg, with the commit where that is known.
+    /// The version of thalweg, with the commit where it is known.
     pub(crate) thalweg: String,
-    /// When the run began, in UTC.
+    /// The time at which the run began, in UTC.
     pub(crate) date: String,
     pub(crate) disturbance: Disturbance,
 }
 
-/// What the machine took away. What the system does not tell is absent.
+/// The disturbance by others. A figure that the system does not report is absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Disturbance {
-    /// How often the system took the core from one of our threads for another one.
+    /// The number of times that the system took the core from one of our threads for another
+    /// thread.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) interrupted: Option<u64>,
-    /// Part of the processors' time, 0 to 1, that the host gave to other machines.
+    /// The share of the processors' time, from 0 to 1, that the host gave to other machines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) stolen: Option<f64>,
-    /// Gaps of more than 10 µs in a loop that did nothing, right before and after the run.
+    /// The number of gaps of more than 10 µs in an idle loop, right before and after the run.
     pub(crate) gaps: u64,
     pub(crate) gap_longest_ns: u64,
-    /// Part of that loop's time, 0 to 1.
+    /// The share of that loop's time that the gaps took, from 0 to 1.
     pub(crate) gap_share: f64,
 }
 
-/// From this share of the time on, the machine is called disturbed.
+/// The share of the time from which on the machine is called disturbed.
 const DISTURBED: f64 = 0.01;
 
 impl Machine {
-    /// On which machine, with which program, and when, in a line.
+    /// Returns one line about the machine, the program and the date.
     pub(crate) fn line(&self) -> String {
         let processor = self.processor.as_deref().unwrap_or("unknown processor");
         let cores = match self.usable_cores {
@@ -58,7 +59,7 @@ impl Disturbance {
         self.gap_share > DISTURBED || self.stolen.is_some_and(|part| part > DISTURBED)
     }
 
-    /// How quiet the machine was, in a line.
+    /// Returns one line about how quiet the machine was.
     pub(crate) fn line(&self) -> String {
         let mut found = Vec::new();
         if let Some(times) = self.interrupted {

@@ -1,9 +1,9 @@
-//! Facts of a run that never was, with every kind of value in them.
+//! Made-up facts of a run, with every kind of value in them.
 use super::super::explanation::Explanation;
 use super::*;
 use thalweg_measure::histogram::Summary;
 
-/// Times around a median.
+/// Returns times around a median.
 pub(crate) fn times(p50_ns: u64) -> Distribution {
     let curve = (0..60).map(|i| Point {
         quantile: 1.0 - 0.5_f64.powf(f64::from(i) / 4.0),
@@ -123,7 +123,7 @@ fn machine() -> Machine {
     }
 }
 
-/// The whole.
+/// Returns the whole facts.
 pub(crate) fn facts() -> Facts {
     let level = |price_ticks| Level {
         price_ticks,

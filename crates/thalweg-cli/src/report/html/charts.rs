@@ -3,10 +3,11 @@
 use crate::report::facts::{Latency, Point};
 use thalweg_measure::svg;
 
-/// How many colours there are for stages; further ones begin again.
+/// The number of colours for stages; further stages start again with the first colour.
 pub(super) const COLOURS: usize = 6;
 
-/// Latency by percentile: every nine of the percentile is as wide as the one before it.
+/// Draws latency by percentile: every further nine of the percentile is as wide as the one before
+/// it.
 pub(super) fn curves(latency: &Latency) -> String {
     let all = lines(latency);
     if all.iter().all(|(.., points)| points.is_empty()) {
@@ -33,14 +34,15 @@ pub(super) fn curves(latency: &Latency) -> String {
     svg::curves(&all, &marks, "percentile of the commands")
 }
 
-/// Each line's name, class and points; end to end first, and on top of its parts.
+/// Returns each line's name, class and points; end to end is first, and drawn above its parts.
 fn lines(latency: &Latency) -> Vec<(String, String, &[Point])> {
     let whole = &latency.end_to_end.curve[..];
     let mut all = vec![("end to end".to_owned(), "total".to_owned(), whole)];
     for (i, stage) in latency.stages.iter().enumerate() {
         let forms = [("waited", &stage.waited), ("served", &stage.served)];
         for (what, times) in forms {
-            // A stage that never waits, behind another on its thread, has no line.
+            // A stage that never waits, because it runs behind another one on its thread, has no
+            // line.
             if let Some(times) = times.as_ref().filter(|times| times.summary.max > 0) {
                 let name = format!("{}, {what}", stage.name);
                 all.push((name, format!("s{} {what}", i % COLOURS), &times.curve));
@@ -50,12 +52,12 @@ fn lines(latency: &Latency) -> Vec<(String, String, &[Point])> {
     all
 }
 
-/// How many nines a quantile has: 0.9 has one, 0.99 two.
+/// Returns the number of nines in a quantile: 0.9 has one, 0.99 two.
 fn nines(quantile: f64) -> f64 {
     -(1.0 - quantile).log10()
 }
 
-/// The percentile with so many nines, as a name.
+/// Returns the name of the percentile with this number of nines.
 fn percentile(nines: u32) -> String {
     match nines {
         0 => "0 %".to_owned(),

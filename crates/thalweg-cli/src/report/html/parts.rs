@@ -1,18 +1,19 @@
-//! What commands spent their time on: a bar for each percentile, cut into its parts.
+//! Draws the parts that commands spent their time on: a bar for each percentile, cut into its
+//! parts.
 
 use super::charts::COLOURS;
 use crate::report::facts::{Breakdown, Latency};
 use thalweg_measure::svg::{escape, legend};
 use thalweg_measure::table::Nanoseconds;
 
-/// What the words mean that the parts are called by.
+/// The explanation of the names of the parts.
 const CAPTION: &str = "Each bar is the time of the commands around one percentile, end to end, \
     cut into its parts. Waiting to be sent: from when a command was due until the pipeline had a \
     place for it. Waiting for a stage: it was ready, and the stage was busy with others, or its \
     thread was not running. In a stage: the stage worked on it; of a batch, its share of the \
     time.";
 
-/// The bars. Each is as wide as the page, whatever its time: that is written beside it.
+/// Returns the bars. Each is as wide as the page, whatever its time, which is written beside it.
 pub(super) fn bars(latency: &Latency) -> String {
     if latency.breakdowns.is_empty() {
         return String::new();
@@ -46,7 +47,7 @@ fn bar(found: &Breakdown, latency: &Latency) -> String {
             part.what,
             Nanoseconds(part.ns.round())
         );
-        // A name beside the colour, where there is room for it.
+        // The name is written beside the colour where there is room for it.
         let text = if share >= 12.0 {
             format!("{share:.0} %")
         } else {
@@ -65,7 +66,8 @@ fn bar(found: &Breakdown, latency: &Latency) -> String {
     )
 }
 
-/// The colour of a part: that of its stage, pale where a command waits for it.
+/// Returns the colour class of a part: that of its stage, and a pale one where a command waits for
+/// the stage.
 fn class(what: &str, latency: &Latency) -> String {
     let place = |stage: &str| {
         let at = latency.stages.iter().position(|s| s.name == stage);

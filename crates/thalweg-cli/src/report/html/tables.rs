@@ -7,7 +7,8 @@ use crate::report::text::{cells, most, rows, sampling};
 use thalweg_measure::svg::{escape, table};
 use thalweg_measure::table::Nanoseconds;
 
-/// Waiting and service times of every stage, and what keeps it busy.
+/// Returns the table of waiting and service times of every stage, and of the work that keeps it
+/// busy.
 pub(super) fn times(latency: &Latency) -> String {
     let row = |(name, times)| {
         let mut row = vec![name];
@@ -25,7 +26,8 @@ pub(super) fn times(latency: &Latency) -> String {
     )
 }
 
-/// How busy each stage was and in what batches it worked, as far as that was measured.
+/// Returns the table of how busy each stage was and of its batch sizes, as far as they were
+/// measured.
 fn batches(latency: &Latency) -> String {
     let batches = latency.stages.iter().any(|stage| stage.batches.is_some());
     if !batches
@@ -57,7 +59,7 @@ fn batches(latency: &Latency) -> String {
         row.resize(shown, String::new());
         row
     };
-    // The sender is no stage: it is never busy, and has no batches.
+    // The sender is not a stage: it is never busy, and has no batches.
     let stages = latency.stages.iter();
     let stages = stages.filter(|stage| stage.batches.is_some() || stage.utilisation.is_some());
     let rows: Vec<Vec<String>> = stages.map(row).collect();
@@ -71,7 +73,7 @@ fn batches(latency: &Latency) -> String {
     format!("{note}\n{}", table(&headings[..shown], &rows))
 }
 
-/// What a command costs in each part.
+/// Returns the table of a command's cost in each part.
 pub(super) fn parts(parts: &Parts) -> String {
     let row = |(name, ns): (&str, f64)| {
         let share = percent(ns / parts.together_ns);
@@ -84,7 +86,7 @@ pub(super) fn parts(parts: &Parts) -> String {
     )
 }
 
-/// The slowest commands, and what they spent their time on.
+/// Returns the table of the slowest commands, and of the parts they spent their time on.
 pub(super) fn slowest(latency: &Latency) -> String {
     if latency.slowest.is_empty() {
         return String::new();
@@ -104,7 +106,7 @@ pub(super) fn slowest(latency: &Latency) -> String {
     format!("<div class=\"slowest\">\n{table}</div>\n")
 }
 
-/// What was asked, how it was answered, what was traded.
+/// Returns the tables of the commands, the results and the trades.
 pub(super) fn commands(facts: &Facts) -> String {
     let counts = |heading: &str, counts: &[Count]| {
         let rows: Vec<_> = counts
@@ -125,7 +127,7 @@ pub(super) fn commands(facts: &Facts) -> String {
     )
 }
 
-/// How far the run agrees with a recording.
+/// Returns the table of how far the run agrees with a recording.
 pub(super) fn check(check: &Check) -> String {
     let scores: Vec<_> = check
         .scores
@@ -152,7 +154,7 @@ pub(super) fn check(check: &Check) -> String {
     out
 }
 
-/// The best levels of a book.
+/// Returns the table of the best levels of a book.
 pub(super) fn book(book: &Book) -> String {
     let side = |name: &str, levels: &[Level]| {
         let rows: Vec<_> = levels

@@ -1,4 +1,4 @@
-//! The run over time: the rate, the latency and the backlog, one below the other.
+//! Draws the run over time: the rate, the latency and the backlog, one below the other.
 
 use crate::report::facts::{Latency, Throughput};
 use crate::report::number::{grouped, rate};
@@ -9,11 +9,11 @@ const CAPTION: &str = "Commands finished a second; end to end of those, to about
     commands that were due and not done. Where all three jump at the same moment, the machine or a \
     stage stood still.";
 
-/// Height of each of the three, and what is above it.
+/// The height of each of the three charts, and of the space above it.
 const HEIGHT: f64 = 120.0;
 const ABOVE: f64 = 30.0;
 
-/// All three, with one axis of time.
+/// Returns all three charts, with a common time axis.
 pub(super) fn charts(latency: &Latency) -> String {
     let flow = &latency.throughput;
     if flow.finished.is_empty() || flow.interval_ns == 0 {
@@ -75,7 +75,7 @@ fn picture(latency: &Latency, window: Window) -> String {
     picture.finish()
 }
 
-/// A bar for each interval, from zero.
+/// Draws a bar for each interval, from zero.
 fn bars(picture: &mut Picture, area: Area, values: &[f64], name: impl Fn(f64) -> String) {
     let most = values.iter().copied().fold(1.0, f64::max);
     let (top, step) = round_up(most);
@@ -101,7 +101,7 @@ fn bars(picture: &mut Picture, area: Area, values: &[f64], name: impl Fn(f64) ->
     );
 }
 
-/// p50 and p99 of each interval; none where there were too few commands.
+/// Draws the p50 and p99 of each interval, with a gap where there were too few commands.
 fn lines(picture: &mut Picture, area: Area, flow: &Throughput) {
     let times = || flow.p50_ns.iter().chain(&flow.p99_ns).flatten().copied();
     let scale = Decades::around(times());
@@ -135,7 +135,7 @@ fn time_axis(picture: &mut Picture, area: Area, flow: &Throughput, names: u32) {
     picture.text(area.x(0.5), area.bottom() + 38.0, "middle", axis);
 }
 
-/// A round value of at least `most`, and a round step that divides it in a few.
+/// Returns a round value of at least `most`, and a round step that divides it into a few parts.
 fn round_up(most: f64) -> (f64, f64) {
     let decade = 10_f64.powf(most.log10().floor());
     let step = [0.5, 1.0, 2.0, 2.5, 5.0]

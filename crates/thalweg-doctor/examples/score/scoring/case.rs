@@ -4,18 +4,19 @@ use serde::Deserialize;
 use std::fmt;
 use std::path::Path;
 
-/// Where a case's program stands.
+/// The folder of a case's program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Folder {
-    /// Whoever writes rules may look at these.
+    /// Authors of rules may look at these cases.
     Known,
-    /// Written after the rules, to see whether they hold for other programs.
+    /// These cases were written after the rules, to check whether the rules hold for other
+    /// programs.
     HeldOut,
 }
 
 impl Folder {
-    /// Its name in the file system and in the table.
+    /// Returns the name in the file system and in the table.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Folder::Known => "known",
@@ -30,44 +31,46 @@ impl fmt::Display for Folder {
     }
 }
 
-/// A program, and what slows it down. In its commands, `{folder}` is the folder of its source,
-/// `{out}` what its build writes, `{python}` an interpreter that every user can start, and
-/// `{seconds}` how long it is to run.
+/// A program, and the cause that slows it down. In its commands, `{folder}` is the folder of its
+/// source, `{out}` the output of its build, `{python}` an interpreter that every user can start,
+/// and `{seconds}` how long it is to run.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Case {
-    /// Unique in the table.
+    /// The name, which is unique in the table.
     pub(crate) name: String,
-    /// Where it stands.
+    /// The folder of its program.
     pub(crate) folder: Folder,
-    /// What it is written in.
+    /// The language in which it is written.
     pub(crate) language: String,
-    /// How it is built; empty if it need not be.
+    /// The command that builds it; empty if it need not be built.
     #[serde(default)]
     pub(crate) build: Vec<String>,
-    /// How it is run.
+    /// The command that runs it.
     pub(crate) run: Vec<String>,
-    /// A peer that runs beside it, outside of what the doctor sees. It prints `ready` and is ended.
+    /// The command of a peer that runs beside it, outside of what the doctor observes. The peer
+    /// prints `ready`, and is ended after the run.
     #[serde(default)]
     pub(crate) beside: Vec<String>,
-    /// Ids of verdicts: the right one, then others that are not wrong.
+    /// The ids of verdicts: the right one, then others that are not wrong.
     pub(crate) expected: Vec<String>,
 }
 
 /// Reads `cases.json` of a folder.
 ///
 /// # Errors
-/// The file is not there, is not such a table, or has a case without a verdict or a name twice.
+/// Returns an error if the file does not exist, if it is not such a table, or if a case has no
+/// verdict or a name occurs twice.
 pub(crate) fn read(folder: &Path) -> Result<Vec<Case>, String> {
     let path = folder.join("cases.json");
     let text = std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
     parse(&text).map_err(|e| format!("{}: {e}", path.display()))
 }
 
-/// Reads the text of such a table.
+/// Parses the text of such a table.
 ///
 /// # Errors
-/// It is none, or has a case without a verdict or a name twice.
+/// Returns an error if the text is not a table, or if a case has no verdict or a name occurs twice.
 pub(crate) fn parse(text: &str) -> Result<Vec<Case>, String> {
     let cases: Vec<Case> = serde_json::from_str(text).map_err(|e| e.to_string())?;
     for (number, case) in cases.iter().enumerate() {

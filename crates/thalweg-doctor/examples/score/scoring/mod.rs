@@ -1,5 +1,5 @@
-//! Scores a doctor: builds programs whose bottleneck is known, runs them under it, and compares its
-//! first verdict with what is known.
+//! Scores a doctor: builds programs whose bottleneck is known, runs them under the doctor, and
+//! compares its first verdict with the known cause.
 pub(crate) mod case;
 pub(crate) mod report;
 pub(crate) mod stage;
@@ -12,29 +12,30 @@ use std::sync::mpsc::{Sender, TryRecvError, channel};
 use std::thread;
 use tally::{Row, Tally};
 
-/// What is scored, and how.
+/// The options of a scoring run.
 #[derive(Debug, Clone)]
 pub(crate) struct Options {
-    /// The command in front of each program's own, in words.
+    /// The command in front of each program's own command, in words.
     pub(crate) doctor: Vec<String>,
     /// The folder that holds the folders of the cases.
     pub(crate) cases: PathBuf,
-    /// Where programs are built, and where they run.
+    /// The folder where programs are built and run.
     pub(crate) out: PathBuf,
-    /// How long each program runs, in seconds.
+    /// The time that each program runs, in seconds.
     pub(crate) seconds: f64,
-    /// Threads of this process that compute meanwhile.
+    /// The number of threads of this process that compute meanwhile.
     pub(crate) load: usize,
-    /// How often each case runs.
+    /// The number of times that each case runs.
     pub(crate) repeat: usize,
-    /// Each case also runs as this user.
+    /// The user as whom each case also runs.
     pub(crate) user: Option<String>,
 }
 
-/// Runs the cases, one after the other, and shows each row as soon as it is there.
+/// Runs the cases, one after the other, and shows each row when it is complete.
 ///
 /// # Errors
-/// A case that does not build, or a machine that cannot start one: nothing can be scored then.
+/// Returns an error if a case does not build, or if the machine cannot start one: no score is
+/// possible then.
 pub(crate) fn score(
     cases: &[Case],
     options: &Options,
@@ -61,7 +62,7 @@ pub(crate) fn score(
     Ok(tally)
 }
 
-/// Threads that compute until this is dropped.
+/// A guard for threads that compute until it is dropped.
 struct Load {
     _alive: Vec<Sender<()>>,
 }

@@ -1,13 +1,13 @@
-//! Finds a doctor's report in what it wrote.
+//! Finds a doctor's report in the output of a run.
 
 use serde::{Deserialize, Serialize};
 
-/// A verdict, as far as it is scored.
+/// The part of a verdict that is scored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Told {
     /// The kind of bottleneck.
     pub(crate) id: String,
-    /// 0 to 1.
+    /// The confidence, from 0 to 1.
     pub(crate) confidence: f64,
 }
 
@@ -16,7 +16,7 @@ struct Report {
     verdicts: Vec<Told>,
 }
 
-/// The verdicts of the report that ends `output`; whatever the program itself wrote is before it.
+/// Returns the verdicts of the report at the end of `output`; the program's own output precedes it.
 pub(crate) fn verdicts(output: &str) -> Option<Vec<Told>> {
     let starts = output.match_indices('{').map(|(at, _)| at);
     let report = starts

@@ -9,25 +9,28 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
-/// A program ends with this code if it cannot do here what it is for.
+/// A program ends with this exit code if it cannot demonstrate its bottleneck on this machine.
 const CANNOT_RUN_HERE: i32 = 77;
-/// No case takes this long; a doctor that hangs is ended.
+/// The timeout in seconds, which exceeds the duration of every case; a doctor that hangs is ended.
 const SECONDS_MAX: &str = "60";
-/// How `timeout` ends when it had to end something.
+/// The exit codes of `timeout` when it had to end a program.
 const TIMED_OUT: [i32; 2] = [124, 137];
 
-/// Where cases are built and run.
+/// The place where cases are built and run.
 pub(crate) struct Stage<'a> {
     options: &'a Options,
     python: String,
 }
 
 impl<'a> Stage<'a> {
+    /// Creates the folder for the programs.
+    ///
     /// # Errors
-    /// The folder for the programs cannot be made.
+    /// Returns an error if the folder cannot be made.
     pub(crate) fn new(options: &'a Options) -> Result<Stage<'a>, String> {
         make_folder(&options.out)?;
-        // The system's interpreter first: another may be a script, or in a home that is closed.
+        // The system's interpreter is preferred: another one may be a script, or lie in a home
+        // directory that other users cannot read.
         let python = match is_there("/usr/bin/python3") {
             true => "/usr/bin/python3",
             false => "python3",
@@ -38,10 +41,10 @@ impl<'a> Stage<'a> {
         })
     }
 
-    /// Builds a case. If the machine lacks its language, says so.
+    /// Builds a case. If the machine lacks its language, returns a message that says so.
     ///
     /// # Errors
-    /// The compiler is there and refuses.
+    /// Returns an error if the compiler exists and fails.
     pub(crate) fn build(&self, case: &Case) -> Result<Option<String>, String> {
         let (build, run) = (self.words(case, &case.build), self.words(case, &case.run));
         let built = self.program(case);
@@ -69,7 +72,7 @@ impl<'a> Stage<'a> {
     /// Runs a case under the doctor, as another user if one is named.
     ///
     /// # Errors
-    /// A folder, the peer beside it or the doctor cannot be started.
+    /// Returns an error if a folder cannot be made, or if the peer or the doctor cannot be started.
     pub(crate) fn run(&self, case: &Case, user: Option<&str>) -> Result<Outcome, String> {
         let place = self.options.out.join(format!("{}.run", case.name));
         if place.exists() {
@@ -110,7 +113,7 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// What a doctor's run came to.
+/// Converts the output of a doctor's run into an outcome.
 fn judge(output: &Output) -> Outcome {
     let errors = String::from_utf8_lossy(&output.stderr);
     let last = errors.lines().last().unwrap_or("").to_owned();
@@ -128,7 +131,7 @@ fn judge(output: &Output) -> Outcome {
     }
 }
 
-/// A peer of a case; ended when this is dropped.
+/// The peer of a case, which is ended when this is dropped.
 struct Beside(Option<Child>);
 
 impl Beside {
@@ -157,14 +160,14 @@ impl Beside {
 impl Drop for Beside {
     fn drop(&mut self) {
         if let Some(child) = &mut self.0 {
-            // It may have ended on its own, and then there is nothing to end.
+            // The peer may have ended by itself, and then there is nothing to end.
             let _ = child.kill();
             let _ = child.wait();
         }
     }
 }
 
-/// A folder in which every user may write.
+/// Makes a folder in which every user may write.
 fn make_folder(path: &Path) -> Result<(), String> {
     fs::create_dir_all(path)
         .and_then(|()| open_to_all(path))
@@ -182,7 +185,7 @@ fn open_to_all(_: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Is there such a program, by its path or on `PATH`?
+/// Returns whether a program exists, by its path or on `PATH`.
 fn is_there(program: &str) -> bool {
     if program.contains('/') {
         return Path::new(program).is_file();
@@ -191,7 +194,7 @@ fn is_there(program: &str) -> bool {
     std::env::split_paths(&paths).any(|folder| folder.join(program).is_file())
 }
 
-/// The command that runs the words after it as `user`, without any of root's rights.
+/// Returns the command that runs the words after it as `user`, without any of root's rights.
 fn become_user(user: &str) -> Result<Vec<String>, String> {
     let id = |option| {
         let output = Command::new("id").args([option, user]).output();

@@ -6,22 +6,22 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// A wrong verdict that is surer than this is worse than none.
+/// A wrong verdict with a confidence above this is worse than no verdict.
 pub(crate) const SURE: f64 = 0.6;
-/// The part of the cases in which another user must get the same first verdict.
+/// The minimum share of the cases in which another user must get the same first verdict.
 const SAME_SHARE_MIN: f64 = 0.8;
-/// Not an answer but a reason to have none: never wrong and sure.
+/// The verdict that gives a reason to have no answer; it never counts as wrong and sure.
 const DECLINED: &str = "CONTAMINATED";
 
-/// What came of a case.
+/// The outcome of a case.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Outcome {
     /// The verdicts, the most likely first.
     Told(Vec<Told>),
-    /// It cannot run here, and why.
+    /// The case cannot run here, for this reason.
     Skipped(String),
-    /// There is no report, and why.
+    /// There is no report, for this reason.
     Failed(String),
 }
 
@@ -90,23 +90,23 @@ impl fmt::Display for Row {
     }
 }
 
-/// The line above the rows.
+/// Returns the line above the rows.
 pub(crate) fn heading() -> String {
     let (name, language, user) = ("case", "in", "as");
     let (expected, first) = ("expected", "first verdict");
     format!("{name:<16} {language:<7} {user:<7} {expected:<17} {first:<17}  sure")
 }
 
-/// How many of how many.
+/// The number of right runs among all runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Score {
-    /// Runs whose first verdict is right.
+    /// The number of runs whose first verdict is right.
     pub(crate) right: usize,
-    /// Runs that could be right.
+    /// The number of runs that could be right.
     pub(crate) of: usize,
-    /// Runs that could not be made.
+    /// The number of runs that could not be made.
     pub(crate) skipped: usize,
-    /// Wrong first verdicts with a confidence above [`SURE`].
+    /// The number of wrong first verdicts with a confidence above [`SURE`].
     pub(crate) wrong_and_sure: usize,
 }
 
@@ -129,7 +129,7 @@ impl Tally {
         self.rows.push(row);
     }
 
-    /// The scores by folder and user.
+    /// Returns the scores by folder and user.
     pub(crate) fn scores(&self) -> BTreeMap<(Folder, Option<&str>), Score> {
         let mut scores: BTreeMap<_, Score> = BTreeMap::new();
         for row in &self.rows {
@@ -142,8 +142,8 @@ impl Tally {
         scores
     }
 
-    /// Runs of another user with the same first verdict as the run before, and all such pairs in
-    /// which both could run.
+    /// Returns the number of runs of another user with the same first verdict as the run before,
+    /// and the number of all such pairs in which both could run.
     pub(crate) fn same(&self) -> (usize, usize) {
         let pairs = self.rows.windows(2).filter(|pair| {
             let both = pair.iter().all(|row| row.right.is_some());
@@ -156,8 +156,8 @@ impl Tally {
         (pairs.clone().filter(same).count(), pairs.count())
     }
 
-    /// 0: nothing to complain of. 1: wrong verdicts (under a load: wrong and sure), or another user
-    /// gets too many others. 2: nothing could be scored.
+    /// Returns the exit code. 0: no complaint. 1: wrong verdicts (under a load: wrong and sure), or
+    /// another user gets too many different verdicts. 2: no score was possible.
     pub(crate) fn exit_code(&self) -> u8 {
         let scores = self.scores();
         let wrong = |score: &Score| match self.under_load {
@@ -174,7 +174,7 @@ impl Tally {
         }
     }
 
-    /// Everything, for programs.
+    /// Returns all rows and scores as JSON.
     pub(crate) fn json(&self) -> serde_json::Value {
         let scores = self.scores().into_iter().map(|((folder, user), score)| {
             serde_json::json!({ "folder": folder, "user": user, "score": score })

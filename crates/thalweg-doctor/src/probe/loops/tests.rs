@@ -1,7 +1,7 @@
 use super::*;
 use proptest::prelude::*;
 
-/// What compilers made of loops that wait, and a place in each that samples fall on.
+/// Compiled loops that wait, and a position in each at which samples fall.
 #[rustfmt::skip]
 const WAITS: &[(&str, usize, &str)] = &[
     ("gcc -O0: a ticket lock", 0x17,
@@ -44,7 +44,7 @@ const WAITS: &[(&str, usize, &str)] = &[
      "b10166666666662e0f1f84000000000031c0f00fb00f75f8c3"),
 ];
 
-/// Loops that do something, and code that mostly does not come round.
+/// Loops that do work, and code that mostly does not loop.
 #[rustfmt::skip]
 const WORKS: &[(&str, &str)] = &[
     ("gcc -O2: a byte is looked for",
@@ -129,7 +129,7 @@ fn a_loop_that_gets_on_works() {
     }
 }
 
-/// Half an instruction at the end, as where memory ends.
+/// The code ends with a partial instruction, as where memory ends.
 #[test]
 fn code_may_end_anywhere() {
     for &(name, at, code) in WAITS {
@@ -140,7 +140,8 @@ fn code_may_end_anywhere() {
     }
 }
 
-/// Parts of loops: reads, stores, locks, counts, tests, jumps to and fro and through a register.
+/// Parts of loops: reads, stores, locks, counters, tests, jumps in both directions and through a
+/// register.
 const PARTS: &[&[u8]] = &[
     &[0x8b, 0x07],
     &[0x3a, 0x41, 0x7f],
@@ -158,7 +159,7 @@ const PARTS: &[&[u8]] = &[
 ];
 
 proptest! {
-    /// Whatever a program's code is.
+    /// Arbitrary code must not cause a panic.
     #[test]
     fn any_code_has_an_answer(
         parts in prop::collection::vec(prop::sample::select(PARTS), 0..70),

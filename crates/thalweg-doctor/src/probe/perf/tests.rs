@@ -1,4 +1,4 @@
-//! Calls and wakes of this process, as the kernel tells them.
+//! Tests the calls and wake-ups of this process that the kernel records.
 
 use super::super::hooks::CALLS_EVERY;
 use super::super::record::What;
@@ -12,7 +12,7 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
-/// With programs at tracepoints, or the test is skipped.
+/// Opens the events with eBPF programs, or skips the test.
 fn with_hooks(name: &str) -> Option<Perf> {
     match Perf::open(&[tid()]).map(|perf| (perf.missing(name).map(String::from), perf)) {
         Ok((None, mut perf)) => {
@@ -71,8 +71,8 @@ fn each_call_is_told_with_its_arguments_while_it_is_asked_for() {
     let few = told(Pace::Few, 10_000);
     assert!(few.iter().all(|it| it.0 == u64::from(CALLS_EVERY)));
     let weight: u64 = few.iter().map(|it| it.0).sum();
-    // The calls of others on this core are in step as well: if they come at random, a sum of 10,000
-    // varies by 360.
+    // Calls of others on this core shift the sampling as well: if they come at random, a sum of
+    // 10,000 varies by 360.
     assert!((7_000..13_000).contains(&weight), "{weight}");
 }
 
@@ -96,15 +96,15 @@ fn wakes_are_told_with_who_woke_and_where() {
             answer(());
             from_here.into_iter().for_each(answer);
         });
-        // Timers end while these have the cores, and run no call.
+        // Timers expire while these threads have the cores, and run no call.
         let (names, named) = channel();
         for _ in 0..cores().len() {
             let (names, begun, is_over) = (names.clone(), &begun, &is_over);
             scope.spawn(move || {
                 names.send(tid()).unwrap();
-                // ORDERING: Release, pairs with the Acquire below: it has woken who it had to.
+                // ORDERING: Release, pairs with the Acquire below: its wake-ups are done.
                 begun.fetch_add(1, Ordering::Release);
-                // ORDERING: Relaxed: nothing else is told by it.
+                // ORDERING: Relaxed: nothing else depends on it.
                 while !is_over.load(Ordering::Relaxed) {
                     (0..20_000).for_each(|_| std::hint::spin_loop());
                     thread::yield_now();
@@ -152,10 +152,10 @@ fn wakes_are_told_with_who_woke_and_where() {
     assert!(events.iter().all(is_there));
 }
 
-/// Who may have the events of the machine, but no programs.
+/// This is a user who may open the events of the machine, but may not load eBPF programs.
 #[test]
 fn where_programs_are_refused_events_tell_switches() {
-    // Rights belong to a thread, and go with this one.
+    // Capabilities belong to a thread, and end with this one.
     let seen = thread::spawn(|| {
         let mut rights = capabilities(None).unwrap();
         (rights.effective).remove(CapabilitySet::BPF | CapabilitySet::SYS_ADMIN);

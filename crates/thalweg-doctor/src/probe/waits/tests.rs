@@ -1,4 +1,4 @@
-//! What the looks at blocked threads count as.
+//! Tests how the samples of blocked threads are counted.
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn wait(cause: Cause, call: i64, timeout: u64) -> Wait {
     }
 }
 
-/// All threads are blocked from 100 ns on, and were looked at; which of them wakes first?
+/// All threads are blocked from 100 ns on, and are sampled; `first` wakes first.
 fn charged(waits: &[(i32, Wait, bool)], first: Option<i32>) -> Waits {
     let mut timeline = Timeline::new(0, true);
     let mut seen = Waits::default();
@@ -35,7 +35,7 @@ fn charged(waits: &[(i32, Wait, bool)], first: Option<i32>) -> Waits {
     seen
 }
 
-/// The client ran last, and waits for an answer; the server's timeout ends that.
+/// The client ran last, and waits for an answer; the server's timeout ends that wait.
 #[test]
 fn all_wait_for_the_one_that_wakes_first() {
     let server = (1, wait(Cause::Poll, libc::SYS_epoll_pwait, 1), false);
@@ -85,7 +85,7 @@ fn a_look_counts_only_while_nothing_runs() {
     assert_eq!(seen.critical, HashMap::from([(Cause::Sleep, 1.0)]));
 }
 
-/// `rendezvous` was called SLEEP-POLLING, by samples of calls that saw no wake.
+/// `rendezvous` was judged SLEEP-POLLING, because samples of calls showed no wake-up.
 #[test]
 fn a_wait_without_a_timeout_is_ended_by_a_thread() {
     let waits = |timeout, woken| {
@@ -99,7 +99,7 @@ fn a_wait_without_a_timeout_is_ended_by_a_thread() {
     assert_eq!(waits(0x7f00, true), (0.0, 1.0));
 }
 
-/// A heartbeat was BLOCKING-IO at 0.57.
+/// A heartbeat was judged BLOCKING-IO at 0.57.
 #[test]
 fn a_poll_that_ends_when_its_time_has_come_was_not_answered() {
     let poll = wait(Cause::Poll, libc::SYS_epoll_pwait, 0);
@@ -138,8 +138,8 @@ fn a_poll_that_ends_when_its_time_has_come_was_not_answered() {
     assert_eq!(ended(Some(8_000_000), None, None), 0.0, "it had not ended");
 }
 
-/// The JVM's own thread, which wakes every 50 ms, made a program of Java poll that waits for a
-/// socket: the calls of futex were those of its start.
+/// The JVM's own thread, which wakes every 50 ms, made a Java program that waits for a socket look
+/// like one that polls: the futex calls were those of its start.
 #[test]
 fn a_wait_that_times_out_has_a_length() {
     let after = |since_ns| {

@@ -1,11 +1,11 @@
-//! Lines at locks and at conditions.
+//! Tests queues at locks and at conditions.
 
 use super::*;
 
 const WAIT: u64 = 128;
 const SECONDS: f64 = 2.0;
 
-/// How long each thread ran, in ms.
+/// Returns threads that ran for these times, in ms.
 fn ran<const N: usize>(ms: [(i32, u64); N]) -> HashMap<i32, Deeds> {
     let deeds = |ms| Deeds {
         ran_ns: ms * 1_000_000,
@@ -29,7 +29,7 @@ fn seen(words: &[(i32, [u64; 6])], rounds: usize) -> Words {
     seen
 }
 
-/// Threads that wait at a word are woken, by whom, and one of them comes back.
+/// Adds waits at a word that end by these wakers, after which one of the threads waits again.
 fn woken(words: &mut Words, address: u64, pairs: &[(i32, i32)]) {
     let spot = Spot::Word((1, address));
     for (turn, &(waker, woken)) in (1..).zip(pairs) {
@@ -43,7 +43,7 @@ fn pairs(turns: i32, pair: impl Fn(i32) -> (i32, i32)) -> Vec<(i32, i32)> {
     (0..turns).map(pair).collect()
 }
 
-/// Recorded of six threads at a mutex of the C library, as a user without events of wakes.
+/// Recorded from six threads at a mutex of the C library, by a user without wake-up events.
 #[test]
 fn a_taken_mutex_is_a_lock() {
     let mutex = [0x4040c0, WAIT, 2, 0, 0, 0];
@@ -59,7 +59,7 @@ fn a_taken_mutex_is_a_lock() {
     assert_eq!((line.waiters, line.locked), (3.0, Some(1.0)));
 }
 
-/// Two senders at a condition variable were called a lock.
+/// Two senders at a condition variable were judged to be at a lock.
 #[test]
 fn a_condition_is_no_lock() {
     let mut words = Words::default();
@@ -72,7 +72,7 @@ fn a_condition_is_no_lock() {
         .line(&Wakes::default(), &equally(), SECONDS)
         .expect("seen at a futex");
     assert_eq!((line.waiters, line.locked), (2.0, Some(0.0)));
-    // The one of the receiver is beside that of the senders.
+    // The receiver's word is next to that of the senders.
     let (zero, next) = ([0x1000, WAIT, 0, 0, 0, 0], [0x1004, WAIT, 0, 0, 0, 0]);
     let mut words = seen(&[(1, zero), (2, zero), (9, next)], 10);
     woken(&mut words, 0x1000, &pairs(50, |turn| (9, 1 + turn % 2)));
@@ -119,7 +119,7 @@ fn threads_that_take_turns_are_in_line_wherever_they_wait() {
         .expect("seen at a futex");
     assert_eq!(line.waiters, 3.0);
     assert!(line.locked > Some(0.5), "{line:?}");
-    // A runtime of Go wakes threads that find nothing to do.
+    // A Go runtime wakes threads that find nothing to do.
     let one = ran([(1, 1_000), (2, 1), (3, 1), (4, 1)]);
     assert!(
         words
@@ -128,15 +128,15 @@ fn threads_that_take_turns_are_in_line_wherever_they_wait() {
             .waiters
             <= 1.0
     );
-    // Who wakes whom is not known: it is half a clue.
+    // Without known wakers, this is only weak evidence.
     let line = words
         .line(&Wakes::default(), &turns, SECONDS)
         .expect("seen at a futex");
     assert_eq!((line.waiters, line.locked), (3.0, Some(RAN_APART)));
 }
 
-/// Where wakes are not told: threads at one condition that compute in turns (one interpreter
-/// lock), workers at one that have nothing to do, and senders whose receiver runs as well.
+/// Cases without wake-up records: threads at one condition that compute in turns (an interpreter
+/// lock), idle workers at one condition, and senders whose receiver runs as well.
 #[test]
 fn those_who_wake_must_have_run() {
     let zero = [0x1000, WAIT, 0, 0, 0, 0];
@@ -166,14 +166,14 @@ fn those_who_wake_must_have_run() {
     );
 }
 
-/// Threads at a condition that the next one of them ends, as at the lock of an interpreter.
+/// Threads at a condition that the next one of them signals, as at the lock of an interpreter.
 #[test]
 fn the_wakers_of_a_lock_have_waited_there() {
     let zero = [0x1000, WAIT, 0, 0, 0, 0];
     let locked = |wakes: &[(i32, i32)]| {
         let mut words = seen(&[(1, zero), (2, zero), (3, zero)], 10);
         woken(&mut words, 0x1000, wakes);
-        // Who wakes whom elsewhere, as at the program's start, says nothing of this word.
+        // Wake-ups elsewhere, as at the program's start, show nothing about this word.
         let mut elsewhere = Wakes::default();
         (0..100).for_each(|turn| elsewhere.add(1 + turn % 3, 1 + (turn + 1) % 3));
         let line = words.line(&elsewhere, &ran([(9, 1_000)]), SECONDS);
@@ -186,8 +186,8 @@ fn the_wakers_of_a_lock_have_waited_there() {
     assert_eq!(locked(&pairs(50, |turn| (9, 1 + turn % 3))), Some(0.0));
 }
 
-/// An idle pool of Python was LOCK-CONVOY: its main thread blocks often, and at the program's end
-/// each worker wakes the next one.
+/// An idle Python pool was judged LOCK-CONVOY: its main thread blocks often, and at the program's
+/// end each worker wakes the next one.
 #[test]
 fn a_pool_that_is_idle_is_no_lock_whoever_wakes_it_at_the_end() {
     for value in [0, 2] {
@@ -206,7 +206,7 @@ fn a_pool_that_is_idle_is_no_lock_whoever_wakes_it_at_the_end() {
         };
         (1..12).for_each(|tid| words.wake(tid, tid + 1, tid as u64 + 1, 900));
         assert_eq!(locked(&words, 6.0), Some(0.0), "{value}");
-        // It was short, and they came often: the end still says nothing.
+        // The run was short, and the waits were frequent: the end still shows nothing.
         if value == 0 {
             assert_ne!(locked(&words, 0.1), Some(11.0 / 11.0));
             words.wait(1, spot, Some(1_000), 1.0);
@@ -215,8 +215,8 @@ fn a_pool_that_is_idle_is_no_lock_whoever_wakes_it_at_the_end() {
     }
 }
 
-/// Readers and writers at Rust's lock, made after `price-cache`: the readers wait
-/// at the lock's word, the writers at a count beside it.
+/// Readers and writers at Rust's lock, made by hand after `price-cache`: the readers wait at the
+/// lock's word, the writers at a counter next to it.
 #[test]
 fn readers_and_writers_wait_in_one_line() {
     let mut words = Words::default();
@@ -239,7 +239,7 @@ fn readers_and_writers_wait_in_one_line() {
     }
 }
 
-/// A mutex beside the condition variable that it belongs to: few wait for it.
+/// A mutex next to the condition variable that it belongs to: few threads wait for it.
 #[test]
 fn a_mutex_makes_no_lock_of_the_condition_beside_it() {
     let mut words = Words::default();
@@ -256,8 +256,8 @@ fn a_mutex_makes_no_lock_of_the_condition_beside_it() {
     assert!(line.waiters * line.locked.unwrap_or(1.0) < 0.5, "{line:?}");
 }
 
-/// Whatever two threads wait for, they wake each other; a third that was seen once is no part
-/// of it. Two at a mutex are told by its value.
+/// Two threads wake each other, whatever they wait for; a third that was seen once is not a party.
+/// Two threads at a mutex are recognised by its value.
 #[test]
 fn two_threads_tell_no_lock_from_a_hand_over() {
     let wakes = pairs(50, |turn| (1 + turn % 2, 2 - turn % 2));
@@ -274,7 +274,7 @@ fn two_threads_tell_no_lock_from_a_hand_over() {
     assert_eq!((line(0), line(2)), (Some(0.0), Some(1.0)));
 }
 
-/// What a parked thread of Rust waits at looks like a lock with readers and writers.
+/// The word at which a parked Rust thread waits looks like a reader-writer lock.
 #[test]
 fn a_parked_thread_waits_for_no_lock() {
     let at = |address| [address, WAIT, u64::from(u32::MAX), 0, 0, 0];
@@ -287,8 +287,9 @@ fn a_parked_thread_waits_for_no_lock() {
     assert_eq!(locked(&both), Some(1.0));
 }
 
-/// A pool of Java, made after `scatter-gather`: one thread gives work to four, which wake each
-/// other as well, and then sleeps. They wait at a word each, and nobody holds a lock meanwhile.
+/// A Java pool, made by hand after `scatter-gather`: one thread gives work to four, which also wake
+/// each other, and then sleeps. Each waits at a word of its own, and no thread holds a lock
+/// meanwhile.
 #[test]
 fn workers_that_have_nothing_to_do_are_in_no_line() {
     let mut wakes = Wakes::default();
@@ -306,7 +307,7 @@ fn workers_that_have_nothing_to_do_are_in_no_line() {
             });
             words.end_round(running(round));
         }
-        // It is the same however much the start of the virtual machine has run for.
+        // The result must not depend on how long the start of the virtual machine has run.
         [0, 200].map(|start_ms| {
             let mut deeds = ran([(1, 40), (2, 40), (3, 40), (4, 40), (9, start_ms)]);
             (deeds.values_mut()).for_each(|it| it.blocks = 100);
@@ -322,7 +323,7 @@ fn workers_that_have_nothing_to_do_are_in_no_line() {
     assert!(held > 0.5, "while one of them runs they wait: {held}");
 }
 
-/// Five processes at `flock` were CPU-COMPUTE: no futex is called.
+/// Five processes at `flock` were judged CPU-COMPUTE, because no futex is called.
 #[test]
 fn who_waits_for_the_lock_of_a_file_is_in_line() {
     let mut seen = Words::default();
@@ -337,7 +338,7 @@ fn who_waits_for_the_lock_of_a_file_is_in_line() {
     assert_eq!(seen.waiters_max(), Some(4.0));
 }
 
-/// Another program has it, and the main thread blocks often meanwhile.
+/// Another program holds it, and the main thread blocks often meanwhile.
 #[test]
 fn a_lock_of_a_file_that_never_changes_hands_is_none_that_goes_round() {
     let locked = |waits: u64| {
@@ -355,8 +356,9 @@ fn a_lock_of_a_file_that_never_changes_hands_is_none_that_goes_round() {
     assert_eq!([locked(1), locked(20)], [Some(0.0), Some(1.0)]);
 }
 
-/// Six workers that share a receiver under a mutex were LOCK-CONVOY: one of them has it and waits
-/// for work, and five wait for the mutex. Who waits for another lock holds this one up.
+/// Six workers that share a receiver under a mutex were judged LOCK-CONVOY: one of them holds it
+/// and waits for work, and five wait for the mutex. If the holder waits for another lock, it does
+/// delay this one.
 #[test]
 fn a_lock_whose_holder_waits_for_work_holds_nobody_up() {
     let mutex = [0x1000, WAIT, 2, 0, 0, 0];
@@ -386,7 +388,8 @@ fn a_lock_whose_holder_waits_for_work_holds_nobody_up() {
     assert_eq!(for_a_lock, (5.0, 1.0));
     let works = locked(&|words, tid| words.add_other(tid, false));
     assert_eq!(works, (5.0, 1.0));
-    // One of them has it nearly always, as it takes it again before those that it wakes run.
+    // One of them holds it nearly always, as it takes it again before the threads that it wakes
+    // run.
     let always = |accepts| {
         let mut words = Words::default();
         for _ in 0..60 {
@@ -401,7 +404,7 @@ fn a_lock_whose_holder_waits_for_work_holds_nobody_up() {
     assert_eq!([always(true), always(false)], [Some(0.0), Some(1.0)]);
 }
 
-/// Eight handlers of Java whose monitor is held asleep were SLEEP-POLLING.
+/// Eight Java handlers whose monitor is held asleep were judged SLEEP-POLLING.
 #[test]
 fn who_waits_for_a_monitor_is_in_line() {
     let mut seen = Words::default();

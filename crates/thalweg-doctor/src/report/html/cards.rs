@@ -1,4 +1,4 @@
-//! A card for each verdict.
+//! Writes a card for each verdict.
 
 use super::figures::{Row, table};
 use super::{empty, list};
@@ -9,7 +9,7 @@ use crate::verdict::{Exhibit, Verdict};
 use std::collections::BTreeSet;
 use thalweg_measure::svg::{escape, section};
 
-/// All of them, the most likely first; the evidence of the others is folded.
+/// Returns all cards, the most likely verdict first; the evidence of the others is folded.
 pub(super) fn verdicts(report: &Report) -> String {
     if report.verdicts.is_empty() {
         return section(
@@ -70,7 +70,7 @@ fn evidence(verdict: &Verdict, report: &Report) -> String {
     )
 }
 
-/// What it cannot tell. What another card above says is not said again.
+/// Returns the open questions of a verdict. A question of another card above is not repeated.
 fn questions<'a>(verdict: &'a Verdict, told: &mut BTreeSet<&'a str>) -> String {
     let all = verdict.cannot_tell.iter();
     let new = all.filter(|text| told.insert(text)).cloned();

@@ -1,4 +1,4 @@
-//! Tables of figures, with the file or event that each came from.
+//! Writes tables of figures, with the file or event that each came from.
 
 use super::empty;
 use crate::evidence::{Evidence, Quality};
@@ -6,19 +6,19 @@ use crate::metrics;
 use crate::report::text::{number, plain};
 use thalweg_measure::svg::escape;
 
-/// A figure as it is shown.
+/// A row that shows a figure.
 pub(super) struct Row<'a> {
     pub(super) metric: &'a str,
     pub(super) value: Option<f64>,
     pub(super) unit: &'a str,
-    /// Whether it is missed as well; nothing where a figure is held against none.
+    /// The threshold, and whether the figure misses it; `None` where there is no threshold.
     pub(super) threshold: Option<(&'a str, bool)>,
     pub(super) quality: Quality,
     pub(super) source: &'a str,
 }
 
-/// A table. In a narrow window each row is a block, and the cells name their columns themselves;
-/// so the roles, which a block has not, are written out.
+/// Returns a table. In a narrow window each row is a block, and the cells carry their column names
+/// themselves; a block has no table roles, so the roles are written out.
 pub(super) fn table<'a>(rows: impl Iterator<Item = Row<'a>>) -> String {
     let rows: Vec<Row<'a>> = rows.collect();
     let thresholds = rows.iter().any(|row| row.threshold.is_some());
@@ -69,7 +69,7 @@ fn line(row: &Row<'_>, thresholds: bool) -> String {
     )
 }
 
-/// All figures.
+/// Returns the table of all figures.
 pub(super) fn all(evidence: &Evidence) -> String {
     let rows = evidence.readings().map(|(metric, reading)| Row {
         metric,

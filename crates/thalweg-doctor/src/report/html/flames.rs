@@ -1,5 +1,5 @@
-//! Flame graphs of stacks. Each lives in a frame of its own: the script that zooms and searches
-//! knows one graph by its ids, and a sandbox without the page's origin is no place for mischief.
+//! Draws flame graphs of stacks. Each is in a frame of its own: the script that zooms and searches
+//! finds its one graph by ids, and a sandbox without the page's origin prevents misuse.
 
 use super::empty;
 use crate::recording::{Recording, Stack};
@@ -12,13 +12,13 @@ use thalweg_measure::table::Nanoseconds;
 
 const STYLE: &str = include_str!("flames.css");
 const SCRIPT: &str = include_str!("flames.js");
-/// A frame that is higher scrolls.
+/// The maximum height of a frame; a higher one scrolls.
 const HEIGHT_MAX: usize = 640;
-/// Rows of the table below a graph.
+/// The number of rows of the table below a graph.
 const ROWS: usize = 8;
-/// Characters of a function's name.
+/// The maximum number of characters of a function's name.
 const NAME_MAX: usize = 200;
-/// Parts of a graph that are narrower, in percent, are left out of it.
+/// The width, in per cent, below which parts of a graph are left out.
 const WIDTH_MIN: f64 = 0.05;
 
 const ON: &str = "Processor time by stack: the wider a function, the more of it was spent there \
@@ -27,7 +27,7 @@ const ON: &str = "Processor time by stack: the wider a function, the more of it 
 const OFF: &str = "Time in which the program did not run, by what its threads waited for: system \
     call, then the place in the kernel. Left to right is no order of time.";
 
-/// Where the processor time went.
+/// Draws the flame graph of processor time.
 pub(super) fn on_cpu(recording: &Recording) -> String {
     let itself = |stack: &Stack| stack.frames.last().map_or_else(unknown, |last| shown(last));
     let hot = Palette::Basic(BasicPalette::Hot);
@@ -36,7 +36,7 @@ pub(super) fn on_cpu(recording: &Recording) -> String {
         .unwrap_or_else(|| empty("No stacks of running threads were taken", &recording.lacks))
 }
 
-/// What was waited for.
+/// Draws the flame graph of waits.
 pub(super) fn off_cpu(recording: &Recording) -> String {
     let whole = |stack: &Stack| {
         let frames: Vec<String> = stack.frames.iter().map(|frame| shown(frame)).collect();
@@ -48,7 +48,7 @@ pub(super) fn off_cpu(recording: &Recording) -> String {
         .unwrap_or_else(|| empty("No waiting was seen", &recording.lacks))
 }
 
-/// None if no stack weighs anything.
+/// Returns a graph; `None` if no stack has any weight.
 fn graph(stacks: &[Stack], colours: Palette, label: &str, note: &str) -> Option<String> {
     let folded = folded(stacks);
     if folded.is_empty() {
@@ -59,7 +59,7 @@ fn graph(stacks: &[Stack], colours: Palette, label: &str, note: &str) -> Option<
         Err(error) => return Some(empty(&format!("The {label} failed: {error}"), &[])),
     };
     let label = escape(label);
-    // It is a document of its own, and says itself that it needs nothing from outside.
+    // The frame is a document of its own, and declares itself that it needs no external resources.
     let document = format!(
         "<!DOCTYPE html><html lang=\"en\"><meta charset=\"utf-8\">\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
@@ -79,7 +79,8 @@ fn graph(stacks: &[Stack], colours: Palette, label: &str, note: &str) -> Option<
     ))
 }
 
-/// What is inside the picture's outermost element, its end included, and the picture's height.
+/// Returns the contents of the picture's outermost element, its end included, and the picture's
+/// height.
 fn drawn(folded: &[String], colours: Palette) -> io::Result<(String, usize)> {
     let mut options = Options::default();
     options.colors = colours;
@@ -97,14 +98,14 @@ fn drawn(folded: &[String], colours: Palette) -> io::Result<(String, usize)> {
         .split_once("height=\"")
         .and_then(|(_, rest)| rest.split_once('"'));
     let height = height.and_then(|(height, _)| height.parse().ok());
-    // Before it is what only a file of its own needs.
+    // The part before this is needed only in a separate file.
     match (height, svg.find("<defs>")) {
         (Some(height), Some(inside)) => Ok((svg[inside..].to_owned(), height)),
         _ => Err(io::Error::other("it has no height or no content")),
     }
 }
 
-/// A line for each stack: its functions, and µs.
+/// Returns a line for each stack: its functions, and µs.
 fn folded(stacks: &[Stack]) -> Vec<String> {
     let line = |stack: &Stack| {
         let us = stack.weight_ns.div_ceil(1_000);
@@ -119,7 +120,7 @@ fn folded(stacks: &[Stack]) -> Vec<String> {
     stacks.iter().filter_map(line).collect()
 }
 
-/// A function's name for people.
+/// Returns a function's name for people.
 fn shown(frame: &str) -> String {
     let (name, kernel) = match frame.strip_suffix("_[k]") {
         Some(name) => (name, " [k]"),
@@ -141,7 +142,7 @@ fn unknown() -> String {
     "[unknown]".to_owned()
 }
 
-/// The same in words, for who cannot see or zoom the picture.
+/// Lists the heaviest stacks in words, for people who cannot see or zoom the picture.
 fn heaviest(heading: &str, stacks: &[Stack], name: impl Fn(&Stack) -> String) -> String {
     let mut weights: BTreeMap<String, u64> = BTreeMap::new();
     for stack in stacks {

@@ -1,4 +1,4 @@
-//! How long messages took, as the program exports it.
+//! Draws the latencies of messages that the program exports.
 
 use crate::recording::{Latency, Recording};
 use crate::report::text::{number, plain};
@@ -8,10 +8,11 @@ use thalweg_measure::table::Nanoseconds;
 const CAPTION: &str = "The time that so many of the messages did not exceed; both axes are \
     logarithmic. For a program that ran already, since it began.";
 
-/// Colours of lines; further ones begin again.
+/// The number of line colours; further lines start again with the first colour.
 const COLOURS: usize = 6;
 
-/// The curves and the same in figures; nothing where the program exports no times.
+/// Draws the curves, with the values in a table; returns an empty text where the program exports no
+/// times.
 pub(super) fn curves(recording: &Recording) -> String {
     let all = &recording.latencies;
     if all.is_empty() {
@@ -40,7 +41,7 @@ pub(super) fn curves(recording: &Recording) -> String {
     section("Latency", &content)
 }
 
-/// The whole in the colour of text, its parts in others.
+/// Returns the colour class: the whole has the colour of text, its parts have other colours.
 fn class(at: usize) -> String {
     match at {
         0 => "total".to_owned(),
@@ -48,7 +49,7 @@ fn class(at: usize) -> String {
     }
 }
 
-/// Where a percentile is from left to right: each nine is as wide as the one before it.
+/// Returns the horizontal position of a percentile: each nine is as wide as the one before it.
 fn part(at: usize) -> f64 {
     let nines = match at {
         0 => 0.5_f64.log10().abs(),

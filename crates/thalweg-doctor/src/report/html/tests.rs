@@ -1,4 +1,4 @@
-//! Pages of reports made by hand.
+//! Tests pages of reports made by hand.
 
 use super::*;
 use crate::evidence::{Evidence, Quality};
@@ -45,7 +45,7 @@ fn latencies_are_a_curve_and_a_table() {
     assert!(!none.contains("<h2>Latency</h2>"));
 }
 
-/// The worst that fits into a recording: every column of every thread differs from the next.
+/// Creates the largest possible recording: every column of every thread differs from the next.
 fn largest(name: &str) -> Recording {
     let spans = |thread: u64| -> Vec<Span> {
         let state = [State::Running, State::Runnable, State::Blocked];
@@ -104,7 +104,8 @@ fn hostile_names_cannot_become_markup() {
     report.machine.processor = Some(HOSTILE.to_owned());
     let page = page(&report, &largest(HOSTILE));
     assert!(!page.contains("<img") && !page.contains("onerror=\""));
-    // Those of the two graphs, and of each one script of ours and one of its own.
+    // There are the frames of the two graphs; in each of them is one script of ours and one of its
+    // own.
     assert_eq!(page.matches("</iframe>").count(), 2);
     assert_eq!(page.matches("</script>").count(), 4);
     assert!(!page.contains('\u{1b}'));
@@ -116,7 +117,7 @@ fn nothing_comes_from_outside() {
     for outside in [" src=", "href=", "url(h", "@import", "<link", "import("] {
         assert!(!page.contains(outside), "{outside} is in the page");
     }
-    // The graphs' colour of the ground is the only thing that is looked up, in the graph itself.
+    // The graphs' background colour is the only reference, and it refers to the graph itself.
     assert_eq!(
         page.matches("url(").count(),
         page.matches("url(#background)").count()

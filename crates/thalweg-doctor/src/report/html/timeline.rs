@@ -1,4 +1,4 @@
-//! What each thread did, over time.
+//! Draws the state of each thread over time.
 
 use super::empty;
 use crate::recording::{Recording, Span, State, Track};
@@ -13,14 +13,14 @@ const NAMES: [&str; 3] = ["runs", "could run and has no core", "blocked"];
 const CAPTION: &str = "A line for each thread, from its start to its end. Where it did several \
     things within the width of a pixel, each takes its part of the height.";
 
-/// Characters of a thread's name where there is room.
+/// The maximum number of characters of a thread's name where there is room.
 const NAME_MAX: usize = 100;
-/// Height of a line, and from one to the next.
+/// The height of a line; the distance between two lines is larger.
 const HEIGHT: f64 = 14.0;
 /// Space for the axis above the lines, and below them.
 const AXIS: f64 = 24.0;
 
-/// The picture, and the same in figures.
+/// Draws the picture, with the values in a table.
 pub(super) fn threads(recording: &Recording) -> String {
     if recording.tracks.is_empty() || recording.length_ns == 0 {
         return empty("No threads were followed", &recording.lacks);
@@ -90,7 +90,7 @@ fn picture(recording: &Recording, window: Window) -> String {
     picture.finish()
 }
 
-/// A thread's line: all of it blocked, and above that what it did else.
+/// Draws a thread's line: the blocked state over its whole length, and the other states above that.
 fn line(picture: &mut Picture, row: Area, track: &Track, length_ns: u64) {
     let bins = bins(track, length_ns, row.width as usize);
     let (Some(first), Some(last)) = (
@@ -103,7 +103,7 @@ fn line(picture: &mut Picture, row: Area, track: &Track, length_ns: u64) {
     let x = |bin: usize| row.left + bin as f64;
     let size = (x(last + 1) - x(first), row.height);
     picture.bar((x(first), row.top), size, CLASSES[2], &tip);
-    // What it ran lies upon what it could have run.
+    // The running part is drawn over the runnable part.
     for states in [2, 1] {
         let heights = bins.iter().map(|bin| filled(bin, states, row.height));
         let points = outline(heights, row);
@@ -113,7 +113,8 @@ fn line(picture: &mut Picture, row: Area, track: &Track, length_ns: u64) {
     }
 }
 
-/// How high a bin is filled by the first so many states, in whole units. A moment shows.
+/// Returns the height to which the first `states` states fill a bin, in whole units. Even a short
+/// moment is visible.
 fn filled(bin: &[u64; 3], states: usize, height: f64) -> f64 {
     let part: u64 = bin[..states].iter().sum();
     let whole: u64 = bin.iter().sum();
@@ -123,7 +124,7 @@ fn filled(bin: &[u64; 3], states: usize, height: f64) -> f64 {
     (height * part as f64 / whole as f64).round().max(1.0)
 }
 
-/// The corners of a shape of these heights, which stands on the row's lower edge.
+/// Returns the corners of a shape with these heights, which stands on the row's lower edge.
 fn outline(heights: impl Iterator<Item = f64>, row: Area) -> Vec<(f64, f64)> {
     let mut points = Vec::new();
     let mut before = 0.0;
@@ -138,10 +139,10 @@ fn outline(heights: impl Iterator<Item = f64>, row: Area) -> Vec<(f64, f64)> {
     points
 }
 
-/// ns in each state, by as many bins as the picture has columns.
+/// Returns the ns in each state, in as many bins as the picture has columns.
 fn bins(track: &Track, length_ns: u64, count: usize) -> Vec<[u64; 3]> {
     let mut bins = vec![[0; 3]; count];
-    // The first ns of a bin.
+    // Returns the first ns of a bin.
     let border = |bin: usize| {
         let ns = (u128::from(length_ns) * bin as u128).div_ceil(count as u128);
         ns as u64
@@ -165,7 +166,7 @@ fn bins(track: &Track, length_ns: u64, count: usize) -> Vec<[u64; 3]> {
     bins
 }
 
-/// Round times, above and below the lines, with a rule through them.
+/// Draws round times above and below the lines, with a rule through them.
 fn axis(picture: &mut Picture, area: Area, length_ns: u64, wide: bool) {
     let step = round_step(length_ns, if wide { 8 } else { 4 });
     let mut at = 0;
@@ -177,7 +178,7 @@ fn axis(picture: &mut Picture, area: Area, length_ns: u64, wide: bool) {
             0 => "0".to_owned(),
             _ => name.replace(".00 ", " ").replace(".0 ", " "),
         };
-        // What stands at an edge stays inside.
+        // A label at an edge stays inside the picture.
         let class = match () {
             () if at == 0 => "start",
             () if x > area.x(1.0) - 24.0 => "end",
@@ -190,7 +191,7 @@ fn axis(picture: &mut Picture, area: Area, length_ns: u64, wide: bool) {
     }
 }
 
-/// A round time that divides a length into at most so many parts.
+/// Returns a round time that divides a length into at most `most` parts.
 fn round_step(length_ns: u64, most: u64) -> u64 {
     let mut decade: u64 = 1;
     loop {
@@ -204,7 +205,8 @@ fn round_step(length_ns: u64, most: u64) -> u64 {
     }
 }
 
-/// A thread's name and number in so many characters; the name is what is cut.
+/// Returns a thread's name and number in at most `columns` characters; the name is shortened if
+/// necessary.
 fn called(track: &Track, columns: usize) -> String {
     let name = match track.name.trim() {
         "" => "[unknown]",
@@ -225,7 +227,7 @@ fn in_words(track: &Track) -> String {
     )
 }
 
-/// Time in each state, by thread.
+/// Returns the table of the time in each state, by thread.
 fn totals(recording: &Recording) -> String {
     let row = |track: &Track| {
         let whole: u64 = track
@@ -277,7 +279,7 @@ mod tests {
         let track = track(&[(5, Running), (25, Runnable), (30, Blocked)], 35);
         let filled = bins(&track, 40, 4);
         assert_eq!(filled, [[5, 0, 0], [10, 0, 0], [5, 5, 0], [0, 0, 5]]);
-        // More bins than ns.
+        // There are more bins than ns.
         let total = |state: usize| -> u64 {
             let bins = bins(&track, 40, 300);
             bins.iter().map(|bin| bin[state]).sum()
