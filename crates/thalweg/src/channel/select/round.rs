@@ -31,9 +31,7 @@
 //! count has, none was ready at that moment; nor was an arm without a count, which would be ready
 //! still. Each look more is due to something that another thread has got done.
 
-use std::cell::Cell;
 use std::future::poll_fn;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Poll, Waker};
 use std::time::Instant;
 
@@ -496,7 +494,9 @@ fn is_coprime(mut a: usize, mut b: usize) -> bool {
 }
 
 fn random() -> u64 {
+    use std::cell::Cell;
     // Not a model's: only that threads begin differently matters.
+    use std::sync::atomic::{AtomicU64, Ordering};
 
     static SEEDS: AtomicU64 = AtomicU64::new(0);
     std::thread_local! {

@@ -4,10 +4,8 @@ use std::iter::FusedIterator;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-use super::super::one_thread::{SharedByThreads, UsedByOneThreadAtATime};
-use super::error::PopError;
-use super::shared::Shared;
-use super::store::View;
+use super::shared::{Shared, View};
+use super::{PopError, SharedByThreads, UsedByOneThreadAtATime};
 use crate::ring::sync::fault;
 
 /// The reading end of a ring with one producer and one consumer; see [`spsc`](super::spsc()).
