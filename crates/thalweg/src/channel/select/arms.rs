@@ -1,11 +1,12 @@
-//! The arms of a select at a channel's ends, one that receives and one that sends.
+//! The arms of a select: one that receives, one that sends, and one that waits for a moment.
 
+use std::borrow::BorrowMut;
 use std::task::Waker;
 use std::time::Instant;
 
 use super::ready::Watched;
 use super::round::{Arm, Choice, Listed, Meets, Untimed};
-use super::{Select, SelectTimeout};
+use super::{Select, SelectTimeout, Timer};
 use crate::channel::error::{RecvError, RecvTimeoutError, SendError, SendTimeoutError};
 use crate::channel::hub::{Overflow, Shape};
 use crate::channel::meeting::Stake;
@@ -536,5 +537,66 @@ impl<T, S: Shape> Watched for Sender<T, S> {
 
     fn leave(&mut self) {
         self.leave(&mut None);
+    }
+}
+
+/// An arm that waits for a moment.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct TimerArm<M, F> {
+    timer: M,
+    then: Option<F>,
+    came: Option<Instant>,
+}
+
+impl<M, F> TimerArm<M, F> {
+    pub(super) fn new(timer: M, then: F) -> Self {
+        Self {
+            timer,
+            then: Some(then),
+            came: None,
+        }
+    }
+}
+
+#[allow(private_interfaces)] // as `Arm`
+impl<M: BorrowMut<Timer>, F> Arm for TimerArm<M, F> {
+    fn attempt(&mut self) -> bool {
+        self.came = self.timer.borrow_mut().try_recv().ok();
+        self.came.is_some()
+    }
+
+    fn glance(&mut self) -> bool {
+        // No other receiver can take its element.
+        true
+    }
+
+    fn meets(&self) -> Meets {
+        Meets::No
+    }
+
+    fn list(&mut self, _: &Waker, _: Kind, _: Option<Stake>) -> bool {
+        false
+    }
+
+    fn stay(&mut self, _: &Waker) -> bool {
+        true
+    }
+
+    fn unlist(&mut self) {}
+
+    fn settle(&mut self, _: bool) {}
+
+    fn due(&self) -> Option<Instant> {
+        self.timer.borrow().due
+    }
+}
+
+impl<R, M: BorrowMut<Timer>, F: FnOnce(Instant) -> R> Choice<R> for TimerArm<M, F> {
+    fn finish(&mut self) -> R {
+        match (self.then.take(), self.came.take()) {
+            (Some(then), Some(came)) => then(came),
+            _ => unreachable!("the attempt left a moment, and it is used once"),
+        }
     }
 }

@@ -76,21 +76,19 @@
 //! Select::new().recv(&mut rx, |_| ()).after(Duration::ZERO, |_| ()).wait_async();
 //! ```
 
-use std::borrow::BorrowMut;
 use std::marker::PhantomData;
-use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use super::error::{RecvError, SendError, TryRecvError};
 use super::hub::{Habits, Hub, Shape};
-use super::meeting::{LentToken, Meeting, Stake, lend};
+use super::meeting::{LentToken, Meeting, lend};
 use super::receiver::Receiver;
 use super::recv_end::RecvEnd;
 use super::sender::Sender;
 use crate::ring::sync::Arc;
-use crate::wait::{Kind, Mode, Pace};
-use arms::{RecvArm, SendArm};
-use round::{Arm, Arms, Choice, Choices, List, Meets, NoArms, Round, Untimed, Waits};
+use crate::wait::{Mode, Pace};
+use arms::{RecvArm, SendArm, TimerArm};
+use round::{Arm, Arms, Choice, Choices, List, NoArms, Round, Untimed, Waits};
 
 pub use ready::{Ready, Source};
 pub(super) use round::Listed;
@@ -552,64 +550,3 @@ impl Iterator for Timer {
 }
 
 shown!([] Timer, "Timer", this, "due": this.due, "period": this.period);
-
-/// An arm that waits for a moment.
-#[doc(hidden)]
-#[derive(Debug)]
-pub struct TimerArm<M, F> {
-    timer: M,
-    then: Option<F>,
-    came: Option<Instant>,
-}
-
-impl<M, F> TimerArm<M, F> {
-    fn new(timer: M, then: F) -> Self {
-        Self {
-            timer,
-            then: Some(then),
-            came: None,
-        }
-    }
-}
-
-#[allow(private_interfaces)] // as `Arm`
-impl<M: BorrowMut<Timer>, F> Arm for TimerArm<M, F> {
-    fn attempt(&mut self) -> bool {
-        self.came = self.timer.borrow_mut().try_recv().ok();
-        self.came.is_some()
-    }
-
-    fn glance(&mut self) -> bool {
-        // No other receiver can take its element.
-        true
-    }
-
-    fn meets(&self) -> Meets {
-        Meets::No
-    }
-
-    fn list(&mut self, _: &Waker, _: Kind, _: Option<Stake>) -> bool {
-        false
-    }
-
-    fn stay(&mut self, _: &Waker) -> bool {
-        true
-    }
-
-    fn unlist(&mut self) {}
-
-    fn settle(&mut self, _: bool) {}
-
-    fn due(&self) -> Option<Instant> {
-        self.timer.borrow().due
-    }
-}
-
-impl<R, M: BorrowMut<Timer>, F: FnOnce(Instant) -> R> Choice<R> for TimerArm<M, F> {
-    fn finish(&mut self) -> R {
-        match (self.then.take(), self.came.take()) {
-            (Some(then), Some(came)) => then(came),
-            _ => unreachable!("the attempt left a moment, and it is used once"),
-        }
-    }
-}
