@@ -150,7 +150,7 @@ impl Source for Latencies {
 
 /// Exports how long things took, in ns, under names of one's own: the whole first, then its parts.
 /// For a program that has measured it and is about to end; pipelines export their own. Nothing is
-/// written unless [`VARIABLE`](VARIABLE) names a directory. Each call writes another file.
+/// written unless [`VARIABLE`] names a directory. Each call writes another file.
 ///
 /// ```
 /// use thalweg_measure::histogram::Histogram;

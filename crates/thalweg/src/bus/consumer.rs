@@ -75,13 +75,13 @@ pub struct Consumer<M: Message> {
     pub(super) express: Option<Express<Item<M>>>,
     /// How many of those ahead, at the front, no message overtakes: retained ones, or what was on
     /// a shelf of the express lane.
-    pub(super) fixed: usize,
+    fixed: usize,
     /// How large batches are.
     pub(super) batching: Batching,
     /// How many of these, at the front, are retained ones.
     pub(super) replays: usize,
     /// It is with messages, as far as the meter knows.
-    pub(super) is_busy: bool,
+    is_busy: bool,
     pub(super) meter: Shared<Meter>,
     pub(super) core: Arc<Core<M>>,
     pub(super) inbox: Arc<Inbox<M>>,
@@ -311,13 +311,13 @@ impl<M: Message> Consumer<M> {
         self.next_ahead()
     }
 
-    pub(super) fn next_ahead(&mut self) -> Option<Delivery<M>> {
+    fn next_ahead(&mut self) -> Option<Delivery<M>> {
         self.fixed = self.fixed.saturating_sub(1);
         self.deliver_ahead()
     }
 
     #[inline(always)]
-    pub(super) fn deliver_ahead(&mut self) -> Option<Delivery<M>> {
+    fn deliver_ahead(&mut self) -> Option<Delivery<M>> {
         let item = self.ahead.pop_front()?;
         if self.replays > 0 {
             return self.replay(item);
@@ -634,7 +634,7 @@ impl<M: Message> Consumer<M> {
     /// It is a function of its own so that the fast path of [`next`](Self::next) is shorter.
     #[cold]
     #[inline(never)]
-    pub(super) fn next_before(&mut self) -> Option<Delivery<M>> {
+    fn next_before(&mut self) -> Option<Delivery<M>> {
         loop {
             let express = match &mut self.express {
                 Some(express) if self.fixed == 0 => express.try_pop().ok(),
@@ -654,12 +654,12 @@ impl<M: Message> Consumer<M> {
     /// Returns whether nothing comes into the express lane any more; also where there is none.
     #[cold]
     #[inline(never)]
-    pub(super) fn is_lane_over(&self) -> bool {
+    fn is_lane_over(&self) -> bool {
         (self.express.as_ref()).is_none_or(channel::Express::is_over)
     }
 
     /// Returns whether the express lane has something.
-    pub(super) fn has_express(&self) -> bool {
+    fn has_express(&self) -> bool {
         self.express
             .as_ref()
             .is_some_and(|express| express.len() > 0)

@@ -130,9 +130,9 @@ pub(super) struct Inbox<M> {
     pub(super) places: u64,
     pub(super) lane: Option<Lane<M>>,
     /// Messages that the rings and all shelves hold together.
-    pub(super) messages_max: usize,
+    messages_max: usize,
     /// By topic.
-    pub(super) shelves: Vec<Option<Shelf<M>>>,
+    shelves: Vec<Option<Shelf<M>>>,
     pub(super) publishers: Mutex<Publishers>,
     pub(super) members: Mutex<Members>,
 }
@@ -140,7 +140,7 @@ pub(super) struct Inbox<M> {
 /// The consumers.
 #[derive(Default)]
 pub(super) struct Members {
-    pub(super) meters: Vec<Shared<Meter>>,
+    meters: Vec<Shared<Meter>>,
     /// The counts of consumers that are gone.
     pub(super) gone: Service,
 }

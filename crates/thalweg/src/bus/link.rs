@@ -94,7 +94,7 @@ pub(super) struct Link<M: Message> {
 
 /// The answer of an inbox to a message: it took it (`true`: and no consumer will look), or gave it
 /// back.
-pub(super) type Outcome<M> = Result<bool, (Option<Reason>, M)>;
+type Outcome<M> = Result<bool, (Option<Reason>, M)>;
 
 impl<M: Message> Link<M> {
     /// To a new inbox, by a publisher whose next sequences are given by topic.
@@ -128,10 +128,7 @@ impl<M: Message> Link<M> {
 
     /// Into the ring to which the priority of the message belongs.
     #[inline]
-    pub(super) fn push_either(
-        &mut self,
-        envelope: Envelope<M>,
-    ) -> Result<bool, PushError<Item<M>>> {
+    fn push_either(&mut self, envelope: Envelope<M>) -> Result<bool, PushError<Item<M>>> {
         match &mut self.express {
             Some(sender) if self.inbox.is_express(envelope.priority.index()) => {
                 let (own, limits) = (&self.ledger.own, &self.inbox.limits);
@@ -222,7 +219,7 @@ impl<M: Message> Link<M> {
 
     /// Counts a message that could not be copied for this inbox.
     #[cold]
-    pub(super) fn miss(&mut self, envelope: &Envelope<M>) {
+    fn miss(&mut self, envelope: &Envelope<M>) {
         let (topic, priority) = (envelope.topic.index(), envelope.priority.index());
         self.ledger.own.issued[priority].add(1);
         self.ledger.own.refused[priority].add(1);
@@ -233,12 +230,7 @@ impl<M: Message> Link<M> {
     }
 
     /// Puts a message on its topic's shelf.
-    pub(super) fn shelve(
-        &mut self,
-        key: u64,
-        envelope: Envelope<M>,
-        panics: &mut Panics,
-    ) -> Outcome<M> {
+    fn shelve(&mut self, key: u64, envelope: Envelope<M>, panics: &mut Panics) -> Outcome<M> {
         let (topic, priority) = (envelope.topic, envelope.priority.index());
         let Some(shelf) = self.inbox.shelf(topic) else {
             unreachable!("an inbox has a shelf for each topic with such a policy");

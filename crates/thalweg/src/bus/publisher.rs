@@ -170,7 +170,7 @@ impl<M: Message> Publisher<M> {
     }
 
     #[inline(always)]
-    pub(super) fn publish_by(
+    fn publish_by(
         &mut self,
         message: M,
         priority: Option<Priority>,

@@ -89,7 +89,7 @@ impl<T, S: Shape> Receiver<T, S> {
     }
 
     /// For a caller that has [lent](Self::lend) the receiver.
-    pub(super) fn poll_recv(&mut self, context: &Context<'_>) -> Poll<Result<T, RecvError>> {
+    fn poll_recv(&mut self, context: &Context<'_>) -> Poll<Result<T, RecvError>> {
         if self.source.end.meeting().is_none() {
             let outcome = poll_on(
                 self,
@@ -186,7 +186,7 @@ impl<T, S: Shape> Sender<T, S> {
 
     /// Returns whether the element in `value` was sent; it is put back if not. For a caller that
     /// has [lent](Self::lend) the sender.
-    pub(super) fn poll_send(
+    fn poll_send(
         &mut self,
         value: &mut Option<T>,
         context: &Context<'_>,

@@ -134,7 +134,7 @@ impl<T> SendEnd<T> {
     /// Returns whether more than `limit` elements waited when `pushed` had been pushed, and still
     /// do.
     #[inline]
-    pub(super) fn is_behind(&mut self, limit: usize, pushed: u64) -> bool {
+    fn is_behind(&mut self, limit: usize, pushed: u64) -> bool {
         match self {
             Self::Ring(producer) | Self::Lane(producer, _) => producer.backlog(limit) > limit,
             Self::Ticket(ring) => match pushed.checked_sub(limit as u64 + 1) {

@@ -241,7 +241,7 @@ impl<T, S: Shape> Sender<T, S> {
 
     /// After a push: wakes a receiver if one sleeps.
     #[inline(always)]
-    pub(super) fn notify_receiver(&mut self) {
+    fn notify_receiver(&mut self) {
         if self.hub.readable.notify_chained() {
             self.discard_late();
         }
@@ -414,7 +414,7 @@ impl<T, S: Shape> Sender<T, S> {
     /// Discards after a notification that returned that no receiver will look (rule 2).
     #[cold]
     #[inline(never)]
-    pub(super) fn discard_late(&mut self) {
+    fn discard_late(&mut self) {
         match &mut self.end {
             SendEnd::Ring(producer) | SendEnd::Lane(producer, _) => {
                 discard_left(producer, &self.gate);

@@ -413,7 +413,7 @@ impl<T> Crew<T> {
     /// Returns whether an event that is published and not sampled may be left to
     /// [`step`](Self::step).
     #[inline(always)]
-    pub(in crate::pipeline) fn is_ready_to_step(&self) -> bool {
+    pub(super) fn is_ready_to_step(&self) -> bool {
         self.is_ready_to_step
     }
 
@@ -421,7 +421,7 @@ impl<T> Crew<T> {
     /// `Some(false)`, and nothing done, unless all of them wait for it; `None` if a stage has
     /// panicked. `EACH`: others may wait for any of them.
     #[inline(always)]
-    pub(in crate::pipeline) fn step<const EACH: bool>(
+    pub(super) fn step<const EACH: bool>(
         &mut self,
         published: &Published<'_, T>,
         control: &Control,
@@ -442,7 +442,7 @@ impl<T> Crew<T> {
 
     /// Works as [`step`](Self::step) for an event that is sampled.
     #[inline(never)]
-    pub(in crate::pipeline) fn step_measured(
+    pub(super) fn step_measured(
         &mut self,
         published: &Published<'_, T>,
         control: &Control,
@@ -466,7 +466,7 @@ impl<T> Crew<T> {
 
     /// Wakes the waiters for what was done in steps.
     #[inline(always)]
-    pub(in crate::pipeline) fn notify(&mut self) {
+    pub(super) fn notify(&mut self) {
         if self.notifies {
             self.notify_all();
         }

@@ -574,7 +574,7 @@ impl Slow {
 
 /// The list, kept by one last stage. No allocation after `new`.
 #[derive(Debug)]
-pub(super) struct Slowest {
+struct Slowest {
     graph: Arc<Graph>,
     /// Per reader, the time between the publication of the present event and its release by that
     /// reader.

@@ -9,9 +9,9 @@ use crate::wait::Strategy;
 use crate::wait::cores::{self, Cores};
 
 /// By default one in this number of events is sampled, and of the first 261,632 more: see
-/// [`Builder::sample_every`]. A sample costs some 0.6 µs for three stages on one thread (2-core
-/// Intel virtual machine, November 2026), and more where its row goes from core to core, so that
-/// this is 1 to 2 ns an event in the long run.
+/// [`Builder::sample_every`](super::Builder::sample_every). A sample costs some 0.6 µs for three
+/// stages on one thread (2-core Intel virtual machine, November 2026), and more where its row goes
+/// from core to core, so that this is 1 to 2 ns an event in the long run.
 pub const SAMPLE_EVERY: u64 = 512;
 
 /// The sparsest sampling: one event in this number.

@@ -63,7 +63,7 @@ const ROWS_READ_MAX: u64 = 1_024;
 /// Blocks of one length before longer ones. A percentile wants ten samples beyond it, and the
 /// samples of these phases say as much as 1,365 of equal weight at least, once 4,096 events went
 /// by: see [`Stats::samples`](super::Stats::samples).
-pub(super) const BLOCKS_PER_PHASE: u64 = 512;
+const BLOCKS_PER_PHASE: u64 = 512;
 
 /// Blocks of one length.
 #[derive(Debug, Clone, Copy)]
@@ -236,7 +236,7 @@ impl Timeline {
 
     /// Returns the first place at or after `first` where a sampled event may be: every event from
     /// `first` up to there is certainly not sampled.
-    pub(super) fn unsampled_until(&self, first: u64) -> u64 {
+    fn unsampled_until(&self, first: u64) -> u64 {
         let block = self.block_of(first);
         let sampled = if self.by_rows {
             let taken = self.row(block).sequence();

@@ -43,7 +43,7 @@
 //! By rule 1 transitions have an order, and each was checked against the state that it left. By
 //! rule 2 what was done before a change is visible to every thread that sees it or a later one,
 //! since the lock hands on what came before the earlier ones. By rule 3 and the argument of
-//! [`Signal`](crate::wait::Signal) no waiter sleeps through a change; by rule 4 none misses a state
+//! [`Signal`] no waiter sleeps through a change; by rule 4 none misses a state
 //! that is left again before the waiter looks.
 
 use std::collections::VecDeque;
@@ -233,7 +233,7 @@ struct Front {
     word: AtomicU64,
 }
 
-/// A state, for threads that read it or wait for another; see [`StateCell`](StateCell).
+/// A state, for threads that read it or wait for another; see [`StateCell`].
 pub struct StateView<S: States> {
     front: Front,
     book: Mutex<Book<S>>,

@@ -289,7 +289,7 @@ impl<R, A: Choices<R>> Select<R, A> {
 
     /// Works as [`wait_deadline`](Self::wait_deadline), for a caller that has checked already.
     #[cold]
-    pub(super) fn wait_listed(mut self, deadline: Option<Instant>) -> Result<R, SelectTimeout> {
+    fn wait_listed(mut self, deadline: Option<Instant>) -> Result<R, SelectTimeout> {
         let mut pace = Pace::new(Mode::Power);
         // Lent while the arms are in use.
         self.with_pace(|own| pace = std::mem::replace(own, Pace::new(own.mode())));

@@ -368,7 +368,7 @@ fn is_closed<T>(readers: &[Reader<T>]) -> bool {
 }
 
 /// Not an element: the readers of a line do not all stand at the same one.
-pub(super) const NOWHERE: u64 = u64::MAX;
+const NOWHERE: u64 = u64::MAX;
 
 /// Readers before the only element that is there. Takes fewer instructions than `Lead`.
 pub(crate) struct Single<'l, T> {

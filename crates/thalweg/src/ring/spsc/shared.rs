@@ -142,7 +142,7 @@ impl<T> Shared<T> {
 
     /// In a packed ring: makes everything before `end` visible.
     #[inline(always)]
-    pub(super) fn publish_packed(&self, end: u64) {
+    fn publish_packed(&self, end: u64) {
         // ORDERING: publish (Release), pairs with the observe in `published_packed`.
         self.tail.store(end, order::publish());
     }
@@ -370,7 +370,7 @@ impl<T> Slot<T> {
     }
 
     #[inline(always)]
-    pub(super) fn is_published(&self, position: u64) -> bool {
+    fn is_published(&self, position: u64) -> bool {
         // ORDERING: observe (Acquire), pairs with the publish in `publish`.
         self.sequence.load(order::observe()) == position + 1
     }
@@ -392,7 +392,7 @@ pub(super) struct View<T> {
     stride: usize,
     /// How many cells ahead the producer asks for lines.
     ahead: usize,
-    pub(super) is_slotted: bool,
+    is_slotted: bool,
     element: PhantomData<T>,
 }
 
@@ -643,7 +643,7 @@ impl Distance {
 /// The distance of one endpoint, on lines that the other never touches. It lives in the ring, not
 /// in the endpoint, whose address is kept from functions on the way of a push or a pop.
 #[repr(align(128))]
-pub(super) struct Keeper(UnsafeCell<Distance>);
+struct Keeper(UnsafeCell<Distance>);
 
 impl Keeper {
     pub(super) fn new(capacity: usize) -> Self {
