@@ -643,7 +643,7 @@ impl Distance {
 /// The distance of one endpoint, on lines that the other never touches. It lives in the ring, not
 /// in the endpoint, whose address is kept from functions on the way of a push or a pop.
 #[repr(align(128))]
-struct Keeper(UnsafeCell<Distance>);
+pub(super) struct Keeper(UnsafeCell<Distance>);
 
 impl Keeper {
     pub(super) fn new(capacity: usize) -> Self {
