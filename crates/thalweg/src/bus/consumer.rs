@@ -70,19 +70,19 @@ impl<M> From<Envelope<M>> for Delivery<M> {
 pub struct Consumer<M: Message> {
     pub(super) receiver: Receiver<M>,
     /// To be delivered before what the ring has: a batch of it, what was on a shelf, or retained.
-    pub(super) ahead: VecDeque<Item<M>>,
+    ahead: VecDeque<Item<M>>,
     /// The ring whose messages overtake these, where there is one.
     pub(super) express: Option<Express<Item<M>>>,
     /// How many of those ahead, at the front, no message overtakes: retained ones, or what was on
     /// a shelf of the express lane.
     fixed: usize,
     /// How large batches are.
-    pub(super) batching: Batching,
+    batching: Batching,
     /// How many of these, at the front, are retained ones.
-    pub(super) replays: usize,
+    replays: usize,
     /// It is with messages, as far as the meter knows.
     is_busy: bool,
-    pub(super) meter: Shared<Meter>,
+    meter: Shared<Meter>,
     pub(super) core: Arc<Core<M>>,
     pub(super) inbox: Arc<Inbox<M>>,
 }
@@ -287,7 +287,7 @@ impl<M: Message> Consumer<M> {
 
     /// Returns the message that the ring carried, or the first of the shelf.
     #[inline(always)]
-    pub(super) fn open(&mut self, item: Item<M>) -> Option<Delivery<M>> {
+    fn open(&mut self, item: Item<M>) -> Option<Delivery<M>> {
         match item {
             Item::Message(envelope) => Some(self.deliver(envelope)),
             Item::Token(topic) => self.open_shelf(topic),
@@ -358,7 +358,7 @@ impl<M: Message> Consumer<M> {
     }
 
     #[cold]
-    pub(super) fn end_busy(&mut self) {
+    fn end_busy(&mut self) {
         self.is_busy = false;
         self.meter.end_busy(self.core.clock.ticks());
     }

@@ -288,7 +288,7 @@ macro_rules! inbox_options {
 inbox_options!(Builder, Subscription);
 
 impl<M: Message> Builder<M> {
-    pub(super) fn new() -> Self {
+    fn new() -> Self {
         Self {
             options: Options {
                 capacity: CAPACITY,
@@ -356,7 +356,7 @@ pub struct Subscription<M: Message> {
 }
 
 impl<M: Message> Subscription<M> {
-    pub(super) fn new(core: Arc<Core<M>>, topics: Topics) -> Self {
+    fn new(core: Arc<Core<M>>, topics: Topics) -> Self {
         Self {
             topics,
             options: core.options,

@@ -127,22 +127,22 @@ pub(super) struct Inbox<M> {
     /// The limits of the ring; 0 for a priority that goes to the express lane.
     pub(super) ring_limits: [u64; Priority::COUNT],
     /// Elements that the ring holds, tokens included.
-    pub(super) places: u64,
+    places: u64,
     pub(super) lane: Option<Lane<M>>,
     /// Messages that the rings and all shelves hold together.
     messages_max: usize,
     /// By topic.
     shelves: Vec<Option<Shelf<M>>>,
-    pub(super) publishers: Mutex<Publishers>,
-    pub(super) members: Mutex<Members>,
+    publishers: Mutex<Publishers>,
+    members: Mutex<Members>,
 }
 
 /// The consumers.
 #[derive(Default)]
-pub(super) struct Members {
+struct Members {
     meters: Vec<Shared<Meter>>,
     /// The counts of consumers that are gone.
-    pub(super) gone: Service,
+    gone: Service,
 }
 
 impl<M: Message> Inbox<M> {
@@ -421,32 +421,32 @@ impl<M: Message> Inbox<M> {
 
 /// The publishers that send something here.
 #[derive(Default)]
-pub(super) struct Publishers {
-    pub(super) rows: Vec<Row>,
+struct Publishers {
+    rows: Vec<Row>,
     /// The outcomes of the messages of publishers that have no row any more.
-    pub(super) gone: Flow,
+    gone: Flow,
     /// By what shelves know publishers: how many there are, and those that are free.
-    pub(super) links: u32,
-    pub(super) free: Vec<u32>,
+    links: u32,
+    free: Vec<u32>,
 }
 
 /// A publisher.
-pub(super) struct Row {
+struct Row {
     pub(super) publisher: PublisherId,
     /// By what shelves know it.
-    pub(super) link: u32,
+    link: u32,
     pub(super) name: Shared<str>,
     pub(super) ledger: Shared<Ledger>,
-    pub(super) left: Option<Left>,
+    left: Option<Left>,
 }
 
 /// How a publisher went.
 #[derive(Clone, Copy)]
-pub(super) struct Left {
+struct Left {
     /// The positions in the rings behind its last messages.
     pub(super) end: Lanes,
     /// No message came after one that was lost.
-    pub(super) has_unreported: bool,
+    has_unreported: bool,
 }
 
 /// The number of publishers that are remembered after they left with losses that were never
@@ -456,7 +456,7 @@ const UNREPORTED_MAX: usize = 64;
 impl Publishers {
     /// Keeps only the sum of the publishers that have left and whose messages consumers at `popped`
     /// have taken, unless a caller may ask where a loss came from.
-    pub(super) fn fold<M>(&mut self, popped: Lanes, shelves: &[Option<Shelf<M>>]) {
+    fn fold<M>(&mut self, popped: Lanes, shelves: &[Option<Shelf<M>>]) {
         let Self {
             rows, gone, free, ..
         } = self;
@@ -518,7 +518,7 @@ pub struct ExpressLane {
 
 impl<M: Message> Lane<M> {
     /// Makes a lane for `messages` messages, and tokens besides, beside the ring of `receiver`.
-    pub(super) fn new(
+    fn new(
         from: Priority,
         messages: usize,
         tokens: usize,

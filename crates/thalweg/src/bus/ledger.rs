@@ -234,7 +234,7 @@ impl Service {
         self.busy_ns += ns(meter.busy_ticks(now));
     }
 
-    pub(super) fn add(&mut self, other: &Self) {
+    fn add(&mut self, other: &Self) {
         for (sum, more) in self.delivered.iter_mut().zip(other.delivered) {
             *sum += more;
         }

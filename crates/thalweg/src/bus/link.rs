@@ -85,7 +85,7 @@ pub(super) struct Link<M: Message> {
     pub(super) limits: [u64; Priority::COUNT],
     pub(super) inbox: Arc<Inbox<M>>,
     /// By what shelves know the publisher.
-    pub(super) link: u32,
+    link: u32,
     /// Messages admitted beside the rings: of priorities of the ring, and of the express lane.
     shelved: Lanes,
     /// By topic: what the inbox lost since the last message that it took.
@@ -156,7 +156,7 @@ impl<M: Message> Link<M> {
 
     /// Decides about a message that did not fit: it waits, evicts, or goes back.
     #[cold]
-    pub(super) fn settle(&mut self, error: PushError<Item<M>>, patience: Patience) -> Outcome<M> {
+    fn settle(&mut self, error: PushError<Item<M>>, patience: Patience) -> Outcome<M> {
         let (envelope, is_full) = match error {
             PushError::Full(Item::Message(envelope)) => (envelope, true),
             PushError::Closed(Item::Message(envelope)) => (envelope, false),

@@ -30,12 +30,12 @@ use crate::wait::Panics;
 /// one of its own.
 pub struct Publisher<M: Message> {
     _one_thread: UsedByOneThreadAtATime,
-    pub(super) seen: Seen,
+    seen: Seen,
     pub(super) core: Arc<Core<M>>,
     pub(super) id: PublisherId,
-    pub(super) links: Vec<Link<M>>,
+    links: Vec<Link<M>>,
     /// By topic.
-    pub(super) routes: [Route; Topics::COUNT_MAX],
+    routes: [Route; Topics::COUNT_MAX],
     name: Shared<str>,
     /// Keeps the bus from draining.
     _handle: Arc<Handle<M>>,
@@ -43,7 +43,7 @@ pub struct Publisher<M: Message> {
 
 /// The state that a publisher keeps for a topic.
 #[derive(Clone, Copy)]
-pub(super) struct Route {
+struct Route {
     pub(super) sequence: u64,
     /// The one link that wants the topic, if the fast path will do.
     sole: u32,
@@ -299,13 +299,13 @@ impl<M: Message> Publisher<M> {
     }
 
     /// Learns which inboxes there are.
-    pub(super) fn refresh(&mut self) {
+    fn refresh(&mut self) {
         // The list that is dropped here may drop messages.
         drop(self.look());
     }
 
     /// Works as [`refresh`](Self::refresh); gives the links that are no longer needed.
-    pub(super) fn look(&mut self) -> Vec<Link<M>> {
+    fn look(&mut self) -> Vec<Link<M>> {
         let core = Arc::clone(&self.core);
         let (mut links, mut old) = (Vec::new(), Vec::new());
         self.seen = core.read(|entries| {

@@ -121,7 +121,7 @@ impl<T> Source<T> {
     }
 
     /// Returns whether the policy drops.
-    pub(super) fn is_lossy(&self) -> bool {
+    fn is_lossy(&self) -> bool {
         self.is_lossy
     }
 

@@ -37,7 +37,7 @@ pub struct Sender<T, S: Shape> {
     pub(super) gate: Arc<Gate>,
     pub(super) pace: Pace,
     slip: Slip,
-    pub(super) balance: Balance,
+    balance: Balance,
     /// Where it waits in a task, or a select.
     pub(super) listed: Listed,
     shape: PhantomData<fn() -> S>,

@@ -210,7 +210,7 @@ impl<T> Receiver<T, Mpmc> {
 
 impl<T> RecvEnd<T> {
     /// Calls `each` with what is in the ring.
-    pub(super) fn take_left(&mut self, each: &mut impl FnMut(T)) {
+    fn take_left(&mut self, each: &mut impl FnMut(T)) {
         if let Self::Ticket(ring, _) = self {
             while let Ok(value) = ring.try_pop() {
                 each(value);

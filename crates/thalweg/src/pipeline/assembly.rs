@@ -289,17 +289,17 @@ const CLOSE_BEHIND: std::ops::Range<usize> = 2..32;
 const HANG_BACK: usize = 64;
 
 /// A stage thread.
-pub(super) struct Thread<T> {
-    pub(super) crew: Crew<T>,
-    pub(super) bell: usize,
+struct Thread<T> {
+    crew: Crew<T>,
+    bell: usize,
     pub(super) control: Arc<Control>,
-    pub(super) waiter: Waiter,
+    waiter: Waiter,
     /// Where stages are handed over, if the placement may change.
-    pub(super) hand_over: Option<Arc<HandOver<T>>>,
+    hand_over: Option<Arc<HandOver<T>>>,
 }
 
 impl<T> Thread<T> {
-    pub(super) fn run(mut self) {
+    fn run(mut self) {
         let control = Arc::clone(&self.control);
         self.waiter.prepare();
         loop {

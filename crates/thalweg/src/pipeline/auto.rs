@@ -350,11 +350,11 @@ fn split(costs: &[u64]) -> usize {
 }
 
 /// Nothing in the hand-over; the worker has no stages.
-pub(super) const EMPTY: u32 = 0;
+const EMPTY: u32 = 0;
 /// Stages in the hand-over for the worker.
 const OFFERED: u32 = 1;
 /// The worker has stages.
-pub(super) const HELD: u32 = 2;
+const HELD: u32 = 2;
 /// The caller wants them back.
 const RECALLED: u32 = 3;
 /// Stages in the hand-over for the caller.
@@ -434,7 +434,7 @@ impl<T> HandOver<T> {
     }
 
     /// Closes the hand_over, for the caller, if it is empty; returns whether it is.
-    pub(super) fn close(&self) -> bool {
+    fn close(&self) -> bool {
         let is_empty = self.state() == EMPTY;
         if is_empty {
             self.set(CLOSED);

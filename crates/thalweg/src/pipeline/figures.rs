@@ -61,7 +61,7 @@ impl Figures {
     }
 
     /// Returns the thread of a stage, 0 for the caller's.
-    pub(super) fn thread(&self, stage: usize) -> usize {
+    fn thread(&self, stage: usize) -> usize {
         match &self.callers {
             // ORDERING: Relaxed; a figure for people.
             Some(callers) => usize::from(stage as u64 >= callers.load(Ordering::Relaxed)),

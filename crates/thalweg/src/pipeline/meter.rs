@@ -402,7 +402,7 @@ pub(super) struct Profile {
 }
 
 impl Profile {
-    pub(super) fn new(stages: usize) -> Self {
+    fn new(stages: usize) -> Self {
         let width = STAGES + WORDS_PER_STAGE * stages;
         let words = (0..GROUPS * width)
             .map(|_| atomic::AtomicU64::new(0))
@@ -412,7 +412,7 @@ impl Profile {
 
     /// An event took `total`, of that `unsent` before it had a slot; `parts` are what it waited
     /// for each stage and was served. It counts `weight` times.
-    pub(super) fn note(&self, total: u64, unsent: u64, parts: &[Option<(u64, u64)>], weight: u64) {
+    fn note(&self, total: u64, unsent: u64, parts: &[Option<(u64, u64)>], weight: u64) {
         let first = group(total) * self.width;
         let add = |word: usize, amount: u64| {
             let word = &self.words[first + word];
@@ -590,7 +590,7 @@ struct Slowest {
 }
 
 impl Slowest {
-    pub(super) fn new(graph: Arc<Graph>, profile: Arc<Profile>) -> Self {
+    fn new(graph: Arc<Graph>, profile: Arc<Profile>) -> Self {
         let empty = Slow {
             sequence: NONE,
             parts: vec![None; graph.after.len()],
@@ -615,7 +615,7 @@ impl Slowest {
 
     /// Notes a finished event, which counts `weight` times in the profile; gives its time from when
     /// it was due to the end of its last stage.
-    pub(super) fn note(&mut self, sequence: u64, row: Row<'_>, weight: u64) -> u64 {
+    fn note(&mut self, sequence: u64, row: Row<'_>, weight: u64) -> u64 {
         for stage in 0..self.done.len() {
             let ready = self.latest(&self.graph.after[stage]);
             let (waited, served) = row.spent(stage);
@@ -654,17 +654,17 @@ impl Slowest {
         total
     }
 
-    pub(super) fn is_changed(&self) -> bool {
+    fn is_changed(&self) -> bool {
         self.changed
     }
 
     /// Returns the list, for others to see; allocates.
-    pub(super) fn shown(&self) -> Vec<Slow> {
+    fn shown(&self) -> Vec<Slow> {
         self.list.clone()
     }
 
     /// Brings a list that [`shown`](Self::shown) gave up to date.
-    pub(super) fn show(&mut self, shown: &mut [Slow]) {
+    fn show(&mut self, shown: &mut [Slow]) {
         for (shown, slow) in shown.iter_mut().zip(&self.list) {
             shown.sequence = slow.sequence;
             shown.total = slow.total;

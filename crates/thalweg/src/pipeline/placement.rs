@@ -235,9 +235,9 @@ pub(super) struct Plan {
 pub(super) struct Machine {
     pub(super) cores: Cores,
     /// The core that the caller is on.
-    pub(super) current: Option<usize>,
+    current: Option<usize>,
     /// Threads that publish; 0 means only the caller.
-    pub(super) producers: usize,
+    producers: usize,
 }
 
 impl Machine {

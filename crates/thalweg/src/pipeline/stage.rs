@@ -82,7 +82,7 @@ impl<'c, T> Chunk<'c, T> {
     /// Has `work` work on a chunk, and returns how many events are done: by what was called on the
     /// chunk, whatever `work` returns.
     #[inline(always)]
-    pub(super) fn handle(
+    fn handle(
         reader: &mut Reader<T>,
         count: usize,
         batch_end: u64,
@@ -143,7 +143,7 @@ pub struct View<'c, T>(Chunk<'c, T>);
 
 impl<'c, T> View<'c, T> {
     #[inline(always)]
-    pub(super) fn new(chunk: Chunk<'c, T>) -> Self {
+    fn new(chunk: Chunk<'c, T>) -> Self {
         Self(chunk)
     }
 

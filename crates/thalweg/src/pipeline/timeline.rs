@@ -484,7 +484,7 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    pub(super) fn new() -> Self {
+    fn new() -> Self {
         #[cfg(all(test, not(any(loom, shuttle))))]
         if let Some(driven) = driven::installed() {
             return Self {

@@ -176,7 +176,7 @@ impl<A: Arms> Round<'_, A> {
     }
 
     /// One arm did something, and nothing is listed.
-    pub(super) fn settle(&mut self, fired: usize) {
+    fn settle(&mut self, fired: usize) {
         for at in 0..self.arms.count() {
             self.arms.with(at, |arm| arm.settle(at == fired));
         }
@@ -406,7 +406,7 @@ impl Listed {
 /// number: so each of two that are ready is as often the first.
 const SHUFFLED_MAX: usize = u64::BITS as usize;
 
-pub(super) struct Turns {
+struct Turns {
     count: usize,
     given: usize,
     /// For shuffled turns: the arms that were not given yet.
@@ -420,7 +420,7 @@ pub(super) struct Turns {
 impl Turns {
     /// Returns all of `count` arms once; in order of their places if `is_biased`.
     #[inline]
-    pub(super) fn new(count: usize, is_biased: bool) -> Self {
+    fn new(count: usize, is_biased: bool) -> Self {
         // A model tries all orders of threads, and needs the same arms each time.
         let is_random = !is_biased && !IS_MODEL && count > 1;
         let mut turns = Self {

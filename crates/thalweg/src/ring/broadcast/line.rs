@@ -374,7 +374,7 @@ const NOWHERE: u64 = u64::MAX;
 pub(crate) struct Single<'l, T> {
     pub(super) slot: &'l UnsafeCell<T>,
     pub(super) sequence: u64,
-    pub(super) readers: &'l mut [Reader<T>],
+    readers: &'l mut [Reader<T>],
     /// The line's.
     pub(super) at: &'l mut u64,
 }

@@ -40,7 +40,7 @@ pub struct Consumer<T> {
     head: u64,
     /// Elements before this are known to be published.
     seen: u64,
-    pub(super) view: View<T>,
+    view: View<T>,
     /// Gives elements, and takes none: so it may be covariant.
     owns: PhantomData<T>,
 }

@@ -33,10 +33,10 @@ use crate::ring::panics::drop_each;
 pub struct Producer<T> {
     shared: NonNull<Shared<T>>,
     /// Where the next element goes; everything before is published.
-    pub(super) tail: u64,
+    tail: u64,
     /// Where this side must stop by what it last saw of the head: that head plus the capacity.
     limit: u64,
-    pub(super) view: View<T>,
+    view: View<T>,
     /// Takes elements: a producer of `&'static str` is none of shorter-lived ones, which its
     /// consumer would take for `'static`.
     takes: PhantomData<fn(T)>,
@@ -63,7 +63,7 @@ impl<T> Producer<T> {
     }
 
     #[inline(always)]
-    pub(super) fn shared(&self) -> &Shared<T> {
+    fn shared(&self) -> &Shared<T> {
         // SAFETY: alive until this endpoint leaves, in its drop (rule 5).
         unsafe { self.shared.as_ref() }
     }
@@ -362,7 +362,7 @@ pub struct Claim<'a, T> {
 
 impl<'a, T> Claim<'a, T> {
     /// The producer has at least `len` free cells at its tail.
-    pub(super) fn new(producer: &'a mut Producer<T>, len: usize) -> Self {
+    fn new(producer: &'a mut Producer<T>, len: usize) -> Self {
         Self {
             producer,
             len,
@@ -403,7 +403,7 @@ impl<'a, T> Claim<'a, T> {
 
     /// Writes elements from the iterator; returns whether there may be more of them.
     #[inline]
-    pub(super) fn fill(&mut self, values: &mut impl Iterator<Item = T>) -> bool {
+    fn fill(&mut self, values: &mut impl Iterator<Item = T>) -> bool {
         let start = self.producer.tail;
         let end = start + self.len as u64;
         // The runs before and behind the end of the array, in a packed ring.

@@ -364,7 +364,7 @@ pub(super) struct Slot<T> {
 impl<T> Slot<T> {
     /// Makes the element at `position` visible.
     #[inline(always)]
-    pub(super) fn publish(&self, position: u64) {
+    fn publish(&self, position: u64) {
         // ORDERING: publish (Release), pairs with the observe in `is_published`.
         self.sequence.store(position + 1, order::publish());
     }
@@ -505,16 +505,16 @@ impl<T> View<T> {
 }
 
 /// The cells of a ring, which go with this. Elements that are in them are not dropped.
-pub(super) struct Cells<T>(View<T>);
+struct Cells<T>(View<T>);
 
 impl<T> Cells<T> {
     /// Makes room for `slots` elements, a power of two.
-    pub(super) fn new(layout: Layout, slots: usize) -> Self {
+    fn new(layout: Layout, slots: usize) -> Self {
         Self(View::new(layout, slots))
     }
 
     #[inline(always)]
-    pub(super) fn view(&self) -> &View<T> {
+    fn view(&self) -> &View<T> {
         &self.0
     }
 }
@@ -646,7 +646,7 @@ impl Distance {
 pub(super) struct Keeper(UnsafeCell<Distance>);
 
 impl Keeper {
-    pub(super) fn new(capacity: usize) -> Self {
+    fn new(capacity: usize) -> Self {
         Self(UnsafeCell::new(Distance::new(capacity)))
     }
 

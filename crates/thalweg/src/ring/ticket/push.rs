@@ -97,7 +97,7 @@ impl<T> Ticket<T> {
 
     /// Returns the tail, to begin at where nothing better is known.
     #[inline(always)]
-    pub(super) fn near(&self) -> u64 {
+    fn near(&self) -> u64 {
         // ORDERING: Relaxed; slots are passed on by their stamps (rule 2).
         self.tail.0.load(Ordering::Relaxed) & !CLOSED
     }
@@ -421,7 +421,7 @@ unsafe impl<T: Send> Send for TicketClaim<'_, T> {}
 impl<'a, T> TicketClaim<'a, T> {
     /// Makes a claim of the caller's tickets, for free positions (rule 2). Until they are
     /// published, they count as without an element.
-    pub(super) fn new(ring: &'a Ticket<T>, slots: Slots<'a, T>, tickets: Range<u64>) -> Self {
+    fn new(ring: &'a Ticket<T>, slots: Slots<'a, T>, tickets: Range<u64>) -> Self {
         ring.absent.add(tickets.end - tickets.start);
         Self {
             slots,
