@@ -33,11 +33,6 @@
 //! A snapshot is written under another name and renamed. A snapshot that cannot be written, because
 //! the directory is not there or full, is left out, and nothing else is affected: the next snapshot
 //! may be written.
-//!
-//! # The parts
-//! How fast events came, and the longest queue that this would have made; how long things
-//! took, as the program itself measured it; JSON, written by hand; and the thread that writes
-//! figures down, with what it watches.
 
 use std::any::Any;
 use std::fmt::{Display, Write as _};

@@ -2,7 +2,7 @@
 //! counts, policies, where they wait, and, as types, how many there are on each side.
 //!
 //! # Gaps
-//! are where elements were lost, for the receiver to report. A gap lies before a position: its
+//! Elements were lost there, which the receiver reports. A gap lies before a position: its
 //! number of elements was lost there. Senders note gaps in ascending order; the receiver of the
 //! element at that position or behind it takes the note. Only channels that drop the newest element
 //! have notes. Where the oldest is dropped, a single receiver sees the gap in the positions

@@ -2,7 +2,7 @@
 //! sender and one receiver comes first in every `match`, and the rest is kept off its path.
 //!
 //! # Elements that no receiver will take
-//! are dropped by the last receiver as it goes, and by senders that come late. A sender looks
+//! They are dropped by the last receiver as it goes, and by senders that come late. A sender looks
 //! whether the channel is closed, and then puts its element in. In between the last receiver may
 //! close the channel, drop what there is, and be gone. The element must not lie there until the
 //! senders go: it may hold the one end of a reply channel at whose other end that very sender

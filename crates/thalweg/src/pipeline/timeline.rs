@@ -29,7 +29,7 @@
 //! suffice for all.
 //!
 //! # The clock
-//! that the meters of a pipeline read knows what a read of it costs.
+//! The meters of a pipeline read one that knows what a read of it costs.
 
 use std::ops::RangeInclusive;
 use std::sync::{Arc, OnceLock};

@@ -23,10 +23,10 @@
 //! want this core: for some waits, spinning gives the turn away.
 //!
 //! # Whether giving a turn away pays
-//! on a shared core, is learned from how long it took to get it back. A yield costs some 0.2 µs, a
-//! tenth of a sleep and a wake-up, where the other thread answers and waits itself. Where it goes
-//! on with its own work, the scheduler lets it finish its time slice: 1 to 4 ms on Linux 6.18. A
-//! sleeper takes the core as soon as it is woken.
+//! On a shared core that is learned from how long it took to get the turn back. A yield costs some
+//! 0.2 µs, a tenth of a sleep and a wake-up, where the other thread answers and waits itself. Where
+//! it goes on with its own work, the scheduler lets it finish its time slice: 1 to 4 ms on Linux
+//! 6.18. A sleeper takes the core as soon as it is woken.
 //!
 //! So the first trial comes after as many waits as it may cost wake-ups, and a yield that took long
 //! is paid back by sleeping: for four times as many waits as it took wake-ups, and where a time
