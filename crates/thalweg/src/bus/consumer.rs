@@ -1,19 +1,67 @@
-//! Receiving.
+//! The receiving end of a bus: messages one at a time, in batches or by handlers, each with its
+//! sequence and what was lost before it.
+//!
+//! # How many messages a consumer takes at once
+//! A batch shares what it costs to take one, but room comes back only behind it. A consumer that
+//! takes all that waits finds, after a batch of `n`, what came meanwhile: `λ·(o + c·n)` messages,
+//! with `o` for a batch and `c` for a message. That settles at `n* = λ·o / (1 − λ·c)` by itself, as
+//! `λ·c < 1`. The largest batch only has to stay above it: it is doubled where more waits, and
+//! halved where for some looks less than a quarter waits. Between `n*` and `4·n*` nothing moves, so
+//! it cannot swing, and a batch of whatever size never leaves messages behind that it could take
+//! without growing first.
 
 use std::collections::VecDeque;
 use std::sync::Arc as Shared;
 use std::time::{Duration, Instant};
 
-use super::batching::Batching;
-use super::builder::BuildError;
-use super::delivery::Delivery;
-use super::inbox::{Envelope, Inbox, Item, Receiver};
-use super::ledger::Meter;
+use super::inbox::{BuildError, ExpressLane, Inbox, Receiver};
+use super::ledger::{Losses, Meter, Service};
+use super::priority::Priority;
 use super::registry::{Core, Opened};
-use super::topic::{Message, TopicId};
-use crate::channel::{Express, RecvError, RecvTimeoutError, TryRecvError};
+use super::shelf::{Envelope, Item};
+use super::topic::{Message, TopicId, Topics};
+use super::visit::Visit;
+use super::{InboxId, PublisherId};
+use crate::channel::{self, Express, RecvError, RecvTimeoutError, TryRecvError};
 use crate::ring::sync::{Arc, fault, is_model_over};
 use crate::wait::Panics;
+
+/// A message as a consumer gets it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Delivery<M> {
+    /// The message.
+    pub message: M,
+    /// Its topic.
+    pub topic: TopicId,
+    /// Its priority.
+    pub priority: Priority,
+    /// The publisher of the message.
+    pub publisher: PublisherId,
+    /// The number of messages of this topic that the publisher had published before, lost ones
+    /// included.
+    pub sequence: u64,
+    /// The number of these that this inbox lost since the last one that it took: those just before
+    /// it.
+    pub lost_before: u64,
+    /// Whether it was published before the inbox was opened, and is the last one of its topic.
+    pub is_replay: bool,
+}
+
+impl<M> From<Envelope<M>> for Delivery<M> {
+    #[inline(always)]
+    fn from(envelope: Envelope<M>) -> Self {
+        Self {
+            message: envelope.message,
+            topic: envelope.topic,
+            priority: envelope.priority,
+            publisher: envelope.publisher,
+            sequence: envelope.sequence,
+            lost_before: envelope.lost_before,
+            is_replay: false,
+        }
+    }
+}
 
 /// Receives messages; see the [module](super). It can move to another thread.
 ///
@@ -22,19 +70,19 @@ use crate::wait::Panics;
 pub struct Consumer<M: Message> {
     pub(super) receiver: Receiver<M>,
     /// To be delivered before what the ring has: a batch of it, what was on a shelf, or retained.
-    pub(super) ahead: VecDeque<Item<M>>,
+    ahead: VecDeque<Item<M>>,
     /// The ring whose messages overtake these, where there is one.
     pub(super) express: Option<Express<Item<M>>>,
     /// How many of those ahead, at the front, no message overtakes: retained ones, or what was on
     /// a shelf of the express lane.
-    pub(super) fixed: usize,
+    fixed: usize,
     /// How large batches are.
-    pub(super) batching: Batching,
+    batching: Batching,
     /// How many of these, at the front, are retained ones.
-    pub(super) replays: usize,
+    replays: usize,
     /// It is with messages, as far as the meter knows.
-    pub(super) is_busy: bool,
-    pub(super) meter: Shared<Meter>,
+    is_busy: bool,
+    meter: Shared<Meter>,
     pub(super) core: Arc<Core<M>>,
     pub(super) inbox: Arc<Inbox<M>>,
 }
@@ -239,7 +287,7 @@ impl<M: Message> Consumer<M> {
 
     /// Returns the message that the ring carried, or the first of the shelf.
     #[inline(always)]
-    pub(super) fn open(&mut self, item: Item<M>) -> Option<Delivery<M>> {
+    fn open(&mut self, item: Item<M>) -> Option<Delivery<M>> {
         match item {
             Item::Message(envelope) => Some(self.deliver(envelope)),
             Item::Token(topic) => self.open_shelf(topic),
@@ -263,13 +311,13 @@ impl<M: Message> Consumer<M> {
         self.next_ahead()
     }
 
-    pub(super) fn next_ahead(&mut self) -> Option<Delivery<M>> {
+    fn next_ahead(&mut self) -> Option<Delivery<M>> {
         self.fixed = self.fixed.saturating_sub(1);
         self.deliver_ahead()
     }
 
     #[inline(always)]
-    pub(super) fn deliver_ahead(&mut self) -> Option<Delivery<M>> {
+    fn deliver_ahead(&mut self) -> Option<Delivery<M>> {
         let item = self.ahead.pop_front()?;
         if self.replays > 0 {
             return self.replay(item);
@@ -310,7 +358,7 @@ impl<M: Message> Consumer<M> {
     }
 
     #[cold]
-    pub(super) fn end_busy(&mut self) {
+    fn end_busy(&mut self) {
         self.is_busy = false;
         self.meter.end_busy(self.core.clock.ticks());
     }
@@ -352,3 +400,304 @@ impl<M: Message> Drop for Consumer<M> {
 
 shown!([M: Message] Consumer<M>, "Consumer", this,
     "inbox": this.inbox.id, "topics": this.inbox.topics, "service": this.service());
+
+impl<M: Message> Consumer<M> {
+    /// Calls `work` with up to `max` messages that are there now; returns how many. It takes them
+    /// out of the inbox in batches, whose size follows what waits, up to
+    /// [`BATCH_MAX`](super::BATCH_MAX) and a quarter of the capacity: room comes back by batches,
+    /// and in a group the others cannot have what is in one. A message of the [express
+    /// lane](super::Subscription::express) that comes meanwhile is the next; what is left of a
+    /// batch when `max` is reached then stays with this consumer, for its next call.
+    ///
+    /// If `work` panics, the message that it has is gone, and the others are still there.
+    pub fn recv_each(&mut self, max: usize, mut work: impl FnMut(Delivery<M>)) -> usize {
+        let max = max.min(self.inbox.batch_max(&self.ahead));
+        // Where little comes, the first is all.
+        if max == 0 || self.try_recv().map(&mut work).is_err() {
+            return 0;
+        }
+        let count = 1 + self.recv_more(max - 1, work);
+        if count < max && self.is_busy {
+            self.end_busy();
+        }
+        count
+    }
+
+    /// Works as [`recv_each`](Self::recv_each), but waits for the first of them. Unless `max` is 0,
+    /// there is at least one.
+    ///
+    /// # Errors
+    /// As [`recv`](Self::recv).
+    pub fn wait_each(
+        &mut self,
+        max: usize,
+        mut work: impl FnMut(Delivery<M>),
+    ) -> Result<usize, RecvError> {
+        if max == 0 {
+            return Ok(0);
+        }
+        work(self.recv()?);
+        let max = max.min(self.inbox.batch_max(&self.ahead));
+        // The wait that comes next ends the busy time.
+        Ok(1 + self.recv_more(max - 1, work))
+    }
+
+    #[inline]
+    fn recv_more(&mut self, max: usize, mut work: impl FnMut(Delivery<M>)) -> usize {
+        let mut count = 0;
+        while count < max && (!self.ahead.is_empty() || self.take_batch(max - count)) {
+            // Messages in the express lane overtake the rest of the batch.
+            let delivery = match self.express {
+                None => self.deliver_ahead(),
+                Some(_) => None,
+            };
+            let Some(delivery) = delivery.or_else(|| self.next().ok()) else {
+                break;
+            };
+            work(delivery);
+            count += 1;
+        }
+        count
+    }
+
+    /// Takes what may be taken at once, up to `max`, out of the inbox; `false` if nothing is there.
+    /// A batch of one is left there.
+    fn take_batch(&mut self, max: usize) -> bool {
+        let waiting = self.receiver.len();
+        if waiting == 0 {
+            return self.has_express();
+        }
+        let size = self.batching.look(waiting);
+        // Members of a group leave each other their share.
+        let share = waiting.div_ceil(self.receiver.members().max(1));
+        let size = size.min(max).min(share);
+        if size > 1 {
+            // Before the ring is empty: see `Inbox::is_taken`.
+            self.meter.held.set(size as u64);
+            let mut batch = Vec::from(std::mem::take(&mut self.ahead));
+            // Nothing is taken if a publisher is late with the first.
+            let _ = self.receiver.try_recv_many(&mut batch, size);
+            self.ahead = batch.into();
+            self.meter.held.set(self.ahead.len() as u64);
+        }
+        true
+    }
+}
+
+/// The largest batch there is.
+pub const BATCH_MAX: usize = 256;
+/// Looks on end that must find less than a quarter of a batch.
+const LOOKS: u32 = 16;
+
+/// The batch size of one consumer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Batching {
+    size: usize,
+    max: usize,
+    looks: u32,
+}
+
+impl Batching {
+    /// Batches of 1 at first, and of at most a quarter of the capacity or [`BATCH_MAX`]: those in
+    /// a batch keep their room.
+    pub(super) fn new(capacity: usize) -> Self {
+        Self {
+            size: 1,
+            max: (capacity / 4).clamp(1, BATCH_MAX),
+            looks: 0,
+        }
+    }
+
+    /// Before a batch is taken, with what waits: how many to take at most.
+    #[inline]
+    pub(super) fn look(&mut self, waiting: usize) -> usize {
+        if waiting > self.size {
+            self.looks = 0;
+            self.size = waiting
+                .checked_next_power_of_two()
+                .map_or(self.max, |size| size.min(self.max));
+        } else if waiting.saturating_mul(4) >= self.size {
+            self.looks = 0;
+        } else {
+            self.looks += 1;
+            if self.looks == LOOKS {
+                self.looks = 0;
+                self.size = (self.size / 2).max(1);
+            }
+        }
+        self.size
+    }
+}
+
+impl<M: Message> Consumer<M> {
+    /// Shows up to `max` messages that are there now to `visitor`, which
+    /// [`topics!`](crate::topics!) makes of a message: that costs what a `match` does. Returns how
+    /// many they were.
+    ///
+    /// ```
+    /// thalweg::topics! {
+    ///     pub enum Market => MarketVisitor {
+    ///         Trade(u64) in "market.trade" => on_trade,
+    ///         Halt(u32) in "market.halt" => on_halt,
+    ///     }
+    /// }
+    ///
+    /// struct Turnover(u64);
+    /// impl MarketVisitor for Turnover {
+    ///     fn on_trade(&mut self, price: &u64) {
+    ///         self.0 += price;
+    ///     }
+    /// }
+    ///
+    /// use thalweg::bus::{Bus, Topics};
+    /// let bus = Bus::<Market>::new()?;
+    /// let mut rx = bus.subscribe(Topics::matching::<Market>("market.*")?)?;
+    /// let mut tx = bus.publisher("feed")?;
+    /// tx.publish(Market::Trade(70))?;
+    /// tx.publish(Market::Halt(1))?;
+    /// let mut turnover = Turnover(0);
+    /// assert_eq!(rx.dispatch(64, &mut turnover), 2);
+    /// assert_eq!(turnover.0, 70);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn dispatch<V: ?Sized>(&mut self, max: usize, visitor: &mut V) -> usize
+    where
+        M: Visit<V>,
+    {
+        self.recv_each(max, |delivery| delivery.message.visit(visitor))
+    }
+
+    /// Works as [`dispatch`](Self::dispatch), but waits for the first of them.
+    ///
+    /// # Errors
+    /// As [`recv`](Self::recv).
+    #[inline]
+    pub fn wait_dispatch<V: ?Sized>(
+        &mut self,
+        max: usize,
+        visitor: &mut V,
+    ) -> Result<usize, RecvError>
+    where
+        M: Visit<V>,
+    {
+        self.wait_each(max, |delivery| delivery.message.visit(visitor))
+    }
+}
+
+impl<M: Message> Consumer<M> {
+    /// Returns the inbox.
+    pub fn inbox(&self) -> InboxId {
+        self.inbox.id
+    }
+
+    /// Returns the topics that it wants.
+    pub fn topics(&self) -> Topics {
+        self.inbox.topics
+    }
+
+    /// Returns the numbers of messages below which each [`Priority`] is admitted, by its index: in
+    /// the ring, where the last one is the capacity, or in the [express
+    /// lane](super::Subscription::express).
+    pub fn limits(&self) -> [u64; Priority::COUNT] {
+        self.inbox.limits
+    }
+
+    /// Returns the messages that publishers sent to this inbox and their outcomes, by publisher:
+    /// for those that are there, those whose messages are not all taken yet, and the last 64 that
+    /// left with a loss that no later message reported. [`Bus::snapshot`](super::Bus::snapshot) has
+    /// the sum over all publishers that there ever were. It takes a lock that is not needed for
+    /// messages.
+    pub fn losses(&self) -> Vec<Losses> {
+        self.inbox.losses()
+    }
+
+    /// Returns the counts of the consumers of this inbox. It takes locks, one of which is also
+    /// needed by topics that drop the oldest or conflate.
+    pub fn service(&self) -> Service {
+        let clock = self.core.clock;
+        let ns = |ticks| clock.ns(ticks);
+        (self.inbox).service(self.receiver.len(), clock.ticks(), ns)
+    }
+
+    /// Returns the express lane of the inbox, if it has one. Takes the locks of topics that drop
+    /// the oldest or conflate.
+    pub fn express(&self) -> Option<ExpressLane> {
+        self.inbox.express()
+    }
+}
+
+impl<M: Message> Consumer<M> {
+    /// Returns the next message that comes before those of the ring: one of the express lane, or
+    /// one of those ahead.
+    ///
+    /// It is a function of its own so that the fast path of [`next`](Self::next) is shorter.
+    #[cold]
+    #[inline(never)]
+    fn next_before(&mut self) -> Option<Delivery<M>> {
+        loop {
+            let express = match &mut self.express {
+                Some(express) if self.fixed == 0 => express.try_pop().ok(),
+                _ => None,
+            };
+            let delivery = match express {
+                Some(item) => self.open(item),
+                None if self.ahead.is_empty() => return None,
+                None => self.next_ahead(),
+            };
+            if delivery.is_some() {
+                return delivery;
+            }
+        }
+    }
+
+    /// Returns whether nothing comes into the express lane any more; also where there is none.
+    #[cold]
+    #[inline(never)]
+    fn is_lane_over(&self) -> bool {
+        (self.express.as_ref()).is_none_or(channel::Express::is_over)
+    }
+
+    /// Returns whether the express lane has something.
+    fn has_express(&self) -> bool {
+        self.express
+            .as_ref()
+            .is_some_and(|express| express.len() > 0)
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_batch_grows_at_once_and_shrinks_later() {
+        let mut batching = Batching::new(4_096);
+        assert_eq!(
+            [0, 1, 2, 3, 1_000].map(|n| batching.look(n)),
+            [1, 1, 2, 4, 256]
+        );
+        assert!((1..LOOKS).all(|_| batching.look(63) == 256));
+        assert_eq!(batching.look(63), 128);
+        assert_eq!(Batching::new(3).look(100), 1);
+    }
+
+    proptest! {
+        #[test]
+        fn a_batch_is_monotone_and_within_bounds(
+            capacity in 0_usize..5_000,
+            before in prop::collection::vec(0_usize..5_000, 0..50),
+            a in 0_usize..5_000,
+            b in 0_usize..5_000,
+        ) {
+            let mut batching = Batching::new(capacity);
+            for waiting in before {
+                let size = batching.look(waiting);
+                prop_assert!((1..=BATCH_MAX.min(capacity.max(4) / 4)).contains(&size));
+            }
+            let at = |waiting| batching.clone().look(waiting);
+            prop_assert!(at(a.min(b)) <= at(a.max(b)));
+        }
+    }
+}

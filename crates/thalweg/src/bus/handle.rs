@@ -1,30 +1,32 @@
-//! The bus as a thread holds it.
+//! The bus as a thread holds it, and how it and its inboxes are made.
+
+use std::marker::PhantomData;
+use std::path::PathBuf;
 
 use super::InboxId;
 use super::balance::Reading;
-use super::builder::{BuildError, Builder, Subscription};
 use super::consumer::Consumer;
+use super::inbox::{BuildError, Options};
 use super::ledger::Totals;
-use super::metrics::Snapshot;
+use super::priority::{Admission, Priority};
 use super::publisher::Publisher;
-use super::registry::Core;
-use super::topic::{Message, Topics};
-use crate::ring::sync::{Arc, is_model_over};
+use super::registry::{Core, Handle, Snapshot};
+use super::topic::{Message, TopicInfo, Topics};
+#[cfg(not(any(loom, shuttle)))]
+use crate::export::{self, Export};
+use crate::ring::CAPACITY_MAX;
+use crate::ring::sync::Arc;
 use crate::state::{Lifecycle, StateView};
+use crate::wait::Mode;
+#[cfg(not(any(loom, shuttle)))]
+#[cfg(not(any(loom, shuttle)))]
+mod exported;
+
+#[cfg(not(any(loom, shuttle)))]
+use exported::Exported;
 
 /// A message bus; see the [module](super). A handle, cheap to clone.
 pub struct Bus<M: Message>(pub(super) Arc<Handle<M>>);
-
-/// The core of a bus, as handles and publishers hold it, and consumers do not.
-pub(super) struct Handle<M: Message>(pub(super) Arc<Core<M>>);
-
-impl<M: Message> Drop for Handle<M> {
-    fn drop(&mut self) {
-        if !is_model_over() {
-            self.0.drain("no handle is left");
-        }
-    }
-}
 
 impl<M: Message> Bus<M> {
     /// Returns a builder of a bus with other options than those of [`new`](Self::new).
@@ -205,3 +207,182 @@ impl<M: Message> Clone for Bus<M> {
 }
 
 shown!([M: Message] Bus<M>, "Bus", this, "state": this.state().get(), "totals": this.totals());
+
+/// The number of messages of an inbox by default.
+const CAPACITY: usize = 65_536;
+
+/// Options of a bus, which are those of its inboxes unless a [`Subscription`] has its own.
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct Builder<M> {
+    options: Options,
+    #[cfg_attr(
+        any(loom, shuttle),
+        allow(dead_code, reason = "a model writes no files")
+    )]
+    export_to: Option<PathBuf>,
+    messages: PhantomData<fn() -> M>,
+}
+
+/// Declares the options that a bus has for all of its inboxes, and that each inbox has for itself.
+macro_rules! inbox_options {
+    ($($Options:ident),+) => {$(
+        impl<M: Message> $Options<M> {
+            /// Sets the number of messages that an inbox holds at most, besides those of topics
+            /// that drop the oldest or conflate; default 65,536. A power of two wastes no memory.
+            pub fn capacity(mut self, messages: usize) -> Self {
+                self.options.capacity = messages;
+                self
+            }
+
+            /// Sets how the room is shared by priority; default [`Admission::default`].
+            pub fn admission(mut self, admission: Admission) -> Self {
+                self.options.admission = admission;
+                self
+            }
+
+            /// Lets messages of this priority and above overtake others: they have an express lane,
+            /// a ring of their own with room for `messages`, which consumers empty first. By
+            /// default there is none, and messages are received in the order in which they came.
+            ///
+            /// A message of the lane is admitted if and only if fewer than `messages` are in the
+            /// lane, whatever else waits; [`Admission`] says nothing of it, and the lane keeps no
+            /// reserve for critical ones. Those of one publisher keep their order in each lane,
+            /// and have none across the two. Consumers take other messages only while the lane is
+            /// empty: if it never is, those wait for ever.
+            ///
+            /// Topics that drop the oldest or conflate go to the lane if the *topic* has such a
+            /// priority, and not by that of a message.
+            ///
+            /// ```
+            /// # use thalweg::bus::{Bus, Message, Priority, TopicId, TopicInfo, Topics};
+            /// # #[derive(Clone)] struct Job(u32);
+            /// # impl Message for Job {
+            /// #     const TOPICS: &'static [TopicInfo] = &[TopicInfo::new("job")];
+            /// #     fn topic(&self) -> TopicId { TopicId::new(0) }
+            /// # }
+            /// let bus = Bus::<Job>::new()?;
+            /// let options = bus.subscription(Topics::ALL).capacity(1_000);
+            /// let mut rx = options.express(Priority::High, 100).open()?;
+            /// let mut tx = bus.publisher("dispatcher")?;
+            /// tx.publish(Job(1))?;
+            /// tx.publish_at(Priority::High, Job(2))?;
+            /// assert_eq!(rx.recv()?.message.0, 2);
+            /// assert_eq!(rx.recv()?.message.0, 1);
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
+            /// ```
+            pub fn express(mut self, from: Priority, messages: usize) -> Self {
+                self.options.express = Some((from, messages));
+                self
+            }
+
+            /// Sets how publishers and consumers wait; default [`Mode::Balanced`].
+            pub fn mode(mut self, mode: Mode) -> Self {
+                self.options.mode = mode;
+                self
+            }
+        }
+    )+};
+}
+
+inbox_options!(Builder, Subscription);
+
+impl<M: Message> Builder<M> {
+    fn new() -> Self {
+        Self {
+            options: Options {
+                capacity: CAPACITY,
+                admission: Admission::default(),
+                mode: Mode::default(),
+                express: None,
+            },
+            export_to: None,
+            messages: PhantomData,
+        }
+    }
+
+    /// Writes the figures of its inboxes into a file in this directory, for a program that watches
+    /// this one, wherever [`THALWEG_EXPORT`](crate::export::VARIABLE) leads: see
+    /// [`export`](crate::export). The last of the bus may be dropped on the thread that does that,
+    /// and with it the messages that are left.
+    pub fn export_to(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.export_to = Some(directory.into());
+        self
+    }
+
+    /// Makes the bus. The first one of a process calibrates the clock, which takes some 10 ms.
+    ///
+    /// # Errors
+    /// See [`BuildError`].
+    pub fn build(self) -> Result<Bus<M>, BuildError> {
+        TopicInfo::check(M::TOPICS).map_err(BuildError::Topics)?;
+        self.options.check()?;
+        let core = Arc::new(Core::new(self.options));
+        let bus = Bus(Arc::new(Handle(core)));
+        #[cfg(not(any(loom, shuttle)))]
+        if let Some(directory) = export::directory(self.export_to)
+            && let Some(export) = Export::new(directory, Exported::new(&bus))
+        {
+            // It is new, so the place is free.
+            let _ = bus.0.0.export.set(export);
+        }
+        Ok(bus)
+    }
+}
+
+impl Options {
+    fn check(&self) -> Result<(), BuildError> {
+        let (from, express) = self.express.unzip();
+        for asked in [self.capacity].into_iter().chain(express) {
+            if !(1..=CAPACITY_MAX / 2).contains(&asked) {
+                return Err(BuildError::Capacity(asked));
+            }
+        }
+        if from == Some(Priority::Low) {
+            return Err(BuildError::Express);
+        }
+        self.admission.limits(self.capacity)?;
+        Ok(())
+    }
+}
+
+/// Options of an inbox; see [`Bus::subscription`].
+#[must_use = "a subscription is made by `open`"]
+pub struct Subscription<M: Message> {
+    core: Arc<Core<M>>,
+    topics: Topics,
+    options: Options,
+    replays: bool,
+}
+
+impl<M: Message> Subscription<M> {
+    fn new(core: Arc<Core<M>>, topics: Topics) -> Self {
+        Self {
+            topics,
+            options: core.options,
+            replays: false,
+            core,
+        }
+    }
+
+    /// Delivers the last message of each topic that is retained first, if there was one.
+    pub fn replay_retained(mut self) -> Self {
+        self.replays = true;
+        self
+    }
+
+    /// Makes the inbox and its consumer; see [`Bus::subscribe`].
+    ///
+    /// # Errors
+    /// See [`BuildError`].
+    pub fn open(self) -> Result<Consumer<M>, BuildError> {
+        self.options.check()?;
+        let opened = self
+            .core
+            .subscribe(self.topics, self.options, self.replays)?;
+        Consumer::new(self.core, opened)
+    }
+}
+
+shown!([M: Message] Subscription<M>, "Subscription", this,
+    "topics": this.topics, "options": this.options, "replays": this.replays);

@@ -5,39 +5,102 @@
 //! element is a message, or the token of a shelf (`shelf.rs`). Publishers push below the limit of
 //! the message's priority (`priority.rs`); tokens have room besides, since the ring has a place
 //! more for each shelf. An inbox may have a second ring, which consumers empty first
-//! (`express.rs`).
+//! (the express lane).
+//!
+//! An inbox knows its publishers, present and past, and counts what became of its messages and what
+//! its consumers do.
+//!
+//! # The express lane
+//! *The rule.* Messages of a chosen priority and above go to the lane, and are admitted if and only
+//! if fewer elements than the lane has places are in it at the moment at which they draw their
+//! place there, whatever is in the other ring. All priorities of the lane have that one limit. As
+//! in `priority.rs`, an element is a message or the token of a shelf; tokens have places besides.
+//!
+//! *Shelves.* A topic that drops the oldest or conflates has one token, and so one lane: that of
+//! the topic's own priority, whatever a message is published with.
+//!
+//! *Order.* Consumers look at the lane before each message, so a message there is overtaken by
+//! nothing but those before it in the lane. Two things come first all the same: retained messages,
+//! which are older than all others, and the rest of a shelf of the lane.
+//!
+//! *Gaps* are counted by publisher and topic, for both lanes together, in the order in which
+//! messages were published. So the loss that a message reports is exact whenever it comes: the
+//! [`lost_before`](super::Delivery::lost_before) sequences just before its own were lost.
+//!
+//! *The fast path* of a publisher knows nothing of lanes: for it the limit of such a priority is 0,
+//! and a message that is not admitted there comes here.
 
 use std::collections::VecDeque;
 use std::sync::Arc as Shared;
 
-use super::builder::BuildError;
-use super::express::{Lane, Lanes};
-use super::ledger::{Ledger, Meter, Service};
-use super::priority::{Admission, Priority};
-use super::publishers::{Left, Publishers, Row};
-use super::shelf::Shelf;
-use super::topic::{Message, Policy, TopicId, Topics};
+use thalweg_measure::clock::Clock;
+
+use super::balance::Reading;
+use super::ledger::{Flow, Ledger, Losses, Meter, Service, Totals};
+use super::priority::{Admission, AdmissionError, Priority};
+use super::shelf::{Envelope, Item, Shelf};
+use super::topic::{Message, Policy, TopicError, TopicId, Topics};
 use super::{InboxId, PublisherId};
 use crate::channel::{self, Mpmc};
 use crate::ring::sync::{Mutex, lock};
+use crate::ring::{CAPACITY_MAX, CapacityError};
 use crate::wait::{Mode, Panics};
 
-/// A message on its way.
-#[derive(Clone)]
-pub(super) struct Envelope<M> {
-    pub(super) message: M,
-    pub(super) sequence: u64,
-    pub(super) lost_before: u64,
-    pub(super) publisher: PublisherId,
-    pub(super) topic: TopicId,
-    pub(super) priority: Priority,
+/// The reason why a bus, an inbox or a publisher can't be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// The topics of the messages are not as they must be.
+    Topics(TopicError),
+    /// The capacity leaves no room for one of the priorities.
+    Admission(AdmissionError),
+    /// The capacity of an inbox or of its express lane is outside 1 to half of
+    /// [`CAPACITY_MAX`], in messages.
+    Capacity(usize),
+    /// The number of messages that an inbox keeps for a topic is out of range, or there is no
+    /// memory for all of them.
+    Inbox(channel::BuildError),
+    /// An express lane for every priority would leave nothing to overtake.
+    Express,
+    /// The bus was drained or stopped.
+    Closed,
+    /// The clone of a retained message asks for a copy of that same message.
+    Copying,
 }
 
-/// An element of the ring.
-pub(super) enum Item<M> {
-    Message(Envelope<M>),
-    /// All that is on the shelf of this topic.
-    Token(TopicId),
+errors!(BuildError {
+    Self::Topics(error) => "topics of a bus: {error}";
+    Self::Admission(error) => "inbox of a bus: {error}";
+    Self::Capacity(asked) =>
+        "inbox of a bus: capacity {asked} is outside 1 to {} messages", CAPACITY_MAX / 2;
+    Self::Inbox(error) => "inbox of a bus: {error}";
+    Self::Express => "an express lane needs a priority above low: else every message is in it";
+    Self::Closed => "the bus was drained or stopped";
+    Self::Copying => "the clone of a retained message asks for a copy of that message";
+});
+
+impl From<AdmissionError> for BuildError {
+    fn from(error: AdmissionError) -> Self {
+        Self::Admission(error)
+    }
+}
+
+impl BuildError {
+    /// There is no memory for the ring of an inbox, which has more places than were `asked` for.
+    pub(super) fn ring(error: channel::BuildError, asked: usize) -> Self {
+        Self::Inbox(match error {
+            channel::BuildError::Memory { bytes, .. } => {
+                channel::BuildError::Memory { asked, bytes }
+            }
+            error => error,
+        })
+    }
+}
+
+impl From<CapacityError> for BuildError {
+    fn from(error: CapacityError) -> Self {
+        Self::Inbox(error.into())
+    }
 }
 
 pub(super) type Sender<M> = channel::Sender<Item<M>, Mpmc>;
@@ -64,22 +127,22 @@ pub(super) struct Inbox<M> {
     /// The limits of the ring; 0 for a priority that goes to the express lane.
     pub(super) ring_limits: [u64; Priority::COUNT],
     /// Elements that the ring holds, tokens included.
-    pub(super) places: u64,
+    places: u64,
     pub(super) lane: Option<Lane<M>>,
     /// Messages that the rings and all shelves hold together.
-    pub(super) messages_max: usize,
+    messages_max: usize,
     /// By topic.
-    pub(super) shelves: Vec<Option<Shelf<M>>>,
-    pub(super) publishers: Mutex<Publishers>,
-    pub(super) members: Mutex<Members>,
+    shelves: Vec<Option<Shelf<M>>>,
+    publishers: Mutex<Publishers>,
+    members: Mutex<Members>,
 }
 
 /// The consumers.
 #[derive(Default)]
-pub(super) struct Members {
-    pub(super) meters: Vec<Shared<Meter>>,
+struct Members {
+    meters: Vec<Shared<Meter>>,
     /// The counts of consumers that are gone.
-    pub(super) gone: Service,
+    gone: Service,
 }
 
 impl<M: Message> Inbox<M> {
@@ -284,5 +347,242 @@ impl<M: Message> Inbox<M> {
             }
         }
         panics.resume();
+    }
+}
+
+impl<M: Message> Inbox<M> {
+    /// Returns the flow of messages, by publisher.
+    pub(super) fn losses(&self) -> Vec<Losses> {
+        let publishers = lock(&self.publishers);
+        let losses = |row: &Row| {
+            let mut flow = row.ledger.flow();
+            flow.catch_up(&[0; Priority::COUNT]);
+            Losses {
+                publisher: row.publisher,
+                name: Shared::clone(&row.name),
+                flow,
+            }
+        };
+        publishers.rows.iter().map(losses).collect()
+    }
+
+    /// Returns the counts of all messages, where the ring holds `len` elements at `now`.
+    pub(super) fn totals(&self, len: usize, now: u64, ns: impl Fn(u64) -> u64) -> Totals {
+        // Flow last: what was taken was issued before.
+        let service = self.service(len, now, ns);
+        let publishers = lock(&self.publishers);
+        let mut flow = publishers.gone;
+        for row in &publishers.rows {
+            flow.add(&row.ledger.flow());
+        }
+        flow.catch_up(&service.delivered);
+        Totals { flow, service }
+    }
+
+    /// Returns the figures of now, where the ring holds `len` elements.
+    pub(super) fn reading(&self, len: usize, clock: &Clock) -> Reading {
+        let now = clock.ticks();
+        let Totals { flow, service } = self.totals(len, now, |ticks| clock.ns(ticks));
+        let sum = |counts: [u64; Priority::COUNT]| counts.iter().sum();
+        let in_lane = self.express().map_or(0, |lane| lane.waiting);
+        Reading {
+            at_ns: clock.ns(now),
+            issued: sum(flow.issued),
+            admitted: sum(flow.admitted),
+            lost: flow.lost(),
+            taken: service.taken(),
+            busy_ns: service.busy_ns,
+            waiting: service.waiting.saturating_sub(in_lane).min(self.capacity),
+            capacity: self.capacity,
+            consumers: lock(&self.members).meters.len() as u64,
+        }
+    }
+
+    /// Returns the counts of all consumers, where the ring holds `len` elements.
+    pub(super) fn service(&self, len: usize, now: u64, ns: impl Fn(u64) -> u64) -> Service {
+        let members = lock(&self.members);
+        let mut service = members.gone;
+        for meter in &members.meters {
+            service.count(meter, now, &ns);
+        }
+        drop(members);
+        // A token is in the ring, or held by a consumer, and no message.
+        let in_lane = self.lane.as_ref().map_or(0, |lane| lane.end.len());
+        let (mut waiting, mut tokens) = (service.waiting + (len + in_lane) as u64, 0);
+        for shelf in self.shelves.iter().flatten() {
+            let (len, has_token) = shelf.len();
+            waiting += len as u64;
+            tokens += u64::from(has_token);
+        }
+        service.waiting = waiting.saturating_sub(tokens);
+        service
+    }
+}
+
+/// The publishers that send something here.
+#[derive(Default)]
+struct Publishers {
+    rows: Vec<Row>,
+    /// The outcomes of the messages of publishers that have no row any more.
+    gone: Flow,
+    /// By what shelves know publishers: how many there are, and those that are free.
+    links: u32,
+    free: Vec<u32>,
+}
+
+/// A publisher.
+struct Row {
+    pub(super) publisher: PublisherId,
+    /// By what shelves know it.
+    link: u32,
+    pub(super) name: Shared<str>,
+    pub(super) ledger: Shared<Ledger>,
+    left: Option<Left>,
+}
+
+/// How a publisher went.
+#[derive(Clone, Copy)]
+struct Left {
+    /// The positions in the rings behind its last messages.
+    pub(super) end: Lanes,
+    /// No message came after one that was lost.
+    has_unreported: bool,
+}
+
+/// The number of publishers that are remembered after they left with losses that were never
+/// reported.
+const UNREPORTED_MAX: usize = 64;
+
+impl Publishers {
+    /// Keeps only the sum of the publishers that have left and whose messages consumers at `popped`
+    /// have taken, unless a caller may ask where a loss came from.
+    fn fold<M>(&mut self, popped: Lanes, shelves: &[Option<Shelf<M>>]) {
+        let Self {
+            rows, gone, free, ..
+        } = self;
+        // `None`: still at work here. Else whether a loss was not reported.
+        let has_unreported = |row: &Row| {
+            let is_taken = |left: &Left| left.end.iter().zip(&popped).all(|(end, at)| end <= at);
+            let left = row.left.filter(is_taken)?;
+            let mut shelves = shelves.iter().flatten().map(|shelf| shelf.left(row.link));
+            shelves.try_fold(left.has_unreported, |unreported, (waits, all_reported)| {
+                (!waits).then_some(unreported || !all_reported)
+            })
+        };
+        let unreported = rows.iter().filter(|row| has_unreported(row) == Some(true));
+        let mut spare = unreported.count().saturating_sub(UNREPORTED_MAX);
+        rows.retain(|row| {
+            let is_kept = match has_unreported(row) {
+                None => true,
+                Some(true) if spare == 0 => true,
+                Some(true) => {
+                    spare -= 1;
+                    false
+                }
+                Some(false) => false,
+            };
+            if !is_kept {
+                gone.add(&row.ledger.flow());
+                free.push(row.link);
+            }
+            is_kept
+        });
+    }
+}
+
+/// A figure of an inbox's ring, and of its express lane.
+pub(super) type Lanes = [u64; 2];
+
+/// The lane as the inbox has it.
+pub(super) struct Lane<M> {
+    from: Priority,
+    messages: u64,
+    /// Elements that it holds, tokens included.
+    places: u64,
+    /// Where publishers have their senders from, and consumers their ends.
+    pub(super) end: channel::Express<Item<M>>,
+}
+
+/// The express lane of an inbox; see [`Subscription::express`](super::Subscription::express).
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct ExpressLane {
+    /// The lowest priority that goes there.
+    pub from: Priority,
+    /// The number of messages that it holds at most, besides those of topics that drop the oldest
+    /// or conflate.
+    pub capacity: u64,
+    /// The number of messages in it, those of such topics included.
+    pub waiting: u64,
+}
+
+impl<M: Message> Lane<M> {
+    /// Makes a lane for `messages` messages, and tokens besides, beside the ring of `receiver`.
+    fn new(
+        from: Priority,
+        messages: usize,
+        tokens: usize,
+        receiver: &Receiver<M>,
+    ) -> Result<Self, BuildError> {
+        let places = (messages + tokens).next_power_of_two();
+        Ok(Self {
+            from,
+            messages: messages as u64,
+            places: places as u64,
+            end: (receiver.express(places)).map_err(|error| BuildError::ring(error, messages))?,
+        })
+    }
+}
+
+impl<M: Message> Inbox<M> {
+    /// Returns whether messages of this priority, by its index, overtake.
+    #[inline]
+    pub(super) fn is_express(&self, priority: usize) -> bool {
+        (self.lane.as_ref()).is_some_and(|lane| priority >= lane.from.index())
+    }
+
+    /// Returns whether the token of a topic's shelf goes to the express lane.
+    pub(super) fn is_express_topic(&self, topic: TopicId) -> bool {
+        self.is_express(M::TOPICS[topic.index()].priority.index())
+    }
+
+    /// Returns the number of elements that the lane of a topic's token holds, tokens included.
+    pub(super) fn places_of(&self, topic: TopicId) -> u64 {
+        match &self.lane {
+            Some(lane) if self.is_express_topic(topic) => lane.places,
+            _ => self.places,
+        }
+    }
+
+    /// Returns a sender of the lane, for a publisher or for the thread that closes the inbox.
+    pub(super) fn express_sender(&self) -> Option<Sender<M>> {
+        self.lane.as_ref().map(|lane| lane.end.sender())
+    }
+
+    /// Returns how many elements were taken out of the rings and put into them, where that of the
+    /// inbox is at such positions.
+    pub(super) fn positions(&self, (popped, pushed): (u64, u64)) -> (Lanes, Lanes) {
+        let lane = self.lane.as_ref().map(|lane| lane.end.positions());
+        let (lane_popped, lane_pushed) = lane.unwrap_or_default();
+        ([popped, lane_popped], [pushed, lane_pushed])
+    }
+
+    pub(super) fn express(&self) -> Option<ExpressLane> {
+        let lane = self.lane.as_ref()?;
+        let (mut waiting, mut tokens) = (lane.end.len() as u64, 0);
+        for (index, shelf) in self.shelves.iter().enumerate() {
+            if let Some(shelf) = shelf
+                && self.is_express_topic(TopicId::new(index))
+            {
+                let (len, has_token) = shelf.len();
+                waiting += len as u64;
+                tokens += u64::from(has_token);
+            }
+        }
+        Some(ExpressLane {
+            from: lane.from,
+            capacity: lane.messages,
+            waiting: waiting.saturating_sub(tokens),
+        })
     }
 }

@@ -191,7 +191,7 @@ impl Meter {
     }
 
     /// Returns how long it was with messages up to `now`.
-    pub(super) fn busy_ticks(&self, now: u64) -> u64 {
+    fn busy_ticks(&self, now: u64) -> u64 {
         let time = self.time.get();
         let ticks = time >> 1;
         if time & IS_BUSY == 0 {
@@ -234,7 +234,7 @@ impl Service {
         self.busy_ns += ns(meter.busy_ticks(now));
     }
 
-    pub(super) fn add(&mut self, other: &Self) {
+    fn add(&mut self, other: &Self) {
         for (sum, more) in self.delivered.iter_mut().zip(other.delivered) {
             *sum += more;
         }

@@ -1,20 +1,71 @@
-//! A publisher's way to one inbox.
+//! A publisher's way to one inbox, the outcome of a message over all of them, and why one was not
+//! published.
 
 use std::sync::Arc as Shared;
 use std::time::Instant;
 
 use super::PublisherId;
-use super::error::Reason;
-use super::express::Lanes;
-use super::inbox::{Envelope, Inbox, Item, Sender};
+use super::inbox::{Inbox, Lanes, Sender};
 use super::ledger::{Ledger, Own};
 use super::priority::Priority;
-use super::registry::Entry;
-use super::topic::{Message, TopicId, Topics};
+use super::registry::{Core, Entry};
+use super::shelf::{Envelope, Item};
+use super::topic::{Message, Policy, TopicId, Topics};
 use crate::channel::SendTimeoutError;
 use crate::ring::PushError;
 use crate::ring::sync::{Arc, fault, is_model_over, yield_now};
 use crate::wait::Panics;
+
+/// The reason why a message was not published to every inbox that wants it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reason {
+    /// An inbox holds as many messages as the message's priority allows.
+    Refused,
+    /// An inbox had no room in time.
+    TimedOut,
+    /// The bus is paused, or still was at the end of the time to wait. The message was not counted.
+    Paused,
+    /// The bus was drained or stopped.
+    Closed,
+}
+
+/// A message that was not published to every inbox that wants it, given back.
+#[non_exhaustive]
+pub struct PublishError<M> {
+    /// The message.
+    pub message: M,
+    /// The reason; if several inboxes did not take it, that of the first.
+    pub reason: Reason,
+    /// The number of inboxes that took it all the same. To publish it again is to publish another
+    /// message, which they get as well.
+    pub admitted: usize,
+}
+
+errors!(Reason {
+    Self::Refused => "there is no room for a message of this priority";
+    Self::TimedOut => "no room in time";
+    Self::Paused => "the bus is paused";
+    Self::Closed => "the bus was drained or stopped";
+});
+
+// Messages need not be `Debug`.
+impl<M> std::fmt::Debug for PublishError<M> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PublishError")
+            .field("reason", &self.reason)
+            .field("admitted", &self.admitted)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<M> std::fmt::Display for PublishError<M> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.reason.fmt(f)
+    }
+}
+
+impl<M> std::error::Error for PublishError<M> {}
 
 /// How long to wait for room in topics whose policy is to block.
 #[derive(Clone, Copy)]
@@ -34,7 +85,7 @@ pub(super) struct Link<M: Message> {
     pub(super) limits: [u64; Priority::COUNT],
     pub(super) inbox: Arc<Inbox<M>>,
     /// By what shelves know the publisher.
-    pub(super) link: u32,
+    link: u32,
     /// Messages admitted beside the rings: of priorities of the ring, and of the express lane.
     shelved: Lanes,
     /// By topic: what the inbox lost since the last message that it took.
@@ -43,7 +94,7 @@ pub(super) struct Link<M: Message> {
 
 /// The answer of an inbox to a message: it took it (`true`: and no consumer will look), or gave it
 /// back.
-pub(super) type Outcome<M> = Result<bool, (Option<Reason>, M)>;
+type Outcome<M> = Result<bool, (Option<Reason>, M)>;
 
 impl<M: Message> Link<M> {
     /// To a new inbox, by a publisher whose next sequences are given by topic.
@@ -77,10 +128,7 @@ impl<M: Message> Link<M> {
 
     /// Into the ring to which the priority of the message belongs.
     #[inline]
-    pub(super) fn push_either(
-        &mut self,
-        envelope: Envelope<M>,
-    ) -> Result<bool, PushError<Item<M>>> {
+    fn push_either(&mut self, envelope: Envelope<M>) -> Result<bool, PushError<Item<M>>> {
         match &mut self.express {
             Some(sender) if self.inbox.is_express(envelope.priority.index()) => {
                 let (own, limits) = (&self.ledger.own, &self.inbox.limits);
@@ -108,7 +156,7 @@ impl<M: Message> Link<M> {
 
     /// Decides about a message that did not fit: it waits, evicts, or goes back.
     #[cold]
-    pub(super) fn settle(&mut self, error: PushError<Item<M>>, patience: Patience) -> Outcome<M> {
+    fn settle(&mut self, error: PushError<Item<M>>, patience: Patience) -> Outcome<M> {
         let (envelope, is_full) = match error {
             PushError::Full(Item::Message(envelope)) => (envelope, true),
             PushError::Closed(Item::Message(envelope)) => (envelope, false),
@@ -171,7 +219,7 @@ impl<M: Message> Link<M> {
 
     /// Counts a message that could not be copied for this inbox.
     #[cold]
-    pub(super) fn miss(&mut self, envelope: &Envelope<M>) {
+    fn miss(&mut self, envelope: &Envelope<M>) {
         let (topic, priority) = (envelope.topic.index(), envelope.priority.index());
         self.ledger.own.issued[priority].add(1);
         self.ledger.own.refused[priority].add(1);
@@ -182,12 +230,7 @@ impl<M: Message> Link<M> {
     }
 
     /// Puts a message on its topic's shelf.
-    pub(super) fn shelve(
-        &mut self,
-        key: u64,
-        envelope: Envelope<M>,
-        panics: &mut Panics,
-    ) -> Outcome<M> {
+    fn shelve(&mut self, key: u64, envelope: Envelope<M>, panics: &mut Panics) -> Outcome<M> {
         let (topic, priority) = (envelope.topic, envelope.priority.index());
         let Some(shelf) = self.inbox.shelf(topic) else {
             unreachable!("an inbox has a shelf for each topic with such a policy");
@@ -279,5 +322,118 @@ impl<M: Message> Drop for Link<M> {
             let end = [0, 1].map(end);
             self.inbox.part(self.link, has_unreported, popped, end);
         }
+    }
+}
+
+/// Returns how long to wait in this topic.
+pub(super) fn link_patience<M: Message>(topic: TopicId, patience: Patience) -> Patience {
+    match M::TOPICS[topic.index()].policy {
+        Policy::Block => patience,
+        _ => Patience::None,
+    }
+}
+
+/// The outcome of one message over all inboxes.
+pub(super) struct Sum<M> {
+    /// The first panic of the user's code.
+    pub(super) panics: Panics,
+    admitted: usize,
+    reason: Option<Reason>,
+    back: Option<M>,
+}
+
+impl<M> Default for Sum<M> {
+    fn default() -> Self {
+        Self {
+            panics: Panics::default(),
+            admitted: 0,
+            reason: None,
+            back: None,
+        }
+    }
+}
+
+impl<M: Message> Sum<M> {
+    /// Sends a copy. If that panics, it is lost for this inbox, and others get theirs.
+    pub(super) fn send_copy(
+        &mut self,
+        link: &mut Link<M>,
+        envelope: &Envelope<M>,
+        key: u64,
+        patience: Patience,
+    ) {
+        match self.panics.catch(|| envelope.clone()) {
+            Some(copy) => self.send(link, copy, key, patience),
+            None => link.miss(envelope),
+        }
+    }
+
+    pub(super) fn send(
+        &mut self,
+        link: &mut Link<M>,
+        mut envelope: Envelope<M>,
+        key: u64,
+        patience: Patience,
+    ) {
+        let topic = envelope.topic;
+        match M::TOPICS[topic.index()].policy {
+            Policy::Block | Policy::Reject => {
+                envelope.lost_before = link.lost[topic.index()];
+                let pushed = link.push_either(envelope);
+                self.add(link, patience, pushed);
+            }
+            Policy::DropOldest { .. } | Policy::Conflate { .. } => {
+                let outcome = link.shelve(key, envelope, &mut self.panics);
+                self.note(link, outcome);
+            }
+        }
+    }
+
+    pub(super) fn add(
+        &mut self,
+        link: &mut Link<M>,
+        patience: Patience,
+        pushed: Result<bool, PushError<Item<M>>>,
+    ) {
+        let outcome = match pushed {
+            Ok(is_late) => Ok(is_late),
+            Err(error) => link.settle(error, patience),
+        };
+        self.note(link, outcome);
+    }
+
+    fn note(&mut self, link: &mut Link<M>, outcome: Outcome<M>) {
+        match outcome {
+            Ok(is_late) => {
+                self.admitted += 1;
+                if is_late {
+                    self.panics.catch(|| link.discard_left());
+                }
+            }
+            Err((reason, message)) => {
+                self.reason = self.reason.or(reason);
+                let old = self.back.replace(message);
+                self.panics.catch(|| drop(old));
+            }
+        }
+    }
+
+    pub(super) fn outcome(self, core: &Core<M>) -> Result<usize, PublishError<M>> {
+        self.panics.resume();
+        let admitted = self.admitted;
+        let Some(message) = self.back else {
+            return Ok(admitted);
+        };
+        let reason = match self.reason {
+            None if admitted == 0 && core.is_over() => Reason::Closed,
+            // Only inboxes whose consumers have just gone did not take it.
+            None => return Ok(admitted),
+            Some(reason) => reason,
+        };
+        Err(PublishError {
+            message,
+            reason,
+            admitted,
+        })
     }
 }

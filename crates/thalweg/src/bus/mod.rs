@@ -97,32 +97,16 @@
 //! that received it.
 
 mod balance;
-mod batches;
-mod batching;
-mod builder;
 mod consumer;
-mod delivery;
-mod dispatch;
-mod error;
-#[cfg(not(any(loom, shuttle)))]
-mod exported;
-mod express;
-mod figures;
 mod handle;
 mod inbox;
 mod ledger;
 mod link;
-mod metrics;
 #[cfg(all(test, loom))]
 mod models;
-mod outcome;
-mod pattern;
 mod priority;
-mod publish_async;
 mod publisher;
-mod publishers;
 mod registry;
-mod reserve;
 mod shelf;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod simulated;
@@ -131,18 +115,14 @@ mod visit;
 
 pub use crate::topics;
 pub use balance::{Balance, Horizons, Reading, Report, Verdict};
-pub use batching::BATCH_MAX;
-pub use builder::{BuildError, Builder, Subscription};
-pub use consumer::Consumer;
-pub use delivery::Delivery;
-pub use error::{PublishError, Reason};
-pub use express::ExpressLane;
-pub use handle::Bus;
+pub use consumer::{BATCH_MAX, Consumer, Delivery};
+pub use handle::{Builder, Bus, Subscription};
+pub use inbox::{BuildError, ExpressLane};
 pub use ledger::{Flow, Losses, Service, Totals};
-pub use metrics::{InboxFigures, Snapshot};
-pub use priority::{Admission, AdmissionError, Priority};
+pub use link::{PublishError, Reason};
+pub use priority::{Admission, AdmissionError, Burst, BurstError, Priority, Reserves};
 pub use publisher::Publisher;
-pub use reserve::{Burst, BurstError, Reserves};
+pub use registry::{InboxFigures, Snapshot};
 pub use topic::{Carries, Message, PatternError, Policy, TopicError, TopicId, TopicInfo, Topics};
 pub use visit::Visit;
 

@@ -1,4 +1,5 @@
-//! The registry that all handles of a bus share: its state, its publishers and its inboxes.
+//! The registry that all handles of a bus share: its state, its publishers and its inboxes, with
+//! their figures at one moment.
 //!
 //! *One word.* The state of the bus and the version of the list of inboxes are one atomic, that of
 //! a [`StateCell`]. The list changes under the lock of the registry, and each change makes another
@@ -15,23 +16,51 @@
 //! such a message as retained or as published, and not twice. It copies the message behind all
 //! locks but the message's own, since that runs the user's code.
 
-use std::sync::Arc as Shared;
-use std::sync::{OnceLock, PoisonError};
+use std::sync::{Arc as Shared, OnceLock, PoisonError};
 use std::thread::ThreadId;
 
+use thalweg_measure::clock::Clock;
+
 use super::balance::Reading;
-use super::builder::BuildError;
-use super::express::ExpressLane;
-use super::inbox::{Envelope, Inbox, Item, Options, Receiver, Sender};
-use super::ledger::Totals;
-use super::metrics::{InboxFigures, Snapshot};
+use super::inbox::{BuildError, ExpressLane, Inbox, Options, Receiver, Sender};
+use super::ledger::{Flow, Service, Totals};
+use super::shelf::{Envelope, Item};
 use super::topic::{Message, TopicId, Topics};
 use super::{InboxId, PublisherId};
 use crate::export::Export;
-use crate::ring::sync::{Arc, Mutex, MutexGuard, fault, lock, yield_now};
+use crate::ring::sync::{Arc, Mutex, MutexGuard, fault, is_model_over, lock, yield_now};
 use crate::state::{Lifecycle, StateCell, Version};
 use crate::wait::Panics;
-use thalweg_measure::clock::Clock;
+
+/// The figures of a bus at one moment; see [`Bus::snapshot`](super::Bus::snapshot).
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Snapshot {
+    /// The state of the bus.
+    pub state: Lifecycle,
+    /// Each inbox that is open.
+    pub inboxes: Vec<InboxFigures>,
+    /// The counts of all messages so far.
+    pub totals: Totals,
+}
+
+/// The figures of one inbox.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct InboxFigures {
+    /// The inbox.
+    pub inbox: InboxId,
+    /// The topics that it takes.
+    pub topics: Topics,
+    /// Its counters, for a [`Balance`](super::Balance), and the number of messages that wait.
+    pub reading: Reading,
+    /// The numbers of its messages by outcome and priority.
+    pub flow: Flow,
+    /// The counts of its consumers, by priority.
+    pub service: Service,
+    /// Its express lane, if it has one.
+    pub express: Option<ExpressLane>,
+}
 
 /// A copy of the word.
 pub(super) type Seen = Version<Lifecycle>;
@@ -388,3 +417,14 @@ impl<M: Message> Registry<M> {
 
 /// Tokens and messages are distinguished by the priority, which has values to spare.
 const _: () = assert!(size_of::<Item<u64>>() == size_of::<Envelope<u64>>());
+
+/// The core of a bus, as handles and publishers hold it, and consumers do not.
+pub(super) struct Handle<M: Message>(pub(super) Arc<Core<M>>);
+
+impl<M: Message> Drop for Handle<M> {
+    fn drop(&mut self) {
+        if !is_model_over() {
+            self.0.drain("no handle is left");
+        }
+    }
+}

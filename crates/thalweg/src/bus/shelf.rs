@@ -1,4 +1,5 @@
-//! Messages of one topic that may take each other's place: behind a small lock, beside the ring.
+//! Messages of one topic that may take each other's place: behind a small lock, beside the ring;
+//! and the elements of the ring.
 //!
 //! # Rules
 //! 1. A message on the shelf stands for a token in the ring: a thread that puts one there while
@@ -21,11 +22,31 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc as Shared;
 
-use super::inbox::{Envelope, Item};
+use super::PublisherId;
 use super::ledger::Ledger;
+use super::priority::Priority;
+use super::topic::TopicId;
 use crate::ring::CapacityError;
 use crate::ring::sequence::memory_for;
 use crate::ring::sync::{Mutex, fault, lock};
+
+/// A message on its way.
+#[derive(Clone)]
+pub(super) struct Envelope<M> {
+    pub(super) message: M,
+    pub(super) sequence: u64,
+    pub(super) lost_before: u64,
+    pub(super) publisher: PublisherId,
+    pub(super) topic: TopicId,
+    pub(super) priority: Priority,
+}
+
+/// An element of the ring.
+pub(super) enum Item<M> {
+    Message(Envelope<M>),
+    /// All that is on the shelf of this topic.
+    Token(TopicId),
+}
 
 /// No place.
 const NONE: u32 = u32::MAX;

@@ -1,8 +1,7 @@
 //! Making channels.
 
 use super::Ends;
-use super::gap::Gaps;
-use super::hub::{Gate, Habits, Hub, Overflow};
+use super::hub::{Gaps, Gate, Habits, Hub, Mpmc, Mpsc, Overflow, Shape, Spsc};
 use super::lanes;
 use super::locked::Locked;
 use super::meeting::Meeting;
@@ -10,7 +9,6 @@ use super::receiver::Receiver;
 use super::recv_end::RecvEnd;
 use super::send_end::SendEnd;
 use super::sender::Sender;
-use super::shape::{Mpmc, Mpsc, Shape, Spsc};
 use crate::ring::sync::Arc;
 use crate::ring::{CAPACITY_MAX, CapacityError, Layout, Ticket, TicketEnd, spsc};
 use crate::wait::Mode;

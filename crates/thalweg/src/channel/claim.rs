@@ -1,12 +1,10 @@
 //! Writing into a channel's memory: claim, write, commit.
 
-use super::discard::{discard_left, discard_tickets};
 use super::error::ClaimError;
-use super::hub::{Gate, Hub, Overflow};
+use super::hub::{Gate, Hub, Overflow, Shape};
 use super::select::Listed;
-use super::send_end::SendEnd;
+use super::send_end::{SendEnd, discard_left, discard_tickets};
 use super::sender::Sender;
-use super::shape::Shape;
 use crate::ring::{self, Claimed, Ticket, TicketClaim};
 use crate::wait::{barrier, block, wait_on};
 

@@ -1,37 +1,35 @@
-//! Sending and receiving in tasks, with nothing but a [`Waker`](std::task::Waker).
+//! Sending and receiving in tasks, with nothing but a [`Waker`](std::task::Waker): as futures, and
+//! as a stream and a sink, which are those of `futures` with the feature `stream`.
 //!
 //! *Cancelling.* A future is listed on the channel's signal while it waits. Dropping it takes it
 //! off the list; if it had been notified already, it passes the notification on to the next. An
 //! element is taken out of the channel only in the poll that gives it, and put into it only in the
 //! poll that says so; until then it is the sender's.
+//!
+//! *Streams and sinks.* One is on the channel's list from a poll that has to wait until the next
+//! that has not, or until it is dropped: a `next()` that is given up leaves it there. One that was
+//! notified and is dropped passes the notification on. Since a stream holds the receiver, nothing
+//! else receives there meanwhile, which would not look at what the stream was notified of. An
+//! element in a sink's slot stays there until it is in the channel; while it waits at a rendezvous,
+//! it is with its offer.
 
 use std::borrow::BorrowMut;
 use std::future::Future;
+use std::marker::PhantomData;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+#[cfg(feature = "stream")]
+use futures_core::{FusedStream, Stream};
+#[cfg(feature = "stream")]
+use futures_sink::Sink;
+
 use super::error::{RecvError, SendError};
-use super::hub::Overflow;
+use super::hub::{Done, Overflow, Shape};
 use super::receiver::Receiver;
 use super::sender::Sender;
-use super::shape::Shape;
 use crate::ring::PopError;
 use crate::wait::{Kind, poll_on};
-
-/// Whether a future is done; then it is not polled again.
-#[derive(Debug, Default)]
-pub(super) struct Done(bool);
-
-impl Done {
-    /// # Panics
-    /// If it was ready before, as the future of an `async fn` does.
-    pub(super) fn poll<R>(&mut self, poll: impl FnOnce() -> Poll<R>) -> Poll<R> {
-        assert!(!self.0, "a future is polled that is done");
-        let outcome = poll();
-        self.0 = outcome.is_ready();
-        outcome
-    }
-}
 
 impl<T, S: Shape> Receiver<T, S> {
     /// Receives the oldest element, as a future; see [`recv`](Self::recv).
@@ -91,7 +89,7 @@ impl<T, S: Shape> Receiver<T, S> {
     }
 
     /// For a caller that has [lent](Self::lend) the receiver.
-    pub(super) fn poll_recv(&mut self, context: &Context<'_>) -> Poll<Result<T, RecvError>> {
+    fn poll_recv(&mut self, context: &Context<'_>) -> Poll<Result<T, RecvError>> {
         if self.source.end.meeting().is_none() {
             let outcome = poll_on(
                 self,
@@ -188,7 +186,7 @@ impl<T, S: Shape> Sender<T, S> {
 
     /// Returns whether the element in `value` was sent; it is put back if not. For a caller that
     /// has [lent](Self::lend) the sender.
-    pub(super) fn poll_send(
+    fn poll_send(
         &mut self,
         value: &mut Option<T>,
         context: &Context<'_>,
@@ -277,3 +275,281 @@ impl<T, S: Shape, V: BorrowMut<Option<T>>> Drop for SendFuture<'_, T, S, V> {
         self.sender.leave(self.value.borrow_mut());
     }
 }
+
+impl<T, S: Shape> Receiver<T, S> {
+    /// Turns the receiver into a stream of the elements, for a caller that polls it: `poll_recv`,
+    /// and with the feature `stream` a `Stream`. The stream keeps the receiver;
+    /// [`into_inner`](RecvStream::into_inner) gives it back.
+    ///
+    /// ```
+    /// use std::future::poll_fn;
+    /// use thalweg::channel::RecvError;
+    ///
+    /// let (mut tx, rx) = thalweg::channel::spsc(8);
+    /// tx.send(1).expect("room for 8");
+    /// drop(tx);
+    /// let mut stream = rx.into_stream();
+    /// futures_executor::block_on(async {
+    ///     assert_eq!(poll_fn(|cx| stream.poll_recv(cx)).await, Ok(1));
+    ///     assert_eq!(poll_fn(|cx| stream.poll_recv(cx)).await, Err(RecvError));
+    /// });
+    /// assert!(stream.into_inner().is_closed());
+    /// ```
+    pub fn into_stream(self) -> RecvStream<T, S> {
+        RecvStream::new(self)
+    }
+
+    /// Works as [`into_stream`](Self::into_stream), for as long as the receiver is borrowed.
+    pub fn stream(&mut self) -> RecvStream<T, S, &mut Self> {
+        RecvStream::new(self)
+    }
+}
+
+/// A stream of the elements of a channel, by polling; see [`Receiver::into_stream`] and
+/// [`Receiver::stream`], which make one of a [`Receiver`] or a `&mut Receiver`. With the feature
+/// `stream` it is a `Stream`.
+///
+/// It ends when the channel is empty and nothing can be sent any more, and gives nothing after
+/// that. A poll costs what a [`try_recv`](Receiver::try_recv) costs, and some 50 ns more if it has
+/// to wait.
+///
+/// Cancel-safe: an element is taken out of the channel only by the poll that gives it. One that
+/// waits keeps its turn between polls, also when the future that polled it is gone. If other
+/// receivers wait for the same elements, drop a stream that you poll no more: it may have been
+/// woken in their place, and its drop passes that on. See
+/// [the module](super#futures-that-wait-and-are-not-polled).
+pub struct RecvStream<T, S: Shape, R: BorrowMut<Receiver<T, S>> = Receiver<T, S>> {
+    /// Taken by `into_inner`.
+    receiver: Option<R>,
+    is_ended: bool,
+    element: PhantomData<fn() -> (T, S)>,
+}
+
+/// Why there is a receiver: `into_inner` takes the stream.
+const IS_THERE: &str = "the receiver is there until the stream is gone";
+
+impl<T, S: Shape, R: BorrowMut<Receiver<T, S>>> RecvStream<T, S, R> {
+    fn new(mut receiver: R) -> Self {
+        receiver.borrow_mut().lend();
+        Self {
+            receiver: Some(receiver),
+            is_ended: false,
+            element: PhantomData,
+        }
+    }
+
+    /// Returns the receiver, for its figures: [`lost_before`](Receiver::lost_before) of the element
+    /// that the stream gave last, [`len`](Receiver::len), [`counters`](Receiver::counters).
+    pub fn receiver(&self) -> &Receiver<T, S> {
+        self.receiver.as_ref().expect(IS_THERE).borrow()
+    }
+
+    /// Returns the receiver. If the stream was woken for an element that it did not look for,
+    /// another receiver is woken instead.
+    pub fn into_inner(mut self) -> R {
+        self.leave();
+        self.receiver.take().expect(IS_THERE)
+    }
+
+    /// Returns the next element; has the task woken when there may be one, if there is none. If
+    /// several tasks poll, the last one is woken.
+    ///
+    /// # Errors
+    /// [`RecvError`] if the channel is empty and no sender is left, and from then on.
+    pub fn poll_recv(&mut self, context: &mut Context<'_>) -> Poll<Result<T, RecvError>> {
+        if self.is_ended {
+            return Poll::Ready(Err(RecvError));
+        }
+        let receiver = self.receiver.as_mut().expect(IS_THERE).borrow_mut();
+        let outcome = receiver.poll_recv(context);
+        self.is_ended = matches!(outcome, Poll::Ready(Err(_)));
+        outcome
+    }
+
+    fn leave(&mut self) {
+        if let Some(receiver) = &mut self.receiver {
+            receiver.borrow_mut().leave();
+        }
+    }
+
+    /// Ends sending; the stream goes on with what is in the channel. See [`Receiver::close`].
+    pub fn close(&mut self) {
+        self.receiver.as_mut().expect(IS_THERE).borrow_mut().close();
+    }
+}
+
+// Nothing is pinned: it is on the list by number, not by address.
+impl<T, S: Shape, R: BorrowMut<Receiver<T, S>>> Unpin for RecvStream<T, S, R> {}
+
+#[cfg(feature = "stream")]
+impl<T, S: Shape, R: BorrowMut<Receiver<T, S>>> Stream for RecvStream<T, S, R> {
+    type Item = T;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<T>> {
+        self.get_mut().poll_recv(context).map(Result::ok)
+    }
+}
+
+#[cfg(feature = "stream")]
+impl<T, S: Shape, R: BorrowMut<Receiver<T, S>>> FusedStream for RecvStream<T, S, R> {
+    fn is_terminated(&self) -> bool {
+        self.is_ended
+    }
+}
+
+impl<T, S: Shape, R: BorrowMut<Receiver<T, S>>> Drop for RecvStream<T, S, R> {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+shown!([T, S: Shape, R: BorrowMut<Receiver<T, S>>] RecvStream<T, S, R>, "RecvStream", this,
+    "receiver": this.receiver(), "is_ended": this.is_ended);
+
+#[cfg(feature = "stream")]
+impl<T, S: Shape> Sender<T, S> {
+    /// Returns a [`Sink`] that sends what is put into it; with the feature `stream`.
+    ///
+    /// ```
+    /// use futures_util::{SinkExt, StreamExt, future::join};
+    ///
+    /// let (tx, rx) = thalweg::channel::spsc(1);
+    /// let (mut sink, stream) = (tx.into_sink(), rx.into_stream());
+    /// let send = async {
+    ///     for n in 1..=100u64 {
+    ///         sink.send(n).await?;
+    ///     }
+    ///     sink.close().await
+    /// };
+    /// let (sent, sum) = futures_executor::block_on(join(
+    ///     send,
+    ///     stream.fold(0, |sum, n| async move { sum + n }),
+    /// ));
+    /// assert_eq!((sent, sum), (Ok(()), 5050));
+    /// ```
+    pub fn into_sink(mut self) -> SendSink<T, S> {
+        self.lend();
+        SendSink {
+            sender: Some(self),
+            slot: None,
+        }
+    }
+}
+
+#[cfg(feature = "stream")]
+/// Sends what is put into it; see [`Sender::into_sink`].
+///
+/// It has a slot for one element beside the channel: `start_send` puts an element there, and
+/// `poll_flush`, or the `poll_ready` before the next element, sends it, as the channel's
+/// [`Overflow`](super::Overflow) says. At a rendezvous that is when a receiver has it. `poll_close`
+/// sends what is in the slot, then drops the sender, which disconnects the channel if there is no
+/// other.
+///
+/// Cancel-safe: what was put into the slot stays there when the future that flushed it is dropped.
+/// A sink that waits and is polled no more is as a [send](Sender::send_async) that is kept
+/// unpolled.
+/// When the sink itself is dropped, an element in its slot is dropped unsent;
+/// [`into_inner`](Self::into_inner) gives it back.
+///
+/// # Errors
+/// [`SendError`] with the element. `poll_ready` gives the one that was in the slot; the caller's
+/// next one is still the caller's then. After [`SendError::Full`], under
+/// [`Overflow::Reject`](super::Overflow::Reject), the sink is as good as before.
+///
+/// # Panics
+/// `start_send`, if the slot is taken, since `poll_ready` was not called or was not ready.
+pub struct SendSink<T, S: Shape> {
+    /// Until the sink is closed.
+    sender: Option<Sender<T, S>>,
+    slot: Option<T>,
+}
+
+#[cfg(feature = "stream")]
+type Sent<T> = Poll<Result<(), SendError<T>>>;
+
+#[cfg(feature = "stream")]
+impl<T, S: Shape> SendSink<T, S> {
+    /// Returns the sender, for its counters or to be cloned; none once the sink is closed.
+    pub fn sender(&self) -> Option<&Sender<T, S>> {
+        self.sender.as_ref()
+    }
+
+    /// Returns the sender, unless the sink is closed, and the element that is not sent yet.
+    pub fn into_inner(mut self) -> (Option<Sender<T, S>>, Option<T>) {
+        self.leave();
+        (self.sender.take(), self.slot.take())
+    }
+
+    /// Returns whether an element is not sent yet.
+    fn is_taken(&self) -> bool {
+        let waits = |sender: &Sender<T, S>| sender.listed.seat.is_some();
+        self.slot.is_some() || self.sender.as_ref().is_some_and(waits)
+    }
+
+    /// Sends what is in the slot.
+    fn poll_slot(&mut self, context: &Context<'_>) -> Sent<T> {
+        match &mut self.sender {
+            Some(sender) => sender.poll_send(&mut self.slot, context),
+            // It was empty when the sink was closed.
+            None => Poll::Ready(Ok(())),
+        }
+    }
+
+    fn leave(&mut self) {
+        if let Some(sender) = &mut self.sender {
+            sender.leave(&mut self.slot);
+        }
+    }
+}
+
+// Nothing is pinned: elements are moved out when they are sent.
+#[cfg(feature = "stream")]
+impl<T, S: Shape> Unpin for SendSink<T, S> {}
+
+#[cfg(feature = "stream")]
+impl<T, S: Shape> Sink<T> for SendSink<T, S> {
+    type Error = SendError<T>;
+
+    fn poll_ready(self: Pin<&mut Self>, context: &mut Context<'_>) -> Sent<T> {
+        self.get_mut().poll_slot(context)
+    }
+
+    fn start_send(self: Pin<&mut Self>, value: T) -> Result<(), SendError<T>> {
+        let this = self.get_mut();
+        match &this.sender {
+            Some(sender) if !sender.is_closed() => {
+                assert!(
+                    !this.is_taken(),
+                    "an element is put into a sink that was not ready for it"
+                );
+                this.slot = Some(value);
+                Ok(())
+            }
+            _ => Err(SendError::Disconnected(value)),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Sent<T> {
+        self.get_mut().poll_slot(context)
+    }
+
+    fn poll_close(self: Pin<&mut Self>, context: &mut Context<'_>) -> Sent<T> {
+        let this = self.get_mut();
+        let outcome = this.poll_slot(context);
+        if let Poll::Ready(Ok(())) = outcome {
+            this.sender = None;
+        }
+        outcome
+    }
+}
+
+#[cfg(feature = "stream")]
+impl<T, S: Shape> Drop for SendSink<T, S> {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+#[cfg(feature = "stream")]
+shown!([T, S: Shape] SendSink<T, S>, "SendSink", this,
+    "sender": this.sender, "is_taken": this.is_taken());

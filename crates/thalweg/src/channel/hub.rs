@@ -1,10 +1,21 @@
-//! The part of a channel that all of its endpoints share, whatever it stores its elements in.
+//! The part of a channel that all of its endpoints share, whatever it stores its elements in:
+//! counts, policies, where they wait, and, as types, how many there are on each side.
+//!
+//! # Gaps
+//! Elements were lost there, which the receiver reports. A gap lies before a position: its
+//! number of elements was lost there. Senders note gaps in ascending order; the receiver of the
+//! element at that position or behind it takes the note. Only channels that drop the newest element
+//! have notes. Where the oldest is dropped, a single receiver sees the gap in the positions
+//! themselves, and several share one count of what is yet to be reported.
 
-use crate::ring::sequence::Tally;
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::task::Poll;
+
+use crate::ring::CapacityError;
+use crate::ring::sequence::{Tally, memory_for};
 use crate::ring::sync::{Arc, AtomicBool, AtomicU64, Mutex, Ordering, fault, lock, order};
 use crate::wait::{Mode, Signal};
-
-use super::gap::Gaps;
 
 /// The policy of a sender when the channel is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -328,4 +339,176 @@ pub struct Counters {
     pub parked: u64,
     /// The number of times that a sender or receiver was woken.
     pub woken: u64,
+}
+
+/// No note at all.
+const NONE: u64 = u64::MAX;
+
+pub(super) struct Gaps {
+    /// The position of the oldest note, to be read without the lock.
+    first: AtomicU64,
+    /// Each position with the elements lost before it, ascending; at most one per position that is
+    /// not yet reported, so that capacity + 2 bounds it where there is one receiver.
+    notes: Mutex<VecDeque<(u64, u64)>>,
+}
+
+/// Notes for a store that allocates as it grows.
+impl Default for Gaps {
+    fn default() -> Self {
+        Self {
+            first: AtomicU64::new(NONE),
+            notes: Mutex::default(),
+        }
+    }
+}
+
+impl Gaps {
+    /// Notes for a store of `capacity` elements, without allocating later.
+    pub(super) fn new(capacity: usize) -> Result<Self, CapacityError> {
+        // One more for the element that a receiver has taken and not yet asked about.
+        memory_for::<(u64, u64)>(capacity, capacity + 2)?;
+        let gaps = Self::default();
+        lock(&gaps.notes).reserve_exact(capacity + 2);
+        Ok(gaps)
+    }
+
+    /// Notes that one element was lost that would have come before `position`, asked for under the
+    /// lock so that notes of several senders ascend.
+    #[cold]
+    pub(super) fn note(&self, position: impl FnOnce() -> u64) {
+        let mut notes = lock(&self.notes);
+        self.write(&mut notes, position(), 1);
+    }
+
+    fn write(&self, notes: &mut VecDeque<(u64, u64)>, position: u64, more: u64) {
+        match notes.back_mut() {
+            Some((last, lost)) if *last >= position => *lost += more,
+            _ => notes.push_back((position, more)),
+        }
+        // ORDERING: Relaxed; the notes are behind the lock, and a receiver that has an element this
+        // thread publishes later sees this by that.
+        self.first.store(notes[0].0, Ordering::Relaxed);
+    }
+
+    /// The room at `positions` goes back by `give_back`, and elements may come there: notes behind
+    /// it move before it.
+    #[cold]
+    pub(super) fn withdraw(&self, positions: Range<u64>, give_back: impl FnOnce()) {
+        let mut notes = lock(&self.notes);
+        let mut lost = 0;
+        while let Some(&(before, count)) = notes.back()
+            && positions.start < before
+            && before <= positions.end
+        {
+            lost += count;
+            notes.pop_back();
+        }
+        if lost > 0 {
+            self.write(&mut notes, positions.start, lost);
+        }
+        give_back();
+    }
+
+    /// Returns the number of elements lost before the one at `position`, as far as they were not
+    /// reported yet.
+    #[inline]
+    pub(super) fn take(&self, position: u64) -> u64 {
+        // ORDERING: Relaxed, as in `note`.
+        if self.first.load(Ordering::Relaxed) > position {
+            return 0;
+        }
+        self.take_notes(position)
+    }
+
+    #[cold]
+    fn take_notes(&self, position: u64) -> u64 {
+        let mut notes = lock(&self.notes);
+        let mut lost = 0;
+        while let Some(&(before, count)) = notes.front()
+            && before <= position
+        {
+            lost += count;
+            notes.pop_front();
+        }
+        let first = notes.front().map_or(NONE, |&(before, _)| before);
+        // ORDERING: Relaxed; under the lock.
+        self.first.store(first, Ordering::Relaxed);
+        lost
+    }
+}
+
+mod sealed {
+    /// Keeps the shapes to those of this module.
+    pub trait Sealed {}
+}
+
+/// One sender, one receiver.
+#[derive(Debug, Clone, Copy)]
+pub enum Spsc {}
+/// Many senders, one receiver.
+#[derive(Debug, Clone, Copy)]
+pub enum Mpsc {}
+/// Many senders, many receivers.
+#[derive(Debug, Clone, Copy)]
+pub enum Mpmc {}
+
+/// The shape of a channel: [`Spsc`], [`Mpsc`] or [`Mpmc`].
+pub trait Shape: sealed::Sealed + 'static {
+    /// Whether there may be several senders.
+    const SHARES_SENDER: bool = true;
+    /// Whether there may be several receivers.
+    const SHARES_RECEIVER: bool = false;
+}
+
+/// Shapes whose senders can be cloned.
+pub trait ManySenders: Shape {}
+/// Shapes whose receivers can be cloned.
+pub trait ManyReceivers: Shape {}
+
+impl sealed::Sealed for Spsc {}
+impl sealed::Sealed for Mpsc {}
+impl sealed::Sealed for Mpmc {}
+impl Shape for Spsc {
+    const SHARES_SENDER: bool = false;
+}
+impl Shape for Mpsc {}
+impl Shape for Mpmc {
+    const SHARES_RECEIVER: bool = true;
+}
+impl ManySenders for Mpsc {}
+impl ManySenders for Mpmc {}
+impl ManyReceivers for Mpmc {}
+
+/// Whether a future is done; then it is not polled again.
+#[derive(Debug, Default)]
+pub(super) struct Done(bool);
+
+impl Done {
+    /// # Panics
+    /// If it was ready before, as the future of an `async fn` does.
+    pub(super) fn poll<R>(&mut self, poll: impl FnOnce() -> Poll<R>) -> Poll<R> {
+        assert!(!self.0, "a future is polled that is done");
+        let outcome = poll();
+        self.0 = outcome.is_ready();
+        outcome
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gap_is_reported_once_with_the_first_element_behind_it() {
+        let gaps = Gaps::new(4).unwrap();
+        assert_eq!(gaps.take(0), 0);
+        gaps.note(|| 2);
+        gaps.note(|| 2);
+        gaps.note(|| 5);
+        assert_eq!(gaps.take(1), 0);
+        assert_eq!(gaps.take(3), 2);
+        assert_eq!(gaps.take(4), 0);
+        assert_eq!(gaps.take(5), 1);
+        assert_eq!(gaps.take(u64::MAX - 1), 0);
+    }
 }

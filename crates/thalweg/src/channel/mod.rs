@@ -67,21 +67,13 @@
 //! All that a thread did before it sent an element is visible, after the receive, to the thread
 //! that received it.
 
-mod balance;
-mod batch;
 mod builder;
 mod claim;
-mod closed;
-mod discard;
 mod error;
-mod express;
 mod future;
-mod gap;
 mod hub;
-mod iter;
 mod lanes;
 mod locked;
-mod many;
 mod meeting;
 #[cfg(all(test, loom))]
 pub(crate) mod models;
@@ -94,36 +86,26 @@ mod recv_end;
 pub mod select;
 mod send_end;
 mod sender;
-mod shape;
-#[cfg(feature = "stream")]
-mod sink;
 mod slip;
-mod stream;
 mod weak;
 mod within;
-pub(crate) use express::Express;
-pub(crate) use within::Place;
+pub(crate) use within::{Express, Place};
 
-pub use batch::Batch;
 pub use builder::{BuildError, Builder};
 pub use claim::Claim;
-pub use closed::Closed;
 pub use error::{
     ClaimError, RecvError, RecvTimeoutError, SendError, SendManyError, SendTimeoutError,
     TryRecvError, TrySendError,
 };
-pub use future::{RecvFuture, SendFuture};
-pub use hub::{Counters, Overflow};
-pub use iter::{IntoIter, Iter, TryIter};
-pub use receiver::Receiver;
+#[cfg(feature = "stream")]
+pub use future::SendSink;
+pub use future::{RecvFuture, RecvStream, SendFuture};
+pub use hub::{Counters, ManyReceivers, ManySenders, Mpmc, Mpsc, Overflow, Shape, Spsc};
+pub use receiver::{Batch, IntoIter, Iter, Receiver, TryIter};
 pub use select::{
     Ready, Select, SelectEmpty, SelectList, SelectTimeout, Source, Timer, after, at, never, tick,
 };
-pub use sender::Sender;
-pub use shape::{ManyReceivers, ManySenders, Mpmc, Mpsc, Shape, Spsc};
-#[cfg(feature = "stream")]
-pub use sink::SendSink;
-pub use stream::RecvStream;
+pub use sender::{Closed, Sender};
 pub use weak::{WeakReceiver, WeakSender};
 
 macro_rules! shape {

@@ -1,16 +1,17 @@
-//! The receiving end of a channel.
+//! The receiving end of a channel: receives of one element, in loops, and of several with one
+//! check, whose room is given back once.
 
+use std::iter::FusedIterator;
 use std::marker::PhantomData;
 use std::time::{Duration, Instant};
 
 use super::error::{RecvError, RecvTimeoutError, TryRecvError};
-use super::hub::{Counters, Hub, Overflow};
+use super::hub::{Counters, Gate, Hub, Overflow, Shape};
 use super::recv_end::RecvEnd;
 use super::select::Listed;
-use super::shape::Shape;
 use super::slip::Slip;
 use crate::ring::sync::Arc;
-use crate::ring::{PopError, UsedByOneThreadAtATime};
+use crate::ring::{self, PopError, UsedByOneThreadAtATime};
 use crate::wait::{Pace, barrier, block};
 
 /// The receiving end of a channel; see the [module](super).
@@ -89,7 +90,7 @@ impl<T> Source<T> {
     /// Where a sender has a ring of its own, and the receiver closed it, that sender may hold a
     /// claim, or be about to push what it began to send before. It is the end only when there is no
     /// claim, and when what is still pushed will be dropped, by its sender: as where the last
-    /// receiver goes (see `discard`).
+    /// receiver goes (see `send_end`).
     #[cold]
     #[inline(never)]
     fn look_closer(&mut self) -> Result<(), PopError> {
@@ -120,7 +121,7 @@ impl<T> Source<T> {
     }
 
     /// Returns whether the policy drops.
-    pub(super) fn is_lossy(&self) -> bool {
+    fn is_lossy(&self) -> bool {
         self.is_lossy
     }
 
@@ -460,3 +461,177 @@ impl<T, S: Shape> Drop for Receiver<T, S> {
 
 shown!([T, S: Shape] Receiver<T, S>, "Receiver", this,
     "len": this.len(), "capacity": this.capacity(), "closed": this.is_closed());
+
+impl<T, S: Shape> Receiver<T, S> {
+    /// Calls `work` with up to `max` elements that are there now; returns how many. If `work`
+    /// panics, the element it had is gone, and the others stay in the channel.
+    pub fn recv_each(&mut self, max: usize, mut work: impl FnMut(T)) -> usize {
+        let mut count = 0;
+        for value in self.try_iter().take(max) {
+            count += 1;
+            work(value);
+        }
+        count
+    }
+
+    /// Receives until the channel is disconnected; waits for each element.
+    pub fn iter(&mut self) -> Iter<'_, T, S> {
+        Iter(self)
+    }
+
+    /// Receives what is there now.
+    pub fn try_iter(&mut self) -> TryIter<'_, T, S> {
+        TryIter(self)
+    }
+}
+
+macro_rules! iterators {
+    ($($(#[$doc:meta])* $name:ident<$($life:lifetime)?>($receiver:ty): $recv:ident;)+) => {$(
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub struct $name<$($life,)? T, S: Shape>($receiver);
+
+        impl<$($life,)? T, S: Shape> Iterator for $name<$($life,)? T, S> {
+            type Item = T;
+
+            fn next(&mut self) -> Option<T> {
+                self.0.$recv().ok()
+            }
+        }
+    )+};
+}
+
+iterators! {
+    /// See [`Receiver::iter`].
+    Iter<'r>(&'r mut Receiver<T, S>): recv;
+    /// See [`Receiver::try_iter`].
+    TryIter<'r>(&'r mut Receiver<T, S>): try_recv;
+    /// Receives until the channel is disconnected.
+    IntoIter<>(Receiver<T, S>): recv;
+}
+
+impl<T, S: Shape> FusedIterator for Iter<'_, T, S> {}
+impl<T, S: Shape> FusedIterator for IntoIter<T, S> {}
+
+impl<T, S: Shape> IntoIterator for Receiver<T, S> {
+    type Item = T;
+    type IntoIter = IntoIter<T, S>;
+
+    fn into_iter(self) -> IntoIter<T, S> {
+        IntoIter(self)
+    }
+}
+
+impl<'r, T, S: Shape> IntoIterator for &'r mut Receiver<T, S> {
+    type Item = T;
+    type IntoIter = Iter<'r, T, S>;
+
+    fn into_iter(self) -> Iter<'r, T, S> {
+        self.iter()
+    }
+}
+
+/// Elements of a channel, taken one by one through the iterator; see [`Receiver::batch`]. If it is
+/// forgotten, its room comes back when the receiver is used again.
+#[must_use = "elements are received only by iterating"]
+pub struct Batch<'r, T>(Elements<'r, T>);
+
+enum Elements<'r, T> {
+    /// From a ring that is this receiver's alone: room goes back when the batch is dropped, and
+    /// then one sender is woken.
+    Own(ring::Batch<'r, T>, NotifyOnDrop<'r>),
+    /// From one that others use too: each element is taken on its own.
+    Shared {
+        source: &'r mut Source<T>,
+        left: usize,
+    },
+}
+
+struct NotifyOnDrop<'r>(&'r Gate);
+
+impl Drop for NotifyOnDrop<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.0.writable.notify_one();
+    }
+}
+
+impl<T> Iterator for Batch<'_, T> {
+    type Item = T;
+
+    #[inline]
+    fn next(&mut self) -> Option<T> {
+        match &mut self.0 {
+            Elements::Own(elements, _) => elements.next(),
+            Elements::Shared { source, left } => {
+                *left = left.checked_sub(1)?;
+                let value = source.pop().ok();
+                if value.is_none() {
+                    *left = 0;
+                }
+                value
+            }
+        }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        match &self.0 {
+            Elements::Own(elements, _) => elements.size_hint(),
+            Elements::Shared { left, .. } => (0, Some(*left)),
+        }
+    }
+
+    // So that the choice of the kind is made once for all of them.
+    #[inline]
+    fn fold<B, F: FnMut(B, T) -> B>(self, init: B, mut work: F) -> B {
+        match self.0 {
+            Elements::Own(elements, _notify) => elements.fold(init, work),
+            shared => {
+                let mut result = init;
+                for value in Batch(shared).by_ref() {
+                    result = work(result, value);
+                }
+                result
+            }
+        }
+    }
+}
+
+impl<T> FusedIterator for Batch<'_, T> {}
+
+shown!([T] Batch<'_, T>, "Batch", this, "left_at_most": this.size_hint().1);
+
+impl<T, S: Shape> Receiver<T, S> {
+    /// Takes up to `max` elements that are there now, one by one through an iterator, without
+    /// copying them anywhere else. Those that it is not asked for stay in the channel.
+    ///
+    /// From a ring or lane that no other receiver uses, the batch is what is there when this is
+    /// called (of one lane; the next batch is of another), and room is given back to the sender
+    /// once, when the batch is dropped. From others, each element is taken when it is asked for.
+    ///
+    /// ```
+    /// let (mut tx, mut rx) = thalweg::channel::spsc(8);
+    /// tx.send_many([1, 2, 3]).expect("room for 3");
+    /// assert_eq!(rx.batch(2).sum::<i32>(), 3);
+    /// assert_eq!(rx.try_recv(), Ok(3));
+    /// ```
+    #[inline]
+    pub fn batch(&mut self, max: usize) -> Batch<'_, T> {
+        self.settle();
+        let is_own = match &self.source.end {
+            RecvEnd::Ring(..) => true,
+            RecvEnd::Lanes(receiver) => receiver.is_open(),
+            _ => false,
+        };
+        if !is_own || self.source.is_lossy() {
+            let source = &mut self.source;
+            return Batch(Elements::Shared { source, left: max });
+        }
+        let (elements, gate): (_, &Gate) = match &mut self.source.end {
+            RecvEnd::Ring(consumer, gate) => (consumer.batch(max), gate),
+            RecvEnd::Lanes(receiver) => receiver.batch(max),
+            _ => unreachable!("asked above"),
+        };
+        Batch(Elements::Own(elements, NotifyOnDrop(gate)))
+    }
+}

@@ -2,9 +2,11 @@
 //! sender and one receiver comes first in every `match`, and the rest is kept off its path.
 
 use super::hub::Gate;
-use super::lanes::LaneReceiver;
+use super::lanes::{Lane, LaneReceiver};
 use super::locked::Locked;
 use super::meeting::Meeting;
+use super::send_end::{counted, discard_tickets};
+use crate::ring::panics::drop_each;
 use crate::ring::sync::{Arc, fault};
 use crate::ring::{Consumer, PopError, TicketEnd};
 
@@ -294,6 +296,40 @@ impl<T> RecvEnd<T> {
         match self {
             Self::Meeting(meeting, gate) => Some((meeting, gate)),
             _ => None,
+        }
+    }
+}
+
+impl<T> RecvEnd<T> {
+    /// Drops the elements that are left: no receiver will take them. The store is closed, and its
+    /// signal is shut unless no sender is there. Not inlined: an element on the stack of a caller
+    /// that never gets here may be too large for it.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn discard(&mut self) {
+        match self {
+            Self::Ended(..) => {}
+            Self::Ring(consumer, gate) => drop_each(|| counted(gate, consumer.take_last())),
+            Self::Lanes(receiver) => {
+                let mut lanes = receiver.lanes.iter_mut();
+                let mut lane = lanes.next();
+                drop_each(|| {
+                    while let Some(Lane { ring, gate }) = &mut lane {
+                        let last = counted(gate, ring.take_last());
+                        if last.is_some() {
+                            return last;
+                        }
+                        lane = lanes.next();
+                    }
+                    None
+                });
+            }
+            Self::Ticket(ring, gate) => discard_tickets(ring, gate),
+            Self::Locked(store, gate) => drop_each(|| counted(gate, store.try_pop().ok())),
+            Self::Meeting(meeting, gate) => drop_each(|| {
+                let (_, value) = meeting.try_pop_at().ok()?;
+                counted(gate, Some(value))
+            }),
         }
     }
 }

@@ -1,18 +1,25 @@
-//! The sending end of a channel.
+//! The sending end of a channel: sends of one element and of several, and the wait until nothing
+//! can be sent any more.
+//!
+//! *Nothing of the caller's runs while a ticket, a lock or room is held*: an iterator may wait for
+//! as long as it likes, or panic, and hides nothing that others send. For the same reason what it
+//! has given is sent, and receivers are notified, before it is asked for more: a thread that it
+//! waits for may be waiting for that. So elements are sent one by one. For batches there are
+//! claims.
 
 use std::marker::PhantomData;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use super::balance::Balance;
-use super::error::{SendError, SendTimeoutError, TrySendError};
-use super::hub::{Gate, Hub, Overflow};
+use super::error::{SendError, SendManyError, SendTimeoutError, TrySendError};
+use super::hub::{Done, Gate, Hub, Overflow, Shape};
 use super::select::Listed;
-use super::send_end::SendEnd;
-use super::shape::Shape;
+use super::send_end::{Balance, SendEnd, discard_left, discard_tickets};
 use super::slip::Slip;
 use crate::ring::sync::{Arc, fault, yield_now};
 use crate::ring::{PushError, UsedByOneThreadAtATime};
-use crate::wait::{Pace, Panics, block};
+use crate::wait::{self, Pace, Panics, Signal, block, poll_on};
 
 /// The sending end of a channel; see the [module](super).
 ///
@@ -30,7 +37,7 @@ pub struct Sender<T, S: Shape> {
     pub(super) gate: Arc<Gate>,
     pub(super) pace: Pace,
     slip: Slip,
-    pub(super) balance: Balance,
+    balance: Balance,
     /// Where it waits in a task, or a select.
     pub(super) listed: Listed,
     shape: PhantomData<fn() -> S>,
@@ -234,7 +241,7 @@ impl<T, S: Shape> Sender<T, S> {
 
     /// After a push: wakes a receiver if one sleeps.
     #[inline(always)]
-    pub(super) fn notify_receiver(&mut self) {
+    fn notify_receiver(&mut self) {
         if self.hub.readable.notify_chained() {
             self.discard_late();
         }
@@ -402,3 +409,162 @@ impl<T, S: Shape> Drop for Sender<T, S> {
 
 shown!([T, S: Shape] Sender<T, S>, "Sender", this,
     "len": this.len(), "capacity": this.capacity(), "closed": this.is_closed());
+
+impl<T, S: Shape> Sender<T, S> {
+    /// Discards after a notification that returned that no receiver will look (rule 2).
+    #[cold]
+    #[inline(never)]
+    fn discard_late(&mut self) {
+        match &mut self.end {
+            SendEnd::Ring(producer) | SendEnd::Lane(producer, _) => {
+                discard_left(producer, &self.gate);
+            }
+            SendEnd::Ticket(ring) => discard_tickets(ring, &self.gate),
+            // Refused once it is closed, and goes to a receiver that waits or is not sent.
+            SendEnd::Locked(_) | SendEnd::Meeting(_) => {}
+        }
+    }
+}
+
+impl<T, S: Shape> Sender<T, S> {
+    /// Sends all elements of an iterator; waits as needed. Each is sent before the next is asked
+    /// for, so the iterator may wait itself, also for an answer to what it gave before.
+    ///
+    /// Costs what as many calls of [`send`](Self::send) do. Elements that are there already go
+    /// faster by a [`claim`](Self::claim).
+    ///
+    /// Under [`Overflow::Reject`](super::Overflow::Reject) it stops at the first that does not fit;
+    /// policies that drop are applied element by element.
+    ///
+    /// # Errors
+    /// How many were sent before the channel was disconnected (or full, under `Reject`), and the
+    /// element after those. Pass `&mut iterator` to keep the rest.
+    #[inline]
+    pub fn send_many(
+        &mut self,
+        values: impl IntoIterator<Item = T>,
+    ) -> Result<(), SendManyError<T>> {
+        for (sent, value) in values.into_iter().enumerate() {
+            self.send(value)
+                .map_err(|error| SendManyError { sent, error })?;
+        }
+        Ok(())
+    }
+
+    /// Sends elements of an iterator while there is room (at a rendezvous: while receivers wait),
+    /// under any policy; returns how many, if that is all. Otherwise as
+    /// [`send_many`](Self::send_many).
+    ///
+    /// ```
+    /// let (mut tx, mut rx) = thalweg::channel::spsc(2);
+    /// let mut values = 1..;
+    /// let error = tx.try_send_many(&mut values).expect_err("not all fit");
+    /// assert_eq!((error.sent, error.error.into_inner()), (2, 3));
+    /// assert_eq!(values.next(), Some(4));
+    /// assert_eq!(rx.try_iter().collect::<Vec<_>>(), [1, 2]);
+    /// ```
+    ///
+    /// # Errors
+    /// How many were sent, and the element after those, for which there was no room, or no receiver
+    /// any more. Elements behind it were not asked for.
+    #[inline]
+    pub fn try_send_many(
+        &mut self,
+        values: impl IntoIterator<Item = T>,
+    ) -> Result<usize, SendManyError<T>> {
+        self.settle();
+        let mut sent = 0;
+        for value in values {
+            let error = match self.end.try_push(value) {
+                Ok(()) => {
+                    self.notify_receiver();
+                    sent += 1;
+                    continue;
+                }
+                Err(PushError::Full(back)) => {
+                    self.gate.refused.add(1);
+                    SendError::Full(back)
+                }
+                Err(PushError::Closed(back)) => SendError::Disconnected(back),
+            };
+            return Err(SendManyError { sent, error });
+        }
+        Ok(sent)
+    }
+}
+
+impl<T, S: Shape> Sender<T, S> {
+    /// Returns a future that is done when no receiver is left, or the channel was closed by one:
+    /// for a sender whose work no receiver would take. It holds no sender, and may outlive this
+    /// one.
+    ///
+    /// The first one of a channel allocates what such futures wait on; a send costs the same as
+    /// before.
+    ///
+    /// ```
+    /// use futures_util::future::{Either, select};
+    ///
+    /// # futures_executor::block_on(async {
+    /// let (tx, mut rx) = thalweg::channel::mpsc::<u32>(8);
+    /// rx.close();
+    /// let work = std::future::pending::<u32>();
+    /// match select(work, tx.closed()).await {
+    ///     Either::Left((result, _)) => println!("{result} could be sent"),
+    ///     Either::Right(((), _)) => println!("no receiver waits for it"),
+    /// }
+    /// assert!(tx.is_closed());
+    /// # });
+    /// ```
+    pub fn closed(&self) -> Closed {
+        Closed {
+            hub: Arc::clone(&self.hub),
+            signal: self.hub.closing_signal(),
+            listed: wait::Listed::default(),
+            done: Done::default(),
+        }
+    }
+}
+
+/// The future of [`Sender::closed`].
+#[must_use = "futures do nothing unless polled"]
+pub struct Closed {
+    hub: Arc<Hub>,
+    /// From the first poll that has to wait.
+    signal: Arc<Signal>,
+    listed: wait::Listed,
+    done: Done,
+}
+
+impl Closed {
+    /// Waits as a thread does.
+    pub fn wait(self) {
+        let mut pace = Pace::new(self.hub.habits.mode);
+        let attempt = || self.hub.sees_closed().then_some(());
+        // Without a deadline this ends only when there is an answer.
+        let _ = block(&self.signal, &mut pace, None, attempt);
+    }
+}
+
+impl Future for Closed {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let Self {
+            hub,
+            signal,
+            listed,
+            done,
+        } = self.get_mut();
+        let attempt = |_: &mut _| hub.sees_closed().then_some(());
+        let mut place = (&**signal, listed);
+        done.poll(|| poll_on(&mut place, |(on, listed)| (on, listed), context, attempt))
+    }
+}
+
+impl Drop for Closed {
+    fn drop(&mut self) {
+        self.listed.leave(&self.signal);
+    }
+}
+
+shown!([] Closed, "Closed", this, "is_closed": this.hub.sees_closed());

@@ -8,13 +8,12 @@
 
 use std::marker::PhantomData;
 
-use super::hub::{Gate, Hub};
+use super::hub::{Gate, Hub, ManyReceivers, ManySenders, Shape};
 use super::lanes::JoinQueue;
 use super::receiver::Receiver;
 use super::recv_end::RecvEnd;
 use super::send_end::SendEnd;
 use super::sender::Sender;
-use super::shape::{ManyReceivers, ManySenders, Shape};
 use crate::ring::sync::Arc;
 
 macro_rules! counted {

@@ -1,27 +1,27 @@
-//! Putting stages on threads and starting them.
+//! Putting stages on threads and starting them, and a stage thread.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::auto::{Auto, WORKER};
-use super::builder::Make;
+use super::auto::{Auto, HandOver, WORKER};
 use super::control::{CALLER, Control};
-use super::crew::{Crew, Placed};
-use super::exported::Exported;
-use super::figures::Figures;
-use super::graph::{BuildError, Graph};
-use super::hand_over::HandOver;
+use super::crew::{Crew, Placed, Round};
+use super::figures::{Exported, Figures};
 use super::lanes::{Merger, Producer};
-use super::meter::{Gauge, Meter};
-use super::placement::{Machine, Plan};
-use super::thread::Thread;
+use super::meter::{Gauge, Mark, Meter};
+use super::placement::{BuildError, Graph, Machine, Plan};
+use super::stage::Stage;
 use super::timeline::Timeline;
 use super::{Intake, Pipeline};
 use crate::export::{self, Export};
 use crate::ring::broadcast::{Progress, Publisher, Reader};
-use crate::ring::sync::{IS_MODEL, thread};
+use crate::ring::sync::{IS_MODEL, spin_hint, thread, yield_now};
 use crate::state::Lifecycle;
 use crate::wait::{Strategy, Waiter, cores};
+
+/// Makes a stage, whatever its kind, with its meter and the number of events after which it
+/// reports.
+pub(super) type Make<T> = Box<dyn FnOnce(Meter, usize, Arc<Control>) -> Box<dyn Stage<T>> + Send>;
 
 /// The pieces of a pipeline on their way to their threads.
 pub(super) struct Assembly<T> {
@@ -280,4 +280,86 @@ fn spawn<T: Send + Sync + 'static>(
         .name(format!("thalweg-{at}"))
         .spawn(run)
         .map_err(|error| BuildError::Spawn(error.to_string()))
+}
+
+/// The numbers of events for which a thread waits for a moment: right behind the writer it would
+/// pay for each line alone, and so would the writer.
+const CLOSE_BEHIND: std::ops::Range<usize> = 2..32;
+/// The number of pauses for which it waits.
+const HANG_BACK: usize = 64;
+
+/// A stage thread.
+struct Thread<T> {
+    crew: Crew<T>,
+    bell: usize,
+    pub(super) control: Arc<Control>,
+    waiter: Waiter,
+    /// Where stages are handed over, if the placement may change.
+    hand_over: Option<Arc<HandOver<T>>>,
+}
+
+impl<T> Thread<T> {
+    fn run(mut self) {
+        let control = Arc::clone(&self.control);
+        self.waiter.prepare();
+        loop {
+            if let Some(hand_over) = &self.hand_over {
+                hand_over.exchange(&mut self.crew);
+                if self.crew.is_empty() {
+                    if hand_over.is_closed() || control.failure().is_some() {
+                        return;
+                    }
+                    self.waiter.until(control.bell(self.bell), || {
+                        hand_over.has_news() || control.failure().is_some()
+                    });
+                    continue;
+                }
+            }
+            let Some(round) = self
+                .crew
+                .guarded(&control, |crew| crew.round(&mut Mark::default()))
+            else {
+                return;
+            };
+            match round {
+                Round::Worked { more: true } => {}
+                Round::Worked { more: false } => self.hang_back(),
+                // A failed pipeline settles nothing any more: what is blocked stays so.
+                Round::Blocked if control.failure().is_none() => yield_now(),
+                Round::Idle => self.wait(),
+                Round::Blocked | Round::Done => {
+                    // Statistics may be asked for after the end.
+                    self.crew.flush();
+                    self.crew.dismiss(&control);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Lets a few events become more, if no thread is kept from running meanwhile.
+    fn hang_back(&mut self) {
+        if self.waiter.may_pause() && CLOSE_BEHIND.contains(&self.crew.backlog()) {
+            for _ in 0..HANG_BACK {
+                spin_hint();
+            }
+            self.crew.backlog();
+        }
+    }
+
+    fn wait(&mut self) {
+        let Self {
+            crew,
+            bell,
+            control,
+            waiter,
+            hand_over,
+        } = self;
+        let news = || {
+            hand_over
+                .as_ref()
+                .is_some_and(|hand_over| hand_over.has_news())
+        };
+        waiter.until(control.bell(*bell), || crew.is_ready() || news());
+    }
 }

@@ -4,34 +4,25 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::assembly::Assembly;
-use super::chunk::{Chunk, Context, Handled, View};
+use super::assembly::Make;
 use super::control::Control;
-use super::graph::{self, BuildError, Declared, Graph};
-use super::meter::Meter;
-use super::placement::{Machine, Placement};
+use super::placement::{
+    self, BuildError, Declared, Graph, Machine, PRODUCERS_MAX, Placement, SAMPLE_EVERY,
+    SAMPLE_EVERY_MAX,
+};
 use super::publish::Direct;
-use super::stage::{Member, Stage};
+use super::stage::{
+    Change, ChangeChunks, Chunk, Context, Handled, Look, LookChunks, Member, View, Work,
+};
 use super::timeline::Timeline;
-use super::work::{Change, ChangeChunks, Look, LookChunks, Work};
-use super::{Intake, PRODUCERS_MAX, Pipeline};
+use super::{Intake, Pipeline};
 use crate::ring::broadcast::{self, ReaderId};
 use crate::ring::sync::IS_MODEL;
-
-/// By default one in this number of events is sampled, and of the first 261,632 more: see
-/// [`Builder::sample_every`]. A sample costs some 0.6 µs for three stages on one thread (2-core
-/// Intel virtual machine, November 2026), and more where its row goes from core to core, so that
-/// this is 1 to 2 ns an event in the long run.
-pub const SAMPLE_EVERY: u64 = 512;
-/// The sparsest sampling: one event in this number.
-pub const SAMPLE_EVERY_MAX: u64 = 1 << 20;
 
 /// The default number of events after which a stage reports its progress to the next ones; see
 /// `docs/notes/results-pipelines.md` for the measurement that this was chosen by.
 const PROGRESS: usize = 64;
 
-/// Makes a stage, whatever its kind, with its meter and the number of events after which it
-/// reports.
-pub(super) type Make<T> = Box<dyn FnOnce(Meter, usize, Arc<Control>) -> Box<dyn Stage<T>> + Send>;
 type Route<T> = Box<dyn Fn(&T) -> usize + Send>;
 
 enum Kind<T> {
@@ -324,7 +315,7 @@ fn declare_readers<T: Send + Sync + 'static>(
     ring: &mut broadcast::Builder<T>,
 ) -> Result<Parts<T>, BuildError> {
     let declared: Vec<Declared> = stages.iter().map(|stage| stage.declared.clone()).collect();
-    let sorted = graph::sort(&declared)?;
+    let sorted = placement::sort(&declared)?;
     let mut stages: Vec<Option<Declaration<T>>> = stages.into_iter().map(Some).collect();
     let mut parts = Parts {
         names: vec![],

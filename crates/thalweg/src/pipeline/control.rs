@@ -1,14 +1,48 @@
 //! The part of a pipeline that all of its threads share: its state, which threads sleep, and
-//! whether a stage has failed.
+//! whether a stage has failed, with the errors that say so.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 
-use super::publish::Stopped;
 use crate::ring::sync::{AtomicU64, Ordering, fault};
 use crate::state::{Lifecycle, StateCell};
 use crate::wait::{Signal, discard};
+
+/// How many events stages that share a thread pass on at a time: enough to pay for the turn, few
+/// enough to stay in the first-level cache and not to delay the first of them.
+pub(super) const ROUND: usize = 64;
+
+/// The pipeline takes no more events.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stopped {
+    /// The stage that panicked, if that is why.
+    pub failure: Option<Failure>,
+}
+
+/// The reason why an event was not published.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TryPublishError {
+    /// Every slot holds an event that some stage still needs.
+    Full,
+    /// The pipeline is [paused](super::Handle::pause), and this is not its owner.
+    Paused,
+    /// No event will be taken any more.
+    Stopped(Stopped),
+}
+
+errors! {
+    Stopped {
+        Self { failure: Some(failure) } => "the pipeline has stopped: {failure}";
+        Self { failure: None } => "the pipeline has stopped";
+    }
+    TryPublishError {
+        Self::Full => "the pipeline is full";
+        Self::Paused => "the pipeline is paused";
+        Self::Stopped(stopped) => "{stopped}";
+    }
+}
 
 /// A stage panicked, and the pipeline has stopped.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,18 +8,12 @@
 
 use std::sync::Arc;
 
-use super::control::Control;
-use super::crew::ROUND;
-use super::publish::{Stopped, TryPublishError};
+use super::control::{Control, ROUND, Stopped, TryPublishError};
 use super::timeline::Timeline;
 use crate::ring::broadcast::{BuildError, Builder, ClaimError, Polled, Publisher, Reader};
 use crate::ring::sync::fault;
 use crate::state::Lifecycle;
 use crate::wait::Waiter;
-
-/// The largest number of [`producers`](super::Builder::producers): each has a lane of its own, as
-/// long as the ring.
-pub const PRODUCERS_MAX: usize = 1_024;
 
 /// An element on its way to the ring.
 pub(super) struct Laned<T> {

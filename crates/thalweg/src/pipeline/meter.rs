@@ -1,13 +1,18 @@
-//! The records that a stage keeps of its own work, and their reader.
+//! The records that a stage keeps of its own work, and their reader: its figures, where the time of
+//! the events around a percentile went, and the slowest events, with where each spent its time.
+//!
+//! Sampled events are put together by how long they took, two groups an octave, and each group has
+//! the sums of what its events spent. So any percentile has its parts, not only the ten slowest
+//! events, and the memory is the same however long a pipeline runs.
 
+use std::sync::atomic;
 use std::sync::{Arc, Mutex};
 
+use thalweg_measure::clock::Clock;
 use thalweg_measure::histogram::{Reader, Writer, recorder};
 
-use super::graph::Graph;
-use super::slowest::{Slow, Slowest};
-use super::tail::Profile;
-use super::timeline::{Samples, Timeline};
+use super::placement::Graph;
+use super::timeline::{Row, Samples, Timeline};
 use crate::ring::broadcast::Progress;
 use crate::ring::sync::{AtomicU64, Ordering};
 
@@ -372,6 +377,397 @@ impl Meter {
                 Err(std::sync::TryLockError::WouldBlock) => {}
             }
         }
+    }
+}
+
+/// Two an octave.
+const GROUPS: usize = 128;
+const COUNT: usize = 0;
+const UNSENT: usize = 1;
+const STAGES: usize = 2;
+const WORDS_PER_STAGE: usize = 2;
+
+/// Returns the group of a time in ticks: an octave, and which half of it.
+fn group(ticks: u64) -> usize {
+    let ticks = ticks.max(2);
+    let octave = ticks.ilog2();
+    (2 * octave + (ticks >> (octave - 1) & 1) as u32) as usize
+}
+
+/// The sums of all groups, in ticks. One last stage writes, any thread reads.
+#[derive(Debug)]
+pub(super) struct Profile {
+    words: Box<[atomic::AtomicU64]>,
+    width: usize,
+}
+
+impl Profile {
+    fn new(stages: usize) -> Self {
+        let width = STAGES + WORDS_PER_STAGE * stages;
+        let words = (0..GROUPS * width)
+            .map(|_| atomic::AtomicU64::new(0))
+            .collect();
+        Self { words, width }
+    }
+
+    /// An event took `total`, of that `unsent` before it had a slot; `parts` are what it waited
+    /// for each stage and was served. It counts `weight` times.
+    fn note(&self, total: u64, unsent: u64, parts: &[Option<(u64, u64)>], weight: u64) {
+        let first = group(total) * self.width;
+        let add = |word: usize, amount: u64| {
+            let word = &self.words[first + word];
+            // ORDERING: Relaxed twice; a single writer, and readers want figures, not an order.
+            let sum = word.load(Ordering::Relaxed).saturating_add(amount * weight);
+            word.store(sum, Ordering::Relaxed);
+        };
+        add(COUNT, 1);
+        add(UNSENT, unsent);
+        for (stage, part) in parts.iter().enumerate() {
+            if let Some((waited, served)) = *part {
+                add(STAGES + WORDS_PER_STAGE * stage, waited);
+                add(STAGES + WORDS_PER_STAGE * stage + 1, served);
+            }
+        }
+    }
+}
+
+/// The mean times of some events, by the parts that they spent it on. The parts add up to the
+/// whole.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Breakdown {
+    /// The number of sampled events of which this is the mean, counted as in
+    /// [`Stats::end_to_end_ns`](super::Stats::end_to_end_ns).
+    pub events: u64,
+    /// The time from when they were due, or from the call that published them, to the end of the
+    /// last stage, ns.
+    pub end_to_end_ns: f64,
+    /// The time that they waited to be sent: until they had a slot, ns.
+    pub unsent_ns: f64,
+    /// The stages, shards one by one. Where stages ran side by side, each event's time counts for
+    /// the one that it left last.
+    pub parts: Vec<PartStats>,
+}
+
+/// One stage's part in a [`Breakdown`].
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct PartStats {
+    /// The stage's name.
+    pub stage: String,
+    /// The time that the events waited for the stage, ns.
+    pub queueing_ns: f64,
+    /// The time that they were served, ns.
+    pub service_ns: f64,
+}
+
+/// The sums at one moment.
+#[derive(Debug, Clone)]
+pub(super) struct Snapshot {
+    sums: Vec<u64>,
+    names: Vec<Arc<str>>,
+    clock: Clock,
+}
+
+impl Snapshot {
+    /// No sums of no stages.
+    pub(super) fn none() -> Self {
+        Self {
+            sums: vec![0; GROUPS * STAGES],
+            names: Vec::new(),
+            clock: Clock::global(),
+        }
+    }
+
+    pub(super) fn of<'p>(
+        profiles: impl Iterator<Item = &'p Profile>,
+        gauges: &[Gauge],
+        clock: Clock,
+    ) -> Self {
+        let names: Vec<_> = gauges.iter().map(|gauge| Arc::clone(&gauge.name)).collect();
+        let mut sums = vec![0_u64; GROUPS * (STAGES + WORDS_PER_STAGE * names.len())];
+        for profile in profiles {
+            for (sum, word) in sums.iter_mut().zip(&profile.words) {
+                // ORDERING: Relaxed; a figure for people.
+                *sum = sum.saturating_add(word.load(Ordering::Relaxed));
+            }
+        }
+        Self { sums, names, clock }
+    }
+
+    fn groups(&self) -> impl Iterator<Item = &[u64]> {
+        let width = STAGES + WORDS_PER_STAGE * self.names.len();
+        self.sums.chunks_exact(width)
+    }
+
+    pub(super) fn all(&self) -> Option<Breakdown> {
+        let mut sums = vec![0_u64; STAGES + WORDS_PER_STAGE * self.names.len()];
+        for group in self.groups() {
+            for (sum, word) in sums.iter_mut().zip(group) {
+                *sum = sum.saturating_add(*word);
+            }
+        }
+        self.breakdown(&sums)
+    }
+
+    /// Returns the group in which this quantile is.
+    pub(super) fn around(&self, quantile: f64) -> Option<Breakdown> {
+        let count: u64 = self.groups().map(|group| group[COUNT]).sum();
+        let rank = (quantile.clamp(0.0, 1.0) * count as f64).ceil().max(1.0) as u64;
+        let mut below = 0;
+        let found = self.groups().find(|group| {
+            below += group[COUNT];
+            below >= rank
+        });
+        self.breakdown(found?)
+    }
+
+    fn breakdown(&self, sums: &[u64]) -> Option<Breakdown> {
+        let events = sums[COUNT];
+        let mean = |sum: u64| {
+            // A scaled unit keeps three digits below the nanosecond.
+            let mean = u128::from(sum) * 1_000 / u128::from(events.max(1));
+            self.clock.ns(u64::try_from(mean).unwrap_or(u64::MAX)) as f64 / 1_000.0
+        };
+        let stages = self.names.iter().zip(sums[STAGES..].chunks_exact(2));
+        let parts: Vec<_> = stages
+            .map(|(name, spent)| PartStats {
+                stage: name.to_string(),
+                queueing_ns: mean(spent[0]),
+                service_ns: mean(spent[1]),
+            })
+            .collect();
+        let unsent_ns = mean(sums[UNSENT]);
+        let stages: f64 = parts.iter().map(|p| p.queueing_ns + p.service_ns).sum();
+        (events > 0).then_some(Breakdown {
+            events,
+            end_to_end_ns: unsent_ns + stages,
+            unsent_ns,
+            parts,
+        })
+    }
+}
+
+/// How many are kept.
+pub(super) const SLOWEST: usize = 10;
+/// In place of a number: no event yet.
+const NONE: u64 = u64::MAX;
+
+/// A slow event; times in clock ticks.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Slow {
+    pub(super) sequence: u64,
+    pub(super) total: u64,
+    /// How much of that was before it was published.
+    pub(super) unsent: u64,
+    /// The parts that add up to it, per reader of the ring: waited and served; `None` for a reader
+    /// that no stage waited for, because another one beside it took longer.
+    pub(super) parts: Vec<Option<(u64, u64)>>,
+}
+
+impl Slow {
+    /// Returns whether there is an event in this place.
+    pub(super) fn is_there(&self) -> bool {
+        self.sequence != NONE
+    }
+}
+
+/// The list, kept by one last stage. No allocation after `new`.
+#[derive(Debug)]
+struct Slowest {
+    graph: Arc<Graph>,
+    /// Per reader, the time between the publication of the present event and its release by that
+    /// reader.
+    done: Vec<u64>,
+    list: Vec<Slow>,
+    kept: usize,
+    /// The place of the least slow, and its total.
+    least: (usize, u64),
+    changed: bool,
+    profile: Arc<Profile>,
+    /// The parts of the present event.
+    parts: Vec<Option<(u64, u64)>>,
+}
+
+impl Slowest {
+    fn new(graph: Arc<Graph>, profile: Arc<Profile>) -> Self {
+        let empty = Slow {
+            sequence: NONE,
+            parts: vec![None; graph.after.len()],
+            ..Slow::default()
+        };
+        Self {
+            done: vec![0; graph.after.len()],
+            parts: vec![None; graph.after.len()],
+            profile,
+            graph,
+            list: vec![empty; SLOWEST],
+            kept: 0,
+            least: (0, 0),
+            changed: false,
+        }
+    }
+
+    /// Returns the one of these readers that the event left last.
+    fn latest(&self, readers: &[usize]) -> Option<usize> {
+        readers.iter().copied().max_by_key(|&at| self.done[at])
+    }
+
+    /// Notes a finished event, which counts `weight` times in the profile; gives its time from when
+    /// it was due to the end of its last stage.
+    fn note(&mut self, sequence: u64, row: Row<'_>, weight: u64) -> u64 {
+        for stage in 0..self.done.len() {
+            let ready = self.latest(&self.graph.after[stage]);
+            let (waited, served) = row.spent(stage);
+            self.done[stage] = ready.map_or(0, |at| self.done[at]) + waited + served.unwrap_or(0);
+        }
+        let last = self.latest(&self.graph.last);
+        let unsent = row.unsent();
+        let total = unsent + last.map_or(0, |last| self.done[last]);
+        self.parts.fill(None);
+        let mut next = last;
+        while let Some(stage) = next {
+            let (waited, served) = row.spent(stage);
+            self.parts[stage] = Some((waited, served.unwrap_or(0)));
+            next = self.latest(&self.graph.after[stage]);
+        }
+        self.profile.note(total, unsent, &self.parts, weight);
+        let place = if self.kept < SLOWEST {
+            self.kept += 1;
+            self.kept - 1
+        } else if total > self.least.1 {
+            self.least.0
+        } else {
+            return total;
+        };
+        let slow = &mut self.list[place];
+        slow.sequence = sequence;
+        slow.total = total;
+        slow.unsent = unsent;
+        slow.parts.copy_from_slice(&self.parts);
+        let totals = self.list[..self.kept]
+            .iter()
+            .map(|slow| slow.total)
+            .enumerate();
+        self.least = totals.min_by_key(|&(_, total)| total).unwrap_or_default();
+        self.changed = true;
+        total
+    }
+
+    fn is_changed(&self) -> bool {
+        self.changed
+    }
+
+    /// Returns the list, for others to see; allocates.
+    fn shown(&self) -> Vec<Slow> {
+        self.list.clone()
+    }
+
+    /// Brings a list that [`shown`](Self::shown) gave up to date.
+    fn show(&mut self, shown: &mut [Slow]) {
+        for (shown, slow) in shown.iter_mut().zip(&self.list) {
+            shown.sequence = slow.sequence;
+            shown.total = slow.total;
+            shown.unsent = slow.unsent;
+            // Vec's own, which keeps the memory.
+            shown.parts.clone_from(&slow.parts);
+        }
+        self.changed = false;
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tail_tests {
+    use super::*;
+
+    #[test]
+    fn groups_are_half_octaves() {
+        let groups = [0, 2, 3, 4, 5, 6, 7, 8, u64::MAX].map(group);
+        assert_eq!(groups, [2, 2, 3, 4, 4, 5, 5, 6, 127]);
+    }
+
+    #[test]
+    fn a_percentile_has_the_parts_of_its_own_events() {
+        let profile = Profile::new(2);
+        for _ in 0..980 {
+            profile.note(100, 0, &[Some((10, 40)), Some((0, 50))], 1);
+        }
+        // One in fifty was late; it took as long in the stages as the others.
+        for _ in 0..20 {
+            profile.note(10_100, 10_000, &[Some((10, 40)), Some((0, 50))], 1);
+        }
+        let snapshot = Snapshot {
+            sums: profile
+                .words
+                .iter()
+                .map(|w| w.load(Ordering::Relaxed))
+                .collect(),
+            names: vec!["a".into(), "b".into()],
+            clock: Clock::with_os(),
+        };
+        let typical = snapshot.around(0.5).expect("there are events");
+        assert_eq!((typical.events, typical.end_to_end_ns), (980, 100.0));
+        assert_eq!(typical.parts[0].queueing_ns, 10.0);
+        let tail = snapshot.around(0.99).expect("there are events");
+        assert_eq!((tail.events, tail.unsent_ns), (20, 10_000.0));
+        assert_eq!(tail.end_to_end_ns, 10_100.0);
+        let all = snapshot.all().expect("there are events");
+        assert_eq!(
+            (all.events, all.unsent_ns, all.end_to_end_ns),
+            (1_000, 200.0, 300.0)
+        );
+    }
+
+    #[test]
+    fn without_events_there_is_nothing_to_report() {
+        let none = Snapshot {
+            sums: vec![0; GROUPS * 2],
+            names: Vec::new(),
+            clock: Clock::with_os(),
+        };
+        assert_eq!((none.around(0.99), none.all()), (None, None));
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod slowest_tests {
+    use super::*;
+    use crate::pipeline::timeline::Timeline;
+
+    #[test]
+    fn the_slowest_are_kept_with_their_parts() {
+        let graph = Arc::new(Graph {
+            after: vec![[].into(), [].into(), [0, 1].into()],
+            last: [2].into(),
+        });
+        let timeline = Timeline::new(1024, 0, 3, 1, false);
+        let profile = Arc::new(Profile::new(3));
+        let mut slowest = Slowest::new(graph, Arc::clone(&profile));
+        for sequence in 0..1000 {
+            // Every event waits 1 and is served `slow`, then 2 and 3; beside that it passes by.
+            let slow = if sequence % 100 == 7 {
+                10_000 + sequence
+            } else {
+                5
+            };
+            timeline.open(sequence, 1_000);
+            let row = timeline.row(sequence);
+            row.spend(0, 1, Some(slow));
+            let beside = if sequence == 207 { 90_000 } else { 4 };
+            row.spend(1, beside, None);
+            row.spend(2, 2, Some(3));
+            assert_eq!(slowest.note(sequence, row, 1), (slow + 1).max(beside) + 5);
+        }
+        let mut shown = Slowest::new(Arc::clone(&slowest.graph), profile).shown();
+        assert!(!shown.iter().any(Slow::is_there));
+        slowest.show(&mut shown);
+        shown.sort_by_key(|slow| slow.sequence);
+        let sequences: Vec<u64> = shown.iter().map(|slow| slow.sequence).collect();
+        assert_eq!(sequences, [7, 107, 207, 307, 407, 507, 607, 707, 807, 907]);
+        assert_eq!(shown[1].total, 10_107 + 6);
+        assert_eq!(shown[1].parts, [Some((1, 10_107)), None, Some((2, 3))]);
+        // It waited for another shard to pass by.
+        assert_eq!(shown[2].parts, [None, Some((90_000, 0)), Some((2, 3))]);
     }
 }
 

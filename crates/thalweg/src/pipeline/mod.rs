@@ -30,33 +30,8 @@
 //! The [`Placement`] says which thread runs which stage; it changes latencies, not
 //! results. [`Pipeline::stats`] says at any time how long events waited for each stage and how long
 //! they were served.
-
-mod assembly;
-mod auto;
-mod builder;
-mod chunk;
-mod control;
-mod crew;
-mod ending;
-mod exported;
-mod figures;
-mod graph;
-mod hand_over;
-mod handle;
-mod lanes;
-mod meter;
-#[cfg(all(test, loom))]
-mod models;
-mod placement;
-mod publish;
-mod slowest;
-mod stage;
-mod stats;
-mod tail;
-mod thread;
-mod timeline;
-mod watch;
-mod work;
+//!
+//!
 
 use std::sync::Arc;
 
@@ -72,15 +47,31 @@ use figures::Figures;
 use meter::Mark;
 use publish::{AT_ONCE, Intake};
 
-pub use builder::{Builder, SAMPLE_EVERY, SAMPLE_EVERY_MAX};
-pub use chunk::{Chunk, Context, Flow, Handled, View};
-pub use control::Failure;
-pub use graph::BuildError;
-pub use handle::Handle;
-pub use lanes::{PRODUCERS_MAX, Producer};
-pub use placement::{ParsePlacementError, Placement};
-pub use publish::{Stopped, TryPublishError};
+pub use builder::Builder;
+pub use control::{Failure, Stopped, TryPublishError};
+pub use figures::Handle;
+pub use lanes::Producer;
+pub use placement::{
+    BuildError, PRODUCERS_MAX, ParsePlacementError, Placement, SAMPLE_EVERY, SAMPLE_EVERY_MAX,
+};
+pub use stage::{Chunk, Context, Flow, Handled, View};
 pub use stats::{Breakdown, PartStats, SlowEvent, SlowPart, Spent, StageStats, Stats, Switch};
+
+mod assembly;
+mod auto;
+mod builder;
+mod control;
+mod crew;
+mod figures;
+mod lanes;
+mod meter;
+#[cfg(all(test, loom))]
+mod models;
+mod placement;
+mod publish;
+mod stage;
+mod stats;
+mod timeline;
 
 /// A running pipeline, and its producer.
 ///

@@ -6,17 +6,15 @@ use std::sync::Arc;
 
 use loom::thread;
 
-use super::chunk::Context;
+use super::auto::HandOver;
 use super::control::{CALLER, Control};
 use super::crew::{Crew, Placed};
-use super::ending::are_level;
-use super::graph::Graph;
-use super::hand_over::HandOver;
 use super::lanes::{Merger, Producer};
 use super::meter::{Mark, Meter};
-use super::stage::Member;
+use super::placement::Graph;
+use super::publish::are_level;
+use super::stage::{Context, Look, Member};
 use super::timeline::Timeline;
-use super::work::Look;
 use crate::ring::broadcast::{Builder, Polled, Reader};
 use crate::ring::sync::{AtomicU32, Ordering, fault};
 use crate::state::Lifecycle;

@@ -1,13 +1,249 @@
-//! A stage: a reader of the ring, the user's closure, and a meter.
+//! A stage: a reader of the ring, the user's closure, of one of four kinds, and a meter. The
+//! arguments of a closure are one event with its context, or a chunk of events.
 
 use std::sync::Arc;
 
-use super::chunk::Context;
-use super::control::Control;
-use super::crew::ROUND;
+use super::control::{Control, ROUND};
 use super::meter::{Chunked, Mark, Meter, Span};
-use super::work::Work;
 use crate::ring::broadcast::{Polled, Reader};
+
+/// The context that a stage's closure gets beside the event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Context {
+    sequence: u64,
+    end_of_batch: bool,
+}
+
+impl Context {
+    #[inline(always)]
+    pub(super) fn new(sequence: u64, batch_end: u64) -> Self {
+        Self {
+            sequence,
+            end_of_batch: sequence + 1 == batch_end,
+        }
+    }
+
+    /// Returns the event's number, counted from 0 in the order of publishing.
+    pub fn sequence(self) -> u64 {
+        self.sequence
+    }
+
+    /// Returns whether this is the last of the events that the stage found waiting: the moment to
+    /// flush what it gathers.
+    pub fn end_of_batch(self) -> bool {
+        self.end_of_batch
+    }
+}
+
+/// The next step of [`Chunk::try_for_each`] after an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flow {
+    /// The event is done.
+    Next,
+    /// The event can't be done yet: offer it again, after other stages had a turn.
+    Retry,
+}
+
+/// Up to a progress interval of events, for a closure that wants to do something once around many
+/// of them (take a lock, say).
+#[derive(Debug)]
+pub struct Chunk<'c, T> {
+    reader: &'c mut Reader<T>,
+    count: usize,
+    batch_end: u64,
+    /// How many of its events are done.
+    done: &'c mut usize,
+}
+
+/// Says that a chunk was worked on, for the closure to return. To return that of another chunk is a
+/// panic of the stage.
+#[derive(Debug)]
+pub struct Handled(usize);
+
+impl Handled {
+    /// Returns how many of the chunk's events are done: all, but for those that are to be offered
+    /// again.
+    pub fn count(&self) -> usize {
+        self.0
+    }
+}
+
+impl<'c, T> Chunk<'c, T> {
+    #[inline(always)]
+    fn new(reader: &'c mut Reader<T>, count: usize, batch_end: u64, done: &'c mut usize) -> Self {
+        Self {
+            reader,
+            count,
+            batch_end,
+            done,
+        }
+    }
+
+    /// Has `work` work on a chunk, and returns how many events are done: by what was called on the
+    /// chunk, whatever `work` returns.
+    #[inline(always)]
+    fn handle(
+        reader: &mut Reader<T>,
+        count: usize,
+        batch_end: u64,
+        work: impl FnOnce(Chunk<'_, T>) -> Handled,
+    ) -> usize {
+        let mut done = 0;
+        let handled = work(Chunk::new(reader, count, batch_end, &mut done));
+        assert!(handled.0 == done, "it returned what another chunk gave");
+        done
+    }
+
+    /// Returns the number of events in the chunk, those of other shards included.
+    #[expect(clippy::len_without_is_empty, reason = "a chunk is never empty")]
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Returns the number of the first event. Events that are offered again have the numbers that
+    /// they had.
+    pub fn first_sequence(&self) -> u64 {
+        self.reader.next_sequence()
+    }
+
+    /// Calls `look` for every event (of this shard), before any of them is worked on: to ask for
+    /// the memory that they will need, say.
+    #[inline(always)]
+    pub fn look(&mut self, mut look: impl FnMut(&T)) {
+        self.reader.visit_mut(self.count, |_, event| {
+            look(event);
+            true
+        });
+    }
+
+    /// Calls `work` for every event (of this shard).
+    #[inline(always)]
+    pub fn for_each(self, mut work: impl FnMut(&mut T, Context)) -> Handled {
+        self.try_for_each(|event, context| {
+            work(event, context);
+            Flow::Next
+        })
+    }
+
+    /// Calls `work` for the events (of this shard) until it says [`Flow::Retry`]. The events before
+    /// that one go on to the next stages; that one and those behind it are offered again.
+    #[inline(always)]
+    pub fn try_for_each(self, mut work: impl FnMut(&mut T, Context) -> Flow) -> Handled {
+        let batch_end = self.batch_end;
+        *self.done = self.reader.visit_mut(self.count, |sequence, event| {
+            work(event, Context::new(sequence, batch_end)) == Flow::Next
+        });
+        Handled(*self.done)
+    }
+}
+
+/// A [`Chunk`] for a stage that only reads.
+#[derive(Debug)]
+pub struct View<'c, T>(Chunk<'c, T>);
+
+impl<'c, T> View<'c, T> {
+    #[inline(always)]
+    fn new(chunk: Chunk<'c, T>) -> Self {
+        Self(chunk)
+    }
+
+    /// Returns the number of events in the chunk.
+    #[expect(clippy::len_without_is_empty, reason = "a chunk is never empty")]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Calls `look` for every event.
+    #[inline(always)]
+    pub fn for_each(self, mut look: impl FnMut(&T, Context)) -> Handled {
+        let Chunk {
+            reader,
+            count,
+            batch_end,
+            done,
+        } = self.0;
+        *done = reader.visit(count, |sequence, event| {
+            look(event, Context::new(sequence, batch_end));
+            true
+        });
+        Handled(*done)
+    }
+}
+
+/// Work on a chunk through a reader; returns how many events are done.
+pub(super) trait Work<T>: Send {
+    /// Whether an event is done when its call returns, and not only the chunk.
+    const EACH: bool;
+    fn chunk(&mut self, reader: &mut Reader<T>, count: usize, batch_end: u64) -> usize;
+    /// Looks at one event. Only where [`EACH`](Self::EACH) holds and the reader only looks.
+    #[inline(always)]
+    fn look(&mut self, _: &T, _: Context) {}
+    /// Changes one event. Only where [`EACH`](Self::EACH) holds and the reader writes.
+    #[inline(always)]
+    fn change(&mut self, _: &mut T, _: Context) {}
+}
+
+/// A closure that changes each event.
+pub(super) struct Change<F>(pub(super) F);
+
+/// A closure that looks at each event.
+pub(super) struct Look<F>(pub(super) F);
+
+/// A closure that changes the events of a chunk.
+pub(super) struct ChangeChunks<F>(pub(super) F);
+
+/// A closure that looks at the events of a chunk.
+pub(super) struct LookChunks<F>(pub(super) F);
+
+impl<T: Send + Sync, F: FnMut(&mut T, Context) + Send> Work<T> for Change<F> {
+    const EACH: bool = true;
+
+    #[inline(always)]
+    fn chunk(&mut self, reader: &mut Reader<T>, count: usize, batch_end: u64) -> usize {
+        Chunk::handle(reader, count, batch_end, |chunk| {
+            chunk.for_each(&mut self.0)
+        })
+    }
+
+    #[inline(always)]
+    fn change(&mut self, event: &mut T, context: Context) {
+        (self.0)(event, context);
+    }
+}
+
+impl<T: Send + Sync, F: FnMut(&T, Context) + Send> Work<T> for Look<F> {
+    const EACH: bool = true;
+
+    #[inline(always)]
+    fn chunk(&mut self, reader: &mut Reader<T>, count: usize, batch_end: u64) -> usize {
+        Chunk::handle(reader, count, batch_end, |chunk| {
+            View::new(chunk).for_each(&mut self.0)
+        })
+    }
+
+    #[inline(always)]
+    fn look(&mut self, event: &T, context: Context) {
+        (self.0)(event, context);
+    }
+}
+
+impl<T: Send + Sync, F: FnMut(Chunk<'_, T>) -> Handled + Send> Work<T> for ChangeChunks<F> {
+    const EACH: bool = false;
+
+    #[inline(always)]
+    fn chunk(&mut self, reader: &mut Reader<T>, count: usize, batch_end: u64) -> usize {
+        Chunk::handle(reader, count, batch_end, &mut self.0)
+    }
+}
+
+impl<T: Send + Sync, F: FnMut(View<'_, T>) -> Handled + Send> Work<T> for LookChunks<F> {
+    const EACH: bool = false;
+
+    #[inline(always)]
+    fn chunk(&mut self, reader: &mut Reader<T>, count: usize, batch_end: u64) -> usize {
+        Chunk::handle(reader, count, batch_end, |chunk| (self.0)(View::new(chunk)))
+    }
+}
 
 /// The outcome of a stage's turn; turns of several stages are combined bit by bit. No bit: no
 /// event.

@@ -6,10 +6,8 @@ use thalweg_measure::clock::Clock;
 use thalweg_measure::histogram::{Histogram, Reader, Summary};
 use thalweg_measure::table::{Cell, Nanoseconds, Table};
 
-use super::meter::Gauge;
-use super::slowest::Slow;
-use super::tail;
-pub use super::tail::{Breakdown, PartStats};
+pub use super::meter::{Breakdown, PartStats};
+use super::meter::{Gauge, Slow, Snapshot};
 use super::timeline::Timeline;
 use crate::ring::sync::Ordering;
 
@@ -58,7 +56,7 @@ pub struct Stats {
     pub moves: u64,
     /// The first 64 of these moves.
     pub switches: Vec<Switch>,
-    profile: tail::Snapshot,
+    profile: Snapshot,
 }
 
 /// The automatic placement moved stages between the caller and its worker thread.
@@ -124,7 +122,7 @@ impl Stats {
             slowest: Vec::new(),
             moves: 0,
             switches: Vec::new(),
-            profile: tail::Snapshot::none(),
+            profile: Snapshot::none(),
         }
     }
 
@@ -267,9 +265,9 @@ pub(super) fn read(gauges: &[Gauge], timeline: &Timeline, elapsed_ticks: u64) ->
         slowest.extend(list.iter().filter(|slow| slow.is_there()).cloned());
     }
     slowest.sort_by_key(|slow| (std::cmp::Reverse(slow.total), slow.sequence));
-    slowest.truncate(super::slowest::SLOWEST);
+    slowest.truncate(super::meter::SLOWEST);
     let profiles = gauges.iter().filter_map(|gauge| gauge.profile.as_deref());
-    let profile = tail::Snapshot::of(profiles, gauges, clock);
+    let profile = Snapshot::of(profiles, gauges, clock);
     // ORDERING: Relaxed; a figure for people.
     let square = |gauge: &Gauge| gauge.counters.end_squares.load(Ordering::Relaxed);
     Stats {

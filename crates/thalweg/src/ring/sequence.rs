@@ -3,6 +3,10 @@
 //! A position is a 64-bit count of elements since the start; at 10⁹ elements a second it lasts 584
 //! years, so it never wraps in practice and no code here handles a wrap. Each shared index sits on
 //! a line of its own: 128 bytes, because the adjacent-line prefetcher of x86 pulls lines in pairs.
+//!
+//! [`fresh`] gives numbers that tie a token to where it came from.
+
+use std::sync::atomic;
 
 use super::sync::{AtomicU64, Ordering, fault};
 
@@ -105,4 +109,12 @@ pub(crate) fn memory_for<E>(asked: usize, elements: usize) -> Result<(), Capacit
             asked,
             bytes: elements.saturating_mul(size_of::<E>()),
         })
+}
+
+/// Returns a number that this process has not given before. Also in a model, where nothing follows
+/// from its value.
+pub(crate) fn fresh() -> u64 {
+    static NEXT: atomic::AtomicU64 = atomic::AtomicU64::new(0);
+    // ORDERING: Relaxed; a counter.
+    NEXT.fetch_add(1, Ordering::Relaxed)
 }

@@ -43,27 +43,27 @@
 //! By rule 1 transitions have an order, and each was checked against the state that it left. By
 //! rule 2 what was done before a change is visible to every thread that sees it or a later one,
 //! since the lock hands on what came before the earlier ones. By rule 3 and the argument of
-//! [`Signal`](crate::wait::Signal) no waiter sleeps through a change; by rule 4 none misses a state
+//! [`Signal`] no waiter sleeps through a change; by rule 4 none misses a state
 //! that is left again before the waiter looks.
 
+use std::collections::VecDeque;
+use std::fmt;
+use std::future::Future;
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::time::Instant;
+
+use thalweg_measure::clock::Clock;
+
+use crate::ring::sync::{AtomicU64, Mutex, Ordering, fault, lock, order};
+use crate::wait::{Listed, Mode, Pace, Signal, block, wait_on};
+use declare::{declared, is_sound, reachable};
+
+pub use declare::{Declared, Group, Lifecycle, STATES_MAX, States};
+
 mod declare;
-mod error;
-mod lifecycle;
-mod log;
 #[cfg(all(test, loom))]
 mod models;
-mod view;
-
-pub use declare::{Declared, Group, STATES_MAX, States};
-pub use error::{ChangeError, Unreachable, WaitError};
-pub use lifecycle::Lifecycle;
-pub use log::{Change, LOGGED};
-pub use view::{StateView, Version};
-
-use std::ops::Deref;
-
-use crate::ring::sync::{Ordering, fault, lock, order};
-use view::VERSION;
 
 /// A state, for the part of the program that changes it. Others get a [`StateView`].
 ///
@@ -187,3 +187,396 @@ impl<S: States> StateCell<S> {
         ChangeError::NotDeclared { of, from, to }
     }
 }
+
+/// One change, in the word of a cell. The state is below.
+const VERSION: u64 = 1 << 8;
+
+/// A state and the number of changes before it: the same again only if nothing has changed
+/// meanwhile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Version<S> {
+    word: u64,
+    of: PhantomData<S>,
+}
+
+impl<S: States> Version<S> {
+    #[inline(always)]
+    fn new(word: u64) -> Self {
+        let of = PhantomData;
+        Self { word, of }
+    }
+
+    /// Returns the state.
+    #[inline(always)]
+    pub fn state(self) -> S {
+        S::from_number(self.word as u8)
+    }
+
+    #[inline(always)]
+    fn word(self) -> u64 {
+        self.word
+    }
+
+    fn number(self) -> u64 {
+        self.word / VERSION
+    }
+
+    fn next(self, to: S) -> Self {
+        Self::new((self.number() + 1) * VERSION + u64::from(to.number()))
+    }
+}
+
+/// The word that every reader reads, on a line of its own.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Front {
+    word: AtomicU64,
+}
+
+/// A state, for threads that read it or wait for another; see [`StateCell`].
+pub struct StateView<S: States> {
+    front: Front,
+    book: Mutex<Book<S>>,
+    signal: Signal,
+    of: &'static str,
+    clock: Box<dyn Fn() -> u64 + Send + Sync>,
+}
+
+impl<S: States> fmt::Debug for StateView<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "StateView({}: {:?})", self.of, self.get())
+    }
+}
+
+impl<S: States> StateView<S> {
+    fn new(of: &'static str, initial: S) -> Self {
+        assert!(
+            is_sound::<S>(),
+            "the states of the {of} are numbered as they are declared"
+        );
+        let clock = Clock::global();
+        let word = AtomicU64::new(initial.number().into());
+        Self {
+            front: Front { word },
+            book: Mutex::new(Book::new(LOGGED)),
+            signal: Signal::new(),
+            of,
+            clock: Box::new(move || clock.ns(clock.ticks())),
+        }
+    }
+
+    fn log_last(&mut self, changes: usize) {
+        self.book = Mutex::new(Book::new(changes));
+    }
+
+    fn set_clock(&mut self, clock: Box<dyn Fn() -> u64 + Send + Sync>) {
+        self.clock = clock;
+    }
+
+    fn now_ns(&self) -> u64 {
+        (self.clock)()
+    }
+
+    #[inline(always)]
+    fn word(&self) -> u64 {
+        // ORDERING: Acquire (order::changed), pairs with the Release in `StateCell::transit` and
+        // `touch`: what was done before the change is visible.
+        self.front.word.load(order::changed())
+    }
+
+    /// Returns the name of the thing whose state it is.
+    pub fn of(&self) -> &'static str {
+        self.of
+    }
+
+    /// Returns the present state.
+    #[inline(always)]
+    pub fn get(&self) -> S {
+        self.version().state()
+    }
+
+    /// Returns whether this is the present state.
+    #[inline(always)]
+    pub fn is(&self, state: S) -> bool {
+        self.word() as u8 == state.number()
+    }
+
+    /// Returns whether the present state is one of a group.
+    #[inline(always)]
+    pub fn is_within(&self, group: Group<S>) -> bool {
+        group.has(self.word() as u8)
+    }
+
+    /// Returns the present state with the number of changes so far. A thread that keeps a version,
+    /// with what it has found out, checks by one comparison that all of it still holds.
+    #[inline(always)]
+    pub fn version(&self) -> Version<S> {
+        Version::new(self.word())
+    }
+
+    /// Returns the last changes, oldest first. Allocates, and takes the lock that changes take.
+    pub fn changes(&self) -> Vec<Change<S>> {
+        lock(&self.book).changes()
+    }
+
+    /// Waits until the state is one of `wanted` (a state or a [`Group`]), or has been one since the
+    /// call: it may be another one again when this returns. The thread sleeps meanwhile.
+    ///
+    /// # Errors
+    /// No declared transitions lead there any more.
+    pub fn wait_for(&self, wanted: impl Into<Group<S>>) -> Result<(), Unreachable<S>> {
+        let looking = self.looking_for(wanted.into());
+        let outcome = block(&self.signal, &mut Pace::new(Mode::Power), None, looking);
+        outcome.expect("without a deadline it does not time out")
+    }
+
+    /// Works as [`wait_for`](Self::wait_for) up to a deadline.
+    ///
+    /// # Errors
+    /// The deadline was reached, or no declared transitions lead there any more.
+    pub fn wait_for_until(
+        &self,
+        wanted: impl Into<Group<S>>,
+        deadline: Instant,
+    ) -> Result<(), WaitError<S>> {
+        let (wanted, pace) = (wanted.into(), &mut Pace::new(Mode::Power));
+        match block(&self.signal, pace, Some(deadline), self.looking_for(wanted)) {
+            Ok(outcome) => outcome.map_err(WaitError::Unreachable),
+            Err(_) => Err(WaitError::TimedOut {
+                of: self.of,
+                found: self.get(),
+                wanted,
+            }),
+        }
+    }
+
+    /// Works as [`wait_for`](Self::wait_for) for a task; what counts is what happens after this
+    /// call, not after the first poll. Dropping the future ends the wait.
+    ///
+    /// # Errors
+    /// No declared transitions lead there any more.
+    pub fn reached(
+        &self,
+        wanted: impl Into<Group<S>>,
+    ) -> impl Future<Output = Result<(), Unreachable<S>>> + Send + Unpin {
+        wait_on(
+            &self.signal,
+            Listed::default(),
+            self.looking_for(wanted.into()),
+        )
+    }
+
+    /// Returns the check of a waiter, which gives something once the wait is over.
+    fn looking_for(
+        &self,
+        wanted: Group<S>,
+    ) -> impl FnMut() -> Option<Result<(), Unreachable<S>>> + Send + Unpin {
+        let since = self.version();
+        // The last version that was looked at in vain.
+        let mut in_vain = None;
+        move || {
+            let now = self.version();
+            if wanted.contains(now.state()) {
+                return Some(Ok(()));
+            }
+            if in_vain.replace(now) == Some(now) {
+                return None;
+            }
+            let has_passed = now != since
+                && lock(&self.book).has_entered(wanted, since.number())
+                && !fault::is("passing_unseen");
+            if has_passed {
+                return Some(Ok(()));
+            }
+            let found = now.state();
+            let of = self.of;
+            (!wanted.meets(reachable(found))).then_some(Err(Unreachable { of, found, wanted }))
+        }
+    }
+}
+
+/// The default number of changes that are logged.
+pub const LOGGED: usize = 32;
+
+/// One transition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Change<S> {
+    /// The number of the transition, from 1 on. Transitions for which the log has no room are
+    /// missing.
+    pub number: u64,
+    /// The state before.
+    pub from: S,
+    /// The state after.
+    pub to: S,
+    /// The time of the change, in ns of the cell's clock. It does not decrease.
+    pub at_ns: u64,
+    /// The cause of the change, or the part of the program that made it.
+    pub why: &'static str,
+}
+
+/// The part of a cell that is behind its lock.
+#[derive(Debug)]
+struct Book<S> {
+    /// For each state, at which version it was entered last; the initial one at 0.
+    entered: Box<[u64]>,
+    changes: u64,
+    last_ns: u64,
+    log: VecDeque<Change<S>>,
+    log_max: usize,
+}
+
+impl<S: States> Book<S> {
+    fn new(log_max: usize) -> Self {
+        Self {
+            entered: S::TABLE.iter().map(|_| 0).collect(),
+            changes: 0,
+            last_ns: 0,
+            log: VecDeque::with_capacity(log_max),
+            log_max,
+        }
+    }
+
+    fn enter(&mut self, version: u64, from: S, to: S, at_ns: u64, why: &'static str) {
+        self.entered[usize::from(to.number())] = version;
+        self.changes += 1;
+        // The clock was read before the lock was taken, and may have been overtaken.
+        self.last_ns = self.last_ns.max(at_ns);
+        if self.log.len() == self.log_max {
+            self.log.pop_front();
+        }
+        if self.log_max > 0 {
+            self.log.push_back(Change {
+                number: self.changes,
+                from,
+                to,
+                at_ns: self.last_ns,
+                why,
+            });
+        }
+    }
+
+    /// Returns whether one of these states was entered after a version.
+    fn has_entered(&self, group: Group<S>, since: u64) -> bool {
+        let mut states = group.states();
+        states.any(|state| self.entered[usize::from(state.number())] > since)
+    }
+
+    fn changes(&self) -> Vec<Change<S>> {
+        self.log.iter().copied().collect()
+    }
+}
+
+/// The reason why a state was not changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ChangeError<S> {
+    /// No such transition is declared.
+    NotDeclared {
+        /// The name of the thing whose state it is.
+        of: &'static str,
+        /// From this state,
+        from: S,
+        /// to this one.
+        to: S,
+    },
+    /// It is in another state than the one that it was to leave.
+    Elsewhere {
+        /// The name of the thing whose state it is.
+        of: &'static str,
+        /// The state that it was to leave.
+        expected: S,
+        /// The state in which it is.
+        found: S,
+        /// The state that it was to change to.
+        to: S,
+    },
+}
+
+impl<S: States> fmt::Display for ChangeError<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::NotDeclared { of, from, to } => {
+                let (name, next) = (from.name(), declared(from).next);
+                let to = to.name();
+                write!(
+                    f,
+                    "the {of} cannot change from {name} to {to}: from {name} "
+                )?;
+                write!(f, "it may change to {next}")
+            }
+            Self::Elsewhere {
+                of,
+                expected,
+                found,
+                to,
+            } => {
+                let (expected, found, to) = (expected.name(), found.name(), to.name());
+                write!(
+                    f,
+                    "the {of} is {found}, not {expected}: it did not change to {to}"
+                )
+            }
+        }
+    }
+}
+
+impl<S: States> std::error::Error for ChangeError<S> {}
+
+/// The error where no declared transitions lead from the present state to one that is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unreachable<S> {
+    /// The name of the thing whose state it is.
+    pub of: &'static str,
+    /// The state in which it is.
+    pub found: S,
+    /// The states that were waited for.
+    pub wanted: Group<S>,
+}
+
+impl<S: States> fmt::Display for Unreachable<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { of, found, wanted } = self;
+        let (name, reachable) = (found.name(), reachable(*found));
+        write!(
+            f,
+            "the {of} is {name} and will never be {wanted}: from {name} "
+        )?;
+        write!(f, "it gets to {reachable}")
+    }
+}
+
+impl<S: States> std::error::Error for Unreachable<S> {}
+
+/// The reason why a wait with a deadline ended without what it was for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WaitError<S> {
+    /// It will never come.
+    Unreachable(Unreachable<S>),
+    /// It had not come when the deadline was reached.
+    TimedOut {
+        /// The name of the thing whose state it is.
+        of: &'static str,
+        /// The state in which it is.
+        found: S,
+        /// The states that were waited for.
+        wanted: Group<S>,
+    },
+}
+
+impl<S: States> fmt::Display for WaitError<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreachable(unreachable) => unreachable.fmt(f),
+            Self::TimedOut { of, found, wanted } => {
+                let found = found.name();
+                write!(
+                    f,
+                    "the {of} was still {found}, not {wanted}, at the deadline"
+                )
+            }
+        }
+    }
+}
+
+impl<S: States> std::error::Error for WaitError<S> {}

@@ -17,23 +17,17 @@
 pub(crate) mod barrier;
 mod block;
 pub mod cores;
-mod costs;
-mod lent;
 mod pace;
 mod parker;
 mod roster;
 mod signal;
-mod waiter;
 
 pub(crate) use crate::ring::panics::{Panics, discard, let_go, wake};
-pub(crate) use block::{Listed, Listing, block_listed, poll_on, wait_on};
-pub use block::{TimedOut, block};
-pub use costs::Costs;
-pub(crate) use lent::Lent;
-pub use pace::{Mode, Pace};
+pub(crate) use block::{Listed, Listing, Waiter, block_listed, poll_on, wait_on};
+pub use block::{Strategy, TimedOut, block};
+pub use pace::{Costs, Mode, Pace};
+pub(crate) use parker::Lent;
 pub use roster::Entry;
 pub(crate) use roster::{Roster, Wait, renew};
 pub(crate) use signal::Kind;
 pub use signal::Signal;
-pub use waiter::Strategy;
-pub(crate) use waiter::Waiter;

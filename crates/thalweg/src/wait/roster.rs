@@ -1,7 +1,7 @@
 //! The waiters in order of arrival, each with its waker.
 
 use super::let_go;
-use crate::ring::identity::fresh;
+use crate::ring::sequence::fresh;
 use crate::ring::sync::{Mutex, lock};
 use std::collections::VecDeque;
 use std::num::NonZeroU64;

@@ -195,3 +195,25 @@ fn a_policy_that_drops_has_nothing_to_drop_from() {
     let (mut tx, _rx) = Builder::new(0).overflow(Overflow::Reject).spsc().unwrap();
     assert_eq!(tx.send(1).unwrap_err().into_inner(), 1);
 }
+
+mod state {
+    use super::super::*;
+
+    #[test]
+    fn who_came_first_is_served_first_and_anybody_may_leave() {
+        let mut state = State::<u64>::new();
+        let mut list = |n| state.offers.push(None, (n, None));
+        let seats = [10, 11, 12, 13].map(&mut list);
+        assert_eq!(state.offers.remove(seats[1]).unwrap().element.0, 11);
+        assert!(state.offers.remove(seats[1]).is_none(), "it left");
+        let mut take = || match state.take(None) {
+            Taken::From(value, _) => Some(value),
+            _ => None,
+        };
+        assert_eq!(
+            [take(), take(), take(), take()],
+            [Some(10), Some(12), Some(13), None]
+        );
+        assert_eq!((state.met, state.popped(), state.moves()), (3, 3, 4));
+    }
+}

@@ -76,36 +76,28 @@
 //! Select::new().recv(&mut rx, |_| ()).after(Duration::ZERO, |_| ()).wait_async();
 //! ```
 
-mod arm;
-mod list;
-#[cfg(all(test, loom))]
-mod models;
-mod ready;
-mod receiving;
-mod round;
-mod sending;
-mod timer;
-mod turns;
-
 use std::marker::PhantomData;
 use std::time::{Duration, Instant};
 
-pub use list::SelectList;
-pub use ready::{Ready, Source};
-pub use timer::{Timer, after, at, never, tick};
-
-use super::error::{RecvError, SendError};
-use super::meeting::{LentToken, lend};
+use super::error::{RecvError, SendError, TryRecvError};
+use super::hub::{Habits, Hub, Shape};
+use super::meeting::{LentToken, Meeting, lend};
 use super::receiver::Receiver;
+use super::recv_end::RecvEnd;
 use super::sender::Sender;
-use super::shape::Shape;
+use crate::ring::sync::Arc;
 use crate::wait::{Mode, Pace};
-pub(super) use arm::Listed;
-use arm::{Arm, Choice, Choices, List, NoArms, Untimed, Waits};
-use receiving::RecvArm;
-use round::Round;
-use sending::SendArm;
-use timer::TimerArm;
+use arms::{RecvArm, SendArm, TimerArm};
+use round::{Arm, Arms, Choice, Choices, List, NoArms, Round, Untimed, Waits};
+
+pub use ready::{Ready, Source};
+pub(super) use round::Listed;
+
+mod arms;
+#[cfg(all(test, loom))]
+mod models;
+mod ready;
+mod round;
 
 /// No arm was ready before the deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -297,7 +289,7 @@ impl<R, A: Choices<R>> Select<R, A> {
 
     /// Works as [`wait_deadline`](Self::wait_deadline), for a caller that has checked already.
     #[cold]
-    pub(super) fn wait_listed(mut self, deadline: Option<Instant>) -> Result<R, SelectTimeout> {
+    fn wait_listed(mut self, deadline: Option<Instant>) -> Result<R, SelectTimeout> {
         let mut pace = Pace::new(Mode::Power);
         // Lent while the arms are in use.
         self.with_pace(|own| pace = std::mem::replace(own, Pace::new(own.mode())));
@@ -355,3 +347,206 @@ impl<R, A: Choices<R>> Select<R, A> {
 }
 
 shown!([R, A] Select<R, A>, "Select", _this);
+
+/// A select whose number of arms is known at run time only; see [`Select::list`].
+pub type SelectList<'a, R> = Select<R, ArmList<'a, R>>;
+
+type ArmList<'a, R> = Vec<Box<dyn Choice<R> + 'a>>;
+
+impl<'a, R> SelectList<'a, R> {
+    /// Returns a select for any number of arms, which [`push_recv`](Self::push_recv) and
+    /// [`push_send`](Self::push_send) add. Their closures get the place of the arm, from 0. Arms of
+    /// the other kind may follow, and have later places.
+    ///
+    /// Allocates for each arm.
+    ///
+    /// ```
+    /// use thalweg::channel::{Select, mpmc};
+    ///
+    /// let mut channels: Vec<_> = (0..3).map(|_| mpmc::<u8>(1)).collect();
+    /// channels[2].0.send(9)?;
+    ///
+    /// let mut select = Select::list();
+    /// for (_, rx) in &mut channels {
+    ///     select.push_recv(rx, |at, got| (at, got));
+    /// }
+    /// assert_eq!(select.wait(), Ok((2, Ok(9))));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn list() -> Self {
+        Self::with_arms(Vec::new())
+    }
+
+    /// Adds an arm that receives, as [`recv`](Self::recv) does; gives its place.
+    pub fn push_recv<T, S: Shape>(
+        &mut self,
+        receiver: &'a mut Receiver<T, S>,
+        then: impl FnOnce(usize, Result<T, RecvError>) -> R + 'a,
+    ) -> usize {
+        let at = self.arms.len();
+        self.push(RecvArm::new(receiver, move |got| then(at, got)))
+    }
+
+    /// Adds an arm that sends, as [`send`](Self::send) does; gives its place.
+    pub fn push_send<T, S: Shape>(
+        &mut self,
+        sender: &'a mut Sender<T, S>,
+        value: &'a mut Option<T>,
+        then: impl FnOnce(usize, Result<(), SendError<()>>) -> R + 'a,
+    ) -> usize {
+        let at = self.arms.len();
+        self.push(SendArm::new(sender, value, move |sent| then(at, sent)))
+    }
+
+    fn push(&mut self, arm: impl Choice<R> + 'a) -> usize {
+        self.arms.push(Box::new(arm));
+        self.arms.len() - 1
+    }
+}
+
+impl<R> Arms for ArmList<'_, R> {
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    fn with<O>(&mut self, at: usize, work: impl FnOnce(&mut dyn Arm) -> O) -> O {
+        work(&mut *self[at])
+    }
+}
+
+impl<R> Choices<R> for ArmList<'_, R> {
+    fn finish(&mut self, at: usize) -> R {
+        self[at].finish()
+    }
+}
+
+impl<R> Waits<R> for ArmList<'_, R> {
+    type Waited = Result<R, SelectEmpty>;
+
+    fn waited(result: Option<R>) -> Self::Waited {
+        result.ok_or(SelectEmpty)
+    }
+}
+
+// A list that arms can be pushed to needs no clock.
+impl<R> Untimed for ArmList<'_, R> {}
+
+/// A source of moments: made by [`after`], [`at`] and [`tick`], received from by
+/// [`Select::timer`] or by itself.
+///
+/// There is no thread behind it, and no list of timers: it is a point in time, and a thread that
+/// waits for it sleeps no longer than until then. A timer for which no thread waits costs nothing.
+///
+/// ```
+/// use std::time::{Duration, Instant};
+/// use thalweg::channel::{Select, spsc, tick};
+///
+/// let (_tx, mut rx) = spsc::<u8>(8);
+/// let mut ticks = tick(Duration::from_millis(1));
+/// let begin = Instant::now();
+/// for _ in 0..3 {
+///     Select::new()
+///         .recv(&mut rx, |_| unreachable!("nothing is sent"))
+///         .timer(&mut ticks, |_due| ())
+///         .wait();
+/// }
+/// assert!(begin.elapsed() >= Duration::from_millis(3));
+/// ```
+#[derive(Clone)]
+#[must_use = "a timer does nothing unless somebody waits for it"]
+pub struct Timer {
+    due: Option<Instant>,
+    period: Option<Duration>,
+}
+
+/// Returns a timer for one moment, `duration` from now.
+///
+/// As the receiver of this name in `crossbeam-channel`, but it is disconnected when it is over.
+/// After a duration beyond the clock's range it never comes.
+pub fn after(duration: Duration) -> Timer {
+    at(later(Instant::now(), duration))
+}
+
+/// Returns the moment `duration` after `now`, or the last that the clock can say, which does not
+/// come.
+fn later(now: Instant, duration: Duration) -> Instant {
+    let mut shorter = std::iter::successors(Some(duration), |longer| Some(*longer / 2));
+    (shorter.find_map(|duration| now.checked_add(duration))).unwrap_or(now)
+}
+
+/// Returns a timer for the moment `when`.
+pub fn at(when: Instant) -> Timer {
+    Timer {
+        due: Some(when),
+        period: None,
+    }
+}
+
+/// Returns a timer for a moment every `period`, the first of them one period from now.
+///
+/// The next period begins when a moment is received, so that there is never more than one to
+/// receive: a late receiver does not find a queue of them. A period of 0 makes it always ready.
+pub fn tick(period: Duration) -> Timer {
+    Timer {
+        period: Some(period),
+        ..after(period)
+    }
+}
+
+/// Returns a receiver to which nothing comes and that is not disconnected, for a place that may
+/// have no receiver.
+///
+/// ```
+/// use std::time::Duration;
+/// use thalweg::channel::{RecvTimeoutError, Spsc, never};
+/// let mut nothing = never::<u8, Spsc>();
+/// let outcome = nothing.recv_timeout(Duration::from_millis(1));
+/// assert_eq!(outcome, Err(RecvTimeoutError::Timeout));
+/// ```
+pub fn never<T: Send, S: Shape>() -> Receiver<T, S> {
+    let end = RecvEnd::Meeting(Arc::new(Meeting::new()), Arc::default());
+    // The hub counts a sender that does not exist.
+    Receiver::new(end, Arc::new(Hub::new(Habits::default())))
+}
+
+impl Timer {
+    /// Returns when it is due next; `None` if never again.
+    pub fn due(&self) -> Option<Instant> {
+        self.due
+    }
+
+    /// Returns the moment that has come, if it has.
+    ///
+    /// # Errors
+    /// [`TryRecvError::Empty`] before that, and [`TryRecvError::Disconnected`] if none will come
+    /// any more.
+    pub fn try_recv(&mut self) -> Result<Instant, TryRecvError> {
+        let due = self.due.ok_or(TryRecvError::Disconnected)?;
+        let now = Instant::now();
+        if now < due {
+            return Err(TryRecvError::Empty);
+        }
+        self.due = self.period.map(|period| later(now, period));
+        Ok(due)
+    }
+
+    /// Waits for the next moment, and gives when it was due.
+    ///
+    /// # Errors
+    /// [`RecvError`] if none will come any more.
+    pub fn recv(&mut self) -> Result<Instant, RecvError> {
+        self.due.ok_or(RecvError)?;
+        Ok(Select::new().timer(self, |due| due).wait())
+    }
+}
+
+/// The moments to come, each of them waited for.
+impl Iterator for Timer {
+    type Item = Instant;
+
+    fn next(&mut self) -> Option<Instant> {
+        self.recv().ok()
+    }
+}
+
+shown!([] Timer, "Timer", this, "due": this.due, "period": this.period);

@@ -3,13 +3,12 @@
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
-use super::arm::{Arm, Arms, Listed, Meets};
-use super::round::Round;
+use super::round::{Arm, Arms, Listed, Meets, Round};
 use super::{SelectEmpty, SelectTimeout};
+use crate::channel::hub::Shape;
 use crate::channel::meeting::{LentToken, Stake, lend};
 use crate::channel::receiver::Receiver;
 use crate::channel::sender::Sender;
-use crate::channel::shape::Shape;
 use crate::ring::sync::is_model_over;
 use crate::wait::{Kind, Mode, Pace};
 

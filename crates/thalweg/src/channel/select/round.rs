@@ -1,4 +1,6 @@
-//! One round of a select: look at all arms, list them, leave.
+//! One round of a select: look at all arms, list them, leave; its arms, and the order in which it
+//! looks at them, each time another one, so that those that are ready have equal shares, whatever
+//! silent ones are between them.
 //!
 //! # State
 //! While it waits, a select is listed on the signal of each arm's channel. At a rendezvous it is
@@ -33,10 +35,9 @@ use std::future::poll_fn;
 use std::task::{Poll, Waker};
 use std::time::Instant;
 
-use super::arm::{Arm, Arms, Meets};
-use super::turns::Turns;
 use crate::channel::meeting::{LentToken, Stake};
-use crate::wait::{Kind, Listing, Pace, block_listed};
+use crate::ring::sync::IS_MODEL;
+use crate::wait::{self, Entry, Kind, Listing, Pace, block_listed};
 
 pub(super) struct Round<'s, A> {
     pub(super) arms: &'s mut A,
@@ -175,7 +176,7 @@ impl<A: Arms> Round<'_, A> {
     }
 
     /// One arm did something, and nothing is listed.
-    pub(super) fn settle(&mut self, fired: usize) {
+    fn settle(&mut self, fired: usize) {
         for at in 0..self.arms.count() {
             self.arms.with(at, |arm| arm.settle(at == fired));
         }
@@ -229,5 +230,332 @@ impl<A: Arms> Listing for Round<'_, A> {
 
     fn leave(&mut self) -> Option<usize> {
         self.leave_all()
+    }
+}
+
+/// An operation that a select may do. Not to be implemented elsewhere, and not to be called.
+#[doc(hidden)]
+#[allow(private_interfaces)] // sealed: the type is not nameable outside
+pub trait Arm {
+    /// Does the operation if it can be done now, and keeps the outcome.
+    fn attempt(&mut self) -> bool;
+    /// Returns whether no other thread has made the arm ready for a while, or not ready, since this
+    /// was asked last. Only a `true` is certain.
+    fn glance(&mut self) -> bool;
+    fn meets(&self) -> Meets;
+    /// Lists the arm; at a rendezvous with a stake. Returns whether the wait is over.
+    fn list(&mut self, waker: &Waker, kind: Kind, stake: Option<Stake>) -> bool;
+    /// Has `waker` woken from now on; returns whether the arm is still listed.
+    fn stay(&mut self, waker: &Waker) -> bool;
+    /// Takes the arm off its list; keeps the outcome if another thread has fired it.
+    fn unlist(&mut self);
+    /// Passes on a notification that was not used.
+    fn settle(&mut self, is_fired: bool);
+    /// Returns when it will be ready without any other thread's doing.
+    fn due(&self) -> Option<Instant> {
+        None
+    }
+    /// Returns how its endpoint waits.
+    fn pace(&mut self) -> Option<&mut Pace> {
+        None
+    }
+}
+
+/// Whether an arm waits at a rendezvous.
+#[doc(hidden)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Meets {
+    No,
+    /// It is listed there, and may be fired by others.
+    Yes,
+    /// It waits for others to be listed there, and takes no part itself.
+    Watches,
+}
+
+/// An arm with a closure.
+#[doc(hidden)]
+pub trait Choice<R>: Arm {
+    /// Calls the closure with the outcome.
+    fn finish(&mut self) -> R;
+}
+
+/// Arms by their places.
+#[doc(hidden)]
+pub trait Arms {
+    fn count(&self) -> usize;
+    fn with<O>(&mut self, at: usize, work: impl FnOnce(&mut dyn Arm) -> O) -> O;
+}
+
+/// Arms with closures.
+#[doc(hidden)]
+pub trait Choices<R>: Arms {
+    fn finish(&mut self, at: usize) -> R;
+}
+
+/// Arms that can be waited for without a time limit.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "a select without arms would wait for ever",
+    label = "add an arm, or wait with a time limit"
+)]
+pub trait Waits<R>: Choices<R> {
+    type Waited;
+    /// `None` if there is no arm.
+    fn waited(result: Option<R>) -> Self::Waited;
+}
+
+/// Arms that need no clock.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "a select with a timer can't be awaited: a task needs the timer of its runtime",
+    label = "use the runtime's timeout around it, without `after` and `timer` here"
+)]
+pub trait Untimed {}
+
+/// No arms yet.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct NoArms;
+
+impl Arms for NoArms {
+    fn count(&self) -> usize {
+        0
+    }
+
+    fn with<O>(&mut self, at: usize, _: impl FnOnce(&mut dyn Arm) -> O) -> O {
+        unreachable!("arm {at} of none")
+    }
+}
+
+impl<R> Choices<R> for NoArms {
+    fn finish(&mut self, at: usize) -> R {
+        unreachable!("arm {at} of none")
+    }
+}
+
+impl Untimed for NoArms {}
+
+/// A list with one arm more.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct List<N, A> {
+    pub(super) rest: A,
+    pub(super) arm: N,
+}
+
+impl<N: Arm, A: Arms> Arms for List<N, A> {
+    #[inline]
+    fn count(&self) -> usize {
+        self.rest.count() + 1
+    }
+
+    #[inline]
+    fn with<O>(&mut self, at: usize, work: impl FnOnce(&mut dyn Arm) -> O) -> O {
+        if at == self.rest.count() {
+            work(&mut self.arm)
+        } else {
+            self.rest.with(at, work)
+        }
+    }
+}
+
+impl<R, N: Choice<R>, A: Choices<R>> Choices<R> for List<N, A> {
+    fn finish(&mut self, at: usize) -> R {
+        if at == self.rest.count() {
+            self.arm.finish()
+        } else {
+            self.rest.finish(at)
+        }
+    }
+}
+
+impl<R, N: Choice<R>, A: Choices<R>> Waits<R> for List<N, A> {
+    type Waited = R;
+
+    fn waited(result: Option<R>) -> R {
+        result.unwrap_or_else(|| unreachable!("a wait without a time limit ends with an arm"))
+    }
+}
+
+impl<N: Untimed, A: Untimed> Untimed for List<N, A> {}
+
+/// Where an endpoint is listed: on a signal, or at a meeting. It is kept in the endpoint, so that a
+/// wait that was forgotten can be ended.
+#[derive(Debug, Default)]
+pub(in crate::channel) struct Listed {
+    /// Something has borrowed the endpoint that waits or holds room, and has not ended it yet.
+    pub(in crate::channel) is_lent: bool,
+    /// It waits for room for several elements.
+    pub(in crate::channel) claims: bool,
+    pub(in crate::channel) on: wait::Listed,
+    pub(in crate::channel) seat: Option<Entry>,
+    /// The count that the last glance saw.
+    glance: Option<u64>,
+}
+
+impl Listed {
+    /// Keeps what a glance sees now, which is `None` where the arm is ready; returns whether that
+    /// is what the last one saw.
+    pub(super) fn is_same(&mut self, now: Option<u64>) -> bool {
+        std::mem::replace(&mut self.glance, now) == now && now.is_some()
+    }
+}
+
+/// Arms up to this number come in a permutation of which all are as likely. More of them begin at
+/// one chosen at random and go on by a random stride that has no divisor in common with their
+/// number: so each of two that are ready is as often the first.
+const SHUFFLED_MAX: usize = u64::BITS as usize;
+
+struct Turns {
+    count: usize,
+    given: usize,
+    /// For shuffled turns: the arms that were not given yet.
+    left: u64,
+    random: u64,
+    /// For more arms than can be shuffled: the last one, and the step to the next.
+    at: usize,
+    stride: usize,
+}
+
+impl Turns {
+    /// Returns all of `count` arms once; in order of their places if `is_biased`.
+    #[inline]
+    fn new(count: usize, is_biased: bool) -> Self {
+        // A model tries all orders of threads, and needs the same arms each time.
+        let is_random = !is_biased && !IS_MODEL && count > 1;
+        let mut turns = Self {
+            count,
+            given: 0,
+            left: u64::MAX,
+            random: if is_random { random() } else { 0 },
+            at: count - usize::from(count > 0),
+            stride: 1,
+        };
+        if !is_random {
+            turns.left = 0;
+        } else if count > SHUFFLED_MAX {
+            turns.leap();
+        }
+        turns
+    }
+
+    /// Chooses a start and a stride.
+    fn leap(&mut self) {
+        self.left = 0;
+        self.at = self.below(self.count);
+        self.stride = 1 + self.below(self.count - 1);
+        while !is_coprime(self.stride, self.count) {
+            self.stride = 1 + self.below(self.count - 1);
+        }
+    }
+
+    /// Returns a random number below `count`.
+    fn below(&mut self, count: usize) -> usize {
+        // The upper half of the product is below `count`.
+        let number = ((self.random >> 32) * count as u64) >> 32;
+        // The generator and constants of PCG (O'Neill, 2014), of which the upper half is used.
+        self.random = (self.random)
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        number as usize
+    }
+}
+
+impl Iterator for Turns {
+    type Item = usize;
+
+    #[inline]
+    fn next(&mut self) -> Option<usize> {
+        if self.given == self.count {
+            return None;
+        }
+        let rest = self.count - self.given;
+        self.given += 1;
+        if self.left == 0 {
+            // In order too, which is a stride of 1 from the last.
+            self.at = (self.at + self.stride) % self.count;
+            return Some(self.at);
+        }
+        let mut candidates = self.left;
+        for _ in 0..self.below(rest) {
+            candidates &= candidates - 1;
+        }
+        let at = candidates.trailing_zeros();
+        self.left ^= 1 << at;
+        Some(at as usize)
+    }
+}
+
+fn is_coprime(mut a: usize, mut b: usize) -> bool {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a == 1
+}
+
+fn random() -> u64 {
+    use std::cell::Cell;
+    // Not a model's: only that threads begin differently matters.
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    static SEEDS: AtomicU64 = AtomicU64::new(0);
+    std::thread_local! {
+        // ORDERING: Relaxed; only that no two are equal matters.
+        static STATE: Cell<u64> = Cell::new(SEEDS.fetch_add(1 << 32, Ordering::Relaxed));
+    }
+    // Where the thread is past its last breath, any order will do.
+    let step = STATE.try_with(|state| {
+        // SplitMix64 (Steele, Lea and Flood, 2014).
+        let next = state.get().wrapping_add(0x9E37_79B9_7F4A_7C15);
+        state.set(next);
+        let mixed = (next ^ (next >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    });
+    step.unwrap_or(0)
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_arm_comes_once() {
+        for count in (0..70).chain([96, 128, 1_000]) {
+            for is_biased in [false, true] {
+                let mut order: Vec<_> = Turns::new(count, is_biased).collect();
+                assert!(!is_biased || order.iter().copied().eq(0..count));
+                order.sort_unstable();
+                assert!(order.into_iter().eq(0..count), "of {count}");
+            }
+        }
+    }
+
+    /// Which of the ready ones comes first, how often in a thousand.
+    fn shares(count: usize, ready: &[usize]) -> Vec<usize> {
+        const ROUNDS: usize = 40_000;
+        let mut shares = vec![0; ready.len()];
+        for _ in 0..ROUNDS {
+            let first = Turns::new(count, false).find_map(|at| ready.iter().position(|r| *r == at));
+            shares[first.expect("all come")] += 1;
+        }
+        shares.iter().map(|share| share * 1_000 / ROUNDS).collect()
+    }
+
+    #[test]
+    fn those_that_are_ready_have_equal_shares() {
+        for (count, ready) in [
+            (4, &[1, 2][..]),
+            (4, &[0, 1, 2]),
+            (64, &[5, 6, 7, 60]),
+            (97, &[3, 4]),
+        ] {
+            let shares = shares(count, ready);
+            let fair = 1_000 / ready.len();
+            assert!(
+                shares.iter().all(|share| share.abs_diff(fair) < 30),
+                "{shares:?} of {count}"
+            );
+        }
     }
 }

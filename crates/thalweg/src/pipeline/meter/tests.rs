@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::*;
-use crate::pipeline::watch::driven::Driven;
+use crate::pipeline::timeline::driven::Driven;
 use crate::pipeline::{Builder, Pipeline, Placement, Stats};
 
 /// The time that the write of an event takes, ns.

@@ -1,8 +1,7 @@
 //! The order of the readers, and the check that makes concurrent access sound (rules 3 and 4).
 
-use super::{Publisher, Reader, Shared};
-use crate::ring::identity::fresh;
-use crate::ring::sequence::{CAPACITY_MAX, slots_for};
+use super::{Access, Group, Publisher, Reader, Shared};
+use crate::ring::sequence::{CAPACITY_MAX, fresh, slots_for};
 use crate::ring::sync::Arc;
 
 /// Names a reader while a ring is being built; its number is also its place in the readers that
@@ -47,25 +46,10 @@ errors!(BuildError {
         "a reader is to come after reader {} of another ring", reader.index;
 });
 
-/// The access that a reader has to an element.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Access {
-    Look,
-    Write,
-    Shard { group: usize, shard: u32 },
-}
-
 #[derive(Debug)]
 struct Declared {
     access: Access,
     after: Vec<usize>,
-}
-
-pub(super) type Route<T> = Box<dyn Fn(&T) -> usize + Send>;
-
-pub(super) struct Group<T> {
-    pub(super) route: Route<T>,
-    pub(super) shards: usize,
 }
 
 /// Declares the readers of a ring and their order.

@@ -35,25 +35,23 @@
 //! the `done` of the earlier one, through a chain of release/acquire pairs (rule 6). *Shards of one
 //! group*: never the same element (rule 4).
 
+use super::sequence::Sequence;
+use super::sync::{Arc, AtomicU32, Ordering, UnsafeCell, order};
+
+pub use graph::{BuildError, Builder, ReaderId};
+pub(crate) use line::{Hand, Lent, Line, Single};
+pub(crate) use publisher::Published;
+pub use publisher::{Claim, ClaimError, Publisher};
+pub use reader::{Polled, Progress, Reader};
+
 mod graph;
 mod line;
 #[cfg(all(test, loom))]
 mod models;
 mod publisher;
 mod reader;
-mod single;
 #[cfg(all(test, not(loom)))]
 mod tests;
-
-use super::sequence::Sequence;
-use super::sync::{Arc, AtomicU32, Ordering, UnsafeCell, order};
-
-pub use graph::{BuildError, Builder, ReaderId};
-pub(crate) use line::{Hand, Lent, Line};
-pub(crate) use publisher::Published;
-pub use publisher::{Claim, ClaimError, Publisher};
-pub use reader::{Polled, Progress, Reader};
-pub(crate) use single::Single;
 
 /// One element on lines of its own, so that two stages at work on adjacent ones don't share a line.
 #[derive(Debug)]
@@ -175,4 +173,19 @@ impl<T> Reader<T> {
         self.release(count);
         count
     }
+}
+
+/// The access that a reader has to an element.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Access {
+    Look,
+    Write,
+    Shard { group: usize, shard: u32 },
+}
+
+type Route<T> = Box<dyn Fn(&T) -> usize + Send>;
+
+struct Group<T> {
+    route: Route<T>,
+    shards: usize,
 }

@@ -1,7 +1,5 @@
 //! loom models of the broadcast ring, each with the weakened ordering that it must catch.
 
-mod line;
-
 use loom::thread;
 
 use super::{Builder, Polled, Publisher, Reader};
@@ -165,4 +163,228 @@ fn given_back_early() {
 #[test]
 fn a_slot_given_back_early_is_written_again() {
     fault::check(given_back_early, &["release", "reclaim"]);
+}
+
+mod line {
+    //! Readers that one thread leads together.
+
+    use loom::thread;
+
+    use super::{drain, publish, row};
+    use crate::ring::broadcast::{Builder, Lent, Line, Reader};
+    use crate::ring::sync::fault;
+
+    fn in_line(readers: impl IntoIterator<Item = Reader<u32>>) -> Line<u32> {
+        let mut line = Line::new();
+        readers.into_iter().for_each(|reader| line.push(reader));
+        line
+    }
+
+    /// A writer and a looker, led through each element of a ring of one slot on one thread: through
+    /// the first by a step, through the second by the hand.
+    fn line() {
+        let (mut publisher, readers) = row([true, false]);
+        let mut line = in_line(readers);
+        let producer = thread::spawn(move || {
+            publish(&mut publisher, 1);
+            publish(&mut publisher, 2);
+        });
+        let mut seen = Vec::new();
+        while seen.len() < 2 {
+            let is_first = seen.is_empty();
+            let mut work = |element: Lent<'_, u32>| match element {
+                Lent::Write(value) => *value += 10,
+                Lent::Look(value) => seen.push(*value),
+            };
+            if let Some(single) = line.single().filter(|_| is_first) {
+                single.lead::<true, _>(&mut [(); 2], |(), _, element| work(element));
+                continue;
+            }
+            let (_, ahead) = line.ahead();
+            if let Some(mut hand) = line.lead(ahead).hand::<1>() {
+                (0..2).for_each(|at| hand.lend(at, 0, |_, element| work(element)));
+                hand.done();
+            }
+            thread::yield_now();
+        }
+        assert_eq!(seen, [11, 12]);
+        producer.join().unwrap();
+    }
+
+    #[test]
+    fn a_line_is_led_through_each_element() {
+        fault::check(line, &["observe", "release"]);
+    }
+
+    /// The publisher's own thread leads the first reader of a ring of one slot, without a look at
+    /// the ring; one behind it is on another thread.
+    fn own_line() {
+        let (mut publisher, [first, mut behind]) = row([true, false]);
+        let mut line = in_line([first]);
+        let worker = thread::spawn(move || {
+            let mut seen = Vec::new();
+            while seen.len() < 2 {
+                behind.for_each(1, |_, value| seen.push(*value));
+                thread::yield_now();
+            }
+            seen
+        });
+        for number in 1..=2 {
+            while publisher.free(1) == 0 {
+                thread::yield_now();
+            }
+            let published = publisher.put(|slot| *slot = number);
+            let single = line.published(&published).expect("it stands there");
+            single.lead::<true, _>(&mut [()], |(), _, element| match element {
+                Lent::Write(value) => *value += 10,
+                Lent::Look(_) => panic!("declared as a writer"),
+            });
+        }
+        assert_eq!(worker.join().expect("it did not panic"), [11, 12]);
+    }
+
+    #[test]
+    fn a_line_is_led_through_what_its_own_thread_publishes() {
+        fault::check(own_line, &["release", "reclaim"]);
+    }
+
+    /// Two readers of one thread, and a third of another that comes between them.
+    fn open_line() {
+        let (mut publisher, [first, mut between, last]) = row([false, true, false]);
+        let mut line = in_line([first, last]);
+        publish(&mut publisher, 1);
+        let worker = thread::spawn(move || {
+            between.change(1, |_, value| *value += 1);
+            between
+        });
+        let (_, ahead) = line.ahead();
+        if let Some(mut hand) = line.lead(ahead).hand::<1>() {
+            for at in 0..2 {
+                hand.lend(at, 0, |_, element| match element {
+                    Lent::Write(_) => panic!("declared as lookers"),
+                    Lent::Look(value) => assert!(*value > 0),
+                });
+            }
+            hand.done();
+        }
+        // The slot is free only when the writer between the two is done with it.
+        let _ = publisher.publish(|slot| *slot = 2);
+        worker.join().unwrap();
+    }
+
+    #[test]
+    fn a_line_with_somebody_between_is_not_led() {
+        fault::check(open_line, &["line_open"]);
+    }
+
+    /// A line gives its only slot back early; the publisher writes it again meanwhile.
+    fn line_gives_back() {
+        let (mut publisher, readers) = row([true, false]);
+        let mut line = in_line(readers);
+        publish(&mut publisher, 1);
+        let consumer = thread::spawn(move || {
+            let (_, ahead) = line.ahead();
+            if let Some(mut hand) = line.lead(ahead).hand::<1>() {
+                hand.lend(0, 0, |_, element| {
+                    if let Lent::Write(value) = element {
+                        *value += 10;
+                    }
+                });
+                hand.give_back();
+            }
+            line
+        });
+        while publisher.free_early(1) == 0 {
+            thread::yield_now();
+        }
+        publisher.publish(|slot| *slot = 2).expect("there is room");
+        drop(consumer.join().unwrap());
+    }
+
+    #[test]
+    fn a_slot_that_a_line_gives_back_is_written_again() {
+        fault::check(line_gives_back, &["release"]);
+    }
+
+    /// The publisher's own thread leads two readers of a ring of one slot, each released after its
+    /// turn; a third, on another thread, comes after the first and beside the second.
+    fn own_line_beside_another() {
+        let mut builder = Builder::<u32>::new(1);
+        let writer = builder.writer(&[]);
+        builder.looker(&[writer]);
+        builder.looker(&[writer]);
+        let (mut publisher, mut readers) = builder.build(|| 0).expect("a valid ring");
+        let mut beside = readers.pop().expect("three readers");
+        let mut line = in_line(readers);
+        let worker = thread::spawn(move || drain(&mut beside));
+        let mut seen = Vec::new();
+        for number in 1..=2 {
+            while publisher.free(1) == 0 {
+                thread::yield_now();
+            }
+            let published = publisher.put(|slot| *slot = number);
+            let single = line.published(&published).expect("it stands there");
+            single.lead::<true, _>(&mut [(); 2], |(), _, element| match element {
+                Lent::Write(value) => *value += 10,
+                Lent::Look(value) => seen.push(*value),
+            });
+        }
+        drop((publisher, line));
+        assert_eq!(seen, [11, 12]);
+        assert_eq!(worker.join().expect("it did not panic"), [11, 12]);
+    }
+
+    #[test]
+    fn a_line_is_led_beside_a_reader_of_another_thread() {
+        fault::check(
+            own_line_beside_another,
+            &["release", "reclaim", "observe", "close", "closed"],
+        );
+    }
+
+    /// A line gives back the first of two elements in its hand; the publisher writes that slot
+    /// again while the second is still looked at, and closes.
+    fn hand_gives_back_the_first() {
+        let mut builder = Builder::<u32>::new(2);
+        let writer = builder.writer(&[]);
+        builder.looker(&[writer]);
+        let (mut publisher, readers) = builder.build(|| 0).expect("a valid ring");
+        let mut line = in_line(readers);
+        publish(&mut publisher, 1);
+        publish(&mut publisher, 2);
+        let consumer = thread::spawn(move || {
+            let mut seen = Vec::new();
+            while seen.len() < 3 {
+                let (_, ahead) = line.ahead();
+                let mut lead = line.lead(ahead.min(2));
+                while let Some(mut hand) = lead.hand::<1>() {
+                    for at in 0..2 {
+                        hand.lend(at, 0, |_, element| match element {
+                            Lent::Write(value) => *value += 10,
+                            Lent::Look(value) => seen.push(*value),
+                        });
+                    }
+                    hand.give_back();
+                }
+                drop(lead);
+                thread::yield_now();
+            }
+            seen
+        });
+        while publisher.free_early(1) == 0 {
+            thread::yield_now();
+        }
+        publisher.publish(|slot| *slot = 3).expect("there is room");
+        drop(publisher);
+        let seen = consumer.join().expect("it did not panic");
+        assert_eq!(seen, [11, 12, 13]);
+    }
+
+    #[test]
+    fn the_first_in_a_hand_is_written_again_while_the_second_is_looked_at() {
+        fault::check(
+            hand_gives_back_the_first,
+            &["publish", "observe", "release", "reclaim"],
+        );
+    }
 }

@@ -1,8 +1,7 @@
 //! The writing end: claim → write → publish.
 
-use super::graph::Group;
-use super::{PUBLISHER_GONE, Progress, READER_GONE, Ring, slowest};
-use crate::ring::prefetch::prefetch_for_writing;
+use super::{Group, PUBLISHER_GONE, Progress, READER_GONE, Ring, slowest};
+use crate::ring::prefetch_for_writing;
 use crate::ring::sequence::Sequence;
 use crate::ring::sync::{Arc, Ordering, UnsafeCell, order};
 

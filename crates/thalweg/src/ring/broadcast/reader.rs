@@ -1,7 +1,6 @@
 //! The reading ends: observe → work → release.
 
-use super::graph::Access;
-use super::{PUBLISHER_GONE, READER_GONE, Ring, slowest};
+use super::{Access, PUBLISHER_GONE, READER_GONE, Ring, slowest};
 use crate::ring::sequence::Sequence;
 use crate::ring::sync::{Arc, Ordering, is_model_over, order};
 

@@ -4,10 +4,8 @@ use std::iter::FusedIterator;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-use super::super::one_thread::{SharedByThreads, UsedByOneThreadAtATime};
-use super::error::PopError;
-use super::shared::Shared;
-use super::store::View;
+use super::shared::{Shared, View};
+use super::{PopError, SharedByThreads, UsedByOneThreadAtATime};
 use crate::ring::sync::fault;
 
 /// The reading end of a ring with one producer and one consumer; see [`spsc`](super::spsc()).
@@ -42,7 +40,7 @@ pub struct Consumer<T> {
     head: u64,
     /// Elements before this are known to be published.
     seen: u64,
-    pub(super) view: View<T>,
+    view: View<T>,
     /// Gives elements, and takes none: so it may be covariant.
     owns: PhantomData<T>,
 }

@@ -47,29 +47,26 @@
 //! rings of up to 256 KiB: in those, the consumer still has it. 32-byte elements through a ring of
 //! 1024: 8.7 to 4.7 ns; through one of 65,536 it made 3.5 into 4.4, so not there.
 //!
-//! *Distance.* See `distance.rs`.
+//! *Distance.* See `shared.rs`.
 //!
 //! The figures: 8-byte elements, 1024 of them, on a virtual machine with two cores of an AMD EPYC.
+//!
+//! Errors of the operations, and the marker that makes an end of a ring or a channel `!Sync`, are
+//! here, too.
 
-mod claim;
+use std::ptr::NonNull;
+
+use super::sequence::{CapacityError, memory_for, slots_for};
+use shared::Shared;
+
+pub use consumer::{Batch, Consumer};
+pub use producer::{Claim, Producer};
+
 mod consumer;
-mod distance;
-mod error;
 #[cfg(all(test, loom))]
 mod models;
 mod producer;
 mod shared;
-mod store;
-
-use std::ptr::NonNull;
-
-pub use claim::Claim;
-pub use consumer::{Batch, Consumer};
-pub use error::{ClaimError, PopError, PushError};
-pub use producer::Producer;
-
-use super::sequence::{CapacityError, memory_for, slots_for};
-use shared::Shared;
 
 /// The layout of a ring's elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -96,10 +93,125 @@ pub fn spsc<T>(
 ) -> Result<(Producer<T>, Consumer<T>), CapacityError> {
     let slots = slots_for(capacity)?;
     match layout {
-        Layout::Packed => memory_for::<store::Cell<T>>(capacity, slots),
-        Layout::Slotted => memory_for::<store::Slot<T>>(capacity, slots),
+        Layout::Packed => memory_for::<shared::Cell<T>>(capacity, slots),
+        Layout::Slotted => memory_for::<shared::Slot<T>>(capacity, slots),
     }?;
     let shared = Shared::new(layout, capacity, slots);
     let shared = NonNull::from(Box::leak(Box::new(shared)));
     Ok((Producer::new(shared), Consumer::new(shared)))
+}
+
+/// The reason why an element was not taken; it is given back.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PushError<T> {
+    /// The ring holds as many elements as it can. Try again when the consumer has taken some.
+    Full(T),
+    /// The ring is closed. It will never take an element again.
+    Closed(T),
+}
+
+giving_back!(PushError,
+    /// Whether the ring was full, so that a later try can succeed.
+    is_full Full:
+    Full "push to a full ring", Closed "push to a closed ring");
+
+/// The reason why no element came out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PopError {
+    /// Nothing is published at the moment.
+    Empty,
+    /// The ring is closed and everything published before the close has been taken.
+    Closed,
+}
+
+errors!(PopError {
+    Self::Empty => "pop from an empty ring";
+    Self::Closed => "pop from a closed and drained ring";
+});
+
+/// The reason why room was not claimed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ClaimError {
+    /// There is less room than asked for at the moment.
+    Full {
+        /// The claim that was asked for, in elements.
+        asked: usize,
+        /// The room that was free, in elements.
+        free: usize,
+    },
+    /// More was asked for than the ring ever holds; trying again is useless.
+    TooLarge {
+        /// The claim that was asked for, in elements.
+        asked: usize,
+        /// The capacity of the ring, in elements.
+        capacity: usize,
+    },
+    /// The ring is closed.
+    Closed,
+}
+
+errors!(ClaimError {
+    Self::Full { asked, free } => "claim of {asked} elements in a ring with {free} free";
+    Self::TooLarge { asked, capacity } =>
+        "claim of {asked} elements in a ring that holds {capacity}";
+    Self::Closed => "claim in a closed ring";
+});
+
+/// Nothing implements it, and nothing outside can: neither it nor the type below is theirs.
+#[diagnostic::on_unimplemented(
+    message = "an end of a ring, a channel or a bus can't be shared between threads",
+    label = "shared between threads",
+    note = "each thread has an end of its own: `move` it there, or a clone where there can be one",
+    note = "a `Mutex` around an end can be shared"
+)]
+pub trait SharedByThreads {}
+
+/// A field of this type makes an end `!Sync`. The compiler names it in the one error that it gives,
+/// in place of each pointer inside that is not `Sync`.
+#[derive(Debug)]
+pub struct UsedByOneThreadAtATime;
+
+// SAFETY: it has no state; and the condition never holds. (It has to be one for every lifetime, as
+// the compiler refuses one that it finds false here.)
+unsafe impl Sync for UsedByOneThreadAtATime where for<'a> UsedByOneThreadAtATime: SharedByThreads {}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_name_the_operation_and_the_limit() {
+        assert_eq!(PushError::Full(1).to_string(), "push to a full ring");
+        assert_eq!(PushError::Closed(1).to_string(), "push to a closed ring");
+        assert_eq!(format!("{:?}", PushError::Full(1)), "Full(..)");
+        assert_eq!(PopError::Empty.to_string(), "pop from an empty ring");
+        assert_eq!(
+            PopError::Closed.to_string(),
+            "pop from a closed and drained ring"
+        );
+        let full = ClaimError::Full { asked: 3, free: 1 };
+        assert_eq!(
+            full.to_string(),
+            "claim of 3 elements in a ring with 1 free"
+        );
+        let large = ClaimError::TooLarge {
+            asked: 9,
+            capacity: 8,
+        };
+        assert_eq!(
+            large.to_string(),
+            "claim of 9 elements in a ring that holds 8"
+        );
+        assert_eq!(ClaimError::Closed.to_string(), "claim in a closed ring");
+    }
+
+    #[test]
+    fn a_refused_element_comes_back() {
+        assert_eq!(PushError::Full(7).into_inner(), 7);
+        assert_eq!(PushError::Closed(8).into_inner(), 8);
+        assert!(PushError::Full(7).is_full() && !PushError::Closed(8).is_full());
+    }
 }

@@ -24,8 +24,8 @@
 //! ordering of its own: rules 2 and 3 pass a slot on by a release store of the stamp that the next
 //! one acquires. By rule 1 there is one producer p and one consumer p, so an element is written
 //! once and taken once. One that has an old copy of `tail` or `head` finds a later stamp, or its
-//! compare-and-swap fails; so an endpoint may begin where it was last (`end.rs`). Only before it
-//! reports that the ring is full or empty does it check whether the copy is right.
+//! compare-and-swap fails; so an endpoint may begin where it was last ([`TicketEnd`]). Only before
+//! it reports that the ring is full or empty does it check whether the copy is right.
 //!
 //! *Why tickets can come back.* No thread holds or has stamped a position from `tail` on: drawing
 //! keeps that so, and a swap back uncovers only the swapping producer's own. So it does no harm
@@ -49,7 +49,8 @@
 //! pass over them; so it does with what was written and is not committed. The end of a claim passes
 //! over holes at the head as a consumer would, so that their room is there though no consumer pops.
 //! A claim that is forgotten (`mem::forget`) leaves its slots waiting for ever, and the ring
-//! delivers nothing behind them, unless an endpoint remembers the claim and gives it up (`end.rs`).
+//! delivers nothing behind them, unless an endpoint remembers the claim and gives it up
+//! ([`TicketEnd`]).
 //!
 //! *Progress.* A push or pop that fails to draw tries again only because another one drew or gave
 //! back, so all together always move on. A producer that is preempted between ticket and stamp
@@ -69,26 +70,24 @@
 //! crossbeam's `ArrayQueue`. Ours differs in stamps that mark holes, in tickets by the batch, in
 //! the closed bit, and in a capacity that is exact with positions that are plain counts.
 
-mod claim;
-mod end;
-#[cfg(all(test, loom))]
-mod models;
-mod pop;
-mod push;
-mod slot;
-#[cfg(all(test, not(loom)))]
-mod tests;
-mod within;
-
-pub(crate) use claim::Claimed;
-pub use claim::TicketClaim;
-pub(crate) use end::TicketEnd;
+use std::ops::Deref;
 
 use super::panics::drop_each;
 use super::sequence::{CapacityError, Tally};
 use super::spsc::Layout;
-use super::sync::{AtomicBool, AtomicU64, Ordering, fault, order, spin_hint};
+use super::sync::{Arc, AtomicBool, AtomicU64, Ordering, fault, order, spin_hint};
+use super::{PopError, PushError};
 use slot::{Slots, State, Storage};
+
+pub(crate) use push::Claimed;
+pub use push::TicketClaim;
+
+#[cfg(all(test, loom))]
+mod models;
+mod push;
+mod slot;
+#[cfg(all(test, not(loom)))]
+mod tests;
 
 /// In `tail`: closed.
 const CLOSED: u64 = 1 << 63;
@@ -376,5 +375,273 @@ impl Backoff {
             spin_hint();
         }
         self.pauses = self.pauses_max.min(2 * self.pauses + 1);
+    }
+}
+
+impl<T> Ticket<T> {
+    /// Draws tickets for 1 to `max` elements, `max` being at least 1, and passes over holes; gives
+    /// the first position and how many. Begins where `near` says, which becomes the position after
+    /// them.
+    #[inline(always)]
+    fn serve(&self, slots: Slots<'_, T>, near: &mut u64, max: u64) -> Result<(u64, u64), PopError> {
+        let mut backoff = Backoff::new();
+        let mut head = *near;
+        loop {
+            let (count, then) = slots.element_run(head, max);
+            if count == 0 && then != State::Hole {
+                let now = self.popped();
+                if now == head && then != State::Later {
+                    *near = head;
+                    return Err(self.why_nothing(head));
+                }
+                // Others have drawn this ticket.
+                head = now;
+                continue;
+            }
+            let next = head + count.max(1);
+            match self.head.draw(head, next) {
+                Ok(_) if count > 0 => {
+                    *near = next;
+                    return Ok((head, count));
+                }
+                Ok(_) => {
+                    slots.skip(head);
+                    self.count_passed();
+                    head = next;
+                }
+                Err(now) => {
+                    head = now;
+                    backoff.wait();
+                }
+            }
+        }
+    }
+
+    /// Passes over holes at the head, as a consumer does: their room comes back though no thread
+    /// pops. Returns how many there were.
+    #[cold]
+    pub(crate) fn pass_holes(&self) -> usize {
+        let mut passed = 0;
+        if fault::is("holes_kept") {
+            return passed;
+        }
+        let slots = self.slots();
+        let mut head = self.popped();
+        while slots.content(head) == State::Hole {
+            match self.head.draw(head, head + 1) {
+                Ok(_) => {
+                    slots.skip(head);
+                    self.count_passed();
+                    head += 1;
+                    passed += 1;
+                }
+                Err(now) => head = now,
+            }
+        }
+        passed
+    }
+
+    fn count_passed(&self) {
+        self.absent.subtract(1);
+        self.passed.add(1);
+    }
+
+    /// Takes the oldest element.
+    ///
+    /// Costs one compare-and-swap, and no look at the producers' side but the slot.
+    ///
+    /// # Errors
+    /// [`PopError::Empty`] if nothing is published at the head now; [`PopError::Closed`] if the
+    /// ring is closed and drained. Empty is also the answer while a producer that has its ticket
+    /// has not yet published, even if others behind it have.
+    #[inline]
+    pub fn try_pop(&self) -> Result<T, PopError> {
+        self.try_pop_at().map(|(_, value)| value)
+    }
+
+    /// Takes the oldest element, and says its position.
+    ///
+    /// # Errors
+    /// As [`try_pop`](Self::try_pop).
+    #[inline]
+    pub fn try_pop_at(&self) -> Result<(u64, T), PopError> {
+        let mut near = self.popped();
+        match self.pop_here(&mut near) {
+            Ok(found) => Ok(found),
+            Err(true) => Err(PopError::Empty),
+            Err(false) => self.try_pop_near(&mut near),
+        }
+    }
+
+    /// Takes the element at `near`, which is where the head is as far as the caller knows; fails if
+    /// that is wrong or there is none, with `true` if the ring is open and nothing is at the head.
+    #[inline(always)]
+    fn pop_here(&self, near: &mut u64) -> Result<(u64, T), bool> {
+        let (slots, position) = (self.slots(), *near);
+        match slots.content(position) {
+            State::Element => {}
+            State::Hole | State::Later => return Err(false),
+            State::Free | State::Earlier => return Err(self.is_nothing_at(position)),
+        }
+        if self.head.draw(position, position + 1).is_err() {
+            return Err(false);
+        }
+        *near = position + 1;
+        // SAFETY: our ticket, seen as element, taken once (rule 3).
+        Ok((position, unsafe { slots.take(position) }))
+    }
+
+    /// Returns whether the head is at `position`, whose slot holds nothing, and the ring is open.
+    #[inline(always)]
+    fn is_nothing_at(&self, position: u64) -> bool {
+        // ORDERING: Relaxed; `true` is the answer of an open ring, and follows from nothing.
+        self.popped() == position && !self.closing.load(Ordering::Relaxed)
+    }
+
+    /// Works as [`try_pop_at`](Self::try_pop_at), by an endpoint that was at `near`.
+    #[inline(never)]
+    fn try_pop_near(&self, near: &mut u64) -> Result<(u64, T), PopError> {
+        let slots = self.slots();
+        let (position, _) = self.serve(slots, near, 1)?;
+        // SAFETY: our ticket, seen as element, taken once (rule 3).
+        Ok((position, unsafe { slots.take(position) }))
+    }
+
+    /// Moves up to `max` elements to the end of `out` with one compare-and-swap, and says how
+    /// many.
+    ///
+    /// Unless `max` is 0, there is at least one. A batch ends before a hole, so that the positions
+    /// are consecutive. Allocates only if `out` has no spare capacity for what is in the ring.
+    ///
+    /// # Errors
+    /// As [`try_pop`](Self::try_pop).
+    pub fn pop_into(&self, out: &mut Vec<T>, max: usize) -> Result<usize, PopError> {
+        let max = self.reserve(out, max);
+        if max == 0 {
+            return Ok(0);
+        }
+        let slots = self.slots();
+        let (first, count) = self.serve(slots, &mut self.popped(), max)?;
+        // SAFETY: our tickets, seen as elements, taken once (rule 3); `out` has room for `max`.
+        unsafe { slots.take_into(first, count, out) };
+        Ok(count as usize)
+    }
+
+    /// Makes room in `out` for what is in the ring, at most `max`, before any ticket is drawn; how
+    /// many there is room for, at most `max`.
+    #[inline]
+    fn reserve(&self, out: &mut Vec<T>, max: usize) -> u64 {
+        let max = max.min(self.capacity());
+        if out.capacity() - out.len() < max {
+            out.reserve(max.min(self.len().max(1)));
+        }
+        max.min(out.capacity() - out.len()) as u64
+    }
+}
+
+/// The ring, and where this endpoint drew its last ticket.
+///
+/// The next push or pop begins there: as long as no other endpoint has drawn since, it does not
+/// have to load the counter that all share before it asks for the slot, and in a crowd it finds out
+/// by the slot that others were faster.
+pub(crate) struct TicketEnd<T> {
+    ring: Arc<Ticket<T>>,
+    near: u64,
+    /// Where consumers were when a push below a limit looked last.
+    head: u64,
+    /// The claim that this endpoint has out.
+    claimed: Claimed,
+}
+
+impl<T> TicketEnd<T> {
+    pub(crate) fn new(ring: Arc<Ticket<T>>) -> Self {
+        Self {
+            ring,
+            near: 0,
+            head: 0,
+            claimed: Claimed::default(),
+        }
+    }
+
+    /// Appends an element, in one attempt. Gives it back, with `true` if the ring is open and full,
+    /// and `false` if [`try_push`](Self::try_push) is to try again or say why not. An end pushes or
+    /// pops, and does not do both.
+    #[inline(always)]
+    pub(crate) fn push_here(&mut self, value: T) -> Result<(), (T, bool)> {
+        self.ring.push_here(&mut self.near, value)
+    }
+
+    /// Works as [`Ticket::try_push`].
+    #[inline(always)]
+    pub(crate) fn try_push(&mut self, value: T) -> Result<(), PushError<T>> {
+        self.ring.try_push_near(&mut self.near, value)
+    }
+
+    /// Appends an element below `limit`, in one attempt. Gives it back if
+    /// [`try_push_within`](Self::try_push_within) is to try again or say why not.
+    #[inline(always)]
+    pub(crate) fn push_here_within(&mut self, value: T, limit: u64) -> Result<(), T> {
+        self.ring
+            .push_here_within(&mut self.near, self.head, value, limit)
+    }
+
+    /// Works as [`Ticket::try_push_within`].
+    #[inline(always)]
+    pub(crate) fn try_push_within(&mut self, value: T, limit: u64) -> Result<(), PushError<T>> {
+        self.ring
+            .try_push_within_near(&mut self.near, &mut self.head, value, limit)
+    }
+
+    /// Returns the ring, and where a claim is [remembered](TicketClaim::remember).
+    pub(crate) fn parts(&mut self) -> (&Ticket<T>, &mut Claimed) {
+        (&self.ring, &mut self.claimed)
+    }
+
+    /// Returns the ring alone.
+    pub(crate) fn ring(&self) -> Arc<Ticket<T>> {
+        Arc::clone(&self.ring)
+    }
+
+    /// Returns a claim that was remembered here and forgotten, to be given up. No other endpoint
+    /// has its tickets: a claim borrows the place where it is remembered for as long as it lives.
+    pub(crate) fn end_forgotten(&mut self) -> TicketClaim<'_, T> {
+        TicketClaim::again(&self.ring, self.ring.slots(), &mut self.claimed)
+    }
+
+    /// Claims room for one element below `limit`.
+    pub(crate) fn claim_within(&mut self, limit: u64) -> Result<TicketClaim<'_, T>, PushError<()>> {
+        self.ring
+            .claim_within_near(&mut self.near, &mut self.head, limit)
+    }
+
+    /// Takes the oldest element, in one attempt. Fails, with `true` if the ring is open and empty.
+    #[inline(always)]
+    pub(crate) fn pop_here(&mut self) -> Result<T, bool> {
+        Ok(self.ring.pop_here(&mut self.near)?.1)
+    }
+
+    /// Works as [`Ticket::try_pop_at`].
+    #[inline(always)]
+    pub(crate) fn try_pop_at(&mut self) -> Result<(u64, T), PopError> {
+        self.ring.try_pop_near(&mut self.near)
+    }
+}
+
+impl<T> Clone for TicketEnd<T> {
+    fn clone(&self) -> Self {
+        Self {
+            ring: Arc::clone(&self.ring),
+            near: self.near,
+            head: self.head,
+            claimed: Claimed::default(),
+        }
+    }
+}
+
+impl<T> Deref for TicketEnd<T> {
+    type Target = Ticket<T>;
+
+    fn deref(&self) -> &Ticket<T> {
+        &self.ring
     }
 }

@@ -1,6 +1,7 @@
 //! Notifying waiters that there is something to look at.
 //!
-//! A [`Signal`] is a list of wakers with a word in front, for threads and tasks alike. While there
+//! A [`Signal`] is a list of wakers with a word in front, for threads and tasks alike, first come
+//! first served. While there
 //! is no waiter, a notification costs a load and a branch, and no fence.
 //!
 //! # State
@@ -64,22 +65,20 @@
 //! barrier, a signal is armed for ever. Asymmetric barriers for this purpose: Dice, Huang and Yang,
 //! "Asymmetric Dekker synchronization" (2001); folly's `AsymmetricThreadFence`.
 
-mod chain;
-mod list;
+use std::task::Waker;
+
+use thalweg_measure::clock::Clock;
+
+use super::roster::{Entry, Roster, Wait, renew};
+use super::{barrier, let_go, wake};
+use crate::ring::sync::{
+    AtomicU32, AtomicU64, IS_MODEL, Mutex, MutexGuard, Ordering, fault, fence, lock, order,
+};
+
 #[cfg(all(test, loom))]
 mod models;
-mod shutting;
 #[cfg(all(test, not(loom)))]
 mod tests;
-mod waking;
-
-use super::barrier;
-use super::let_go;
-use super::roster::{Entry, renew};
-use crate::ring::sync::{AtomicU32, AtomicU64, Mutex, MutexGuard, Ordering, fence, lock, order};
-pub(crate) use list::Kind;
-use list::List;
-use std::task::Waker;
 
 /// Notifiers must look twice.
 const ARMED: u32 = 1;
@@ -343,5 +342,323 @@ impl Signal {
     fn lock(&self) -> MutexGuard<'_, List> {
         // No foreign code runs under the lock.
         lock(&self.back.list)
+    }
+}
+
+/// The kind of waiter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A task, which may be kept unpolled, or forgotten.
+    Task,
+    /// A thread that waits for other things, too: it will run and look, whatever happens.
+    Select,
+    /// A thread that waits for this alone, and leaves as soon as it is woken.
+    Thread,
+}
+
+#[derive(Debug, Default)]
+struct List {
+    waits: Roster<Kind>,
+    /// How many of them are threads.
+    threads: usize,
+    /// Waits taken off by a notification, ever.
+    woken: u64,
+    /// A thread that was woken as one of a chain and has not looked yet.
+    waking: Option<Entry>,
+    /// Notifications have passed that mark without a fence.
+    is_old: bool,
+}
+
+impl List {
+    fn len(&self) -> u32 {
+        self.waits.len() as u32
+    }
+
+    /// Returns whether no waiter is listed, and none is on its way.
+    fn is_idle(&self) -> bool {
+        self.len() == 0 && (self.waking.is_none() || fault::is("chain_cleared"))
+    }
+
+    /// Lists a waiter.
+    fn push(&mut self, waker: Waker, kind: Kind) -> Entry {
+        self.threads += usize::from(kind != Kind::Task);
+        self.waits.push(Some(waker), kind)
+    }
+
+    /// Takes a waiter that leaves; `None` if it was taken.
+    fn remove(&mut self, entry: Entry) -> Option<Wait<Kind>> {
+        let wait = self.waits.remove(entry)?;
+        self.threads -= usize::from(wait.element != Kind::Task);
+        Some(wait)
+    }
+
+    /// Returns its waiters, for [`renew`](crate::wait::renew).
+    fn waits(&mut self) -> &mut Roster<Kind> {
+        &mut self.waits
+    }
+
+    /// Waits listed ever.
+    fn listed(&self) -> u64 {
+        self.waits.listed
+    }
+
+    /// Takes the waiter that came first, to be woken; and if that is a task, the first thread, too
+    /// (rule 8). Remembers a thread as waking if it is one of a chain.
+    fn pop(&mut self, is_of_chain: bool) -> Option<[Option<Waker>; 2]> {
+        let first = self.take(0, is_of_chain)?;
+        let mut second = None;
+        if first.element == Kind::Task && self.threads > 0 && !fault::is("task_trusted") {
+            let at = (self.waits.waits()).position(|wait| wait.element != Kind::Task);
+            second = at.and_then(|at| self.take(at, is_of_chain));
+        }
+        Some([first.waker, second.and_then(|wait| wait.waker)])
+    }
+
+    fn take(&mut self, at: usize, is_of_chain: bool) -> Option<Wait<Kind>> {
+        let wait = self.waits.take(at)?;
+        self.threads -= usize::from(wait.element != Kind::Task);
+        if is_of_chain && wait.element == Kind::Thread {
+            self.waking = Some(wait.entry);
+        }
+        self.woken += 1;
+        Some(wait)
+    }
+
+    /// Returns whether a thread of a chain is on its way.
+    fn is_marked(&self) -> bool {
+        self.waking.is_some()
+    }
+
+    /// Returns the mark as notifiers see it.
+    fn mark(&self) -> u32 {
+        match self.waking {
+            None => 0,
+            Some(_) if self.is_old => WAKING + OLD,
+            Some(_) => WAKING,
+        }
+    }
+
+    fn make_old(&mut self) {
+        self.is_old = true;
+    }
+
+    /// Makes an old mark a fresh one; returns whether it was old.
+    fn renew(&mut self) -> bool {
+        std::mem::take(&mut self.is_old)
+    }
+
+    /// Takes the mark off the waiter that was woken as `entry`, which looks next, if it has it
+    /// still.
+    fn unmark(&mut self, entry: Entry) -> Option<Mark> {
+        if self.waking != Some(entry) {
+            return None;
+        }
+        if fault::is("chain_kept") {
+            return Some(Mark::Fresh);
+        }
+        self.waking = None;
+        Some(if self.renew() { Mark::Old } else { Mark::Fresh })
+    }
+}
+
+/// A thread that has not looked so long after its wake-up has no core, and the next is woken. In a
+/// crowd that happens all the time, and each wake-up is 2 µs of the sender's: no less than this.
+const OVERDUE_NS: u64 = if cfg!(test) { 10_000_000_000 } else { 250_000 };
+/// Notifications that a mark holds back between two looks at it: then it is old, and they cost no
+/// fence any more.
+const HELD: u32 = 16;
+
+/// A mark that was taken off.
+#[derive(Debug, Clone, Copy)]
+#[must_use = "its thread must pass a barrier"]
+enum Mark {
+    Fresh,
+    Old,
+}
+
+impl Mark {
+    /// The thread that had it passes the barrier between that and its look.
+    fn pass(self) {
+        if matches!(self, Self::Old) && is_passed_over() {
+            return barrier::heavy();
+        }
+        if fault::is("chain_fence") {
+            return;
+        }
+        // ORDERING: SeqCst (order::dekker), pairs with the fence in `notify_next` (rule 4).
+        fence(order::dekker());
+    }
+}
+
+impl Signal {
+    /// Works as [`notify_one`](Self::notify_one) where waiters wake each other: no thread is woken
+    /// while a thread that this woke less than 0.25 ms ago has not looked yet. A thread that finds
+    /// something after a wait must notify the next if there may be more. A sender that is faster
+    /// than threads wake up so pays for one wake-up (2 µs), not for one per element, and there is
+    /// no herd.
+    ///
+    /// Waiters must be content with anything that comes, and an attempt that takes long, or waits
+    /// itself, holds up the others for as long.
+    ///
+    /// Gives what [`notify_one`](Self::notify_one) does.
+    #[inline(always)]
+    pub(crate) fn notify_chained(&self) -> bool {
+        match self.word_behind_light() {
+            0 => false,
+            word => self.notify_next(word),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn notify_next(&self, word: u32) -> bool {
+        self.continue_chain(word);
+        self.is_shut()
+    }
+
+    /// The second half of rule 1, with rules 4 and 7; `word` was seen behind a light barrier.
+    fn continue_chain(&self, mut word: u32) {
+        if word & OLD == 0 {
+            // ORDERING: SeqCst (order::dekker), pairs with the fences in `list` and `Mark::pass`
+            // (rules 1, 2 and 4).
+            fence(order::dekker());
+            // ORDERING: Relaxed; ordered by the fence.
+            word = self.front.word.load(Ordering::Relaxed);
+        }
+        if word & WAKING != 0 {
+            return self.hold_back(word);
+        }
+        if word / WAITER == 0 {
+            return self.count_idle();
+        }
+        // ORDERING: Relaxed; a guess at how busy waiters are, and losing some is fine.
+        self.back.idle.store(0, Ordering::Relaxed);
+        self.wake_next(false);
+    }
+
+    /// A thread is on its way: looks now and then whether it has been for too long.
+    fn hold_back(&self, word: u32) {
+        // ORDERING: Relaxed; a count that may miss some.
+        let held = self.back.held.load(Ordering::Relaxed) + 1;
+        // ORDERING: Relaxed, as above.
+        self.back.held.store(held % HELD, Ordering::Relaxed);
+        let is_old = word & OLD != 0;
+        let is_turn = held >= HELD;
+        if word / WAITER > 0 && (is_turn || !is_old) && self.is_overdue() {
+            self.wake_next(true);
+        } else if is_turn && !is_old {
+            self.make_old();
+        }
+    }
+
+    /// Returns whether the thread with the mark should long have looked.
+    fn is_overdue(&self) -> bool {
+        // ORDERING: Relaxed; a stamp that says how long ago something was.
+        let since = self.back.since.load(Ordering::Relaxed);
+        let clock = Clock::global();
+        !IS_MODEL && clock.ticks().saturating_sub(since) > clock.ticks_from_ns(OVERDUE_NS)
+    }
+
+    /// From here on notifications pass the mark, if there is one, without a fence.
+    fn make_old(&self) {
+        let mut list = self.lock();
+        // ORDERING: Relaxed; the word changes under the lock only.
+        let is_shut = self.front.word.load(Ordering::Relaxed) & SHUT != 0;
+        if list.is_marked() && !is_shut && barrier::is_available() {
+            list.make_old();
+            self.publish(&list);
+        }
+    }
+
+    /// Takes one waiter off the list and wakes it, unless a thread of the chain is on its way and
+    /// not overdue.
+    fn wake_next(&self, is_overdue: bool) {
+        let mut list = self.lock();
+        // Another notifier may have been faster.
+        let is_overdue = is_overdue && !fault::is("overdue");
+        let wakers = if !list.is_marked() || (is_overdue && (IS_MODEL || self.is_overdue())) {
+            list.pop(true)
+        } else {
+            None
+        };
+        if wakers.is_some() && !IS_MODEL {
+            // ORDERING: Relaxed, as in `is_overdue` and `hold_back`.
+            self.back
+                .since
+                .store(Clock::global().ticks(), Ordering::Relaxed);
+            // ORDERING: Relaxed, as above.
+            self.back.held.store(0, Ordering::Relaxed);
+        }
+        if must_publish(wakers.is_some()) {
+            self.publish(&list);
+        }
+        drop(list);
+        wakers.into_iter().flatten().for_each(wake);
+    }
+}
+
+/// Returns whether notifiers have passed an old mark without a fence: they do.
+fn is_passed_over() -> bool {
+    !fault::is("old_mark")
+}
+
+impl Signal {
+    /// Takes up to `wanted` waiters off the list, and wakes each outside of the lock.
+    fn wake(&self, wanted: usize) -> usize {
+        (0..wanted).take_while(|_| self.wake_first()).count()
+    }
+
+    fn wake_first(&self) -> bool {
+        let mut list = self.lock();
+        let wakers = list.pop(false);
+        let is_woken = wakers.is_some();
+        if must_publish(is_woken) {
+            self.publish(&list);
+        }
+        drop(list);
+        wakers.into_iter().flatten().for_each(wake);
+        is_woken
+    }
+}
+
+/// Returns whether to signal that the list has changed: only if it has.
+fn must_publish(is_changed: bool) -> bool {
+    is_changed || fault::is("publish_unchanged")
+}
+
+impl Signal {
+    /// Shuts the signal: no thread will look again after the look that follows (rule 6). That look
+    /// sees what was published by a thread that has passed the barrier of its notification; the
+    /// notifications of all other threads return that the signal is shut.
+    ///
+    /// It stays shut for ever. The call costs an uncontended lock and a fence, and the heavy
+    /// barrier where the signal is not armed (0.4 to 10 µs).
+    pub(crate) fn shut(&self) {
+        if fault::is("shut") {
+            return;
+        }
+        let mut list = self.lock();
+        let was_old = list.renew();
+        // ORDERING: Relaxed; the word changes under the lock only.
+        let word = self.front.word.load(Ordering::Relaxed) & !OLD;
+        // ORDERING: Release (order::end), pairs with the Acquire in `is_shut`: what the caller did
+        // before, its close above all, is visible to a thread that sees `SHUT`.
+        let shut = word | ARMED | SHUT;
+        self.front.word.store(shut, order::end());
+        if word & ARMED == 0 || (was_old && is_passed_over()) {
+            barrier::heavy();
+        }
+        drop(list);
+        // ORDERING: SeqCst (order::dekker), pairs with the fences of notifiers (rules 1 and 6).
+        fence(order::dekker());
+    }
+
+    /// Returns whether the signal is shut. A notifier calls it after its barrier, which is a fence
+    /// or, beside an old mark or without waiters, the heavy barrier of `shut`.
+    #[inline]
+    pub(crate) fn is_shut(&self) -> bool {
+        // ORDERING: Acquire (order::ended), pairs with the Release in `shut`, which the store of
+        // `publish` carries on; the notifier's fence orders it after what it published.
+        self.front.word.load(order::ended()) & SHUT != 0
     }
 }

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
-use super::balance::Reading;
-use super::express::ExpressLane;
-use super::registry::Core;
-use super::topic::Message;
-use super::{Bus, InboxId};
+use crate::bus::balance::Reading;
+use crate::bus::inbox::ExpressLane;
+use crate::bus::registry::Core;
+use crate::bus::topic::Message;
+use crate::bus::{Bus, InboxId};
 use crate::export::{Arrivals, Json, Kept, Source, is_full};
 
 /// The number of inboxes whose figures are kept, also when they are gone, until others need the
@@ -98,7 +98,7 @@ impl Inbox {
     }
 }
 
-pub(super) struct Exported<M: Message> {
+pub(in crate::bus) struct Exported<M: Message> {
     core: Weak<Core<M>>,
     began_ns: u64,
     looked_ns: u64,
@@ -106,7 +106,7 @@ pub(super) struct Exported<M: Message> {
 }
 
 impl<M: Message> Exported<M> {
-    pub(super) fn new(bus: &Bus<M>) -> Self {
+    pub(in crate::bus) fn new(bus: &Bus<M>) -> Self {
         let core = &bus.0.0;
         let now = core.clock.ns(core.clock.ticks());
         Self {

@@ -1,0 +1,602 @@
+//! Figures of pipelines and buses for a program that watches this one from outside.
+//!
+//! Where the environment variable [`THALWEG_EXPORT`](VARIABLE) names a directory when a pipeline or
+//! bus is built, or [`Builder::export_to`](crate::pipeline::Builder::export_to) does, a thread of
+//! its own writes its figures into a file there, ten times a second and once more at the end. The
+//! directory should be in memory, such as one under `/dev/shm`, and used by this user alone.
+//! `thalweg doctor` makes one, and reads it. `docs/export-format.md` describes the files.
+//!
+//! ```
+//! use thalweg::pipeline::{Pipeline, Placement};
+//!
+//! let directory = std::env::temp_dir().join(format!("figures-{}", std::process::id()));
+//! std::fs::create_dir(&directory)?;
+//! let mut pipeline = Pipeline::builder(64, || 0_u64)
+//!     .stage("double", |event, _| *event *= 2)
+//!     .placement(Placement::inline())
+//!     .export_to(&directory)
+//!     .build()?;
+//! pipeline.publish(|event| *event = 1)?;
+//! pipeline.join()?;
+//! let file = std::fs::read_dir(&directory)?.next().expect("one file")?;
+//! assert!(std::fs::read_to_string(file.path())?.contains("\"published\": 1,"));
+//! std::fs::remove_dir_all(&directory)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Cost
+//! Without the variable a read of the environment for each pipeline and bus. With it one thread for
+//! all of them, which wakes a hundred times a second and reads counters that are there anyway.
+//! Nothing waits for it.
+//!
+//! # Whole or not at all
+//! A snapshot is written under another name and renamed. A snapshot that cannot be written, because
+//! the directory is not there or full, is left out, and nothing else is affected: the next snapshot
+//! may be written.
+
+use std::any::Any;
+use std::fmt::{Display, Write as _};
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use thalweg_measure::histogram::Histogram;
+
+use crate::ring::sync::IS_MODEL;
+
+/// The environment variable that names the directory.
+pub const VARIABLE: &str = "THALWEG_EXPORT";
+
+/// The most pipelines and buses of a process that are exported, since their files stay.
+pub const EXPORTS_MAX: u64 = 256;
+
+/// The version of the format.
+pub const VERSION: u32 = 1;
+
+/// Returns the directory that was asked for, or else that of the environment. None in a model.
+pub(crate) fn directory(asked: Option<PathBuf>) -> Option<PathBuf> {
+    let named = || std::env::var_os(VARIABLE).filter(|named| !named.is_empty());
+    match IS_MODEL {
+        true => None,
+        false => asked.or_else(|| named().map(PathBuf::from)),
+    }
+}
+
+/// Returns whether a ring with this part of its capacity taken is full: a producer that waits for
+/// room goes on when an eighth is free.
+pub(crate) fn is_full(taken: u64, capacity: u64) -> bool {
+    capacity > 0 && taken >= capacity - capacity / 8
+}
+
+/// Follows sampled events in their order.
+///
+/// Each comes with its number and with when it was due, so that the rate is that of the senders,
+/// also where the events had to wait to be sent. The burst is the longest queue of an unbounded
+/// buffer between such arrivals and a server of the known rate: Lindley's recursion (1952), with
+/// the events between two samples as one arrival.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Arrivals {
+    first: Option<(u64, u64)>,
+    last: (u64, u64),
+    queue: f64,
+    burst: f64,
+}
+
+impl Arrivals {
+    /// The event of this number was due at `at`. One that is not later than the last changes
+    /// nothing. `service` is how long the server takes for an event, where that is known.
+    pub(crate) fn see(&mut self, number: u64, at: u64, service: Option<f64>) {
+        if self.first.is_none() {
+            self.first = Some((number, at));
+            self.last = (number, at);
+            return;
+        }
+        let (last_number, last_at) = self.last;
+        if number <= last_number || at < last_at {
+            return;
+        }
+        if let Some(service) = service.filter(|&service| service > 0.0) {
+            let served = (at - last_at) as f64 / service;
+            self.queue = (self.queue + (number - last_number) as f64 - served).max(0.0);
+            self.burst = self.burst.max(self.queue);
+        }
+        self.last = (number, at);
+    }
+
+    /// Returns the number of the last event that was seen.
+    pub(crate) fn last(&self) -> Option<u64> {
+        self.first.map(|_| self.last.0)
+    }
+
+    /// Events from the first seen to the last, and the time between them.
+    pub(crate) fn span(&self) -> (u64, u64) {
+        let (first, from) = self.first.unwrap_or_default();
+        (self.last.0 - first, self.last.1 - from)
+    }
+
+    /// Returns the longest queue, in events.
+    pub(crate) fn burst(&self) -> u64 {
+        self.burst.ceil() as u64
+    }
+}
+
+/// A name for each.
+struct Latencies(Vec<(String, Histogram)>);
+
+impl Source for Latencies {
+    fn kind(&self) -> &'static str {
+        "latencies"
+    }
+
+    fn look(&mut self) -> Kept {
+        None
+    }
+
+    fn write(&mut self, json: &mut Json) {
+        json.objects("latencies", &self.0, |json, (name, times)| {
+            json.put_text("name", name);
+            write_times(json, times, times.mean());
+        });
+    }
+}
+
+/// Exports how long things took, in ns, under names of one's own: the whole first, then its parts.
+/// For a program that has measured it and is about to end; pipelines export their own. Nothing is
+/// written unless [`VARIABLE`] names a directory. Each call writes another file.
+///
+/// ```
+/// use thalweg_measure::histogram::Histogram;
+///
+/// let mut times = Histogram::new();
+/// times.record(1_200);
+/// thalweg::export::latencies(&[("end to end".to_owned(), times)]);
+/// ```
+pub fn latencies(named: &[(String, Histogram)]) {
+    if let Some(directory) = directory(None) {
+        // The end writes it.
+        drop(Export::new(directory, Latencies(named.to_vec())));
+    }
+}
+
+pub(crate) fn write_times(json: &mut Json, times: &Histogram, mean_ns: f64) {
+    let summary = times.summary();
+    json.put("count", summary.count);
+    json.put_fraction("mean_ns", mean_ns);
+    json.put("p50_ns", summary.p50);
+    json.put("p90_ns", summary.p90);
+    json.put("p99_ns", summary.p99);
+    json.put("p999_ns", summary.p999);
+    json.put("p9999_ns", summary.p9999);
+    json.put("max_ns", summary.max);
+}
+
+/// An object in the making, a line for each of its members.
+#[derive(Debug)]
+pub(crate) struct Json {
+    text: String,
+    depth: usize,
+    is_empty: bool,
+}
+
+impl Json {
+    pub(crate) fn new() -> Self {
+        Self {
+            text: "{".to_owned(),
+            depth: 1,
+            is_empty: true,
+        }
+    }
+
+    /// Returns the whole text.
+    pub(crate) fn end(mut self) -> String {
+        self.close('}');
+        self.text.push('\n');
+        self.text
+    }
+
+    /// A number, `true` or `false`.
+    pub(crate) fn put(&mut self, key: &str, value: impl Display) {
+        self.key(key);
+        self.write(value);
+    }
+
+    /// A fraction, to three places; 0 for what is no number.
+    pub(crate) fn put_fraction(&mut self, key: &str, value: f64) {
+        let value = if value.is_finite() { value } else { 0.0 };
+        self.put(key, format_args!("{value:.3}"));
+    }
+
+    pub(crate) fn put_text(&mut self, key: &str, value: &str) {
+        self.key(key);
+        self.text.push('"');
+        for symbol in value.chars() {
+            match symbol {
+                '"' | '\\' => self.text.extend(['\\', symbol]),
+                symbol if symbol < ' ' => self.write(format_args!("\\u{:04x}", symbol as u32)),
+                symbol => self.text.push(symbol),
+            }
+        }
+        self.text.push('"');
+    }
+
+    /// An object in this one.
+    pub(crate) fn object(&mut self, key: &str, members: impl FnOnce(&mut Self)) {
+        self.key(key);
+        self.nested(('{', '}'), members);
+    }
+
+    /// An array of objects in this one.
+    pub(crate) fn objects<I: IntoIterator>(
+        &mut self,
+        key: &str,
+        items: I,
+        mut members: impl FnMut(&mut Self, I::Item),
+    ) {
+        self.key(key);
+        self.nested(('[', ']'), |json| {
+            for item in items {
+                json.next();
+                json.nested(('{', '}'), |json| members(json, item));
+            }
+        });
+    }
+
+    fn nested(&mut self, (open, close): (char, char), members: impl FnOnce(&mut Self)) {
+        self.text.push(open);
+        self.depth += 1;
+        self.is_empty = true;
+        members(self);
+        self.close(close);
+    }
+
+    fn close(&mut self, close: char) {
+        self.depth -= 1;
+        if !self.is_empty {
+            self.line();
+        }
+        self.is_empty = false;
+        self.text.push(close);
+    }
+
+    fn key(&mut self, key: &str) {
+        self.next();
+        self.write(format_args!("\"{key}\": "));
+    }
+
+    fn next(&mut self) {
+        if !self.is_empty {
+            self.text.push(',');
+        }
+        self.is_empty = false;
+        self.line();
+    }
+
+    fn line(&mut self) {
+        let indent = self.depth;
+        self.write(format_args!("\n{:indent$}", ""));
+    }
+
+    fn write(&mut self, value: impl Display) {
+        // Writing to a text does not fail.
+        let _ = write!(self.text, "{value}");
+    }
+}
+
+/// Between two looks, on average.
+const LOOK: Duration = Duration::from_millis(10);
+/// The number of looks per snapshot.
+const LOOKS: u32 = 10;
+
+/// The references that a look held, to be dropped when nothing is locked any more.
+pub(crate) type Kept = Option<Arc<dyn Any + Send + Sync>>;
+
+/// Something with figures.
+pub(crate) trait Source: Send {
+    /// Pipeline or bus.
+    fn kind(&self) -> &'static str;
+
+    /// Looks at what changes from moment to moment.
+    fn look(&mut self) -> Kept;
+
+    /// Writes the figures down.
+    fn write(&mut self, json: &mut Json);
+}
+
+/// When to look. At a fixed rate, what comes at a multiple of it would always be met at the same
+/// place; so the time between two looks is anything from a half of [`LOOK`] to one and a half.
+#[derive(Debug)]
+struct Pace(u64);
+
+impl Pace {
+    fn new() -> Self {
+        let since = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
+        Self(since.as_nanos() as u64 ^ u64::from(std::process::id()) << 32)
+    }
+
+    fn wait(&mut self) -> Duration {
+        // SplitMix64: Steele, Lea and Flood 2014, Fast Splittable Pseudorandom Number Generators.
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        let part = (mixed >> 32) as f64 / f64::from(u32::MAX);
+        LOOK.mul_f64(0.5 + part)
+    }
+}
+
+struct Entry {
+    directory: PathBuf,
+    number: u64,
+    /// None when it has ended.
+    watched: Mutex<Option<Watched>>,
+}
+
+struct Watched {
+    source: Box<dyn Source>,
+    snapshots: u64,
+}
+
+#[derive(Default)]
+struct Registry {
+    entries: Vec<Arc<Entry>>,
+    exports: u64,
+    has_thread: bool,
+}
+
+static REGISTRY: Mutex<Registry> = Mutex::new(Registry {
+    entries: Vec::new(),
+    exports: 0,
+    has_thread: false,
+});
+/// The last entry has gone.
+static EMPTY: Condvar = Condvar::new();
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A source in the hands of the reporter, until this is dropped.
+pub(crate) struct Export(Arc<Entry>);
+
+impl std::fmt::Debug for Export {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Export").field(&self.0.number).finish()
+    }
+}
+
+impl Export {
+    /// None if the process has exported too many.
+    pub(crate) fn new(directory: PathBuf, source: impl Source + 'static) -> Option<Self> {
+        let mut registry = lock(&REGISTRY);
+        if registry.exports == EXPORTS_MAX {
+            return None;
+        }
+        registry.exports += 1;
+        let number = registry.exports;
+        let watched = Watched {
+            source: Box::new(source),
+            snapshots: 0,
+        };
+        let entry = Arc::new(Entry {
+            directory,
+            number,
+            watched: Mutex::new(Some(watched)),
+        });
+        registry.entries.push(Arc::clone(&entry));
+        if !registry.has_thread {
+            let thread = std::thread::Builder::new().name("thalweg-export".to_owned());
+            // Without a thread there is the snapshot of the end.
+            registry.has_thread = thread.spawn(report).is_ok();
+        }
+        Some(Self(entry))
+    }
+
+    /// Looks now, besides the times at which the reporter does.
+    pub(crate) fn look(&self) {
+        self.0.look();
+    }
+}
+
+impl Drop for Export {
+    fn drop(&mut self) {
+        let mut registry = lock(&REGISTRY);
+        registry
+            .entries
+            .retain(|entry| !Arc::ptr_eq(entry, &self.0));
+        if registry.entries.is_empty() {
+            EMPTY.notify_all();
+        }
+        drop(registry);
+        self.0.end();
+    }
+}
+
+impl Entry {
+    fn look(&self) {
+        let kept = lock(&self.watched).as_mut().map(|it| it.source.look());
+        drop(kept);
+    }
+
+    fn snapshot(&self) {
+        if let Some(watched) = &mut *lock(&self.watched) {
+            self.write(watched, false);
+        }
+    }
+
+    /// The last snapshot; nothing is written after it.
+    fn end(&self) {
+        let mut place = lock(&self.watched);
+        let Some(mut watched) = place.take() else {
+            return;
+        };
+        let kept = watched.source.look();
+        self.write(&mut watched, true);
+        drop(place);
+        drop(kept);
+    }
+
+    fn write(&self, watched: &mut Watched, has_ended: bool) {
+        watched.snapshots += 1;
+        let process = std::process::id();
+        let mut json = Json::new();
+        json.put_text("format", "thalweg-export");
+        json.put("version", VERSION);
+        json.put_text("kind", watched.source.kind());
+        json.put("process", process);
+        json.put("number", self.number);
+        json.put("snapshot", watched.snapshots);
+        json.put("has_ended", has_ended);
+        watched.source.write(&mut json);
+        // A snapshot that cannot be written is left out: see the module.
+        let _ = self.replace(&format!("{process}-{}", self.number), &json.end());
+    }
+
+    /// Puts a file in the place of the old one.
+    fn replace(&self, name: &str, text: &str) -> io::Result<()> {
+        let new = self.directory.join(format!(".{name}.new"));
+        let written = write_new(&new, text).and_then(|()| {
+            let place = self.directory.join(name);
+            fs::rename(&new, place)
+        });
+        if written.is_err() {
+            // It may not be there at all.
+            let _ = fs::remove_file(&new);
+        }
+        written
+    }
+}
+
+/// Writes a file that does not exist yet: a link that another process put in its place is not
+/// followed.
+fn write_new(path: &PathBuf, text: &str) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    options.open(path)?.write_all(text.as_bytes())
+}
+
+/// Looks and writes until nothing is left.
+fn report() {
+    let mut looks = 0_u32;
+    let mut due = Instant::now();
+    let mut pace = Pace::new();
+    loop {
+        due = (due + pace.wait()).max(Instant::now());
+        let Some(entries) = next(due) else { return };
+        looks = (looks + 1) % LOOKS;
+        for entry in &entries {
+            // The reference that it kept may be the last of a bus, with messages whose drop panics.
+            let looked = catch_unwind(AssertUnwindSafe(|| entry.look()));
+            if let Err(payload) = looked {
+                crate::wait::discard(payload);
+            }
+            if looks == 0 {
+                entry.snapshot();
+            }
+        }
+    }
+}
+
+/// Waits until `due` and gives all entries; nothing, and the thread ends, when there are none.
+fn next(due: Instant) -> Option<Vec<Arc<Entry>>> {
+    let mut registry = lock(&REGISTRY);
+    while !registry.entries.is_empty() {
+        let left = due.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Some(registry.entries.clone());
+        }
+        let waited = EMPTY.wait_timeout(registry, left);
+        registry = waited.unwrap_or_else(PoisonError::into_inner).0;
+    }
+    registry.has_thread = false;
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Arrivals, Json, *};
+
+    #[test]
+    fn the_longest_queue_is_that_of_a_server_of_this_rate() {
+        let mut arrivals = Arrivals::default();
+        assert_eq!((arrivals.span(), arrivals.last()), ((0, 0), None));
+        // One event in 10, and the server takes 5; then 100 in 100, 20 of which it can serve.
+        for number in 0..10 {
+            arrivals.see(number, 1_000 + 10 * number, Some(5.0));
+        }
+        assert_eq!(arrivals.burst(), 0);
+        arrivals.see(109, 1_190, Some(5.0));
+        assert_eq!(arrivals.burst(), 80);
+        // The queue is empty again after 400; a smaller burst is none.
+        arrivals.see(110, 1_690, Some(5.0));
+        arrivals.see(150, 1_700, Some(5.0));
+        assert_eq!((arrivals.burst(), arrivals.span()), (80, (150, 700)));
+    }
+
+    #[test]
+    fn two_bursts_without_a_pause_make_one() {
+        let mut arrivals = Arrivals::default();
+        for (number, at) in [(0, 0), (50, 100), (100, 200)] {
+            arrivals.see(number, at, Some(10.0));
+        }
+        assert_eq!(arrivals.burst(), 80);
+    }
+
+    #[test]
+    fn what_cannot_be_changes_nothing() {
+        let mut arrivals = Arrivals::default();
+        arrivals.see(100, 1_000, None);
+        for (number, at) in [(100, 2_000), (90, 2_000), (101, 999)] {
+            arrivals.see(number, at, Some(1.0));
+        }
+        assert_eq!((arrivals.span(), arrivals.burst()), ((0, 0), 0));
+        arrivals.see(200, 2_000, Some(0.0));
+        assert_eq!((arrivals.span(), arrivals.burst()), ((100, 1_000), 0));
+    }
+
+    #[test]
+    fn members_are_on_lines_of_their_own_and_texts_are_escaped() {
+        let mut json = Json::new();
+        json.put("count", 7);
+        json.put_fraction("share", f64::NAN);
+        json.put_text("name", "a\"b\\c\n");
+        json.object("none", |_| {});
+        json.objects("stages", [1, 2], |json, number| json.put("number", number));
+        let expected = [
+            r#"{"#,
+            r#" "count": 7,"#,
+            r#" "share": 0.000,"#,
+            r#" "name": "a\"b\\c\u000a","#,
+            r#" "none": {},"#,
+            r#" "stages": ["#,
+            r#"  {"#,
+            r#"   "number": 1"#,
+            r#"  },"#,
+            r#"  {"#,
+            r#"   "number": 2"#,
+            r#"  }"#,
+            r#" ]"#,
+            "}\n",
+        ];
+        assert_eq!(json.end(), expected.join("\n"));
+    }
+
+    /// Each burst fills the queue for 0.4 of the time to the next one.
+    #[test]
+    fn looks_meet_bursts_at_any_place() {
+        for bursts_per_s in [100.0, 200.0, 300.0, 1_000.0, 37.0] {
+            for seed in 0..4 {
+                let (mut pace, mut now, mut full) = (Pace(seed), Duration::ZERO, 0);
+                for _ in 0..10_000 {
+                    now += pace.wait();
+                    full += u32::from((now.as_secs_f64() * bursts_per_s).fract() < 0.4);
+                }
+                let share = f64::from(full) / 10_000.0;
+                assert!((share - 0.4).abs() < 0.03, "{bursts_per_s}: {share}");
+                let mean = now / 10_000;
+                assert!(mean.abs_diff(LOOK) < LOOK / 50, "{mean:?}");
+            }
+        }
+    }
+}
