@@ -130,7 +130,7 @@ const UNSANITIZED: [&str; 6] = [
     "bus::simulated",
     "pipeline::attribution",
     "pipeline::auto",
-    "pipeline::meter",
+    "pipeline::meter::tests",
     "wait::pace",
 ];
 
