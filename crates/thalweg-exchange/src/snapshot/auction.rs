@@ -14,18 +14,18 @@ const SEARCH: u8 = 4;
 
 /// The search between two steps: the price and the lots of the best ask and the best bid that are
 /// left, which cross; the worst ask and the worst bid that traded; and the volume.
-fn fields_of(walk: &Walk) -> Option<[i64; 7]> {
-    let (ask, bid) = (walk.ask?, walk.bid?);
-    let (worst_ask, worst_bid) = walk.worst?;
+fn fields_of(walk: &Walk) -> [i64; 7] {
+    let [ask, bid] = [walk.ask, walk.bid].map(|left| left.expect("both sides are left, and cross"));
+    let (worst_ask, worst_bid) = walk.worst.expect("a search that goes on has matched lots");
     let [ask_lots, bid_lots, volume] = [ask.lots, bid.lots, walk.volume]
         .map(|lots| i64::try_from(lots).expect("the lots of a side fit 64 bits"));
-    Some([
+    [
         ask.price, ask_lots, bid.price, bid_lots, worst_ask, worst_bid, volume,
-    ])
+    ]
 }
 
 pub(super) fn encode(progress: &Uncrossing, out: &mut Writer<'_>) {
-    let walk = progress.walk.as_ref().and_then(fields_of);
+    let walk = progress.walk.as_ref().map(fields_of);
     let bit = |is_set: bool, bit: u8| if is_set { bit } else { 0 };
     out.byte(
         bit(progress.reference.is_some(), REFERENCE)

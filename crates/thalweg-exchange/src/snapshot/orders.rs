@@ -78,7 +78,8 @@ impl Terms {
                 true => (limits.low, limits.high),
                 false => (i64::MIN, i64::MAX),
             },
-            clock: risk.clock(),
+            // Where work is bounded, expired orders may be left over for the next clock command.
+            clock: risk.clock().filter(|_| !rules.bound_work),
             passed: symbol
                 .traded_at
                 .filter(|_| rules.trigger_passed_stops && !is_auction && !symbol.has_left_over),

@@ -116,14 +116,22 @@ fn rules_of_orders_are_checked() {
 #[test]
 fn expiry_in_the_wrong_order_or_too_late_is_refused() {
     let over = "the time until which it lives is over";
-    assert_eq!(
-        other(600_029, 500_009),
-        format!("an order at byte 1331: {over}")
-    );
-    assert_eq!(
-        other(500_009, 600_029),
-        format!("an order at byte 1042: {over}")
-    );
+    let unbounded = Rules {
+        bound_work: false,
+        ..Rules::default()
+    };
+    for (from, to, at) in [(600_029_i64, 500_009_i64, 1331), (500_009, 600_029, 1042)] {
+        let expired = |rules| {
+            let bytes = bytes(&state(rules));
+            changed(&bytes, &from.to_le_bytes(), &to.to_le_bytes())
+        };
+        let error = refusal(&expired(unbounded)).to_string();
+        assert_eq!(error, format!("an order at byte {at}: {over}"));
+        // Where work is bounded, it may be left over for the next clock command.
+        let read = decode_state(&expired(Rules::default())).expect("it is accepted");
+        let time = to.max(500_009);
+        assert_eq!(read.left_over(), Some(Command::Clock { time }));
+    }
     let turn = |turn: u32| [&longs([600_011])[..], &turn.to_le_bytes()].concat();
     let why = "an order's turn at byte 864: those of one time are not 0, 1, 2 and so on";
     check_error(&turn(1), &turn(0), why);

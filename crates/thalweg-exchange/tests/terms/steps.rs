@@ -4,13 +4,13 @@
 use thalweg_exchange::Action::{Ask, Bid};
 use thalweg_exchange::snapshot::{decode_state, encode_state};
 use thalweg_exchange::{
-    Action, Amend, Command, Event, OrderFlags, OrderId, OrderType, Place, Removal, ResultCode,
-    Rules, State, SymbolId, UserId, WORK_MAX,
+    Action, Amend, Command, Event, Events, OrderFlags, OrderId, OrderType, Place, Removal,
+    ResultCode, Rules, State, SymbolId, UserId, WORK_MAX,
 };
 
 use crate::terms::world::{
-    FUTURES, PAIR, World, ask, bid, cancelled, gtc, iceberg, in_symbol, moved, of_type, reduced,
-    stop, text, with,
+    FUTURES, PAIR, World, ask, bid, cancelled, good_till, gtc, iceberg, in_symbol, moved, of_type,
+    reduced, stop, text, with,
 };
 
 const MAX: i64 = WORK_MAX as i64;
@@ -428,4 +428,87 @@ fn a_snapshot_with_a_wrong_end_of_an_auction_is_refused() {
     bytes[price - 1] = 6;
     let why = refusal(&bytes);
     assert!(why.contains("a search for a price"), "{why}");
+}
+
+/// A search that ends with a command's last level, whose price trades nothing since an order was
+/// cancelled meanwhile: a further search is due, of which a command has no level left.
+fn further_search_due() -> World {
+    let mut world = rich(Rules::default());
+    world.done(start(PAIR));
+    for id in 0..2 * MAX {
+        world.done(Command::Place(ask(1, id, 1_001 + id, 1)));
+    }
+    world.done(Command::Place(bid(2, 1, 20_000, 1_000_000)));
+    world.done(Command::Place(bid(3, 1, 1_500, 10)));
+    world.done(Command::Place(bid(4, 1, 1_200, 10)));
+    world.done(uncross(PAIR));
+    world.done(cancelled(2, PAIR, 1));
+    world.done(uncross(PAIR));
+    assert!(world.state.left_over().is_some());
+    world
+}
+
+#[test]
+fn a_further_search_for_the_price_goes_on_alike_after_a_snapshot() {
+    let [prices, others] = [false, true].map(|is_read| {
+        let mut world = further_search_due();
+        if is_read {
+            reread(&mut world);
+        }
+        world.done(cancelled(3, PAIR, 1));
+        let mut prices = Vec::new();
+        while let Some(command) = world.state.left_over() {
+            world.done(command);
+            prices.extend(world.events.iter().filter_map(|event| match *event {
+                Event::Trade { price, .. } => Some(price),
+                _ => None,
+            }));
+        }
+        assert!(!prices.is_empty());
+        (prices, text(&world.state))
+    });
+    assert_eq!(prices, others);
+}
+
+#[test]
+fn a_snapshot_may_hold_expired_orders_that_are_left_over() {
+    for is_stop in [false, true] {
+        let mut world = rich(Rules::default());
+        for id in 0..=MAX {
+            let mut order = good_till(bid(1, id, 50, 1), 10);
+            order.trigger = is_stop.then_some(100);
+            world.done(with(order));
+        }
+        world.done(Command::Clock { time: 10 });
+        assert_eq!(world.state.left_over(), Some(Command::Clock { time: 10 }));
+        reread(&mut world);
+        world.done(Command::Clock { time: 10 });
+        assert_eq!((world.events.len(), world.state.left_over()), (1, None));
+    }
+}
+
+#[test]
+fn a_new_stop_order_goes_with_those_that_are_left_over() {
+    let mut world = rich(Rules::default());
+    for id in 0..MAX + 5 {
+        world.done(with(stop(bid(1, id, 140, 1), 100)));
+    }
+    world.done(Command::Place(ask(4, 1, 100, 1)));
+    world.done(Command::Place(bid(5, 1, 100, 1)));
+    assert!(world.state.left_over().is_some());
+    world.done(with(stop(bid(3, 7, 140, 1), 100)));
+    let has_triggered = |events: &Events, user| {
+        let is_its =
+            |event: &Event| matches!(*event, Event::Triggered { uid, .. } if uid == UserId(user));
+        events.iter().any(is_its)
+    };
+    assert!(!has_triggered(&world.events, 3));
+    reread(&mut world);
+    let mut is_triggered = false;
+    while let Some(command) = world.state.left_over() {
+        world.done(command);
+        is_triggered |= has_triggered(&world.events, 3);
+        reread(&mut world);
+    }
+    assert!(is_triggered);
 }

@@ -269,6 +269,9 @@ impl Book {
         let mut levels_left = most;
         loop {
             if progress.price.is_none() {
+                if levels_left == 0 {
+                    return false;
+                }
                 let begun = progress.walk.take();
                 let mut walk = begun.unwrap_or_else(|| self.begin_walk());
                 let levels = self.go_on(&mut walk, levels_left);

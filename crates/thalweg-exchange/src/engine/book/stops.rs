@@ -110,6 +110,11 @@ pub(super) struct Stops {
     left_over: Option<(i64, i64)>,
 }
 
+/// Returns the lowest and the highest price of both pairs of these.
+fn both((low, high): (i64, i64), (other_low, other_high): (i64, i64)) -> (i64, i64) {
+    (low.min(other_low), high.max(other_high))
+}
+
 impl Stops {
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
@@ -215,7 +220,6 @@ impl Stops {
     /// Leaves over what is reached, beside what is already.
     fn leave_over(&mut self, before: Option<(i64, i64)>) {
         let prices = self.reached_by.drain(..).map(|price| (price, price));
-        let both = |(low, high): (i64, i64), (price, _)| (low.min(price), high.max(price));
         self.left_over = before.into_iter().chain(prices).reduce(both);
     }
 
@@ -352,7 +356,8 @@ impl Book {
     }
 
     /// Executes the stop order that has just begun to wait, if its trigger is passed. One that is
-    /// rejected whole is refused as if it had no trigger.
+    /// rejected whole is refused as if it had no trigger. Where others are left over, it is left
+    /// over with them.
     pub(super) fn act_at_once(
         &mut self,
         order: OrderKey,
@@ -366,6 +371,12 @@ impl Book {
         };
         let waiting = self.aside.as_ref().map(|aside| &aside.stops.waiting);
         if !waiting.is_some_and(|waiting| waiting.get(&order).is_some_and(is_passed)) {
+            return ResultCode::Success;
+        }
+        if let Some(left_over) = self.left_over() {
+            let last = self.last.map(|price| (price, price));
+            let prices = last.into_iter().chain([left_over]).reduce(both);
+            self.aside_mut().stops.left_over = prices;
             return ResultCode::Success;
         }
         let Some(next) = self.take_waiting(order) else {
