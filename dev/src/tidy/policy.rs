@@ -216,9 +216,8 @@ pub(crate) const REPOSITORY: &[&str] = &[
     "https://github.com/thalweg-rs/thalweg/tree/main/",
 ];
 
-/// The licence of every crate, and the files that hold its text.
+/// The licence of every crate.
 pub(crate) const LICENCE: &str = "MIT OR Apache-2.0";
-pub(crate) const LICENCE_FILES: &[&str] = &["LICENSE-MIT", "LICENSE-APACHE"];
 /// The files that each package for crates.io holds beside its code.
 pub(crate) const PACKED_FILES: &[&str] = &["LICENSE-MIT", "LICENSE-APACHE", "README.md"];
 
