@@ -3,9 +3,7 @@
 //! Reads the subset of TOML that a Cargo manifest is written in: sections, and `key = value` with
 //! the value's first line.
 
-use super::policy::{
-    ARROWS, COMPARING, LICENCE, PEERS, PEERS_AT_WORK, WITHOUT_DEPENDENCIES,
-};
+use super::policy::{ARROWS, COMPARING, LICENCE, PEERS, PEERS_AT_WORK, WITHOUT_DEPENDENCIES};
 use super::rule::{Findings, Rule};
 use super::source::{Source, Tree};
 
