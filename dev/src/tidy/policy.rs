@@ -192,7 +192,7 @@ pub(crate) const HOUSE_PHRASES: &[&str] = &["so many", "at hand"];
 pub(crate) const HOUSE_OPENINGS: &[&str] =
     &["Of", "So many", "The same", "Who", "Those of", "What"];
 /// Where names and comments are not yet in the field's words.
-pub(crate) const NOT_RENAMED: &[&str] = &["crates/thalweg-cli/", "crates/thalweg-doctor/"];
+pub(crate) const NOT_RENAMED: &[&str] = &[];
 
 /// Words that have no place in the repository: tools and paths of the machine that it was written
 /// on. Split, so that this list does not find itself.
