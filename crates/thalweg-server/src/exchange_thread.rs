@@ -13,7 +13,7 @@ mod entering;
 mod market;
 mod writing;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use mio::{Events, Poll, Token};
 use thalweg_exchange::Command;
 use thalweg_exchange::codec::session::{Ending, ServerFrame};
 use thalweg_exchange::durable::{Failed, Finished, Storage};
-use thalweg_exchange::session::ClientSequence;
+use thalweg_exchange::session::{ClientSequence, Role};
 use tokio::sync::oneshot;
 
 use self::market::Readers;
@@ -35,7 +35,7 @@ use crate::inbound::{After, Turn};
 use crate::lifecycle::Lifecycle;
 use crate::output::Budget;
 use crate::publisher::{Mailbox, Outgoing};
-use crate::request::{Request, Snapshot};
+use crate::request::{NewSession, Request, Snapshot};
 use crate::scheduler::{Scheduler, TURN_WORK, TurnKind};
 use crate::session::{SessionId, Waits};
 use crate::sessions::Sessions;
@@ -48,6 +48,8 @@ pub(crate) const WAKER: Token = Token(usize::MAX);
 const EVENTS: usize = 1024;
 /// Work after which the sockets are looked at again, and answers to others are written.
 const SLICE_WORK: u64 = 4 * TURN_WORK;
+/// Connections that become sessions before others have their turn.
+const ENTER_TOGETHER: u64 = SLICE_WORK / CONNECTION_WORK;
 /// Bytes that are written before the sockets are looked at again, about.
 const FLUSH_BYTES: usize = 1 << 18;
 /// Bytes up to which an output is written before longer ones.
@@ -89,6 +91,8 @@ pub(crate) struct ExchangeThread<S: Storage> {
     scheduler: Scheduler,
     buckets: Buckets,
     budget: Rc<Budget>,
+    /// Connections that are to be sessions.
+    entering: VecDeque<Box<NewSession>>,
     /// Sessions that wait for room in the exchange.
     blocked: Vec<SessionId>,
     /// Sessions that wait for tokens, by the time when they have them.
@@ -142,6 +146,7 @@ impl<S: Storage> ExchangeThread<S> {
             outgoing: Outgoing::default(),
             sessions: Sessions::default(),
             scheduler: Scheduler::default(),
+            entering: VecDeque::new(),
             blocked: Vec::new(),
             asleep: BTreeSet::new(),
             dirty: Vec::new(),
@@ -204,7 +209,8 @@ impl<S: Storage> ExchangeThread<S> {
     /// Returns how long to wait for something to happen.
     fn timeout(&self) -> Option<Duration> {
         let may_serve = self.market != MarketData::Starting && self.scheduler.is_waited_for();
-        if may_serve || self.is_woken || self.readers.is_due() || !self.dirty.is_empty() {
+        let is_due = self.readers.is_due() || !self.entering.is_empty() || !self.dirty.is_empty();
+        if may_serve || self.is_woken || is_due {
             return Some(Duration::ZERO);
         }
         let now = Instant::now();
@@ -286,7 +292,8 @@ impl<S: Storage> ExchangeThread<S> {
     fn take_requests(&mut self, now: Instant) {
         while let Ok(request) = self.requests.try_recv() {
             match request {
-                Request::Enter(new) => self.enter(*new, now),
+                Request::Enter(new) if new.terms.key.role == Role::Admin => self.enter(*new, now),
+                Request::Enter(new) => self.entering.push_back(new),
                 Request::Keys(keys) => self.withdraw(&keys),
                 Request::Clock(time) if !self.has_failed && !self.is_stopping() => {
                     let set = self.driver.set_time(time);
@@ -312,6 +319,13 @@ impl<S: Storage> ExchangeThread<S> {
                     self.stopping = Stopping::Draining(reply);
                 }
             }
+            self.deliver();
+        }
+        for _ in 0..ENTER_TOGETHER {
+            let Some(new) = self.entering.pop_front() else {
+                return;
+            };
+            self.enter(*new, now);
             self.deliver();
         }
     }
