@@ -3,8 +3,8 @@
 //! A new order rests at once, trades, is rejected, or waits for its trigger.
 
 use super::Book;
-use super::ladder::{NO_KEY, mask};
-use super::orders::{Node, WAITS};
+use super::ladder::NO_KEY;
+use super::orders::{Node, WAITS, mask};
 use super::taking::Taker;
 use crate::command::{Action, Amend, ConditionalOrder, OrderType, Place, SelfTrade};
 use crate::engine::index::Vacancy;

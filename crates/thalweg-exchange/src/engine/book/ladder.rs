@@ -30,18 +30,12 @@ use self::far::Far;
 use thalweg::ring::prefetch;
 
 use self::window::{NO_TICK, Occupancy};
-use super::orders::{NONE, Node, Nodes, RestingOrder};
+use super::orders::{NONE, Node, Nodes, RestingOrder, mask};
 use super::owners::Owners;
 use crate::command::Action;
 
 /// The key of no price, and of the last one.
 pub(super) const NO_KEY: i64 = i64::MAX;
-
-/// Turns prices into keys and back.
-#[inline]
-pub(super) const fn mask(side: Action) -> i64 {
-    -(side as i64)
-}
 
 /// The levels of both sides, and the nodes that they and the orders are. First what every command
 /// reads.

@@ -19,6 +19,12 @@ const AT_ONCE: u32 = 16;
 /// No slot.
 pub(super) const NONE: u32 = u32::MAX;
 
+/// Turns prices into keys and back.
+#[inline]
+pub(super) const fn mask(side: Action) -> i64 {
+    -(side as i64)
+}
+
 /// An order, or the level that is the sentinel of a circular list of orders.
 ///
 /// For a level, `left` is the volume, `tag` the number of orders, `next` the oldest order,

@@ -15,8 +15,7 @@
 use thalweg::ring::prefetch;
 
 use super::Book;
-use super::ladder::mask;
-use super::orders::{NONE, RestingOrder};
+use super::orders::{NONE, RestingOrder, mask};
 use crate::command::{Action, OrderFlags};
 use crate::engine::index::Index;
 use crate::engine::slab::{Slab, make_room};

@@ -26,8 +26,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::entry::reject;
-use super::ladder::mask;
-use super::orders::{Node, WAITS};
+use super::orders::{Node, WAITS, mask};
 use super::{Aside, Book};
 use crate::command::{Action, ConditionalOrder, OrderFlags, Place};
 use crate::engine::index::OrderKey;

@@ -4,8 +4,8 @@
 //! taken in a row and leave their level together; any other is met alone (the slow path, below).
 
 use super::Book;
-use super::ladder::{NO_KEY, mask};
-use super::orders::{Node, WAITS};
+use super::ladder::NO_KEY;
+use super::orders::{Node, WAITS, mask};
 use crate::command::{Action, OrderFlags, OrderType, Place, SelfTrade};
 use crate::event::{Event, Events, Made, RejectReason, Removal, UserHint};
 use crate::ids::{OrderId, UserId};
