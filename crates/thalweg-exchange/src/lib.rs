@@ -37,6 +37,7 @@ pub mod service;
 pub mod session;
 pub mod snapshot;
 pub mod stream;
+mod wire;
 
 pub use command::{
     AccountSpec, Action, AdjustmentKind, Amend, Command, ConditionalOrder, FeeUnit, OrderFlags,

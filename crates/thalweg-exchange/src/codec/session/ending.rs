@@ -4,7 +4,8 @@ use std::fmt;
 
 use super::super::error::CodecError;
 use super::super::fields::{Reader, Writer};
-use super::super::frame::{HEAD_BYTES, kind};
+use super::super::frame::{HEAD_BYTES, Head, OWN_AT, kind};
+use crate::wire::Wire;
 
 /// The longest text of a bye, in bytes.
 pub const BYE_TEXT_BYTES_MAX: usize = 512;
@@ -119,12 +120,12 @@ impl<'b> Bye<'b> {
     }
 
     pub(super) fn write(&self, out: &mut Writer<'_>) {
-        out.head(self.bytes(), kind::BYE, self.why as u8);
-        out.slice(self.sent().as_bytes());
+        out.put(&Head::new(self.bytes(), kind::BYE, [self.why as u8, 0]));
+        out.put(self.sent().as_bytes());
     }
 
     pub(super) fn read(own: [u8; 2], fields: &mut Reader<'b>) -> Result<Self, CodecError> {
-        let why = ending(own)?;
+        let why = Ending::value(own[0], OWN_AT)?;
         let at = fields.at();
         match str::from_utf8(fields.rest()) {
             Ok(text) => Ok(Self { why, text }),
@@ -134,13 +135,4 @@ impl<'b> Bye<'b> {
             }),
         }
     }
-}
-
-/// The reason of a bye's own bytes, which must name one.
-pub(super) fn ending(own: [u8; 2]) -> Result<Ending, CodecError> {
-    Ending::from_code(own[0]).ok_or(CodecError::UnknownCode {
-        what: "the reason of a bye",
-        at: 6,
-        code: own[0].into(),
-    })
 }
