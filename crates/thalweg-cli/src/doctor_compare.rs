@@ -4,7 +4,7 @@ use crate::arguments::Format;
 use crate::arguments::doctor_compare::Compare;
 use crate::failure::{Failure, Finding, print, print_json};
 use crate::terminal::{Interruption, Notes};
-use thalweg_doctor::contrast::{Comparison, Error, Line, Plan};
+use thalweg_doctor::compare::{CommandLine, Comparison, Error, Plan};
 
 /// Runs two commands in turn, and reports which one is faster.
 ///
@@ -12,7 +12,8 @@ use thalweg_doctor::contrast::{Comparison, Error, Line, Plan};
 /// Returns an error if a command is empty, cannot be started or fails.
 pub(crate) fn compare(options: &Compare) -> Result<Finding, Failure> {
     let line = |name: &str, text: &str| {
-        Line::parse(text).map_err(|error| Failure::Misuse(format!("--{name} '{text}': {error}")))
+        CommandLine::parse(text)
+            .map_err(|error| Failure::Misuse(format!("--{name} '{text}': {error}")))
     };
     let plan = Plan {
         a: line("a", &options.a)?,

@@ -1,14 +1,12 @@
 //! Observes a program: from its start to its end, or, if it runs already, for some time.
 
-use crate::evidence::Evidence;
-use crate::export::{self, Exported};
-use crate::figures;
+use crate::evidence::export::{self, Exported};
+use crate::evidence::{Evidence, figures};
 use crate::probe::tree;
+use crate::probe::watch::Watch;
 use crate::recording::Recording;
-use crate::sys::Ended;
-use crate::target::{Error, Exit, Keeper, Started, Target};
-use crate::watch::{Watch, now_ns};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use crate::sys::{Ended, now_ns, wait_readable};
+use crate::target::{Error, Exit, SignalForwarder, Started, Target};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::fs::MetadataExt as _;
@@ -111,7 +109,7 @@ fn run(
     options: &Options,
 ) -> Result<(Watch, Exit, Ended), Error> {
     let mut keeper =
-        Keeper::new(options.grace, true).map_err(|why| Error::System("signals", why))?;
+        SignalForwarder::new(options.grace, true).map_err(|why| Error::System("signals", why))?;
     let begin = |pid| Watch::begin(&[(pid, pid)], options);
     let exports = place.map(|place| (export::VARIABLE, place.path()));
     let (started, mut watch) = Started::start(target, exports, &keeper.signals, begin)?;
@@ -151,7 +149,7 @@ pub fn attach(pid: i32, time: Duration, options: &Options) -> Result<Observation
         .ok_or(Error::NoProcess(pid))?;
     let end = pidfd_open(id, PidfdFlags::empty()).map_err(|_| Error::NoProcess(pid))?;
     let mut keeper =
-        Keeper::new(options.grace, false).map_err(|why| Error::System("signals", why))?;
+        SignalForwarder::new(options.grace, false).map_err(|why| Error::System("signals", why))?;
     let threads = threads_of(pid)?;
     let processes = tree::descendants(pid);
     let others = processes.iter().filter(|&&child| child != pid);
@@ -206,15 +204,7 @@ fn threads_of(pid: i32) -> Result<Vec<(i32, i32)>, Error> {
 }
 
 fn has_ended(process: BorrowedFd<'_>) -> bool {
-    let mut file = [PollFd::from_borrowed_fd(process, PollFlags::IN)];
-    poll(
-        &mut file,
-        Some(&Timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        }),
-    )
-    .is_ok_and(|ready| ready > 0)
+    wait_readable([process], 0).unwrap_or(false)
 }
 
 #[cfg(test)]
