@@ -2,7 +2,7 @@
 
 use crate::compare::{CommandLine, Comparison, Plan, Run, Taken};
 use crate::evidence::{Evidence, METRICS, Quality};
-use crate::machine::{Cost, Machine, Options};
+use crate::machine::{Cost, Machine, MeasureOptions};
 use crate::report::{Ending, Report};
 use crate::rules::*;
 use serde_json::Value;
@@ -167,7 +167,7 @@ fn capabilities_are_documented() {
 
 #[test]
 fn the_costs_of_a_machine_are_documented() {
-    let options = Options {
+    let options = MeasureOptions {
         is_quick: true,
         directory: std::env::temp_dir(),
     };

@@ -12,8 +12,8 @@ use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::process::Command;
+use std::thread;
 use std::time::{Duration, Instant};
-use std::{fmt, thread};
 
 /// A command and its arguments.
 #[derive(Debug, Clone)]
@@ -58,67 +58,43 @@ impl Exit {
 }
 
 /// The reason why a program could not be observed.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Error {
+pub enum ObserveError {
     /// There is no such program.
+    #[error("{}: no such program", .0.display())]
     NotFound(OsString),
     /// The program exists, but cannot be run.
+    #[error("{}: {}", .0.display(), .1)]
     NotExecutable(OsString, io::Error),
     /// There is no such process.
+    #[error("there is no process {0}")]
     NoProcess(i32),
     /// The process has ended, and its parent has not reaped it.
+    #[error("process {0} has ended, and waits for its parent to take note")]
     IsOver(i32),
     /// The process is a kernel thread.
+    #[error("process {0} is a thread of the kernel, and runs no program")]
     IsKernels(i32),
     /// The process belongs to another user.
+    #[error("process {0} belongs to another user, and only root may look at it")]
     NotYours(i32),
     /// The system refused something that every observation needs.
+    #[error("{0}: {1}")]
     System(&'static str, io::Error),
 }
 
-impl Error {
+impl ObserveError {
     /// Returns the exit code that a shell would return.
     #[must_use]
     pub fn code(&self) -> i32 {
         match self {
-            Error::NotFound(_) => 127,
-            Error::NotExecutable(..) => 126,
+            ObserveError::NotFound(_) => 127,
+            ObserveError::NotExecutable(..) => 126,
             _ => 2,
         }
     }
 }
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Error::NotFound(program) => write!(f, "{}: no such program", program.display()),
-            Error::NotExecutable(program, why) => write!(f, "{}: {why}", program.display()),
-            Error::NoProcess(pid) => write!(f, "there is no process {pid}"),
-            Error::IsOver(pid) => {
-                write!(
-                    f,
-                    "process {pid} has ended, and waits for its parent to take note"
-                )
-            }
-            Error::IsKernels(pid) => {
-                write!(
-                    f,
-                    "process {pid} is a thread of the kernel, and runs no program"
-                )
-            }
-            Error::NotYours(pid) => {
-                write!(
-                    f,
-                    "process {pid} belongs to another user, and only root may look at it"
-                )
-            }
-            Error::System(what, why) => write!(f, "{what}: {why}"),
-        }
-    }
-}
-
-impl std::error::Error for Error {}
 
 /// The signals that ask for an end.
 const ENDING: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
@@ -248,8 +224,8 @@ impl Started {
         variable: Option<(&str, &Path)>,
         signals: &Signals,
         before: impl FnOnce(i32) -> T,
-    ) -> Result<(Started, T), Error> {
-        let system = |what| move |why: Errno| Error::System(what, why.into());
+    ) -> Result<(Started, T), ObserveError> {
+        let system = |what| move |why: Errno| ObserveError::System(what, why.into());
         let (here_read, here) = pipe_with(PipeFlags::CLOEXEC).map_err(system("a pipe"))?;
         let (go, go_write) = pipe_with(PipeFlags::CLOEXEC).map_err(system("a pipe"))?;
         let mut command = Command::new(&target.program);
@@ -280,8 +256,9 @@ impl Started {
             (pid, said)
         });
         let pid = pid.map_err(|why| refused(target, why))?;
-        let said = said
-            .ok_or_else(|| Error::System("the child's id", io::ErrorKind::UnexpectedEof.into()))?;
+        let said = said.ok_or_else(|| {
+            ObserveError::System("the child's id", io::ErrorKind::UnexpectedEof.into())
+        })?;
         let id = Pid::from_raw(pid).expect("a child's id is above zero");
         let file = pidfd_open(id, PidfdFlags::empty()).map_err(system("the child's file"))?;
         Ok((Started { pid, file }, said))
@@ -292,23 +269,23 @@ impl Started {
     }
 
     /// Returns how the command ended and what it used, if it has ended.
-    pub(crate) fn reap(&self) -> Result<Option<(Exit, Ended)>, Error> {
-        let ended = sys::reap(self.pid).map_err(|why| Error::System("wait4", why))?;
+    pub(crate) fn reap(&self) -> Result<Option<(Exit, Ended)>, ObserveError> {
+        let ended = sys::reap(self.pid).map_err(|why| ObserveError::System("wait4", why))?;
         Ok(ended.map(|ended| (Exit::of_status(ended.status), ended)))
     }
 }
 
-fn refused(target: &Target, why: io::Error) -> Error {
+fn refused(target: &Target, why: io::Error) -> ObserveError {
     let program = target.program.clone();
     match why.kind() {
-        io::ErrorKind::NotFound => Error::NotFound(program),
+        io::ErrorKind::NotFound => ObserveError::NotFound(program),
         _ if [libc::EAGAIN, libc::ENOMEM]
             .map(Some)
             .contains(&why.raw_os_error()) =>
         {
-            Error::System("a new process", why)
+            ObserveError::System("a new process", why)
         }
-        _ => Error::NotExecutable(program, why),
+        _ => ObserveError::NotExecutable(program, why),
     }
 }
 
@@ -325,13 +302,13 @@ mod tests {
 
     #[test]
     fn an_error_names_the_program() {
-        let error = Error::NotFound("nosuch".into());
+        let error = ObserveError::NotFound("nosuch".into());
         assert_eq!(
             (error.to_string().as_str(), error.code()),
             ("nosuch: no such program", 127)
         );
         let denied = io::Error::from(io::ErrorKind::PermissionDenied);
-        let error = Error::NotExecutable("a.txt".into(), denied);
+        let error = ObserveError::NotExecutable("a.txt".into(), denied);
         assert_eq!(
             (error.to_string().as_str(), error.code()),
             ("a.txt: permission denied", 126)

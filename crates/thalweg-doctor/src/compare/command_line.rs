@@ -1,8 +1,6 @@
 //! Parses a command that is written in one string: as the words of a program and its arguments, or
 //! as a line for a shell.
 
-use std::fmt;
-
 /// A parsed command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CommandLine {
@@ -13,28 +11,19 @@ pub enum CommandLine {
 }
 
 /// The reason why a line is not a command.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CommandLineError {
     /// The line contains no word.
+    #[error("the command is empty")]
     Empty,
     /// A quote is not closed.
+    #[error("a quote is not closed")]
     OpenQuote,
     /// The line ends in a backslash.
+    #[error("a backslash is the last character")]
     LastBackslash,
 }
-
-impl fmt::Display for CommandLineError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            CommandLineError::Empty => "the command is empty",
-            CommandLineError::OpenQuote => "a quote is not closed",
-            CommandLineError::LastBackslash => "a backslash is the last character",
-        })
-    }
-}
-
-impl std::error::Error for CommandLineError {}
 
 /// The characters that have a meaning for a shell where they are not quoted, and those that have
 /// one between double quotes.

@@ -60,14 +60,17 @@ pub struct Plan {
 }
 
 /// The reason why there is no comparison.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Error {
+pub enum CompareError {
     /// A command cannot be started.
-    Start(io::Error),
+    #[error("the command cannot be started: {0}")]
+    Start(#[source] io::Error),
     /// The system refuses something that the measurement needs.
-    System(io::Error),
+    #[error("a run cannot be measured: {0}")]
+    System(#[source] io::Error),
     /// A run failed.
+    #[error("{arm}: {}run {run} failed: {status}", if *is_warmup { "warm-up " } else { "" })]
     Failed {
         /// The command of the run.
         arm: Arm,
@@ -79,39 +82,11 @@ pub enum Error {
         status: ExitStatus,
     },
     /// A command cannot be started, or cannot be waited for.
-    Arm(Arm, Box<Error>),
+    #[error("{0}: {1}")]
+    Arm(Arm, #[source] Box<CompareError>),
     /// The comparison was asked to stop.
+    #[error("interrupted")]
     Interrupted,
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Error::Start(error) => write!(f, "the command cannot be started: {error}"),
-            Error::System(error) => write!(f, "a run cannot be measured: {error}"),
-            Error::Arm(arm, error) => write!(f, "{arm}: {error}"),
-            Error::Interrupted => f.write_str("interrupted"),
-            Error::Failed {
-                arm,
-                run,
-                is_warmup,
-                status,
-            } => {
-                let kind = if *is_warmup { "warm-up run" } else { "run" };
-                write!(f, "{arm}: {kind} {run} failed: {status}")
-            }
-        }
-    }
-}
-
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Error::Start(error) | Error::System(error) => Some(error),
-            Error::Arm(_, error) => Some(error),
-            _ => None,
-        }
-    }
 }
 
 impl Plan {
@@ -123,7 +98,7 @@ impl Plan {
         &self,
         stop: &AtomicBool,
         mut progress: impl FnMut(),
-    ) -> Result<Vec<(Run, Run)>, Error> {
+    ) -> Result<Vec<(Run, Run)>, CompareError> {
         let mut measured = (Vec::new(), Vec::new());
         let order = order(self.warmup, self.seed).map(|arm| (arm, true));
         for (arm, is_warmup) in order.chain(self::order(self.runs, self.seed).map(|a| (a, false))) {
@@ -132,13 +107,13 @@ impl Plan {
                 Arm::B => (&self.b, &mut measured.1),
             };
             let outcome = crate::compare::run::run(line, self.shows_output, stop);
-            match outcome.map_err(|error| Error::Arm(arm, Box::new(error)))? {
-                Outcome::Interrupted => return Err(Error::Interrupted),
+            match outcome.map_err(|error| CompareError::Arm(arm, Box::new(error)))? {
+                Outcome::Interrupted => return Err(CompareError::Interrupted),
                 Outcome::Ended(status, run) if status.success() || self.ignores_failure => {
                     runs.push(run);
                 }
                 Outcome::Ended(status, _) => {
-                    return Err(Error::Failed {
+                    return Err(CompareError::Failed {
                         arm,
                         run: runs.len() + 1,
                         is_warmup,

@@ -1,6 +1,6 @@
 //! Measures one run of a command, and how much time others took meanwhile.
 
-use crate::compare::{CommandLine, Error};
+use crate::compare::{CommandLine, CompareError};
 use crate::probe::host::Host;
 use crate::sys::{self, Ended, cpu_s};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
@@ -85,13 +85,13 @@ pub(crate) fn run(
     line: &CommandLine,
     shows_output: bool,
     stop: &AtomicBool,
-) -> Result<Outcome, Error> {
+) -> Result<Outcome, CompareError> {
     let mut command = command(line, shows_output);
     let own_before_s = cpu_s(ClockId::ProcessCPUTime);
     let own = std::process::id().cast_signed();
     let host_before = Host::read(own);
     let began = Instant::now();
-    let process = command.spawn().map_err(Error::Start)?.id();
+    let process = command.spawn().map_err(CompareError::Start)?.id();
     let has_ended = AtomicBool::new(false);
     let (wall, mut waits) = thread::scope(|scope| {
         let watcher = scope.spawn(|| watch(process, &has_ended, stop));
@@ -102,10 +102,10 @@ pub(crate) fn run(
         watcher.thread().unpark();
         (wall, watcher.join().expect("the watcher does not panic"))
     });
-    let wall_s = wall.map_err(Error::System)?.as_secs_f64();
+    let wall_s = wall.map_err(CompareError::System)?.as_secs_f64();
     waits.sample_last(process);
     let host = (&host_before, &Host::read(own));
-    let ended = sys::reap(process.cast_signed()).map_err(Error::System)?;
+    let ended = sys::reap(process.cast_signed()).map_err(CompareError::System)?;
     let ended = ended.expect("its end was awaited");
     // ORDERING: Relaxed, pairs with the store of the signal; nothing else is read because of it.
     if stop.load(Ordering::Relaxed) {
@@ -348,9 +348,10 @@ mod tests {
     fn what_cannot_be_started_says_why() {
         let line = CommandLine::Words(vec!["no-such-program-here".to_owned()]);
         let found = run(&line, false, &AtomicBool::new(false));
-        assert!(
-            matches!(found, Err(Error::Start(error)) if error.kind() == io::ErrorKind::NotFound)
-        );
+        let Err(CompareError::Start(error)) = found else {
+            panic!("it was started");
+        };
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Measures each cost of a machine.
 
-use crate::machine::{self, Cost, Figure, Machine, Options, Pair, processor};
+use crate::machine::{self, Cost, Figure, Machine, MeasureOptions, Pair, processor};
 use rustix::fs::{fdatasync, fstatfs};
 use rustix::thread::futex::{self, Flags};
 use rustix::thread::{
@@ -67,7 +67,7 @@ impl Values {
 
     pub(crate) fn summed_up(
         mut self,
-        options: &Options,
+        options: &MeasureOptions,
         cores: Vec<usize>,
         disturbance: f64,
     ) -> Machine {

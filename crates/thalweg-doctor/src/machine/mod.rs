@@ -18,7 +18,7 @@ use thalweg_measure::table::{Cell, Nanoseconds, Table};
 
 /// The options of a measurement.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct MeasureOptions {
     /// Whether to measure in less than 1 s instead of 3.
     pub is_quick: bool,
     /// The directory on whose disk writes are measured.
@@ -101,32 +101,15 @@ fn by_name<T: Serialize, S: Serializer>(
 }
 
 /// The reason why a machine cannot be measured.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Error {
+pub enum MeasureError {
     /// The directory for the disk cannot be used.
-    Directory(PathBuf, io::Error),
+    #[error("{}: cannot be written to: {}", .0.display(), .1)]
+    Directory(PathBuf, #[source] io::Error),
     /// The system refuses to list the cores, or to pin a thread to one.
-    Cores(io::Error),
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Error::Directory(directory, error) => {
-                write!(f, "{}: cannot be written to: {error}", directory.display())
-            }
-            Error::Cores(error) => write!(f, "threads cannot be kept on cores: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Error::Directory(_, error) | Error::Cores(error) => Some(error),
-        }
-    }
+    #[error("threads cannot be kept on cores: {0}")]
+    Cores(#[source] io::Error),
 }
 
 /// The number of passes over all costs: influences that change within a second, such as where a
@@ -147,7 +130,7 @@ impl Machine {
     /// # Errors
     /// Returns an error if the directory cannot be written to, or if the system does not allow
     /// pinning threads to cores.
-    pub fn measure(options: &Options) -> Result<Machine, Error> {
+    pub fn measure(options: &MeasureOptions) -> Result<Machine, MeasureError> {
         let effort = match options.is_quick {
             true => Effort {
                 repetitions: 3,
@@ -160,29 +143,30 @@ impl Machine {
                 at_most: Duration::from_millis(150),
             },
         };
-        let cores = crate::machine::measure::cores().map_err(Error::Cores)?;
+        let cores = crate::machine::measure::cores().map_err(MeasureError::Cores)?;
         let mut values = Values::new(&cores);
         let watched = &cores[..cores.len().min(2)];
         let mut disturbance = 0.0;
         for _ in 0..PASSES {
             for &core in watched {
                 let idle = || GapLoop::new(Clock::global(), GAP_NS).run(IDLE_NS);
-                let gaps = crate::machine::measure::alone(core, idle).map_err(Error::Cores)?;
+                let gaps =
+                    crate::machine::measure::alone(core, idle).map_err(MeasureError::Cores)?;
                 disturbance += gaps.disturbance() / (PASSES * watched.len()) as f64;
             }
             values
                 .measure_single(&cores, effort)
-                .map_err(Error::Cores)?;
+                .map_err(MeasureError::Cores)?;
             values
                 .measure_between(&cores, effort)
-                .map_err(Error::Cores)?;
+                .map_err(MeasureError::Cores)?;
             values
                 .measure_shared(&cores, effort)
-                .map_err(Error::Cores)?;
+                .map_err(MeasureError::Cores)?;
             let syncs =
                 crate::machine::measure::syncs(&options.directory, effort.samples, effort.at_most);
             let syncs =
-                syncs.map_err(|error| Error::Directory(options.directory.clone(), error))?;
+                syncs.map_err(|error| MeasureError::Directory(options.directory.clone(), error))?;
             values.is_memory = syncs.is_memory;
             values.put(Cost::DiskSync, &syncs.values_ns);
         }
@@ -574,7 +558,7 @@ mod tests {
 
     #[test]
     fn this_machine_is_measured_and_said_as_json() {
-        let options = Options {
+        let options = MeasureOptions {
             is_quick: true,
             directory: std::env::temp_dir(),
         };
@@ -609,7 +593,7 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert!(names.len() >= 14, "{names:?}");
-        let nowhere = Options {
+        let nowhere = MeasureOptions {
             directory: PathBuf::from("/no/such/place"),
             ..options
         };

@@ -1,8 +1,42 @@
-//! Converts measured times into facts.
+//! Runs commands at a rate, and measures their results and the time that each part took.
 
-use crate::report::facts::{Batches, Distribution, Point, Stage};
+pub(crate) mod journaled;
+pub(crate) mod parts;
+mod passage;
+mod pipelined;
+mod timeline;
+
+use crate::report::facts::{
+    Batches, Distribution, Disturbance, Journal, Latency, Point, Stage, Trades,
+};
+pub(crate) use crate::runner::pipelined::Pipelined;
+use std::collections::BTreeMap;
 use thalweg::pipeline::StageStats;
+use thalweg_exchange::{Command, Event, ResultCode, State};
 use thalweg_measure::histogram::{Histogram, Summary};
+
+/// The result of a run.
+pub(crate) struct Outcome {
+    /// The state of the exchange after the last command.
+    pub(crate) state: State,
+    pub(crate) results: BTreeMap<ResultCode, u64>,
+    pub(crate) trades: Trades,
+    pub(crate) latency: Latency,
+    /// The number of commands that were sent: all of them, unless the run was stopped.
+    pub(crate) sent: u64,
+    /// The histograms in nanoseconds: end to end of every command, then waits and service times of
+    /// the stages.
+    pub(crate) histograms: Vec<(String, Histogram)>,
+    /// The placement that was requested.
+    pub(crate) placement: String,
+    /// The facts of the journal, where there was one.
+    pub(crate) journal: Option<Journal>,
+    pub(crate) disturbance: Disturbance,
+}
+
+// A generated flow keeps up to 20 million commands in memory: the limit of `--commands` follows
+// from this size.
+const _: () = assert!(size_of::<Command>() <= 56);
 
 /// The number of points of a curve in each halving of the remaining percentiles.
 const CURVE_POINTS_PER_HALF: u32 = 8;
@@ -44,18 +78,18 @@ type Sampled = (Histogram, u64);
 
 /// The times of a stage, or of a part of a stage.
 #[derive(Debug, Default)]
-pub(super) struct Timed {
-    pub(super) name: String,
-    pub(super) part_of: Option<&'static str>,
-    pub(super) waited: Option<Sampled>,
-    pub(super) served: Option<Sampled>,
-    pub(super) batches: Option<Batches>,
-    pub(super) utilisation: Option<f64>,
+pub(crate) struct Timed {
+    pub(crate) name: String,
+    pub(crate) part_of: Option<&'static str>,
+    pub(crate) waited: Option<Sampled>,
+    pub(crate) served: Option<Sampled>,
+    pub(crate) batches: Option<Batches>,
+    pub(crate) utilisation: Option<f64>,
 }
 
 impl Timed {
     /// Creates the times of a stage from the pipeline's statistics.
-    pub(super) fn of(stats: &StageStats) -> Timed {
+    pub(crate) fn of(stats: &StageStats) -> Timed {
         let sizes = stats.batch_events.summary();
         Timed {
             name: stats.name.clone(),
@@ -73,7 +107,7 @@ impl Timed {
     }
 
     /// Returns the facts.
-    pub(super) fn stage(&self) -> Stage {
+    pub(crate) fn stage(&self) -> Stage {
         let times = |times: &Option<Sampled>| {
             let times = times.as_ref();
             times.map(|(times, samples)| sampled(times, *samples))
@@ -89,7 +123,7 @@ impl Timed {
     }
 
     /// Returns the times with their names.
-    pub(super) fn histograms(&self) -> impl Iterator<Item = (String, Histogram)> {
+    pub(crate) fn histograms(&self) -> impl Iterator<Item = (String, Histogram)> {
         let all = [("waited", &self.waited), ("served", &self.served)].into_iter();
         all.filter_map(|(what, times)| {
             let (times, _) = times.as_ref()?;
@@ -99,7 +133,46 @@ impl Timed {
 }
 
 /// The name of the part before a command has a slot.
-pub(super) const UNSENT: &str = "waiting to be sent";
+pub(crate) const UNSENT: &str = "waiting to be sent";
+
+/// The results of the commands so far.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    /// The number of successes, counted without a look-up, as most commands succeed.
+    successes: u64,
+    others: BTreeMap<ResultCode, u64>,
+    trades: Trades,
+}
+
+impl Tally {
+    /// Counts one command.
+    pub(crate) fn count(&mut self, result: ResultCode, events: &[Event]) {
+        match result {
+            ResultCode::Success => self.successes += 1,
+            other => *self.others.entry(other).or_default() += 1,
+        }
+        self.count_trades(events);
+    }
+
+    /// Counts the trades of a command.
+    pub(crate) fn count_trades(&mut self, events: &[Event]) {
+        for event in events {
+            if let Event::Trade { size, .. } = *event {
+                self.trades.count += 1;
+                self.trades.volume_lots =
+                    self.trades.volume_lots.saturating_add(size.unsigned_abs());
+            }
+        }
+    }
+
+    /// Returns the counts of all results, and the trades.
+    pub(crate) fn finish(mut self) -> (BTreeMap<ResultCode, u64>, Trades) {
+        if self.successes > 0 {
+            self.others.insert(ResultCode::Success, self.successes);
+        }
+        (self.others, self.trades)
+    }
+}
 
 #[cfg(test)]
 mod tests {

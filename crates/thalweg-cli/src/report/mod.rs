@@ -3,5 +3,7 @@
 pub(crate) mod explanation;
 pub(crate) mod facts;
 pub(crate) mod html;
-pub(crate) mod number;
+pub(crate) mod machine;
+#[cfg(test)]
+pub(crate) mod sample;
 pub(crate) mod text;

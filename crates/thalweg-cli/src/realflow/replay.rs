@@ -1,9 +1,9 @@
 //! An exchange with one symbol and one account per side, which keeps the commands it was given.
 
-use super::RealFlow;
-use crate::input::rows::{PriceSize, Row};
+use crate::input::fields::{PriceSize, Row};
+use crate::realflow::RealFlow;
 use crate::report::facts::{Check, Count};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use thalweg_exchange::book::{Book, RestingOrder};
 use thalweg_exchange::report::state_text::state_hash;
@@ -29,16 +29,16 @@ fn account(action: Action) -> UserId {
 
 /// A trade that resulted from a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Fill {
-    pub(super) price: i64,
-    pub(super) size: i64,
-    pub(super) maker: OrderId,
+pub(crate) struct Fill {
+    pub(crate) price: i64,
+    pub(crate) size: i64,
+    pub(crate) maker: OrderId,
 }
 
 /// The reason why a row of a recording is skipped: it yields no order, or one that the exchange
 /// rejects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Odd {
+pub(crate) enum Odd {
     /// A row creates an order whose number the recording has used before.
     Repeated,
     /// A new order or a trade has the size 0.
@@ -68,7 +68,7 @@ impl Odd {
 }
 
 /// The exchange that a recording is put through.
-pub(super) struct Desk {
+pub(crate) struct Desk {
     state: State,
     events: Events,
     commands: Vec<Command>,
@@ -85,7 +85,7 @@ pub(super) struct Desk {
 
 impl Desk {
     /// Creates an empty book without fees, and two funded accounts.
-    pub(super) fn new(rules: Rules) -> Desk {
+    pub(crate) fn new(rules: Rules) -> Desk {
         let mut desk = Desk {
             state: State::new(rules),
             events: Events::new(),
@@ -106,7 +106,7 @@ impl Desk {
 
     /// Places an order, or counts its row as skipped. The trades of the order can be read until the
     /// next command or row.
-    pub(super) fn place(
+    pub(crate) fn place(
         &mut self,
         order_id: OrderId,
         action: Action,
@@ -130,7 +130,7 @@ impl Desk {
     /// Places an order without a price: it trades with the orders that rest on the other side, up
     /// to its size, and its remainder is cancelled. The limit is the worst price that it needs,
     /// because an account must have the money for the whole size at the limit.
-    pub(super) fn take(&mut self, order_id: OrderId, action: Action, size: i64) {
+    pub(crate) fn take(&mut self, order_id: OrderId, action: Action, size: i64) {
         let (mut limit, mut found) = (None, 0);
         for (price, volume) in self.levels(action.opposite()) {
             limit = Some(price);
@@ -146,20 +146,20 @@ impl Desk {
     }
 
     /// Counts a row that yields no order.
-    pub(super) fn pass_over(&mut self, why: Odd) {
+    pub(crate) fn pass_over(&mut self, why: Odd) {
         *self.odd.entry(why).or_default() += 1;
         self.first_odd.get_or_insert(self.line);
     }
 
     /// Rests volume that no known order explains, under an id of its own, and returns that id.
-    pub(super) fn rest_anonymous(&mut self, action: Action, price: i64, size: i64) -> OrderId {
+    fn rest_anonymous(&mut self, action: Action, price: i64, size: i64) -> OrderId {
         let order = self.own_order();
         self.place(order, action, OrderType::Gtc, price, size);
         order
     }
 
     /// Returns an id that no recorded order has.
-    pub(super) fn own_order(&mut self) -> OrderId {
+    pub(crate) fn own_order(&mut self) -> OrderId {
         self.last_own -= 1;
         OrderId(self.last_own)
     }
@@ -173,7 +173,7 @@ impl Desk {
 
     /// Takes up to `lots` off an order, and returns the number of lots: 0 if the order does not
     /// rest.
-    pub(super) fn reduce(&mut self, order_id: OrderId, lots: i64) -> i64 {
+    pub(crate) fn reduce(&mut self, order_id: OrderId, lots: i64) -> i64 {
         let Some(order) = self.order(order_id) else {
             return 0;
         };
@@ -192,14 +192,14 @@ impl Desk {
 
     /// Lowers the remainder of an order to `left`. An order that has less or is gone does not
     /// change.
-    pub(super) fn lower(&mut self, order_id: OrderId, left: i64) {
+    pub(crate) fn lower(&mut self, order_id: OrderId, left: i64) {
         if let Some(order) = self.order(order_id) {
             self.reduce(order_id, order.size - order.filled - left);
         }
     }
 
     /// Returns the trades of the last command.
-    pub(super) fn trades(&self) -> impl Iterator<Item = Fill> + '_ {
+    pub(crate) fn trades(&self) -> impl Iterator<Item = Fill> + '_ {
         self.events.into_iter().filter_map(|event| match *event {
             Event::Trade {
                 price,
@@ -212,7 +212,7 @@ impl Desk {
     }
 
     /// Returns the levels of a side, the best first.
-    pub(super) fn levels(&self, action: Action) -> impl Iterator<Item = PriceSize> + '_ {
+    pub(crate) fn levels(&self, action: Action) -> impl Iterator<Item = PriceSize> + '_ {
         let levels = self.book().map(|book| book.levels(action, usize::MAX));
         levels
             .into_iter()
@@ -221,7 +221,7 @@ impl Desk {
     }
 
     /// Returns the best levels of both sides.
-    pub(super) fn row(&self, levels: usize) -> Row {
+    pub(crate) fn row(&self, levels: usize) -> Row {
         Row {
             bids: self.levels(Action::Bid).take(levels).collect(),
             asks: self.levels(Action::Ask).take(levels).collect(),
@@ -229,7 +229,7 @@ impl Desk {
     }
 
     /// Returns whether an order of this side and price would trade at once.
-    pub(super) fn crosses(&self, action: Action, price: i64) -> bool {
+    pub(crate) fn crosses(&self, action: Action, price: i64) -> bool {
         let best = self.levels(action.opposite()).next();
         best.is_some_and(|(best, _)| match action {
             Action::Bid => best <= price,
@@ -238,7 +238,7 @@ impl Desk {
     }
 
     /// Returns the orders of a level, the youngest first.
-    pub(super) fn orders_youngest_first(&self, action: Action, price: i64) -> Vec<OrderId> {
+    fn orders_youngest_first(&self, action: Action, price: i64) -> Vec<OrderId> {
         let orders = self.book().map(|book| book.orders(action));
         let mut found: Vec<OrderId> = orders
             .into_iter()
@@ -251,13 +251,13 @@ impl Desk {
     }
 
     /// Sets the line that the commands from now on are made for.
-    pub(super) fn at(&mut self, line: u64) {
+    pub(crate) fn at(&mut self, line: u64) {
         self.line = line;
         self.events.clear();
     }
 
     /// Returns the commands that were given, and the state they led to.
-    pub(super) fn finish(self, mut check: Check) -> RealFlow {
+    pub(crate) fn finish(self, mut check: Check) -> RealFlow {
         let hash = state_hash(&self.state).hash;
         let odd = self.odd.iter();
         check
@@ -281,6 +281,118 @@ impl Desk {
         self.commands.push(command);
         self.lines.push(self.line);
         code
+    }
+}
+
+/// The degree to which a recorded row is trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trust {
+    /// The row may be some messages early or late: only anonymous orders follow it.
+    Loose,
+    /// The row is the state after exactly this message. Known orders that the row has no room for
+    /// left while they were out of view, and are removed too, the youngest first.
+    Exact,
+}
+
+/// The anonymous orders of one book.
+#[derive(Debug, Default)]
+pub(crate) struct Unknown {
+    /// Anonymous orders of each level, oldest first.
+    levels: BTreeMap<(Action, i64), Vec<OrderId>>,
+    all: BTreeSet<OrderId>,
+    /// The number of levels that gained anonymous volume.
+    learnt: u64,
+    /// The number of levels whose anonymous volume was lowered to the recorded volume.
+    lowered: u64,
+    /// The number of known orders that were lowered or removed because a row has no room for them.
+    pub(crate) corrected: u64,
+}
+
+impl Unknown {
+    /// Returns whether an order stands for volume older than the recording.
+    pub(crate) fn is_anonymous(&self, order: OrderId) -> bool {
+        self.all.contains(&order)
+    }
+
+    /// Returns how many levels were learnt and lowered.
+    pub(crate) fn level_counts(&self) -> [Count; 2] {
+        [
+            Count::new("levels_learnt", self.learnt),
+            Count::new("levels_lowered", self.lowered),
+        ]
+    }
+
+    /// Takes lots off the anonymous orders of a level, the oldest first, and returns how many were
+    /// taken.
+    pub(crate) fn take(&mut self, desk: &mut Desk, action: Action, price: i64, lots: i64) -> i64 {
+        let mut wanted = lots;
+        for &order in self.levels.get(&(action, price)).into_iter().flatten() {
+            wanted -= desk.reduce(order, wanted);
+        }
+        lots - wanted
+    }
+
+    /// Sets the anonymous volume of every level in view to the volume that the row leaves
+    /// unexplained. Volume that would trade at once is not learnt: the sides of a loose row may be
+    /// apart.
+    pub(crate) fn learn(&mut self, desk: &mut Desk, row: &Row, trust: Trust) {
+        for action in [Action::Bid, Action::Ask] {
+            let recorded = side(row, action);
+            let Some(&(worst, _)) = recorded.last() else {
+                continue;
+            };
+            let recorded: BTreeMap<i64, i64> = recorded.iter().copied().collect();
+            let mut ours: BTreeMap<i64, i64> = desk
+                .levels(action)
+                .take_while(|&(price, _)| !is_worse(action, price, worst))
+                .collect();
+            for &price in recorded.keys() {
+                ours.entry(price).or_insert(0);
+            }
+            for (price, size) in ours {
+                let wanted = recorded.get(&price).copied().unwrap_or(0);
+                self.adjust(desk, action, price, wanted - size, trust);
+            }
+        }
+    }
+
+    fn adjust(&mut self, desk: &mut Desk, action: Action, price: i64, by: i64, trust: Trust) {
+        if by > 0 {
+            if desk.crosses(action, price) {
+                return;
+            }
+            let order = desk.rest_anonymous(action, price, by);
+            self.levels.entry((action, price)).or_default().push(order);
+            self.all.insert(order);
+            self.learnt += 1;
+        } else if by < 0 {
+            let taken = self.take(desk, action, price, -by);
+            self.lowered += u64::from(taken > 0);
+            let mut over = -by - taken;
+            if trust == Trust::Exact && over > 0 {
+                for order in desk.orders_youngest_first(action, price) {
+                    let gone = desk.reduce(order, over);
+                    over -= gone;
+                    self.corrected += u64::from(gone > 0);
+                }
+            }
+        }
+    }
+}
+
+/// Returns the levels of one side of a row.
+pub(crate) fn side(row: &Row, action: Action) -> &[PriceSize] {
+    match action {
+        Action::Bid => &row.bids,
+        Action::Ask => &row.asks,
+    }
+}
+
+/// Returns whether a price lies deeper in its book than another.
+fn is_worse(action: Action, price: i64, than: i64) -> bool {
+    match action {
+        Action::Bid => price < than,
+        Action::Ask => price > than,
     }
 }
 

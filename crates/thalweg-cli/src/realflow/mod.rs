@@ -8,9 +8,8 @@
 //! and placement, and which must end in the same state.
 
 pub(crate) mod bitstamp;
-pub(crate) mod desk;
-mod learning;
 pub(crate) mod lobster;
+pub(crate) mod replay;
 mod score;
 
 use crate::report::facts::Check;

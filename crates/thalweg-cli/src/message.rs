@@ -1,6 +1,50 @@
-//! Formats numbers for people: digits in groups, rates, percentages.
+//! Formats names, counts, rates and reasons for messages.
 
+use std::ffi::OsStr;
+use std::fmt::Write as _;
+use std::io;
 use thalweg_measure::table;
+
+/// Returns the text of an error, without the number that the system has for it.
+pub(crate) fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    match text.split_once(" (os error ") {
+        Some((text, _)) => text.to_owned(),
+        None => text,
+    }
+}
+
+/// Returns a count with its noun, singular or plural: `1 file`, `2 files`.
+pub(crate) fn counted(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", plural(count))
+}
+
+/// Returns the ending of the noun that follows this count.
+pub(crate) fn plural(count: u64) -> &'static str {
+    if count == 1 { "" } else { "s" }
+}
+
+/// Returns a file name for messages: control characters, and bytes that are not UTF-8, are written
+/// as `\xNN`.
+pub(crate) fn shown(name: &OsStr) -> String {
+    let mut text = String::new();
+    let escape = |text: &mut String, byte: u8| {
+        let _ = write!(text, "\\x{byte:02x}");
+    };
+    for piece in name.as_encoded_bytes().utf8_chunks() {
+        for c in piece.valid().chars() {
+            match u8::try_from(c) {
+                Ok(byte) if c.is_control() => escape(&mut text, byte),
+                _ => text.push(c),
+            }
+        }
+        piece
+            .invalid()
+            .iter()
+            .for_each(|byte| escape(&mut text, *byte));
+    }
+    text
+}
 
 /// Formats a whole number with a comma between groups of three digits.
 pub(crate) fn grouped(n: impl Into<i128>) -> String {

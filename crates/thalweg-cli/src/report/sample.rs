@@ -1,6 +1,7 @@
 //! Made-up facts of a run, with every kind of value in them.
-use super::super::explanation::Explanation;
-use super::*;
+
+use crate::report::explanation::Explanation;
+use crate::report::facts::*;
 use thalweg_measure::histogram::Summary;
 
 /// Returns times around a median.
