@@ -351,7 +351,7 @@ impl Flow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runner::kind;
+    use crate::results::kind;
     use thalweg_exchange::ResultCode;
     use thalweg_exchange::report::state_text::state_hash;
 

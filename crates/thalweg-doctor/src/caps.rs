@@ -115,7 +115,7 @@ impl Found {
             "steal, and what others use",
             NOTHING,
         );
-        let host = Host::look(own.cast_signed());
+        let host = Host::read(own.cast_signed());
         let none = "no group of this process has one";
         self.put(
             "quota",
@@ -146,7 +146,7 @@ impl Found {
             SWITCH_COST,
         );
         let others = (!whole).then_some("needs root, CAP_PERFMON, or perf_event_paranoid below 1");
-        let hooked = perf.as_ref().is_ok_and(|perf| perf.hooks_switches);
+        let hooked = perf.as_ref().is_ok_and(|perf| perf.ebpf_switches);
         let owners = match hooked {
             true => "sched_switch",
             false => "PERF_RECORD_SWITCH_CPU_WIDE",

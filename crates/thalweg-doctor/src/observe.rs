@@ -1,14 +1,12 @@
 //! Observes a program: from its start to its end, or, if it runs already, for some time.
 
-use crate::evidence::Evidence;
-use crate::export::{self, Exported};
-use crate::figures;
+use crate::evidence::export::{self, Exported};
+use crate::evidence::{Evidence, figures};
 use crate::probe::tree;
+use crate::probe::watch::Watch;
 use crate::recording::Recording;
-use crate::sys::Ended;
-use crate::target::{Error, Exit, Keeper, Started, Target};
-use crate::watch::{Watch, now_ns};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use crate::sys::{Ended, now_ns, wait_readable};
+use crate::target::{Exit, ObserveError, SignalForwarder, Started, Target};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::fs::MetadataExt as _;
@@ -89,9 +87,9 @@ impl Observation {
 /// let observation = observe(&target, &Options::default())?;
 /// assert_eq!(observation.exit, Exit::Code(3));
 /// assert!(observation.evidence.value("time.wall") > Some(0.0));
-/// # Ok::<(), thalweg_doctor::target::Error>(())
+/// # Ok::<(), thalweg_doctor::target::ObserveError>(())
 /// ```
-pub fn observe(target: &Target, options: &Options) -> Result<Observation, Error> {
+pub fn observe(target: &Target, options: &Options) -> Result<Observation, ObserveError> {
     // Without a directory there are no exported figures, but everything else can be observed.
     let place = export::Directory::named_or_new().ok();
     let read = || place.as_ref().map(|place| export::read(place.path()));
@@ -109,9 +107,9 @@ fn run(
     target: &Target,
     place: Option<&export::Directory>,
     options: &Options,
-) -> Result<(Watch, Exit, Ended), Error> {
-    let mut keeper =
-        Keeper::new(options.grace, true).map_err(|why| Error::System("signals", why))?;
+) -> Result<(Watch, Exit, Ended), ObserveError> {
+    let mut keeper = SignalForwarder::new(options.grace, true)
+        .map_err(|why| ObserveError::System("signals", why))?;
     let begin = |pid| Watch::begin(&[(pid, pid)], options);
     let exports = place.map(|place| (export::VARIABLE, place.path()));
     let (started, mut watch) = Started::start(target, exports, &keeper.signals, begin)?;
@@ -122,7 +120,7 @@ fn run(
         let files = [keeper.file(), started.file()];
         watch
             .wait(&files, u64::MAX)
-            .map_err(|why| Error::System("poll", why))?;
+            .map_err(|why| ObserveError::System("poll", why))?;
         // The signals are passed on before the records of their effects are read.
         let kill = keeper.pass(started.pid);
         if keeper.interrupts() || kill {
@@ -140,18 +138,19 @@ fn run(
 ///
 /// # Errors
 /// Returns an error if there is no such process, or if it belongs to another user.
-pub fn attach(pid: i32, time: Duration, options: &Options) -> Result<Observation, Error> {
-    let folder = std::fs::metadata(format!("/proc/{pid}")).map_err(|_| Error::NoProcess(pid))?;
+pub fn attach(pid: i32, time: Duration, options: &Options) -> Result<Observation, ObserveError> {
+    let folder =
+        std::fs::metadata(format!("/proc/{pid}")).map_err(|_| ObserveError::NoProcess(pid))?;
     let user = rustix::process::geteuid();
     if !user.is_root() && folder.uid() != user.as_raw() {
-        return Err(Error::NotYours(pid));
+        return Err(ObserveError::NotYours(pid));
     }
     let id = Pid::from_raw(pid)
         .filter(|_| pid > 0)
-        .ok_or(Error::NoProcess(pid))?;
-    let end = pidfd_open(id, PidfdFlags::empty()).map_err(|_| Error::NoProcess(pid))?;
-    let mut keeper =
-        Keeper::new(options.grace, false).map_err(|why| Error::System("signals", why))?;
+        .ok_or(ObserveError::NoProcess(pid))?;
+    let end = pidfd_open(id, PidfdFlags::empty()).map_err(|_| ObserveError::NoProcess(pid))?;
+    let mut keeper = SignalForwarder::new(options.grace, false)
+        .map_err(|why| ObserveError::System("signals", why))?;
     let threads = threads_of(pid)?;
     let processes = tree::descendants(pid);
     let others = processes.iter().filter(|&&child| child != pid);
@@ -171,7 +170,7 @@ pub fn attach(pid: i32, time: Duration, options: &Options) -> Result<Observation
         let files = [keeper.file(), end.as_fd()];
         watch
             .wait(&files, until_ns)
-            .map_err(|why| Error::System("poll", why))?;
+            .map_err(|why| ObserveError::System("poll", why))?;
         watch.round(pid);
     }
     let after = read(&tree::descendants(pid));
@@ -185,7 +184,7 @@ pub fn attach(pid: i32, time: Duration, options: &Options) -> Result<Observation
 
 /// Returns the threads of a process that can be watched. The first one may have ended before the
 /// others.
-fn threads_of(pid: i32) -> Result<Vec<(i32, i32)>, Error> {
+fn threads_of(pid: i32) -> Result<Vec<(i32, i32)>, ObserveError> {
     let threads = tree::threads(pid).into_iter();
     let states = threads.filter_map(|tid| Some((tid, tree::state(pid, tid)?)));
     let mut alive = Vec::new();
@@ -193,28 +192,20 @@ fn threads_of(pid: i32) -> Result<Vec<(i32, i32)>, Error> {
     for (tid, state) in states {
         any = true;
         match state {
-            tree::State::Kernels => return Err(Error::IsKernels(pid)),
+            tree::State::Kernels => return Err(ObserveError::IsKernels(pid)),
             tree::State::Over => {}
             tree::State::Alive => alive.push((pid, tid)),
         }
     }
     match (alive.is_empty(), any) {
         (false, _) => Ok(alive),
-        (true, true) => Err(Error::IsOver(pid)),
-        (true, false) => Err(Error::NoProcess(pid)),
+        (true, true) => Err(ObserveError::IsOver(pid)),
+        (true, false) => Err(ObserveError::NoProcess(pid)),
     }
 }
 
 fn has_ended(process: BorrowedFd<'_>) -> bool {
-    let mut file = [PollFd::from_borrowed_fd(process, PollFlags::IN)];
-    poll(
-        &mut file,
-        Some(&Timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        }),
-    )
-    .is_ok_and(|ready| ready > 0)
+    wait_readable([process], 0).unwrap_or(false)
 }
 
 #[cfg(test)]

@@ -55,7 +55,7 @@ pub(crate) const SLEEP_ALLOWED: &[(&str, &str)] = &[
         "a client that takes its time is what is tested",
     ),
     (
-        "crates/thalweg-doctor/src/probe/perf/tests.rs",
+        "crates/thalweg-doctor/src/probe/perf.rs",
         "sleeps that an interrupt ends are what is tested",
     ),
     (

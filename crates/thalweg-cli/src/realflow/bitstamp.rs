@@ -2,11 +2,10 @@
 //! order where it has no price; a change lowers an order to the recorded remainder; a deletion
 //! cancels. Recorded trades are only compared with.
 
-use super::RealFlow;
-use super::desk::{Desk, Odd};
-use super::learning::{Trust, Unknown};
-use super::score::{RowScores, TradeAt, pair_trades};
 use crate::input::bitstamp::{Kind, Message, Snapshot};
+use crate::realflow::RealFlow;
+use crate::realflow::replay::{Desk, Odd, Trust, Unknown};
+use crate::realflow::score::{RowScores, TradeAt, pair_trades};
 use crate::report::facts::{Check, Count, Score};
 use std::collections::HashSet;
 use thalweg_exchange::{Action, OrderId, OrderType, Rules};
@@ -159,7 +158,7 @@ fn check(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::input::rows::Row;
+    use crate::input::fields::Row;
     use crate::realflow::numbered;
 
     fn message(kind: Kind, order: i64, action: Action, price: i64, amount: i64) -> Message {

@@ -2,12 +2,11 @@
 //! order of the other side at its price and size; cancellations reduce and cancel. Hidden
 //! executions and halts do not change the book.
 
-use super::RealFlow;
-use super::desk::{Desk, Odd};
-use super::learning::{Trust, Unknown};
-use super::score::RowScores;
+use crate::input::fields::Row;
 use crate::input::lobster::{Kind, Message};
-use crate::input::rows::Row;
+use crate::realflow::RealFlow;
+use crate::realflow::replay::{Desk, Odd, Trust, Unknown};
+use crate::realflow::score::RowScores;
 use crate::report::facts::{Check, Count, Score};
 use std::collections::HashSet;
 use thalweg_exchange::{Action, OrderId, OrderType, Rules};

@@ -1,7 +1,7 @@
 //! Explains in one sentence where the tail latency of a run comes from.
 
-use super::facts::{Breakdown, Input, Latency, Part};
-use super::number::rate;
+use crate::message::rate;
+use crate::report::facts::{Breakdown, Input, Latency, Part};
 use serde::Serialize;
 use thalweg_measure::table::Nanoseconds;
 
@@ -133,7 +133,7 @@ pub(crate) fn placement(latency: &Latency) -> Option<String> {
         let at = format!(
             "after {} (command {})",
             Nanoseconds(switch.at_ns as f64),
-            super::number::grouped(switch.commands)
+            crate::message::grouped(switch.commands)
         );
         match switch.worker.as_slice() {
             [] => format!("{at} it took all stages back"),
@@ -168,8 +168,8 @@ pub(crate) fn missed_rate(input: &Input, latency: &Latency) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::facts::sample::facts;
     use crate::report::facts::{Facts, Switch};
+    use crate::report::sample::facts;
 
     fn sentence(change: impl FnOnce(&mut Facts)) -> String {
         let mut facts = facts();

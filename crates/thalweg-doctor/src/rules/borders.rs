@@ -1,9 +1,9 @@
 //! The values at which each clue begins to hold and at which it holds fully, written a second time
 //! by hand, so that an accidental change of a threshold is detected.
 
-use super::engine::weigh;
-use super::*;
-use crate::rules::cases::evidence;
+use crate::rules::engine::weigh;
+use crate::rules::tests::evidence;
+use crate::rules::*;
 
 /// A figure, the values at which its clue begins to hold and holds fully, whether it supports the
 /// verdict, and the other figures beside it.

@@ -1,10 +1,9 @@
 //! Weighs the rules.
 
-use super::{Claim, Clue, Figure, Rule, Weighed};
-use crate::budget::Part;
-use crate::evidence::{Evidence, Quality};
-use crate::metrics;
-use crate::verdict::{Exhibit, Id, Verdict};
+use crate::evidence::breakdown::Part;
+use crate::evidence::{self, Evidence, Quality};
+use crate::rules::verdict::{Exhibit, Id, Verdict};
+use crate::rules::{Claim, Clue, Figure, Rule, Weighed};
 
 /// The factor on the confidence for an absent figure that a rule needs.
 const WITHOUT_NEED: f64 = 0.6;
@@ -288,7 +287,7 @@ fn reading(name: &'static str, threshold: String, evidence: &Evidence) -> Exhibi
     Exhibit {
         metric: name,
         value: reading.and_then(|reading| reading.value),
-        unit: metrics::named(name).map_or("", |metric| metric.unit),
+        unit: evidence::named(name).map_or("", |metric| metric.unit),
         threshold,
         source: reading.map_or_else(String::new, |reading| reading.source.clone()),
         quality: reading.map_or(Quality::Absent, |reading| reading.quality),
