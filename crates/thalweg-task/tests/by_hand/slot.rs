@@ -11,22 +11,14 @@ use thalweg_task::slot::{RecvError, SendError, TryRecvError, VacantError};
 use thalweg_task::{Core, Family, Local, Shared, slot, slot_many};
 
 for_both! {
-    a_value_waits_for_its_receiver
-    a_receiver_waits_for_its_value
-    a_full_slot_gives_the_second_value_back
-    the_last_value_wins
+    a_value_waits_for_its_receiver a_receiver_waits_for_its_value
+    a_full_slot_gives_the_second_value_back the_last_value_wins
     send_now_runs_the_receiver_before_it_returns
-    a_task_that_sends_to_itself_is_not_run_within_itself
-    closed_and_cancelled_are_different
-    a_sender_waits_for_room
-    a_dropped_receive_takes_nothing
-    one_of_many_gets_each_value
-    a_notified_receive_that_is_dropped_notifies_the_next
-    tasks_that_resume_each_other_end_somewhere
-    a_slot_serves_one_task_after_the_other
-    a_fiber_receives_as_a_task_does
-    a_send_sees_that_a_receiver_waited_and_went
-    a_receive_that_was_given_up_is_not_woken
+    a_task_that_sends_to_itself_is_not_run_within_itself closed_and_cancelled_are_different
+    a_sender_waits_for_room a_dropped_receive_takes_nothing one_of_many_gets_each_value
+    a_notified_receive_that_is_dropped_notifies_the_next tasks_that_resume_each_other_end_somewhere
+    a_slot_serves_one_task_after_the_other a_fiber_receives_as_a_task_does
+    a_send_sees_that_a_receiver_waited_and_went a_receive_that_was_given_up_is_not_woken
 }
 
 /// Polls until nothing is ready.

@@ -1,10 +1,10 @@
 //! Numbers at their ends, and loops that must end.
 
 use crate::bus::check_totals;
-use crate::bus::note::{BLOCK, CONFLATE, KEPT, Note, OLDEST, REJECT, bus, note};
+use crate::bus::note::{BLOCK, CONFLATE, KEPT, OLDEST, REJECT, bus, note};
 use crate::bus::watchdog::watched;
 use std::time::Duration;
-use thalweg::bus::{Admission, Burst, Priority, Publisher, Reserves, Topics};
+use thalweg::bus::{Admission, Burst, Priority, Reserves, Topics};
 
 /// "Up to `max` that are there now": a handler that publishes does not keep it going for ever.
 #[test]

@@ -1,7 +1,7 @@
 //! Delivery of messages to inboxes, in one thread.
 
 use crate::bus::check_totals;
-use crate::bus::note::{BLOCK, CONFLATE, KEPT, Note, OLDEST, REJECT, bus, keyed, note};
+use crate::bus::note::{BLOCK, Note, OLDEST, REJECT, bus, note};
 use std::time::Duration;
 use thalweg::bus::{Admission, Bus, Message, Priority, Reason, TopicId, TopicInfo, Topics};
 use thalweg::channel::{RecvTimeoutError, TryRecvError};
