@@ -42,20 +42,12 @@ mod any {
         unbounded_mpsc: UNBOUNDED_MPSC, unbounded: UNBOUNDED,
         rendezvous_spsc: MEET_SPSC, rendezvous_mpsc: MEET_MPSC, rendezvous: MEET;
         {
-            elements_come_in_order
-                a_chain_of_channels
-                the_end_of_the_sender_ends_the_stream
-                closing_ends_the_stream
-                a_waiting_stream_keeps_its_place
-                a_dropped_stream_loses_nothing
-                a_sink_without_receivers_gives_back
-                a_sink_at_work_gives_back_what_its_receiver_left
-                the_slot_can_be_had_back
-                a_dropped_sink_drops_its_element_once
-                a_closed_sink_disconnects
-                a_sink_that_is_not_ready_takes_nothing
-                two_streams_as_one
-                sinks_are_given_up_all_the_time
+            elements_come_in_order a_chain_of_channels the_end_of_the_sender_ends_the_stream
+            closing_ends_the_stream a_waiting_stream_keeps_its_place a_dropped_stream_loses_nothing
+            a_sink_without_receivers_gives_back a_sink_at_work_gives_back_what_its_receiver_left
+            the_slot_can_be_had_back a_dropped_sink_drops_its_element_once a_closed_sink_disconnects
+            a_sink_that_is_not_ready_takes_nothing two_streams_as_one
+            sinks_are_given_up_all_the_time
         }
     }
 }
@@ -66,10 +58,8 @@ mod stored {
         mpmc: TICKETS, unbounded_spsc: UNBOUNDED_SPSC,
         unbounded_mpsc: UNBOUNDED_MPSC, unbounded: UNBOUNDED;
         {
-            a_full_channel_holds_the_sink_back
-                closing_waits_for_the_slot
-                what_does_not_fit_comes_back
-                losses_are_reported
+            a_full_channel_holds_the_sink_back closing_waits_for_the_slot
+            what_does_not_fit_comes_back losses_are_reported
         }
     }
 }
@@ -102,8 +92,7 @@ mod many_receivers {
     suite! {
         mpmc: TICKETS, unbounded: UNBOUNDED, rendezvous: MEET;
         {
-            a_dropped_stream_passes_its_wake_up_on
-                streams_are_dropped_all_the_time
+            a_dropped_stream_passes_its_wake_up_on streams_are_dropped_all_the_time
         }
     }
 }

@@ -3,8 +3,8 @@
 use super::error::ClaimError;
 use super::hub::{Gate, Hub, Overflow, Shape};
 use super::select::Listed;
-use super::send_end::{SendEnd, discard_left, discard_tickets};
 use super::sender::Sender;
+use super::stores::{SendEnd, discard_left, discard_tickets};
 use crate::ring::{self, Claimed, Ticket, TicketClaim};
 use crate::wait::{barrier, block, wait_on};
 

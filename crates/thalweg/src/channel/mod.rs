@@ -82,11 +82,10 @@ pub mod oneshot;
 #[doc = include_str!("porting.md")]
 pub mod porting {}
 mod receiver;
-mod recv_end;
 pub mod select;
-mod send_end;
 mod sender;
 mod slip;
+mod stores;
 mod weak;
 mod within;
 pub(crate) use within::{Express, Place};

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use super::error::{RecvError, RecvTimeoutError, TryRecvError};
 use super::hub::{Counters, Gate, Hub, Overflow, Shape};
-use super::recv_end::RecvEnd;
 use super::select::Listed;
 use super::slip::Slip;
+use super::stores::RecvEnd;
 use crate::ring::sync::Arc;
 use crate::ring::{self, PopError, UsedByOneThreadAtATime};
 use crate::wait::{Pace, barrier, block};
@@ -90,7 +90,7 @@ impl<T> Source<T> {
     /// Where a sender has a ring of its own, and the receiver closed it, that sender may hold a
     /// claim, or be about to push what it began to send before. It is the end only when there is no
     /// claim, and when what is still pushed will be dropped, by its sender: as where the last
-    /// receiver goes (see `send_end`).
+    /// receiver goes (see `stores`).
     #[cold]
     #[inline(never)]
     fn look_closer(&mut self) -> Result<(), PopError> {

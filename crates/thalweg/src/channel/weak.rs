@@ -11,9 +11,8 @@ use std::marker::PhantomData;
 use super::hub::{Gate, Hub, ManyReceivers, ManySenders, Shape};
 use super::lanes::JoinQueue;
 use super::receiver::Receiver;
-use super::recv_end::RecvEnd;
-use super::send_end::SendEnd;
 use super::sender::Sender;
+use super::stores::{RecvEnd, SendEnd};
 use crate::ring::sync::Arc;
 
 macro_rules! counted {

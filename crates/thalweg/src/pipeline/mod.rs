@@ -54,7 +54,7 @@ pub use lanes::Producer;
 pub use placement::{
     BuildError, PRODUCERS_MAX, ParsePlacementError, Placement, SAMPLE_EVERY, SAMPLE_EVERY_MAX,
 };
-pub use stage::{Chunk, Context, Flow, Handled, View};
+pub use stage::{Chunk, Context, Flow, Handled};
 pub use stats::{Breakdown, PartStats, SlowEvent, SlowPart, Spent, StageStats, Stats, Switch};
 
 mod assembly;

@@ -1,4 +1,4 @@
-//! A stage: a reader of the ring, the user's closure, of one of four kinds, and a meter. The
+//! A stage: a reader of the ring, the user's closure, of one of three kinds, and a meter. The
 //! arguments of a closure are one event with its context, or a chunk of events.
 
 use std::sync::Arc;
@@ -94,7 +94,7 @@ impl<'c, T> Chunk<'c, T> {
         done
     }
 
-    /// Returns the number of events in the chunk, those of other shards included.
+    /// Returns the number of events in the chunk.
     #[expect(clippy::len_without_is_empty, reason = "a chunk is never empty")]
     pub fn len(&self) -> usize {
         self.count
@@ -106,7 +106,7 @@ impl<'c, T> Chunk<'c, T> {
         self.reader.next_sequence()
     }
 
-    /// Calls `look` for every event (of this shard), before any of them is worked on: to ask for
+    /// Calls `look` for every event, before any of them is worked on: to ask for
     /// the memory that they will need, say.
     #[inline(always)]
     pub fn look(&mut self, mut look: impl FnMut(&T)) {
@@ -116,7 +116,7 @@ impl<'c, T> Chunk<'c, T> {
         });
     }
 
-    /// Calls `work` for every event (of this shard).
+    /// Calls `work` for every event.
     #[inline(always)]
     pub fn for_each(self, mut work: impl FnMut(&mut T, Context)) -> Handled {
         self.try_for_each(|event, context| {
@@ -125,7 +125,7 @@ impl<'c, T> Chunk<'c, T> {
         })
     }
 
-    /// Calls `work` for the events (of this shard) until it says [`Flow::Retry`]. The events before
+    /// Calls `work` for the events until it says [`Flow::Retry`]. The events before
     /// that one go on to the next stages; that one and those behind it are offered again.
     #[inline(always)]
     pub fn try_for_each(self, mut work: impl FnMut(&mut T, Context) -> Flow) -> Handled {
@@ -134,39 +134,6 @@ impl<'c, T> Chunk<'c, T> {
             work(event, Context::new(sequence, batch_end)) == Flow::Next
         });
         Handled(*self.done)
-    }
-}
-
-/// A [`Chunk`] for a stage that only reads.
-#[derive(Debug)]
-pub struct View<'c, T>(Chunk<'c, T>);
-
-impl<'c, T> View<'c, T> {
-    #[inline(always)]
-    fn new(chunk: Chunk<'c, T>) -> Self {
-        Self(chunk)
-    }
-
-    /// Returns the number of events in the chunk.
-    #[expect(clippy::len_without_is_empty, reason = "a chunk is never empty")]
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Calls `look` for every event.
-    #[inline(always)]
-    pub fn for_each(self, mut look: impl FnMut(&T, Context)) -> Handled {
-        let Chunk {
-            reader,
-            count,
-            batch_end,
-            done,
-        } = self.0;
-        *done = reader.visit(count, |sequence, event| {
-            look(event, Context::new(sequence, batch_end));
-            true
-        });
-        Handled(*done)
     }
 }
 
@@ -192,9 +159,6 @@ pub(super) struct Look<F>(pub(super) F);
 /// A closure that changes the events of a chunk.
 pub(super) struct ChangeChunks<F>(pub(super) F);
 
-/// A closure that looks at the events of a chunk.
-pub(super) struct LookChunks<F>(pub(super) F);
-
 impl<T: Send + Sync, F: FnMut(&mut T, Context) + Send> Work<T> for Change<F> {
     const EACH: bool = true;
 
@@ -216,8 +180,9 @@ impl<T: Send + Sync, F: FnMut(&T, Context) + Send> Work<T> for Look<F> {
 
     #[inline(always)]
     fn chunk(&mut self, reader: &mut Reader<T>, count: usize, batch_end: u64) -> usize {
-        Chunk::handle(reader, count, batch_end, |chunk| {
-            View::new(chunk).for_each(&mut self.0)
+        reader.visit(count, |sequence, event| {
+            (self.0)(event, Context::new(sequence, batch_end));
+            true
         })
     }
 
@@ -233,15 +198,6 @@ impl<T: Send + Sync, F: FnMut(Chunk<'_, T>) -> Handled + Send> Work<T> for Chang
     #[inline(always)]
     fn chunk(&mut self, reader: &mut Reader<T>, count: usize, batch_end: u64) -> usize {
         Chunk::handle(reader, count, batch_end, &mut self.0)
-    }
-}
-
-impl<T: Send + Sync, F: FnMut(View<'_, T>) -> Handled + Send> Work<T> for LookChunks<F> {
-    const EACH: bool = false;
-
-    #[inline(always)]
-    fn chunk(&mut self, reader: &mut Reader<T>, count: usize, batch_end: u64) -> usize {
-        Chunk::handle(reader, count, batch_end, |chunk| (self.0)(View::new(chunk)))
     }
 }
 
