@@ -1,5 +1,7 @@
 //! Takes connections and gives each a task, which reads its hello.
 
+use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,6 +9,7 @@ use thalweg_exchange::codec::session::{Bye, Ending, ServerFrame};
 use thalweg_exchange::codec::session::{encode_server_frame, server_frame_bytes};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use crate::counters::raise;
 use crate::handshake::{ListenerKind, receive};
@@ -20,21 +23,28 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Takes connections until the server drains, and waits until each is a session, or has ended.
 pub(crate) async fn listen(shared: Arc<Shared>, kind: ListenerKind, listener: TcpListener) {
     let mut connections = JoinSet::new();
+    let mut next = Instant::now();
     loop {
         tokio::select! {
-            accepted = listener.accept() => match accepted {
+            accepted = accept(&listener, next) => match accepted {
                 Ok((stream, peer)) => {
                     raise(&shared.counters.accepted, 1);
-                    match shared.connection_slots.take(kind) {
-                        Some(slot) => {
-                            connections.spawn(receive(Arc::clone(&shared), slot, stream, peer));
-                        }
-                        None => refuse(&shared, kind, &stream),
+                    let now = Instant::now();
+                    let arrival = shared.connect_limits.arrive(kind, peer.ip(), now.into_std());
+                    next = now + arrival.pause;
+                    if !arrival.is_taken {
+                        let most = shared.config.server.connects_per_address_s;
+                        refuse(&shared, &stream, &format!("{most} a second of an address"));
+                    } else if let Some(slot) = shared.connection_slots.take(kind) {
+                        connections.spawn(receive(Arc::clone(&shared), slot, stream, peer));
+                    } else {
+                        let most = shared.connection_slots.max(kind);
+                        refuse(&shared, &stream, &format!("{most} are served"));
                     }
                 }
                 Err(error) => {
                     tracing::error!(%error, "a connection could not be taken");
-                    tokio::time::sleep(PAUSE).await;
+                    next = Instant::now() + PAUSE;
                 }
             },
             Some(ended) = connections.join_next() => {
@@ -49,14 +59,18 @@ pub(crate) async fn listen(shared: Arc<Shared>, kind: ListenerKind, listener: Tc
     while connections.join_next().await.is_some() {}
 }
 
-/// Refuses a connection beyond the limit: sends it a bye, if its socket takes that at once.
-fn refuse(shared: &Shared, kind: ListenerKind, stream: &TcpStream) {
-    let limit = shared.connection_slots.max(kind);
+/// Accepts a connection, not before this time.
+async fn accept(listener: &TcpListener, from: Instant) -> io::Result<(TcpStream, SocketAddr)> {
+    tokio::time::sleep_until(from).await;
+    listener.accept().await
+}
+
+/// Refuses a connection beyond a limit: sends it a bye, if its socket takes that at once.
+fn refuse(shared: &Shared, stream: &TcpStream, text: &str) {
     shared.counters.end(Ending::Connections);
-    let text = format!("{limit} are served");
     let bye = ServerFrame::Bye(Bye {
         why: Ending::Connections,
-        text: &text,
+        text,
     });
     let mut bytes = vec![0; server_frame_bytes(&bye)];
     if encode_server_frame(&bye, &mut bytes).is_ok() {

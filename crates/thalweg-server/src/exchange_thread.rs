@@ -10,9 +10,10 @@
 
 mod delivering;
 mod entering;
+mod market;
 mod writing;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -23,9 +24,10 @@ use mio::{Events, Poll, Token};
 use thalweg_exchange::Command;
 use thalweg_exchange::codec::session::{Ending, ServerFrame};
 use thalweg_exchange::durable::{Failed, Finished, Storage};
-use thalweg_exchange::session::ClientSequence;
+use thalweg_exchange::session::{ClientSequence, Role};
 use tokio::sync::oneshot;
 
+use self::market::Readers;
 use crate::config::SyncName;
 use crate::driver::Driver;
 use crate::error::ServeError;
@@ -33,8 +35,8 @@ use crate::inbound::{After, Turn};
 use crate::lifecycle::Lifecycle;
 use crate::output::Budget;
 use crate::publisher::{Mailbox, Outgoing};
-use crate::request::{Request, Snapshot};
-use crate::scheduler::{Scheduler, TURN_WORK};
+use crate::request::{NewSession, Request, Snapshot};
+use crate::scheduler::{Scheduler, TURN_WORK, TurnKind};
 use crate::session::{SessionId, Waits};
 use crate::sessions::Sessions;
 use crate::shared::Shared;
@@ -46,10 +48,12 @@ pub(crate) const WAKER: Token = Token(usize::MAX);
 const EVENTS: usize = 1024;
 /// Work after which the sockets are looked at again, and answers to others are written.
 const SLICE_WORK: u64 = 4 * TURN_WORK;
+/// Connections that become sessions before others have their turn.
+const ENTER_TOGETHER: u64 = SLICE_WORK / CONNECTION_WORK;
 /// Bytes that are written before the sockets are looked at again, about.
 const FLUSH_BYTES: usize = 1 << 18;
-/// Bytes of market data that readers are given before that, about.
-const MARKET_BYTES: usize = 1 << 20;
+/// Bytes up to which an output is written before longer ones.
+const SHORT_BYTES: usize = 1 << 12;
 /// Work that a turn is at least: it reads a socket.
 const TURN_WORK_LEAST: u64 = 8;
 /// Work that a connection is at least: its hello, its end, and lines of the log.
@@ -87,15 +91,15 @@ pub(crate) struct ExchangeThread<S: Storage> {
     scheduler: Scheduler,
     buckets: Buckets,
     budget: Rc<Budget>,
+    /// Connections that are to be sessions.
+    entering: VecDeque<Box<NewSession>>,
     /// Sessions that wait for room in the exchange.
     blocked: Vec<SessionId>,
     /// Sessions that wait for tokens, by the time when they have them.
     asleep: BTreeSet<(Instant, SessionId)>,
     /// Sessions for which something waits, or that have ended.
     dirty: Vec<SessionId>,
-    /// Sessions that want market data, and the one that is next where not all have had some.
-    readers: BTreeSet<SessionId>,
-    next_reader: Option<SessionId>,
+    readers: Readers,
     /// Commands that a turn has decoded: their memory is used again.
     commands: Vec<(ClientSequence, Command)>,
     tick: Duration,
@@ -106,6 +110,8 @@ pub(crate) struct ExchangeThread<S: Storage> {
     has_failed: bool,
     stopping: Stopping,
     market: MarketData,
+    /// Work of turns in which readers were given market data.
+    market_work: u64,
     /// How often the sockets were looked at.
     polls: u64,
 }
@@ -140,11 +146,11 @@ impl<S: Storage> ExchangeThread<S> {
             outgoing: Outgoing::default(),
             sessions: Sessions::default(),
             scheduler: Scheduler::default(),
+            entering: VecDeque::new(),
             blocked: Vec::new(),
             asleep: BTreeSet::new(),
             dirty: Vec::new(),
-            readers: BTreeSet::new(),
-            next_reader: None,
+            readers: Readers::default(),
             commands: Vec::new(),
             ticked: Instant::now(),
             tend_at: None,
@@ -156,6 +162,7 @@ impl<S: Storage> ExchangeThread<S> {
                 SyncName::Always => MarketData::Starting,
                 SyncName::Never => MarketData::Off,
             },
+            market_work: 0,
             polls: 0,
         }
     }
@@ -202,7 +209,8 @@ impl<S: Storage> ExchangeThread<S> {
     /// Returns how long to wait for something to happen.
     fn timeout(&self) -> Option<Duration> {
         let may_serve = self.market != MarketData::Starting && self.scheduler.is_waited_for();
-        if may_serve || self.is_woken || !self.dirty.is_empty() {
+        let is_due = self.readers.is_due() || !self.entering.is_empty() || !self.dirty.is_empty();
+        if may_serve || self.is_woken || is_due {
             return Some(Duration::ZERO);
         }
         let now = Instant::now();
@@ -240,7 +248,8 @@ impl<S: Storage> ExchangeThread<S> {
         if let Some(session) = self.sessions.get(id)
             && session.waits == Waits::Input
         {
-            session.waits = Waits::Turn(self.scheduler.wait(id, session.holder));
+            let ticket = self.scheduler.wait(id, TurnKind::Input, session.holder);
+            session.waits = Waits::Turn(ticket);
         }
     }
 
@@ -283,7 +292,8 @@ impl<S: Storage> ExchangeThread<S> {
     fn take_requests(&mut self, now: Instant) {
         while let Ok(request) = self.requests.try_recv() {
             match request {
-                Request::Enter(new) => self.enter(*new, now),
+                Request::Enter(new) if new.terms.key.role == Role::Admin => self.enter(*new, now),
+                Request::Enter(new) => self.entering.push_back(new),
                 Request::Keys(keys) => self.withdraw(&keys),
                 Request::Clock(time) if !self.has_failed && !self.is_stopping() => {
                     let set = self.driver.set_time(time);
@@ -311,6 +321,13 @@ impl<S: Storage> ExchangeThread<S> {
             }
             self.deliver();
         }
+        for _ in 0..ENTER_TOGETHER {
+            let Some(new) = self.entering.pop_front() else {
+                return;
+            };
+            self.enter(*new, now);
+            self.deliver();
+        }
     }
 
     /// Ends a session with a bye. Returns whether it had not ended before.
@@ -326,7 +343,7 @@ impl<S: Storage> ExchangeThread<S> {
 
     /// Takes a session that has ended out of the tables, and its orders if they go with it.
     fn leave(&mut self, id: SessionId) {
-        self.readers.remove(&id);
+        self.read_no_more(id);
         let Some(session) = self.sessions.get(id) else {
             return;
         };
@@ -361,7 +378,6 @@ impl<S: Storage> ExchangeThread<S> {
         self.deliver();
         self.start_market_data();
         self.unblock();
-        self.give_market_data();
     }
 
     /// Begins to make market data, if a session waits for it and nothing is in flight.
@@ -409,16 +425,21 @@ impl<S: Storage> ExchangeThread<S> {
 
     /// Gives turns to sessions, until none waits or so much was done that others come first.
     fn serve(&mut self, now: Instant) {
-        let before = self.driver.work();
+        let work = |thread: &Self| thread.driver.work() + thread.market_work;
+        let before = work(self);
         let mut turns = 0;
         self.start_market_data();
+        self.wake_readers();
         while self.market != MarketData::Starting
-            && self.driver.work() - before < SLICE_WORK
+            && work(self) - before < SLICE_WORK
             && turns < SLICE_WORK / 16
-            && let Some(id) = self.scheduler.next()
+            && let Some((id, kind)) = self.scheduler.next()
         {
             turns += 1;
-            self.turn(id, now);
+            match kind {
+                TurnKind::Input => self.turn(id, now),
+                TurnKind::Market => self.market_turn(id),
+            }
         }
         if turns > 0 && self.tend_at.is_none() {
             self.tend_at = Some(now + TICK_MIN);
@@ -480,30 +501,25 @@ impl<S: Storage> ExchangeThread<S> {
         if session.output.ending().is_some() {
             return self.note_dirty(id);
         }
-        if session.has_request_changed {
-            let is_reader = session.requested.all || !session.requested.symbols.is_empty();
-            if !is_reader {
-                session.has_request_changed = false;
-                session.market.serve(session.requested.clone());
-                self.readers.remove(&id);
-            } else if self.readers.insert(id) && self.market == MarketData::Off {
-                (self.market, self.is_woken) = (MarketData::Starting, true);
+        match after {
+            After::Input | After::Turn => {}
+            After::Room => {
+                session.waits = Waits::Room;
+                self.blocked.push(id);
             }
+            After::Tokens(at) => {
+                session.waits = Waits::Tokens(at);
+                self.asleep.insert((at, id));
+            }
+        }
+        if session.has_request_changed {
+            self.change_subscription(id);
         }
         match after {
             After::Input => _ = self.flush(id),
             // Its answers are written when all is taken that was read.
             After::Turn => self.wait_for_turn(id),
-            After::Room => {
-                session.waits = Waits::Room;
-                self.blocked.push(id);
-                self.note_dirty(id);
-            }
-            After::Tokens(at) => {
-                session.waits = Waits::Tokens(at);
-                self.asleep.insert((at, id));
-                self.note_dirty(id);
-            }
+            After::Room | After::Tokens(_) => self.note_dirty(id),
         }
     }
 

@@ -132,6 +132,8 @@ async fn handshake(
         Ok(Some(hello)) => {
             let kept = slot.keep(hello.terms.key);
             kept.map_err(|text| HandshakeError::new(Ending::Connections, text))?;
+            let welcome = shared.connect_limits.welcome(hello.terms.key).await;
+            welcome.map_err(|text| HandshakeError::new(Ending::Connections, text))?;
             Ok(Some(hello))
         }
         Ok(None) => Ok(None),

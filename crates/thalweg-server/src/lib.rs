@@ -18,6 +18,7 @@
 mod accept;
 mod audit;
 pub mod config;
+mod connect_limits;
 mod connection_slots;
 mod counters;
 pub mod demo;

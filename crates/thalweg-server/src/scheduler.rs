@@ -29,6 +29,15 @@ const FREE_FRAMES: u32 = 10_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HolderId(usize);
 
+/// The kind of a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TurnKind {
+    /// The frames that its client sent are taken.
+    Input,
+    /// It is given market data.
+    Market,
+}
+
 /// Where a session waits: its virtual start, its arrival, and the work that is expected of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ticket {
@@ -68,7 +77,7 @@ pub(crate) struct Scheduler {
     /// Virtual time: when the last turn began.
     now: u64,
     /// By virtual start time, then in order of arrival.
-    ready: BTreeMap<(u64, u64), SessionId>,
+    ready: BTreeMap<(u64, u64), (SessionId, TurnKind)>,
     arrivals: u64,
     holders: Vec<Option<Holder>>,
     vacant: Vec<usize>,
@@ -127,7 +136,7 @@ impl Scheduler {
 
     /// Lets a session wait for a turn. So its holder's sessions that wait together come one after
     /// the other.
-    pub(crate) fn wait(&mut self, session: SessionId, holder: HolderId) -> Ticket {
+    pub(crate) fn wait(&mut self, session: SessionId, kind: TurnKind, holder: HolderId) -> Ticket {
         let now = self.now;
         let holder = self.holder(holder);
         let (start, expected) = match holder.is_first() {
@@ -138,7 +147,7 @@ impl Scheduler {
         holder.finish = start + expected;
         self.arrivals += 1;
         let arrival = self.arrivals;
-        self.ready.insert((start, arrival), session);
+        self.ready.insert((start, arrival), (session, kind));
         Ticket {
             start,
             arrival,
@@ -153,11 +162,11 @@ impl Scheduler {
         holder.finish = holder.finish.saturating_sub(ticket.expected);
     }
 
-    /// Returns the session that is next.
-    pub(crate) fn next(&mut self) -> Option<SessionId> {
-        let ((start, _), session) = self.ready.pop_first()?;
+    /// Returns the session that is next, and what for.
+    pub(crate) fn next(&mut self) -> Option<(SessionId, TurnKind)> {
+        let ((start, _), next) = self.ready.pop_first()?;
         self.now = self.now.max(start);
-        Some(session)
+        Some(next)
     }
 
     /// Returns whether a session waits.
@@ -204,6 +213,7 @@ impl Scheduler {
 
 #[cfg(test)]
 mod tests {
+    use super::TurnKind::Input;
     use super::*;
 
     fn session(at: u32) -> SessionId {
@@ -222,14 +232,15 @@ mod tests {
     /// of a session are this work each.
     fn turns(works: &[u64], turns: usize) -> Vec<usize> {
         let (mut scheduler, holders) = with_holders(works.len() as i64);
-        let wait =
-            |scheduler: &mut Scheduler, at: usize| scheduler.wait(session(at as u32), holders[at]);
+        let wait = |scheduler: &mut Scheduler, at: usize| {
+            scheduler.wait(session(at as u32), Input, holders[at])
+        };
         let mut tickets: Vec<Ticket> = (0..works.len())
             .map(|at| wait(&mut scheduler, at))
             .collect();
         let mut had = vec![0; works.len()];
         for _ in 0..turns {
-            let at = scheduler.next().expect("all wait").slot();
+            let at = scheduler.next().expect("all wait").0.slot();
             had[at] += 1;
             scheduler.end(tickets[at], holders[at], 1, works[at]);
             tickets[at] = wait(&mut scheduler, at);
@@ -253,14 +264,14 @@ mod tests {
         // Ten sessions of holder 0, one of holder 1.
         let holder_of = |at: usize| holders[usize::from(at == 10)];
         let mut tickets: Vec<Ticket> = (0..=10)
-            .map(|at| scheduler.wait(session(at as u32), holder_of(at)))
+            .map(|at| scheduler.wait(session(at as u32), Input, holder_of(at)))
             .collect();
         let mut had = [0; 2];
         for _ in 0..200 {
-            let at = scheduler.next().expect("all wait").slot();
+            let at = scheduler.next().expect("all wait").0.slot();
             had[usize::from(at == 10)] += 1;
             scheduler.end(tickets[at], holder_of(at), 1, 50);
-            tickets[at] = scheduler.wait(session(at as u32), holder_of(at));
+            tickets[at] = scheduler.wait(session(at as u32), Input, holder_of(at));
         }
         assert!(had[1] >= 95, "{had:?}");
     }
@@ -269,17 +280,17 @@ mod tests {
     fn a_holder_that_was_idle_is_next_and_has_saved_nothing() {
         let (mut scheduler, holders) = with_holders(2);
         for _ in 0..1_000 {
-            let ticket = scheduler.wait(session(0), holders[0]);
-            assert_eq!(scheduler.next(), Some(session(0)));
+            let ticket = scheduler.wait(session(0), Input, holders[0]);
+            assert_eq!(scheduler.next(), Some((session(0), Input)));
             scheduler.end(ticket, holders[0], 64, 200);
         }
-        let mut tickets = [0, 1].map(|at| scheduler.wait(session(at), holders[at as usize]));
+        let mut tickets = [0, 1].map(|at| scheduler.wait(session(at), Input, holders[at as usize]));
         let mut order = Vec::new();
         for _ in 0..20 {
-            let at = scheduler.next().expect("both wait").slot();
+            let at = scheduler.next().expect("both wait").0.slot();
             order.push(at);
             scheduler.end(tickets[at], holders[at], 64, 200);
-            tickets[at] = scheduler.wait(session(at as u32), holders[at]);
+            tickets[at] = scheduler.wait(session(at as u32), Input, holders[at]);
         }
         assert_eq!(order[0], 1);
         let longest = order.chunk_by(|a, b| a == b).map(<[usize]>::len).max();
@@ -290,13 +301,13 @@ mod tests {
     fn an_administrator_comes_first_and_expensive_commands_have_short_turns() {
         let (mut scheduler, holders) = with_holders(1);
         let admin = scheduler.enter(SessionKey::new(Role::Admin, 1, 0), Instant::now());
-        scheduler.wait(session(0), holders[0]);
-        scheduler.wait(session(9), admin);
-        assert_eq!(scheduler.next(), Some(session(9)));
-        assert_eq!(scheduler.next(), Some(session(0)));
+        scheduler.wait(session(0), Input, holders[0]);
+        scheduler.wait(session(9), Input, admin);
+        assert_eq!(scheduler.next(), Some((session(9), Input)));
+        assert_eq!(scheduler.next(), Some((session(0), Input)));
         assert_eq!(scheduler.next(), None);
         assert_eq!(scheduler.commands_max(holders[0]), COMMANDS_MAX);
-        let ticket = scheduler.wait(session(0), holders[0]);
+        let ticket = scheduler.wait(session(0), Input, holders[0]);
         scheduler.next();
         scheduler.end(ticket, holders[0], 2, 200);
         assert_eq!(scheduler.commands_max(holders[0]), 2);
@@ -306,7 +317,7 @@ mod tests {
     fn a_session_that_waits_no_more_costs_nothing() {
         let (mut scheduler, holders) = with_holders(2);
         scheduler.charge(holders[0], 5);
-        let ticket = scheduler.wait(session(0), holders[0]);
+        let ticket = scheduler.wait(session(0), Input, holders[0]);
         scheduler.cancel(ticket, holders[0]);
         assert_eq!(scheduler.holder(holders[0]).finish, 5);
         assert!(!scheduler.is_waited_for());

@@ -68,6 +68,17 @@ pub(crate) enum Waits {
     End(Instant),
 }
 
+/// The event that a session's next market data is waiting for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MarketWaits {
+    /// The feed; none is wanted, or all was given.
+    Feed,
+    /// A turn.
+    Turn(Ticket),
+    /// The socket: something else is to be written first.
+    Socket,
+}
+
 /// The bytes that were read of a connection.
 #[derive(Debug, Default)]
 pub(crate) struct Input {
@@ -199,6 +210,7 @@ pub(crate) struct Session {
     /// Whether it has changed since the subscription has followed it.
     pub(crate) has_request_changed: bool,
     pub(crate) market: Subscription,
+    pub(crate) market_waits: MarketWaits,
     /// Whether its answers were held back in the last round of turns.
     pub(crate) was_held: bool,
 }
@@ -238,6 +250,7 @@ impl Session {
             requested: Requested::default(),
             has_request_changed: false,
             market,
+            market_waits: MarketWaits::Feed,
             was_held: false,
         }
     }

@@ -2,11 +2,13 @@
 
 use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::time::Instant;
 
 use thalweg::state::StateCell;
 use thalweg_exchange::durable::Reports;
 
 use crate::config::Config;
+use crate::connect_limits::ConnectLimits;
 use crate::connection_slots::ConnectionSlots;
 use crate::counters::Counters;
 use crate::execution::ExecutionTimes;
@@ -33,6 +35,7 @@ pub(crate) struct Shared {
     /// A time that an administrator has set, for the clock to go on from; else `i64::MIN`.
     pub(crate) time_set: Arc<AtomicI64>,
     pub(crate) connection_slots: Arc<ConnectionSlots>,
+    pub(crate) connect_limits: ConnectLimits,
     /// For lines about connections whose hello was right, and was not.
     pub(crate) log_welcomed: LogLimit,
     pub(crate) log_refused: LogLimit,
@@ -43,6 +46,7 @@ impl Shared {
         let lifecycle = Arc::new(StateCell::new("exchange", Lifecycle::Recovering));
         let readers = config.sessions.readers_per_holder as usize;
         let slots = ConnectionSlots::new(config.server.connections_max, readers);
+        let connect_limits = ConnectLimits::new(&config, Instant::now());
         Self {
             config,
             counters: Arc::default(),
@@ -54,6 +58,7 @@ impl Shared {
             requests: Requests::default(),
             time_set: Arc::new(AtomicI64::new(i64::MIN)),
             connection_slots: Arc::new(slots),
+            connect_limits,
             log_welcomed: LogLimit::new(100, 1_000),
             log_refused: LogLimit::new(5, 50),
         }

@@ -36,7 +36,7 @@ impl TokenBucket {
         }
     }
 
-    fn is_full(&mut self, now: Instant) -> bool {
+    pub(crate) fn is_full(&mut self, now: Instant) -> bool {
         self.take(0, now);
         self.per_s == 0 || self.filled_ns == self.burst_ns
     }

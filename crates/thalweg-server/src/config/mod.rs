@@ -157,6 +157,10 @@ section! {
         worker_threads: usize = 1,
         /// Connections at once.
         connections_max: usize = 8192,
+        /// Connections a second, of each listener; 0 for no limit.
+        connects_per_s: u32 = 2_000,
+        /// Connections a second of an address; 0 for no limit.
+        connects_per_address_s: u32 = 500,
         /// How log lines look.
         log: LogFormat = LogFormat::Text,
         /// Which are logged.
@@ -195,6 +199,8 @@ section! {
         per_holder: u32 = 16,
         /// Connections that read, of a holder of a read key.
         readers_per_holder: u32 = 1_024,
+        /// Connections a second of a holder; 0 for no limit.
+        connects_per_s: u32 = 100,
         /// Sessions of all.
         remembered_max: u32 = 1 << 14,
         /// Answers kept of a session, and commands in flight.

@@ -5,53 +5,18 @@ use std::time::Instant;
 use thalweg_exchange::codec::session::Ending;
 use thalweg_exchange::durable::Storage;
 
-use super::{ExchangeThread, FLUSH_BYTES, MARKET_BYTES, MarketData};
+use super::{ExchangeThread, FLUSH_BYTES, MarketData, SHORT_BYTES};
 use crate::counters::raise;
 use crate::output::Written;
-use crate::session::{Session, SessionId, WRITE_BYTES_MAX, Waits};
+use crate::session::{MarketWaits, SessionId, WRITE_BYTES_MAX, Waits};
 
 impl<S: Storage> ExchangeThread<S> {
-    /// Gives readers what there is of market data, unless something waits for them already: to as
-    /// many as may have some before others have their turn.
-    pub(super) fn give_market_data(&mut self) {
-        let mut given = 0;
-        let first = self.next_reader.unwrap_or(SessionId::new(0, 0));
-        let behind = self.readers.range(..first).copied();
-        let ids: Vec<SessionId> = self.readers.range(first..).copied().chain(behind).collect();
-        self.next_reader = None;
-        for id in ids {
-            if given >= MARKET_BYTES {
-                (self.next_reader, self.is_woken) = (Some(id), true);
-                return;
-            }
-            given += self.give_market_data_to(id);
-        }
-    }
-
-    /// Gives a reader what there is. Returns how many bytes.
-    fn give_market_data_to(&mut self, id: SessionId) -> usize {
-        let Some(session) = self.sessions.get(id) else {
-            return 0;
-        };
-        if !session.output.is_empty() {
-            return 0;
-        }
-        if std::mem::take(&mut session.has_request_changed) {
-            session.market.serve(session.requested.clone());
-        }
-        let Session { output, market, .. } = session;
-        let count = output.fill(|bytes| market.take(bytes));
-        if count > 0 {
-            self.note_dirty(id);
-        }
-        count
-    }
-
-    /// Writes to the sessions for which something waits, but to those whose turn goes on: to as
-    /// many as may have something before others have their turn.
+    /// Writes to the sessions for which something waits, but to those whose turn goes on: first
+    /// what is short, then to as many of the others as may have something before others have their
+    /// turn.
     pub(super) fn flush_all(&mut self) {
         let mut left = Vec::new();
-        let mut written = 0;
+        let mut long = Vec::new();
         for id in std::mem::take(&mut self.dirty) {
             let Some(session) = self.sessions.get(id) else {
                 continue;
@@ -61,9 +26,20 @@ impl<S: Storage> ExchangeThread<S> {
             let is_held = goes_on && !session.was_held && session.output.len() < WRITE_BYTES_MAX;
             let may_hold = is_open && self.market != MarketData::Starting;
             session.was_held = may_hold && is_held;
-            if session.was_held || is_open && written >= FLUSH_BYTES {
+            if session.was_held {
                 left.push(id);
+            } else if is_open && session.output.len() > SHORT_BYTES {
+                long.push(id);
             } else {
+                session.is_dirty = false;
+                self.flush(id);
+            }
+        }
+        let mut written = 0;
+        for id in long {
+            if written >= FLUSH_BYTES {
+                left.push(id);
+            } else if let Some(session) = self.sessions.get(id) {
                 session.is_dirty = false;
                 written += self.flush(id);
             }
@@ -117,8 +93,8 @@ impl<S: Storage> ExchangeThread<S> {
             if is_empty {
                 self.close(id);
             }
-        } else if is_empty && (session.has_request_changed || session.market.is_active()) {
-            self.give_market_data_to(id);
+        } else if is_empty && session.market_waits == MarketWaits::Socket {
+            self.wait_for_market_turn(id);
         }
         count
     }

@@ -87,8 +87,10 @@ impl Books {
         self.ring.receiver_count()
     }
 
-    pub(super) fn symbols(&self) -> impl Iterator<Item = SymbolId> + '_ {
-        self.entries.keys().copied()
+    /// Returns the first symbol whose number is not below this one.
+    pub(super) fn next_symbol(&self, from: i64) -> Option<SymbolId> {
+        let from = SymbolId(i32::try_from(from).ok()?);
+        self.entries.range(from..).next().map(|(symbol, _)| *symbol)
     }
 
     /// The book of a symbol, if there is one.

@@ -28,6 +28,8 @@ use mio::Waker;
 use thalweg_exchange::market::{Channels, Epoch};
 use tokio::sync::{Notify, broadcast};
 
+use crate::counters::{raise, read};
+
 use self::books::Books;
 use self::chunk::{Chunk, Pieces};
 pub(crate) use self::requested::Requested;
@@ -62,6 +64,8 @@ pub(crate) struct Feed {
     is_starting: AtomicBool,
     /// Wakes the thread that writes to the readers.
     waker: OnceLock<Arc<Waker>>,
+    /// Chunks that were sent to readers.
+    chunks: AtomicU64,
     /// How often a reader was sent a report of missed messages.
     pub(crate) conflations: AtomicU64,
 }
@@ -78,6 +82,7 @@ impl Feed {
             starting: Mutex::default(),
             is_starting: AtomicBool::new(false),
             waker: OnceLock::new(),
+            chunks: AtomicU64::new(0),
             conflations: AtomicU64::new(0),
         }
     }
@@ -125,6 +130,8 @@ impl Feed {
             let mut books = self.books();
             books.follow(piece, std::mem::take(&mut is_restart));
             readers = books.readers();
+            drop(books);
+            raise(&self.chunks, 1);
         }
         if readers > 0
             && let Some(waker) = self.waker.get()
@@ -133,6 +140,11 @@ impl Feed {
             tracing::error!(%error, "the readers of market data could not be woken");
         }
         was_there
+    }
+
+    /// Returns how many chunks were sent to readers: where there are more, they are woken.
+    pub(crate) fn chunks(&self) -> u64 {
+        read(&self.chunks)
     }
 
     /// Has the publisher begin with a tape at the next outcome.

@@ -1,6 +1,6 @@
 //! One reader of the feed.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use thalweg_exchange::SymbolId;
@@ -15,102 +15,135 @@ use super::requested::Requested;
 use super::{ChunkReceiver, Feed};
 use crate::counters::raise;
 
-/// Chunks are put together for one write until it is so long.
-const WRITE_BYTES: usize = 1 << 18;
+/// Bytes that one [`take`](Subscription::take) gives or goes through, about: some 20 µs.
+pub(super) const TAKE_BYTES: usize = 1 << 16;
+/// Bytes that looking for a snapshot counts as.
+const LOOK_UP_BYTES: usize = 256;
+
+/// Symbols whose snapshots are still to be given.
+#[derive(Debug, Default)]
+enum Pending {
+    #[default]
+    None,
+    Named(BTreeSet<SymbolId>),
+    /// All of the books, from this number on.
+    From(i64),
+}
+
+impl Pending {
+    /// Takes the next symbol out.
+    fn take(&mut self, books: &Books) -> Option<SymbolId> {
+        let next = match self {
+            Self::None => None,
+            Self::Named(symbols) => symbols.pop_first(),
+            Self::From(first) => books.next_symbol(*first),
+        };
+        match (&mut *self, next) {
+            (Self::From(first), Some(symbol)) => *first = i64::from(symbol.0) + 1,
+            (_, Some(_)) => {}
+            (_, None) => *self = Self::None,
+        }
+        next
+    }
+
+    const fn is_none(&self) -> bool {
+        matches!(self, Self::None)
+    }
+}
 
 /// The market data of one connection.
+///
+/// Snapshots are made one after the other, when they are about to be written: a reader that takes
+/// nothing keeps none, and one that subscribes to thousands of books holds nobody up. The ring is
+/// read once all were given, and the messages that they contain are left out.
 #[derive(Debug)]
 pub(crate) struct Subscription {
     feed: Arc<Feed>,
     requested: Requested,
     /// Where it reads; `None` while nothing is asked for.
     ring: Option<ChunkReceiver>,
-    /// Frames that come before anything of the ring.
-    first: VecDeque<Arc<[u8]>>,
+    /// Frames that come before anything else.
+    first: Vec<u8>,
+    pending: Pending,
     /// The last message of the feed that was given, or left out.
     reached: u64,
-    /// The last message of each symbol that was named. Those up to it are not given again.
-    given: BTreeMap<SymbolId, u64>,
+    /// The last message of each symbol that was given. Those up to it are not given again. In a
+    /// subscription to all, it is kept until that is so of all messages that come.
+    pub(super) given: BTreeMap<SymbolId, u64>,
+    /// The message of the feed from which on a subscription to all needs `given` no more.
+    given_until: Option<u64>,
+    /// Messages that were left out since the reader was behind, if it was.
+    left_out: Option<u64>,
 }
 
 impl Subscription {
-    pub(crate) fn new(feed: Arc<Feed>) -> Self {
+    pub(crate) const fn new(feed: Arc<Feed>) -> Self {
         Self {
             feed,
-            requested: Requested::default(),
+            requested: Requested {
+                all: false,
+                symbols: BTreeSet::new(),
+            },
             ring: None,
-            first: VecDeque::new(),
+            first: Vec::new(),
+            pending: Pending::None,
             reached: 0,
             given: BTreeMap::new(),
+            given_until: None,
+            left_out: None,
         }
-    }
-
-    /// Returns whether anything is asked for.
-    pub(crate) const fn is_active(&self) -> bool {
-        self.ring.is_some()
     }
 
     /// Serves what is asked for now: each symbol that is new begins with a snapshot.
     pub(crate) fn serve(&mut self, requested: Requested) {
         let before = std::mem::replace(&mut self.requested, requested);
-        if !self.requested.all && self.requested.symbols.is_empty() {
-            self.ring = None;
-            self.first.clear();
-            self.given.clear();
-            return;
-        }
-        let feed = Arc::clone(&self.feed);
-        let mut books = feed.books();
+        let symbols = &self.requested.symbols;
         if self.requested.all {
             if !before.all {
-                self.report_missed(&mut books);
-                self.begin_all(&mut books);
+                self.begin_all();
             }
             return;
         }
-        if before.all {
-            self.begin_named(&mut books);
-            return;
+        if before.all || symbols.is_empty() {
+            (self.ring, self.given_until, self.left_out) = (None, None, None);
+            self.given.clear();
         }
-        if self.ring.is_none() {
-            self.ring = Some(books.listen());
-            self.reached = books.sequence;
-        }
-        let symbols = &self.requested.symbols;
-        self.given.retain(|symbol, _| symbols.contains(symbol));
-        let new: Vec<SymbolId> = symbols.difference(&before.symbols).copied().collect();
-        for symbol in new {
-            self.snapshot(&mut books, symbol);
-        }
-    }
-
-    fn snapshot(&mut self, books: &mut Books, symbol: SymbolId) {
-        let made = books.snapshot(symbol);
-        let as_of = made.as_ref().map_or(0, |made| made.as_of);
-        self.first.extend(made.map(|made| made.bytes));
-        self.given.insert(symbol, as_of);
-    }
-
-    /// Everything, from snapshots and from now on.
-    fn begin_all(&mut self, books: &mut Books) {
-        self.ring = Some(books.listen());
-        self.given.clear();
-        self.reached = books.sequence;
-        let symbols: Vec<SymbolId> = books.symbols().collect();
-        for symbol in symbols {
-            self.first
-                .extend(books.snapshot(symbol).map(|made| made.bytes));
+        if symbols.is_empty() {
+            self.first.clear();
+            self.pending = Pending::None;
+        } else if self.ring.is_none() {
+            self.begin(Pending::Named(symbols.clone()));
+        } else {
+            self.given.retain(|symbol, _| symbols.contains(symbol));
+            let mut pending = match std::mem::take(&mut self.pending) {
+                Pending::Named(pending) => pending,
+                _ => BTreeSet::new(),
+            };
+            pending.retain(|symbol| symbols.contains(symbol));
+            pending.extend(symbols.difference(&before.symbols));
+            self.pending = Pending::Named(pending);
         }
     }
 
-    /// The symbols that are named, from snapshots and from now on.
-    fn begin_named(&mut self, books: &mut Books) {
+    /// Reads the ring from now on, after these snapshots.
+    fn begin(&mut self, pending: Pending) {
+        let books = self.feed.books();
         self.ring = Some(books.listen());
         self.reached = books.sequence;
-        self.first.clear();
+        drop(books);
+        self.pending = pending;
+    }
+
+    /// Everything, from snapshots and from now on. A reader that has read before is sent the number
+    /// of messages that it misses.
+    fn begin_all(&mut self) {
+        let (reached, has_read) = (self.reached, self.ring.is_some());
+        self.begin(Pending::From(i32::MIN.into()));
         self.given.clear();
-        for symbol in self.requested.symbols.clone() {
-            self.snapshot(books, symbol);
+        self.given_until = Some(u64::MAX);
+        if has_read {
+            let left_out = self.left_out.replace(0).unwrap_or(0);
+            self.push_conflated(None, self.reached.saturating_sub(reached) + left_out);
         }
     }
 
@@ -119,60 +152,83 @@ impl Subscription {
         let frame = ServerFrame::Conflated(Conflated { symbol, missed });
         let mut bytes = vec![0; server_frame_bytes(&frame)];
         if missed > 0 && encode_server_frame(&frame, &mut bytes).is_ok() {
-            self.first.push_back(bytes.into());
+            self.first.append(&mut bytes);
             raise(&self.feed.conflations, 1);
-        }
-    }
-
-    /// Reports the messages between here and the books, for a reader that leaves them out.
-    fn report_missed(&mut self, books: &mut Books) {
-        if self.ring.is_some() && self.requested.all {
-            let missed = books.sequence.saturating_sub(self.reached);
-            self.push_conflated(None, missed);
         }
     }
 
     /// Handles a ring that went on without the reader: the reader is notified, and begins again
     /// with snapshots.
-    fn conflate(&mut self) {
-        let feed = Arc::clone(&self.feed);
-        let mut books = feed.books();
-        // Snapshots that wait are older than those that come now.
-        self.first.clear();
+    pub(super) fn conflate(&mut self) {
         if self.requested.all {
-            self.report_missed(&mut books);
-            self.begin_all(&mut books);
-            return;
-        }
-        self.ring = Some(books.listen());
-        self.reached = books.sequence;
-        for symbol in self.requested.symbols.clone() {
-            let Some(made) = books.snapshot(symbol) else {
-                continue;
-            };
-            let given = self.given.insert(symbol, made.as_of).unwrap_or(0);
-            if made.as_of > given {
-                self.push_conflated(Some(symbol), made.as_of - given);
-                self.first.push_back(made.bytes);
-            }
+            self.begin_all();
+        } else {
+            self.begin(Pending::Named(self.requested.symbols.clone()));
         }
     }
 
-    /// Adds what there is to write to `out`: as much as one write has, about.
-    pub(crate) fn take(&mut self, out: &mut Vec<u8>) {
-        let length_max = out.len() + WRITE_BYTES;
-        while out.len() < length_max {
-            if let Some(bytes) = self.first.pop_front() {
-                out.extend_from_slice(&bytes);
-                continue;
+    /// Adds what there is to write to `out`, as much as is given together. Returns whether there
+    /// may be more, and the bytes that were gone through.
+    pub(crate) fn take(&mut self, out: &mut Vec<u8>) -> (bool, usize) {
+        let mut seen = 0;
+        while seen < TAKE_BYTES {
+            if !self.first.is_empty() {
+                seen += self.first.len();
+                out.append(&mut self.first);
+            } else if !self.pending.is_none() {
+                seen += self.give_snapshot(out);
+            } else if let Some(ring) = &mut self.ring {
+                match ring.try_recv() {
+                    Ok(chunk) => {
+                        seen += chunk.bytes().len();
+                        self.give(&chunk, out);
+                    }
+                    Err(TryRecvError::Lagged(_)) => self.conflate(),
+                    // The feed is part of the server: where it is gone, the server ends.
+                    Err(TryRecvError::Empty | TryRecvError::Closed) => return (false, seen),
+                }
+            } else {
+                return (false, seen);
             }
-            let Some(ring) = &mut self.ring else { return };
-            match ring.try_recv() {
-                Ok(chunk) => self.give(&chunk, out),
-                Err(TryRecvError::Lagged(_)) => self.conflate(),
-                // The feed is part of the server: where it is gone, the server ends.
-                Err(TryRecvError::Empty | TryRecvError::Closed) => return,
+        }
+        (true, seen)
+    }
+
+    /// Gives the next snapshot. Returns its bytes, or as many as looking for it counts.
+    fn give_snapshot(&mut self, out: &mut Vec<u8>) -> usize {
+        let feed = Arc::clone(&self.feed);
+        let mut books = feed.books();
+        let Some(symbol) = self.pending.take(&books) else {
+            if self.requested.all {
+                self.given_until = Some(books.sequence);
+                self.forget_given();
             }
+            return 0;
+        };
+        let Some(made) = books.snapshot(symbol) else {
+            self.given.entry(symbol).or_default();
+            return LOOK_UP_BYTES;
+        };
+        drop(books);
+        let given = self.given.insert(symbol, made.as_of);
+        if given == Some(made.as_of) {
+            return LOOK_UP_BYTES;
+        }
+        if let Some(given) = given {
+            self.push_conflated(Some(symbol), made.as_of.saturating_sub(given));
+            out.append(&mut self.first);
+        }
+        out.extend_from_slice(&made.bytes);
+        LOOK_UP_BYTES + made.bytes.len()
+    }
+
+    /// Forgets what was given, where all that comes is later.
+    fn forget_given(&mut self) {
+        if self.given_until.is_some_and(|until| self.reached >= until) {
+            self.given_until = None;
+            self.given.clear();
+            let left_out = self.left_out.take().unwrap_or(0);
+            self.push_conflated(None, left_out);
         }
     }
 
@@ -180,24 +236,29 @@ impl Subscription {
         if chunk.is_restart() {
             return self.conflate();
         }
-        if self.requested.all {
+        if self.requested.all && self.given_until.is_none() {
             out.extend_from_slice(chunk.bytes());
         } else {
-            self.give_named(chunk, out);
+            self.give_selected(chunk, out);
         }
         self.reached = self.reached.max(chunk.last());
+        self.forget_given();
     }
 
-    fn give_named(&mut self, chunk: &Chunk, out: &mut Vec<u8>) {
-        let symbols: &BTreeSet<SymbolId> = &self.requested.symbols;
+    fn give_selected(&mut self, chunk: &Chunk, out: &mut Vec<u8>) {
+        let Requested { all, symbols } = &self.requested;
         for mark in marks(chunk.bytes()) {
-            if !symbols.contains(&mark.symbol) {
+            if !all && !symbols.contains(&mark.symbol) {
                 continue;
             }
             let given = self.given.entry(mark.symbol).or_default();
             if mark.of_symbol > *given || mark.is_snapshot && mark.of_symbol == *given {
                 *given = mark.of_symbol;
                 out.extend_from_slice(mark.frame);
+            } else if let Some(left_out) = &mut self.left_out
+                && !mark.is_snapshot
+            {
+                *left_out += 1;
             }
         }
     }

@@ -9,6 +9,7 @@ use thalweg_exchange::{
     SymbolSpec, UserId, apply,
 };
 
+use super::subscription::TAKE_BYTES;
 use super::*;
 use thalweg_exchange::Action;
 use thalweg_exchange::codec::session::ServerFrame;
@@ -171,6 +172,8 @@ fn a_subscriber_gets_snapshots_and_all_messages_after_them() {
     market.turn();
     let mut all = Reader::new(&market, &[]);
     let mut second = Reader::new(&market, &[2]);
+    all.read();
+    second.read();
     market.bids(1, 3);
     market.bids(2, 2);
     market.turn();
@@ -225,6 +228,101 @@ fn a_reader_behind_the_ring_gets_an_exact_loss_count_and_goes_on() {
     assert_eq!((all.messages, first.messages), (2, 2));
     all.replicas.iter().for_each(|replica| market.same(replica));
     market.same(&first.replicas[0]);
+}
+
+/// Adds symbols, with a book of one level each.
+fn add_symbols(market: &mut Market, ids: std::ops::Range<i32>) {
+    let pair = |id| SymbolSpec::pair(SymbolId(id), CurrencyId(10 + id), CurrencyId(20));
+    let specs: Vec<SymbolSpec> = ids.clone().map(pair).collect();
+    market.run(Command::AddSymbols(specs.into()));
+    ids.for_each(|id| market.bids(id, 1));
+}
+
+#[test]
+fn a_subscription_to_thousands_of_books_goes_through_few_together() {
+    let visited = [100, 10_000].map(|count| {
+        let mut market = Market::new(16);
+        add_symbols(&mut market, 100..100 + count);
+        market.turn();
+        let mut readers = [vec![], (100..100 + count).collect()].map(|symbols: Vec<i32>| {
+            let mut reader = Reader::new(&market, &symbols);
+            let mut out = Vec::new();
+            let (has_more, seen) = reader.subscription.take(&mut out);
+            let most = (TAKE_BYTES + (1 << 10), TAKE_BYTES + (1 << 10));
+            assert!(seen <= most.0 && out.len() <= most.1 && has_more == (count > 100));
+            reader.take(&out);
+            reader.replicas.len()
+        });
+        readers.sort_unstable();
+        readers
+    });
+    assert_eq!(visited[0], [100, 102]);
+    assert!(visited[1][1] <= TAKE_BYTES / 256, "{visited:?}");
+}
+
+#[test]
+fn what_trades_while_snapshots_are_given_is_given_once() {
+    let mut market = Market::new(16);
+    add_symbols(&mut market, 100..1_100);
+    market.turn();
+    let mut all = Reader::new(&market, &[]);
+    let mut named = Reader::new(&market, &(100..1_100).collect::<Vec<_>>());
+    let mut out = Vec::new();
+    for round in 0..40 {
+        for symbol in (100 + round..1_100).step_by(37) {
+            market.bids(symbol, 1);
+        }
+        market.turn();
+        for reader in [&mut all, &mut named] {
+            out.clear();
+            reader.subscription.take(&mut out);
+            // A message that came twice or was left out would be refused.
+            reader.take(&out);
+        }
+        if round == 20 {
+            // All begins again, and the other goes on.
+            for reader in [&mut all, &mut named] {
+                reader.subscription.conflate();
+            }
+        }
+    }
+    all.read();
+    named.read();
+    for reader in [&all, &named] {
+        reader
+            .replicas
+            .iter()
+            .for_each(|replica| market.same(replica));
+        assert!(reader.replicas.len() >= 1_000);
+    }
+    assert!(all.subscription.given.is_empty());
+}
+
+#[test]
+fn a_reader_that_begins_again_counts_what_the_snapshots_contain() {
+    let mut market = Market::new(2);
+    add_symbols(&mut market, 100..1_100);
+    market.turn();
+    let mut all = Reader::new(&market, &[]);
+    all.read();
+    let before = market.feed.books().sequence;
+    (0..10).for_each(|_| {
+        market.bids(1_099, 1);
+        market.turn();
+    });
+    let mut out = Vec::new();
+    // Behind the ring: the first snapshots, and not that of the symbol that trades.
+    all.subscription.take(&mut out);
+    market.bids(1_099, 1);
+    market.bids(100, 1);
+    market.turn();
+    all.take(&out);
+    all.read();
+    let sequence = market.feed.books().sequence;
+    let missed: u64 = all.conflated.iter().map(|(_, missed)| missed).sum();
+    assert_eq!(all.conflated[0], (None, 20));
+    assert_eq!(missed + all.messages, sequence - before);
+    all.replicas.iter().for_each(|replica| market.same(replica));
 }
 
 #[test]

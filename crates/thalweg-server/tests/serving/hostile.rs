@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::net::Shutdown;
+use std::time::{Duration, Instant};
 
 use thalweg_exchange::codec::session::{
     ClientFrame, Ending, Hello, QueryResult, SessionQuery, Symbols,
@@ -278,4 +279,36 @@ fn a_new_connection_has_no_more_commands_than_the_one_before() {
         executed += 1;
     }
     panic!("{executed} commands, with a limit of 1 a second and 4 at once");
+}
+
+/// The first four are welcomed at once, and the next one a second later.
+#[test]
+fn a_user_that_reconnects_all_the_time_waits_and_others_are_welcomed() {
+    let server = TestServer::with_market(|config| {
+        config.sessions.per_holder = 1;
+        config.sessions.connects_per_s = 1;
+    });
+    let started = Instant::now();
+    for _ in 0..4 {
+        drop(server.trade(1));
+    }
+    let mut fifth = Client::with_hello(server.trade_address(), hello(Role::Trade, 1));
+    for _ in 0..4 {
+        drop(server.trade(2));
+        drop(server.admin());
+    }
+    assert!(matches!(fifth.receive(), Received::Welcome(_)));
+    assert!(started.elapsed() >= Duration::from_secs(1));
+}
+
+#[test]
+fn a_listener_takes_a_number_of_connections_a_second_and_the_others_later() {
+    let server = TestServer::new(|config| {
+        config.server.connections_max = 20;
+        config.server.connects_per_s = 10;
+    });
+    let started = Instant::now();
+    // The first of them at once.
+    (0..31).for_each(|_| drop(server.trade(1)));
+    assert!(started.elapsed() >= Duration::from_secs(1));
 }
