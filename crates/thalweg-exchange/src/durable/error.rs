@@ -157,7 +157,7 @@ impl fmt::Display for OpenError {
                  commands names: give the rules that the exchange was made with"
             ),
             Self::First(failed) => failed.fmt(f),
-            Self::Thread(why) => write!(f, "no thread for commits: {why}"),
+            Self::Thread(why) => write!(f, "a thread could not be started: {why}"),
             Self::Limit {
                 what,
                 asked,

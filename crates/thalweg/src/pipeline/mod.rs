@@ -35,11 +35,11 @@
 
 use std::sync::Arc;
 
+use self::stage_wait::StageWait;
 use crate::export::Export;
 use crate::ring::broadcast::ClaimError;
 use crate::ring::sync::thread::JoinHandle;
 use crate::ring::sync::yield_now;
-use crate::wait::Waiter;
 use auto::{Auto, WORKER};
 use control::{CALLER, Control};
 use crew::{Crew, Round};
@@ -70,6 +70,7 @@ mod models;
 mod placement;
 mod publish;
 mod stage;
+mod stage_wait;
 mod stats;
 mod timeline;
 
@@ -88,7 +89,7 @@ pub struct Pipeline<T> {
     first_bells: Box<[usize]>,
     /// All stages are the caller's for now, and can be led through single events.
     is_alone: bool,
-    waiter: Waiter,
+    waiter: StageWait,
     auto: Option<Auto<T>>,
     figures: Arc<Figures>,
     control: Arc<Control>,
