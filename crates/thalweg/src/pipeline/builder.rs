@@ -88,7 +88,8 @@ impl<T: Send + Sync + 'static> Builder<T> {
         self
     }
 
-    /// Adds a stage that may change the event. It must be ordered against every other stage.
+    /// Adds a stage that may change the event. It must be ordered against every other stage, by
+    /// [`after`](Self::after): the order of the declarations says nothing.
     pub fn stage(
         self,
         name: impl Into<String>,
@@ -152,10 +153,9 @@ impl<T: Send + Sync + 'static> Builder<T> {
     /// Makes the stage declared last publish its progress every `events` events, not only at the
     /// end of a batch. The default is 64; `usize::MAX` means the end of the batch.
     ///
-    /// A last stage on another thread than the caller's gives each event's slot back at once
-    /// whatever this says, unless it takes chunks. A stage before it that waits for what later
-    /// stages, or the caller, do with its earlier events needs 1 here, and a thread of its own: on
-    /// one thread, stages take several events before the next stage has the first.
+    /// This is ignored by a final stage on a stage thread, unless it takes chunks: it frees each
+    /// slot at once. If an earlier stage blocks on later stages or on the publishing thread, set 1
+    /// and give it its own thread.
     pub fn progress(mut self, events: usize) -> Self {
         if let Some(last) = self.last("progress") {
             last.progress = events;

@@ -44,8 +44,8 @@ pub enum Flow {
     Retry,
 }
 
-/// Up to a progress interval of events, for a closure that wants to do something once around many
-/// of them (take a lock, say).
+/// The events given to one call of a chunked stage, up to its progress interval of them: to do
+/// something once around many, such as taking a lock.
 #[derive(Debug)]
 pub struct Chunk<'c, T> {
     reader: &'c mut Reader<T>,
@@ -55,8 +55,7 @@ pub struct Chunk<'c, T> {
     done: &'c mut usize,
 }
 
-/// Says that a chunk was worked on, for the closure to return. To return that of another chunk is a
-/// panic of the stage.
+/// Proof of completion that a chunk closure returns. One from another chunk panics the stage.
 #[derive(Debug)]
 pub struct Handled(usize);
 
