@@ -78,7 +78,7 @@ impl<T> Origin<T> {
 
 impl<T, S: ManySenders> Clone for Sender<T, S> {
     /// Returns another sender; with a lane of its own, empty and of the same capacity, where the
-    /// channel has lanes: then this allocates the lane. Else it costs two counts that all share.
+    /// channel has lanes: then this allocates the lane. Else it increments a few shared counters.
     fn clone(&self) -> Self {
         self.hub.senders.add();
         let (end, gate) = Origin::of(&self.end).end(&self.gate);
