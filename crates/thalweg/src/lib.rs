@@ -5,7 +5,7 @@
 //!   with the same results; waiting and service time of every stage, always on.
 //! - [`channel`]: bounded, unbounded and rendezvous channels with blocking, async and batch forms.
 //! - [`bus`]: messages by topic from many threads to many consumers, with priorities, and an exact
-//!   account of what was lost; rates, verdicts and advice for queues.
+//!   account of what was lost.
 //! - [`export`]: figures of pipelines and buses for a program that watches this one from outside.
 //! - [`ring`]: the rings underneath: one-to-one, many-to-many, one-to-many.
 //! - [`state`]: control states with declared transitions, read by one load.
@@ -14,6 +14,24 @@
 //! When not to use it: between processes or machines; where events are rare and a channel from the
 //! standard library is good enough; where tasks outnumber threads by far (an async runtime does
 //! that).
+//!
+//! # Terms
+//! The words of these pages are in the
+//! [glossary](https://github.com/thalweg-rs/thalweg/blob/main/docs/GLOSSARY.md). The counters of
+//! channels ([`Counters`](channel::Counters)) and of buses ([`Flow`](bus::Flow),
+//! [`Service`](bus::Service), [`Reading`](bus::Reading)) use these:
+//!
+//! | term | elements of a channel | messages for an inbox of a bus |
+//! |---|---|---|
+//! | refused | given back: it was full, also until a time limit | lost: it held as many as their priority allows, or the copy for it panicked |
+//! | timed out | (refused) | lost: no room came in time |
+//! | dropped | lost by a policy: newest ones that never got in, or oldest ones that did | |
+//! | evicted | | lost: a newer message took their place |
+//! | lost | dropped; [`lost_before`](channel::Receiver::lost_before) reports them | refused, timed out or evicted; [`lost_before`](bus::Delivery::lost_before) reports them |
+//! | discarded | no receiver took them: the last one went | admitted, and no consumer got them: the last one went, or the bus stopped; not lost |
+//! | received | receivers got them | |
+//! | delivered | | consumers got them, by priority |
+//! | taken | | delivered, all priorities together |
 #![deny(unsafe_code)]
 
 #[macro_use]

@@ -59,8 +59,8 @@
 //! without polling it: an arm of a loop around `select!` whose other arm is at work, say. No other
 //! *task* is woken instead, so one can sleep though an element, or room, is available, until the
 //! future is polled or dropped. Poll a future that waits, or drop it. A *thread* that waits beside
-//! it is woken all the same. At a rendezvous, an element is handed to the receiver that came first, and
-//! is in its future until then.
+//! it is woken all the same. At a rendezvous, an element is handed to the receiver that came first,
+//! and is in its future until then.
 //!
 //! A future or a guard that is forgotten ([`std::mem::forget`]) is one that is kept, until its
 //! endpoint is used again, or dropped. Then its wait is over, and its notification goes to another;

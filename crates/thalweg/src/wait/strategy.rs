@@ -1,16 +1,4 @@
-//! How a thread waits, as the user chooses it.
-//!
-//! | | for | spins | sleeps |
-//! |---|---|---|---|
-//! | [`Strategy::Spin`] | threads of a pipeline | always | never |
-//! | [`Strategy::Yield`] | threads of a pipeline | yields | never |
-//! | [`Strategy::Park`] | threads of a pipeline | never | at once |
-//! | [`Strategy::Adaptive`] | threads of a pipeline | as [`Mode::Balanced`] (*) | then |
-//! | [`Mode::Latency`] | channels, buses, tasks' threads | for 5 ms | then |
-//! | [`Mode::Balanced`] | the same | for one or two wake-ups, if that has paid | then |
-//! | [`Mode::Power`] | the same | never | at once |
-//!
-//! (*) Where threads outnumber the cores, it yields for 0.2 ms instead.
+//! How a thread waits, as the user chooses it: see the table of [`wait`](super).
 //!
 //! A pipeline has all its threads wait in one way, so there it may be one that never sleeps. An
 //! endpoint of a channel waits for a thread or task that it knows nothing of, so it always sleeps
@@ -26,7 +14,7 @@ pub enum Strategy {
     /// Give the turn away, again and again. Burns what is left of the core and lets others on it
     /// run.
     Yield,
-    /// Sleep at once. Costs nothing while idle; a wake-up takes some 4 µs across cores, of which
+    /// Sleep at once. Costs nothing while idle; a wake-up takes some 5 µs across cores, of which
     /// the waking thread pays 2.
     Park,
     /// Spin or yield for about as long as a wake-up takes, then sleep.
@@ -52,8 +40,8 @@ impl Strategy {
 #[non_exhaustive]
 pub enum Mode {
     /// The shortest reaction: spin for up to 5 ms before sleeping. A busy stream never sleeps, and
-    /// reacts within 0.1 to 0.5 µs; an idle one costs nothing after those 5 ms. On one core, or where
-    /// both threads are pinned to the same, it waits as [`Balanced`](Self::Balanced) does.
+    /// reacts within 0.1 to 0.5 µs; an idle one costs nothing after those 5 ms. On one core, or
+    /// where both threads are pinned to the same, it waits as [`Balanced`](Self::Balanced) does.
     Latency,
     /// Spin only where that is about as cheap as sleeping, and never for longer than two wake-ups
     /// take (some 10 µs).
