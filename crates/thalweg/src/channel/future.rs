@@ -450,8 +450,8 @@ impl<T, S: Shape> Sender<T, S> {
 ///
 /// Cancel-safe: what was put into the slot stays there when the future that flushed it is dropped.
 /// A sink that waits and is polled no more: see
-/// [futures that wait and are not polled](super#futures-that-wait-and-are-not-polled).
-/// When the sink itself is dropped, an element in its slot is dropped unsent;
+/// [futures that wait and are not polled](super#futures-that-wait-and-are-not-polled). When the
+/// sink itself is dropped, an element in its slot is dropped unsent;
 /// [`into_inner`](Self::into_inner) gives it back.
 ///
 /// # Errors
