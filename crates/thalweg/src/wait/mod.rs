@@ -2,14 +2,15 @@
 //!
 //! A waiting thread either burns its core ([`Strategy::Spin`]), gives its turn away again and again
 //! ([`Strategy::Yield`]), or sleeps until it is woken ([`Strategy::Park`]). [`Strategy::Adaptive`]
-//! spins first, and sleeps when that has cost as much as a wake-up would: on average at most one and
-//! a half times the best that could have been done in hindsight, three times for one wait ([`Pace`];
-//! Karlin, Manasse, McGeoch and Owicki, 1990, on spin-block). Endpoints of channels and buses have a
-//! [`Mode`]; the module `strategy` has a table of both.
+//! spins first, and sleeps when that has cost as much as a wake-up would: on average at most one
+//! and a half times the best that could have been done in hindsight, three times for one wait
+//! ([`Pace`]; Karlin, Manasse, McGeoch and Owicki, 1990, on spin-block). Endpoints of channels and
+//! buses have a [`Mode`]; the module `strategy` has a table of both.
 //!
 //! Which one is right depends on the cores that the whole set of threads may use: a pipeline asks
-//! [`cores::usable`] when it is built, a wait looks at the affinity mask now and then. On one core, spinning only keeps the other thread from running; where
-//! threads outnumber cores, it keeps others from running. So no thread spins there.
+//! [`cores::usable`] when it is built, a wait looks at the affinity mask now and then. On one core,
+//! spinning only keeps the other thread from running; where threads outnumber cores, it keeps
+//! others from running. So no thread spins there.
 //!
 //! Pipelines and channels wait on a [`Signal`], which has any number of threads and tasks.
 //! [`block`] is a thread's wait on a signal, with a [`Pace`] that learns what a wake-up costs and

@@ -52,8 +52,8 @@ impl Strategy {
 #[non_exhaustive]
 pub enum Mode {
     /// The shortest reaction: spin for up to 5 ms before sleeping. A busy stream never sleeps, and
-    /// reacts within 0.1 to 0.5 µs; an idle one costs nothing after those 5 ms. On one core, or where
-    /// both threads are pinned to the same, it waits as [`Balanced`](Self::Balanced) does.
+    /// reacts within 0.1 to 0.5 µs; an idle one costs nothing after those 5 ms. On one core, or
+    /// where both threads are pinned to the same, it waits as [`Balanced`](Self::Balanced) does.
     Latency,
     /// Spin only where that is about as cheap as sleeping, and never for longer than two wake-ups
     /// take (some 10 µs).
