@@ -137,8 +137,8 @@ pub(crate) fn poll_on<O, R>(
     }
 }
 
-/// Returns a wait on one signal: for [`block_listed`], or to be awaited by a task. Where `listed` is
-/// kept in an endpoint, that can end the wait when the future is forgotten.
+/// Returns a wait on one signal: for [`block_listed`], or to be awaited by a task. Where `listed`
+/// is kept in an endpoint, that can end the wait when the future is forgotten.
 pub(crate) fn wait_on<R, F: FnMut() -> Option<R>, L: BorrowMut<Listed>>(
     signal: &Signal,
     listed: L,

@@ -59,7 +59,7 @@ const GAP_WAKES_MAX: u64 = 4;
 /// Waits that yield after a sign that the cores are crowded.
 const CROWDED_WAITS: u32 = 64;
 
-/// What a thread does in each round of the spin phase.
+/// The action of a thread in each round of the spin phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Turns {
     /// Sleep at once.
@@ -86,7 +86,7 @@ pub struct Pace<C: TimeSource = Clock> {
     wake: u64,
     /// EWMA of idle gaps, in ticks.
     gap: u64,
-    /// What this wait does in each round.
+    /// The action of this wait in each round.
     turns: Turns,
     /// Rounds until the next look at the clock.
     rounds_left: u32,
@@ -378,7 +378,7 @@ fn averaged(old: u64, new: u64) -> u64 {
     }
 }
 
-/// What is known of the cores of a thread. Times are in ticks.
+/// The known facts of a thread's cores. Times are in ticks.
 struct CoreView {
     /// Asks which cores the calling thread may use.
     cores: fn() -> View,
