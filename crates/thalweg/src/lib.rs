@@ -23,15 +23,21 @@
 //!
 //! | term | elements of a channel | messages for an inbox of a bus |
 //! |---|---|---|
-//! | refused | given back: it was full, also until a time limit | lost: it held as many as their priority allows, or the copy for it panicked |
+//! | refused | given back: there was no room | lost: at the limit of their priority (*) |
 //! | timed out | (refused) | lost: no room came in time |
-//! | dropped | lost by a policy: newest ones that never got in, or oldest ones that did | |
+//! | dropped | lost by a policy: the newest, or the oldest | |
 //! | evicted | | lost: a newer message took their place |
-//! | lost | dropped; [`lost_before`](channel::Receiver::lost_before) reports them | refused, timed out or evicted; [`lost_before`](bus::Delivery::lost_before) reports them |
-//! | discarded | no receiver took them: the last one went | admitted, and no consumer got them: the last one went, or the bus stopped; not lost |
+//! | lost | dropped | refused, timed out or evicted |
+//! | discarded | no receiver took them: the last one went | admitted and not taken (**) |
 //! | received | receivers got them | |
 //! | delivered | | consumers got them, by priority |
 //! | taken | | delivered, all priorities together |
+//!
+//! (*) Or the copy for the inbox panicked. (**) The last consumer went, or the bus stopped. They are
+//! not lost.
+//!
+//! Losses are reported with the next element or message: [`channel::Receiver::lost_before`] and
+//! [`bus::Delivery::lost_before`].
 #![deny(unsafe_code)]
 
 #[macro_use]

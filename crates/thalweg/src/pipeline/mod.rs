@@ -37,12 +37,19 @@
 //!
 //! | placement | OS threads made | who runs the stages |
 //! |---|---|---|
-//! | [`inline()`](Placement::inline) | 0 | the publishing thread, in `publish` |
-//! | [`threads(n)`](Placement::threads) | n | they; neighbouring stages share one |
-//! | [`caller_and_threads(k, n)`](Placement::caller_and_threads) | n | the publishing thread the first k, the threads the others |
-//! | [`explicit()`](Placement::explicit) | one per `on_thread`, `on_core` | as named |
-//! | [`auto()`](Placement::auto) | 1 (none on one core) | the publishing thread; under load the thread has the later stages |
-//! | `auto()` with [`producers(n)`](Builder::producers) | 1 to cores − 1 | they |
+//! | [`inline()`] | 0 | the publishing thread, in `publish` |
+//! | [`threads(n)`] | n | they; neighbouring stages share one |
+//! | [`caller_and_threads(k, n)`] | n | the publishing thread the first k, they the others |
+//! | [`explicit()`] | one per `on_thread`, `on_core` | as named |
+//! | [`auto()`] | 1 (0 on one core) | the publishing thread; under load it the later stages |
+//! | `auto()` with [`producers(n)`] | 1 to cores − 1 | they |
+//!
+//! [`inline()`]: Placement::inline
+//! [`threads(n)`]: Placement::threads
+//! [`caller_and_threads(k, n)`]: Placement::caller_and_threads
+//! [`explicit()`]: Placement::explicit
+//! [`auto()`]: Placement::auto
+//! [`producers(n)`]: Builder::producers
 //!
 //! When [`Pipeline::publish`] returns, the stages of the publishing thread have run, if no stage of
 //! another thread comes before them and none retries; those of other threads may not have.

@@ -35,7 +35,7 @@
 //! | `recv(r) -> msg => ..` | `.recv(&mut r, \|msg\| ..)` |
 //! | `send(s, v) -> res => ..` | `.send(&mut s, &mut Some(v), \|res\| ..)` (*) |
 //! | `default => ..` | [`or_else`](Select::or_else), [`try_now`](Select::try_now) |
-//! | `default(timeout) => ..` | [`wait_timeout`](Select::wait_timeout), with an error for the branch |
+//! | `default(timeout) => ..` | [`wait_timeout`](Select::wait_timeout), which gives an error |
 //! | `recv(after(timeout)) -> _ => ..` | [`after`](Select::after) |
 //! | `select_biased!`, `Select::new_biased` | [`biased`](Select::biased) |
 //! | the struct `Select`, `SelectedOperation::index` | [`Select::list`] |

@@ -1,5 +1,5 @@
-//! What an end lends: room that a producer has claimed and not yet published, and elements that a
-//! consumer takes together.
+//! The guards that ends lend: room that a producer has claimed and not yet published, and elements
+//! that a consumer takes together.
 
 use std::iter::FusedIterator;
 
