@@ -33,8 +33,8 @@
 //! | delivered | | consumers got them, by priority |
 //! | taken | | delivered, all priorities together |
 //!
-//! (*) Or the copy for the inbox panicked. (**) The last consumer went, or the bus stopped. They are
-//! not lost.
+//! (*) Or the copy for the inbox panicked. (**) The last consumer went, or the bus stopped; they do
+//! not count as lost.
 //!
 //! Losses are reported with the next element or message: [`channel::Receiver::lost_before`] and
 //! [`bus::Delivery::lost_before`].

@@ -68,7 +68,7 @@ pub(super) struct Others {
 /// The numbers of messages by outcome, for each [`Priority`] by its [`index`](Priority::index).
 /// They are exact while no publisher and no consumer is at work; otherwise each figure is right for
 /// some moment of the call, and no message is received, evicted or discarded before it is admitted,
-/// or admitted or lost before it is issued.
+/// or admitted or lost before it is issued. The [crate](crate#terms) has a table of the terms.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Flow {

@@ -321,7 +321,8 @@ impl Drop for Claiming<'_> {
 
 /// The counts of a channel since it was made, in elements and in events; see
 /// [`Receiver::counters`](super::Receiver::counters). They are exact while no endpoint is at work;
-/// otherwise each figure is right for some moment of the call.
+/// otherwise each figure is right for some moment of the call. The [crate](crate#terms) has a table
+/// of the terms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Counters {
