@@ -11,49 +11,17 @@ mod refusal;
 use std::fmt;
 
 pub use self::refusal::Refusal;
+use crate::codes::codes;
 
-/// The permissions of the holder of a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum Role {
+codes! {
+    /// The permissions of the holder of a key.
+    pub enum Role: u8;
     /// Trades for one user (code 1): [`TradeCommand`](crate::codec::session::TradeCommand)s.
-    Trade = 1,
+    Trade = 1, "trade";
     /// Looks on (code 2): market data, and the reports and the account of one user. No commands.
-    Read = 2,
+    Read = 2, "read";
     /// Runs the market (code 3): [`AdminCommand`](crate::codec::session::AdminCommand)s.
-    Admin = 3,
-}
-
-impl Role {
-    /// Every role, in the order of its code.
-    pub const ALL: [Self; 3] = [Self::Trade, Self::Read, Self::Admin];
-
-    /// Returns the role with this code.
-    #[must_use]
-    pub const fn from_code(code: u8) -> Option<Self> {
-        match code {
-            1 => Some(Self::Trade),
-            2 => Some(Self::Read),
-            3 => Some(Self::Admin),
-            _ => None,
-        }
-    }
-
-    /// `trade`, `read` or `admin`.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Trade => "trade",
-            Self::Read => "read",
-            Self::Admin => "admin",
-        }
-    }
-}
-
-impl fmt::Display for Role {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
+    Admin = 3, "admin";
 }
 
 /// Which session: a holder runs several programs under numbers of its own choice.

@@ -109,11 +109,7 @@ impl Form for QueryForm {
 }
 
 fn unknown(code: u8) -> CodecError {
-    CodecError::UnknownCode {
-        what: "what is asked",
-        at: OWN_AT,
-        code: code.into(),
-    }
+    CodecError::unknown("what is asked", OWN_AT, code)
 }
 
 /// Checks the own bytes of an answer to a query.
