@@ -237,20 +237,11 @@ pub fn encode_outcome(
     out: &mut [u8],
 ) -> Result<usize, CodecError> {
     // Most commands have one event or none, and nothing else: what is to be written is known.
-    match events.as_slice() {
-        [event @ Event::Trade { .. }] if events.is_list() => {
-            put_one::<TradeForm>(outcome, 1, event, out)
-        }
-        [event @ Event::Reject { .. }] if events.is_list() => {
-            put_one::<RejectForm>(outcome, 2, event, out)
-        }
-        [event @ Event::Reduce { .. }] if events.is_list() => {
-            put_one::<ReduceForm>(outcome, 3, event, out)
-        }
-        [] if events.is_list() => {
-            let own = (kind::OUTCOME, [0; 2]);
-            put_whole(outcome.front(FRONT_BYTES, own, 0), out)
-        }
+    match (events.as_slice(), events.is_list()) {
+        ([event @ Event::Trade { .. }], true) => put_one::<TradeForm>(outcome, 1, event, out),
+        ([event @ Event::Reject { .. }], true) => put_one::<RejectForm>(outcome, 2, event, out),
+        ([event @ Event::Reduce { .. }], true) => put_one::<ReduceForm>(outcome, 3, event, out),
+        ([], true) => put_whole(outcome.front(FRONT_BYTES, (kind::OUTCOME, [0; 2]), 0), out),
         _ => encode_frames(outcome, events, out),
     }
 }
