@@ -21,11 +21,13 @@
 extern crate self as thalweg_exchange;
 
 pub mod codec;
+mod codes;
 pub mod command;
 pub mod conformance;
 pub mod digest;
 pub mod durable;
 pub mod engine;
+mod error_texts;
 pub mod event;
 pub mod execution;
 pub mod ids;

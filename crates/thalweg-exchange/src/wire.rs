@@ -114,22 +114,14 @@ impl Wire for ResultCode {
         I32::new(self.code())
     }
 
-    /// The most frequent one is found without a search.
     #[inline]
     fn value(bytes: I32, at: usize) -> Result<Self, CodecError> {
-        match bytes.get() {
-            code if code == Self::Success.code() => Some(Self::Success),
-            code => Self::from_code(code),
-        }
-        .ok_or(CodecError::UnknownCode {
-            what: "the result",
-            at,
-            code: bytes.get().into(),
-        })
+        let code = bytes.get();
+        Self::from_code(code).ok_or(CodecError::unknown("the result", at, code))
     }
 }
 
-macro_rules! codes {
+macro_rules! small {
     ($($type:ident: $what:literal, $bits:literal, $max:expr, $code:expr, $from:expr;)*) => {$(
         impl Code for $type {
             const WHAT: &'static str = $what;
@@ -147,32 +139,36 @@ macro_rules! codes {
             }
         }
     )*};
+    ($($type:ident: $what:literal, $bits:literal, $max:expr;)*) => {
+        small! { $($type: $what, $bits, $max, Self::code, Self::from_code;)* }
+    };
 }
 
-/// Returns the item of this index.
-#[inline(always)]
-fn of_list<T: Copy, const N: usize>(list: [T; N]) -> impl Fn(u8) -> Option<T> {
-    move |code| list.get(usize::from(code)).copied()
+small! {
+    Action: "a side", 1, 1;
+    OrderType: "the order type", 3, 5;
+    OrderFlags: "the order's flags", 8, 28;
+    AdjustmentKind: "the total", 1, 1;
+    SymbolType: "the type of a symbol", 8, 255;
+    FeeUnit: "the unit of a symbol's fees", 8, 255;
+    RejectReason: "the reason of a reject", 8, 255;
+    Removal: "the reason of a removal", 7, 127;
+    Channels: "the channels", 8, Self::CODE_MAX;
+    Role: "the role", 8, 3;
+    Ending: "the reason of a bye", 8, 255;
 }
 
-codes! {
-    bool: "a bit", 1, 1, |bit| bit as u8, |code| Some(code != 0);
-    Action: "a side", 1, 1, |side| side as u8, of_list([Self::Ask, Self::Bid]);
-    OrderType: "the order type", 3, 5, |kind| kind as u8, of_list(Self::ALL);
-    OrderFlags: "the order's flags", 8, 28, Self::code, Self::from_code;
-    AdjustmentKind: "the total", 1, 1, |kind| kind as u8,
-        of_list([Self::Adjustment, Self::Suspend]);
-    SymbolType: "the type of a symbol", 8, 255, |kind| kind as u8,
-        of_list([Self::CurrencyPair, Self::Futures, Self::Option]);
-    FeeUnit: "the unit of a symbol's fees", 8, 255, |unit| unit as u8,
-        of_list([Self::PerLot, Self::Millionth]);
-    RejectReason: "the reason of a reject", 8, 255, |why| why as u8, Self::from_code;
-    Removal: "the reason of a removal", 7, 127, |why| why as u8, Self::from_code;
-    Channels: "the channels", 8, Self::CODE_MAX, Self::code, Self::from_code;
-    Role: "the role", 8, 3, |role| role as u8, Self::from_code;
-    Ending: "the reason of a bye", 8, 255, |why| why as u8, Self::from_code;
-    UserStatus: "the user's status", 8, 1, |status| status as u8,
-        of_list([Self::Active, Self::Suspended]);
+small! {
+    bool: "a flag", 1, 1, |flag| flag as u8, |code| match code {
+        0 => Some(false),
+        1 => Some(true),
+        _ => None,
+    };
+    UserStatus: "the user's status", 8, 1, |status| status as u8, |code| match code {
+        0 => Some(Self::Active),
+        1 => Some(Self::Suspended),
+        _ => None,
+    };
 }
 
 impl<C: Code> Wire for C {
@@ -185,13 +181,7 @@ impl<C: Code> Wire for C {
 
     #[inline(always)]
     fn value(code: u8, at: usize) -> Result<Self, CodecError> {
-        let (what, code) = (Self::WHAT, code);
-        let unknown = CodecError::UnknownCode {
-            what,
-            at,
-            code: code.into(),
-        };
-        Self::from_code(code).ok_or(unknown)
+        Self::from_code(code).ok_or(CodecError::unknown(Self::WHAT, at, code))
     }
 }
 
@@ -226,28 +216,27 @@ pub(crate) fn present<T: Wire>(
         let mut value = [0; 8];
         value[..bytes.len()].copy_from_slice(bytes);
         let (value, at) = (u64::from_le_bytes(value), at + index * 8);
-        check_zero(what, value, at)?;
+        check_zero(what, at, value)?;
     }
     Ok(None)
 }
 
 /// Returns an error if a field without a meaning, at this place, is not 0.
 #[inline(always)]
-pub(crate) const fn check_zero(
+pub(crate) fn check_zero(
     what: &'static str,
-    value: u64,
     at: usize,
+    value: impl Into<u64>,
 ) -> Result<(), CodecError> {
-    if value == 0 {
-        return Ok(());
+    match (value.into(), 0) {
+        (0, _) => Ok(()),
+        (value, max) => Err(CodecError::OutOfRange {
+            what,
+            at,
+            value,
+            max,
+        }),
     }
-    let max = 0;
-    Err(CodecError::OutOfRange {
-        what,
-        at,
-        value,
-        max,
-    })
 }
 
 /// The bits of one small byte, from the lowest on.
@@ -392,8 +381,8 @@ macro_rules! wire {
                 )*)?)?
                 $($(crate::wire::check_zero(
                     "the reserved field",
-                    <$zero_type as Wire>::value(self.$zero, 0)?.into(),
                     at + std::mem::offset_of!(Self, $zero),
+                    <$zero_type as Wire>::value(self.$zero, 0)?,
                 )?;)?)*
                 Ok($type $(:: $variant)? {
                     $($($a,)* $($($b,)*)?)?

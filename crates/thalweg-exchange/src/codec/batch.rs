@@ -21,6 +21,9 @@ wire! {
     }
 }
 
+/// The names of items in errors.
+const SYMBOLS: &str = "symbols";
+const ACCOUNTS: &str = "accounts";
 /// A batch without items: the head, and the number of items.
 const BYTES_MIN: usize = HEAD_BYTES + size_of::<U32>();
 const SYMBOL_BYTES: usize = size_of::<SymbolForm>();
@@ -28,69 +31,36 @@ const SYMBOL_BYTES: usize = size_of::<SymbolForm>();
 const ACCOUNT_BYTES_MIN: usize = size_of::<(I64, U32)>();
 const BALANCE_BYTES: usize = size_of::<AmountForm<I64>>();
 
-/// The kind of items in a batch, and the least length of an item in bytes.
-pub(super) struct Items {
-    frame: &'static str,
-    what: &'static str,
-    bytes: usize,
-    is_fixed: bool,
-}
-
-impl Items {
-    const SYMBOLS: Self = Self {
-        frame: "a batch of symbols",
-        what: "symbols",
-        bytes: SYMBOL_BYTES,
-        is_fixed: true,
+/// Returns the error that the head of a batch, and the number of its items if that is there, prove
+/// whatever follows. An account may be longer, by balances of as many bytes.
+pub(super) fn check(bytes: &[u8], head: Head) -> Result<(), CodecError> {
+    let (frame, what, item_bytes) = match head.kind {
+        kind::ADD_SYMBOLS => ("a batch of symbols", SYMBOLS, SYMBOL_BYTES),
+        _ => ("a batch of accounts", ACCOUNTS, ACCOUNT_BYTES_MIN),
     };
-    /// Each may be longer, by balances of as many bytes.
-    const ACCOUNTS: Self = Self {
-        frame: "a batch of accounts",
-        what: "accounts",
-        bytes: ACCOUNT_BYTES_MIN,
-        is_fixed: false,
+    let length = head.length()?;
+    let room = length.saturating_sub(BYTES_MIN);
+    let max = room / item_bytes;
+    head.check_length(frame, BYTES_MIN + max * item_bytes)?;
+    head.check_own(frame, [0; 2])?;
+    let count = bytes.get(HEAD_BYTES..).unwrap_or_default();
+    let Ok((count, _)) = U32::read_from_prefix(count) else {
+        return Ok(());
     };
-
-    /// `None` where the kind is of no batch.
-    pub(super) const fn of(kind: u8) -> Option<Self> {
-        match kind {
-            kind::ADD_SYMBOLS => Some(Self::SYMBOLS),
-            kind::ADD_ACCOUNTS => Some(Self::ACCOUNTS),
-            _ => None,
-        }
-    }
-
-    /// Returns the error that the head of a batch, and the number of its items if that is there,
-    /// prove whatever follows.
-    pub(super) fn check(&self, bytes: &[u8], head: Head) -> Result<(), CodecError> {
-        let length = head.length()?;
-        let room = length.saturating_sub(BYTES_MIN);
-        head.check_length(self.frame, BYTES_MIN + room - room % self.bytes)?;
-        head.check_own(self.frame, [0; 2])?;
-        let count = bytes.get(HEAD_BYTES..).unwrap_or_default();
-        match U32::read_from_prefix(count) {
-            Ok((count, _)) => self.check_count(count.get() as usize, length),
-            Err(_) => Ok(()),
-        }
-    }
-
-    /// Returns an error if a batch of this length cannot hold `count` items.
-    fn check_count(&self, count: usize, length: usize) -> Result<(), CodecError> {
-        let max = (length - BYTES_MIN) / self.bytes;
-        let at = BYTES_MIN + count * self.bytes;
-        match count.cmp(&max) {
-            Ordering::Greater => Err(CodecError::TooMany {
-                what: self.what,
-                at: HEAD_BYTES,
-                count,
-                max,
-            }),
-            Ordering::Less if count == 0 || self.is_fixed => Err(CodecError::Surplus {
-                at,
-                bytes: length - at,
-            }),
-            _ => Ok(()),
-        }
+    let count = count.get() as usize;
+    let at = BYTES_MIN + count * item_bytes;
+    match count.cmp(&max) {
+        Ordering::Greater => Err(CodecError::TooMany {
+            what,
+            at: HEAD_BYTES,
+            count,
+            max,
+        }),
+        Ordering::Less if count == 0 || what == SYMBOLS => Err(CodecError::Surplus {
+            at,
+            bytes: length - at,
+        }),
+        _ => Ok(()),
     }
 }
 
@@ -105,19 +75,24 @@ pub(super) fn accounts_bytes(accounts: &[AccountSpec]) -> usize {
     BYTES_MIN + accounts.iter().map(bytes).sum::<usize>()
 }
 
-pub(super) fn put_symbols(symbols: &[SymbolSpec], out: &mut Writer<'_>) {
+pub(super) fn put_symbols(head: Head, symbols: &[SymbolSpec], out: &mut Writer<'_>) {
+    out.put(&head);
     out.count(symbols.len());
     symbols
         .iter()
         .for_each(|symbol| out.value::<SymbolForm>(symbol));
 }
 
-pub(super) fn symbols(fields: &mut Reader<'_>) -> Result<Arc<[SymbolSpec]>, CodecError> {
-    let count = fields.count(Items::SYMBOLS.what, SYMBOL_BYTES)?;
-    Ok(fields.values::<SymbolForm>(count)?.into())
+pub(super) fn symbols(frame: &[u8]) -> Result<Arc<[SymbolSpec]>, CodecError> {
+    let mut fields = Reader::new(frame, HEAD_BYTES);
+    let count = fields.count(SYMBOLS, SYMBOL_BYTES)?;
+    let symbols = fields.values::<SymbolForm>(count)?;
+    fields.end()?;
+    Ok(symbols.into())
 }
 
-pub(super) fn put_accounts(accounts: &[AccountSpec], out: &mut Writer<'_>) {
+pub(super) fn put_accounts(head: Head, accounts: &[AccountSpec], out: &mut Writer<'_>) {
+    out.put(&head);
     out.count(accounts.len());
     for account in accounts {
         out.put(&account.uid.bytes());
@@ -129,8 +104,9 @@ pub(super) fn put_accounts(accounts: &[AccountSpec], out: &mut Writer<'_>) {
     }
 }
 
-pub(super) fn accounts(fields: &mut Reader<'_>) -> Result<Arc<[AccountSpec]>, CodecError> {
-    let count = fields.count(Items::ACCOUNTS.what, ACCOUNT_BYTES_MIN)?;
+pub(super) fn accounts(frame: &[u8]) -> Result<Arc<[AccountSpec]>, CodecError> {
+    let mut fields = Reader::new(frame, HEAD_BYTES);
+    let count = fields.count(ACCOUNTS, ACCOUNT_BYTES_MIN)?;
     let mut accounts = Vec::with_capacity(count);
     for _ in 0..count {
         let uid = UserId(fields.get::<I64>()?.get());
@@ -138,5 +114,6 @@ pub(super) fn accounts(fields: &mut Reader<'_>) -> Result<Arc<[AccountSpec]>, Co
         let balances = fields.amounts(count)?;
         accounts.push(AccountSpec { uid, balances });
     }
+    fields.end()?;
     Ok(accounts.into())
 }

@@ -4,16 +4,16 @@
 use std::sync::Arc;
 
 use zerocopy::little_endian::{I64, U32};
-use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::batch;
 use super::error::CodecError;
-use super::fields::{Reader, Writer, nothing, optional};
-use super::frame::{Body, HEAD_BYTES, Head, get, kind, put, read, room_for};
+use super::fields::Writer;
+use super::frame::{Body, Head, put, read, room_for};
 use crate::command::{Action, Amend, OrderFlags};
 use crate::command::{AdjustmentKind, Command, ConditionalOrder, OrderType, Place, UserLimits};
 use crate::ids::{CurrencyId, OrderId, SymbolId, UserId};
-use crate::wire::{Bits, Form, wire};
+use crate::wire::{Bits, Form, Wire, present, wire};
 
 wire! {
     /// An order: its type and side in byte 6, its flags in byte 7.
@@ -28,6 +28,11 @@ wire! {
     struct ReduceForm = Command::Reduce {
         symbol: SymbolId, uid: UserId, order_id: OrderId, by: i64,
     }
+    struct ConditionsForm = Conditions [
+        | trigger: "the trigger of an order without one",
+        display: "the display size of an order without one",
+        good_till: "the last time of an order without one"
+    ] { trigger: Option<i64>, display: Option<i64>, good_till: Option<i64> }
     /// An amendment, with the order's side in byte 6.
     struct AmendForm = Amend [action: Action] {
         symbol: SymbolId, uid: UserId, order_id: OrderId,
@@ -63,59 +68,57 @@ wire! {
     struct ResetForm = Command::Reset {}
 }
 
-/// An order with conditions: the bits behind the side in byte 6 say which it has. A condition that
-/// it has not is 0.
+/// An order with conditions: the bits of these are behind the side in byte 6.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct PlaceWithForm {
     place: PlaceForm,
-    trigger: I64,
-    display: I64,
-    good_till: I64,
+    conditions: ConditionsForm,
 }
 
-const CONDITION_BITS: [u8; 3] = [1 << 4, 1 << 5, 1 << 6];
+#[derive(Clone, Copy)]
+struct Conditions {
+    trigger: Option<i64>,
+    display: Option<i64>,
+    good_till: Option<i64>,
+}
+
+const CONDITIONS_BIT: u32 = 4;
 
 impl Form for PlaceWithForm {
     type Value = ConditionalOrder;
-    const SMALL_MAX: [u8; 2] = [PlaceForm::SMALL_MAX[0] | 0x70, PlaceForm::SMALL_MAX[1]];
+    const SMALL_MAX: [u8; 2] = {
+        let [first, flags] = PlaceForm::SMALL_MAX;
+        [
+            first | ConditionsForm::SMALL_MAX[0] << CONDITIONS_BIT,
+            flags,
+        ]
+    };
 
     fn of(order: &ConditionalOrder) -> ([u8; 2], Self) {
-        let ([mut first, flags], place) = PlaceForm::of(&order.place);
-        let conditions = [order.trigger, order.display, order.good_till];
-        for (bit, condition) in CONDITION_BITS.into_iter().zip(conditions) {
-            first |= if condition.is_some() { bit } else { 0 };
-        }
-        let [trigger, display, good_till] =
-            conditions.map(|condition| I64::new(condition.unwrap_or_default()));
-        let form = Self {
-            place,
-            trigger,
-            display,
-            good_till,
-        };
-        ([first, flags], form)
+        let ([first, flags], place) = PlaceForm::of(&order.place);
+        let ([bits, _], conditions) = ConditionsForm::of(&Conditions {
+            trigger: order.trigger,
+            display: order.display,
+            good_till: order.good_till,
+        });
+        let small = [first | bits << CONDITIONS_BIT, flags];
+        (small, Self { place, conditions })
     }
 
     fn value(&self, own: [u8; 2], at: [usize; 2]) -> Result<ConditionalOrder, CodecError> {
-        let has = CONDITION_BITS.map(|bit| own[0] & bit != 0);
         let place = self.place.value(own, at)?;
-        if has == [false; 3] {
+        let bits = own[0] >> CONDITIONS_BIT;
+        if bits == 0 {
             return Err(CodecError::NoCondition);
         }
-        let at = at[1] + size_of::<PlaceForm>();
-        let [trigger, display, good_till] =
-            [self.trigger, self.display, self.good_till].map(I64::get);
-        let (none, size, time) = (
-            "the trigger of an order without one",
-            "the display size of an order without one",
-            "the last time of an order without one",
-        );
+        let at = [at[0], at[1] + size_of::<PlaceForm>()];
+        let conditions = self.conditions.value([bits, 0], at)?;
         Ok(ConditionalOrder {
             place,
-            trigger: optional(none, at, trigger, has[0])?,
-            display: optional(size, at + 8, display, has[1])?,
-            good_till: optional(time, at + 16, good_till, has[2])?,
+            trigger: conditions.trigger,
+            display: conditions.display,
+            good_till: conditions.good_till,
         })
     }
 }
@@ -140,9 +143,9 @@ impl Form for SetLimitsForm {
         let once = limits.is_some_and(|limits| limits.ids_once);
         let bits = Bits::new(0).with(uid.is_some()).with(limits.is_some());
         let form = Self {
-            open_orders: U32::new(limits.map_or(0, |limits| limits.open_orders)),
-            uid: I64::new(uid.unwrap_or_default().0),
-            order_size: I64::new(limits.map_or(0, |limits| limits.order_size)),
+            open_orders: limits.map(|limits| limits.open_orders).bytes(),
+            uid: uid.bytes(),
+            order_size: limits.map(|limits| limits.order_size).bytes(),
         };
         ([bits.with(once).byte(), 0], form)
     }
@@ -150,24 +153,19 @@ impl Form for SetLimitsForm {
     fn value(&self, own: [u8; 2], [own_at, at]: [usize; 2]) -> Result<Command, CodecError> {
         let [of_user, has_limits, ids_once] = [1, 2, 4].map(|bit| own[0] & bit != 0);
         if ids_once && !has_limits {
-            return Err(CodecError::UnknownCode {
-                what: "what limits have",
-                at: own_at,
-                code: own[0].into(),
-            });
+            return Err(CodecError::unknown("what limits have", own_at, own[0]));
         }
-        let open_orders = self.open_orders.get();
-        if !has_limits {
-            let what = "the open orders of limits that are taken away";
-            nothing(what, at, open_orders.into())?;
-        }
+        let open_orders = Some(self.open_orders.get());
+        let what = "the open orders of limits that are taken away";
+        let open_orders = present(has_limits, open_orders, what, at)?;
         let what = "the user of limits of everybody";
-        let uid = optional(what, at + 4, self.uid.get(), of_user)?;
+        let uid = present(of_user, Some(UserId(self.uid.get())), what, at + 4)?;
         let what = "the size of limits that are taken away";
-        let order_size = optional(what, at + 12, self.order_size.get(), has_limits)?;
+        let order_size = present(has_limits, Some(self.order_size.get()), what, at + 12)?;
+        let limits = open_orders.zip(order_size);
         Ok(Command::SetLimits {
-            uid: uid.map(UserId),
-            limits: order_size.map(|order_size| UserLimits {
+            uid,
+            limits: limits.map(|(open_orders, order_size)| UserLimits {
                 open_orders,
                 order_size,
                 ids_once,
@@ -179,7 +177,14 @@ impl Form for SetLimitsForm {
 /// The commands of fixed length: kind, name in errors, struct; and the variant, where that has the
 /// fields itself.
 macro_rules! commands {
-    ($($KIND:ident: $what:literal, $form:ident $(, $variant:ident)?;)*) => {
+    ($($KIND:ident = $kind:literal: $what:literal, $form:ident $(, $variant:ident)?;)*) => {
+        /// The kinds of commands: the code that the reference engine has, where it has one.
+        pub(crate) mod kind {
+            $(pub(crate) const $KIND: u8 = $kind;)*
+            pub(crate) const ADD_SYMBOLS: u8 = 20;
+            pub(crate) const ADD_ACCOUNTS: u8 = 21;
+        }
+
         $(impl Body for $form {
             const KIND: u8 = kind::$KIND;
             const WHAT: &'static str = $what;
@@ -234,31 +239,31 @@ macro_rules! commands {
 }
 
 commands! {
-    PLACE: "an order", PlaceForm;
-    CANCEL: "a cancel", CancelForm, Cancel;
-    MOVE: "a move", MoveForm, Move;
-    REDUCE: "a reduction", ReduceForm, Reduce;
-    PLACE_WITH: "a conditional order", PlaceWithForm;
-    CANCEL_ALL: "a mass cancel", CancelAllForm, CancelAll;
-    DISCONNECT: "a disconnection", DisconnectForm, Disconnect;
-    AMEND: "an amendment", AmendForm;
-    ADD_USER: "a new user", AddUserForm, AddUser;
-    BALANCE: "an adjustment", BalanceForm, Balance;
-    SUSPEND: "a suspension", SuspendForm, Suspend;
-    RESUME: "a resumption", ResumeForm, Resume;
-    PAY_FEES: "a payment of fees", PayFeesForm, PayFees;
-    SET_LIMITS: "limits", SetLimitsForm, SetLimits;
-    CLOCK: "a time", ClockForm, Clock;
-    SET_PRICE_BAND: "a price band", SetPriceBandForm, SetPriceBand;
-    HALT: "a halt", HaltForm, Halt;
-    UNHALT: "the end of a halt", UnhaltForm, Unhalt;
-    REMOVE_SYMBOL: "the removal of a symbol", RemoveSymbolForm, RemoveSymbol;
-    SET_MARKET_PROTECTION: "a protection", SetMarketProtectionForm, SetMarketProtection;
-    START_AUCTION: "an auction", StartAuctionForm, StartAuction;
-    UNCROSS: "the end of an auction", UncrossForm, Uncross;
-    RUN_STOPS: "stop orders that are left over", RunStopsForm, RunStops;
-    NOP: "nothing", NopForm, Nop;
-    RESET: "a reset", ResetForm, Reset;
+    PLACE = 1: "an order", PlaceForm;
+    CANCEL = 2: "a cancel", CancelForm, Cancel;
+    MOVE = 3: "a move", MoveForm, Move;
+    REDUCE = 4: "a reduction", ReduceForm, Reduce;
+    PLACE_WITH = 5: "a conditional order", PlaceWithForm;
+    CANCEL_ALL = 7: "a mass cancel", CancelAllForm, CancelAll;
+    DISCONNECT = 8: "a disconnection", DisconnectForm, Disconnect;
+    AMEND = 9: "an amendment", AmendForm;
+    ADD_USER = 10: "a new user", AddUserForm, AddUser;
+    BALANCE = 11: "an adjustment", BalanceForm, Balance;
+    SUSPEND = 12: "a suspension", SuspendForm, Suspend;
+    RESUME = 13: "a resumption", ResumeForm, Resume;
+    PAY_FEES = 14: "a payment of fees", PayFeesForm, PayFees;
+    SET_LIMITS = 15: "limits", SetLimitsForm, SetLimits;
+    CLOCK = 30: "a time", ClockForm, Clock;
+    SET_PRICE_BAND = 31: "a price band", SetPriceBandForm, SetPriceBand;
+    HALT = 32: "a halt", HaltForm, Halt;
+    UNHALT = 33: "the end of a halt", UnhaltForm, Unhalt;
+    REMOVE_SYMBOL = 34: "the removal of a symbol", RemoveSymbolForm, RemoveSymbol;
+    SET_MARKET_PROTECTION = 35: "a protection", SetMarketProtectionForm, SetMarketProtection;
+    START_AUCTION = 36: "an auction", StartAuctionForm, StartAuction;
+    UNCROSS = 37: "the end of an auction", UncrossForm, Uncross;
+    RUN_STOPS = 38: "stop orders that are left over", RunStopsForm, RunStops;
+    NOP = 120: "nothing", NopForm, Nop;
+    RESET = 124: "a reset", ResetForm, Reset;
 }
 
 /// Writes a command's frame at the beginning of `out`; the result is its length in bytes. An order
@@ -281,15 +286,10 @@ pub fn encode_command(command: &Command, out: &mut [u8]) -> Result<usize, CodecE
 fn encode_batch(command: &Command, out: &mut [u8]) -> Result<usize, CodecError> {
     let length = command_bytes(command);
     let out = &mut Writer::new(room_for(out, length)?);
+    let head = |kind| Head::new(length, kind, [0; 2]);
     match command {
-        Command::AddSymbols(symbols) => {
-            out.put(&Head::new(length, kind::ADD_SYMBOLS, [0; 2]));
-            batch::put_symbols(symbols, out);
-        }
-        Command::AddAccounts(accounts) => {
-            out.put(&Head::new(length, kind::ADD_ACCOUNTS, [0; 2]));
-            batch::put_accounts(accounts, out);
-        }
+        Command::AddSymbols(symbols) => batch::put_symbols(head(kind::ADD_SYMBOLS), symbols, out),
+        Command::AddAccounts(list) => batch::put_accounts(head(kind::ADD_ACCOUNTS), list, out),
         _ => unreachable!("it is no batch"),
     }
     Ok(length)
@@ -315,37 +315,29 @@ pub fn decode_command(bytes: &[u8]) -> Result<(Command, usize), CodecError> {
 pub fn decode_command_into(bytes: &[u8], command: &mut Command) -> Result<usize, CodecError> {
     let head = Head::read(bytes)?;
     // The first three have no own bits.
-    match head.number() {
-        MoveForm::HEAD => {
-            if let Some(decoded) = get::<MoveForm>(bytes) {
-                *command = decoded;
-                return Ok(MoveForm::BYTES);
-            }
-        }
-        ReduceForm::HEAD => {
-            if let Some(decoded) = get::<ReduceForm>(bytes) {
-                *command = decoded;
-                return Ok(ReduceForm::BYTES);
-            }
-        }
-        CancelForm::HEAD => {
-            if let Some(decoded) = get::<CancelForm>(bytes) {
-                *command = decoded;
-                return Ok(CancelForm::BYTES);
-            }
-        }
-        _ => {
-            if is_place(head)
-                && let Some(place) = get::<PlaceForm>(bytes)
-            {
-                *command = Command::Place(place);
-                return Ok(PlaceForm::BYTES);
-            }
-        }
+    let frequent = match head.number() {
+        MoveForm::HEAD => read_into::<MoveForm>(bytes, head, command),
+        ReduceForm::HEAD => read_into::<ReduceForm>(bytes, head, command),
+        CancelForm::HEAD => read_into::<CancelForm>(bytes, head, command),
+        _ if is_place(head) => read_into::<PlaceForm>(bytes, head, command),
+        _ => None,
+    };
+    if let Some(length) = frequent {
+        return Ok(length);
     }
     let (decoded, length) = decode_rare(bytes, head)?;
     *command = decoded;
     Ok(length)
+}
+
+#[inline(always)]
+fn read_into<B: Body<Value: Into<Command>>>(
+    bytes: &[u8],
+    head: Head,
+    command: &mut Command,
+) -> Option<usize> {
+    *command = read::<B>(bytes, head).ok()?.into();
+    Some(B::BYTES)
 }
 
 /// Whether the head is that of an order, without a look at the codes in its own bytes.
@@ -362,11 +354,11 @@ pub(super) fn frequent_bytes(head: Head) -> Option<usize> {
         MoveForm::HEAD => Some(MoveForm::BYTES),
         ReduceForm::HEAD => Some(ReduceForm::BYTES),
         CancelForm::HEAD => Some(CancelForm::BYTES),
-        _ => {
-            let is_order =
-                is_place(head) && PlaceForm::new_zeroed().value(head.own, [0; 2]).is_ok();
-            is_order.then_some(PlaceForm::BYTES)
+        _ if is_place(head) => {
+            PlaceForm::check_codes(head.own).ok()?;
+            Some(PlaceForm::BYTES)
         }
+        _ => None,
     }
 }
 
@@ -377,15 +369,8 @@ fn decode_rare(bytes: &[u8], head: Head) -> Result<(Command, usize), CodecError>
     check(bytes, head)?;
     let length = head.length()?;
     let command = match head.kind {
-        kind::ADD_SYMBOLS | kind::ADD_ACCOUNTS => {
-            let mut fields = Reader::new(head.frame(bytes)?, HEAD_BYTES);
-            let command = match head.kind {
-                kind::ADD_SYMBOLS => Command::AddSymbols(batch::symbols(&mut fields)?),
-                _ => Command::AddAccounts(batch::accounts(&mut fields)?),
-            };
-            fields.end()?;
-            command
-        }
+        kind::ADD_SYMBOLS => Command::AddSymbols(batch::symbols(head.frame(bytes)?)?),
+        kind::ADD_ACCOUNTS => Command::AddAccounts(batch::accounts(head.frame(bytes)?)?),
         _ => decode_fixed(bytes, head)?,
     };
     Ok((command, length))
@@ -394,9 +379,9 @@ fn decode_rare(bytes: &[u8], head: Head) -> Result<(Command, usize), CodecError>
 /// Returns the error that a command's head, and the number of items of a batch, prove whatever
 /// follows.
 pub(super) fn check(bytes: &[u8], head: Head) -> Result<(), CodecError> {
-    match batch::Items::of(head.kind) {
-        Some(items) => items.check(bytes, head),
-        None => check_fixed(head),
+    match head.kind {
+        kind::ADD_SYMBOLS | kind::ADD_ACCOUNTS => batch::check(bytes, head),
+        _ => check_fixed(head),
     }
 }
 

@@ -6,32 +6,6 @@ use super::error::CodecError;
 use crate::ids::CurrencyId;
 use crate::wire::{AmountForm, Form, Plain, Wire};
 
-/// Returns an error if a field that means nothing, at this place, is not 0.
-pub(super) const fn nothing(what: &'static str, at: usize, value: i64) -> Result<(), CodecError> {
-    if value == 0 {
-        return Ok(());
-    }
-    Err(CodecError::OutOfRange {
-        what,
-        at,
-        value: value as u64,
-        max: 0,
-    })
-}
-
-/// Returns the value of a field, which means something only where `is_there`, and is 0 elsewhere.
-pub(super) fn optional(
-    what: &'static str,
-    at: usize,
-    value: i64,
-    is_there: bool,
-) -> Result<Option<i64>, CodecError> {
-    match is_there {
-        true => Ok(Some(value)),
-        false => nothing(what, at, value).map(|()| None),
-    }
-}
-
 /// Returns an error if a number at this place is below `min`.
 pub(super) const fn at_least(
     what: &'static str,

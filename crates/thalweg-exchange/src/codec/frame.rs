@@ -26,36 +26,9 @@ pub(super) const HEAD_BYTES: usize = size_of::<Head>();
 /// Where the kind's own bytes are.
 pub(super) const OWN_AT: usize = std::mem::offset_of!(Head, own);
 
-/// The kinds of commands; where the reference engine has a code for a command, it is the kind. A
-/// [`Digest`](crate::digest::Digest) has them, too.
+/// The kinds of frames. A [`Digest`](crate::digest::Digest) has those of commands, too.
 pub(crate) mod kind {
-    pub(crate) const PLACE: u8 = 1;
-    pub(crate) const CANCEL: u8 = 2;
-    pub(crate) const MOVE: u8 = 3;
-    pub(crate) const REDUCE: u8 = 4;
-    pub(crate) const PLACE_WITH: u8 = 5;
-    pub(crate) const AMEND: u8 = 9;
-    pub(crate) const CANCEL_ALL: u8 = 7;
-    pub(crate) const DISCONNECT: u8 = 8;
-    pub(crate) const ADD_USER: u8 = 10;
-    pub(crate) const BALANCE: u8 = 11;
-    pub(crate) const SUSPEND: u8 = 12;
-    pub(crate) const RESUME: u8 = 13;
-    pub(crate) const PAY_FEES: u8 = 14;
-    pub(crate) const SET_LIMITS: u8 = 15;
-    pub(crate) const ADD_SYMBOLS: u8 = 20;
-    pub(crate) const ADD_ACCOUNTS: u8 = 21;
-    pub(crate) const CLOCK: u8 = 30;
-    pub(crate) const SET_PRICE_BAND: u8 = 31;
-    pub(crate) const HALT: u8 = 32;
-    pub(crate) const UNHALT: u8 = 33;
-    pub(crate) const REMOVE_SYMBOL: u8 = 34;
-    pub(crate) const SET_MARKET_PROTECTION: u8 = 35;
-    pub(crate) const START_AUCTION: u8 = 36;
-    pub(crate) const UNCROSS: u8 = 37;
-    pub(crate) const RUN_STOPS: u8 = 38;
-    pub(crate) const NOP: u8 = 120;
-    pub(crate) const RESET: u8 = 124;
+    pub(crate) use super::command::kind::*;
 
     pub(crate) const OUTCOME: u8 = 128;
     pub(crate) const REPORT: u8 = 129;
@@ -323,19 +296,11 @@ pub(super) fn put<B: Body>(value: &B::Value, out: &mut [u8]) -> Result<usize, Co
     Ok(needed)
 }
 
-/// Reads a frame of fixed length; `None` if it is not all there, or a code in it is not known. Its
-/// head must be that of the kind.
-#[inline(always)]
-pub(super) fn get<B: Body>(bytes: &[u8]) -> Option<B::Value> {
-    let (frame, _) = Whole::<B>::ref_from_prefix(bytes).ok()?;
-    frame.body.value(frame.head.own, [OWN_AT, HEAD_BYTES]).ok()
-}
-
 /// Reads a frame of fixed length whose head was checked.
 ///
 /// # Errors
 /// It is not all there; a field has a value that it cannot have.
-#[inline]
+#[inline(always)]
 pub(super) fn read<B: Body>(bytes: &[u8], head: Head) -> Result<B::Value, CodecError> {
     let (needed, have) = (head.length()?, bytes.len());
     let Ok((frame, _)) = Whole::<B>::ref_from_prefix(bytes) else {

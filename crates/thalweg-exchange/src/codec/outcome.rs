@@ -5,13 +5,13 @@ use zerocopy::little_endian::{I32, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::error::CodecError;
-use super::fields::{Reader, nothing, small};
+use super::fields::{Reader, small};
 use super::frame::{FRAME_BYTES_MAX, HEAD_BYTES, Head, OWN_AT, kind};
 use crate::command::Action;
 use crate::event::{Event, Events, Moved, RejectReason, Removal, Standing};
 use crate::ids::{OrderId, SymbolId, UserId};
 use crate::result_code::ResultCode;
-use crate::wire::{Form, Plain, Wire, wire};
+use crate::wire::{Form, Plain, Wire, check_zero, wire};
 
 /// What every frame of an outcome begins with; items follow, and before them in the first frame
 /// after a move how the order stood. Bits of byte 6: the order was moved, its side. Byte 7: another
@@ -237,20 +237,11 @@ pub fn encode_outcome(
     out: &mut [u8],
 ) -> Result<usize, CodecError> {
     // Most commands have one event or none, and nothing else: what is to be written is known.
-    match events.as_slice() {
-        [event @ Event::Trade { .. }] if events.is_list() => {
-            put_one::<TradeForm>(outcome, 1, event, out)
-        }
-        [event @ Event::Reject { .. }] if events.is_list() => {
-            put_one::<RejectForm>(outcome, 2, event, out)
-        }
-        [event @ Event::Reduce { .. }] if events.is_list() => {
-            put_one::<ReduceForm>(outcome, 3, event, out)
-        }
-        [] if events.is_list() => {
-            let own = (kind::OUTCOME, [0; 2]);
-            put_whole(outcome.front(FRONT_BYTES, own, 0), out)
-        }
+    match (events.as_slice(), events.is_list()) {
+        ([event @ Event::Trade { .. }], true) => put_one::<TradeForm>(outcome, 1, event, out),
+        ([event @ Event::Reject { .. }], true) => put_one::<RejectForm>(outcome, 2, event, out),
+        ([event @ Event::Reduce { .. }], true) => put_one::<ReduceForm>(outcome, 3, event, out),
+        ([], true) => put_whole(outcome.front(FRONT_BYTES, (kind::OUTCOME, [0; 2]), 0), out),
         _ => encode_frames(outcome, events, out),
     }
 }
@@ -460,12 +451,8 @@ fn standings(fields: &mut Reader<'_>, count: usize, events: &mut Events) -> Resu
     Ok(())
 }
 
-const fn unknown_kind(kind: u8, at: usize) -> CodecError {
-    CodecError::UnknownCode {
-        what: "the kind of an event",
-        at,
-        code: kind as i64,
-    }
+fn unknown_kind(kind: u8, at: usize) -> CodecError {
+    CodecError::unknown("the kind of an event", at, kind)
 }
 
 /// Checks that a frame that goes on had no room for what is first in the next one.
@@ -502,10 +489,10 @@ pub(super) fn check(head: Head) -> Result<(), CodecError> {
     head.check_length(what, length.max(least))?;
     head.check_own(what, [bits_max, 1])?;
     if head.own[0] & HAS_MOVED == 0 {
-        nothing(
+        check_zero(
             "the side of an order that was not moved",
             OWN_AT,
-            head.own[0].into(),
+            head.own[0],
         )?;
     }
     if goes_on(head) && length + ITEM_BYTES_MAX <= FRAME_BYTES_MAX {

@@ -4,14 +4,13 @@ use zerocopy::little_endian::{I32, I64, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::error::CodecError;
-use super::fields::nothing;
 use super::frame::{Body, Head, kind, put, read};
 use crate::command::Action;
 use crate::event::{RejectReason, Removal};
 use crate::execution::{CancelReason, Execution, ExecutionReport, TradeId};
 use crate::ids::{OrderId, SymbolId, UserId};
 use crate::result_code::ResultCode;
-use crate::wire::{Code, Form, Wire};
+use crate::wire::{Code, Form, Wire, check_zero};
 
 /// A report. Byte 6 has what happened and three bits, byte 7 the reason of a cancel.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
@@ -113,31 +112,35 @@ impl Form for ReportForm {
     fn value(&self, [bits, why]: [u8; 2], at: [usize; 2]) -> Result<ExecutionReport, CodecError> {
         let (what, at) = (bits & WHAT, at[0]);
         if bits & HAS_SIDE == 0 {
-            nothing("the side of no order", at, (bits & BID).into())?;
+            check_zero("the side of no order", at, bits & BID)?;
         }
         if what > REQUEST_REJECTED {
-            return Err(CodecError::UnknownCode {
-                what: "the execution",
-                at,
-                code: what.into(),
-            });
+            return Err(CodecError::unknown("the execution", at, what));
         }
         if what != TRADE {
-            nothing("the maker's bit of no trade", at, (bits & IS_MAKER).into())?;
-            nothing("the price of no trade", PRICE_AT, self.last_price.get())?;
+            check_zero("the maker's bit of no trade", at, bits & IS_MAKER)?;
+            check_zero(
+                "the price of no trade",
+                PRICE_AT,
+                self.last_price.get() as u64,
+            )?;
         }
         if what != CANCELLED {
-            nothing("the reason of no cancel", at + 1, why.into())?;
+            check_zero("the reason of no cancel", at + 1, why)?;
         }
         if !matches!(what, TRADE | REJECTED | REQUEST_REJECTED) {
-            nothing(
+            check_zero(
                 "the number of no trade",
                 NUMBER_AT,
-                self.number.get().into(),
+                self.number.get() as u32,
             )?;
         }
         if !matches!(what, TRADE | REPLACED | CANCELLED | EXPIRED) {
-            nothing("the size of no change", SIZE_AT, self.last_size.get())?;
+            check_zero(
+                "the size of no change",
+                SIZE_AT,
+                self.last_size.get() as u64,
+            )?;
         }
         let (command, size) = (self.command.get(), self.last_size.get());
         let kind = match what {

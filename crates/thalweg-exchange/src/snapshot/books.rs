@@ -1,6 +1,8 @@
 //! Books: levels of both sides, best price first, with their orders as they stand; then stop
 //! orders.
 
+use zerocopy::little_endian::I64;
+
 use super::SnapshotError;
 use super::money::Money;
 use super::orders::{Owned, Terms};
@@ -12,6 +14,7 @@ use crate::book::{Book, Outline, Saved};
 use crate::command::{Action, SymbolType};
 use crate::risk::Risk;
 use crate::rules::Rules;
+use crate::wire::Wire;
 
 const LEVEL_BYTES: usize = 12 + orders::BYTES;
 
@@ -23,8 +26,8 @@ pub(super) fn encode(book: &Book, out: &mut Writer<'_>) {
         out.count(book.count_levels(side));
         book.visit_saved(side, |saved| match saved {
             Saved::Level(level) => {
-                out.long(level.price);
-                out.bytes((level.orders as u32).to_le_bytes());
+                out.put(&level.price.bytes());
+                out.count(level.orders as usize);
             }
             Saved::Order(order) => orders::encode(order, &turns, out),
         });
@@ -33,7 +36,7 @@ pub(super) fn encode(book: &Book, out: &mut Writer<'_>) {
         stops::encode(stop, &turns, out);
     }
     if let Some((low, high)) = book.left_over() {
-        out.longs([low, high]);
+        out.put(&[low, high].map(I64::new));
     }
     if let Some(progress) = book.uncrossing() {
         auction::encode(progress, out);
@@ -96,7 +99,8 @@ fn restore_left_over(
     rules: &Rules,
 ) -> Result<(), SnapshotError> {
     let at = fields.at();
-    let [low, high] = fields.longs("the lowest price that reached stop orders")?;
+    let prices: [I64; 2] = fields.get("the lowest price that reached stop orders")?;
+    let [low, high] = prices.map(I64::get);
     within(
         "the highest price that reached them",
         at + 8,
@@ -152,7 +156,7 @@ fn decode_side(
     let mut found = 0;
     for level in 0..count {
         let at = fields.at();
-        let price = fields.long("a level's price")?;
+        let price = fields.get::<I64>("a level's price")?.get();
         within("a level's price", at, price, least, most)?;
         // Those that follow are worse.
         let is_last = level + 1 == count;

@@ -1,7 +1,10 @@
 //! Resting orders, and what every order must obey.
 
+use std::mem::offset_of;
+
 use super::SnapshotError;
 use super::field::{Field, written};
+use super::forms::{ExpiryForm, HiddenForm, OrderForm};
 use super::money::Money;
 use super::reader::{Reader, within};
 use super::symbols::{Listed, forbid};
@@ -11,9 +14,10 @@ use crate::command::{Action, OrderFlags, SymbolSpec, is_enough};
 use crate::event::UserHint;
 use crate::ids::{OrderId, UserId};
 use crate::risk::{FUTURES_PRICE_MAX, Risk};
+use crate::wire::Wire;
 
-/// One without conditions.
-pub(super) const BYTES: usize = 42;
+/// The length of one without conditions.
+pub(super) const BYTES: usize = size_of::<OrderForm>();
 
 const HIDES: u8 = 1;
 const EXPIRES: u8 = 2;
@@ -166,6 +170,24 @@ pub(super) struct Owned<'d> {
 }
 
 impl Owned<'_> {
+    /// Takes when an order expires, and its turn, if it does.
+    #[inline]
+    pub(super) fn expiry(
+        &mut self,
+        expires: bool,
+        fields: &mut Reader<'_>,
+    ) -> Result<(Option<i64>, u32), SnapshotError> {
+        if !expires {
+            return Ok((None, 0));
+        }
+        let at = fields.at();
+        let form: ExpiryForm = fields.get("the time until which an order lives")?;
+        let time = form.good_till.get();
+        self.terms.check_good_till(at, time)?;
+        self.expiring += 1;
+        Ok((Some(time), form.turn.get()))
+    }
+
     /// Counts an order's lots for its owner, and what is held or reserved for them.
     #[inline]
     pub(super) fn own(
@@ -234,34 +256,30 @@ impl Owned<'_> {
 
 pub(super) fn encode(order: &RestingOrder, turns: &Turns, out: &mut Writer<'_>) {
     let shown = order.size - order.filled - order.hidden;
-    let fields = [
-        order.uid.0,
-        order.order_id.0,
-        order.reserve_price,
-        shown,
-        written(Field::Filled, order.filled),
-    ];
-    let mut bytes = [0; BYTES];
-    for (place, field) in bytes.as_chunks_mut().0.iter_mut().zip(fields) {
-        *place = field.to_le_bytes();
-    }
-    let hides = if order.hidden > 0 { HIDES } else { 0 };
-    let expires = if order.good_till.is_some() {
-        EXPIRES
-    } else {
-        0
-    };
-    bytes[BYTES - 2] = written(Field::Flags, order.flags).code();
-    bytes[BYTES - 1] = hides | expires;
-    out.bytes(bytes);
+    let bit = |is_set: bool, bit: u8| if is_set { bit } else { 0 };
+    out.put(&OrderForm {
+        uid: order.uid.bytes(),
+        order_id: order.order_id.bytes(),
+        reserve_price: order.reserve_price.bytes(),
+        left: shown.bytes(),
+        filled: written(Field::Filled, order.filled).bytes(),
+        flags: written(Field::Flags, order.flags).code(),
+        bits: bit(order.hidden > 0, HIDES) | bit(order.good_till.is_some(), EXPIRES),
+    });
     if order.hidden > 0 {
-        let display = written(Field::Display, order.display);
-        out.longs([order.hidden, display.unwrap_or(shown)]);
+        out.put(&HiddenForm {
+            hidden: order.hidden.bytes(),
+            display: written(Field::Display, order.display)
+                .unwrap_or(shown)
+                .bytes(),
+        });
     }
     if let Some(time) = order.good_till {
-        out.long(time);
         let turn = turns.of(order.uid, order.order_id);
-        out.bytes(written(Field::Turn, turn).to_le_bytes());
+        out.put(&ExpiryForm {
+            good_till: time.bytes(),
+            turn: written(Field::Turn, turn).bytes(),
+        });
     }
 }
 
@@ -272,29 +290,27 @@ pub(super) fn decode(
     owned: &mut Owned<'_>,
 ) -> Result<i64, SnapshotError> {
     let at = fields.at();
-    let [uid, id, reserve_price, left, filled] = fields.longs("an order")?;
-    let flags = decode_flags(fields)?;
-    let bits = fields.small("an order's bits", HIDES | EXPIRES)?;
-    let (mut hidden, mut display, mut good_till, mut turn) = (0, None, None, 0);
+    let form: OrderForm = fields.get("an order")?;
+    let (reserve_price, left, filled) =
+        (form.reserve_price.get(), form.left.get(), form.filled.get());
+    let flags_at = at + offset_of!(OrderForm, flags);
+    let flags = check_flags(flags_at, form.flags)?;
+    let bits = form.bits;
+    within("an order's bits", flags_at + 1, bits, 0, HIDES | EXPIRES)?;
+    let (mut hidden, mut display) = (0, None);
     let terms = owned.terms;
     if bits & HIDES != 0 {
         let at = fields.at();
-        let [lots, shown] = fields.longs("hidden lots")?;
-        within("hidden lots", at, lots, 1, i64::MAX)?;
-        (hidden, display) = (lots, Some(shown));
-        terms.check_display(at, shown, [left, filled, hidden])?;
+        let form: HiddenForm = fields.get("hidden lots")?;
+        (hidden, display) = (form.hidden.get(), Some(form.display.get()));
+        within("hidden lots", at, hidden, 1, i64::MAX)?;
+        terms.check_display(at, form.display.get(), [left, filled, hidden])?;
     }
-    if bits & EXPIRES != 0 {
-        let at = fields.at();
-        let time = fields.long("the time until which an order lives")?;
-        terms.check_good_till(at, time)?;
-        (good_till, turn) = (Some(time), fields.word("an order's turn")?);
-        owned.expiring += 1;
-    }
+    let (good_till, turn) = owned.expiry(bits & EXPIRES != 0, fields)?;
     let lots = terms.check_lots(at + 24, [left, filled, hidden])?;
     let order = RestingOrder {
-        order_id: OrderId(id),
-        uid: UserId(uid),
+        order_id: OrderId(form.order_id.get()),
+        uid: UserId(form.uid.get()),
         action: side,
         price,
         reserve_price,
@@ -307,14 +323,13 @@ pub(super) fn decode(
     };
     let owner = owned.own(at, order.uid, (side, price, reserve_price), lots)?;
     if !owned.book.restore_resting(&order, turn, owner) {
-        return Err(SnapshotError::Twice { at, order: id });
+        let order = order.order_id.0;
+        return Err(SnapshotError::Twice { at, order });
     }
     Ok(left)
 }
 
-pub(super) fn decode_flags(fields: &mut Reader<'_>) -> Result<OrderFlags, SnapshotError> {
-    let at = fields.at();
-    let code = fields.byte("an order's flags")?;
+pub(super) fn check_flags(at: usize, code: u8) -> Result<OrderFlags, SnapshotError> {
     let flags = OrderFlags::from_code(code);
     forbid(flags.is_none(), at, "an order's flag", "it is not known")?;
     Ok(flags.unwrap_or_default())

@@ -4,14 +4,13 @@ use zerocopy::little_endian::{I32, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmute};
 
 use super::super::error::CodecError;
-use super::super::fields::nothing;
 use super::super::frame::{Body, HEAD_BYTES, Whole, kind};
 use super::super::report::{REPORT_BYTES, decode_report, encode_report};
 use crate::execution::ExecutionReport;
 use crate::ids::SymbolId;
 use crate::result_code::ResultCode;
 use crate::session::{ClientSequence, Refusal, ReportNumber};
-use crate::wire::{Form, Wire, present, wire};
+use crate::wire::{Form, Wire, check_zero, present, wire};
 
 wire! {
     pub(super) struct AnswerForm = Answer [is_repeated: bool] {
@@ -96,17 +95,9 @@ pub(super) fn refusal(
         return Ok(refusal);
     }
     if Refusal::from_parts(code, 0).is_some() {
-        nothing(
-            "the limit of a refusal without",
-            limit_at,
-            limit.get().into(),
-        )?;
+        check_zero("the limit of a refusal without", limit_at, limit.get())?;
     }
-    Err(CodecError::UnknownCode {
-        what: "the reason of a refusal",
-        at,
-        code: code.into(),
-    })
+    Err(CodecError::unknown("the reason of a refusal", at, code))
 }
 
 /// A report with its number (kind 213).

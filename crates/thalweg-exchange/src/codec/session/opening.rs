@@ -114,11 +114,8 @@ impl<'b> Hello<'b> {
         let form = fields.get::<HelloForm>()?;
         let [role, flags] = form.head.own;
         if form.magic != MAGIC {
-            return Err(CodecError::UnknownCode {
-                what: "the mark of a hello",
-                at: offset_of!(HelloForm, magic),
-                code: form.magic.get().into(),
-            });
+            let (what, at) = ("the mark of a hello", offset_of!(HelloForm, magic));
+            return Err(CodecError::unknown(what, at, form.magic.get()));
         }
         let [version_min, version_max] = [form.version_min.get(), form.version_max.get()];
         if version_min > version_max {

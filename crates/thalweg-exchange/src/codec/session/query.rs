@@ -1,7 +1,7 @@
 //! Questions of a session, and what the server says to them.
 
-use zerocopy::little_endian::{I32, I64, U32, U64};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmute};
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::super::error::CodecError;
 use super::super::fields::{Reader, Writer};
@@ -20,16 +20,8 @@ use crate::wire::{Form, Wire};
 #[repr(C)]
 pub(super) struct QueryForm {
     id: U64,
-    /// A user; or a symbol, and levels a side.
-    about: [u8; 8],
-}
-
-/// The book of a query.
-#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct BookQueryForm {
-    symbol: I32,
-    depth: U32,
+    /// A user; or a symbol in the lower half, and in the upper one levels a side.
+    about: U64,
 }
 
 /// What every answer to a query begins with; byte 6 says what follows.
@@ -81,25 +73,27 @@ impl Form for QueryForm {
 
     fn of(query: &QueryFrame) -> ([u8; 2], Self) {
         let (kind, about) = match query.query {
-            SessionQuery::Account(uid) => (ACCOUNT, transmute!(uid.bytes())),
-            SessionQuery::OpenOrders(uid) => (OPEN_ORDERS, transmute!(uid.bytes())),
+            SessionQuery::Account(uid) => (ACCOUNT, uid.0.cast_unsigned()),
+            SessionQuery::OpenOrders(uid) => (OPEN_ORDERS, uid.0.cast_unsigned()),
             SessionQuery::Book { symbol, depth } => {
-                let (symbol, depth) = (symbol.bytes(), depth.bytes());
-                (BOOK, transmute!(BookQueryForm { symbol, depth }))
+                let symbol = symbol.0.cast_unsigned();
+                (BOOK, u64::from(depth) << 32 | u64::from(symbol))
             }
         };
+        let about = about.bytes();
         let id = query.id.bytes();
         ([kind, 0], Self { id, about })
     }
 
     fn value(&self, own: [u8; 2], _: [usize; 2]) -> Result<QueryFrame, CodecError> {
-        let (user, book): (I64, BookQueryForm) = (transmute!(self.about), transmute!(self.about));
+        let about = self.about.get();
+        let user = UserId(about.cast_signed());
         let query = match own[0] {
-            ACCOUNT => SessionQuery::Account(UserId(user.get())),
-            OPEN_ORDERS => SessionQuery::OpenOrders(UserId(user.get())),
+            ACCOUNT => SessionQuery::Account(user),
+            OPEN_ORDERS => SessionQuery::OpenOrders(user),
             BOOK => SessionQuery::Book {
-                symbol: SymbolId(book.symbol.get()),
-                depth: book.depth.get(),
+                symbol: SymbolId(about as i32),
+                depth: (about >> 32) as u32,
             },
             code => return Err(unknown(code)),
         };
@@ -109,11 +103,7 @@ impl Form for QueryForm {
 }
 
 fn unknown(code: u8) -> CodecError {
-    CodecError::UnknownCode {
-        what: "what is asked",
-        at: OWN_AT,
-        code: code.into(),
-    }
+    CodecError::unknown("what is asked", OWN_AT, code)
 }
 
 /// Checks the own bytes of an answer to a query.

@@ -1,7 +1,5 @@
 //! A command on its way into the exchange.
 
-use std::{error, fmt};
-
 use zerocopy::little_endian::U64;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -13,6 +11,7 @@ use super::super::fields::{Reader, Writer, at_least};
 use super::super::frame::{FRAME_BYTES_MAX, Family, HEAD_BYTES, Head, kind, peek, room_for};
 use super::command::{AdminCommand, TradeCommand};
 use crate::command::Command;
+use crate::error_texts::error_texts;
 use crate::ids::UserId;
 use crate::session::{ClientSequence, Refusal};
 use crate::wire::Wire;
@@ -48,16 +47,10 @@ pub enum SubmitError {
     Refused(Refusal),
 }
 
-impl fmt::Display for SubmitError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Frame(error) => error.fmt(f),
-            Self::Refused(refusal) => refusal.fmt(f),
-        }
-    }
+error_texts! { SubmitError:
+    Frame(error) => "{error}";
+    Refused(refusal) => "{refusal}";
 }
-
-impl error::Error for SubmitError {}
 
 impl<'b> Submit<'b> {
     /// Returns the frame of the command; its head was looked at, not its fields.
