@@ -1,4 +1,4 @@
-//! What an end lends: room that a producer has claimed and not yet published, and elements that a
+//! The loans of the ends: room that a producer has claimed and not yet published, and elements that a
 //! consumer takes together.
 
 use std::iter::FusedIterator;
