@@ -1,5 +1,5 @@
-//! The loans of the ends: room that a producer has claimed and not yet published, and elements that a
-//! consumer takes together.
+//! The loans of the ends: room that a producer has claimed and not yet published, and elements that
+//! a consumer takes together.
 
 use std::iter::FusedIterator;
 
