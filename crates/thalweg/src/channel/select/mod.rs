@@ -88,9 +88,9 @@
 //! If [`Select::try_now`] or [`Select::or_else`] finds nothing, there was one moment during the
 //! call at which no arm was ready: an element that others move from channel to channel, so that it
 //! is in one of them all the time, is not missed. The same is so at the end of a wait with a time
-//! limit. Where a processor may show a thread's writes to another one out of
-//! order (x86 does not), the moment is as exact as that. Room that another sender claims and gives
-//! back meanwhile counts as not there.
+//! limit. Where a processor may show a thread's writes to another one out of order (x86 does not),
+//! the moment is as exact as that. Room that another sender claims and gives back meanwhile counts
+//! as not there.
 //!
 //! # Async
 //! [`Select::wait_async`] needs nothing but a `Waker`, and so knows no
