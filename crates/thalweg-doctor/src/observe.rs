@@ -3,6 +3,7 @@
 use crate::evidence::export::{self, Exported};
 use crate::evidence::{Evidence, figures};
 use crate::probe::tree;
+pub use crate::probe::watch::Options;
 use crate::probe::watch::Watch;
 use crate::recording::Recording;
 use crate::sys::{Ended, now_ns, wait_readable};
@@ -11,27 +12,6 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::fs::MetadataExt as _;
 use std::time::Duration;
-
-/// The options of an observation.
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// The time that a program that was asked to end may take to do so before it is killed.
-    pub grace: Duration,
-    /// The share of one core that sampling `/proc` may cost.
-    pub cost_share: f64,
-    /// Whether the kernel's events are used. Without them, `/proc` is the only source.
-    pub events: bool,
-}
-
-impl Default for Options {
-    fn default() -> Options {
-        Options {
-            grace: Duration::from_secs(5),
-            cost_share: 0.02,
-            events: true,
-        }
-    }
-}
 
 /// The results of observing a program.
 #[derive(Debug)]
