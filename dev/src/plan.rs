@@ -4,11 +4,11 @@
 //! folder of their own. What a step says is kept in a file, and printed when the step ends.
 
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
-use std::{fmt, fs, thread};
+use std::{fs, thread};
 
-use crate::workspace::Workspace;
+use crate::workspace::{Tally, Workspace, lock};
 
 /// One thing to check.
 pub(crate) struct Step {
@@ -32,38 +32,6 @@ pub(crate) enum Outcome {
     Repeated(Tally),
     /// It could not be looked at, and why.
     Skipped(String),
-}
-
-/// Tests that ran.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Tally {
-    pub(crate) passed: u64,
-    pub(crate) failed: u64,
-}
-
-impl Tally {
-    /// Adds a closing line of the test runner; other lines do not count.
-    pub(crate) fn see(&mut self, line: &str) {
-        let Some(counts) = line.strip_prefix("test result: ") else {
-            return;
-        };
-        let count = |what: &str| {
-            let part = counts
-                .split(['.', ';'])
-                .map(str::trim)
-                .find(|part| part.ends_with(what));
-            part.and_then(|part| part.split(' ').next()?.parse::<u64>().ok())
-                .unwrap_or(0)
-        };
-        self.passed += count(" passed");
-        self.failed += count(" failed");
-    }
-}
-
-impl fmt::Display for Tally {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} passed, {} failed", self.passed, self.failed)
-    }
 }
 
 /// The choice of steps on the command line.
@@ -214,10 +182,6 @@ fn report_on(
 struct Times {
     compiling: Duration,
     running: Duration,
-}
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The steps that have ended so far.

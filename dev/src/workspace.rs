@@ -4,11 +4,9 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use std::{env, fmt, fs};
-
-use crate::plan::{Tally, lock};
 
 /// The workspace that `cargo dev` was called in.
 pub(crate) struct Workspace {
@@ -249,6 +247,50 @@ fn say(command: &Command, what: &str) -> String {
         .map(|arg| arg.to_string_lossy())
         .collect();
     format!("`{name} {}`: {what}", args.join(" "))
+}
+
+/// Tests that ran.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    pub(crate) passed: u64,
+    pub(crate) failed: u64,
+}
+
+impl Tally {
+    /// Adds a closing line of the test runner; other lines do not count.
+    pub(crate) fn see(&mut self, line: &str) {
+        let Some(counts) = line.strip_prefix("test result: ") else {
+            return;
+        };
+        let count = |what: &str| {
+            let part = counts
+                .split(['.', ';'])
+                .map(str::trim)
+                .find(|part| part.ends_with(what));
+            part.and_then(|part| part.split(' ').next()?.parse::<u64>().ok())
+                .unwrap_or(0)
+        };
+        self.passed += count(" passed");
+        self.failed += count(" failed");
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} passed, {} failed", self.passed, self.failed)
+    }
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The platform that a compiler is for, by what it says of itself.
+pub(crate) fn host_of(version: &str) -> &str {
+    let mut lines = version.lines();
+    lines
+        .find_map(|line| line.strip_prefix("host: "))
+        .unwrap_or_default()
 }
 
 #[cfg(test)]

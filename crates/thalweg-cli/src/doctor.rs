@@ -13,7 +13,7 @@ use thalweg_doctor::caps;
 use thalweg_doctor::compare::{CommandLine, CompareError, Comparison, Plan};
 use thalweg_doctor::observe::{self, Observation, Options};
 use thalweg_doctor::report::{Ending, Report};
-use thalweg_doctor::target::{Exit, ObserveError, Target};
+use thalweg_doctor::target::{ObserveError, Target};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -179,8 +179,8 @@ fn refusal(error: &ObserveError) -> Finding {
 
 /// Converts an exit status. The exit code of a program is its lowest byte, also on systems whose
 /// codes have more.
-fn finding(exit: Exit) -> Finding {
-    Finding::Of(exit.code().to_le_bytes()[0])
+fn finding(exit: Option<Ending>) -> Finding {
+    Finding::Of(exit.map_or(0, Ending::code).to_le_bytes()[0])
 }
 
 /// The places where the report and its HTML page are written.
@@ -220,13 +220,7 @@ impl Sink {
         observed: Observation,
         shown: &Shown,
     ) -> Result<(), Failure> {
-        let exit = match observed.exit {
-            Exit::Code(code) => Some(Ending::Code(code)),
-            Exit::Signal(signal) => Some(Ending::Signal(signal)),
-            Exit::Running => None,
-            Exit::Unknown => Some(Ending::Unknown),
-        };
-        let report = Report::new(command, exit, observed.evidence);
+        let report = Report::new(command, observed.exit, observed.evidence);
         // A full disk for one of the two files does not prevent the other.
         let result = self.report.show(&report, shown);
         if let Some(html) = &mut self.html {

@@ -4,10 +4,10 @@
 //! length, and the memory for it is bounded.
 
 use crate::failure::{Failure, RunError};
+use crate::flow::kind;
 use crate::input::error::InputError;
 use crate::input::lines::Lines;
 use crate::input::{Streamed, each};
-use crate::results::kind;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use std::{mem, thread};

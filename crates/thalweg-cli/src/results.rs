@@ -1,6 +1,7 @@
 //! Writes the results of commands, a record each; `docs/orders-csv.md` describes the columns.
 
 use crate::failure::Failure;
+use crate::flow::kind;
 use crate::input::each;
 use crate::input::lines::Lines;
 use crate::output::Output;
@@ -434,38 +435,5 @@ fn reason(why: CancelReason) -> &'static str {
             Removal::WorkLimit => "work_limit",
             Removal::Cancelled | Removal::Reduced | Removal::Decremented => "reduced",
         },
-    }
-}
-
-/// Returns the kind of a command, in one word.
-pub(crate) fn kind(command: &Command) -> &'static str {
-    match command {
-        Command::Place(_) => "place",
-        Command::Cancel { .. } => "cancel",
-        Command::Move { .. } => "move",
-        Command::Reduce { .. } => "reduce",
-        Command::Amend(_) => "amend",
-        Command::AddUser { .. } => "add_user",
-        Command::Balance { .. } => "balance",
-        Command::PayFees { .. } => "pay_fees",
-        Command::SetLimits { .. } => "set_limits",
-        Command::Suspend { .. } => "suspend",
-        Command::Resume { .. } => "resume",
-        Command::AddSymbols(_) => "add_symbols",
-        Command::AddAccounts(_) => "add_accounts",
-        Command::PlaceWith(_) => "place_with",
-        Command::CancelAll { .. } => "cancel_all",
-        Command::Disconnect { .. } => "disconnect",
-        Command::Clock { .. } => "clock",
-        Command::SetPriceBand { .. } => "set_price_band",
-        Command::SetMarketProtection { .. } => "set_market_protection",
-        Command::StartAuction { .. } => "start_auction",
-        Command::Uncross { .. } => "uncross",
-        Command::RunStops { .. } => "run_stops",
-        Command::Halt { .. } => "halt",
-        Command::Unhalt { .. } => "unhalt",
-        Command::RemoveSymbol { .. } => "remove_symbol",
-        Command::Nop => "nop",
-        Command::Reset => "reset",
     }
 }

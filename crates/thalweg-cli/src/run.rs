@@ -1,6 +1,6 @@
 //! `thalweg exchange run`.
 
-use crate::arguments::values::{self, Format, Place, RulesName};
+use crate::arguments::values::{self, Format, Place};
 use crate::failure::{Failure, Finding};
 use crate::input::InputFormat;
 use crate::limits::Limit;
@@ -24,7 +24,7 @@ use std::sync::atomic::AtomicBool;
 use thalweg_exchange::durable::Files;
 use thalweg_exchange::report::state_text::state_hash;
 use thalweg_exchange::service::Options;
-use thalweg_exchange::{Action, Rules, State, book};
+use thalweg_exchange::{Action, State, book};
 use thalweg_measure::load::Rate;
 use thalweg_measure::table::Nanoseconds;
 
@@ -103,14 +103,6 @@ pub(crate) struct Run {
 const LEVELS: usize = 10;
 /// The number of books that are shown; further ones are left out.
 const BOOKS: usize = 8;
-
-/// Returns the rules of this name.
-pub(crate) fn rules(name: RulesName) -> Rules {
-    match name {
-        RulesName::Default => Rules::default(),
-        RulesName::Reference => Rules::REFERENCE,
-    }
-}
 
 /// The files that a run writes besides its facts.
 struct Outputs {

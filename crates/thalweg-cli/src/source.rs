@@ -10,7 +10,6 @@ use crate::input::{self, InputFormat, Streamed, bitstamp, lobster};
 use crate::message::{counted, shown};
 use crate::realflow::{self, RealFlow};
 use crate::report::facts::{Check, Score};
-use crate::run::rules;
 use crate::stdin::{self, Given};
 use crate::terminal::Notes;
 use clap::Args;
@@ -405,6 +404,14 @@ fn books_beside(messages: &Path) -> Option<PathBuf> {
         .filter(|(ours, _)| name.contains(ours))
         .map(|(ours, theirs)| messages.with_file_name(name.replace(ours, theirs)))
         .find(|path| path.is_file())
+}
+
+/// Returns the rules of this name.
+fn rules(name: RulesName) -> Rules {
+    match name {
+        RulesName::Default => Rules::default(),
+        RulesName::Reference => Rules::REFERENCE,
+    }
 }
 
 #[cfg(test)]

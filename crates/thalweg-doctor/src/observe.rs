@@ -3,35 +3,16 @@
 use crate::evidence::export::{self, Exported};
 use crate::evidence::{Evidence, figures};
 use crate::probe::tree;
+pub use crate::probe::watch::Options;
 use crate::probe::watch::Watch;
 use crate::recording::Recording;
+use crate::report::Ending;
 use crate::sys::{Ended, now_ns, wait_readable};
-use crate::target::{Exit, ObserveError, SignalForwarder, Started, Target};
+use crate::target::{ObserveError, SignalForwarder, Started, Target};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::fs::MetadataExt as _;
 use std::time::Duration;
-
-/// The options of an observation.
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// The time that a program that was asked to end may take to do so before it is killed.
-    pub grace: Duration,
-    /// The share of one core that sampling `/proc` may cost.
-    pub cost_share: f64,
-    /// Whether the kernel's events are used. Without them, `/proc` is the only source.
-    pub events: bool,
-}
-
-impl Default for Options {
-    fn default() -> Options {
-        Options {
-            grace: Duration::from_secs(5),
-            cost_share: 0.02,
-            events: true,
-        }
-    }
-}
 
 /// The results of observing a program.
 #[derive(Debug)]
@@ -40,15 +21,15 @@ pub struct Observation {
     pub evidence: Evidence,
     /// The data that a report draws.
     pub recording: Recording,
-    /// The way in which the program ended.
-    pub exit: Exit,
+    /// The way in which the program ended; `None` if it still runs.
+    pub exit: Option<Ending>,
 }
 
 impl Observation {
     fn of(
         mut watch: Watch,
         ended: Option<&Ended>,
-        exit: Exit,
+        exit: Option<Ending>,
         exported: &[Exported],
     ) -> Observation {
         watch.end();
@@ -81,11 +62,12 @@ impl Observation {
 /// # Examples
 /// ```
 /// use thalweg_doctor::observe::{Options, observe};
-/// use thalweg_doctor::target::{Exit, Target};
+/// use thalweg_doctor::report::Ending;
+/// use thalweg_doctor::target::Target;
 ///
 /// let target = Target { program: "sh".into(), arguments: vec!["-c".into(), "exit 3".into()] };
 /// let observation = observe(&target, &Options::default())?;
-/// assert_eq!(observation.exit, Exit::Code(3));
+/// assert_eq!(observation.exit, Some(Ending::Code(3)));
 /// assert!(observation.evidence.value("time.wall") > Some(0.0));
 /// # Ok::<(), thalweg_doctor::target::ObserveError>(())
 /// ```
@@ -100,14 +82,14 @@ pub fn observe(target: &Target, options: &Options) -> Result<Observation, Observ
         let processes = watch.timeline.all_processes();
         exported.retain(|one| processes.contains(&one.process.cast_signed()));
     }
-    Ok(Observation::of(watch, Some(&ended), exit, &exported))
+    Ok(Observation::of(watch, Some(&ended), Some(exit), &exported))
 }
 
 fn run(
     target: &Target,
     place: Option<&export::Directory>,
     options: &Options,
-) -> Result<(Watch, Exit, Ended), ObserveError> {
+) -> Result<(Watch, Ending, Ended), ObserveError> {
     let mut keeper = SignalForwarder::new(options.grace, true)
         .map_err(|why| ObserveError::System("signals", why))?;
     let begin = |pid| Watch::begin(&[(pid, pid)], options);
@@ -176,8 +158,8 @@ pub fn attach(pid: i32, time: Duration, options: &Options) -> Result<Observation
     let after = read(&tree::descendants(pid));
     let exported = export::between(&before, &after);
     let exit = match has_ended(end.as_fd()) {
-        true => Exit::Unknown,
-        false => Exit::Running,
+        true => Some(Ending::Unknown),
+        false => None,
     };
     Ok(Observation::of(watch, None, exit, &exported))
 }
@@ -234,7 +216,7 @@ mod tests {
             arguments,
         };
         let (mut watch, exit, ended) = run(&target, None, &Options::default()).unwrap();
-        assert_eq!(exit, Exit::Code(0));
+        assert_eq!(exit, Ending::Code(0));
         watch.end();
         let Ok(perf) = &watch.perf else {
             return println!("skipped: no events for this user");

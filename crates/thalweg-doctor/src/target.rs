@@ -1,11 +1,11 @@
 //! The program that is observed: how it is started, and which signals reach it meanwhile.
 
 use crate::probe::procfs;
+use crate::report::Ending;
 use crate::sys::{self, Ended, Signals, Witness};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
-use serde::Serialize;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -24,36 +24,10 @@ pub struct Target {
     pub arguments: Vec<OsString>,
 }
 
-/// The way in which a program ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Exit {
-    /// It ended by itself, with this code.
-    Code(i32),
-    /// A signal ended it.
-    Signal(i32),
-    /// It had not ended at the last check.
-    Running,
-    /// It ended, and only its parent received the exit status.
-    Unknown,
-}
-
-impl Exit {
-    fn of_status(status: i32) -> Exit {
-        match libc::WIFSIGNALED(status) {
-            true => Exit::Signal(libc::WTERMSIG(status)),
-            false => Exit::Code(libc::WEXITSTATUS(status)),
-        }
-    }
-
-    /// Returns the exit code that a shell would return.
-    #[must_use]
-    pub fn code(self) -> i32 {
-        match self {
-            Exit::Code(code) => code,
-            Exit::Signal(signal) => 128 + signal,
-            Exit::Running | Exit::Unknown => 0,
-        }
+fn ending(status: i32) -> Ending {
+    match libc::WIFSIGNALED(status) {
+        true => Ending::Signal(libc::WTERMSIG(status)),
+        false => Ending::Code(libc::WEXITSTATUS(status)),
     }
 }
 
@@ -269,9 +243,9 @@ impl Started {
     }
 
     /// Returns how the command ended and what it used, if it has ended.
-    pub(crate) fn reap(&self) -> Result<Option<(Exit, Ended)>, ObserveError> {
+    pub(crate) fn reap(&self) -> Result<Option<(Ending, Ended)>, ObserveError> {
         let ended = sys::reap(self.pid).map_err(|why| ObserveError::System("wait4", why))?;
-        Ok(ended.map(|ended| (Exit::of_status(ended.status), ended)))
+        Ok(ended.map(|ended| (ending(ended.status), ended)))
     }
 }
 
@@ -295,9 +269,9 @@ mod tests {
 
     #[test]
     fn an_end_has_the_code_that_a_shell_gives() {
-        assert_eq!(Exit::of_status(3 << 8), Exit::Code(3));
-        assert_eq!(Exit::of_status(9), Exit::Signal(9));
-        assert_eq!(Exit::of_status(9 | 0x80).code(), 137);
+        assert_eq!(ending(3 << 8), Ending::Code(3));
+        assert_eq!(ending(9), Ending::Signal(9));
+        assert_eq!(ending(9 | 0x80).code(), 137);
     }
 
     #[test]

@@ -194,6 +194,16 @@ pub(crate) const HOUSE_OPENINGS: &[&str] =
 /// Where names and comments are not yet in the field's words.
 pub(crate) const NOT_RENAMED: &[&str] = &[];
 
+/// How many files of a crate are in circles of imports; a number is only lowered.
+pub(crate) const CIRCLES_LEFT: &[(&str, usize)] = &[
+    ("compare", 2),
+    ("crates/thalweg-exchange", 61),
+    ("crates/thalweg-hash", 7),
+    ("crates/thalweg-journal", 4),
+    ("crates/thalweg-server", 6),
+    ("crates/thalweg-task", 15),
+];
+
 /// Words that have no place in the repository: tools and paths of the machine that it was written
 /// on. Split, so that this list does not find itself.
 pub(crate) const FOREIGN_WORDS: &[&str] = &[

@@ -1,21 +1,8 @@
 //! Explains in one sentence where the tail latency of a run comes from.
 
 use crate::message::rate;
-use crate::report::facts::{Breakdown, Input, Latency, Part};
-use serde::Serialize;
+use crate::report::facts::{Breakdown, Explanation, Input, Latency, Part};
 use thalweg_measure::table::Nanoseconds;
-
-/// The explanation of the largest part of a percentile.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Explanation {
-    pub(crate) sentence: String,
-    /// The percentile that is explained: p99 where enough commands were run, or else a lower one.
-    pub(crate) percentile: String,
-    pub(crate) end_to_end_ns: u64,
-    /// The largest part, and its share of the whole, from 0 to 1.
-    pub(crate) most: String,
-    pub(crate) share: f64,
-}
 
 /// A part of at least this share is named alone.
 const ALONE: f64 = 0.5;

@@ -4,7 +4,6 @@
 //! keys of the JSON form are these field names; `docs/run-json.md` of this crate describes them.
 
 use crate::message::grouped;
-use crate::report::explanation::Explanation;
 pub(crate) use crate::report::machine::{Disturbance, Machine};
 use serde::Serialize;
 use thalweg_measure::histogram::Summary;
@@ -34,6 +33,18 @@ pub(crate) struct Facts {
     /// The agreement with what was recorded, where there was a recording to compare with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) check: Option<Check>,
+}
+
+/// The explanation of the largest part of a percentile.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Explanation {
+    pub(crate) sentence: String,
+    /// The percentile that is explained: p99 where enough commands were run, or else a lower one.
+    pub(crate) percentile: String,
+    pub(crate) end_to_end_ns: u64,
+    /// The largest part, and its share of the whole, from 0 to 1.
+    pub(crate) most: String,
+    pub(crate) share: f64,
 }
 
 /// The source of the commands, and the way they were run.

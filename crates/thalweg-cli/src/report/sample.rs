@@ -1,6 +1,6 @@
 //! Made-up facts of a run, with every kind of value in them.
 
-use crate::report::explanation::Explanation;
+use crate::report::facts::Explanation;
 use crate::report::facts::*;
 use thalweg_measure::histogram::Summary;
 

@@ -1,8 +1,8 @@
 //! Records where every command was at which time: the execute stage stamps each command, the sender
 //! and the publish stage read the clock, and the parts of a command add up to its latency.
 
+use crate::flow::kind;
 use crate::report::facts::{Breakdown, Distribution, Part, Slow, SlowPart};
-use crate::results::kind;
 use crate::runner::timeline::{GROUPS, group};
 use crate::runner::{Timed, UNSENT};
 use thalweg::pipeline::Stats;

@@ -3,131 +3,76 @@
 use crate::evidence::Evidence;
 use serde::Serialize;
 
-/// A part of the time in which a program was observed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Part {
-    /// It ran, and did none of the activities below.
-    Work,
-    /// It ran in page faults.
-    Faults,
-    /// It ran in a loop that waits, or next to a pause instruction.
-    Spin,
-    /// It ran in `sched_yield`.
-    Yield,
-    /// It ran in futex calls.
-    FutexCalls,
-    /// It ran in polls that do not wait and find nothing.
-    BusyPolls,
-    /// It ran in other system calls.
-    OtherCalls,
-    /// It was runnable, and another program had the core.
-    Queue,
-    /// It was runnable, and a quota was used up.
-    Quota,
-    /// All of its threads waited at a futex.
-    Futex,
-    /// All of its threads waited for locks of files.
-    FileLock,
-    /// All of its threads waited for a disk.
-    Disk,
-    /// All of its threads waited at pipes, sockets or terminals.
-    Stream,
-    /// All of its threads slept.
-    Sleep,
-    /// All of its threads waited in poll, select or epoll_wait.
-    Poll,
-    /// All of its threads waited for child processes.
-    Child,
-    /// All of its threads waited for anything else.
-    Other,
+macro_rules! parts {
+    ($($(#[$doc:meta])* $part:ident $name:literal [$($figure:literal)*];)*) => {
+        /// A part of the time in which a program was observed.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub enum Part {
+            $($(#[$doc])* $part,)*
+        }
+
+        impl Part {
+            /// All parts. They cover the whole time where every figure is available.
+            pub const ALL: &[Part] = &[$(Part::$part,)*];
+
+            /// Returns the name for people.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Part::$part => $name,)*
+                }
+            }
+
+            /// Returns the figures that the part is computed from; the last one decides.
+            #[must_use]
+            pub fn figures(self) -> &'static [&'static str] {
+                match self {
+                    $(Part::$part => &[$($figure,)*],)*
+                }
+            }
+        }
+    };
 }
 
-/// A table of the parts, with their names for people and the figures that they are computed from.
-const PARTS: &[(Part, &str, &[&str])] = &[
-    (Part::Work, "computing", &["state.running"]),
-    (
-        Part::Faults,
-        "page faults",
-        &["state.running", "fault.cpu_share"],
-    ),
-    (Part::Spin, "spinning", &["state.running", "spin.cpu_share"]),
-    (
-        Part::Yield,
-        "sched_yield",
-        &["state.running", "yield.cpu_share"],
-    ),
-    (
-        Part::FutexCalls,
-        "calls of futex",
-        &["state.running", "call.cpu_share", "call.futex"],
-    ),
-    (
-        Part::BusyPolls,
-        "polls in vain",
-        &["state.running", "call.cpu_share", "poll.busy_share"],
-    ),
-    (
-        Part::OtherCalls,
-        "other system calls",
-        &[
-            "state.running",
-            "call.cpu_share",
-            "poll.busy_share",
-            "call.all",
-        ],
-    ),
-    (Part::Queue, "behind other programs", &["state.waiting"]),
-    (Part::Quota, "stopped by a quota", &["host.throttled_share"]),
-    (Part::Futex, "futex", &["state.blocked", "block.futex"]),
-    (
-        Part::FileLock,
-        "lock of a file",
-        &["state.blocked", "block.file_lock"],
-    ),
-    (Part::Disk, "disk", &["state.blocked", "block.disk"]),
-    (
-        Part::Stream,
-        "pipe, socket or terminal",
-        &["state.blocked", "block.stream"],
-    ),
-    (Part::Sleep, "sleeping", &["state.blocked", "block.sleep"]),
-    (Part::Poll, "poll", &["state.blocked", "block.poll"]),
-    (
-        Part::Child,
-        "child processes",
-        &["state.blocked", "block.child"],
-    ),
-    (
-        Part::Other,
-        "anything else",
-        &["state.blocked", "block.other"],
-    ),
-];
+parts! {
+    /// It ran, and did none of the activities below.
+    Work "computing" ["state.running"];
+    /// It ran in page faults.
+    Faults "page faults" ["state.running" "fault.cpu_share"];
+    /// It ran in a loop that waits, or next to a pause instruction.
+    Spin "spinning" ["state.running" "spin.cpu_share"];
+    /// It ran in `sched_yield`.
+    Yield "sched_yield" ["state.running" "yield.cpu_share"];
+    /// It ran in futex calls.
+    FutexCalls "calls of futex" ["state.running" "call.cpu_share" "call.futex"];
+    /// It ran in polls that do not wait and find nothing.
+    BusyPolls "polls in vain" ["state.running" "call.cpu_share" "poll.busy_share"];
+    /// It ran in other system calls.
+    OtherCalls "other system calls" ["state.running" "call.cpu_share" "poll.busy_share" "call.all"];
+    /// It was runnable, and another program had the core.
+    Queue "behind other programs" ["state.waiting"];
+    /// It was runnable, and a quota was used up.
+    Quota "stopped by a quota" ["host.throttled_share"];
+    /// All of its threads waited at a futex.
+    Futex "futex" ["state.blocked" "block.futex"];
+    /// All of its threads waited for locks of files.
+    FileLock "lock of a file" ["state.blocked" "block.file_lock"];
+    /// All of its threads waited for a disk.
+    Disk "disk" ["state.blocked" "block.disk"];
+    /// All of its threads waited at pipes, sockets or terminals.
+    Stream "pipe, socket or terminal" ["state.blocked" "block.stream"];
+    /// All of its threads slept.
+    Sleep "sleeping" ["state.blocked" "block.sleep"];
+    /// All of its threads waited in poll, select or epoll_wait.
+    Poll "poll" ["state.blocked" "block.poll"];
+    /// All of its threads waited for child processes.
+    Child "child processes" ["state.blocked" "block.child"];
+    /// All of its threads waited for anything else.
+    Other "anything else" ["state.blocked" "block.other"];
+}
 
 impl Part {
-    /// Returns all parts. They cover the whole time where every figure is available.
-    pub fn all() -> impl Iterator<Item = Part> {
-        PARTS.iter().map(|&(part, ..)| part)
-    }
-
-    fn entry(self) -> &'static (Part, &'static str, &'static [&'static str]) {
-        let entry = PARTS.iter().find(|&&(part, ..)| part == self);
-        entry.expect("every part is in the table")
-    }
-
-    /// Returns the name for people.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        self.entry().1
-    }
-
-    /// Returns the figures that the part is computed from; the last one decides.
-    #[must_use]
-    pub fn figures(self) -> &'static [&'static str] {
-        self.entry().2
-    }
-
     /// Returns the part's share of the time, from 0 to 1; `None` where a figure is absent.
     #[must_use]
     pub fn share(self, evidence: &Evidence) -> Option<f64> {
@@ -369,7 +314,7 @@ mod tests {
         close(Part::FutexCalls.share(&evidence), 0.5 * 0.3 * 0.5);
         close(Part::BusyPolls.share(&evidence), 0.5 * 0.3 * 0.25);
         close(Part::Queue.share(&evidence), 0.05);
-        let sum = Part::all().map(|part| part.share(&evidence)).sum();
+        let sum = Part::ALL.iter().map(|part| part.share(&evidence)).sum();
         close(sum, 1.0);
     }
 
@@ -425,7 +370,7 @@ mod tests {
 
     #[test]
     fn the_figures_of_every_part_are_in_the_table() {
-        for part in Part::all() {
+        for part in Part::ALL {
             for figure in part.figures() {
                 assert!(crate::evidence::named(figure).is_some(), "{figure}");
             }

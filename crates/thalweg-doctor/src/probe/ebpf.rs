@@ -9,7 +9,6 @@
 //! whether it counts, and closing the last one of its kind takes the kernel 40 ms.
 
 use crate::probe::btf::{Context, Layout};
-use crate::probe::overhead::Pace;
 use crate::sys::bpf::{self, MapKind};
 use std::ffi::CStr;
 use std::fs::File;
@@ -462,5 +461,25 @@ impl Code {
         self.set(0, 0);
         self.put(0x95, 0, 0, 0, 0);
         self.0
+    }
+}
+
+/// The selection of events that count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pace {
+    /// No event counts, and no switch either: it is not known which threads run.
+    Blind,
+    /// Only switches count.
+    Paused,
+    /// All events count; of the calls, a few are sampled.
+    Few,
+    /// All events count.
+    Each,
+}
+
+impl Pace {
+    /// Returns whether any of these events count.
+    pub(crate) fn is_on(self) -> bool {
+        !matches!(self, Pace::Blind | Pace::Paused)
     }
 }

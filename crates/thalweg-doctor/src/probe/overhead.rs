@@ -1,5 +1,6 @@
 //! Decides when the events that cost time for each record may count.
 
+use crate::probe::ebpf::Pace;
 use crate::probe::record::{Event, What};
 
 /// The time that recording adds to a call, in seconds: at each call, or at one in 13 (Zen 3). The
@@ -30,26 +31,6 @@ const OFF_NS_FIRST: u64 = 10_000_000;
 /// The length from which on a pause is long. In a long pause, calls have no cost at all. Returning
 /// from a shorter one in this way would take up to 30 ms.
 const LONG_NS: u64 = 50_000_000;
-
-/// The selection of events that count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Pace {
-    /// No event counts, and no switch either: it is not known which threads run.
-    Blind,
-    /// Only switches count.
-    Paused,
-    /// All events count; of the calls, a few are sampled.
-    Few,
-    /// All events count.
-    Each,
-}
-
-impl Pace {
-    /// Returns whether any of these events count.
-    pub(crate) fn is_on(self) -> bool {
-        !matches!(self, Pace::Blind | Pace::Paused)
-    }
-}
 
 /// Lets events count all the time while they are rare, and in windows while they are frequent.
 #[derive(Debug)]

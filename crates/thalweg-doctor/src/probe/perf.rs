@@ -3,7 +3,7 @@
 
 use crate::probe::btf::Layout;
 use crate::probe::ebpf::EbpfPrograms;
-use crate::probe::overhead::Pace;
+use crate::probe::ebpf::Pace;
 use crate::probe::record::{Event, Kind, parse};
 use crate::sys::{self, Ring};
 use perf_event_open_sys::bindings::{

@@ -1,10 +1,10 @@
 //! Runs all probes.
 
-use crate::observe::Options;
+use crate::probe::ebpf::Pace;
 use crate::probe::futex::{InferredWakes, Wakes};
 use crate::probe::host::Host;
 use crate::probe::memory::Memory;
-use crate::probe::overhead::{OverheadBudget, Pace};
+use crate::probe::overhead::OverheadBudget;
 use crate::probe::perf::Perf;
 use crate::probe::procfs::Usage;
 use crate::probe::record::{Event, What};
@@ -20,6 +20,7 @@ use crate::sys::{self, cpu_s, now_ns};
 use rustix::time::ClockId;
 use std::io;
 use std::os::fd::BorrowedFd;
+use std::time::Duration;
 
 /// The minimum time between two samples of `/proc`.
 const SAMPLE_NS_MIN: u64 = 10_000_000;
@@ -34,6 +35,27 @@ const LATE_NS: u64 = 2_000_000;
 
 fn own_cpu_s() -> f64 {
     cpu_s(ClockId::ProcessCPUTime)
+}
+
+/// The options of an observation.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The time that a program that was asked to end may take to do so before it is killed.
+    pub grace: Duration,
+    /// The share of one core that sampling `/proc` may cost.
+    pub cost_share: f64,
+    /// Whether the kernel's events are used. Without them, `/proc` is the only source.
+    pub events: bool,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            grace: Duration::from_secs(5),
+            cost_share: 0.02,
+            events: true,
+        }
+    }
 }
 
 /// The observations of all probes.

@@ -5,7 +5,7 @@ mod threads;
 
 use crate::evidence::{self, Evidence, Quality};
 use crate::recording::{Latency, Recording};
-use crate::report::page::{against, cut, facts, in_percent, misses, number, plain, why_none};
+use crate::report::page::{against, cut, facts, in_percent, number, plain, why_none};
 use crate::report::{Host, Report};
 use crate::rules::verdict::{Exhibit, Verdict};
 use std::collections::BTreeSet;
@@ -136,16 +136,11 @@ pub(crate) fn verdicts(report: &Report) -> String {
     }
     let mut named = BTreeSet::new();
     let cards = report.verdicts.iter().enumerate();
-    let cards = cards.map(|(place, verdict)| card(place, verdict, report, &mut named));
+    let cards = cards.map(|(place, verdict)| card(place, verdict, &mut named));
     cards.collect()
 }
 
-fn card<'a>(
-    place: usize,
-    verdict: &'a Verdict,
-    report: &Report,
-    named: &mut BTreeSet<&'a str>,
-) -> String {
+fn card<'a>(place: usize, verdict: &'a Verdict, named: &mut BTreeSet<&'a str>) -> String {
     let title = format!("{}. {}", place + 1, verdict.id.name());
     let confidence = verdict.confidence.clamp(0.0, 1.0);
     let open = if place == 0 { " open" } else { "" };
@@ -159,7 +154,7 @@ fn card<'a>(
         escape(verdict.id.meaning()),
         100.0 * confidence,
         escape(&plain(&verdict.next)),
-        evidence(verdict, report),
+        evidence(verdict),
         questions(verdict, named),
     );
     section(&title, &content)
@@ -169,10 +164,10 @@ fn part(name: &str, content: &str) -> String {
     format!("<h3>{name}</h3>\n{content}")
 }
 
-fn evidence(verdict: &Verdict, report: &Report) -> String {
-    let missed = |it: &&Exhibit| misses(verdict, it, report);
+fn evidence(verdict: &Verdict) -> String {
+    let missed = |it: &&Exhibit| it.reached == Some(false);
     let (below, reached): (Vec<_>, Vec<_>) = verdict.evidence.iter().partition(missed);
-    let rows = |exhibits: &[&Exhibit]| table(exhibits.iter().map(|it| row(it, verdict, report)));
+    let rows = |exhibits: &[&Exhibit]| table(exhibits.iter().map(|it| row(it)));
     let against: Vec<&Exhibit> = against(verdict).collect();
     let mut out = part("For it", &rows(&reached));
     if !below.is_empty() {
@@ -201,8 +196,8 @@ fn questions<'a>(verdict: &'a Verdict, named: &mut BTreeSet<&'a str>) -> String 
     }
 }
 
-fn row<'a>(exhibit: &'a Exhibit, verdict: &Verdict, report: &Report) -> Row<'a> {
-    let not = misses(verdict, exhibit, report);
+fn row(exhibit: &Exhibit) -> Row<'_> {
+    let not = exhibit.reached == Some(false);
     Row {
         metric: exhibit.metric,
         value: exhibit.value,
@@ -454,6 +449,7 @@ mod tests {
             threshold: HOSTILE.to_owned(),
             source: HOSTILE.to_owned(),
             quality: Quality::Exact,
+            reached: Some(true),
         };
         report.verdicts = vec![Verdict {
             id: crate::rules::verdict::Id::Idle,

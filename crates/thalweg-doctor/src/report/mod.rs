@@ -7,9 +7,9 @@ use crate::evidence::Evidence;
 pub use crate::evidence::breakdown::{Piece, Spent};
 use crate::recording::Recording;
 pub(crate) use crate::report::page::wrapped;
-use crate::rules::verdict::{Exhibit, Id, Verdict};
-use crate::rules::{self, Claim, Clue, Rule};
-use serde::{Serialize, Serializer};
+use crate::rules;
+use crate::rules::verdict::Verdict;
+use serde::Serialize;
 use std::fs;
 
 /// The way in which the observed program ended.
@@ -23,6 +23,18 @@ pub enum Ending {
     Signal(i32),
     /// The exit status is unknown, as only its parent receives it.
     Unknown,
+}
+
+impl Ending {
+    /// Returns the exit code that a shell would return.
+    #[must_use]
+    pub fn code(self) -> i32 {
+        match self {
+            Ending::Code(code) => code,
+            Ending::Signal(signal) => 128 + signal,
+            Ending::Unknown => 0,
+        }
+    }
 }
 
 /// The machine on which it was observed.
@@ -73,8 +85,8 @@ fn is_root() -> bool {
     false
 }
 
-/// The contents of the report of one run.
-#[derive(Debug, Clone, PartialEq)]
+/// The contents of the report of one run; `docs/doctor-json.md` describes its JSON.
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
     /// The command and its arguments; for a process that ran already, its name.
     pub command: Vec<String>,
@@ -135,100 +147,11 @@ impl Report {
     }
 }
 
-#[derive(Serialize)]
-struct Object<'a> {
-    command: &'a [String],
-    exit: &'a Option<Ending>,
-    time: &'a [Spent],
-    verdicts: Vec<Answer<'a>>,
-    evidence: &'a crate::evidence::Evidence,
-    machine: &'a Host,
-    cannot_tell: &'a [String],
-}
-
-#[derive(Serialize)]
-struct Answer<'a> {
-    id: Id,
-    confidence: f64,
-    evidence: Vec<Marked<'a>>,
-    contradicts: Vec<Marked<'a>>,
-    cannot_tell: &'a [String],
-    next: &'a str,
-}
-
-#[derive(Serialize)]
-struct Marked<'a> {
-    #[serde(flatten)]
-    exhibit: &'a Exhibit,
-    reached: Option<bool>,
-}
-
-impl Serialize for Report {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let answer = |verdict| answer(verdict, self);
-        let object = Object {
-            command: &self.command,
-            exit: &self.exit,
-            time: &self.time,
-            verdicts: self.verdicts.iter().map(answer).collect(),
-            evidence: &self.evidence,
-            machine: &self.machine,
-            cannot_tell: &self.cannot_tell,
-        };
-        object.serialize(serializer)
-    }
-}
-
-fn answer<'a>(verdict: &'a Verdict, report: &Report) -> Answer<'a> {
-    let marked = |exhibit| Marked {
-        exhibit,
-        reached: reached(verdict.id, exhibit, &report.evidence),
-    };
-    Answer {
-        id: verdict.id,
-        confidence: verdict.confidence,
-        evidence: verdict.evidence.iter().map(marked).collect(),
-        contradicts: verdict.contradicts.iter().map(marked).collect(),
-        cannot_tell: &verdict.cannot_tell,
-        next: &verdict.next,
-    }
-}
-
-/// Returns whether a figure reaches the threshold that it is shown with; `None` if it is absent, or
-/// if no rule compares it with this threshold.
-pub(crate) fn reached(id: Id, exhibit: &Exhibit, evidence: &Evidence) -> Option<bool> {
-    let value = exhibit.value?;
-    let rule = rules::rules().into_iter().find(|rule| rule.id == id)?;
-    let is_shown = |clue: &&Clue| {
-        clue.figure.name() == exhibit.metric && clue.threshold() == exhibit.threshold
-    };
-    if let Some(clue) = clues(rule).iter().find(is_shown) {
-        return clue.holds(evidence).map(|holds| holds >= 1.0);
-    }
-    // Otherwise it is a part of the rule's claim: a share of the time.
-    let least = rule.curve.threshold();
-    let text = format!("> {least}");
-    match exhibit.threshold.strip_suffix(&text)?.trim_end() {
-        "" => Some(value >= least),
-        of => Some(value * evidence.value(of.strip_prefix("× ")?)? >= least),
-    }
-}
-
-fn clues(rule: &Rule) -> Vec<Clue> {
-    let mut clues = rule.needs.to_vec();
-    if let Claim::Parts(parts) = rule.claim {
-        clues.extend(parts.iter().flat_map(|(_, of)| *of));
-    }
-    let weighed = rule.raises.iter().chain(rule.contradicts);
-    clues.extend(weighed.flat_map(|weighed| weighed.clues));
-    clues
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::evidence::{METRICS, Quality};
-    use crate::rules::verdict::{Exhibit, Verdict};
+    use crate::rules::verdict::{Exhibit, Id};
 
     fn fault_bound() -> Report {
         let mut evidence = Evidence::new();
@@ -585,21 +508,20 @@ mod tests {
         );
     }
 
-    fn judged(value: impl Fn(&str) -> f64) -> (Evidence, Vec<Verdict>) {
+    fn judged(value: impl Fn(&str) -> f64) -> Vec<Verdict> {
         let mut evidence = Evidence::new();
         for metric in METRICS {
             let value = value(metric.name);
             evidence.put(metric.name, value, Quality::Exact, "by hand");
         }
-        let verdicts = rules::judge(&evidence);
-        (evidence, verdicts)
+        rules::judge(&evidence)
     }
 
     #[test]
     fn every_figure_of_every_verdict_is_reported() {
         let (mut shown, mut ids) = ([0, 0], Vec::new());
         for value in [0.05_f64, 0.15, 0.3, 0.6, 1.0, 30.0, 3e4, 1e6] {
-            let (evidence, verdicts) = judged(|name| match name {
+            let verdicts = judged(|name| match name {
                 "time.wall" => 1.0,
                 _ if metric_is_share(name) => value.min(1.0),
                 _ => value,
@@ -607,8 +529,7 @@ mod tests {
             for verdict in &verdicts {
                 ids.push(verdict.id.name());
                 for exhibit in verdict.evidence.iter().chain(&verdict.contradicts) {
-                    let reached = reached(verdict.id, exhibit, &evidence);
-                    let reached = reached.unwrap_or_else(|| panic!("{exhibit:?}"));
+                    let reached = exhibit.reached.unwrap_or_else(|| panic!("{exhibit:?}"));
                     shown[usize::from(reached)] += 1;
                 }
             }
@@ -624,56 +545,35 @@ mod tests {
 
     #[test]
     fn a_threshold_is_reached_or_missed() {
-        let mut evidence = Evidence::new();
-        let figures = [
-            ("time.wall", 2.0),
-            ("state.running", 0.9),
-            ("fault.cpu_share", 0.35),
-            ("fault.minor", 12_000.0),
-        ];
-        for (name, value) in figures {
-            evidence.put(name, value, Quality::Exact, "by hand");
-        }
-        let verdicts = rules::judge(&evidence);
-        let faults = verdicts.iter().find(|found| found.id == Id::PageFaults);
-        let faults = faults.expect("a third of the time");
-        let shown = |evidence: &Evidence| -> Vec<(&str, Option<bool>)> {
-            let shown = |it: &Exhibit| (it.metric, reached(Id::PageFaults, it, evidence));
-            let mut shown: Vec<_> = faults.evidence.iter().map(shown).collect();
-            shown.sort_unstable();
-            shown
+        let faults = |share, minor| {
+            let mut evidence = Evidence::new();
+            for (name, value) in [
+                ("time.wall", 2.0),
+                ("state.running", 0.9),
+                ("fault.cpu_share", share),
+                ("fault.minor", minor),
+            ] {
+                evidence.put(name, value, Quality::Exact, "by hand");
+            }
+            let verdicts = rules::judge(&evidence);
+            let faults = verdicts
+                .into_iter()
+                .find(|found| found.id == Id::PageFaults);
+            let shown = faults.expect("a share of the time").evidence.into_iter();
+            shown.map(|it| (it.metric, it.reached)).collect::<Vec<_>>()
         };
-        let found = shown(&evidence);
+        let [minor, share] = ["fault.minor", "fault.cpu_share"];
+        let found = faults(0.35, 16_000.0);
         for figure in [
-            ("fault.cpu_share", Some(true)),
+            (share, Some(true)),
             ("state.running", Some(true)),
+            (minor, Some(false)),
         ] {
             assert!(found.contains(&figure), "{found:?}");
         }
-        let other = Exhibit {
-            threshold: "> 20000".to_owned(),
-            metric: "fault.minor",
-            ..faults.evidence[0].clone()
-        };
-        assert_eq!(reached(Id::PageFaults, &other, &evidence), Some(false));
         // The product is compared: 0.9 × 0.25 is less than a quarter.
-        evidence.put("fault.cpu_share", 0.25, Quality::Exact, "by hand");
-        let share = Exhibit {
-            value: Some(0.25),
-            ..faults.evidence[0].clone()
-        };
-        assert_eq!(share.metric, "fault.cpu_share");
-        assert_eq!(reached(Id::PageFaults, &share, &evidence), Some(false));
-        assert_eq!(
-            reached(
-                Id::PageFaults,
-                &Exhibit {
-                    value: None,
-                    ..share
-                },
-                &evidence
-            ),
-            None
-        );
+        let found = faults(0.25, 30_000.0);
+        assert!(found.contains(&(share, Some(false))), "{found:?}");
+        assert!(found.contains(&(minor, Some(true))), "{found:?}");
     }
 }

@@ -1,7 +1,7 @@
 //! Formats the page of text.
 
 use crate::evidence::{self, Evidence, Quality};
-use crate::report::{self, Ending, Report, Spent};
+use crate::report::{Ending, Report, Spent};
 use crate::rules::verdict::{Exhibit, Verdict};
 use std::collections::BTreeSet;
 use thalweg_measure::table::{Nanoseconds, grouped};
@@ -65,7 +65,7 @@ fn page_in(report: &Report, colours: bool, room: &Room) -> Vec<String> {
     }
     for (place, verdict) in report.verdicts.iter().take(VERDICTS).enumerate() {
         lines.push(String::new());
-        lines.extend(answer(place, verdict, report, colours, room));
+        lines.extend(answer(place, verdict, colours, room));
     }
     let others = report.verdicts.iter().skip(VERDICTS);
     let others = others.map(|it| format!("{} {:.2}", it.id.name(), it.confidence));
@@ -172,13 +172,7 @@ fn latency(evidence: &Evidence) -> Option<String> {
 }
 
 /// Writes the first verdict with all its evidence, and the others briefly.
-fn answer(
-    place: usize,
-    verdict: &Verdict,
-    report: &Report,
-    colours: bool,
-    room: &Room,
-) -> Vec<String> {
+fn answer(place: usize, verdict: &Verdict, colours: bool, room: &Room) -> Vec<String> {
     let name = verdict.id.name();
     let title = format!(
         "{} (confidence {:.2}): {}",
@@ -190,9 +184,8 @@ fn answer(
     if colours {
         lines[0] = lines[0].replacen(name, &format!("{BOLD}{name}{PLAIN}"), 1);
     }
-    let missed = |it: &&Exhibit| misses(verdict, it, report);
+    let missed = |it: &&Exhibit| it.reached == Some(false);
     let (below, reached): (Vec<_>, Vec<_>) = verdict.evidence.iter().partition(missed);
-    let in_short = |it: &Exhibit| in_short(it, misses(verdict, it, report));
     let list = |head: &str, exhibits: &[&Exhibit], hidden: usize| {
         let mut texts: Vec<String> = exhibits.iter().map(|it| in_short(it)).collect();
         if hidden > 0 {
@@ -222,11 +215,6 @@ fn answer(
     lines
 }
 
-/// Returns whether a figure is known to miss its threshold.
-pub(crate) fn misses(verdict: &Verdict, exhibit: &Exhibit, report: &Report) -> bool {
-    report::reached(verdict.id, exhibit, &report.evidence) == Some(false)
-}
-
 /// Returns the figures against a verdict. Among figures that contradict only together, one may
 /// support the verdict: it is left out here.
 pub(crate) fn against(verdict: &Verdict) -> impl Iterator<Item = &Exhibit> {
@@ -245,8 +233,12 @@ fn value(exhibit: &Exhibit) -> String {
     known.unwrap_or_else(|| "absent".to_owned())
 }
 
-fn in_short(exhibit: &Exhibit, misses: bool) -> String {
-    let not = if misses { "not " } else { "" };
+fn in_short(exhibit: &Exhibit) -> String {
+    let not = if exhibit.reached == Some(false) {
+        "not "
+    } else {
+        ""
+    };
     format!(
         "{} {} ({not}{})",
         exhibit.metric,

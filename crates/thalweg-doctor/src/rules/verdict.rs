@@ -3,157 +3,56 @@
 use crate::evidence::Quality;
 use serde::Serialize;
 
-/// A kind of bottleneck, or a reason why none can be determined.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "SCREAMING-KEBAB-CASE")]
-#[non_exhaustive]
-pub enum Id {
-    /// Other programs took the machine.
-    Contaminated,
-    /// The program waits for a disk, or for the peer of a pipe or socket.
-    BlockingIo,
-    /// It touches memory for the first time, or memory that comes back from a disk.
-    PageFaults,
-    /// It calls `sched_yield` in a loop.
-    YieldStorm,
-    /// A thread that spins keeps the thread that it waits for from running.
-    SpinStarvesPeer,
-    /// Threads spin on cores that no other thread needs.
-    SpinBurnsCpu,
-    /// Threads park and wake each other.
-    FutexParking,
-    /// Many threads wait for one lock.
-    LockConvoy,
-    /// A thread sleeps for a moment, checks, and sleeps again.
-    SleepPolling,
-    /// The time goes into entering and leaving the kernel.
-    SyscallBound,
-    /// More threads are runnable than there are cores.
-    Oversubscribed,
-    /// A quota stops the program.
-    Throttled,
-    /// It computes.
-    CpuCompute,
-    /// It computes, and waits for memory meanwhile.
-    MemoryBound,
-    /// It switches between threads more than it works.
-    SchedChurn,
-    /// It has nothing to do.
-    Idle,
-    /// More work arrives than can be served.
-    RateImbalance,
-    /// More work arrives than can be served, for some time.
-    Burst,
-    /// Messages wait in queues.
-    QueueingDelay,
-    /// One stage limits the pipeline.
-    StageBound,
+macro_rules! ids {
+    ($($id:ident $name:literal $meaning:literal;)*) => {
+        /// A kind of bottleneck, or a reason why none can be determined.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+        #[non_exhaustive]
+        pub enum Id {
+            $(#[doc = $meaning] #[serde(rename = $name)] $id,)*
+        }
+
+        impl Id {
+            /// Returns the name in reports.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Id::$id => $name,)*
+                }
+            }
+
+            /// Returns what it says about a program, as a clause.
+            #[must_use]
+            pub fn meaning(self) -> &'static str {
+                match self {
+                    $(Id::$id => $meaning,)*
+                }
+            }
+        }
+    };
 }
 
-const TEXTS: &[(Id, &str, &str)] = &[
-    (Id::Contaminated, "CONTAMINATED", "others took the machine"),
-    (
-        Id::BlockingIo,
-        "BLOCKING-IO",
-        "it waits for a disk, or for the other end of a pipe or socket",
-    ),
-    (
-        Id::PageFaults,
-        "PAGE-FAULTS",
-        "it touches memory for the first time, or memory comes from a disk",
-    ),
-    (
-        Id::YieldStorm,
-        "YIELD-STORM",
-        "it calls sched_yield in a loop",
-    ),
-    (
-        Id::SpinStarvesPeer,
-        "SPIN-STARVES-PEER",
-        "a spinning thread keeps its peer from running",
-    ),
-    (
-        Id::SpinBurnsCpu,
-        "SPIN-BURNS-CPU",
-        "threads spin on cores that no peer needs",
-    ),
-    (
-        Id::FutexParking,
-        "FUTEX-PARKING",
-        "threads park and wake each other",
-    ),
-    (
-        Id::LockConvoy,
-        "LOCK-CONVOY",
-        "many threads wait for one lock",
-    ),
-    (
-        Id::SleepPolling,
-        "SLEEP-POLLING",
-        "it sleeps for a moment, looks, and sleeps again",
-    ),
-    (
-        Id::SyscallBound,
-        "SYSCALL-BOUND",
-        "the time goes into calls of the kernel",
-    ),
-    (
-        Id::Oversubscribed,
-        "OVERSUBSCRIBED",
-        "more threads want to run than there are cores",
-    ),
-    (Id::Throttled, "THROTTLED", "a quota stops it"),
-    (Id::CpuCompute, "CPU-COMPUTE", "it computes"),
-    (
-        Id::MemoryBound,
-        "MEMORY-BOUND",
-        "it computes, and waits for memory meanwhile",
-    ),
-    (
-        Id::SchedChurn,
-        "SCHED-CHURN",
-        "it switches between threads more than it works",
-    ),
-    (Id::Idle, "IDLE", "it has nothing to do"),
-    (
-        Id::RateImbalance,
-        "RATE-IMBALANCE",
-        "more comes than can be served",
-    ),
-    (
-        Id::Burst,
-        "BURST",
-        "more comes than can be served, for a while",
-    ),
-    (
-        Id::QueueingDelay,
-        "QUEUEING-DELAY",
-        "messages wait in queues",
-    ),
-    (
-        Id::StageBound,
-        "STAGE-BOUND",
-        "one stage limits the pipeline",
-    ),
-];
-
-impl Id {
-    fn texts(self) -> &'static (Id, &'static str, &'static str) {
-        let texts = TEXTS.iter().find(|&&(id, ..)| id == self);
-        texts.expect("every kind has texts")
-    }
-
-    /// Returns the name in reports.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        self.texts().1
-    }
-
-    /// Returns what it says about a program, as a clause.
-    #[must_use]
-    pub fn meaning(self) -> &'static str {
-        self.texts().2
-    }
+ids! {
+    Contaminated "CONTAMINATED" "others took the machine";
+    BlockingIo "BLOCKING-IO" "it waits for a disk, or for the other end of a pipe or socket";
+    PageFaults "PAGE-FAULTS" "it touches memory for the first time, or memory comes from a disk";
+    YieldStorm "YIELD-STORM" "it calls sched_yield in a loop";
+    SpinStarvesPeer "SPIN-STARVES-PEER" "a spinning thread keeps its peer from running";
+    SpinBurnsCpu "SPIN-BURNS-CPU" "threads spin on cores that no peer needs";
+    FutexParking "FUTEX-PARKING" "threads park and wake each other";
+    LockConvoy "LOCK-CONVOY" "many threads wait for one lock";
+    SleepPolling "SLEEP-POLLING" "it sleeps for a moment, looks, and sleeps again";
+    SyscallBound "SYSCALL-BOUND" "the time goes into calls of the kernel";
+    Oversubscribed "OVERSUBSCRIBED" "more threads want to run than there are cores";
+    Throttled "THROTTLED" "a quota stops it";
+    CpuCompute "CPU-COMPUTE" "it computes";
+    MemoryBound "MEMORY-BOUND" "it computes, and waits for memory meanwhile";
+    SchedChurn "SCHED-CHURN" "it switches between threads more than it works";
+    Idle "IDLE" "it has nothing to do";
+    RateImbalance "RATE-IMBALANCE" "more comes than can be served";
+    Burst "BURST" "more comes than can be served, for a while";
+    QueueingDelay "QUEUEING-DELAY" "messages wait in queues";
+    StageBound "STAGE-BOUND" "one stage limits the pipeline";
 }
 
 /// A figure that a verdict rests on, with the threshold that it passed.
@@ -170,8 +69,9 @@ pub struct Exhibit {
     /// The file or event that it came from.
     pub source: String,
     /// The way in which it was obtained.
-    #[serde(rename = "quality")]
     pub quality: Quality,
+    /// Whether it reaches the threshold; `None` if it is absent.
+    pub reached: Option<bool>,
 }
 
 /// One verdict on a program.
@@ -189,19 +89,4 @@ pub struct Verdict {
     pub cannot_tell: Vec<String>,
     /// The next step.
     pub next: String,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_those_of_the_json() {
-        for &(id, name, meaning) in TEXTS {
-            let json = serde_json::to_value(id).expect("a name");
-            assert_eq!(json, name);
-            assert_eq!((id.name(), id.meaning()), (name, meaning));
-        }
-        assert_eq!(TEXTS.len(), crate::rules::rules().len());
-    }
 }
