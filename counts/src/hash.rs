@@ -28,7 +28,6 @@ pub(super) fn add(cases: &mut Cases) {
     add("scalar/keys-8B-64", || keys("scalar"));
     #[cfg(target_arch = "x86_64")]
     {
-        add("sse2/4KiB", || long("sse2"));
         add("avx2/4KiB", || long("avx2"));
         add("avx2/sectors", || sectors("avx2"));
         add("avx2/keys-8B-64", || keys("avx2"));

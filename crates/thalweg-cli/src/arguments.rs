@@ -154,8 +154,8 @@ pub(crate) enum Exchange {
     ///
     /// Programs connect by a binary protocol (docs/exchange-protocol.md), with keys that
     /// `thalweg exchange key new` makes. Without keys, only loopback addresses are served, and
-    /// everybody there may be anybody. Traffic is in the clear: keep it within a network that you
-    /// trust.
+    /// every client there may act for any user. Traffic is in the clear: keep it within a
+    /// network that you trust.
     ///
     /// When clients are served, the addresses are printed on standard output; the log goes to
     /// standard error. Ctrl-C and SIGTERM end it in order: no new orders, all answers, a last
@@ -171,7 +171,7 @@ pub(crate) enum Exchange {
     /// again, and what has no answer is sent again: each command is executed once.
     ///
     /// Exit code: 0 if every command succeeded; 1 if one was refused or failed; 2 misuse or
-    /// failure: nobody listens, the key does not fit, a line is wrong, or commands have no answer.
+    /// failure: no server listens, the key is refused, a line is wrong, or commands have no answer.
     Send(Box<connect::Send>),
     /// Load a served exchange with orders at a rate, and measure how long acknowledgements take
     ///
@@ -233,7 +233,7 @@ pub(crate) struct Intended {
     #[arg(long, value_enum, default_value_t)]
     pub(crate) rules: RulesName,
 
-    /// What waiting costs here, as `thalweg machine --output` wrote it: waits begin with that
+    /// Costs of waiting, as `thalweg machine --output` wrote them: waits begin with these
     #[arg(long, value_name = "FILE")]
     pub(crate) costs: Option<PathBuf>,
 
@@ -248,7 +248,7 @@ pub(crate) struct Intended {
     pub(crate) from: u64,
 }
 
-/// What `exchange run` takes.
+/// The options of `exchange run`.
 #[derive(Debug, Args)]
 #[command(after_help = RUN_EXAMPLES)]
 pub(crate) struct Run {
@@ -312,7 +312,7 @@ Examples:
   thalweg exchange conform edge_quirks.txt.gz --rules default
   thalweg exchange conform conformance/*.txt.gz --placement threads:2";
 
-/// What `exchange conform` takes.
+/// The options of `exchange conform`.
 #[derive(Debug, Args)]
 #[command(after_help = CONFORM_EXAMPLES)]
 pub(crate) struct Conform {

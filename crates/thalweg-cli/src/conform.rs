@@ -90,7 +90,7 @@ pub(crate) fn conform(options: &Conform) -> Result<Finding, Failure> {
     }
     match unread {
         0 => Ok(finding),
-        1 if files.len() == 1 => Err(Failure::Told),
+        1 if files.len() == 1 => Err(Failure::Reported),
         files => Err(Failure::Unread { files }),
     }
 }

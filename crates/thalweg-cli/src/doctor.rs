@@ -107,11 +107,11 @@ impl Sink {
         };
         let report = Report::new(command, exit, observed.evidence);
         // A full disk for one of the two files does not prevent the other.
-        let told = self.report.show(&report, shown);
+        let result = self.report.show(&report, shown);
         if let Some(html) = &mut self.html {
             write(html, &report.html(&observed.recording))?;
         }
-        told
+        result
     }
 }
 

@@ -105,12 +105,12 @@ fn recover(asked: &Recover) -> Result<Finding, Failure> {
 /// Returns options that keep the existing snapshots, and with them the journal, beside a new one:
 /// the number of snapshots to keep is the decision of the operator who serves the exchange.
 pub(crate) fn snapshots(storage: &impl Storage) -> SnapshotOptions {
-    let usual = SnapshotOptions::default();
+    let defaults = SnapshotOptions::default();
     let mut names = storage.list().unwrap_or_default();
     names.retain(|name| name.starts_with("snapshot-"));
     SnapshotOptions {
-        kept: (names.len() + 1).clamp(usual.kept, 1 << 10),
-        ..usual
+        kept: (names.len() + 1).clamp(defaults.kept, 1 << 10),
+        ..defaults
     }
 }
 

@@ -57,7 +57,7 @@ pub(crate) enum Failure {
     /// Some files could not be hashed; each was reported already.
     Unread { files: usize },
     /// A failure that was reported already.
-    Told,
+    Reported,
     /// A list of checksums cannot be read, or holds no checksums.
     List { list: String, what: String },
     /// Two runs of the same commands ended in different states, which is a fault of this program.
@@ -151,7 +151,7 @@ impl fmt::Display for Failure {
                 let why = reason(source);
                 write!(f, "standard output cannot be written: {why}")
             }
-            Failure::Told => Ok(()),
+            Failure::Reported => Ok(()),
             Failure::Unread { files } => {
                 write!(f, "{} could not be read", counted(*files as u64, "file"))
             }

@@ -175,11 +175,11 @@ fn check(list: &Path, options: &Hash) -> Result<Finding, Failure> {
             Line::Improper => {
                 tally.improper += 1;
                 if options.warn && !options.status {
-                    let told = format!(
+                    let message = format!(
                         "{}:{at}: Error: Improperly formatted checksum line.\n",
                         input.shown()
                     );
-                    let _ = io::stderr().write_all(told.as_bytes());
+                    let _ = io::stderr().write_all(message.as_bytes());
                 }
                 Verdict::improper(at)
             }
@@ -202,7 +202,7 @@ fn check(list: &Path, options: &Hash) -> Result<Finding, Failure> {
     match tally {
         Tally {
             unreadable: 1.., ..
-        } if options.status => Err(Failure::Told),
+        } if options.status => Err(Failure::Reported),
         Tally {
             unreadable: 1.., ..
         } => Err(Failure::Unread {
@@ -277,8 +277,8 @@ fn print_verdict(
         (_, Some(why)) => {
             let (list, line) = (list.shown(), verdict.line);
             let file = failure::shown(&entry.name);
-            let told = format!("{list}:{line}: Could not open or read '{file}': {why}.\n");
-            return failure::print(told.as_bytes());
+            let message = format!("{list}:{line}: Could not open or read '{file}': {why}.\n");
+            return failure::print(message.as_bytes());
         }
     };
     let mut line = list::escaped(entry.name.as_encoded_bytes());
@@ -288,25 +288,25 @@ fn print_verdict(
 
 /// Returns the closing lines of a check, in the wording of `xxhsum`.
 fn summary(tally: &Tally) -> String {
-    let told = |count: usize, one: &str, more: &str, what: &str| match count {
+    let message = |count: usize, one: &str, more: &str, what: &str| match count {
         0 => String::new(),
         1 => format!("1 {one} {what}\n"),
         _ => format!("{count} {more} {what}\n"),
     };
     [
-        told(
+        message(
             tally.improper,
             "line is",
             "lines are",
             "improperly formatted",
         ),
-        told(
+        message(
             tally.unreadable,
             "listed file",
             "listed files",
             "could not be read",
         ),
-        told(
+        message(
             tally.failed,
             "computed checksum",
             "computed checksums",

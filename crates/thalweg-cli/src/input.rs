@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn books_are_told_from_messages() {
+    fn books_are_distinguished_from_messages() {
         let snapshots = recognised(b"after_msgs,ts_ms,n_bids\n").unwrap_err();
         assert!(snapshots.contains("--books"), "{snapshots}");
         let rows = recognised(b"5859400,200,5853300,18\n").unwrap_err();

@@ -61,7 +61,7 @@ struct Damage {
     /// The first record behind the damage from which on the journal can be read.
     readable_from: Option<u64>,
     #[serde(skip)]
-    told: String,
+    message: String,
 }
 
 impl From<&Torn> for Unfinished {
@@ -133,7 +133,7 @@ impl Contents {
     /// Records damage. Damage is a finding, and so is a segment that cannot be read; other errors
     /// are failures.
     fn damaged(&mut self, place: &Place, error: Error) -> Result<(), Failure> {
-        let told = error.to_string();
+        let message = error.to_string();
         let (file, offset_bytes, lsn, why) = match error {
             error @ (Error::Io { .. } | Error::NewerVersion { .. }) if self.last.is_none() => {
                 return Err(error.into());
@@ -142,7 +142,7 @@ impl Contents {
                 file.clone(),
                 0,
                 None,
-                told.replacen(&format!("{file}: "), "", 1),
+                message.replacen(&format!("{file}: "), "", 1),
             ),
             Error::Corrupt {
                 file,
@@ -166,7 +166,7 @@ impl Contents {
             offset_bytes,
             lsn,
             why,
-            told,
+            message,
         });
         Ok(())
     }
@@ -199,12 +199,12 @@ impl Contents {
         {
             let _ = writeln!(
                 text,
-                "{file}: an unfinished write at byte {offset_bytes} (record {lsn}); nobody was \
-                 told that it is durable"
+                "{file}: an unfinished write at byte {offset_bytes} (record {lsn}); it was never \
+                 acknowledged"
             );
         }
         if let Some(damage) = &self.damage {
-            let _ = writeln!(text, "{}", damage.told);
+            let _ = writeln!(text, "{}", damage.message);
             let cut = match self.last {
                 Some(last) => format!(
                     ", or give up what is behind record {last}: thalweg journal cut --damaged {}",

@@ -117,7 +117,7 @@ mod tests {
     use thalweg_measure::histogram::Histogram;
 
     #[test]
-    fn limits_are_held_or_told() {
+    fn limits_are_held_or_reported() {
         let mut times = Histogram::new();
         times.record_n(50_000, 3);
         let times = distribution(&times);
@@ -143,21 +143,21 @@ mod tests {
 
     #[test]
     fn a_percentile_of_too_few_is_not_judged() {
-        let told = |text: &str, commands| text.parse::<Limit>().unwrap().too_few(commands);
+        let refusal = |text: &str, commands| text.parse::<Limit>().unwrap().too_few(commands);
         assert_eq!(
-            told("p99.9>50us", 9_999).unwrap(),
+            refusal("p99.9>50us", 9_999).unwrap(),
             "--fail-if p99.9>50us: 9999 commands are too few to judge p99.9 by, it takes 10000"
         );
-        assert_eq!(told("p99.9 > 50us", 10_000), None);
-        let one = told("p90>1us", 1).unwrap();
+        assert_eq!(refusal("p99.9 > 50us", 10_000), None);
+        let one = refusal("p90>1us", 1).unwrap();
         assert!(one.contains("1 command is too few"), "{one}");
         for figure in ["p50>1us", "max>1us", "mean>1us", "throughput<1"] {
-            assert_eq!(told(figure, 1), None, "{figure}");
+            assert_eq!(refusal(figure, 1), None, "{figure}");
         }
     }
 
     #[test]
-    fn what_is_no_limit_is_told() {
+    fn what_is_no_limit_is_reported() {
         let wrong = |text: &str| text.parse::<Limit>().unwrap_err();
         for text in ["", "p99", "p98>1us", ">1us", "p99=1us"] {
             assert_eq!(wrong(text), FORM, "{text}");

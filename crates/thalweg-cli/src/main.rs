@@ -84,7 +84,7 @@ fn main() -> ExitCode {
         // The reader closed the pipe because it has read enough: `thalweg … | head` is not a
         // failure.
         Err(failure) if failure.is_broken_pipe() => ExitCode::SUCCESS,
-        Err(Failure::Told) => ExitCode::from(2),
+        Err(Failure::Reported) => ExitCode::from(2),
         Err(failure) => {
             let _ = writeln!(io::stderr(), "thalweg: {failure}");
             if let Some(advice) = failure.advice() {

@@ -100,12 +100,12 @@ fn written(
         left: count,
         writer: Writer { out, form },
     };
-    let mut told = again.writer.names();
+    let mut written = again.writer.names();
     let mut take = |line, command: &Command| {
-        if told.is_ok() {
-            told = again.take(line, command);
+        if written.is_ok() {
+            written = again.take(line, command);
         }
-        told.is_ok() && again.left > 0
+        written.is_ok() && again.left > 0
     };
     match &source.again {
         Some((path, format)) if count > 0 && source.feed.count().is_none() => {
@@ -128,7 +128,7 @@ fn written(
                 .count();
         }
     }
-    let left = told.and_then(|()| left(&again.state, &mut again.writer));
+    let left = written.and_then(|()| left(&again.state, &mut again.writer));
     Ok(left
         .and_then(|()| again.writer.out.flush())
         .map(|()| again.state))

@@ -125,7 +125,7 @@ pub(crate) fn run(options: &Run) -> Result<Finding, Failure> {
     let mut source = source::load(&options.input, taken, &notes)?;
     if let Some(count) = source.feed.count() {
         let too_few = options.fail_if.iter().find_map(|l| l.too_few(count as u64));
-        too_few.map_or(Ok(()), |told| Err(Failure::Misuse(told)))?;
+        too_few.map_or(Ok(()), |too_few| Err(Failure::Misuse(too_few)))?;
     }
     let mut machine = machine::describe();
     let progress = notes.progress(source.feed.count(), "running");
@@ -217,7 +217,7 @@ fn through(
             },
             begin: begin.as_mut(),
         };
-        let runner = Pipelined::new(journaled, journaled::usual(service));
+        let runner = Pipelined::new(journaled, journaled::journaled_options(service));
         let outcome = runner.run(&mut source.feed, options.rate, progress, stop);
         source.before = begin.unwrap_or_else(|| source.before.clone());
         return outcome;
@@ -234,8 +234,8 @@ fn tell_failed(facts: &Facts, limits: &[Limit]) -> bool {
     let latency = &facts.latency;
     let mut fails = false;
     for limit in limits {
-        if let Some(told) = limit.too_few(facts.commands.total) {
-            let _ = writeln!(io::stderr(), "thalweg: {told}");
+        if let Some(too_few) = limit.too_few(facts.commands.total) {
+            let _ = writeln!(io::stderr(), "thalweg: {too_few}");
         } else if let Some(failed) = limit.failed(&latency.end_to_end, latency.throughput_per_s) {
             let _ = writeln!(io::stderr(), "thalweg: {failed}");
             fails = true;

@@ -94,11 +94,11 @@ where
             })
         });
         drop(tickets);
-        let answered = answers.join().unwrap_or(Err(Failure::Told));
+        let answered = answers.join().unwrap_or(Err(Failure::Reported));
         // The answer to this query comes after the reports of all commands before it.
         drop(client.query(SessionQuery::Account(user)));
         client.close();
-        let ended = reports.join().unwrap_or(Err(Failure::Told));
+        let ended = reports.join().unwrap_or(Err(Failure::Reported));
         read?;
         // The reason why the rest has no answer is reported first.
         ended?;

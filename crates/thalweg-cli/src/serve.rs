@@ -130,8 +130,8 @@ fn tell(format: Format, addresses: Addresses) -> Result<(), Failure> {
     let places = places.into_iter();
     let text = match format {
         Format::Text => {
-            let told = places.filter_map(|(name, at)| at.map(|at| format!("{name} {at}")));
-            format!("listening: {}\n", told.collect::<Vec<_>>().join(", "))
+            let shown = places.filter_map(|(name, at)| at.map(|at| format!("{name} {at}")));
+            format!("listening: {}\n", shown.collect::<Vec<_>>().join(", "))
         }
         Format::Json => {
             let at = |(name, at): (&str, Option<std::net::SocketAddr>)| {

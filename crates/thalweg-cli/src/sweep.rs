@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rate_that_was_not_reached_is_told() {
+    fn a_rate_that_was_not_reached_is_reported() {
         let row = |reached, rate_per_s| Row {
             placement: "inline".to_owned(),
             rate_per_s,

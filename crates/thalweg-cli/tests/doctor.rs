@@ -44,7 +44,7 @@ fn ends_have_the_codes_that_a_shell_gives() {
 }
 
 #[test]
-fn a_page_that_cannot_be_written_is_told_by_the_exit_code() {
+fn a_page_that_cannot_be_written_is_reported_by_the_exit_code() {
     let into = |error: std::process::Stdio| {
         let status = command(&["doctor", "--", "true"]).stderr(error).status();
         status.expect("the program can be started").code()
@@ -82,16 +82,16 @@ fn a_report_goes_to_a_file() {
 }
 
 #[test]
-fn a_program_that_computes_is_told_with_its_figures() {
+fn a_program_that_computes_is_reported_with_its_figures() {
     let busy = "i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done";
     let out = thalweg(&["doctor", "--evidence", "--", "sh", "-c", busy]);
     assert_eq!(out.code, Some(0));
     // Beside other programs they are the cause, and the page says that first.
-    let told = ["CPU-COMPUTE", "CONTAMINATED"];
-    let told = told
+    let verdicts = ["CPU-COMPUTE", "CONTAMINATED"];
+    let is_named = verdicts
         .iter()
         .any(|id| out.stderr.contains(&format!("1. {id} (")));
-    assert!(told, "{}", out.stderr);
+    assert!(is_named, "{}", out.stderr);
     for part in ["   Next: ", "state.running", "\ntime.wall "] {
         assert!(out.stderr.contains(part), "{part} is not in {}", out.stderr);
     }

@@ -141,10 +141,10 @@ fn what_is_whole_is_verified_exported_and_recovered() {
 fn damage_is_found_and_named() {
     let directory = exchange("damaged");
     damage(&snapshot(&directory, 5), 200);
-    let told = "the checksum of the file does not agree";
+    let message = "the checksum of the file does not agree";
     let verified = run("verify", &directory, &[]);
     assert_eq!(verified.code, Some(1), "{verified:?}");
-    assert!(verified.stdout.contains(told), "{verified:?}");
+    assert!(verified.stdout.contains(message), "{verified:?}");
     let recovered = run("recover", &directory, &[]);
     assert_eq!(recovered.code, Some(1), "{recovered:?}");
     assert!(
@@ -203,8 +203,8 @@ fn what_is_no_exchange_or_in_use_or_of_another_version_is_refused() {
     fs::create_dir(&junk).expect("a directory");
     fs::write(junk.join("00000000000000000001.segment"), "junk").expect("a file");
     for command in ["recover", "verify", "export"] {
-        let told = "junk/00000000000000000001.segment: shorter than a segment's header";
-        run(command, &junk, &[]).refused(&[told]);
+        let message = "junk/00000000000000000001.segment: shorter than a segment's header";
+        run(command, &junk, &[]).refused(&[message]);
     }
     let _ = fs::remove_dir_all(&directory);
 }
@@ -218,8 +218,8 @@ fn an_exchange_without_a_whole_snapshot_is_recovered_from_its_whole_journal() {
     }
     let recovered = run("recover", &directory, &[]);
     assert_eq!(recovered.code, Some(1), "{recovered:?}");
-    let told = "10 commands, all of them executed again: no snapshot was whole\n";
-    assert!(recovered.stdout.contains(told), "{recovered:?}");
+    let message = "10 commands, all of them executed again: no snapshot was whole\n";
+    assert!(recovered.stdout.contains(message), "{recovered:?}");
     let after = facts(&run("recover", &directory, &["--format", "json"]));
     assert_eq!(after["state_hash"], before["state_hash"]);
     let _ = fs::remove_dir_all(&directory);

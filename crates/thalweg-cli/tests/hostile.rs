@@ -65,7 +65,7 @@ fn numbers_below_the_least_name_it() {
 }
 
 #[test]
-fn other_packers_and_first_lines_are_told() {
+fn other_packers_and_first_lines_are_recognised() {
     let scratch = Scratch::new();
     let run = |content: &[u8]| {
         let file = scratch.file("input", content);
@@ -77,8 +77,8 @@ fn other_packers_and_first_lines_are_told() {
         ("zstd", b"\x28\xb5\x2f\xfd\x04"),
         ("xz", b"\xfd7zXZ\0\0"),
     ] {
-        let told = format!("input:1: this is compressed with {name}, and only gzip is read");
-        run(magic).refused(&[&told]);
+        let message = format!("input:1: this is compressed with {name}, and only gzip is read");
+        run(magic).refused(&[&message]);
     }
     run(b"user,7\n").refused(&["orders (whose first line is `thalweg-orders,1`)"]);
     run(b"thalweg-orders,1 \r\nuser,7\n").fine();
@@ -87,7 +87,7 @@ fn other_packers_and_first_lines_are_told() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_full_disk_is_told() {
+fn a_full_disk_is_reported() {
     let scratch = Scratch::new();
     let orders = scratch.file("orders.csv", ORDERS.as_bytes());
     let full = "No space left on device";

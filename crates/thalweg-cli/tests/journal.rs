@@ -52,10 +52,10 @@ fn a_whole_journal_is_shown_and_verified() {
         (&[(); 0][..].into(), &6.into())
     );
     assert_eq!(json["torn"], serde_json::Value::Null);
-    let told = format!("{place}: no damage, nothing was cut\n");
+    let message = format!("{place}: no damage, nothing was cut\n");
     assert_eq!(
         thalweg(&["journal", "cut", "--damaged", &place]).fine(),
-        told
+        message
     );
 }
 
@@ -131,7 +131,7 @@ fn records_are_printed_as_they_are_read() {
 }
 
 #[test]
-fn a_torn_write_is_told_and_is_no_damage() {
+fn a_torn_write_is_reported_and_is_no_damage() {
     let scratch = Scratch::new();
     let place = journal(&scratch);
     damage(&place, 2, 4096 + 64);
@@ -151,13 +151,13 @@ fn damage_is_a_finding_and_can_be_cut_off() {
     damage(&place, 1, 8192 + 64);
     let verified = thalweg(&["journal", "verify", &place]);
     assert_eq!(verified.code, Some(1), "{verified:?}");
-    let told = "damaged at byte 8192: record 3 was durable and cannot be read: the next segment \
+    let message = "damaged at byte 8192: record 3 was durable and cannot be read: the next segment \
                 begins with a later record";
     assert!(
         verified.stdout.contains("DAMAGED: records 1 to 2"),
         "{verified:?}"
     );
-    assert!(verified.stdout.contains(told), "{verified:?}");
+    assert!(verified.stdout.contains(message), "{verified:?}");
     let verified = thalweg(&["journal", "verify", &place, "--format", "json"]);
     assert_eq!(verified.code, Some(1), "{verified:?}");
     let json: serde_json::Value = serde_json::from_str(&verified.stdout).unwrap();
@@ -207,11 +207,11 @@ fn a_segment_that_is_bad_or_missing_is_a_finding_and_can_be_cut_off() {
             }
         };
         for command in ["show", "verify"] {
-            let told = thalweg(&["journal", command, &place]);
-            assert_eq!(told.code, Some(1), "{told:?}");
+            let run = thalweg(&["journal", command, &place]);
+            assert_eq!(run.code, Some(1), "{run:?}");
             let whole = "records 1 to 4, of 2 bytes, in 2 blocks and 1 segment";
             let begin = format!("{place}: DAMAGED: {whole}\n{second}: {why}");
-            assert!(told.stdout.starts_with(&begin), "{told:?}");
+            assert!(run.stdout.starts_with(&begin), "{run:?}");
         }
         let json = thalweg(&["journal", "verify", &place, "--format", "json"]).stdout;
         let json: serde_json::Value = serde_json::from_str(&json).unwrap();
@@ -220,8 +220,8 @@ fn a_segment_that_is_bad_or_missing_is_a_finding_and_can_be_cut_off() {
             (&false.into(), &why.into())
         );
         let cut = thalweg(&["journal", "cut", "--damaged", &place]);
-        let told = "cut behind record 4, in ";
-        assert!(cut.fine().contains(told), "{cut:?}");
+        let message = "cut behind record 4, in ";
+        assert!(cut.fine().contains(message), "{cut:?}");
         let verified = thalweg(&["journal", "verify", &place]);
         assert!(
             verified.fine().contains("whole: records 1 to 4"),
@@ -242,7 +242,7 @@ fn a_directory_without_a_journal_is_left_as_it_is() {
 }
 
 #[test]
-fn what_cannot_be_done_is_told() {
+fn what_cannot_be_done_is_reported() {
     let scratch = Scratch::new();
     let place = journal(&scratch);
     let nothing = scratch.path("nothing");

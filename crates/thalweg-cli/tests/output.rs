@@ -73,8 +73,8 @@ fn json_has_units_in_its_keys() {
             .flatten()
         {
             // A p90 needs ten times beyond it.
-            let is_told = spent["count"].as_u64().unwrap() >= 100;
-            assert_eq!(has_p90(spent), is_told, "{}", stage["name"]);
+            let is_reported = spent["count"].as_u64().unwrap() >= 100;
+            assert_eq!(has_p90(spent), is_reported, "{}", stage["name"]);
         }
     }
     assert!(
@@ -171,7 +171,7 @@ fn any_amount_of_comments_may_come_first() {
 }
 
 #[test]
-fn missing_rows_are_told() {
+fn missing_rows_are_reported() {
     let scratch = Scratch::new();
     let messages = "34200.1,1,16,18,100,1\n34200.2,1,17,8,99,1\n34200.3,1,18,8,98,1\n";
     let messages = scratch.file("m.csv", messages.as_bytes());
@@ -225,7 +225,7 @@ fn the_example_of_wishes_runs() {
 }
 
 #[test]
-fn operations_run_and_are_told() {
+fn operations_run_and_are_reported() {
     let orders = "thalweg-orders,1\nsymbol,1,10,20,1,1,0,0\nuser,7\ndeposit,7,20,1000\n\
         band,1,90,none\nplace,7,1,1,buy,gtc,89,1\nplace,7,1,2,buy,gtc,90,2,post_only\n\
         halt,1\nmove,7,1,2,91\nunhalt,1\ncancel_all,7,all\nremove,1\ncancel,7,1,2\n";

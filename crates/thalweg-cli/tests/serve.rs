@@ -51,10 +51,10 @@ impl Serving {
         BufReader::new(stdout)
             .read_line(&mut line)
             .expect("it says where it listens");
-        let told: serde_json::Value = serde_json::from_str(&line).expect("it is JSON");
-        let admin = told["admin"].as_str().and_then(|at| at.parse().ok());
+        let printed: serde_json::Value = serde_json::from_str(&line).expect("it is JSON");
+        let admin = printed["admin"].as_str().and_then(|at| at.parse().ok());
         let admin = admin.expect("an address");
-        let at = |name: &str| told[name].as_str().expect("an address").to_owned();
+        let at = |name: &str| printed[name].as_str().expect("an address").to_owned();
         Serving {
             child,
             admin,
@@ -110,7 +110,7 @@ fn the_default_configuration_is_printed() {
 }
 
 #[test]
-fn what_cannot_be_served_is_told_at_once() {
+fn what_cannot_be_served_is_reported_at_once() {
     thalweg(&["exchange", "serve"]).refused(&["<DIR>"]);
     let scratch = Scratch::new();
     let directory = scratch.path("exchange");
@@ -231,8 +231,8 @@ fn a_file_is_no_place_for_an_exchange() {
     serve(&["--demo", &file]).refused(&[&file, "not a directory"]);
     serve(&[&file]).refused(&[&file, "not a directory"]);
     for command in ["recover", "verify", "export"] {
-        let told = format!("{file}: cannot be listed: Not a directory");
-        thalweg(&["exchange", command, &file]).refused(&[&told]);
+        let message = format!("{file}: cannot be listed: Not a directory");
+        thalweg(&["exchange", command, &file]).refused(&[&message]);
     }
 }
 
@@ -255,10 +255,10 @@ fn an_audit_line_is_in_the_file_for_each_command_of_an_administrator() {
     }
     let text = std::fs::read_to_string(&audit).expect("it was made");
     let lines = text.lines().zip(1..).map(|(line, number)| {
-        let told: serde_json::Value = serde_json::from_str(line).expect("JSON");
-        assert_eq!(told["sequence"], number, "{line}");
-        assert_eq!(told["result"], "SUCCESS", "{line}");
-        assert_eq!(told["admin"], 1, "{line}");
+        let printed: serde_json::Value = serde_json::from_str(line).expect("JSON");
+        assert_eq!(printed["sequence"], number, "{line}");
+        assert_eq!(printed["result"], "SUCCESS", "{line}");
+        assert_eq!(printed["admin"], 1, "{line}");
     });
     assert_eq!(lines.count(), 5);
 }
@@ -280,7 +280,7 @@ fn a_log_that_nobody_reads_stops_nothing() {
 }
 
 #[test]
-fn a_port_in_use_and_a_wrong_key_file_are_told_with_their_place() {
+fn a_port_in_use_and_a_wrong_key_file_are_reported_with_their_place() {
     let scratch = Scratch::new();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let taken = taken.local_addr().expect("it has one").to_string();
@@ -292,8 +292,8 @@ fn a_port_in_use_and_a_wrong_key_file_are_told_with_their_place() {
         words.extend(more);
         thalweg(&words)
     };
-    let told = format!("trade.listen: {taken} cannot be listened on: ");
-    serve(&taken, &[]).refused(&[&told]);
+    let message = format!("trade.listen: {taken} cannot be listened on: ");
+    serve(&taken, &[]).refused(&[&message]);
     let keys = scratch.file("keys.toml", b"[[key]]\nname = \"a\"\nrole = \"root\"\n");
     serve(any, &["--key-file", &keys]).refused(&["keys.toml:1: "]);
     let none = scratch.path("none.toml");
@@ -306,7 +306,7 @@ fn a_port_in_use_and_a_wrong_key_file_are_told_with_their_place() {
 
 /// A limit on the size of files simulates a full disk.
 #[test]
-fn a_last_snapshot_that_finds_no_room_is_told_and_nothing_is_gone() {
+fn a_last_snapshot_that_finds_no_room_is_reported_and_nothing_is_gone() {
     let scratch = Scratch::new();
     let directory = scratch.path("exchange");
     let config = scratch.file("serve.toml", b"[journal]\nsegment_bytes = 1048576\n");

@@ -66,11 +66,11 @@ fn a_connection_that_breaks_is_made_again() {
         assert_eq!(ended.code, Some(0), "{ended:?}");
         assert!(ended.stderr.contains("; trying again\n"), "{ended:?}");
         let answers = objects(&ended, &["command"]);
-        let told = answers
+        let answered = answers
             .iter()
             .map(|answer| (answer["line"].as_u64(), answer["command"].as_u64()));
         let expected = [(Some(3), Some(0)), (Some(5), Some(1)), (Some(6), Some(2))];
-        assert!(told.eq(expected), "{answers:?}");
+        assert!(answered.eq(expected), "{answers:?}");
         assert_eq!(objects(&ended, &["request_rejected"]).len(), 3);
         assert_eq!(mock.world().executed.len(), 3);
     }
@@ -139,7 +139,7 @@ fn what_is_wrong_is_named() {
 }
 
 #[test]
-fn who_is_not_let_in_is_told_why() {
+fn a_refused_connection_names_the_reason() {
     let scratch = Scratch::new();
     let orders = scratch.file("orders.csv", ORDERS);
     let mock = Mock::new([Fault::Reject(bye(Ending::WrongKey, ""))]);

@@ -189,8 +189,8 @@ fn a_long_stream_is_read_beside_the_run_and_again_for_its_results() {
     assert_eq!(facts["commands"]["by_kind"][0]["count"], LONG);
     let results = std::fs::read_to_string(&out).unwrap();
     let last = LONG + 2;
-    let told = format!("command,{last},{},cancel,7,1,9,", last + 1);
-    assert!(results.contains(&told), "{told}");
+    let expected = format!("command,{last},{},cancel,7,1,9,", last + 1);
+    assert!(results.contains(&expected), "{expected}");
     assert_eq!(
         results
             .lines()
@@ -390,7 +390,7 @@ fn ctrl_c_ends_a_run_and_reports_what_there_is() {
     let rest = results.lines().count();
     let said = Ended::from(child.wait_with_output().unwrap());
     assert_eq!(said.code, Some(130), "{said:?}");
-    let (facts, told) = said.stderr.rsplit_once("}\n").unwrap();
+    let (facts, message) = said.stderr.rsplit_once("}\n").unwrap();
     let facts: serde_json::Value = serde_json::from_str(&format!("{facts}}}")).unwrap();
     assert_eq!(facts["input"]["interrupted"], true);
     let total = facts["commands"]["total"].as_u64().unwrap();
@@ -398,5 +398,5 @@ fn ctrl_c_ends_a_run_and_reports_what_there_is() {
         total < 1_000_000 && rest as u64 + 1 >= total,
         "{total}, {rest}"
     );
-    assert!(told.contains("ended by Ctrl-C after"), "{told}");
+    assert!(message.contains("ended by Ctrl-C after"), "{message}");
 }

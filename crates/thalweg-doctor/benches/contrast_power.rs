@@ -51,7 +51,7 @@ mod measured {
             let program = program.to_str().expect("the path is UTF-8").to_owned();
             Line::Words(vec![program, "spin".to_owned(), steps])
         };
-        let mut told = 0;
+        let mut shown = 0;
         for seed in 0..tries {
             let plan = Plan {
                 a: line(steps),
@@ -67,13 +67,13 @@ mod measured {
             let differing = found
                 .metrics
                 .iter()
-                .filter(|row| row.verdict != Finding::Untold);
+                .filter(|row| row.verdict != Finding::NotShown);
             let differing: Vec<&str> = differing.map(|row| row.metric).collect();
-            told += u64::from(!differing.is_empty());
+            shown += u64::from(!differing.is_empty());
             let wall = &found.metrics[0];
             println!(
                 "{seed:>3}  {}  wall {:.1} ms, {:+.2} ms [{:+.2}, {:+.2}], p {:.4}; others took \
-                 {:.1} % and {:.1} %; told: {differing:?}",
+                 {:.1} % and {:.1} %; shown: {differing:?}",
                 found.verdict,
                 wall.a * 1e3,
                 wall.shift.value * 1e3,
@@ -84,7 +84,7 @@ mod measured {
                 found.b.taken.share() * 100.0,
             );
         }
-        println!("{percent} % longer, {runs} runs of {seconds} s: told in {told} of {tries} tries");
+        println!("{percent} % longer, {runs} runs of {seconds} s: {shown} of {tries} tries");
     }
 
     /// Returns the number of steps that take this long here, measured as the fastest of some tries.

@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn yields_are_told_by_their_number_where_samples_lack() {
+    fn yields_are_estimated_by_their_number_where_samples_lack() {
         let some = evidence(&[
             ("state.running", 1.0),
             ("cpu.system_share", 0.8),
@@ -308,7 +308,7 @@ mod tests {
 
     /// Two threads of Go without a count of calls; and one that writes, and seldom parks.
     #[test]
-    fn calls_of_futex_are_told_by_what_they_take() {
+    fn calls_of_futex_are_recognised_by_what_they_take() {
         let share = |futex| {
             let some = evidence(&[
                 ("state.running", 1.0),

@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_way_to_measure_is_told_once_and_says_why() {
+    fn each_way_to_measure_is_reported_once_and_says_why() {
         let all = capabilities();
         for (at, one) in all.iter().enumerate() {
             assert!(!one.why.is_empty() && !one.cost.is_empty(), "{one:?}");

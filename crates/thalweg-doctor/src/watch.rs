@@ -91,8 +91,8 @@ impl Watch {
             false => Err(io::Error::other("not asked for")),
         };
         let whole = perf.as_ref().is_ok_and(Perf::is_whole_machine);
-        let untold = |perf: &Perf| perf.missing("sched_wakeup").is_some();
-        let turns = perf.as_ref().is_ok_and(untold).then(Turns::default);
+        let is_missing = |perf: &Perf| perf.missing("sched_wakeup").is_some();
+        let turns = perf.as_ref().is_ok_and(is_missing).then(Turns::default);
         let host = Host::look(threads[0].0);
         let usage = Usage::begin(threads.iter().map(|&(pid, _)| pid));
         let from_ns = now_ns();
@@ -204,7 +204,7 @@ impl Watch {
         }
         let now_ns = now_ns();
         self.take_in(now_ns);
-        self.timeline.set_told(pace.is_on(), now_ns);
+        self.timeline.set_known(pace.is_on(), now_ns);
         let mut span = |span| self.recorder.add(span);
         if pace == Pace::Blind {
             self.timeline.begin_gap(now_ns, spent_ns, &mut span);
@@ -264,12 +264,12 @@ impl Watch {
         let Some(woken) = threads.get(&event.tid) else {
             return;
         };
-        let told = match event.what {
+        let recorded = match event.what {
             What::Roused { waker } => waker.filter(|waker| threads.contains_key(waker)),
             _ => None,
         };
         let suggested = self.turns.as_mut().and_then(|turns| turns.see(event));
-        for waker in told.into_iter().chain(suggested) {
+        for waker in recorded.into_iter().chain(suggested) {
             self.wakes.add(waker, event.tid);
             let words = &mut self.waits.words;
             words.wake(waker, event.tid, woken.since_ns, event.time_ns);

@@ -127,22 +127,22 @@ fn a_tally_of_skipped_cases_is_no_success() {
 #[test]
 fn another_user_is_compared_with_the_first() {
     let case = &table()[0];
-    let told = |id: &str| {
+    let outcome = |id: &str| {
         let text = format!(r#"noise {{ {{"verdicts": [{{"id": "{id}", "confidence": 0.5}}]}}"#);
-        tally::Outcome::Told(report::verdicts(&text).unwrap())
+        tally::Outcome::Verdicts(report::verdicts(&text).unwrap())
     };
     let mut tally = tally::Tally::new(false);
     for (number, other) in ["IDLE", "IDLE", "IDLE", "IDLE", "BURST"]
         .into_iter()
         .enumerate()
     {
-        tally.add(tally::Row::new(case, None, told("IDLE")));
-        tally.add(tally::Row::new(case, Some("nobody"), told(other)));
+        tally.add(tally::Row::new(case, None, outcome("IDLE")));
+        tally.add(tally::Row::new(case, Some("nobody"), outcome(other)));
         assert_eq!(tally.same(), ((number + 1).min(4), number + 1));
         assert_eq!(tally.exit_code(), 0, "4 of 5 is enough");
     }
-    tally.add(tally::Row::new(case, None, told("IDLE")));
-    tally.add(tally::Row::new(case, Some("nobody"), told("BURST")));
+    tally.add(tally::Row::new(case, None, outcome("IDLE")));
+    tally.add(tally::Row::new(case, Some("nobody"), outcome("BURST")));
     assert_eq!((tally.same(), tally.exit_code()), ((4, 6), 1));
     let json = tally.json();
     assert_eq!(json["same_first_verdict"]["of"], 6);

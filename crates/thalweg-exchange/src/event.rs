@@ -1,16 +1,10 @@
 //! The events that a command caused in a book, and the buffer that collects them.
 
-mod level;
-mod made;
-mod reason;
-
 use std::ops::Deref;
 
-pub use self::level::LevelChange;
-pub(crate) use self::made::{Hints, Made, UserHint};
-pub use self::reason::{RejectReason, Removal};
 use crate::command::Action;
 use crate::ids::{OrderId, SymbolId, UserId};
+use crate::result_code::ResultCode;
 
 /// One thing that happened in a book.
 ///
@@ -505,5 +499,199 @@ impl<'a> IntoIterator for &'a Events {
 
     fn into_iter(self) -> Self::IntoIter {
         self.list.iter()
+    }
+}
+
+// Price levels as a command left them.
+
+/// A price level after a command that may have changed it; see
+/// [`Events::with_levels`](super::Events::with_levels).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LevelChange {
+    /// The symbol of the book.
+    pub symbol: SymbolId,
+    /// The side.
+    pub side: Action,
+    /// The price.
+    pub price: i64,
+    /// Lots that are shown at this price; 0 where the level is gone.
+    pub volume: i64,
+    /// Orders that they belong to; 0 where the level is gone.
+    pub orders: u64,
+}
+
+impl LevelChange {
+    /// Returns a level that is not read from its book yet.
+    pub(crate) const fn unread(symbol: SymbolId, side: Action, price: i64) -> Self {
+        Self {
+            symbol,
+            side,
+            price,
+            volume: 0,
+            orders: 0,
+        }
+    }
+
+    /// Returns what the level is found by, in the order in which mass changes are listed.
+    pub(crate) const fn key(&self) -> (SymbolId, Action, i64) {
+        (self.symbol, self.side, self.price)
+    }
+}
+
+// The trade as settlement gets it, before it is an event.
+
+/// The slot where the risk check keeps an order's owner, as the risk check itself reported it when
+/// the order was placed.
+///
+/// Saves a look-up and proves nothing: its user must check that the user in that slot is the one
+/// whose id stands beside it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct UserHint(pub(crate) u32);
+
+impl UserHint {
+    /// Nothing is known.
+    pub(crate) const UNKNOWN: Self = Self(u32::MAX);
+}
+
+/// The hints of a list of events, from its first on.
+#[derive(Clone, Copy)]
+pub(crate) struct Hints<'e>(pub(super) &'e [UserHint]);
+
+impl Hints<'_> {
+    /// The hints of a list of events without any.
+    pub(crate) const NONE: Self = Self(&[]);
+
+    /// Returns the hint of the event at `at`.
+    #[inline(always)]
+    pub(crate) fn at(self, at: usize) -> UserHint {
+        self.0.get(at).copied().unwrap_or(UserHint::UNKNOWN)
+    }
+
+    /// Returns the hints of the events from `at` on.
+    pub(crate) fn from(self, at: usize) -> Self {
+        Self(self.0.get(at..).unwrap_or_default())
+    }
+}
+
+/// The maker's side of a trade.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Made {
+    pub(crate) price: i64,
+    pub(crate) size: i64,
+    pub(crate) uid: UserId,
+    pub(crate) user: UserHint,
+    pub(crate) reserve_price: i64,
+    pub(crate) completed: bool,
+}
+
+// Why orders are rejected, and why they are removed.
+
+/// Why lots of a new order, or of a stop order that was triggered, neither trade nor rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+#[non_exhaustive]
+pub enum RejectReason {
+    /// An IOC order took what was available within its limit, and ends (code 0).
+    ImmediateOrCancel = 0,
+    /// The next lot would cost more, or bring in less, than the budget allows (code 1).
+    Budget = 1,
+    /// It cannot be filled completely within its limit or budget (code 2).
+    FillOrKill = 2,
+    /// It is post-only and would take (code 3).
+    PostOnly = 3,
+    /// Its owner has an order of this id in the symbol; by the reference's rules, any user has one
+    /// (code 4).
+    DuplicateId = 4,
+    /// It would trade with its owner's own order (code 5).
+    SelfTrade = 5,
+    /// It has met as many orders as one command may ([`WORK_MAX`](crate::WORK_MAX)), or would have
+    /// to, to be filled whole (code 6).
+    WorkLimit = 6,
+}
+
+impl RejectReason {
+    /// Every reason, in the order of its code.
+    pub const ALL: [Self; 7] = [
+        Self::ImmediateOrCancel,
+        Self::Budget,
+        Self::FillOrKill,
+        Self::PostOnly,
+        Self::DuplicateId,
+        Self::SelfTrade,
+        Self::WorkLimit,
+    ];
+
+    /// Returns the reason with this code.
+    #[must_use]
+    pub fn from_code(code: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(code)).copied()
+    }
+
+    /// Returns how a command ends that places an order of which nothing trades and nothing rests,
+    /// for this reason: [`ResultCode::Success`] where the order ends as its type says, else a code
+    /// of the reason's own.
+    #[must_use]
+    pub const fn result(self) -> ResultCode {
+        match self {
+            Self::ImmediateOrCancel | Self::Budget => ResultCode::Success,
+            Self::FillOrKill => ResultCode::MatchingRejectedFillOrKill,
+            Self::PostOnly => ResultCode::MatchingRejectedPostOnly,
+            Self::DuplicateId => ResultCode::MatchingRejectedDuplicateId,
+            Self::SelfTrade => ResultCode::MatchingRejectedSelfTrade,
+            Self::WorkLimit => ResultCode::MatchingRejectedWorkLimit,
+        }
+    }
+}
+
+/// Why an order was removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Removal {
+    /// By [`Command::CancelAll`](crate::Command::CancelAll) (code 0).
+    CancelAll = 0,
+    /// It would have traded with its owner's own order (code 1).
+    SelfTrade = 1,
+    /// Its good-till time had come (code 2).
+    Expired = 2,
+    /// Its symbol was removed (code 3).
+    SymbolRemoved = 3,
+    /// It was a stop order that waited, and its owner cancelled it, or took all its lots off it
+    /// (code 4).
+    Cancelled = 4,
+    /// Its owner reduced it while it waits as a stop order: the rest still waits (code 5).
+    Reduced = 5,
+    /// Its price is outside the price band: that which its futures symbol was given, or for a stop
+    /// order that was triggered, that of its symbol (code 6).
+    OutsideBand = 6,
+    /// Its owner's session has ended, and it [asked for
+    /// that](crate::OrderFlags::with_cancel_on_disconnect) (code 7).
+    Disconnected = 7,
+    /// It met an order of its owner, and both lost the same number of lots, without a trade: the
+    /// rest of it stays (code 8). Where nothing stays, [`SelfTrade`](Self::SelfTrade) reports it.
+    Decremented = 8,
+    /// It was moved and has met as many orders as one command may ([`WORK_MAX`](crate::WORK_MAX)):
+    /// what is left of it would trade at its new price (code 9).
+    WorkLimit = 9,
+}
+
+impl Removal {
+    /// Every reason, in the order of its code.
+    pub const ALL: [Self; 10] = [
+        Self::CancelAll,
+        Self::SelfTrade,
+        Self::Expired,
+        Self::SymbolRemoved,
+        Self::Cancelled,
+        Self::Reduced,
+        Self::OutsideBand,
+        Self::Disconnected,
+        Self::Decremented,
+        Self::WorkLimit,
+    ];
+
+    /// Returns the reason with this code.
+    #[must_use]
+    pub fn from_code(code: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(code)).copied()
     }
 }

@@ -32,19 +32,16 @@
 //! assert_eq!(reports.next(), None);
 //! ```
 
-mod asked;
 mod reports;
-mod straight;
 
 use std::fmt;
 
-pub(crate) use self::asked::Asked;
 pub use self::reports::ExecutionReports;
-pub(crate) use self::straight::for_each_report;
-use crate::command::Action;
-use crate::event::{RejectReason, Removal};
+use crate::command::{Action, Command, Place};
+use crate::event::{Event, RejectReason, Removal};
 use crate::ids::{OrderId, SymbolId, UserId};
 use crate::result_code::ResultCode;
+use crate::service::Outcome;
 
 /// A trade: the same in the reports of both sides, unique in an exchange, and the same for every
 /// placement.
@@ -156,5 +153,216 @@ impl ExecutionReport {
             | Execution::Triggered
             | Execution::RequestRejected(_) => false,
         }
+    }
+}
+
+// The parts of a command that its reports need.
+
+/// The request of a command for one order: all that its reports need of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked {
+    pub(super) uid: UserId,
+    pub(super) symbol: SymbolId,
+    pub(super) order: OrderId,
+    pub(super) price: i64,
+    /// The side and the size of a new order.
+    pub(super) new: Option<(Action, i64)>,
+    /// Lots that are given to an order beyond those that it has.
+    pub(super) more: i64,
+    /// It concerns one order of its user.
+    pub(super) is_order: bool,
+    /// The user who sent the command, if it is of one user.
+    owner: Option<UserId>,
+}
+
+impl Asked {
+    pub(crate) fn of(command: &Command) -> Self {
+        if let Some(place) = command.place() {
+            return Self::new(place);
+        }
+        let none = Self {
+            uid: UserId(0),
+            symbol: SymbolId(0),
+            order: OrderId(0),
+            price: 0,
+            new: None,
+            more: 0,
+            is_order: false,
+            owner: command.uid(),
+        };
+        match *command {
+            Command::Cancel {
+                uid,
+                symbol,
+                order_id: order,
+            }
+            | Command::Reduce {
+                uid,
+                symbol,
+                order_id: order,
+                ..
+            } => Self {
+                uid,
+                symbol,
+                order,
+                is_order: true,
+                ..none
+            },
+            Command::Move {
+                uid,
+                symbol,
+                order_id: order,
+                price,
+            } => Self {
+                uid,
+                symbol,
+                order,
+                price,
+                is_order: true,
+                ..none
+            },
+            Command::Amend(ref amend) => Self {
+                uid: amend.uid,
+                symbol: amend.symbol,
+                order: amend.order_id,
+                price: amend.price,
+                more: amend.size.saturating_sub(amend.size_before).max(0),
+                is_order: true,
+                ..none
+            },
+            Command::RunStops { symbol } | Command::Uncross { symbol, .. } => {
+                Self { symbol, ..none }
+            }
+            Command::CancelAll { uid, .. } => Self { owner: uid, ..none },
+            Command::Disconnect { uid } => Self {
+                owner: Some(uid),
+                ..none
+            },
+            _ => none,
+        }
+    }
+
+    /// Returns the user who sent the command, if it is of one user.
+    pub(crate) const fn user(&self) -> Option<UserId> {
+        self.owner
+    }
+
+    const fn new(place: &Place) -> Self {
+        Self {
+            owner: Some(place.uid),
+            uid: place.uid,
+            symbol: place.symbol,
+            order: place.order_id,
+            price: place.price,
+            new: Some((place.action, place.size)),
+            more: 0,
+            is_order: true,
+        }
+    }
+}
+
+// The reports of the most frequent commands, without the iterator: orders that rest or trade, and
+// cancels of one order.
+
+/// Calls `each` with the reports that [`ExecutionReports`](super::ExecutionReports) has.
+#[inline]
+pub(crate) fn for_each_report(outcome: &Outcome<'_>, mut each: impl FnMut(&ExecutionReport)) {
+    let Outcome {
+        sequence, result, ..
+    } = *outcome;
+    let (command, list) = (outcome.command, outcome.events.as_slice());
+    match (command, list) {
+        (Command::Place(place), trades)
+            if result == ResultCode::Success
+                && trades
+                    .iter()
+                    .all(|event| matches!(event, Event::Trade { .. })) =>
+        {
+            placed(sequence, place, trades, each);
+        }
+        (
+            Command::Cancel { uid, symbol, .. },
+            [
+                Event::Reduce {
+                    order,
+                    price,
+                    size,
+                    left,
+                    filled,
+                    completed: true,
+                    action,
+                    ..
+                },
+            ],
+        ) if result == ResultCode::Success => each(&ExecutionReport {
+            command: sequence,
+            owner: *uid,
+            symbol: *symbol,
+            order: *order,
+            side: Some(*action),
+            price: *price,
+            left: *left,
+            filled: *filled,
+            kind: Execution::Cancelled {
+                size: *size,
+                why: CancelReason::Requested,
+            },
+        }),
+        _ => outcome.reports().for_each(|report| each(&report)),
+    }
+}
+
+/// Calls `each` with the reports of a new order that was accepted, and of its trades.
+#[inline]
+fn placed(sequence: u64, place: &Place, trades: &[Event], mut each: impl FnMut(&ExecutionReport)) {
+    let mut taker = ExecutionReport {
+        command: sequence,
+        owner: place.uid,
+        symbol: place.symbol,
+        order: place.order_id,
+        side: Some(place.action),
+        price: place.price,
+        left: place.size,
+        filled: 0,
+        kind: Execution::New,
+    };
+    each(&taker);
+    for (index, event) in (0..).zip(trades) {
+        let Event::Trade {
+            price,
+            size,
+            maker_order,
+            maker_uid,
+            maker_filled,
+            maker_left,
+            ..
+        } = *event
+        else {
+            return;
+        };
+        let id = TradeId {
+            command: sequence,
+            index,
+        };
+        let kind = |is_maker| Execution::Trade {
+            id,
+            price,
+            size,
+            is_maker,
+        };
+        taker.left = taker.left.wrapping_sub(size);
+        taker.filled = taker.filled.wrapping_add(size);
+        taker.kind = kind(false);
+        each(&taker);
+        each(&ExecutionReport {
+            owner: maker_uid,
+            order: maker_order,
+            side: Some(place.action.opposite()),
+            price,
+            left: maker_left,
+            filled: maker_filled,
+            kind: kind(true),
+            ..taker
+        });
     }
 }

@@ -1,6 +1,5 @@
 //! Errors of journals, and their texts.
 
-use std::fmt;
 use std::io;
 use std::sync::Arc;
 
@@ -9,10 +8,11 @@ use crate::lsn::Lsn;
 
 /// The reason why a journal cannot do what it is asked. Cloned where several threads wait for one
 /// write.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The file system refused.
+    #[error("{file}: cannot {what}: {}", reason(source))]
     Io {
         /// The file or directory.
         file: String,
@@ -22,16 +22,19 @@ pub enum Error {
         source: Arc<io::Error>,
     },
     /// Another process, or another journal of this one, writes here.
+    #[error("{place}: another journal writes here")]
     InUse {
         /// The directory.
         place: String,
     },
     /// Nothing to read.
+    #[error("{place}: no journal")]
     NoJournal {
         /// The directory.
         place: String,
     },
     /// A segment of a newer version of this library.
+    #[error("{file}: version {version} of the format; this program knows up to {known}")]
     NewerVersion {
         /// The segment.
         file: String,
@@ -41,6 +44,7 @@ pub enum Error {
         known: u32,
     },
     /// A file with the name of a segment that is none, or that of another journal.
+    #[error("{file}: {why}")]
     BadSegment {
         /// The file.
         file: String,
@@ -48,6 +52,7 @@ pub enum Error {
         why: &'static str,
     },
     /// A segment between two others is not there.
+    #[error("{file}: this segment is missing; the next is {next}")]
     MissingSegment {
         /// The file that should be there.
         file: String,
@@ -55,6 +60,9 @@ pub enum Error {
         next: String,
     },
     /// Records that were durable cannot be read any more.
+    #[error(
+        "{file}: damaged at byte {offset_bytes}: record {lsn} was durable and cannot be read: {why}"
+    )]
     Corrupt {
         /// The segment.
         file: String,
@@ -66,6 +74,7 @@ pub enum Error {
         why: &'static str,
     },
     /// The journal holds records of another size.
+    #[error("{place}: holds records of {}, not of {}", size(stored), size(asked))]
     OtherRecords {
         /// The directory.
         place: String,
@@ -75,6 +84,7 @@ pub enum Error {
         asked: u32,
     },
     /// A record does not fit into a block.
+    #[error("a record of {bytes} bytes; the limit is {bytes_max}")]
     RecordTooLong {
         /// Its length.
         bytes: usize,
@@ -83,13 +93,17 @@ pub enum Error {
     },
     /// A write or a sync failed earlier, so that it is not known what is on disk. Open the journal
     /// again to find out.
+    #[error("the journal has stopped, open it again: {cause}")]
     Stopped {
         /// The failure.
+        #[source]
         cause: Box<Error>,
     },
     /// A closure that builds a record for a shared journal called that journal.
+    #[error("a closure that builds a record calls its own journal")]
     Building,
     /// A record that is not there: before the first that was kept, or after the last.
+    #[error("no record {lsn}: {}", kept(first, last))]
     NoRecord {
         /// The record asked for.
         lsn: Lsn,
@@ -99,6 +113,7 @@ pub enum Error {
         last: Lsn,
     },
     /// A journal is cut between two blocks.
+    #[error("record {lsn} is inside a block: cut at {first} or at {next}")]
     InsideBlock {
         /// Where it should be cut.
         lsn: Lsn,
@@ -108,6 +123,7 @@ pub enum Error {
         next: Lsn,
     },
     /// Options that cannot be.
+    #[error("{what}")]
     Options {
         /// Which and why.
         what: String,
@@ -147,78 +163,22 @@ impl Error {
     }
 }
 
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Error::Io { file, what, source } => {
-                let text = source.to_string();
-                let why = text.split(" (os error ").next().unwrap_or(&text);
-                write!(f, "{file}: cannot {what}: {why}")
-            }
-            Error::InUse { place } => write!(f, "{place}: another journal writes here"),
-            Error::NoJournal { place } => write!(f, "{place}: no journal"),
-            Error::NewerVersion {
-                file,
-                version,
-                known,
-            } => write!(
-                f,
-                "{file}: version {version} of the format; this program knows up to {known}"
-            ),
-            Error::BadSegment { file, why } => write!(f, "{file}: {why}"),
-            Error::MissingSegment { file, next } => {
-                write!(f, "{file}: this segment is missing; the next is {next}")
-            }
-            Error::Corrupt {
-                file,
-                offset_bytes,
-                lsn,
-                why,
-            } => write!(
-                f,
-                "{file}: damaged at byte {offset_bytes}: record {lsn} was durable and cannot be \
-                 read: {why}"
-            ),
-            Error::OtherRecords {
-                place,
-                stored,
-                asked,
-            } => {
-                let size = |bytes: &u32| match bytes {
-                    0 => "any length".to_owned(),
-                    bytes => format!("{bytes} bytes"),
-                };
-                let (stored, asked) = (size(stored), size(asked));
-                write!(f, "{place}: holds records of {stored}, not of {asked}")
-            }
-            Error::RecordTooLong { bytes, bytes_max } => {
-                write!(f, "a record of {bytes} bytes; the limit is {bytes_max}")
-            }
-            Error::Stopped { cause } => {
-                write!(f, "the journal has stopped, open it again: {cause}")
-            }
-            Error::NoRecord { lsn, first, last } if last < first => {
-                write!(f, "no record {lsn}: there is none, the next is {first}")
-            }
-            Error::NoRecord { lsn, first, last } => {
-                write!(f, "no record {lsn}: there are {first} to {last}")
-            }
-            Error::InsideBlock { lsn, first, next } => write!(
-                f,
-                "record {lsn} is inside a block: cut at {first} or at {next}"
-            ),
-            Error::Building => f.write_str("a closure that builds a record calls its own journal"),
-            Error::Options { what } => f.write_str(what),
-        }
+/// The text of an error of the system without its number.
+fn reason(source: &io::Error) -> String {
+    let text = source.to_string();
+    text.split(" (os error ").next().unwrap_or(&text).to_owned()
+}
+
+fn size(bytes: &u32) -> String {
+    match bytes {
+        0 => "any length".to_owned(),
+        bytes => format!("{bytes} bytes"),
     }
 }
 
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Error::Io { source, .. } => Some(&**source),
-            Error::Stopped { cause } => Some(cause),
-            _ => None,
-        }
+fn kept(first: &Lsn, last: &Lsn) -> String {
+    match last < first {
+        true => format!("there is none, the next is {first}"),
+        false => format!("there are {first} to {last}"),
     }
 }

@@ -192,16 +192,9 @@ impl fmt::Debug for Handle {
 }
 
 /// A future was not ready in its time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the future was not ready in its time")]
 pub struct Elapsed;
-
-impl fmt::Display for Elapsed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the future was not ready in its time")
-    }
-}
-
-impl std::error::Error for Elapsed {}
 
 /// Lets the tasks that are ready have their turn first.
 pub fn yield_now() -> YieldNow {

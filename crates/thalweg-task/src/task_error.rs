@@ -1,32 +1,22 @@
 //! How a task ends without an output.
 
 use std::any::Any;
-use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The reason why a task has no output.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TaskError {
     /// It was cancelled, or its core is gone.
+    #[error("the task was cancelled")]
     Cancelled,
     /// It was not over at its deadline.
+    #[error("the task was not over at its deadline")]
     TimedOut,
     /// It panicked, with this text.
+    #[error("the task panicked: {0}")]
     Panicked(String),
 }
-
-impl fmt::Display for TaskError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Cancelled => f.write_str("the task was cancelled"),
-            Self::TimedOut => f.write_str("the task was not over at its deadline"),
-            Self::Panicked(text) => write!(f, "the task panicked: {text}"),
-        }
-    }
-}
-
-impl std::error::Error for TaskError {}
 
 /// Returns the text of a panic. The payload is dropped; if that panics as well, the second panic is
 /// discarded.

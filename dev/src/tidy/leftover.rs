@@ -1,4 +1,5 @@
-//! Rules about remains of work in progress, and calls that give up or wait blindly.
+//! Rules about remains of work in progress, and calls that wait blindly. Clippy finds `todo!`,
+//! `unimplemented!`, `dbg!` and `.unwrap()`.
 
 use super::policy::{SLEEP_ALLOWED, within};
 use super::rule::{Findings, Rule};
@@ -8,18 +9,13 @@ use super::source::{Rust, Tree};
 pub(crate) const RULES: &[Rule] = &[
     Rule {
         name: "leftover",
-        summary: "no todo!, unimplemented!, dbg!, and no note to self in a comment",
+        summary: "no note to self in a comment",
         check: leftover,
     },
     Rule {
         name: "ignored-test",
         summary: "no #[ignore], and no example in the docs that is not compiled",
         check: ignored_test,
-    },
-    Rule {
-        name: "unwrap",
-        summary: "no .unwrap() outside tests: return an error, or expect with the reason",
-        check: unwrap,
     },
     Rule {
         name: "sleep",
@@ -36,14 +32,6 @@ pub(crate) const RULES: &[Rule] = &[
 fn leftover(tree: &Tree, findings: &mut Findings) {
     let notes = ["TODO", "FIXME", "XXX", "HACK"];
     for (file, rust) in tree.rust() {
-        for (at, token) in rust.tokens.iter().enumerate() {
-            let left = ["todo", "unimplemented", "dbg"]
-                .into_iter()
-                .find(|word| token.is(word));
-            if let Some(word) = left.filter(|_| rust.reads(at + 1, &["!"])) {
-                findings.add(&file.path, token.line, format!("`{word}!` is left over"));
-            }
-        }
         for comment in &rust.comments {
             let mut words = comment
                 .text
@@ -71,17 +59,6 @@ fn ignored_test(tree: &Tree, findings: &mut Findings) {
             if comment.text.contains("```ignore") {
                 let message = "an ignored example: use `no_run`, or `text` if it is not Rust";
                 findings.add(&file.path, comment.line, message);
-            }
-        }
-    }
-}
-
-fn unwrap(tree: &Tree, findings: &mut Findings) {
-    for (file, rust) in tree.rust() {
-        for at in 0..rust.tokens.len() {
-            let line = rust.tokens[at].line;
-            if rust.reads(at, &[".", "unwrap", "(", ")"]) && !rust.in_test(line) {
-                findings.add(&file.path, line, "`.unwrap()` outside tests");
             }
         }
     }
@@ -161,20 +138,12 @@ pub(super) mod tests {
 
     fn leftover_cases() -> Vec<Case> {
         vec![
-            Case::rejects("leftover", 1, "src/a.rs", "fn a() { todo!() }\n"),
-            Case::rejects(
-                "leftover",
-                1,
-                "src/a.rs",
-                "fn a() { unimplemented!(\"b\") }\n",
-            ),
-            Case::rejects("leftover", 2, "tests/a.rs", "// a\ndbg!(a);\n"),
             Case::rejects("leftover", 1, "src/a.rs", "let a = 1; // FIXME: later\n"),
             Case::rejects("leftover", 1, "src/a.rs", "/// HACK\nfn a() {}\n"),
             Case::accepts(
                 "leftover",
                 "src/a.rs",
-                "fn todo() { a(\"todo!()\", FIXMES) }\n",
+                "fn todo() { a(\"TODO\", FIXMES) }\n",
             ),
             Case::accepts(
                 "leftover",
@@ -195,12 +164,7 @@ pub(super) mod tests {
     }
 
     fn call_cases() -> Vec<Case> {
-        let test = "#[cfg(test)]\nmod tests {\n    fn a() { b.unwrap(); }\n}\n";
         vec![
-            Case::rejects("unwrap", 2, "src/a.rs", "a\n    .unwrap();\n"),
-            Case::accepts("unwrap", "src/a.rs", "a.unwrap_or(1); // .unwrap()\n"),
-            Case::accepts("unwrap", "src/a.rs", test),
-            Case::accepts("unwrap", "crates/a/tests/b.rs", "a.unwrap();\n"),
             Case::rejects("sleep", 1, "tests/a.rs", "std::thread::sleep(a);\n"),
             Case::rejects("sleep", 1, "src/a.rs", "use std::thread::sleep;\n"),
             Case::accepts(

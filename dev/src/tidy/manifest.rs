@@ -1,11 +1,9 @@
-//! Manifests: which way the arrows between the crates point, peers, licences.
+//! Manifests: which way the arrows between the crates point, peers, licence and lints.
 //!
 //! Reads the subset of TOML that a Cargo manifest is written in: sections, and `key = value` with
 //! the value's first line.
 
-use super::policy::{
-    ARROWS, COMPARING, LICENCE, LICENCE_FILES, PEERS, PEERS_AT_WORK, WITHOUT_DEPENDENCIES,
-};
+use super::policy::{ARROWS, COMPARING, LICENCE, PEERS, PEERS_AT_WORK, WITHOUT_DEPENDENCIES};
 use super::rule::{Findings, Rule};
 use super::source::{Source, Tree};
 
@@ -21,9 +19,9 @@ pub(crate) const RULES: &[Rule] = &[
         check: peer_dependency,
     },
     Rule {
-        name: "licence",
-        summary: "every crate inherits the licence, and its texts are at the root",
-        check: licence,
+        name: "inherits",
+        summary: "every crate inherits the workspace's licence and lints, and those ask for docs",
+        check: inherits,
     },
 ];
 
@@ -156,21 +154,25 @@ fn peer_dependency(tree: &Tree, findings: &mut Findings) {
     }
 }
 
-fn licence(tree: &Tree, findings: &mut Findings) {
+fn inherits(tree: &Tree, findings: &mut Findings) {
     for (file, manifest) in manifests(tree) {
+        let has = |section, key, value| manifest.value(section, key) == Some(value);
         if manifest.section("package").is_some()
-            && manifest.value("package", "license.workspace") != Some("true")
+            && !(has("package", "license.workspace", "true") && has("lints", "workspace", "true"))
         {
-            findings.add(&file.path, 1, "no `license.workspace = true`");
+            let message = "no `license.workspace = true` and `[lints] workspace = true`";
+            findings.add(&file.path, 1, message);
         }
         let Some(line) = manifest.section("workspace") else {
             continue;
         };
-        if manifest.value("workspace.package", "license") != Some(LICENCE) {
+        if !has("workspace.package", "license", LICENCE) {
             findings.add(&file.path, line, format!("the licence is not `{LICENCE}`"));
         }
-        for name in LICENCE_FILES.iter().filter(|name| tree.get(name).is_none()) {
-            findings.add(&file.path, line, format!("there is no {name} beside it"));
+        let docs = manifest.value("workspace.lints.rust", "missing_docs");
+        if docs.is_none_or(|level| level == "allow") {
+            let message = "the workspace's lints do not name missing_docs";
+            findings.add(&file.path, line, message);
         }
     }
 }
@@ -180,7 +182,7 @@ pub(super) mod tests {
     use super::super::rule::case::Case;
 
     pub(crate) fn cases() -> Vec<Case> {
-        [order_cases(), peer_cases(), licence_cases()]
+        [order_cases(), peer_cases(), inherits_cases()]
             .into_iter()
             .flatten()
             .collect()
@@ -242,16 +244,20 @@ pub(super) mod tests {
         ]
     }
 
-    fn licence_cases() -> Vec<Case> {
-        let rule = "licence";
-        let root = "[workspace]\n[workspace.package]\nlicense = \"MIT OR Apache-2.0\"\n";
-        let texts = |case: Case| case.with("LICENSE-MIT", "").with("LICENSE-APACHE", "");
-        let inherits = "[package]\nlicense.workspace = true\n";
+    fn inherits_cases() -> Vec<Case> {
+        let rule = "inherits";
+        let root = "[workspace]\n[workspace.package]\nlicense = \"MIT OR Apache-2.0\"\n\
+            [workspace.lints.rust]\nmissing_docs = \"warn\"\n";
+        let inherits = "[package]\nlicense.workspace = true\n[lints]\nworkspace = true\n";
+        let rejects =
+            |path, text: &str, from, to| Case::rejects(rule, 1, path, &text.replace(from, to));
         vec![
-            Case::rejects(rule, 1, "a/Cargo.toml", "[package]\nlicense = \"MIT\"\n"),
-            texts(Case::rejects(rule, 1, "Cargo.toml", "[workspace]\n")),
-            Case::rejects(rule, 1, "Cargo.toml", root).with("LICENSE-MIT", ""),
-            texts(Case::accepts(rule, "Cargo.toml", root)),
+            rejects("a/Cargo.toml", inherits, ".workspace = true", " = \"MIT\""),
+            rejects("a/Cargo.toml", inherits, "\nworkspace", "\nrust"),
+            rejects("Cargo.toml", root, "MIT OR ", ""),
+            rejects("Cargo.toml", root, "warn", "allow"),
+            rejects("Cargo.toml", root, "missing_docs = \"warn\"\n", ""),
+            Case::accepts(rule, "Cargo.toml", root),
             Case::accepts(rule, "a/Cargo.toml", inherits),
         ]
     }

@@ -10,7 +10,6 @@ mod manifest;
 mod memory;
 mod naming;
 pub(crate) mod policy;
-mod public_docs;
 mod rule;
 mod rust_lexer;
 mod source;

@@ -192,7 +192,7 @@ pub(crate) const HOUSE_PHRASES: &[&str] = &["so many", "at hand"];
 pub(crate) const HOUSE_OPENINGS: &[&str] =
     &["Of", "So many", "The same", "Who", "Those of", "What"];
 /// Where names and comments are not yet in the field's words.
-pub(crate) const NOT_RENAMED: &[&str] = &["crates/thalweg-cli/", "crates/thalweg-doctor/"];
+pub(crate) const NOT_RENAMED: &[&str] = &[];
 
 /// Words that have no place in the repository: tools and paths of the machine that it was written
 /// on. Split, so that this list does not find itself.
@@ -216,9 +216,8 @@ pub(crate) const REPOSITORY: &[&str] = &[
     "https://github.com/thalweg-rs/thalweg/tree/main/",
 ];
 
-/// The licence of every crate, and the files that hold its text.
+/// The licence of every crate.
 pub(crate) const LICENCE: &str = "MIT OR Apache-2.0";
-pub(crate) const LICENCE_FILES: &[&str] = &["LICENSE-MIT", "LICENSE-APACHE"];
 /// The files that each package for crates.io holds beside its code.
 pub(crate) const PACKED_FILES: &[&str] = &["LICENSE-MIT", "LICENSE-APACHE", "README.md"];
 

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::source::Tree;
-use super::{leftover, length, link, manifest, memory, naming, public_docs, text};
+use super::{leftover, length, link, manifest, memory, naming, text};
 
 /// One habit that a machine can check.
 pub(crate) struct Rule {
@@ -23,7 +23,6 @@ pub(crate) fn rules() -> impl Iterator<Item = &'static Rule> {
         link::RULES,
         memory::RULES,
         leftover::RULES,
-        public_docs::RULES,
         naming::RULES,
         manifest::RULES,
     ];
@@ -130,7 +129,6 @@ mod tests {
             link::tests::cases(),
             memory::tests::cases(),
             leftover::tests::cases(),
-            public_docs::tests::cases(),
             naming::tests::cases(),
             manifest::tests::cases(),
         ];

@@ -7,7 +7,7 @@ use thalweg_measure::load::Rate;
 
 use super::{Format, values};
 
-/// What `exchange send` takes.
+/// The options of `exchange send`.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("sender").args(["user", "admin"]).required(true))]
 #[command(after_help = "\
@@ -47,7 +47,7 @@ pub(crate) struct Send {
     #[arg(long, value_name = "FILE")]
     pub(crate) store: Option<PathBuf>,
 
-    /// Give up after so many attempts in a row to connect again [default: never]
+    /// Give up after N failed attempts in a row to reconnect [default: never]
     #[arg(long, value_name = "N")]
     pub(crate) attempts: Option<u32>,
 
@@ -60,7 +60,7 @@ pub(crate) struct Send {
     pub(crate) quiet: bool,
 }
 
-/// What `exchange load` takes.
+/// The options of `exchange load`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

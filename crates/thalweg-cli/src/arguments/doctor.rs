@@ -20,7 +20,7 @@ Examples:
   thalweg doctor caps
       What can be measured here, what not, and why";
 
-/// What `doctor` takes.
+/// The options of `doctor`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 #[command(subcommand_negates_reqs = true)]
@@ -36,13 +36,13 @@ pub(crate) struct Doctor {
     pub(crate) command: Vec<OsString>,
 }
 
-/// What the doctor can do beside running a command.
+/// The subcommands of the doctor.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Other {
     /// Observe a process that runs already, with its threads and all processes that descend from it
     ///
     /// It goes on undisturbed afterwards. Ctrl-C ends the observation early, and so does the end of
-    /// the process, whose exit code only its parent is told.
+    /// the process, whose exit code only its parent can read.
     ///
     /// Exit code: 0 observed, in whole or in part; 2 misuse or failure, such as a process that does
     /// not exist or is another user's, or a report that cannot be written.
@@ -50,7 +50,7 @@ pub(crate) enum Other {
     /// Run two commands in turn, and say which is faster, by how much, and how sure that is
     ///
     /// Time, processor time, memory, page faults, switches and waits for a core are compared. Where
-    /// others took more of one command than of the other, no difference is told.
+    /// others took more of one command than of the other, no difference is reported.
     Compare(Box<Compare>),
     /// Say what can be measured here, what not, why, and what it costs
     Caps {
@@ -60,7 +60,7 @@ pub(crate) enum Other {
     },
 }
 
-/// What `doctor attach` takes.
+/// The options of `doctor attach`.
 #[derive(Debug, Args)]
 pub(crate) struct Attach {
     /// Number of the process
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_without_dashes_is_told_of_them() {
+    fn a_program_without_dashes_is_reminded_of_them() {
         let said = |line: &[&str]| {
             let error = parsed(line).expect_err("it is refused");
             error.to_string()

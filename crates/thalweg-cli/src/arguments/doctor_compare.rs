@@ -4,7 +4,7 @@ use super::{Format, values};
 use clap::Args;
 
 const COMPARE_EXAMPLES: &str = "\
-Exit code: 0 fine, whether or not a difference is told; 1 if others took more of one command than
+Exit code: 0 fine, whether or not a difference is shown; 1 if others took more of one command than
 of the other; 2 misuse or failure, also of a run; 130 after Ctrl-C, 143 after SIGTERM.
 
 Examples:
@@ -13,11 +13,11 @@ Examples:
   thalweg doctor compare --format json --a 'zcat a.gz | wc -l' --b 'gunzip < a.gz | wc -l'
       Pipes, redirections and variables: these are run by sh -c";
 
-/// What `doctor compare` takes.
+/// The options of `doctor compare`.
 #[derive(Debug, Args)]
 #[command(after_help = COMPARE_EXAMPLES)]
 pub(crate) struct Compare {
-    /// The command that the other is held against, as one string: split into words as a shell
+    /// The command that the other is compared with, as one string: split into words as a shell
     /// does, and run without a shell unless it needs one
     #[arg(long, value_name = "COMMAND")]
     pub(crate) a: String,
@@ -26,7 +26,7 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "COMMAND")]
     pub(crate) b: String,
 
-    /// Measured runs of each, from 6 to 1000: fewer can tell nothing
+    /// Measured runs of each, from 6 to 1000: fewer can show nothing
     #[arg(short = 'n', long, value_name = "N", default_value = "20")]
     #[arg(value_parser = clap::value_parser!(u64).range(6..=1000))]
     pub(crate) runs: u64,

@@ -15,7 +15,7 @@ Examples:
       Sectors of 512 bytes, without the 8 bytes of protection behind each
   tar c src | thalweg hash --format json";
 
-/// What `hash` takes.
+/// The options of `hash`.
 #[derive(Debug, Args)]
 #[command(after_help = HASH_EXAMPLES)]
 pub(crate) struct Hash {

@@ -16,11 +16,11 @@ pub(crate) enum Journal {
     Show(Show),
     /// Read all of a journal, and check that nothing durable is damaged or missing
     ///
-    /// A write that a crash left unfinished at the end is told, and is no damage.
+    /// A write that a crash left unfinished at the end is reported, and is no damage.
     ///
     /// Exit code: 0 whole; 1 damaged; 2 misuse or failure.
     Verify(Verify),
-    /// Cut the end off a journal that nobody writes: behind a cut everything is lost
+    /// Cut the end off a journal that no program writes: behind a cut everything is lost
     ///
     /// If it is interrupted, repeat it: until then the journal may be said to be damaged there.
     ///

@@ -14,7 +14,7 @@ Examples:
   thalweg exchange run --costs costs.json
       The figures as JSON, and a run whose waits begin with them";
 
-/// What `machine` takes.
+/// The options of `machine`.
 #[derive(Debug, Args)]
 #[command(after_help = MACHINE_EXAMPLES)]
 pub(crate) struct Machine {

@@ -61,7 +61,7 @@ pub(crate) struct Serve {
 pub(crate) enum Key {
     /// Make a key: it is printed once, or written to a file, and its SHA-256 added to another
     ///
-    /// Only the hash is kept: whoever reads the file cannot connect with it, and a key that is
+    /// Only the hash is kept: a reader of the file cannot connect with it, and a key that is
     /// lost must be replaced. A server that runs reads its keys again at SIGHUP.
     ///
     /// Exit code: 0 fine; 2 misuse, or a file that cannot be read or written.
@@ -73,7 +73,7 @@ Examples:
     New(NewKey),
 }
 
-/// What the holder of a key may do.
+/// The rights of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum KeyRole {
     /// Send orders for one user, and all that read may do
@@ -93,7 +93,7 @@ pub(crate) struct NewKey {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(0..))]
     pub(crate) admin: Option<i64>,
 
-    /// What the user may do with it
+    /// The rights of the user
     #[arg(long, value_enum, default_value = "trade", conflicts_with = "admin")]
     pub(crate) role: KeyRole,
 

@@ -30,7 +30,7 @@ impl FromStr for Pace {
     }
 }
 
-/// What `exchange sweep` takes.
+/// The options of `exchange sweep`.
 #[derive(Debug, Args)]
 #[command(after_help = SWEEP_EXAMPLES)]
 pub(crate) struct Sweep {

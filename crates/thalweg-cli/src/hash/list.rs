@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_line_is_told() {
+    fn what_is_no_line_is_reported() {
         for line in [
             &b""[..],
             b"\n",

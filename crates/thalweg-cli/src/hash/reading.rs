@@ -150,7 +150,7 @@ fn read_all<S: Shape>(
         let Some(mut piece) = next else {
             return;
         };
-        let told = match fill(&mut input, &mut piece) {
+        let read = match fill(&mut input, &mut piece) {
             Ok(()) if piece.is_empty() => return,
             Ok(()) => full.send(Ok(piece)),
             Err(error) => {
@@ -158,7 +158,7 @@ fn read_all<S: Shape>(
                 return;
             }
         };
-        if told.is_err() {
+        if read.is_err() {
             return;
         }
     }
@@ -190,12 +190,12 @@ mod tests {
         for count in [0, 1, PIECE_BYTES, PIECE_BYTES + 1, 20 * PIECE_BYTES + 77] {
             let data = bytes(count);
             let mut got = Vec::new();
-            let told = plainly(Cursor::new(&data), |piece| got.extend_from_slice(piece));
-            assert_eq!(told.expect("no reader fails here"), count as u64);
+            let read = plainly(Cursor::new(&data), |piece| got.extend_from_slice(piece));
+            assert_eq!(read.expect("no reader fails here"), count as u64);
             assert!(got == data, "{count} bytes, plainly");
             got.clear();
-            let told = ahead(Cursor::new(&data), |piece| got.extend_from_slice(piece));
-            assert_eq!(told.expect("no reader fails here"), count as u64);
+            let read = ahead(Cursor::new(&data), |piece| got.extend_from_slice(piece));
+            assert_eq!(read.expect("no reader fails here"), count as u64);
             assert!(got == data, "{count} bytes, read ahead");
         }
     }

@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_after_a_gzip_are_told() {
+    fn bytes_after_a_gzip_are_reported() {
         for trailing in [&b"0"[..], &[0; 600], b"user,7\n", b"\x1f"] {
             let bytes = [&gzip(b"a\n")[..], trailing].concat();
             let error = all(&mut Lines::new("x.gz", Cursor::new(bytes.clone()))).unwrap_err();
@@ -505,7 +505,7 @@ mod tests {
     }
 
     #[test]
-    fn a_corrupt_gzip_is_told_from_a_truncated_one() {
+    fn a_corrupt_gzip_is_distinguished_from_a_truncated_one() {
         let mut bytes = gzip(&[b'a'; 4000]);
         let crc = bytes.len() - 6;
         bytes[crc] ^= 0xff;

@@ -70,14 +70,14 @@ mod tests {
 
     #[test]
     fn parsers_of_whole_streams_name_the_file() {
-        let told = |text: &'static str| {
+        let error_of = |text: &'static str| {
             let mut lines = Lines::new("r.txt", Cursor::new(text));
             let read = each(&mut lines, Streamed::Recorded, |_| |_, _| true);
             read.unwrap_err().to_string()
         };
-        let error = told("# marginTrading=ENABLED\nC,1,NOP\nC,2,FLY\n");
+        let error = error_of("# marginTrading=ENABLED\nC,1,NOP\nC,2,FLY\n");
         assert!(error.starts_with("r.txt:3: "), "{error}");
-        let error = told("# marginTrading=ENABLED\n");
+        let error = error_of("# marginTrading=ENABLED\n");
         assert!(error.contains("empty file"), "{error}");
     }
 }

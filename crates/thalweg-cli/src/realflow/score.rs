@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn slack_ends_and_self_taught_agreement_is_told() {
+    fn slack_ends_and_self_taught_agreement_is_reported() {
         let mut scores = RowScores::new(0, 1);
         scores.state(row(10, 20));
         scores.row(&row(15, 20), &row(15, 20));

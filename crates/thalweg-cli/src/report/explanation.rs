@@ -191,52 +191,52 @@ mod tests {
 
     #[test]
     fn a_rate_that_was_not_reached_is_the_reason_for_waiting_to_be_sent() {
-        let told = sentence(|facts| {
+        let text = sentence(|facts| {
             facts.input.rate_per_s = Some(20_000_000);
             facts.latency.throughput_per_s = 5_500_000.0;
         });
         assert_eq!(
-            told,
+            text,
             "96 % of the p99 (3.00 µs) is waiting to be sent: the engine was asked for 20.00 M/s \
              and reached 5.50 M/s."
         );
     }
 
     #[test]
-    fn a_sender_that_was_held_up_is_told_though_the_rate_was_reached() {
-        let told = sentence(|facts| {
+    fn a_sender_that_was_held_up_is_reported_though_the_rate_was_reached() {
+        let text = sentence(|facts| {
             let mut sender = facts.latency.stages[0].clone();
             sender.name = "send".into();
             facts.latency.stages.insert(0, sender);
             facts.latency.rate_reached = Some(true);
         });
         assert!(
-            told.ends_with(
+            text.ends_with(
                 "is waiting to be sent: the rate was reached, but the sender was held up and late \
                  by up to 10.8 µs."
             ),
-            "{told}"
+            "{text}"
         );
     }
 
     #[test]
     fn without_a_rate_the_sender_waits_for_the_busiest_stage() {
-        let told = sentence(|facts| {
+        let text = sentence(|facts| {
             facts.input.rate_per_s = None;
             facts.latency.rate_reached = None;
         });
         assert!(
-            told.ends_with(
+            text.ends_with(
                 ": without a rate the sender waits for a free slot; the busiest stage is execute, \
                  25 % of the time."
             ),
-            "{told}"
+            "{text}"
         );
     }
 
     #[test]
-    fn the_stage_that_was_waited_for_and_how_busy_it_was_is_told() {
-        let told = sentence(|facts| {
+    fn the_stage_that_was_waited_for_and_how_busy_it_was_is_reported() {
+        let text = sentence(|facts| {
             tail(
                 facts,
                 &[("waiting for execute", 800.0), ("in match", 200.0)],
@@ -244,20 +244,20 @@ mod tests {
         });
         let expected = "80 % of the p99 (3.00 µs) is waiting for execute, which is busy 25 % of \
                         the time.";
-        assert_eq!(told, expected);
+        assert_eq!(text, expected);
     }
 
     #[test]
-    fn a_stage_that_takes_long_is_told() {
-        let told = sentence(|facts| {
+    fn a_stage_that_takes_long_is_reported() {
+        let text = sentence(|facts| {
             tail(facts, &[("waiting for execute", 10.0), ("in match", 990.0)]);
         });
-        assert_eq!(told, "99 % of the p99 (3.00 µs) is in match.");
+        assert_eq!(text, "99 % of the p99 (3.00 µs) is in match.");
     }
 
     #[test]
-    fn where_no_part_is_most_of_it_the_largest_are_told() {
-        let told = sentence(|facts| {
+    fn where_no_part_is_most_of_it_the_largest_are_reported() {
+        let text = sentence(|facts| {
             let parts = [
                 ("in risk", 200.0),
                 ("in match", 400.0),
@@ -266,7 +266,7 @@ mod tests {
             tail(facts, &[&parts[..], &[("in publish", 100.0)]].concat());
         });
         assert_eq!(
-            told,
+            text,
             "The p99 (3.00 µs) has no single cause: 40 % in match, 30 % in settle, 20 % in risk."
         );
     }
@@ -275,7 +275,7 @@ mod tests {
     fn of_few_commands_a_lower_percentile_is_explained_and_of_none_nothing() {
         let mut facts = facts();
         facts.latency.end_to_end.summary.count = 900;
-        let found = explain(&facts.input, &facts.latency).expect("the p50 can be told");
+        let found = explain(&facts.input, &facts.latency).expect("the p50 can be explained");
         assert_eq!((&found.percentile[..], found.end_to_end_ns), ("p50", 600));
         assert_eq!(found.sentence, "83 % of the p50 (600 ns) is in match.");
         facts.latency.end_to_end.summary.count = 0;
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missed_rate_is_told_with_what_was_reached() {
+    fn a_missed_rate_is_reported_with_what_was_reached() {
         let facts = facts();
         let mut latency = facts.latency.clone();
         latency.throughput_per_s = 27_500.0;
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_auto_chose_is_told() {
+    fn what_auto_chose_is_reported() {
         let mut latency = facts().latency;
         assert_eq!(placement(&latency), None, "it was not automatic");
         latency.switches = Some(Vec::new());

@@ -74,7 +74,7 @@ impl Engine for Service {
 
 /// Sets where the stages run if the options do not say it: execution on the sender's thread, and
 /// the journal, which waits for the disk, and publishing on another one.
-pub(crate) fn usual(options: Options) -> Options {
+pub(crate) fn journaled_options(options: Options) -> Options {
     let placement = match options.placement == Placement::auto() {
         true => Placement::caller_and_threads(1, 1),
         false => options.placement,
@@ -182,9 +182,9 @@ impl<S: Storage> Launch for Journaled<'_, S> {
         let hear = move |published: Published<'_>| match published {
             Published::Started { state, number } => {
                 first = number;
-                let told = stream.check(state, number);
-                let told = told.map(|()| (number, is_wanted.then(|| state.clone())));
-                *tell.lock().unwrap_or_else(PoisonError::into_inner) = Some(told);
+                let checked = stream.check(state, number);
+                let checked = checked.map(|()| (number, is_wanted.then(|| state.clone())));
+                *tell.lock().unwrap_or_else(PoisonError::into_inner) = Some(checked);
             }
             Published::Outcome(executed) => publish(Outcome {
                 sequence: executed.outcome.sequence - first,
@@ -341,9 +341,9 @@ mod tests {
         (0..1_000).for_each(|_| disk.fail(Operation::Allocate, 0, Fault::Full));
         let failed = (0..100_000).find_map(|_| durable.submit_due(&Command::Nop, now, now).err());
         let text = failed.expect("it is full").to_string();
-        let told = text.strip_prefix("the exchange stopped: sim: the journal's disk is full; ");
-        let told = told.and_then(|told| told.strip_suffix(" commands of this run are durable"));
-        let count: u64 = told.and_then(|told| told.parse().ok()).expect(&text);
+        let count = text.strip_prefix("the exchange stopped: sim: the journal's disk is full; ");
+        let count = count.and_then(|rest| rest.strip_suffix(" commands of this run are durable"));
+        let count: u64 = count.and_then(|count| count.parse().ok()).expect(&text);
         assert!(count >= 100, "{count}");
     }
 }

@@ -136,11 +136,12 @@ impl Timeline {
         });
         let quantile = |quantile: f64| {
             let intervals = self.intervals.iter();
-            let told = intervals.map(move |interval| {
+            let spans = intervals.map(move |interval| {
                 let ticks = interval.quantile(quantile);
                 ticks.filter(|_| interval.count >= times_min(quantile))
             });
-            told.map(|ticks| ticks.map(|ticks| clock.ns(ticks)))
+            spans
+                .map(|ticks| ticks.map(|ticks| clock.ns(ticks)))
                 .collect()
         };
         Throughput {

@@ -190,7 +190,7 @@ const LAST: u64 = 16;
 
 /// Returns the last record that a command on a journal reports; `None` where it reports that there
 /// is none.
-fn last_told(ended: &Ended) -> Option<u64> {
+fn last_printed(ended: &Ended) -> Option<u64> {
     let (_, rest) = ended.stdout.split_once(&format!("records {FIRST} to "))?;
     let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
     digits.parse().ok()
@@ -228,29 +228,29 @@ fn a_damaged_journal_gives_what_is_whole_and_names_the_file_to_blame() {
 }
 
 fn judge_journal(ended: &Ended, file: &str, first: Option<u64>) -> Result<(), String> {
-    let told = format!("{}{}", ended.stdout, ended.stderr);
-    if told.contains("panicked") {
+    let output = format!("{}{}", ended.stdout, ended.stderr);
+    if output.contains("panicked") {
         return Err("it panics".to_owned());
     }
     // The records before the damage are intact.
     let least = first.map_or(LAST, |first| first - 1);
-    let last = last_told(ended).unwrap_or(FIRST - 1);
+    let last = last_printed(ended).unwrap_or(FIRST - 1);
     if last < least.max(FIRST - 1) {
         return Err(format!("records up to {least} are whole"));
     }
-    let is_named = told.contains(file);
+    let is_named = output.contains(file);
     match ended.code {
         Some(0) if last == LAST => Ok(()),
         // The last block may be a write that a crash tore.
-        Some(0) if is_named && told.contains("unfinished write") => Ok(()),
+        Some(0) if is_named && output.contains("unfinished write") => Ok(()),
         Some(0) => Err("records are missing and nothing is said".to_owned()),
         Some(1) if !is_named => Err("the file is not named".to_owned()),
-        Some(1) if !told.contains("thalweg journal cut") && !told.contains("Restore") => {
+        Some(1) if !output.contains("thalweg journal cut") && !output.contains("Restore") => {
             Err("nothing is said about what to do".to_owned())
         }
         Some(1) => Ok(()),
         // A future version is unknown to this program.
-        Some(2) if is_named && told.contains("this program knows up to") => Ok(()),
+        Some(2) if is_named && output.contains("this program knows up to") => Ok(()),
         _ => Err("it fails".to_owned()),
     }
 }
@@ -264,8 +264,8 @@ fn records_behind_a_damaged_segment_can_be_shown() {
     let place = place.to_str().expect("UTF-8");
     let verified = run(&["journal", "verify", place]);
     assert_eq!(verified.code, Some(1), "{verified:?}");
-    let told = format!("thalweg journal show {place} --from 9");
-    assert!(verified.stdout.contains(&told), "{verified:?}");
+    let advice = format!("thalweg journal show {place} --from 9");
+    assert!(verified.stdout.contains(&advice), "{verified:?}");
     let shown = run(&["journal", "show", place, "--from", "9", "--records"]);
     assert_eq!(shown.code, Some(0), "{shown:?}");
     assert!(shown.stdout.starts_with("9 09ab\n"), "{shown:?}");
@@ -273,7 +273,7 @@ fn records_behind_a_damaged_segment_can_be_shown() {
 }
 
 /// Returns the number of commands that the output reports for the exchange, if there is one.
-fn commands_told(ended: &Ended) -> Option<u64> {
+fn commands_counted(ended: &Ended) -> Option<u64> {
     let (before, _) = ended.stdout.split_once(" command")?;
     before.rsplit(' ').next()?.parse().ok()
 }
@@ -362,19 +362,19 @@ fn served(place: &Path) -> Ended {
 
 fn judge_exchange(ended: &Ended, file: &str, verb: &str) -> Result<(), String> {
     const COMMANDS: u64 = 10;
-    let told = format!("{}{}", ended.stdout, ended.stderr);
-    let is_named = told.contains(file);
+    let output = format!("{}{}", ended.stdout, ended.stderr);
+    let is_named = output.contains(file);
     let is_advised = ["Restore", "remove it", "knows up to"];
-    let is_advised = is_advised.iter().any(|advice| told.contains(advice));
-    if told.contains("panicked") || told.contains("it hangs") {
+    let is_advised = is_advised.iter().any(|advice| output.contains(advice));
+    if output.contains("panicked") || output.contains("it hangs") {
         return Err("it panics or hangs".to_owned());
     }
     match ended.code {
         Some(0) if verb == "serve" => Ok(()),
-        Some(0) if commands_told(ended) == Some(COMMANDS) => Ok(()),
-        Some(0) if is_named && told.contains("unfinished write") => Ok(()),
+        Some(0) if commands_counted(ended) == Some(COMMANDS) => Ok(()),
+        Some(0) if is_named && output.contains("unfinished write") => Ok(()),
         Some(0) => Err("commands are missing and nothing is said".to_owned()),
-        Some(1) if is_named && commands_told(ended) == Some(COMMANDS) => Ok(()),
+        Some(1) if is_named && commands_counted(ended) == Some(COMMANDS) => Ok(()),
         Some(1 | 2) if !is_named => Err("the file is not named".to_owned()),
         Some(1 | 2) if !is_advised => Err("nothing is said about what to do".to_owned()),
         Some(1 | 2) => Ok(()),

@@ -20,7 +20,7 @@ const WINDOW: usize = 64;
 const SYMBOL: SymbolId = SymbolId(1);
 
 /// The answers that a client received: the outcome of the command, by step.
-pub(crate) type Told = Vec<Outcome>;
+pub(crate) type Outcomes = Vec<Outcome>;
 
 pub(crate) fn options(address: &str, holder: i64) -> Options {
     let mut options = Options::new(address, holder);
@@ -92,7 +92,7 @@ impl Course {
 /// The clients of all users. Their threads end with the program if one of them hangs.
 pub(crate) struct Clients {
     course: Arc<Course>,
-    threads: Vec<JoinHandle<Told>>,
+    threads: Vec<JoinHandle<Outcomes>>,
 }
 
 impl Clients {
@@ -125,7 +125,7 @@ impl Clients {
     }
 
     /// Waits for the pending answers, and returns the answers that each client received.
-    pub(crate) fn end(self, place: &Place) -> Vec<Told> {
+    pub(crate) fn end(self, place: &Place) -> Vec<Outcomes> {
         self.course.is_over.store(true, Ordering::Relaxed);
         let joined = self.threads.into_iter().zip(1..).map(|(thread, user)| {
             let answered = &self.course.answered;
@@ -133,8 +133,8 @@ impl Clients {
                 let answered = answered.load(Ordering::Relaxed);
                 thread.is_finished().then_some(()).ok_or(answered)
             });
-            let told = thread.join();
-            told.unwrap_or_else(|cause| place.fail(&text_of(&Err(cause))))
+            let outcomes = thread.join();
+            outcomes.unwrap_or_else(|cause| place.fail(&text_of(&Err(cause))))
         });
         joined.collect()
     }
@@ -152,12 +152,12 @@ fn text_of(ended: &thread::Result<()>) -> String {
 /// Runs clients of a user that trade until they are stopped, one after the other. Clients of users
 /// with even numbers give up when the connection is lost, and leave commands without an answer; the
 /// others reconnect by themselves.
-fn trade(user: i64, address: &str, course: &Course) -> Told {
+fn trade(user: i64, address: &str, course: &Course) -> Outcomes {
     let mut options = options(address, user);
     options.attempts_max = (user % 2 == 0).then_some(0);
-    let mut told = Told::new();
-    let take = |ticket: Ticket, told: &mut Told| {
-        told.push(ticket.wait());
+    let mut outcomes = Outcomes::new();
+    let take = |ticket: Ticket, outcomes: &mut Outcomes| {
+        outcomes.push(ticket.wait());
         course.answered.fetch_add(1, Ordering::Relaxed);
     };
     while !course.is_over() {
@@ -171,7 +171,7 @@ fn trade(user: i64, address: &str, course: &Course) -> Told {
         let reports = thread::spawn(move || check_reports(user, first, events));
         let mut waiting = Vec::new();
         while !course.is_over() && !reports.is_finished() {
-            let step = told.len() + waiting.len();
+            let step = outcomes.len() + waiting.len();
             let Ok(ticket) = client.submit(command(user, step as i64)) else {
                 break;
             };
@@ -179,17 +179,17 @@ fn trade(user: i64, address: &str, course: &Course) -> Told {
             if waiting.len() >= WINDOW {
                 waiting
                     .drain(..WINDOW / 2)
-                    .for_each(|ticket| take(ticket, &mut told));
+                    .for_each(|ticket| take(ticket, &mut outcomes));
             }
         }
         waiting
             .into_iter()
-            .for_each(|ticket| take(ticket, &mut told));
+            .for_each(|ticket| take(ticket, &mut outcomes));
         client.close();
         let checked = reports.join();
         assert!(checked.is_ok(), "{user}: {}", text_of(&checked));
     }
-    told
+    outcomes
 }
 
 /// Checks that each report arrives once and in order, whatever happened to the connection.

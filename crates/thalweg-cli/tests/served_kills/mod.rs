@@ -28,7 +28,7 @@ use thalweg_client::exchange::snapshot::state_hash;
 use thalweg_client::exchange::{Events as Made, ResultCode, State, apply};
 use thalweg_journal::{Lsn, Reader};
 
-use clients::{CLIENTS, Clients, Told, command, set_up};
+use clients::{CLIENTS, Clients, Outcomes, command, set_up};
 use served::{Place, Served};
 
 const KILLS: u64 = 5;
@@ -73,9 +73,9 @@ fn snapshot(directory: &Path) -> [u64; 3] {
     [24, 32, 40].map(|at| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes")))
 }
 
-fn check_commands(user: i64, told: &Told, journal: &Journaled) -> [usize; 2] {
+fn check_commands(user: i64, outcomes: &Outcomes, journal: &Journaled) -> [usize; 2] {
     let [mut executed, mut unknown] = [0; 2];
-    for (step, outcome) in told.iter().enumerate() {
+    for (step, outcome) in outcomes.iter().enumerate() {
         let sent = command(user, step as i64).into_command();
         let mut frame = vec![0; command_bytes(&sent)];
         encode_command(&sent, &mut frame).expect("there is room");
@@ -122,14 +122,14 @@ fn what_a_killed_exchange_acknowledged_is_there_once() {
         served.kill();
         served = Served::start(&place, &addresses);
     }
-    let told = clients.end(&place);
+    let outcomes = clients.end(&place);
     served.kill();
     let (journal, count, digest, state) = replay(&place.exchange);
     let twice = journal.iter().find(|(_, found)| found.len() != 1);
     assert!(twice.is_none(), "executed twice: {twice:?}");
     let mut sums = [0; 2];
-    for (told, user) in told.iter().zip(1..) {
-        let counted = check_commands(user, told, &journal);
+    for (outcomes, user) in outcomes.iter().zip(1..) {
+        let counted = check_commands(user, outcomes, &journal);
         sums = [sums[0] + counted[0], sums[1] + counted[1]];
     }
     let [executed, unknown] = sums;

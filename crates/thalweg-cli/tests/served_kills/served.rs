@@ -128,17 +128,17 @@ impl<'p> Served<'p> {
             child: program.spawn().expect("it starts"),
             addresses: BTreeMap::new(),
         };
-        let told = served.told();
-        let told: Value = serde_json::from_str(&told)
-            .unwrap_or_else(|_| place.fail(&format!("it told no addresses but `{told}`")));
-        let told = told.as_object().expect("an object").iter();
+        let printed = served.printed();
+        let printed: Value = serde_json::from_str(&printed)
+            .unwrap_or_else(|_| place.fail(&format!("it printed no addresses but `{printed}`")));
+        let printed = printed.as_object().expect("an object").iter();
         let text = |address: &Value| address.as_str().unwrap_or_default().to_owned();
-        served.addresses = told.map(|(name, at)| (name.clone(), text(at))).collect();
+        served.addresses = printed.map(|(name, at)| (name.clone(), text(at))).collect();
         served
     }
 
     /// Returns the first line that the server writes; empty if it ends without one.
-    fn told(&mut self) -> String {
+    fn printed(&mut self) -> String {
         let mut out = BufReader::new(self.child.stdout.take().expect("it is piped"));
         let (sender, line) = mpsc::channel();
         thread::spawn(move || {

@@ -35,7 +35,7 @@ fn encoder(journal: &Journal) {
     let mut block = [0u8; BLOCK];
     // ORDERING: Relaxed: it orders nothing else, and a late look is one block more.
     while !journal.stop.load(Ordering::Relaxed) {
-        // ORDERING: Relaxed: the numbers differ, and nothing else is told by them.
+        // ORDERING: Relaxed: the numbers differ, and publish nothing else.
         let ticket = journal.next_ticket.fetch_add(1, Ordering::Relaxed);
         let crc = encode(ticket, &mut block);
         // ORDERING: Acquire, pairs with the Release at the end of the turn before.

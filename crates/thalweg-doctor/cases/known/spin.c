@@ -1,5 +1,5 @@
 // Two threads take turns, and each spins with `pause` until it is its turn.
-// `spin one`: SPIN-STARVES-PEER. Both are bound to one core: whoever waits spins until the end of
+// `spin one`: SPIN-STARVES-PEER. Both are bound to one core: the one that waits spins until the end of
 // its time slice, while the thread that it waits for has no core.
 // `spin two`: SPIN-BURNS-CPU. Each has a core: a turn takes a fraction of a microsecond, and both
 // cores are busy all the time with waiting.

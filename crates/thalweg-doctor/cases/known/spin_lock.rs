@@ -17,8 +17,8 @@ static LOCKED: AtomicBool = AtomicBool::new(false);
 static SECTIONS: AtomicU64 = AtomicU64::new(0);
 
 fn lock() {
-    // ORDERING: Acquire, pairs with the Release in `unlock`; whoever has the lock sees what the
-    // holder before wrote.
+    // ORDERING: Acquire, pairs with the Release in `unlock`; the new holder sees what the
+    // last one wrote.
     while LOCKED.swap(true, Ordering::Acquire) {
         while LOCKED.load(Ordering::Relaxed) {
             spin_loop();

@@ -27,7 +27,7 @@ pub enum Finding {
     More,
     /// The runs do not distinguish the two commands.
     #[serde(rename = "not shown to differ")]
-    Untold,
+    NotShown,
     /// Others took more time from one of the two commands.
     Contaminated,
 }
@@ -175,7 +175,7 @@ impl Comparison {
         };
         let wall = metrics.first().map(|row| row.verdict);
         let mut comparison = Comparison {
-            verdict: wall.unwrap_or(Finding::Untold),
+            verdict: wall.unwrap_or(Finding::NotShown),
             contaminated,
             taken_shift: taken_shift(pairs, plan.seed),
             next: None,
@@ -217,7 +217,7 @@ impl Comparison {
             ));
         }
         let shift = self.metrics.first()?.shift_percent?;
-        (self.verdict == Finding::Untold).then(|| match shift.is_bounded() {
+        (self.verdict == Finding::NotShown).then(|| match shift.is_bounded() {
             true => format!(
                 "The wall times differ by {:.1} % at most, as far as these runs can tell; four \
                  times as many (-n {}) would halve that.",
@@ -258,8 +258,8 @@ fn contaminated(a: &[Run], b: &[Run]) -> Option<Arm> {
     let shares = |runs: &[Run]| -> Vec<f64> { runs.iter().map(|run| run.taken.share()).collect() };
     let (a, b) = (shares(a), shares(b));
     let shift = thalweg_measure::statistics::shift(&a, &b)?;
-    let is_told = rank_sum(&a, &b)?.p < LEVEL && shift.abs() > CONTAMINATION;
-    is_told.then_some(if shift > 0.0 { Arm::B } else { Arm::A })
+    let is_different = rank_sum(&a, &b)?.p < LEVEL && shift.abs() > CONTAMINATION;
+    is_different.then_some(if shift > 0.0 { Arm::B } else { Arm::A })
 }
 
 fn rows(pairs: &[(Run, Run)], seed: u64) -> Vec<Row> {
@@ -276,7 +276,7 @@ fn rows(pairs: &[(Run, Run)], seed: u64) -> Vec<Row> {
     for (row, metric) in rows.iter_mut().zip(METRICS) {
         debug_assert_eq!(row.metric, metric.name);
         row.verdict = match (row.p_holm < LEVEL, row.shift.value > 0.0) {
-            (false, _) => Finding::Untold,
+            (false, _) => Finding::NotShown,
             (true, true) if metric.is_speed => Finding::Slower,
             (true, false) if metric.is_speed => Finding::Faster,
             (true, true) => Finding::More,
@@ -293,7 +293,7 @@ fn row(metric: &Metric, pairs: &[(Run, Run)], seed: u64) -> Option<Row> {
         .collect();
     let values = values?;
     let (a, b): (Vec<f64>, Vec<f64>) = values.iter().copied().unzip();
-    let told = rank_sum(&a, &b)?;
+    let test = rank_sum(&a, &b)?;
     let shift = Bounded::from(shift_interval(&values, seed)?);
     let middle = median(&a)?;
     Some(Row {
@@ -305,10 +305,10 @@ fn row(metric: &Metric, pairs: &[(Run, Run)], seed: u64) -> Option<Row> {
         shift,
         shift_percent: relative_shift_interval(&values, seed)
             .map(|relative| Bounded::from(relative).times(100.0)),
-        u: told.u,
-        p: told.p,
+        u: test.u,
+        p: test.p,
         p_holm: 1.0,
-        verdict: Finding::Untold,
+        verdict: Finding::NotShown,
     })
 }
 
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slower_command_is_told_with_its_shift() {
+    fn a_slower_command_is_reported_with_its_shift() {
         let slower = compared(1, 20, 1.05, [0.0; 2]);
         assert_eq!(slower.verdict, Finding::Slower);
         let shift = wall(&slower).shift_percent.expect("A takes time");
@@ -387,13 +387,13 @@ mod tests {
     }
 
     #[test]
-    fn equal_commands_are_told_apart_in_at_most_one_of_twenty_tries() {
-        let is_told = |seed: &u64| {
+    fn equal_commands_differ_in_at_most_one_of_twenty_tries() {
+        let is_different = |seed: &u64| {
             let equal = compared(*seed, 12, 1.0, [0.0; 2]);
             let mut rows = equal.metrics.iter();
-            rows.any(|row| row.verdict != Finding::Untold)
+            rows.any(|row| row.verdict != Finding::NotShown)
         };
-        let different = (0..60).filter(is_told).count();
+        let different = (0..60).filter(is_different).count();
         // The limit is 5 % and three deviations of 60 tries; a judge that never finds a difference
         // fails too.
         assert!((1..=8).contains(&different), "{different} of 60");
@@ -402,7 +402,7 @@ mod tests {
     #[test]
     fn no_difference_comes_with_what_could_have_been_seen() {
         let equal = compared(2, 20, 1.0, [0.0; 2]);
-        assert_eq!(equal.verdict, Finding::Untold, "{equal}");
+        assert_eq!(equal.verdict, Finding::NotShown, "{equal}");
         let next = equal.next.expect("there is a step");
         assert!(next.contains("at most") && next.contains("-n 80"), "{next}");
     }
@@ -418,7 +418,7 @@ mod tests {
         };
         let pairs: Vec<(Run, Run)> = (0..20).map(&mut pair).collect();
         let found = Comparison::of(&plan(6), ["old", "new | cat"], &pairs);
-        assert_eq!(found.verdict, Finding::Untold);
+        assert_eq!(found.verdict, Finding::NotShown);
         let page = found.to_string();
         assert!(page.contains("; but user CPU +"), "{page}");
     }
@@ -431,7 +431,7 @@ mod tests {
             .iter()
             .find(|row| row.metric == "major_faults");
         let faults = faults.expect("it is a metric");
-        assert_eq!((faults.p_holm, faults.verdict), (1.0, Finding::Untold));
+        assert_eq!((faults.p_holm, faults.verdict), (1.0, Finding::NotShown));
         assert_eq!(faults.shift_percent, None);
         let wall = wall(&compared(3, 20, 1.05, [0.0; 2]));
         // Eight other metrics vary.
@@ -448,8 +448,8 @@ mod tests {
             let found = compared(4, 20, 1.3, taken);
             assert_eq!(found.contaminated, Some(arm));
             assert_eq!(found.verdict, Finding::Contaminated);
-            let is_told = |row: &&Row| row.verdict != Finding::Contaminated;
-            assert_eq!(found.metrics.iter().filter(is_told).count(), 0);
+            let is_different = |row: &&Row| row.verdict != Finding::Contaminated;
+            assert_eq!(found.metrics.iter().filter(is_different).count(), 0);
             assert!(
                 found
                     .next
@@ -495,11 +495,11 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_that_leaves_out_0_is_explained_where_nothing_is_told() {
+    fn an_interval_that_leaves_out_0_is_explained_where_nothing_is_reported() {
         let found = (0..200).find_map(|seed| {
             let found = compared(seed, 20, 1.004, [0.0; 2]);
             let leaves_out = wall(&found).shift.leaves_out_0();
-            (found.verdict == Finding::Untold && leaves_out).then_some(found)
+            (found.verdict == Finding::NotShown && leaves_out).then_some(found)
         });
         let found = found.expect("one of them is so");
         let why = format!(

@@ -218,22 +218,25 @@ mod tests {
 
     #[test]
     fn a_run_that_fails_is_named() {
-        let told = |plan: &Plan| match plan.measure(&AtomicBool::new(false), || ()) {
+        let error_of = |plan: &Plan| match plan.measure(&AtomicBool::new(false), || ()) {
             Err(error) => error.to_string(),
             Ok(_) => "nothing".to_owned(),
         };
         let mut failing = plan("true", "sh -c 'exit 4'");
-        assert_eq!(told(&failing), "B: warm-up run 1 failed: exit status: 4");
+        assert_eq!(
+            error_of(&failing),
+            "B: warm-up run 1 failed: exit status: 4"
+        );
         failing.warmup = 0;
-        assert_eq!(told(&failing), "B: run 1 failed: exit status: 4");
+        assert_eq!(error_of(&failing), "B: run 1 failed: exit status: 4");
         failing.ignores_failure = true;
-        assert_eq!(told(&failing), "nothing");
-        let missing = told(&plan("no-such-program-here", "true"));
+        assert_eq!(error_of(&failing), "nothing");
+        let missing = error_of(&plan("no-such-program-here", "true"));
         assert!(
             missing.starts_with("A: the command cannot be started: No such"),
             "{missing}"
         );
-        let killed = told(&plan("sh -c 'kill -9 $$'", "true"));
+        let killed = error_of(&plan("sh -c 'kill -9 $$'", "true"));
         assert!(
             killed.starts_with("A: warm-up run 1 failed: signal: 9"),
             "{killed}"

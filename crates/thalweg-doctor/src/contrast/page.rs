@@ -11,7 +11,7 @@ impl fmt::Display for Finding {
             Finding::Slower => "B is slower",
             Finding::Less => "B has less",
             Finding::More => "B has more",
-            Finding::Untold => "not shown to differ",
+            Finding::NotShown => "not shown to differ",
             Finding::Contaminated => "contaminated",
         })
     }
@@ -46,23 +46,23 @@ fn cells(row: &Row) -> [Cell; 7] {
 impl Comparison {
     /// Returns the verdict, and the times that show a difference.
     fn headline(&self) -> String {
-        let is_told = |row: &&Row| matches!(row.verdict, Finding::Faster | Finding::Slower);
-        let told = |row: &Row| {
+        let is_different = |row: &&Row| matches!(row.verdict, Finding::Faster | Finding::Slower);
+        let text = |row: &Row| {
             let shift = row.shift_percent.map_or_else(String::new, Bounded::shown);
             format!("{} {shift} %", row.title)
         };
-        let times: Vec<String> = self.metrics.iter().filter(is_told).map(told).collect();
+        let times: Vec<String> = self.metrics.iter().filter(is_different).map(text).collect();
         let times = times.join(", ");
         let but = match times.is_empty() {
             true => String::new(),
             false => format!("; but {times}"),
         };
         match (self.verdict, self.metrics.first()) {
-            (Finding::Untold, Some(wall)) if wall.shift.leaves_out_0() => {
+            (Finding::NotShown, Some(wall)) if wall.shift.leaves_out_0() => {
                 let all = format!("(taken alone; p over all metrics is {})", p(wall.p_holm));
-                format!("{}: {} {all}{but}", Finding::Untold, told(wall))
+                format!("{}: {} {all}{but}", Finding::NotShown, text(wall))
             }
-            (Finding::Untold, Some(wall)) => format!("{}: {}{but}", Finding::Untold, told(wall)),
+            (unknown @ Finding::NotShown, Some(wall)) => format!("{unknown}: {}{but}", text(wall)),
             (verdict, _) if times.is_empty() => verdict.to_string(),
             (verdict, _) => format!("{verdict}: {times}"),
         }

@@ -144,8 +144,8 @@ fn stages_of_a_thread_share_its_time() {
 fn of_several_the_one_nearest_to_its_limit_counts() {
     let mut busy = pipeline(2, &[("slow", 1, 100)]);
     busy.active_ns /= 9;
-    let calm = || pipeline(1, &[("calm", 1, 5_000)]);
-    let evidence = filled(&[calm(), busy.clone(), calm()]);
+    let idle = || pipeline(1, &[("idle", 1, 5_000)]);
+    let evidence = filled(&[idle(), busy.clone(), idle()]);
     assert_eq!(source(&evidence), "stage slow of pipeline 2 (PID 7)");
     // A pipeline that stands still gives no figures.
     let idle = Exported {

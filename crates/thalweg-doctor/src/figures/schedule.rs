@@ -12,31 +12,31 @@ impl Figures<'_> {
         if let Err(why) = &watch.perf {
             return self.schedule_by_state(&why.to_string(), ended);
         }
-        let (all, told) = (totals.all, totals.told);
+        let (all, known) = (totals.all, totals.known);
         let all_ns = (all.running_ns + all.waiting_ns + all.blocked_ns).max(1) as f64;
         let running = all.running_ns as f64 / all_ns;
         self.switched("state.running", running, SWITCH);
         // Where wake-ups were recorded for a part of the time, that part represents all of it.
-        let idle_ns = (told.waiting_ns + told.blocked_ns).max(1) as f64;
-        let waiting = told.waiting_ns as f64 / idle_ns * (1.0 - running);
+        let idle_ns = (known.waiting_ns + known.blocked_ns).max(1) as f64;
+        let waiting = known.waiting_ns as f64 / idle_ns * (1.0 - running);
         self.waited("state.waiting", waiting);
         self.waited("state.blocked", 1.0 - running - waiting);
         match totals.blocked_mean_ns() {
             Some(mean_ns) => self.switched("state.blocked_us", mean_ns / 1e3, SWITCH),
             None => (self.evidence).lack("state.blocked_us", "it was never wholly blocked"),
         }
-        let waited_ns = told.waited_peers_ns + told.waited_others_ns;
-        let busy_ns = (told.ran_ns + waited_ns).max(1) as f64;
-        let busy = all.ran_ns as f64 * busy_ns / told.ran_ns.max(1) as f64;
+        let waited_ns = known.waited_peers_ns + known.waited_others_ns;
+        let busy_ns = (known.ran_ns + waited_ns).max(1) as f64;
+        let busy = all.ran_ns as f64 * busy_ns / known.ran_ns.max(1) as f64;
         self.waited("threads.busy", busy / 1e9 / self.wall_s);
         self.waited("run.wait_share", waited_ns as f64 / busy_ns);
-        self.waited("run.wait_peers", told.waited_peers_ns as f64 / busy_ns);
+        self.waited("run.wait_peers", known.waited_peers_ns as f64 / busy_ns);
         // Where it is not recorded which thread has a core that another one had to leave, it may be
         // the doctor, or no thread during a switch: threads wait for others no longer than others
         // ran.
-        let others = told.waited_others_ns as f64 / busy_ns;
-        let is_told = (watch.perf.as_ref()).is_ok_and(|perf| perf.is_whole_machine());
-        let most = if is_told { 1.0 } else { self.others_cores() };
+        let others = known.waited_others_ns as f64 / busy_ns;
+        let is_known = (watch.perf.as_ref()).is_ok_and(|perf| perf.is_whole_machine());
+        let most = if is_known { 1.0 } else { self.others_cores() };
         self.waited("host.wait_others", others.min(most));
         self.switches(ended);
     }
@@ -45,11 +45,11 @@ impl Figures<'_> {
     /// the records show that there are processes which were not waited for.
     fn switches(&mut self, ended: Option<&Ended>) {
         let totals = self.watch.timeline.totals;
-        let told = totals.switches_blocked + totals.switches_preempted;
+        let known = totals.switches_blocked + totals.switches_preempted;
         let waited = ended
             .filter(|_| self.watch.timeline.gaps_ns() > 0)
             .map(|ended| (ended.switches_voluntary, ended.switches_involuntary))
-            .filter(|(voluntary, involuntary)| voluntary + involuntary >= told / 10 * 9);
+            .filter(|(voluntary, involuntary)| voluntary + involuntary >= known / 10 * 9);
         let (blocked, preempted) =
             waited.unwrap_or((totals.switches_blocked, totals.switches_preempted));
         let runs = (blocked + preempted).max(1) as f64;

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_of_memory_is_told_and_nothing_is_left_behind() {
+    fn a_directory_of_memory_is_reported_and_nothing_is_left_behind() {
         let Ok(syncs) = syncs(Path::new("/dev/shm"), 3, Duration::MAX) else {
             println!("skipped: there is no /dev/shm to write to");
             return;

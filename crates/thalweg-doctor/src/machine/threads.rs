@@ -1,4 +1,4 @@
-//! Threads that are pinned to a core: one alone, or two that hand over to each other.
+//! Threads that are pinned to a core: one alone, or two that exchange turns.
 
 use rustix::thread::futex::{self, Flags};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity, sched_yield};

@@ -331,7 +331,7 @@ impl Hooks {
 }
 
 /// Parses a record and adds its events, which are derived from an event of the running thread.
-pub(crate) fn parse(bytes: &[u8], told: Event, events: &mut Vec<Event>) -> Option<()> {
+pub(crate) fn parse(bytes: &[u8], header: Event, events: &mut Vec<Event>) -> Option<()> {
     let word = |at: usize| Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
     let double = |at: usize| Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
     let id = |at: usize| Some(word(at)?.cast_signed());
@@ -339,15 +339,15 @@ pub(crate) fn parse(bytes: &[u8], told: Event, events: &mut Vec<Event>) -> Optio
         WAKE => events.push(Event {
             tid: id(4)?,
             what: What::Woken { target: word(8)? },
-            ..told
+            ..header
         }),
         ROUSE => {
-            let waker = (word(8)? == 0 && told.tid > 0).then_some(told.tid);
+            let waker = (word(8)? == 0 && header.tid > 0).then_some(header.tid);
             let what = What::Roused { waker };
             events.push(Event {
                 tid: id(4)?,
                 what,
-                ..told
+                ..header
             });
         }
         CALL => {
@@ -360,11 +360,11 @@ pub(crate) fn parse(bytes: &[u8], told: Event, events: &mut Vec<Event>) -> Optio
                 arguments,
                 weight: word(4)?.into(),
             };
-            events.push(Event { what, ..told });
+            events.push(Event { what, ..header });
         }
         SWITCH => {
             let preempted = word(4)? != 0;
-            let (time_ns, core) = (told.time_ns, told.core);
+            let (time_ns, core) = (header.time_ns, header.core);
             let mut push = |at, what| {
                 events.push(Event {
                     time_ns,

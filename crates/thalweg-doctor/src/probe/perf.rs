@@ -313,8 +313,8 @@ impl Perf {
             self.note("sys_enter", asked);
         }
         for (kind, event) in self.others.iter().filter(|(kind, _)| self.is_costly(kind)) {
-            let is_told = *kind == Kind::Switches && pace == Pace::Paused;
-            let _ = sys::set_counting(event, pace.is_on() || is_told);
+            let is_kept = *kind == Kind::Switches && pace == Pace::Paused;
+            let _ = sys::set_counting(event, pace.is_on() || is_kept);
         }
     }
 

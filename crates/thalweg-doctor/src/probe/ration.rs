@@ -20,7 +20,7 @@ const SWITCH_SHARE: f64 = 0.02;
 /// bursts and short programs are recorded exactly.
 const SWITCHES_MIN: u64 = 20_000;
 /// Where the records cost less than this part of the free share, each call can be recorded.
-const CALM: f64 = 0.25;
+const SPARE: f64 = 0.25;
 /// The minimum time for which they count, at first, while a program starts, and later; and the
 /// maximum length of a pause, later and at first, when only the program's start is known.
 const ON_NS_FIRST: u64 = 10_000_000;
@@ -186,7 +186,7 @@ impl Ration {
                 (false, true) => Pace::Paused,
                 (false, false) => before,
             }
-        } else if share < FREE_SHARE * CALM {
+        } else if share < FREE_SHARE * SPARE {
             Pace::Each
         } else {
             before
@@ -278,7 +278,11 @@ mod tests {
             now_ns += 10_000_000;
             ration.turn(now_ns)
         };
-        assert_eq!(pause(15_000), Some(Pace::Paused), "the first ones are told");
+        assert_eq!(
+            pause(15_000),
+            Some(Pace::Paused),
+            "the first ones are recorded"
+        );
         assert_eq!(pause(15_000), Some(Pace::Blind));
         assert_eq!(pause(250), Some(Pace::Paused), "1.75 % of the time");
     }

@@ -211,7 +211,7 @@ fn sample(mut body: Reader<'_>, kinds: &[(u64, Kind)], events: &mut Vec<Event>) 
     let (pid, tid) = (body.i32()?, body.i32()?);
     let (time_ns, core) = (body.u64()?, body.u32()?);
     body.u32()?;
-    let mut told = Event {
+    let mut event = Event {
         time_ns,
         core,
         pid,
@@ -224,12 +224,12 @@ fn sample(mut body: Reader<'_>, kinds: &[(u64, Kind)], events: &mut Vec<Event>) 
             let count = usize::try_from(body.u64()?).ok()?;
             let stack = body.take(count.checked_mul(8)?)?.chunks_exact(8);
             let stack = stack.map_while(|word| Reader(word).u64()).collect();
-            told.what = What::Ticked(stack);
-            events.push(told);
+            event.what = What::Ticked(stack);
+            events.push(event);
         }
         Kind::Hook => {
             let bytes = body.u32()? as usize;
-            hooks::parse(body.take(bytes)?, told, events)?;
+            hooks::parse(body.take(bytes)?, event, events)?;
         }
     }
     Some(())

@@ -50,7 +50,7 @@ fn repeat(now: &mut u64, before: u64, factor: f64) {
 pub(crate) struct Totals {
     pub(crate) all: Sums,
     /// The sums over the time in which wake-ups were recorded.
-    pub(crate) told: Sums,
+    pub(crate) known: Sums,
     /// The sum of the squares of the spans in which all threads were blocked, in ns, and the
     /// current span.
     blocked_square: f64,

@@ -31,8 +31,8 @@ impl Timeline {
         };
         self.totals.others_ns = self.totals.others_ns.saturating_sub(switch_ns);
         amend(&mut self.totals.all);
-        if self.told {
-            amend(&mut self.totals.told);
+        if self.known {
+            amend(&mut self.totals.known);
         }
     }
 }

@@ -139,7 +139,7 @@ mod tests {
     /// `selectNow` of Java in a loop was judged SYSCALL-BOUND, because only the class of its calls
     /// was kept.
     #[test]
-    fn polls_that_do_not_wait_are_told_from_those_that_do() {
+    fn polls_that_do_not_wait_are_distinguished_from_those_that_do() {
         let mut tally = Tally::default();
         let poll = libc::SYS_epoll_pwait as u64;
         for timeout in [0, 0, 0, 5] {

@@ -63,7 +63,7 @@ pub(crate) struct Timeline {
     others: u64,
     /// Whether it is known which thread has which core.
     pub(super) whole_machine: bool,
-    pub(super) told: bool,
+    pub(super) known: bool,
     own_pid: i32,
 }
 
@@ -87,7 +87,7 @@ impl Timeline {
             queued_others: 0,
             others: 0,
             whole_machine,
-            told: true,
+            known: true,
             own_pid: i32::try_from(std::process::id()).unwrap_or(0),
         }
     }
@@ -144,17 +144,17 @@ impl Timeline {
             self.totals.blocked_since_ns += span_ns;
         }
         self.totals.all.add(spent);
-        if self.told {
-            self.totals.told.add(spent);
+        if self.known {
+            self.totals.known.add(spent);
         }
         self.totals.others_ns += span_ns * self.others;
         self.now_ns = now_ns;
     }
 
     /// Sets whether wake-ups are recorded from `now_ns` on.
-    pub(crate) fn set_told(&mut self, told: bool, now_ns: u64) {
+    pub(crate) fn set_known(&mut self, known: bool, now_ns: u64) {
         self.advance(now_ns);
-        self.told = told;
+        self.known = known;
     }
 
     /// Returns whether it is a thread of the program.

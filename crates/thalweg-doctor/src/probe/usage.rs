@@ -144,16 +144,16 @@ impl Usage {
     pub(crate) fn total(&self) -> Used {
         let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
         let mut total = Used::default();
-        let is_told = |(pid, parent): (i32, i32)| {
+        let is_counted = |(pid, parent): (i32, i32)| {
             self.ended.contains(&pid) && pid != parent && self.processes.contains_key(&parent)
         };
         for (&pid, (_, last)) in &self.processes {
-            if is_told((pid, last.parent)) {
+            if is_counted((pid, last.parent)) {
                 children.entry(last.parent).or_default().push(pid);
             }
         }
         for (&pid, (_, last)) in &self.processes {
-            if !is_told((pid, last.parent)) {
+            if !is_counted((pid, last.parent)) {
                 total.add(self.of_tree(pid, &children));
             }
         }
@@ -235,11 +235,11 @@ mod tests {
         assert_eq!(total(&[shell], &[]), 610, "none of them was seen");
         let none = account(7, 0, 0);
         let seen = (8, none, account(7, 30, 0));
-        assert_eq!(total(&[shell, seen], &[8]), 610, "its parent told more");
+        assert_eq!(total(&[shell, seen], &[8]), 610, "its parent counted more");
         assert_eq!(total(&[shell, seen], &[]), 640, "it still runs");
         let before = (9, account(7, 200, 0), account(7, 220, 0));
-        let told = total(&[shell, before], &[9]);
-        assert_eq!(told, 410, "200 of what its parent told were before");
+        let counted = total(&[shell, before], &[9]);
+        assert_eq!(counted, 410, "200 of what its parent counted were before");
         let alone = (7, account(1, 100, 50), account(1, 110, 50));
         assert_eq!(total(&[alone, seen], &[8]), 40, "nobody waited for it");
         let deep = (10, account(8, 0, 0), account(8, 5, 0));

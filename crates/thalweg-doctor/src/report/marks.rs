@@ -52,8 +52,8 @@ mod tests {
     }
 
     #[test]
-    fn every_figure_of_every_verdict_is_told() {
-        let (mut told, mut ids) = ([0, 0], Vec::new());
+    fn every_figure_of_every_verdict_is_reported() {
+        let (mut shown, mut ids) = ([0, 0], Vec::new());
         for value in [0.05_f64, 0.15, 0.3, 0.6, 1.0, 30.0, 3e4, 1e6] {
             let (evidence, verdicts) = judged(|name| match name {
                 "time.wall" => 1.0,
@@ -65,13 +65,13 @@ mod tests {
                 for exhibit in verdict.evidence.iter().chain(&verdict.contradicts) {
                     let reached = reached(verdict.id, exhibit, &evidence);
                     let reached = reached.unwrap_or_else(|| panic!("{exhibit:?}"));
-                    told[usize::from(reached)] += 1;
+                    shown[usize::from(reached)] += 1;
                 }
             }
         }
         ids.sort_unstable();
         ids.dedup();
-        assert!(ids.len() >= 8 && told.iter().all(|&told| told >= 10));
+        assert!(ids.len() >= 8 && shown.iter().all(|&shown| shown >= 10));
     }
 
     fn metric_is_share(name: &str) -> bool {
@@ -93,13 +93,13 @@ mod tests {
         let verdicts = rules::judge(&evidence);
         let faults = verdicts.iter().find(|found| found.id == Id::PageFaults);
         let faults = faults.expect("a third of the time");
-        let told = |evidence: &Evidence| -> Vec<(&str, Option<bool>)> {
-            let told = |it: &Exhibit| (it.metric, reached(Id::PageFaults, it, evidence));
-            let mut told: Vec<_> = faults.evidence.iter().map(told).collect();
-            told.sort_unstable();
-            told
+        let shown = |evidence: &Evidence| -> Vec<(&str, Option<bool>)> {
+            let shown = |it: &Exhibit| (it.metric, reached(Id::PageFaults, it, evidence));
+            let mut shown: Vec<_> = faults.evidence.iter().map(shown).collect();
+            shown.sort_unstable();
+            shown
         };
-        let found = told(&evidence);
+        let found = shown(&evidence);
         for figure in [
             ("fault.cpu_share", Some(true)),
             ("state.running", Some(true)),

@@ -277,9 +277,9 @@ fn in_full(exhibit: &Exhibit) -> String {
 fn questions(report: &Report, room: &Room) -> Vec<String> {
     let first = report.verdicts.first();
     let mut all = first.map_or_else(Vec::new, |verdict| verdict.cannot_tell.clone());
-    let told: BTreeSet<&str> = all.iter().flat_map(|text| names(text)).collect();
+    let named: BTreeSet<&str> = all.iter().flat_map(|text| names(text)).collect();
     let others = report.evidence.readings().map(|(name, _)| name);
-    let others = others.filter(|name| !told.contains(name));
+    let others = others.filter(|name| !named.contains(name));
     let mut others = report.evidence.absent(others);
     all.append(&mut others);
     let mut lines = Vec::new();

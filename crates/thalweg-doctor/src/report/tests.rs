@@ -239,7 +239,7 @@ fn parts_of_the_page_are_not_more_than_their_state() {
 }
 
 #[test]
-fn what_cannot_be_told_is_said_once() {
+fn what_is_unknown_is_said_once() {
     // The first verdict and the report both lack one figure, and two verdicts lack another.
     let mut report = fault_bound();
     let missing = "hardware.memory_share: no counters here".to_owned();
@@ -248,11 +248,15 @@ fn what_cannot_be_told_is_said_once() {
     let second = first.clone();
     report.verdicts.push(second);
     let page = report.page(false).replace("\n             ", " ");
-    let told = page
+    let unknown = page
         .split("Cannot tell: ")
         .nth(1)
         .expect("there is something");
-    assert_eq!(told.matches("hardware.memory_share").count(), 1, "{page}");
+    assert_eq!(
+        unknown.matches("hardware.memory_share").count(),
+        1,
+        "{page}"
+    );
     let html = report.html(&Recording::default());
     let cards = html.split("Where the time went").next().expect("the cards");
     for text in &report.verdicts[1].cannot_tell {
@@ -301,7 +305,7 @@ fn a_page_says_how_long_messages_took() {
 }
 
 #[test]
-fn processes_that_go_on_are_told() {
+fn processes_that_go_on_are_reported() {
     let mut evidence = Evidence::new();
     evidence.put("time.wall", 0.001, Quality::Exact, "a clock");
     evidence.put(

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_of_futex_are_told_apart_where_they_are_counted() {
+    fn calls_of_futex_are_split_where_they_are_counted() {
         let figures = [("state.running", 1.0), ("cpu.system_share", 0.5)];
         assert_eq!(of(&figures)[0].parts[1].part, "system calls");
         let counted = [("call.all", 1_000.0), ("call.futex", 250.0)];

@@ -63,9 +63,8 @@ const NOT_ANSWERED: Clue = ramp(
     500_000.0,
     AN_ANSWER,
 );
-const AN_ANSWER: Origin = Origin::Definition(
-    "whoever waits for longer than half a second waits for work, not for an answer",
-);
+const AN_ANSWER: Origin =
+    Origin::Definition("a wait of more than half a second is for work, not for an answer");
 
 /// A heartbeat, or a slow answer: the cause of a long wait is not visible.
 const LONG_WAITS: Weighed = Weighed {

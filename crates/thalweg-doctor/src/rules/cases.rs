@@ -97,7 +97,7 @@ pub(super) fn first(id: Id, evidence: &Evidence) -> Verdict {
 }
 
 #[test]
-fn what_runs_is_told() {
+fn what_runs_is_reported() {
     first(Id::CpuCompute, &evidence(&[]));
     let faults = [("fault.cpu_share", 0.5), ("fault.minor", 300_000.0)];
     first(Id::PageFaults, &evidence(&faults));
@@ -139,7 +139,7 @@ fn what_runs_is_told() {
 }
 
 #[test]
-fn what_blocks_is_told() {
+fn what_blocks_is_reported() {
     let disk = [("block.disk", 0.9), ("call.io", 10_000.0)];
     first(Id::BlockingIo, &blocked(&disk));
     let stream = [("block.stream", 0.9), ("call.io", 200.0)];
@@ -176,7 +176,7 @@ fn what_blocks_is_told() {
 }
 
 #[test]
-fn threads_that_wait_for_each_other_are_told() {
+fn threads_that_wait_for_each_other_are_reported() {
     let parking = [
         ("state.running", 0.6),
         ("state.blocked", 0.4),
@@ -216,7 +216,7 @@ fn threads_that_wait_for_each_other_are_told() {
 }
 
 #[test]
-fn what_the_machine_does_is_told() {
+fn what_the_machine_does_is_reported() {
     let quota = [
         ("state.running", 0.3),
         ("state.waiting", 0.7),
@@ -231,7 +231,7 @@ fn what_the_machine_does_is_told() {
 }
 
 #[test]
-fn what_programs_export_is_told() {
+fn what_programs_export_is_reported() {
     let quiet = [("state.running", 0.5), ("state.blocked", 0.5)];
     let with = |figures: &[(&str, f64)]| evidence(&[&quiet[..], figures].concat());
     let imbalance = [

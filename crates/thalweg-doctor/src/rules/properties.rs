@@ -17,10 +17,10 @@ fn any_evidence() -> impl Strategy<Value = Evidence> {
     ];
     proptest::collection::vec((value, any::<bool>()), METRICS.len()).prop_map(|values| {
         let mut evidence = Evidence::new();
-        for (metric, (value, is_told)) in METRICS.iter().zip(values) {
+        for (metric, (value, is_known)) in METRICS.iter().zip(values) {
             match value {
                 Some(value) => evidence.put(metric.name, value, Quality::Sampled, "any"),
-                None if is_told => evidence.lack(metric.name, "any"),
+                None if is_known => evidence.lack(metric.name, "any"),
                 None => {}
             }
         }

@@ -4,7 +4,7 @@ use super::cases::{blocked, confidence, evidence, first, without};
 use super::*;
 
 #[test]
-fn a_line_at_a_lock_is_told_from_a_line_at_a_condition() {
+fn a_queue_at_a_lock_is_distinguished_from_one_at_a_condition() {
     // Six threads, and the holder of the lock sleeps for 15 ms: it was judged SLEEP-POLLING.
     let asleep = [
         ("block.sleep", 1.0),
@@ -56,7 +56,7 @@ fn two_answers_that_are_near_are_not_sure() {
 
 /// Made by hand after the view of users without root: the verdicts were wrong with high confidence.
 #[test]
-fn where_it_is_not_told_who_wakes_whom_it_is_not_sure() {
+fn without_wakers_a_lock_is_not_sure() {
     // Six threads, and the holder of the lock waits for a database: it was judged BLOCKING-IO at
     // 0.93.
     let connection = [

@@ -26,7 +26,7 @@ const LATE: Duration = Duration::from_millis(50);
 pub(crate) struct Witness {
     pid: i32,
     /// The pipe with a byte for each signal.
-    told: OwnedFd,
+    reported: OwnedFd,
     heard: Vec<(i32, Instant)>,
 }
 
@@ -34,7 +34,7 @@ impl Witness {
     /// Starts the child in this thread, which must have blocked the signals already, so that the
     /// child blocks them too.
     pub(crate) fn start(signals: &[i32]) -> io::Result<Witness> {
-        let (told, tell) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+        let (reported, tell) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
         let mut held = MaybeUninit::<libc::sigset_t>::zeroed();
         // SAFETY: rule 1; `sigemptyset` makes a set of `held`.
         let held = unsafe {
@@ -54,7 +54,7 @@ impl Witness {
         };
         Ok(Witness {
             pid,
-            told,
+            reported,
             heard: Vec::new(),
         })
     }
@@ -64,7 +64,7 @@ impl Witness {
         let began = Instant::now();
         loop {
             let mut bytes = [0; 64];
-            if let Ok(count) = rustix::io::read(&self.told, &mut bytes) {
+            if let Ok(count) = rustix::io::read(&self.reported, &mut bytes) {
                 let heard = bytes[..count].iter();
                 self.heard
                     .extend(heard.map(|&signal| (signal.into(), Instant::now())));
@@ -80,7 +80,10 @@ impl Witness {
                 tv_sec: 0,
                 tv_nsec: i64::from(left.subsec_nanos()),
             };
-            let mut file = [PollFd::from_borrowed_fd(self.told.as_fd(), PollFlags::IN)];
+            let mut file = [PollFd::from_borrowed_fd(
+                self.reported.as_fd(),
+                PollFlags::IN,
+            )];
             // Whatever poll returns, the time is checked again.
             let _ = poll(&mut file, Some(&left));
         }

@@ -102,11 +102,11 @@ fn children() {
     let seen = doctor.finish();
     drop(input);
     patient.wait().unwrap();
-    let told = seen.value("fault.minor") * seen.value("time.wall");
+    let counted = seen.value("fault.minor") * seen.value("time.wall");
     assert!(made > 200.0 * 30.0, "{made}");
     assert!(
-        (told / made - 1.0).abs() < 0.05,
-        "{told}, and {made} were made"
+        (counted / made - 1.0).abs() < 0.05,
+        "{counted}, and {made} were made"
     );
 }
 

@@ -123,8 +123,8 @@ fn users() {
             .stdin(Stdio::null()),
     );
     assert_eq!(seen.code, 0, "{}", seen.said());
-    let told = String::from_utf8(seen.stdout.clone()).unwrap();
-    assert_eq!(Path::new(told.trim_end()), place.0);
+    let printed = String::from_utf8(seen.stdout.clone()).unwrap();
+    assert_eq!(Path::new(printed.trim_end()), place.0);
     // The figures of another program must not be attributed to this one.
     assert_eq!(seen.value("export.arrival"), 1_000.0);
     assert_eq!(fs::read_dir(&place.0).unwrap().count(), 2, "they stay");

@@ -5,7 +5,7 @@
 
 #![allow(
     clippy::unwrap_used,
-    reason = "a test, though not of the usual harness"
+    reason = "a test, though not of the default harness"
 )]
 
 #[cfg(target_os = "linux")]

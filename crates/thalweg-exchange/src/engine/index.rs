@@ -12,14 +12,11 @@
 //! looked for in both, and what is removed leaves a mark in the old one. Then the old one's memory
 //! goes back in steps, too: each page costs the system time.
 
-mod growing;
-mod key;
-
+use std::cell::Cell;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, RandomState};
 use std::marker::PhantomData;
 
-pub use self::key::repeat_secrets;
-use self::key::secrets;
-pub(crate) use self::key::{Key, OrderKey, fold};
+use crate::engine::slab::make_room;
 
 /// A place without a slot. Others hold the slot plus one, and above it the hash.
 const EMPTY: u64 = 0;
@@ -346,6 +343,199 @@ impl<K: Key> Index<K> {
     #[inline]
     pub(crate) const fn is_large(&self) -> bool {
         self.places.len() > 1 << 15
+    }
+}
+
+// The keys of tables, and the secrets that keep their hashes from being foreseen.
+
+thread_local! {
+    /// The seed of this thread's tables; `None` for the system's randomness.
+    static SEED: Cell<Option<u64>> = const { Cell::new(None) };
+}
+
+/// Has tables that this thread makes from now on take the same secrets each time. For counts that
+/// must repeat, and for nothing else: a client that knows `seed` can choose ids that collide.
+#[doc(hidden)]
+pub fn repeat_secrets(seed: u64) {
+    SEED.set(Some(seed));
+}
+
+pub(super) fn secrets() -> [u64; 2] {
+    let draw = |first: u64, second: u64| [first, second | 1];
+    match SEED.get() {
+        Some(seed) => {
+            let fixed = BuildHasherDefault::<DefaultHasher>::default();
+            draw(fixed.hash_one(seed), fixed.hash_one(!seed))
+        }
+        None => {
+            let random = RandomState::new();
+            draw(random.hash_one(0_u8), random.hash_one(1_u8))
+        }
+    }
+}
+
+/// A key of a table.
+pub(crate) trait Key: Copy + Eq {
+    /// A folded product that cannot be foreseen without the secrets.
+    fn hash(self, secrets: [u64; 2]) -> u32;
+}
+
+#[inline(always)]
+pub(crate) fn fold(one: u64, other: u64) -> u32 {
+    let product = u128::from(one) * u128::from(other);
+    ((product as u64) ^ ((product >> 64) as u64)) as u32
+}
+
+impl Key for i64 {
+    #[inline(always)]
+    fn hash(self, secrets: [u64; 2]) -> u32 {
+        fold(self.cast_unsigned() ^ secrets[0], secrets[1])
+    }
+}
+
+/// An order's id, and its owner where ids are the owner's alone; zero where they are not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct OrderKey {
+    pub(crate) owner: i64,
+    pub(crate) id: i64,
+}
+
+impl Key for OrderKey {
+    #[inline(always)]
+    fn hash(self, secrets: [u64; 2]) -> u32 {
+        let owner = self.owner.cast_unsigned();
+        fold(self.id.cast_unsigned() ^ secrets[0], secrets[1] ^ owner)
+    }
+}
+
+// A table that grows: another one is made, takes over, and the old one is left, all in steps.
+
+/// A table of this number of places is made and filled at once: its 4 KiB take about a microsecond,
+/// and a small book is never between two tables.
+const SHORT: usize = 512;
+/// Places that are made at each insertion: what is being left is never much more than half full.
+const PLACES_MADE: usize = 64;
+/// Places whose memory is given back at each insertion.
+const PLACES_BACK: usize = 4096;
+/// At least two, or the new table is half full before the old one is empty.
+const PLACES_PER_INSERT: usize = 8;
+
+impl Old {
+    /// The place of a key in it, and the slot.
+    #[cold]
+    pub(super) fn find(&self, hash: u32, is_it: impl Fn(u32) -> bool) -> Option<(usize, u32)> {
+        let mask = self.places.len() - 1;
+        let mut place = hash as usize & mask;
+        loop {
+            match self.places[place] {
+                EMPTY => return None,
+                entry if entry != GONE && hash_in(entry) == hash && is_it(slot_in(entry)) => {
+                    return Some((place, slot_in(entry)));
+                }
+                _ => place = (place + 1) & mask,
+            }
+        }
+    }
+}
+
+impl<K: Key> Index<K> {
+    /// A step to the next table: first it is made, then the old one's places come over, then its
+    /// memory is given back.
+    #[cold]
+    pub(super) fn grow(&mut self) {
+        if let Some(old) = self.old.take() {
+            self.bring_over(old);
+        } else if self.limit == 0 {
+            self.give_back();
+        } else {
+            self.make_next();
+        }
+    }
+
+    fn make_next(&mut self) {
+        let all = 2 * self.places.len();
+        if all <= SHORT {
+            let next = vec![EMPTY; all].into();
+            let last: Box<[u64]> = std::mem::replace(&mut self.places, next);
+            let entries = last.iter().filter(|&&entry| entry != EMPTY);
+            entries.for_each(|&entry| self.put(entry));
+            self.limit = all / 2;
+            return;
+        }
+        if self.spare.is_empty() {
+            make_room(&mut self.spare, all);
+        }
+        let made = all.min(self.spare.len() + PLACES_MADE);
+        self.spare.resize(made, EMPTY);
+        if made == all {
+            let next = std::mem::take(&mut self.spare).into();
+            let places = std::mem::replace(&mut self.places, next);
+            self.old = Some(Box::new(Old { places, brought: 0 }));
+            self.limit = 0;
+        }
+    }
+
+    fn bring_over(&mut self, mut old: Box<Old>) {
+        let end = (old.brought + PLACES_PER_INSERT).min(old.places.len());
+        for &entry in &old.places[old.brought..end] {
+            if entry != EMPTY && entry != GONE {
+                self.put(entry);
+            }
+        }
+        old.brought = end;
+        if end == old.places.len() {
+            self.spare = old.places.into();
+            self.give_back();
+        } else {
+            self.old = Some(old);
+        }
+    }
+
+    fn give_back(&mut self) {
+        let keep = self.spare.len().saturating_sub(PLACES_BACK);
+        self.spare.truncate(keep);
+        self.spare.shrink_to_fit();
+        if keep == 0 {
+            self.limit = self.places.len() / 2;
+        }
+    }
+
+    /// Takes a key out while another table is being left, and goes a step further.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn remove_left(&mut self, key: K, slot: u32) {
+        self.remove_by(key, |other| other == slot);
+        if let Some(old) = self.old.take() {
+            self.bring_over(old);
+        }
+    }
+
+    pub(super) fn remove_by(&mut self, key: K, is_it: impl Fn(u32) -> bool) -> Option<u32> {
+        let hash = self.hash(key);
+        let mut found = None;
+        if let Some(old) = &mut self.old
+            && let Some((place, slot)) = old.find(hash, &is_it)
+        {
+            old.places[place] = GONE;
+            found = Some(slot);
+            if place >= old.brought {
+                self.len -= 1;
+                return found;
+            }
+        }
+        let mask = self.places.len() - 1;
+        let mut place = hash as usize & mask;
+        loop {
+            let entry = self.places[place];
+            if entry == EMPTY {
+                return found;
+            }
+            if hash_in(entry) == hash && is_it(slot_in(entry)) {
+                self.close(place);
+                return Some(slot_in(entry));
+            }
+            place = (place + 1) & mask;
+        }
     }
 }
 

@@ -44,7 +44,7 @@ struct Table {
 
 /// Tables of this architecture, the best first, the scalar one last.
 #[cfg(target_arch = "x86_64")]
-static TABLES: &[&Table] = &[&x86::AVX512, &x86::AVX2, &one_by_one::SCALAR, &x86::SSE2];
+static TABLES: &[&Table] = &[&x86::AVX512, &x86::AVX2, &one_by_one::SCALAR];
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
 static TABLES: &[&Table] = &[&neon::NEON, &one_by_one::SCALAR];
 #[cfg(not(any(
@@ -78,15 +78,15 @@ impl Kernel {
         found.map(|table| Kernel(table))
     }
 
-    /// Returns the fastest one here: found once, then remembered. On 64-bit ARM and with AVX-512
-    /// that is by reckoning, not by measurement.
+    /// Returns the fastest one here: found once, then remembered. On 64-bit ARM that is by
+    /// reckoning, not by measurement.
     #[inline]
     #[must_use]
     pub fn best() -> Kernel {
         picked::best()
     }
 
-    /// Returns the name: `avx512`, `avx2`, `sse2`, `neon` or `scalar`.
+    /// Returns the name: `avx512`, `avx2`, `neon` or `scalar`.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.0.name

@@ -1,19 +1,26 @@
 //! Why there is no stack for a fiber.
 
-use std::error::Error;
-use std::fmt;
 use std::io;
 
 /// The reason why [`StackPool`](super::StackPool) has no stack to give.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StackError {
     /// A size outside of [`StackOptions::SIZE_BYTES`](super::StackOptions::SIZE_BYTES).
+    #[error(
+        "a stack of {size_bytes} bytes: it must have {} to {}",
+        super::StackOptions::SIZE_BYTES.start(),
+        super::StackOptions::SIZE_BYTES.end()
+    )]
     Size {
         /// The size that was asked for.
         size_bytes: usize,
     },
     /// More stacks are to be kept than the pool may have, or it may have none.
+    #[error(
+        "a pool of at least {min} and at most {max} stacks: `max` must be 1 or more, and not below \
+         `min`"
+    )]
     Bounds {
         /// Stacks that are kept.
         min: usize,
@@ -21,6 +28,11 @@ pub enum StackError {
         max: usize,
     },
     /// All stacks that the pool may have are in use.
+    #[error(
+        "all {max} stacks of the pool are in use{}: raise `StackOptions::max`, or let fibers finish \
+         first",
+        leaked_of(*leaked)
+    )]
     Exhausted {
         /// Stacks that the pool may have.
         max: usize,
@@ -28,6 +40,12 @@ pub enum StackError {
         leaked: usize,
     },
     /// The kernel would refuse another mapping soon; some are left to the rest of the program.
+    #[error(
+        "no room for another stack: this process has {mappings} of the {mappings_max} mappings that \
+         vm.max_map_count allows, two for each of its {stacks} stacks: raise it (sysctl -w \
+         vm.max_map_count={}), or have fewer fibers at a time",
+        mappings_max * 2
+    )]
     Mappings {
         /// Stacks of this process, of all its pools.
         stacks: usize,
@@ -37,6 +55,11 @@ pub enum StackError {
         mappings_max: usize,
     },
     /// The system refused to map the stack.
+    #[error(
+        "the system did not map a stack of {size_bytes} bytes, this process's number {stacks}: \
+         {source}{}",
+        advice(source)
+    )]
     System {
         /// The size of the stack.
         size_bytes: usize,
@@ -47,68 +70,17 @@ pub enum StackError {
     },
 }
 
-impl fmt::Display for StackError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Size { size_bytes } => {
-                let range = super::StackOptions::SIZE_BYTES;
-                let (least, most) = (range.start(), range.end());
-                write!(
-                    f,
-                    "a stack of {size_bytes} bytes: it must have {least} to {most}"
-                )
-            }
-            Self::Bounds { min, max } => write!(
-                f,
-                "a pool of at least {min} and at most {max} stacks: `max` must be 1 or more, and \
-                 not below `min`"
-            ),
-            Self::Exhausted { max, leaked } => {
-                write!(f, "all {max} stacks of the pool are in use")?;
-                if *leaked > 0 {
-                    write!(
-                        f,
-                        ", {leaked} of them for ever, by dropped fibers that caught their unwinding"
-                    )?;
-                }
-                f.write_str(": raise `StackOptions::max`, or let fibers finish first")
-            }
-            Self::Mappings {
-                stacks,
-                mappings,
-                mappings_max,
-            } => write!(
-                f,
-                "no room for another stack: this process has {mappings} of the {mappings_max} \
-                 mappings that vm.max_map_count allows, two for each of its {stacks} stacks: raise \
-                 it (sysctl -w vm.max_map_count={}), or have fewer fibers at a time",
-                mappings_max * 2
-            ),
-            Self::System {
-                size_bytes,
-                stacks,
-                source,
-            } => {
-                write!(
-                    f,
-                    "the system did not map a stack of {size_bytes} bytes, this process's "
-                )?;
-                write!(f, "number {stacks}: {source}")?;
-                if source.kind() == io::ErrorKind::OutOfMemory {
-                    f.write_str(": give it more memory, or raise vm.max_map_count")?;
-                }
-                Ok(())
-            }
-        }
+fn leaked_of(leaked: usize) -> String {
+    match leaked {
+        0 => String::new(),
+        _ => format!(", {leaked} of them for ever, by dropped fibers that caught their unwinding"),
     }
 }
 
-impl Error for StackError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::System { source, .. } => Some(source),
-            _ => None,
-        }
+fn advice(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::OutOfMemory => ": give it more memory, or raise vm.max_map_count",
+        _ => "",
     }
 }
 

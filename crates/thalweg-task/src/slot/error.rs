@@ -1,19 +1,20 @@
 //! Errors of slots.
 
-use std::error::Error;
 use std::fmt;
 
-const CLOSED: &str = "the slot's receiver is gone";
-const CANCELLED: &str = "the slot's receiver has cancelled";
+use thiserror::Error;
 
 /// A value that was not sent; it is given back.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Error)]
 pub enum SendError<T> {
     /// There is a value in the slot, which no receiver has taken yet.
+    #[error("the slot holds a value that was not received yet (1 of 1)")]
     Full(T),
     /// The receiver was dropped.
+    #[error("the slot's receiver is gone")]
     Closed(T),
     /// The receiver cancelled.
+    #[error("the slot's receiver has cancelled")]
     Cancelled(T),
 }
 
@@ -37,66 +38,39 @@ impl<T> fmt::Debug for SendError<T> {
     }
 }
 
-impl<T> fmt::Display for SendError<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Full(_) => "the slot holds a value that was not received yet (1 of 1)",
-            Self::Closed(_) => CLOSED,
-            Self::Cancelled(_) => CANCELLED,
-        })
-    }
-}
-
-impl<T> Error for SendError<T> {}
-
 /// The error where nothing can be sent any more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum VacantError {
     /// The receiver was dropped.
+    #[error("the slot's receiver is gone")]
     Closed,
     /// The receiver cancelled.
+    #[error("the slot's receiver has cancelled")]
     Cancelled,
 }
-
-impl fmt::Display for VacantError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Closed => CLOSED,
-            Self::Cancelled => CANCELLED,
-        })
-    }
-}
-
-impl Error for VacantError {}
 
 /// The error where nothing comes any more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum RecvError {
     /// The sender was dropped, and all that it sent was received.
+    #[error("the slot's sender is gone")]
     Closed,
     /// The sender cancelled, or another receiver, where there are several.
+    #[error("the slot's sender, or another of several receivers, has cancelled")]
     Cancelled,
 }
 
-impl fmt::Display for RecvError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Closed => "the slot's sender is gone",
-            Self::Cancelled => "the slot's sender, or another of several receivers, has cancelled",
-        })
-    }
-}
-
-impl Error for RecvError {}
-
 /// The error where nothing is there now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum TryRecvError {
     /// The slot is empty, and its sender is there.
+    #[error("the slot is empty")]
     Empty,
     /// The sender was dropped, and all that it sent was received.
+    #[error("the slot's sender is gone")]
     Closed,
     /// The sender cancelled, or another receiver, where there are several.
+    #[error("the slot's sender, or another of several receivers, has cancelled")]
     Cancelled,
 }
 
@@ -108,18 +82,6 @@ impl From<RecvError> for TryRecvError {
         }
     }
 }
-
-impl fmt::Display for TryRecvError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Empty => f.write_str("the slot is empty"),
-            Self::Closed => RecvError::Closed.fmt(f),
-            Self::Cancelled => RecvError::Cancelled.fmt(f),
-        }
-    }
-}
-
-impl Error for TryRecvError {}
 
 #[cfg(test)]
 mod tests {

@@ -2,13 +2,10 @@
 //! sequence and what was lost before it.
 //!
 //! # How many messages a consumer takes at once
-//! A batch shares what it costs to take one, but room comes back only behind it. A consumer that
-//! takes all that waits finds, after a batch of `n`, what came meanwhile: `λ·(o + c·n)` messages,
-//! with `o` for a batch and `c` for a message. That settles at `n* = λ·o / (1 − λ·c)` by itself, as
-//! `λ·c < 1`. The largest batch only has to stay above it: it is doubled where more waits, and
-//! halved where for some looks less than a quarter waits. Between `n*` and `4·n*` nothing moves, so
-//! it cannot swing, and a batch of whatever size never leaves messages behind that it could take
-//! without growing first.
+//! It takes all that wait, up to a bound. A batch shares what it costs to take one, but room comes
+//! back only behind it. A consumer that takes all finds, after a batch of `n`, what came meanwhile:
+//! `λ·(o + c·n)` messages, with `o` for a batch and `c` for a message. That settles at
+//! `n* = λ·o / (1 − λ·c)` by itself, as `λ·c < 1`.
 
 use std::collections::VecDeque;
 use std::sync::Arc as Shared;
@@ -76,8 +73,8 @@ pub struct Consumer<M: Message> {
     /// How many of those ahead, at the front, no message overtakes: retained ones, or what was on
     /// a shelf of the express lane.
     fixed: usize,
-    /// How large batches are.
-    batching: Batching,
+    /// The largest batch: those in one keep their room.
+    batch_max: usize,
     /// How many of these, at the front, are retained ones.
     replays: usize,
     /// It is with messages, as far as the meter knows.
@@ -106,13 +103,12 @@ impl<M: Message> Consumer<M> {
     }
 
     fn member(receiver: Receiver<M>, core: Arc<Core<M>>, inbox: Arc<Inbox<M>>) -> Self {
-        let capacity = inbox.capacity as usize;
         Self {
             receiver,
             ahead: VecDeque::new(),
             express: inbox.lane.as_ref().map(|lane| lane.end.clone()),
             fixed: 0,
-            batching: Batching::new(capacity),
+            batch_max: (inbox.capacity as usize / 4).clamp(1, BATCH_MAX),
             replays: 0,
             is_busy: false,
             meter: inbox.enter(),
@@ -467,10 +463,9 @@ impl<M: Message> Consumer<M> {
         if waiting == 0 {
             return self.has_express();
         }
-        let size = self.batching.look(waiting);
         // Members of a group leave each other their share.
         let share = waiting.div_ceil(self.receiver.members().max(1));
-        let size = size.min(max).min(share);
+        let size = self.batch_max.min(max).min(share);
         if size > 1 {
             // Before the ring is empty: see `Inbox::is_taken`.
             self.meter.held.set(size as u64);
@@ -486,48 +481,6 @@ impl<M: Message> Consumer<M> {
 
 /// The largest batch there is.
 pub const BATCH_MAX: usize = 256;
-/// Looks on end that must find less than a quarter of a batch.
-const LOOKS: u32 = 16;
-
-/// The batch size of one consumer.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Batching {
-    size: usize,
-    max: usize,
-    looks: u32,
-}
-
-impl Batching {
-    /// Batches of 1 at first, and of at most a quarter of the capacity or [`BATCH_MAX`]: those in
-    /// a batch keep their room.
-    pub(super) fn new(capacity: usize) -> Self {
-        Self {
-            size: 1,
-            max: (capacity / 4).clamp(1, BATCH_MAX),
-            looks: 0,
-        }
-    }
-
-    /// Before a batch is taken, with what waits: how many to take at most.
-    #[inline]
-    pub(super) fn look(&mut self, waiting: usize) -> usize {
-        if waiting > self.size {
-            self.looks = 0;
-            self.size = waiting
-                .checked_next_power_of_two()
-                .map_or(self.max, |size| size.min(self.max));
-        } else if waiting.saturating_mul(4) >= self.size {
-            self.looks = 0;
-        } else {
-            self.looks += 1;
-            if self.looks == LOOKS {
-                self.looks = 0;
-                self.size = (self.size / 2).max(1);
-            }
-        }
-        self.size
-    }
-}
 
 impl<M: Message> Consumer<M> {
     /// Shows up to `max` messages that are there now to `visitor`, which
@@ -663,41 +616,5 @@ impl<M: Message> Consumer<M> {
         self.express
             .as_ref()
             .is_some_and(|express| express.len() > 0)
-    }
-}
-
-#[cfg(all(test, not(any(loom, shuttle))))]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    #[test]
-    fn a_batch_grows_at_once_and_shrinks_later() {
-        let mut batching = Batching::new(4_096);
-        assert_eq!(
-            [0, 1, 2, 3, 1_000].map(|n| batching.look(n)),
-            [1, 1, 2, 4, 256]
-        );
-        assert!((1..LOOKS).all(|_| batching.look(63) == 256));
-        assert_eq!(batching.look(63), 128);
-        assert_eq!(Batching::new(3).look(100), 1);
-    }
-
-    proptest! {
-        #[test]
-        fn a_batch_is_monotone_and_within_bounds(
-            capacity in 0_usize..5_000,
-            before in prop::collection::vec(0_usize..5_000, 0..50),
-            a in 0_usize..5_000,
-            b in 0_usize..5_000,
-        ) {
-            let mut batching = Batching::new(capacity);
-            for waiting in before {
-                let size = batching.look(waiting);
-                prop_assert!((1..=BATCH_MAX.min(capacity.max(4) / 4)).contains(&size));
-            }
-            let at = |waiting| batching.clone().look(waiting);
-            prop_assert!(at(a.min(b)) <= at(a.max(b)));
-        }
     }
 }

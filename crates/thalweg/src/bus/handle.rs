@@ -4,10 +4,9 @@ use std::marker::PhantomData;
 use std::path::PathBuf;
 
 use super::InboxId;
-use super::balance::Reading;
 use super::consumer::Consumer;
 use super::inbox::{BuildError, Options};
-use super::ledger::Totals;
+use super::ledger::{Reading, Totals};
 use super::priority::{Admission, Priority};
 use super::publisher::Publisher;
 use super::registry::{Core, Handle, Snapshot};
@@ -158,29 +157,9 @@ impl<M: Message> Bus<M> {
         self.0.0.stop()
     }
 
-    /// Returns the counters of each open inbox, for a [`Balance`](super::Balance) of its own:
-    /// arrival and service rate, time until it is full, and whether that is an overload. Takes
-    /// locks that publishers and consumers do not need for messages; some µs.
-    ///
-    /// ```
-    /// # use thalweg::bus::{Balance, Bus, Horizons, Message, TopicId, TopicInfo, Topics, Verdict};
-    /// # #[derive(Clone)] struct Job(u32);
-    /// # impl Message for Job {
-    /// #     const TOPICS: &'static [TopicInfo] = &[TopicInfo::new("job")];
-    /// #     fn topic(&self) -> TopicId { TopicId::new(0) }
-    /// # }
-    /// let bus = Bus::<Job>::new()?;
-    /// let _rx = bus.subscribe(Topics::ALL)?;
-    /// let mut tx = bus.publisher("dispatcher")?;
-    /// let mut balance = Balance::new(Horizons::default());
-    /// tx.publish(Job(1))?;
-    /// // Now and then, on any thread:
-    /// for (_inbox, reading) in bus.readings() {
-    ///     let report = balance.update(reading);
-    ///     assert_eq!(report.verdict, Verdict::Stable);
-    /// }
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
+    /// Returns the counters of each open inbox. Between two readings, `issued` and `taken` over
+    /// `at_ns` are the rates, and `busy_ns` over `at_ns` is the utilisation. Takes locks that
+    /// publishers and consumers do not need for messages; some µs.
     pub fn readings(&self) -> Vec<(InboxId, Reading)> {
         let readings = self.0.0.readings().into_iter();
         readings.map(|(id, reading, _)| (id, reading)).collect()

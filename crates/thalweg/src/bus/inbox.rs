@@ -35,8 +35,7 @@ use std::sync::Arc as Shared;
 
 use thalweg_measure::clock::Clock;
 
-use super::balance::Reading;
-use super::ledger::{Flow, Ledger, Losses, Meter, Service, Totals};
+use super::ledger::{Flow, Ledger, Losses, Meter, Reading, Service, Totals};
 use super::priority::{Admission, AdmissionError, Priority};
 use super::shelf::{Envelope, Item, Shelf};
 use super::topic::{Message, Policy, TopicError, TopicId, Topics};

@@ -271,6 +271,35 @@ impl Totals {
     }
 }
 
+/// Counters of an inbox at one moment. They only grow, except that a message which is given back
+/// when the bus ends no longer counts as issued. They may be read one after the other while others
+/// write them, and so need not agree to the last message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Reading {
+    /// The time of the reading, in ns on any clock that does not go back.
+    pub at_ns: u64,
+    /// The number of messages that publishers wanted to put in.
+    pub issued: u64,
+    /// The number of messages that came in.
+    pub admitted: u64,
+    /// The number of messages that were lost.
+    pub lost: u64,
+    /// The number of messages that consumers took.
+    pub taken: u64,
+    /// The time that consumers were at work, of all of them together, in ns.
+    pub busy_ns: u64,
+    /// The number of messages in the inbox, but for its express lane, and with consumers that have
+    /// not got them yet; no more than `capacity`, which says that it is full. There may be more: a
+    /// consumer that takes a batch frees its places at once, topics that drop the oldest or
+    /// conflate have places besides, and a batch that is just being taken may count twice.
+    /// [`Service::waiting`](super::Service) has no such bound.
+    pub waiting: u64,
+    /// The number of messages that its ring holds.
+    pub capacity: u64,
+    /// The number of consumers that share the inbox.
+    pub consumers: u64,
+}
+
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;

@@ -81,8 +81,8 @@
 //!
 //! # What adapts
 //! [`Consumer::recv_each`] takes batches whose size follows what waits, and a consumer that waits
-//! spins before it sleeps where that pays ([`Mode`](crate::wait::Mode)). [`Bus::readings`] and
-//! [`Balance`] say whether an inbox keeps up, and [`Bus::snapshot`] has all counts.
+//! spins before it sleeps where that pays ([`Mode`](crate::wait::Mode)). [`Bus::readings`] has the
+//! counters that say whether an inbox keeps up, and [`Bus::snapshot`] has all counts.
 //!
 //! # Ends
 //! A consumer that is dropped, also by a panic, closes its inbox if it is the last of its group;
@@ -96,7 +96,6 @@
 //! All that a thread did before it published a message is visible, after the receive, to the thread
 //! that received it.
 
-mod balance;
 mod consumer;
 mod handle;
 mod inbox;
@@ -114,11 +113,10 @@ mod topic;
 mod visit;
 
 pub use crate::topics;
-pub use balance::{Balance, Horizons, Reading, Report, Verdict};
 pub use consumer::{BATCH_MAX, Consumer, Delivery};
 pub use handle::{Builder, Bus, Subscription};
 pub use inbox::{BuildError, ExpressLane};
-pub use ledger::{Flow, Losses, Service, Totals};
+pub use ledger::{Flow, Losses, Reading, Service, Totals};
 pub use link::{PublishError, Reason};
 pub use priority::{Admission, AdmissionError, Burst, BurstError, Priority, Reserves};
 pub use publisher::Publisher;

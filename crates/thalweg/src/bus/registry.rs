@@ -21,9 +21,8 @@ use std::thread::ThreadId;
 
 use thalweg_measure::clock::Clock;
 
-use super::balance::Reading;
 use super::inbox::{BuildError, ExpressLane, Inbox, Options, Receiver, Sender};
-use super::ledger::{Flow, Service, Totals};
+use super::ledger::{Flow, Reading, Service, Totals};
 use super::shelf::{Envelope, Item};
 use super::topic::{Message, TopicId, Topics};
 use super::{InboxId, PublisherId};
@@ -52,7 +51,7 @@ pub struct InboxFigures {
     pub inbox: InboxId,
     /// The topics that it takes.
     pub topics: Topics,
-    /// Its counters, for a [`Balance`](super::Balance), and the number of messages that wait.
+    /// The sums of its counters, and the number of messages that wait.
     pub reading: Reading,
     /// The numbers of its messages by outcome and priority.
     pub flow: Flow,

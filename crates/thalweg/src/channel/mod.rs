@@ -43,8 +43,8 @@
 //!
 //! # Async
 //! [`Sender::send_async`], [`Sender::claim_async`], [`Receiver::recv_async`],
-//! [`Receiver::recv_many_async`], [`Sender::closed`], [`Select::wait_async`] and
-//! [`Ready::wait_async`] are futures, which need nothing of a runtime but its `Waker`. A future
+//! [`Receiver::recv_many_async`], [`Sender::closed`] and [`Select::wait_async`]
+//! are futures, which need nothing of a runtime but its `Waker`. A future
 //! takes its element when it is polled, not when it is made. One that is done panics when it is
 //! polled again, as that of an `async fn` does; a [`oneshot::Receiver`], which is an end and a
 //! future, says once more that nothing comes. With the feature `stream`, off by default, ends
@@ -102,9 +102,7 @@ pub use future::SendSink;
 pub use future::{RecvFuture, RecvStream, SendFuture};
 pub use hub::{Counters, ManyReceivers, ManySenders, Mpmc, Mpsc, Overflow, Shape, Spsc};
 pub use receiver::{Batch, IntoIter, Iter, Receiver, TryIter};
-pub use select::{
-    Ready, Select, SelectEmpty, SelectList, SelectTimeout, Source, Timer, after, at, never, tick,
-};
+pub use select::{Select, SelectEmpty, SelectList, SelectTimeout, Timer, after, at, never, tick};
 pub use sender::{Closed, Sender};
 pub use weak::{WeakReceiver, WeakSender};
 

@@ -115,11 +115,6 @@ impl<T> Source<T> {
         found
     }
 
-    /// Returns whether a pop would give an element, or the end, at the moment.
-    pub(super) fn is_ready(&mut self) -> bool {
-        self.pop_by(RecvEnd::look) != Err(PopError::Empty)
-    }
-
     /// Returns whether the policy drops.
     fn is_lossy(&self) -> bool {
         self.is_lossy

@@ -174,32 +174,13 @@ impl<T> RecvEnd<T> {
         }
     }
 
-    /// Returns whether a pop would give an element, or the end, at the moment. `Closed` as
-    /// [`try_pop`](Self::try_pop).
+    /// Looks once more into a store that is this receiver's own, where no sender is left.
     pub(super) fn look(&mut self) -> Result<(), PopError> {
-        let is_ready = match self {
-            Self::Ring(consumer, gate) => {
-                let found = consumer.observe();
-                if found.is_err() && consumer.take_back() {
-                    gate.writable.notify_one();
-                }
-                return found;
-            }
-            Self::Lanes(receiver) => return receiver.look(),
-            Self::Ended(..) => true,
-            // While a claim is held, one that is closed has neither an element nor an end.
-            Self::Ticket(ring, gate) => {
-                // A hole is no element, and its room is one that senders may wait for.
-                let room = ring.pass_holes();
-                if room > 0 {
-                    gate.notify_room(room);
-                }
-                ring.has_element() || ring.is_over()
-            }
-            Self::Locked(store, _) => store.len() > 0 || store.is_closed(),
-            Self::Meeting(meeting, _) => meeting.can_pop() || meeting.is_closed(),
-        };
-        is_ready.then_some(()).ok_or(PopError::Empty)
+        match self {
+            Self::Ring(consumer, _) => consumer.observe(),
+            Self::Lanes(receiver) => receiver.look(),
+            _ => Err(PopError::Closed),
+        }
     }
 
     /// Returns whether another receiver should look, too. A wake-up may stand for more than one

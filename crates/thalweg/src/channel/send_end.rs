@@ -123,7 +123,7 @@ impl<T> SendEnd<T> {
                 Self::Ring(producer) | Self::Lane(producer, _) => !producer.is_full(),
                 Self::Ticket(ring) => ring.can_push(),
                 Self::Locked(store) => !store.is_full(),
-                Self::Meeting(meeting) => meeting.is_requested(None),
+                Self::Meeting(meeting) => meeting.is_requested(),
             }
     }
 

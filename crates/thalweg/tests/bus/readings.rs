@@ -1,7 +1,7 @@
-//! The counters of inboxes, for a balance.
+//! The counters of inboxes.
 
 use crate::bus::note::{BLOCK, REJECT, bus, note};
-use thalweg::bus::{Balance, Horizons, Reading, Topics};
+use thalweg::bus::{Reading, Topics};
 
 fn of(readings: &[(thalweg::bus::InboxId, Reading)], at: usize) -> [u64; 7] {
     let reading = readings[at].1;
@@ -17,7 +17,7 @@ fn of(readings: &[(thalweg::bus::InboxId, Reading)], at: usize) -> [u64; 7] {
 }
 
 #[test]
-fn each_open_inbox_has_its_own_and_a_balance_takes_them() {
+fn each_open_inbox_has_its_own() {
     let bus = bus(10);
     let mut all = bus.subscribe(Topics::ALL).unwrap();
     let one = bus.subscribe(BLOCK.into()).unwrap();
@@ -35,12 +35,8 @@ fn each_open_inbox_has_its_own_and_a_balance_takes_them() {
     assert_eq!(of(&readings, 0), [9, 7, 2, 1, 6, 10, 1]);
     assert_eq!(of(&readings, 1), [1, 1, 0, 0, 1, 10, 2]);
 
-    let mut balance = Balance::new(Horizons::default());
-    balance.update(readings[0].1);
     let again = bus.readings()[0].1;
     assert!(again.at_ns >= readings[0].1.at_ns && again.busy_ns >= readings[0].1.busy_ns);
-    let report = balance.update(again);
-    assert!(report.arrival_per_s >= 0.0, "{report:?}");
 
     drop(one);
     drop(worker);

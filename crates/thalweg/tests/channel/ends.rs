@@ -382,7 +382,6 @@ fn ends_and_futures_are_unpin_for_every_element() {
     is_sent(rx.recv_many_async(&mut Vec::new(), 1));
     is_sent(tx.claim_async(1));
     is_sent(Select::new().recv(&mut rx, drop).wait_async());
-    is_sent(Ready::new().wait_async(&mut [&mut tx, &mut rx]));
     fn is_unpin<E: Unpin>() {}
     goes::<Claim<'_, T>>();
     goes::<Batch<'_, T>>();

@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::Duration;
 use thalweg::channel::{
-    ManyReceivers, ManySenders, Ready, Receiver, Select, Sender, TryRecvError, TrySendError,
+    ManyReceivers, ManySenders, Receiver, Select, Sender, TryRecvError, TrySendError,
 };
 
 /// Polls a future, which must have to wait.
@@ -39,9 +39,6 @@ macro_rules! each_receive {
         select.push_recv(&mut $rx, |_, _| ());
         $then(waiting(&$alarm, select.wait_async()));
         let () = $between;
-        let (mut ready, rx) = (Ready::new(), &mut $rx);
-        $then(waiting(&$alarm, ready.wait_async(&mut [rx])));
-        let () = $between;
         let mut stream = $rx.stream();
         let waker = Waker::from(Arc::clone(&$alarm));
         assert!(
@@ -67,9 +64,6 @@ macro_rules! each_send {
         let mut value = Some(8);
         let select = Select::new().send(&mut $tx, &mut value, |_| ());
         $then(waiting(&$alarm, select.wait_async()));
-        let () = $between;
-        let (mut ready, tx) = (Ready::new(), &mut $tx);
-        $then(waiting(&$alarm, ready.wait_async(&mut [tx])));
         let () = $between;
         if $flavour.has_claims {
             for count in 1..=2 {
@@ -133,15 +127,10 @@ pub(crate) fn a_receiver_sleeps_after_a_forgotten_receive<S: Made>(flavour: Flav
         way += 1;
         let parked = tx.counters().parked;
         let waiter = thread::spawn(move || {
-            let got = match way % 4 {
+            let got = match way % 3 {
                 0 => rx.recv(),
                 1 => rx.recv_timeout(Duration::MAX).map_err(|_| unreachable!()),
-                2 => Select::new().recv(&mut rx, |got| got).wait(),
-                _ => {
-                    let at = Ready::new().wait(&mut [&mut rx]);
-                    assert_eq!(at, Ok(0));
-                    rx.recv()
-                }
+                _ => Select::new().recv(&mut rx, |got| got).wait(),
             };
             (got, rx)
         });
@@ -269,13 +258,12 @@ pub(crate) fn a_forgotten_send_passes_its_wake_up_on<S: Made + ManySenders>(flav
 /// The room of a batch comes back, and wakes the sender that waits for it.
 pub(crate) fn a_forgotten_batch_gives_its_room_back<S: Made>(flavour: Flavour<S>) {
     type Use<S> = fn(&mut Receiver<u32, S>);
-    let uses: [Use<S>; 6] = [
+    let uses: [Use<S>; 5] = [
         |rx| _ = rx.try_recv(),
         |rx| _ = rx.recv_timeout(Duration::ZERO),
         |rx| _ = rx.try_recv_many(&mut Vec::new(), 9),
         |rx| _ = rx.batch(9).count(),
         |rx| _ = Select::new().recv(rx, |_| ()).try_now(),
-        |rx| _ = Ready::new().try_now(&mut [rx]),
     ];
     for taken in 0..=4 {
         for used in uses {

@@ -54,60 +54,34 @@ mod stored {
         mpmc: TICKETS, unbounded_spsc: UNBOUNDED_SPSC,
         unbounded_mpsc: UNBOUNDED_MPSC, unbounded: UNBOUNDED;
         {
-            ends: many_are_received_in_a_task
-                a_receiver_is_polled_and_comes_back,
-            singles: smoke
-                holds_exactly_its_capacity
-                wraps_many_times
-                zero_sized_elements
-                large_elements
-                elements_that_own_memory
-                channels_of_channels
-                iterators
+            ends: many_are_received_in_a_task a_receiver_is_polled_and_comes_back,
+            singles: smoke holds_exactly_its_capacity wraps_many_times zero_sized_elements
+                large_elements elements_that_own_memory channels_of_channels iterators
                 ends_say_what_they_are,
-            timeouts: recv_times_out
-                send_times_out
-                a_limit_that_is_over_is_a_try
+            timeouts: recv_times_out send_times_out a_limit_that_is_over_is_a_try
                 room_in_time_is_used,
             endings: without_receivers_every_send_gives_back
-                without_senders_every_receive_gets_the_end
-                elements_left_are_delivered
+                without_senders_every_receive_gets_the_end elements_left_are_delivered
                 close_ends_sending_and_keeps_what_is_there,
-            batches: send_many_and_recv_many
-                a_batch_follows_no_refills
-                try_forms_stop_where_room_ends
-                iterators_of_unknown_length
-                recv_each_takes_what_is_there
-                a_batch_leaves_what_it_is_not_asked_for
+            batches: send_many_and_recv_many a_batch_follows_no_refills
+                try_forms_stop_where_room_ends iterators_of_unknown_length
+                recv_each_takes_what_is_there a_batch_leaves_what_it_is_not_asked_for
                 a_batch_wakes_the_sender,
             drops: elements_left_inside_are_dropped_with_the_last_receiver
-                refused_elements_come_back
-                a_panicking_iterator_sends_what_it_gave
-                a_panicking_iterator_wakes_the_receiver
-                a_panic_in_recv_each_leaves_the_rest
+                refused_elements_come_back a_panicking_iterator_sends_what_it_gave
+                a_panicking_iterator_wakes_the_receiver a_panic_in_recv_each_leaves_the_rest
                 a_panic_while_elements_are_dropped_drops_the_others,
             foreign: wakers_that_panic_lose_nothing
                 destructors_and_closures_that_panic_lose_nothing,
-            late: a_late_batch_is_discarded_at_once
-                nothing_comes_after_the_end
-                what_a_closed_channel_holds_is_counted
-                requests_are_not_kept,
-            loss: reject_gives_back
-                drop_newest_keeps_the_first
-                batches_report_the_sum
-                dropped_elements_are_dropped_once
-                unused_room_is_not_a_loss
-                every_loss_is_reported
+            late: a_late_batch_is_discarded_at_once nothing_comes_after_the_end
+                what_a_closed_channel_holds_is_counted requests_are_not_kept,
+            loss: reject_gives_back drop_newest_keeps_the_first batches_report_the_sum
+                dropped_elements_are_dropped_once unused_room_is_not_a_loss every_loss_is_reported
                 a_blocking_channel_loses_nothing,
-            tallies: elements_are_counted
-                waits_are_counted
-                a_soft_limit_is_counted,
-            tasks: ready_at_once
-                a_future_that_is_done_is_not_polled_again
-                a_pending_receive_is_woken_once
-                a_pending_send_is_woken_once
-                a_dropped_receive_loses_nothing
-                a_dropped_send_keeps_its_element,
+            tallies: elements_are_counted waits_are_counted a_soft_limit_is_counted,
+            tasks: ready_at_once a_future_that_is_done_is_not_polled_again
+                a_pending_receive_is_woken_once a_pending_send_is_woken_once
+                a_dropped_receive_loses_nothing a_dropped_send_keeps_its_element,
             model: random_walks,
         }
     }
@@ -121,29 +95,18 @@ mod any {
         rendezvous_spsc: MEET_SPSC, rendezvous_mpsc: MEET_MPSC, rendezvous: MEET;
         {
             living: a_waker_that_panics_takes_no_element_along,
-            ends: batches_are_received_in_a_task
-                closed_is_awaited,
-            timeouts: an_element_in_time_is_received
-                timeouts_lose_nothing,
-            endings: the_last_sender_wakes_the_receiver
-                an_element_wakes_the_receiver
-                the_last_receiver_wakes_the_sender
-                room_wakes_the_sender
-                close_wakes_the_sender
+            ends: batches_are_received_in_a_task closed_is_awaited,
+            timeouts: an_element_in_time_is_received timeouts_lose_nothing,
+            endings: the_last_sender_wakes_the_receiver an_element_wakes_the_receiver
+                the_last_receiver_wakes_the_sender room_wakes_the_sender close_wakes_the_sender
                 close_loses_nothing_that_was_sent,
             batches: batches_larger_than_the_channel
                 a_batch_into_a_channel_that_closes_reports_how_far_it_came,
             drops: every_element_is_dropped_once_between_threads,
             crowds: one_to_one_in_every_form,
-            tasks: the_end_wakes_tasks
-                futures_move_between_threads
-                tasks_and_threads_ping_pong
+            tasks: the_end_wakes_tasks futures_move_between_threads tasks_and_threads_ping_pong
                 a_task_waits_beside_threads,
-            gophers: ping_pong
-                sieve
-                one_shots
-                late_by_turns
-                lengths_stay_in_bounds,
+            gophers: ping_pong sieve one_shots late_by_turns lengths_stay_in_bounds,
             living: an_iterator_may_wait_for_the_answer,
         }
     }
@@ -154,15 +117,10 @@ mod rendezvous {
         spsc: MEET_SPSC, mpsc: MEET_MPSC, mpmc: MEET;
         {
             foreign: wakers_that_panic_lose_nothing,
-            meetings: smoke
-                nothing_is_there_to_wait_for
-                tries_meet_those_who_wait
-                without_receivers_every_send_gives_back
-                without_senders_every_receive_gets_the_end
-                elements_are_dropped_once
-                a_pending_receive_is_woken_once
-                a_pending_send_is_woken_once
-                reject_gives_back,
+            meetings: smoke nothing_is_there_to_wait_for tries_meet_those_who_wait
+                without_receivers_every_send_gives_back without_senders_every_receive_gets_the_end
+                elements_are_dropped_once a_pending_receive_is_woken_once
+                a_pending_send_is_woken_once reject_gives_back,
         }
     }
 }
@@ -173,22 +131,14 @@ mod claiming {
         mpmc: TICKETS;
         {
             ends: a_claim_in_a_task_waits_for_all_of_its_room
-                a_claim_in_a_task_ends_with_the_channel
-                a_dropped_claim_future_keeps_nothing,
-            claims: a_claim_in_a_channel_that_ended_is_an_error
-                a_claim_is_sent_by_its_commit
-                a_claim_is_exact_or_an_error
-                unused_room_comes_back
-                unused_room_wakes_the_sender
-                ring_room_left_unused_is_not_counted
-                a_commit_wakes_the_receiver
-                a_claim_waits_for_all_of_its_room
-                an_abandoned_claim_drops_what_was_written
-                a_commit_into_a_closed_channel_loses_nothing
-                a_held_claim_puts_the_end_off
+                a_claim_in_a_task_ends_with_the_channel a_dropped_claim_future_keeps_nothing,
+            claims: a_claim_in_a_channel_that_ended_is_an_error a_claim_is_sent_by_its_commit
+                a_claim_is_exact_or_an_error unused_room_comes_back unused_room_wakes_the_sender
+                ring_room_left_unused_is_not_counted a_commit_wakes_the_receiver
+                a_claim_waits_for_all_of_its_room an_abandoned_claim_drops_what_was_written
+                a_commit_into_a_closed_channel_loses_nothing a_held_claim_puts_the_end_off
                 policies_that_do_not_wait_say_that_it_is_full,
-            late: a_late_commit_is_discarded_at_once
-                a_panic_of_a_late_element_drops_the_others
+            late: a_late_commit_is_discarded_at_once a_panic_of_a_late_element_drops_the_others
                 a_forgotten_batch_is_not_discarded,
         }
     }
@@ -220,16 +170,12 @@ mod many_senders {
         mpsc_lanes: LANES, mpsc: ORDERED, mpmc: TICKETS,
         unbounded_mpsc: UNBOUNDED_MPSC, unbounded: UNBOUNDED;
         {
-            clones: a_clone_sends_and_keeps_the_channel_open
-                lengths_count_every_sender
+            clones: a_clone_sends_and_keeps_the_channel_open lengths_count_every_sender
                 a_new_sender_is_heard_beside_a_busy_one,
-            loss: losses_add_up
-                a_loss_beside_a_claim_is_reported_in_its_place,
+            loss: losses_add_up a_loss_beside_a_claim_is_reported_in_its_place,
             tallies: figures_outlive_their_senders,
-            living: one_that_leaves_hides_no_other
-                a_sender_that_leaves_frees_what_it_had
-                a_waker_that_panics_keeps_no_other_waiting
-                a_busy_sender_hides_no_other
+            living: one_that_leaves_hides_no_other a_sender_that_leaves_frees_what_it_had
+                a_waker_that_panics_keeps_no_other_waiting a_busy_sender_hides_no_other
                 an_iterator_that_blocks_hides_nothing,
         }
     }
@@ -240,18 +186,14 @@ mod any_many_senders {
         mpsc_lanes: LANES, mpsc: ORDERED, mpmc: TICKETS,
         unbounded: UNBOUNDED, rendezvous_mpsc: MEET_MPSC, rendezvous: MEET;
         {
-            ends: weak_senders_do_not_count
-                an_upgrade_comes_in_time_or_not_at_all
+            ends: weak_senders_do_not_count an_upgrade_comes_in_time_or_not_at_all
                 a_sleeping_receiver_forgets_who_has_gone,
             clones: senders_hand_over_while_the_receiver_waits
-                the_last_of_several_senders_ends_the_wait
-                clones_of_a_closed_channel_are_closed
+                the_last_of_several_senders_ends_the_wait clones_of_a_closed_channel_are_closed
                 the_last_receiver_wakes_every_sender,
-            crowds: many_to_one
-                slow_receiver,
+            crowds: many_to_one slow_receiver,
             gophers: fan_in,
-            living: one_that_leaves_lets_the_receiver_wake
-                everybody_is_answered,
+            living: one_that_leaves_lets_the_receiver_wake everybody_is_answered,
         }
     }
 }
@@ -278,12 +220,9 @@ mod one_ring {
         mpsc: ORDERED, mpmc: TICKETS;
         {
             ends: a_dropped_claim_future_passes_its_wake_up_on,
-            claims: a_waiting_claim_leaves_room_to_a_send
-                a_dropped_claim_holds_no_other_back
-                unused_room_wakes_another_sender
-                a_hole_that_is_passed_wakes_the_sender
-                claims_come_back_in_any_order
-                what_is_claimed_is_no_element,
+            claims: a_waiting_claim_leaves_room_to_a_send a_dropped_claim_holds_no_other_back
+                unused_room_wakes_another_sender a_hole_that_is_passed_wakes_the_sender
+                claims_come_back_in_any_order what_is_claimed_is_no_element,
             late: what_a_claim_hid_is_discarded,
         }
     }
@@ -312,20 +251,13 @@ mod any_many_receivers {
     suite! {
         mpmc: TICKETS, unbounded: UNBOUNDED, rendezvous: MEET;
         {
-            ends: weak_receivers_do_not_count
-                closed_waits_for_the_last_receiver,
-            clones: close_by_one_receiver_ends_all
-                every_waiting_receiver_is_woken
-                ends_come_and_go,
-            crowds: one_to_many
-                many_to_many,
-            tasks: a_dropped_receive_passes_its_wake_up_on
-                one_element_wakes_one_task
-                a_task_passes_its_wake_up_on_to_a_thread
-                cancelled_all_the_time,
+            ends: weak_receivers_do_not_count closed_waits_for_the_last_receiver,
+            clones: close_by_one_receiver_ends_all every_waiting_receiver_is_woken ends_come_and_go,
+            crowds: one_to_many many_to_many,
+            tasks: a_dropped_receive_passes_its_wake_up_on one_element_wakes_one_task
+                a_task_passes_its_wake_up_on_to_a_thread cancelled_all_the_time,
             gophers: workers,
-            living: everybody_is_answered_by_one_of_many
-                no_two_acts_lock_each_other_out,
+            living: everybody_is_answered_by_one_of_many no_two_acts_lock_each_other_out,
         }
     }
 }
@@ -341,8 +273,7 @@ mod forgotten_guards {
                     a_forgotten_receive_keeps_nothing_from_its_receiver
                     a_receiver_sleeps_after_a_forgotten_receive
                     a_forgotten_send_keeps_nothing_from_its_sender
-                    a_forgotten_batch_gives_its_room_back
-                    both_sides_sleep_after_a_forgotten_batch,
+                    a_forgotten_batch_gives_its_room_back both_sides_sleep_after_a_forgotten_batch,
             }
         }
     }
@@ -352,8 +283,7 @@ mod forgotten_guards {
             spsc: MEET_SPSC, mpsc: MEET_MPSC, mpmc: MEET;
             {
                 forgotten: a_forgotten_receive_keeps_nothing_from_its_receiver
-                    a_receiver_sleeps_after_a_forgotten_receive
-                    a_forgotten_offer_is_withdrawn,
+                    a_receiver_sleeps_after_a_forgotten_receive a_forgotten_offer_is_withdrawn,
             }
         }
     }

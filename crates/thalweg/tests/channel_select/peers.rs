@@ -4,9 +4,9 @@
 use super::{SHORT, watched};
 use std::any::Any;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use thalweg::channel::mpmc::{Receiver, Sender};
-use thalweg::channel::{Ready, Select, SelectTimeout, Source, mpmc, unbounded};
+use thalweg::channel::{Select, SelectTimeout, mpmc, unbounded};
 
 type Make = fn() -> (Sender<u8>, Receiver<u8>);
 
@@ -53,13 +53,6 @@ fn a_look_and_a_wait_without_time_find_what_is_there() {
                 .recv(a, |got| got.is_ok())
                 .recv(b, |got| got.is_ok())
                 .wait_timeout(Duration::ZERO)
-                .is_ok()
-        });
-        looks_find(make, |a, b| Ready::new().try_now(&mut [a, b]).is_some());
-        looks_find(make, |a, b| {
-            let mut list: [&mut dyn Source; 2] = [a, b];
-            Ready::new()
-                .wait_deadline(&mut list, Instant::now())
                 .is_ok()
         });
     }

@@ -1,12 +1,12 @@
 //! One thread that selects: what it gets, and what it leaves alone.
 
-use super::{LONG, SHORT};
+use super::SHORT;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 use thalweg::channel::{
-    Builder, Overflow, Ready, RecvError, Select, SelectEmpty, SelectList, SelectTimeout, SendError,
-    Source, TryRecvError, mpmc, mpsc, spsc, unbounded,
+    Builder, Overflow, RecvError, Select, SelectEmpty, SelectList, SelectTimeout, SendError,
+    TryRecvError, mpmc, mpsc, spsc, unbounded,
 };
 
 #[test]
@@ -204,7 +204,6 @@ fn a_select_within_a_closure_is_a_select_of_its_own() {
 #[test]
 fn waiting_for_nothing_at_all_is_an_error() {
     assert_eq!(SelectList::<()>::list().wait(), Err(SelectEmpty));
-    assert_eq!(Ready::new().wait(&mut []), Err(SelectEmpty));
     assert_eq!(
         SelectEmpty.to_string(),
         "selecting among no channels at all, without a time limit"
@@ -229,42 +228,4 @@ fn zero_sized_elements_are_counted() {
             .unwrap();
         assert_eq!(tx.len(), left);
     }
-}
-
-#[test]
-fn readiness_is_reported_for_lists() {
-    let mut channels: Vec<_> = (0..20).map(|_| mpmc::<u8>(1)).collect();
-    let (mut words, mut from_words) = spsc::<String>(1);
-    channels[13].0.send(1).unwrap();
-    let mut ready = Ready::new();
-    {
-        let mut list: Vec<&mut dyn Source> = channels
-            .iter_mut()
-            .map(|(_, rx)| rx as &mut dyn Source)
-            .collect();
-        list.push(&mut from_words);
-        assert_eq!(ready.wait(&mut list), Ok(13));
-        words.send("now".into()).unwrap();
-        let mut seen = [false; 21];
-        for _ in 0..1_000 {
-            seen[ready.wait_timeout(&mut list, LONG).unwrap()] = true;
-        }
-        assert_eq!(seen.iter().filter(|seen| **seen).count(), 2);
-        assert!(seen[13] && seen[20]);
-    }
-    channels[13].1.recv().unwrap();
-    let mut silent: Vec<&mut dyn Source> = channels
-        .iter_mut()
-        .map(|(_, rx)| rx as &mut dyn Source)
-        .collect();
-    assert_eq!(ready.try_now(&mut silent), None);
-    assert_eq!(ready.wait_timeout(&mut silent, SHORT), Err(SelectTimeout));
-    assert_eq!(
-        ready.wait_deadline(&mut silent, Instant::now()),
-        Err(SelectTimeout)
-    );
-    let mut full: [&mut dyn Source; 1] = [&mut words];
-    assert_eq!(ready.try_now(&mut full), None);
-    from_words.recv().unwrap();
-    assert_eq!(ready.try_now(&mut full), Some(0));
 }

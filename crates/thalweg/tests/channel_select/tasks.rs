@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::thread;
-use thalweg::channel::{Ready, Select, SelectEmpty, Source, TryRecvError, mpmc, spsc};
+use thalweg::channel::{Select, TryRecvError, mpmc, spsc};
 
 #[test]
 fn a_task_selects() {
@@ -122,67 +122,4 @@ fn tasks_that_are_given_up_again_and_again_lose_nothing() {
     }
     other.join().unwrap();
     assert_eq!((count, sum), (TOTAL, TOTAL * (TOTAL - 1) / 2));
-}
-
-#[test]
-fn a_task_waits_until_something_is_ready() {
-    let (mut tx, mut rx) = spsc::<u32>(1);
-    let (mut zero, mut from_zero) = mpmc::<u32>(0);
-    let other = thread::spawn(move || {
-        for n in 0..1_000 {
-            if n % 2 == 0 {
-                tx.send(n).unwrap();
-            } else {
-                zero.send(n).unwrap();
-            }
-        }
-        // Not disconnected before all is received.
-        (tx, zero)
-    });
-    let (mut ready, mut got) = (Ready::new(), Vec::new());
-    while got.len() < 1_000 {
-        let mut list: [&mut dyn Source; 2] = [&mut rx, &mut from_zero];
-        match block_on(ready.wait_async(&mut list)) {
-            Ok(0) => got.extend(rx.try_recv()),
-            Ok(_) => got.extend(from_zero.try_recv()),
-            Err(SelectEmpty) => panic!("there are two"),
-        }
-    }
-    drop(other.join().unwrap());
-    got.sort_unstable();
-    assert!(got.into_iter().eq(0..1_000));
-    assert_eq!(block_on(ready.wait_async(&mut [])), Err(SelectEmpty));
-}
-
-#[test]
-fn a_wait_for_readiness_that_is_given_up_keeps_what_it_was_handed() {
-    let (mut tx, mut rx) = mpmc::<u8>(0);
-    let (_other, mut silent) = mpmc::<u8>(1);
-    let alarm = Alarm::new();
-    let waker = Waker::from(Arc::clone(&alarm));
-    let mut context = Context::from_waker(&waker);
-    let mut ready = Ready::new();
-    {
-        let mut list: [&mut dyn Source; 2] = [&mut silent, &mut rx];
-        let mut waiting = pin!(ready.wait_async(&mut list));
-        assert!(waiting.as_mut().poll(&mut context).is_pending());
-        assert!(waiting.as_mut().poll(&mut context).is_pending());
-        tx.try_send(4).unwrap();
-        assert_eq!(alarm.count(), 1);
-    }
-    assert_eq!(rx.try_recv(), Ok(4));
-
-    let mut second = rx.clone();
-    let (mut queue, from_queue) = mpmc::<u8>(1);
-    let (mut watched, mut receiving) = (from_queue.clone(), from_queue);
-    let mut waiting = pin!(receiving.recv_async());
-    {
-        let mut list: [&mut dyn Source; 2] = [&mut watched, &mut second];
-        let mut watching = pin!(ready.wait_async(&mut list));
-        assert!(watching.as_mut().poll(&mut context).is_pending());
-        assert!(waiting.as_mut().poll(&mut context).is_pending());
-        queue.send(1).unwrap();
-    }
-    assert_eq!(waiting.as_mut().poll(&mut context), Poll::Ready(Ok(1)));
-    assert_eq!(alarm.count(), 3, "it went, and woke the next");
 }

@@ -3,7 +3,7 @@
 use super::{LONG, linger, until};
 use std::thread;
 use thalweg::channel::mpmc::{Receiver, Sender};
-use thalweg::channel::{Builder, Ready, Select, Source, mpmc, spsc, unbounded};
+use thalweg::channel::{Builder, Select, mpmc, spsc, unbounded};
 
 #[test]
 fn a_select_that_sleeps_is_woken_by_any_arm() {
@@ -219,7 +219,7 @@ fn selects_and_plain_receivers_share_a_channel() {
         thread::spawn(move || rx.iter().count() as u64)
     };
     let selecting = {
-        let (mut rx, mut silent) = (rx.clone(), silent.clone());
+        let (mut rx, mut silent) = (rx, silent);
         thread::spawn(move || {
             let mut count = 0;
             loop {
@@ -234,48 +234,9 @@ fn selects_and_plain_receivers_share_a_channel() {
             }
         })
     };
-    let watching = {
-        let (mut rx, mut silent) = (rx, silent);
-        thread::spawn(move || {
-            let (mut ready, mut count) = (Ready::new(), 0);
-            loop {
-                let mut list: [&mut dyn Source; 2] = [&mut silent, &mut rx];
-                assert_eq!(ready.wait(&mut list), Ok(1));
-                match rx.try_recv() {
-                    Ok(_) => count += 1,
-                    Err(thalweg::channel::TryRecvError::Disconnected) => {
-                        return count;
-                    }
-                    Err(_) => {}
-                }
-            }
-        })
-    };
     for sender in senders {
         sender.join().unwrap();
     }
-    let counts = [plain, selecting, watching].map(|thread| thread.join().unwrap());
+    let counts = [plain, selecting].map(|thread| thread.join().unwrap());
     assert_eq!(counts.iter().sum::<u64>(), 2 * EACH);
-}
-
-#[test]
-fn readiness_of_a_rendezvous_is_reported() {
-    let (mut tx, mut rx) = mpmc::<u8>(0);
-    let (_other, mut silent) = mpmc::<u8>(0);
-    let sender = thread::spawn(move || {
-        linger();
-        tx.send(4).unwrap();
-        linger();
-        tx
-    });
-    let at = Ready::new().wait(&mut [&mut silent, &mut rx]);
-    assert_eq!((at, rx.try_recv()), (Ok(1), Ok(4)));
-    let mut tx = sender.join().unwrap();
-    let receiver = thread::spawn(move || {
-        linger();
-        rx.recv()
-    });
-    assert_eq!(Ready::new().wait(&mut [&mut tx]), Ok(0));
-    tx.try_send(5).unwrap();
-    assert_eq!(receiver.join().unwrap(), Ok(5));
 }

@@ -14,7 +14,6 @@ faults! {
     meeting_give_back: tasks::dropped_futures_lose_nothing::meeting;
     meeting_look: crowds::all_arrives::meeting;
     porch_open: clones::a_late_lane_opens_nothing;
-    ready_request: select::two_watchers_meet;
     oldest_unasked: loss::one_is_dropped_for_one_ticket;
     redraw: claims::unused_room_comes_back::tickets;
     select_glance: select::what_moves_is_not_missed::tickets;
@@ -22,5 +21,4 @@ faults! {
     select_token: select::four_selects_meet_in_pairs;
     shut: replies::send::tickets;
     unreported_kept: loss::tickets_drop_oldest::reported;
-    request_unnotified: select::two_watchers_meet;
 }

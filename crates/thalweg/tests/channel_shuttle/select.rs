@@ -1,15 +1,13 @@
 //! Waiting for several channels at once.
 
 use crate::channel_shuttle::ledger::{Item, Ledger, Seen, joined, on_threads, seen_once};
-use crate::channel_shuttle::store::{Ends, many_to_many};
+use crate::channel_shuttle::store::Ends;
 use crate::channel_shuttle::{explore, over_stores, store};
 use shuttle::thread;
 use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Waker};
-use thalweg::channel::{
-    Builder, Mpmc, Ready, Receiver, Select, Sender, Shape, Source, TryRecvError, mpmc, spsc,
-};
+use thalweg::channel::{Builder, Mpmc, Receiver, Select, Sender, Shape, mpmc, spsc};
 
 /// Elements that each sender sends.
 const EACH: usize = 3;
@@ -158,44 +156,6 @@ fn an_offer_is_taken_once() {
     explore(offers_to_one);
 }
 
-/// One receiver watches channels of different kinds, and takes what [`Ready`] points at.
-fn watches(builders: [Builder; 3]) {
-    let [one, two, three] = builders.map(many_to_many);
-    let mut watched = Vec::new();
-    let mut senders = Vec::new();
-    let mut made = 0;
-    for mut ends in [one, two, three] {
-        let sender = ends.senders.pop().unwrap();
-        let items = ends.ledger.items(0).take(EACH);
-        made += EACH;
-        senders.push(thread::spawn(move || {
-            let mut tx = sender;
-            items.for_each(|item| tx.send(item).unwrap());
-        }));
-        watched.push(ends.receivers.pop().unwrap());
-    }
-    let mut seen = 0;
-    let mut ready = Ready::new();
-    while !watched.is_empty() {
-        let mut sources: Vec<_> = watched.iter_mut().map(|rx| rx as _).collect();
-        let at = ready.wait(&mut sources).unwrap();
-        match watched[at].try_recv() {
-            Ok(_) => seen += 1,
-            Err(TryRecvError::Empty) => {}
-            Err(_) => drop(watched.remove(at)),
-        }
-    }
-    joined(senders);
-    assert_eq!(seen, made);
-}
-
-#[test]
-fn who_watches_hears_of_all() {
-    explore(|| {
-        watches([Builder::new(1), Builder::new(2), Builder::unbounded(1)]);
-    });
-}
-
 /// Receivers that select and receivers that do not stand in one line.
 fn selects_and_plain_receives_share() {
     let ends = store::tickets();
@@ -243,7 +203,7 @@ fn a_select_passes_its_wake_up_on() {
 
 /// One of two channels has an element at every moment: it comes to the second before it goes from
 /// the first.
-fn look_at_what_moves(make: impl Fn() -> thalweg::channel::Ends<u8, Mpmc>, is_watched: bool) {
+fn look_at_what_moves(make: impl Fn() -> thalweg::channel::Ends<u8, Mpmc>) {
     let ((mut to_first, first), (mut to_second, second)) = (make(), make());
     let (mut from_first, mut from_second) = (first.clone(), second.clone());
     let mut mover = first.clone();
@@ -257,27 +217,21 @@ fn look_at_what_moves(make: impl Fn() -> thalweg::channel::Ends<u8, Mpmc>, is_wa
             let mut sending = pin!(to_second.send_async(2));
             let waits = sending.as_mut().poll(&mut context).is_pending();
             let _ = mover.try_recv();
-            if is_watched && waits {
+            if waits {
                 // There until it is taken.
                 shuttle::future::block_on(sending).unwrap();
             }
         }
         (to_second, mover)
     });
-    let found = if is_watched {
-        let mut list: [&mut dyn Source; 2] = [&mut from_second, &mut from_first];
-        let found = Ready::new().try_now(&mut list).is_some();
-        while from_second.try_recv().is_err() {
-            thread::yield_now();
-        }
-        found
-    } else {
-        Select::new()
-            .recv(&mut from_second, |got| got.is_ok())
-            .recv(&mut from_first, |got| got.is_ok())
-            .or_else(|| false)
-    };
-    assert!(found, "it was in one of both all the time");
+    let found = Select::new()
+        .recv(&mut from_second, |got| got.ok())
+        .recv(&mut from_first, |got| got.ok())
+        .or_else(|| None);
+    while found != Some(2) && from_second.try_recv().is_err() {
+        thread::yield_now();
+    }
+    assert!(found.is_some(), "it was in one of both all the time");
     drop((moving.join().unwrap(), first, second));
 }
 
@@ -286,51 +240,18 @@ mod what_moves_is_not_missed {
 
     #[test]
     fn tickets() {
-        crate::channel_shuttle::explore(|| super::look_at_what_moves(|| mpmc(1), false));
-        crate::channel_shuttle::explore(|| super::look_at_what_moves(|| mpmc(1), true));
+        crate::channel_shuttle::explore(|| super::look_at_what_moves(|| mpmc(1)));
     }
 
     #[test]
     fn unbounded_() {
-        crate::channel_shuttle::explore(|| super::look_at_what_moves(|| unbounded(1), false));
-        crate::channel_shuttle::explore(|| super::look_at_what_moves(|| unbounded(1), true));
+        crate::channel_shuttle::explore(|| super::look_at_what_moves(|| unbounded(1)));
     }
 
     #[test]
     fn meeting() {
-        crate::channel_shuttle::explore(|| super::look_at_what_moves(|| mpmc(0), true));
+        crate::channel_shuttle::explore(|| super::look_at_what_moves(|| mpmc(0)));
     }
-}
-
-/// Two watch for readiness at both sides of a rendezvous, and try when they are notified; the
-/// receiver watches a second one beside it.
-fn watchers_meet() {
-    let (mut tx, mut rx) = mpmc::<u8>(0);
-    let (silent, mut from_silent) = mpmc::<u8>(0);
-    let sending = thread::spawn(move || {
-        let mut ready = Ready::new();
-        loop {
-            assert_eq!(ready.wait(&mut [&mut tx]), Ok(0));
-            if tx.try_send(7).is_ok() {
-                // No end disconnects before both are done.
-                return tx;
-            }
-        }
-    });
-    let mut ready = Ready::new();
-    loop {
-        let mut list: [&mut dyn Source; 2] = [&mut from_silent, &mut rx];
-        assert_eq!(ready.wait(&mut list), Ok(1));
-        if rx.try_recv() == Ok(7) {
-            break;
-        }
-    }
-    drop((sending.join().unwrap(), silent));
-}
-
-#[test]
-fn two_watchers_meet() {
-    explore(watchers_meet);
 }
 
 /// A list of arms, as long as there are channels: each element is received once, and each of two

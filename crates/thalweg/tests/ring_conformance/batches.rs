@@ -1,6 +1,6 @@
 //! Claims, slices, iterators and batches, on one thread.
 
-use crate::ring_conformance::shape::{Receive, Shape};
+use crate::ring_conformance::shape::Shape;
 use thalweg::ring::{ClaimError, PopError};
 
 pub(crate) fn a_claim_publishes_what_was_written<S: Shape>() {

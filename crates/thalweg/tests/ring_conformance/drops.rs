@@ -1,6 +1,6 @@
 //! Every element is dropped exactly once, whatever happens.
 
-use crate::ring_conformance::shape::{Receive, Shape};
+use crate::ring_conformance::shape::Shape;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};

@@ -1,7 +1,7 @@
 //! One element at a time, on one thread.
 
-use crate::ring_conformance::shape::{Receive, Shape};
-use thalweg::ring::{CAPACITY_MAX, PopError, PushError};
+use crate::ring_conformance::shape::Shape;
+use thalweg::ring::{CAPACITY_MAX, PopError, PushError, spsc};
 
 pub(crate) fn elements_come_out_in_order<S: Shape>() {
     let (mut tx, mut rx) = S::ring(4);
@@ -42,7 +42,7 @@ pub(crate) fn holds_exactly_its_capacity<S: Shape>() {
 
 pub(crate) fn refuses_capacities_out_of_range<S: Shape>() {
     for capacity in [0, CAPACITY_MAX + 1, usize::MAX] {
-        let error = S::try_ring::<u8>(capacity).err().unwrap();
+        let error = spsc::<u8>(capacity, S::LAYOUT).err().unwrap();
         assert_eq!(error.asked, capacity);
     }
 }

@@ -1,8 +1,8 @@
 //! One thread to another. Waits yield, since there may be one core.
 
-use crate::ring_conformance::shape::{Receive, Shape};
+use crate::ring_conformance::shape::Shape;
 use std::thread::{spawn, yield_now};
-use thalweg::ring::{PopError, Producer, PushError};
+use thalweg::ring::{Consumer, PopError, Producer, PushError};
 
 /// Pushes, and waits while the ring is full; false if it is closed.
 pub(crate) fn push<T>(tx: &mut Producer<T>, mut value: T) -> bool {
@@ -17,7 +17,7 @@ pub(crate) fn push<T>(tx: &mut Producer<T>, mut value: T) -> bool {
 }
 
 /// Pops, and waits while the ring is empty; `None` if it is closed.
-pub(crate) fn pop<T>(rx: &mut impl Receive<T>) -> Option<T> {
+pub(crate) fn pop<T>(rx: &mut Consumer<T>) -> Option<T> {
     loop {
         match rx.try_pop() {
             Ok(value) => return Some(value),

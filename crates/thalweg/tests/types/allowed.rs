@@ -2,7 +2,7 @@
 #![allow(dead_code)] // compiled is all that it has to be
 
 use thalweg::bus::{self, Bus, Message, PublishError, Subscription};
-use thalweg::channel::select::{Ready, Select, Timer};
+use thalweg::channel::select::{Select, Timer};
 use thalweg::channel::{self, Closed, IntoIter, Iter, Mpmc, Mpsc, RecvFuture, RecvStream};
 use thalweg::channel::{SendError, SendFuture, Spsc, TryIter, WeakReceiver, WeakSender, oneshot};
 use thalweg::pipeline::{self, Chunk, Pipeline, View};
@@ -51,7 +51,6 @@ fn moves<'a, T: Send + 'a, M: Message>() {
     send::<(
         SendFuture<'a, T, Spsc, &'a mut Option<T>>,
         Closed,
-        Ready,
         Timer,
         Select<T>,
     )>();

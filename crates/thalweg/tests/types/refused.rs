@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use thalweg::bus::{self, Message};
-use thalweg::channel::{self, Mpmc, Mpsc, Source, Spsc, WeakReceiver, WeakSender, oneshot};
+use thalweg::channel::{self, Mpmc, Mpsc, Spsc, WeakReceiver, WeakSender, oneshot};
 use thalweg::pipeline::{self, Chunk, View};
 use thalweg::ring::{self, Consumer, Giver, Producer, Taker, Ticket, TicketClaim, broadcast};
 
@@ -143,11 +143,6 @@ fn b11(c: View<'_, u8>, mut o: Option<&u8>) { c.for_each(|e, _| o = Some(e)); } 
 
 // Sealed traits are not for others to implement or to call.
 struct Mine;
-impl Source for Mine {} //~ E0046: not all trait items implemented, missing: `watched`
 impl channel::Shape for Mine {} //~ E0277: the trait bound `Mine:
 fn l01(c: Consumer<u8>) { c.clone(); } //~ E0599: no method named `clone`
 fn l02(s: Sender<u8>) { s.clone(); } //~ E0599: the method `clone` exists
-fn l03(s: &mut dyn Source) { s.is_ready(); } //~ E0599: no method named `is_ready`
-fn l04(s: &mut dyn Source) { s.meets(); } //~ E0599: no method named `meets`
-fn l05(s: &mut dyn Source) { s.unlist(&mut Default::default()); } //~ E0599: no method named
-fn l06(s: &mut dyn Source) { s.watched(Default::default()); } //~ E0277

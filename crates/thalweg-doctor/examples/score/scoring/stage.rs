@@ -123,7 +123,7 @@ fn judge(output: &Output) -> Outcome {
             Outcome::Failed(format!("no end after {SECONDS_MAX} s"))
         }
         Some(0) => match report::verdicts(&String::from_utf8_lossy(&output.stdout)) {
-            Some(verdicts) => Outcome::Told(verdicts),
+            Some(verdicts) => Outcome::Verdicts(verdicts),
             None => Outcome::Failed(format!("no report: {last}")),
         },
         Some(code) => Outcome::Failed(format!("exit code {code}: {last}")),

@@ -1,7 +1,7 @@
 //! Rows, scores, and how they are written.
 
 use super::case::{Case, Folder};
-use super::report::Told;
+use super::report::Verdict;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,7 +18,7 @@ const DECLINED: &str = "CONTAMINATED";
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Outcome {
     /// The verdicts, the most likely first.
-    Told(Vec<Told>),
+    Verdicts(Vec<Verdict>),
     /// The case cannot run here, for this reason.
     Skipped(String),
     /// There is no report, for this reason.
@@ -48,7 +48,7 @@ impl Row {
             outcome,
             right: None,
         };
-        let is_right = |told: &Told| row.expected.contains(&told.id);
+        let is_right = |verdict: &Verdict| row.expected.contains(&verdict.id);
         row.right = match &row.outcome {
             Outcome::Skipped(_) => None,
             _ => Some(row.first().is_some_and(is_right)),
@@ -56,15 +56,15 @@ impl Row {
         row
     }
 
-    fn first(&self) -> Option<&Told> {
+    fn first(&self) -> Option<&Verdict> {
         match &self.outcome {
-            Outcome::Told(verdicts) => verdicts.first(),
+            Outcome::Verdicts(verdicts) => verdicts.first(),
             _ => None,
         }
     }
 
     fn sure_and_wrong(&self) -> bool {
-        let sure = |told: &Told| told.confidence > SURE && told.id != DECLINED;
+        let sure = |verdict: &Verdict| verdict.confidence > SURE && verdict.id != DECLINED;
         self.right == Some(false) && self.first().is_some_and(sure)
     }
 }
@@ -77,8 +77,8 @@ impl fmt::Display for Row {
         match (&self.outcome, self.first()) {
             (Outcome::Skipped(why), _) => write!(f, "skipped: {why}"),
             (Outcome::Failed(why), _) => write!(f, "wrong: {why}"),
-            (Outcome::Told(_), None) => write!(f, "wrong: no verdict"),
-            (Outcome::Told(_), Some(Told { id, confidence })) => {
+            (Outcome::Verdicts(_), None) => write!(f, "wrong: no verdict"),
+            (Outcome::Verdicts(_), Some(Verdict { id, confidence })) => {
                 let right = match self.right {
                     Some(true) => "right",
                     _ if self.sure_and_wrong() => "wrong and sure",
@@ -151,7 +151,7 @@ impl Tally {
         });
         let same = |pair: &&[Row]| {
             let [one, other] = [pair[0].first(), pair[1].first()];
-            one.is_some() && one.map(|told| &told.id) == other.map(|told| &told.id)
+            one.is_some() && one.map(|verdict| &verdict.id) == other.map(|verdict| &verdict.id)
         };
         (pairs.clone().filter(same).count(), pairs.count())
     }

@@ -37,13 +37,13 @@ fn drained(perf: &mut Perf) -> Vec<Event> {
 }
 
 #[test]
-fn each_call_is_told_with_its_arguments_while_it_is_asked_for() {
+fn each_call_is_reported_with_its_arguments_while_it_is_asked_for() {
     let Some(mut perf) = with_hooks("sys_enter") else {
         return;
     };
     let own = tid();
     let file = File::open("/dev/null").unwrap();
-    let mut told = |pace, count: u64| -> Vec<(u64, [u64; 4])> {
+    let mut seen = |pace, count: u64| -> Vec<(u64, [u64; 4])> {
         perf.set_pace(pace, true);
         for round in 0..count {
             fadvise(&file, round, NonZeroU64::new(7), Advice::Random).unwrap();
@@ -62,13 +62,13 @@ fn each_call_is_told_with_its_arguments_while_it_is_asked_for() {
         });
         sent.collect()
     };
-    let each = told(Pace::Each, 100);
+    let each = seen(Pace::Each, 100);
     let random = Advice::Random as u64;
     let descriptor = file.as_raw_fd() as u64;
     let expected = |round| (1, [descriptor, round, 7, random]);
     assert_eq!(each, (0..100).map(expected).collect::<Vec<_>>());
-    assert_eq!(told(Pace::Paused, 100), []);
-    let few = told(Pace::Few, 10_000);
+    assert_eq!(seen(Pace::Paused, 100), []);
+    let few = seen(Pace::Few, 10_000);
     assert!(few.iter().all(|it| it.0 == u64::from(CALLS_EVERY)));
     let weight: u64 = few.iter().map(|it| it.0).sum();
     // Calls of others on this core shift the sampling as well: if they come at random, a sum of
@@ -82,7 +82,7 @@ fn is_blocked(tid: i32) -> bool {
 }
 
 #[test]
-fn wakes_are_told_with_who_woke_and_where() {
+fn wakes_are_reported_with_waker_and_core() {
     let Some(mut perf) = with_hooks("sched_wakeup") else {
         return;
     };

@@ -189,7 +189,7 @@ fn the_wakers_of_a_lock_have_waited_there() {
 /// An idle Python pool was judged LOCK-CONVOY: its main thread blocks often, and at the program's
 /// end each worker wakes the next one.
 #[test]
-fn a_pool_that_is_idle_is_no_lock_whoever_wakes_it_at_the_end() {
+fn a_pool_that_is_idle_is_no_lock_when_woken_at_the_end() {
     for value in [0, 2] {
         let word = [0x1000, WAIT, value, 0, 0, 0];
         let pool: Vec<_> = (1..=12).map(|tid| (tid, word)).collect();
@@ -295,7 +295,7 @@ fn workers_that_have_nothing_to_do_are_in_no_line() {
     let mut wakes = Wakes::default();
     (0..60).for_each(|turn| wakes.add(1 + turn % 5, 1 + turn / 5 % 4));
     assert!(
-        wakes.one_sided().expect("wakes were told").0 > 0.25,
+        wakes.one_sided().expect("wakes were recorded").0 > 0.25,
         "as of threads in turn"
     );
     let waiting = |running: fn(u64) -> bool| {

@@ -17,9 +17,9 @@ pub(super) fn verdicts(report: &Report) -> String {
             &empty(why_none(&report.evidence).trim_end_matches('.'), &[]),
         );
     }
-    let mut told = BTreeSet::new();
+    let mut named = BTreeSet::new();
     let cards = report.verdicts.iter().enumerate();
-    let cards = cards.map(|(place, verdict)| card(place, verdict, report, &mut told));
+    let cards = cards.map(|(place, verdict)| card(place, verdict, report, &mut named));
     cards.collect()
 }
 
@@ -27,7 +27,7 @@ fn card<'a>(
     place: usize,
     verdict: &'a Verdict,
     report: &Report,
-    told: &mut BTreeSet<&'a str>,
+    named: &mut BTreeSet<&'a str>,
 ) -> String {
     let title = format!("{}. {}", place + 1, verdict.id.name());
     let confidence = verdict.confidence.clamp(0.0, 1.0);
@@ -43,7 +43,7 @@ fn card<'a>(
         100.0 * confidence,
         escape(&plain(&verdict.next)),
         evidence(verdict, report),
-        questions(verdict, told),
+        questions(verdict, named),
     );
     section(&title, &content)
 }
@@ -71,9 +71,9 @@ fn evidence(verdict: &Verdict, report: &Report) -> String {
 }
 
 /// Returns the open questions of a verdict. A question of another card above is not repeated.
-fn questions<'a>(verdict: &'a Verdict, told: &mut BTreeSet<&'a str>) -> String {
+fn questions<'a>(verdict: &'a Verdict, named: &mut BTreeSet<&'a str>) -> String {
     let all = verdict.cannot_tell.iter();
-    let new = all.filter(|text| told.insert(text)).cloned();
+    let new = all.filter(|text| named.insert(text)).cloned();
     let mut new: Vec<String> = new.collect();
     if new.len() < verdict.cannot_tell.len() {
         new.push("what is said of this above".to_owned());

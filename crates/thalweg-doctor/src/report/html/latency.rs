@@ -5,7 +5,7 @@ use crate::report::text::{number, plain};
 use thalweg_measure::svg::{self, section};
 use thalweg_measure::table::Nanoseconds;
 
-const CAPTION: &str = "The time that so many of the messages did not exceed; both axes are \
+const CAPTION: &str = "The time that a share of the messages did not exceed; both axes are \
     logarithmic. For a program that ran already, since it began.";
 
 /// The number of line colours; further lines start again with the first colour.

@@ -28,7 +28,7 @@
 //! Then stop orders are triggered, by the last price too, in a market that goes on as ever.
 
 use super::Book;
-use super::ladder::mask;
+use super::orders::mask;
 use crate::command::Action;
 use crate::event::{Event, Events, LevelChange};
 use crate::ids::{OrderId, UserId};

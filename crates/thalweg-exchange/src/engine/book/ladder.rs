@@ -2,7 +2,7 @@
 //! for the rest.
 //!
 //! *State*: a bid and an ask never rest at one price but in an auction, while there is no window
-//! (see `parked`), so both sides share it; its levels are the first slots of the nodes, a map shows
+//! (see `window`), so both sides share it; its levels are the first slots of the nodes, a map shows
 //! which have orders. Levels outside it are nodes like orders, found through a list per side
 //! (`far`). *Rules*: (1) a tick is occupied exactly while its level has orders; a far level exists
 //! exactly while it has orders; (2) no far level has a price of the window; (3) the book is never
@@ -21,31 +21,21 @@
 //!
 //! When and how the window moves: `window.rs`.
 
-mod ahead;
-mod best;
 mod far;
-mod outside;
-mod parked;
-mod spot;
-mod view;
 mod window;
 
 use std::mem::offset_of;
 
-use super::node::{NONE, Node, Nodes};
-use super::occupancy::{NO_TICK, Occupancy};
+use self::far::Far;
+use thalweg::ring::prefetch;
+
+use self::window::{NO_TICK, Occupancy};
+use super::orders::{NONE, Node, Nodes, RestingOrder, mask};
 use super::owners::Owners;
 use crate::command::Action;
-use far::Far;
 
 /// The key of no price, and of the last one.
 pub(super) const NO_KEY: i64 = i64::MAX;
-
-/// Turns prices into keys and back.
-#[inline]
-pub(super) const fn mask(side: Action) -> i64 {
-    -(side as i64)
-}
 
 /// The levels of both sides, and the nodes that they and the orders are. First what every command
 /// reads.
@@ -355,5 +345,285 @@ impl Ladder {
             Some(tick) => *tick = 0,
             None => self.close_outside(level, price, side),
         }
+    }
+}
+
+/// A price level as seen from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Level {
+    /// The price.
+    pub price: i64,
+    /// Lots that rest here.
+    pub volume: i64,
+    /// How many orders they belong to.
+    pub orders: u64,
+}
+
+// The best price of a side, and the next.
+
+impl Ladder {
+    /// Whether an order of the other side that takes keys up to `limit` finds none for certain.
+    #[inline(always)]
+    pub(super) const fn is_beyond(&self, side: Action, limit: i64) -> bool {
+        self.bound[side as usize] > limit
+    }
+
+    /// Whether an order of the other side that takes keys up to `limit` would find one. (Of the
+    /// last key it is not certain.)
+    #[inline]
+    pub(super) fn reaches(&mut self, side: Action, limit: i64) -> bool {
+        self.bound[side as usize] <= limit && self.find_best_key(side) <= limit
+    }
+
+    /// The best key of a side, which then is its bound; [`NO_KEY`] is not certain to be one.
+    #[inline(always)]
+    pub(super) fn find_best_key(&mut self, side: Action) -> i64 {
+        let bound = self.bound[side as usize];
+        if bound != NO_KEY && self.occupied.has(self.offset(bound ^ mask(side))) {
+            return bound;
+        }
+        self.search_best_key(side)
+    }
+
+    #[inline(never)]
+    fn search_best_key(&mut self, side: Action) -> i64 {
+        let key = self.best_key(side);
+        self.bound[side as usize] = key;
+        key
+    }
+
+    /// The best key of a side; [`NO_KEY`] is not certain to be one.
+    pub(super) fn best_key(&self, side: Action) -> i64 {
+        let window = self.window_key_from(side, self.bound[side as usize]);
+        window.min(self.far_best[side as usize])
+    }
+
+    /// The best price of a side, which then is its bound.
+    #[inline(always)]
+    pub(super) fn find_best_price(&mut self, side: Action) -> Option<i64> {
+        let key = self.find_best_key(side);
+        if key == NO_KEY && self.level_at(side, key).is_none() {
+            return None;
+        }
+        Some(key ^ mask(side))
+    }
+
+    /// The best price of a side.
+    fn best_price(&self, side: Action) -> Option<i64> {
+        let key = self.best_key(side);
+        (key != NO_KEY || self.level_at(side, key).is_some()).then_some(key ^ mask(side))
+    }
+
+    /// The key after that of a level of this side; [`NO_KEY`] for the end.
+    fn key_after(&self, side: Action, key: i64) -> i64 {
+        if key == NO_KEY {
+            return NO_KEY;
+        }
+        self.key_from(side, key + 1)
+    }
+
+    /// The key of a level of this side from `key` on, which is no better than the best one;
+    /// [`NO_KEY`] for the end.
+    fn key_from(&self, side: Action, key: i64) -> i64 {
+        let far = &self.far[side as usize];
+        let far = far.first_from(key).map_or(NO_KEY, |(key, _)| key);
+        let outside = if self.is_parked() {
+            far.min(self.parked_key_from(side, key))
+        } else {
+            far
+        };
+        outside.min(self.window_key_from(side, key))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn parked_key_from(&self, side: Action, key: i64) -> i64 {
+        let parked = self.parked.as_ref();
+        parked.map_or(NO_KEY, |parked| {
+            self.key_in(&parked[side as usize], side, key)
+        })
+    }
+
+    /// The best key of the window from `key` on, where nothing of the other side rests at `key` or
+    /// beyond; [`NO_KEY`] for none.
+    fn window_key_from(&self, side: Action, key: i64) -> i64 {
+        self.key_in(&self.occupied, side, key)
+    }
+
+    /// The best key of these ticks from `key` on; [`NO_KEY`] for none.
+    #[inline(always)]
+    fn key_in(&self, ticks: &Occupancy, side: Action, key: i64) -> i64 {
+        let price = key ^ mask(side);
+        let offset = self.offset(price);
+        let tick = if offset < ticks.width() {
+            match side {
+                Action::Ask => ticks.from(offset as u32),
+                Action::Bid => ticks.down_from(offset as u32),
+            }
+        } else {
+            match side {
+                Action::Ask if price < self.base => ticks.from(0),
+                Action::Bid if price > self.base => ticks.last(),
+                _ => NO_TICK,
+            }
+        };
+        if tick == NO_TICK {
+            return NO_KEY;
+        }
+        (self.base + i64::from(tick)) ^ mask(side)
+    }
+}
+
+// Prefetch of the cache lines of the ladder.
+
+impl Ladder {
+    /// Asks for what every command reads.
+    #[inline]
+    pub(super) fn ask_for_itself(&self) {
+        prefetch(&self.nodes);
+        prefetch(&self.bound);
+    }
+
+    /// Asks for the level of a price in the window.
+    #[inline]
+    pub(super) fn ask_for_level(&self, price: i64) {
+        let offset = self.offset(price);
+        if let Some(tick) = self.occupied.tick(offset) {
+            prefetch(tick);
+            prefetch(&self.nodes[offset as u32]);
+        }
+    }
+}
+
+/// The keys of the best and the worst price of a band.
+const fn keys_of(side: Action, (low, high): (i64, i64)) -> (i64, i64) {
+    match side {
+        Action::Ask => (low, high),
+        Action::Bid => (high ^ mask(side), low ^ mask(side)),
+    }
+}
+
+impl Ladder {
+    fn price_of(&self, level: u32) -> i64 {
+        if level < self.nodes.levels() {
+            self.base + i64::from(level)
+        } else {
+            self.nodes[level].price
+        }
+    }
+
+    /// The slots of the levels of a side, best first. Cost: two binary searches each, when it is
+    /// asked for: behind the last one, the whole window may be searched.
+    fn level_slots(&self, side: Action) -> impl Iterator<Item = u32> + '_ {
+        self.level_slots_from(side, i64::MIN)
+    }
+
+    /// Returns the slots of a side's levels from a key on, best first.
+    fn level_slots_from(&self, side: Action, first: i64) -> impl Iterator<Item = u32> + '_ {
+        let mut last = None;
+        std::iter::from_fn(move || {
+            let key = match last {
+                None => match self.best_key(side) {
+                    best if best < first => self.key_from(side, first),
+                    best => best,
+                },
+                Some(NO_KEY) => return None,
+                Some(key) => self.key_after(side, key),
+            };
+            last = Some(key);
+            self.level_at(side, key)
+        })
+    }
+
+    pub(super) fn levels(&self, side: Action) -> impl Iterator<Item = Level> + '_ {
+        self.level_slots(side).map(|slot| self.level_in(slot))
+    }
+
+    /// Returns the levels of a side between two keys, best first, with their slots.
+    pub(super) fn levels_between(
+        &self,
+        side: Action,
+        (first, last): (i64, i64),
+    ) -> impl Iterator<Item = (u32, Level)> + '_ {
+        let levels = self.level_slots_from(side, first);
+        let levels = levels.map(|slot| (slot, self.level_in(slot)));
+        levels.take_while(move |(_, level)| level.price ^ mask(side) <= last)
+    }
+
+    /// Lots and orders of a price, if orders of this side rest there.
+    #[inline]
+    pub(super) fn level(&self, side: Action, price: i64) -> Option<(i64, u64)> {
+        let level = self.nodes.get(self.level_of(side, price))?;
+        // Both sides share the window. The newest order may have come just now.
+        let is_own = level.tag != 0 && self.nodes[level.previous].action == side;
+        is_own.then(|| (level.left, level.tag.into()))
+    }
+
+    fn level_in(&self, slot: u32) -> Level {
+        let node = &self.nodes[slot];
+        Level {
+            price: self.price_of(slot),
+            volume: node.left,
+            orders: node.tag.into(),
+        }
+    }
+
+    /// The slots of the orders of a side, best price first, then in order of time.
+    pub(super) fn slots(&self, side: Action) -> impl Iterator<Item = u32> + '_ {
+        let levels = self.level_slots(side);
+        levels.flat_map(|level| self.queue(level))
+    }
+
+    /// Returns the slots of the orders outside a band of prices. Cost: those orders, and a look at
+    /// one more.
+    pub(super) fn slots_outside(
+        &self,
+        side: Action,
+        band: (i64, i64),
+    ) -> impl Iterator<Item = u32> + '_ {
+        let (first, last) = keys_of(side, band);
+        let better = self.level_slots(side);
+        let better = better.take_while(move |&level| self.price_of(level) ^ mask(side) < first);
+        let worse = last.checked_add(1).into_iter();
+        let worse = worse.flat_map(move |key| self.level_slots_from(side, key));
+        better.chain(worse).flat_map(|level| self.queue(level))
+    }
+
+    /// The slots of the orders of a level, in order of time.
+    pub(super) fn queue(&self, level: u32) -> impl Iterator<Item = u32> + '_ {
+        std::iter::successors(Some(self.nodes[level].next), move |&slot| {
+            let next = self.nodes[slot].next;
+            (next != level).then_some(next)
+        })
+    }
+
+    /// Visits all orders of a side, with their slots: of each level in order of time, but of many
+    /// levels in turn, so that the memory of their next orders comes together. One queue after the
+    /// other, each order is waited for.
+    pub(super) fn visit_queues(&self, side: Action, mut visit: impl FnMut(u32, &Node)) {
+        const TOGETHER: usize = 32;
+        let mut levels = self.level_slots(side);
+        let mut queues: Vec<(u32, u32)> = Vec::with_capacity(TOGETHER);
+        loop {
+            let new = levels.by_ref().take(TOGETHER - queues.len());
+            queues.extend(new.map(|level| (self.nodes[level].next, level)));
+            if queues.is_empty() {
+                return;
+            }
+            queues.retain_mut(|(slot, level)| {
+                let order = &self.nodes[*slot];
+                visit(*slot, order);
+                *slot = order.next;
+                let is_left = *slot != *level;
+                if is_left {
+                    prefetch(&self.nodes[*slot]);
+                }
+                is_left
+            });
+        }
+    }
+
+    pub(super) fn orders(&self, side: Action) -> impl Iterator<Item = RestingOrder> + '_ {
+        self.slots(side).map(|slot| self.nodes[slot].resting())
     }
 }

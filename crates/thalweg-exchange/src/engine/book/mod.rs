@@ -1,6 +1,6 @@
 //! The order book of one symbol: best price first, then time.
 //!
-//! *State*: orders and levels in one array of cache lines (`node`), orders found by id through a
+//! *State*: orders and levels in one array of cache lines (`orders`), orders found by id through a
 //! keyed index, levels by price in a window of ticks or in sorted lists (`ladder`); a level is the
 //! sentinel of a circular list of its orders. *Rules*: (1) an order is in the index exactly while
 //! it rests or waits, or while it is being moved; (2) a level's volume is the sum of what is left
@@ -13,39 +13,29 @@
 //! Nothing here is checked for 64-bit overflow: the risk check admits only orders for which no sum
 //! of sizes can leave 64 bits (see [`crate::risk`]).
 
-mod ahead;
-mod amending;
-mod aside;
 mod auction;
-mod crossing;
-mod entering;
-mod expiry;
-mod filling;
-mod iceberg;
+mod entry;
 mod ladder;
-mod mass;
-mod moving;
-mod node;
-mod occupancy;
+mod orders;
 mod owners;
-mod placing;
-mod post_only;
-mod saved;
-mod slow_path;
+mod snapshot;
 mod stops;
 mod taking;
-mod view;
-mod widening;
 
+use std::collections::BTreeMap;
 use std::mem::offset_of;
 
-use self::aside::{Aside, WAITS};
+use thalweg::ring::prefetch;
+
 pub use self::auction::Indicative;
 pub(crate) use self::auction::{Lots, Uncrossing, Walk};
 use self::ladder::Ladder;
-use self::node::{Node, WIDE};
-pub(crate) use self::saved::{Outline, Saved, Turns};
-pub use self::view::{Level, RestingOrder};
+pub use self::ladder::Level;
+pub use self::orders::RestingOrder;
+use self::orders::{HIDES, NONE, Node, Terms, WAITS, WIDE};
+use self::owners::Owners;
+pub(crate) use self::snapshot::{Outline, Saved, Turns};
+use self::stops::Stops;
 use crate::command::{Action, SymbolSpec, SymbolType};
 use crate::engine::index::{Found, Index, OrderKey, Vacancy};
 use crate::event::{Event, Events, Reduced, Standing};
@@ -334,5 +324,275 @@ impl Book {
         let level = self.ladder.level_of(side, price);
         self.ladder.nodes[level].left -= by;
         ResultCode::Success
+    }
+}
+
+// A book that is used more than it was: its window becomes wide.
+//
+// A venue has many symbols, and few of them are used much. So a book begins with a window of 64
+// ticks. It gets one of 4,096 when it has more than 64 orders and far levels, or when orders far
+// from the market came often. Levels of the window are the first slots of the nodes, so the few
+// orders that there are move to others. This happens once to a book.
+
+impl Book {
+    /// At the end of a command that may have made the book larger, or placed an order far away. No
+    /// slot from before is valid afterwards.
+    #[inline]
+    fn widen_if_used(&mut self) {
+        if self.ladder.wants_width() {
+            self.widen();
+        }
+    }
+
+    /// In four steps, as a level is 64 bytes that must be written.
+    #[cold]
+    #[inline(never)]
+    fn widen(&mut self) {
+        let Some(nodes) = self.ladder.make_wider() else {
+            return;
+        };
+        let orders = self.index.len();
+        let mut ladder = Ladder::of(nodes);
+        ladder.owners = self.ladder.owners.take().map(|_| Box::<Owners>::default());
+        let mut index = Index::with_capacity(2 * orders);
+        let old = &self.ladder;
+        for side in [Action::Ask, Action::Bid] {
+            for slot in old.slots(side) {
+                let order = old.nodes[slot];
+                let slot = ladder.nodes.insert(order);
+                index.insert(order.key(self.owners), slot);
+                ladder.append(slot);
+            }
+        }
+        if let Some(aside) = &mut self.aside {
+            aside.stops.relocate(|key, slot| {
+                let slot = ladder.nodes.insert(old.nodes[slot]);
+                index.insert(key, slot);
+                slot
+            });
+        }
+        self.ladder = ladder;
+        self.index = index;
+    }
+}
+
+// Prefetch: the cache lines of an order, some commands before they are needed.
+
+impl Book {
+    /// True where the book is too large for the nearer caches, so that asking ahead pays.
+    #[inline]
+    pub(crate) const fn is_large(&self) -> bool {
+        self.index.is_large()
+    }
+
+    /// Before all: asks for what every command reads of a book.
+    #[inline]
+    pub(crate) fn ask_for_itself(&self) {
+        prefetch(&self.ask_floor);
+        prefetch(&self.index);
+        self.ladder.ask_for_itself();
+    }
+
+    /// First: asks for the place in the index where an order's id is looked for, and for the level
+    /// of the price that it will have. Gives the hash of the id.
+    #[inline]
+    pub(crate) fn ask_for_place(&self, uid: UserId, order_id: OrderId, price: Option<i64>) -> u32 {
+        let hash = self.index.hash(self.key(uid, order_id));
+        prefetch(self.index.first_place(hash));
+        if let Some(price) = price {
+            self.ladder.ask_for_level(price);
+        }
+        hash
+    }
+
+    /// Then: asks for the order, and says where it seems to be.
+    #[inline]
+    pub(crate) fn ask_for_order(&self, hash: u32) -> Option<u32> {
+        let slot = self.index.guess(hash)?;
+        self.fetch(slot);
+        Some(slot)
+    }
+
+    /// Last: asks for the orders that stand before and behind it, and for the newest one at the
+    /// price that it will have.
+    #[inline]
+    pub(crate) fn ask_for_neighbours(&self, slot: Option<u32>, price: Option<i64>) {
+        let nodes = &self.ladder.nodes;
+        if let Some(order) = slot.and_then(|slot| nodes.get(slot)) {
+            self.fetch(order.previous);
+            self.fetch(order.next);
+            self.ladder.ask_for_level(order.price);
+        }
+        if let Some(level) = price.and_then(|price| self.ladder.window_level(price)) {
+            self.fetch(nodes[level].previous);
+        }
+    }
+
+    #[inline]
+    fn fetch(&self, slot: u32) {
+        if slot != NONE
+            && let Some(node) = self.ladder.nodes.get(slot)
+        {
+            prefetch(node);
+        }
+    }
+}
+
+// Records of orders with conditions: hidden lots, expiry, stop triggers.
+//
+// *State*: of resting orders that hide lots or expire, their terms by id; when orders expire; and
+// stop orders, which wait and do not rest; and whether there is an auction. *Rules*: (1) a node
+// has a mark exactly while its order has terms, and terms exactly while it hides lots or expires,
+// or waits; (2) an order with a time to live is in `expiries` exactly while it rests or waits; (3)
+// a waiting order has a node, too, in no queue, so that the book's index knows its id; (4) there
+// is an `Aside` exactly while something is in it. Placing, moving or cancelling a plain order that
+// does not trade never looks here, whatever else is in the book.
+//
+// Found through trees: ids come from clients, and such orders are rare.
+
+#[derive(Clone, Debug, Default)]
+struct Aside {
+    arrivals: u64,
+    terms: BTreeMap<OrderKey, Terms>,
+    /// Per side, by price: the lots that orders hide, where they hide any.
+    hidden: [BTreeMap<i64, i128>; 2],
+    /// By time, then by arrival.
+    expiries: BTreeMap<(i64, u64), OrderKey>,
+    stops: Stops,
+    /// Orders are collected for an auction.
+    is_auction: bool,
+    /// The end of the auction, while it goes on in further commands.
+    uncrossing: Option<Box<Uncrossing>>,
+}
+
+impl Aside {
+    fn is_empty(&self) -> bool {
+        self.terms.is_empty() && self.stops.is_empty() && !self.is_auction
+    }
+
+    /// Counts lots that are hidden at a price from now on, or below zero, that no longer are.
+    fn count_hidden(&mut self, (side, price): (Action, i64), lots: i64) {
+        if lots == 0 {
+            return;
+        }
+        let hidden = &mut self.hidden[side as usize];
+        let all = hidden.entry(price).or_default();
+        *all += i128::from(lots);
+        if *all == 0 {
+            hidden.remove(&price);
+        }
+    }
+
+    const fn next_arrival(&mut self) -> u64 {
+        self.arrivals += 1;
+        self.arrivals
+    }
+
+    fn note_expiry(&mut self, time: Option<i64>, arrival: u64, order: OrderKey) {
+        if let Some(time) = time {
+            self.expiries.insert((time, arrival), order);
+        }
+    }
+
+    /// Notes the expiry of an order of a snapshot; orders that come later have a later arrival.
+    fn restore_expiry(&mut self, time: Option<i64>, turn: u32, order: OrderKey) {
+        self.arrivals = self.arrivals.max(turn.into());
+        self.note_expiry(time, turn.into(), order);
+    }
+
+    fn forget_expiry(&mut self, time: Option<i64>, arrival: u64) {
+        if let Some(time) = time {
+            self.expiries.remove(&(time, arrival));
+        }
+    }
+}
+
+impl Book {
+    fn aside_mut(&mut self) -> &mut Aside {
+        self.aside.get_or_insert_default()
+    }
+
+    /// The terms of a resting order, if it has any.
+    fn terms(&self, order: OrderKey) -> Option<&Terms> {
+        self.aside.as_ref()?.terms.get(&order)
+    }
+
+    /// Lots of a resting order that are not shown.
+    #[inline]
+    fn hidden(&self, slot: u32) -> i64 {
+        if self.ladder.nodes[slot].marks & HIDES == 0 {
+            return 0;
+        }
+        self.look_up_hidden(slot)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn look_up_hidden(&self, slot: u32) -> i64 {
+        let terms = self.terms(self.key_at(slot));
+        terms.map_or(0, |terms| terms.hidden)
+    }
+
+    /// Writes the terms of a resting order, and its marks; forgets terms that ask for nothing.
+    fn set_terms(&mut self, slot: u32, terms: Terms) {
+        let marks = terms.marks();
+        let node = &mut self.ladder.nodes[slot];
+        let order = node.key(self.owners);
+        let (side, price) = (node.action, node.price);
+        let before = std::mem::replace(&mut node.marks, marks);
+        if marks == 0 && before == 0 {
+            return;
+        }
+        let aside = self.aside_mut();
+        let before = match marks {
+            0 => aside.terms.remove(&order),
+            _ => aside.terms.insert(order, Terms { price, ..terms }),
+        };
+        if let Some(before) = before {
+            aside.count_hidden((side, before.price), -before.hidden);
+        }
+        aside.count_hidden((side, price), terms.hidden);
+    }
+
+    /// Returns the lots that the orders of a price hide.
+    fn hidden_at(&self, side: Action, price: i64) -> i128 {
+        let hidden = self
+            .aside
+            .as_ref()
+            .map(|aside| &aside.hidden[side as usize]);
+        let lots = hidden.and_then(|hidden| hidden.get(&price));
+        lots.copied().unwrap_or(0)
+    }
+
+    /// Forgets an order that is in no queue any more, with its terms.
+    fn discard(&mut self, slot: u32) {
+        let node = &self.ladder.nodes[slot];
+        if node.marks != 0 {
+            let (order, side) = (node.key(self.owners), node.action);
+            let aside = self.aside_mut();
+            if let Some(terms) = aside.terms.remove(&order) {
+                aside.count_hidden((side, terms.price), -terms.hidden);
+                aside.forget_expiry(terms.good_till, terms.arrival);
+            }
+        }
+        self.forget(slot);
+    }
+
+    /// Gives up what is kept beside the book if there is nothing in it. At the end of a command.
+    fn tidy(&mut self) {
+        if self.aside.as_ref().is_some_and(|aside| aside.is_empty()) {
+            self.aside = None;
+        }
+    }
+
+    /// A resting order with what is kept of it beside the book.
+    fn completed(&self, mut order: RestingOrder) -> RestingOrder {
+        if let Some(terms) = self.terms(self.key(order.uid, order.order_id)) {
+            order.size += terms.hidden;
+            order.hidden = terms.hidden;
+            order.display = (terms.hidden > 0).then_some(terms.display);
+            order.good_till = terms.good_till;
+        }
+        order
     }
 }

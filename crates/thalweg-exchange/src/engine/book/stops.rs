@@ -25,13 +25,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::Book;
-use super::aside::{Aside, WAITS};
-use super::entering::reject;
-use super::ladder::mask;
-use super::node::Node;
-use crate::command::{Action, Place};
-use crate::command::{ConditionalOrder, OrderFlags};
+use super::entry::reject;
+use super::orders::{Node, WAITS, mask};
+use super::{Aside, Book};
+use crate::command::{Action, ConditionalOrder, OrderFlags, Place};
 use crate::engine::index::OrderKey;
 use crate::event::{Event, Events, RejectReason, Removal, UserHint};
 use crate::ids::{OrderId, UserId};

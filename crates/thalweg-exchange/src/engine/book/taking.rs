@@ -1,15 +1,15 @@
 //! A taker meets the opposite side: best price first, then time, at the maker's price.
 //!
 //! One loop for all: makers that are plain, met by a taker that need not look at their owners, are
-//! taken in a row and leave their level together; any other is met alone (`slow_path`).
+//! taken in a row and leave their level together; any other is met alone (the slow path, below).
 
 use super::Book;
-use super::ladder::{NO_KEY, mask};
-use super::node::Node;
-use crate::command::{Action, OrderType, Place};
-use crate::command::{OrderFlags, SelfTrade};
-use crate::event::{Event, Events, Made, RejectReason};
+use super::ladder::NO_KEY;
+use super::orders::{Node, WAITS, mask};
+use crate::command::{Action, OrderFlags, OrderType, Place, SelfTrade};
+use crate::event::{Event, Events, Made, RejectReason, Removal, UserHint};
 use crate::ids::{OrderId, UserId};
+use crate::result_code::ResultCode;
 use crate::rules::Rules;
 
 /// The state of an order that takes, as far as matching needs it.
@@ -27,7 +27,7 @@ pub(super) struct Taker {
     /// Why what is left of it must go: it met an order of its owner, or too many.
     pub(super) cut: Option<RejectReason>,
     /// How many events there may be before it must end.
-    pub(super) events_max: usize,
+    events_max: usize,
 }
 
 impl Taker {
@@ -131,7 +131,7 @@ impl Budget {
     }
 
     /// How many of `lots` may be taken at `price`; notes them as taken.
-    pub(super) fn spend(&mut self, price: i64, lots: i64) -> i64 {
+    fn spend(&mut self, price: i64, lots: i64) -> i64 {
         match self {
             Self::Cap(left) => {
                 if *left < 0 {
@@ -245,7 +245,7 @@ impl Book {
     /// is paid. Returns the first maker that is not, or needs the slow path, and its price; with
     /// `looks`, any does.
     #[inline(always)]
-    pub(super) fn take_plain(
+    fn take_plain(
         &mut self,
         action: Action,
         (limit, reserve_price): (i64, i64),
@@ -306,5 +306,315 @@ impl Book {
         }
         *lots = left;
         met
+    }
+}
+
+// New orders without conditions that trade: the fast path.
+
+/// How far a new order came with plain makers.
+#[derive(Clone, Copy)]
+pub(crate) struct Crossed {
+    /// Lots that are left of it.
+    pub(crate) left: i64,
+    /// Whether there may be more for it to take.
+    pub(crate) goes_on: bool,
+    /// Why it cannot be filled whole, where it must be.
+    refused: Option<RejectReason>,
+}
+
+impl Book {
+    /// Lets a new order with lots that [takes plainly](Place::takes_plainly) take from plain makers
+    /// up to its price, as long as `pays` says that they are paid. `None`, and nothing done, where
+    /// its id is taken, or orders are collected. [`Self::end_crossing`] must follow if something is
+    /// left of the order, else [`Self::run_stops`].
+    #[inline(always)]
+    pub(crate) fn cross<const BUYS: bool>(
+        &mut self,
+        place: &Place,
+        rules: &Rules,
+        events: &mut Events,
+        mut pays: impl FnMut(Made) -> bool,
+    ) -> Option<Crossed> {
+        if self.is_auction() || self.is_taken(place, rules) {
+            return None;
+        }
+        if place.order_type == OrderType::Fok
+            && let Err(why) = self.limit_of(place, rules, events)
+        {
+            return Some(Crossed {
+                left: place.size,
+                goes_on: false,
+                refused: Some(why),
+            });
+        }
+        let action = if BUYS { Action::Bid } else { Action::Ask };
+        let terms = (place.price ^ mask(action.opposite()), place.reserve_price);
+        let mut left = place.size;
+        let events_max = rules.work_max();
+        let pays = |made, events: &mut Events| events.len() < events_max && pays(made);
+        let met = self.take_plain(action, terms, false, &mut left, events, pays);
+        Some(Crossed {
+            left,
+            goes_on: met.is_some(),
+            refused: None,
+        })
+    }
+
+    /// Executes what is left of an order that crossed, whose events are all there are.
+    #[inline(never)]
+    pub(crate) fn end_crossing(
+        &mut self,
+        (place, user): (&Place, UserHint),
+        crossed: Crossed,
+        rules: &Rules,
+        events: &mut Events,
+    ) -> ResultCode {
+        let mut result = ResultCode::Success;
+        let limit = place.price ^ mask(place.action.opposite());
+        let mut taker = Taker::new(place, limit, rules, 0);
+        taker.left = crossed.left;
+        taker.cut = crossed.refused;
+        if crossed.goes_on {
+            self.take(&mut taker, events);
+        }
+        if taker.left != 0 {
+            result = self.end_taking((place, None, (user, None)), &taker, (0, rules), events);
+        }
+        self.run_stops(0, rules, events);
+        result
+    }
+}
+
+// The slow path of matching, order by order: makers that hide lots or expire, takers that must not
+// meet their owner's orders or have a budget, and orders that are moved or amended to where they
+// may take.
+//
+// Without conditions, this does exactly what the fast path does: the tests run the same orders
+// through both.
+//
+// # Self-trade prevention
+// An order meets one of its owner's.
+//
+// The resting order is looked at when it would be the next to trade, and the flags that count are
+// the taker's. A resting order that is cancelled makes an
+// `Event::Removed` between the trades, where it happens. The rest of a
+// new order that is cancelled is rejected; of a moved one, which was placed long ago, it is
+// removed, by the last event.
+//
+// *Decrement*: both lose as many lots as the smaller one has, of an iceberg order hidden ones
+// first, so that a maker keeps its place. A new order's lots are rejected, with all that is
+// rejected of it; those of a moved one are in the last event, like those that are removed.
+//
+// *Orders that must be filled whole* (FOK, FOK_BUDGET): where cancelling the taker is asked for,
+// or a decrement, after which it is not filled whole, only lots that stand before the first own
+// order count; where cancelling the maker is, all lots but own ones. Where these are not enough,
+// or cost too much, the order is rejected and nothing else happens: no own order is removed for an
+// order that is not filled.
+
+impl Taker {
+    /// How many of some lots it may take at a price; spends that much.
+    fn allow(&mut self, price: i64, lots: i64) -> i64 {
+        match &mut self.budget {
+            Some(budget) => budget.spend(price, lots),
+            None => lots,
+        }
+    }
+
+    /// Whether it would trade at this price at all.
+    fn may_trade(&self, price: i64) -> bool {
+        self.budget
+            .is_none_or(|mut budget| budget.spend(price, 1) > 0)
+    }
+}
+
+impl Book {
+    /// Gives an order another price and `more` lots, at the end of the queue; it takes first.
+    #[cold]
+    pub(super) fn requeue(
+        &mut self,
+        slot: u32,
+        (price, more): (i64, i64),
+        rules: &Rules,
+        events: &mut Events,
+    ) -> ResultCode {
+        let shown = self.ladder.nodes[slot].left;
+        let all = shown + self.hidden(slot) + more;
+        self.ladder.unlink(slot);
+        let order = &mut self.ladder.nodes[slot];
+        order.price = price;
+        let first = events.len();
+        let mut taker = Taker::moved(order, all, rules, first);
+        self.take(&mut taker, events);
+        let Taker {
+            left, dropped, cut, ..
+        } = taker;
+        self.ladder.nodes[slot].filled += all - left - dropped;
+        if let Some(cut) = cut
+            && left != 0
+        {
+            let why = match cut {
+                RejectReason::WorkLimit => Removal::WorkLimit,
+                _ => Removal::SelfTrade,
+            };
+            self.report_left(slot, (left + dropped, 0), why, events);
+        } else if dropped != 0 {
+            let why = if left == 0 {
+                Removal::SelfTrade
+            } else {
+                Removal::Decremented
+            };
+            self.report_left(slot, (dropped, left), why, events);
+        }
+        if cut.is_some() || left == 0 {
+            self.discard(slot);
+        } else {
+            self.show(slot, left, shown - (all - left), events);
+        }
+        self.run_stops(first, rules, events);
+        self.widen_if_used();
+        ResultCode::Success
+    }
+
+    /// Takes lots off an order with terms.
+    #[cold]
+    pub(super) fn reduce_slow(&mut self, slot: u32, by: i64, events: &mut Events) -> ResultCode {
+        let order = self.ladder.nodes[slot];
+        if order.marks & WAITS != 0 {
+            return self.reduce_waiting(slot, by, events);
+        }
+        let all = order.left + self.hidden(slot);
+        let size = all.min(by);
+        let completed = size == all;
+        if completed {
+            self.ladder.unlink(slot);
+            self.discard(slot);
+        } else {
+            self.reduce_hidden_first(slot, size);
+        }
+        self.tidy();
+        events.hint_next(order.user());
+        events.push(Event::Reduce {
+            order: OrderId(order.id),
+            price: order.price,
+            size,
+            left: all - size,
+            filled: order.filled,
+            completed,
+            bidder_hold_price: order.reserve_price,
+            action: order.action,
+        });
+        ResultCode::Success
+    }
+
+    /// A taker meets the first order of a level. False where it takes no more: it is filled, its
+    /// budget is used up, or what is left of it must go.
+    #[cold]
+    #[inline(never)]
+    fn meet(&mut self, taker: &mut Taker, (slot, price): (u32, i64), events: &mut Events) -> bool {
+        let mode = taker.flags.self_trade();
+        if mode == SelfTrade::Allow || self.ladder.nodes[slot].uid != taker.uid.0 {
+            return self.trade_slow(taker, (slot, price), events);
+        }
+        if !taker.may_trade(price) {
+            return false;
+        }
+        if mode == SelfTrade::Decrement {
+            self.decrement(taker, slot, events);
+            return true;
+        }
+        if mode != SelfTrade::CancelTaker {
+            self.remove(slot, Removal::SelfTrade, events);
+        }
+        if mode == SelfTrade::CancelMaker {
+            return true;
+        }
+        taker.cut = Some(RejectReason::SelfTrade);
+        false
+    }
+
+    /// A taker and an order of its owner lose as many lots as the smaller one has.
+    fn decrement(&mut self, taker: &mut Taker, slot: u32, events: &mut Events) {
+        let all = self.ladder.nodes[slot].left + self.hidden(slot);
+        let lots = all.min(taker.left);
+        taker.left -= lots;
+        taker.dropped += lots;
+        if lots == all {
+            self.remove(slot, Removal::SelfTrade, events);
+        } else {
+            let left = all - lots;
+            self.report_left(slot, (lots, left), Removal::Decremented, events);
+            self.reduce_hidden_first(slot, lots);
+        }
+    }
+
+    /// One trade. False where the taker takes no more: it is filled, or its budget is used up.
+    fn trade_slow(
+        &mut self,
+        taker: &mut Taker,
+        (slot, price): (u32, i64),
+        events: &mut Events,
+    ) -> bool {
+        let maker = self.ladder.nodes[slot];
+        let size = taker.allow(price, taker.left.min(maker.left));
+        if size == 0 {
+            return false;
+        }
+        taker.left -= size;
+        self.last = Some(price);
+        let left = maker.left + self.hidden(slot) - size;
+        events.hint_next(maker.user());
+        events.push_with(|| taker.trade(&maker, (price, size), (left, taker.left)));
+        self.fill(slot, size, events);
+        size == maker.left
+    }
+
+    /// Fills lots that a resting order shows, after the trade was reported.
+    pub(super) fn fill(&mut self, slot: u32, size: i64, events: &mut Events) {
+        let order = self.ladder.nodes[slot];
+        if size != order.left {
+            let node = &mut self.ladder.nodes[slot];
+            node.left -= size;
+            node.filled += size;
+            let level = self.ladder.level_of(order.action, order.price);
+            self.ladder.nodes[level].left -= size;
+            return;
+        }
+        let hidden = self.hidden(slot);
+        self.ladder.unlink(slot);
+        if hidden == 0 {
+            self.discard(slot);
+        } else {
+            self.ladder.nodes[slot].filled += size;
+            self.show(slot, hidden, 0, events);
+        }
+    }
+
+    /// Takes a resting order out, and reports why.
+    pub(super) fn remove(&mut self, slot: u32, why: Removal, events: &mut Events) {
+        let left = self.ladder.nodes[slot].left + self.hidden(slot);
+        self.report_removed(slot, left, why, events);
+        self.ladder.unlink(slot);
+        self.discard(slot);
+    }
+
+    pub(super) fn report_removed(&self, slot: u32, size: i64, why: Removal, events: &mut Events) {
+        self.report_left(slot, (size, 0), why, events);
+    }
+
+    /// Reports that `size` lots of a resting order are gone, and `left` remain.
+    fn report_left(&self, slot: u32, (size, left): (i64, i64), why: Removal, events: &mut Events) {
+        let order = &self.ladder.nodes[slot];
+        events.push(Event::Removed {
+            symbol: self.spec.id,
+            order: OrderId(order.id),
+            uid: UserId(order.uid),
+            action: order.action,
+            price: order.price,
+            size,
+            left,
+            filled: order.filled,
+            bidder_hold_price: order.reserve_price,
+            why,
+        });
     }
 }

@@ -24,19 +24,12 @@
 
 use super::Risk;
 use super::ledger::Currency;
-use super::position::Position;
-use super::symbol::{Symbol, Symbols};
-use super::user::User;
+use super::positions::Position;
+use super::symbols::{FUTURES_LOTS_MAX, Symbol, Symbols};
+use super::users::User;
 use crate::command::{Action, Place};
 use crate::ids::{CurrencyId, SymbolId, UserId};
 use crate::result_code::ResultCode;
-
-/// The highest price that a band of a covered futures symbol may have: with
-/// [`FUTURES_LOTS_MAX`], all sums of a position stay inside 64 bits.
-pub const FUTURES_PRICE_MAX: i64 = 1 << 36;
-/// The most lots that a user may come to have bought or sold in a covered futures symbol, whichever
-/// pending ones trade. An order that closes an open position is never too much.
-pub const FUTURES_LOTS_MAX: i64 = 1 << 25;
 
 /// The money that a position, or all of them, require of their owner.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

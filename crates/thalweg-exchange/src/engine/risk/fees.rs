@@ -12,12 +12,12 @@
 //! for the fee of any trades of it, and something comes back. An ask pays out of what it brings in,
 //! which is more than its fee, as no rate is above the whole.
 
+use super::Risk;
 use super::settlement::{Paid, Taken};
-use super::symbol::Symbol;
+use super::symbols::Symbol;
 use crate::command::{Action, FeeUnit, Place, SymbolSpec, SymbolType};
 use crate::ids::{CurrencyId, UserId};
 use crate::result_code::ResultCode;
-use crate::risk::Risk;
 use crate::rules::Rules;
 
 /// A rate of this takes all.

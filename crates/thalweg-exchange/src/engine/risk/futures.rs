@@ -1,19 +1,14 @@
 //! Futures: the check of orders against margin, and settlement into positions.
 
-mod fast_path;
-mod uncovered;
-
-use self::uncovered::Totals;
-pub(super) use self::uncovered::{free_margin, reserved_by_move};
-
 use super::Risk;
+use super::ledger::Stake;
 use super::limits::OwnOrder;
-use super::position::{LastPrices, Position};
-use super::settlement::Owner;
-use super::symbol::NO_CURRENCY;
-use crate::command::{Action, Command, Place, SymbolSpec};
-use crate::event::{Event, Events, Hints, Moved, UserHint};
-use crate::ids::UserId;
+use super::positions::Position;
+use super::symbols::{LastPrices, NO_CURRENCY, Symbol, Symbols, is_plain};
+use super::users::{Owner, User, UserStatus};
+use crate::command::{Action, Command, OrderType, Place, SymbolSpec};
+use crate::event::{Event, Events, Hints, Moved, Standing, UserHint};
+use crate::ids::{CurrencyId, SymbolId, UserId};
 use crate::result_code::ResultCode;
 
 type Checked = Result<ResultCode, ResultCode>;
@@ -208,5 +203,352 @@ impl Risk {
             self.remove_if_empty(slot, place);
         }
         UserHint(place)
+    }
+}
+
+// The fast path of futures: orders at plain prices (see `PlainPrices`) of owners with one record at
+// most, orders that rest, and cancels. The slow path would come to the same.
+
+impl Risk {
+    /// Accepts a new order in futures of an owner who has no record in another symbol, if it takes
+    /// the fast path, and returns where the owner is.
+    #[inline(always)]
+    pub(super) fn place_in_futures_fast(&mut self, place: &Place) -> Option<u32> {
+        let slot = self.symbols.near(place.symbol)?;
+        let symbol = self.symbols.at(slot);
+        let is_plain_place =
+            symbol.plain_futures_prices.holds(place.price) && place.size > 0 && is_plain(place);
+        if !is_plain_place || symbol.quote == NO_CURRENCY {
+            return None;
+        }
+        let (owner, user) = self.users.active(place.uid)?;
+        if place.size > self.fast_path_limits.order_size
+            || user.open >= self.fast_path_limits.open_orders
+            || user.has_limits()
+        {
+            return None;
+        }
+        let balance = user.near_balance(symbol.spec.quote_currency)?;
+        let new;
+        let position = match user.positions() {
+            [] => {
+                new = Position::new(&symbol.spec, slot);
+                &new
+            }
+            [only] if only.symbol == place.symbol => only,
+            _ => return None,
+        };
+        let is_enough = if self.rules.cover_futures {
+            let waiting = user.waiting_in(symbol.spec.quote_currency);
+            let waiting = i64::try_from(waiting).ok()?;
+            position.is_covered_with(place, symbol, balance.checked_add(waiting)?)
+        } else {
+            let reserved = symbol.reserved_for_new(place, place.size);
+            let has_room = self.ledger.get(symbol.quote).has_room(reserved);
+            has_room && position.has_margin_for(place, symbol, balance)
+        };
+        if !is_enough {
+            return None;
+        }
+        let position = user.position_or(place.symbol, || Position::new(&symbol.spec, slot));
+        *position.pending(place.action) += place.size;
+        user.open += 1;
+        Some(owner)
+    }
+
+    #[inline]
+    fn may_move(&self, symbol: &Symbol, user: &User, price: i64) -> bool {
+        self.rules.cover_futures
+            || user.position(symbol.spec.id).is_none_or(|position| {
+                let lots = position.pending_buy.max(position.pending_sell);
+                self.has_room(symbol, symbol.reserved(price, lots))
+            })
+    }
+
+    /// Whether a move to a plain price of a futures symbol passes without the slow path; see the
+    /// module's text.
+    #[inline]
+    pub(super) fn futures_move_takes_fast_path(
+        &self,
+        uid: UserId,
+        symbol: &Symbol,
+        price: i64,
+    ) -> bool {
+        let user = self.users.get(uid);
+        let is_active = |user: &User| user.status == UserStatus::Active;
+        user.is_some_and(|user| is_active(user) && self.may_move(symbol, user, price))
+    }
+
+    /// Books that a command in futures changed how the book stands and how much is reserved, and
+    /// nothing else, if the symbol is found without a hash.
+    #[inline(always)]
+    pub(super) fn stands_as(
+        &mut self,
+        symbol: SymbolId,
+        standing: &Standing,
+        reserved: impl FnOnce(&Symbol) -> i128,
+    ) -> bool {
+        let Some((slot, symbol)) = self.symbols.near_with_slot(symbol) else {
+            return false;
+        };
+        symbol.is_futures() && self.rules.margin_trading && self.stands_at(slot, standing, reserved)
+    }
+
+    /// Settles a command without events in a symbol of futures that are traded.
+    #[inline(always)]
+    fn stands_at(
+        &mut self,
+        slot: u32,
+        standing: &Standing,
+        reserved: impl FnOnce(&Symbol) -> i128,
+    ) -> bool {
+        let symbol = self.symbols.at_mut(slot);
+        if !self.rules.cover_futures {
+            if symbol.quote == NO_CURRENCY {
+                return false;
+            }
+            self.ledger.get_mut(symbol.quote).reserved += reserved(symbol);
+        }
+        symbol.last = Some(LastPrices::of(standing));
+        true
+    }
+
+    /// Settles a move that [passed](Self::passes_move_in_futures).
+    #[inline(always)]
+    pub(crate) fn settle_move_fast(
+        &mut self,
+        slot: u32,
+        (price, moved): (i64, &Moved),
+        standing: &Standing,
+    ) -> bool {
+        let reserved = |_: &Symbol| reserved_by_move(price, Some(moved));
+        self.stands_at(slot, standing, reserved)
+    }
+
+    /// Books that one order in futures was reduced or cancelled, if its owner is where the hint
+    /// says.
+    #[inline(always)]
+    pub(crate) fn reduce_in_futures(
+        &mut self,
+        (uid, symbol): (UserId, SymbolId),
+        standing: &Standing,
+        (events, hint): (&[Event], UserHint),
+    ) -> bool {
+        let [
+            Event::Reduce {
+                price,
+                size,
+                completed,
+                action,
+                ..
+            },
+        ] = *events
+        else {
+            return false;
+        };
+        let Some(slot) = self.symbols.near(symbol) else {
+            return false;
+        };
+        let symbol = self.symbols.at_mut(slot);
+        let is_traded = symbol.is_futures() && self.rules.margin_trading;
+        if !is_traded || symbol.quote == NO_CURRENCY {
+            return false;
+        }
+        let Some(user) = self.users.hinted_mut(hint, uid) else {
+            return false;
+        };
+        symbol.last = Some(LastPrices::of(standing));
+        let position = user.position_or(symbol.spec.id, || Position::new(&symbol.spec, slot));
+        *position.pending(action) -= size;
+        let is_empty = position.is_empty();
+        if completed {
+            user.note_closed();
+        }
+        if !self.rules.cover_futures {
+            self.ledger.get_mut(symbol.quote).reserved -= symbol.reserved(price, size);
+        }
+        if is_empty {
+            self.remove_if_empty(slot, hint.0);
+        }
+        true
+    }
+}
+
+// Futures that are not covered, as the reference has them: margin against the best prices, and a
+// bound on the ledger in place of a cover. Under the default rules nothing of this is called.
+
+/// The change of a currency's totals by a command's trades, to be booked once.
+#[derive(Default)]
+pub(super) struct Totals {
+    stake: Stake,
+    fees: i128,
+}
+
+impl Symbol {
+    /// Returns the amount reserved for resting futures lots: see the `ledger` module.
+    #[inline]
+    pub(super) fn reserved(&self, price: i64, lots: i64) -> i128 {
+        let more = self.fee_max().unsigned_abs() + 1;
+        match price.unsigned_abs().checked_add(more) {
+            Some(per_lot) => i128::from(per_lot) * i128::from(lots),
+            None => (i128::from(price.unsigned_abs()) + i128::from(more)) * i128::from(lots),
+        }
+    }
+
+    /// Returns the amount reserved for lots of a new order: one that cannot rest trades at prices
+    /// of others only.
+    pub(super) fn reserved_for_new(&self, place: &Place, lots: i64) -> i128 {
+        let price = match place.order_type {
+            OrderType::Gtc => place.price,
+            _ => 0,
+        };
+        self.reserved(price, lots)
+    }
+
+    /// Returns the further amount reserved for the command's own order, after `gone` of its lots
+    /// are gone.
+    fn reserved_by(&self, command: &Command, gone: i64, moved: Option<&Moved>) -> i128 {
+        match *command {
+            Command::Place(ref place) => self.reserved_for_new(place, place.size - gone),
+            Command::PlaceWith(ref order) => {
+                self.reserved(order.place.price, order.place.size - gone)
+            }
+            Command::Move { price, .. } => {
+                let before = moved.expect("matching gives it with a move");
+                self.reserved(price, before.left - gone) - self.reserved(before.price, before.left)
+            }
+            _ => 0,
+        }
+    }
+}
+
+/// Returns the further amount reserved for an order that rests elsewhere with as many lots as
+/// before.
+#[inline(always)]
+pub(super) fn reserved_by_move(price: i64, moved: Option<&Moved>) -> i128 {
+    let before = moved.expect("matching gives it with a move");
+    let [from, to] = [before.price, price].map(|price| i128::from(price.unsigned_abs()));
+    (to - from) * i128::from(before.left)
+}
+
+/// Σ over a user's positions in a currency of estimated profit − required margin, without one
+/// symbol; refused where one of them leaves 64 bits.
+pub(super) fn free_margin(
+    user: &User,
+    symbols: &Symbols,
+    currency: CurrencyId,
+    except: Option<SymbolId>,
+) -> Result<i128, ResultCode> {
+    let mut free = 0;
+    for position in user.positions() {
+        if position.currency == currency && Some(position.symbol) != except {
+            let symbol = symbols.at(position.slot);
+            free += position.free_margin(&symbol.spec, symbol.last_prices())?;
+        }
+    }
+    Ok(free)
+}
+
+impl Risk {
+    fn margin_covers(&self, place: &Place, slot: u32, user: &User) -> Result<(), ResultCode> {
+        if place.size < 0 {
+            return Err(ResultCode::RiskSizeNotPositive);
+        }
+        let symbol = self.symbols.at(slot);
+        let spec = &symbol.spec;
+        let new = Position::new(spec, slot);
+        let position = user.position(place.symbol).unwrap_or(&new);
+        if let Some(margin) = position.margin_with(spec, place.action, place.size)? {
+            let currency = spec.quote_currency;
+            let others = free_margin(user, &self.symbols, currency, Some(place.symbol))?;
+            let own = position.estimated_profit(spec, symbol.last_prices());
+            let own = i64::try_from(own).map_err(|_| OVERFLOW)?;
+            if margin > i128::from(user.balance(currency)) + others + i128::from(own) {
+                return Err(ResultCode::RiskNsf);
+            }
+        }
+        if self.has_room(symbol, symbol.reserved_for_new(place, place.size)) {
+            Ok(())
+        } else {
+            Err(OVERFLOW)
+        }
+    }
+
+    /// Whether so much more may be reserved in the quote currency of a futures symbol.
+    #[inline]
+    pub(super) fn has_room(&self, symbol: &Symbol, more: i128) -> bool {
+        if symbol.quote == NO_CURRENCY {
+            self.ledger.has_room_in(symbol.spec.quote_currency, more)
+        } else {
+            self.ledger.get(symbol.quote).has_room(more)
+        }
+    }
+
+    /// Whether there is room for the amount that a move to a plain price could reserve, if its
+    /// owner is found without the index and may trade.
+    #[inline(never)]
+    pub(super) fn has_room_for_move(&mut self, uid: UserId, symbol: SymbolId, price: i64) -> bool {
+        let (Some(symbol), Some((_, user))) =
+            (self.symbols.near_ref(symbol), self.users.near_active(uid))
+        else {
+            return false;
+        };
+        let Some(position) = user.position(symbol.spec.id) else {
+            return true;
+        };
+        let lots = position.pending_buy.max(position.pending_sell);
+        let reserved = symbol.reserved(price, lots);
+        symbol.quote != NO_CURRENCY && self.ledger.get(symbol.quote).has_room(reserved)
+    }
+
+    /// One side of a trade of a user, whose place is given. Says whether the record is empty.
+    fn trade_uncovered(
+        &mut self,
+        (slot, place): (u32, u32),
+        (action, is_taker): (Action, bool),
+        (lots, price): (i64, i64),
+        totals: &mut Totals,
+    ) -> bool {
+        let symbol = self.symbols.at(slot);
+        let spec = &symbol.spec;
+        let user = self.users.at_mut(place);
+        let position = user.position_or(spec.id, || Position::new(spec, slot));
+        totals.stake -= position.stake();
+        let opened = position.trade(action, lots, price, self.rules.realise_partial_close);
+        totals.stake += position.stake();
+        let is_empty = position.is_empty();
+        let fee = spec.fee_on_opened(is_taker, opened, price);
+        if fee != 0 {
+            totals.fees += fee;
+            let balance = user.balance_mut(spec.quote_currency);
+            self.ledger.pay_exactly(symbol.quote, balance, -fee);
+        }
+        is_empty
+    }
+
+    /// Books what a command's trades came to, and what these events and its own order reserve.
+    fn note_uncovered(
+        &mut self,
+        command: &Command,
+        slot: u32,
+        (gone, moved): (i64, Option<&Moved>),
+        (totals, events): (Totals, &[Event]),
+    ) {
+        let symbol = self.symbols.at(slot);
+        if symbol.quote == NO_CURRENCY {
+            return;
+        }
+        let mut reserved = symbol.reserved_by(command, gone, moved);
+        for event in events {
+            if let Event::Trade { price, size, .. } | Event::Reduce { price, size, .. } = *event {
+                reserved -= symbol.reserved(price, size);
+            }
+        }
+        let total = self.ledger.get_mut(symbol.quote);
+        total.note_stake(Stake::default(), totals.stake);
+        if totals.fees != 0 {
+            total.add_fees(totals.fees);
+        }
+        total.reserved += reserved;
     }
 }

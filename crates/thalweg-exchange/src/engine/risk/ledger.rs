@@ -18,7 +18,8 @@
 //! part of the same sign, into another, which never raises N. (Futures that are `cover`ed are
 //! bounded by their owners' money, and are no part of N or R.)
 
-use super::position::Stake;
+use std::ops::{AddAssign, SubAssign};
+
 use crate::engine::index::Index;
 use crate::ids::CurrencyId;
 
@@ -190,7 +191,7 @@ impl Ledger {
         exact: impl FnOnce() -> i128,
     ) {
         #[cfg(test)]
-        let amount = amount.filter(|_| !super::trades::is_exact());
+        let amount = amount.filter(|_| !super::is_exact());
         let old = *balance;
         match amount.and_then(|amount| old.checked_add(amount)) {
             Some(new) if (old | new) >= 0 => *balance = new,
@@ -211,5 +212,28 @@ impl Ledger {
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Currency> {
         self.currencies.iter()
+    }
+}
+
+/// A position's part in the ledger's bound.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Stake {
+    /// The sum of the position's accounts that are below zero, as a positive number.
+    pub(super) debt: i128,
+    /// Open lots: what bounds sums of lots.
+    pub(super) lots: i128,
+}
+
+impl AddAssign for Stake {
+    fn add_assign(&mut self, other: Self) {
+        self.debt += other.debt;
+        self.lots += other.lots;
+    }
+}
+
+impl SubAssign for Stake {
+    fn sub_assign(&mut self, other: Self) {
+        self.debt -= other.debt;
+        self.lots -= other.lots;
     }
 }

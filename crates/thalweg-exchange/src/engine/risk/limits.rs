@@ -5,9 +5,7 @@
 //! count of a user whose record goes is kept as long as orders rest.
 
 use super::Risk;
-use super::ids::Ids;
-use super::settlement::Owner;
-use super::user::User;
+use super::users::{Ids, Owner, Retired, Terms, User};
 use crate::command::{Amend, Command, OrderType, Place, UserLimits};
 use crate::event::Event;
 use crate::ids::{OrderId, UserId};
@@ -37,23 +35,6 @@ impl FastPathLimits {
             },
         }
     }
-}
-
-/// The record of a user who was removed, until the user comes back.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Retired {
-    /// Zero where it is not kept.
-    pub(super) last_transaction_id: i64,
-    pub(super) terms: Terms,
-}
-
-/// The records of a user's orders beyond their number, where it has any.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Terms {
-    pub(super) limits: Option<UserLimits>,
-    pub(super) ids: Option<Box<Ids>>,
-    /// Open orders, where they are many, or their owner was removed.
-    pub(super) open_orders: u64,
 }
 
 impl User {
@@ -99,7 +80,7 @@ impl User {
         self.set_open_orders(self.open_orders().saturating_add_signed(more));
     }
 
-    pub(super) fn set_open_orders(&mut self, orders: u64) {
+    fn set_open_orders(&mut self, orders: u64) {
         self.open = u16::try_from(orders).unwrap_or(MANY);
         if self.open == MANY {
             self.terms_mut().open_orders = orders;

@@ -4,7 +4,7 @@
 //! check that refuses changes nothing, but that it may take away the empty record that a futures
 //! order of no size left.
 //!
-//! Most commands take the fast path of the `fast_path` module, which recognises orders that need no
+//! Most commands take a fast path (`pairs`, `checks`), which recognises orders that need no
 //! further check; the other modules define the answer.
 //!
 //! # Holds
@@ -34,45 +34,41 @@
 //! refused where one leaves 64. In matching, sums of sizes stay inside 64 bits because
 //! every resting lot stands for at least one unit of held (or reserved) money.
 
-mod admin;
-mod amend;
-mod auction;
-mod conditional;
+mod checks;
 mod cover;
-mod fast_path;
 mod fees;
 mod futures;
-mod gate;
-mod ids;
 mod ledger;
 mod limits;
-mod pair;
-mod position;
+mod pairs;
+mod positions;
 mod reference;
-mod removed;
-mod saved;
 mod settlement;
-mod symbol;
-mod trades;
-mod trading;
-mod user;
-mod view;
+mod snapshot;
+mod symbols;
+mod users;
 
-pub use self::cover::{FUTURES_LOTS_MAX, FUTURES_PRICE_MAX};
-pub use self::gate::TradingLimits;
-pub use self::ids::ID_WINDOW;
-pub(crate) use self::ids::Ids;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
+
+use self::cover::Purse;
+use self::futures::free_margin;
 pub use self::ledger::Currency;
 use self::ledger::Ledger;
 use self::limits::FastPathLimits;
-pub use self::position::{Direction, LastPrices, Position};
-pub(crate) use self::reference::Seen;
-pub(crate) use self::saved::{Account, Kept, SavedSymbol};
-use self::symbol::{Symbol, Symbols};
-use self::user::Users;
-pub use self::user::{User, UserStatus};
-use crate::command::{Command, Place, UserLimits};
+#[cfg(test)]
+use self::pairs::is_exact;
+pub use self::positions::{Direction, Position};
+pub(crate) use self::snapshot::{Account, Kept, SavedSymbol};
+pub(crate) use self::symbols::Seen;
+pub use self::symbols::{FUTURES_LOTS_MAX, FUTURES_PRICE_MAX, LastPrices, TradingLimits};
+use self::symbols::{Symbol, Symbols, check_spec};
+pub(crate) use self::users::Ids;
+use self::users::Users;
+pub use self::users::{ID_WINDOW, User, UserStatus};
+use crate::command::{AccountSpec, AdjustmentKind, Command, Place, SymbolSpec, UserLimits};
 use crate::event::UserHint;
+use crate::ids::{CurrencyId, SymbolId, UserId};
 use crate::result_code::ResultCode;
 use crate::rules::Rules;
 
@@ -277,4 +273,242 @@ impl Risk {
             self.symbols.fetch(symbol);
         }
     }
+}
+
+// The public view of the risk state.
+
+impl Risk {
+    /// Returns a user, unless unknown or suspended without money since.
+    #[must_use]
+    pub fn user(&self, uid: UserId) -> Option<&User> {
+        self.users.get(uid)
+    }
+
+    /// Returns all users by ascending id. Cost: sorts them.
+    #[must_use]
+    pub fn users(&self) -> Vec<&User> {
+        self.users.sorted()
+    }
+
+    /// Returns the last transaction ids of removed users, where they are kept, by ascending id of
+    /// the user.
+    pub fn retired(&self) -> impl Iterator<Item = (UserId, i64)> + '_ {
+        let retired = self.users.retired();
+        let last = retired
+            .iter()
+            .map(|(&uid, kept)| (uid, kept.last_transaction_id));
+        last.filter(|&(_, last)| last != 0)
+    }
+
+    /// Returns a user's balance in a currency; `None` where there is no such user.
+    #[must_use]
+    pub fn balance(&self, uid: UserId, currency: CurrencyId) -> Option<i64> {
+        self.users.get(uid).map(|user| user.balance(currency))
+    }
+
+    /// Returns the last prices of each futures symbol where a command has succeeded, by ascending
+    /// id. Cost: sorts them.
+    #[must_use]
+    pub fn last_prices(&self) -> Vec<(SymbolId, LastPrices)> {
+        let symbols = self.symbols.iter();
+        let mut prices: Vec<_> = symbols
+            .filter_map(|symbol| symbol.last.map(|last| (symbol.spec.id, last)))
+            .collect();
+        prices.sort_unstable_by_key(|&(symbol, _)| symbol);
+        prices
+    }
+
+    /// Returns all currencies that were paid in or traded since the last reset, by ascending id.
+    /// Cost: sorts them.
+    #[must_use]
+    pub fn currencies(&self) -> Vec<&Currency> {
+        let mut currencies: Vec<&Currency> = self.ledger.iter().collect();
+        currencies.sort_unstable_by_key(|currency| currency.id);
+        currencies
+    }
+}
+
+// Commands about users, their money, and symbols.
+
+type Checked = Result<(), ResultCode>;
+
+/// A first balance has this transaction id plus its currency.
+const FIRST_TRANSACTION_ID: i64 = 1_000_000_000;
+
+impl Currency {
+    /// Books a deposit against a total; `None` where that, or the ledger's bound, would not hold.
+    fn booked(mut self, amount: i64, kind: AdjustmentKind) -> Option<Self> {
+        let total = match kind {
+            AdjustmentKind::Adjustment => &mut self.adjustments,
+            AdjustmentKind::Suspend => &mut self.suspends,
+        };
+        *total = total.checked_sub(amount)?;
+        // A withdrawal needs no room.
+        (amount <= 0 || self.has_room(0)).then_some(self)
+    }
+}
+
+impl Risk {
+    /// Checks that no more would have to be forgotten than one command may visit.
+    fn check_reset(&self) -> Result<ResultCode, ResultCode> {
+        match self.users.has_more_than(self.rules.work_max()) {
+            true => Err(ResultCode::MatchingRejectedWorkLimit),
+            false => Ok(ResultCode::ValidForMatchingEngine),
+        }
+    }
+
+    fn add_user(&mut self, uid: UserId) -> Checked {
+        if self.users.get(uid).is_some() {
+            return Err(ResultCode::UserMgmtUserAlreadyExists);
+        }
+        self.users.add(uid, UserStatus::Active);
+        Ok(())
+    }
+
+    fn adjust(
+        &mut self,
+        uid: UserId,
+        currency: CurrencyId,
+        amount: i64,
+        transaction_id: i64,
+        kind: AdjustmentKind,
+    ) -> Checked {
+        let user = self.check_transaction(uid, transaction_id)?;
+        let mut profit = 0;
+        if amount < 0 || self.rules.cover_futures {
+            let purse = self.most(user, currency)?;
+            if amount < 0 && -i128::from(amount) > purse.most {
+                return Err(ResultCode::UserMgmtAccountBalanceAdjustmentNsf);
+            }
+            profit = purse.profit;
+        }
+        let booked = self.ledger.look(currency).booked(amount, kind);
+        let booked = booked.ok_or(ResultCode::RiskArithmeticOverflow)?;
+
+        let slot = self.ledger.find_or_add(currency);
+        let total = self.ledger.get_mut(slot);
+        *total = booked;
+        let user = self.users.get_mut(uid).expect("looked up before");
+        user.last_transaction_id = transaction_id;
+        total.add(user.balance_mut(currency), i128::from(amount) + profit);
+        if user.waiting_in(currency) != 0 {
+            self.settle_waiting(uid, currency, profit);
+        }
+        Ok(())
+    }
+
+    /// The user, if the id is of a transaction that was not applied yet.
+    fn check_transaction(&self, uid: UserId, id: i64) -> Result<&User, ResultCode> {
+        let user = self.users.get(uid).ok_or(ResultCode::AuthInvalidUser)?;
+        match id.cmp(&user.last_transaction_id) {
+            Ordering::Greater => Ok(user),
+            Ordering::Equal => Err(ResultCode::UserMgmtAccountBalanceAdjustmentAlreadyAppliedSame),
+            Ordering::Less => Err(ResultCode::UserMgmtAccountBalanceAdjustmentAlreadyAppliedMany),
+        }
+    }
+
+    /// Returns how much a user can withdraw of a currency.
+    fn most(&self, user: &User, currency: CurrencyId) -> Result<Purse, ResultCode> {
+        if self.rules.cover_futures {
+            return Ok(self.purse(user, currency));
+        }
+        let mut needed = 0;
+        if self.rules.withdrawal_keeps_margin && !user.positions().is_empty() {
+            needed = -free_margin(user, &self.symbols, currency, None)?;
+        }
+        // Profit in futures is no money yet: it covers margin, and is not paid out.
+        Ok(Purse {
+            most: i128::from(user.balance(currency)) - needed.max(0),
+            profit: 0,
+        })
+    }
+
+    fn suspend(&mut self, uid: UserId) -> Checked {
+        let user = self
+            .users
+            .get(uid)
+            .ok_or(ResultCode::UserMgmtUserNotFound)?;
+        if user.status == UserStatus::Suspended {
+            return Err(ResultCode::UserMgmtUserAlreadySuspended);
+        }
+        if user.positions().iter().any(|position| !position.is_empty()) {
+            return Err(ResultCode::UserMgmtUserNotSuspendableHasPositions);
+        }
+        if user.has_money() {
+            return Err(ResultCode::UserMgmtUserNotSuspendableNonEmptyAccounts);
+        }
+        self.users.remove(uid, self.rules.keep_transaction_ids);
+        Ok(())
+    }
+
+    fn resume(&mut self, uid: UserId) -> Checked {
+        match self.users.get_mut(uid) {
+            None => {
+                self.users.add(uid, UserStatus::Active);
+            }
+            Some(user) if user.status == UserStatus::Suspended => user.status = UserStatus::Active,
+            Some(_) => return Err(ResultCode::UserMgmtUserNotSuspended),
+        }
+        Ok(())
+    }
+
+    fn add_symbols(&mut self, specs: &[SymbolSpec]) -> Checked {
+        for spec in specs {
+            if self.symbols.get(spec.id).is_none() {
+                check_spec(spec, &self.rules)?;
+            }
+        }
+        for spec in specs {
+            self.symbols.add(spec, &mut self.ledger, &self.rules);
+        }
+        Ok(())
+    }
+
+    fn add_accounts(&mut self, accounts: &[AccountSpec]) -> Checked {
+        self.check_accounts(accounts)?;
+        for account in accounts {
+            if self.add_user(account.uid).is_err() {
+                continue;
+            }
+            for (currency, amount) in ascending(account) {
+                let id = FIRST_TRANSACTION_ID + i64::from(currency.0);
+                // A balance that is refused (negative, or the second in a currency) is skipped.
+                let _ = self.adjust(
+                    account.uid,
+                    currency,
+                    amount,
+                    id,
+                    AdjustmentKind::Adjustment,
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses the batch if any of its balances would overflow, so that it is booked whole or not
+    /// at all. Counts no less than will be booked: what is skipped for its transaction id counts.
+    fn check_accounts(&self, accounts: &[AccountSpec]) -> Checked {
+        let mut totals: BTreeMap<CurrencyId, Currency> = BTreeMap::new();
+        let mut seen = BTreeSet::new();
+        for account in accounts {
+            if self.users.get(account.uid).is_some() || !seen.insert(account.uid) {
+                continue;
+            }
+            for (currency, amount) in ascending(account).into_iter().filter(|&(_, a)| a > 0) {
+                let total = totals
+                    .entry(currency)
+                    .or_insert_with(|| self.ledger.look(currency));
+                let booked = total.booked(amount, AdjustmentKind::Adjustment);
+                *total = booked.ok_or(ResultCode::RiskArithmeticOverflow)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The balances of an account by ascending currency, the first of those of one currency first.
+fn ascending(account: &AccountSpec) -> Vec<(CurrencyId, i64)> {
+    let mut balances = account.balances.clone();
+    balances.sort_by_key(|&(currency, _)| currency);
+    balances
 }

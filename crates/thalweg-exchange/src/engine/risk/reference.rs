@@ -5,7 +5,7 @@
 
 use super::Risk;
 use super::ledger::Ledger;
-use super::symbol::Symbol;
+use super::symbols::Symbol;
 use crate::command::{Action, OrderType, Place};
 use crate::result_code::ResultCode;
 use crate::rules::Rules;
@@ -25,19 +25,6 @@ impl Exposure {
             quote: self.quote.saturating_mul(2),
         }
     }
-}
-
-/// The records of a symbol's orders.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Seen {
-    /// Sticky: an order of negative size was accepted.
-    pub(crate) inverted: bool,
-    /// The largest order so far, in lots.
-    pub(crate) size_max: i64,
-    /// All lots ever ordered.
-    pub(crate) lots_total: i128,
-    /// The largest price, reserve price or budget so far, by magnitude.
-    pub(crate) price_max: u64,
 }
 
 impl Symbol {

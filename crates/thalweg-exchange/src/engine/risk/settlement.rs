@@ -1,15 +1,16 @@
 //! Settlement: books what a command made happen, from the command and its events alone.
 
 use super::Risk;
+use super::ledger::Stake;
 use super::limits::OwnOrder;
+use super::positions::{Direction, Position};
 use super::reference::gets_nothing_back;
+use super::symbols::{LastPrices, TradingLimits};
+use super::users::Owner;
 use crate::command::{Action, Command, Place, SymbolSpec};
-use crate::event::{Event, Events, Hints, UserHint};
-use crate::ids::UserId;
+use crate::event::{Event, Events, Hints, Removal, Standing, UserHint};
+use crate::ids::{SymbolId, UserId};
 use crate::result_code::ResultCode;
-
-/// A user, and where the record may be.
-pub(super) type Owner = (UserHint, UserId);
 
 /// The trades of the command's own order together, to be booked once.
 #[derive(Default)]
@@ -371,5 +372,292 @@ impl Taken {
             // The fee part of what was held is kept: it is the taker's fee.
             Action::Bid => ((self.held - self.cost) * scale, goods, fees),
         })
+    }
+}
+
+// Orders of any owner that a command took out of their books; and symbols that go with all of
+// theirs.
+
+impl Risk {
+    /// Checks that a symbol may go: only when no user has an open position there. Pending lots go
+    /// with their orders.
+    pub(super) fn check_removal(&self, symbol: SymbolId) -> Result<ResultCode, ResultCode> {
+        if self.symbols.slot(symbol).is_none() {
+            return Err(ResultCode::InvalidSymbol);
+        }
+        let mut positions = self.users.with_position(symbol);
+        let is_open = |direction| direction != Direction::Empty;
+        if positions.any(|user| user.position(symbol).is_some_and(|p| is_open(p.direction))) {
+            return Err(ResultCode::SymbolHasOpenPositions);
+        }
+        Ok(ResultCode::ValidForMatchingEngine)
+    }
+
+    /// Books the events of a command that concerns no single order: orders that are gone, and how
+    /// the books of their futures symbols stand then.
+    #[cold]
+    fn settle_removals(&mut self, command: &Command, events: &Events) {
+        if let Command::RunStops { symbol } | Command::Uncross { symbol, .. } = *command {
+            self.settle_uncross(symbol, events);
+        } else {
+            for event in events {
+                self.settle_removed(event);
+            }
+        }
+        for (symbol, standing) in events.standings() {
+            self.note_last_prices(*symbol, standing);
+        }
+        self.note_step(command, events.is_unfinished());
+        match *command {
+            Command::RemoveSymbol { symbol } => self.forget_symbol(symbol),
+            Command::Reset => *self = Self::new(self.rules),
+            _ => {}
+        }
+    }
+
+    /// Its orders are gone already, and with them all records but those that an order of no size
+    /// left: no record may outlive its symbol, whose slot it knows.
+    fn forget_symbol(&mut self, symbol: SymbolId) {
+        let Some(slot) = self.symbols.slot(symbol) else {
+            return;
+        };
+        let owners: Vec<UserId> = self.users.with_position(symbol).map(|u| u.uid).collect();
+        for uid in owners {
+            if let Some(place) = self.users.slot(uid) {
+                self.remove_if_empty(slot, place);
+            }
+        }
+        self.symbols.remove(symbol);
+    }
+
+    /// Gives back what is held for the lots of an [`Event::Removed`]; other events are none of this
+    /// function's. In futures, a lot must have been reserved for at the price of the event.
+    ///
+    /// Cost: a look-up of the symbol and one of the owner.
+    #[cold]
+    fn settle_removed(&mut self, event: &Event) {
+        let Event::Removed {
+            symbol,
+            uid,
+            action,
+            price,
+            size,
+            bidder_hold_price,
+            why,
+            ..
+        } = *event
+        else {
+            return;
+        };
+        let Some(slot) = self.symbols.slot(symbol) else {
+            return;
+        };
+        let owner = (UserHint::UNKNOWN, uid);
+        let is_gone = !matches!(why, Removal::Reduced | Removal::Decremented);
+        let symbol = self.symbols.at(slot);
+        if symbol.is_pair() {
+            self.give_back(slot, owner, action, (size, bidder_hold_price), is_gone);
+        } else if symbol.is_futures() && self.rules.margin_trading {
+            if !self.rules.cover_futures {
+                let reserved = symbol.reserved(price, size);
+                self.ledger.get_mut(symbol.quote).reserved -= reserved;
+            }
+            self.release(slot, owner, action, size, is_gone);
+        }
+    }
+
+    /// Remembers the best prices of a futures symbol after a command that succeeded there.
+    fn note_last_prices(&mut self, symbol: SymbolId, standing: &Standing) {
+        if let Some(slot) = self.symbols.slot(symbol) {
+            self.symbols.at_mut(slot).last = Some(LastPrices::of(standing));
+        }
+    }
+
+    /// Settles an event of a command with an order of its own, which may be the removed one.
+    pub(super) fn settle_removed_by(&mut self, own: &mut OwnOrder, uid: UserId, event: &Event) {
+        own.note_removed(uid, event);
+        self.settle_removed(event);
+    }
+
+    /// Lots that left the book without a trade, and the order with them where it `is_gone`.
+    pub(super) fn release(
+        &mut self,
+        slot: u32,
+        owner: Owner,
+        action: Action,
+        lots: i64,
+        is_gone: bool,
+    ) {
+        let spec = &self.symbols.at(slot).spec;
+        let place = self.users.settled_slot(owner);
+        let user = self.users.at_mut(place);
+        if is_gone {
+            user.note_closed();
+        }
+        let position = user.position_or(spec.id, || Position::new(spec, slot));
+        *position.pending(action) -= lots;
+        if position.is_empty() {
+            self.remove_if_empty(slot, place);
+        }
+    }
+
+    /// A record of a user, whose place is given, goes if it is empty, and its profit becomes money.
+    pub(super) fn remove_if_empty(&mut self, slot: u32, place: u32) {
+        let symbol = self.symbols.at(slot);
+        let user = self.users.at_mut(place);
+        if let Some(position) = user.take_empty_position(symbol.spec.id) {
+            let total = self.ledger.get_mut(symbol.quote);
+            total.note_stake(position.stake(), Stake::default());
+            if position.profit != 0 {
+                let balance = user.balance_mut(symbol.spec.quote_currency);
+                total.add(balance, position.profit.into());
+            }
+        }
+    }
+}
+
+// Call auctions: the phase of a symbol, and the settlement of an uncross.
+//
+// Every order that trades in one was accepted and held for like any other, at its own limit,
+// and trades at a price that is as good for it or better. Both sides pay the taker fee, of the
+// value of each trade where it is of the value: it is what a buyer's hold has, what a seller's
+// limit must bring in, and what futures are covered for.
+
+impl Risk {
+    pub(super) fn start_auction(&mut self, symbol: SymbolId) -> Result<(), ResultCode> {
+        let limits = self.limits(symbol).ok_or(ResultCode::InvalidSymbol)?;
+        if !self.has_auctions(symbol) {
+            return Err(ResultCode::UnsupportedSymbolType);
+        }
+        if limits.auction {
+            return Err(ResultCode::SymbolInAuction);
+        }
+        self.set_limits(
+            symbol,
+            TradingLimits {
+                halted: false,
+                auction: true,
+                busy: false,
+                ..limits
+            },
+        )
+    }
+
+    fn has_auctions(&self, symbol: SymbolId) -> bool {
+        let is_covered = self.rules.cover_futures && self.rules.margin_trading;
+        let symbol = self.symbols.get(symbol);
+        let is_traded =
+            symbol.is_some_and(|symbol| symbol.is_pair() || symbol.is_futures() && is_covered);
+        is_traded && self.rules.refuse_not_positive
+    }
+
+    pub(super) fn check_uncross(
+        &self,
+        symbol: SymbolId,
+        reference: Option<i64>,
+    ) -> Result<ResultCode, ResultCode> {
+        let limits = self.limits(symbol).ok_or(ResultCode::InvalidSymbol)?;
+        if !limits.auction {
+            return Err(ResultCode::SymbolNotInAuction);
+        }
+        if limits.halted {
+            return Err(ResultCode::SymbolHalted);
+        }
+        if reference.is_some_and(|price| price <= 0) {
+            return Err(ResultCode::RiskPriceNotPositive);
+        }
+        Ok(ResultCode::ValidForMatchingEngine)
+    }
+
+    /// Checks that orders of a symbol trade now.
+    pub(crate) fn check_run_stops(&self, symbol: SymbolId) -> Result<ResultCode, ResultCode> {
+        let limits = self.limits(symbol).ok_or(ResultCode::InvalidSymbol)?;
+        match limits {
+            TradingLimits { halted: true, .. } => Err(ResultCode::SymbolHalted),
+            TradingLimits { auction: true, .. } => Err(ResultCode::SymbolInAuction),
+            TradingLimits { busy: true, .. } => Err(ResultCode::SymbolHalted),
+            _ => Ok(ResultCode::ValidForMatchingEngine),
+        }
+    }
+
+    /// Books an uncross: orders outside the band, the trades, and the stop orders that they
+    /// triggered; or stop orders that were left over.
+    fn settle_uncross(&mut self, symbol: SymbolId, events: &Events) {
+        let Some(slot) = self.symbols.slot(symbol) else {
+            return;
+        };
+        let (mut buyer, hints) = (None, events.hints());
+        for (at, event) in events.iter().enumerate() {
+            match *event {
+                Event::Uncrossed {
+                    uid,
+                    bidder_hold_price,
+                    ..
+                } => buyer = Some(((UserHint::UNKNOWN, uid), bidder_hold_price)),
+                Event::Trade {
+                    price,
+                    size,
+                    maker_uid,
+                    maker_completed,
+                    taker_completed,
+                    ..
+                } => {
+                    let (buyer, hold) = buyer.expect("a buyer comes before his trades");
+                    let seller = (hints.at(at), maker_uid);
+                    if self.symbols.at(slot).is_pair() {
+                        self.sell_in_auction(slot, seller, (price, size), maker_completed);
+                        self.buy_in_auction(slot, buyer, (price, size, hold), taker_completed);
+                    } else {
+                        let lots = (size, price);
+                        let seller = (seller, Action::Ask, true, maker_completed);
+                        self.trade_covered(slot, (buyer, Action::Bid, true, taker_completed), lots);
+                        self.trade_covered(slot, seller, lots);
+                    }
+                }
+                Event::Triggered { .. } => return self.settle_triggered(slot, &events[at..]),
+                Event::Removed { .. } => self.settle_removed(event),
+                Event::Reject { .. } | Event::Reduce { .. } | Event::Refilled { .. } => {}
+            }
+        }
+    }
+
+    fn sell_in_auction(&mut self, slot: u32, seller: Owner, lots: (i64, i64), is_gone: bool) {
+        let symbol = self.symbols.at(slot);
+        let spec = &symbol.spec;
+        let [price, size] = [lots.0, lots.1].map(i128::from);
+        let fee = spec.taker_fee_of(size, price * size);
+        self.ledger.get_mut(symbol.quote).add_fees(fee);
+        let user = self.users.settled(seller);
+        if is_gone {
+            user.note_closed();
+        }
+        let balance = user.balance_mut(spec.quote_currency);
+        let amount = price * i128::from(spec.quote_scale) * size - fee;
+        self.ledger.pay_exactly(symbol.quote, balance, amount);
+    }
+
+    fn buy_in_auction(
+        &mut self,
+        slot: u32,
+        buyer: Owner,
+        (price, size, hold): (i64, i64, i64),
+        is_gone: bool,
+    ) {
+        let symbol = self.symbols.at(slot);
+        let spec = &symbol.spec;
+        let [price, size] = [price, size].map(i128::from);
+        let fee = spec.taker_fee_of(size, price * size);
+        self.ledger.get_mut(symbol.quote).add_fees(fee);
+        let user = self.users.settled(buyer);
+        if is_gone {
+            user.note_closed();
+        }
+        let balance = user.balance_mut(spec.quote_currency);
+        let paid = price * i128::from(spec.quote_scale) * size + fee;
+        let amount = spec.held_per_lot(hold) * size - paid;
+        self.ledger.pay_exactly(symbol.quote, balance, amount);
+        let balance = user.balance_mut(spec.base_currency);
+        let goods = size * i128::from(spec.base_scale);
+        self.ledger.pay_exactly(symbol.base, balance, goods);
     }
 }

@@ -8,12 +8,12 @@ use core::arch::x86_64::{
     _mm256_storeu_si256, _mm256_xor_si256,
 };
 
-use super::super::lanes::{self, Lanes, Streams};
+use super::super::lanes::{self, Lanes};
 use super::super::twin::Twin;
 use super::super::{Group, Sectors, Table, hybrid};
 #[cfg(not(miri))]
 use super::turning;
-use super::{has, hybrid_functions, key_functions};
+use super::{has, key_functions};
 use crate::accumulator::{Accumulators, PRIME_2, Stripe};
 
 pub(crate) static AVX2: Table = Table {
@@ -30,7 +30,6 @@ pub(crate) static AVX2: Table = Table {
     keys_64,
 };
 
-hybrid_functions!(Products<0>, Products<1>, Products<2>, "avx2,bmi1,bmi2");
 key_functions!(
     Twin<Twin<Avx2>>,
     "avx2,bmi1,bmi2",
@@ -39,6 +38,30 @@ key_functions!(
     keys_32 32,
     keys_64 64
 );
+
+#[target_feature(enable = "avx2,bmi1,bmi2")]
+pub(super) fn hash(seed: u64, data: &[u8]) -> u64 {
+    // SAFETY: this function has the features of these products; so have the next ones.
+    unsafe { hybrid::hash::<Products<0>>(seed, data) }
+}
+
+#[target_feature(enable = "avx2,bmi1,bmi2")]
+pub(super) fn stripes(accumulators: &mut Accumulators, stripes: &[Stripe]) {
+    // SAFETY: as in `hash`.
+    unsafe { hybrid::stripes::<Products<1>>(accumulators, stripes) }
+}
+
+#[target_feature(enable = "avx2,bmi1,bmi2")]
+pub(super) fn groups(accumulators: &mut Accumulators, groups: &[&Group]) {
+    // SAFETY: as in `hash`.
+    unsafe { hybrid::groups::<Products<2>>(accumulators, groups.iter().copied()) }
+}
+
+#[target_feature(enable = "avx2,bmi1,bmi2")]
+pub(super) fn sectors(accumulators: &mut Accumulators, sectors: &Sectors<'_>) {
+    // SAFETY: as in `hash`.
+    unsafe { <Products<2> as hybrid::Products>::sectors(accumulators, sectors) }
+}
 
 #[target_feature(enable = "avx2,bmi1,bmi2")]
 fn many(seed: u64, inputs: &[&[u8]], hashes: &mut [u64]) {
@@ -163,14 +186,5 @@ unsafe impl Lanes for Avx2 {
     unsafe fn shift_right<const BITS: u32>(self) -> Self {
         // SAFETY: as in `splat`. The count is known to the compiler, whatever its type.
         Self(unsafe { _mm256_srl_epi64(self.0, _mm_cvtsi32_si128(BITS as i32)) })
-    }
-}
-
-// SAFETY: reads one stripe.
-unsafe impl Streams for Avx2 {
-    #[inline(always)]
-    unsafe fn stripes([stripe, _]: [*const Stripe; 2]) -> Self {
-        // SAFETY: the caller's promise.
-        Self(unsafe { _mm256_loadu_si256(stripe.cast()) })
     }
 }

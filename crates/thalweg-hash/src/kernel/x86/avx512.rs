@@ -1,26 +1,23 @@
-//! AVX-512 with its multiply of 64-bit lanes (DQ): the hybrid on 256-bit registers (VL), and many
-//! streams or keys in the eight lanes of 512-bit ones.
-//!
-//! No machine with AVX-512 was available: what is picked here is reckoned, not measured. The tests
-//! pass in an emulator (Bochs 2.7, Skylake-X); elsewhere the algorithms over the lanes are tested
-//! with the other vectors and with a model of eight lanes.
+//! AVX-512 with its multiply of 64-bit lanes (DQ): many streams or keys in the eight lanes of
+//! 512-bit registers. One buffer goes through the hybrid of AVX2, which is as fast (Zen 5: 165 ns
+//! for 4 KiB by either; 64 of them together take 39 ns each here).
 
 use core::arch::x86_64::{
-    __m512i, _mm256_loadu_si256, _mm256_mullo_epi64, _mm256_set1_epi64x, _mm256_store_si256,
-    _mm512_add_epi64, _mm512_castsi256_si512, _mm512_inserti64x4, _mm512_loadu_si512,
-    _mm512_mullo_epi64, _mm512_rol_epi64, _mm512_set_epi64, _mm512_set1_epi64, _mm512_srli_epi64,
-    _mm512_storeu_si512, _mm512_xor_si512,
+    __m512i, _mm256_loadu_si256, _mm512_add_epi64, _mm512_castsi256_si512, _mm512_inserti64x4,
+    _mm512_loadu_si512, _mm512_mullo_epi64, _mm512_rol_epi64, _mm512_set_epi64, _mm512_set1_epi64,
+    _mm512_srli_epi64, _mm512_storeu_si512, _mm512_xor_si512,
 };
 
 use super::super::lanes::{self, Lanes, Streams};
 use super::super::twin::Twin;
-use super::super::{Group, Sectors, Table, hybrid};
-use super::{has, hybrid_functions, key_functions};
-use crate::accumulator::{Accumulators, PRIME_2, Stripe};
+use super::super::{Table, hybrid};
+use super::avx2::{Products, groups, hash, sectors, stripes};
+use super::{has, key_functions};
+use crate::accumulator::Stripe;
 
 pub(crate) static AVX512: Table = Table {
     name: "avx512",
-    found: || has!("avx512f", "avx512dq", "avx512vl", "bmi1", "bmi2"),
+    found: || has!("avx512f", "avx512dq", "avx2", "bmi1", "bmi2"),
     hash,
     stripes,
     groups,
@@ -32,39 +29,22 @@ pub(crate) static AVX512: Table = Table {
     keys_64,
 };
 
-hybrid_functions!(Ymm, "avx512f,avx512dq,avx512vl,bmi1,bmi2");
 key_functions!(
     Twin<Twin<Zmm>>,
-    "avx512f,avx512dq,avx512vl,bmi1,bmi2",
+    "avx512f,avx512dq,avx2,bmi1,bmi2",
     keys_8 8,
     keys_16 16,
     keys_32 32,
     keys_64 64
 );
 
-#[target_feature(enable = "avx512f,avx512dq,avx512vl,bmi1,bmi2")]
+#[target_feature(enable = "avx512f,avx512dq,avx2,bmi1,bmi2")]
 fn many(seed: u64, inputs: &[&[u8]], hashes: &mut [u64]) {
     // SAFETY: this function has the features of these lanes and products.
     unsafe {
         lanes::many::<Zmm>(seed, inputs, hashes, |accumulators, rest| {
-            hybrid::stripes::<Ymm>(accumulators, rest);
+            hybrid::stripes::<Products<3>>(accumulators, rest);
         });
-    }
-}
-
-/// The products of one stripe.
-struct Ymm;
-
-// SAFETY: one vector of four words is written.
-unsafe impl hybrid::Products for Ymm {
-    #[inline(always)]
-    unsafe fn write(stripe: &Stripe, slot: *mut u64) {
-        // SAFETY: a vector is as long as the stripe and the slot, and the slot is aligned.
-        unsafe {
-            let words = _mm256_loadu_si256(stripe.as_ptr().cast());
-            let products = _mm256_mullo_epi64(words, _mm256_set1_epi64x(PRIME_2 as i64));
-            _mm256_store_si256(slot.cast(), products);
-        }
     }
 }
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
-use crate::bus::balance::Reading;
 use crate::bus::inbox::ExpressLane;
+use crate::bus::ledger::Reading;
 use crate::bus::registry::Core;
 use crate::bus::topic::Message;
 use crate::bus::{Bus, InboxId};

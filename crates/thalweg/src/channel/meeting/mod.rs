@@ -4,7 +4,7 @@
 //! # State
 //! Under one short lock: *offers*, senders that wait, with their elements; *requests*, receivers
 //! that wait; what was *handed* to requests that have not left yet; elements that came *back*,
-//! since the receiver that had them was dropped before it knew, or waited for readiness only.
+//! since the receiver that had them was dropped before it knew.
 //!
 //! # Rules
 //! 1. An endpoint that comes looks for its counterpart first, and lists itself only if there is
@@ -18,11 +18,6 @@
 //!    with those that came back, and they are taken first.
 //! 4. If an endpoint waits in a select, its [`Token`](token::Token) decides first.
 //! 5. No foreign code (`Clone` and `Drop` of a waker, `Drop` of an element) runs under the lock.
-//! 6. A thread or task that waits until a receiver is there (`Ready` with a sender) watches for
-//!    requests, and every request that is listed notifies it. One that waits until a sender is
-//!    there (`Ready` with a receiver) lists a request as any receiver does, and gives back the
-//!    element that it gets, to be taken by the next receive. So two that wait for readiness at both
-//!    sides meet: the sender sees the request.
 
 use std::collections::VecDeque;
 use std::task::Waker;
@@ -30,7 +25,7 @@ use std::task::Waker;
 use crate::ring::sync::{Mutex, fault, lock};
 use crate::ring::{PopError, PushError};
 use crate::wait::{Entry, Roster, Wait, let_go, renew, wake};
-use token::{Claim, claim, is_kin, is_open};
+use token::{Claim, claim, is_open};
 
 pub(super) use token::{LentToken, Stake, lend};
 
@@ -152,7 +147,7 @@ impl<T> Meeting<T> {
     /// select fires.
     ///
     /// # Errors
-    /// The seat at which the receiver is listed. The caller notifies the watchers.
+    /// The seat at which the receiver is listed.
     pub(super) fn request(&self, waker: &Waker, stake: Option<Stake>) -> Result<Option<T>, Entry> {
         let mut waker = Some(waker.clone());
         let mut state = lock(&self.state);
@@ -219,14 +214,14 @@ impl<T> Meeting<T> {
         lock(&self.state).is_closed
     }
 
-    /// Works as [`can_push`](Self::can_push), but for receivers of the select that asks; or whether
-    /// there will be none.
-    pub(super) fn is_requested(&self, own: Option<&Stake>) -> bool {
+    /// Returns whether a receiver waits that can be had, or there will be none.
+    pub(super) fn is_requested(&self) -> bool {
         let state = lock(&self.state);
-        state.is_closed || state.can_push(own)
+        state.is_closed || state.can_push()
     }
 
     /// Returns whether a sender waits that can be had, or an element came back.
+    #[cfg(all(test, loom))]
     pub(super) fn can_pop(&self) -> bool {
         lock(&self.state).can_pop()
     }
@@ -235,7 +230,7 @@ impl<T> Meeting<T> {
     /// is another if it would have, in between.
     pub(super) fn glance_push(&self) -> Option<u64> {
         let state = lock(&self.state);
-        (!state.can_push(None)).then(|| state.moves())
+        (!state.can_push()).then(|| state.moves())
     }
 
     /// Works as [`glance_push`](Self::glance_push), for a receiver.
@@ -380,10 +375,9 @@ impl<T> State<T> {
         }
     }
 
-    /// Returns whether a receiver waits that can be had, and is not of one's own select.
-    fn can_push(&self, own: Option<&Stake>) -> bool {
-        let mut requests = self.requests.waits();
-        requests.any(|request| is_had(request) && !is_kin(own, request.element.1.as_ref()))
+    /// Returns whether a receiver waits that can be had.
+    fn can_push(&self) -> bool {
+        self.requests.waits().any(is_had)
     }
 
     /// Returns whether a sender waits that can be had, or an element came back.

@@ -1,7 +1,7 @@
 //! loom models of a meeting. A lost wake-up is a deadlock, which loom reports.
 
 use crate::channel::models::kept::{Kept, kept};
-use crate::channel::{Mpmc, Ready, Receiver, SendTimeoutError, Sender, Source, mpmc};
+use crate::channel::{Mpmc, Receiver, SendTimeoutError, Sender, mpmc};
 use crate::ring::sync::{Arc, fault};
 use loom::thread;
 use std::task::Waker;
@@ -29,7 +29,7 @@ fn check(work: fn(), faults: &[&'static str]) {
 
 fn is_left(rx: &Receiver<u32, Mpmc>) -> bool {
     let (meeting, _) = rx.source.end.meeting().unwrap();
-    meeting.can_pop() || meeting.is_requested(None)
+    meeting.can_pop() || meeting.is_requested()
 }
 
 fn one_meets_one() {
@@ -107,23 +107,4 @@ fn closing_ends_a_wait_or_comes_too_late() {
         let (sent, _tx) = sender.join().unwrap();
         assert_eq!(got.is_ok(), sent.is_ok());
     });
-}
-
-/// A sender and a receiver watch for each other, and try when they are notified.
-fn two_watchers() {
-    let (mut tx, mut rx) = ends();
-    let sender = thread::spawn(move || {
-        assert_eq!(Ready::new().wait(&mut [&mut *tx as &mut dyn Source]), Ok(0));
-        // The receiver waits until it is handed something.
-        tx.try_send(7).unwrap();
-        tx
-    });
-    assert_eq!(Ready::new().wait(&mut [&mut *rx as &mut dyn Source]), Ok(0));
-    assert_eq!(rx.try_recv(), Ok(7));
-    drop(sender.join().unwrap());
-}
-
-#[test]
-fn two_who_watch_meet() {
-    check(two_watchers, &["request_unnotified", "ready_request"]);
 }

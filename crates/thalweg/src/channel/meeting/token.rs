@@ -147,7 +147,7 @@ fn claim_one(stake: &Stake, gone: Claim) -> Claim {
 }
 
 /// Returns whether both are arms of one select.
-pub(super) fn is_kin(one: Option<&Stake>, other: Option<&Stake>) -> bool {
+fn is_kin(one: Option<&Stake>, other: Option<&Stake>) -> bool {
     let number = |stake: &Stake| stake.token.number;
     one.is_some() && one.map(number) == other.map(number)
 }

@@ -4,8 +4,7 @@ use std::borrow::BorrowMut;
 use std::task::Waker;
 use std::time::Instant;
 
-use super::ready::Watched;
-use super::round::{Arm, Choice, Listed, Meets, Untimed};
+use super::round::{Arm, Choice, Untimed};
 use super::{Select, SelectTimeout, Timer};
 use crate::channel::error::{RecvError, RecvTimeoutError, SendError, SendTimeoutError};
 use crate::channel::hub::{Overflow, Shape};
@@ -13,7 +12,7 @@ use crate::channel::meeting::Stake;
 use crate::channel::receiver::Receiver;
 use crate::channel::sender::Sender;
 use crate::ring::PopError;
-use crate::ring::sync::{fault, is_model_over};
+use crate::ring::sync::is_model_over;
 use crate::wait::{Kind, Pace};
 
 /// An arm that receives.
@@ -54,12 +53,20 @@ impl<T, S: Shape, F> Arm for RecvArm<'_, T, S, F> {
     }
 
     fn glance(&mut self) -> bool {
-        let now = self.receiver.glance();
+        let source = &self.receiver.source;
+        let now = match source.end.meeting() {
+            Some((meeting, _)) => meeting.glance_pop(),
+            // Only this receiver takes elements, so they stay, and an arm that is not ready now
+            // never was.
+            None if !S::SHARES_RECEIVER && source.keeps() => Some(0),
+            // It stops being ready only by what others take.
+            None => Some(source.end.moves()),
+        };
         self.receiver.listed.is_same(now)
     }
 
-    fn meets(&self) -> Meets {
-        self.receiver.meets()
+    fn meets(&self) -> bool {
+        self.receiver.source.end.meeting().is_some()
     }
 
     fn list(&mut self, waker: &Waker, kind: Kind, stake: Option<Stake>) -> bool {
@@ -151,17 +158,13 @@ impl<T, S: Shape> Receiver<T, S> {
         stake: Option<Stake>,
     ) -> (bool, Option<T>) {
         let listed = &mut self.listed;
-        let Some((meeting, gate)) = self.source.end.meeting() else {
+        let Some((meeting, _)) = self.source.end.meeting() else {
             listed.on.register(&self.source.hub.readable, waker, kind);
             return (false, None);
         };
         match meeting.request(waker, stake) {
             Err(seat) => {
                 listed.seat = Some(seat);
-                if fault::is("request_unnotified") {
-                    return (false, None);
-                }
-                gate.writable.notify_all();
                 (false, None)
             }
             Ok(got) => (true, got),
@@ -201,66 +204,6 @@ impl<T, S: Shape> Receiver<T, S> {
         if let Some((meeting, _)) = self.source.end.meeting() {
             meeting.give_back(value);
         }
-    }
-}
-
-#[allow(private_interfaces)] // as `Arm`
-impl<T, S: Shape> Watched for Receiver<T, S> {
-    fn is_ready(&mut self) -> bool {
-        self.source.is_ready()
-    }
-
-    fn glance(&self) -> Option<u64> {
-        match self.source.end.meeting() {
-            Some((meeting, _)) => meeting.glance_pop(),
-            // Only this receiver takes elements, so they stay, and an arm that is not ready now
-            // never was.
-            None if !S::SHARES_RECEIVER && self.source.keeps() => Some(0),
-            // It stops being ready only by what others take.
-            None => Some(self.source.end.moves()),
-        }
-    }
-
-    fn meets(&self) -> Meets {
-        match self.source.end.meeting() {
-            Some(_) => Meets::Yes,
-            None => Meets::No,
-        }
-    }
-
-    fn listed(&mut self) -> &mut Listed {
-        &mut self.listed
-    }
-
-    fn list(&mut self, waker: &Waker, kind: Kind, stake: Option<Stake>) -> bool {
-        if fault::is("ready_request") {
-            (self.listed.on).register(&self.source.hub.readable, waker, kind);
-            return false;
-        }
-        let (is_over, got) = self.request(waker, kind, stake);
-        got.into_iter().for_each(|value| self.give_back(value));
-        is_over
-    }
-
-    fn stay(&mut self, waker: &Waker) -> bool {
-        self.stays(waker)
-    }
-
-    fn unlist(&mut self) {
-        let got = self.withdraw();
-        got.into_iter().for_each(|value| self.give_back(value));
-    }
-
-    fn pass_on_unused(&mut self) {
-        self.pass_on_unused();
-    }
-
-    fn lend(&mut self) {
-        self.lend();
-    }
-
-    fn leave(&mut self) {
-        self.leave();
     }
 }
 
@@ -316,15 +259,18 @@ impl<T, S: Shape, F> Arm for SendArm<'_, T, S, F> {
     }
 
     fn glance(&mut self) -> bool {
-        let now = self.sender.glance();
+        let now = match self.sender.end.meeting() {
+            Some(meeting) => meeting.glance_push(),
+            // Room that only this sender takes stays, so if there is none now, there was none.
+            None if !S::SHARES_SENDER => Some(0),
+            // It stops being ready only by what others push.
+            None => Some(self.sender.end.pushed()),
+        };
         self.value.is_none() || self.sender.listed.is_same(now)
     }
 
-    fn meets(&self) -> Meets {
-        match self.sender.end.meeting() {
-            Some(_) if self.value.is_some() => Meets::Yes,
-            _ => Meets::No,
-        }
+    fn meets(&self) -> bool {
+        self.value.is_some() && self.sender.end.meeting().is_some()
     }
 
     fn list(&mut self, waker: &Waker, kind: Kind, stake: Option<Stake>) -> bool {
@@ -483,63 +429,6 @@ impl<T, S: Shape> Sender<T, S> {
     }
 }
 
-#[allow(private_interfaces)] // as `Arm`
-impl<T, S: Shape> Watched for Sender<T, S> {
-    fn is_ready(&mut self) -> bool {
-        // Policies other than to block never wait.
-        self.hub.habits.overflow != Overflow::Block || self.end.is_ready()
-    }
-
-    fn glance(&self) -> Option<u64> {
-        match self.end.meeting() {
-            Some(meeting) => meeting.glance_push(),
-            // Room that only this sender takes stays, so if there is none now, there was none.
-            None if !S::SHARES_SENDER => Some(0),
-            // It stops being ready only by what others push.
-            None => Some(self.end.pushed()),
-        }
-    }
-
-    fn meets(&self) -> Meets {
-        match self.end.meeting() {
-            // It has nothing to offer.
-            Some(_) => Meets::Watches,
-            None => Meets::No,
-        }
-    }
-
-    fn listed(&mut self) -> &mut Listed {
-        &mut self.listed
-    }
-
-    fn list(&mut self, waker: &Waker, kind: Kind, stake: Option<Stake>) -> bool {
-        (self.listed.on).register(&self.gate.writable, waker, kind);
-        // Requests listed from now on notify it; those of its own select were listed before.
-        let meeting = self.end.meeting();
-        meeting.is_some_and(|meeting| meeting.is_requested(stake.as_ref()))
-    }
-
-    fn stay(&mut self, waker: &Waker) -> bool {
-        self.listed.on.stay(&self.gate.writable, waker)
-    }
-
-    fn unlist(&mut self) {
-        self.listed.on.unregister(&self.gate.writable);
-    }
-
-    fn pass_on_unused(&mut self) {
-        self.pass_on_unused();
-    }
-
-    fn lend(&mut self) {
-        self.lend();
-    }
-
-    fn leave(&mut self) {
-        self.leave(&mut None);
-    }
-}
-
 /// An arm that waits for a moment.
 #[doc(hidden)]
 #[derive(Debug)]
@@ -571,8 +460,8 @@ impl<M: BorrowMut<Timer>, F> Arm for TimerArm<M, F> {
         true
     }
 
-    fn meets(&self) -> Meets {
-        Meets::No
+    fn meets(&self) -> bool {
+        false
     }
 
     fn list(&mut self, _: &Waker, _: Kind, _: Option<Stake>) -> bool {

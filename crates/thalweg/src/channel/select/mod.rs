@@ -2,8 +2,7 @@
 //!
 //! [`Select`] has its arms in its type: receivers, senders and timers, of any element types and
 //! shapes, each with a closure that gets the outcome. [`Select::list`] takes arms whose number is
-//! known at run time only. [`Ready`] says which endpoint of a list to look at, and does nothing
-//! itself.
+//! known at run time only.
 //!
 //! ```
 //! use thalweg::channel::{mpmc, spsc, Select};
@@ -39,7 +38,7 @@
 //! | `default(timeout) => ..` | [`after`](Select::after), [`wait_timeout`](Select::wait_timeout) |
 //! | `select_biased!`, `Select::new_biased` | [`biased`](Select::biased) |
 //! | the struct `Select`, `SelectedOperation::index` | [`Select::list`] |
-//! | `Select::ready`, `try_ready`, `ready_timeout` | [`Ready`] |
+//! | `Select::ready`, `try_ready`, `ready_timeout` | [`Select::list`], which uses it |
 //! | `after`, `at`, `tick` | [`after`], [`at`], [`tick`]: a [`Timer`] for [`Select::timer`] |
 //! | `never` | [`never()`]; for an arm that sends, an empty `Option` |
 //! | a panic where there is no operation | does not compile, or gives [`SelectEmpty`] |
@@ -57,15 +56,14 @@
 //! not wait. A sending arm without an element takes no part, nor does a timer that is over.
 //!
 //! # Nothing is ready
-//! If [`Select::try_now`], [`Select::or_else`] or [`Ready::try_now`] finds nothing, there was one
-//! moment during the call at which no arm was ready: an element that others move from channel to
+//! If [`Select::try_now`] or [`Select::or_else`] finds nothing, there was one moment during the call at which no arm was ready: an element that others move from channel to
 //! channel, so that it is in one of them all the time, is not missed. The same is so at the end of
 //! a wait with a time limit. Where a processor may show a thread's writes to another one out of
 //! order (x86 does not), the moment is as exact as that. Room that another sender claims and gives
 //! back meanwhile counts as not there.
 //!
 //! # Async
-//! [`Select::wait_async`] and [`Ready::wait_async`] need nothing but a `Waker`, and so know no
+//! [`Select::wait_async`] needs nothing but a `Waker`, and so knows no
 //! time: a select with [`after`](Select::after) or [`timer`](Select::timer) has no `wait_async`,
 //! which the compiler says. Use the runtime's timeout around it, or its interval beside it.
 //!
@@ -90,13 +88,11 @@ use crate::wait::{Mode, Pace};
 use arms::{RecvArm, SendArm, TimerArm};
 use round::{Arm, Arms, Choice, Choices, List, NoArms, Round, Untimed, Waits};
 
-pub use ready::{Ready, Source};
 pub(super) use round::Listed;
 
 mod arms;
 #[cfg(all(test, loom))]
 mod models;
-mod ready;
 mod round;
 
 /// No arm was ready before the deadline.

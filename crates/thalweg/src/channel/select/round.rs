@@ -18,8 +18,6 @@
 //!    whenever the arm stops being ready by another thread's doing; looks at all arms; reads the
 //!    counts again; and looks once more if one has changed. An arm that stops being ready by this
 //!    select's doing only (of the one receiver, or the one sender, of a channel) needs no count.
-//! 5. An arm that watches a rendezvous is listed after all waiting receivers of its select, which
-//!    must not wake it, and looks then for those of others.
 //!
 //! # Why it works
 //! By rule 1, and what [`Signal`](crate::wait::Signal) and the meeting say of themselves, whatever
@@ -94,7 +92,7 @@ impl<A: Arms> Round<'_, A> {
         loop {
             let (mut meets, mut is_listed) = (false, false);
             self.each(|arm| {
-                if arm.meets() != Meets::No {
+                if arm.meets() {
                     meets = true;
                 } else {
                     is_listed = true;
@@ -116,21 +114,17 @@ impl<A: Arms> Round<'_, A> {
         }
     }
 
-    /// Lists the arms that meet, which looks for their counterparts in the same step, then those
-    /// that watch, which the select's own must not wake; returns whether the wait is over.
+    /// Lists the arms that meet, which looks for their counterparts in the same step; returns
+    /// whether the wait is over.
     fn list_at_meetings(&mut self, waker: &Waker, kind: Kind) -> bool {
         // One arm that is alone fires once in any case.
         let token = (self.arms.count() > 1).then(|| self.token.fetch().clone());
         if let Some(token) = &token {
             token.open();
         }
-        [Meets::Yes, Meets::Watches].into_iter().any(|meets| {
-            self.turns().any(|at| {
-                let stake = token.as_ref().map(|token| Stake::of(token, at));
-                (self.arms).with(at, |arm| {
-                    arm.meets() == meets && arm.list(waker, kind, stake)
-                })
-            })
+        self.turns().any(|at| {
+            let stake = token.as_ref().map(|token| Stake::of(token, at));
+            (self.arms).with(at, |arm| arm.meets() && arm.list(waker, kind, stake))
         })
     }
 
@@ -162,17 +156,6 @@ impl<A: Arms> Round<'_, A> {
             }
         };
         found.inspect(|&at| self.settle(at))
-    }
-
-    /// Gives a wait up.
-    pub(super) fn leave_unseen(&mut self) {
-        if let Some(token) = self.token.get() {
-            token.shut();
-        }
-        self.each(|arm| {
-            arm.unlist();
-            arm.settle(false);
-        });
     }
 
     /// One arm did something, and nothing is listed.
@@ -216,7 +199,7 @@ impl<A: Arms> Listing for Round<'_, A> {
 
     fn spins_listed(&mut self) -> bool {
         let mut meets = false;
-        self.each(|arm| meets |= arm.meets() == Meets::Yes);
+        self.each(|arm| meets |= arm.meets());
         meets
     }
 
@@ -242,7 +225,8 @@ pub trait Arm {
     /// Returns whether no other thread has made the arm ready for a while, or not ready, since this
     /// was asked last. Only a `true` is certain.
     fn glance(&mut self) -> bool;
-    fn meets(&self) -> Meets;
+    /// Returns whether it waits at a rendezvous, and may be fired by others there.
+    fn meets(&self) -> bool;
     /// Lists the arm; at a rendezvous with a stake. Returns whether the wait is over.
     fn list(&mut self, waker: &Waker, kind: Kind, stake: Option<Stake>) -> bool;
     /// Has `waker` woken from now on; returns whether the arm is still listed.
@@ -259,17 +243,6 @@ pub trait Arm {
     fn pace(&mut self) -> Option<&mut Pace> {
         None
     }
-}
-
-/// Whether an arm waits at a rendezvous.
-#[doc(hidden)]
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Meets {
-    No,
-    /// It is listed there, and may be fired by others.
-    Yes,
-    /// It waits for others to be listed there, and takes no part itself.
-    Watches,
 }
 
 /// An arm with a closure.

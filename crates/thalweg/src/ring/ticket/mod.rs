@@ -297,15 +297,6 @@ impl<T> Ticket<T> {
         !matches!(self.slots().content(head), State::Earlier | State::Free)
     }
 
-    /// Works as [`can_pop`](Self::can_pop), for a caller that has passed over holes: a hole that is
-    /// there now was given up since, and the thread that did that notifies.
-    pub(crate) fn has_element(&self) -> bool {
-        matches!(
-            self.slots().content(self.popped()),
-            State::Element | State::Later
-        )
-    }
-
     /// Returns whether the element of `position`, which was drawn, may still be there to take.
     /// Looks at its slot, which consumers reach later, and not at what they use now.
     pub(crate) fn is_waiting(&self, position: u64) -> bool {

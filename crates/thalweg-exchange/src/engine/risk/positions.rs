@@ -6,9 +6,8 @@
 //! sum* (what was paid for the open lots, or received); a trade moves price × lots from the
 //! buyer's accounts to the seller's. The ledger counts both like balances: see [`Stake`].
 
-use std::ops::{AddAssign, SubAssign};
-
-use super::symbol::Symbol;
+use super::ledger::Stake;
+use super::symbols::{LastPrices, Symbol};
 use crate::command::{Action, Place, SymbolSpec};
 use crate::ids::{CurrencyId, SymbolId};
 use crate::result_code::ResultCode;
@@ -44,23 +43,6 @@ impl Direction {
     }
 }
 
-/// The best prices of a futures symbol after the last command that succeeded there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LastPrices {
-    /// The best ask; `i64::MAX` where there is none.
-    pub ask: i64,
-    /// The best bid; 0 where there is none.
-    pub bid: i64,
-}
-
-impl LastPrices {
-    /// The last prices of an empty book.
-    pub const EMPTY: Self = Self {
-        ask: i64::MAX,
-        bid: 0,
-    };
-}
-
 /// A user's record in one futures symbol. Made with the first order, removed when nothing is open
 /// and nothing pending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,29 +65,6 @@ pub struct Position {
     pub pending_buy: i64,
     /// The symbol's slot.
     pub(super) slot: u32,
-}
-
-/// A position's part in the ledger's bound.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Stake {
-    /// The sum of the position's accounts that are below zero, as a positive number.
-    pub(super) debt: i128,
-    /// Open lots: what bounds sums of lots.
-    pub(super) lots: i128,
-}
-
-impl AddAssign for Stake {
-    fn add_assign(&mut self, other: Self) {
-        self.debt += other.debt;
-        self.lots += other.lots;
-    }
-}
-
-impl SubAssign for Stake {
-    fn sub_assign(&mut self, other: Self) {
-        self.debt -= other.debt;
-        self.lots -= other.lots;
-    }
 }
 
 impl Position {
@@ -181,7 +140,7 @@ impl Position {
     }
 
     /// Margin today.
-    pub(super) fn required_margin(&self, spec: &SymbolSpec) -> i128 {
+    fn required_margin(&self, spec: &SymbolSpec) -> i128 {
         self.margin(spec, 0, 0)
     }
 
@@ -341,6 +300,90 @@ fn narrow(amount: i128) -> i64 {
     i64::try_from(amount).expect("the ledger's rule keeps every position inside 64 bits")
 }
 
+// A user's records in futures symbols: most have one at a time, which needs no list.
+
+/// Records by ascending symbol. Either there is one at most and it is in `one`, or all are in
+/// `many`, until that is empty again.
+#[derive(Clone, Debug)]
+pub(super) struct Positions {
+    one: [Position; 1],
+    has_one: bool,
+    many: Vec<Position>,
+}
+
+impl Default for Positions {
+    fn default() -> Self {
+        Self {
+            one: [Position::new(&SymbolSpec::default(), 0)],
+            has_one: false,
+            many: Vec::new(),
+        }
+    }
+}
+
+impl Positions {
+    pub(super) fn as_slice(&self) -> &[Position] {
+        if self.has_one { &self.one } else { &self.many }
+    }
+
+    #[inline]
+    pub(super) fn get(&self, symbol: SymbolId) -> Option<&Position> {
+        if self.has_one {
+            return Some(&self.one[0]).filter(|one| one.symbol == symbol);
+        }
+        let place = self.place(symbol).ok()?;
+        Some(&self.many[place])
+    }
+
+    /// The record of a symbol, made by `new` where it is missing.
+    #[inline(always)]
+    pub(super) fn get_or_insert(
+        &mut self,
+        symbol: SymbolId,
+        new: impl FnOnce() -> Position,
+    ) -> &mut Position {
+        if self.has_one && self.one[0].symbol == symbol {
+            return &mut self.one[0];
+        }
+        self.get_among_many(symbol, new)
+    }
+
+    #[inline(never)]
+    fn get_among_many(
+        &mut self,
+        symbol: SymbolId,
+        new: impl FnOnce() -> Position,
+    ) -> &mut Position {
+        if !self.has_one && self.many.is_empty() {
+            self.has_one = true;
+            self.one = [new()];
+            return &mut self.one[0];
+        }
+        if std::mem::take(&mut self.has_one) {
+            self.many.push(self.one[0]);
+        }
+        let place = self.place(symbol).unwrap_or_else(|place| {
+            self.many.insert(place, new());
+            place
+        });
+        &mut self.many[place]
+    }
+
+    pub(super) fn remove(&mut self, symbol: SymbolId) -> Option<Position> {
+        if self.has_one {
+            self.has_one = self.one[0].symbol != symbol;
+            return (!self.has_one).then_some(self.one[0]);
+        }
+        let place = self.place(symbol).ok()?;
+        Some(self.many.remove(place))
+    }
+
+    fn place(&self, symbol: SymbolId) -> Result<usize, usize> {
+        self.many
+            .binary_search_by_key(&symbol, |position| position.symbol)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -377,5 +420,40 @@ mod tests {
         assert_eq!(position.trade(Action::Ask, 1, 40, true), 0);
         assert_eq!((position.open_price_sum, position.profit), (67, 7));
         assert_eq!(position.cash(), cash + 40);
+    }
+}
+
+#[cfg(test)]
+mod positions_tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn are_those_of_a_set(steps in prop::collection::vec((any::<bool>(), 0_i32..4), 0..100)) {
+            let mut positions = Positions::default();
+            let mut model = BTreeSet::new();
+            for (add, id) in steps {
+                let symbol = SymbolId(id);
+                let spec = SymbolSpec { id: symbol, ..SymbolSpec::default() };
+                if add {
+                    let position = positions.get_or_insert(symbol, || Position::new(&spec, 3));
+                    prop_assert_eq!(position.symbol, symbol);
+                    model.insert(symbol);
+                } else {
+                    let removed = positions.remove(symbol).map(|position| position.symbol);
+                    prop_assert_eq!(removed, model.take(&symbol));
+                }
+                let found = positions.as_slice().iter().map(|position| position.symbol);
+                prop_assert!(found.eq(model.iter().copied()));
+                for symbol in (0..4).map(SymbolId) {
+                    let found = positions.get(symbol).map(|position| position.symbol);
+                    prop_assert_eq!(found, model.get(&symbol).copied());
+                }
+            }
+        }
     }
 }

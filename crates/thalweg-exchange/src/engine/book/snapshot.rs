@@ -8,11 +8,10 @@
 
 use thalweg::ring::prefetch;
 
-use super::aside::{Terms, WAITS};
-use super::ladder::Ladder;
-use super::node::{FEW, NARROW, NONE, Node, WIDE};
+use super::Book;
+use super::ladder::{Ladder, Level};
+use super::orders::{FEW, NARROW, NONE, Node, RestingOrder, Terms, WAITS, WIDE};
 use super::stops::Waiting;
-use super::{Book, Level, RestingOrder};
 use crate::command::{Action, ConditionalOrder, SymbolSpec};
 use crate::engine::index::{Index, OrderKey};
 use crate::event::UserHint;

@@ -5,12 +5,11 @@
 //! how many orders are open, the last prices of futures (they are the best of their book), N, R and
 //! pool of a currency, but for the room that quirks took.
 
-use super::gate::Gate;
 use super::ledger::Currency;
-use super::limits::{FastPathLimits, Retired, Terms};
-use super::position::{LastPrices, Position};
-use super::symbol::{Symbol, check_spec};
-use super::user::{User, UserStatus};
+use super::limits::FastPathLimits;
+use super::positions::Position;
+use super::symbols::{Gate, LastPrices, Symbol, check_spec};
+use super::users::{Retired, Terms, User, UserStatus};
 use super::{Direction, Ids, Risk, Seen, TradingLimits};
 use crate::command::{Action, SymbolSpec, UserLimits};
 use crate::event::{Standing, UserHint};

@@ -1,0 +1,467 @@
+//! Orders in their array of cache lines, linked by slot number; iceberg orders; expiry.
+
+use super::Book;
+use crate::command::{Action, ConditionalOrder, OrderFlags, Place, is_enough};
+use crate::engine::index::OrderKey;
+use crate::engine::slab::make_room;
+use crate::event::{Event, Events, Removal, UserHint};
+use crate::ids::{OrderId, UserId};
+
+/// Ticks of the window of a book that is used much; their levels are the first slots.
+pub(super) const WIDE: u32 = 4096;
+/// Ticks of the window of a book that is used little: it takes 8 KiB, and not 256.
+pub(super) const NARROW: u32 = 64;
+/// Orders and far levels for which a narrow book has room at once.
+pub(super) const FEW: usize = 64;
+/// Slots that become free together.
+const AT_ONCE: u32 = 16;
+
+/// No slot.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// Turns prices into keys and back.
+#[inline]
+pub(super) const fn mask(side: Action) -> i64 {
+    -(side as i64)
+}
+
+/// An order, or the level that is the sentinel of a circular list of orders.
+///
+/// For a level, `left` is the volume, `tag` the number of orders, `next` the oldest order,
+/// `previous` the newest, and the rest unused, but for the `price` of a level outside the window.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
+pub(super) struct Node {
+    pub(super) uid: i64,
+    pub(super) id: i64,
+    pub(super) price: i64,
+    pub(super) reserve_price: i64,
+    /// Lots that are not filled yet.
+    pub(super) left: i64,
+    pub(super) filled: i64,
+    pub(super) previous: u32,
+    pub(super) next: u32,
+    /// For an order, the slot of its owner; for a level, its number of orders.
+    pub(super) tag: u32,
+    pub(super) action: Action,
+    /// The order's flags, which count when it is moved and takes.
+    pub(super) flags: OrderFlags,
+    /// Which conditions of it are kept beside the book: bits ([`HIDES`]), none of a plain order.
+    pub(super) marks: u8,
+}
+
+const _: () = assert!(size_of::<Node>() == 64);
+
+impl Node {
+    /// A level without orders, for the given slot.
+    pub(super) const fn level(slot: u32, price: i64) -> Self {
+        Self {
+            id: 0,
+            uid: 0,
+            price,
+            reserve_price: 0,
+            left: 0,
+            filled: 0,
+            previous: slot,
+            next: slot,
+            tag: 0,
+            action: Action::Ask,
+            flags: OrderFlags::NONE,
+            marks: 0,
+        }
+    }
+
+    /// A new order that is in no queue, and of which nothing is filled.
+    #[inline(always)]
+    pub(super) const fn new(place: &Place, user: UserHint) -> Self {
+        Self {
+            id: place.order_id.0,
+            uid: place.uid.0,
+            price: place.price,
+            reserve_price: place.reserve_price,
+            left: place.size,
+            filled: 0,
+            previous: NONE,
+            next: NONE,
+            tag: user.0,
+            action: place.action,
+            flags: place.flags,
+            marks: 0,
+        }
+    }
+
+    /// Returns the key by which the order is found; `owners` as the book has it.
+    #[inline]
+    pub(super) const fn key(&self, owners: i64) -> OrderKey {
+        OrderKey {
+            owner: self.uid & owners,
+            id: self.id,
+        }
+    }
+
+    /// Whether that is this key.
+    #[inline]
+    pub(super) const fn is(&self, key: OrderKey, owners: i64) -> bool {
+        self.id == key.id && (self.uid ^ key.owner) & owners == 0
+    }
+
+    /// Where an order's owner is kept.
+    pub(super) const fn user(&self) -> UserHint {
+        UserHint(self.tag)
+    }
+
+    pub(super) const fn resting(&self) -> RestingOrder {
+        RestingOrder {
+            order_id: OrderId(self.id),
+            uid: UserId(self.uid),
+            action: self.action,
+            price: self.price,
+            reserve_price: self.reserve_price,
+            size: self.left + self.filled,
+            filled: self.filled,
+            hidden: 0,
+            display: None,
+            good_till: None,
+            flags: self.flags,
+        }
+    }
+}
+
+/// The array. Freed slots are linked through `next` and used again, the last freed first.
+#[derive(Debug)]
+pub(super) struct Nodes {
+    list: Vec<Node>,
+    /// [`NONE`] if none is.
+    free: u32,
+    /// How many of the first slots are levels of the window.
+    levels: u32,
+}
+
+impl Clone for Nodes {
+    /// With as much room as this has.
+    fn clone(&self) -> Self {
+        let mut list = Vec::new();
+        if !self.list.is_empty() {
+            make_room(&mut list, self.list.len() + 1);
+        }
+        list.extend_from_slice(&self.list);
+        Self {
+            list,
+            free: self.free,
+            levels: self.levels,
+        }
+    }
+}
+
+impl Nodes {
+    /// Takes no memory before the first node: many symbols may never see an order.
+    pub(super) const fn new() -> Self {
+        Self {
+            list: Vec::new(),
+            free: NONE,
+            levels: 0,
+        }
+    }
+
+    /// Makes levels of the window until there are `levels`, and room for `orders` other nodes, of
+    /// which there are none yet.
+    pub(super) fn open(&mut self, levels: u32, orders: usize) {
+        let more = self.levels..levels;
+        make_room(&mut self.list, more.len() + orders);
+        self.list.extend(more.map(|slot| Node::level(slot, 0)));
+        self.levels = levels;
+    }
+
+    /// How many of the first slots are levels of the window.
+    #[inline]
+    pub(super) const fn levels(&self) -> u32 {
+        self.levels
+    }
+
+    /// Whether there are more nodes than a narrow window is for.
+    #[inline]
+    pub(super) const fn are_many(&self) -> bool {
+        self.list.len() > NARROW as usize + FEW
+    }
+
+    /// Stores a node and says where.
+    #[inline]
+    pub(super) fn insert(&mut self, node: Node) -> u32 {
+        let slot = self.free;
+        if slot == NONE {
+            return self.push(node);
+        }
+        let place = &mut self.list[slot as usize];
+        self.free = place.next;
+        *place = node;
+        slot
+    }
+
+    #[cold]
+    fn push(&mut self, node: Node) -> u32 {
+        if self.list.is_empty() {
+            self.open(NARROW, FEW);
+        }
+        let first = u32::try_from(self.list.len())
+            .ok()
+            .filter(|&slot| slot < NONE - AT_ONCE)
+            .expect("memory for 2^32 - 17 orders runs out before their numbers do");
+        make_room(&mut self.list, AT_ONCE as usize);
+        self.list.push(node);
+        // Each of the others leads to the next one.
+        let next = |slot| {
+            if slot + 1 < first + AT_ONCE {
+                slot + 1
+            } else {
+                NONE
+            }
+        };
+        let free = |slot| Node {
+            next: next(slot),
+            ..Node::level(slot, 0)
+        };
+        self.list.extend((first + 1..first + AT_ONCE).map(free));
+        self.free = first + 1;
+        first
+    }
+
+    /// Gives a slot back, and shows what was in it. It must not be free already, and no level of
+    /// the window.
+    #[inline]
+    pub(super) fn free(&mut self, slot: u32) -> &Node {
+        let node = &mut self.list[slot as usize];
+        node.next = std::mem::replace(&mut self.free, slot);
+        node
+    }
+
+    /// The node in this slot, whatever it is now.
+    #[inline]
+    pub(super) fn get(&self, slot: u32) -> Option<&Node> {
+        self.list.get(slot as usize)
+    }
+
+    #[inline]
+    pub(super) fn as_mut_slice(&mut self) -> &mut [Node] {
+        &mut self.list
+    }
+
+    /// Returns all nodes, and the slot that is free next.
+    #[inline]
+    pub(super) fn with_free(&mut self) -> (&mut [Node], &mut u32) {
+        (&mut self.list, &mut self.free)
+    }
+}
+
+impl std::ops::Index<u32> for Nodes {
+    type Output = Node;
+
+    #[inline]
+    fn index(&self, slot: u32) -> &Node {
+        &self.list[slot as usize]
+    }
+}
+
+impl std::ops::IndexMut<u32> for Nodes {
+    #[inline]
+    fn index_mut(&mut self, slot: u32) -> &mut Node {
+        &mut self.list[slot as usize]
+    }
+}
+
+/// A resting order as seen from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RestingOrder {
+    /// Its id.
+    pub order_id: OrderId,
+    /// Its owner.
+    pub uid: UserId,
+    /// Its side.
+    pub action: Action,
+    /// Its limit price.
+    pub price: i64,
+    /// Its reserve price, as it was placed.
+    pub reserve_price: i64,
+    /// Its size in lots, what is filled included.
+    pub size: i64,
+    /// Lots that are filled.
+    pub filled: i64,
+    /// Lots of an iceberg order that are neither filled nor shown; no part of its level's volume.
+    pub hidden: i64,
+    /// How many it shows at a time, while lots are hidden.
+    pub display: Option<i64>,
+    /// When it expires.
+    pub good_till: Option<i64>,
+    /// Its flags, which count when it is moved and takes.
+    pub flags: OrderFlags,
+}
+
+/// Mark of a node: lots of its order are hidden.
+pub(super) const HIDES: u8 = 1;
+/// Mark of a node: its order expires.
+pub(super) const EXPIRES: u8 = 2;
+
+/// Mark of a node: its order waits, is in no queue, and all but its key is kept in `stops`.
+pub(super) const WAITS: u8 = 4;
+
+/// The conditions of a resting order.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Terms {
+    /// Which of the orders with terms, and of the stop orders, came first.
+    pub(super) arrival: u64,
+    /// Lots shown at a time; means something while lots are hidden.
+    pub(super) display: i64,
+    pub(super) hidden: i64,
+    /// The price at which its hidden lots are counted.
+    pub(super) price: i64,
+    pub(super) good_till: Option<i64>,
+}
+
+impl Terms {
+    pub(super) const fn marks(&self) -> u8 {
+        let hides = if self.hidden > 0 { HIDES } else { 0 };
+        let expires = if self.good_till.is_some() { EXPIRES } else { 0 };
+        hides | expires
+    }
+}
+
+// Iceberg orders show a part of their lots at a time.
+//
+// An iceberg order takes with all its lots. The resting part shows `display` lots and hides the
+// others; only shown lots count in their level. When they are filled, as many again, or what is
+// left, stand at the end of the queue; a taker may meet them once more when it has met all other
+// orders of that price.
+//
+// *Cancel*: all lots go. *Reduce*: hidden lots go first, so the order keeps its place in time
+// unless it is cancelled by it. *Move*: it takes with all its lots, and what is left shows
+// `display` lots again at its new place. *FOK and FOK_BUDGET* count hidden lots: they would be
+// met. Money is held for all lots as for those of any order.
+//
+// The shown lots when the order comes to rest follow from its unfilled lots. The number of lots
+// that are shown later is reported by an `Event::Refilled`: also when it was moved, beyond those
+// that were shown before and are not taken by its trades.
+
+impl Book {
+    /// Notes the conditions of an order that came to rest with `hidden` hidden lots.
+    pub(super) fn note_terms(
+        &mut self,
+        slot: u32,
+        asked: &ConditionalOrder,
+        hidden: i64,
+        arrival: Option<u64>,
+    ) {
+        let good_till = asked.good_till;
+        if asked.display.is_none() && good_till.is_none() {
+            return;
+        }
+        let key = self.key_at(slot);
+        let aside = self.aside_mut();
+        let arrival = arrival.unwrap_or_else(|| aside.next_arrival());
+        aside.note_expiry(good_till, arrival, key);
+        let terms = Terms {
+            arrival,
+            display: asked.display.unwrap_or_default(),
+            hidden,
+            price: self.ladder.nodes[slot].price,
+            good_till,
+        };
+        self.set_terms(slot, terms);
+    }
+
+    /// Whether an order that hides lots may have `size` of them: see
+    /// [`RiskIcebergDisplay`](crate::ResultCode::RiskIcebergDisplay).
+    pub(super) fn shows_enough(&self, slot: u32, size: i64) -> bool {
+        let terms = self.terms(self.key_at(slot));
+        terms.is_none_or(|terms| terms.hidden == 0 || is_enough(terms.display, size))
+    }
+
+    /// Shows lots of an order that is in no queue, of whose lots `left` are left, and appends it.
+    /// `shown` of them are shown already.
+    pub(super) fn show(&mut self, slot: u32, left: i64, shown: i64, events: &mut Events) {
+        let node = &self.ladder.nodes[slot];
+        let (order, uid) = (OrderId(node.id), UserId(node.uid));
+        let mut now = left;
+        if node.marks != 0
+            && let Some(&terms) = self.terms(self.key_at(slot))
+        {
+            if terms.hidden > 0 {
+                now = left.min(terms.display);
+            }
+            let hidden = left - now;
+            self.set_terms(slot, Terms { hidden, ..terms });
+        }
+        self.ladder.nodes[slot].left = now;
+        self.ladder.append(slot);
+        if now != shown {
+            let size = now - shown;
+            events.push(Event::Refilled { order, uid, size });
+        }
+    }
+
+    /// Takes `size` lots, not all that are left, off a resting order: hidden ones first.
+    pub(super) fn reduce_hidden_first(&mut self, slot: u32, size: i64) {
+        let mut shown = size;
+        if let Some(&terms) = self.terms(self.key_at(slot)) {
+            let hidden = terms.hidden - terms.hidden.min(size);
+            shown -= terms.hidden - hidden;
+            self.set_terms(slot, Terms { hidden, ..terms });
+        }
+        let node = &mut self.ladder.nodes[slot];
+        node.left -= shown;
+        let (side, price) = (node.action, node.price);
+        let level = self.ladder.level_of(side, price);
+        self.ladder.nodes[level].left -= shown;
+    }
+}
+
+// Expiry: orders that live until a time, by the clock of the log.
+//
+// They leave their book by time, then in the order in which they came, whether they rest or, as
+// stop orders, still wait.
+
+impl Book {
+    fn first_expiry(&self) -> Option<i64> {
+        let expiries = &self.aside.as_ref()?.expiries;
+        expiries.first_key_value().map(|(&(time, _), _)| time)
+    }
+
+    /// Whether something expires at or before `time`.
+    pub(crate) fn expires_by(&self, time: i64) -> bool {
+        self.first_expiry().is_some_and(|first| first <= time)
+    }
+
+    /// When it was said that something expires first, and when it does now if that is sooner.
+    pub(crate) fn bring_due_forward(&mut self) -> Option<(i64, i64)> {
+        let first = self.first_expiry()?;
+        (first < self.due).then(|| (std::mem::replace(&mut self.due, first), first))
+    }
+
+    /// Nothing was said of it.
+    pub(crate) const fn forget_due(&mut self) {
+        self.due = i64::MAX;
+    }
+
+    /// Takes out what expires at or before `time`, until there are `max` events. Cost: a few steps
+    /// in trees for each.
+    pub(crate) fn expire(&mut self, time: i64, max: usize, events: &mut Events) {
+        while events.len() < max && self.expires_by(time) {
+            let aside = self.aside_mut();
+            let Some((_, order)) = aside.expiries.pop_first() else {
+                break;
+            };
+            match self.find(order) {
+                Some(slot) if self.ladder.nodes[slot].marks & WAITS == 0 => {
+                    self.remove(slot, Removal::Expired, events);
+                }
+                _ => self.remove_waiting(order, Removal::Expired, events),
+            }
+        }
+        self.tidy();
+    }
+
+    /// Returns when which orders expire, resting and waiting ones, as they would go; their owners
+    /// where ids are per user, else 0.
+    pub fn expiries(&self) -> impl Iterator<Item = (i64, UserId, OrderId)> + '_ {
+        let expiries = self.aside.iter().flat_map(|aside| &aside.expiries);
+        expiries.map(|(&(time, _), order)| (time, UserId(order.owner), OrderId(order.id)))
+    }
+}
