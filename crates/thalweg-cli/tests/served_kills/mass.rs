@@ -1,5 +1,7 @@
 //! Kills in the midst of mass operations: what is left over goes on after the next start, and the
 //! state in the end is that of an exchange that was never interrupted.
+//!
+//! `THALWEG_MASS_KILLS=200` sets the number of kills in the midst of one to 200.
 
 use std::env;
 use std::path::Path;
@@ -60,7 +62,7 @@ impl Replay {
                 let (head, frame) = record.split_at(RECORD_HEAD);
                 let (command, _) = decode_command(frame).expect("a command");
                 apply(&mut self.state, &command, &mut self.events);
-                if head[1] == 1 {
+                if head[1] != 0 {
                     let state = &mut self.uninterrupted;
                     apply(state, &command, &mut self.events);
                     apply_left_over(state, &mut self.events, |_, _, _| {});
