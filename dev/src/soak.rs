@@ -130,6 +130,7 @@ fn crashes(workspace: &Workspace, seed: u64) -> Result<(), String> {
             .env("THALWEG_JOURNAL_KILLS", "50")
             .env("THALWEG_EXCHANGE_SEEDS", "10000")
             .env("THALWEG_SERVE_KILLS", "50")
+            .env("THALWEG_MASS_KILLS", "200")
             .env("THALWEG_BUS_HISTORIES", "1000000")
             .env("THALWEG_BUS_CHAOS_S", "60")
             .env("THALWEG_BOOK_COMMANDS", "10000000");
@@ -139,13 +140,14 @@ fn crashes(workspace: &Workspace, seed: u64) -> Result<(), String> {
         "nothing_acknowledged",
         "what_a_killed",
         "what_was_answered",
+        "a_mass_operation_that_a_kill_interrupts",
         "admission_is_as_in_the_model",
         "every_message_is_accounted_for",
         "a_long_stream_agrees_with_the_plain_book",
     ];
     match workspace.run_tests(command, &which)?.passed {
-        7.. => Ok(()),
-        found => Err(format!("{found} tests were found, not these 7")),
+        8.. => Ok(()),
+        found => Err(format!("{found} tests were found, not these 8")),
     }
 }
 

@@ -22,7 +22,7 @@ const SYMBOL: SymbolId = SymbolId(1);
 /// The answers that a client received: the outcome of the command, by step.
 pub(crate) type Outcomes = Vec<Outcome>;
 
-fn options(address: &str, holder: i64) -> Options {
+pub(crate) fn options(address: &str, holder: i64) -> Options {
     let mut options = Options::new(address, holder);
     options.retry_max = Duration::from_millis(50);
     options.in_flight_max = WINDOW;

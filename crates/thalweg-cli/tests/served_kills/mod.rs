@@ -8,6 +8,7 @@
 #![cfg(unix)]
 
 mod clients;
+mod mass;
 mod served;
 
 use std::collections::BTreeMap;

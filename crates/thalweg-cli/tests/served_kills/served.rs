@@ -42,6 +42,15 @@ impl Place {
         }
     }
 
+    /// Has all servers read this configuration.
+    pub(crate) fn configure(&self, config: &str) {
+        fs::write(self.config(), config).expect("there is room");
+    }
+
+    fn config(&self) -> PathBuf {
+        self.within.join("serve.toml")
+    }
+
     /// Ends the test, with the reason and the server's log.
     pub(crate) fn fail(&self, why: &str) -> ! {
         let log = fs::read_to_string(&self.log).unwrap_or_default();
@@ -103,6 +112,10 @@ impl<'p> Served<'p> {
         let mut program = Program::new(env!("CARGO_BIN_EXE_thalweg"));
         program.args(["exchange", "serve", "--format", "json"]);
         program.arg(&place.exchange);
+        let config = place.config();
+        if config.exists() {
+            program.arg("--config").arg(config);
+        }
         for listener in ["trade", "admin", "http"] {
             let address = before.get(listener).map_or("127.0.0.1:0", String::as_str);
             program.args([format!("--{listener}"), address.to_owned()]);
