@@ -3,13 +3,13 @@
 
 use crate::command::Place;
 
-/// The most lots of an iceberg order for each lot that it shows. It bounds how often one order is
-/// met, however large the order is that meets it.
-const LOTS_PER_SHOWN_LOT_MAX: i64 = 1_000;
+/// An iceberg's size may be at most 1,000 × its display. It bounds how often one order is met,
+/// however large the order is that meets it.
+const LOTS_PER_DISPLAYED_LOT_MAX: i64 = 1_000;
 
-/// Returns whether an iceberg order that shows `display` lots, at least one, may have `size` lots.
-pub(crate) const fn is_enough(display: i64, size: i64) -> bool {
-    display.saturating_mul(LOTS_PER_SHOWN_LOT_MAX) >= size
+/// Returns whether an iceberg order may have `size` lots by its `display`, which is at least one.
+pub(crate) const fn display_is_large_enough(display: i64, size: i64) -> bool {
+    display.saturating_mul(LOTS_PER_DISPLAYED_LOT_MAX) >= size
 }
 
 /// Self-trade prevention: how a taker is handled that would trade with an order of its own user. It

@@ -15,6 +15,7 @@
 
 mod auction;
 mod entry;
+mod icebergs;
 mod ladder;
 mod orders;
 mod owners;
@@ -32,7 +33,7 @@ pub(crate) use self::auction::{Lots, Uncrossing, Walk};
 use self::ladder::Ladder;
 pub use self::ladder::Level;
 pub use self::orders::RestingOrder;
-use self::orders::{HIDES, NONE, Node, Terms, WAITS, WIDE};
+use self::orders::{NONE, Node, Terms, WAITS, WIDE};
 use self::owners::Owners;
 pub(crate) use self::snapshot::{Outline, Saved, Turns};
 use self::stops::Stops;
@@ -442,11 +443,11 @@ impl Book {
 //
 // *State*: of resting orders that hide lots or expire, their terms by id; when orders expire; and
 // stop orders, which wait and do not rest; and whether there is an auction. *Rules*: (1) a node
-// has a mark exactly while its order has terms, and terms exactly while it hides lots or expires,
-// or waits; (2) an order with a time to live is in `expiries` exactly while it rests or waits; (3)
-// a waiting order has a node, too, in no queue, so that the book's index knows its id; (4) there
-// is an `Aside` exactly while something is in it. Placing, moving or cancelling a plain order that
-// does not trade never looks here, whatever else is in the book.
+// has a mark exactly if its order hides lots, expires or waits; it has terms exactly if it hides
+// lots or expires; (2) an order with a time to live is in `expiries` exactly while it rests or
+// waits; (3) a waiting order has a node, too, in no queue, so that the book's index knows its id;
+// (4) after a command, there is an `Aside` exactly if something is in it. Placing, moving or
+// cancelling a plain order that does not trade never looks here, whatever else is in the book.
 //
 // Found through trees: ids come from clients, and such orders are rare.
 
@@ -517,22 +518,6 @@ impl Book {
         self.aside.as_ref()?.terms.get(&order)
     }
 
-    /// Lots of a resting order that are not shown.
-    #[inline]
-    fn hidden(&self, slot: u32) -> i64 {
-        if self.ladder.nodes[slot].marks & HIDES == 0 {
-            return 0;
-        }
-        self.look_up_hidden(slot)
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn look_up_hidden(&self, slot: u32) -> i64 {
-        let terms = self.terms(self.key_at(slot));
-        terms.map_or(0, |terms| terms.hidden)
-    }
-
     /// Writes the terms of a resting order, and its marks; forgets terms that ask for nothing.
     fn set_terms(&mut self, slot: u32, terms: Terms) {
         let marks = terms.marks();
@@ -552,16 +537,6 @@ impl Book {
             aside.count_hidden((side, before.price), -before.hidden);
         }
         aside.count_hidden((side, price), terms.hidden);
-    }
-
-    /// Returns the lots that the orders of a price hide.
-    fn hidden_at(&self, side: Action, price: i64) -> i128 {
-        let hidden = self
-            .aside
-            .as_ref()
-            .map(|aside| &aside.hidden[side as usize]);
-        let lots = hidden.and_then(|hidden| hidden.get(&price));
-        lots.copied().unwrap_or(0)
     }
 
     /// Forgets an order that is in no queue any more, with its terms.
@@ -590,7 +565,7 @@ impl Book {
         if let Some(terms) = self.terms(self.key(order.uid, order.order_id)) {
             order.size += terms.hidden;
             order.hidden = terms.hidden;
-            order.display = (terms.hidden > 0).then_some(terms.display);
+            order.display = terms.display_in_use();
             order.good_till = terms.good_till;
         }
         order
