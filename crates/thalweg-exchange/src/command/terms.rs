@@ -129,8 +129,9 @@ pub struct ConditionalOrder {
     /// resting or waiting order of its symbol (and owner, where ids are per user) may have its id:
     /// else it is rejected.
     pub trigger: Option<i64>,
-    /// Iceberg: at most this many lots are shown at a time; when they are filled, as many more are
-    /// shown at the end of the queue. GTC only; at least 1, and a thousandth of the size.
+    /// Iceberg: at most this many lots are displayed at a time; when they are filled, as many more
+    /// are displayed at the end of the queue. GTC only; at least 1, and display × 1,000 ≥ size. The
+    /// rules are in `docs/exchange-rules.md`.
     pub display: Option<i64>,
     /// Good till time: cancelled by the first [`Command::Clock`](crate::Command::Clock) at or after
     /// this time, in the unit of those commands. GTC only, or while a stop order waits. Refused if

@@ -165,19 +165,7 @@ impl PlainBook {
         display: Option<i64>,
         events: &mut Vec<Event>,
     ) -> ResultCode {
-        let mut order = RestingOrder {
-            order_id: place.order_id,
-            uid: place.uid,
-            action: place.action,
-            price: place.price,
-            reserve_price: place.reserve_price,
-            size: place.size,
-            filled: 0,
-            hidden: 0,
-            display,
-            good_till: None,
-            flags: place.flags,
-        };
+        let mut order = unfilled(place, display);
         let rests = place.order_type == OrderType::Gtc;
         if place.order_type == OrderType::Market {
             order.price = self.market_price(place);
@@ -434,6 +422,22 @@ impl PlainBook {
             self.add(order);
         }
         ResultCode::Success
+    }
+}
+
+fn unfilled(place: &Place, display: Option<i64>) -> RestingOrder {
+    RestingOrder {
+        order_id: place.order_id,
+        uid: place.uid,
+        action: place.action,
+        price: place.price,
+        reserve_price: place.reserve_price,
+        size: place.size,
+        filled: 0,
+        hidden: 0,
+        display,
+        good_till: None,
+        flags: place.flags,
     }
 }
 

@@ -2,8 +2,8 @@
 //! users are in `docs/exchange-rules.md`, "Iceberg orders".
 //!
 //! *State*: the displayed lots of a resting order are its node's `left`, which its level counts.
-//! The hidden lots are in its [`Terms`], and summed by side and price in [`super::Aside`]. A node
-//! without the mark [`HIDES`] displays all its lots.
+//! The hidden lots are in its [`Terms`], and summed by side and price in [`super::ColdState`]. An
+//! order whose node has no mark [`HIDES`] displays all its lots.
 //!
 //! *Where the display changes*: `Book::rest` sets the first one, which no event reports. It is
 //! replenished, and the order appended to its queue, by `Book::fill` when the displayed lots are
@@ -56,10 +56,7 @@ impl Book {
 
     /// Returns the lots that the orders of a price hide.
     pub(super) fn hidden_at(&self, side: Action, price: i64) -> i128 {
-        let hidden = self
-            .aside
-            .as_ref()
-            .map(|aside| &aside.hidden[side as usize]);
+        let hidden = self.cold.as_ref().map(|cold| &cold.hidden[side as usize]);
         let lots = hidden.and_then(|hidden| hidden.get(&price));
         lots.copied().unwrap_or(0)
     }

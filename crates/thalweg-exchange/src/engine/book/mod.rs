@@ -55,8 +55,8 @@ pub struct Book {
     ask_floor: i64,
     /// All ones where an order's id is its owner's alone, else zero.
     owners: i64,
-    /// Only while orders hide lots, expire, or wait.
-    aside: Option<Box<Aside>>,
+    /// Only while orders hide lots, expire, or wait, and in an auction.
+    cold: Option<Box<ColdState>>,
     /// When matching looks for orders that expire.
     due: i64,
     bids_bounded: bool,
@@ -98,7 +98,7 @@ impl Book {
             ladder,
             index: Index::with_capacity(orders),
             owners: if rules.ids_per_user { -1 } else { 0 },
-            aside: None,
+            cold: None,
             due: i64::MAX,
         }
     }
@@ -156,7 +156,7 @@ impl Book {
     /// Returns how many orders rest, both sides together.
     #[must_use]
     pub fn order_count(&self) -> usize {
-        let waiting = self.aside.as_ref().map_or(0, |aside| aside.stops.len());
+        let waiting = self.cold.as_ref().map_or(0, |cold| cold.stops.len());
         self.index.len() - waiting
     }
 
@@ -365,8 +365,8 @@ impl Book {
                 ladder.append(slot);
             }
         }
-        if let Some(aside) = &mut self.aside {
-            aside.stops.relocate(|key, slot| {
+        if let Some(cold) = &mut self.cold {
+            cold.stops.relocate(|key, slot| {
                 let slot = ladder.nodes.insert(old.nodes[slot]);
                 index.insert(key, slot);
                 slot
@@ -446,13 +446,14 @@ impl Book {
 // has a mark exactly if its order hides lots, expires or waits; it has terms exactly if it hides
 // lots or expires; (2) an order with a time to live is in `expiries` exactly while it rests or
 // waits; (3) a waiting order has a node, too, in no queue, so that the book's index knows its id;
-// (4) after a command, there is an `Aside` exactly if something is in it. Placing, moving or
+// (4) after a command, there is a `ColdState` exactly if something is in it. Placing, moving or
 // cancelling a plain order that does not trade never looks here, whatever else is in the book.
 //
 // Found through trees: ids come from clients, and such orders are rare.
 
+/// The state that only conditional orders and auctions need.
 #[derive(Clone, Debug, Default)]
-struct Aside {
+struct ColdState {
     arrivals: u64,
     terms: BTreeMap<OrderKey, Terms>,
     /// Per side, by price: the lots that orders hide, where they hide any.
@@ -466,7 +467,7 @@ struct Aside {
     uncrossing: Option<Box<Uncrossing>>,
 }
 
-impl Aside {
+impl ColdState {
     fn is_empty(&self) -> bool {
         self.terms.is_empty() && self.stops.is_empty() && !self.is_auction
     }
@@ -509,13 +510,13 @@ impl Aside {
 }
 
 impl Book {
-    fn aside_mut(&mut self) -> &mut Aside {
-        self.aside.get_or_insert_default()
+    fn cold_mut(&mut self) -> &mut ColdState {
+        self.cold.get_or_insert_default()
     }
 
     /// The terms of a resting order, if it has any.
     fn terms(&self, order: OrderKey) -> Option<&Terms> {
-        self.aside.as_ref()?.terms.get(&order)
+        self.cold.as_ref()?.terms.get(&order)
     }
 
     /// Writes the terms of a resting order, and its marks; forgets terms that ask for nothing.
@@ -528,15 +529,15 @@ impl Book {
         if marks == 0 && before == 0 {
             return;
         }
-        let aside = self.aside_mut();
+        let cold = self.cold_mut();
         let before = match marks {
-            0 => aside.terms.remove(&order),
-            _ => aside.terms.insert(order, Terms { price, ..terms }),
+            0 => cold.terms.remove(&order),
+            _ => cold.terms.insert(order, Terms { price, ..terms }),
         };
         if let Some(before) = before {
-            aside.count_hidden((side, before.price), -before.hidden);
+            cold.count_hidden((side, before.price), -before.hidden);
         }
-        aside.count_hidden((side, price), terms.hidden);
+        cold.count_hidden((side, price), terms.hidden);
     }
 
     /// Forgets an order that is in no queue any more, with its terms.
@@ -544,10 +545,10 @@ impl Book {
         let node = &self.ladder.nodes[slot];
         if node.marks != 0 {
             let (order, side) = (node.key(self.owners), node.action);
-            let aside = self.aside_mut();
-            if let Some(terms) = aside.terms.remove(&order) {
-                aside.count_hidden((side, terms.price), -terms.hidden);
-                aside.forget_expiry(terms.good_till, terms.arrival);
+            let cold = self.cold_mut();
+            if let Some(terms) = cold.terms.remove(&order) {
+                cold.count_hidden((side, terms.price), -terms.hidden);
+                cold.forget_expiry(terms.good_till, terms.arrival);
             }
         }
         self.forget(slot);
@@ -555,8 +556,8 @@ impl Book {
 
     /// Gives up what is kept beside the book if there is nothing in it. At the end of a command.
     fn tidy(&mut self) {
-        if self.aside.as_ref().is_some_and(|aside| aside.is_empty()) {
-            self.aside = None;
+        if self.cold.as_ref().is_some_and(|cold| cold.is_empty()) {
+            self.cold = None;
         }
     }
 

@@ -341,9 +341,9 @@ impl Book {
             return;
         }
         let key = self.key_at(slot);
-        let aside = self.aside_mut();
-        let arrival = arrival.unwrap_or_else(|| aside.next_arrival());
-        aside.note_expiry(good_till, arrival, key);
+        let cold = self.cold_mut();
+        let arrival = arrival.unwrap_or_else(|| cold.next_arrival());
+        cold.note_expiry(good_till, arrival, key);
         let terms = Terms {
             arrival,
             display: asked.display.unwrap_or_default(),
@@ -362,7 +362,7 @@ impl Book {
 
 impl Book {
     fn first_expiry(&self) -> Option<i64> {
-        let expiries = &self.aside.as_ref()?.expiries;
+        let expiries = &self.cold.as_ref()?.expiries;
         expiries.first_key_value().map(|(&(time, _), _)| time)
     }
 
@@ -386,8 +386,8 @@ impl Book {
     /// in trees for each.
     pub(crate) fn expire(&mut self, time: i64, max: usize, events: &mut Events) {
         while events.len() < max && self.expires_by(time) {
-            let aside = self.aside_mut();
-            let Some((_, order)) = aside.expiries.pop_first() else {
+            let cold = self.cold_mut();
+            let Some((_, order)) = cold.expiries.pop_first() else {
                 break;
             };
             match self.find(order) {
@@ -403,7 +403,7 @@ impl Book {
     /// Returns when which orders expire, resting and waiting ones, as they would go; their owners
     /// where ids are per user, else 0.
     pub fn expiries(&self) -> impl Iterator<Item = (i64, UserId, OrderId)> + '_ {
-        let expiries = self.aside.iter().flat_map(|aside| &aside.expiries);
+        let expiries = self.cold.iter().flat_map(|cold| &cold.expiries);
         expiries.map(|(&(time, _), order)| (time, UserId(order.owner), OrderId(order.id)))
     }
 }
