@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 pub use self::order::{Action, Amend, OrderType, Place};
 pub use self::spec::{AccountSpec, FeeUnit, SymbolSpec, SymbolType, UserLimits};
-pub(crate) use self::terms::is_enough;
+pub(crate) use self::terms::display_is_large_enough;
 pub use self::terms::{ConditionalOrder, OrderFlags, SelfTrade};
 use crate::codes::codes;
 use crate::ids::{CurrencyId, OrderId, SymbolId, UserId};

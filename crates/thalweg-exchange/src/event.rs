@@ -130,10 +130,10 @@ pub enum Event {
         /// Its reserve price.
         bidder_hold_price: i64,
     },
-    /// More lots of an order are shown now, at the end of the queue: the shown lots of an iceberg
-    /// order were filled, or it was moved, or an order was amended to more lots. After a move or an
-    /// amendment, the order shows what it showed before, less what it took, plus these. A new
-    /// iceberg order has no such event: what is left of it, up to its display, is shown.
+    /// The display of an order was replenished, at the end of the queue (FIX: refreshed): the
+    /// displayed lots of an iceberg order were filled, or it was moved, or an order was amended to
+    /// more lots. `size` = displayed after − (displayed before − lots just traded, or lost to
+    /// self-trade prevention). No event reports the first display: it is min(unfilled, display).
     Refilled {
         /// The order.
         order: OrderId,

@@ -86,9 +86,11 @@ rules! {
     bound_work,
 }
 
-/// The most events that one order makes as it takes, and the most levels, and orders, that are
-/// visited to find whether an order can be filled whole, where [`Rules::bound_work`] holds. An
-/// iceberg order counts each time that it shows lots. As many orders expire with one clock command.
+/// The bound of a command's work, where [`Rules::bound_work`] holds. As it takes, an order makes at
+/// most this many events; a trade is one, and each refill of an iceberg order another. To find
+/// whether an order can be filled whole, at most this many levels are visited. Where its makers
+/// must be looked at one by one, at most this many orders are. With one clock command at most this
+/// many orders expire.
 pub const WORK_MAX: usize = 1_024;
 
 impl Rules {

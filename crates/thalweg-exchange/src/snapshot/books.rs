@@ -5,7 +5,7 @@ use zerocopy::little_endian::I64;
 
 use super::SnapshotError;
 use super::money::Money;
-use super::orders::{Owned, Terms};
+use super::orders::{Owned, SymbolConditions};
 use super::reader::{Reader, within};
 use super::symbols::{Listed, forbid};
 use super::writer::Writer;
@@ -53,7 +53,7 @@ pub(super) fn decode(
     let resting = fields.count("resting orders", orders::BYTES)?;
     let waiting = fields.count("stop orders", stops::BYTES)?;
     let spec = symbol.saved.spec;
-    let terms = Terms::new(symbol, risk);
+    let terms = SymbolConditions::new(symbol, risk);
     check_traded(resting + waiting > 0, at, symbol, &terms)?;
     let limits = symbol.saved.limits;
     let outline = Outline {
@@ -118,7 +118,7 @@ fn check_traded(
     has_orders: bool,
     at: usize,
     symbol: &Listed,
-    terms: &Terms,
+    terms: &SymbolConditions,
 ) -> Result<(), SnapshotError> {
     if !has_orders || symbol.is_pair() {
         return Ok(());

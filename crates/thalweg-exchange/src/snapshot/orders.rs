@@ -10,7 +10,7 @@ use super::reader::{Reader, within};
 use super::symbols::{Listed, forbid};
 use super::writer::Writer;
 use crate::book::{Book, RestingOrder, Turns};
-use crate::command::{Action, OrderFlags, SymbolSpec, is_enough};
+use crate::command::{Action, OrderFlags, SymbolSpec, display_is_large_enough};
 use crate::event::UserHint;
 use crate::ids::{OrderId, UserId};
 use crate::risk::{FUTURES_PRICE_MAX, Risk};
@@ -24,7 +24,7 @@ const EXPIRES: u8 = 2;
 
 /// The conditions that a symbol sets for its orders.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Terms {
+pub(super) struct SymbolConditions {
     spec: SymbolSpec,
     is_pair: bool,
     /// True for futures that are traded: they are covered.
@@ -47,7 +47,7 @@ pub(super) struct Terms {
     pub(super) passed: Option<i64>,
 }
 
-impl Terms {
+impl SymbolConditions {
     pub(super) fn new(symbol: &Listed, risk: &Risk) -> Self {
         let rules = risk.rules();
         let spec = symbol.saved.spec;
@@ -144,7 +144,12 @@ impl Terms {
         within("what is left to show", at, left, 1, display)?;
         let size = left.saturating_add(filled).saturating_add(hidden);
         let why = "it shows less than a thousandth";
-        forbid(!is_enough(display, size), at, "an iceberg order", why)
+        forbid(
+            !display_is_large_enough(display, size),
+            at,
+            "an iceberg order",
+            why,
+        )
     }
 
     pub(super) fn check_good_till(&self, at: usize, time: i64) -> Result<(), SnapshotError> {
@@ -164,7 +169,7 @@ pub(super) struct Owned<'d> {
     pub(super) book: &'d mut Book,
     pub(super) risk: &'d mut Risk,
     pub(super) money: &'d mut Money,
-    pub(super) terms: &'d Terms,
+    pub(super) terms: &'d SymbolConditions,
     /// Orders that expire, so far.
     pub(super) expiring: usize,
 }

@@ -11,7 +11,7 @@ use super::reader::{Reader, within};
 use super::symbols::forbid;
 use super::writer::Writer;
 use crate::book::Turns;
-use crate::command::{Action, ConditionalOrder, OrderType, Place, is_enough};
+use crate::command::{Action, ConditionalOrder, OrderType, Place, display_is_large_enough};
 use crate::ids::{OrderId, UserId};
 use crate::wire::Wire;
 
@@ -175,7 +175,12 @@ fn check(
         forbid(!is_limit, at, "an iceberg order", why)?;
         within("lots shown at a time", at + 51, display, 1, i64::MAX)?;
         let why = "it shows less than a thousandth";
-        forbid(!is_enough(display, place.size), at, "an iceberg order", why)?;
+        forbid(
+            !display_is_large_enough(display, place.size),
+            at,
+            "an iceberg order",
+            why,
+        )?;
     }
     if let Some(price) = owned.terms.passed {
         // A trade at its trigger or beyond would have set it off.

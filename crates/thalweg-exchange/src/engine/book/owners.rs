@@ -175,7 +175,7 @@ impl Book {
     /// Whether an order of this owner may rest or wait here: certain once the owners are kept.
     pub(crate) fn may_have_orders_of(&self, uid: UserId) -> bool {
         let owners = self.ladder.owners.as_ref();
-        owners.is_none_or(|owners| owners.find(uid.0).is_some()) || self.aside.is_some()
+        owners.is_none_or(|owners| owners.find(uid.0).is_some()) || self.cold.is_some()
     }
 
     /// Returns the resting orders of `uid`: asks, then bids, each best price first, then in order
