@@ -90,17 +90,15 @@ fn once<T>(condition: &mut Option<T>, name: &str, value: T) -> Result<(), String
 }
 
 fn self_trade(value: &[u8]) -> Result<SelfTrade, String> {
-    match value {
-        b"allow" => Ok(SelfTrade::Allow),
-        b"cancel_taker" => Ok(SelfTrade::CancelTaker),
-        b"cancel_maker" => Ok(SelfTrade::CancelMaker),
-        b"cancel_both" => Ok(SelfTrade::CancelBoth),
-        b"decrement" => Ok(SelfTrade::Decrement),
-        other => Err(format!(
-            "self_trade {} is not one of allow, cancel_taker, cancel_maker, cancel_both, decrement",
-            excerpt(other)
-        )),
-    }
+    let modes = [
+        ("allow", SelfTrade::Allow),
+        ("cancel_taker", SelfTrade::CancelTaker),
+        ("cancel_maker", SelfTrade::CancelMaker),
+        ("cancel_both", SelfTrade::CancelBoth),
+        ("decrement", SelfTrade::Decrement),
+    ];
+    let mode = super::one_of("self_trade", value, &modes.map(|(name, _)| name))?;
+    Ok(modes[mode].1)
 }
 
 #[cfg(test)]
