@@ -47,92 +47,92 @@ pub(crate) fn commands(
 /// Parses one line. A deposit uses `transaction` as its id, which rises through the file.
 pub(crate) fn command(line: &[u8], transaction: i64) -> Result<Command, String> {
     let mut fields = Fields::new(line);
-    let command = match fields.text("command")? {
-        b"symbol" => symbol(&mut fields, SymbolType::CurrencyPair)?,
-        b"futures" => symbol(&mut fields, SymbolType::Futures)?,
-        b"user" => Command::AddUser {
-            uid: user(&mut fields)?,
-        },
-        b"deposit" => Command::deposit(
-            user(&mut fields)?,
-            CurrencyId(small(&mut fields, "currency")?),
-            fields.number("amount", 1)?,
-            transaction,
-        ),
-        b"place" => {
-            let place = place(&mut fields)?;
-            conditional_order(&mut fields, place)?
-        }
-        b"cancel" => {
-            let (uid, symbol, order_id) = order(&mut fields)?;
-            Command::cancel(uid, symbol, order_id)
-        }
-        b"move" => {
-            let (uid, symbol, order_id) = order(&mut fields)?;
-            Command::move_to(uid, symbol, order_id, fields.number("price", 1)?)
-        }
-        b"reduce" => {
-            let (uid, symbol, order_id) = order(&mut fields)?;
-            Command::reduce(uid, symbol, order_id, fields.number("by", 1)?)
-        }
-        b"amend" => amend(&mut fields)?,
-        other => operation(other, &mut fields)?,
-    };
+    let command = of_name(&mut fields, transaction)?;
     fields.end()?;
     Ok(command)
 }
 
-/// Parses a command of an administrator.
-fn operation(name: &[u8], fields: &mut Fields<'_>) -> Result<Command, String> {
-    Ok(match name {
-        b"clock" => Command::Clock {
-            time: fields.number("time", 0)?,
-        },
-        b"cancel_all" => Command::cancel_all(
-            unless(fields, "user", b"all", 0)?.map(UserId),
-            unless(fields, "symbol", b"all", 0)?
-                .map(|value| in_32_bits(value, "symbol").map(SymbolId))
-                .transpose()?,
-        ),
-        b"halt" => Command::Halt {
-            symbol: SymbolId(small(fields, "symbol")?),
-        },
-        b"unhalt" => Command::Unhalt {
-            symbol: SymbolId(small(fields, "symbol")?),
-        },
-        b"band" => Command::SetPriceBand {
-            symbol: SymbolId(small(fields, "symbol")?),
-            low: unless(fields, "lowest price", b"none", 1)?.unwrap_or(i64::MIN),
-            high: unless(fields, "highest price", b"none", 1)?.unwrap_or(i64::MAX),
-        },
-        b"protection" => Command::SetMarketProtection {
-            symbol: SymbolId(small(fields, "symbol")?),
-            ticks: unless(fields, "ticks", b"none", 0)?.unwrap_or(i64::MAX),
-        },
-        b"auction" => Command::StartAuction {
-            symbol: SymbolId(small(fields, "symbol")?),
-        },
-        b"uncross" => Command::Uncross {
-            symbol: SymbolId(small(fields, "symbol")?),
-            reference: match fields.more() {
-                true => Some(fields.number("reference", 1)?),
-                false => None,
-            },
-        },
-        b"run_stops" => Command::RunStops {
-            symbol: SymbolId(small(fields, "symbol")?),
-        },
-        b"remove" => Command::RemoveSymbol {
-            symbol: SymbolId(small(fields, "symbol")?),
-        },
-        other => {
-            return Err(format!(
-                "command {} is not one of symbol, futures, user, deposit, place, cancel, move, \
-                 reduce, amend, clock, cancel_all, halt, unhalt, band, protection, auction, \
-                 uncross, run_stops, remove",
-                excerpt(other)
-            ));
+/// The commands by their names, in the order in which an error lists them.
+macro_rules! commands {
+    ($fields:ident, $transaction:ident: $($name:literal => $command:expr;)*) => {
+        fn of_name($fields: &mut Fields<'_>, $transaction: i64) -> Result<Command, String> {
+            let names = [$($name),*];
+            let name = $fields.text("command")?;
+            let at = one_of("command", name, &names)?;
+            $(if names[at] == $name {
+                return Ok($command);
+            })*
+            unreachable!("it is one of the names")
         }
+    };
+}
+
+commands! { fields, transaction:
+    "symbol" => symbol(fields, SymbolType::CurrencyPair)?;
+    "futures" => symbol(fields, SymbolType::Futures)?;
+    "user" => Command::AddUser { uid: user(fields)? };
+    "deposit" => Command::deposit(
+        user(fields)?,
+        CurrencyId(small(fields, "currency")?),
+        fields.number("amount", 1)?,
+        transaction,
+    );
+    "place" => {
+        let place = place(fields)?;
+        conditional_order(fields, place)?
+    };
+    "cancel" => {
+        let (uid, symbol, order_id) = order(fields)?;
+        Command::cancel(uid, symbol, order_id)
+    };
+    "move" => {
+        let (uid, symbol, order_id) = order(fields)?;
+        Command::move_to(uid, symbol, order_id, fields.number("price", 1)?)
+    };
+    "reduce" => {
+        let (uid, symbol, order_id) = order(fields)?;
+        Command::reduce(uid, symbol, order_id, fields.number("by", 1)?)
+    };
+    "amend" => amend(fields)?;
+    "clock" => Command::Clock { time: fields.number("time", 0)? };
+    "cancel_all" => Command::cancel_all(
+        unless(fields, "user", b"all", 0)?.map(UserId),
+        unless(fields, "symbol", b"all", 0)?
+            .map(|value| in_32_bits(value, "symbol").map(SymbolId))
+            .transpose()?,
+    );
+    "halt" => Command::Halt { symbol: symbol_id(fields)? };
+    "unhalt" => Command::Unhalt { symbol: symbol_id(fields)? };
+    "band" => Command::SetPriceBand {
+        symbol: symbol_id(fields)?,
+        low: unless(fields, "lowest price", b"none", 1)?.unwrap_or(i64::MIN),
+        high: unless(fields, "highest price", b"none", 1)?.unwrap_or(i64::MAX),
+    };
+    "protection" => Command::SetMarketProtection {
+        symbol: symbol_id(fields)?,
+        ticks: unless(fields, "ticks", b"none", 0)?.unwrap_or(i64::MAX),
+    };
+    "auction" => Command::StartAuction { symbol: symbol_id(fields)? };
+    "uncross" => Command::Uncross {
+        symbol: symbol_id(fields)?,
+        reference: match fields.more() {
+            true => Some(fields.number("reference", 1)?),
+            false => None,
+        },
+    };
+    "run_stops" => Command::RunStops { symbol: symbol_id(fields)? };
+    "remove" => Command::RemoveSymbol { symbol: symbol_id(fields)? };
+}
+
+/// Returns which of the words a field is.
+fn one_of(name: &str, field: &[u8], words: &[&str]) -> Result<usize, String> {
+    let found = words.iter().position(|word| word.as_bytes() == field);
+    found.ok_or_else(|| {
+        format!(
+            "{name} {} is not one of {}",
+            excerpt(field),
+            words.join(", ")
+        )
     })
 }
 
@@ -181,30 +181,17 @@ fn amend(fields: &mut Fields<'_>) -> Result<Command, String> {
 }
 
 fn side(fields: &mut Fields<'_>) -> Result<Action, String> {
-    match fields.text("side")? {
-        b"buy" => Ok(Action::Bid),
-        b"sell" => Ok(Action::Ask),
-        other => Err(format!("side {} is not one of buy, sell", excerpt(other))),
-    }
+    let side = one_of("side", fields.text("side")?, &["buy", "sell"])?;
+    Ok([Action::Bid, Action::Ask][side])
 }
+
+/// The names of order types, in the order of [`OrderType::ALL`].
+const TYPES: [&str; 6] = ["gtc", "ioc", "ioc_budget", "fok", "fok_budget", "market"];
 
 fn place(fields: &mut Fields<'_>) -> Result<Place, String> {
     let (uid, symbol, order_id) = order(fields)?;
     let action = side(fields)?;
-    let order_type = match fields.text("type")? {
-        b"gtc" => OrderType::Gtc,
-        b"ioc" => OrderType::Ioc,
-        b"ioc_budget" => OrderType::IocBudget,
-        b"fok" => OrderType::Fok,
-        b"fok_budget" => OrderType::FokBudget,
-        b"market" => OrderType::Market,
-        other => {
-            return Err(format!(
-                "type {} is not one of gtc, ioc, ioc_budget, fok, fok_budget, market",
-                excerpt(other)
-            ));
-        }
-    };
+    let order_type = OrderType::ALL[one_of("type", fields.text("type")?, &TYPES)?];
     let price = fields.number("price", 1)?;
     let size = fields.number("size", 1)?;
     Ok(Place {
@@ -215,12 +202,16 @@ fn place(fields: &mut Fields<'_>) -> Result<Place, String> {
 
 fn order(fields: &mut Fields<'_>) -> Result<(UserId, SymbolId, OrderId), String> {
     let uid = user(fields)?;
-    let symbol = SymbolId(small(fields, "symbol")?);
+    let symbol = symbol_id(fields)?;
     Ok((uid, symbol, OrderId(fields.number("order", 0)?)))
 }
 
 fn user(fields: &mut Fields<'_>) -> Result<UserId, String> {
     Ok(UserId(fields.number("user", 0)?))
+}
+
+fn symbol_id(fields: &mut Fields<'_>) -> Result<SymbolId, String> {
+    Ok(SymbolId(small(fields, "symbol")?))
 }
 
 /// Parses an identifier of 32 bits.
@@ -340,17 +331,15 @@ fn once<T>(condition: &mut Option<T>, name: &str, value: T) -> Result<(), String
 }
 
 fn self_trade(value: &[u8]) -> Result<SelfTrade, String> {
-    match value {
-        b"allow" => Ok(SelfTrade::Allow),
-        b"cancel_taker" => Ok(SelfTrade::CancelTaker),
-        b"cancel_maker" => Ok(SelfTrade::CancelMaker),
-        b"cancel_both" => Ok(SelfTrade::CancelBoth),
-        b"decrement" => Ok(SelfTrade::Decrement),
-        other => Err(format!(
-            "self_trade {} is not one of allow, cancel_taker, cancel_maker, cancel_both, decrement",
-            excerpt(other)
-        )),
-    }
+    let modes = [
+        ("allow", SelfTrade::Allow),
+        ("cancel_taker", SelfTrade::CancelTaker),
+        ("cancel_maker", SelfTrade::CancelMaker),
+        ("cancel_both", SelfTrade::CancelBoth),
+        ("decrement", SelfTrade::Decrement),
+    ];
+    let mode = one_of("self_trade", value, &modes.map(|(name, _)| name))?;
+    Ok(modes[mode].1)
 }
 
 #[cfg(test)]
@@ -406,6 +395,12 @@ mod tests {
             _ => 0,
         });
         assert_eq!(ids.collect::<Vec<_>>(), [1, 2]);
+    }
+
+    #[test]
+    fn order_types_have_the_names_of_recorded_streams() {
+        let names = OrderType::ALL.map(|order_type| order_type.name().to_ascii_lowercase());
+        assert_eq!(names, TYPES);
     }
 
     #[test]

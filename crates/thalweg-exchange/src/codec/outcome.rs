@@ -489,11 +489,8 @@ pub(super) fn check(head: Head) -> Result<(), CodecError> {
     head.check_length(what, length.max(least))?;
     head.check_own(what, [bits_max, 1])?;
     if head.own[0] & HAS_MOVED == 0 {
-        check_zero(
-            "the side of an order that was not moved",
-            OWN_AT,
-            head.own[0],
-        )?;
+        let what = "the side of an order that was not moved";
+        check_zero(what, OWN_AT, head.own[0])?;
     }
     if goes_on(head) && length + ITEM_BYTES_MAX <= FRAME_BYTES_MAX {
         return Err(goes_on_early(length, FRAME_BYTES_MAX + 1 - ITEM_BYTES_MAX));

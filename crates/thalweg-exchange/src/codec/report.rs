@@ -119,28 +119,19 @@ impl Form for ReportForm {
         }
         if what != TRADE {
             check_zero("the maker's bit of no trade", at, bits & IS_MAKER)?;
-            check_zero(
-                "the price of no trade",
-                PRICE_AT,
-                self.last_price.get() as u64,
-            )?;
+            let what = "the price of no trade";
+            check_zero(what, PRICE_AT, self.last_price.get() as u64)?;
         }
         if what != CANCELLED {
             check_zero("the reason of no cancel", at + 1, why)?;
         }
         if !matches!(what, TRADE | REJECTED | REQUEST_REJECTED) {
-            check_zero(
-                "the number of no trade",
-                NUMBER_AT,
-                self.number.get() as u32,
-            )?;
+            let what = "the number of no trade";
+            check_zero(what, NUMBER_AT, self.number.get() as u32)?;
         }
         if !matches!(what, TRADE | REPLACED | CANCELLED | EXPIRED) {
-            check_zero(
-                "the size of no change",
-                SIZE_AT,
-                self.last_size.get() as u64,
-            )?;
+            let what = "the size of no change";
+            check_zero(what, SIZE_AT, self.last_size.get() as u64)?;
         }
         let (command, size) = (self.command.get(), self.last_size.get());
         let kind = match what {

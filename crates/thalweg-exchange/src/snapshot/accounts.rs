@@ -9,7 +9,7 @@ use super::field::{Field, written};
 use super::forms::{IdsForm, LimitsForm, PositionForm, UserForm};
 use super::head::check_limits;
 use super::money::{Money, WAITING_MAX};
-use super::reader::{Reader, ascends, within};
+use super::reader::{Reader, ascends, at_least, within};
 use super::symbols::forbid;
 use super::writer::Writer;
 use crate::command::SymbolType;
@@ -130,13 +130,7 @@ fn decode_kept(
     let (bits, last_transaction_id) = (form.bits, form.last_transaction_id.get());
     let bits_at = at + offset_of!(UserForm, bits);
     within("a user's bits", bits_at, bits, 0, HAS_LIMITS | HAS_IDS)?;
-    within(
-        "a transaction id",
-        bits_at + 1,
-        last_transaction_id,
-        0,
-        i64::MAX,
-    )?;
+    at_least("a transaction id", bits_at + 1, last_transaction_id, 0)?;
     let mut limits = None;
     if bits & HAS_LIMITS != 0 {
         let at = fields.at();
@@ -189,7 +183,7 @@ fn decode_balances(
         ascends("balances", at, &mut last, id.0)?;
         let currency = currency_at(at, id, risk)?;
         let amount_at = at + size_of::<I32>();
-        within("a balance", amount_at, amount, least, i64::MAX)?;
+        at_least("a balance", amount_at, amount, least)?;
         forbid(amount == 0, amount_at, "a balance of 0", "none is kept")?;
         risk.restore_balance(user, id, amount);
         money.note_balance(currency, amount);
@@ -213,13 +207,8 @@ fn decode_positions(
         ascends("positions", at, &mut last, symbol.0)?;
         let currency = currency_of(symbol, at, risk)?;
         let direction_at = at + offset_of!(PositionForm, direction);
-        within(
-            "a position's direction",
-            direction_at,
-            form.direction,
-            -1,
-            1,
-        )?;
+        let what = "a position's direction";
+        within(what, direction_at, form.direction, -1, 1)?;
         let direction = match form.direction {
             -1 => Direction::Short,
             0 => Direction::Empty,

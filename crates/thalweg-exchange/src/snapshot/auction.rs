@@ -4,7 +4,7 @@ use zerocopy::little_endian::I64;
 
 use super::SnapshotError;
 use super::forms::SearchForm;
-use super::reader::{Reader, within};
+use super::reader::{Reader, at_least, within};
 use super::symbols::forbid;
 use super::writer::Writer;
 use crate::book::{Lots, Uncrossing, Walk};
@@ -89,7 +89,7 @@ fn decode_search(fields: &mut Reader<'_>, (low, high): (i64, i64)) -> Result<Wal
     within("the best ask that is left", at, ask, low, bid)?;
     within("the worst bid that traded", at + 40, worst_bid, bid, high)?;
     for (at, lots) in [(at + 8, ask_lots), (at + 24, bid_lots), (at + 48, volume)] {
-        within("the lots of a search", at, lots, 1, i64::MAX)?;
+        at_least("the lots of a search", at, lots, 1)?;
     }
     let some = |price: i64, lots: i64| {
         let lots = lots.into();

@@ -6,7 +6,7 @@ use zerocopy::little_endian::I64;
 use super::SnapshotError;
 use super::money::Money;
 use super::orders::{Owned, SymbolConditions};
-use super::reader::{Reader, within};
+use super::reader::{Reader, at_least, within};
 use super::symbols::{Listed, forbid};
 use super::writer::Writer;
 use super::{auction, orders, stops};
@@ -101,13 +101,7 @@ fn restore_left_over(
     let at = fields.at();
     let prices: [I64; 2] = fields.get("the lowest price that reached stop orders")?;
     let [low, high] = prices.map(I64::get);
-    within(
-        "the highest price that reached them",
-        at + 8,
-        high,
-        low,
-        i64::MAX,
-    )?;
+    at_least("the highest price that reached them", at + 8, high, low)?;
     let is_there = rules.bound_work && book.restore_left_over((low, high));
     let why = "no stop order that waits was reached";
     forbid(!is_there, at, "a price by which orders are left over", why)
@@ -195,12 +189,8 @@ fn decode_level(
         let at = fields.at();
         let shown = orders::decode(fields, (side, price), owned)?;
         let sum = volume.checked_add(shown);
-        forbid(
-            sum.is_none(),
-            at,
-            "an order",
-            "its level has more lots than 64 bits",
-        )?;
+        let why = "its level has more lots than 64 bits";
+        forbid(sum.is_none(), at, "an order", why)?;
         volume = sum.unwrap_or(volume);
     }
     Ok(count)

@@ -44,13 +44,8 @@ pub(super) fn decode(
         let (id, room) = (form.id.get(), form.room.get());
         ascends("currencies", at, &mut last, id)?;
         let shaky_at = at + offset_of!(CurrencyForm, is_shaky);
-        within(
-            "whether somebody may be short",
-            shaky_at,
-            form.is_shaky,
-            0,
-            1,
-        )?;
+        let what = "whether somebody may be short";
+        within(what, shaky_at, form.is_shaky, 0, 1)?;
         let totals = form.totals.map(I64::get);
         let room_at = at + offset_of!(CurrencyForm, room);
         let most = if rules.remember_orders() { i64::MAX } else { 0 };

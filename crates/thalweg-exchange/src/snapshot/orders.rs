@@ -6,7 +6,7 @@ use super::SnapshotError;
 use super::field::{Field, written};
 use super::forms::{ExpiryForm, HiddenForm, OrderForm};
 use super::money::Money;
-use super::reader::{Reader, within};
+use super::reader::{Reader, at_least, within};
 use super::symbols::{Listed, forbid};
 use super::writer::Writer;
 use crate::book::{Book, RestingOrder, Turns};
@@ -110,18 +110,14 @@ impl SymbolConditions {
     ) -> Result<i64, SnapshotError> {
         let may_invert = self.is_pair && self.has_inverted;
         if !may_invert {
-            within("what is left of an order", at, left, 1, i64::MAX)?;
-            within("what is filled of an order", at, filled, 0, i64::MAX)?;
+            at_least("what is left of an order", at, left, 1)?;
+            at_least("what is filled of an order", at, filled, 0)?;
         }
         forbid(left == 0, at, "an order", "nothing is left of it")?;
         let all = left.checked_add(hidden);
         let size = all.and_then(|all| all.checked_add(filled));
-        forbid(
-            size.is_none(),
-            at,
-            "an order",
-            "it has more lots than 64 bits",
-        )?;
+        let why = "it has more lots than 64 bits";
+        forbid(size.is_none(), at, "an order", why)?;
         if let (Some(size), Some(most)) = (size, self.size_max) {
             // A move takes room for this number of lots.
             let (size, most) = (i128::from(size).abs(), most.into());
@@ -137,7 +133,7 @@ impl SymbolConditions {
         display: i64,
         [left, filled, hidden]: [i64; 3],
     ) -> Result<(), SnapshotError> {
-        within("lots shown at a time", at, display, 1, i64::MAX)?;
+        at_least("lots shown at a time", at, display, 1)?;
         if self.is_pair && self.has_inverted {
             return Ok(());
         }
@@ -154,12 +150,8 @@ impl SymbolConditions {
 
     pub(super) fn check_good_till(&self, at: usize, time: i64) -> Result<(), SnapshotError> {
         let is_over = self.clock.is_some_and(|now| time <= now);
-        forbid(
-            is_over,
-            at,
-            "an order",
-            "the time until which it lives is over",
-        )
+        let why = "the time until which it lives is over";
+        forbid(is_over, at, "an order", why)
     }
 }
 
@@ -244,17 +236,13 @@ impl Owned<'_> {
         let per_lot = match side {
             Action::Ask => Some(spec.base_scale),
             Action::Bid => {
-                within("a reserve price", at, reserve, price, i64::MAX)?;
+                at_least("a reserve price", at, reserve, price)?;
                 i64::try_from(spec.held_per_lot(reserve)).ok()
             }
         };
         let held = per_lot.and_then(|per_lot| per_lot.checked_mul(lots));
-        forbid(
-            held.is_none(),
-            at,
-            "an order",
-            "its hold has more than 64 bits",
-        )?;
+        let why = "its hold has more than 64 bits";
+        forbid(held.is_none(), at, "an order", why)?;
         Ok(held.unwrap_or(0))
     }
 }
@@ -308,7 +296,7 @@ pub(super) fn decode(
         let at = fields.at();
         let form: HiddenForm = fields.get("hidden lots")?;
         (hidden, display) = (form.hidden.get(), Some(form.display.get()));
-        within("hidden lots", at, hidden, 1, i64::MAX)?;
+        at_least("hidden lots", at, hidden, 1)?;
         terms.check_display(at, form.display.get(), [left, filled, hidden])?;
     }
     let (good_till, turn) = owned.expiry(bits & EXPIRES != 0, fields)?;

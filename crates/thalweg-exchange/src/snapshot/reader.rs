@@ -87,6 +87,12 @@ pub(super) fn within<T: Into<i128> + Copy + PartialOrd>(
     })
 }
 
+/// The error of a number that must be at least `min`.
+#[inline]
+pub(super) fn at_least(what: &'static str, at: usize, value: i64, min: i64) -> Read<()> {
+    within(what, at, value, min, i64::MAX)
+}
+
 /// Takes note of the next entry of a list that ascends.
 pub(super) fn ascends<T: Into<i64> + Copy + PartialOrd>(
     what: &'static str,

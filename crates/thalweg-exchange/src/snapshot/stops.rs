@@ -7,7 +7,7 @@ use zerocopy::little_endian::I64;
 use super::SnapshotError;
 use super::forms::{ExpiryForm, StopForm};
 use super::orders::{Owned, check_flags};
-use super::reader::{Reader, within};
+use super::reader::{Reader, at_least, within};
 use super::symbols::forbid;
 use super::writer::Writer;
 use crate::book::Turns;
@@ -105,13 +105,8 @@ fn decode_one(
     forbid(order_type.is_none(), at, "a stop order", why)?;
     let flags = check_flags(at + 1, form.flags)?;
     let bits = form.bits;
-    within(
-        "a stop order's bits",
-        at + 2,
-        bits,
-        0,
-        BID | HIDES | EXPIRES,
-    )?;
+    let what = "a stop order's bits";
+    within(what, at + 2, bits, 0, BID | HIDES | EXPIRES)?;
     let mut display = None;
     if bits & HIDES != 0 {
         display = Some(fields.get::<I64>("lots shown at a time")?.get());
@@ -149,31 +144,22 @@ fn check(
     owned: &Owned<'_>,
 ) -> Result<(), SnapshotError> {
     let place = &order.place;
-    within("a trigger", at + 16, trigger, 1, i64::MAX)?;
+    at_least("a trigger", at + 16, trigger, 1)?;
     let (least, most) = if place.order_type.has_limit() {
         owned.terms.prices(place.action)
     } else {
         (1, i64::MAX)
     };
-    within(
-        "a stop order's price",
-        at + 24,
-        place.price,
-        least.max(1),
-        most,
-    )?;
-    within("a stop order's size", at + 40, place.size, 1, i64::MAX)?;
+    let what = "a stop order's price";
+    within(what, at + 24, place.price, least.max(1), most)?;
+    at_least("a stop order's size", at + 40, place.size, 1)?;
     let is_limit = place.order_type == OrderType::Gtc;
     let why = "it does not rest";
-    forbid(
-        place.flags.is_post_only() && !is_limit,
-        at,
-        "a post-only order",
-        why,
-    )?;
+    let what = "a post-only order";
+    forbid(place.flags.is_post_only() && !is_limit, at, what, why)?;
     if let Some(display) = order.display {
         forbid(!is_limit, at, "an iceberg order", why)?;
-        within("lots shown at a time", at + 51, display, 1, i64::MAX)?;
+        at_least("lots shown at a time", at + 51, display, 1)?;
         let why = "it shows less than a thousandth";
         forbid(
             !display_is_large_enough(display, place.size),

@@ -5,7 +5,7 @@ use std::mem::offset_of;
 use super::SnapshotError;
 use super::field::{Field, written};
 use super::forms::{SpecForm, SymbolForm};
-use super::reader::{Reader, ascends, within};
+use super::reader::{Reader, ascends, at_least, within};
 use super::writer::Writer;
 use crate::book::Book;
 use crate::command::{SymbolSpec, SymbolType};
@@ -143,13 +143,7 @@ fn decode_rest(form: &SymbolForm, at: usize, spec: SymbolSpec) -> Result<Listed,
     let has = |bit: u8| bits & bit != 0;
     let protection = form.protection.get();
     let protection_at = at + offset_of!(SymbolForm, protection);
-    within(
-        "a market protection",
-        protection_at,
-        protection,
-        0,
-        i64::MAX,
-    )?;
+    at_least("a market protection", protection_at, protection, 0)?;
     let traded_at = Some(form.traded_at.get()).filter(|_| has(HAS_TRADED));
     if traded_at.is_none() {
         let at = at + offset_of!(SymbolForm, traded_at);
@@ -191,13 +185,7 @@ fn check_limits(symbol: &Listed, rules: &Rules) -> Result<(), SnapshotError> {
         auction, low, high, ..
     } = saved.limits;
     let [bits_at, low_at, high_at] = [SPEC_BYTES, SPEC_BYTES + 1, SPEC_BYTES + 9].map(|by| at + by);
-    within(
-        "the highest price of a symbol",
-        high_at,
-        high,
-        low,
-        i64::MAX,
-    )?;
+    at_least("the highest price of a symbol", high_at, high, low)?;
     let is_covered = symbol.is_futures() && rules.margin_trading && rules.cover_futures;
     let has_band = (low, high) != (i64::MIN, i64::MAX);
     if is_covered && has_band {
@@ -211,35 +199,21 @@ fn check_limits(symbol: &Listed, rules: &Rules) -> Result<(), SnapshotError> {
     let is_traded = symbol.is_futures() && rules.margin_trading;
     let may_be_busy = rules.bound_work && (auction || is_covered);
     let why = "nothing there goes on";
-    forbid(
-        saved.limits.busy && !may_be_busy,
-        bits_at,
-        "a busy symbol",
-        why,
-    )?;
+    let what = "a busy symbol";
+    forbid(saved.limits.busy && !may_be_busy, bits_at, what, why)?;
     let why = "the rules do not bound it";
     let is_whole = symbol.is_cancelling && !rules.bound_work;
     forbid(is_whole, bits_at, "a mass cancel that goes on", why)?;
     let why = "the symbol is no traded future";
-    forbid(
-        saved.has_last_prices && !is_traded,
-        bits_at,
-        "last prices",
-        why,
-    )
+    let what = "last prices";
+    forbid(saved.has_last_prices && !is_traded, bits_at, what, why)
 }
 
 /// Nothing is remembered but where rules leave the reference's quirks.
 fn check_memory(symbol: &Listed, rules: &Rules) -> Result<(), SnapshotError> {
     let Listed { at, saved, .. } = *symbol;
     let seen = saved.seen;
-    within(
-        "the largest order",
-        at + SEEN_AT,
-        seen.size_max,
-        0,
-        i64::MAX,
-    )?;
+    at_least("the largest order", at + SEEN_AT, seen.size_max, 0)?;
     within("all lots", at + SEEN_AT + 8, seen.lots_total, 0, i128::MAX)?;
     let why = "the rules remember none";
     let is_forbidden = !rules.remember_orders() && seen != Seen::default();

@@ -227,12 +227,8 @@ impl OpenOrder {
         let mut form = *fields.get::<OpenOrderForm>()?;
         let [bits, flags, third, fourth] = form.small.to_bytes();
         form.small = U32::from_bytes([0, 0, third, fourth]);
-        small(
-            "the bits of an open order",
-            at[0],
-            bits,
-            OpenOrderForm::SMALL_MAX[0],
-        )?;
+        let what = "the bits of an open order";
+        small(what, at[0], bits, OpenOrderForm::SMALL_MAX[0])?;
         form.value([bits, flags], at)
     }
 }
