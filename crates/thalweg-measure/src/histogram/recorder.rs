@@ -87,8 +87,8 @@ impl Recorder {
         self.record_n(value, 1);
     }
 
-    /// Counts `n` events that all have this value; nothing for `n` = 0. Some 3 ns when warm.
-    /// A value above [`VALUE_MAX`](super::VALUE_MAX) goes to the top bucket; sum and maximum hold it
+    /// Counts `n` events that all have this value; nothing for `n` = 0. Some 3 ns when warm. A
+    /// value above [`VALUE_MAX`](super::VALUE_MAX) goes to the top bucket; sum and maximum hold it
     /// exactly.
     #[inline]
     pub fn record_n(&self, value: u64, n: u64) {

@@ -181,8 +181,8 @@ fn two_threads_hand_a_turn_back_and_forth() {
 }
 
 /// Four threads take 3,000 each of what two bring two by two, and leave often, sometimes with a
-/// notification in the hand. `notify` follows each two that were brought; `pass_on` follows each that
-/// was taken, with how many are left.
+/// notification in the hand. `notify` follows each two that were brought; `pass_on` follows each
+/// that was taken, with how many are left.
 fn crowd(mode: Mode, notify: fn(&Signal, u64), pass_on: fn(&Signal, u64)) {
     const EACH: u64 = 3_000;
     let (signal, left, taken) = (Signal::new(), AtomicU64::new(0), AtomicU64::new(0));
