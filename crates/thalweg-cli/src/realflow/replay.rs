@@ -38,7 +38,7 @@ pub(crate) struct Fill {
 /// The reason why a row of a recording is skipped: it yields no order, or one that the exchange
 /// rejects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Odd {
+pub(crate) enum Skipped {
     /// A row creates an order whose number the recording has used before.
     Repeated,
     /// A new order or a trade has the size 0.
@@ -53,22 +53,22 @@ pub(crate) enum Odd {
     Rejected,
 }
 
-impl Odd {
+impl Skipped {
     /// Returns the name of the count in the report.
     fn name(self) -> &'static str {
         match self {
-            Odd::Repeated => "passed_over_repeated_order",
-            Odd::WithoutSize => "passed_over_without_size",
-            Odd::WithoutPrice => "passed_over_without_price",
-            Odd::MarketWithoutBook => "passed_over_market_order_without_book",
-            Odd::BeyondFunds => "passed_over_beyond_funds",
-            Odd::Rejected => "passed_over_rejected",
+            Skipped::Repeated => "passed_over_repeated_order",
+            Skipped::WithoutSize => "passed_over_without_size",
+            Skipped::WithoutPrice => "passed_over_without_price",
+            Skipped::MarketWithoutBook => "passed_over_market_order_without_book",
+            Skipped::BeyondFunds => "passed_over_beyond_funds",
+            Skipped::Rejected => "passed_over_rejected",
         }
     }
 }
 
 /// The exchange that a recording is put through.
-pub(crate) struct Desk {
+pub(crate) struct Replay {
     state: State,
     events: Events,
     commands: Vec<Command>,
@@ -79,29 +79,29 @@ pub(crate) struct Desk {
     /// never are.
     last_own: i64,
     /// The number of rows that were skipped, by reason, and the line of the first of them.
-    odd: BTreeMap<Odd, u64>,
-    first_odd: Option<u64>,
+    skipped: BTreeMap<Skipped, u64>,
+    first_skipped: Option<u64>,
 }
 
-impl Desk {
+impl Replay {
     /// Creates an empty book without fees, and two funded accounts.
-    pub(crate) fn new(rules: Rules) -> Desk {
-        let mut desk = Desk {
+    pub(crate) fn new(rules: Rules) -> Replay {
+        let mut replay = Replay {
             state: State::new(rules),
             events: Events::new(),
             commands: Vec::new(),
             lines: Vec::new(),
             line: 0,
             last_own: 0,
-            odd: BTreeMap::new(),
-            first_odd: None,
+            skipped: BTreeMap::new(),
+            first_skipped: None,
         };
         let symbol = SymbolSpec::pair(SYMBOL, BASE, QUOTE);
         let funds = [(Action::Bid, QUOTE), (Action::Ask, BASE)]
             .map(|(action, currency)| AccountSpec::new(account(action), vec![(currency, FUNDS)]));
-        desk.send(Command::AddSymbols(Arc::new([symbol])));
-        desk.send(Command::AddAccounts(Arc::new(funds)));
-        desk
+        replay.send(Command::AddSymbols(Arc::new([symbol])));
+        replay.send(Command::AddAccounts(Arc::new(funds)));
+        replay
     }
 
     /// Places an order, or counts its row as skipped. The trades of the order can be read until the
@@ -121,9 +121,9 @@ impl Desk {
         match code {
             ResultCode::Success => {}
             ResultCode::RiskNsf | ResultCode::RiskArithmeticOverflow => {
-                self.pass_over(Odd::BeyondFunds);
+                self.pass_over(Skipped::BeyondFunds);
             }
-            _ => self.pass_over(Odd::Rejected),
+            _ => self.pass_over(Skipped::Rejected),
         }
     }
 
@@ -141,14 +141,14 @@ impl Desk {
         }
         match limit {
             Some(limit) => self.place(order_id, action, OrderType::Ioc, limit, found),
-            None => self.pass_over(Odd::MarketWithoutBook),
+            None => self.pass_over(Skipped::MarketWithoutBook),
         }
     }
 
     /// Counts a row that yields no order.
-    pub(crate) fn pass_over(&mut self, why: Odd) {
-        *self.odd.entry(why).or_default() += 1;
-        self.first_odd.get_or_insert(self.line);
+    pub(crate) fn pass_over(&mut self, why: Skipped) {
+        *self.skipped.entry(why).or_default() += 1;
+        self.first_skipped.get_or_insert(self.line);
     }
 
     /// Rests volume that no known order explains, under an id of its own, and returns that id.
@@ -259,16 +259,18 @@ impl Desk {
     /// Returns the commands that were given, and the state they led to.
     pub(crate) fn finish(self, mut check: Check) -> RealFlow {
         let hash = state_hash(&self.state).hash;
-        let odd = self.odd.iter();
+        let skipped = self.skipped.iter();
         check
             .counts
-            .extend(odd.map(|(why, rows)| Count::new(why.name(), *rows)));
+            .extend(skipped.map(|(why, rows)| Count::new(why.name(), *rows)));
         RealFlow {
             commands: self.commands,
             lines: self.lines,
             check,
             state_hash: hash,
-            passed_over: self.first_odd.map(|line| (self.odd.values().sum(), line)),
+            passed_over: self
+                .first_skipped
+                .map(|line| (self.skipped.values().sum(), line)),
         }
     }
 
@@ -324,10 +326,16 @@ impl Unknown {
 
     /// Takes lots off the anonymous orders of a level, the oldest first, and returns how many were
     /// taken.
-    pub(crate) fn take(&mut self, desk: &mut Desk, action: Action, price: i64, lots: i64) -> i64 {
+    pub(crate) fn take(
+        &mut self,
+        replay: &mut Replay,
+        action: Action,
+        price: i64,
+        lots: i64,
+    ) -> i64 {
         let mut wanted = lots;
         for &order in self.levels.get(&(action, price)).into_iter().flatten() {
-            wanted -= desk.reduce(order, wanted);
+            wanted -= replay.reduce(order, wanted);
         }
         lots - wanted
     }
@@ -335,14 +343,14 @@ impl Unknown {
     /// Sets the anonymous volume of every level in view to the volume that the row leaves
     /// unexplained. Volume that would trade at once is not learnt: the sides of a loose row may be
     /// apart.
-    pub(crate) fn learn(&mut self, desk: &mut Desk, row: &Row, trust: Trust) {
+    pub(crate) fn learn(&mut self, replay: &mut Replay, row: &Row, trust: Trust) {
         for action in [Action::Bid, Action::Ask] {
             let recorded = side(row, action);
             let Some(&(worst, _)) = recorded.last() else {
                 continue;
             };
             let recorded: BTreeMap<i64, i64> = recorded.iter().copied().collect();
-            let mut ours: BTreeMap<i64, i64> = desk
+            let mut ours: BTreeMap<i64, i64> = replay
                 .levels(action)
                 .take_while(|&(price, _)| !is_worse(action, price, worst))
                 .collect();
@@ -351,27 +359,27 @@ impl Unknown {
             }
             for (price, size) in ours {
                 let wanted = recorded.get(&price).copied().unwrap_or(0);
-                self.adjust(desk, action, price, wanted - size, trust);
+                self.adjust(replay, action, price, wanted - size, trust);
             }
         }
     }
 
-    fn adjust(&mut self, desk: &mut Desk, action: Action, price: i64, by: i64, trust: Trust) {
+    fn adjust(&mut self, replay: &mut Replay, action: Action, price: i64, by: i64, trust: Trust) {
         if by > 0 {
-            if desk.crosses(action, price) {
+            if replay.crosses(action, price) {
                 return;
             }
-            let order = desk.rest_anonymous(action, price, by);
+            let order = replay.rest_anonymous(action, price, by);
             self.levels.entry((action, price)).or_default().push(order);
             self.all.insert(order);
             self.learnt += 1;
         } else if by < 0 {
-            let taken = self.take(desk, action, price, -by);
+            let taken = self.take(replay, action, price, -by);
             self.lowered += u64::from(taken > 0);
             let mut over = -by - taken;
             if trust == Trust::Exact && over > 0 {
-                for order in desk.orders_youngest_first(action, price) {
-                    let gone = desk.reduce(order, over);
+                for order in replay.orders_youngest_first(action, price) {
+                    let gone = replay.reduce(order, over);
                     over -= gone;
                     self.corrected += u64::from(gone > 0);
                 }
@@ -402,39 +410,39 @@ mod tests {
 
     const ORDER: OrderId = OrderId(7);
 
-    fn desk_with(left: i64) -> Desk {
-        let mut desk = Desk::new(Rules::default());
-        desk.place(ORDER, Action::Bid, OrderType::Gtc, 100, left);
-        desk
+    fn desk_with(left: i64) -> Replay {
+        let mut replay = Replay::new(Rules::default());
+        replay.place(ORDER, Action::Bid, OrderType::Gtc, 100, left);
+        replay
     }
 
     #[test]
     fn lowering_never_raises() {
-        let mut desk = desk_with(10);
-        desk.lower(ORDER, 12);
-        assert_eq!(desk.row(1).bids, [(100, 10)]);
-        desk.lower(ORDER, 4);
-        assert_eq!(desk.row(1).bids, [(100, 4)]);
-        desk.lower(ORDER, 0);
-        desk.lower(ORDER, 0);
-        assert!(desk.row(1).bids.is_empty());
+        let mut replay = desk_with(10);
+        replay.lower(ORDER, 12);
+        assert_eq!(replay.row(1).bids, [(100, 10)]);
+        replay.lower(ORDER, 4);
+        assert_eq!(replay.row(1).bids, [(100, 4)]);
+        replay.lower(ORDER, 0);
+        replay.lower(ORDER, 0);
+        assert!(replay.row(1).bids.is_empty());
     }
 
     #[test]
     fn reducing_says_how_much_it_was() {
-        let mut desk = desk_with(10);
-        assert_eq!(desk.reduce(ORDER, 3), 3);
-        assert_eq!(desk.reduce(ORDER, 30), 7);
-        assert_eq!(desk.reduce(ORDER, 1), 0);
-        assert_eq!(desk.reduce(OrderId(99), 1), 0);
+        let mut replay = desk_with(10);
+        assert_eq!(replay.reduce(ORDER, 3), 3);
+        assert_eq!(replay.reduce(ORDER, 30), 7);
+        assert_eq!(replay.reduce(ORDER, 1), 0);
+        assert_eq!(replay.reduce(OrderId(99), 1), 0);
     }
 
     #[test]
     fn trades_are_those_of_the_last_command() {
-        let mut desk = desk_with(10);
-        let taker = desk.own_order();
-        desk.place(taker, Action::Ask, OrderType::Ioc, 99, 4);
-        let fills: Vec<Fill> = desk.trades().collect();
+        let mut replay = desk_with(10);
+        let taker = replay.own_order();
+        replay.place(taker, Action::Ask, OrderType::Ioc, 99, 4);
+        let fills: Vec<Fill> = replay.trades().collect();
         assert_eq!(
             fills,
             [Fill {
@@ -443,17 +451,17 @@ mod tests {
                 maker: ORDER
             }]
         );
-        desk.lower(ORDER, 1);
-        assert_eq!(desk.trades().count(), 0);
-        assert!(desk.crosses(Action::Ask, 100) && !desk.crosses(Action::Ask, 101));
+        replay.lower(ORDER, 1);
+        assert_eq!(replay.trades().count(), 0);
+        assert!(replay.crosses(Action::Ask, 100) && !replay.crosses(Action::Ask, 101));
     }
 
     #[test]
     fn what_is_rejected_is_counted_by_its_reason() {
-        let mut desk = desk_with(10);
+        let mut replay = desk_with(10);
         for line in [3, 4] {
-            desk.at(line);
-            desk.place(
+            replay.at(line);
+            replay.place(
                 OrderId(line as i64),
                 Action::Bid,
                 OrderType::Gtc,
@@ -461,9 +469,9 @@ mod tests {
                 9,
             );
         }
-        desk.at(5);
-        desk.place(ORDER, Action::Bid, OrderType::Gtc, 100, 1);
-        let flow = desk.finish(Check::default());
+        replay.at(5);
+        replay.place(ORDER, Action::Bid, OrderType::Gtc, 100, 1);
+        let flow = replay.finish(Check::default());
         assert_eq!(flow.count("passed_over_beyond_funds"), 2);
         assert_eq!(flow.count("passed_over_rejected"), 1);
         assert_eq!(flow.passed_over, Some((3, 3)));
@@ -471,25 +479,25 @@ mod tests {
 
     #[test]
     fn an_order_without_a_price_takes_what_rests() {
-        let mut desk = desk_with(10);
-        desk.place(OrderId(8), Action::Bid, OrderType::Gtc, 50, 5);
+        let mut replay = desk_with(10);
+        replay.place(OrderId(8), Action::Bid, OrderType::Gtc, 50, 5);
         for (size, best) in [(12, Some((50, 3))), (9, None)] {
-            desk.at(1);
-            desk.take(OrderId(size), Action::Ask, size);
-            assert_eq!(desk.levels(Action::Bid).next(), best);
+            replay.at(1);
+            replay.take(OrderId(size), Action::Ask, size);
+            assert_eq!(replay.levels(Action::Bid).next(), best);
         }
-        desk.take(OrderId(99), Action::Ask, 1);
-        let flow = desk.finish(Check::default());
+        replay.take(OrderId(99), Action::Ask, 1);
+        let flow = replay.finish(Check::default());
         assert_eq!(flow.count("passed_over_market_order_without_book"), 1);
     }
 
     #[test]
     fn the_commands_lead_to_the_same_state() {
-        let mut desk = desk_with(10);
-        desk.place(ORDER, Action::Bid, OrderType::Gtc, i64::MAX / 8, 9);
-        desk.rest_anonymous(Action::Ask, 105, 3);
-        desk.reduce(ORDER, 4);
-        let flow = desk.finish(Check::default());
+        let mut replay = desk_with(10);
+        replay.place(ORDER, Action::Bid, OrderType::Gtc, i64::MAX / 8, 9);
+        replay.rest_anonymous(Action::Ask, 105, 3);
+        replay.reduce(ORDER, 4);
+        let flow = replay.finish(Check::default());
         let (commands, hash) = (flow.commands, flow.state_hash);
         let (mut state, mut events) = (State::default(), Events::new());
         for command in &commands {

@@ -272,13 +272,10 @@ fn name(part: Part, evidence: &Evidence) -> &'static str {
 mod tests {
     use super::*;
     use crate::evidence::Quality;
+    use crate::evidence::values;
 
-    fn evidence(figures: &[(&str, f64)]) -> Evidence {
-        let mut evidence = Evidence::new();
-        for &(name, value) in figures {
-            evidence.put(name, value, Quality::Exact, "by hand");
-        }
-        evidence
+    fn evidence(values: &[(&str, f64)]) -> Evidence {
+        Evidence::of(values, Quality::Exact)
     }
 
     fn close(found: Option<f64>, expected: f64) {
@@ -288,28 +285,13 @@ mod tests {
 
     #[test]
     fn the_parts_cover_the_time() {
-        let evidence = evidence(&[
-            ("state.running", 0.5),
-            ("state.waiting", 0.2),
-            ("state.blocked", 0.3),
-            ("host.throttled_share", 0.15),
-            ("fault.cpu_share", 0.1),
-            ("spin.cpu_share", 0.2),
-            ("yield.cpu_share", 0.1),
-            ("call.cpu_share", 0.4),
-            ("call.all", 1_000.0),
-            ("call.futex", 400.0),
-            ("call.yield", 200.0),
-            ("poll.busy_share", 0.5),
-            ("block.futex", 0.3),
-            ("block.disk", 0.05),
-            ("block.file_lock", 0.05),
-            ("block.stream", 0.1),
-            ("block.sleep", 0.1),
-            ("block.poll", 0.1),
-            ("block.child", 0.1),
-            ("block.other", 0.2),
-        ]);
+        let evidence = evidence(&values! {
+            state.running 0.5, state.waiting 0.2, state.blocked 0.3, host.throttled_share 0.15,
+            fault.cpu_share 0.1, spin.cpu_share 0.2, yield.cpu_share 0.1, call.cpu_share 0.4,
+            call.all 1_000.0, call.futex 400.0, call.yield 200.0, poll.busy_share 0.5,
+            block.futex 0.3, block.disk 0.05, block.file_lock 0.05, block.stream 0.1,
+            block.sleep 0.1, block.poll 0.1, block.child 0.1, block.other 0.2
+        });
         close(Part::Work.share(&evidence), 0.5 * 0.3);
         close(Part::FutexCalls.share(&evidence), 0.5 * 0.3 * 0.5);
         close(Part::BusyPolls.share(&evidence), 0.5 * 0.3 * 0.25);
@@ -329,12 +311,9 @@ mod tests {
 
     #[test]
     fn yields_are_estimated_by_their_number_where_samples_lack() {
-        let some = evidence(&[
-            ("state.running", 1.0),
-            ("cpu.system_share", 0.8),
-            ("call.all", 100_000.0),
-            ("call.yield", 75_000.0),
-        ]);
+        let some = evidence(&values! {
+            state.running 1.0, cpu.system_share 0.8, call.all 100_000.0, call.yield 75_000.0
+        });
         close(Part::Yield.share(&some), 0.6);
     }
 
@@ -359,11 +338,9 @@ mod tests {
 
     #[test]
     fn polls_in_vain_are_a_part_where_calls_are_not_counted() {
-        let some = evidence(&[
-            ("state.running", 1.0),
-            ("call.cpu_share", 0.8),
-            ("poll.busy_share", 0.75),
-        ]);
+        let some = evidence(&values! {
+            state.running 1.0, call.cpu_share 0.8, poll.busy_share 0.75
+        });
         close(Part::BusyPolls.share(&some), 0.4);
         close(Part::OtherCalls.share(&some), 0.4);
     }
@@ -377,22 +354,16 @@ mod tests {
         }
     }
 
-    fn of(figures: &[(&str, f64)]) -> Vec<Spent> {
-        let mut evidence = Evidence::new();
-        for &(name, value) in figures {
-            evidence.put(name, value, Quality::Exact, "by hand");
-        }
-        spent(&evidence)
+    fn of(values: &[(&str, f64)]) -> Vec<Spent> {
+        spent(&evidence(values))
     }
 
     #[test]
     fn parts_are_never_more_than_their_state() {
         // Spinning is estimated from samples, calls from the remaining time in the kernel.
-        let spent = of(&[
-            ("state.running", 0.9),
-            ("spin.cpu_share", 0.8),
-            ("cpu.system_share", 0.4),
-        ]);
+        let spent = of(&values! {
+            state.running 0.9, spin.cpu_share 0.8, cpu.system_share 0.4
+        });
         let parts: Vec<&str> = spent[0].parts.iter().map(|piece| piece.part).collect();
         assert_eq!(parts, ["spinning", "system calls"]);
         let sum: f64 = spent[0].parts.iter().map(|piece| piece.share).sum();
@@ -402,13 +373,10 @@ mod tests {
 
     #[test]
     fn what_a_quota_stops_waits_for_a_core() {
-        let spent = of(&[
-            ("state.running", 0.5),
-            ("state.waiting", 0.1),
-            ("state.blocked", 0.4),
-            ("host.throttled_share", 0.45),
-            ("block.sleep", 1.0),
-        ]);
+        let spent = of(&values! {
+            state.running 0.5, state.waiting 0.1, state.blocked 0.4, host.throttled_share 0.45,
+            block.sleep 1.0
+        });
         let shares: Vec<f64> = spent.iter().map(|spent| spent.share).collect();
         assert_eq!(shares[..2], [0.5, 0.45]);
         assert!((shares[2] - 0.05).abs() < 1e-9, "{spent:?}");

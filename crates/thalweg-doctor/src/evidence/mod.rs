@@ -9,6 +9,16 @@ pub(crate) mod figures;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
+/// Makes a list of names and values for tests: `values! { cpu.used 1.0, cpu.usable 2.0 }`.
+#[cfg(test)]
+macro_rules! values {
+    ($($group:ident . $name:ident $value:expr),*) => {
+        [$((concat!(stringify!($group), ".", stringify!($name)), $value)),*]
+    };
+}
+#[cfg(test)]
+pub(crate) use values;
+
 /// The way in which a figure was obtained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -44,6 +54,16 @@ impl Evidence {
     #[must_use]
     pub fn new() -> Evidence {
         Evidence::default()
+    }
+
+    /// Creates evidence made by hand.
+    #[cfg(test)]
+    pub(crate) fn of(values: &[(&str, f64)], quality: Quality) -> Evidence {
+        let mut evidence = Evidence::new();
+        for &(name, value) in values {
+            evidence.put(name, value, quality, "by hand");
+        }
+        evidence
     }
 
     /// Adds a figure. A later one of the same name replaces it.

@@ -36,7 +36,7 @@ pub(crate) struct EndedSpan {
 }
 
 /// The state of the program according to the records, up to the last one.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Timeline {
     pub(crate) threads: HashMap<i32, Thread>,
     pub(crate) gone: Vec<(i32, Thread)>,
@@ -67,25 +67,17 @@ pub(crate) struct Timeline {
 impl Timeline {
     pub(crate) fn new(from_ns: u64, whole_machine: bool) -> Timeline {
         Timeline {
-            threads: HashMap::new(),
-            gone: Vec::new(),
-            ended: HashSet::new(),
-            processes: HashSet::new(),
-            totals: Totals::default(),
             from_ns,
             now_ns: from_ns,
-            sleeps: 0,
-            sleeps_per_ns: 0.0,
             idle_since_ns: Some(from_ns),
-            gap: Gap::new(from_ns),
-            cores: Vec::new(),
-            running: 0,
-            queued_peers: 0,
-            queued_others: 0,
-            others: 0,
+            gap: Gap {
+                window_from_ns: from_ns,
+                ..Gap::default()
+            },
             whole_machine,
             known: true,
             own_pid: i32::try_from(std::process::id()).unwrap_or(0),
+            ..Timeline::default()
         }
     }
 
@@ -98,16 +90,8 @@ impl Timeline {
         self.threads.entry(tid).or_insert_with(|| Thread {
             pid,
             name: name.into(),
-            state: State::Blocked,
             since_ns: now_ns,
-            core: 0,
-            gone_ns: None,
-            ran_ns: 0,
-            waited_ns: 0,
-            blocked_ns: 0,
-            slept_ns: None,
-            blocks: 0,
-            before: ([0; 3], 0),
+            ..Thread::default()
         });
         self.totals.threads_max = self.totals.threads_max.max(self.threads.len());
         new
@@ -480,7 +464,7 @@ impl Totals {
 }
 
 /// A thread of the program.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Thread {
     pub(crate) pid: i32,
     pub(crate) name: Box<str>,
@@ -582,7 +566,7 @@ impl Timeline {
 const LEFT_MIN: f64 = 0.3;
 
 /// The window that a gap follows, and the gap.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Gap {
     window_from_ns: u64,
     before: Totals,
@@ -593,16 +577,6 @@ struct Gap {
 }
 
 impl Gap {
-    pub(crate) fn new(from_ns: u64) -> Gap {
-        Gap {
-            window_from_ns: from_ns,
-            before: Totals::default(),
-            since_ns: None,
-            cost_ns: 0.0,
-            total_ns: 0,
-        }
-    }
-
     /// Returns the factor by which events are more frequent while they are not recorded: the
     /// records lengthen the window by their cost, divided by the number of threads that run at
     /// once.
@@ -690,9 +664,8 @@ impl Timeline {
         self.gap = Gap {
             window_from_ns: now_ns,
             before: self.totals,
-            since_ns: None,
-            cost_ns: 0.0,
             total_ns: self.gap.total_ns + gap_ns,
+            ..Gap::default()
         };
         self.idle_since_ns = self.is_idle().then_some(now_ns);
     }

@@ -150,26 +150,17 @@ impl Report {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::evidence::values;
     use crate::evidence::{METRICS, Quality};
     use crate::rules::verdict::{Exhibit, Id};
 
     fn fault_bound() -> Report {
-        let mut evidence = Evidence::new();
-        let figures = [
-            ("time.wall", 2.0),
-            ("cpu.usable", 2.0),
-            ("cpu.used", 1.0),
-            ("threads.max", 1.0),
-            ("state.running", 0.9),
-            ("state.waiting", 0.0),
-            ("state.blocked", 0.1),
-            ("block.futex", 1.0),
-            ("fault.cpu_share", 0.6),
-            ("fault.minor", 250_000.0),
-        ];
-        for (name, value) in figures {
-            evidence.put(name, value, Quality::Sampled, "by hand");
-        }
+        let values = values! {
+            time.wall 2.0, cpu.usable 2.0, cpu.used 1.0, threads.max 1.0, state.running 0.9,
+            state.waiting 0.0, state.blocked 0.1, block.futex 1.0, fault.cpu_share 0.6,
+            fault.minor 250_000.0
+        };
+        let mut evidence = Evidence::of(&values, Quality::Sampled);
         for name in ["hardware.ipc", "hardware.memory_share"] {
             evidence.lack(name, "no counters here");
         }
@@ -234,22 +225,12 @@ mod tests {
 
     #[test]
     fn what_speaks_for_a_verdict_is_not_listed_against_it() {
-        let mut evidence = Evidence::new();
-        let figures = [
-            ("time.wall", 2.0),
-            ("state.running", 0.1),
-            ("state.waiting", 0.0),
-            ("state.blocked", 0.9),
-            ("block.futex", 1.0),
-            ("call.futex", 50_000.0),
-            ("futex.wake_share", 0.5),
-            ("lock.waiters", 1.6),
-            ("lock.held_share", 0.9),
-            ("switch.blocked", 25_000.0),
-        ];
-        for (name, value) in figures {
-            evidence.put(name, value, Quality::Sampled, "by hand");
-        }
+        let values = values! {
+            time.wall 2.0, state.running 0.1, state.waiting 0.0, state.blocked 0.9,
+            block.futex 1.0, call.futex 50_000.0, futex.wake_share 0.5, lock.waiters 1.6,
+            lock.held_share 0.9, switch.blocked 25_000.0
+        };
+        let evidence = Evidence::of(&values, Quality::Sampled);
         let mut report = Report::new(vec!["queue".to_owned()], Some(Ending::Unknown), evidence);
         let is_parking = |verdict: &Verdict| verdict.id == crate::rules::verdict::Id::FutexParking;
         report.verdicts.retain(is_parking);
@@ -277,34 +258,15 @@ mod tests {
     /// Creates a report in which faults take half of the time, though they are few, and kernel
     /// calls a third.
     fn faults_and_calls() -> Report {
-        let mut evidence = Evidence::new();
-        let figures = [
-            ("time.wall", 2.0),
-            ("threads.max", 6.0),
-            ("processes.started", 41.0),
-            ("cpu.used", 1.0),
-            ("cpu.usable", 2.0),
-            ("cpu.system_share", 0.9),
-            ("state.running", 0.995),
-            ("state.waiting", 0.005),
-            ("fault.major", 0.0),
-            ("block.disk", 0.0),
-            ("state.blocked", 0.0),
-            ("run.wait_peers", 0.3),
-            ("fault.cpu_share", 0.505),
-            ("fault.minor", 15_000.0),
-            ("call.cpu_share", 0.415),
-            ("call.all", 40_000.0),
-            ("call.futex", 0.0),
-            ("call.yield", 0.0),
-            ("call.io", 40_000.0),
-            ("spin.cpu_share", 0.0),
-            ("switch.blocked", 100.0),
-            ("switch.run_us", 900.0),
-        ];
-        for (name, value) in figures {
-            evidence.put(name, value, Quality::Exact, "by hand");
-        }
+        let values = values! {
+            time.wall 2.0, threads.max 6.0, processes.started 41.0, cpu.used 1.0, cpu.usable 2.0,
+            cpu.system_share 0.9, state.running 0.995, state.waiting 0.005, fault.major 0.0,
+            block.disk 0.0, state.blocked 0.0, run.wait_peers 0.3, fault.cpu_share 0.505,
+            fault.minor 15_000.0, call.cpu_share 0.415, call.all 40_000.0, call.futex 0.0,
+            call.yield 0.0, call.io 40_000.0, spin.cpu_share 0.0, switch.blocked 100.0,
+            switch.run_us 900.0
+        };
+        let evidence = Evidence::of(&values, Quality::Exact);
         Report::new(vec!["burst".to_owned()], Some(Ending::Code(0)), evidence)
     }
 
@@ -509,12 +471,10 @@ mod tests {
     }
 
     fn judged(value: impl Fn(&str) -> f64) -> Vec<Verdict> {
-        let mut evidence = Evidence::new();
-        for metric in METRICS {
-            let value = value(metric.name);
-            evidence.put(metric.name, value, Quality::Exact, "by hand");
-        }
-        rules::judge(&evidence)
+        let values = METRICS
+            .iter()
+            .map(|metric| (metric.name, value(metric.name)));
+        rules::judge(&Evidence::of(&values.collect::<Vec<_>>(), Quality::Exact))
     }
 
     #[test]
@@ -546,16 +506,10 @@ mod tests {
     #[test]
     fn a_threshold_is_reached_or_missed() {
         let faults = |share, minor| {
-            let mut evidence = Evidence::new();
-            for (name, value) in [
-                ("time.wall", 2.0),
-                ("state.running", 0.9),
-                ("fault.cpu_share", share),
-                ("fault.minor", minor),
-            ] {
-                evidence.put(name, value, Quality::Exact, "by hand");
-            }
-            let verdicts = rules::judge(&evidence);
+            let values = values! {
+                time.wall 2.0, state.running 0.9, fault.cpu_share share, fault.minor minor
+            };
+            let verdicts = rules::judge(&Evidence::of(&values, Quality::Exact));
             let faults = verdicts
                 .into_iter()
                 .find(|found| found.id == Id::PageFaults);

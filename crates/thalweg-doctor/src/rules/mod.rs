@@ -233,6 +233,22 @@ pub struct Rule {
     pub next: &'static str,
 }
 
+impl Rule {
+    /// A rule that looks at no figure.
+    const EMPTY: Rule = Rule {
+        id: Id::Idle,
+        claim: Claim::Parts(&[]),
+        curve: Curve::Overhead,
+        required: &[],
+        needs: &[],
+        raises: &[],
+        contradicts: &[],
+        blind: &[],
+        limits: &[],
+        next: "",
+    };
+}
+
 /// Returns all rules.
 #[must_use]
 pub fn rules() -> Vec<&'static Rule> {

@@ -32,9 +32,6 @@ pub(crate) const MACHINE: &[Rule] = &[
             &[Part::Queue],
         ),
         curve: Curve::Disturbance,
-        required: &[],
-        needs: &[],
-        raises: &[],
         contradicts: &[Weighed {
             clues: &[above(
                 "host.throttled_share",
@@ -55,22 +52,17 @@ pub(crate) const MACHINE: &[Rule] = &[
                 "whether the host gave this machine's cores to others",
             ),
         ],
-        limits: &[],
         next: "Run it again on a quiet machine, or give it cores of its own (taskset, cpuset). \
                Until then believe no other verdict.",
+        ..Rule::EMPTY
     },
     Rule {
         id: Id::Throttled,
         claim: Claim::Largest(&[&["host.throttled_share"]], &[]),
         curve: Curve::Overhead,
-        required: &[],
-        needs: &[],
-        raises: &[],
-        contradicts: &[],
-        blind: &[],
-        limits: &[],
         next: "Raise the quota of the cgroup (cpu.max), or use fewer threads: a quota of two \
                cores is used up in half the period by four threads, and then all of them stand.",
+        ..Rule::EMPTY
     },
     Rule {
         id: Id::Oversubscribed,
@@ -82,25 +74,20 @@ pub(crate) const MACHINE: &[Rule] = &[
         curve: Curve::Overhead,
         required: &["threads.busy"],
         needs: TOO_FEW_CORES.clues,
-        raises: &[],
         contradicts: &[BRIEF_RUNS, SPINNING, ONE_LOCK],
-        blind: &[],
-        limits: &[],
         next: "Start as many threads or processes as there are cores ({cpu.usable} here, \
                std::thread::available_parallelism or nproc), and give them the work in turns.",
+        ..Rule::EMPTY
     },
     Rule {
         id: Id::SchedChurn,
         claim: Claim::Parts(&[(Part::OtherCalls, &[SWITCHING_CALLS])]),
         curve: Curve::Overhead,
-        required: &[],
         needs: BRIEF_RUNS.clues,
-        raises: &[],
-        contradicts: &[],
         blind: &[("call.all", "which calls the threads switch in")],
-        limits: &[],
         next: "Hand over more at a time: batch messages, or do both steps in one thread. Each \
                switch costs 2 to 5 µs, and the threads run for {switch.run_us} µs between two.",
+        ..Rule::EMPTY
     },
 ];
 
@@ -170,9 +157,6 @@ pub(crate) const RUNNING: &[Rule] = &[
         id: Id::CpuCompute,
         claim: Claim::Parts(&[(Part::Work, &[])]),
         curve: Curve::Residue,
-        required: &[],
-        needs: &[],
-        raises: &[],
         contradicts: &[
             TOO_FEW_CORES,
             ONE_LOCK,
@@ -193,6 +177,7 @@ pub(crate) const RUNNING: &[Rule] = &[
         ],
         next: "Profile it (perf record, or the flame graph of --html), and make the widest \
                function cheaper or spread it over more cores.",
+        ..Rule::EMPTY
     },
     Rule {
         id: Id::MemoryBound,
@@ -211,17 +196,14 @@ pub(crate) const RUNNING: &[Rule] = &[
             weight: 0.5,
         }],
         contradicts: &[TOO_FEW_CORES, ONE_LOCK],
-        blind: &[],
-        limits: &[],
         next: "Make the data smaller or nearer: arrays instead of pointers, hot fields side by \
                side, blocks that fit the cache, huge pages.",
+        ..Rule::EMPTY
     },
     Rule {
         id: Id::PageFaults,
         claim: Claim::Parts(&[(Part::Faults, &[]), (Part::Disk, &[MAJOR_FAULTS])]),
         curve: Curve::Overhead,
-        required: &[],
-        needs: &[],
         raises: &[Weighed {
             clues: &[above(
                 "fault.minor",
@@ -230,34 +212,29 @@ pub(crate) const RUNNING: &[Rule] = &[
             )],
             weight: 0.2,
         }],
-        contradicts: &[],
         blind: &[("fault.cpu_share", "how much of the time is page faults")],
-        limits: &[],
         next: "Touch memory once and keep it: allocate at the start, reuse buffers, make them \
                smaller, or use huge pages (madvise) and an allocator that returns less.",
+        ..Rule::EMPTY
     },
     Rule {
         id: Id::YieldStorm,
         claim: Claim::Parts(&[(Part::Yield, &[])]),
         curve: Curve::Overhead,
-        required: &[],
         needs: &[above(
             "call.yield",
             50_000.0,
             Origin::Measured("0.2 to 0.8 µs each (Zen 4, KVM): 1 to 4 % of a core"),
         )],
-        raises: &[],
-        contradicts: &[],
         blind: &[("yield.cpu_share", "how much of the time is sched_yield")],
-        limits: &[],
         next: "Park after a few yields: wait on a futex, condition variable or blocking queue \
                instead of calling sched_yield until something changes.",
+        ..Rule::EMPTY
     },
     Rule {
         id: Id::SpinStarvesPeer,
         claim: Claim::Parts(&[(Part::Spin, &[]), (Part::BusyPolls, &[])]),
         curve: Curve::Overhead,
-        required: &[],
         needs: &[PEERS_WAIT],
         raises: &[Weighed {
             clues: &[above_ratio(
@@ -269,18 +246,15 @@ pub(crate) const RUNNING: &[Rule] = &[
             weight: 0.3,
         }],
         contradicts: &[ONE_LOCK],
-        blind: &[],
-        limits: &[],
         next: "{poll.busy_share>Poll with a timeout instead of asking in a loop. }Do not spin \
                where threads outnumber cores: park at once, or use no more spinning threads than \
                the {cpu.usable} cores here, each with a core of its own.",
+        ..Rule::EMPTY
     },
     Rule {
         id: Id::SpinBurnsCpu,
         claim: Claim::Parts(&[(Part::Spin, &[]), (Part::BusyPolls, &[])]),
         curve: Curve::Overhead,
-        required: &[],
-        needs: &[],
         raises: &[Weighed {
             clues: &[above(
                 "threads.spinners",
@@ -301,17 +275,16 @@ pub(crate) const RUNNING: &[Rule] = &[
                 ..TOO_SHORT
             },
         ],
-        blind: &[],
         limits: &["whether the latency that spinning buys is worth a core"],
         next: "{poll.busy_share>Poll with a timeout instead of asking in a loop. }Bound the spin: \
                for about as long as a wake-up takes (5 to 50 µs; thalweg machine measures it), \
                then park. If latency is worth a core, leave it.",
+        ..Rule::EMPTY
     },
     Rule {
         id: Id::SyscallBound,
         claim: Claim::Parts(&[(Part::OtherCalls, &[])]),
         curve: Curve::Overhead,
-        required: &[],
         needs: &[above_ratio(
             "call.all",
             "cpu.used",
@@ -340,9 +313,9 @@ pub(crate) const RUNNING: &[Rule] = &[
             },
         ],
         blind: &[("call.cpu_share", "how much of the time is system calls")],
-        limits: &[],
         next: "Make fewer and larger calls: buffer reads and writes, use readv and writev, \
                io_uring or mmap, and read the clock without a call.",
+        ..Rule::EMPTY
     },
 ];
 
@@ -452,8 +425,6 @@ pub(crate) const BLOCKED: &[Rule] = &[
             (Part::Poll, &[BY_EVENT, ANSWERED]),
         ]),
         curve: Curve::Overhead,
-        required: &[],
-        needs: &[],
         raises: &[Weighed {
             clues: &[above(
                 "io.delay_share",
@@ -477,6 +448,7 @@ pub(crate) const BLOCKED: &[Rule] = &[
         limits: &["why the disk or the other end takes so long"],
         next: "Do not wait for each answer: have several requests on their way, sync once for \
                many records, read ahead, or let another thread wait.",
+        ..Rule::EMPTY
     },
     Rule {
         id: Id::FutexParking,
@@ -485,17 +457,15 @@ pub(crate) const BLOCKED: &[Rule] = &[
             (Part::FutexCalls, &[]),
         ]),
         curve: Curve::Overhead,
-        required: &[],
         needs: &[MANY_FUTEX],
-        raises: &[],
         contradicts: &[ONE_LOCK],
         blind: &[(
             "lock.held_share",
             "whether several threads wait for one lock",
         )],
-        limits: &[],
         next: "Wake less often: hand over batches, spin for a few µs before parking where a core \
                is free, or do both sides' work in one thread.",
+        ..Rule::EMPTY
     },
     Rule {
         id: Id::LockConvoy,
@@ -517,12 +487,10 @@ pub(crate) const BLOCKED: &[Rule] = &[
         curve: Curve::Overhead,
         required: &["lock.waiters"],
         needs: ONE_LOCK.clues,
-        raises: &[],
-        contradicts: &[],
-        blind: &[],
         limits: &["threads that pass a turn round look the same"],
         next: "Hold the lock for less: move work out of it, split it into shards, give each \
                thread a copy and merge, or hand over by messages.",
+        ..Rule::EMPTY
     },
     Rule {
         id: Id::SleepPolling,
@@ -532,14 +500,11 @@ pub(crate) const BLOCKED: &[Rule] = &[
             (Part::Futex, &[NOBODY_WAKES, SOON_TIMED_OUT, SHORT_WAIT]),
         ]),
         curve: Curve::Overhead,
-        required: &[],
-        needs: &[],
-        raises: &[],
         contradicts: &[ONE_LOCK],
-        blind: &[],
         limits: &["a program that only keeps a schedule looks the same"],
         next: "Wait for the event itself: a condition variable, channel, eventfd or inotify. A \
                sleep or a timeout adds half of its length to each answer.",
+        ..Rule::EMPTY
     },
     Rule {
         id: Id::Idle,
@@ -554,14 +519,10 @@ pub(crate) const BLOCKED: &[Rule] = &[
             (Part::Other, &[]),
         ]),
         curve: Curve::Residue,
-        required: &[],
-        needs: &[],
-        raises: &[],
-        contradicts: &[],
-        blind: &[],
         limits: &["whether something else should have given it work"],
         next: "It waits for something to do. If it should be busy, look at who should feed it; \
                if it was too slow, observe it while it is under load (attach).",
+        ..Rule::EMPTY
     },
 ];
 
@@ -614,12 +575,9 @@ pub(crate) const EXPORTED: &[Rule] = &[
         curve: Curve::Overhead,
         required: &["export.arrival", "export.service"],
         needs: &[OVERLOAD],
-        raises: &[],
-        contradicts: &[],
-        blind: &[],
-        limits: &[],
         next: "Serve faster or accept less: batch in the slowest stage, shard it, or refuse at \
                the door. A longer queue only makes what is delivered older.",
+        ..Rule::EMPTY
     },
     Rule {
         id: Id::Burst,
@@ -627,41 +585,32 @@ pub(crate) const EXPORTED: &[Rule] = &[
         curve: Curve::Disturbance,
         required: &["export.burst"],
         needs: &[SPARE],
-        raises: &[],
         contradicts: &[NO_CORE],
-        blind: &[],
-        limits: &[],
         next: "A queue of {export.burst} messages would have taken the longest burst. On \
                average everything can be served.",
+        ..Rule::EMPTY
     },
     Rule {
         id: Id::QueueingDelay,
         claim: Claim::Largest(&[&["export.queue_share"]], &[]),
         curve: Curve::Residue,
-        required: &[],
         needs: &[SPARE],
-        raises: &[],
         contradicts: &[NO_CORE, TOO_SHORT],
-        blind: &[],
-        limits: &[],
         next: "Messages wait longer than they are served, most of all for \
                {export.queue_share:source}. Give that stage's thread a core, make progress \
                visible earlier (fewer events a batch), or lower the utilisation of the slowest.",
+        ..Rule::EMPTY
     },
     Rule {
         id: Id::StageBound,
         claim: Claim::Largest(&[&["export.stage_share"]], &[]),
         curve: Curve::Residue,
-        required: &[],
-        needs: &[],
-        raises: &[],
         contradicts: &[Weighed {
             clues: &[SPARE],
             weight: 0.3,
         }],
-        blind: &[],
-        limits: &[],
         next: "One stage limits the pipeline ({export.stage_share:source}): make it cheaper, \
                shard it, or move a part of it to another stage.",
+        ..Rule::EMPTY
     },
 ];

@@ -1,63 +1,27 @@
 //! Tests the rules by figures made by hand, by recorded ones, and by arbitrary ones.
 
+use crate::evidence::values;
 use crate::evidence::{METRICS, Quality};
 use crate::rules::engine::{CONTAMINATED_MAX, weigh};
 use crate::rules::*;
 use proptest::prelude::*;
 
 /// A program that runs all the time on two cores, without other notable figures.
-const PLAIN: &[(&str, f64)] = &[
-    ("time.wall", 2.0),
-    ("cpu.usable", 2.0),
-    ("cpu.used", 1.0),
-    ("cpu.system_share", 0.01),
-    ("threads.busy", 1.0),
-    ("threads.spinners", 0.0),
-    ("state.running", 1.0),
-    ("state.waiting", 0.0),
-    ("state.blocked", 0.0),
-    ("state.blocked_us", 1_000.0),
-    ("run.wait_share", 0.0),
-    ("run.wait_peers", 0.0),
-    ("switch.blocked", 10.0),
-    ("switch.preempted", 10.0),
-    ("switch.run_us", 10_000.0),
-    ("fault.minor", 100.0),
-    ("fault.major", 0.0),
-    ("fault.cpu_share", 0.01),
-    ("call.all", 50.0),
-    ("call.cpu_share", 0.01),
-    ("call.yield", 0.0),
-    ("call.futex", 0.0),
-    ("call.sleep", 0.0),
-    ("call.poll", 0.0),
-    ("call.io", 5.0),
-    ("poll.busy_share", 0.0),
-    ("spin.cpu_share", 0.0),
-    ("yield.cpu_share", 0.0),
-    ("block.futex", 0.0),
-    ("block.file_lock", 0.0),
-    ("block.disk", 0.0),
-    ("block.stream", 0.0),
-    ("block.sleep", 0.0),
-    ("block.poll", 0.0),
-    ("block.child", 0.0),
-    ("block.other", 0.0),
-    ("lock.waiters", 0.0),
-    ("lock.held_share", 0.0),
-    ("lock.goroutines", 0.0),
-    ("io.delay_share", 0.0),
-    ("host.steal_share", 0.0),
-    ("host.wait_others", 0.01),
-    ("host.throttled_share", 0.0),
-];
+const PLAIN: &[(&str, f64)] = &values! {
+    time.wall 2.0, cpu.usable 2.0, cpu.used 1.0, cpu.system_share 0.01, threads.busy 1.0,
+    threads.spinners 0.0, state.running 1.0, state.waiting 0.0, state.blocked 0.0,
+    state.blocked_us 1_000.0, run.wait_share 0.0, run.wait_peers 0.0, switch.blocked 10.0,
+    switch.preempted 10.0, switch.run_us 10_000.0, fault.minor 100.0, fault.major 0.0,
+    fault.cpu_share 0.01, call.all 50.0, call.cpu_share 0.01, call.yield 0.0, call.futex 0.0,
+    call.sleep 0.0, call.poll 0.0, call.io 5.0, poll.busy_share 0.0, spin.cpu_share 0.0,
+    yield.cpu_share 0.0, block.futex 0.0, block.file_lock 0.0, block.disk 0.0, block.stream 0.0,
+    block.sleep 0.0, block.poll 0.0, block.child 0.0, block.other 0.0, lock.waiters 0.0,
+    lock.held_share 0.0, lock.goroutines 0.0, io.delay_share 0.0, host.steal_share 0.0,
+    host.wait_others 0.01, host.throttled_share 0.0
+};
 
-pub(crate) fn evidence(figures: &[(&str, f64)]) -> Evidence {
-    let mut evidence = Evidence::new();
-    for &(name, value) in PLAIN.iter().chain(figures) {
-        evidence.put(name, value, Quality::Exact, "by hand");
-    }
-    evidence
+pub(crate) fn evidence(values: &[(&str, f64)]) -> Evidence {
+    Evidence::of(&[PLAIN, values].concat(), Quality::Exact)
 }
 
 /// Creates evidence like [`PLAIN`] in which the program blocks for nine tenths of the time.
@@ -102,35 +66,26 @@ fn what_runs_is_reported() {
     first(Id::CpuCompute, &evidence(&[]));
     let faults = [("fault.cpu_share", 0.5), ("fault.minor", 300_000.0)];
     first(Id::PageFaults, &evidence(&faults));
-    let calls = [
-        ("call.cpu_share", 0.7),
-        ("call.all", 2e6),
-        ("cpu.system_share", 0.6),
-    ];
+    let calls = values! {
+        call.cpu_share 0.7, call.all 2e6, cpu.system_share 0.6
+    };
     first(Id::SyscallBound, &evidence(&calls));
-    let yields = [
-        ("call.cpu_share", 0.9),
-        ("yield.cpu_share", 0.85),
-        ("call.all", 3e6),
-        ("call.yield", 3e6),
-    ];
+    let yields = values! {
+        call.cpu_share 0.9, yield.cpu_share 0.85, call.all 3e6, call.yield 3e6
+    };
     first(Id::YieldStorm, &evidence(&yields));
-    let spin = [
-        ("spin.cpu_share", 0.9),
-        ("threads.spinners", 2.0),
-        ("threads.busy", 2.0),
-    ];
+    let spin = values! {
+        spin.cpu_share 0.9, threads.spinners 2.0, threads.busy 2.0
+    };
     first(Id::SpinBurnsCpu, &evidence(&spin));
     let starved = [("run.wait_peers", 0.5), ("cpu.usable", 1.0)];
     first(
         Id::SpinStarvesPeer,
         &evidence(&[&spin[..], &starved].concat()),
     );
-    let crowd = [
-        ("threads.busy", 8.0),
-        ("cpu.used", 2.0),
-        ("run.wait_peers", 0.75),
-    ];
+    let crowd = values! {
+        threads.busy 8.0, cpu.used 2.0, run.wait_peers 0.75
+    };
     first(Id::Oversubscribed, &evidence(&crowd));
     let slow_memory = [("hardware.memory_share", 0.6), ("hardware.ipc", 0.3)];
     first(Id::MemoryBound, &evidence(&slow_memory));
@@ -147,24 +102,18 @@ fn what_blocks_is_reported() {
     first(Id::BlockingIo, &blocked(&stream));
     let mapped = [("block.disk", 0.9), ("fault.major", 3_000.0)];
     first(Id::PageFaults, &blocked(&mapped));
-    let sleep = [
-        ("block.sleep", 1.0),
-        ("sleep.us", 1_060.0),
-        ("call.sleep", 900.0),
-    ];
+    let sleep = values! {
+        block.sleep 1.0, sleep.us 1_060.0, call.sleep 900.0
+    };
     first(Id::SleepPolling, &blocked(&sleep));
-    let polled = [
-        ("block.poll", 1.0),
-        ("poll.timer_share", 1.0),
-        ("call.poll", 900.0),
-    ];
+    let polled = values! {
+        block.poll 1.0, poll.timer_share 1.0, call.poll 900.0
+    };
     first(Id::SleepPolling, &blocked(&polled));
     // Java and Go sleep in futex.
-    let parked = [
-        ("block.futex", 1.0),
-        ("futex.wake_share", 0.01),
-        ("call.futex", 900.0),
-    ];
+    let parked = values! {
+        block.futex 1.0, futex.wake_share 0.01, call.futex 900.0
+    };
     first(Id::SleepPolling, &blocked(&parked));
     first(
         Id::Idle,
@@ -178,51 +127,29 @@ fn what_blocks_is_reported() {
 
 #[test]
 fn threads_that_wait_for_each_other_are_reported() {
-    let parking = [
-        ("state.running", 0.6),
-        ("state.blocked", 0.4),
-        ("block.futex", 1.0),
-        ("call.futex", 150_000.0),
-        ("call.all", 150_100.0),
-        ("call.cpu_share", 0.7),
-        ("switch.blocked", 80_000.0),
-        ("switch.run_us", 5.0),
-        ("futex.wake_share", 0.5),
-        ("lock.waiters", 1.0),
-        ("lock.held_share", 0.0),
-    ];
+    let parking = values! {
+        state.running 0.6, state.blocked 0.4, block.futex 1.0, call.futex 150_000.0,
+        call.all 150_100.0, call.cpu_share 0.7, switch.blocked 80_000.0, switch.run_us 5.0,
+        futex.wake_share 0.5, lock.waiters 1.0, lock.held_share 0.0
+    };
     first(Id::FutexParking, &evidence(&parking));
-    let convoy = [
-        ("call.futex", 40_000.0),
-        ("call.all", 40_100.0),
-        ("call.cpu_share", 0.3),
-        ("switch.blocked", 20_000.0),
-        ("switch.run_us", 40.0),
-        ("futex.wake_share", 0.5),
-        ("lock.waiters", 2.8),
-        ("lock.held_share", 0.99),
-    ];
+    let convoy = values! {
+        call.futex 40_000.0, call.all 40_100.0, call.cpu_share 0.3, switch.blocked 20_000.0,
+        switch.run_us 40.0, futex.wake_share 0.5, lock.waiters 2.8, lock.held_share 0.99
+    };
     first(Id::LockConvoy, &evidence(&convoy));
-    let pipes = [
-        ("state.running", 0.8),
-        ("state.blocked", 0.2),
-        ("block.stream", 1.0),
-        ("call.io", 200_000.0),
-        ("call.all", 200_000.0),
-        ("call.cpu_share", 0.8),
-        ("switch.blocked", 100_000.0),
-        ("switch.run_us", 8.0),
-    ];
+    let pipes = values! {
+        state.running 0.8, state.blocked 0.2, block.stream 1.0, call.io 200_000.0,
+        call.all 200_000.0, call.cpu_share 0.8, switch.blocked 100_000.0, switch.run_us 8.0
+    };
     first(Id::SchedChurn, &evidence(&pipes));
 }
 
 #[test]
 fn what_the_machine_does_is_reported() {
-    let quota = [
-        ("state.running", 0.3),
-        ("state.waiting", 0.7),
-        ("host.throttled_share", 0.69),
-    ];
+    let quota = values! {
+        state.running 0.3, state.waiting 0.7, host.throttled_share 0.69
+    };
     first(Id::Throttled, &evidence(&quota));
     let others = [("host.wait_others", 0.45), ("host.others", 2.0)];
     first(Id::Contaminated, &evidence(&others));
@@ -235,49 +162,35 @@ fn what_the_machine_does_is_reported() {
 fn what_programs_export_is_reported() {
     let quiet = [("state.running", 0.5), ("state.blocked", 0.5)];
     let with = |figures: &[(&str, f64)]| evidence(&[&quiet[..], figures].concat());
-    let imbalance = [
-        ("export.arrival", 200.0),
-        ("export.service", 100.0),
-        ("export.full_share", 0.9),
-        ("export.queue_share", 0.95),
-    ];
+    let imbalance = values! {
+        export.arrival 200.0, export.service 100.0, export.full_share 0.9, export.queue_share 0.95
+    };
     let verdict = first(Id::RateImbalance, &with(&imbalance));
     assert!(verdict.next.contains("only makes what is delivered older"));
-    let burst = [
-        ("export.arrival", 50.0),
-        ("export.service", 100.0),
-        ("export.full_share", 0.2),
-        ("export.burst", 9_000.0),
-    ];
+    let burst = values! {
+        export.arrival 50.0, export.service 100.0, export.full_share 0.2, export.burst 9_000.0
+    };
     let verdict = first(Id::Burst, &with(&burst));
     // The messages that wait in the queue meanwhile are a consequence.
     let waiting = with(&[&burst[..], &[("export.queue_share", 0.998)]].concat());
     first(Id::Burst, &waiting);
     assert!(verdict.next.contains("9000 messages"), "{}", verdict.next);
-    let queueing = [
-        ("export.arrival", 50.0),
-        ("export.service", 100.0),
-        ("export.queue_share", 0.97),
-    ];
+    let queueing = values! {
+        export.arrival 50.0, export.service 100.0, export.queue_share 0.97
+    };
     first(Id::QueueingDelay, &with(&queueing));
     // The threads that should serve have no core, as a peer spins on it: that is the first cause.
-    let starved = [
-        ("run.wait_peers", 0.6),
-        ("spin.cpu_share", 0.65),
-        ("state.running", 0.99),
-        ("threads.busy", 5.0),
-    ];
+    let starved = values! {
+        run.wait_peers 0.6, spin.cpu_share 0.65, state.running 0.99, threads.busy 5.0
+    };
     let starved = with(&[&queueing[..], &starved].concat());
     first(Id::SpinStarvesPeer, &starved);
     assert!(confidence(Id::QueueingDelay, &starved) < 0.55);
     // The sender only waits for room; these values were measured.
-    let closed = [
-        ("export.arrival", 390_894.0),
-        ("export.service", 401_810.0),
-        ("export.full_share", 0.992),
-        ("export.queue_share", 0.999),
-        ("export.stage_share", 0.882),
-    ];
+    let closed = values! {
+        export.arrival 390_894.0, export.service 401_810.0, export.full_share 0.992,
+        export.queue_share 0.999, export.stage_share 0.882
+    };
     first(Id::StageBound, &with(&closed));
     assert!(confidence(Id::Burst, &with(&closed)) < 0.3);
     let mut stage = with(&[("export.arrival", 99.0), ("export.service", 80.0)]);
@@ -352,12 +265,9 @@ fn of_two_the_larger_part_of_the_time_comes_first() {
 
 #[test]
 fn idle_workers_of_a_busy_thread_are_no_convoy() {
-    let pool = [
-        ("lock.waiters", 7.0),
-        ("lock.held_share", 0.0),
-        ("call.futex", 20.0),
-        ("switch.blocked", 500.0),
-    ];
+    let pool = values! {
+        lock.waiters 7.0, lock.held_share 0.0, call.futex 20.0, switch.blocked 500.0
+    };
     first(Id::CpuCompute, &evidence(&pool));
 }
 
@@ -389,40 +299,23 @@ fn every_kind_has_a_rule_and_every_rule_is_sound() {
 #[test]
 fn a_queue_at_a_lock_is_distinguished_from_one_at_a_condition() {
     // Six threads, and the holder of the lock sleeps for 15 ms: it was judged SLEEP-POLLING.
-    let asleep = [
-        ("block.sleep", 1.0),
-        ("sleep.us", 15_100.0),
-        ("call.sleep", 66.0),
-        ("call.futex", 190.0),
-        ("switch.blocked", 140.0),
-        ("lock.waiters", 4.9),
-        ("lock.held_share", 1.0),
-    ];
+    let asleep = values! {
+        block.sleep 1.0, sleep.us 15_100.0, call.sleep 66.0, call.futex 190.0,
+        switch.blocked 140.0, lock.waiters 4.9, lock.held_share 1.0
+    };
     first(Id::LockConvoy, &blocked(&asleep));
     // Two senders and a receiver at a queue with one place: it was judged LOCK-CONVOY.
-    let senders = [
-        ("state.running", 0.59),
-        ("state.blocked", 0.41),
-        ("block.futex", 1.0),
-        ("futex.wake_share", 1.0),
-        ("call.all", 120_758.0),
-        ("call.futex", 120_540.0),
-        ("call.cpu_share", 0.94),
-        ("switch.blocked", 63_377.0),
-        ("switch.run_us", 7.4),
-        ("lock.waiters", 1.53),
-        ("lock.held_share", 0.0),
-    ];
+    let senders = values! {
+        state.running 0.59, state.blocked 0.41, block.futex 1.0, futex.wake_share 1.0,
+        call.all 120_758.0, call.futex 120_540.0, call.cpu_share 0.94, switch.blocked 63_377.0,
+        switch.run_us 7.4, lock.waiters 1.53, lock.held_share 0.0
+    };
     first(Id::FutexParking, &evidence(&senders));
     // Six threads at a Java monitor, each at a word of its own: it was judged CPU-COMPUTE.
-    let monitor = [
-        ("call.futex", 14_281.0),
-        ("call.all", 14_500.0),
-        ("switch.blocked", 7_140.0),
-        ("switch.run_us", 135.0),
-        ("lock.waiters", 2.9),
-        ("lock.held_share", 0.7),
-    ];
+    let monitor = values! {
+        call.futex 14_281.0, call.all 14_500.0, switch.blocked 7_140.0, switch.run_us 135.0,
+        lock.waiters 2.9, lock.held_share 0.7
+    };
     first(Id::LockConvoy, &evidence(&monitor));
 }
 
@@ -442,13 +335,10 @@ fn two_answers_that_are_near_are_not_sure() {
 fn without_wakers_a_lock_is_not_sure() {
     // Six threads, and the holder of the lock waits for a database: it was judged BLOCKING-IO at
     // 0.93.
-    let connection = [
-        ("block.stream", 1.0),
-        ("state.blocked_us", 2_100.0),
-        ("call.futex", 900.0),
-        ("switch.blocked", 1_350.0),
-        ("lock.waiters", 4.89),
-    ];
+    let connection = values! {
+        block.stream 1.0, state.blocked_us 2_100.0, call.futex 900.0, switch.blocked 1_350.0,
+        lock.waiters 4.89
+    };
     let unknown = without(&blocked(&connection), &["lock.held_share"]);
     assert!(confidence(Id::BlockingIo, &unknown) <= 0.6);
     let asleep = [
@@ -479,17 +369,11 @@ fn without_wakers_a_lock_is_not_sure() {
 /// cannot see which calls they make: it was judged BLOCKING-IO at 0.60.
 #[test]
 fn threads_that_wait_for_each_others_moments_churn() {
-    let relay = [
-        ("state.running", 0.55),
-        ("state.blocked", 0.44),
-        ("block.stream", 1.0),
-        ("call.cpu_share", 0.94),
-        ("cpu.used", 0.88),
-        ("call.futex", 0.0),
-        ("state.blocked_us", 656.0),
-        ("switch.blocked", 75_500.0),
-        ("switch.run_us", 6.8),
-    ];
+    let relay = values! {
+        state.running 0.55, state.blocked 0.44, block.stream 1.0, call.cpu_share 0.94,
+        cpu.used 0.88, call.futex 0.0, state.blocked_us 656.0, switch.blocked 75_500.0,
+        switch.run_us 6.8
+    };
     let uncounted = ["call.all", "lock.waiters", "lock.held_share"];
     let found = judge(&without(&evidence(&relay), &uncounted));
     assert_eq!(found[0].id, Id::SchedChurn);
@@ -521,13 +405,10 @@ fn a_heartbeat_waits_for_no_answer() {
 /// park a few times when it starts. It was judged SLEEP-POLLING at 0.72.
 #[test]
 fn threads_that_time_out_once_do_not_poll() {
-    let quiet = [
-        ("block.futex", 1.0),
-        ("futex.wake_share", 0.0),
-        ("call.futex", 36.4),
-        ("call.poll", 6.6),
-        ("state.blocked_us", 1.2e6),
-    ];
+    let quiet = values! {
+        block.futex 1.0, futex.wake_share 0.0, call.futex 36.4, call.poll 6.6,
+        state.blocked_us 1.2e6
+    };
     let polling = confidence(Id::SleepPolling, &blocked(&quiet));
     assert!(polling < 0.1, "{polling}");
 }
@@ -550,14 +431,10 @@ fn where_goroutines_may_wait_unseen_it_is_not_sure() {
 /// the probes still report `lock.held_share` 0.05 where threads take turns in a fixed order.
 #[test]
 fn a_monitor_that_is_held_asleep_is_a_lock() {
-    let monitor = [
-        ("block.futex", 1.0),
-        ("futex.wake_share", 0.08),
-        ("call.futex", 2_400.0),
-        ("switch.blocked", 950.0),
-        ("lock.waiters", 4.8),
-        ("lock.held_share", 0.8),
-    ];
+    let monitor = values! {
+        block.futex 1.0, futex.wake_share 0.08, call.futex 2_400.0, switch.blocked 950.0,
+        lock.waiters 4.8, lock.held_share 0.8
+    };
     first(Id::LockConvoy, &blocked(&monitor));
 }
 
@@ -565,41 +442,27 @@ fn a_monitor_that_is_held_asleep_is_a_lock() {
 /// as readers run together.
 #[test]
 fn readers_that_want_a_core_do_not_hide_the_lock() {
-    let lock = [
-        ("threads.busy", 3.23),
-        ("run.wait_peers", 0.5),
-        ("call.futex", 6_630.0),
-        ("call.all", 8_890.0),
-        ("call.cpu_share", 0.07),
-        ("switch.blocked", 2_210.0),
-        ("lock.waiters", 1.92),
-        ("lock.held_share", 0.57),
-    ];
+    let lock = values! {
+        threads.busy 3.23, run.wait_peers 0.5, call.futex 6_630.0, call.all 8_890.0,
+        call.cpu_share 0.07, switch.blocked 2_210.0, lock.waiters 1.92, lock.held_share 0.57
+    };
     first(Id::LockConvoy, &evidence(&lock));
 }
 
 /// Made by hand after `crossbeam-64` and `slow_stage`, which were sometimes judged wrongly.
 #[test]
 fn spinning_is_neither_work_nor_a_burst() {
-    let crowd = [
-        ("threads.busy", 9.0),
-        ("run.wait_peers", 0.7),
-        ("spin.cpu_share", 0.3),
-        ("call.cpu_share", 0.3),
-        ("switch.run_us", 60.0),
-        ("switch.blocked", 4_000.0),
-    ];
+    let crowd = values! {
+        threads.busy 9.0, run.wait_peers 0.7, spin.cpu_share 0.3, call.cpu_share 0.3,
+        switch.run_us 60.0, switch.blocked 4_000.0
+    };
     let verdicts = judge(&evidence(&crowd));
     assert_ne!(verdicts[0].id, Id::Oversubscribed, "{verdicts:?}");
     // Its sender spins until the next burst is due, which costs a core but delays no message.
-    let bursts = [
-        ("spin.cpu_share", 0.45),
-        ("threads.spinners", 1.0),
-        ("export.arrival", 270_000.0),
-        ("export.service", 400_000.0),
-        ("export.full_share", 0.15),
-        ("export.burst", 998.0),
-    ];
+    let bursts = values! {
+        spin.cpu_share 0.45, threads.spinners 1.0, export.arrival 270_000.0,
+        export.service 400_000.0, export.full_share 0.15, export.burst 998.0
+    };
     let verdicts = judge(&evidence(&bursts));
     assert_eq!(verdicts[0].id, Id::Burst, "{verdicts:?}");
 }
@@ -608,11 +471,9 @@ fn spinning_is_neither_work_nor_a_burst() {
 /// A program that waits for a lock that another program holds does nothing.
 #[test]
 fn a_lock_of_a_file_is_a_lock() {
-    let handed = [
-        ("lock.waiters", 3.4),
-        ("lock.held_share", 1.0),
-        ("switch.blocked", 537.0),
-    ];
+    let handed = values! {
+        lock.waiters 3.4, lock.held_share 1.0, switch.blocked 537.0
+    };
     let busy = [("state.running", 0.96), ("state.blocked", 0.04)];
     let waits = [("block.file_lock", 1.0)];
     first(
