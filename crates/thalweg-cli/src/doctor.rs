@@ -76,8 +76,7 @@ pub(crate) struct Attach {
     pid: i32,
 
     /// How long: a time from 1ms to 24h, like 500ms, 10s or 2m
-    #[arg(long = "for", value_name = "TIME", default_value = "10s")]
-    #[arg(value_parser = values::time)]
+    #[arg(long = "for", value_name = "TIME", default_value = "10s", value_parser = values::time)]
     pub(crate) time: Duration,
 
     #[command(flatten)]
@@ -314,8 +313,7 @@ pub(crate) struct Compare {
     warmup: u64,
 
     /// Seed of the order of the runs
-    #[arg(long, value_name = "N", default_value = "1")]
-    #[arg(value_parser = values::any)]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = values::any)]
     pub(crate) seed: u64,
 
     /// Count runs whose exit code is not 0

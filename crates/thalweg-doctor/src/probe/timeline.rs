@@ -359,12 +359,7 @@ impl Timeline {
                 self.sleeps += 1;
                 self.sleeps_per_ns += 1.0 / now_ns.saturating_sub(thread.since_ns).max(1) as f64;
             }
-            span(EndedSpan {
-                tid,
-                state: thread.state,
-                from_ns: thread.since_ns,
-                to_ns: now_ns,
-            });
+            span(thread.span(tid, now_ns));
             thread.since_ns = now_ns;
         }
     }
@@ -486,6 +481,16 @@ pub(crate) struct Thread {
 }
 
 impl Thread {
+    /// Returns the current span, which ends at `to_ns`.
+    fn span(&self, tid: i32, to_ns: u64) -> EndedSpan {
+        EndedSpan {
+            tid,
+            state: self.state,
+            from_ns: self.since_ns,
+            to_ns,
+        }
+    }
+
     fn lived_ns(&self) -> [u64; 3] {
         [self.ran_ns, self.waited_ns, self.blocked_ns]
     }
@@ -621,12 +626,7 @@ impl Timeline {
         self.totals.end_blocked();
         for (&tid, thread) in &mut self.threads {
             thread.add(now_ns);
-            span(EndedSpan {
-                tid,
-                state: thread.state,
-                from_ns: thread.since_ns,
-                to_ns: now_ns,
-            });
+            span(thread.span(tid, now_ns));
             (thread.since_ns, thread.slept_ns) = (now_ns, None);
         }
         (self.gap.since_ns, self.gap.cost_ns) = (Some(now_ns), cost_ns);
