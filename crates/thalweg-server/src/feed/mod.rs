@@ -42,7 +42,7 @@ pub(crate) const INLET_BYTES_MAX: usize = 16 << 20;
 /// waits no longer.
 const UNREAD: Duration = Duration::from_millis(5);
 /// A chunk ends with the command that makes it so long, or longer.
-const CHUNK_BYTES: usize = 1 << 16;
+pub(crate) const CHUNK_BYTES: usize = 1 << 16;
 
 #[derive(Debug, Default)]
 struct Inlet {

@@ -130,7 +130,7 @@ pub enum QueryResult {
     OpenOrders {
         /// Those that rest, then those that wait; each by ascending symbol.
         orders: Vec<OpenOrder>,
-        /// Whether there are more than a frame can hold.
+        /// Whether there are more than the server gives or the frame can hold.
         is_cut: bool,
     },
     /// The levels.
