@@ -106,7 +106,8 @@ impl<S: Storage> ExchangeThread<S> {
         };
         session.shut_down();
         let _ = self.poll.registry().deregister(&mut session.stream);
-        self.scheduler.leave(session.holder);
+        let symbols = session.requested.symbols.len();
+        self.scheduler.leave(session.holder, symbols);
         let why = session.output.ending().unwrap_or(Ending::Done);
         self.shared.counters.end(why);
         if let Some(left_out) = self.shared.log_welcomed.pass(Instant::now()) {

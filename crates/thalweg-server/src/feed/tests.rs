@@ -105,7 +105,7 @@ impl Reader {
         let mut subscription = Subscription::new(Arc::clone(&market.feed));
         subscription.serve(Requested {
             all: symbols.is_empty(),
-            symbols: symbols.iter().map(|id| SymbolId(*id)).collect(),
+            symbols: Arc::new(symbols.iter().map(|id| SymbolId(*id)).collect()),
         });
         Self {
             subscription,
