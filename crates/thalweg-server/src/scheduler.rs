@@ -231,6 +231,14 @@ impl Scheduler {
 }
 
 #[cfg(test)]
+impl Scheduler {
+    /// Returns the work up to which a holder has been charged.
+    pub(crate) fn finish(&mut self, holder: HolderId) -> u64 {
+        self.holder(holder).finish
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::TurnKind::Input;
     use super::*;
