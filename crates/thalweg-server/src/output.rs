@@ -3,8 +3,8 @@
 //! - At most `bytes_max` wait. A frame beyond that ends the connection (*slow reader*) and frees
 //!   the queue. Reports that a session missed come on top, so that a client that was away for long
 //!   can resume; the exchange bounds how many there are.
-//! - All outputs together hold what their [`Budget`] says; beyond that, the largest is ended. Market
-//!   data has a budget of its own: beyond that, readers wait for theirs.
+//! - All outputs together hold what their [`Budget`] says; beyond that, the largest is ended.
+//!   Market data has a budget of its own: beyond that, readers wait for theirs.
 //! - Once there is an end, nothing is added behind its bye.
 
 use std::cell::Cell;

@@ -230,6 +230,28 @@ fn a_reader_behind_the_ring_gets_an_exact_loss_count_and_goes_on() {
     market.same(&first.replicas[0]);
 }
 
+#[tokio::test(start_paused = true)]
+async fn many_short_hand_overs_do_not_push_each_other_out_of_the_ring() {
+    let mut market = Market::new(256);
+    market.turn();
+    let mut reader = Reader::new(&market, &[]);
+    reader.read();
+    let feed = Arc::clone(&market.feed);
+    tokio::spawn(async move { feed.run().await });
+    for _ in 0..300 {
+        market.bids(1, 1);
+        market.tape.hand_over();
+        // The task has its turn.
+        tokio::task::yield_now().await;
+    }
+    let before = market.feed.chunks();
+    tokio::time::sleep(2 * GATHER).await;
+    assert_eq!(market.feed.chunks(), before + 1);
+    reader.read();
+    assert_eq!((reader.conflated.len(), reader.messages), (0, 600));
+    market.same(reader.replica(SymbolId(1)));
+}
+
 /// Adds symbols, with a book of one level each.
 fn add_symbols(market: &mut Market, ids: std::ops::Range<i32>) {
     let pair = |id| SymbolSpec::pair(SymbolId(id), CurrencyId(10 + id), CurrencyId(20));
