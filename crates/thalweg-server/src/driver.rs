@@ -105,7 +105,7 @@ impl<S: Storage> Driver<S> {
     }
 
     /// Submits a command of the server's own. Returns false where it was refused for now.
-    fn own(&mut self, command: &Command) -> Result<bool, Failed> {
+    pub(crate) fn own(&mut self, command: &Command) -> Result<bool, Failed> {
         match self.exchange.submit(Origin::Engine, command, 0) {
             Ok(_) => Ok(true),
             Err(SubmitError::Failed(failed)) => Err(failed),
@@ -356,4 +356,4 @@ impl<S: Storage> Driver<S> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -10,7 +10,7 @@ use crate::output::tests::socket;
 use crate::session::tests::session;
 
 /// A driver on a simulated disk.
-fn driver(disk: &SimDisk) -> Driver<SimDisk> {
+pub(crate) fn driver(disk: &SimDisk) -> Driver<SimDisk> {
     let options = Options {
         journal: JournalOptions::default().segment_bytes(1 << 20),
         room_pause: Duration::ZERO,

@@ -77,13 +77,10 @@ pub(crate) struct Subscription {
 }
 
 impl Subscription {
-    pub(crate) const fn new(feed: Arc<Feed>) -> Self {
+    pub(crate) fn new(feed: Arc<Feed>) -> Self {
         Self {
             feed,
-            requested: Requested {
-                all: false,
-                symbols: BTreeSet::new(),
-            },
+            requested: Requested::default(),
             ring: None,
             first: Vec::new(),
             pending: Pending::None,
@@ -97,7 +94,7 @@ impl Subscription {
     /// Serves what is asked for now: each symbol that is new begins with a snapshot.
     pub(crate) fn serve(&mut self, requested: Requested) {
         let before = std::mem::replace(&mut self.requested, requested);
-        let symbols = &self.requested.symbols;
+        let symbols = Arc::clone(&self.requested.symbols);
         if self.requested.all {
             if !before.all {
                 self.begin_all();
@@ -112,7 +109,7 @@ impl Subscription {
             self.first.clear();
             self.pending = Pending::None;
         } else if self.ring.is_none() {
-            self.begin(Pending::Named(symbols.clone()));
+            self.begin(Pending::Named(BTreeSet::clone(&symbols)));
         } else {
             self.given.retain(|symbol, _| symbols.contains(symbol));
             let mut pending = match std::mem::take(&mut self.pending) {
@@ -163,7 +160,8 @@ impl Subscription {
         if self.requested.all {
             self.begin_all();
         } else {
-            self.begin(Pending::Named(self.requested.symbols.clone()));
+            let symbols = BTreeSet::clone(&self.requested.symbols);
+            self.begin(Pending::Named(symbols));
         }
     }
 
@@ -206,6 +204,7 @@ impl Subscription {
             return 0;
         };
         let Some(made) = books.snapshot(symbol) else {
+            // All messages of a book that is added later are missed by a reader behind the ring.
             self.given.entry(symbol).or_default();
             return LOOK_UP_BYTES;
         };
