@@ -24,7 +24,7 @@ pub(super) struct QueryForm {
     about: U64,
 }
 
-/// What every answer to a query begins with; byte 6 says what follows.
+/// The beginning of each answer to a query; byte 6 says what follows.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct QueryAnswerForm {
