@@ -332,7 +332,9 @@ mod tests {
         every_command(&mut |path, at| {
             let help = at.get_after_help().map(ToString::to_string);
             for line in help.unwrap_or_default().lines() {
-                let example = line.strip_prefix("  ").filter(|line| !line.starts_with(' '));
+                let example = line
+                    .strip_prefix("  ")
+                    .filter(|line| !line.starts_with(' '));
                 let Some(at) = example.and_then(|line| line.find("thalweg ")) else {
                     continue;
                 };
