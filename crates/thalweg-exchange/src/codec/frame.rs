@@ -17,8 +17,8 @@ pub const OUTCOME_VERSION: u8 = 3;
 /// they have an [`Epoch`](crate::market::Epoch), from 3 on [channels](crate::market::Channels) and
 /// no number of a command, from 4 on nothing of single orders; logs of commands stay readable.
 pub const MESSAGE_VERSION: u8 = 4;
-/// The version of the layout of the frames of a session, at byte 5, and of the protocol, which hello
-/// and welcome agree on.
+/// The version of the layout of the frames of a session, at byte 5, and of the protocol, which
+/// hello and welcome agree on.
 pub const SESSION_VERSION: u8 = 1;
 /// The longest frame, in bytes: 16 MiB.
 pub const FRAME_BYTES_MAX: usize = 1 << 24;

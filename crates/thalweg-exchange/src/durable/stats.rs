@@ -15,7 +15,8 @@ pub(super) struct Meters {
 }
 
 impl Meters {
-    /// Records a commit that made this number of commands durable. Only the thread that commits calls it.
+    /// Records a commit that made this number of commands durable. Only the thread that commits
+    /// calls it.
     pub(super) fn note_commit(&self, commands: u64, ticks: u64) {
         self.wait_ticks.record(ticks);
         self.group.record(commands);
