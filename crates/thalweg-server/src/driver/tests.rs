@@ -1,8 +1,10 @@
 //! The exchange's answers to requests that come in a certain order.
 
+use thalweg::pipeline::Placement;
 use thalweg_exchange::AccountSpec;
 use thalweg_exchange::codec::session::decode_server_frame;
-use thalweg_exchange::durable::{JournalOptions, Options, SimDisk};
+use thalweg_exchange::durable::{JournalOptions, Options, SimDisk, Wake};
+use thalweg_exchange::service;
 use thalweg_journal::{Fault, Operation};
 
 use super::*;
@@ -11,10 +13,14 @@ use crate::session::tests::session;
 
 /// A driver on a simulated disk.
 pub(crate) fn driver(disk: &SimDisk) -> Driver<SimDisk> {
+    driver_with(disk, Options::default())
+}
+
+fn driver_with(disk: &SimDisk, options: Options) -> Driver<SimDisk> {
     let options = Options {
         journal: JournalOptions::default().segment_bytes(1 << 20),
         room_pause: Duration::ZERO,
-        ..Options::default()
+        ..options
     };
     let opened = Exchange::open_in(disk.clone(), options, |_| ());
     let (exchange, _) = opened.expect("the disk is empty");
@@ -123,4 +129,40 @@ fn limits_that_found_no_room_do_not_come_after_those_of_an_administrator() {
         let _ = driver.tend().expect("it goes on");
     }
     assert_eq!(open_orders_after(driver), 9);
+}
+
+#[test]
+fn a_cancel_that_found_no_room_in_flight_goes_before_what_its_user_sends_then() {
+    let (go_on, goes_on) = std::sync::mpsc::channel();
+    let goes_on = std::sync::Mutex::new(Some(goes_on));
+    // The thread that commits stops after its first commit.
+    let wake = move || {
+        if let Some(goes_on) = goes_on.lock().expect("no panic").take() {
+            let _: Result<(), _> = goes_on.recv();
+        }
+    };
+    let options = Options {
+        service: service::Options {
+            capacity: 4,
+            placement: Placement::caller_and_threads(1, 1),
+            ..service::Options::default()
+        },
+        wake: Wake(Some(Arc::new(wake))),
+        ..Options::default()
+    };
+    let mut driver = driver_with(&SimDisk::new(), options);
+    while driver.room().expect("the disk is fine") > 0 {
+        assert!(driver.own(&Command::Nop).expect("the disk is fine"));
+    }
+    driver.disconnect(UserId(1)).expect("the disk is fine");
+    assert!(driver.has_deferred());
+    go_on.send(()).expect("it waits, or will");
+    while driver.exchange.idle().expect("the disk is fine") {
+        std::thread::yield_now();
+    }
+    assert!(driver.room().expect("the disk is fine") > 0);
+    let (mut trade, _client) = session(Role::Trade, 1);
+    submit(&mut driver, &mut trade, (1, Command::Nop));
+    assert_eq!(sent(&mut trade), [""; 0]);
+    assert!(!driver.has_deferred());
 }
