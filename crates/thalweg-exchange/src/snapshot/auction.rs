@@ -1,16 +1,23 @@
 //! The end of an auction that goes on in further commands: behind the orders of its book.
 
+use std::collections::BTreeSet;
+
 use super::SnapshotError;
 use super::reader::{Reader, within};
 use super::symbols::forbid;
 use super::writer::Writer;
 use crate::book::{Lots, Uncrossing, Walk};
+use crate::ids::UserId;
 use crate::risk::TradingLimits;
 
 /// The bits of its parts.
 const REFERENCE: u8 = 1;
 const PRICE: u8 = 2;
 const SEARCH: u8 = 4;
+const LEAVING: u8 = 8;
+const CANCELS_ALL: u8 = 16;
+/// An owner whose orders leave, and whether those do that go with a session.
+const LEAVING_BYTES: usize = 9;
 
 /// The search between two steps: the price and the lots of the best ask and the best bid that are
 /// left, which cross; the worst ask and the worst bid that traded; and the volume.
@@ -30,13 +37,22 @@ pub(super) fn encode(progress: &Uncrossing, out: &mut Writer<'_>) {
     out.byte(
         bit(progress.reference.is_some(), REFERENCE)
             | bit(progress.price.is_some(), PRICE)
-            | bit(walk.is_some(), SEARCH),
+            | bit(walk.is_some(), SEARCH)
+            | bit(!progress.leaving.is_empty(), LEAVING)
+            | bit(progress.cancels_all, CANCELS_ALL),
     );
     for price in [progress.reference, progress.price].into_iter().flatten() {
         out.long(price);
     }
     if let Some(fields) = walk {
         out.longs(fields);
+    }
+    if !progress.leaving.is_empty() {
+        out.count(progress.leaving.len());
+        for &(UserId(uid), is_end) in &progress.leaving {
+            out.long(uid);
+            out.byte(is_end.into());
+        }
     }
 }
 
@@ -45,7 +61,7 @@ pub(super) fn decode(
     limits: TradingLimits,
 ) -> Result<Uncrossing, SnapshotError> {
     let at = fields.at();
-    let bits = fields.small("the parts of an uncross", 2 * SEARCH - 1)?;
+    let bits = fields.small("the parts of an uncross", 2 * CANCELS_ALL - 1)?;
     let why = "its price was found";
     let is_both = bits & SEARCH != 0 && bits & PRICE != 0;
     forbid(is_both, at, "a search for a price", why)?;
@@ -64,11 +80,40 @@ pub(super) fn decode(
         0 => None,
         _ => Some(decode_search(fields, (low, high))?),
     };
+    let leaving = match bits & LEAVING {
+        0 => BTreeSet::new(),
+        _ => decode_leaving(fields)?,
+    };
     Ok(Uncrossing {
         reference,
         walk,
         price,
+        leaving,
+        cancels_all: bits & CANCELS_ALL != 0,
     })
+}
+
+fn decode_leaving(fields: &mut Reader<'_>) -> Result<BTreeSet<(UserId, bool)>, SnapshotError> {
+    let at = fields.at();
+    let count = fields.count("owners whose orders leave", LEAVING_BYTES)?;
+    forbid(
+        count == 0,
+        at,
+        "owners whose orders leave",
+        "there are none",
+    )?;
+    let mut leaving = BTreeSet::new();
+    for _ in 0..count {
+        let at = fields.at();
+        let uid = UserId(fields.long("an owner whose orders leave")?);
+        let is_end = fields.small("the end of a session", 1)? == 1;
+        let owner = (uid, is_end);
+        let why = "those before it come later";
+        let is_later = leaving.last().is_none_or(|last| *last < owner);
+        forbid(!is_later, at, "an owner whose orders leave", why)?;
+        leaving.insert(owner);
+    }
+    Ok(leaving)
 }
 
 fn decode_search(fields: &mut Reader<'_>, (low, high): (i64, i64)) -> Result<Walk, SnapshotError> {
